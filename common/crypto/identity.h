@@ -1,0 +1,58 @@
+#pragma once
+// identity -- who an actor is: an Ed25519 key pair. The public half names it everywhere; the secret
+// half signs every claim it makes.
+//
+// The secret is 32 random bytes, in a file only its owner may read, or in the environment as 64
+// hexadecimal digits:
+//
+//     openssl rand 32 > secret.key && chmod 600 secret.key
+//     RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32)
+//
+// In memory it lies in a page of its own that is not swapped (where the system allows), not dumped,
+// read-only, and wiped by destroy. Nothing prints it. A struct identity may be used by any number
+// of threads at once; the functions on keys and signatures are pure.
+
+#include "common/fault.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    KEY_BYTES = 32, KEY_HEX = 2 * KEY_BYTES + 1, KEY_SHORT = 16 + 1,
+    SIGNATURE_BYTES = 64, SECRET_BYTES = 32,
+};
+#define IDENTITY_ENV "RAW_IDENTITY_SECRET_KEY"
+
+struct key { uint8_t bytes[KEY_BYTES]; };                   // Public
+struct signature { uint8_t bytes[SIGNATURE_BYTES]; };
+struct identity;
+
+// Reads the secret from the file `path`; where `path` is NULL, from `env_hex`, the value of
+// RAW_IDENTITY_SECRET_KEY. Refused, with the cure in `why`: neither given, or digits that are not
+// 64 hexadecimal ones (CONFIG); no such file (NOT_FOUND); one that group or others may touch
+// (DENIED); one that is not regular or not of 32 bytes, and a secret of zeros only (FORMAT).
+int identity_load(const char *path, const char *env_hex, struct why *why,
+                  struct identity **ret_identity);
+
+// Makes a new secret at `path`, mode 0600, durable before it returns. Never overwrites (DENIED).
+int identity_create(const char *path, struct why *why);
+
+// From a secret that the caller has (a simulation's seed, a test). The caller wipes its own copy.
+int identity_from_secret(const uint8_t secret[SECRET_BYTES], struct why *why,
+                         struct identity **ret_identity);
+
+void identity_destroy(struct identity **self_p);            // Wipes; NULL is allowed
+
+const struct key *identity_key(const struct identity *self);        // Lives as long as `self`
+void identity_sign(const struct identity *self, const void *bytes, size_t count,
+                   struct signature *ret_signature);    // The same bytes give the same signature
+
+// Total: key, bytes and signature may come from anyone.
+bool signature_verify(const struct key *key, const void *bytes, size_t count,
+                      const struct signature *signature);
+
+bool key_equal(const struct key *a, const struct key *b);
+int key_compare(const struct key *a, const struct key *b);  // As memcmp: the order of members
+
+char *key_to_hex(const struct key *key, char text[KEY_HEX]);        // 64 lower-case digits
+bool key_from_hex(const char *text, struct key *ret_key);   // False unless exactly 64 digits
+char *key_short(const struct key *key, char text[KEY_SHORT]);       // The first 16: for actor names

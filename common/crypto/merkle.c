@@ -1,0 +1,133 @@
+#include "common/crypto/merkle.h"
+#include "common/ensure.h"
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a digest is over little-endian bits");
+_Static_assert(sizeof(float) == 4, "a digest is over float32");
+
+struct hash merkle_leaf(const void *bytes, size_t count)
+{
+    return hash_of_two("\0", 1, bytes, count);
+}
+
+struct hash merkle_node(const struct hash *left, const struct hash *right)
+{
+    uint8_t bytes[1 + 2 * HASH_BYTES] = { 1 };
+    memcpy(bytes + 1, left->bytes, HASH_BYTES);
+    memcpy(bytes + 1 + HASH_BYTES, right->bytes, HASH_BYTES);
+    return hash_of(bytes, sizeof bytes);
+}
+
+// As in a binary counter, each carry joins two full subtrees of one size.
+void merkle_add(struct merkle *self, const struct hash *leaf)
+{
+    int depth = __builtin_popcountll(self->count);
+    struct hash hash = *leaf;
+    for (uint64_t carry = self->count; carry & 1; carry >>= 1)
+        hash = merkle_node(&self->stack[--depth], &hash);
+    self->stack[depth] = hash;
+    self->count++;
+}
+
+struct hash merkle_end(const struct merkle *self)
+{
+    int depth = __builtin_popcountll(self->count);
+    struct hash root = { { 0 } };
+    if (depth > 0) root = self->stack[--depth];
+    while (depth > 0) root = merkle_node(&self->stack[--depth], &root);
+    return root;
+}
+
+struct hash merkle_root(const struct hash *leaves, size_t count)
+{
+    struct merkle merkle = { 0 };
+    for (size_t i = 0; i < count; i++) merkle_add(&merkle, &leaves[i]);
+    return merkle_end(&merkle);
+}
+
+// Leaves under the left child of a node that has `count` ≥ 2: the largest power of two below it.
+static size_t left_count(size_t count)
+{
+    return (size_t)1 << (63 - __builtin_clzll(count - 1));
+}
+
+static void reverse(struct hash *hashes, size_t count)
+{
+    for (size_t i = 0; i < count / 2; i++) {
+        struct hash other = hashes[i];
+        hashes[i] = hashes[count - 1 - i];
+        hashes[count - 1 - i] = other;
+    }
+}
+
+size_t merkle_make_path(const struct hash *leaves, size_t count, size_t index,
+                        struct hash ret_path[MERKLE_PATH_MAX])
+{
+    size_t depth = 0;
+    ensure(index < count);
+    while (count > 1) {                         // Down from the root, noting the child not taken
+        size_t left = left_count(count);
+        if (index < left) {
+            ret_path[depth++] = merkle_root(leaves + left, count - left);
+            count = left;
+        } else {
+            ret_path[depth++] = merkle_root(leaves, left);
+            leaves += left, index -= left, count -= left;
+        }
+    }
+    reverse(ret_path, depth);
+    return depth;
+}
+
+// RFC 9162, 2.1.3.2. `index` and `last` are the places of our node and of the rightmost one in the
+// present level; where we are rightmost and even, the node was promoted until it became a right
+// child.
+bool merkle_check_path(const struct hash *root, const struct hash *leaf, uint64_t index,
+                       uint64_t count, const struct hash *path, size_t path_count)
+{
+    if (index >= count || path_count > MERKLE_PATH_MAX) return false;
+    struct hash hash = *leaf;
+    uint64_t last = count - 1;
+    for (size_t i = 0; i < path_count; i++) {
+        if (last == 0) return false;
+        if (index & 1 || index == last) {
+            hash = merkle_node(&path[i], &hash);
+            while (!(index & 1)) index >>= 1, last >>= 1;
+        } else {
+            hash = merkle_node(&hash, &path[i]);
+        }
+        index >>= 1, last >>= 1;
+    }
+    return last == 0 && hash_equal(&hash, root);
+}
+
+size_t digest_leaf_count(size_t count)
+{
+    return count / DIGEST_LEAF_FLOATS + (count % DIGEST_LEAF_FLOATS != 0);
+}
+
+static struct hash digest_leaf(const float *values, size_t count, size_t leaf)
+{
+    size_t begin = leaf * DIGEST_LEAF_FLOATS, rest = count - begin;
+    return merkle_leaf(values + begin,
+                       (rest < DIGEST_LEAF_FLOATS ? rest : DIGEST_LEAF_FLOATS) * sizeof *values);
+}
+
+void digest_fill_leaves(const float *values, size_t count, size_t first_leaf, size_t leaf_count,
+                        struct hash *ret_leaves)
+{
+    size_t leaves = digest_leaf_count(count);
+    ensure(first_leaf <= leaves && leaf_count <= leaves - first_leaf);
+    for (size_t i = 0; i < leaf_count; i++)
+        ret_leaves[i] = digest_leaf(values, count, first_leaf + i);
+}
+
+struct hash digest_of(const float *values, size_t count)
+{
+    struct merkle merkle = { 0 };
+    for (size_t i = 0; i < digest_leaf_count(count); i++) {
+        struct hash leaf = digest_leaf(values, count, i);
+        merkle_add(&merkle, &leaf);
+    }
+    return merkle_end(&merkle);
+}
