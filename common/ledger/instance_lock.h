@@ -1,0 +1,15 @@
+#pragma once
+// instance_lock -- at most one living process per directory. LMDB lets a second process write to
+// the same file, and binding a Unix socket steals it from a running owner, so this lock comes
+// first.
+//
+// The lock is the kernel's (flock): it ends with the process, however that dies, and nobody has to
+// clean up. The file stays where it is and says who held it last.
+
+#include "common/fault.h"
+
+// Takes the lock on the file `name` in the directory `dir_fd`, or refuses at once, naming the
+// process that holds it (FAULT_BUSY). `dir` is that directory's name, for the text.
+int instance_lock_take(int dir_fd, const char *dir, const char *name, struct why *why, int *ret_fd);
+
+void instance_lock_release(int fd);     // -1 is allowed

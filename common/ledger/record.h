@@ -1,0 +1,63 @@
+#pragma once
+// record -- how a record and a snapshot lie on disk, and the chain that ties them together.
+//
+//   record     "SLR" 1 │ indexed be32 │ seq be64 │ index key be64 │ previous 32 │ chain 32 │ bytes
+//   snapshot   "SLS" 1 │ zero be32 │ seq be64 │ chain 32 │ hash 32 │ bytes
+//
+//   chain(seq) = SHA-256(chain(seq - 1) ‖ be64 seq ‖ bytes), where chain(0) is all zero
+//   hash       = SHA-256("SLS" 1 ‖ be64 seq ‖ chain(seq) ‖ bytes)
+//
+// So the chain of the newest record vouches for every byte of all that were ever appended, and a
+// snapshot says which record it follows. Pure; nothing allocated; any thread. decode is total.
+
+#include "common/crypto/hash.h"
+#include "common/fault.h"
+#include <endian.h>
+#include <string.h>
+
+enum { RECORD_HEADER_BYTES = 88, SNAPSHOT_HEADER_BYTES = 80 };
+
+struct record {
+    uint64_t seq;               // Counts from 1
+    uint64_t index_key;         // Meaningful if `indexed`
+    bool indexed;
+    struct hash previous;       // Chain up to the record before this one
+    struct hash chain;          // Chain up to and with this one
+    const void *bytes;          // Borrowed
+    size_t count;
+};
+
+struct snapshot {
+    uint64_t seq;               // The last record whose effect is in it
+    struct hash chain;          // Of that record
+    const void *bytes;          // Borrowed
+    size_t count;
+};
+
+struct hash record_chain(const struct hash *previous, uint64_t seq, const void *bytes,
+                         size_t count);
+
+// Write the header and the bytes: RECORD_HEADER_BYTES + count, SNAPSHOT_HEADER_BYTES + count.
+void record_encode(const struct record *self, uint8_t *ret_stored);
+void snapshot_encode(const struct snapshot *self, uint8_t *ret_stored);
+
+// Refuse what is not such a form, is not number `seq`, or does not hash to what it says (CORRUPT).
+// The result points into `stored`.
+int record_decode(const uint8_t *stored, size_t count, uint64_t seq, struct why *why,
+                  struct record *ret_record);
+int snapshot_decode(const uint8_t *stored, size_t count, uint64_t seq, struct why *why,
+                    struct snapshot *ret_snapshot);
+
+// Big-endian, so that the order of the bytes is the order of the numbers.
+static inline void be64_put(uint8_t *bytes, uint64_t number)
+{
+    number = htobe64(number);
+    memcpy(bytes, &number, sizeof number);
+}
+
+static inline uint64_t be64_get(const void *bytes)
+{
+    uint64_t number;
+    memcpy(&number, bytes, sizeof number);
+    return be64toh(number);
+}
