@@ -1,0 +1,58 @@
+#include "common/wire/claims.h"
+#include "common/ensure.h"
+
+static void add_u64(struct hasher *hasher, uint64_t value)
+{
+    uint8_t bytes[8];
+    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(value >> 8 * i);
+    hasher_add(hasher, bytes, sizeof bytes);
+}
+
+static void add_hash(struct hasher *hasher, const struct hash *hash)
+{
+    hasher_add(hasher, hash->bytes, HASH_BYTES);
+}
+
+struct hash claim_hash(const struct wire_claim *claim)
+{
+    static const char domain[] = "shoal claim 1";
+    uint8_t bytes[1024];
+    size_t count = wire_pack_body(FRAME_CLAIM, claim, bytes, sizeof bytes);
+    ensure(count > 0);
+    return hash_of_two(domain, sizeof domain, bytes, count);
+}
+
+struct hash commit_hash(const struct wire_commit *commit)
+{
+    static const char domain[] = "shoal commit 1";
+    struct hasher hasher;
+    hasher_init(&hasher);
+    hasher_add(&hasher, domain, sizeof domain);
+    add_hash(&hasher, &commit->previous);
+    add_u64(&hasher, commit->round);
+    add_u64(&hasher, commit->step);
+    add_u64(&hasher, commit->outcome);
+    add_u64(&hasher, commit->lr_bits);
+    add_hash(&hasher, &commit->base);
+    add_u64(&hasher, commit->accepted_count);
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_accepted *accepted = &commit->accepted[i];
+        add_u64(&hasher, (uint64_t)accepted->begin << 32 | accepted->end);
+        add_u64(&hasher, accepted->payload_bytes);
+        add_hash(&hasher, &accepted->result);
+        add_hash(&hasher, &accepted->payload);
+    }
+    return hasher_end(&hasher);
+}
+
+bool commit_is_sound(const struct wire_commit *commit)
+{
+    uint32_t end = 0;
+    if ((commit->outcome == OUTCOME_COMMITTED) != (commit->accepted_count > 0)) return false;
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_accepted *accepted = &commit->accepted[i];
+        if (accepted->begin < end || accepted->end <= accepted->begin) return false;
+        end = accepted->end;
+    }
+    return true;
+}

@@ -1,0 +1,190 @@
+#include "common/wire/wire_table.h"
+
+#include <string.h>
+
+#define WENUM(name, PREFIX) WIRE_ENUM_DEFINE(name, PREFIX)
+#define RECORD(name) WIRE_RECORD_DEFINE(name)
+#define FRAME(number, KIND, record, flags) WIRE_RECORD_DEFINE(record)
+#define ALSO(number, KIND, record, flags)
+#include "common/wire/frames.def"
+#undef WENUM
+#undef RECORD
+#undef FRAME
+#undef ALSO
+WIRE_RECORD_DEFINE(head)
+
+// By number, so that two frames with one number do not compile.
+#define WENUM(name, PREFIX)
+#define RECORD(name)
+#define FRAME(number, KIND, record, flags) [number] = { #KIND, &wire_table_##record, flags },
+#define ALSO(number, KIND, record, flags) [number] = { #KIND, &wire_table_##record, flags },
+static const struct wire_frame frames[] = {
+#include "common/wire/frames.def"
+};
+#undef WENUM
+#undef RECORD
+#undef FRAME
+#undef ALSO
+
+enum { FRAMES_END = sizeof frames / sizeof *frames };
+
+const struct wire_frame *wire_table_frame(uint16_t kind)
+{
+    return kind < FRAMES_END && frames[kind].name ? &frames[kind] : NULL;
+}
+
+const char *wire_kind_name(uint16_t kind)
+{
+    const struct wire_frame *frame = wire_table_frame(kind);
+    return frame ? frame->name : "?";
+}
+
+unsigned wire_kind_flags(uint16_t kind)
+{
+    const struct wire_frame *frame = wire_table_frame(kind);
+    return frame ? frame->flags : 0;
+}
+
+uint16_t wire_kind_next(uint16_t kind)
+{
+    for (unsigned next = kind + 1u; next < FRAMES_END; next++)
+        if (frames[next].name) return (uint16_t)next;
+    return FRAME_NONE;
+}
+
+uint16_t wire_kind_from_name(const char *name)
+{
+    for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind))
+        if (strcmp(frames[kind].name, name) == 0) return kind;
+    return FRAME_NONE;
+}
+
+size_t wire_body_size(uint16_t kind)
+{
+    const struct wire_frame *frame = wire_table_frame(kind);
+    return frame ? frame->record->size : 0;
+}
+
+const char *wire_enum_name(const struct wire_enum *of, unsigned value)
+{
+    return value < of->count ? of->names[value] : "?";
+}
+
+int wire_enum_from_name(const struct wire_enum *of, const char *name)
+{
+    for (int value = 0; value < of->count; value++)
+        if (strcmp(of->names[value], name) == 0) return value;
+    return -1;
+}
+
+// ---- worst cases ----------------------------------------------------------------------------
+
+static size_t plus(size_t a, size_t b) { return a > SIZE_MAX - b ? SIZE_MAX : a + b; }
+static size_t times(size_t a, size_t b) { return b && a > SIZE_MAX / b ? SIZE_MAX : a * b; }
+
+static size_t unsigned_size(uint64_t value)
+{
+    if (value < 128) return 1;
+    return value <= UINT8_MAX ? 2 : value <= UINT16_MAX ? 3 : value <= UINT32_MAX ? 5 : 9;
+}
+
+static size_t signed_size(int64_t value)
+{
+    if (value >= -32) return value < 0 ? 1 : unsigned_size((uint64_t)value);
+    return value >= INT8_MIN ? 2 : value >= INT16_MIN ? 3 : value >= INT32_MIN ? 5 : 9;
+}
+
+static size_t signed_max(int64_t min, int64_t max)
+{
+    return signed_size(min) > signed_size(max) ? signed_size(min) : signed_size(max);
+}
+
+static size_t array_head(uint64_t count)
+{
+    return count < 16 ? 1 : count <= UINT16_MAX ? 3 : 5;
+}
+
+static size_t binary_head(uint64_t count)
+{
+    return count <= UINT8_MAX ? 2 : count <= UINT16_MAX ? 3 : 5;
+}
+
+static size_t field_max(const struct wire_field *field)
+{
+    switch (field->type) {
+    case WIRE_TYPE_U8: case WIRE_TYPE_U16: case WIRE_TYPE_U32: case WIRE_TYPE_U64:
+    case WIRE_TYPE_ENUM: return unsigned_size(field->max);
+    case WIRE_TYPE_BOOL: return 1;
+    case WIRE_TYPE_F32: return 5;
+    case WIRE_TYPE_I64: return signed_max((int64_t)field->min, (int64_t)field->max);
+    case WIRE_TYPE_F64: return 9;
+    case WIRE_TYPE_STR:
+        return field->max < 32 ? field->max + 1 : binary_head(field->max) + field->max;
+    case WIRE_TYPE_BIN: case WIRE_TYPE_BYTES: return binary_head(field->max) + field->max;
+    case WIRE_TYPE_SUB: return wire_table_record_max(field->record);
+    case WIRE_TYPE_LIST:
+        return plus(array_head(field->max),
+                    times(field->max, wire_table_record_max(field->record)));
+    }
+    return 0;
+}
+
+size_t wire_table_record_max(const struct wire_record *record)
+{
+    size_t sum = array_head(record->field_count);
+    for (uint32_t i = 0; i < record->field_count; i++)
+        sum = plus(sum, field_max(&record->fields()[i]));
+    return sum;
+}
+
+size_t wire_record_max(uint16_t kind)
+{
+    const struct wire_frame *frame = wire_table_frame(kind);
+    return frame ? plus(1 + unsigned_size(kind), wire_table_record_max(frame->record)) : 0;
+}
+
+// Array head, protocol, the head's fields without an array head of their own, body, signature.
+size_t wire_size_max(uint16_t kind)
+{
+    const struct wire_frame *frame = wire_table_frame(kind);
+    if (!frame) return 0;
+    const size_t head =
+        1 + unsigned_size(WIRE_PROTOCOL) + wire_table_record_max(&wire_table_head) - 1;
+    const size_t all = plus(head + binary_head(WIRE_SIGNATURE_BYTES) + WIRE_SIGNATURE_BYTES,
+                            wire_table_record_max(frame->record));
+    return all < WIRE_FRAME_MAX ? all : WIRE_FRAME_MAX;
+}
+
+size_t wire_table_arena_max(const struct wire_record *record)
+{
+    size_t sum = 0;
+    for (uint32_t i = 0; i < record->field_count; i++) {
+        const struct wire_field *field = &record->fields()[i];
+        if (!field->record) continue;
+        const size_t below = wire_table_arena_max(field->record);
+        sum = plus(sum, field->type == WIRE_TYPE_SUB
+                            ? below
+                            : plus(_Alignof(max_align_t),
+                                   times(field->max, plus(field->record->size, below))));
+    }
+    return sum;
+}
+
+size_t wire_arena_max(uint16_t kind)
+{
+    const struct wire_frame *frame = wire_table_frame(kind);
+    return frame ? plus(_Alignof(max_align_t) + frame->record->size,
+                        wire_table_arena_max(frame->record))
+                 : 0;
+}
+
+unsigned wire_table_depth(const struct wire_record *record)
+{
+    unsigned deepest = 0;
+    for (uint32_t i = 0; i < record->field_count; i++) {
+        const struct wire_field *field = &record->fields()[i];
+        const unsigned depth = field->record ? wire_table_depth(field->record) : 0;
+        if (depth > deepest) deepest = depth;
+    }
+    return deepest + 1;
+}
