@@ -1,0 +1,396 @@
+#include "common/config/load.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/config/suggest.h"
+#include "common/config/value.h"
+#include "common/ensure.h"
+
+// Room for one message; a complaint writes into it.
+struct message {
+    char text_bytes[CONFIG_FAULT_TEXT], note_bytes[CONFIG_FAULT_NOTE];
+    struct config_complaint is;
+};
+
+static void message_begin(struct message *self, const char *path)
+{
+    self->is.text = config_text_in(self->text_bytes, sizeof self->text_bytes);
+    self->is.note = config_text_in(self->note_bytes, sizeof self->note_bytes);
+    self->is.at = NULL;
+    if (path[0]) config_text_add(&self->is.text, "%s: ", path);
+}
+
+static void report(struct config_load *load, bool warning, struct toml_place place,
+                   const struct message *message)
+{
+    config_faults_add(load->faults, warning, place, load->bytes, load->bytes_count,
+                      message->text_bytes, message->note_bytes);
+}
+
+// The path that the schema knows this node by.
+static const char *path_of(const struct config_load *load, const struct toml_node *node,
+                           char buffer[CONFIG_PATH_MAX])
+{
+    const struct config_schema *schema = load->schema;
+    if (!schema->other_prefix || !config_path_within(node->path, schema->other_prefix))
+        return node->path;
+    struct config_text path = config_text_in(buffer, CONFIG_PATH_MAX);
+    config_text_add(&path, "%s%s", schema->prefix, node->path + strlen(schema->other_prefix));
+    return buffer;
+}
+
+static size_t subtree_count(const struct config_load *load, const struct toml_node *node)
+{
+    const struct toml_node *at = node + 1, *end = load->document.nodes + load->document.count;
+    while (at < end && at->depth > node->depth) at++;
+    return (size_t)(at - node);
+}
+
+static const struct toml_node *node_find(const struct config_load *load, const char *path,
+                                         size_t count)
+{
+    char buffer[CONFIG_PATH_MAX];
+    for (size_t i = 0; i < load->document.count; i++) {
+        const char *known = path_of(load, &load->document.nodes[i], buffer);
+        if (strlen(known) == count && memcmp(known, path, count) == 0)
+            return &load->document.nodes[i];
+    }
+    return NULL;
+}
+
+static struct toml_place name_place(const struct toml_node *node)
+{
+    return node->key.line ? node->key : node->value;
+}
+
+void config_load_fault(struct config_load *load, bool warning, const struct toml_node *node,
+                       const char *path, const char *text, const char *note)
+{
+    struct toml_place place = { 0 };
+    if (!node) node = node_find(load, path, config_path_parent(path));
+    if (node && node->depth) place = node->value;
+    config_faults_add(load->faults, warning, place, load->bytes, load->bytes_count, text, note);
+}
+
+// Offers every name that could stand in the same table as `path`.
+static void offer_siblings(const struct config_schema *schema, const char *path,
+                           struct config_nearest *near)
+{
+    const size_t parent = config_path_parent(path);
+    for (size_t i = 0; i < schema->count; i++) {
+        const char *key = schema->keys[i].path;
+        if (parent && (strncmp(key, path, parent) != 0 || key[parent] != '.')) continue;
+        const char *name = key + parent + (parent ? 1 : 0);
+        config_nearest_offer(near, name, strcspn(name, "."));
+    }
+}
+
+// The table in which a key of this name would be right, or NULL.
+static const struct config_key *find_elsewhere(const struct config_schema *schema, const char *name)
+{
+    for (size_t i = 0; i < schema->count; i++) {
+        const char *path = schema->keys[i].path;
+        const size_t parent = config_path_parent(path);
+        if (strcmp(path + parent + (parent ? 1 : 0), name) == 0) return &schema->keys[i];
+    }
+    return NULL;
+}
+
+static void unknown(struct config_load *load, const struct toml_node *node, const char *path)
+{
+    const size_t parent = config_path_parent(path);
+    struct config_nearest near = { .wanted = path + parent + (parent ? 1 : 0) };
+    const struct config_key *elsewhere = find_elsewhere(load->schema, near.wanted);
+    struct message message;
+    message_begin(&message, path);
+    config_text_add(&message.is.text, "unknown %s", node->type == TOML_TABLE ? "table" : "key");
+    offer_siblings(load->schema, path, &near);
+    if (near.best[0]) {
+        config_text_add(&message.is.note, "did you mean `%s`?", near.best);
+    } else if (elsewhere && config_path_parent(elsewhere->path)) {
+        const int table = (int)config_path_parent(elsewhere->path);
+        config_text_add(&message.is.note, "it belongs in [%.*s]", table, elsewhere->path);
+    } else if (elsewhere) {
+        config_text_add(&message.is.note, "it belongs before the first table");
+    } else {
+        config_text_add(&message.is.note, "no setting of %s has this name", load->schema->name);
+    }
+    report(load, false, name_place(node), &message);
+}
+
+// The one node below a variant's table that names its word, or NULL with a complaint.
+static const struct toml_node *only_child(const struct toml_node *table,
+                                          const struct config_key *key, struct message *message)
+{
+    const struct toml_node *only = NULL;
+    for (const struct toml_node *at = table + 1; at->depth > table->depth; at++) {
+        if (at->depth > table->depth + 1) continue;
+        if (only) {
+            config_text_add(&message->is.text, "both %s and %s", strrchr(only->path, '.') + 1,
+                            strrchr(at->path, '.') + 1);
+            config_value_print_range(key, &message->is.note);
+            return NULL;
+        }
+        only = at;
+    }
+    if (only) return only;
+    config_text_add(&message->is.text, "empty");
+    config_value_print_range(key, &message->is.note);
+    return NULL;
+}
+
+// Chooses the word of a variant. Returns how many nodes are dealt with: the table alone, if its
+// settings are still to be read.
+static size_t read_variant(struct config_load *load, const struct config_key *key,
+                           const struct toml_node *node)
+{
+    const size_t whole = subtree_count(load, node);
+    const struct toml_node *named = node;
+    struct message message;
+    message_begin(&message, key->path);
+    if (node->type == TOML_TABLE) named = only_child(node, key, &message);
+    if (!named) return report(load, false, node->value, &message), whole;
+
+    const bool is_word = node->type == TOML_STRING && strlen(node->text) == node->text_count;
+    if (node->type != TOML_TABLE && !is_word) {
+        config_value_refuse(key, node, &message.is);
+        return report(load, false, node->value, &message), whole;
+    }
+    const char *word = is_word ? node->text : strrchr(named->path, '.') + 1;
+    const enum config_value value = config_word_read(key, word, &message.is);
+    const bool nested = node->type == TOML_TABLE;
+    if (value == CONFIG_NONE)
+        return report(load, false, nested ? name_place(named) : node->value, &message), whole;
+    if (config_word_has_settings(load->schema, key, word) != nested) {
+        config_text_add(&message.is.text, nested ? "%s has no settings" : "%s needs its settings",
+                        word);
+        if (nested) config_text_add(&message.is.note, "write it as a string");
+        else config_text_add(&message.is.note, "write [%s] with %s in it", key->path, word);
+        return report(load, false, node->value, &message), whole;
+    }
+    memcpy((char *)load->base + key->offset, &value, sizeof value);
+    load->valid[config_key_index(load->schema, key)] = true;
+    return 1;
+}
+
+// A key that we know, but not for its value.
+static void read_aside(struct config_load *load, const struct config_key *key,
+                       const struct toml_node *node)
+{
+    const bool refused = key->type == CONFIG_REFUSED;
+    struct message message;
+    message_begin(&message, key->path);
+    config_text_add(&message.is.text, refused ? "not supported" : "ignored");
+    config_text_add(&message.is.note, "%s", key->sentence);
+    report(load, !refused, name_place(node), &message);
+    memset((char *)load->base + key->offset, true, sizeof(bool));
+}
+
+static size_t read_key(struct config_load *load, const struct config_key *key,
+                       const struct toml_node *node)
+{
+    const size_t index = config_key_index(load->schema, key);
+    const struct toml_node *earlier = load->nodes[index];
+    struct message message;
+    message_begin(&message, key->path);
+    if (earlier) {
+        config_text_add(&message.is.text, "set twice");
+        config_text_add(&message.is.note, "it stands in line %u too", earlier->value.line);
+        report(load, false, name_place(node), &message);
+        return subtree_count(load, node);
+    }
+    load->nodes[index] = node;
+    load->valid[index] = false;
+    if (key->type == CONFIG_VARIANT) return read_variant(load, key, node);
+    if (key->type == CONFIG_IGNORED || key->type == CONFIG_REFUSED) read_aside(load, key, node);
+    else if (config_value_read(key, node, load->base, &message.is)) load->valid[index] = true;
+    else report(load, false, message.is.at ? message.is.at->value : node->value, &message);
+    return subtree_count(load, node);
+}
+
+// Deals with one node; returns how many nodes need no more attention.
+static size_t read_node(struct config_load *load, const struct toml_node *node)
+{
+    char buffer[CONFIG_PATH_MAX];
+    const char *path = path_of(load, node, buffer);
+    const struct config_key *key = config_key_find(load->schema, path);
+    struct message message;
+    if (key) return read_key(load, key, node);
+    if (!config_path_is_table(load->schema, path)) {
+        unknown(load, node, path);
+        return subtree_count(load, node);
+    }
+    if (node->type == TOML_TABLE) return 1;
+    message_begin(&message, path);
+    config_text_add(&message.is.text, "expected table");
+    config_text_add(&message.is.note, "write [%s] once, above its settings", path);
+    report(load, false, name_place(node), &message);
+    return subtree_count(load, node);
+}
+
+static bool is_missing(const struct config_load *load, size_t index)
+{
+    const struct config_key *key = &load->schema->keys[index];
+    return key->fallback.need == CONFIG_REQUIRED && !load->nodes[index]
+        && config_path_active(load->schema, key->path, load->base);
+}
+
+// True if an ancestor of this path is in the file as something else than a table: that was said.
+static bool is_blocked(const struct config_load *load, const char *path)
+{
+    for (size_t count = config_path_parent(path); count > 0; count--) {
+        if (path[count] != '.') continue;
+        const struct toml_node *node = node_find(load, path, count);
+        if (node) return node->type != TOML_TABLE;
+    }
+    return false;
+}
+
+// The nearest table above `path` that the file does have.
+static struct toml_place place_above(const struct config_load *load, const char *path)
+{
+    for (size_t count = config_path_parent(path); count > 0; count--) {
+        const struct toml_node *node = path[count] == '.' ? node_find(load, path, count) : NULL;
+        if (node) return node->value;
+    }
+    return (struct toml_place){ 0 };
+}
+
+static void report_missing_key(struct config_load *load, const struct config_key *key)
+{
+    struct message message;
+    message_begin(&message, key->path);
+    config_text_add(&message.is.text, "missing");
+    if (key->type != CONFIG_SEED && key->type != CONFIG_FLAG)       // Their range says it
+        config_text_add(&message.is.note, "%s, ", config_value_expected(key));
+    config_value_print_range(key, &message.is.note);
+    report(load, false, place_above(load, key->path), &message);
+}
+
+static void report_missing_table(struct config_load *load, const char *path, size_t parent)
+{
+    struct message message;
+    const char *between = "with ";
+    message_begin(&message, "");
+    config_text_add(&message.is.text, "[%.*s]: missing table", (int)parent, path);
+    for (size_t i = 0; i < load->schema->count; i++) {
+        const char *other = load->schema->keys[i].path;
+        if (!is_missing(load, i) || config_path_parent(other) != parent ||
+            strncmp(other, path, parent) != 0)
+            continue;
+        config_text_add(&message.is.note, "%s%s", between, other + parent + 1);
+        between = ", ";
+    }
+    report(load, false, (struct toml_place){ 0 }, &message);
+}
+
+static void report_missing(struct config_load *load)
+{
+    const char *told = "";                          // The table last said to be missing
+    for (size_t i = 0; i < load->schema->count; i++) {
+        const char *path = load->schema->keys[i].path;
+        const size_t parent = config_path_parent(path);
+        if (!is_missing(load, i) || is_blocked(load, path)) continue;
+        if (parent == 0 || node_find(load, path, parent)) {
+            report_missing_key(load, &load->schema->keys[i]);
+        } else if (config_path_parent(told) != parent || strncmp(told, path, parent) != 0) {
+            report_missing_table(load, path, parent);
+            told = path;
+        }
+    }
+}
+
+static void set_defaults(struct config_load *load)
+{
+    for (size_t i = 0; i < load->schema->count; i++) {
+        const struct config_key *key = &load->schema->keys[i];
+        if (key->fallback.need != CONFIG_DEFAULT) continue;
+        config_value_set(key, key->fallback.text, load->base);
+        load->valid[i] = true;
+    }
+}
+
+static void load_document(struct config_load *load, config_rules *rules)
+{
+    set_defaults(load);
+    for (size_t i = 1; i < load->document.count;) i += read_node(load, &load->document.nodes[i]);
+    report_missing(load);
+    if (rules) rules(load);
+}
+
+// A file that cannot be read at all.
+static int refuse_file(struct config_faults *faults, int fault, const char *text, const char *note)
+{
+    config_faults_add(faults, false, (struct toml_place){ 0 }, NULL, 0, text, note);
+    return fault;
+}
+
+static int read_stream(FILE *file, struct config_faults *faults, char **ret_bytes,
+                       size_t *ret_count)
+{
+    struct stat status;
+    if (fstat(fileno(file), &status) < 0)
+        return refuse_file(faults, FAULT_IO, "cannot be read", strerror(errno));
+    if (!S_ISREG(status.st_mode))
+        return refuse_file(faults, FAULT_FORMAT, "is no regular file", "");
+    if (status.st_size > TOML_BYTES_MAX)
+        return refuse_file(faults, FAULT_LIMIT, "larger than 1048576 bytes", "no configuration is");
+    char *bytes = malloc((size_t)status.st_size + 1);
+    if (!bytes) return refuse_file(faults, FAULT_MEMORY, "cannot be read", "out of memory");
+    *ret_count = fread(bytes, 1, (size_t)status.st_size, file);
+    if (ferror(file)) {
+        free(bytes);
+        return refuse_file(faults, FAULT_IO, "cannot be read", strerror(errno));
+    }
+    *ret_bytes = bytes;
+    return 0;
+}
+
+static int read_file(const char *path, struct config_faults *faults, char **ret_bytes,
+                     size_t *ret_count)
+{
+    if (strlen(path) >= CONFIG_PATH_MAX)
+        return refuse_file(faults, FAULT_LIMIT, "its path is longer than 511 bytes", "");
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return refuse_file(faults, fault_from_errno(errno), "cannot be opened", strerror(errno));
+    const int rc = read_stream(file, faults, ret_bytes, ret_count);
+    fclose(file);
+    return rc;
+}
+
+static void record_origin(const struct config_load *load, const char *path,
+                          struct config_origin *origin)
+{
+    memcpy(origin->file, path, strlen(path) + 1);
+    for (size_t i = 0; i < load->schema->count; i++)
+        origin->line[i] = load->nodes[i] ? load->nodes[i]->value.line : 0;
+}
+
+int config_load_file(const struct config_schema *schema, const char *path, config_rules *rules,
+                     void *base, struct config_origin *origin, struct config_faults *faults)
+{
+    struct config_load load = { .schema = schema, .base = base, .faults = faults };
+    struct toml_error error = { .line = 0 };
+    char *bytes = NULL;
+    config_faults_init(faults, path);
+    int rc = read_file(path, faults, &bytes, &load.bytes_count);
+    if (rc < 0) return rc;
+    load.bytes = bytes;
+    rc = toml_document_parse(bytes, load.bytes_count, &error, &load.document);
+    if (rc < 0) {
+        const struct toml_place place = { error.line, error.column, 0, 0 };
+        config_faults_add(faults, false, place, bytes, load.bytes_count, error.text, "");
+        goto out;
+    }
+    load_document(&load, rules);
+    record_origin(&load, path, origin);
+    config_faults_sort(faults);
+out:
+    toml_document_destroy(&load.document);
+    free(bytes);
+    return faults->errors ? FAULT_CONFIG : 0;
+}

@@ -1,0 +1,144 @@
+#include "common/config/print.h"
+
+#include <string.h>
+
+#include "common/config/data_config.h"
+#include "common/config/run_config.h"
+#include "common/config/suggest.h"
+#include "common/config/value.h"
+
+// Any of the structs that a schema fills.
+union config { struct run_config run; struct data_config data; };
+
+static void print_facts(const struct config_key *key, FILE *out)
+{
+    char bytes[CONFIG_VALUE_MAX];
+    struct config_text text = config_text_in(bytes, sizeof bytes);
+    config_value_print_range(key, &text);
+    const bool is_word = key->type == CONFIG_VALUE || key->type == CONFIG_VARIANT;
+    if (key->of[0] && !is_word && key->type != CONFIG_SECONDS && key->type != CONFIG_SEED)
+        config_text_add(&text, " %s", key->of);
+    switch (key->fallback.need) {
+    case CONFIG_REQUIRED: config_text_add(&text, "; required"); break;
+    case CONFIG_DEFAULT:
+        config_text_add(&text, "; default %s",
+                        key->fallback.text[0] ? key->fallback.text : "empty");
+        break;
+    case CONFIG_ABSENT: case CONFIG_SHOWN: config_text_add(&text, "; not set unless given"); break;
+    }
+    fputs(bytes, out);
+}
+
+static void print_setting(const struct config_schema *schema, const struct config_key *key,
+                          const union config *chosen, FILE *out)
+{
+    union config scratch = *chosen;
+    char bytes[CONFIG_VALUE_MAX];
+    struct config_text value = config_text_in(bytes, sizeof bytes);
+    const bool live =
+        config_path_active(schema, key->path, chosen) && key->fallback.need != CONFIG_ABSENT;
+    const size_t parent = config_path_parent(key->path);
+    fprintf(out, "\n# %s\n# ", key->sentence);
+    print_facts(key, out);
+    fputc('\n', out);
+    if (key->type == CONFIG_VARIANT && config_word_has_settings(schema, key, key->fallback.text))
+        return;
+    config_value_set(key, key->fallback.text, &scratch);
+    config_value_print(key, &scratch, &value);
+    fprintf(out, "%s%s = %s\n", live ? "" : "# ", key->path + parent + (parent ? 1 : 0), bytes);
+}
+
+static void print_header(const struct config_schema *schema, const char *path, size_t count,
+                         const union config *chosen, FILE *out)
+{
+    char table[TOML_PATH_MAX];
+    memcpy(table, path, count);
+    table[count] = 0;
+    const char *sentence = "";
+    for (size_t i = 0; i < schema->table_count; i++)
+        if (strcmp(schema->tables[i].path, table) == 0) sentence = schema->tables[i].sentence;
+    if (count) fputc('\n', out);
+    if (sentence[0]) fprintf(out, "# %s\n", sentence);
+    if (count)
+        fprintf(out, "%s[%s]\n", config_path_active(schema, table, chosen) ? "" : "# ", table);
+}
+
+void config_print_sample(const struct config_schema *schema, FILE *out)
+{
+    union config chosen;
+    const char *table = NULL;           // A path of the table that is being printed
+    memset(&chosen, 0, sizeof chosen);
+    for (size_t i = 0; i < schema->count; i++)
+        if (schema->keys[i].type == CONFIG_VARIANT)
+            config_value_set(&schema->keys[i], schema->keys[i].fallback.text, &chosen);
+
+    for (size_t i = 0; i < schema->count; i++) {
+        const struct config_key *key = &schema->keys[i];
+        const size_t parent = config_path_parent(key->path);
+        if (key->type == CONFIG_IGNORED || key->type == CONFIG_REFUSED) continue;
+        if (!table || config_path_parent(table) != parent || strncmp(table, key->path, parent) != 0)
+            print_header(schema, key->path, parent, &chosen, out);
+        table = key->path;
+        print_setting(schema, key, &chosen, out);
+    }
+}
+
+static int explain_nothing(const struct config_schema *schema, const char *path, FILE *out)
+{
+    struct config_nearest near = { .wanted = path };
+    const char *meant = NULL;
+    for (size_t i = 0; i < schema->count; i++) {
+        const char *key = schema->keys[i].path, *dot = strrchr(key, '.'),
+                   *name = dot ? dot + 1 : key;
+        if (config_nearest_offer(&near, key, strlen(key))) meant = key;
+        if (config_nearest_offer(&near, name, strlen(name))) meant = key;
+    }
+    fprintf(out, "%s: no key of %s", path, schema->name);
+    if (meant) fprintf(out, "; did you mean `%s`?", meant);
+    fputc('\n', out);
+    return FAULT_NOT_FOUND;
+}
+
+int config_explain(const struct config_schema *schema, const char *path, FILE *out)
+{
+    const struct config_key *key = config_key_find(schema, path);
+    if (!key) return explain_nothing(schema, path, out);
+    fprintf(out, "%s (%s)\n  %s\n", key->path, config_value_expected(key), key->sentence);
+    if (key->type == CONFIG_IGNORED || key->type == CONFIG_REFUSED) return 0;
+    fputs("  ", out);
+    print_facts(key, out);
+    fprintf(out, "\n  %s\n",
+            key->scope == CONFIG_RUN ? "Part of the run: every member must have the same."
+                                     : "This machine's own: it may differ from others'.");
+    for (unsigned i = 1; i < CONFIG_VALUE_END; i++) {
+        const struct config_word *word = config_word_of((enum config_value)i);
+        if (strcmp(word->set, key->of) == 0 && word->refusal)
+            fprintf(out, "  %s is not supported: %s.\n", word->name, word->refusal);
+    }
+    return 0;
+}
+
+// As TOML again, one line each, the origin as a comment.
+static void print_line(const struct config_key *key, const void *config,
+                       const struct config_origin *origin, uint32_t line, FILE *out)
+{
+    char bytes[CONFIG_VALUE_MAX + TOML_PATH_MAX];
+    struct config_text text = config_text_in(bytes, sizeof bytes);
+    const bool set = config_value_is_set(key, config);
+    config_text_add(&text, "%s = ", key->path);
+    if (set) config_value_print(key, config, &text);
+    if (line) fprintf(out, "%-60s # %s:%u\n", bytes, origin->file, line);
+    else if (set) fprintf(out, "%-60s # default\n", bytes);
+    else fprintf(out, "# %s is not set\n", key->path);
+}
+
+void config_print_table(const struct config_schema *schema, const void *config,
+                        const struct config_origin *origin, FILE *out)
+{
+    for (size_t i = 0; i < schema->count; i++) {
+        const struct config_key *key = &schema->keys[i];
+        if (key->type == CONFIG_IGNORED || key->type == CONFIG_REFUSED) continue;
+        if (config_path_active(schema, key->path, config))
+            print_line(key, config, origin, origin->line[i], out);
+    }
+}

@@ -1,0 +1,181 @@
+#include "common/config/rules.h"
+
+#include <string.h>
+
+#include "common/config/run_config.h"
+#include "common/config/value.h"
+#include "common/ensure.h"
+
+enum relation { BELOW, AT_MOST };
+#define LINEAR "model.LLM.lr_schedule.Linear."
+#define COSINE "model.LLM.lr_schedule.Cosine."
+#define WSD    "model.LLM.lr_schedule.WarmupStableDecay."
+#define DISTRO "model.LLM.optimizer.Distro."
+
+struct comparison { const char *a; enum relation relation; const char *b, *why; };
+static const struct comparison comparisons[] = {
+    { "config.warmup_time", BELOW, "config.epoch_time", "an epoch must outlast its warm-up" },
+    { "config.max_round_train_time", BELOW, "config.epoch_time", "a round must fit into an epoch" },
+    { "members.lease_time", BELOW, "config.epoch_time", "a loss must be noticed within an epoch" },
+    { "members.heartbeat_time", BELOW, "members.lease_time", "a lease is renewed before it ends" },
+    { "config.min_clients", AT_MOST, "config.init_min_clients", "an epoch would end as it begins" },
+    { "config.global_batch_size_start", AT_MOST, "config.global_batch_size_end", "a batch grows" },
+    { "model.LLM.cold_start_warmup_steps", AT_MOST, "config.rounds_per_epoch",
+      "a cold start must fit into an epoch" },
+    { "progress.step", AT_MOST, "config.total_steps", "the run would be over" },
+    { "ledger.map_mib_start", AT_MOST, "ledger.map_mib_max", "the ledger grows" },
+    { LINEAR "warmup_steps", AT_MOST, LINEAR "total_steps", "the schedule includes its warm-up" },
+    { COSINE "warmup_steps", AT_MOST, COSINE "total_steps", "the schedule includes its warm-up" },
+    { WSD "cosine_decay_final_lr", AT_MOST, WSD "base_lr", "a decay goes down" },
+    { WSD "linear_decay_final_lr", AT_MOST, WSD "cosine_decay_final_lr", "a decay goes down" },
+};
+
+// A setting of the file being loaded, found by its path.
+struct setting {
+    const struct config_key *key;
+    const struct toml_node *node;       // NULL: not in the file
+    double number;                      // In ms, if it is a time
+    bool right;                         // By itself, that is
+};
+
+static struct setting setting_of(const struct config_load *load, const char *path)
+{
+    const struct config_key *key = config_key_find(load->schema, path);
+    ensure(key);
+    const size_t index = config_key_index(load->schema, key);
+    struct setting found = { .key = key, .node = load->nodes[index], .right = load->valid[index] };
+    if (found.right) found.number = config_value_number(key, load->base);
+    return found;
+}
+
+static void print_setting(const struct config_load *load, const struct setting *setting,
+                          struct config_text *out)
+{
+    config_value_print(setting->key, load->base, out);
+    if (setting->key->type == CONFIG_SECONDS) config_text_add(out, " s");
+}
+
+static void compare(struct config_load *load, const struct comparison *rule)
+{
+    const struct setting a = setting_of(load, rule->a), b = setting_of(load, rule->b);
+    if (!a.right || !b.right || a.number < b.number) return;
+    if (rule->relation == AT_MOST && a.number == b.number) return;
+
+    const bool first = a.node != NULL;                  // A default cannot be pointed at
+    const struct setting *here = first ? &a : &b, *there = first ? &b : &a;
+    const char *must =
+        rule->relation == BELOW ? (first ? "below" : "above") : (first ? "at most" : "at least");
+    char bytes[CONFIG_FAULT_TEXT];
+    struct config_text text = config_text_in(bytes, sizeof bytes);
+    config_text_add(&text, "%s: ", here->key->path);
+    print_setting(load, here, &text);
+    config_text_add(&text, " must be %s %s (", must, there->key->path);
+    print_setting(load, there, &text);
+    config_text_add(&text, there->node ? ")" : " by default)");
+    config_load_fault(load, false, here->node, here->key->path, bytes, rule->why);
+}
+
+static void fault_at(struct config_load *load, const struct setting *setting, const char *text,
+                     const char *note)
+{
+    char bytes[CONFIG_FAULT_TEXT];
+    struct config_text out = config_text_in(bytes, sizeof bytes);
+    config_text_add(&out, "%s: %s", setting->key->path, text);
+    config_load_fault(load, false, setting->node, setting->key->path, bytes, note);
+}
+
+// Exactly one of the two says when an epoch is over.
+static void check_epoch_end(struct config_load *load)
+{
+    const struct setting time = setting_of(load, "config.epoch_time");
+    const struct setting rounds = setting_of(load, "config.rounds_per_epoch");
+    if (time.node && rounds.node)
+        fault_at(load, &rounds, "config.epoch_time is set too",
+                 "exactly one of them ends an epoch; drop the other");
+    const bool table = setting_of(load, "config.min_clients").node;     // Else all of it is missing
+    if (!time.node && !rounds.node && table)
+        fault_at(load, &time, "missing, and so is config.rounds_per_epoch",
+                 "exactly one of them ends an epoch");
+}
+
+static void check_verification(struct config_load *load)
+{
+    const struct setting percent = setting_of(load, "config.verification_percent");
+    if (percent.right && percent.number > 0)
+        fault_at(load, &percent, "not supported above 0: no verifier recomputes results yet",
+                 "set it to 0");
+}
+
+static void check_witnesses(struct config_load *load)
+{
+    static const struct comparison rule = { "config.witness_nodes", AT_MOST, "config.min_clients",
+                                            "witnesses are elected among the members" };
+    const struct run_config *config = load->base;
+    if (!config->witness_standalone) compare(load, &rule);
+}
+
+static void check_compression(struct config_load *load)
+{
+    const struct setting chunk = setting_of(load, DISTRO "compression_chunk");
+    const struct setting topk = setting_of(load, DISTRO "compression_topk");
+    if (chunk.right && topk.right && topk.number > chunk.number * chunk.number)
+        fault_at(load, &topk, "more values than a square of compression_chunk has",
+                 "at most compression_chunk times compression_chunk");
+}
+
+// Psyche's rule: the rounds that fit between warm-up and end must hold the cold start.
+static void check_cold_start(struct config_load *load)
+{
+    const struct setting steps = setting_of(load, "model.LLM.cold_start_warmup_steps");
+    const struct setting epoch = setting_of(load, "config.epoch_time");
+    const struct setting warmup = setting_of(load, "config.warmup_time");
+    const struct setting round = setting_of(load, "config.max_round_train_time");
+    if (!steps.right || !epoch.right || !warmup.right || !round.right ||
+        warmup.number >= epoch.number)
+        return;
+    const uint64_t rounds = (uint64_t)(epoch.number - warmup.number) / (uint64_t)round.number;
+    char note[CONFIG_FAULT_NOTE];
+    struct config_text out = config_text_in(note, sizeof note);
+    config_text_add(&out, "at most %llu = (epoch_time - warmup_time) / max_round_train_time",
+                    (unsigned long long)rounds);
+    if (steps.number > (double)rounds)
+        fault_at(load, &steps, "a cold start must fit into an epoch", note);
+}
+
+static void check_template(struct config_load *load)
+{
+    const char *path = "model.LLM.data_location.Http.location.NumberedFiles.url_template";
+    const struct config_key *key = config_key_find(load->schema, path);
+    const struct toml_node *node = load->nodes[config_key_index(load->schema, key)];
+    if (!node || !load->valid[config_key_index(load->schema, key)]) return;
+    const char *place = strstr(node->text, "{}");
+    if (!place || strstr(place + 2, "{}"))
+        config_load_fault(
+            load, false, node, path,
+            "model.LLM.data_location.Http.location.NumberedFiles.url_template: must hold {} once",
+            "{} stands for the number of the file");
+}
+
+// Legal, but some trainers would have nothing to do.
+static void check_idle(struct config_load *load)
+{
+    const struct setting batch = setting_of(load, "config.global_batch_size_start");
+    const struct setting members = setting_of(load, "config.init_min_clients");
+    if (!batch.right || !members.right || batch.number >= members.number) return;
+    config_load_fault(load, true, batch.node, batch.key->path,
+                      "config.global_batch_size_start: fewer sequences than init_min_clients",
+                      "some trainers get no work in each round");
+}
+
+void config_run_rules(struct config_load *load)
+{
+    for (size_t i = 0; i < sizeof comparisons / sizeof *comparisons; i++)
+        compare(load, &comparisons[i]);
+    check_epoch_end(load);
+    check_verification(load);
+    check_witnesses(load);
+    check_compression(load);
+    check_cold_start(load);
+    check_template(load);
+    check_idle(load);
+}

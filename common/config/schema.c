@@ -1,0 +1,134 @@
+#include "common/config/schema.h"
+
+#include <string.h>
+
+#include "common/config/data_config.h"
+#include "common/config/run_config.h"
+#include "common/ensure.h"
+
+#define REQUIRED(example) { CONFIG_REQUIRED, example }
+#define DEFAULT(value)    { CONFIG_DEFAULT, value }
+#define ABSENT(example)   { CONFIG_ABSENT, example }
+#define SHOWN(example)    { CONFIG_SHOWN, example }
+
+#define KEY(scope, path, field, type, of, fallback, min, max, sentence) \
+    { path, CONFIG_##type, CONFIG_##scope, offsetof(struct run_config, field), \
+      of, fallback, min, max, sentence },
+static const struct config_key run_keys[] = {
+#include "common/config/keys.def"
+};
+
+#define DATA_KEY(scope, path, field, type, of, fallback, min, max, sentence) \
+    { path, CONFIG_##type, CONFIG_##scope, offsetof(struct data_config, field), \
+      of, fallback, min, max, sentence },
+static const struct config_key data_keys[] = {
+#include "common/config/keys.def"
+};
+
+#define TABLE(path, sentence) { path, sentence },
+static const struct config_table tables[] = {
+#include "common/config/keys.def"
+};
+
+#define VALUE(set, constant, name, refusal) { set, name, refusal },
+static const struct config_word words[CONFIG_VALUE_END] = {
+    { "", "", NULL },
+#include "common/config/keys.def"
+};
+
+enum {
+    RUN_KEYS = sizeof run_keys / sizeof *run_keys,
+    DATA_KEYS = sizeof data_keys / sizeof *data_keys
+};
+_Static_assert(sizeof run_keys / sizeof *run_keys <= CONFIG_KEYS_MAX,
+               "a loader keeps a place for every key");
+
+const struct config_schema config_run_schema = {
+    .name = "state.toml",
+    .keys = run_keys,
+    .count = RUN_KEYS,
+    .tables = tables,
+    .table_count = sizeof tables / sizeof *tables,
+    .other_prefix = "model_extra_data",
+    .prefix = "model.LLM", // Newer Psyche files split the table
+};
+const struct config_schema config_data_schema = {
+    .name = "data.toml", .keys = data_keys, .count = DATA_KEYS,
+};
+
+const struct config_key *config_key_find(const struct config_schema *schema, const char *path)
+{
+    for (size_t i = 0; i < schema->count; i++)
+        if (strcmp(schema->keys[i].path, path) == 0) return &schema->keys[i];
+    return NULL;
+}
+
+size_t config_key_index(const struct config_schema *schema, const struct config_key *key)
+{
+    ensure(key >= schema->keys && key < schema->keys + schema->count);
+    return (size_t)(key - schema->keys);
+}
+
+bool config_path_within(const char *path, const char *prefix)
+{
+    const size_t count = strlen(prefix);
+    return strncmp(path, prefix, count) == 0 &&
+           (path[count] == 0 || path[count] == '.' || count == 0);
+}
+
+size_t config_path_parent(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot ? (size_t)(dot - path) : 0;
+}
+
+// Empty if `path` does not lie below `above`.
+static const char *path_below(const char *path, const char *above)
+{
+    const size_t count = strlen(above);
+    return strncmp(path, above, count) == 0 && path[count] == '.' ? path + count + 1 : "";
+}
+
+bool config_path_is_table(const struct config_schema *schema, const char *path)
+{
+    for (size_t i = 0; i < schema->count; i++)
+        if (path_below(schema->keys[i].path, path)[0]) return true;
+    return false;
+}
+
+bool config_path_active(const struct config_schema *schema, const char *path, const void *base)
+{
+    for (size_t i = 0; i < schema->count; i++) {
+        const struct config_key *variant = &schema->keys[i];
+        const char *below = path_below(path, variant->path);
+        if (variant->type != CONFIG_VARIANT || !below[0]) continue;
+        enum config_value chosen;
+        memcpy(&chosen, (const char *)base + variant->offset, sizeof chosen);
+        if (chosen == CONFIG_NONE || !config_path_within(below, words[chosen].name)) return false;
+    }
+    return true;
+}
+
+const struct config_word *config_word_of(enum config_value value)
+{
+    ensure((unsigned)value < CONFIG_VALUE_END);
+    return &words[value];
+}
+
+enum config_value config_word_find(const char *set, const char *name)
+{
+    for (unsigned i = 1; i < CONFIG_VALUE_END; i++)
+        if (strcmp(words[i].set, set) == 0 && strcmp(words[i].name, name) == 0)
+            return (enum config_value)i;
+    return CONFIG_NONE;
+}
+
+bool config_word_has_settings(const struct config_schema *schema, const struct config_key *variant,
+                              const char *word)
+{
+    for (size_t i = 0; i < schema->count; i++) {
+        const char *below = path_below(schema->keys[i].path, variant->path);
+        if (below[0] && config_path_within(below, word)) return true;
+    }
+    return false;
+}

@@ -1,0 +1,39 @@
+#pragma once
+// value -- one setting between three forms: a node of TOML, the field of a struct, and text.
+// Pure. What it says of a wrong value names the value and what would be right; key and place are
+// the caller's to name.
+
+#include "common/config/schema.h"
+#include "common/config/text.h"
+#include "common/config/toml_shim.h"
+
+// What is wrong with a value, what would be right, and which element it is of an array (else NULL).
+struct config_complaint { struct config_text text, note; const struct toml_node *at; };
+
+// Stores the node's value into the field of `base`. An array's elements follow it, as in a
+// document. False, the field untouched and `complaint` written, unless type and range are right.
+// For every type but VARIANT, IGNORED and REFUSED.
+bool config_value_read(const struct config_key *key, const struct toml_node *node, void *base,
+                       struct config_complaint *complaint);
+
+// Complains that the node is of another type than the key; always false.
+bool config_value_refuse(const struct config_key *key, const struct toml_node *node,
+                         struct config_complaint *complaint);
+
+// The word of the key's set that `name` is, or CONFIG_NONE with a complaint: unknown or refused.
+enum config_value config_word_read(const struct config_key *key, const char *name,
+                                   struct config_complaint *complaint);
+
+// Stores a fallback's text; it is ours, so it must be right.
+void config_value_set(const struct config_key *key, const char *text, void *base);
+
+// The field as TOML writes it; "range 1..16384"; "integer".
+void config_value_print(const struct config_key *key, const void *base, struct config_text *out);
+void config_value_print_range(const struct config_key *key, struct config_text *out);
+const char *config_value_expected(const struct config_key *key);
+
+// The field of a COUNT, SECONDS (in ms) or REAL.
+double config_value_number(const struct config_key *key, const void *base);
+
+// False for a key without a default that the file does not set.
+bool config_value_is_set(const struct config_key *key, const void *base);

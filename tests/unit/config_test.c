@@ -1,0 +1,572 @@
+// Configurations, good and bad. What is printed of a bad one stands beside it in
+// tests/golden/config/bad and is compared to the letter; Psyche's own files are in
+// tests/golden/config/psyche.
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+#include <glob.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/config/data_config.h"
+#include "common/config/print.h"
+#include "common/config/run_config.h"
+#include "common/config/suggest.h"
+#include "common/config/value.h"
+
+#define GOLDEN "tests/golden/config/"
+static struct config_faults faults;             // 60 KiB: better not on a stack
+
+static char *slurp(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    char *bytes = calloc(1, 1 << 20);
+    assert_non_null(bytes);
+    assert_true(fread(bytes, 1, (1 << 20) - 1, file) < (1 << 20) - 1);
+    fclose(file);
+    return bytes;
+}
+
+static char *printed_faults(void)
+{
+    char *text = NULL;
+    size_t count = 0;
+    FILE *out = open_memstream(&text, &count);
+    config_faults_print(&faults, out);
+    fclose(out);
+    return text;
+}
+
+// Loads as what the name says, and checks that a refusal writes nothing.
+static int load_any(const char *path, const char *name)
+{
+    struct run_config run;
+    struct data_config data;
+    memset(&run, 0x5a, sizeof run);
+    memset(&data, 0x5a, sizeof data);
+    const bool is_data = strncmp(name, "data-", 5) == 0;
+    const int rc =
+        is_data ? config_load_data(path, &data, &faults) : config_load_run(path, &run, &faults);
+    const unsigned char *bytes = is_data ? (unsigned char *)&data : (unsigned char *)&run;
+    for (size_t i = 0; rc < 0 && i < (is_data ? sizeof data : sizeof run); i++)
+        assert_int_equal(bytes[i], 0x5a);
+    return rc;
+}
+
+static void every_bad_file_is_refused_as_written(void **state)
+{
+    char here[4096], expected_name[300];
+    glob_t found;
+    (void)state;
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(glob(GOLDEN "bad/*.toml", 0, NULL, &found), 0);
+    assert_true(found.gl_pathc >= 50);
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        const char *path = found.gl_pathv[i], *name = strrchr(path, '/') + 1;
+        assert_int_equal(chdir(GOLDEN "bad"), 0);   // Messages bear names of files, not of folders
+        const int rc = load_any(name, name);
+        assert_int_equal(chdir(here), 0);
+        assert_int_equal(rc, FAULT_CONFIG);
+        snprintf(expected_name, sizeof expected_name, "%.*stxt", (int)strlen(path) - 4, path);
+        char *expected = slurp(expected_name), *printed = printed_faults();
+        assert_string_equal(printed, expected);
+        free(expected);
+        free(printed);
+    }
+    globfree(&found);
+}
+
+// Psyche's shipped files: how many errors, and what the first ones are about; none: it loads.
+// Those for Solana have no run_id: there the name of a run is not part of its configuration.
+static const struct {
+    const char *name;
+    unsigned errors, warnings;
+    const char *about[4];
+} psyche[] = {
+    { "llama2-20m-dolma-noverify-first-checkpointer", 0, 1, { NULL } },
+    { "llama2-20m-dolma-noverify-no-checkpointer", 0, 1, { NULL } },
+    { "kill-test-short-epoch-checkpoint", 0, 1, { NULL } },
+    { "kill-test-newer", 0, 2, { NULL } },
+    { "llama2-20m-dolma-verify-first-checkpointer", 2, 1,
+      { "config.cooldown_time", "config.verification_percent" } },
+    { "consilience-match-llama2-20m-fineweb-pretrain-dev", 1, 1,
+      { "config.max_round_train_time: 3000 s must be below" } },
+    { "consilience-match-newer", 1, 2, { "config.max_round_train_time: 3000 s must be below" } },
+    { "consilience", 2, 0, { "HfDeepseek is not supported", "WeightedHttp is not supported" } },
+    { "consilience-40b-devnet", 3, 0,
+      { "run_id: missing", "HfDeepseek is not supported", "WeightedHttp is not" } },
+    { "hermes-4-8b", 4, 0,
+      { "run_id: missing", "HfAuto is not", "Finetuning is not", "Preprocessed is not" } },
+    { "test", 3, 0,
+      { "checkpoint: Dummy is not", "optimizer: Dummy is not", "data_location: Dummy is not" } },
+    { "test-newer", 4, 0,
+      { "data_location: missing", "optimizer: Dummy", "data_locations: not", "checkpoint:" } },
+    { "solana-nano", 1, 0, { "run_id: missing" } },
+    { "solana-nano-newer", 1, 2, { "run_id: missing" } },
+    { "solana-1b", 1, 1, { "run_id: missing" } },
+    { "solana-two-clients", 1, 0, { "run_id: missing" } },
+    { "solana-light", 3, 0,
+      { "run_id: missing", "config.warmup_time: 30 s", "config.max_round_train_time: 30 s" } },
+    { "solana-light-gcs", 2, 0, { "run_id: missing", "NoUploadGcs is not supported" } },
+    { "solana-light-moe", 4, 0,
+      { "run_id: missing", "config.warmup_time: 900 s", "Torchtitan is", "WeightedHttp is" } },
+    { "solana-preprocessed", 4, 0,
+      { "run_id: missing", "HfAuto is not", "Finetuning is not", "HuggingFacePreprocessed" } },
+    { "solana-python", 2, 0, { "run_id: missing", "HfAuto is not supported" } },
+    { "solana-dummy", 3, 0,
+      { "run_id: missing", "data_location: Dummy is not", "checkpoint: Dummy is not" } },
+    { "solana-conflict", 1, 0, { "expected keys, tables, whitespace or comments, saw '<'" } },
+    { "data-test", 0, 0, { NULL } },
+    { "data-dolma", 0, 0, { NULL } },
+    { "data-fineweb", 0, 0, { NULL } },
+};
+
+static void psyches_files_load_or_are_refused_by_name(void **state)
+{
+    char path[300];
+    (void)state;
+    for (size_t i = 0; i < sizeof psyche / sizeof *psyche; i++) {
+        snprintf(path, sizeof path, GOLDEN "psyche/%s.toml", psyche[i].name);
+        assert_int_equal(load_any(path, psyche[i].name), psyche[i].errors ? FAULT_CONFIG : 0);
+        assert_int_equal(faults.errors, psyche[i].errors);
+        assert_int_equal(faults.warnings, psyche[i].warnings);
+        unsigned seen = 0;
+        for (unsigned j = 0; j < faults.count; j++) {
+            if (faults.list[j].warning) continue;
+            assert_non_null(strstr(faults.list[j].text, psyche[i].about[seen]));
+            seen++;
+        }
+    }
+}
+
+static void a_missing_run_id_is_all_that_keeps_solanas_files(void **state)
+{
+    static const char *const names[] = {"solana-nano", "solana-nano-newer", "solana-1b",
+                                        "solana-two-clients"};
+    char path[300], other[] = P_tmpdir "/shoal-config-XXXXXX";
+    struct run_config config;
+    (void)state;
+    const int descriptor = mkstemp(other);
+    assert_true(descriptor >= 0);
+    close(descriptor);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, GOLDEN "psyche/%s.toml", names[i]);
+        char *text = slurp(path);
+        FILE *out = fopen(other, "w");
+        fprintf(out, "run_id = \"solana\"\n%s", text);
+        fclose(out);
+        free(text);
+        assert_int_equal(config_load_run(other, &config, &faults), 0);
+        assert_int_equal(config.data_location, CONFIG_DATA_HTTP);
+    }
+    unlink(other);
+}
+
+static void a_file_becomes_fields(void **state)
+{
+    struct run_config config;
+    (void)state;
+    assert_int_equal(config_load_run(GOLDEN "psyche/solana-light.toml", &config, &faults),
+                     FAULT_CONFIG);
+    assert_int_equal(config_load_run(GOLDEN "psyche/kill-test-newer.toml", &config, &faults), 0);
+    assert_string_equal(config.run_id, "llama2-20m-dolma");
+    assert_int_equal(config.run_state, CONFIG_RUN_STATE_WAITING);
+    assert_int_equal(config.epoch_ms, 150000);
+    assert_int_equal(config.rounds_per_epoch, 0);
+    assert_int_equal(config.batch_start, 128);
+    assert_int_equal(config.lease_ms, 10000);
+    assert_int_equal(config.max_seq_len, 2048);
+    assert_int_equal(config.data_location, CONFIG_DATA_SERVER);
+    assert_string_equal(config.data_server, "127.0.0.1:20001");
+    assert_int_equal(config.checkpoint, CONFIG_CHECKPOINT_HUB);
+    assert_string_equal(config.checkpoint_folder, "emozilla/llama2-20m-init");
+    assert_int_equal(config.lr_schedule, CONFIG_SCHEDULE_COSINE);
+    assert_true(config.lr_base == 4e-4 && config.lr_final == 4e-5 && config.lr_warmup_init == 0);
+    assert_int_equal(config.lr_warmup_steps, 500);
+    assert_int_equal(config.lr_total_steps, 25000);
+    assert_int_equal(config.optimizer, CONFIG_OPTIMIZER_DISTRO);
+    assert_int_equal(config.compression_chunk, 64);
+    assert_true(config.quantize_1bit && config.ignored && !config.witness_standalone);
+    assert_true(hash_is_none(&config.model_digest));
+    assert_string_equal(config.broker_mail, "tcp://127.0.0.1:5550");
+}
+
+static void the_demo_loads_and_agrees_with_itself(void **state)
+{
+    struct run_config run;
+    struct data_config data;
+    char folder[CONFIG_PATH_MAX];
+    (void)state;
+    assert_int_equal(config_load_run("config/demo/state.toml", &run, &faults), 0);
+    assert_int_equal(faults.count, 0);
+    assert_string_equal(run.run_id, "demo");
+    assert_int_equal(config_load_data("config/demo/data.toml", &data, &faults), 0);
+    assert_int_equal(data.seq_len, run.max_seq_len);
+    assert_int_equal(config_token_bytes(data.token_size), 2);
+    assert_int_equal(data.shuffle_seed[31], 32);
+    assert_int_equal(config_resolve(&data.origin, data.dir, folder, sizeof folder), 0);
+    assert_string_equal(folder, "config/demo/data");
+    assert_int_equal(config_resolve(&data.origin, "/data", folder, sizeof folder), 0);
+    assert_string_equal(folder, "/data");
+    assert_int_equal(config_resolve(&data.origin, "data", folder, 16), FAULT_LIMIT);
+}
+
+static void every_word_and_table_becomes_fields(void **state)
+{
+    struct run_config config;
+    (void)state;
+    assert_int_equal(config_load_run(GOLDEN "other.toml", &config, &faults), 0);
+    assert_int_equal(faults.count, 0);
+    assert_int_equal(config.run_state, CONFIG_RUN_STATE_PAUSED);
+    assert_int_equal(config.cooldown_ms, 250);
+    assert_int_equal(config.round_train_ms, 1500);
+    assert_int_equal(config.round_witness_ms, 1);
+    assert_int_equal(config.epoch_ms, 12750);
+    assert_int_equal(config.total_steps, UINT32_MAX);
+    assert_int_equal(config.batch_warmup_tokens, 549755813888);
+    assert_int_equal(config.progress_data_index, 19200);
+    assert_int_equal(config.heartbeat_ms, 250);
+    assert_true(config.witness_standalone && !config.quantize_1bit);
+    assert_int_equal(config.manifest_digest.bytes[1], 0xff);
+    assert_int_equal(config.model_digest.bytes[7], 0xef);
+    assert_string_equal(config.broker_mail, "ipc:///run/shoal/mail");
+    assert_int_equal(config.snapshot_rounds, 4);
+    assert_int_equal(config.http_token_size, CONFIG_TOKEN_SIZE_FOUR);
+    assert_int_equal(config.http_shuffle, CONFIG_SHUFFLE_SEEDED);
+    assert_int_equal(config.http_seed[16], 240);
+    assert_int_equal(config.http_location, CONFIG_LOCATION_NUMBERED);
+    assert_string_equal(config.http_url, "https://example.org/a b/\"{}\".bin");
+    assert_int_equal(config.http_file_digits, 5);
+    assert_int_equal(config.checkpoint, CONFIG_CHECKPOINT_P2P);
+    assert_int_equal(config.lr_schedule, CONFIG_SCHEDULE_LINEAR);
+    assert_true(config.lr_base == 1 && config.lr_final == 0.1 && config.clip_grad_norm == 0.5);
+}
+
+// The hashes are those of the golden files, as sha256sum gives them.
+static const struct { const char *name, *digest; } canonical[] = {
+    { "good", "b875d2bca3ffd7f4f4d7fd8f4c982ad4d8ad571c99cd8eca3607c0b86192faaa" },
+    { "other", "4c84cc89751d77ec3047a42dd47c526ed02bc9e41e30c95ec7a154922b6b623b" },
+};
+
+static void canonical_bytes_are_golden(void **state)
+{
+    static char bytes[CONFIG_CANONICAL_MAX];
+    struct run_config config;
+    char path[300], hex[HASH_HEX];
+    (void)state;
+    for (size_t i = 0; i < sizeof canonical / sizeof *canonical; i++) {
+        snprintf(path, sizeof path, GOLDEN "%s.toml", canonical[i].name);
+        assert_int_equal(config_load_run(path, &config, &faults), 0);
+        snprintf(path, sizeof path, GOLDEN "%s.canonical.txt", canonical[i].name);
+        char *expected = slurp(path);
+        assert_int_equal(config_canonical(&config, bytes), strlen(expected));
+        assert_string_equal(bytes, expected);
+        free(expected);
+        const struct hash digest = config_digest(&config);
+        assert_string_equal(hash_to_hex(&digest, hex), canonical[i].digest);
+    }
+}
+
+static void the_digest_knows_the_run_and_not_the_machine(void **state)
+{
+    struct run_config config, other;
+    struct config_difference difference;
+    (void)state;
+    assert_int_equal(config_load_run(GOLDEN "good.toml", &config, &faults), 0);
+    const struct hash digest = config_digest(&config);
+
+    other = config;
+    strcpy(other.broker_mail, "tcp://10.0.0.1:1");
+    strcpy(other.data_server, "elsewhere");
+    other.map_mib_max = other.checkpoint_keep = 77;
+    other.lr_stable_steps = 7;                      // Of a schedule that is not chosen
+    struct hash same = config_digest(&other);
+    assert_true(hash_equal(&digest, &same));
+    assert_false(config_first_difference(&config, &other, &difference));
+
+    other.lease_ms = 10500;
+    other.total_steps = 101;
+    same = config_digest(&other);
+    assert_false(hash_equal(&digest, &same));
+    assert_true(config_first_difference(&config, &other, &difference));
+    assert_string_equal(difference.path, "config.total_steps");
+    assert_string_equal(difference.a, "100");
+    assert_string_equal(difference.b, "101");
+
+    other = config;
+    other.model_digest.bytes[0] = 1;
+    assert_true(config_first_difference(&config, &other, &difference));
+    assert_string_equal(difference.path, "model.digest");
+    assert_string_equal(difference.a, "(not set)");
+}
+
+static void the_sample_loads_and_holds_every_key(void **state)
+{
+    char path[] = P_tmpdir "/shoal-sample-XXXXXX", line[300];
+    struct run_config config;
+    (void)state;
+    FILE *out = fdopen(mkstemp(path), "w");
+    assert_non_null(out);
+    config_print_sample(&config_run_schema, out);
+    fclose(out);
+    assert_int_equal(config_load_run(path, &config, &faults), 0);
+    assert_int_equal(faults.count, 0);
+    char *text = slurp(path);
+    for (size_t i = 0; i < config_run_schema.count; i++) {
+        const struct config_key *key = &config_run_schema.keys[i];
+        if (key->type == CONFIG_IGNORED || key->type == CONFIG_REFUSED) continue;
+        snprintf(line, sizeof line, "# %s\n", key->sentence);
+        assert_non_null(strstr(text, line));
+    }
+    free(text);
+
+    out = fopen(path, "w");
+    config_print_sample(&config_data_schema, out);
+    fclose(out);
+    struct data_config data;
+    assert_int_equal(config_load_data(path, &data, &faults), 0);
+    unlink(path);
+}
+
+static char *explained(const char *path, int expected_rc)
+{
+    char *text = NULL;
+    size_t count = 0;
+    FILE *out = open_memstream(&text, &count);
+    assert_int_equal(config_explain(&config_run_schema, path, out), expected_rc);
+    fclose(out);
+    return text;
+}
+
+static void keys_explain_themselves(void **state)
+{
+    (void)state;
+    char *text = explained("config.min_clients", 0);
+    assert_string_equal(
+        text, "config.min_clients (integer)\n  With fewer healthy members an epoch ends early.\n"
+              "  range 1..16384 members; required\n"
+              "  Part of the run: every member must have the same.\n");
+    free(text);
+    text = explained("min_client", FAULT_NOT_FOUND);
+    assert_string_equal(text,
+                        "min_client: no key of state.toml; did you mean `config.min_clients`?\n");
+    free(text);
+}
+
+// The printed table is TOML again: read back where no variant is in the way, it is the same file.
+static void the_table_names_every_origin(void **state)
+{
+    struct data_config data, again;
+    char path[] = P_tmpdir "/shoal-table-XXXXXX";
+    (void)state;
+    assert_int_equal(config_load_data("config/demo/data.toml", &data, &faults), 0);
+    FILE *out = fdopen(mkstemp(path), "w");
+    assert_non_null(out);
+    config_print_table(&config_data_schema, &data, &data.origin, out);
+    fclose(out);
+    char *text = slurp(path);
+    assert_non_null(strstr(text, "# config/demo/data.toml:"));
+    free(text);
+    assert_int_equal(config_load_data(path, &again, &faults), 0);
+    assert_memory_equal(&data, &again, offsetof(struct data_config, origin));
+    unlink(path);
+}
+
+// The edges of every number, from the table itself.
+static void ranges_hold_at_their_edges(void **state)
+{
+    struct run_config config;
+    char text[400], note[400];
+    unsigned tried = 0;
+    (void)state;
+    for (size_t i = 0; i < config_run_schema.count; i++) {
+        const struct config_key *key = &config_run_schema.keys[i];
+        if (key->type != CONFIG_COUNT && key->type != CONFIG_SECONDS && key->type != CONFIG_REAL)
+            continue;
+        const bool whole = key->type == CONFIG_COUNT;
+        const double step = whole || key->max > 1e9 ? 1 : key->max / 1e6;
+        const double values[] = { key->min, key->max, key->min - step, key->max + 2 * step };
+        for (unsigned j = 0; j < 4; j++) {
+            const struct toml_node node = { .type = whole ? TOML_INTEGER : TOML_FLOAT,
+                                            .integer = (int64_t)values[j], .real = values[j] };
+            struct config_complaint complaint = { config_text_in(text, sizeof text),
+                                                  config_text_in(note, sizeof note), NULL };
+            assert_int_equal(config_value_read(key, &node, &config, &complaint), j < 2);
+            tried++;
+        }
+    }
+    assert_true(tried > 200);
+}
+
+static void nearest_names_are_near(void **state)
+{
+    struct config_nearest near = { .wanted = "min_clinets" };
+    (void)state;
+    assert_true(config_nearest_offer(&near, "min_clients", 11));        // Two neighbours swapped
+    assert_int_equal(near.distance, 1);
+    assert_false(config_nearest_offer(&near, "init_min_clients", 16));
+    assert_string_equal(near.best, "min_clients");
+    near = (struct config_nearest){ .wanted = "zebra" };
+    assert_false(config_nearest_offer(&near, "broker", 6));
+    assert_int_equal(near.best[0], 0);
+}
+
+static void write_bytes(const char *path, const char *bytes, size_t count)
+{
+    unlink(path);                                   // Rewriting in place would wait for the disk
+    FILE *out = fopen(path, "wb");
+    assert_non_null(out);
+    assert_int_equal(fwrite(bytes, 1, count, out), count);
+    fclose(out);
+}
+
+static void files_are_bounded_before_they_are_believed(void **state)
+{
+    char path[] = P_tmpdir "/shoal-large-XXXXXX";
+    struct run_config config;
+    (void)state;
+    close(mkstemp(path));
+    char *bytes = malloc(TOML_BYTES_MAX + 1);
+    memset(bytes, '\n', TOML_BYTES_MAX + 1);
+    write_bytes(path, bytes, TOML_BYTES_MAX + 1);
+    assert_int_equal(config_load_run(path, &config, &faults), FAULT_LIMIT);
+    assert_string_equal(faults.list[0].text, "larger than 1048576 bytes");
+    write_bytes(path, bytes, TOML_BYTES_MAX);       // As large as a file may be: only empty
+    assert_int_equal(config_load_run(path, &config, &faults), FAULT_CONFIG);
+    assert_int_equal(faults.errors, 3);
+
+    size_t count = (size_t)sprintf(bytes, "x = [\n");
+    for (unsigned i = 0; i < TOML_NODES_MAX; i++)
+        count += (size_t)sprintf(bytes + count, "%u,\n", i);
+    count += (size_t)sprintf(bytes + count, "]\n");
+    write_bytes(path, bytes, count);
+    assert_int_equal(config_load_run(path, &config, &faults), FAULT_CONFIG);
+    assert_string_equal(faults.list[0].text, "more than 4096 values");
+    assert_int_equal(faults.list[0].line, 4096);
+    free(bytes);
+    unlink(path);
+
+    assert_int_equal(config_load_run(path, &config, &faults), FAULT_NOT_FOUND);
+    assert_int_equal(faults.errors, 1);
+    assert_int_equal(config_load_run("config", &config, &faults), FAULT_FORMAT);
+}
+
+// One change to the good file, and what becomes of it.
+static const struct { const char *from, *to; int rc; unsigned warnings; } changes[] = {
+    { "Cosine]", "Constant]", FAULT_CONFIG, 0 },            // It has no total_steps and no final_lr
+    { "total_steps = 100\nfinal_lr = 4.0e-5\n", "total_steps = 20\nfinal_lr = 4e-4\n", 0, 0 },
+    { "{ Server = \"data-provider\" }", "{ Local = \"data\" }", 0, 0 },
+    { "global_batch_size_start = 4", "global_batch_size_start = 1", 0, 1 },     // One trainer idles
+    { "witness_nodes = 1", "witness_nodes = 2", 0, 0 },
+    { "witness_nodes = 1", "witness_nodes = 3", FAULT_CONFIG, 0 },
+    { "[model.LLM]", "[witness]\nstandalone = true\n[model.LLM]", 0, 0 },
+    { "cold_start_warmup_steps = 0", "cold_start_warmup_steps = 20", 0, 0 },
+    { "cold_start_warmup_steps = 0", "cold_start_warmup_steps = 21", FAULT_CONFIG, 0 },
+    { "[config]", "epoch_state = { rounds = [1, { x = 2 }] }\n[config]", 0, 1 },
+    { "[config]", "\"run_id\\u0000x\" = \"good\"\n[config]", FAULT_CONFIG, 0 },
+    { "\"HfLlama\"", "\"HfLlama\\u0000\"", FAULT_CONFIG, 0 },
+    { "compression_topk = 8", "compression_topk = 4096", 0, 0 },
+    { "compression_topk = 8", "compression_topk = 4097", FAULT_CONFIG, 0 },
+};
+
+static void one_change_at_a_time(void **state)
+{
+    char path[] = P_tmpdir "/shoal-change-XXXXXX", text[4096];
+    struct run_config config;
+    (void)state;
+    close(mkstemp(path));
+    char *good = slurp(GOLDEN "good.toml");
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        const char *at = strstr(good, changes[i].from);
+        assert_non_null(at);
+        const int before = (int)(at - good);
+        const int count = snprintf(text, sizeof text, "%.*s%s%s", before, good, changes[i].to,
+                                   at + strlen(changes[i].from));
+        write_bytes(path, text, (size_t)count);
+        assert_int_equal(config_load_run(path, &config, &faults), changes[i].rc);
+        assert_int_equal(faults.warnings, changes[i].warnings);
+    }
+    free(good);
+    unlink(path);
+}
+
+// The worst that fits the bounds of a line: thousands of tables, each in the one before. They are
+// freed by recursion, so what matters is that this returns at all.
+static void deep_trees_are_refused_and_freed(void **state)
+{
+    static char text[1 << 17], key[1024];
+    struct toml_document document;
+    struct toml_error error;
+    (void)state;
+    for (size_t i = 0; i < 960; i += 2) memcpy(key + i, i ? ".a" : " a", 3);
+    size_t count = (size_t)sprintf(text, "[%s]\n%s = [\n", key, key);
+    for (unsigned i = 0; i < 7; i++) count += (size_t)sprintf(text + count, "{%s = [\n", key);
+    for (unsigned i = 0; i < 7; i++) count += (size_t)sprintf(text + count, "]}\n");
+    count += (size_t)sprintf(text + count, "]\n");
+    assert_int_equal(toml_document_parse(text, count, &error, &document), FAULT_LIMIT);
+    assert_string_equal(error.text, "deeper than 16 tables and arrays");
+}
+
+// A thousand small accidents to a good file: each is loaded or refused in words, none is survived
+// by luck.
+static void damaged_files_are_loaded_or_refused(void **state)
+{
+    static const char marks[] = "=[]{}\"'#.,\n\0x\xff-0e\\";
+    char path[] = P_tmpdir "/shoal-damaged-XXXXXX";
+    struct run_config config;
+    unsigned random = 12345, loaded = 0, refused = 0;
+    (void)state;
+    close(mkstemp(path));
+    char *good = slurp(GOLDEN "good.toml");
+    const size_t count = strlen(good);
+    char *bytes = malloc(count);
+    for (unsigned i = 0; i < 1000; i++) {
+        memcpy(bytes, good, count);
+        for (unsigned j = 0; j <= i % 3; j++) {
+            random = random * 1664525 + 1013904223;
+            bytes[random / 256 % count] = marks[random / 64 % (sizeof marks - 1)];
+        }
+        write_bytes(path, bytes, count);
+        const int rc = config_load_run(path, &config, &faults);
+        assert_true(rc == 0 || (rc == FAULT_CONFIG && faults.errors > 0));
+        char *text = printed_faults();
+        for (const char *at = text; *at; at++)
+            assert_true(*at == '\n' || (unsigned char)*at >= 0x20);
+        free(text);
+        rc == 0 ? loaded++ : refused++;
+    }
+    assert_true(loaded > 20 && refused > 500);
+    free(bytes);
+    free(good);
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_bad_file_is_refused_as_written),
+        cmocka_unit_test(psyches_files_load_or_are_refused_by_name),
+        cmocka_unit_test(a_missing_run_id_is_all_that_keeps_solanas_files),
+        cmocka_unit_test(a_file_becomes_fields),
+        cmocka_unit_test(every_word_and_table_becomes_fields),
+        cmocka_unit_test(the_demo_loads_and_agrees_with_itself),
+        cmocka_unit_test(canonical_bytes_are_golden),
+        cmocka_unit_test(the_digest_knows_the_run_and_not_the_machine),
+        cmocka_unit_test(the_sample_loads_and_holds_every_key),
+        cmocka_unit_test(keys_explain_themselves),
+        cmocka_unit_test(the_table_names_every_origin),
+        cmocka_unit_test(ranges_hold_at_their_edges),
+        cmocka_unit_test(nearest_names_are_near),
+        cmocka_unit_test(files_are_bounded_before_they_are_believed),
+        cmocka_unit_test(one_change_at_a_time),
+        cmocka_unit_test(deep_trees_are_refused_and_freed),
+        cmocka_unit_test(damaged_files_are_loaded_or_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
