@@ -1,0 +1,153 @@
+#include "common/data/demo_text.h"
+#include "common/data/child_output.h"
+#include "common/data/json_file.h"
+#include "common/data/text_tokens.h"
+#include "common/data/token_dir.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { TEXT_MAX = 64 << 20, TIMEOUT_MS = 30000 };
+
+struct teller { demo_text_say *say; void *context; };
+
+static void tell(const struct teller *teller, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void tell(const struct teller *teller, const char *format, ...)
+{
+    char line[512];
+    va_list args;
+    if (!teller->say) return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    teller->say(teller->context, line);
+}
+
+// ---- the text
+
+struct pouring { text_tokens_t *tokens; uint64_t bytes; };
+
+static int pour(void *context, const void *bytes, size_t count, struct why *why)
+{
+    struct pouring *self = context;
+    self->bytes += count;
+    return text_tokens_add(self->tokens, bytes, count, why);
+}
+
+static int add_output(text_tokens_t *tokens, const char *const argv[], struct why *why,
+                      uint64_t *ret_bytes)
+{
+    const struct child_limits limits = { .bytes_max = TEXT_MAX, .timeout_ms = TIMEOUT_MS };
+    struct pouring pouring = { .tokens = tokens };
+    int rc = child_output(argv, &limits, pour, &pouring, why);
+    if (rc == 0) *ret_bytes = pouring.bytes;
+    return rc;
+}
+
+static int add_bible(text_tokens_t *tokens, const struct teller *teller, struct why *why,
+                     uint64_t *ret_bytes)
+{
+    const char *const argv[] = { "bible", "-f", "gen1:1-rev22:21", NULL };
+    int rc = add_output(tokens, argv, why, ret_bytes);
+    if (rc == FAULT_NOT_FOUND)
+        return why_set(why, rc, "no program named bible in PATH; `apt-get install bible-kjv` has"
+                       " it");
+    if (rc < 0) return rc;
+    if (*ret_bytes == 0) return why_set(why, FAULT_FORMAT, "bible printed nothing");
+    tell(teller, "King James Bible: %llu bytes", (unsigned long long)*ret_bytes);
+    return 0;
+}
+
+static int add_jargon(text_tokens_t *tokens, const char *path, const struct teller *teller,
+                      struct why *why, uint64_t *ret_bytes)
+{
+    const char *const argv[] = { "zcat", "-f", "--", path, NULL };
+    if (access(path, R_OK) < 0) {
+        *ret_bytes = 0;
+        tell(teller, "no Jargon File at %s (is the package jargon-text installed, or was its"
+             " documentation left out?): going on with the Bible alone. To have it: apt-get"
+             " download jargon-text && dpkg-deb -x jargon-text_*.deb FOLDER, then name"
+             " FOLDER%s as the file", path, DEMO_TEXT_JARGON);
+        return 0;
+    }
+    int rc = add_output(tokens, argv, why, ret_bytes);
+    if (rc == 0) tell(teller, "Jargon File: %llu bytes", (unsigned long long)*ret_bytes);
+    return rc;
+}
+
+static int write_tokens(const char *dir, const char *jargon_path, uint32_t seq_len,
+                        const struct teller *teller, struct why *why,
+                        struct demo_text_result *result)
+{
+    const struct text_config config = { .seq_len = seq_len };
+    struct text_counts counts = { 0 };
+    text_tokens_t *tokens;
+    int rc = text_tokens_new(dir, &config, why, &tokens);
+    if (rc < 0) return rc;
+    rc = add_bible(tokens, teller, why, &result->bible_bytes);
+    if (rc == 0) rc = add_jargon(tokens, jargon_path, teller, why, &result->jargon_bytes);
+    if (rc == 0) rc = text_tokens_finish(tokens, why, &counts);
+    text_tokens_destroy(&tokens);
+    if (rc < 0) return rc;
+    result->train_bytes = counts.train;
+    result->heldout_bytes = counts.heldout;
+    tell(teller, "%llu bytes to train on, %llu held out", (unsigned long long)counts.train,
+         (unsigned long long)counts.heldout);
+    return 0;
+}
+
+// ---- the baselines
+
+static int load_part(const char *dir, const char *file, struct why *why, uint8_t **ret_bytes,
+                     size_t *ret_count)
+{
+    char *path = token_dir_path(dir, file);
+    if (!path) return why_set(why, FAULT_MEMORY, "a path in %s", dir);
+    int rc = text_tokens_load(path, 2 * (size_t)TEXT_MAX, why, ret_bytes, ret_count);
+    free(path);
+    return rc;
+}
+
+static int score(const char *dir, struct why *why, double ret_nats[NGRAM_ORDERS])
+{
+    ngram_t *ngram = NULL;
+    uint8_t *train = NULL, *heldout = NULL;
+    size_t train_count = 0, heldout_count = 0;
+    int rc = load_part(dir, "train/train.bin", why, &train, &train_count);
+    if (rc == 0) rc = load_part(dir, "heldout/heldout.bin", why, &heldout, &heldout_count);
+    if (rc == 0) rc = ngram_new(why, &ngram);
+    if (rc == 0) rc = ngram_fit(ngram, train, train_count, why);
+    if (rc == 0) ngram_score(ngram, heldout, heldout_count, ret_nats);
+    ngram_destroy(&ngram);
+    free(train);
+    free(heldout);
+    return rc;
+}
+
+static int write_baselines(const char *dir, const struct demo_text_result *result, struct why *why)
+{
+    json_t *json = json_pack("{s:s, s:I, s:I, s:[f, f, f]}", "unit", "nats per byte", "train_bytes",
+                             (json_int_t)result->train_bytes, "heldout_bytes",
+                             (json_int_t)result->heldout_bytes, "nats", result->nats[0],
+                             result->nats[1], result->nats[2]);
+    return json_file_write(dir, "baselines.json", json, SIZE_MAX, why);
+}
+
+int demo_text_prepare(const char *dir, const char *jargon_path, uint32_t seq_len,
+                      demo_text_say *say, void *context, struct why *why,
+                      struct demo_text_result *ret_result)
+{
+    const struct teller teller = { .say = say, .context = context };
+    struct demo_text_result result = { 0 };
+    int rc = write_tokens(dir, jargon_path ? jargon_path : DEMO_TEXT_JARGON, seq_len, &teller, why,
+                          &result);
+    if (rc == 0) rc = score(dir, why, result.nats);
+    if (rc == 0) rc = write_baselines(dir, &result, why);
+    if (rc < 0) return rc;
+    tell(&teller, "held out, given 0, 1, 2 bytes of context: %.3f, %.3f, %.3f nats per byte",
+         result.nats[0], result.nats[1], result.nats[2]);
+    *ret_result = result;
+    return 0;
+}

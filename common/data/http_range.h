@@ -1,0 +1,59 @@
+#pragma once
+// http_range -- parts of a file that lies behind a URL, on libcurl: its size by HEAD, its bytes by
+// Range GET.
+//
+// An answer is believed only if it is exactly what was asked: status 206 with the Content-Range
+// that was asked for and a total that is still the file's size (or 200, if the whole file was
+// asked), no Content-Encoding, not one byte more. Never more than the bytes asked for is kept in
+// memory, whatever the other side sends. https certificates and names are verified, always; only
+// http and https are spoken; redirects are refused unless allowed, then bounded, and never lead
+// from https to http.
+//
+// What may pass by itself (no connection, a time-out, an early end, 408, 429, 5xx) is tried again
+// after a pause that doubles; what will not (404, 403, a 200 where 206 was asked, a changed size)
+// fails at once. The proxy settings of the environment (https_proxy, no_proxy) are libcurl's and
+// are honoured.
+//
+// Blocks: for the thread of a job. Not for two threads at once; a connection is kept between calls.
+// Texts name the URL without its user, password and query, which may hold a signature.
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/fault.h"
+
+enum { HTTP_URL_MAX = 2048, HTTP_PAUSE_MAX_MS = 30000 };
+
+struct http_config {
+    uint32_t timeout_ms;                    // For one attempt, whole: 10 .. 600000
+    uint32_t connect_timeout_ms;            // Of that, until connected: 10 .. 600000
+    uint32_t attempts;                      // 1 .. 20
+    uint32_t pause_ms;                      // Before the second attempt: 1 .. HTTP_PAUSE_MAX_MS
+    uint32_t redirects;                     // Followed at most: 0 .. 5
+    int stop_fd;                            // Readable: give up at once, also in a pause; -1: none
+};
+
+// Five attempts within about 4 s of pauses; no redirects.
+#define HTTP_CONFIG_DEFAULT { .timeout_ms = 30000, .connect_timeout_ms = 5000, .attempts = 5, \
+                              .pause_ms = 250, .redirects = 0, .stop_fd = -1 }
+
+typedef struct http_range http_range_t;
+
+int http_range_new(const struct http_config *config, struct why *why, http_range_t **ret_self);
+void http_range_destroy(http_range_t **self);
+
+// FAULT_CONFIG unless `url` begins with http:// or https://, has a host, is at most HTTP_URL_MAX
+// bytes long and has neither blanks nor control characters.
+int http_range_check_url(const char *url, struct why *why);
+
+// Writes the URL as texts may show it, without user, password, query and fragment. Total.
+void http_range_name(const char *url, char name[HTTP_URL_MAX + 1]);
+
+// The size of the file, by HEAD. FAULT_PROTOCOL if the answer has none.
+int http_range_size(http_range_t *self, const char *url, struct why *why, uint64_t *ret_bytes);
+
+// Bytes [offset, offset + count) of a file that has `size` bytes; count is 1 or more. FAULT_CORRUPT
+// if the size has changed, FAULT_PROTOCOL if the server does not serve ranges, FAULT_NOT_FOUND,
+// FAULT_DENIED, FAULT_TIMEOUT, FAULT_UNREACHABLE.
+int http_range_read(http_range_t *self, const char *url, uint64_t size, uint64_t offset,
+                    size_t count, void *out, struct why *why);

@@ -1,0 +1,68 @@
+#pragma once
+// manifest -- what the token files of a folder contain, so that a reader can tell. Written beside
+// them as manifest.json, last:
+//
+//   { "format": "shoal-manifest-1", "token_bytes": 2, "leaf_bytes": 1048576, "digest": "<64 hex>",
+//     "files": [ { "name": "train.bin", "bytes": 11562324, "root": "<64 hex>",
+//                  "leaves": "<64 hex for each leaf, one after the other>" }, ... ] }
+//
+// A file is cut into leaves of 1 MiB (the last may be shorter); its root is the Merkle root over
+// them (common/crypto/merkle.h), header included, whatever the sequence length. The digest names
+// the whole dataset in one hash:
+//
+//   SHA-256( "shoal-manifest-1" ‖ LE32(token_bytes) ‖ LE32(files)
+//            ‖ for each file: LE32(length of name) ‖ name ‖ LE64(bytes) ‖ root )
+//
+// Files stand in ascending order of name. What is read is hostile until proved: bounded before
+// it is parsed, every root recomputed from its leaves, the digest from the roots.
+
+#include <stdint.h>
+
+#include "common/crypto/hash.h"
+#include "common/fault.h"
+
+enum {
+    MANIFEST_LEAF_BYTES = 1 << 20,
+    MANIFEST_TEXT_MAX = 64 << 20,           // Bytes of manifest.json: a dataset of about 1 TiB
+};
+#define MANIFEST_NAME "manifest.json"
+
+struct manifest_file {
+    char *name;                             // Owned; as token_dir_is_name allows
+    uint64_t bytes;                         // 1 or more
+    struct hash root;
+    struct hash *leaves;                    // Owned
+    uint64_t leaf_count;                    // ⌈bytes / MANIFEST_LEAF_BYTES⌉
+};
+
+struct manifest {
+    uint32_t token_bytes;                   // 2 or 4
+    uint32_t file_count;                    // 1 or more
+    struct manifest_file *files;            // Owned
+    struct hash digest;
+};
+
+// Reads every byte of the token files in `dir`: about 0.7 GB/s, hashing included.
+int manifest_build(const char *dir, uint32_t token_bytes, struct why *why,
+                   struct manifest *ret_manifest);
+void manifest_free(struct manifest *self);      // Also of one that is all zero
+
+// Durable before it returns.
+int manifest_write(const struct manifest *self, const char *dir, struct why *why);
+
+// FAULT_NOT_FOUND if there is none; FAULT_FORMAT, FAULT_LIMIT, FAULT_DIGEST for a bad one. Looks at
+// no token file.
+int manifest_read(const char *dir, struct why *why, struct manifest *ret_manifest);
+
+// The same, for bytes from anywhere; `name` is for the text in *why.
+int manifest_parse(const char *text, size_t count, const char *name, struct why *why,
+                   struct manifest *ret_manifest);
+
+// Compares with what lies in `dir`: the names, the sizes, every leaf. FAULT_DIGEST with file and
+// byte.
+int manifest_verify(const struct manifest *self, const char *dir, struct why *why);
+
+// Reads one leaf of a file that is open as `fd` and compares. FAULT_DIGEST, FAULT_CORRUPT,
+// FAULT_IO.
+int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, int fd, const char *path,
+                        struct why *why);

@@ -1,0 +1,243 @@
+#include "common/data/token_files.h"
+#include "common/data/manifest.h"
+#include "common/data/npy.h"
+#include "common/data/token_dir.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct token_files {
+    struct samples samples;                 // Whose names are whole paths here
+    struct stat *stats;                     // What each file was when it was opened
+    struct manifest manifest;               // All zero without one
+    uint64_t *first_leaf;                   // Of each file, among the leaves of all
+    uint8_t *verified;                      // One bit for each leaf
+    uint8_t *buffer;                        // One sample as it lies in a file
+    int fd;                                 // The file last read from, -1 at first
+    uint32_t fd_file;
+};
+
+static bool has_manifest(const token_files_t *self) { return self->manifest.file_count > 0; }
+
+// ---- open
+
+static int read_header(int fd, const char *path, uint64_t bytes, uint32_t token_bytes,
+                       struct why *why, struct npy *ret_npy)
+{
+    const size_t count = bytes < NPY_HEADER_MAX ? (size_t)bytes : NPY_HEADER_MAX;
+    uint8_t header[NPY_HEADER_MAX];
+    struct npy npy;
+    int rc = token_dir_read(fd, path, 0, count, header, why);
+    if (rc < 0) return rc;
+    rc = npy_parse(header, count, bytes, path, why, &npy);
+    if (rc < 0) return rc;
+    if (npy.token_bytes != token_bytes)
+        return why_set(why, FAULT_FORMAT, "%s: its tokens have %u bytes and the configured token"
+                       " size is %u", path, npy.token_bytes, token_bytes);
+    *ret_npy = npy;
+    return 0;
+}
+
+// Where the tokens of an open file lie.
+static int measure(int fd, const char *path, uint64_t bytes, uint32_t token_bytes, struct why *why,
+                   struct npy *ret_npy)
+{
+    if (npy_is_name(path)) return read_header(fd, path, bytes, token_bytes, why, ret_npy);
+    if (bytes % token_bytes)
+        return why_set(why, FAULT_FORMAT, "%s has %llu bytes, which is no multiple of the token"
+                       " size %u", path, (unsigned long long)bytes, token_bytes);
+    *ret_npy = (struct npy){ .tokens = bytes / token_bytes, .token_bytes = token_bytes };
+    return 0;
+}
+
+static int add_path(token_files_t *self, const char *path, struct why *why)
+{
+    int fd;
+    uint64_t bytes;
+    struct npy npy;
+    int rc = token_dir_open(path, why, &fd, &bytes);
+    if (rc < 0) return rc;
+    const uint32_t file = self->samples.file_count;
+    rc = measure(fd, path, bytes, self->samples.config.token_bytes, why, &npy);
+    if (rc == 0) rc = samples_add(&self->samples, path, npy.offset, npy.tokens, why);
+    if (rc == 0 && fstat(fd, &self->stats[file]) < 0)
+        rc = why_set(why, FAULT_IO, "cannot examine %s: %s", path, strerror(errno));
+    if (rc == 0 && (uint64_t)self->stats[file].st_size != bytes)
+        rc = why_set(why, FAULT_CORRUPT, "%s changed its size while it was opened", path);
+    close(fd);
+    return rc;
+}
+
+static int add_files(token_files_t *self, const char *dir, const struct token_dir *list,
+                     struct why *why)
+{
+    int rc = 0;
+    self->stats = calloc(list->count, sizeof *self->stats);
+    if (!self->stats) return why_set(why, FAULT_MEMORY, "%s: %u files", dir, list->count);
+    for (uint32_t i = 0; rc == 0 && i < list->count; i++) {
+        char *path = token_dir_path(dir, list->names[i]);
+        rc = path ? add_path(self, path, why) : why_set(why, FAULT_MEMORY, "a path in %s", dir);
+        free(path);
+    }
+    return rc;
+}
+
+// The folder holds what the manifest names, at the sizes it names; contents are compared when read.
+static int match_manifest(const token_files_t *self, const char *dir, const struct token_dir *list,
+                          struct why *why)
+{
+    const struct manifest *manifest = &self->manifest;
+    if (manifest->token_bytes != self->samples.config.token_bytes)
+        return why_set(why, FAULT_DIGEST, "%s/%s: token_bytes is %u and the configured token size"
+                       " is %u", dir, MANIFEST_NAME, manifest->token_bytes,
+                       self->samples.config.token_bytes);
+    if (manifest->file_count != list->count)
+        return why_set(why, FAULT_DIGEST, "%s has %u token files and its %s names %u", dir,
+                       list->count, MANIFEST_NAME, manifest->file_count);
+    for (uint32_t i = 0; i < list->count; i++) {
+        const struct manifest_file *file = &manifest->files[i];
+        if (strcmp(file->name, list->names[i]) != 0)
+            return why_set(why, FAULT_DIGEST, "%s has %s where its %s names %s", dir,
+                           list->names[i], MANIFEST_NAME, file->name);
+        if (file->bytes != (uint64_t)self->stats[i].st_size)
+            return why_set(why, FAULT_DIGEST, "%s/%s has %llu bytes and %s says %llu", dir,
+                           file->name, (unsigned long long)self->stats[i].st_size, MANIFEST_NAME,
+                           (unsigned long long)file->bytes);
+    }
+    return 0;
+}
+
+static int load_manifest(token_files_t *self, const char *dir, const struct token_dir *list,
+                         struct why *why)
+{
+    uint64_t leaves = 0;
+    int rc = manifest_read(dir, why, &self->manifest);
+    if (rc == FAULT_NOT_FOUND) return 0;
+    if (rc == 0) rc = match_manifest(self, dir, list, why);
+    if (rc < 0) return rc;
+    self->first_leaf = calloc(list->count, sizeof *self->first_leaf);
+    if (!self->first_leaf) return why_set(why, FAULT_MEMORY, "%s: %u files", dir, list->count);
+    for (uint32_t i = 0; i < list->count; i++) {
+        self->first_leaf[i] = leaves;
+        leaves += self->manifest.files[i].leaf_count;
+    }
+    self->verified = calloc((size_t)(leaves / 8 + 1), 1);
+    return self->verified ? 0 : why_set(why, FAULT_MEMORY, "%s: a bit for each leaf", dir);
+}
+
+int token_files_open(const char *dir, const struct samples_config *config, struct why *why,
+                     token_files_t **ret_self)
+{
+    struct token_dir list = { 0 };
+    token_files_t *self = calloc(1, sizeof *self);
+    if (!self) return why_set(why, FAULT_MEMORY, "a dataset");
+    self->fd = -1;
+    int rc = samples_init(&self->samples, config, why);
+    if (rc == 0) rc = token_dir_list(dir, why, &list);
+    if (rc == 0) rc = add_files(self, dir, &list, why);
+    if (rc == 0) rc = load_manifest(self, dir, &list, why);
+    if (rc == 0) {
+        self->buffer = malloc(samples_bytes(&self->samples));
+        if (!self->buffer) rc = why_set(why, FAULT_MEMORY, "a sample of %s", dir);
+    }
+    token_dir_free(&list);
+    if (rc < 0) token_files_close(&self);
+    else if (why) why->text[0] = 0;         // That there is no manifest is no news
+    if (rc == 0) *ret_self = self;
+    return rc;
+}
+
+void token_files_close(token_files_t **self_p)
+{
+    token_files_t *self = *self_p;
+    if (!self) return;
+    if (self->fd >= 0) close(self->fd);
+    samples_free(&self->samples);
+    manifest_free(&self->manifest);
+    free(self->stats);
+    free(self->first_leaf);
+    free(self->verified);
+    free(self->buffer);
+    free(self);
+    *self_p = NULL;
+}
+
+uint64_t token_files_count(const token_files_t *self) { return self->samples.count; }
+
+const struct hash *token_files_digest(const token_files_t *self)
+{
+    return has_manifest(self) ? &self->manifest.digest : NULL;
+}
+
+// ---- read
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size
+        && a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+// Leaves `file` open in self->fd, and unchanged since token_files_open.
+static int use_file(token_files_t *self, uint32_t file, struct why *why)
+{
+    const char *path = self->samples.files[file].name;
+    struct stat now;
+    uint64_t bytes;
+    if (self->fd < 0 || self->fd_file != file) {
+        if (self->fd >= 0) close(self->fd);
+        self->fd = -1;
+        int rc = token_dir_open(path, why, &self->fd, &bytes);
+        if (rc < 0) return rc;
+        self->fd_file = file;
+    }
+    if (fstat(self->fd, &now) < 0)
+        return why_set(why, FAULT_IO, "cannot examine %s: %s", path, strerror(errno));
+    if (!is_same(&now, &self->stats[file]))
+        return why_set(why, FAULT_CORRUPT, "%s was changed after it was opened (%llu bytes then,"
+                       " %llu now); restart to open it anew", path,
+                       (unsigned long long)self->stats[file].st_size,
+                       (unsigned long long)now.st_size);
+    return 0;
+}
+
+static int check_leaves(token_files_t *self, const struct sample_place *place, size_t count,
+                        struct why *why)
+{
+    const struct manifest_file *file = &self->manifest.files[place->file];
+    const uint64_t last = (place->offset + count - 1) / MANIFEST_LEAF_BYTES;
+    for (uint64_t leaf = place->offset / MANIFEST_LEAF_BYTES; leaf <= last; leaf++) {
+        const uint64_t bit = self->first_leaf[place->file] + leaf;
+        if (self->verified[bit / 8] >> bit % 8 & 1) continue;
+        int rc = manifest_check_leaf(file, leaf, self->fd, self->samples.files[place->file].name,
+                                     why);
+        if (rc < 0) return rc;
+        self->verified[bit / 8] = (uint8_t)(self->verified[bit / 8] | 1u << bit % 8);
+    }
+    return 0;
+}
+
+static int read_sample(token_files_t *self, uint64_t position, uint32_t *tokens, struct why *why)
+{
+    const struct sample_place place = samples_locate(&self->samples, position);
+    const size_t count = samples_bytes(&self->samples);
+    int rc = use_file(self, place.file, why);
+    if (rc == 0 && has_manifest(self)) rc = check_leaves(self, &place, count, why);
+    if (rc == 0) rc = token_dir_read(self->fd, self->samples.files[place.file].name, place.offset,
+                                     count, self->buffer, why);
+    if (rc == 0) rc = samples_decode(&self->samples, &place, self->buffer, tokens, why);
+    return rc;
+}
+
+int token_files_read(token_files_t *self, uint64_t position, uint32_t count, uint32_t *tokens,
+                     struct why *why)
+{
+    int rc = 0;
+    if (position > UINT64_MAX - count)
+        return why_set(why, FAULT_RANGE, "%u samples from position %llu: beyond the last position"
+                       " there is", count, (unsigned long long)position);
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        rc = read_sample(self, position + i, tokens + i * samples_tokens(&self->samples), why);
+    return rc;
+}

@@ -1,0 +1,37 @@
+#pragma once
+// token_files -- the dataset of a local folder: its *.bin, *.npy and *.ds files in ascending order
+// of name, as samples (samples.h says which tokens are sample p).
+//
+// .bin and .ds are raw unsigned little-endian tokens of 2 or 4 bytes; .npy has a NumPy header,
+// which is honoured (npy.h). Refused by name at open: a size that is no multiple of the token size,
+// a file too short for one sample, a .npy of another type, a folder that differs from its manifest.
+//
+// Read with pread, never through a mapping: a file that shrinks under a mapping kills the process
+// (SIGBUS), here it is FAULT_CORRUPT. A file that was replaced, resized or written to since open is
+// FAULT_CORRUPT as well: two readers of one position must not see two samples.
+//
+// With a manifest.json beside the files (manifest.h) the first read in each MiB of a file compares
+// that MiB with its hash, once per open; costs about 1.5 ms each. Without one, bytes are believed.
+//
+// Not for two threads at once. Keeps one file open at a time, however many there are.
+
+#include "common/crypto/hash.h"
+#include "common/data/samples.h"
+
+typedef struct token_files token_files_t;
+
+// Copies `config`. FAULT_NOT_FOUND, FAULT_FORMAT, FAULT_RANGE, FAULT_LIMIT, FAULT_DIGEST, FAULT_IO.
+int token_files_open(const char *dir, const struct samples_config *config, struct why *why,
+                     token_files_t **ret_self);
+void token_files_close(token_files_t **self);
+
+uint64_t token_files_count(const token_files_t *self);     // Samples in one pass, 1 or more
+
+// The manifest's digest, by which everybody can know the dataset; NULL if there is no manifest.
+const struct hash *token_files_digest(const token_files_t *self);
+
+// Fills tokens[count][seq_len + 1] with the samples at position, position + 1, ... FAULT_RANGE for
+// a token outside the vocabulary, FAULT_CORRUPT for a file that changed, FAULT_DIGEST for one that
+// differs from the manifest; then *tokens is in no particular state and the next call may succeed.
+int token_files_read(token_files_t *self, uint64_t position, uint32_t count, uint32_t *tokens,
+                     struct why *why);
