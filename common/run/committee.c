@@ -1,0 +1,146 @@
+#include "common/run/committee.h"
+#include "common/ensure.h"
+#include <string.h>
+
+enum { ROUNDS = 90, BLOCK_BITS = 256 };
+
+bool committee_init(struct committee *ret_self, uint64_t seed, uint32_t clients,
+                    uint32_t tie_breakers, uint32_t witness_nodes, uint32_t verification_percent)
+{
+    if (clients > MEMBERS_MAX || tie_breakers > clients || verification_percent > 100) return false;
+    if (witness_nodes > clients || witness_nodes > WITNESSES_MAX) return false;
+    const uint32_t everybody = clients < WITNESSES_OPEN ? clients : WITNESSES_OPEN;
+    *ret_self = (struct committee){
+        .seed = seed,
+        .clients = clients,
+        .tie_breakers = tie_breakers,
+        .verifiers = (clients - tie_breakers) * verification_percent / 100,
+        .witnesses = witness_nodes ? witness_nodes : everybody,
+    };
+    return true;
+}
+
+static struct hash key_of(uint64_t seed, enum committee_salt salt)
+{
+    static const char *const salts[] = {
+        [SALT_COMMITTEE] = "committee", [SALT_WITNESS] = "witness",
+    };
+    uint8_t bytes[8];
+    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(seed >> 8 * i);
+    const struct hash base = hash_of(bytes, sizeof bytes);
+    return hash_of_two(base.bytes, HASH_BYTES, salts[salt], strlen(salts[salt]));
+}
+
+// key ‖ round ‖ block, the block as 32 bits little-endian. A round's pivot is drawn from the first
+// 33 bytes, 256 of its bits from all 37.
+struct source { uint8_t bytes[HASH_BYTES + 1 + 4]; };
+
+static uint32_t draw_pivot(struct source *source, int round, uint32_t n)
+{
+    source->bytes[HASH_BYTES] = (uint8_t)round;
+    const struct hash hash = hash_of(source->bytes, HASH_BYTES + 1);
+    uint64_t drawn = 0;
+    for (int i = 0; i < 8; i++) drawn |= (uint64_t)hash.bytes[i] << 8 * i;
+    return (uint32_t)(drawn % n);
+}
+
+static struct hash draw_bits(struct source *source, uint32_t block)
+{
+    for (int i = 0; i < 4; i++) source->bytes[HASH_BYTES + 1 + i] = (uint8_t)(block >> 8 * i);
+    return hash_of(source->bytes, sizeof source->bytes);
+}
+
+static uint32_t bit_at(const struct hash *bits, uint32_t place)
+{
+    return (uint32_t)bits->bytes[place % BLOCK_BITS / 8] >> place % 8 & 1;
+}
+
+// Each place and its mirror (their sum is `sum`) are exchanged, or not: the bit of the larger
+// decides. The larger ones are (sum/2, last], so each block of bits is hashed once, and only where
+// needed.
+static void swap_or_not(struct source *source, uint32_t sum, uint32_t last, uint32_t *at)
+{
+    struct hash bits = { 0 };
+    for (uint32_t high = sum / 2 + 1, start = high; high <= last; high++) {
+        if (high == start || high % BLOCK_BITS == 0) bits = draw_bits(source, high / BLOCK_BITS);
+        const uint32_t low = sum - high;
+        const uint32_t both = (at[low] ^ at[high]) & (0 - bit_at(&bits, high));
+        at[low] ^= both;
+        at[high] ^= both;
+    }
+}
+
+// Every round is its own inverse, and exchanging the entries of an array composes from the right:
+// with the rounds taken from the last to the first, the array ends as the shuffle itself.
+void committee_shuffle(const struct hash *key, uint32_t n, uint32_t *ret_positions)
+{
+    struct source source;
+    ensure(n <= MEMBERS_MAX);
+    memcpy(source.bytes, key->bytes, HASH_BYTES);
+    for (uint32_t i = 0; i < n; i++) ret_positions[i] = i;
+    if (n < 2) return;
+    for (int round = ROUNDS - 1; round >= 0; round--) {
+        const uint32_t pivot = draw_pivot(&source, round, n);
+        swap_or_not(&source, pivot, pivot, ret_positions);              // Mirrored about pivot/2
+        swap_or_not(&source, pivot + n, n - 1, ret_positions);          // And about (pivot + n)/2
+    }
+}
+
+uint32_t committee_shuffle_one(const struct hash *key, uint32_t n, uint32_t index)
+{
+    struct source source;
+    ensure(n <= MEMBERS_MAX && index < n);
+    memcpy(source.bytes, key->bytes, HASH_BYTES);
+    for (int round = 0; round < ROUNDS; round++) {
+        const uint32_t mirror = (draw_pivot(&source, round, n) + n - index) % n;
+        const uint32_t high = index > mirror ? index : mirror;
+        const struct hash bits = draw_bits(&source, high / BLOCK_BITS);
+        if (bit_at(&bits, high)) index = mirror;
+    }
+    return index;
+}
+
+void committee_positions(uint64_t seed, enum committee_salt salt, uint32_t n,
+                         uint32_t *ret_positions)
+{
+    const struct hash key = key_of(seed, salt);
+    committee_shuffle(&key, n, ret_positions);
+}
+
+uint32_t committee_position(uint64_t seed, enum committee_salt salt, uint32_t n, uint32_t index)
+{
+    const struct hash key = key_of(seed, salt);
+    return committee_shuffle_one(&key, n, index);
+}
+
+enum committee_role committee_role(const struct committee *self, uint32_t position)
+{
+    ensure(position < self->clients);
+    if (position < self->tie_breakers) return ROLE_TIE_BREAKER;
+    return position - self->tie_breakers < self->verifiers ? ROLE_VERIFIER : ROLE_TRAINER;
+}
+
+bool committee_is_witness(const struct committee *self, uint32_t position)
+{
+    ensure(position < self->clients);
+    return position < self->witnesses;
+}
+
+static bool is_drawn(const struct committee *self, enum committee_salt salt,
+                     uint64_t index, uint64_t position)
+{
+    if (index >= self->clients) return false;
+    return committee_position(self->seed, salt, self->clients, (uint32_t)index) == position;
+}
+
+bool committee_check_role(const struct committee *self, uint64_t index, uint64_t position,
+                          enum committee_role role)
+{
+    return is_drawn(self, SALT_COMMITTEE, index, position)
+        && committee_role(self, (uint32_t)position) == role;
+}
+
+bool committee_check_witness(const struct committee *self, uint64_t index, uint64_t position)
+{
+    return position < self->witnesses && is_drawn(self, SALT_WITNESS, index, position);
+}

@@ -1,0 +1,28 @@
+#pragma once
+// quorum -- how many of the K elected witnesses are enough: two thirds, rounded up.
+//
+//     K       1  2  3  4  5  6  7  9  16  32  64
+//     quorum  1  2  2  3  4  4  5  6  11  22  43
+//
+// Any two quorums share at least a third of K: if fewer than a third lie, an honest witness is in
+// both. And a third may be silent.
+//
+// K is how many were elected, never how many spoke: a single voice is no quorum of many. (Psyche
+// rounds down, and counts those who spoke when witness_nodes is 0.) Without witnesses there is no
+// quorum.
+
+#include "common/run/bloom.h"
+
+enum { QUORUM_NONE = INT32_MAX };       // The quorum of no witnesses: more than there can be
+
+uint32_t quorum_of(uint32_t elected);       // elected ≤ WITNESSES_MAX
+bool quorum_reached(uint32_t votes, uint32_t elected);
+
+// How many of the witnesses saw this trainer take part: whose participants' filter has SHA256(key).
+// Psyche's trainer_healthy_score_by_witnesses. `filters` are of those who voted.
+uint32_t quorum_health_score(const struct bloom *filters, uint32_t count,
+                             const uint8_t signer_key[32]);
+
+// Whether that many are a quorum of the elected.
+bool quorum_is_healthy(const struct bloom *filters, uint32_t count, uint32_t elected,
+                       const uint8_t signer_key[32]);

@@ -1,0 +1,318 @@
+#include "common/run/table.h"
+#include "common/ensure.h"
+
+static const uint64_t END = UINT64_MAX;
+
+void table_init(struct table *self, struct table_entry *memory, uint32_t capacity,
+                uint64_t pass_length, uint64_t cursor)
+{
+    ensure(pass_length > 0);
+    *self = (struct table){
+        .pass_length = pass_length,
+        .cursor = cursor,
+        .capacity = capacity,
+        .entries = memory,
+        .spare = memory + capacity,
+    };
+}
+
+// ---- Reading: the map as runs from 0 to END without gaps, done ones and the tail included ----
+
+struct walk { uint32_t next; uint64_t at; };
+
+static bool walk_on(struct walk *walk, const struct table *table, struct table_entry *ret_run)
+{
+    if (walk->at == END) return false;
+    const bool listed = walk->next < table->count;
+    const uint64_t begin = listed ? table->entries[walk->next].begin : table->cursor;
+    if (walk->at < begin) {
+        *ret_run = (struct table_entry){ .begin = walk->at, .end = begin, .state = TABLE_DONE };
+    } else if (listed) {
+        *ret_run = table->entries[walk->next++];
+    } else {
+        *ret_run = (struct table_entry){ .begin = walk->at, .end = END, .state = TABLE_TODO };
+    }
+    walk->at = ret_run->end;
+    return true;
+}
+
+// ---- Writing: runs in rising order into the spare half, made canonical on the way ----
+
+struct build {
+    const struct table *table;
+    uint32_t count;                 // Entries so far, also those that found no room
+    struct table_entry last;        // Not written yet: the next run may continue it
+};
+
+static void build_flush(struct build *build)
+{
+    if (build->last.begin == build->last.end || build->last.state == TABLE_DONE) return;
+    if (build->count < build->table->capacity) build->table->spare[build->count] = build->last;
+    build->count++;
+}
+
+static void build_add(struct build *build, uint64_t begin, uint64_t end,
+                      uint64_t state, uint64_t round)
+{
+    if (begin == end) return;
+    if (build->last.end == begin && build->last.state == state && build->last.round == round) {
+        build->last.end = end;
+        return;
+    }
+    build_flush(build);
+    build->last = (struct table_entry){ begin, end, state, round };
+}
+
+// The only writer of a table. All or nothing: the halves change places when all of it had room.
+static enum table_answer build_end(struct build *build, struct table *self)
+{
+    const bool tail = build->last.state == TABLE_TODO;      // The last run ends at END
+    const uint64_t cursor = tail ? build->last.begin : END;
+    if (!tail) build_flush(build);
+    if (build->count > self->capacity) return TABLE_FULL;
+    struct table_entry *entries = self->spare;
+    self->spare = self->entries;
+    self->entries = entries;
+    self->count = build->count;
+    self->cursor = cursor;
+    return TABLE_OK;
+}
+
+// ---- The operations ----
+
+enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
+                             struct sample_interval *ret_list, uint32_t list_max,
+                             uint32_t *ret_count)
+{
+    struct build build = { .table = self };
+    struct table_entry run;
+    uint32_t listed = 0;
+    uint64_t left = count;
+    for (struct walk walk = { 0 }; walk_on(&walk, self, &run); ) {
+        if (run.state == TABLE_TODO && left > 0) {
+            const uint64_t length = run.end - run.begin, take = length < left ? length : left;
+            if (listed == list_max) return TABLE_LIST_FULL;
+            ret_list[listed++] = (struct sample_interval){ run.begin, run.begin + take };
+            build_add(&build, run.begin, run.begin + take, TABLE_PENDING, round);
+            run.begin += take;
+            left -= take;
+        }
+        build_add(&build, run.begin, run.end, run.state, run.round);
+    }
+    if (left > 0) return TABLE_EXHAUSTED;
+    const enum table_answer answer = build_end(&build, self);
+    if (answer == TABLE_OK) *ret_count = listed;
+    return answer;
+}
+
+struct mark { uint64_t state, round; };
+
+// Moves the listed samples, all of which must be marked `from`, to `to`. Runs are as long as they
+// can be, so an interval that is marked alike throughout lies within one run.
+static enum table_answer mark(struct table *self, struct mark from, struct mark to,
+                              const struct sample_interval *list, uint32_t count)
+{
+    struct build build = { .table = self };
+    struct table_entry run;
+    uint32_t next = 0;
+    if (!sample_list_is_tidy(list, count)) return TABLE_UNTIDY;
+    for (struct walk walk = { 0 }; walk_on(&walk, self, &run); ) {
+        for (; next < count && list[next].begin < run.end; next++) {
+            const struct sample_interval *at = &list[next];
+            if (run.state != from.state || run.round != from.round) return TABLE_STATE;
+            if (at->end > run.end) return TABLE_STATE;
+            build_add(&build, run.begin, at->begin, run.state, run.round);
+            build_add(&build, at->begin, at->end, to.state, to.round);
+            run.begin = at->end;
+        }
+        build_add(&build, run.begin, run.end, run.state, run.round);
+    }
+    return build_end(&build, self);
+}
+
+enum table_answer table_deal_again(struct table *self, uint64_t round,
+                                   const struct sample_interval *list, uint32_t count)
+{
+    const struct mark from = { TABLE_TODO, 0 }, to = { TABLE_PENDING, round };
+    return mark(self, from, to, list, count);
+}
+
+enum table_answer table_done(struct table *self, uint64_t round,
+                             const struct sample_interval *list, uint32_t count)
+{
+    const struct mark from = { TABLE_PENDING, round }, to = { TABLE_DONE, 0 };
+    return mark(self, from, to, list, count);
+}
+
+enum table_answer table_return(struct table *self, uint64_t round,
+                               const struct sample_interval *list, uint32_t count)
+{
+    const struct mark from = { TABLE_PENDING, round }, to = { TABLE_TODO, 0 };
+    return mark(self, from, to, list, count);
+}
+
+enum table_answer table_fail(struct table *self, uint64_t round,
+                             const struct sample_interval *list, uint32_t count)
+{
+    const struct mark from = { TABLE_PENDING, round }, to = { TABLE_FAILED, 0 };
+    return mark(self, from, to, list, count);
+}
+
+enum table_answer table_return_rest(struct table *self, uint64_t round)
+{
+    struct build build = { .table = self };
+    struct table_entry run;
+    for (struct walk walk = { 0 }; walk_on(&walk, self, &run); ) {
+        const bool rest = run.state == TABLE_PENDING && run.round == round;
+        build_add(&build, run.begin, run.end, rest ? TABLE_TODO : run.state, rest ? 0 : run.round);
+    }
+    return build_end(&build, self);
+}
+
+enum table_answer table_put(struct table *self, enum table_state state, uint64_t round,
+                            const struct sample_interval *list, uint32_t count)
+{
+    ensure(state == TABLE_PENDING || round == 0);
+    const struct mark from = { TABLE_DONE, 0 }, to = { state, round };
+    return mark(self, from, to, list, count);
+}
+
+enum table_answer table_list(const struct table *self, enum table_state state, uint64_t round,
+                             struct sample_interval *ret_list, uint32_t list_max,
+                             uint32_t *ret_count)
+{
+    uint32_t listed = 0;
+    ensure(state != TABLE_DONE && (state == TABLE_PENDING || round == 0));
+    for (uint32_t i = 0; i < self->count; i++) {
+        const struct table_entry *entry = &self->entries[i];
+        if (entry->state != state || entry->round != round) continue;
+        if (listed == list_max) return TABLE_LIST_FULL;
+        ret_list[listed++] = (struct sample_interval){ entry->begin, entry->end };
+    }
+    *ret_count = listed;
+    return TABLE_OK;
+}
+
+// ---- Questions ----
+
+enum table_state table_state_at(const struct table *self, uint64_t position)
+{
+    uint32_t low = 0, high = self->count;
+    if (position >= self->cursor) return TABLE_TODO;
+    while (low < high) {                            // The first entry that ends after the position
+        const uint32_t middle = low + (high - low) / 2;
+        if (self->entries[middle].end <= position) low = middle + 1;
+        else high = middle;
+    }
+    if (low == self->count || self->entries[low].begin > position) return TABLE_DONE;
+    return (enum table_state)self->entries[low].state;
+}
+
+struct table_counts table_count(const struct table *self)
+{
+    uint64_t counts[TABLE_FAILED + 1] = { 0 }, listed = 0;
+    for (uint32_t i = 0; i < self->count; i++) {
+        const uint64_t length = self->entries[i].end - self->entries[i].begin;
+        counts[self->entries[i].state] += length;
+        listed += length;
+    }
+    return (struct table_counts){
+        .done = self->cursor - listed,
+        .returned = counts[TABLE_TODO],
+        .pending = counts[TABLE_PENDING],
+        .failed = counts[TABLE_FAILED],
+    };
+}
+
+uint64_t table_frontier(const struct table *self)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (self->entries[i].state != TABLE_FAILED) return self->entries[i].begin;
+    return self->cursor;
+}
+
+bool table_equal(const struct table *a, const struct table *b)
+{
+    if (a->pass_length != b->pass_length || a->cursor != b->cursor) return false;
+    if (a->count != b->count) return false;
+    for (uint32_t i = 0; i < a->count; i++) {
+        const struct table_entry *x = &a->entries[i], *y = &b->entries[i];
+        if (x->begin != y->begin || x->end != y->end) return false;
+        if (x->state != y->state || x->round != y->round) return false;
+    }
+    return true;
+}
+
+static bool entry_is_sound(const struct table_entry *entry)
+{
+    if (entry->begin >= entry->end) return false;
+    if (entry->state != TABLE_TODO && entry->state != TABLE_PENDING && entry->state != TABLE_FAILED)
+        return false;
+    return entry->state == TABLE_PENDING || entry->round == 0;
+}
+
+bool table_check(const struct table *self)
+{
+    if (self->pass_length == 0 || self->count > self->capacity) return false;
+    for (uint32_t i = 0; i < self->count; i++) {
+        const struct table_entry *entry = &self->entries[i], *next = entry + 1;
+        if (!entry_is_sound(entry) || entry->end > self->cursor) return false;
+        if (i + 1 == self->count) return entry->end < self->cursor || entry->state != TABLE_TODO;
+        if (entry->end > next->begin) return false;
+        if (entry->end == next->begin && entry->state == next->state && entry->round == next->round)
+            return false;
+    }
+    return true;
+}
+
+const char *table_answer_text(enum table_answer answer)
+{
+    static const char *const texts[] = {
+        [TABLE_OK] = "done",
+        [TABLE_FULL] = "the table would need more intervals than it has room for",
+        [TABLE_UNTIDY] = "the list of samples is not sorted, or has empty or overlapping intervals",
+        [TABLE_STATE] = "a listed sample is not in the state that this starts from",
+        [TABLE_LIST_FULL] = "the list for the result is too short",
+        [TABLE_EXHAUSTED] = "fewer samples are left than asked for",
+    };
+    return texts[answer];
+}
+
+// ---- Lists ----
+
+bool sample_list_is_tidy(const struct sample_interval *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (list[i].begin >= list[i].end) return false;
+        if (i > 0 && list[i].begin < list[i - 1].end) return false;
+    }
+    return true;
+}
+
+uint64_t sample_list_total(const struct sample_interval *list, uint32_t count)
+{
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < count; i++) total += list[i].end - list[i].begin;
+    return total;
+}
+
+enum table_answer sample_list_slice(const struct sample_interval *list, uint32_t count,
+                                    uint64_t begin, uint64_t end,
+                                    struct sample_interval *ret_list, uint32_t list_max,
+                                    uint32_t *ret_count)
+{
+    uint32_t listed = 0;
+    if (begin > end || end > sample_list_total(list, count)) return TABLE_EXHAUSTED;
+    for (uint64_t i = 0, first = 0; i < count && first < end; i++) {
+        const uint64_t next = first + (list[i].end - list[i].begin);
+        const uint64_t from = begin > first ? begin : first, to = end < next ? end : next;
+        if (from < to) {
+            if (listed == list_max) return TABLE_LIST_FULL;
+            ret_list[listed++] = (struct sample_interval){ list[i].begin + (from - first),
+                                                           list[i].begin + (to - first) };
+        }
+        first = next;
+    }
+    *ret_count = listed;
+    return TABLE_OK;
+}

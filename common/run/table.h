@@ -1,0 +1,119 @@
+#pragma once
+// table -- where the run stands in its data: the state of every sample position, as one map over
+// [0, 2^64 − 1) that is kept as a few intervals.
+//
+//         done           todo        done      pending      failed             todo
+//     0 ─────────────┬───────────┬─────────┬───────────┬───────────┬──────────────────────── ∞
+//                    └ returned ─┘         └ round 7 ──┘           └ cursor
+//
+//     todo ──table_deal──▶ pending ──table_done──▶ done         A sample goes this way once.
+//       ▲                    │  └────table_fail──▶ failed       Failed: given up, not dealt again
+//       └────table_return────┘
+//
+// A position p is sample p mod pass_length of pass p / pass_length: the data have no end, the next
+// pass follows, and one deal may lie on both sides of a boundary. Who permutes the samples of a
+// pass does so behind this.
+//
+// Canonical: neighbours in equal state are one interval, and returned samples that touch the cursor
+// draw it back. So equal states are equal structs, and a deal that is returned whole leaves the
+// table as it was before.
+//
+// Memory is the caller's: 2 · capacity entries (one half is read while the other is written, so an
+// operation that is refused has changed nothing). Todo and pending samples below the cursor are
+// never more than the largest batch while one round is open at a time, because what was returned is
+// dealt first; so a capacity of the largest batch plus the failed intervals is never full.
+//
+// Pure; one thread at a time. Each operation reads the entries once: O(entries + list).
+
+#include <stdbool.h>
+#include <stdint.h>
+
+// [begin, end) of positions. A list of them is tidy if it is sorted by begin, and its intervals are
+// neither empty nor overlapping (they may touch).
+struct sample_interval { uint64_t begin, end; };
+
+enum table_state { TABLE_DONE, TABLE_TODO, TABLE_PENDING, TABLE_FAILED };
+
+enum table_answer {
+    TABLE_OK,
+    TABLE_FULL,         // More intervals than the capacity; nothing was changed, as in all below
+    TABLE_UNTIDY,       // The list is not tidy
+    TABLE_STATE,        // A sample of the list is not in the state that the operation starts from
+    TABLE_LIST_FULL,    // The list for the result is too short
+    TABLE_EXHAUSTED,    // Fewer positions are left than asked for, 2^64 being near
+};
+
+struct table_entry {
+    uint64_t begin, end;
+    uint64_t state;     // enum table_state, but never done: that is what is not listed
+    uint64_t round;     // Of a pending interval, to whom it was dealt; else 0
+};
+
+struct table {
+    uint64_t pass_length;           // Samples in one pass, at least 1
+    uint64_t cursor;                // From here on all is todo
+    uint32_t count, capacity;       // Entries in use; entries at most
+    struct table_entry *entries;    // [capacity] below the cursor, rising
+    struct table_entry *spare;      // [capacity] where the next operation writes
+};
+
+struct table_counts { uint64_t done, returned, pending, failed; };     // Samples below the cursor
+
+// Everything below `cursor` is done, the rest todo. Borrows memory[2 · capacity] for its life.
+void table_init(struct table *self, struct table_entry *memory, uint32_t capacity,
+                uint64_t pass_length, uint64_t cursor);
+
+// Deals the lowest `count` todo samples to `round`: first those that were returned, then from the
+// cursor. They become a tidy list; `list_max` = count always suffices.
+enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
+                             struct sample_interval *ret_list, uint32_t list_max,
+                             uint32_t *ret_count);
+
+// The same for a list that was dealt before: todo becomes pending when a record is played again.
+enum table_answer table_deal_again(struct table *self, uint64_t round,
+                                   const struct sample_interval *list, uint32_t count);
+
+// What becomes of the listed samples, all of which must be pending in `round`.
+enum table_answer table_done(struct table *self, uint64_t round,
+                             const struct sample_interval *list, uint32_t count);
+enum table_answer table_return(struct table *self, uint64_t round,
+                               const struct sample_interval *list, uint32_t count);
+enum table_answer table_fail(struct table *self, uint64_t round,
+                             const struct sample_interval *list, uint32_t count);
+
+// Returns whatever is still pending in `round`. Only TABLE_FULL is possible.
+enum table_answer table_return_rest(struct table *self, uint64_t round);
+
+// To store and to load: writes the intervals in a state (pending: of that round) as a tidy list;
+// and declares that the listed samples, done until now, are in that state. A table loaded this way
+// onto table_init with the stored cursor equals the stored one. `round` is 0 unless the state is
+// pending.
+enum table_answer table_list(const struct table *self, enum table_state state, uint64_t round,
+                             struct sample_interval *ret_list, uint32_t list_max,
+                             uint32_t *ret_count);
+enum table_answer table_put(struct table *self, enum table_state state, uint64_t round,
+                            const struct sample_interval *list, uint32_t count);
+
+enum table_state table_state_at(const struct table *self, uint64_t position);     // O(log entries)
+struct table_counts table_count(const struct table *self);
+// Below it all is done or failed; divided by pass_length, how many passes are complete.
+uint64_t table_frontier(const struct table *self);
+
+bool table_equal(const struct table *a, const struct table *b);      // Capacities may differ
+bool table_check(const struct table *self);         // Whether it keeps all that is promised above
+
+// What a refusal means, for the one who is told.
+const char *table_answer_text(enum table_answer answer);
+
+// ---- Lists: what a round deals is a list, and its members hold positions in that list ----
+
+bool sample_list_is_tidy(const struct sample_interval *list, uint32_t count);
+uint64_t sample_list_total(const struct sample_interval *list, uint32_t count);
+
+// The samples at places [begin, end) of a tidy list, as a tidy list: a share of a round (see
+// assignment.h) turned into positions. TABLE_EXHAUSTED unless begin ≤ end ≤ total; TABLE_LIST_FULL
+// if `list_max` is too short, and `count` of the list always suffices. O(count).
+enum table_answer sample_list_slice(const struct sample_interval *list, uint32_t count,
+                                    uint64_t begin, uint64_t end,
+                                    struct sample_interval *ret_list, uint32_t list_max,
+                                    uint32_t *ret_count);

@@ -1,0 +1,194 @@
+// The golden values come from Psyche's own shuffle sources, compiled and run; the hashes of whole
+// lists from a separate implementation (one index at a time, in another language) that reproduces
+// them.
+
+#include "common/run/committee.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+static uint32_t positions[MEMBERS_MAX];
+
+static void assert_positions(const uint32_t *expected, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) assert_int_equal(positions[i], expected[i]);
+}
+
+static void small_lists_are_those_of_psyche(void **state)
+{
+    (void)state;
+    static const uint32_t committee_12345[] = { 1, 7, 2, 9, 5, 0, 8, 3, 4, 6 };
+    static const uint32_t witness_12345[] = { 7, 4, 9, 2, 6, 1, 0, 3, 5, 8 };
+    static const uint32_t zero_key[] = { 9, 7, 4, 1, 8, 0, 5, 6, 3, 2 };
+    static const uint32_t witness_7[] = { 3, 2, 0, 1, 4 };
+    const struct hash zero = { 0 };
+    committee_positions(12345, SALT_COMMITTEE, 10, positions);
+    assert_positions(committee_12345, 10);
+    committee_positions(12345, SALT_WITNESS, 10, positions);
+    assert_positions(witness_12345, 10);
+    committee_shuffle(&zero, 10, positions);
+    assert_positions(zero_key, 10);
+    committee_positions(7, SALT_WITNESS, 5, positions);
+    assert_positions(witness_7, 5);
+}
+
+// SHA-256 of the positions as 32-bit little-endian numbers.
+static void large_lists_are_those_of_psyche(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t seed; enum committee_salt salt; uint32_t n; const char *digest;
+    } lists[] = {
+        { 12345, SALT_COMMITTEE, 1,
+          "df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119" },
+        { 12345, SALT_COMMITTEE, 2,
+          "7c9fa136d4413fa6173637e883b6998d32e1d675f88cddff9dcbcf331820f4b8" },
+        { 12345, SALT_COMMITTEE, 255,
+          "7d709f685133d9f7d105f5d3158c1153ebe343eb1de8e391e9c499eca1a31243" },
+        { 12345, SALT_COMMITTEE, 256,
+          "9cd8af2a470c04e0b0e8a7644a2e5e7223b29942a89d2c5d662579bb5f68c54e" },
+        { 12345, SALT_COMMITTEE, 257,
+          "48b63a5425c128352bf7f0d16ad81a6ebeedeec05bbe16d4b620f6287b8b9e32" },
+        { 12345, SALT_COMMITTEE, 1000,
+          "a7eb1e15760b86aefaa336f46103492ad9e2519a681f5118f366f6364f50772d" },
+        { 12345, SALT_COMMITTEE, 16384,
+          "92247f635c3ca7010c9cec4d72d54f89805b513d230597155c2f9713a1c9e35d" },
+        { UINT64_MAX, SALT_WITNESS, 300,
+          "76089bd9902fb0fe15d915f769de4e34a8b1c1b3d8c5c48a1e14ab3f06a37772" },
+    };
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        struct hasher hasher;
+        char text[HASH_HEX];
+        committee_positions(lists[i].seed, lists[i].salt, lists[i].n, positions);
+        hasher_init(&hasher);
+        for (uint32_t at = 0; at < lists[i].n; at++) {
+            const uint32_t p = positions[at];
+            uint8_t bytes[4];
+            for (int b = 0; b < 4; b++) bytes[b] = (uint8_t)(p >> 8 * b);
+            hasher_add(&hasher, bytes, sizeof bytes);
+        }
+        const struct hash digest = hasher_end(&hasher);
+        assert_string_equal(hash_to_hex(&digest, text), lists[i].digest);
+    }
+}
+
+static void one_agrees_with_all(void **state)
+{
+    (void)state;
+    for (uint32_t n = 0; n <= 40; n++) {
+        committee_positions(n, SALT_COMMITTEE, n, positions);
+        for (uint32_t i = 0; i < n; i++)
+            assert_int_equal(committee_position(n, SALT_COMMITTEE, n, i), positions[i]);
+    }
+    static const uint32_t sizes[] = { 255, 256, 257, 511, 512, 513, 1000, 10000, MEMBERS_MAX };
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+        const uint32_t n = sizes[s];
+        committee_positions(99 + s, SALT_WITNESS, n, positions);
+        for (uint32_t i = 0; i < n; i += n / 40 + 1)
+            assert_int_equal(committee_position(99 + s, SALT_WITNESS, n, i), positions[i]);
+        assert_int_equal(committee_position(99 + s, SALT_WITNESS, n, n - 1), positions[n - 1]);
+    }
+}
+
+static void every_position_is_taken_once(void **state)
+{
+    (void)state;
+    static bool taken[MEMBERS_MAX];
+    for (uint32_t n = 1; n <= MEMBERS_MAX; n = n * 2 + 1) {
+        memset(taken, 0, sizeof taken);
+        committee_positions(n, SALT_COMMITTEE, n, positions);
+        for (uint32_t i = 0; i < n; i++) {
+            assert_true(positions[i] < n);
+            assert_false(taken[positions[i]]);
+            taken[positions[i]] = true;
+        }
+    }
+}
+
+// Psyche's own unit tests: 10 tie-breakers, 20 witnesses, 30 % of 100; and 10, 5, 20 %.
+static void roles_have_psyches_numbers(void **state)
+{
+    (void)state;
+    struct committee committee;
+    uint32_t roles[3] = { 0 }, witnesses = 0;
+    assert_true(committee_init(&committee, 12345, 100, 10, 20, 30));
+    committee_positions(12345, SALT_COMMITTEE, 100, positions);
+    for (uint32_t i = 0; i < 100; i++) roles[committee_role(&committee, positions[i])]++;
+    for (uint32_t i = 0; i < 100; i++) witnesses += committee_is_witness(&committee, positions[i]);
+    assert_int_equal(roles[ROLE_TIE_BREAKER], 10);
+    assert_int_equal(roles[ROLE_VERIFIER], 27);
+    assert_int_equal(roles[ROLE_TRAINER], 63);
+    assert_int_equal(witnesses, 20);
+    assert_true(committee_init(&committee, 12345, 100, 10, 5, 20));
+    assert_int_equal(committee.verifiers, 18);
+}
+
+static void without_a_number_everybody_witnesses_up_to_32(void **state)
+{
+    (void)state;
+    struct committee committee;
+    assert_true(committee_init(&committee, 1, 5, 0, 0, 0));
+    assert_int_equal(committee.witnesses, 5);
+    assert_true(committee_init(&committee, 1, 100, 0, 0, 0));
+    assert_int_equal(committee.witnesses, WITNESSES_OPEN);
+    assert_true(committee_is_witness(&committee, 31));
+    assert_false(committee_is_witness(&committee, 32));
+}
+
+static void impossible_committees_are_refused(void **state)
+{
+    (void)state;
+    struct committee committee = { .seed = 42 };
+    assert_false(committee_init(&committee, 1, 9, 10, 5, 20));      // Too many tie-breakers
+    assert_false(committee_init(&committee, 1, 11, 10, 50, 20));    // Too many witnesses
+    assert_false(committee_init(&committee, 1, 100, 0, WITNESSES_MAX + 1, 0));
+    assert_false(committee_init(&committee, 1, 100, 10, 5, 101));
+    assert_false(committee_init(&committee, 1, MEMBERS_MAX + 1, 0, 1, 0));
+    assert_int_equal(committee.seed, 42);                           // Nothing was written
+    assert_true(committee_init(&committee, 1, 0, 0, 0, 100));       // Nobody is possible
+    assert_int_equal(committee.witnesses, 0);
+}
+
+static void claims_are_checked(void **state)
+{
+    (void)state;
+    struct committee committee;
+    assert_true(committee_init(&committee, 12345, 100, 10, 20, 30));
+    committee_positions(12345, SALT_COMMITTEE, 100, positions);
+    for (uint32_t i = 0; i < 100; i++) {
+        const enum committee_role role = committee_role(&committee, positions[i]);
+        for (enum committee_role claimed = ROLE_TIE_BREAKER; claimed <= ROLE_TRAINER; claimed++)
+            assert_int_equal(committee_check_role(&committee, i, positions[i], claimed),
+                             claimed == role);
+        assert_false(committee_check_role(&committee, i, (positions[i] + 1) % 100, role));
+    }
+    const uint32_t role_0 = positions[0];
+    committee_positions(12345, SALT_WITNESS, 100, positions);
+    for (uint32_t i = 0; i < 100; i++) {
+        assert_int_equal(committee_check_witness(&committee, i, positions[i]), positions[i] < 20);
+        assert_false(committee_check_witness(&committee, i, (positions[i] + 1) % 20));
+    }
+    assert_false(committee_check_role(&committee, 100, 50, ROLE_TRAINER));
+    assert_false(committee_check_role(&committee, UINT64_MAX, UINT64_MAX, ROLE_TRAINER));
+    assert_false(committee_check_witness(&committee, (uint64_t)1 << 32, positions[0]));
+    for (enum committee_role claimed = ROLE_TIE_BREAKER; claimed <= ROLE_TRAINER; claimed++)
+        assert_false(committee_check_role(&committee, 0, ((uint64_t)1 << 32) + role_0, claimed));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_lists_are_those_of_psyche),
+        cmocka_unit_test(large_lists_are_those_of_psyche),
+        cmocka_unit_test(one_agrees_with_all),
+        cmocka_unit_test(every_position_is_taken_once),
+        cmocka_unit_test(roles_have_psyches_numbers),
+        cmocka_unit_test(without_a_number_everybody_witnesses_up_to_32),
+        cmocka_unit_test(impossible_committees_are_refused),
+        cmocka_unit_test(claims_are_checked),
+    };
+    return cmocka_run_group_tests_name("committee", tests, NULL, NULL);
+}

@@ -1,0 +1,76 @@
+#include "common/run/quorum.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+static void two_thirds_rounded_up(void **state)
+{
+    (void)state;
+    static const uint32_t expected[] = { 0, 1, 2, 2, 3, 4, 4, 5, 6, 6, 7, 8, 8, 9, 10, 10, 11 };
+    for (uint32_t k = 1; k < sizeof expected / sizeof expected[0]; k++)
+        assert_int_equal(quorum_of(k), expected[k]);
+    assert_int_equal(quorum_of(32), 22);
+    assert_int_equal(quorum_of(64), 43);
+}
+
+static void every_quorum_is_safe_and_live(void **state)
+{
+    (void)state;
+    for (uint32_t k = 1; k <= WITNESSES_MAX; k++) {
+        const uint32_t quorum = quorum_of(k);
+        assert_true(3 * quorum >= 2 * k && 3 * (quorum - 1) < 2 * k);   // The least such
+        assert_true(3 * (2 * quorum - k) >= k);                         // Two share a third
+        assert_true(quorum <= k - k / 3);                               // A third may be silent
+        for (uint32_t votes = 0; votes <= k; votes++)
+            assert_int_equal(quorum_reached(votes, k), 3 * votes >= 2 * k);
+    }
+}
+
+static void without_witnesses_there_is_none(void **state)
+{
+    (void)state;
+    assert_int_equal(quorum_of(0), QUORUM_NONE);
+    assert_false(quorum_reached(0, 0));
+    assert_false(quorum_reached(1, 0));
+    assert_false(quorum_reached(UINT32_MAX, 0));
+}
+
+// Seven witnesses; trainer t was seen by the first t of them.
+static void a_trainer_is_healthy_if_a_quorum_saw_it(void **state)
+{
+    (void)state;
+    enum { WITNESSES = 7, TRAINERS = 8 };
+    static uint64_t words[WITNESSES][BLOOM_WORDS(TRAINERS)];
+    struct bloom filters[WITNESSES];
+    for (uint32_t w = 0; w < WITNESSES; w++) {
+        bloom_init(&filters[w], TRAINERS, 1000 + w, words[w]);
+        for (uint8_t t = 0; t < TRAINERS; t++) {
+            uint8_t key[32];
+            memset(key, t + 1, sizeof key);
+            const struct hash participant = hash_of(key, sizeof key);
+            if (w < t) bloom_add(&filters[w], &participant);
+        }
+    }
+    for (uint8_t t = 0; t < TRAINERS; t++) {
+        uint8_t key[32];
+        memset(key, t + 1, sizeof key);
+        assert_int_equal(quorum_health_score(filters, WITNESSES, key), t);
+        assert_int_equal(quorum_is_healthy(filters, WITNESSES, WITNESSES, key), t >= 5);
+        // Three voted, seven were elected: three are not enough, whoever they saw.
+        assert_false(quorum_is_healthy(filters, 3, WITNESSES, key));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(two_thirds_rounded_up),
+        cmocka_unit_test(every_quorum_is_safe_and_live),
+        cmocka_unit_test(without_witnesses_there_is_none),
+        cmocka_unit_test(a_trainer_is_healthy_if_a_quorum_saw_it),
+    };
+    return cmocka_run_group_tests_name("quorum", tests, NULL, NULL);
+}
