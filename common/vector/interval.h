@@ -1,0 +1,79 @@
+#pragma once
+// interval -- a run of elements of the one flat index space [0, N), and the one overlap function
+// that re-cuts any layout into any other.
+//
+//      have   |---- owner 0 ----|---- owner 1 ----|---- owner 2 ----|
+//      want            |=============|        |=====|
+//      plan            |-- 0 ---|- 1-|        | 1|2 |        four copies
+//
+// A parameter server's shard, a piece of a checkpoint, a slice fetched from a peer, a chunk of an
+// all-reduce and a leaf of the digest are all intervals. Elements, never bytes: whoever knows the
+// element size multiplies.
+//
+// Pure: no I/O, no clock, no memory taken. Any thread. A *tidy list* is sorted by begin, its
+// intervals are not empty and do not overlap (they may touch). Handing an untidy list to a function
+// that asks for a tidy one is our own mistake and ends the process: check what comes from outside
+// with interval_list_tidy first.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct interval { uint64_t begin, end; };       // [begin, end); empty if end <= begin
+
+static inline uint64_t interval_length(struct interval at) { return at.end - at.begin; }
+static inline bool interval_empty(struct interval at) { return at.begin >= at.end; }
+
+bool interval_equal(struct interval a, struct interval b);
+bool interval_overlaps(struct interval a, struct interval b);           // Share an element
+bool interval_contains(struct interval outer, struct interval inner);   // An empty inner: always
+struct interval interval_meet(struct interval a, struct interval b);    // Of both; {0, 0} if none
+
+// The part of [0, total) that falls to `rank` of `world` equal shares: [rank*total/world,
+// (rank+1)*total/world), rounded down. The shares tile [0, total) exactly; their lengths differ by
+// at most one. Needs rank < world.
+struct interval interval_share(uint64_t total, uint32_t rank, uint32_t world);
+
+// ---- Lists ----
+
+bool interval_list_tidy(const struct interval *list, size_t count);
+uint64_t interval_list_total(const struct interval *list, size_t count);    // Elements in it
+
+// True if every element of `at` lies in the tidy list, across touching intervals too.
+bool interval_list_contains(const struct interval *list, size_t count, struct interval at);
+
+// Union, difference (in a, not in b) and common part of two tidy lists. Each writes a tidy list in
+// which nothing touches, and returns its count. ret_list must have room for a_count + b_count and
+// must not be one of the inputs.
+size_t interval_list_join(const struct interval *a, size_t a_count,
+                          const struct interval *b, size_t b_count, struct interval *ret_list);
+size_t interval_list_minus(const struct interval *a, size_t a_count,
+                           const struct interval *b, size_t b_count, struct interval *ret_list);
+size_t interval_list_meet(const struct interval *a, size_t a_count,
+                          const struct interval *b, size_t b_count, struct interval *ret_list);
+
+// ---- Re-cutting ----
+
+struct interval_piece {
+    struct interval at;
+    uint32_t owner;             // Who holds it: an index of the caller's, a worker or a file
+};
+
+struct interval_copy {
+    struct interval at;         // What to copy, in the flat index space
+    size_t piece;               // Where from: index into `have`
+    uint64_t from_offset;       // Elements into that piece
+    uint64_t to_offset;         // Elements into the wanted intervals laid end to end
+};
+
+bool interval_pieces_tidy(const struct interval_piece *pieces, size_t count);
+
+// True if the tidy pieces tile [0, total) without a hole.
+bool interval_pieces_cover(const struct interval_piece *pieces, size_t count, uint64_t total);
+
+// The copies that bring every element of `want` (a tidy list) from `have` (tidy pieces), in
+// ascending order, and how many wanted elements nobody holds. Room for have_count + want_count
+// copies is always enough. Returns the number of copies. Time: have_count + want_count.
+size_t interval_overlap(const struct interval_piece *have, size_t have_count,
+                        const struct interval *want, size_t want_count,
+                        struct interval_copy *ret_copies, uint64_t *ret_missing);

@@ -1,0 +1,468 @@
+#include "common/vector/checkpoint_manifest.h"
+#include "common/vector/checkpoint_root.h"
+#include "tests/unit/checkpoint_fixture.h"
+
+#include <sys/stat.h>
+
+// ---- Whole ----
+
+static void write_text(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void everything_comes_back(void **unused)
+{
+    (void)unused;
+    char tokenizer[256], path[300];
+    make_folder(tokenizer);
+    snprintf(path, sizeof path, "%s/tokenizer.json", tokenizer);
+    write_text(path, "{\"vocab\": 1}");
+    snprintf(path, sizeof path, "%s/secrets.txt", tokenizer);
+    write_text(path, "not to be copied");
+    const struct checkpoint_info info = info_of(120);
+    const struct checkpoint_file extra = { "ledger.bin", "\0\1\2", 3 };
+    struct checkpoint_parts parts = parts_of(1);
+    parts.tokenizer_dir = tokenizer;
+    parts.files = &extra;
+    parts.file_count = 1;
+    struct hash manifest;
+    assert_rc(checkpoint_write(root, &info, &parts, &layout, params, &why, &manifest), 0);
+    assert_string_equal(why.text, "");
+    remove_root(tokenizer);
+
+    checkpoint_t *checkpoint;
+    assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
+    const struct checkpoint_info *back = checkpoint_info(checkpoint);
+    const struct hash hash = checkpoint_manifest_hash(checkpoint),
+        layout_sum = layout_hash(&layout);
+    assert_true(hash_equal(&hash, &manifest));
+    assert_string_equal(back->run, "run-1");
+    assert_true(back->epoch == 3 && back->step == 120 && back->created_unix_s == 1700000000
+                && back->protocol == 1);
+    assert_true(back->pass == 2 && back->pass_length == 1000 && back->cursor == 640
+                && back->done_count == 2);
+    assert_memory_equal(back->done, done, sizeof done);
+    assert_true(hash_equal(&back->digest, &info.digest) && hash_equal(&back->layout, &layout_sum));
+
+    float loaded[N], some[40];
+    assert_rc(checkpoint_load_params(checkpoint, &layout, loaded, &why), 0);
+    assert_memory_equal(loaded, params, sizeof loaded);
+    const struct interval want = { ROWS * COLS - 20, ROWS * COLS + 20 };
+    assert_rc(checkpoint_load_interval(checkpoint, &layout, want, some, &why), 0);
+    assert_memory_equal(some, params + want.begin, sizeof some);
+    char *text;
+    size_t count;
+    assert_rc(checkpoint_load_file(checkpoint, "config.json", &why, &text, &count), 0);
+    assert_string_equal(text, config);
+    free(text);
+    assert_rc(checkpoint_load_file(checkpoint, "tokenizer.json", &why, &text, &count), 0);
+    assert_string_equal(text, "{\"vocab\": 1}");
+    free(text);
+    assert_rc(checkpoint_load_file(checkpoint, "ledger.bin", &why, &text, &count), 0);
+    assert_int_equal(count, 3);
+    assert_memory_equal(text, "\0\1\2", 4);
+    free(text);
+    assert_rc(checkpoint_load_file(checkpoint, "../../passwd", &why, &text, &count),
+              FAULT_NOT_FOUND);
+    checkpoint_close(&checkpoint);
+    assert_int_equal(access(file_path("step-00000120", "secrets.txt"), F_OK), -1);
+}
+
+static void state_comes_back_by_interval_and_only_as_registered(void **unused)
+{
+    (void)unused;
+    assert_rc(write_step(7, 1), 0);
+    checkpoint_t *checkpoint;
+    assert_rc(checkpoint_open(root, 7, "run-1", &why, &checkpoint), 0);
+    const struct tags *saved = checkpoint_state(checkpoint);
+    assert_int_equal(saved->count, 3);
+    assert_int_equal(tags_find(saved, "residual")->tag, TAG_DROP);
+    for (uint32_t worker = 0; worker < 3; worker++) {
+        const struct interval share = interval_share(N, worker, 3);
+        float part[N];
+        assert_rc(checkpoint_load_state(checkpoint, &items[0], share, part, &why), 0);
+        assert_memory_equal(part, moment + share.begin, interval_length(share) * sizeof *part);
+    }
+    uint8_t bytes[5];
+    assert_rc(checkpoint_load_state(checkpoint, &items[1], (struct interval){ 0, 5 }, bytes, &why),
+              0);
+    assert_memory_equal(bytes, settings, 5);
+    assert_rc(checkpoint_load_state(checkpoint, &items[2], (struct interval){ 0, 1 }, bytes, &why),
+              FAULT_NOT_FOUND);
+    assert_why("'residual' was not saved");
+    struct tags_item other = items[1];
+    other.tag = TAG_CUSTOM;
+    assert_rc(checkpoint_load_state(checkpoint, &other, (struct interval){ 0, 5 }, bytes, &why),
+              FAULT_FOREIGN);
+    assert_why("saved as replicate, 5 elements of 1 bytes, and is now custom");
+    strcpy(other.name, "new");
+    assert_rc(checkpoint_load_state(checkpoint, &other, (struct interval){ 0, 5 }, bytes, &why),
+              FAULT_NOT_FOUND);
+    checkpoint_close(&checkpoint);
+}
+
+// ---- What is not written ----
+
+static void not_written(const struct checkpoint_info *info, const struct checkpoint_parts *parts,
+                        int fault, const char *word)
+{
+    struct hash manifest = { .bytes = { 9 } };
+    assert_rc(checkpoint_write(root, info, parts, &layout, params, &why, &manifest), fault);
+    assert_why(word);
+    assert_int_equal(manifest.bytes[0], 9);
+    assert_int_equal(count_names(""), 0);
+}
+
+static void wrong_facts_are_not_written(void **unused)
+{
+    (void)unused;
+    const struct checkpoint_parts parts = parts_of(1);
+    const struct interval untidy[] = { { 5, 9 }, { 8, 12 } };
+    const char *const runs[] = { "", ".", "..", "../x", "a/b", ".hidden", "-x", "a b", "\xc3\xbc" };
+    struct checkpoint_info info;
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        info = info_of(1);
+        strcpy(info.run, runs[i]);
+        not_written(&info, &parts, FAULT_RANGE, "a run's id is");
+    }
+    info = info_of(1);
+    memset(info.run, 'x', sizeof info.run);
+    not_written(&info, &parts, FAULT_RANGE, "a run's id is 1 to 63");
+    info = info_of(CHECKPOINT_STEP_MAX + 1);
+    not_written(&info, &parts, FAULT_RANGE, "step is 100000000, allowed is 0 to 99999999");
+    info = info_of(1);
+    info.cursor = 1001;
+    not_written(&info, &parts, FAULT_RANGE, "cursor is 1001, allowed is 0 to 1000");
+    info = info_of(1);
+    info.pass_length = info.cursor = 639;
+    not_written(&info, &parts, FAULT_RANGE, "the last interval done is 640");
+    info = info_of(1);
+    info.done = untidy;
+    not_written(&info, &parts, FAULT_RANGE, "intervals done");
+    info = info_of(1);
+    info.epoch = UINT64_MAX;
+    not_written(&info, &parts, FAULT_RANGE, "epoch is 18446744073709551615");
+    info = info_of(1);
+    params[5] += 1;
+    not_written(&info, &parts, FAULT_DIGEST, "the parameters in hand have digest");
+    info = info_of(1);
+    tensors[1].dtype = LAYOUT_BF16;
+    not_written(&info, &parts, FAULT_RANGE, "'model.norm.weight' is to be written as BF16");
+    tensors[1].dtype = LAYOUT_F32;
+}
+
+static void hostile_names_are_not_written(void **unused)
+{
+    (void)unused;
+    static const char *const names[] = {
+        "", ".", "..", "../up", "a/b", "/etc/passwd", ".hidden", "-rf", "a b", "a\nb", "a\\b",
+            "\xff", "config.json", "model.safetensors", "shoal.json", "state-moment.bin",
+                "x/../../y", "a%2fb/", };
+    const struct checkpoint_info info = info_of(1);
+    struct checkpoint_parts parts = parts_of(1);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const struct checkpoint_file extra = { names[i], "x", 1 };
+        parts.files = &extra;
+        parts.file_count = 1;
+        not_written(&info, &parts, FAULT_RANGE, "its name must be 1 to 120 of A-Z a-z 0-9 . _ -");
+    }
+    char long_name[DIRFILE_NAME_MAX + 2];
+    memset(long_name, 'x', sizeof long_name);
+    long_name[sizeof long_name - 1] = 0;
+    const struct checkpoint_file extra = { long_name, "x", 1 };
+    parts.files = &extra;
+    not_written(&info, &parts, FAULT_RANGE, "its name must be");
+    const struct checkpoint_parts lost = { .config_json = config,
+                                           .tokenizer_dir = "/no/such/folder", .keep = 1 };
+    not_written(&info, &lost, FAULT_NOT_FOUND, "the tokenizer's folder /no/such/folder");
+}
+
+// ---- Damage ----
+
+static void any_flipped_byte_is_refused_by_name(void **unused)
+{
+    (void)unused;
+    static const char *const files[] = {
+        "config.json", "model.safetensors", "state-moment.bin", "state-settings.bin", "shoal.json",
+    };
+    unsigned flips = 0;
+    assert_rc(write_step(5, 1), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        const int fd = open(file_path("step-00000005", files[i]), O_RDWR | O_CLOEXEC);
+        const off_t size = lseek(fd, 0, SEEK_END);
+        const off_t stride = size > 3000 ? 7 : 1;       // Every byte of the manifest
+        for (off_t at = 0; at < size; at += stride, flips++) {
+            uint8_t byte;
+            checkpoint_t *checkpoint = NULL;
+            assert_int_equal(pread(fd, &byte, 1, at), 1);
+            const uint8_t flipped = byte ^ (uint8_t)(1 << at % 8);
+            assert_int_equal(pwrite(fd, &flipped, 1, at), 1);
+            assert_true(checkpoint_open_newest(root, "run-1", &why, &checkpoint) < 0);
+            assert_null(checkpoint);
+            assert_why("step-00000005");
+            if (i < 4) assert_why(files[i]);
+            assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+        }
+        close(fd);
+    }
+    assert_int_equal(newest_is_whole(), 5);
+    print_message("             %u flips, all refused\n", flips);
+}
+
+static void cut_longer_and_missing_files_are_refused_by_name(void **unused)
+{
+    (void)unused;
+    static const char *const files[] = { "config.json", "model.safetensors", "state-moment.bin" };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        assert_rc(write_step(5, 1), 0);
+        const char *path = file_path("step-00000005", files[i]);
+        struct stat stat_before;
+        assert_int_equal(stat(path, &stat_before), 0);
+        assert_int_equal(truncate(path, stat_before.st_size - 1), 0);
+        refuse(FAULT_CORRUPT, files[i]);
+        assert_int_equal(truncate(path, stat_before.st_size + 1), 0);
+        refuse(FAULT_CORRUPT, files[i]);
+        assert_int_equal(unlink(path), 0);
+        refuse(FAULT_CORRUPT, files[i]);
+        assert_int_equal(symlink("/etc/passwd", path), 0);
+        refuse(FAULT_IO, files[i]);
+    }
+    assert_rc(write_step(5, 1), 0);
+    assert_int_equal(truncate(file_path("step-00000005", "shoal.json"), 0), 0);
+    refuse(FAULT_FORMAT, "shoal.json");
+    assert_int_equal(unlink(file_path("step-00000005", "shoal.json")), 0);
+    refuse(FAULT_CORRUPT, "incomplete: shoal.json");
+}
+
+// A damaged newest one is never passed over in silence; who wants an older one asks for it.
+static void falling_back_is_an_explicit_choice(void **unused)
+{
+    (void)unused;
+    for (uint64_t step = 1; step <= 3; step++) assert_rc(write_step(step, 3), 0);
+    assert_int_equal(truncate(file_path("step-00000003", "model.safetensors"), 100), 0);
+    refuse(FAULT_CORRUPT, "step-00000003: model.safetensors has 100 bytes");
+    struct checkpoint_seen list[CHECKPOINT_LIST_MAX];
+    size_t count;
+    assert_rc(checkpoint_list(root, "run-1", &why, list, &count), 0);
+    assert_int_equal(count, 3);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(list[i].step, 3 - i);
+        assert_int_equal(list[i].fault, i ? 0 : FAULT_CORRUPT);
+    }
+    checkpoint_t *checkpoint;
+    assert_rc(checkpoint_open(root, list[1].step, "run-1", &why, &checkpoint), 0);
+    assert_int_equal(checkpoint_info(checkpoint)->step, 2);
+    checkpoint_close(&checkpoint);
+    assert_rc(write_step(3, 3), 0);         // The run gets there again and replaces the damaged one
+    assert_int_equal(newest_is_whole(), 3);
+    assert_int_equal(count_names(""), 3);
+}
+
+static void what_is_not_ours_is_refused(void **unused)
+{
+    (void)unused;
+    checkpoint_t *checkpoint = NULL;
+    refuse(FAULT_NOT_FOUND, "there is none");
+    assert_rc(checkpoint_open(root, 4, "run-1", &why, &checkpoint), FAULT_NOT_FOUND);
+    assert_rc(checkpoint_open(root, UINT64_MAX, "run-1", &why, &checkpoint), FAULT_RANGE);
+    assert_rc(checkpoint_open_newest("/no/such/root", "run-1", &why, &checkpoint), FAULT_NOT_FOUND);
+    assert_rc(write_step(4, 1), 0);
+    assert_rc(checkpoint_open_newest(root, "run-2", &why, &checkpoint), FAULT_FOREIGN);
+    assert_why("of run 'run-1', wanted is 'run-2'");
+    char from[300], to[300];
+    snprintf(from, sizeof from, "%s/step-00000004", root);
+    snprintf(to, sizeof to, "%s/step-00000009", root);
+    assert_int_equal(rename(from, to), 0);
+    refuse(FAULT_CORRUPT, "shoal.json says step 4: it was renamed");
+    assert_int_equal(rename(to, from), 0);
+    assert_int_equal(symlink("step-00000004", to), 0);
+    refuse(FAULT_NOT_FOUND, "step-00000009");       // ENOTDIR: a link is no directory
+    assert_int_equal(unlink(to), 0);
+    struct layout_tensor room[2];
+    struct layout other;
+    float loaded[N];
+    layout_init(&other, room, 2);
+    layout_copy_as(&other, &layout, LAYOUT_F32);
+    room[0].name[0] = 'M';
+    assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
+    assert_rc(checkpoint_load_params(checkpoint, &other, loaded, &why), FAULT_FOREIGN);
+    assert_why("the model's is");
+    checkpoint_close(&checkpoint);
+}
+
+// Rewrites the manifest of step 5 as a forger could: consistent with itself.
+static void forge(void (*change)(struct checkpoint_manifest *))
+{
+    static struct checkpoint_manifest manifest;
+    const char *path = file_path("step-00000005", "shoal.json");
+    char *text;
+    size_t count;
+    assert_rc(dirfile_slurp(AT_FDCWD, path, false, 1 << 20, &why, &text, &count), 0);
+    assert_rc(checkpoint_manifest_unpack("shoal.json", text, count, &why, &manifest), 0);
+    free(text);
+    struct interval *kept = (void *)(uintptr_t)manifest.info.done;
+    change(&manifest);
+    assert_rc(checkpoint_manifest_pack(&manifest, &why, &text, &count), 0);
+    write_text(path, text);
+    free(text);
+    free(kept);
+}
+
+static void climb(struct checkpoint_manifest *m) { strcpy(m->files[0].name, "../../etc/passwd"); }
+static void twice(struct checkpoint_manifest *m) { strcpy(m->files[1].name, m->files[0].name); }
+static void no_params(struct checkpoint_manifest *m) { m->files[1] = m->files[--m->file_count]; }
+static void without_state(struct checkpoint_manifest *m) { m->file_count = 2; }
+static void another_digest(struct checkpoint_manifest *m) { m->info.digest.bytes[0] ^= 1; }
+static void cursor_outside(struct checkpoint_manifest *m) { m->info.cursor = 1001; }
+static void huge_item(struct checkpoint_manifest *m) { m->items[0].elements = (uint64_t)1 << 47; }
+static void same_item(struct checkpoint_manifest *m) { strcpy(m->items[1].name, m->items[0].name); }
+
+static void forged_manifests_lead_nowhere(void **unused)
+{
+    (void)unused;
+    static const struct {
+        void (*change)(struct checkpoint_manifest *);
+        int fault;
+        const char *word;
+    } forged[] = {
+        { climb, FAULT_RANGE, "the name of file 0" }, { twice, FAULT_RANGE, "the name of file 1" },
+        { no_params, FAULT_CORRUPT, "does not list model.safetensors" },
+        { without_state, FAULT_CORRUPT, "does not list state-moment.bin" },
+        { cursor_outside, FAULT_RANGE, "cursor is 1001" },
+        { huge_item, FAULT_CORRUPT, "does not list state-moment.bin with the 562949953421312 "
+          "bytes" },
+        { same_item, FAULT_RANGE, "registered already" },
+    };
+    for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
+        assert_rc(write_step(5, 1), 0);
+        forge(forged[i].change);
+        refuse(forged[i].fault, forged[i].word);
+    }
+    assert_rc(write_step(5, 1), 0);         // Only the parameters themselves give this one away
+    forge(another_digest);
+    checkpoint_t *checkpoint;
+    float loaded[N];
+    assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
+    assert_rc(checkpoint_load_params(checkpoint, &layout, loaded, &why), FAULT_DIGEST);
+    checkpoint_close(&checkpoint);
+}
+
+// ---- Keeping and cleaning ----
+
+static void the_newest_stay(void **unused)
+{
+    (void)unused;
+    for (uint64_t step = 10; step <= 50; step += 10) {
+        assert_rc(write_step(step, 2), 0);
+        assert_string_equal(why.text, "");
+        assert_int_equal(newest_is_whole(), step);
+        assert_int_equal(count_names(""), step == 10 ? 1 : 2);
+    }
+    assert_int_equal(count_names("step-00000040"), 1);
+    assert_rc(write_step(50, 2), 0);        // The same step again
+    assert_int_equal(newest_is_whole(), 50);
+    assert_int_equal(count_names(""), 2);
+    assert_rc(write_step(20, 1), 0);        // A lower step, after falling back: it stays
+    assert_int_equal(count_names(""), 1);
+    assert_int_equal(newest_is_whole(), 20);
+}
+
+static void make_in_root(const char *name, const char *file)
+{
+    char path[300];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    assert_int_equal(mkdir(path, 0755), 0);
+    if (file) write_text(file_path(name, file), "left over");
+}
+
+static void leftovers_of_the_dead_are_removed(void **unused)
+{
+    (void)unused;
+    static const char *const strangers[] = {
+        "step-00000001.tmp", "step-00000001.tmp-", "step-00000001.tmp-7x", "step-1.tmp-7",
+            "Step-00000001.tmp-7", };
+    assert_rc(write_step(8, 1), 0);
+    make_in_root("step-00000009.tmp-4711", "model.safetensors");
+    make_in_root("step-00000008.tmp-1", NULL);
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) make_in_root(strangers[i],
+                                                                                   "x");
+    assert_rc(checkpoint_clean(root, &why), 0);
+    assert_int_equal(count_names("tmp-4711") + count_names("tmp-1"), 0);
+    assert_int_equal(count_names(""), 1 + sizeof strangers / sizeof *strangers);
+    assert_int_equal(newest_is_whole(), 8);
+    make_in_root("step-00000009.tmp-4712", "model.safetensors");
+    assert_rc(write_step(9, 1), 0);         // Writing cleans as well
+    assert_int_equal(count_names("tmp-4712"), 0);
+    assert_rc(checkpoint_clean("/no/such/root", &why), FAULT_NOT_FOUND);
+}
+
+static void a_root_has_one_writer(void **unused)
+{
+    (void)unused;
+    assert_rc(write_step(1, 2), 0);
+    make_in_root("step-00000002.tmp-4711", "model.safetensors");
+    const int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_rc(checkpoint_root_lock(fd, root, &why), 0);
+    assert_rc(write_step(2, 2), FAULT_BUSY);
+    assert_why("one writer");
+    assert_rc(checkpoint_clean(root, &why), FAULT_BUSY);
+    assert_int_equal(count_names("tmp-4711"), 1);
+    assert_int_equal(newest_is_whole(), 1);         // Readers do not wait
+    close(fd);
+    assert_rc(write_step(2, 2), 0);
+}
+
+// ---- Models of other tools ----
+
+static void a_hugging_face_folder_is_loaded(void **unused)
+{
+    (void)unused;
+    assert_rc(write_step(1, 1), 0);
+    float loaded[N];
+    char folder[300], path[320];
+    snprintf(folder, sizeof folder, "%s/step-00000001", root);
+    assert_int_equal(unlink(file_path("step-00000001", "shoal.json")), 0);
+    assert_rc(hf_folder_load(folder, &layout, loaded, &why), 0);
+    assert_memory_equal(loaded, params, sizeof loaded);
+    snprintf(path, sizeof path, "%s/blob", folder);     // As in their cache: a link to a blob
+    assert_int_equal(rename(file_path("step-00000001", "model.safetensors"), path), 0);
+    assert_int_equal(symlink("blob", file_path("step-00000001", "model.safetensors")), 0);
+    memset(loaded, 0, sizeof loaded);
+    assert_rc(hf_folder_load(folder, &layout, loaded, &why), 0);
+    assert_memory_equal(loaded, params, sizeof loaded);
+    assert_int_equal(unlink(file_path("step-00000001", "model.safetensors")), 0);
+    write_text(file_path("step-00000001", "model.safetensors.index.json"),
+               "{\"weight_map\": {\"model.embed_tokens.weight\": \"blob\", \"model.norm.weight\": "
+               "\"blob\"}}");
+    memset(loaded, 0, sizeof loaded);
+    assert_rc(hf_folder_load(folder, &layout, loaded, &why), 0);
+    assert_memory_equal(loaded, params, sizeof loaded);
+    assert_int_equal(unlink(path), 0);
+    assert_rc(hf_folder_load(folder, &layout, loaded, &why), FAULT_NOT_FOUND);
+    assert_why("model.safetensors.index.json: blob");
+    assert_rc(hf_folder_load("/no/such/folder", &layout, loaded, &why), FAULT_NOT_FOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(everything_comes_back),
+        TEST(state_comes_back_by_interval_and_only_as_registered),
+        TEST(wrong_facts_are_not_written),
+        TEST(hostile_names_are_not_written),
+        TEST(any_flipped_byte_is_refused_by_name),
+        TEST(cut_longer_and_missing_files_are_refused_by_name),
+        TEST(falling_back_is_an_explicit_choice),
+        TEST(what_is_not_ours_is_refused),
+        TEST(forged_manifests_lead_nowhere),
+        TEST(the_newest_stay),
+        TEST(leftovers_of_the_dead_are_removed),
+        TEST(a_root_has_one_writer),
+        TEST(a_hugging_face_folder_is_loaded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
