@@ -1,0 +1,150 @@
+#include "actors/checkpointer/checkpointer.h"
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+static const uint64_t NOTHING = UINT64_MAX;
+
+void checkpointer_init(struct checkpointer *self)
+{
+    self->member.role = ACTOR_CHECKPOINTER;
+    self->replica.keeps_payloads = true;
+    self->wanted.step = self->position.step = NOTHING;
+}
+
+// A list too long for a manifest waits for an epoch end at which less is outstanding.
+static bool keep_position(struct wire_save *save, struct wire_interval *list,
+                          const struct wire_interval *returned, uint32_t count)
+{
+    if (count > CHECKPOINT_RETURNED_MAX) return false;
+    memcpy(list, returned, count * sizeof *list);
+    save->returned = list;
+    save->returned_count = count;
+    return true;
+}
+
+static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_end *end, struct outbox *out)
+{
+    replica_hear_epoch_end(&self->replica, end, out);
+    if (end->step == self->saved.step && hash_equal(&end->digest, &self->saved.digest)) {
+        self->registering = true;                   // Written before; the coordinator asks again
+        return;
+    }
+    struct wire_save save = { .epoch = end->epoch, .step = end->step, .digest = end->digest,
+                              .cursor = end->cursor, .samples_done = end->samples_done };
+    if (!keep_position(&save, self->wanted_returned, end->returned, end->returned_count)) return;
+    self->wanted = save;
+}
+
+static void hear_round(struct checkpointer *self)
+{
+    const struct member *member = &self->member;
+    const struct wire_round *round = &member->round;
+    if (round->step % member->config.snapshot_rounds != 0 || round->step == self->position.step) return;
+    struct wire_save save = { .epoch = round->epoch, .step = round->step, .cursor = round->cursor,
+                              .samples_done = member->now.samples_done };
+    if (keep_position(&save, self->position_returned, round->returned, round->returned_count))
+        self->position = save;
+}
+
+// On request: the newest pinned step, once its digest is committed and we know its data position.
+static void take_request(struct checkpointer *self)
+{
+    const struct wire_run *run = &self->member.now;
+    if (!self->requested || self->wanted.step != NOTHING || self->position.step != run->pin_step ||
+        hash_is_none(&run->pin_digest) || run->pin_step <= self->saved.step) return;
+    self->requested = false;
+    self->wanted = self->position;
+    self->wanted.digest = run->pin_digest;
+    keep_position(&self->wanted, self->wanted_returned, self->position.returned,
+                  self->position.returned_count);
+}
+
+static void save(struct checkpointer *self, struct outbox *out)
+{
+    const struct replica *replica = &self->replica;
+    if (self->saving || self->wanted.step == NOTHING || !replica->holding || replica->loading) return;
+    if (replica->step < self->wanted.step || replica->pin_step < self->wanted.step) return;
+    self->saving = true;
+    outbox_job(out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
+}
+
+static void hear_saved(struct checkpointer *self, const struct wire_saved *saved, struct outbox *out)
+{
+    self->saving = false;
+    if (saved->step == self->wanted.step) self->wanted.step = NOTHING;
+    if (!saved->ok) {
+        outbox_note(out, "checkpoint.failed step=%llu reason=\"%s\"; the older ones stay, trying at the next",
+                    (unsigned long long)saved->step, saved->reason);
+        return;
+    }
+    self->saved = (struct wire_checkpoint){ .epoch = saved->epoch, .step = saved->step,
+                                            .digest = saved->digest };
+    memcpy(self->saved.name, saved->name, sizeof self->saved.name);
+    self->registering = true;
+    self->resend_ms = 0;
+    blobs_forget(&self->blobs, saved->step, out);   // They are in the checkpoint now
+}
+
+static void hear_news(struct checkpointer *self, const struct msg *in, struct outbox *out)
+{
+    struct member *member = &self->member;
+    unsigned heard = member_hear(member, in, out);
+    if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
+    if (heard & HEARD_ROUND) hear_round(self);
+    if (heard & HEARD_REBORN) self->replica.told = false;
+    if (heard & HEARD_COMMIT) replica_hear_commit(&self->replica, &self->blobs, member, in->body, out);
+    if (heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body, out);
+    if (heard & HEARD_REFUSED) replica_hear_refused(&self->replica, in->body, out);
+    if (heard & HEARD_ACK) {
+        const struct wire_ack *ack = in->body;
+        if (ack->kind == FRAME_LEAVE) outbox_quit(out, EX_OK, "left the run");
+        if (ack->kind == FRAME_CHECKPOINT && ack->round == self->saved.step) self->registering = false;
+        replica_hear_ack(&self->replica, ack);
+    }
+}
+
+static void hear(struct checkpointer *self, const struct msg *in, struct outbox *out)
+{
+    switch (in->kind) {
+    case FRAME_RESUME:
+        self->replica.resume = *(const struct wire_load *)in->body;
+        break;
+    case FRAME_QUIT:
+        member_leave(&self->member, out);
+        if (!self->member.admitted) outbox_quit(out, EX_OK, "stopped before it was admitted");
+        break;
+    case FRAME_CONTROL:
+        if (member_is_coordinator(&self->member, in)) self->requested = true;
+        break;
+    case FRAME_BUILT: case FRAME_LOADED: case FRAME_APPLIED:
+        replica_hear_learner(&self->replica, in, out);
+        self->member.step_held = self->replica.step;
+        break;
+    case FRAME_SAVED:         hear_saved(self, in->body, out); break;
+    case FRAME_FETCHED:       blobs_hear(&self->blobs, in->body, in->now_ms, out); break;
+    case FRAME_FETCHED_MODEL: replica_hear_fetched_model(&self->replica, in, out); break;
+    case FRAME_CLAIM:         break;                // It waits for what is committed
+    default:                  hear_news(self, in, out);
+    }
+}
+
+void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
+{
+    struct checkpointer *self = state;
+    hear(self, in, out);
+    replica_advance(&self->replica, &self->blobs, &self->member, NULL, in->now_ms, out);
+    take_request(self);
+    save(self, out);
+    if (self->registering && in->now_ms >= self->resend_ms) {
+        self->resend_ms = in->now_ms + MEMBER_RETRY_MS;
+        outbox_mail(out, "coordinator", FRAME_CHECKPOINT, &self->saved);
+    }
+    blobs_fetch(&self->blobs, &self->member, in->now_ms, out);
+    if (!self->finished && self->member.now.phase == PHASE_FINISHED && !self->saving && !self->registering &&
+        self->saved.step == self->member.now.step) {
+        self->finished = true;
+        outbox_note(out, "run.finished step=%llu checkpoint=%s", (unsigned long long)self->saved.step,
+                    self->saved.name);
+    }
+}

@@ -1,0 +1,28 @@
+#pragma once
+// checkpointer -- a replica that writes itself down, and serves what it wrote.
+//
+//   EPOCH_END step s ─▶ replica at s, same digest ─▶ SAVE ─▶ SAVED ─▶ CHECKPOINT (until acknowledged)
+//   CONTROL checkpoint ─▶ the newest pinned step, as soon as it is committed ─▶ SAVE ...
+//
+// It keeps the payloads of every commit since its newest checkpoint, on disk: after everything
+// was killed at once, checkpoint and payloads lead back to the committed digest. Pure.
+
+#include "actors/member/replica.h"
+
+enum { CHECKPOINT_RETURNED_MAX = 4096 };
+
+struct checkpointer {
+    struct member member;
+    struct blobs blobs;
+    struct replica replica;
+    struct wire_save wanted;            // What is to be saved next; step UINT64_MAX: nothing
+    struct wire_save position;          // Data position of the pinned step, as its ROUND told it
+    struct wire_interval wanted_returned[CHECKPOINT_RETURNED_MAX];
+    struct wire_interval position_returned[CHECKPOINT_RETURNED_MAX];
+    bool requested, saving, registering, finished;
+    struct wire_checkpoint saved;       // The newest on disk
+    uint64_t resend_ms;
+};
+
+void checkpointer_init(struct checkpointer *self);
+void checkpointer_step(void *self, const struct msg *in, struct outbox *out);

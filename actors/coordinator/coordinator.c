@@ -1,0 +1,127 @@
+#include "actors/coordinator/coordinator.h"
+#include "common/ensure.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void coordinator_init(struct coordinator *self, const struct rules *rules)
+{
+    self->rules = *rules;
+    run_init(&self->run, rules->snapshot_rounds);
+}
+
+// On disk first, true next; whatever is said because of it comes later in the outbox.
+void coordinator_put(struct coordinator *self, uint16_t kind, const void *record, struct outbox *out)
+{
+    outbox_store(out, kind, record);
+    run_apply(&self->run, kind, record);
+}
+
+void coordinator_refuse(const struct msg *in, uint8_t reason, uint64_t round, struct outbox *out,
+                        const char *format, ...)
+{
+    struct wire_refused refused = { .kind = in->kind, .reason = reason, .round = round };
+    va_list args;
+    va_start(args, format);
+    vsnprintf(refused.text, sizeof refused.text, format, args);
+    va_end(args);
+    if (in->from[0]) outbox_mail(out, in->from, FRAME_REFUSED, &refused);
+}
+
+void coordinator_ack(const struct msg *in, uint64_t round, const struct hash *hash, struct outbox *out)
+{
+    struct wire_ack ack = { .kind = in->kind, .round = round };
+    if (hash) ack.hash = *hash;
+    outbox_mail(out, in->from, FRAME_ACK, &ack);
+}
+
+static void begin_run(struct coordinator *self, struct outbox *out)
+{
+    const struct rules *rules = &self->rules;
+    struct wire_record_genesis genesis = {
+        .config = rules->config, .seed = rules->run_seed, .digest = rules->genesis_digest,
+        .epoch = rules->first_epoch, .step = rules->first_step, .cursor = rules->first_position,
+    };
+    memcpy(genesis.run, rules->run_id, sizeof genesis.run);
+    coordinator_put(self, FRAME_RECORD_GENESIS, &genesis, out);
+    if (!rules->start_paused) return;
+    struct wire_record_phase paused = { .phase = PHASE_PAUSED, .epoch = rules->first_epoch,
+        .cold_start = true, .source = SOURCE_HUB, .epoch_start_step = rules->first_step,
+        .cause = "run_state = \"Paused\"" };
+    coordinator_put(self, FRAME_RECORD_PHASE, &paused, out);
+}
+
+// The first message of a life: what was durable has been replayed. Instants are set anew, everybody
+// gets a full lease again, and a move that the crash cut in two is finished.
+static void start(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_start *start = in->body;
+    if (self->run.log_seq == 0) begin_run(self, out);
+    coordinator_put(self, FRAME_RECORD_START, &(struct wire_record_start){
+        .incarnation = start->incarnation, .unix_ms = start->unix_ms }, out);
+    self->started = self->proved = true;
+    for (uint32_t i = 0; i < self->run.members_count; i++) self->heard_ms[i] = in->now_ms;
+    self->epoch_began_ms = in->now_ms - (in->now_ms < self->run.epoch_elapsed_ms
+                                         ? in->now_ms : self->run.epoch_elapsed_ms);
+    epoch_arm(self, in->now_ms);
+    self->beat_ms = in->now_ms + self->rules.heartbeat_ms;
+    news_roster(self, out);
+    news_run(self, in->now_ms, out);
+    news_beat(self, out);
+    if (self->run.round_open) {
+        round_resume(self, in->now_ms);
+        news_round(self, out);
+    } else if (self->run.phase == PHASE_TRAIN || self->run.phase == PHASE_WITNESS) {
+        round_settle(self, in->now_ms, out);
+    }
+}
+
+static void wake(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    if (self->roster_changed && in->now_ms >= self->roster_ms) news_roster(self, out);
+    if (in->now_ms < self->beat_ms) return;
+    self->beat_ms = in->now_ms + self->rules.heartbeat_ms;
+    members_check_leases(self, in->now_ms, out);
+    news_beat(self, out);
+}
+
+static void hear(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    switch (in->kind) {
+    case FRAME_JOIN:       members_hear_join(self, in, out); break;
+    case FRAME_PING:       members_hear_ping(self, in, out); break;
+    case FRAME_LEAVE:      members_hear_leave(self, in, out); break;
+    case FRAME_ASK:        news_hear_ask(self, in, out); break;
+    case FRAME_HOLDS:      epoch_hear_holds(self, in, out); break;
+    case FRAME_VOTE:       round_hear_vote(self, in, out); break;
+    case FRAME_CHECKPOINT: epoch_hear_checkpoint(self, in, out); break;
+    case FRAME_CONTROL:    epoch_hear_control(self, in, out); break;
+    case FRAME_REFUSED:
+    case FRAME_WELCOME:
+    case FRAME_UNDELIVERABLE: break;                // A refusal is never refused
+    default:
+        coordinator_refuse(in, REFUSAL_NOT_ALLOWED, 0, out, "%s is nothing a coordinator is sent; ignored",
+                           wire_kind_name(in->kind));
+    }
+}
+
+void coordinator_step(void *state, const struct msg *in, struct outbox *out)
+{
+    struct coordinator *self = state;
+    if (in->kind == FRAME_START) start(self, in, out);
+    else if (!self->started) return;
+    else if (in->kind == FRAME_WAKE) wake(self, in, out);
+    else if (in->from[0] && in->run[0] && strcmp(in->run, self->rules.run_id) != 0) {
+        coordinator_refuse(in, REFUSAL_WRONG_RUN, 0, out, "this coordinator keeps run \"%s\", not \"%s\"; "
+                           "check --run-id", self->rules.run_id, in->run);
+        return;
+    } else hear(self, in, out);
+    uint8_t phase;
+    do {                                            // One thing may ripen another, as a vote the next round
+        phase = self->run.phase;
+        epoch_look(self, in->now_ms, out);
+    } while (phase != self->run.phase);
+    uint64_t next_ms = self->beat_ms < self->deadline_ms ? self->beat_ms : self->deadline_ms;
+    if (self->roster_changed && self->roster_ms < next_ms) next_ms = self->roster_ms;
+    outbox_wake(out, next_ms);
+}

@@ -1,0 +1,123 @@
+#pragma once
+// coordinator -- one run's source of truth: who takes part, which phase it is, what was trained.
+//
+//   coordinator.c   hears everything: messages in, decisions out, the clock
+//   members.c       who comes, stays and goes
+//   round.c         a round: opened, proved by its witnesses, committed
+//   epoch.c         phases around the rounds: waiting, warm-up, cooldown, pause
+//   news.c          what everybody is told
+//   tally.[hc]      the votes of one round           run.[hc]  the durable state and its records
+//
+// The transitions (DESIGN.md 3; every row has a test in tests/golden/coordinator):
+//
+//   WaitingForMembers → Warmup      init_min_clients pending and the extra time has passed
+//   Warmup → RoundTrain             all hold the model, or the time is up and min_clients do
+//   Warmup → WaitingForMembers      fewer than min_clients remain (or hold it, when the time is up)
+//   RoundTrain → RoundWitness       a quorum of votes lacks nothing, or the time is up
+//   RoundWitness → commit           a quorum of votes and nothing left to wait for, or the time is up
+//   commit → RoundTrain | Cooldown  Cooldown: epoch over, too few members or votes, all steps done, pause
+//   Cooldown → next                 the digest is pinned and checkpointed, or the time is up
+//
+// Pure. Everything it says follows, in the outbox, the store of the record that justifies it.
+
+#include "actors/coordinator/run.h"
+#include "actors/coordinator/tally.h"
+#include "common/actor/msg.h"
+#include "common/run/assignment.h"
+#include "common/run/bloom.h"
+#include "common/run/schedule.h"
+
+// The configuration, as the core needs it. Durations in ms; 0 where the limit does not apply.
+struct rules {
+    char run_id[WIRE_RUN_MAX + 1];
+    struct hash config;                 // Digest of the configuration
+    struct hash owner;                  // Key that may control the run: the coordinator's own
+    uint64_t run_seed;
+    uint32_t waiting_ms, warmup_ms, train_ms, witness_ms, cooldown_ms;
+    uint64_t epoch_ms;                  // Exactly one of these two is not 0
+    uint32_t epoch_rounds;
+    uint64_t total_steps;
+    uint32_t min_clients, init_min_clients, witness_nodes;
+    bool witness_standalone;            // Elect among witness actors, not among trainers
+    uint32_t batch_start, batch_end;    // Samples of a round, rising over `batch_warmup_tokens`
+    uint64_t batch_warmup_tokens;
+    uint32_t seq_len;
+    struct schedule lr;
+    uint32_t cold_start_steps;
+    uint32_t heartbeat_ms, lease_ms, unhealthy_rounds, snapshot_rounds;
+    struct hash genesis_digest;         // None: pinned by the first quorum
+    uint64_t first_epoch, first_step, first_position;      // [progress]
+    bool start_paused;
+    struct wire_config frame;           // What members are sent; its bytes are the shell's
+};
+
+struct holding { uint64_t step; struct hash digest; bool known; };
+
+struct coordinator {
+    struct rules rules;                 // Filled by the shell before the first message
+    struct run run;                     // Durable: filled by replay before the first message
+
+    // All below may be forgotten: it is rebuilt from what members say again.
+    uint64_t phase_began_ms, deadline_ms, beat_ms, roster_ms, round_began_ms, trained_ms, epoch_began_ms;
+    bool roster_changed, started;
+    bool proved;                        // The newest round had a quorum of votes
+    struct tally tally;
+    uint64_t heard_ms[MEMBERS_MAX];     // When each was last heard
+    struct holding holdings[MEMBERS_MAX];           // What each says it holds
+    uint32_t holding;                   // How many have said so since the phase began
+    uint8_t unhealthy[MEMBERS_MAX];     // Rounds in a row that it was not seen in
+    float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX];
+    struct wire_accepted accepted[MEMBERS_MAX];     // Scratch of the commit being made
+    struct wire_interval scratch[TABLE_INTERVALS_MAX], returned[TABLE_INTERVALS_MAX];
+    struct wire_client list[MEMBERS_MAX], elected[WITNESSES_MAX];
+    uint64_t bloom_words[BLOOM_WORDS(MEMBERS_MAX)];
+    uint32_t positions[MEMBERS_MAX], trainers[MEMBERS_MAX];
+    struct share shares[MEMBERS_MAX];
+    uint32_t by_trainer[MEMBERS_MAX];
+    struct deal deal;                   // Who trains what in the open round
+};
+
+// Prepares zeroed memory. To be followed by `rules`, by the replay of the ledger into `run`, and by
+// a START message with the incarnation of this life.
+void coordinator_init(struct coordinator *self, const struct rules *rules);
+
+// Hears one message. Never fails: what does not fit is answered REFUSED and changes nothing.
+void coordinator_step(void *self, const struct msg *in, struct outbox *out);
+
+// ---- between the files of this folder -----------------------------------------------------------
+
+void coordinator_put(struct coordinator *self, uint16_t kind, const void *record, struct outbox *out);
+void coordinator_refuse(const struct msg *in, uint8_t reason, uint64_t round, struct outbox *out,
+                        const char *format, ...) __attribute__((format(printf, 5, 6)));
+void coordinator_ack(const struct msg *in, uint64_t round, const struct hash *hash, struct outbox *out);
+
+void members_hear_join(struct coordinator *self, const struct msg *in, struct outbox *out);
+void members_hear_ping(struct coordinator *self, const struct msg *in, struct outbox *out);
+void members_hear_leave(struct coordinator *self, const struct msg *in, struct outbox *out);
+void members_check_leases(struct coordinator *self, uint64_t now_ms, struct outbox *out);
+void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, struct outbox *out);
+
+// The member that signed, if it is one and the process is the one on record; else refuses.
+uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbox *out);
+bool members_is_live(const struct coordinator *self, uint32_t index);
+
+void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out);
+void round_resume(struct coordinator *self, uint64_t now_ms);       // After a restart, from the record
+void round_hear_vote(struct coordinator *self, const struct msg *in, struct outbox *out);
+void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out);     // Has anything ripened?
+void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out);   // After a commit
+
+void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struct outbox *out,
+                 const char *cause);
+void epoch_arm(struct coordinator *self, uint64_t now_ms);          // Deadline of the present phase
+void epoch_look(struct coordinator *self, uint64_t now_ms, struct outbox *out);
+void epoch_hear_holds(struct coordinator *self, const struct msg *in, struct outbox *out);
+void epoch_hear_checkpoint(struct coordinator *self, const struct msg *in, struct outbox *out);
+void epoch_hear_control(struct coordinator *self, const struct msg *in, struct outbox *out);
+
+struct wire_run news_run_state(const struct coordinator *self, uint64_t now_ms);
+void news_run(struct coordinator *self, uint64_t now_ms, struct outbox *out);
+void news_round(struct coordinator *self, struct outbox *out);
+void news_roster(struct coordinator *self, struct outbox *out);
+void news_beat(struct coordinator *self, struct outbox *out);
+void news_hear_ask(struct coordinator *self, const struct msg *in, struct outbox *out);

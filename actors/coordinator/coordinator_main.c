@@ -1,0 +1,394 @@
+// shoal-coordinator -- keeps one run: its configuration, its ledger, its core.
+
+#include "actors/coordinator/coordinator.h"
+#include "common/actor/command.h"
+#include "common/actor/shell.h"
+#include "common/config/data_config.h"
+#include "common/config/run_config.h"
+#include "common/ensure.h"
+#include "common/ledger/ledger.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sysexits.h>
+#include <unistd.h>
+
+enum { SNAPSHOT_EVERY = 1000, RECORD_MAX = 8 << 20, SNAPSHOT_BYTES_MAX = 32 << 20 };
+
+struct keeper {
+    struct command command;
+    const char *state_path, *server_port;
+    struct run_config config;
+    struct ledger *ledger;
+    struct shell *shell;
+    struct coordinator *core;
+    struct identity *identity;
+    uint8_t *buffer;
+    struct wire_arena arena;
+    uint64_t snapshot_seq;              // After which a snapshot is due
+    char model_json[65536];
+    uint32_t model_bytes;
+};
+
+// ---- the rules of the run -------------------------------------------------------------------------
+
+static uint32_t ms32(uint64_t ms) { return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX; }
+
+static struct schedule schedule_of(const struct run_config *config)
+{
+    struct schedule schedule = {
+        .warmup_steps = (uint32_t)config->lr_warmup_steps, .warmup_init_lr = config->lr_warmup_init,
+        .base_lr = config->lr_base, .total_steps = (uint32_t)config->lr_total_steps,
+        .final_lr = config->lr_final, .stable_steps = (uint32_t)config->lr_stable_steps,
+        .cosine_decay_steps = (uint32_t)config->lr_cosine_steps,
+        .linear_decay_steps = (uint32_t)config->lr_linear_steps,
+        .cosine_decay_final_lr = config->lr_cosine_final, .linear_decay_final_lr = config->lr_linear_final,
+    };
+    switch (config->lr_schedule) {
+    case CONFIG_SCHEDULE_LINEAR: schedule.kind = SCHEDULE_LINEAR; break;
+    case CONFIG_SCHEDULE_COSINE: schedule.kind = SCHEDULE_COSINE; break;
+    case CONFIG_SCHEDULE_WSD:    schedule.kind = SCHEDULE_WARMUP_STABLE_DECAY; break;
+    default:                     schedule.kind = SCHEDULE_CONSTANT;
+    }
+    return schedule;
+}
+
+static int data_source(const struct keeper *self, struct why *why, struct wire_data_source *ret_source)
+{
+    const struct run_config *config = &self->config;
+    struct wire_data_source source = { .token_bytes = 2 };
+    int rc = 0;
+    if (config->data_location == CONFIG_DATA_SERVER) {
+        source.kind = DATA_SERVER;
+        snprintf(source.where, sizeof source.where, "%s", config->data_server);
+    } else if (config->data_location == CONFIG_DATA_LOCAL) {
+        source.kind = DATA_LOCAL;
+        rc = config_resolve(&config->origin, config->data_local, source.where, sizeof source.where);
+    } else {
+        if (config->http_location == CONFIG_LOCATION_GCP)
+            return why_set(why, FAULT_UNSUPPORTED, "data_location Http.location.Gcp: buckets are not listed; "
+                           "name the files with NumberedFiles");
+        source.kind = config->http_location == CONFIG_LOCATION_URL ? DATA_URL : DATA_NUMBERED;
+        snprintf(source.where, sizeof source.where, "%s", config->http_url);
+        source.token_bytes = (uint8_t)config_token_bytes(config->http_token_size);
+        source.seeded = config->http_shuffle == CONFIG_SHUFFLE_SEEDED;
+        memcpy(source.seed, config->http_seed, sizeof source.seed);
+        source.first = (uint32_t)config->http_file_first;
+        source.digits = (uint32_t)config->http_file_digits;
+        source.count = (uint32_t)config->http_file_count;
+    }
+    *ret_source = source;
+    return rc;
+}
+
+// The seed of all draws: two runs of the same configuration draw alike.
+static uint64_t run_seed(const struct run_config *config)
+{
+    struct hash hash = hash_of_two("shoal run seed 1", 16, config->run_id, strlen(config->run_id));
+    uint64_t seed = 0;
+    for (int i = 0; i < 8; i++) seed |= (uint64_t)hash.bytes[i] << 8 * i;
+    return seed;
+}
+
+static int read_model(struct keeper *self, const char *folder, struct why *why)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return why_set(why, fault_from_errno(errno), "%s: %s; [model.LLM.checkpoint] names a Hugging Face folder "
+                       "(make one with shoal init-model)", path, strerror(errno));
+    ssize_t count = read(fd, self->model_json, sizeof self->model_json);
+    close(fd);
+    if (count <= 0 || count == sizeof self->model_json)
+        return why_set(why, FAULT_LIMIT, "%s: %zd bytes, allowed 1..%zu", path, count, sizeof self->model_json - 1);
+    self->model_bytes = (uint32_t)count;
+    return 0;
+}
+
+static int make_rules(struct keeper *self, struct why *why, struct rules *ret_rules)
+{
+    const struct run_config *config = &self->config;
+    struct rules rules = {
+        .config = config_digest(config), .run_seed = run_seed(config),
+        .waiting_ms = ms32(config->waiting_extra_ms), .warmup_ms = ms32(config->warmup_ms),
+        .train_ms = ms32(config->round_train_ms), .witness_ms = ms32(config->round_witness_ms),
+        .cooldown_ms = ms32(config->cooldown_ms), .epoch_ms = config->epoch_ms,
+        .epoch_rounds = (uint32_t)config->rounds_per_epoch, .total_steps = config->total_steps,
+        .min_clients = (uint32_t)config->min_clients,
+        .init_min_clients = (uint32_t)config->init_min_clients,
+        .witness_nodes = (uint32_t)config->witness_nodes, .witness_standalone = config->witness_standalone,
+        .batch_start = (uint32_t)config->batch_start, .batch_end = (uint32_t)config->batch_end,
+        .batch_warmup_tokens = config->batch_warmup_tokens, .seq_len = (uint32_t)config->max_seq_len,
+        .lr = schedule_of(config), .cold_start_steps = (uint32_t)config->cold_start_steps,
+        .heartbeat_ms = ms32(config->heartbeat_ms), .lease_ms = ms32(config->lease_ms),
+        .unhealthy_rounds = (uint32_t)config->unhealthy_rounds,
+        .snapshot_rounds = (uint32_t)config->snapshot_rounds, .genesis_digest = config->model_digest,
+        .first_epoch = config->progress_epoch, .first_step = config->progress_step - 1,
+        .first_position = config->progress_data_index,
+        .start_paused = config->run_state == CONFIG_RUN_STATE_PAUSED,
+    };
+    snprintf(rules.run_id, sizeof rules.run_id, "%s", config->run_id);
+    memcpy(rules.owner.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
+    struct wire_config *frame = &rules.frame;
+    *frame = (struct wire_config){
+        .config = rules.config, .genesis_digest = rules.genesis_digest, .seq_len = rules.seq_len,
+        .compression_decay = (float)config->compression_decay, .topk = (uint32_t)config->compression_topk,
+        .chunk = (uint32_t)config->compression_chunk, .one_bit = config->quantize_1bit,
+        .clip_norm = (float)config->clip_grad_norm, .weight_decay = (float)config->weight_decay,
+        .witness_nodes = rules.witness_nodes, .witness_standalone = rules.witness_standalone,
+        .heartbeat_ms = rules.heartbeat_ms, .lease_ms = rules.lease_ms,
+        .snapshot_rounds = rules.snapshot_rounds, .total_steps = rules.total_steps,
+        .data_digest = config->manifest_digest,
+    };
+    snprintf(frame->run, sizeof frame->run, "%s", rules.run_id);
+    int rc = config_resolve(&config->origin, config->checkpoint_folder, frame->genesis, sizeof frame->genesis);
+    if (rc == 0) rc = read_model(self, frame->genesis, why);
+    if (rc == 0) rc = data_source(self, why, &frame->data);
+    frame->model = (struct wire_bytes){ (const uint8_t *)self->model_json, self->model_bytes };
+    if (rc == 0) *ret_rules = rules;
+    return rc;
+}
+
+// ---- the ledger as the core's disk ----------------------------------------------------------------
+
+static int disk_begin(void *arg, struct why *why) { return ledger_begin(((struct keeper *)arg)->ledger, why); }
+
+static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t count, struct why *why)
+{
+    struct keeper *self = arg;
+    struct wire_refusal refusal;
+    const void *record;
+    self->arena.used = 0;
+    ensure(wire_unpack_body(body, count, kind, &self->arena, &record, &refusal));
+    size_t bytes = wire_pack_record(kind, record, self->buffer, RECORD_MAX);
+    ensure(bytes > 0);
+    const uint64_t *step = NULL;
+    if (kind == FRAME_RECORD_COMMIT) {
+        const struct wire_commit *commit = record;
+        if (commit->outcome == OUTCOME_COMMITTED) step = &commit->step;
+    }
+    uint64_t seq;
+    return ledger_append(self->ledger, self->buffer, bytes, step, why, &seq);
+}
+
+static int disk_commit(void *arg, struct why *why)
+{
+    struct keeper *self = arg;
+    struct run *run = &self->core->run;
+    if (run->log_seq >= self->snapshot_seq + SNAPSHOT_EVERY) {
+        struct wire_snapshot snapshot = run_to_snapshot(run, self->core->scratch);
+        size_t bytes = wire_pack_record(FRAME_SNAPSHOT, &snapshot, self->buffer, SNAPSHOT_BYTES_MAX);
+        ensure(bytes > 0);
+        int rc = ledger_put_snapshot(self->ledger, self->buffer, bytes, why);
+        if (rc < 0) return rc;
+        self->snapshot_seq = run->log_seq;
+    }
+    return ledger_commit(self->ledger, why);
+}
+
+// Answers ASK commits: those from a step on, one COMMIT a mail, signed now.
+static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
+{
+    struct keeper *self = arg;
+    const struct wire_recite recite = *(const struct wire_recite *)body;
+    ensure(kind == FRAME_RECITE);
+    for (uint64_t step = recite.from_step; step < recite.from_step + recite.count; step++) {
+        uint64_t seq;
+        struct record record;
+        struct wire_refusal refusal;
+        uint16_t found;
+        const void *commit;
+        int rc = ledger_find(self->ledger, step, why, &seq);
+        if (rc == FAULT_NOT_FOUND) return 0;
+        if (rc == 0) rc = ledger_read(self->ledger, seq, why, &record);
+        if (rc < 0) return rc == FAULT_NOT_FOUND ? 0 : rc;
+        self->arena.used = 0;
+        if (!wire_unpack_record(record.bytes, record.count, WIRE_LOCAL, &self->arena, &found, &commit, &refusal) ||
+            found != FRAME_RECORD_COMMIT)
+            return why_set(why, FAULT_CORRUPT, "ledger record %llu is no commit", (unsigned long long)seq);
+        shell_mail(self->shell, recite.to, FRAME_COMMIT, commit);
+    }
+    return 0;
+}
+
+// ---- recovery -------------------------------------------------------------------------------------
+
+static int replay(void *arg, const struct record *record)
+{
+    struct keeper *self = arg;
+    struct wire_refusal refusal;
+    uint16_t kind;
+    const void *body;
+    self->arena.used = 0;
+    if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body, &refusal)) {
+        char text[WIRE_REFUSAL_TEXT_MAX];
+        wire_refusal_text(&refusal, text, sizeof text);
+        shell_log(3, "ledger.unreadable seq=%llu %s", (unsigned long long)record->seq, text);
+        return FAULT_CORRUPT;
+    }
+    run_apply(&self->core->run, kind, body);
+    ensure(self->core->run.log_seq == record->seq);
+    return 0;
+}
+
+static int recover(struct keeper *self, struct why *why)
+{
+    struct snapshot snapshot;
+    int rc = ledger_snapshot(self->ledger, why, &snapshot);
+    if (rc < 0) return rc;
+    if (snapshot.seq > 0) {
+        struct wire_refusal refusal;
+        uint16_t kind;
+        const void *body;
+        self->arena.used = 0;
+        if (!wire_unpack_record(snapshot.bytes, snapshot.count, WIRE_LOCAL, &self->arena, &kind, &body, &refusal) ||
+            kind != FRAME_SNAPSHOT)
+            return why_set(why, FAULT_CORRUPT, "the snapshot after record %llu cannot be read",
+                           (unsigned long long)snapshot.seq);
+        run_from_snapshot(&self->core->run, body);
+        self->snapshot_seq = snapshot.seq;
+    }
+    uint64_t head;
+    struct hash chain;
+    ledger_head(self->ledger, &head, &chain);
+    if (head > snapshot.seq) rc = ledger_each(self->ledger, snapshot.seq + 1, replay, self, why);
+    if (rc == 0 && head > 0)
+        shell_log(6, "ledger.recovered records=%llu from_snapshot=%llu step=%llu phase=%s",
+                  (unsigned long long)head, (unsigned long long)snapshot.seq,
+                  (unsigned long long)self->core->run.step, run_phase_name(self->core->run.phase));
+    return rc;
+}
+
+// The configuration that the run was begun with lies beside the ledger, so that a state.toml that
+// makes it another run is refused by the first key that differs.
+static int compare_config(struct keeper *self, const char *state_dir, struct why *why)
+{
+    char path[512];
+    static struct run_config first;
+    static struct config_faults faults;
+    struct config_difference difference;
+    snprintf(path, sizeof path, "%s/state.toml", state_dir);
+    if (hash_equal(&self->core->run.config, &self->core->rules.config)) return 0;
+    if (config_load_run(path, &first, &faults) == 0 &&
+        config_first_difference(&first, &self->config, &difference))
+        return why_set(why, FAULT_FOREIGN, "%s makes this another run than the one in %s: %s was %s, now is %s; "
+                       "put it back, or begin a new run in another --state-dir", self->state_path, state_dir,
+                       difference.path, difference.a, difference.b);
+    return why_set(why, FAULT_FOREIGN, "%s makes this another run than the one in %s; put it back, or begin a "
+                   "new run in another --state-dir", self->state_path, state_dir);
+}
+
+static int copy_file(const char *from, const char *to, struct why *why)
+{
+    char bytes[65536];
+    int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    ssize_t count = -1;
+    if (in >= 0 && out >= 0)
+        while ((count = read(in, bytes, sizeof bytes)) > 0)
+            if (write(out, bytes, (size_t)count) != count) { count = -1; break; }
+    if (count == 0 && fsync(out) != 0) count = -1;
+    int error = errno;
+    if (in >= 0) close(in);
+    if (out >= 0) close(out);
+    return count == 0 ? 0 : why_set(why, fault_from_errno(error), "%s: %s", to, strerror(error));
+}
+
+static int open_run(struct keeper *self, struct why *why)
+{
+    const char *dir = self->command.state_dir ? self->command.state_dir : "coordinator-state";
+    char copy[512];
+    struct rules rules;
+    struct ledger_options options = { .map_bytes_start = self->config.map_mib_start << 20,
+                                      .map_bytes_max = self->config.map_mib_max << 20 };
+    self->buffer = malloc(SNAPSHOT_BYTES_MAX);
+    self->arena = (struct wire_arena){ .bytes = malloc(64 << 20), .max = 64 << 20 };
+    self->core = calloc(1, sizeof *self->core);
+    ensure(self->buffer && self->arena.bytes && self->core);
+    int rc = make_rules(self, why, &rules);
+    if (rc == 0) rc = ledger_open(dir, self->config.run_id, &options, why, &self->ledger);
+    if (rc < 0) return rc;
+    coordinator_init(self->core, &rules);
+    rc = recover(self, why);
+    if (rc < 0) return rc;
+    if (self->core->run.log_seq > 0) return compare_config(self, dir, why);
+    snprintf(copy, sizeof copy, "%s/state.toml", dir);
+    return copy_file(self->state_path, copy, why);
+}
+
+// ---- the process ----------------------------------------------------------------------------------
+
+static void step(void *state, const struct msg *in, struct outbox *out)
+{
+    if (in->kind == FRAME_QUIT) outbox_quit(out, EX_OK, "stopped; the ledger goes on from here");
+    else coordinator_step(state, in, out);
+}
+
+static int run(struct keeper *self, struct why *why)
+{
+    static const struct actor actor = { "coordinator", sizeof(struct coordinator), step };
+    static const char *const deaf_to[] = { "CLAIM", "PROGRESS", "RUN", "ROSTER", "ROUND", "COMMIT",
+                                           "EPOCH_END", "BEAT", NULL };
+    struct shell_options options = {
+        .actor = &actor, .state = self->core, .identity = self->identity, .role = ACTOR_COORDINATOR,
+        .run = self->config.run_id, .broker = self->command.server_addr, .deaf_to = deaf_to,
+        .incarnation = ledger_incarnation(self->ledger), .instance = shell_unix_ms(),
+        .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit, .job = disk_job },
+        .verbose = self->command.verbose,
+    };
+    int rc = shell_new(&options, why, &self->shell);
+    if (rc < 0) return rc;
+    shell_log(6, "coordinator.ready run=%s incarnation=%llu", self->config.run_id,
+              (unsigned long long)options.incarnation);
+    rc = shell_run(self->shell, why);
+    shell_destroy(&self->shell);
+    return rc;
+}
+
+static const struct argp_option options[] = {
+    { "state", 's', "FILE", 0, "The run's state.toml", 0 },
+    { "server-port", 'p', "PORT", 0, "Of the broker on this machine, instead of --server-addr", 0 },
+    { 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct keeper *self = state->input;
+    if (key == ARGP_KEY_INIT) state->child_inputs[0] = &self->command;
+    else if (key == 's') self->state_path = arg;
+    else if (key == 'p') self->server_port = arg;
+    else if (key == ARGP_KEY_END && !self->state_path) argp_error(state, "--state FILE is needed");
+    else return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct keeper self;
+    static struct config_faults faults;
+    static char address[300];
+    static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
+    static const struct argp argp = { options, parse, NULL,
+        "Keeps one run of Shoal: members, phases, rounds, commits.\n\n"
+        "  shoal-coordinator -i secret.key --state config/demo/state.toml\n"
+        "  shoal-coordinator -i secret.key --state run.toml --state-dir /var/lib/shoal/run\n",
+        children, NULL, NULL };
+    struct why why = { 0 };
+    argp_parse(&argp, argc, argv, 0, NULL, &self);
+    int rc = config_load_run(self.state_path, &self.config, &faults);
+    config_faults_print(&faults, stderr);
+    if (rc < 0) return fault_exit_code(rc);
+    if (self.server_port) snprintf(address, sizeof address, "127.0.0.1:%s", self.server_port);
+    else snprintf(address, sizeof address, "%s", self.config.broker_mail);
+    if (!self.command.server_addr || self.server_port) self.command.server_addr = address;
+    rc = command_check(&self.command, &why);
+    if (rc == 0) rc = command_identity(&self.command, &why, &self.identity);
+    if (rc == 0) rc = open_run(&self, &why);
+    if (rc == 0) rc = run(&self, &why);
+    ledger_close(&self.ledger);
+    identity_destroy(&self.identity);
+    return rc < 0 ? fault_exit(rc, &why) : rc;
+}

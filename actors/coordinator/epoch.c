@@ -1,0 +1,277 @@
+// epoch -- the phases around the rounds. One function enters a phase: it records, arms the alarm and
+// tells; one function looks whether the present phase is over.
+
+#include "actors/coordinator/coordinator.h"
+#include "common/ensure.h"
+#include <stdio.h>
+#include <string.h>
+
+void epoch_arm(struct coordinator *self, uint64_t now_ms)
+{
+    const struct rules *rules = &self->rules;
+    const uint32_t lasts_ms[PHASE_COUNT] = {
+        [PHASE_WAITING] = rules->waiting_ms, [PHASE_WARMUP] = rules->warmup_ms,
+        [PHASE_TRAIN] = rules->train_ms, [PHASE_WITNESS] = rules->witness_ms,
+        [PHASE_COOLDOWN] = rules->cooldown_ms,
+    };
+    bool ends = self->run.phase != PHASE_FINISHED && self->run.phase != PHASE_PAUSED;
+    self->phase_began_ms = now_ms;
+    self->deadline_ms = ends ? now_ms + lasts_ms[self->run.phase] : UINT64_MAX;
+}
+
+// A joiner's model comes from its peers if one who took part in the last round is here again.
+static uint8_t model_source(const struct coordinator *self)
+{
+    const struct run *run = &self->run;
+    for (uint32_t i = 0; i < run->clients_count; i++)
+        if (run->members[run->clients[i].member].state == MEMBER_PENDING) return SOURCE_P2P;
+    return SOURCE_HUB;
+}
+
+void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struct outbox *out,
+                 const char *cause)
+{
+    const struct run *run = &self->run;
+    struct wire_record_phase record = { .phase = phase, .epoch = run->epoch, .cold_start = run->cold_start,
+                                        .source = run->source, .epoch_start_step = run->epoch_start_step };
+    snprintf(record.cause, sizeof record.cause, "%s", cause);
+    uint8_t from = run->phase;
+    if (phase == PHASE_WARMUP) {
+        record.source = model_source(self);
+        record.epoch_start_step = run->step;
+        self->epoch_began_ms = now_ms;
+        self->proved = true;
+    }
+    if (from == PHASE_COOLDOWN) {                   // The epoch is over
+        record.epoch++;
+        record.cold_start = phase == PHASE_PAUSED;
+        record.source = SOURCE_P2P;
+    } else if (phase == PHASE_PAUSED) {
+        record.cold_start = true;
+    }
+    coordinator_put(self, FRAME_RECORD_PHASE, &record, out);
+    self->holding = 0;
+    for (uint32_t i = 0; i < run->members_count; i++)
+        if (self->holdings[i].known && self->holdings[i].step == run->step) self->holding++;
+    epoch_arm(self, now_ms);
+    self->roster_changed = true;
+    self->roster_ms = now_ms;
+    news_run(self, now_ms, out);
+    outbox_note(out, "phase.entered phase=%s epoch=%llu step=%llu cause=\"%s\"", run_phase_name(phase),
+                (unsigned long long)run->epoch, (unsigned long long)run->step, cause);
+}
+
+// ---- who holds what -------------------------------------------------------------------------------
+
+static bool holds(const struct coordinator *self, uint32_t member, const struct hash *digest)
+{
+    const struct holding *holding = &self->holdings[member];
+    return holding->known && holding->step == self->run.step && hash_equal(&holding->digest, digest);
+}
+
+static uint32_t count_holders(const struct coordinator *self, const struct hash *digest)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < self->run.members_count; i++)
+        if (self->run.members[i].role == ACTOR_TRAINER && members_is_live(self, i) && holds(self, i, digest))
+            count++;
+    return count;
+}
+
+// The digest that most live trainers report for the present step, or NULL: Boyer and Moore's vote.
+static const struct hash *candidate_digest(const struct coordinator *self)
+{
+    const struct hash *candidate = NULL;
+    uint32_t lead = 0;
+    for (uint32_t i = 0; i < self->run.members_count; i++) {
+        const struct holding *holding = &self->holdings[i];
+        if (self->run.members[i].role != ACTOR_TRAINER || !members_is_live(self, i) || !holding->known ||
+            holding->step != self->run.step) continue;
+        if (lead == 0) candidate = &holding->digest;
+        lead += hash_equal(candidate, &holding->digest) ? 1 : UINT32_MAX;
+    }
+    return candidate;
+}
+
+// Binds the run to the digest of the present step once two thirds of the trainers report it.
+static bool pin(struct coordinator *self, struct outbox *out)
+{
+    struct run *run = &self->run;
+    if (run->digest_step == run->step && !hash_is_none(&run->digest)) return true;
+    uint32_t live = run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY);
+    if (live == 0 || 3 * (uint64_t)self->holding < 2 * (uint64_t)live) return false;
+    const struct hash *digest = candidate_digest(self);
+    if (!digest || 3 * (uint64_t)count_holders(self, digest) < 2 * (uint64_t)live) return false;
+    struct wire_epoch_end end = { .epoch = run->epoch, .step = run->step, .digest = *digest,
+                                  .cursor = run->table.cursor, .returned = self->scratch,
+                                  .returned_count = run_returned(run, self->scratch),
+                                  .samples_done = run->samples_done };
+    coordinator_put(self, FRAME_RECORD_EPOCH_END, &end, out);
+    outbox_news(out, FRAME_EPOCH_END, &end);
+    char hex[HASH_HEX];
+    outbox_note(out, "digest.pinned step=%llu digest=%.16s", (unsigned long long)end.step,
+                hash_to_hex(&end.digest, hex));
+    return true;
+}
+
+void epoch_hear_holds(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_holds *said = in->body;
+    const struct run *run = &self->run;
+    uint32_t member = members_of(self, in, out);
+    if (member == NO_MEMBER) return;
+    if (said->step == run->digest_step && !hash_is_none(&run->digest) &&
+        !hash_equal(&said->digest, &run->digest)) {
+        char hex[HASH_HEX];
+        coordinator_refuse(in, REFUSAL_WRONG_MODEL, said->step, out, "the digest of step %llu is %s; fetch "
+                           "the intervals that differ", (unsigned long long)said->step,
+                           hash_to_hex(&run->digest, hex));
+        return;
+    }
+    struct holding *holding = &self->holdings[member];
+    bool fresh = said->step == run->step && !(holding->known && holding->step == run->step);
+    *holding = (struct holding){ said->step, said->digest, true };
+    if (fresh) self->holding++;
+    coordinator_ack(in, said->step, &said->digest, out);
+}
+
+// ---- phases ---------------------------------------------------------------------------------------
+
+static void look_waiting(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+{
+    if (run_count(&self->run, ACTOR_TRAINER, MEMBER_PENDING) >= self->rules.init_min_clients &&
+        now_ms >= self->deadline_ms)
+        epoch_enter(self, PHASE_WARMUP, now_ms, out, "enough members");
+}
+
+static void look_warmup(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+{
+    struct run *run = &self->run;
+    uint32_t live = run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY);
+    bool late = now_ms >= self->deadline_ms;
+    if (live < self->rules.min_clients) {
+        epoch_enter(self, PHASE_WAITING, now_ms, out, "too few members");
+        return;
+    }
+    if (!late && self->holding < live) return;
+    uint32_t ready = pin(self, out) ? count_holders(self, &run->digest) : 0;
+    bool witnessed = !self->rules.witness_standalone || run_count(run, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
+    if (witnessed && ready == live) {
+        round_open(self, now_ms, out);
+    } else if (late && (ready < self->rules.min_clients || !witnessed)) {
+        epoch_enter(self, PHASE_WAITING, now_ms, out, witnessed ? "too few hold the model"
+                                                                : "no witness has joined");
+    } else if (late) {
+        for (uint32_t i = 0; i < run->members_count; i++)       // They enter with the next epoch
+            if (run->members[i].role == ACTOR_TRAINER && members_is_live(self, i) &&
+                !holds(self, i, &run->digest))
+                members_set_state(self, i, MEMBER_PENDING, out);
+        round_open(self, now_ms, out);
+    }
+}
+
+static bool checkpointed(const struct coordinator *self)
+{
+    const struct run *run = &self->run;
+    return run->checkpoint.step == run->step && hash_equal(&run->checkpoint.digest, &run->digest);
+}
+
+static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+{
+    const struct run *run = &self->run;
+    bool pinned = pin(self, out);
+    bool awaited = run_count(run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 && !checkpointed(self);
+    if (now_ms < self->deadline_ms && (!pinned || awaited)) return;
+    bool all_done = run->step >= self->rules.total_steps;
+    if (all_done && !pinned) {                      // A finished run has a digest: give it more time
+        epoch_arm(self, now_ms);
+        return;
+    }
+    epoch_enter(self, run->pausing ? PHASE_PAUSED : all_done ? PHASE_FINISHED : PHASE_WAITING, now_ms,
+                out, !pinned ? "the time is up, no digest yet" : awaited ? "the time is up, no checkpoint"
+                : checkpointed(self) ? "checkpointed" : "no checkpointer to wait for");
+}
+
+void epoch_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+{
+    switch (self->run.phase) {
+    case PHASE_WAITING:  look_waiting(self, now_ms, out); break;
+    case PHASE_WARMUP:   look_warmup(self, now_ms, out); break;
+    case PHASE_COOLDOWN: look_cooldown(self, now_ms, out); break;
+    case PHASE_TRAIN:
+    case PHASE_WITNESS:
+        if (now_ms >= self->deadline_ms || self->roster_changed) round_look(self, now_ms, out);
+        break;
+    default: break;
+    }
+}
+
+// ---- checkpoints and control ------------------------------------------------------------------------
+
+void epoch_hear_checkpoint(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_checkpoint *said = in->body;
+    const struct run *run = &self->run;
+    uint32_t member = members_of(self, in, out);
+    if (member == NO_MEMBER) return;
+    bool committed = (said->step == run->digest_step && hash_equal(&said->digest, &run->digest)) ||
+                     (said->step == run->pin_step && hash_equal(&said->digest, &run->pin_digest));
+    if (run->members[member].role != ACTOR_CHECKPOINTER) {
+        coordinator_refuse(in, REFUSAL_WRONG_ROLE, said->step, out, "only a checkpointer registers checkpoints");
+    } else if (!committed || hash_is_none(&said->digest)) {
+        coordinator_refuse(in, REFUSAL_WRONG_MODEL, said->step, out, "no such digest is on record for step %llu",
+                           (unsigned long long)said->step);
+    } else {
+        if (said->step > run->checkpoint.step || hash_is_none(&run->checkpoint.digest)) {
+            coordinator_put(self, FRAME_RECORD_CHECKPOINT, said, out);
+            outbox_note(out, "checkpoint.registered step=%llu name=%s", (unsigned long long)said->step,
+                        said->name);
+            news_run(self, in->now_ms, out);
+        }
+        coordinator_ack(in, said->step, &said->digest, out);
+    }
+}
+
+static void set_pausing(struct coordinator *self, bool pausing, uint64_t now_ms, struct outbox *out)
+{
+    coordinator_put(self, FRAME_RECORD_PAUSE, &(struct wire_record_pause){ pausing }, out);
+    news_run(self, now_ms, out);
+}
+
+static bool control(struct coordinator *self, uint8_t action, const struct msg *in, struct outbox *out)
+{
+    const struct run *run = &self->run;
+    uint8_t phase = run->phase;
+    switch (action) {
+    case ACTION_PAUSE:
+        if (phase == PHASE_PAUSED || phase == PHASE_FINISHED) return false;
+        if (phase == PHASE_WAITING || phase == PHASE_WARMUP)
+            epoch_enter(self, PHASE_PAUSED, in->now_ms, out, "pause");
+        else set_pausing(self, true, in->now_ms, out);
+        return true;
+    case ACTION_RESUME:
+        if (phase == PHASE_PAUSED) epoch_enter(self, PHASE_WAITING, in->now_ms, out, "resume");
+        else if (run->pausing) set_pausing(self, false, in->now_ms, out);
+        else return false;
+        return true;
+    case ACTION_CHECKPOINT:
+        for (uint32_t i = 0; i < run->members_count; i++)
+            if (run->members[i].role == ACTOR_CHECKPOINTER && members_is_live(self, i))
+                outbox_mail(out, run->members[i].name, FRAME_CONTROL, in->body);
+        return run_count(run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0;
+    }
+    return false;
+}
+
+void epoch_hear_control(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_control *said = in->body;
+    const char *name = wire_enum_name(&wire_enum_action, said->action);
+    if (!hash_equal(&in->sender, &self->rules.owner))
+        coordinator_refuse(in, REFUSAL_NOT_ALLOWED, 0, out, "only the owner of the run may %s it: sign with "
+                           "the coordinator's key", name);
+    else if (!control(self, said->action, in, out))
+        coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out, "cannot %s in phase %s", name,
+                           run_phase_name(self->run.phase));
+    else coordinator_ack(in, 0, NULL, out);
+}

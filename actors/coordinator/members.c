@@ -1,0 +1,158 @@
+// members -- who comes, stays and goes. A trainer waits, pending, for the next epoch; witnesses,
+// checkpointers and data providers serve at once. Who is silent longer than its lease is dropped.
+
+#include "actors/coordinator/coordinator.h"
+#include "common/ensure.h"
+#include <string.h>
+
+enum { ROSTER_DELAY_MS = 50 };          // Many joins, one roster
+
+static void roster_change(struct coordinator *self, uint64_t now_ms)
+{
+    if (!self->roster_changed) self->roster_ms = now_ms + ROSTER_DELAY_MS;
+    self->roster_changed = true;
+}
+
+static void put_member(struct coordinator *self, const struct wire_member *member, uint64_t now_ms,
+                       struct outbox *out)
+{
+    coordinator_put(self, FRAME_RECORD_MEMBER, member, out);
+    roster_change(self, now_ms);
+}
+
+void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, struct outbox *out)
+{
+    struct wire_member member = self->run.members[index];
+    member.state = state;
+    put_member(self, &member, self->beat_ms, out);
+    self->roster_ms = 0;                // At the next turn: somebody must stop waiting for it
+    outbox_note(out, "member.%s name=%s index=%u", wire_enum_name(&wire_enum_member_state, state),
+                member.name, index);
+}
+
+bool members_is_live(const struct coordinator *self, uint32_t index)
+{
+    return self->run.members[index].state == MEMBER_HEALTHY;
+}
+
+uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    uint32_t index = run_find(&self->run, &in->sender);
+    if (index == NO_MEMBER || self->run.members[index].state == MEMBER_DROPPED ||
+        self->run.members[index].state == MEMBER_WITHDRAWN) {
+        coordinator_refuse(in, REFUSAL_NOT_MEMBER, 0, out, index == NO_MEMBER
+                           ? "not a member of this run; JOIN first"
+                           : "the lease ran out or the member left; JOIN again for the next epoch");
+        return NO_MEMBER;
+    }
+    if (self->run.members[index].state == MEMBER_EJECTED) {
+        coordinator_refuse(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up");
+        return NO_MEMBER;
+    }
+    self->heard_ms[index] = in->now_ms;
+    return index;
+}
+
+// ---- joining ------------------------------------------------------------------------------------
+
+static bool may_join(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_join *join = in->body;
+    const struct run *run = &self->run;
+    uint32_t index = run_find(run, &in->sender);
+    char name[ACTOR_NAME_MAX + 1];
+    actor_name(join->role, &in->sender, name);
+    if (join->role == ACTOR_COORDINATOR || join->role >= ACTOR_MONITOR || strcmp(name, join->name) != 0) {
+        coordinator_refuse(in, REFUSAL_WRONG_ROLE, 0, out, "a %s called %s cannot join; allowed: trainer, "
+                           "witness, checkpointer, data-provider, named after their key",
+                           wire_enum_name(&wire_enum_role, join->role), join->name);
+        return false;
+    }
+    if (index != NO_MEMBER && run->members[index].state == MEMBER_EJECTED) {
+        coordinator_refuse(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up");
+        return false;
+    }
+    if (index != NO_MEMBER && join->instance < run->members[index].instance) {
+        coordinator_refuse(in, REFUSAL_REPLACED, 0, out, "a newer process uses this identity; "
+                           "stop one of the two, an identity is for one process");
+        return false;
+    }
+    if (join->samples && run->pass_samples &&
+        (join->samples != run->pass_samples || !hash_equal(&join->data, &run->data))) {
+        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out, "the run trains on %llu samples a pass, this "
+                           "source has %llu or another manifest; give it the run's dataset",
+                           (unsigned long long)run->pass_samples, (unsigned long long)join->samples);
+        return false;
+    }
+    return true;
+}
+
+void members_hear_join(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_join *join = in->body;
+    struct run *run = &self->run;
+    if (!may_join(self, in, out)) return;
+    uint32_t index = run_find(run, &in->sender);
+    bool known = index != NO_MEMBER;
+    if (!known) index = run_free_place(run);
+    if (index == NO_MEMBER) {
+        coordinator_refuse(in, REFUSAL_FULL, 0, out, "all %d places are taken; try again later", MEMBERS_MAX);
+        return;
+    }
+    uint8_t fresh = join->role == ACTOR_TRAINER ? MEMBER_PENDING : MEMBER_HEALTHY;
+    struct wire_member member = { .index = index, .key = in->sender, .role = join->role,
+                                  .state = fresh, .instance = join->instance };
+    memcpy(member.name, join->name, sizeof member.name);
+    memcpy(member.endpoint, join->endpoint, sizeof member.endpoint);
+    if (known && run->members[index].state == MEMBER_HEALTHY) member.state = MEMBER_HEALTHY;
+    self->heard_ms[index] = in->now_ms;
+    if (!known || wire_equal(FRAME_RECORD_MEMBER, &member, &run->members[index]) == false) {
+        self->holdings[index].known = false;        // Another process: what the old one held is gone
+        self->unhealthy[index] = 0;
+        put_member(self, &member, in->now_ms, out);
+        outbox_note(out, "member.joined name=%s index=%u state=%s endpoint=%s", member.name, index,
+                    wire_enum_name(&wire_enum_member_state, member.state), member.endpoint);
+    }
+    if (join->samples && !run->pass_samples)
+        coordinator_put(self, FRAME_RECORD_DATA,
+                        &(struct wire_record_data){ .samples = join->samples, .data = join->data }, out);
+    outbox_mail(out, in->from, FRAME_ADMITTED, &(struct wire_admitted){
+        .index = index, .state = member.state, .instance = join->instance,
+        .config = self->rules.config });
+}
+
+// ---- staying and going ----------------------------------------------------------------------------
+
+void members_hear_ping(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_ping *ping = in->body;
+    uint32_t index = members_of(self, in, out);
+    if (index == NO_MEMBER) return;
+    if (ping->instance < self->run.members[index].instance) {
+        coordinator_refuse(in, REFUSAL_REPLACED, 0, out, "a newer process uses this identity; "
+                           "stop one of the two, an identity is for one process");
+        return;
+    }
+    self->tokens_per_s[index] = ping->tokens_per_s;
+    self->loss[index] = ping->loss;
+}
+
+void members_hear_leave(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_leave *leave = in->body;
+    uint32_t index = run_find(&self->run, &in->sender);
+    if (index != NO_MEMBER && leave->instance >= self->run.members[index].instance &&
+        (self->run.members[index].state == MEMBER_PENDING || self->run.members[index].state == MEMBER_HEALTHY))
+        members_set_state(self, index, MEMBER_WITHDRAWN, out);
+    coordinator_ack(in, 0, NULL, out);
+}
+
+void members_check_leases(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+{
+    for (uint32_t i = 0; i < self->run.members_count; i++) {
+        uint8_t state = self->run.members[i].state;
+        if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) continue;
+        if (now_ms - self->heard_ms[i] > self->rules.lease_ms)
+            members_set_state(self, i, MEMBER_DROPPED, out);
+    }
+}

@@ -1,0 +1,298 @@
+// round -- one round of training: opened from the record alone, proved by its witnesses, committed.
+
+#include "actors/coordinator/coordinator.h"
+#include "common/ensure.h"
+#include "common/run/bloom.h"
+#include "common/run/committee.h"
+#include "common/run/quorum.h"
+#include <string.h>
+
+// ---- opening ------------------------------------------------------------------------------------
+
+// Nobody may choose a seed: it follows from the run's seed and from all that was committed so far.
+// (Whoever knows the state can compute it; grinding it is for the issue "Strangers".)
+static uint64_t draw_seed(const struct run *run, uint64_t round)
+{
+    uint8_t bytes[24];
+    for (int i = 0; i < 8; i++) {
+        bytes[i] = (uint8_t)(run->run_seed >> 8 * i);
+        bytes[8 + i] = (uint8_t)(round >> 8 * i);
+        bytes[16 + i] = (uint8_t)(run->step >> 8 * i);
+    }
+    struct hash hash = hash_of_two(bytes, sizeof bytes, run->last_commit.bytes, HASH_BYTES);
+    uint64_t seed = 0;
+    for (int i = 0; i < 8; i++) seed |= (uint64_t)hash.bytes[i] << 8 * i;
+    return seed;
+}
+
+// Live members of a role, in order of identity.
+static uint32_t live(const struct coordinator *self, uint8_t role, struct wire_client *ret_list)
+{
+    const struct run *run = &self->run;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < run->members_count; i++) {
+        uint32_t index = run->by_key[i];
+        if (run->members[index].role == role && members_is_live(self, index))
+            ret_list[count++] = (struct wire_client){ index };
+    }
+    return count;
+}
+
+// Elects among the candidates and moves those elected to the front, in their order.
+static uint32_t elect(struct coordinator *self, uint64_t seed, struct wire_client *candidates,
+                      uint32_t count, struct wire_client *ret_elected)
+{
+    uint32_t nodes = self->rules.witness_nodes, elected = 0;
+    if (nodes == 0 || nodes > count) nodes = count < WITNESSES_OPEN ? count : WITNESSES_OPEN;
+    committee_positions(seed, SALT_WITNESS, count, self->positions);
+    for (uint32_t i = 0; i < count; i++)
+        if (self->positions[i] < nodes) ret_elected[elected++] = candidates[i];
+    return elected;
+}
+
+static float learning_rate(const struct coordinator *self)
+{
+    const struct run *run = &self->run;
+    struct cold_start cold = { (uint32_t)run->epoch_start_step, self->rules.cold_start_steps };
+    return schedule_rate(&self->rules.lr, (uint32_t)run->step, run->cold_start ? &cold : NULL);
+}
+
+// What the record says about who trains what; also how a restart finds it again.
+static void prepare(struct coordinator *self)
+{
+    const struct run *run = &self->run;
+    for (uint32_t i = 0; i < run->clients_count; i++) self->trainers[i] = i;
+    self->deal = (struct deal){ .capacity = MEMBERS_MAX, .shares = self->shares,
+                                .by_trainer = self->by_trainer };
+    assignment_deal(run->round.seed, self->trainers, run->clients_count, run->round.batch_size, &self->deal);
+    tally_init(&self->tally, run->clients_count, run->witnesses_count);
+}
+
+void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+{
+    struct run *run = &self->run;
+    struct wire_client *clients = self->list, *witnesses = self->elected;
+    struct wire_round round = {
+        .round = run->round.round + 1, .epoch = run->epoch, .step = run->step,
+        .batch_size = schedule_batch_size(self->rules.batch_start, self->rules.batch_end,
+                                          self->rules.batch_warmup_tokens,
+                                          run->samples_done * self->rules.seq_len),
+        .roster_version = run->roster_version, .previous = run->last_commit,
+        .epoch_elapsed_ms = now_ms - self->epoch_began_ms,
+    };
+    round.seed = draw_seed(run, round.round);
+    float rate = learning_rate(self);
+    memcpy(&round.lr_bits, &rate, sizeof rate);
+    if (run->digest_step == run->step) round.base = run->digest;
+    if (self->rules.witness_standalone) {
+        uint32_t candidates = live(self, ACTOR_WITNESS, clients);
+        round.witnesses_count = elect(self, round.seed, clients, candidates, witnesses);
+    }
+    round.clients_count = live(self, ACTOR_TRAINER, clients);
+    if (!self->rules.witness_standalone)
+        round.witnesses_count = elect(self, round.seed, clients, round.clients_count, witnesses);
+    round.clients = clients, round.witnesses = witnesses;
+
+    round.cursor = run->table.cursor;
+    round.returned = self->returned, round.returned_count = run_returned(run, self->returned);
+
+    // The table is asked and put back: only the record, applied, changes it.
+    uint32_t dealt = 0;
+    ensure(table_deal(&run->table, round.round, round.batch_size, run->scratch, TABLE_INTERVALS_MAX,
+                      &dealt) == TABLE_OK);
+    for (uint32_t i = 0; i < dealt; i++)
+        self->scratch[i] = (struct wire_interval){ run->scratch[i].begin, run->scratch[i].end };
+    ensure(table_return_rest(&run->table, round.round) == TABLE_OK);
+    round.dealt = self->scratch, round.dealt_count = dealt;
+
+    coordinator_put(self, FRAME_RECORD_ROUND, &round, out);
+    round_resume(self, now_ms);
+    if (self->roster_changed) news_roster(self, out);
+    news_round(self, out);
+    news_run(self, now_ms, out);
+}
+
+void round_resume(struct coordinator *self, uint64_t now_ms)
+{
+    prepare(self);
+    self->round_began_ms = self->trained_ms = now_ms;
+    epoch_arm(self, now_ms);
+}
+
+// ---- votes --------------------------------------------------------------------------------------
+
+static uint32_t witness_place(const struct run *run, uint32_t member)
+{
+    for (uint32_t i = 0; i < run->witnesses_count; i++)
+        if (run->witnesses[i].member == member) return i;
+    return NO_MEMBER;
+}
+
+// Only clients that were dealt a batch can have a result.
+static bool names_only_dealt(const struct coordinator *self, const struct wire_vote *vote)
+{
+    struct share share;
+    for (uint32_t i = 0; i < vote->seen_count; i++)
+        if (vote->seen[i].client >= self->run.clients_count ||
+            !deal_of_trainer(&self->deal, vote->seen[i].client, &share)) return false;
+    return true;
+}
+
+// trainer_healthy_score_by_witnesses: one point for everybody whom this witness saw take part.
+static void score_health(struct coordinator *self, const struct wire_vote *vote)
+{
+    const struct run *run = &self->run;
+    struct bloom bloom;
+    if (!bloom_load(vote->participants.data, vote->participants.count, run->clients_count,
+                    self->bloom_words, &bloom)) return;
+    for (uint32_t c = 0; c < run->clients_count; c++) {
+        const struct hash *key = &run->members[run->clients[c].member].key;
+        struct hash item = hash_of(key->bytes, HASH_BYTES);
+        if (bloom_has(&bloom, &item)) self->tally.health[c]++;
+    }
+}
+
+void round_hear_vote(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_vote *vote = in->body;
+    const struct run *run = &self->run;
+    uint32_t member = members_of(self, in, out);
+    if (member == NO_MEMBER) return;
+    if (!run->round_open || vote->round != run->round.round) {
+        coordinator_refuse(in, REFUSAL_STALE, vote->round, out, "round %llu is not open",
+                           (unsigned long long)vote->round);
+        return;
+    }
+    uint32_t place = witness_place(run, member);
+    if (place == NO_MEMBER) {
+        coordinator_refuse(in, REFUSAL_NOT_ELECTED, vote->round, out, "not a witness of round %llu",
+                           (unsigned long long)vote->round);
+        return;
+    }
+    enum tally_verdict verdict = names_only_dealt(self, vote) ? tally_count(&self->tally, place, vote)
+                                                              : TALLY_MALFORMED;
+    if (verdict == TALLY_MALFORMED) {
+        coordinator_refuse(in, REFUSAL_MALFORMED, vote->round, out, "a vote names each dealt client at "
+                           "most once, in rising order");
+        return;
+    }
+    if (verdict == TALLY_COUNTED) score_health(self, vote);
+    coordinator_ack(in, vote->round, NULL, out);
+    round_look(self, in->now_ms, out);
+}
+
+// ---- the end of a round ---------------------------------------------------------------------------
+
+// Nobody waits for those who left.
+static bool all_live_voted(const struct coordinator *self)
+{
+    const struct run *run = &self->run;
+    for (uint32_t i = 0; i < run->witnesses_count; i++)
+        if (!self->tally.has_voted[i] && members_is_live(self, run->witnesses[i].member)) return false;
+    return true;
+}
+
+static bool all_live_accepted(const struct coordinator *self)
+{
+    const struct run *run = &self->run;
+    for (uint32_t i = 0; i < self->deal.count; i++) {
+        uint32_t client = self->deal.shares[i].trainer;
+        if (members_is_live(self, run->clients[client].member) && !tally_accepted(&self->tally, client))
+            return false;
+    }
+    return true;
+}
+
+// Fills self->accepted, in order of position. Returns how many; 0 is a void.
+static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_t *ret_samples)
+{
+    static const struct hash any;
+    const struct run *run = &self->run;
+    uint32_t count = 0;
+    *ret_samples = 0;
+    *ret_base = any;
+    if (!quorum_reached(self->tally.voted, self->tally.elected)) return 0;
+    const struct hash *only = run->digest_step == run->step ? &run->digest : &any;
+    if (!tally_base(&self->tally, only, ret_base)) return 0;
+    for (uint32_t i = 0; i < self->deal.count; i++) {
+        const struct share *share = &self->deal.shares[i];
+        const struct wire_seen *seen = tally_accepted(&self->tally, share->trainer);
+        if (!seen || !hash_equal(&seen->base, ret_base)) continue;
+        self->accepted[count++] = (struct wire_accepted){
+            .client = share->trainer, .begin = share->begin, .end = share->end,
+            .result = seen->result, .payload = seen->payload, .payload_bytes = seen->payload_bytes };
+        *ret_samples += share->end - share->begin;
+    }
+    return count;
+}
+
+// Who was not seen in too many rounds in a row does not take part, whatever its pings say.
+static void judge_health(struct coordinator *self, struct outbox *out)
+{
+    const struct run *run = &self->run;
+    for (uint32_t c = 0; c < run->clients_count; c++) {
+        uint32_t member = run->clients[c].member;
+        bool healthy = quorum_reached(self->tally.health[c], self->tally.elected);
+        self->unhealthy[member] = healthy ? 0 : (uint8_t)(self->unhealthy[member] + 1);
+        if (self->unhealthy[member] < self->rules.unhealthy_rounds || !members_is_live(self, member))
+            continue;
+        self->unhealthy[member] = 0;
+        members_set_state(self, member, MEMBER_DROPPED, out);
+    }
+}
+
+static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+{
+    const struct run *run = &self->run;
+    struct wire_commit commit = {
+        .round = run->round.round, .epoch = run->epoch, .step = run->step,
+        .lr_bits = run->round.lr_bits, .previous = run->last_commit, .accepted = self->accepted,
+        .votes = self->tally.voted, .elected = self->tally.elected,
+        .train_ms = (uint32_t)(self->trained_ms - self->round_began_ms),
+        .witness_ms = (uint32_t)(now_ms - self->trained_ms),
+    };
+    commit.accepted_count = collect(self, &commit.base, &commit.samples);
+    commit.outcome = commit.accepted_count > 0 ? OUTCOME_COMMITTED : OUTCOME_VOID;
+    bool proved = quorum_reached(self->tally.voted, self->tally.elected);
+    coordinator_put(self, FRAME_RECORD_COMMIT, &commit, out);
+    outbox_news(out, FRAME_COMMIT, &commit);
+    outbox_note(out, "round.%s round=%llu step=%llu accepted=%u/%u votes=%u/%u train_ms=%u witness_ms=%u",
+                wire_enum_name(&wire_enum_outcome, commit.outcome), (unsigned long long)commit.round,
+                (unsigned long long)commit.step, commit.accepted_count, self->deal.count, commit.votes,
+                commit.elected, commit.train_ms, commit.witness_ms);
+    if (proved) judge_health(self, out);
+    self->proved = proved;
+    round_settle(self, now_ms, out);
+}
+
+void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+{
+    const struct run *run = &self->run;
+    const struct rules *rules = &self->rules;
+    const char *cause = NULL;
+    if (run->step >= rules->total_steps) cause = "all steps are done";
+    else if (rules->epoch_rounds && run->round.round + 1 - run->epoch_start_round >= rules->epoch_rounds)
+        cause = "the epoch's rounds are done";
+    else if (rules->epoch_ms && now_ms - self->epoch_began_ms >= rules->epoch_ms)
+        cause = "the epoch's time is up";
+    else if (run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) < rules->min_clients) cause = "too few members";
+    else if (!self->proved) cause = "too few votes";
+    else if (run->pausing) cause = "a pause was asked for";
+    if (cause) epoch_enter(self, PHASE_COOLDOWN, now_ms, out, cause);
+    else round_open(self, now_ms, out);
+}
+
+void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+{
+    const struct tally *tally = &self->tally;
+    if (!self->run.round_open) return;
+    bool late = now_ms >= self->deadline_ms;
+    if (self->run.phase == PHASE_TRAIN) {
+        if (!late && !quorum_reached(tally->complete, tally->elected) && !all_live_voted(self)) return;
+        self->trained_ms = now_ms;
+        epoch_enter(self, PHASE_WITNESS, now_ms, out, late ? "the time is up" : "all results are there");
+        late = false;
+    }
+    bool enough = quorum_reached(tally->voted, tally->elected);
+    if (late || (enough && (all_live_voted(self) || all_live_accepted(self)))) commit(self, now_ms, out);
+}

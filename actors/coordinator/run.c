@@ -1,0 +1,379 @@
+#include "actors/coordinator/run.h"
+#include "common/ensure.h"
+#include "common/wire/claims.h"
+#include <string.h>
+
+void run_init(struct run *self, uint32_t snapshot_rounds)
+{
+    self->snapshot_rounds = snapshot_rounds;
+    table_init(&self->table, self->table_memory, TABLE_INTERVALS_MAX, 1, 0);
+}
+
+const char *run_phase_name(uint8_t phase) { return wire_enum_name(&wire_enum_phase, phase); }
+
+// ---- members ------------------------------------------------------------------------------------
+
+// Where the key stands in the order of identity, or would stand.
+static uint32_t key_place(const struct run *self, const struct hash *key)
+{
+    uint32_t low = 0, high = self->members_count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (hash_compare(&self->members[self->by_key[middle]].key, key) < 0) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+uint32_t run_find(const struct run *self, const struct hash *key)
+{
+    uint32_t place = key_place(self, key);
+    if (place == self->members_count) return NO_MEMBER;
+    uint32_t index = self->by_key[place];
+    return hash_equal(&self->members[index].key, key) ? index : NO_MEMBER;
+}
+
+static bool is_gone(uint8_t state) { return state == MEMBER_DROPPED || state == MEMBER_WITHDRAWN; }
+
+uint32_t run_free_place(const struct run *self)
+{
+    if (self->members_count < MEMBERS_MAX) return self->members_count;
+    for (uint32_t i = 0; i < self->members_count; i++)
+        if (is_gone(self->members[i].state) && !run_is_round_client(self, i)) return i;
+    return NO_MEMBER;
+}
+
+uint32_t run_count(const struct run *self, uint8_t role, uint8_t state) { return self->counts[role][state]; }
+
+static void insert_key(struct run *self, uint32_t index, const struct hash *key)
+{
+    uint32_t place = key_place(self, key);
+    memmove(&self->by_key[place + 1], &self->by_key[place],
+            (self->members_count - place) * sizeof *self->by_key);
+    self->by_key[place] = index;
+    self->members_count++;
+}
+
+static void remove_key(struct run *self, const struct hash *key)
+{
+    uint32_t place = key_place(self, key);
+    memmove(&self->by_key[place], &self->by_key[place + 1],
+            (self->members_count - place - 1) * sizeof *self->by_key);
+    self->members_count--;
+}
+
+static void apply_member(struct run *self, const struct wire_member *member)
+{
+    ensure(member->index <= self->members_count && member->index < MEMBERS_MAX);
+    struct wire_member *place = &self->members[member->index];
+    if (member->index < self->members_count) {
+        self->counts[place->role][place->state]--;
+        if (!hash_equal(&place->key, &member->key)) {               // A place handed on
+            remove_key(self, &place->key);
+            insert_key(self, member->index, &member->key);
+        }
+    } else {
+        insert_key(self, member->index, &member->key);
+    }
+    *place = *member;
+    self->counts[member->role][member->state]++;
+    self->roster_version++;
+}
+
+// All trainers of one state change to another: at the borders of an epoch.
+static void move_trainers(struct run *self, uint8_t from, uint8_t to)
+{
+    for (uint32_t i = 0; i < self->members_count; i++)
+        if (self->members[i].role == ACTOR_TRAINER && self->members[i].state == from)
+            self->members[i].state = to;
+    self->counts[ACTOR_TRAINER][to] += self->counts[ACTOR_TRAINER][from];
+    self->counts[ACTOR_TRAINER][from] = 0;
+    self->roster_version++;
+}
+
+// ---- phases -------------------------------------------------------------------------------------
+
+static const unsigned becomes[PHASE_COUNT] = {
+    [PHASE_WAITING]  = 1 << PHASE_WARMUP | 1 << PHASE_PAUSED,
+    [PHASE_WARMUP]   = 1 << PHASE_TRAIN | 1 << PHASE_WAITING | 1 << PHASE_PAUSED,
+    [PHASE_TRAIN]    = 1 << PHASE_WITNESS,
+    [PHASE_WITNESS]  = 1 << PHASE_TRAIN | 1 << PHASE_COOLDOWN,
+    [PHASE_COOLDOWN] = 1 << PHASE_WAITING | 1 << PHASE_FINISHED | 1 << PHASE_PAUSED,
+    [PHASE_PAUSED]   = 1 << PHASE_WAITING,
+    [PHASE_FINISHED] = 0,
+};
+
+// The only writer of `phase`.
+static void enter(struct run *self, uint8_t phase)
+{
+    ensure(phase < PHASE_COUNT && becomes[self->phase] & 1u << phase);
+    self->phase = phase;
+}
+
+static void apply_phase(struct run *self, const struct wire_record_phase *record)
+{
+    enter(self, record->phase);
+    self->epoch = record->epoch;
+    self->cold_start = record->cold_start;
+    self->source = record->source;
+    self->epoch_start_step = record->epoch_start_step;
+    if (record->phase == PHASE_WARMUP) {
+        self->epoch_start_round = self->round.round + 1;
+        self->epoch_elapsed_ms = 0;
+        move_trainers(self, MEMBER_PENDING, MEMBER_HEALTHY);
+    }
+    if (record->phase == PHASE_PAUSED) self->pausing = false;
+    if (record->phase == PHASE_WAITING || record->phase == PHASE_PAUSED)
+        move_trainers(self, MEMBER_HEALTHY, MEMBER_PENDING);
+}
+
+// ---- rounds -------------------------------------------------------------------------------------
+
+static void copy_intervals(struct sample_interval *to, const struct wire_interval *from, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) to[i] = (struct sample_interval){ from[i].begin, from[i].end };
+}
+
+struct wire_round run_round(const struct run *self)
+{
+    struct wire_round round = self->round;
+    round.dealt = self->dealt, round.dealt_count = self->dealt_count;
+    round.clients = self->clients, round.clients_count = self->clients_count;
+    round.witnesses = self->witnesses, round.witnesses_count = self->witnesses_count;
+    round.returned = self->round_returned, round.returned_count = self->round_returned_count;
+    return round;
+}
+
+static void keep_round(struct run *self, const struct wire_round *round)
+{
+    ensure(round->witnesses_count <= WITNESSES_MAX);
+    memmove(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
+    memmove(self->clients, round->clients, round->clients_count * sizeof *round->clients);
+    memmove(self->witnesses, round->witnesses, round->witnesses_count * sizeof *round->witnesses);
+    memmove(self->round_returned, round->returned, round->returned_count * sizeof *round->returned);
+    self->round_returned_count = round->returned_count;
+    self->dealt_count = round->dealt_count;
+    self->clients_count = round->clients_count;
+    self->witnesses_count = round->witnesses_count;
+    self->round = *round;
+    self->round.dealt = self->round.returned = NULL;
+    self->round.clients = self->round.witnesses = NULL;
+    self->round.returned_count = self->round.dealt_count = self->round.clients_count = self->round.witnesses_count = 0;
+}
+
+static void apply_round(struct run *self, const struct wire_round *round)
+{
+    ensure(round->round == self->round.round + 1 && !self->round_open);
+    if (self->phase != PHASE_TRAIN) enter(self, PHASE_TRAIN);
+    copy_intervals(self->scratch, round->dealt, round->dealt_count);
+    ensure(table_deal_again(&self->table, round->round, self->scratch, round->dealt_count) == TABLE_OK);
+    keep_round(self, round);
+    self->epoch_elapsed_ms = round->epoch_elapsed_ms;
+    self->round_open = true;
+}
+
+bool run_is_round_client(const struct run *self, uint32_t member)
+{
+    for (uint32_t i = 0; i < self->clients_count; i++)
+        if (self->clients[i].member == member) return true;
+    return false;
+}
+
+// Cuts [begin, end) of the round's list out of it. `place` walks along with rising calls: the index
+// of a dealt interval and the position at which it begins. Returns how many pieces.
+struct place { uint32_t index; uint64_t at; };
+
+static uint32_t cut(const struct run *self, struct place *place, uint32_t begin, uint32_t end,
+                    struct sample_interval *ret_list)
+{
+    uint32_t count = 0;
+    for (uint64_t from = begin; from < end && place->index < self->dealt_count;) {
+        const struct wire_interval *dealt = &self->dealt[place->index];
+        uint64_t length = dealt->end - dealt->begin, stop = place->at + length;
+        if (from < stop) {
+            uint64_t to = end < stop ? end : stop;
+            ret_list[count++] = (struct sample_interval){ dealt->begin + (from - place->at),
+                                                          dealt->begin + (to - place->at) };
+            from = to;
+        }
+        if (from < stop) break;
+        place->index++;
+        place->at = stop;
+    }
+    return count;
+}
+
+uint32_t run_samples_at(struct run *self, uint32_t begin, uint32_t end, struct wire_interval *ret_list)
+{
+    struct place place = { 0 };
+    uint32_t count = cut(self, &place, begin, end, self->scratch);
+    for (uint32_t i = 0; i < count; i++)
+        ret_list[i] = (struct wire_interval){ self->scratch[i].begin, self->scratch[i].end };
+    return count;
+}
+
+// A commit ends its round: what it accepted is done, all else goes back to the table.
+static void apply_commit(struct run *self, const struct wire_commit *commit)
+{
+    ensure(self->round_open && commit->round == self->round.round && commit->step == self->step);
+    ensure(hash_equal(&commit->previous, &self->last_commit) && commit_is_sound(commit));
+    struct place place = { 0 };
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < commit->accepted_count; i++)
+        count += cut(self, &place, commit->accepted[i].begin, commit->accepted[i].end,
+                     self->scratch + count);
+    ensure(table_done(&self->table, commit->round, self->scratch, count) == TABLE_OK);
+    ensure(table_return_rest(&self->table, commit->round) == TABLE_OK);
+    self->round_open = false;
+    self->last_commit = commit_hash(commit);
+    self->last = *commit;
+    self->last.accepted = NULL;
+    self->last.accepted_count = 0;
+    if (self->phase == PHASE_TRAIN) enter(self, PHASE_WITNESS);
+    if (commit->outcome == OUTCOME_VOID) return;
+    self->digest_step = commit->step;
+    self->digest = commit->base;
+    if (commit->step % self->snapshot_rounds == 0) {
+        self->pin_step = commit->step;
+        self->pin_digest = commit->base;
+    }
+    self->samples_done += commit->samples;
+    self->step++;
+}
+
+static void apply_epoch_end(struct run *self, const struct wire_epoch_end *end)
+{
+    ensure(end->step == self->step);
+    self->digest_step = self->pin_step = end->step;
+    self->digest = self->pin_digest = end->digest;
+}
+
+// ---- the beginning, and the way back -------------------------------------------------------------
+
+static void set_table(struct run *self, uint64_t cursor, const struct wire_interval *returned,
+                      uint32_t count)
+{
+    table_init(&self->table, self->table_memory, TABLE_INTERVALS_MAX,
+               self->pass_samples ? self->pass_samples : 1, cursor);
+    copy_intervals(self->scratch, returned, count);
+    ensure(table_put(&self->table, TABLE_TODO, 0, self->scratch, count) == TABLE_OK);
+}
+
+static void apply_genesis(struct run *self, const struct wire_record_genesis *genesis)
+{
+    ensure(self->log_seq == 1);
+    memcpy(self->run_id, genesis->run, sizeof self->run_id);
+    self->config = genesis->config;
+    self->run_seed = genesis->seed;
+    self->epoch = genesis->epoch;
+    self->step = self->epoch_start_step = self->digest_step = self->pin_step = genesis->step;
+    self->digest = self->pin_digest = genesis->digest;
+    self->source = SOURCE_HUB;
+    self->cold_start = true;
+    set_table(self, genesis->cursor, NULL, 0);
+}
+
+static void apply_data(struct run *self, const struct wire_record_data *data)
+{
+    self->pass_samples = self->table.pass_length = data->samples;
+    self->data = data->data;
+}
+
+static void apply_restore(struct run *self, const struct wire_record_restore *restore)
+{
+    ensure(restore->step <= self->step && !self->round_open);
+    self->epoch = restore->epoch;
+    self->step = self->epoch_start_step = restore->step;
+    self->digest_step = self->pin_step = restore->step;
+    self->digest = self->pin_digest = restore->digest;
+    self->samples_done = restore->samples_done;
+    self->cold_start = true;
+    set_table(self, restore->cursor, restore->returned, restore->returned_count);
+}
+
+void run_apply(struct run *self, uint16_t kind, const void *record)
+{
+    self->log_seq++;
+    switch (kind) {
+    case FRAME_RECORD_GENESIS:    apply_genesis(self, record); break;
+    case FRAME_RECORD_START:
+        self->incarnation = ((const struct wire_record_start *)record)->incarnation;
+        break;
+    case FRAME_RECORD_MEMBER:     apply_member(self, record); break;
+    case FRAME_RECORD_PHASE:      apply_phase(self, record); break;
+    case FRAME_RECORD_ROUND:      apply_round(self, record); break;
+    case FRAME_RECORD_COMMIT:     apply_commit(self, record); break;
+    case FRAME_RECORD_EPOCH_END:  apply_epoch_end(self, record); break;
+    case FRAME_RECORD_CHECKPOINT: self->checkpoint = *(const struct wire_checkpoint *)record; break;
+    case FRAME_RECORD_PAUSE:
+        self->pausing = ((const struct wire_record_pause *)record)->pausing;
+        break;
+    case FRAME_RECORD_DATA:       apply_data(self, record); break;
+    case FRAME_RECORD_RESTORE:    apply_restore(self, record); break;
+    default:                      ensure(!"a record that is none");
+    }
+}
+
+// ---- snapshots ----------------------------------------------------------------------------------
+
+uint32_t run_returned(struct run *self, struct wire_interval *ret_list)
+{
+    uint32_t count = 0;
+    ensure(table_list(&self->table, TABLE_TODO, 0, self->scratch, TABLE_INTERVALS_MAX, &count) == TABLE_OK);
+    for (uint32_t i = 0; i < count; i++)
+        ret_list[i] = (struct wire_interval){ self->scratch[i].begin, self->scratch[i].end };
+    return count;
+}
+
+struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *returned)
+{
+    struct wire_snapshot snapshot = {
+        .config = self->config, .run_seed = self->run_seed, .incarnation = self->incarnation,
+        .log_seq = self->log_seq, .phase = self->phase, .epoch = self->epoch,
+        .epoch_start_step = self->epoch_start_step, .epoch_start_round = self->epoch_start_round,
+        .epoch_elapsed_ms = self->epoch_elapsed_ms, .step = self->step,
+        .samples_done = self->samples_done, .cold_start = self->cold_start,
+        .pausing = self->pausing, .source = self->source, .round = run_round(self),
+        .round_open = self->round_open, .digest_step = self->digest_step, .digest = self->digest,
+        .pin_step = self->pin_step, .pin_digest = self->pin_digest,
+        .checkpoint = self->checkpoint, .last_commit = self->last_commit,
+        .pass_samples = self->pass_samples, .data = self->data, .cursor = self->table.cursor,
+        .returned = returned, .returned_count = run_returned(self, returned),
+        .roster_version = self->roster_version, .members = self->members,
+        .members_count = self->members_count,
+    };
+    memcpy(snapshot.run, self->run_id, sizeof snapshot.run);
+    if (snapshot.round.round == 0) snapshot.round.round = snapshot.round.batch_size = 1;   // None yet
+    return snapshot;
+}
+
+void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
+{
+    memcpy(self->run_id, from->run, sizeof self->run_id);
+    self->config = from->config, self->run_seed = from->run_seed;
+    self->incarnation = from->incarnation, self->log_seq = from->log_seq;
+    self->phase = from->phase, self->epoch = from->epoch;
+    self->epoch_start_step = from->epoch_start_step;
+    self->epoch_start_round = from->epoch_start_round;
+    self->epoch_elapsed_ms = from->epoch_elapsed_ms;
+    self->step = from->step, self->samples_done = from->samples_done;
+    self->cold_start = from->cold_start, self->pausing = from->pausing, self->source = from->source;
+    self->digest_step = from->digest_step, self->digest = from->digest;
+    self->pin_step = from->pin_step, self->pin_digest = from->pin_digest;
+    self->checkpoint = from->checkpoint, self->last_commit = from->last_commit;
+    self->pass_samples = from->pass_samples, self->data = from->data;
+    memcpy(self->members, from->members, from->members_count * sizeof *from->members);
+    for (uint32_t i = 0; i < from->members_count; i++) {
+        insert_key(self, i, &from->members[i].key);
+        self->counts[from->members[i].role][from->members[i].state]++;
+    }
+    self->roster_version = from->roster_version;
+    set_table(self, from->cursor, from->returned, from->returned_count);
+    if (from->round.clients_count == 0) return;             // Before the first round
+    keep_round(self, &from->round);
+    self->round_open = from->round_open;
+    if (!self->round_open) return;
+    copy_intervals(self->scratch, from->round.dealt, from->round.dealt_count);
+    ensure(table_put(&self->table, TABLE_PENDING, from->round.round, self->scratch,
+                     from->round.dealt_count) == TABLE_OK);
+}

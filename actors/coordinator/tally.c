@@ -1,0 +1,88 @@
+#include "actors/coordinator/tally.h"
+#include "common/ensure.h"
+#include "common/run/quorum.h"
+#include <string.h>
+
+void tally_init(struct tally *self, uint32_t clients, uint32_t elected)
+{
+    ensure(clients <= MEMBERS_MAX && elected <= WITNESSES_MAX);
+    self->clients = clients;
+    self->elected = elected;
+    self->voted = self->complete = 0;
+    memset(self->has_voted, 0, sizeof self->has_voted);
+    memset(self->rivals_count, 0, clients);
+    memset(self->health, 0, clients);
+}
+
+// Clients in rising order: cheap to check, and nobody can name one twice.
+static bool well_formed(const struct tally *self, const struct wire_vote *vote)
+{
+    for (uint32_t i = 0; i < vote->seen_count; i++) {
+        if (vote->seen[i].client >= self->clients) return false;
+        if (i > 0 && vote->seen[i].client <= vote->seen[i - 1].client) return false;
+    }
+    return true;
+}
+
+static bool same(const struct wire_seen *a, const struct wire_seen *b)
+{
+    return a->payload_bytes == b->payload_bytes && hash_equal(&a->result, &b->result) &&
+           hash_equal(&a->payload, &b->payload) && hash_equal(&a->base, &b->base);
+}
+
+static void count_one(struct tally *self, const struct wire_seen *seen)
+{
+    struct rival *rivals = self->rivals[seen->client];
+    uint8_t *count = &self->rivals_count[seen->client];
+    for (uint8_t i = 0; i < *count; i++)
+        if (same(&rivals[i].seen, seen)) {
+            rivals[i].votes++;
+            return;
+        }
+    // With K votes, of which fewer than a third lie, the honest result is among the first three or
+    // has no quorum: whoever claims more than three different results gets none accepted.
+    if (*count < TALLY_RIVALS_MAX) rivals[(*count)++] = (struct rival){ *seen, 1 };
+}
+
+enum tally_verdict tally_count(struct tally *self, uint32_t witness, const struct wire_vote *vote)
+{
+    ensure(witness < self->elected);
+    if (self->has_voted[witness]) return TALLY_TWICE;
+    if (!well_formed(self, vote)) return TALLY_MALFORMED;
+    self->has_voted[witness] = 1;
+    self->voted++;
+    if (vote->complete) self->complete++;
+    for (uint32_t i = 0; i < vote->seen_count; i++) count_one(self, &vote->seen[i]);
+    return TALLY_COUNTED;
+}
+
+const struct wire_seen *tally_accepted(const struct tally *self, uint32_t client)
+{
+    for (uint8_t i = 0; i < self->rivals_count[client]; i++)
+        if (quorum_reached(self->rivals[client][i].votes, self->elected))
+            return &self->rivals[client][i].seen;
+    return NULL;
+}
+
+bool tally_base(const struct tally *self, const struct hash *only, struct hash *ret_base)
+{
+    // Majority vote of Boyer and Moore finds the only candidate in one pass, a second pass counts.
+    const struct hash *candidate = NULL;
+    uint32_t lead = 0, accepted = 0, share = 0;
+    for (uint32_t c = 0; c < self->clients; c++) {
+        const struct wire_seen *seen = tally_accepted(self, c);
+        if (!seen) continue;
+        accepted++;
+        if (lead == 0) candidate = &seen->base;
+        lead += hash_equal(candidate, &seen->base) ? 1 : UINT32_MAX;
+    }
+    if (!hash_is_none(only)) candidate = only;
+    if (!candidate) return false;
+    for (uint32_t c = 0; c < self->clients; c++) {
+        const struct wire_seen *seen = tally_accepted(self, c);
+        if (seen && hash_equal(candidate, &seen->base)) share++;
+    }
+    if (share == 0 || (hash_is_none(only) && 3 * (uint64_t)share < 2 * (uint64_t)accepted)) return false;
+    *ret_base = *candidate;
+    return true;
+}

@@ -1,0 +1,42 @@
+#pragma once
+// tally -- counts the votes of one round.
+//
+// Each elected witness votes once, naming for each batch the result it holds. A result is accepted
+// if and only if at least two thirds (rounded up) of the elected name it, on parameters that two
+// thirds of the accepted share. Blooms in the votes say who took part; nothing here depends on them.
+//
+// Volatile: a coordinator that restarts forgets its tally and the witnesses send their votes again.
+// Pure, no pointers: a struct tally is a value. Cost of a vote: linear in what it names.
+
+#include "common/run/limits.h"
+#include "common/wire/wire.h"
+
+enum { TALLY_RIVALS_MAX = 3 };          // Different results claimed for one batch that are remembered
+
+struct rival { struct wire_seen seen; uint8_t votes; };
+
+struct tally {
+    uint32_t clients;                   // Length of the round's list
+    uint32_t elected;                   // K
+    uint32_t voted, complete;           // Votes counted; those that lacked nothing they waited for
+    uint8_t has_voted[WITNESSES_MAX];   // By place in the round's list of witnesses
+    uint8_t rivals_count[MEMBERS_MAX];  // By client
+    struct rival rivals[MEMBERS_MAX][TALLY_RIVALS_MAX];
+    uint8_t health[MEMBERS_MAX];        // By client: witnesses whose participants hold it
+};
+
+// Empties it for a round of `clients` with `elected` witnesses.
+void tally_init(struct tally *self, uint32_t clients, uint32_t elected);
+
+enum tally_verdict { TALLY_COUNTED, TALLY_TWICE, TALLY_MALFORMED };
+
+// Counts the vote of the witness at place `witness` of the round's list. A vote that names a client
+// twice or one outside the list is MALFORMED and changes nothing; a second vote is TWICE.
+enum tally_verdict tally_count(struct tally *self, uint32_t witness, const struct wire_vote *vote);
+
+// The result of `client` that has a quorum of votes, or NULL. Not yet held against the base.
+const struct wire_seen *tally_accepted(const struct tally *self, uint32_t client);
+
+// The base that at least two thirds (rounded up) of the accepted share, and true; or false.
+// With `only` not none, no other base will do.
+bool tally_base(const struct tally *self, const struct hash *only, struct hash *ret_base);

@@ -1,0 +1,43 @@
+#pragma once
+// blobs -- which payloads lie in this process's store, which are on their way, whom to ask.
+//
+//     unknown ──blobs_want──▶ wanted ──FETCH──▶ coming ──FETCHED ok──▶ here ──blobs_forget──▶ unknown
+//                               ▲                  │
+//                               └──── not ok, retry after BLOBS_RETRY_MS ────┘
+//
+// The bytes themselves are the shell's, in the bulk store; here are their names. Part of a core: pure.
+
+#include "actors/member/member.h"
+
+enum { BLOBS_MAX = 32768, BLOBS_RETRY_MS = 400 };
+enum blob_state { BLOB_UNKNOWN, BLOB_WANTED, BLOB_COMING, BLOB_HERE };
+
+struct blob_entry {
+    struct hash hash;
+    uint64_t step;          // It belongs to the commit after this step: decides when it may go
+    uint64_t retry_ms;
+    uint32_t bytes, author; // Author: the member to ask first
+    uint8_t state;          // enum blob_state
+};
+
+struct blobs {
+    uint32_t count, wanted;
+    struct blob_entry entries[BLOBS_MAX];           // Open addressing by the hash's first bytes
+};
+
+uint8_t blobs_state(const struct blobs *self, const struct hash *hash);
+
+// The learner has put it there itself.
+void blobs_have(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step);
+
+// Asks for it unless it is here or on its way. A full table refuses in silence: the next retry comes.
+void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step, uint32_t author);
+
+// Sends FETCH for all that is wanted and due.
+void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms, struct outbox *out);
+
+// Takes a FETCHED; true if the blob is here now.
+bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms, struct outbox *out);
+
+// Forgets all that belong to commits before this step, here and in the store.
+void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out);

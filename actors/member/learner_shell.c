@@ -1,0 +1,524 @@
+#include "actors/member/learner_shell.h"
+#include "common/actor/shell.h"
+#include "common/bulk/sample_client.h"
+#include "common/crypto/merkle.h"
+#include "common/data/provider.h"
+#include "common/ensure.h"
+#include "common/learn/apply.h"
+#include "common/learn/distro.h"
+#include "common/learn/gradient.h"
+#include "common/learn/model.h"
+#include "common/learn/model_config.h"
+#include "common/vector/checkpoint.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { REASON_MAX = 191, TENSORS_MAX = MODEL_LAYERS_MAX * MODEL_TENSORS_PER_LAYER + 3 };
+
+struct learner {
+    const struct learner_options *options;
+    struct worker *worker;
+    bool built, holding;
+    struct wire_config config;
+    char config_json[MODEL_CONFIG_BYTES_MAX + 1];
+    struct model_shape shape;
+    struct layout layout;
+    struct layout_tensor *tensors;
+    pool_t *pool;
+    model_t *model;
+    chunks_t *chunks;
+    payload_form_t *form;
+    distro_t *distro;
+    provider_t *provider;
+    struct sample_client *client;       // Of data-provider actors
+    uint64_t floats, step;
+    struct hash digest;
+    struct hash *leaves;
+    size_t leaf_count;
+    float *params, *gradient, *sum, *spare;
+    uint32_t *tokens;                   // Of one batch
+    uint64_t tokens_max;
+    uint8_t *payload;
+    struct hash candidate;              // Payload that the candidate residual belongs to
+    struct wire_holder providers[16];   // Of the TRAIN in hand
+    uint32_t providers_count;
+};
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+// A reason as a field of an answer: cut to fit, no control characters.
+static void put_reason(char reason[REASON_MAX + 1], const struct why *why)
+{
+    snprintf(reason, REASON_MAX + 1, "%.*s", REASON_MAX, why->text);
+    for (char *c = reason; *c; c++)
+        if ((unsigned char)*c < 0x20) *c = ' ';
+}
+
+// ---- BUILD ----------------------------------------------------------------------------------------
+
+static void drop_model(struct learner *self)
+{
+    provider_close(&self->provider);
+    sample_client_destroy(&self->client);
+    distro_destroy(&self->distro);
+    payload_form_destroy(&self->form);
+    chunks_destroy(&self->chunks);
+    model_destroy(&self->model);
+    free(self->params), free(self->gradient), free(self->sum), free(self->spare);
+    free(self->tensors), free(self->leaves), free(self->tokens), free(self->payload);
+    self->params = self->gradient = self->sum = self->spare = NULL;
+    self->tensors = NULL, self->leaves = NULL, self->tokens = NULL, self->payload = NULL;
+    self->tokens_max = 0;
+    self->built = self->holding = false;
+}
+
+static int fill_layout(struct learner *self, struct why *why)
+{
+    uint32_t count = model_tensor_count(&self->shape);
+    struct chunks_tensor *cuts = calloc(count, sizeof *cuts);
+    self->tensors = calloc(count, sizeof *self->tensors);
+    if (!cuts || !self->tensors) {
+        free(cuts);
+        return why_set(why, FAULT_MEMORY, "%u tensors", count);
+    }
+    layout_init(&self->layout, self->tensors, count);
+    int rc = 0;
+    for (uint32_t i = 0; i < count && rc == 0; i++) {
+        struct model_tensor tensor = model_tensor_at(&self->shape, i);
+        cuts[i] = tensor.cols ? (struct chunks_tensor){ tensor.offset, tensor.rows, tensor.cols }
+                              : (struct chunks_tensor){ tensor.offset, 1, tensor.rows };
+        rc = tensor.cols ? layout_add_matrix(&self->layout, tensor.name, tensor.rows, tensor.cols, LAYOUT_F32, why)
+                         : layout_add_vector(&self->layout, tensor.name, tensor.rows, LAYOUT_F32, why);
+    }
+    if (rc == 0) rc = chunks_new(cuts, count, self->floats, self->config.chunk, why, &self->chunks);
+    free(cuts);
+    return rc;
+}
+
+static float *take(uint64_t floats) { return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64); }
+
+static int take_memory(struct learner *self, struct why *why)
+{
+    const struct learner_options *options = self->options;
+    uint64_t model = options->trains ? model_memory_bytes(&self->shape, options->micro_batch,
+                                                          self->config.seq_len, options->threads) : 0;
+    uint64_t vectors = options->trains ? 6 : 2;
+    shell_log(6, "learner.memory parameters=%llu model_mib=%llu vectors_mib=%llu threads=%u",
+              (unsigned long long)self->floats, (unsigned long long)(model >> 20),
+              (unsigned long long)(vectors * self->floats * sizeof(float) >> 20), options->threads);
+    self->leaf_count = digest_leaf_count(self->floats);
+    self->params = take(self->floats);
+    self->spare = take(self->floats);
+    self->leaves = calloc(self->leaf_count, sizeof *self->leaves);
+    self->payload = malloc(payload_bytes(self->form));
+    if (options->trains) self->gradient = take(self->floats), self->sum = take(self->floats);
+    if (!self->params || !self->spare || !self->leaves || !self->payload ||
+        (options->trains && (!self->gradient || !self->sum)))
+        return why_set(why, FAULT_MEMORY, "the model needs %llu MiB more than there is; a smaller "
+                       "--micro-batch-size takes less", (unsigned long long)((model + vectors * self->floats * 4) >> 20));
+    return 0;
+}
+
+static int fetch_samples(void *context, uint64_t position, uint32_t count, uint32_t *tokens, struct why *why)
+{
+    struct learner *self = context;
+    const char *endpoints[16];
+    for (uint32_t i = 0; i < self->providers_count; i++) endpoints[i] = self->providers[i].endpoint;
+    if (self->providers_count == 0)
+        return why_set(why, FAULT_UNREACHABLE, "no data-provider has joined the run; start one");
+    return sample_client_read(self->client, endpoints, self->providers_count, position, count,
+                              self->config.seq_len, tokens, why);
+}
+
+static int open_data(struct learner *self, struct why *why)
+{
+    const struct wire_data_source *data = &self->config.data;
+    struct samples_config samples = { .token_bytes = data->token_bytes, .seq_len = self->config.seq_len,
+                                      .vocab_size = self->shape.vocab, .shuffled = data->seeded };
+    memcpy(samples.seed, data->seed, sizeof samples.seed);
+    if (data->kind == DATA_LOCAL) return provider_open_local(data->where, &samples, why, &self->provider);
+    if (data->kind == DATA_SERVER) {
+        struct provider_fetch fetch = { .fetch = fetch_samples, .context = self, .count = 1 };
+        int rc = sample_client_new(self->options->run_id, why, &self->client);
+        return rc < 0 ? rc : provider_open_fetch(&fetch, &samples, why, &self->provider);
+    }
+    struct http_config http = HTTP_CONFIG_DEFAULT;
+    struct remote_source source = {
+        .kind = data->kind == DATA_URL ? REMOTE_SINGLE_URL : REMOTE_NUMBERED_FILES, .url = data->where,
+        .start_index = data->first, .num_files = data->count, .n_left_pad_zeros = data->digits };
+    return provider_open_http(&source, &http, &samples, why, &self->provider);
+}
+
+static int build(struct learner *self, const struct wire_config *config, struct why *why)
+{
+    drop_model(self);
+    self->config = *config;
+    if (config->model.count > MODEL_CONFIG_BYTES_MAX)
+        return why_set(why, FAULT_LIMIT, "config.json of %u bytes", config->model.count);
+    memcpy(self->config_json, config->model.data, config->model.count);
+    self->config_json[config->model.count] = 0;
+    int rc = model_shape_from_config_json(self->config_json, config->model.count, why, &self->shape);
+    if (rc < 0) return rc;
+    if (config->seq_len > self->shape.seq_len_max)
+        return why_set(why, FAULT_RANGE, "max_seq_len %u, the model's config.json allows 1..%u", config->seq_len,
+                       self->shape.seq_len_max);
+    self->floats = model_parameter_count(&self->shape);
+    rc = fill_layout(self, why);
+    if (rc == 0) rc = payload_form_new(self->chunks, config->topk, config->one_bit, why, &self->form);
+    if (rc == 0) rc = take_memory(self, why);
+    if (rc == 0 && self->options->trains)
+        rc = model_new(&self->shape, self->options->micro_batch, config->seq_len, self->pool, why, &self->model);
+    if (rc == 0 && self->options->trains)
+        rc = distro_new(self->form, config->compression_decay, self->pool, why, &self->distro);
+    if (rc == 0 && self->options->trains) rc = open_data(self, why);
+    self->built = rc == 0;
+    return rc;
+}
+
+static void hear_build(struct learner *self, const struct wire_config *config)
+{
+    struct why why = { 0 };
+    struct wire_built built = { .ok = build(self, config, &why) == 0, .floats = self->floats };
+    put_reason(built.reason, &why);
+    if (!built.ok) drop_model(self);
+    worker_answer(self->worker, FRAME_BUILT, &built);
+}
+
+// ---- LOAD, PIN ------------------------------------------------------------------------------------
+
+static void fill_leaves(void *arg, uint32_t task, uint32_t worker)
+{
+    struct learner *self = arg;
+    (void)worker;
+    digest_fill_leaves(self->params, self->floats, task, 1, self->leaves + task);
+}
+
+static void take_digest(struct learner *self)
+{
+    pool_run(self->pool, (uint32_t)self->leaf_count, fill_leaves, self);
+    self->digest = merkle_root(self->leaves, self->leaf_count);
+}
+
+static int pin(struct learner *self, struct why *why)
+{
+    return blob_store_pin(self->options->store, self->step, &self->digest, self->params, self->floats, self->leaves,
+                          self->leaf_count, why);
+}
+
+static int load_checkpoint(struct learner *self, const struct wire_load *load, struct why *why)
+{
+    checkpoint_t *checkpoint;
+    int rc = checkpoint_open(load->path, load->step, self->options->run_id, why, &checkpoint);
+    if (rc < 0) return rc;
+    rc = checkpoint_load_params(checkpoint, &self->layout, self->params, why);
+    checkpoint_close(&checkpoint);
+    return rc;
+}
+
+static int take_staged(struct learner *self, const struct wire_load *load, struct why *why)
+{
+    struct hash digest;
+    uint64_t floats;
+    float *vector = blob_store_unstage(self->options->store, load->step, &digest, &floats);
+    if (!vector) return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %llu", (unsigned long long)load->step);
+    if (floats == self->floats) memcpy(self->params, vector, floats * sizeof *vector);
+    free(vector);
+    return floats == self->floats ? 0
+         : why_set(why, FAULT_FORMAT, "%llu floats were fetched, the model has %llu", (unsigned long long)floats,
+                   (unsigned long long)self->floats);
+}
+
+static int load(struct learner *self, const struct wire_load *load, struct why *why)
+{
+    if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
+    self->holding = false;
+    int rc = !load->path[0] ? take_staged(self, load, why)
+           : load->step > 0 ? load_checkpoint(self, load, why)
+           : hf_folder_load(load->path, &self->layout, self->params, why);
+    if (rc < 0) return rc;
+    take_digest(self);
+    if (load->path[0] && load->step == 0 && !hash_is_none(&self->config.genesis_digest) &&
+        !hash_equal(&self->digest, &self->config.genesis_digest)) {
+        char ours[HASH_HEX], theirs[HASH_HEX];
+        return why_set(why, FAULT_DIGEST, "%s has digest %.16s, the run pins %.16s", load->path,
+                       hash_to_hex(&self->digest, ours), hash_to_hex(&self->config.genesis_digest, theirs));
+    }
+    self->step = load->step;
+    self->holding = true;
+    if (self->distro) {                             // A residual belongs to the replica that made it
+        distro_discard(self->distro);
+        rc = distro_set_residual(self->distro, NULL, why);
+    }
+    return rc < 0 ? rc : pin(self, why);
+}
+
+static void hear_load(struct learner *self, const struct wire_load *job)
+{
+    struct why why = { 0 };
+    struct wire_loaded loaded = { .ok = load(self, job, &why) == 0, .step = job->step };
+    loaded.digest = self->digest;
+    put_reason(loaded.reason, &why);
+    worker_answer(self->worker, FRAME_LOADED, &loaded);
+}
+
+// ---- TRAIN ----------------------------------------------------------------------------------------
+
+static int read_samples(struct learner *self, const struct wire_train *job, struct why *why, uint64_t *ret_count)
+{
+    uint64_t row = (uint64_t)self->config.seq_len + 1, count = 0;
+    for (uint32_t i = 0; i < job->samples_count; i++) count += job->samples[i].end - job->samples[i].begin;
+    if (count == 0 || count > 65535) return why_set(why, FAULT_RANGE, "%llu samples", (unsigned long long)count);
+    if (count * row > self->tokens_max) {
+        free(self->tokens);
+        self->tokens = malloc(count * row * sizeof *self->tokens);
+        self->tokens_max = self->tokens ? count * row : 0;
+        if (!self->tokens) return why_set(why, FAULT_MEMORY, "%llu samples", (unsigned long long)count);
+    }
+    self->providers_count = job->providers_count;
+    memcpy(self->providers, job->providers, job->providers_count * sizeof *job->providers);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < job->samples_count; i++) {
+        uint32_t n = (uint32_t)(job->samples[i].end - job->samples[i].begin);
+        int rc = provider_read(self->provider, job->samples[i].begin, n, self->tokens + at * row, why);
+        if (rc < 0) return rc;
+        at += n;
+    }
+    *ret_count = count;
+    return 0;
+}
+
+// sum += weight * gradient, in one order whatever the threads.
+struct add_job { struct learner *self; float weight; bool first; };
+
+static void add_share(void *arg, uint32_t task, uint32_t worker)
+{
+    const struct add_job *job = arg;
+    (void)worker;
+    struct pool_share share = pool_share_of(job->self->floats, 16, 16, task);
+    float *sum = job->self->sum;
+    const float *gradient = job->self->gradient;
+    for (uint64_t i = share.first; i < share.end; i++)
+        sum[i] = job->first ? job->weight * gradient[i] : __builtin_fmaf(job->weight, gradient[i], sum[i]);
+}
+
+// The mean over the whole batch, a few sequences at a time, always in the same portions.
+static int mean_gradient(struct learner *self, uint64_t count, struct why *why, double *ret_loss)
+{
+    uint64_t row = (uint64_t)self->config.seq_len + 1;
+    double total = 0;
+    for (uint64_t at = 0; at < count; at += self->options->micro_batch) {
+        uint32_t n = count - at < self->options->micro_batch ? (uint32_t)(count - at) : self->options->micro_batch;
+        double loss;
+        int rc = model_loss_and_grad(self->model, self->params, self->tokens + at * row, n, self->config.seq_len, why,
+                                     self->gradient, &loss);
+        if (rc < 0) return why_wrap(why, rc, "samples %llu..%llu of the batch", (unsigned long long)at,
+                                    (unsigned long long)(at + n - 1));
+        total += loss * n;
+        struct add_job job = { self, (float)n / (float)count, at == 0 };
+        pool_run(self->pool, 16, add_share, &job);
+    }
+    *ret_loss = total / (double)count;
+    return 0;
+}
+
+static int train(struct learner *self, const struct wire_train *job, struct why *why, struct wire_trained *ret_trained)
+{
+    uint64_t began_us = now_us(), count;
+    double loss = 0, norm;
+    float rate;
+    memcpy(&rate, &job->lr_bits, sizeof rate);
+    if (!self->holding || !self->distro || job->step != self->step)
+        return why_set(why, FAULT_RANGE, "asked to train step %llu, step %llu is held",
+                       (unsigned long long)job->step, (unsigned long long)self->step);
+    int rc = read_samples(self, job, why, &count);
+    if (rc == 0) rc = mean_gradient(self, count, why, &loss);
+    if (rc == 0 && self->config.clip_norm > 0)
+        rc = gradient_clip(self->pool, self->sum, self->floats, (double)self->config.clip_norm, why, &norm);
+    if (rc == 0) rc = distro_compress(self->distro, self->sum, rate, self->payload, why);
+    if (rc == 0) rc = blob_store_put(self->options->store, self->payload, payload_bytes(self->form), why,
+                                     &self->candidate);
+    if (rc < 0) return rc;
+    uint64_t took_us = now_us() - began_us;
+    ret_trained->base = self->digest;
+    ret_trained->residual_from = distro_residual_hash(self->distro);
+    ret_trained->residual_to = distro_candidate_hash(self->distro);
+    ret_trained->payload = self->candidate;
+    ret_trained->payload_bytes = (uint32_t)payload_bytes(self->form);
+    ret_trained->loss = (float)loss;
+    ret_trained->train_ms = (uint32_t)(took_us / 1000);
+    ret_trained->tokens_per_s = (float)((double)count * self->config.seq_len * 1e6 / (double)(took_us + 1));
+    return 0;
+}
+
+static void hear_train(struct learner *self, const struct wire_train *job)
+{
+    struct why why = { 0 };
+    struct wire_trained trained = { .round = job->round };
+    int rc = train(self, job, &why, &trained);
+    trained.ok = rc == 0;
+    if (rc < 0 && why.text[0] == 0) why_set(&why, rc, "%s", fault_sentence(rc));
+    put_reason(trained.reason, &why);
+    worker_answer(self->worker, FRAME_TRAINED, &trained);
+}
+
+// ---- APPLY ----------------------------------------------------------------------------------------
+
+static int apply(struct learner *self, const struct wire_apply *job, struct why *why)
+{
+    uint32_t count = job->payloads_count, held = 0;
+    struct apply_step step = { .weight_decay = self->config.weight_decay };
+    memcpy(&step.rate, &job->lr_bits, sizeof step.rate);
+    if (!self->holding || job->step != self->step)
+        return why_set(why, FAULT_RANGE, "asked to apply commit %llu, step %llu is held",
+                       (unsigned long long)job->step, (unsigned long long)self->step);
+    struct blob_ref *refs = calloc(count, sizeof *refs);
+    struct apply_result *results = calloc(count, sizeof *results);
+    int rc = refs && results ? 0 : why_set(why, FAULT_MEMORY, "%u results", count);
+    for (; rc == 0 && held < count; held++) {
+        rc = blob_store_get(self->options->store, &job->payloads[held].hash, why, &refs[held]);
+        if (rc < 0) break;
+        results[held] = (struct apply_result){ .begin = held, .payload = refs[held].bytes,
+                                               .bytes = refs[held].count };
+    }
+    if (rc == 0) rc = apply_commit(self->form, results, count, &step, self->pool, self->params, why);
+    for (uint32_t i = 0; refs && i < held; i++) blob_store_release(&refs[i]);
+    free(refs);
+    free(results);
+    if (rc < 0) return rc;
+    if (self->distro && distro_has_candidate(self->distro)) {
+        if (!hash_is_none(&job->own_payload) && hash_equal(&job->own_payload, &self->candidate))
+            distro_adopt(self->distro);
+        else
+            distro_discard(self->distro);
+    }
+    self->step = job->step + 1;
+    take_digest(self);
+    return job->pin ? pin(self, why) : 0;
+}
+
+static void hear_apply(struct learner *self, const struct wire_apply *job)
+{
+    struct why why = { 0 };
+    uint64_t began_us = now_us();
+    struct wire_applied applied = { .ok = apply(self, job, &why) == 0 };
+    applied.step = self->step;
+    applied.digest = self->digest;
+    applied.apply_ms = (uint32_t)((now_us() - began_us) / 1000);
+    put_reason(applied.reason, &why);
+    worker_answer(self->worker, FRAME_APPLIED, &applied);
+}
+
+// ---- SAVE -----------------------------------------------------------------------------------------
+
+// The parameters of a pinned step, put together again from its leaves.
+static int gather(struct learner *self, const struct hash *digest, float *ret_params, struct why *why)
+{
+    struct blob_ref list, leaf;
+    uint64_t floats;
+    int rc = blob_store_leaves(self->options->store, digest, why, &list, &floats);
+    if (rc < 0) return rc;
+    const struct hash *hashes = (const void *)list.bytes;
+    uint64_t at = 0;
+    for (size_t i = 0; i < list.count / HASH_BYTES && rc == 0 && floats == self->floats; i++) {
+        rc = blob_store_get(self->options->store, &hashes[i], why, &leaf);
+        if (rc < 0) break;
+        memcpy(ret_params + at, leaf.bytes, leaf.count);
+        at += leaf.count / sizeof(float);
+        blob_store_release(&leaf);
+    }
+    blob_store_release(&list);
+    return rc < 0 || at == self->floats ? rc : why_set(why, FAULT_CORRUPT, "a pinned step of %llu floats, the "
+                                                       "model has %llu", (unsigned long long)floats,
+                                                       (unsigned long long)self->floats);
+}
+
+// All samples below the cursor that were not returned, as the manifest wants them.
+static size_t done_list(const struct wire_save *job, struct interval *ret_list)
+{
+    size_t count = 0;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i <= job->returned_count; i++) {
+        uint64_t end = i < job->returned_count ? job->returned[i].begin : job->cursor;
+        if (at < end) ret_list[count++] = (struct interval){ at, end };
+        if (i < job->returned_count) at = job->returned[i].end;
+    }
+    return count;
+}
+
+static int save(struct learner *self, const struct wire_save *job, struct why *why)
+{
+    const struct learner_options *options = self->options;
+    if (!options->checkpoint_root) return why_set(why, FAULT_CONFIG, "no --checkpoint-dir was given");
+    int rc = self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest)
+           ? 0 : gather(self, &job->digest, self->spare, why);
+    if (rc < 0) return rc;
+    const float *params = self->step == job->step ? self->params : self->spare;
+    struct interval *done = calloc((size_t)job->returned_count + 1, sizeof *done);
+    ensure(done);
+    struct checkpoint_info info = {
+        .epoch = job->epoch, .step = job->step, .digest = job->digest, .protocol = WIRE_PROTOCOL,
+        .created_unix_s = shell_unix_ms() / 1000, .pass_length = CHECKPOINT_NUMBER_MAX, .cursor = job->cursor,
+        .done = done, .done_count = done_list(job, done) };
+    snprintf(info.run, sizeof info.run, "%s", options->run_id);
+    // What a replica holds beside its parameters: each member's residual, which goes with the member.
+    struct tags_item item;
+    struct tags tags;
+    tags_init(&tags, &item, 1);
+    static const void *const no_value[1];
+    rc = tags_add(&tags, "distro-residual", TAG_DROP, self->floats, sizeof(float), why);
+    struct checkpoint_parts parts = {
+        .config_json = self->config_json, .state = &tags, .values = no_value, .keep = options->keep,
+        .tokenizer_dir = options->tokenizer_dir ? options->tokenizer_dir : self->config.genesis };
+    struct hash manifest;
+    if (rc == 0) rc = checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why, &manifest);
+    free(done);
+    return rc;
+}
+
+static void hear_save(struct learner *self, const struct wire_save *job)
+{
+    struct why why = { 0 };
+    struct wire_saved saved = { .ok = save(self, job, &why) == 0, .epoch = job->epoch, .step = job->step,
+                                .digest = job->digest };
+    snprintf(saved.name, sizeof saved.name, "step-%08llu", (unsigned long long)job->step);
+    put_reason(saved.reason, &why);
+    worker_answer(self->worker, FRAME_SAVED, &saved);
+}
+
+// ---- the thread -----------------------------------------------------------------------------------
+
+void learner_body(struct worker *worker, void *arg)
+{
+    struct learner *self = calloc(1, sizeof *self);
+    ensure(self);
+    self->options = arg;
+    self->worker = worker;
+    self->pool = pool_new(self->options->threads);
+    ensure(self->pool);
+    struct job job;
+    while (worker_next(worker, -1, &job) != WORKER_END) {
+        struct why why = { 0 };
+        switch (job.kind) {
+        case FRAME_BUILD: hear_build(self, job.body); break;
+        case FRAME_LOAD:  hear_load(self, job.body); break;
+        case FRAME_TRAIN: hear_train(self, job.body); break;
+        case FRAME_APPLY: hear_apply(self, job.body); break;
+        case FRAME_SAVE:  hear_save(self, job.body); break;
+        case FRAME_PIN:
+            if (self->holding && self->step == ((const struct wire_pin *)job.body)->step && pin(self, &why) < 0)
+                shell_log(4, "learner.not_pinned step=%llu %s", (unsigned long long)self->step, why.text);
+            break;
+        default: ensure(!"a job that a learner does not know");
+        }
+    }
+    drop_model(self);
+    pool_destroy(&self->pool);
+    free(self);
+}

@@ -1,0 +1,97 @@
+#pragma once
+// member -- what every member of a run does, whatever its role: asks to be let in, keeps its lease,
+// follows the coordinator's news and asks again for what it missed.
+//
+//     JOIN ─▶ ADMITTED ─▶ ASK config, run, roster ─▶ follow RUN, ROUND, ROSTER ─▶ PING, PING, PING ...
+//      ▲                                                        │
+//      └────────── REFUSED not-a-member (lease ran out) ◀───────┘
+//
+// News may be lost, so nothing hangs on it: every BEAT is held against what is known, and what is
+// missing is asked for by mail. Frames of an older incarnation of the coordinator are dropped. The
+// coordinator is whoever signed the first ADMITTED; news by another key are dropped.
+//
+// Part of a core: pure. It is the first field of a role's state.
+
+#include "common/actor/msg.h"
+#include "common/run/assignment.h"
+#include "common/run/limits.h"
+
+enum { MEMBER_TICK_MS = 200, MEMBER_RETRY_MS = 1000, MODEL_JSON_MAX = 65536,
+       DEALT_MAX = 65536 };
+
+struct member {
+    // Given by the shell before the first message.
+    uint8_t role;                       // enum role
+    struct hash key;
+    char name[ACTOR_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], endpoint[128];
+    uint64_t samples;                   // Of a data source of its own; 0: none
+    struct hash data;
+
+    uint64_t instance;                  // Of this process: its start in unix ms
+    bool admitted, has_config, has_run, has_round, leaving;
+    struct hash coordinator;            // Its key
+    uint64_t incarnation;               // Its newest
+    uint32_t index;                     // Ours in the roster
+    uint64_t ping_ms, join_ms, ask_ms, tick_ms;     // When next
+    struct wire_config config;
+    uint8_t model_json[MODEL_JSON_MAX];
+    struct wire_run now;                // The newest RUN
+    struct wire_round round;            // The newest ROUND, lists below
+    struct wire_interval dealt[DEALT_MAX];
+    struct wire_client clients[MEMBERS_MAX], witnesses[WITNESSES_MAX];
+    struct share shares[MEMBERS_MAX];
+    uint32_t by_trainer[MEMBERS_MAX], trainers[MEMBERS_MAX];
+    struct deal deal;                   // Who trains what in it
+    uint64_t roster_version;
+    uint32_t members_count;
+    struct wire_member members[MEMBERS_MAX];
+
+    // For the pings; kept by the role.
+    uint64_t step_held;
+    float loss, tokens_per_s;
+};
+
+// What a message brought, as flags.
+enum heard {
+    HEARD_CONFIG = 1,       // The configuration has arrived (again)
+    HEARD_RUN = 2,          // self->now is new
+    HEARD_ROUND = 4,        // self->round and self->deal are new
+    HEARD_ROSTER = 8,       // self->members are new
+    HEARD_REBORN = 16,      // The coordinator restarted: what it may have forgotten is to be said again
+    HEARD_ADMITTED = 32,
+    HEARD_TICK = 64,        // MEMBER_TICK_MS or more have passed: time to look after retries
+    HEARD_COMMIT = 128,     // in->body is a COMMIT by the coordinator, for the role to take
+    HEARD_EPOCH_END = 256,  // in->body is an EPOCH_END by the coordinator
+    HEARD_ACK = 512,        // in->body is an ACK
+    HEARD_REFUSED = 1024,   // in->body is a REFUSED that the role must deal with
+};
+
+// Takes the message if it concerns every member. Returns what it brought; 0: not for us.
+unsigned member_hear(struct member *self, const struct msg *in, struct outbox *out);
+
+// Says LEAVE; the role quits when it is acknowledged or the shell's patience ends.
+void member_leave(struct member *self, struct outbox *out);
+
+// True if this message was signed by the run's coordinator.
+bool member_is_coordinator(const struct member *self, const struct msg *in);
+
+// Our place among the round's clients, or UINT32_MAX.
+uint32_t member_client_index(const struct member *self);
+bool member_is_witness(const struct member *self);      // Elected in the newest round
+
+// The roster's line of a round's client.
+const struct wire_member *member_of_client(const struct member *self, uint32_t client);
+const struct wire_member *member_at(const struct member *self, uint32_t index);     // NULL if unknown
+
+// The samples at positions [begin, end) of the round's list; returns how many intervals were written
+// to `ret_list`, which has room for as many as the round dealt.
+uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t end,
+                           struct wire_interval *ret_list);
+
+// Endpoints that may hold what we lack, at most `max`: first (if not NO_CLIENT) that of one client,
+// then trainers and checkpointers at work, starting after ourselves so that not all ask the same one.
+uint32_t member_holders(const struct member *self, uint32_t first_member, struct wire_holder *ret_list,
+                        uint32_t max);
+
+// Endpoints of the data providers at work, starting at another one for each member.
+uint32_t member_providers(const struct member *self, struct wire_holder *ret_list, uint32_t max);

@@ -1,0 +1,273 @@
+#include "actors/member/member_shell.h"
+#include "common/actor/journal.h"
+#include "common/actor/shell.h"
+#include "common/bulk/fetcher.h"
+#include "common/ensure.h"
+#include "common/vector/checkpoint.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct running {
+    struct member_options *options;
+    const struct member_process *process;
+    struct identity *identity;
+    char dir[512], blobs[600], host[128];
+    struct journal *journal;
+    blob_store_t *store;
+    bulk_server_t *server;
+    struct worker *workers[2];
+    struct learner_options learner;
+    struct fetcher_options fetcher;
+    struct shell *shell;
+    struct wire_journal promised;
+    struct wire_load resume;
+    uint8_t record[JOURNAL_RECORD_MAX];
+};
+
+// ---- disk: the journal ----------------------------------------------------------------------------
+
+static int disk_begin(void *arg, struct why *why)
+{
+    (void)arg, (void)why;
+    return 0;
+}
+
+static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t count, struct why *why)
+{
+    struct running *self = arg;
+    (void)why;
+    ensure(kind == FRAME_JOURNAL && count <= sizeof self->record);
+    struct wire_arena arena = { .bytes = self->record, .max = sizeof self->record };
+    struct wire_refusal refusal;
+    const void *promised;
+    ensure(wire_unpack_body(body, count, kind, &arena, &promised, &refusal));
+    self->promised = *(const struct wire_journal *)promised;       // The newest of a turn is enough
+    return 0;
+}
+
+static int disk_commit(void *arg, struct why *why)
+{
+    struct running *self = arg;
+    size_t count = wire_pack_record(FRAME_JOURNAL, &self->promised, self->record, sizeof self->record);
+    ensure(count > 0);
+    return journal_write(self->journal, self->record, count, why);
+}
+
+static int read_journal(struct running *self, struct why *why)
+{
+    const uint8_t *bytes;
+    size_t count = journal_read(self->journal, &bytes);
+    if (count == 0) return 0;
+    struct wire_arena arena = { .bytes = self->record, .max = sizeof self->record };
+    struct wire_refusal refusal;
+    uint16_t kind;
+    const void *body;
+    if (!wire_unpack_record(bytes, count, WIRE_LOCAL, &arena, &kind, &body, &refusal) || kind != FRAME_JOURNAL)
+        return why_set(why, FAULT_CORRUPT, "%s/journal holds no record of this version", self->dir);
+    self->promised = *(const struct wire_journal *)body;
+    return 0;
+}
+
+// ---- parts ----------------------------------------------------------------------------------------
+
+static int open_dir(struct running *self, struct why *why)
+{
+    const struct command *command = &self->options->command;
+    const struct member *member = self->process->state;
+    if (command->state_dir) snprintf(self->dir, sizeof self->dir, "%s", command->state_dir);
+    else snprintf(self->dir, sizeof self->dir, "%s-state", member->name);
+    int rc = journal_open(self->dir, why, &self->journal);
+    if (rc == 0) rc = read_journal(self, why);
+    if (rc < 0 || !self->process->keeps_blobs) return rc;
+    snprintf(self->blobs, sizeof self->blobs, "%s/blobs", self->dir);
+    if (mkdir(self->blobs, 0700) != 0 && errno != EEXIST)
+        return why_set(why, fault_from_errno(errno), "%s: %s", self->blobs, strerror(errno));
+    return 0;
+}
+
+static int open_bulk(struct running *self, struct why *why)
+{
+    struct member_options *options = self->options;
+    const struct member_process *process = self->process;
+    struct member *member = process->state;
+    char endpoint[128];
+    struct blob_store_options store = { .dir = process->keeps_blobs ? self->blobs : NULL };
+    snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);
+    int rc = command_require_loopback("--bulk-bind", endpoint, options->command.insecure, why);
+    if (rc == 0) rc = blob_store_new(&store, why, &self->store);
+    if (rc < 0) return rc;
+    struct bulk_server_options server = { .endpoint = endpoint, .run = options->command.run_id,
+                                          .store = self->store, .read = process->read,
+                                          .arg = process->read_arg, .seq_len = process->seq_len };
+    rc = bulk_server_new(&server, why, &self->server);
+    if (rc < 0) return rc;
+    snprintf(member->endpoint, sizeof member->endpoint, "%s", bulk_server_endpoint(self->server));
+    return 0;
+}
+
+static int open_workers(struct running *self, struct why *why, uint32_t *ret_count)
+{
+    struct member_options *options = self->options;
+    uint64_t threads = 1, micro_batch = 4, keep = 3;
+    uint32_t count = 0;
+    int rc = command_number("--threads", options->threads, 1, 64, why, &threads);
+    if (rc == 0) rc = command_number("--micro-batch-size", options->micro_batch, 1, 4096, why, &micro_batch);
+    if (rc == 0) rc = command_number("--keep-steps", options->keep, 1, 1000, why, &keep);
+    if (rc < 0) return rc;
+    if (self->process->has_learner) {
+        self->learner = (struct learner_options){
+            .store = self->store, .run_id = options->command.run_id, .threads = (uint32_t)threads,
+            .micro_batch = (uint32_t)micro_batch, .keep = (uint32_t)keep,
+            .trains = ((struct member *)self->process->state)->role == ACTOR_TRAINER,
+            .checkpoint_root = options->checkpoint_dir, .tokenizer_dir = options->tokenizer_dir };
+        self->workers[count++] = worker_new(PORT_LEARNER, learner_body, &self->learner);
+    }
+    if (self->process->has_fetcher) {
+        self->fetcher = (struct fetcher_options){ .store = self->store, .run = options->command.run_id };
+        self->workers[count++] = worker_new(PORT_FETCHER, fetcher_run, &self->fetcher);
+    }
+    *ret_count = count;
+    return 0;
+}
+
+// A checkpointer goes on from the newest checkpoint of its own that is whole. A damaged one is said
+// and passed over here, by the caller's explicit choice, because the digest of the run decides anyway.
+static int find_checkpoint(struct running *self, struct why *why)
+{
+    const struct member_options *options = self->options;
+    static struct checkpoint_seen seen[CHECKPOINT_LIST_MAX];
+    size_t count = 0;
+    if (!options->checkpoint_dir) return 0;
+    if (mkdir(options->checkpoint_dir, 0755) != 0 && errno != EEXIST)
+        return why_set(why, fault_from_errno(errno), "%s: %s", options->checkpoint_dir, strerror(errno));
+    int rc = checkpoint_clean(options->checkpoint_dir, why);
+    if (rc == 0) rc = checkpoint_list(options->checkpoint_dir, options->command.run_id, why, seen, &count);
+    if (rc < 0) return rc;
+    for (size_t i = 0; i < count; i++) {
+        if (seen[i].fault == FAULT_FOREIGN)
+            return why_set(why, FAULT_FOREIGN, "%s holds checkpoints of another run than \"%s\"; give another "
+                           "--checkpoint-dir", options->checkpoint_dir, options->command.run_id);
+        if (seen[i].fault == 0) {
+            self->resume.step = seen[i].step;
+            snprintf(self->resume.path, sizeof self->resume.path, "%s", options->checkpoint_dir);
+            shell_log(6, "checkpoint.found step=%llu dir=%s", (unsigned long long)seen[i].step,
+                      options->checkpoint_dir);
+            return 0;
+        }
+        shell_log(3, "checkpoint.damaged step=%llu dir=%s fault=%s; trying the one before",
+                  (unsigned long long)seen[i].step, options->checkpoint_dir, fault_name(seen[i].fault));
+    }
+    return 0;
+}
+
+static int open_shell(struct running *self, uint32_t workers, struct why *why)
+{
+    const struct member_options *options = self->options;
+    const struct member *member = self->process->state;
+    static const char *const deaf_to[] = { "PROGRESS", NULL };
+    struct shell_options shell = {
+        .actor = self->process->actor, .state = self->process->state, .identity = self->identity,
+        .role = member->role, .name = member->name, .run = options->command.run_id,
+        .broker = options->command.server_addr, .follows_news = true, .deaf_to = deaf_to,
+        .incarnation = shell_unix_ms(), .instance = shell_unix_ms(), .workers_count = workers,
+        .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit },
+        .verbose = options->command.verbose,
+    };
+    memcpy(shell.workers, self->workers, workers * sizeof *self->workers);
+    int first = 0;
+    if (self->promised.claim_round || self->promised.vote_round) {
+        shell.first[first].kind = FRAME_JOURNAL;
+        shell.first[first++].body = &self->promised;
+    }
+    if (self->resume.path[0]) {
+        shell.first[first].kind = FRAME_RESUME;
+        shell.first[first++].body = &self->resume;
+    }
+    return shell_new(&shell, why, &self->shell);
+}
+
+static void prepare_member(struct running *self)
+{
+    const struct member_process *process = self->process;
+    struct member *member = process->state;
+    process->init(process->state);
+    memcpy(member->key.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
+    actor_name(member->role, &member->key, member->name);
+    snprintf(member->run, sizeof member->run, "%s", self->options->command.run_id);
+    member->samples = process->samples;
+    member->data = process->data;
+}
+
+static int check_line(const struct member_options *options, struct why *why)
+{
+    const struct command *command = &options->command;
+    if (!command->run_id) return why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
+    if (!command->server_addr) return why_set(why, FAULT_USAGE, "--server-addr HOST:PORT (or SERVER_ADDR) is needed");
+    return command_check(command, why);
+}
+
+int member_run(struct member_options *options, const struct member_process *process)
+{
+    struct running *self = calloc(1, sizeof *self);
+    ensure(self);
+    self->options = options;
+    self->process = process;
+    struct why why = { 0 };
+    uint32_t workers = 0;
+    int rc = check_line(options, &why);
+    if (rc == 0) rc = command_identity(&options->command, &why, &self->identity);
+    if (rc == 0) {
+        prepare_member(self);
+        rc = open_dir(self, &why);
+    }
+    if (rc == 0) rc = find_checkpoint(self, &why);
+    if (rc == 0) rc = open_bulk(self, &why);
+    if (rc == 0) rc = open_workers(self, &why, &workers);
+    if (rc == 0) rc = open_shell(self, workers, &why);
+    if (rc == 0) {
+        const struct member *member = process->state;
+        shell_log(6, "actor.ready name=%s run=%s broker=%s bulk=%s", member->name, member->run,
+                  options->command.server_addr, member->endpoint);
+        rc = shell_run(self->shell, &why);
+    }
+    shell_destroy(&self->shell);
+    for (uint32_t i = 0; i < workers; i++) worker_destroy(&self->workers[i]);
+    bulk_server_destroy(&self->server);
+    blob_store_destroy(&self->store);
+    journal_close(&self->journal);
+    identity_destroy(&self->identity);
+    free(self);
+    return rc < 0 ? fault_exit(rc, &why) : rc;
+}
+
+// ---- command line ---------------------------------------------------------------------------------
+
+enum { KEY_BULK_BIND = 2000, KEY_BULK_PORT };
+
+static const struct argp_option options[] = {
+    { "bulk-bind", KEY_BULK_BIND, "HOST", 0, "Address at which peers fetch from us (127.0.0.1)", 0 },
+    { "bind-p2p-port", KEY_BULK_PORT, "PORT", 0, "Its port (any free one; env BIND_P2P_PORT)", 0 },
+    { 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct member_options *self = state->input;
+    if (key == ARGP_KEY_INIT) {
+        const char *port = command_env("BIND_P2P_PORT");
+        self->bulk_bind = "127.0.0.1";
+        self->bulk_port = port ? port : "*";
+        self->threads = "1", self->micro_batch = "4", self->keep = "3";
+        state->child_inputs[0] = &self->command;
+    } else if (key == KEY_BULK_BIND) self->bulk_bind = arg;
+    else if (key == KEY_BULK_PORT) self->bulk_port = arg;
+    else return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
+const struct argp member_argp = { options, parse, NULL, NULL, children, NULL, NULL };

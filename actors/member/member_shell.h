@@ -1,0 +1,35 @@
+#pragma once
+// member_shell -- the far side of the wall for every member: directory and journal, blob store, bulk
+// server, learner and fetcher, and the loop. The mains of trainer, witness, checkpointer and data
+// provider say what they have of it and hand over their core.
+
+#include "actors/member/learner_shell.h"
+#include "actors/member/member.h"
+#include "common/actor/command.h"
+#include "common/bulk/bulk_server.h"
+
+struct member_options {
+    struct command command;
+    const char *bulk_bind;              // --bulk-bind HOST: where peers reach us; 127.0.0.1
+    const char *bulk_port;              // --bind-p2p-port; "*": any free one
+    const char *threads, *micro_batch;  // Trainers: --threads, --micro-batch-size
+    const char *checkpoint_dir, *keep, *tokenizer_dir;     // Checkpointers
+};
+
+struct member_process {
+    const struct actor *actor;
+    void *state;                        // Begins with a struct member; zeroed
+    void (*init)(void *state);
+    bool has_learner, has_fetcher, keeps_blobs;
+    // A data provider's samples; or NULL.
+    int (*read)(void *arg, uint64_t position, uint32_t count, uint32_t *tokens, struct why *why);
+    void *read_arg;
+    uint32_t seq_len;
+    uint64_t samples;
+    struct hash data;
+};
+
+extern const struct argp member_argp;   // Child of a main's argp, with a struct member_options
+
+// Runs the process to its end. Returns its exit code; what went wrong has been said.
+int member_run(struct member_options *options, const struct member_process *process);

@@ -1,0 +1,288 @@
+#include "actors/member/replica.h"
+#include "common/ensure.h"
+#include "common/wire/claims.h"
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+static struct replica_commit *place(struct replica *self, uint64_t step)
+{
+    return &self->ahead[step % REPLICA_AHEAD];
+}
+
+static struct replica_commit *next_commit(struct replica *self)
+{
+    struct replica_commit *kept = place(self, self->step);
+    return kept->known && kept->commit.step == self->step ? kept : NULL;
+}
+
+// Room for a list: behind the newest one; once all before are applied, from the start again.
+static struct wire_accepted *room(struct replica *self, uint32_t count)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < REPLICA_AHEAD; i++) any |= self->ahead[i].known;
+    if (!any) self->entries_used = 0;
+    if (count > REPLICA_ENTRIES_MAX - self->entries_used) return NULL;
+    struct wire_accepted *list = self->entries + self->entries_used;
+    self->entries_used += count;
+    return list;
+}
+
+void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct member *member,
+                         const struct wire_commit *commit, struct outbox *out)
+{
+    if (commit->outcome != OUTCOME_COMMITTED) return;
+    if (!commit_is_sound(commit)) {
+        outbox_note(out, "commit.unsound step=%llu; ignored", (unsigned long long)commit->step);
+        return;
+    }
+    if (!self->holding || commit->step < self->step || commit->step >= self->step + REPLICA_AHEAD) return;
+    struct replica_commit *kept = place(self, commit->step);
+    if (kept->known && kept->commit.step == commit->step) return;
+    struct wire_accepted *list = room(self, commit->accepted_count);
+    if (!list) return;                              // Asked for again when the next step is due
+    memcpy(list, commit->accepted, commit->accepted_count * sizeof *list);
+    *kept = (struct replica_commit){ *commit, (uint32_t)(list - self->entries), true };
+    kept->commit.accepted = list;
+    for (uint32_t i = 0; i < commit->accepted_count; i++)
+        blobs_want(blobs, &list[i].payload, list[i].payload_bytes, commit->step, UINT32_MAX);
+    (void)member;
+}
+
+// ---- getting hold of parameters -------------------------------------------------------------------
+
+static void forget_commits(struct replica *self)
+{
+    for (uint32_t i = 0; i < REPLICA_AHEAD; i++) self->ahead[i].known = false;
+    self->entries_used = 0;
+}
+
+static void fetch_pinned(struct replica *self, const struct member *member, struct outbox *out)
+{
+    static const struct wire_holder nobody[1];
+    struct wire_holder holders[64];
+    uint32_t count = member_holders(member, UINT32_MAX, holders, 64);
+    self->fetching = true;
+    outbox_job(out, PORT_FETCHER, FRAME_FETCH_MODEL, &(struct wire_fetch_model){
+        .step = member->now.pin_step, .digest = member->now.pin_digest,
+        .holders = count ? holders : nobody, .holders_count = count });
+}
+
+static void load(struct replica *self, uint64_t step, const char *path, struct outbox *out)
+{
+    struct wire_load load = { .step = step };
+    snprintf(load.path, sizeof load.path, "%s", path);
+    self->loading = true;
+    outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
+}
+
+// Where the parameters come from: a checkpoint of our own, the genesis folder at step 0, else those
+// who hold the pinned step. Tried in turn; who never gets them says so and ends.
+static void obtain(struct replica *self, const struct member *member, uint64_t now_ms, struct outbox *out)
+{
+    const struct wire_run *run = &member->now;
+    char hex[HASH_HEX];
+    if (now_ms < self->retry_ms) return;
+    self->retry_ms = now_ms + REPLICA_RETRY_MS;
+    if (self->failures >= REPLICA_FAILURES_MAX) {
+        outbox_quit(out, EX_UNAVAILABLE, "nobody serves the parameters of step %llu (digest %.16s): no "
+                    "trainer, no checkpointer, no folder here; start one that holds them, never random ones",
+                    (unsigned long long)run->pin_step, hash_to_hex(&run->pin_digest, hex));
+    } else if (self->resume.path[0] && self->failures == 0 && self->resume.step <= run->step) {
+        load(self, self->resume.step, self->resume.path, out);
+    } else if (run->pin_step == 0 && member->config.genesis[0] && self->failures % 2 == 0) {
+        load(self, 0, member->config.genesis, out);
+    } else if (!hash_is_none(&run->pin_digest)) {
+        fetch_pinned(self, member, out);
+    } else {
+        self->failures++;
+        outbox_note(out, "model.unknown no genesis folder and no digest on record yet; asking again");
+    }
+}
+
+// A model that is not the one on record is never taken, and never replaced by another.
+static void failed(struct replica *self, const char *reason, struct outbox *out)
+{
+    self->failures++;
+    outbox_note(out, "model.unavailable attempt=%u reason=\"%s\"; asking again", self->failures, reason);
+}
+
+enum replica_event replica_hear_learner(struct replica *self, const struct msg *in, struct outbox *out)
+{
+    if (in->kind == FRAME_BUILT) {
+        const struct wire_built *built = in->body;
+        if (!built->ok) outbox_quit(out, EX_CONFIG, "the run's model cannot be built: %s", built->reason);
+        self->built = built->ok;
+        self->floats = built->floats;
+        return REPLICA_NOTHING;
+    }
+    if (in->kind == FRAME_LOADED) {
+        const struct wire_loaded *loaded = in->body;
+        self->loading = false;
+        if (!loaded->ok) {
+            failed(self, loaded->reason, out);
+            return REPLICA_NOTHING;
+        }
+        forget_commits(self);
+        self->holding = true;
+        self->failures = 0;
+        self->step = self->pin_step = loaded->step;
+        self->digest = loaded->digest;
+        self->told = false;
+        self->tell_ms = self->ask_ms = 0;
+        self->round = self->stuck_ms = 0;
+        return REPLICA_STEPPED;
+    }
+    const struct wire_applied *applied = in->body;
+    self->applying = false;
+    if (!applied->ok) {
+        outbox_quit(out, EX_SOFTWARE, "applying commit %llu failed: %s; restart fetches what differs",
+                    (unsigned long long)self->step, applied->reason);
+        return REPLICA_LOST;
+    }
+    struct replica_commit *kept = next_commit(self);
+    ensure(kept && applied->step == self->step + 1);
+    self->round = kept->commit.round;
+    self->stuck_ms = 0;
+    kept->known = false;
+    self->step = applied->step;
+    self->digest = applied->digest;
+    self->told = false;
+    self->tell_ms = 0;
+    return REPLICA_STEPPED;
+}
+
+void replica_hear_fetched_model(struct replica *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_fetched_model *fetched = in->body;
+    self->fetching = false;
+    if (!fetched->ok) {
+        failed(self, fetched->reason, out);
+        return;
+    }
+    outbox_note(out, "model.fetched step=%llu bytes=%llu holders=%u", (unsigned long long)fetched->step,
+                (unsigned long long)fetched->bytes, fetched->holders);
+    self->loading = true;
+    outbox_job(out, PORT_LEARNER, FRAME_LOAD, &(struct wire_load){ .step = fetched->step });
+}
+
+// The parameters differ from those on record: what differs is fetched, from those who have it right.
+static void repair(struct replica *self, struct outbox *out)
+{
+    char hex[HASH_HEX];
+    outbox_note(out, "model.differs step=%llu ours=%.16s; fetching the intervals that differ",
+                (unsigned long long)self->step, hash_to_hex(&self->digest, hex));
+    self->holding = false;
+    self->failures = 1;
+    forget_commits(self);
+}
+
+void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end, struct outbox *out)
+{
+    if (!self->holding || end->step != self->step) return;
+    if (!hash_equal(&end->digest, &self->digest)) {
+        repair(self, out);
+    } else if (self->pin_step != end->step) {
+        self->pin_step = end->step;
+        outbox_job(out, PORT_LEARNER, FRAME_PIN, &(struct wire_pin){ end->step });
+    }
+}
+
+void replica_hear_ack(struct replica *self, const struct wire_ack *ack)
+{
+    if (ack->kind == FRAME_HOLDS && self->holding && ack->round == self->step &&
+        hash_equal(&ack->hash, &self->digest)) {
+        self->told = true;
+        self->told_step = ack->round;
+    }
+}
+
+void replica_hear_refused(struct replica *self, const struct wire_refused *refused, struct outbox *out)
+{
+    if (refused->kind == FRAME_HOLDS && refused->reason == REFUSAL_WRONG_MODEL && self->holding &&
+        refused->round == self->step && !self->applying)
+        repair(self, out);
+}
+
+// ---- going on -------------------------------------------------------------------------------------
+
+static bool all_here(const struct blobs *blobs, const struct wire_commit *commit)
+{
+    for (uint32_t i = 0; i < commit->accepted_count; i++)
+        if (blobs_state(blobs, &commit->accepted[i].payload) != BLOB_HERE) return false;
+    return true;
+}
+
+static void apply(struct replica *self, const struct member *member, const struct wire_commit *commit,
+                  const struct hash *own_claim, struct outbox *out)
+{
+    struct wire_apply job = { .step = commit->step, .lr_bits = commit->lr_bits,
+                              .payloads = self->payloads, .payloads_count = commit->accepted_count };
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_accepted *accepted = &commit->accepted[i];
+        self->payloads[i] = (struct wire_blob){ accepted->payload, accepted->payload_bytes };
+        if (own_claim && !hash_is_none(own_claim) && hash_equal(&accepted->result, own_claim))
+            job.own_payload = accepted->payload;
+    }
+    job.pin = (commit->step + 1) % member->config.snapshot_rounds == 0;
+    if (job.pin) self->pin_step = commit->step + 1;
+    self->applying = true;
+    outbox_job(out, PORT_LEARNER, FRAME_APPLY, &job);
+}
+
+// In Warmup and Cooldown the coordinator waits to hear what we hold.
+static void tell(struct replica *self, const struct member *member, uint64_t now_ms, struct outbox *out)
+{
+    bool awaited = member->now.phase == PHASE_WARMUP || member->now.phase == PHASE_COOLDOWN ||
+                   member->now.phase == PHASE_WAITING || member->now.phase == PHASE_PAUSED;
+    if (!awaited || self->told || now_ms < self->tell_ms || self->step != member->now.step) return;
+    self->tell_ms = now_ms + MEMBER_RETRY_MS;
+    outbox_mail(out, "coordinator", FRAME_HOLDS, &(struct wire_holds){ self->step, self->digest });
+}
+
+// True if going on from the pinned step is the only way left: the run went back to a checkpoint
+// behind us, or on so far that peers have let go of the payloads in between, or one is not to be had.
+static bool is_left_behind(const struct replica *self, const struct member *member, uint64_t now_ms)
+{
+    const struct wire_run *run = &member->now;
+    bool restored = run->step < self->step && run->round > self->round && self->round > 0;
+    bool stuck = self->stuck_ms && now_ms - self->stuck_ms > REPLICA_STUCK_MS;
+    if (self->keeps_payloads && !stuck) return restored;
+    return restored || run->pin_step > self->step + (stuck ? 0 : 2 * member->config.snapshot_rounds);
+}
+
+void replica_advance(struct replica *self, struct blobs *blobs, const struct member *member,
+                     const struct hash *own_claim, uint64_t now_ms, struct outbox *out)
+{
+    if (!self->built || !member->admitted || !member->has_run || self->loading || self->applying) return;
+    if (self->holding && is_left_behind(self, member, now_ms)) {
+        outbox_note(out, "model.behind step=%llu run=%llu; fetching the pinned step",
+                    (unsigned long long)self->step, (unsigned long long)member->now.step);
+        self->holding = false;
+        self->failures = 1;
+        forget_commits(self);
+    }
+    if (self->fetching) return;
+    if (!self->holding) {
+        obtain(self, member, now_ms, out);
+        return;
+    }
+    struct replica_commit *next = next_commit(self);
+    if (next && !hash_is_none(&next->commit.base) && !hash_equal(&next->commit.base, &self->digest)) {
+        repair(self, out);                          // Two thirds hold other bits
+        return;
+    }
+    if (next && all_here(blobs, &next->commit)) {
+        apply(self, member, &next->commit, own_claim, out);
+    } else if (next) {
+        if (!self->stuck_ms) self->stuck_ms = now_ms;
+        for (uint32_t i = 0; i < next->commit.accepted_count; i++)      // Some may have been forgotten
+            blobs_want(blobs, &next->commit.accepted[i].payload, next->commit.accepted[i].payload_bytes,
+                       next->commit.step, UINT32_MAX);
+    } else if (member->now.step > self->step && now_ms >= self->ask_ms) {
+        self->ask_ms = now_ms + REPLICA_RETRY_MS;
+        outbox_mail(out, "coordinator", FRAME_ASK,
+                    &(struct wire_ask){ .topic = TOPIC_COMMITS, .from = self->step });
+    }
+    tell(self, member, now_ms, out);
+}

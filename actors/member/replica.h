@@ -1,0 +1,63 @@
+#pragma once
+// replica -- keeps one copy of the parameters in step with the commits.
+//
+//   nothing ──LOAD genesis──▶ step 0 ─┐
+//   nothing ──FETCH_MODEL (pin)───────┴▶ step s ──commit s: payloads here──▶ APPLY ──▶ step s + 1 ─▶ ...
+//
+// It applies the list of a commit and nothing else, in order, each once. A payload that is not here
+// is fetched from any holder; a commit that was missed is asked for. When the pinned step is ahead
+// and the commits in between are no longer needed (a joiner, or one that fell far behind), it
+// fetches the pinned parameters from several peers at once and goes on from there. Never are random
+// weights taken for a model that cannot be had: it says so and asks again.
+//
+// Used by trainers and checkpointers. Part of a core: pure.
+
+#include "actors/member/blobs.h"
+#include "actors/member/member.h"
+
+enum { REPLICA_AHEAD = 64, REPLICA_ENTRIES_MAX = 65536, REPLICA_RETRY_MS = 700,
+       REPLICA_STUCK_MS = 5000, REPLICA_FAILURES_MAX = 40 };
+
+struct replica_commit {
+    struct wire_commit commit;                      // Its list: entries [first, first + count)
+    uint32_t first;
+    bool known;
+};
+
+struct replica {
+    bool built, loading, fetching, applying, holding;
+    uint64_t floats;
+    uint64_t step;                      // Held, if holding
+    struct hash digest;                 // Of the parameters held
+    uint64_t round;                     // Of the commit that led to them; 0 right after a load
+    uint64_t retry_ms, ask_ms;
+    uint64_t stuck_ms;                  // Since when the next commit lacks a payload; 0: it does not
+    uint64_t told_step;                 // The newest step that the coordinator acknowledged from us
+    bool told;
+    uint64_t tell_ms, pin_step;
+    uint32_t failures;                  // Of getting hold of the model, in a row
+    struct wire_load resume;            // A checkpoint of our own to begin with; no path: none
+    bool keeps_payloads;                // Ours go back to it: no need to take the pinned step instead
+    struct replica_commit ahead[REPLICA_AHEAD];     // Commits from `step` on, by step modulo
+    uint32_t entries_used;
+    struct wire_accepted entries[REPLICA_ENTRIES_MAX];
+    struct wire_blob payloads[MEMBERS_MAX];         // Scratch of one APPLY
+};
+
+// What a step of the replica brought.
+enum replica_event { REPLICA_NOTHING, REPLICA_STEPPED, REPLICA_LOST };
+
+// A COMMIT by the coordinator. Old ones are ignored, the next ones kept.
+void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct member *member,
+                         const struct wire_commit *commit, struct outbox *out);
+enum replica_event replica_hear_learner(struct replica *self, const struct msg *in, struct outbox *out);
+void replica_hear_fetched_model(struct replica *self, const struct msg *in, struct outbox *out);
+void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end, struct outbox *out);
+void replica_hear_ack(struct replica *self, const struct wire_ack *ack);
+void replica_hear_refused(struct replica *self, const struct wire_refused *refused, struct outbox *out);
+
+// Goes as far as it can: loads, fetches, applies, tells. Call after anything that may have helped.
+// `own_claim` is the hash of the member's own newest result (or NULL): if it is accepted, its payload
+// is named in APPLY, so that the learner adopts its residual.
+void replica_advance(struct replica *self, struct blobs *blobs, const struct member *member,
+                     const struct hash *own_claim, uint64_t now_ms, struct outbox *out);

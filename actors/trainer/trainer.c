@@ -1,0 +1,204 @@
+#include "actors/trainer/trainer.h"
+#include "common/wire/claims.h"
+#include <string.h>
+#include <sysexits.h>
+
+void trainer_init(struct trainer *self) { self->member.role = ACTOR_TRAINER; }
+
+// ---- training -------------------------------------------------------------------------------------
+
+static void train(struct trainer *self, struct outbox *out)
+{
+    const struct member *member = &self->member;
+    const struct wire_round *round = &member->round;
+    uint32_t client = member_client_index(member);
+    struct share share;
+    bool open = member->has_round && member->now.phase == PHASE_TRAIN && member->now.round == round->round;
+    bool ready = self->replica.holding && !self->replica.applying && !self->replica.loading &&
+                 self->replica.step == round->step;
+    if (!open || !ready || self->training_round || self->tried_round >= round->round) return;
+    if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) return;
+    self->tried_round = round->round;
+    if (self->journal.claim_round >= round->round) {
+        outbox_note(out, "round.sat_out round=%llu a result of it is in the journal",
+                    (unsigned long long)round->round);
+        return;
+    }
+    self->training_round = round->round;
+    struct wire_holder providers[16];
+    outbox_job(out, PORT_LEARNER, FRAME_TRAIN, &(struct wire_train){
+        .round = round->round, .step = round->step, .lr_bits = round->lr_bits, .samples = self->samples,
+        .samples_count = member_samples_at(member, share.begin, share.end, self->samples),
+        .providers = providers, .providers_count = member_providers(member, providers, 16) });
+}
+
+static void publish(struct trainer *self, const struct wire_trained *trained, struct outbox *out)
+{
+    const struct member *member = &self->member;
+    uint32_t client = member_client_index(member);
+    struct share share;
+    if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) return;
+    self->claim = (struct wire_claim){
+        .epoch = member->round.epoch, .step = member->round.step, .round = trained->round,
+        .client = client, .begin = share.begin, .end = share.end, .author = member->key,
+        .base = trained->base, .residual_from = trained->residual_from,
+        .residual_to = trained->residual_to, .payload = trained->payload,
+        .payload_bytes = trained->payload_bytes, .loss = trained->loss };
+    memcpy(self->claim.run, member->run, sizeof self->claim.run);
+    self->claim_name = claim_hash(&self->claim);
+    memset(self->acknowledged, 0, sizeof self->acknowledged);
+    self->resend_ms = 0;
+    self->journal.claim_round = trained->round;
+    self->journal.claim = self->claim_name;
+    outbox_store(out, FRAME_JOURNAL, &self->journal);
+    outbox_news(out, FRAME_CLAIM, &self->claim);
+    blobs_have(&self->blobs, &trained->payload, trained->payload_bytes, member->round.step);
+}
+
+// Once more to each elected witness that has not said it has it.
+static void send_claim(struct trainer *self, uint64_t now_ms, struct outbox *out)
+{
+    const struct member *member = &self->member;
+    if (self->claim.round == 0 || self->claim.round != member->round.round ||
+        member->now.round != self->claim.round || now_ms < self->resend_ms) return;
+    self->resend_ms = now_ms + MEMBER_RETRY_MS;
+    for (uint32_t i = 0; i < member->round.witnesses_count; i++) {
+        const struct wire_member *witness = member_at(member, member->witnesses[i].member);
+        if (self->acknowledged[i] || !witness || witness->index == member->index) continue;
+        outbox_mail(out, witness->name, FRAME_CLAIM, &self->claim);
+    }
+}
+
+static void hear_trained(struct trainer *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_trained *trained = in->body;
+    struct member *member = &self->member;
+    self->training_round = 0;
+    if (!trained->ok) {
+        outbox_note(out, "train.failed round=%llu reason=\"%s\"; the batch will be dealt again",
+                    (unsigned long long)trained->round, trained->reason);
+        return;
+    }
+    member->loss = trained->loss;
+    member->tokens_per_s = trained->tokens_per_s;
+    outbox_news(out, FRAME_PROGRESS, &(struct wire_progress){
+        .round = trained->round, .step = self->replica.step, .loss = trained->loss,
+        .tokens_per_s = trained->tokens_per_s, .train_ms = trained->train_ms,
+        .digest = self->replica.digest });
+    if (!member->has_round || trained->round != member->round.round ||
+        !hash_equal(&trained->base, &self->replica.digest)) {
+        outbox_note(out, "train.late round=%llu; the batch will be dealt again",
+                    (unsigned long long)trained->round);
+        return;
+    }
+    publish(self, trained, out);
+    struct msg own = { .now_ms = in->now_ms, .kind = FRAME_CLAIM, .run = member->run, .from = "",
+                       .sender = member->key, .body = &self->claim };
+    witness_hear_claim(&self->witness, &self->blobs, member, &own, out);
+}
+
+static void hear_ack(struct trainer *self, const struct msg *in)
+{
+    const struct wire_ack *ack = in->body;
+    const struct member *member = &self->member;
+    if (ack->kind != FRAME_CLAIM || !hash_equal(&ack->hash, &self->claim_name)) return;
+    for (uint32_t i = 0; i < member->round.witnesses_count; i++) {
+        const struct wire_member *witness = member_at(member, member->witnesses[i].member);
+        if (witness && hash_equal(&witness->key, &in->sender)) self->acknowledged[i] = true;
+    }
+}
+
+// ---- hearing --------------------------------------------------------------------------------------
+
+static void stepped(struct trainer *self, struct outbox *out)
+{
+    uint64_t keep = 2 * (uint64_t)self->member.config.snapshot_rounds + 2;
+    self->member.step_held = self->replica.step;
+    if (self->replica.step > keep) blobs_forget(&self->blobs, self->replica.step - keep, out);
+}
+
+// The last word of a finished run: which digest this replica ended with.
+static void finish(struct trainer *self, struct outbox *out)
+{
+    const struct member *member = &self->member;
+    if (self->said_last || !member->has_run || member->now.phase != PHASE_FINISHED) return;
+    if (!self->replica.holding || self->replica.step != member->now.step) return;
+    self->said_last = true;
+    outbox_news(out, FRAME_PROGRESS, &(struct wire_progress){
+        .round = member->round.round, .step = self->replica.step, .loss = member->loss,
+        .digest = self->replica.digest });
+    char hex[HASH_HEX];
+    outbox_note(out, "run.finished step=%llu digest=%s", (unsigned long long)self->replica.step,
+                hash_to_hex(&self->replica.digest, hex));
+}
+
+static void hear_news(struct trainer *self, const struct msg *in, struct outbox *out)
+{
+    struct member *member = &self->member;
+    unsigned heard = member_hear(member, in, out);
+    if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
+    if (heard & HEARD_ROUND) witness_begin(&self->witness, member);
+    if (heard & HEARD_REBORN) {                     // It has forgotten votes and what we hold
+        self->witness.acknowledged = false;
+        self->witness.resend_ms = self->replica.tell_ms = 0;
+        self->replica.told = false;
+    }
+    if (heard & HEARD_COMMIT)
+        replica_hear_commit(&self->replica, &self->blobs, member, in->body, out);
+    if (heard & HEARD_EPOCH_END) replica_hear_epoch_end(&self->replica, in->body, out);
+    if (heard & HEARD_REFUSED) replica_hear_refused(&self->replica, in->body, out);
+    if (heard & HEARD_ACK) {
+        const struct wire_ack *ack = in->body;
+        if (ack->kind == FRAME_LEAVE) outbox_quit(out, EX_OK, "left the run");
+        witness_hear_ack(&self->witness, ack);
+        replica_hear_ack(&self->replica, ack);
+    }
+}
+
+static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
+{
+    switch (in->kind) {
+    case FRAME_JOURNAL:
+        self->journal = *(const struct wire_journal *)in->body;
+        self->witness.voted_round = self->journal.vote_round;
+        break;
+    case FRAME_QUIT:
+        member_leave(&self->member, out);
+        if (!self->member.admitted || self->said_last) outbox_quit(out, EX_OK, "stopped");
+        break;
+    case FRAME_BUILT: case FRAME_LOADED: case FRAME_APPLIED:
+        if (replica_hear_learner(&self->replica, in, out) == REPLICA_STEPPED) stepped(self, out);
+        break;
+    case FRAME_TRAINED:       hear_trained(self, in, out); break;
+    case FRAME_FETCHED:       blobs_hear(&self->blobs, in->body, in->now_ms, out); break;
+    case FRAME_FETCHED_MODEL: replica_hear_fetched_model(&self->replica, in, out); break;
+    case FRAME_CLAIM:
+        witness_hear_claim(&self->witness, &self->blobs, &self->member, in, out);
+        break;
+    case FRAME_ACK:                                 // From another witness, or from the coordinator
+        if (!member_is_coordinator(&self->member, in)) {
+            hear_ack(self, in);
+            break;
+        }
+        hear_news(self, in, out);
+        break;
+    default:                  hear_news(self, in, out);
+    }
+}
+
+void trainer_step(void *state, const struct msg *in, struct outbox *out)
+{
+    struct trainer *self = state;
+    hear(self, in, out);
+    replica_advance(&self->replica, &self->blobs, &self->member, &self->claim_name, in->now_ms, out);
+    train(self, out);
+    send_claim(self, in->now_ms, out);
+    if (witness_is_due(&self->witness, &self->blobs, &self->member)) {
+        self->journal.vote = witness_cast(&self->witness, &self->blobs, &self->member);
+        self->journal.vote_round = self->witness.round;
+        outbox_store(out, FRAME_JOURNAL, &self->journal);
+    }
+    witness_send(&self->witness, &self->member, in->now_ms, out);
+    blobs_fetch(&self->blobs, &self->member, in->now_ms, out);
+    finish(self, out);
+}

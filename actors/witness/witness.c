@@ -1,0 +1,130 @@
+#include "actors/witness/witness.h"
+#include "common/wire/claims.h"
+#include <string.h>
+
+void witness_begin(struct witness *self, const struct member *member)
+{
+    self->round = member->round.round;
+    self->voted = self->acknowledged = false;
+    self->claimed = 0;
+    self->resend_ms = 0;
+    for (uint32_t i = 0; i < member->round.clients_count; i++) self->sightings[i].claimed = false;
+}
+
+// Everything that must be true of a claim before its payload is even fetched.
+static bool is_sound(const struct member *member, const struct msg *in, const struct wire_claim *claim)
+{
+    const struct wire_member *author = member_of_client(member, claim->client);
+    struct share share;
+    return author && hash_equal(&author->key, &in->sender) && hash_equal(&claim->author, &in->sender) &&
+           strcmp(claim->run, member->run) == 0 && claim->epoch == member->round.epoch &&
+           claim->step == member->round.step && deal_of_trainer(&member->deal, claim->client, &share) &&
+           share.begin == claim->begin && share.end == claim->end && claim->payload_bytes > 0 &&
+           (hash_is_none(&member->round.base) || hash_equal(&member->round.base, &claim->base));
+}
+
+void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct member *member,
+                        const struct msg *in, struct outbox *out)
+{
+    const struct wire_claim *claim = in->body;
+    if (!member->has_round || claim->round != self->round || self->round != member->round.round) return;
+    if (!is_sound(member, in, claim)) {
+        outbox_note(out, "claim.refused round=%llu client=%u from=%s", (unsigned long long)claim->round,
+                    claim->client, in->from);
+        return;
+    }
+    struct sighting *sighting = &self->sightings[claim->client];
+    struct hash name = claim_hash(claim);
+    if (!sighting->claimed) {
+        sighting->claimed = true;
+        sighting->seen = (struct wire_seen){ .client = claim->client, .result = name,
+            .payload = claim->payload, .payload_bytes = claim->payload_bytes, .base = claim->base };
+        self->claimed++;
+        blobs_want(blobs, &claim->payload, claim->payload_bytes, claim->step,
+                   member->clients[claim->client].member);
+    } else if (!hash_equal(&sighting->seen.result, &name)) {
+        outbox_note(out, "claim.equivocation round=%llu client=%u; the first one counts",
+                    (unsigned long long)claim->round, claim->client);
+        return;
+    }
+    if (in->from[0])
+        outbox_mail(out, in->from, FRAME_ACK,
+                    &(struct wire_ack){ .kind = FRAME_CLAIM, .round = claim->round, .hash = name });
+}
+
+static bool is_seen(const struct witness *self, const struct blobs *blobs, uint32_t client)
+{
+    const struct sighting *sighting = &self->sightings[client];
+    return sighting->claimed && blobs_state(blobs, &sighting->seen.payload) == BLOB_HERE;
+}
+
+// Whether nothing is waited for: those who left or were dropped are not.
+static bool is_complete(const struct witness *self, const struct blobs *blobs, const struct member *member)
+{
+    for (uint32_t i = 0; i < member->deal.count; i++) {
+        uint32_t client = member->deal.shares[i].trainer;
+        const struct wire_member *author = member_of_client(member, client);
+        bool awaited = !author || author->state == MEMBER_HEALTHY;
+        if (awaited && !is_seen(self, blobs, client)) return false;
+    }
+    return true;
+}
+
+bool witness_is_due(struct witness *self, const struct blobs *blobs, const struct member *member)
+{
+    if (!member_is_witness(member) || self->round != member->round.round || self->voted) return false;
+    if (self->voted_round >= self->round || member->now.round != self->round) return false;
+    if (member->now.phase == PHASE_WITNESS) return true;
+    return member->now.phase == PHASE_TRAIN && is_complete(self, blobs, member);
+}
+
+// The compact proof: who took part, and what was broadcast.
+static struct wire_bytes prove(struct witness *self, const struct member *member, bool participants,
+                               uint8_t *bytes, size_t max)
+{
+    struct bloom bloom;
+    uint32_t clients = member->round.clients_count;
+    bloom_init(&bloom, clients, member->round.seed + (participants ? 0 : 1), self->words);
+    for (uint32_t c = 0; c < clients; c++) {
+        const struct wire_member *author = member_of_client(member, c);
+        if (!self->sightings[c].claimed || !author) continue;
+        struct hash item = participants ? hash_of(author->key.bytes, HASH_BYTES)
+                                        : self->sightings[c].seen.result;
+        bloom_add(&bloom, &item);
+    }
+    if (bloom_bytes(clients) > max) return (struct wire_bytes){ 0 };
+    bloom_store(&bloom, bytes);
+    return (struct wire_bytes){ bytes, (uint32_t)bloom_bytes(clients) };
+}
+
+struct hash witness_cast(struct witness *self, const struct blobs *blobs, const struct member *member)
+{
+    struct hasher hasher;
+    hasher_init(&hasher);
+    uint32_t count = 0;
+    for (uint32_t c = 0; c < member->round.clients_count; c++)
+        if (is_seen(self, blobs, c)) {
+            self->list[count++] = self->sightings[c].seen;
+            hasher_add(&hasher, self->sightings[c].seen.result.bytes, HASH_BYTES);
+        }
+    self->vote = (struct wire_vote){ .round = self->round, .complete = is_complete(self, blobs, member),
+                                     .seen = self->list, .seen_count = count };
+    self->vote.participants = prove(self, member, true, self->participants, sizeof self->participants);
+    self->vote.broadcasts = prove(self, member, false, self->broadcasts, sizeof self->broadcasts);
+    self->voted = true;
+    self->voted_round = self->round;
+    return hasher_end(&hasher);
+}
+
+void witness_send(struct witness *self, const struct member *member, uint64_t now_ms, struct outbox *out)
+{
+    if (!self->voted || self->acknowledged || self->round != member->round.round) return;
+    if (now_ms < self->resend_ms) return;
+    self->resend_ms = now_ms + MEMBER_RETRY_MS;
+    outbox_mail(out, "coordinator", FRAME_VOTE, &self->vote);
+}
+
+void witness_hear_ack(struct witness *self, const struct wire_ack *ack)
+{
+    if (ack->kind == FRAME_VOTE && ack->round == self->round) self->acknowledged = true;
+}

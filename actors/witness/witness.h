@@ -1,0 +1,56 @@
+#pragma once
+// witness -- records who delivered what in a round, and proves it with one signed vote.
+//
+//     CLAIM ──checked──▶ FETCH payload ──here──▶ seen ──all that are waited for──▶ VOTE (complete)
+//                                                 └────── RoundWitness begins ────▶ VOTE (what it has)
+//
+// What makes a claim count: this round, signed by the client whose batch it names, the interval
+// that the seed assigns to it, the pinned base if there is one, and the payload in our own store: a
+// vote is a promise to serve those bytes. The first claim of a client counts, another is noted.
+// The one vote of a round is journalled before it is sent; a restart that finds it abstains.
+//
+// The same core runs inside an elected trainer and as an actor of its own. Pure.
+
+#include "actors/member/blobs.h"
+#include "actors/member/member.h"
+#include "common/run/bloom.h"
+
+struct sighting { struct wire_seen seen; bool claimed; };
+
+struct witness {
+    uint64_t round;                     // Whose sightings these are
+    uint64_t voted_round;               // From the journal: no second vote for it, ever
+    bool voted, acknowledged;
+    uint64_t resend_ms;
+    uint32_t claimed;                   // Clients that have claimed
+    struct sighting sightings[MEMBERS_MAX];
+    struct wire_seen list[MEMBERS_MAX];             // Of the vote, kept for sending again
+    struct wire_vote vote;
+    uint8_t participants[32768], broadcasts[32768];
+    uint64_t words[BLOOM_WORDS(MEMBERS_MAX)];
+};
+
+// A new round has opened: forgets the last one.
+void witness_begin(struct witness *self, const struct member *member);
+
+// Takes a CLAIM, by mail or as news, whoever signed it. An accepted one that came by mail is
+// acknowledged; so is one that is known already.
+void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct member *member,
+                        const struct msg *in, struct outbox *out);
+
+// Votes if it is time; sends the vote again if it was not acknowledged. Returns true if the vote was
+// just cast: the caller journals `self->round` and then calls witness_send.
+bool witness_is_due(struct witness *self, const struct blobs *blobs, const struct member *member);
+struct hash witness_cast(struct witness *self, const struct blobs *blobs, const struct member *member);
+void witness_send(struct witness *self, const struct member *member, uint64_t now_ms, struct outbox *out);
+void witness_hear_ack(struct witness *self, const struct wire_ack *ack);
+
+// The actor of its own.
+struct witness_actor {
+    struct member member;
+    struct blobs blobs;
+    struct witness witness;
+    struct wire_journal journal;
+};
+void witness_actor_init(struct witness_actor *self);
+void witness_actor_step(void *self, const struct msg *in, struct outbox *out);

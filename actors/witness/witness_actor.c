@@ -1,0 +1,57 @@
+// The witness as an actor of its own: a member without a replica, in runs that elect such witnesses.
+
+#include "actors/witness/witness.h"
+#include <sysexits.h>
+
+enum { KEPT_STEPS = 64 };               // Payloads of so many commits are still served
+
+void witness_actor_init(struct witness_actor *self) { self->member.role = ACTOR_WITNESS; }
+
+static void advance(struct witness_actor *self, uint64_t now_ms, struct outbox *out)
+{
+    if (witness_is_due(&self->witness, &self->blobs, &self->member)) {
+        self->journal.vote = witness_cast(&self->witness, &self->blobs, &self->member);
+        self->journal.vote_round = self->witness.round;
+        outbox_store(out, FRAME_JOURNAL, &self->journal);
+    }
+    witness_send(&self->witness, &self->member, now_ms, out);
+    blobs_fetch(&self->blobs, &self->member, now_ms, out);
+}
+
+void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
+{
+    struct witness_actor *self = state;
+    switch (in->kind) {
+    case FRAME_JOURNAL:
+        self->journal = *(const struct wire_journal *)in->body;
+        self->witness.voted_round = self->journal.vote_round;
+        return;
+    case FRAME_QUIT:
+        member_leave(&self->member, out);
+        if (!self->member.admitted) outbox_quit(out, EX_OK, "stopped before it was admitted");
+        return;
+    case FRAME_CLAIM:
+        witness_hear_claim(&self->witness, &self->blobs, &self->member, in, out);
+        break;
+    case FRAME_FETCHED:
+        blobs_hear(&self->blobs, in->body, in->now_ms, out);
+        break;
+    default: {
+        unsigned heard = member_hear(&self->member, in, out);
+        if (heard & HEARD_ROUND) {
+            witness_begin(&self->witness, &self->member);
+            if (self->member.round.step > KEPT_STEPS)
+                blobs_forget(&self->blobs, self->member.round.step - KEPT_STEPS, out);
+        }
+        if (heard & HEARD_REBORN) self->witness.acknowledged = false;
+        if (heard & HEARD_ACK) {
+            const struct wire_ack *ack = in->body;
+            if (ack->kind == FRAME_LEAVE) outbox_quit(out, EX_OK, "left the run");
+            witness_hear_ack(&self->witness, ack);
+        }
+        if (heard & HEARD_RUN && self->member.now.phase == PHASE_FINISHED)
+            outbox_quit(out, EX_OK, "the run is finished");
+    }
+    }
+    advance(self, in->now_ms, out);
+}

@@ -1,0 +1,129 @@
+#include "broker/post_office.h"
+#include "common/ensure.h"
+#include <string.h>
+
+enum { SLOTS = 4 * POST_OFFICE_PEERS_MAX };
+
+static uint32_t hash_bytes(const void *bytes, size_t count)
+{
+    uint32_t hash = 2166136261u;                    // FNV-1a
+    for (size_t i = 0; i < count; i++) hash = (hash ^ ((const uint8_t *)bytes)[i]) * 16777619u;
+    return hash % SLOTS;
+}
+
+static uint32_t route_slot(const struct route *route) { return hash_bytes(route->bytes, route->count); }
+static uint32_t name_slot(const char *name) { return hash_bytes(name, strlen(name)); }
+
+static bool same_route(const struct route *a, const struct route *b)
+{
+    return a->count == b->count && memcmp(a->bytes, b->bytes, a->count) == 0;
+}
+
+// The slot that leads to the peer with this route (or name), or the empty one where it would be.
+static uint32_t find_route(const struct post_office *self, const struct route *route)
+{
+    uint32_t slot = route_slot(route);
+    while (self->by_route[slot] && !same_route(&self->peers[self->by_route[slot] - 1].route, route))
+        slot = (slot + 1) % SLOTS;
+    return slot;
+}
+
+static uint32_t find_name(const struct post_office *self, const char *name)
+{
+    uint32_t slot = name_slot(name);
+    while (self->by_name[slot] && strcmp(self->peers[self->by_name[slot] - 1].name, name) != 0)
+        slot = (slot + 1) % SLOTS;
+    return slot;
+}
+
+// Empties a slot; what follows it without a gap moves up, so that searches still find it.
+static void empty_slot(struct post_office *self, uint32_t *table, uint32_t hole)
+{
+    bool by_name = table == self->by_name;
+    for (uint32_t i = (hole + 1) % SLOTS; table[i]; i = (i + 1) % SLOTS) {
+        const struct peer *peer = &self->peers[table[i] - 1];
+        uint32_t home = by_name ? name_slot(peer->name) : route_slot(&peer->route);
+        bool stays = hole <= i ? hole < home && home <= i : hole < home || home <= i;
+        if (stays) continue;
+        table[hole] = table[i];
+        hole = i;
+    }
+    table[hole] = 0;
+}
+
+static void remove_peer(struct post_office *self, uint32_t place)
+{
+    struct peer *peer = &self->peers[place];
+    empty_slot(self, self->by_route, find_route(self, &peer->route));
+    empty_slot(self, self->by_name, find_name(self, peer->name));
+    memset(peer, 0, sizeof *peer);
+    self->free_places[self->free_count++] = place;
+    self->count--;
+}
+
+static void add_peer(struct post_office *self, const struct peer *peer)
+{
+    uint32_t place = self->free_count ? self->free_places[--self->free_count] : self->used_places++;
+    ensure(place < POST_OFFICE_PEERS_MAX);
+    self->peers[place] = *peer;
+    self->by_route[find_route(self, &peer->route)] = place + 1;
+    self->by_name[find_name(self, peer->name)] = place + 1;
+    self->count++;
+}
+
+const char *post_office_hello(struct post_office *self, const struct route *route, const struct hash *key,
+                              const struct wire_hello *hello, uint64_t now_ms)
+{
+    char name[ACTOR_NAME_MAX + 1];
+    actor_name(hello->role, key, name);
+    if (strcmp(name, hello->name) != 0) return "the name is not the one of this role and key";
+    uint32_t held = self->by_name[find_name(self, name)];
+    if (held) {
+        const struct peer *holder = &self->peers[held - 1];
+        bool alive = now_ms - holder->heard_ms <= POST_OFFICE_LEASE_MS;
+        if (!hash_equal(&holder->key, key) && alive) return "the name is held by another key";
+        if (hash_equal(&holder->key, key) && hello->instance < holder->instance)
+            return "a newer process uses this identity";
+    }
+    struct peer peer = { .route = *route, .key = *key, .role = hello->role, .instance = hello->instance,
+                         .heard_ms = now_ms };
+    memcpy(peer.name, name, sizeof peer.name);
+    if (held) remove_peer(self, held - 1);
+    uint32_t here = self->by_route[find_route(self, route)];
+    if (here) remove_peer(self, here - 1);          // One name to a connection
+    if (self->count == POST_OFFICE_PEERS_MAX) return "the post office is full; try again later";
+    add_peer(self, &peer);
+    return NULL;
+}
+
+const struct peer *post_office_sender(struct post_office *self, const struct route *route, uint64_t now_ms)
+{
+    uint32_t place = self->by_route[find_route(self, route)];
+    if (!place) return NULL;
+    self->peers[place - 1].heard_ms = now_ms;
+    return &self->peers[place - 1];
+}
+
+const struct peer *post_office_named(const struct post_office *self, const char *name)
+{
+    uint32_t place = self->by_name[find_name(self, name)];
+    return place ? &self->peers[place - 1] : NULL;
+}
+
+bool post_office_passes(uint16_t kind)
+{
+    return kind != FRAME_HELLO && kind != FRAME_WELCOME && kind != FRAME_UNDELIVERABLE && kind != FRAME_RECALL;
+}
+
+void post_office_forget(struct post_office *self, const struct route *route)
+{
+    uint32_t place = self->by_route[find_route(self, route)];
+    if (place) remove_peer(self, place - 1);
+}
+
+void post_office_expire(struct post_office *self, uint64_t now_ms)
+{
+    for (uint32_t i = 0; i < self->used_places; i++)
+        if (self->peers[i].name[0] && now_ms - self->peers[i].heard_ms > POST_OFFICE_LEASE_MS)
+            remove_peer(self, i);
+}

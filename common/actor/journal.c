@@ -1,0 +1,129 @@
+#include "common/actor/journal.h"
+#include "common/crypto/hash.h"
+#include "common/ensure.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SLOT = 4096, MAGIC = 0x314a4853 };       // "SHJ1"
+
+struct slot {
+    uint32_t magic, count;
+    uint64_t number;                    // Rises with every write
+    struct hash hash;                   // Of number, count and the bytes
+    uint8_t bytes[JOURNAL_RECORD_MAX];
+};
+
+struct journal { int fd, lock; struct slot newest; };
+
+static struct hash slot_hash(const struct slot *slot)
+{
+    uint64_t head[2] = { slot->number, slot->count };
+    return hash_of_two(head, sizeof head, slot->bytes, slot->count);
+}
+
+static bool slot_is_whole(const struct slot *slot)
+{
+    if (slot->magic != MAGIC || slot->count > JOURNAL_RECORD_MAX) return false;
+    struct hash hash = slot_hash(slot);
+    return hash_equal(&hash, &slot->hash);
+}
+
+static bool slot_is_blank(const struct slot *slot)
+{
+    static const struct slot blank;
+    return memcmp(slot, &blank, sizeof blank) == 0;
+}
+
+static int take_lock(const char *dir, struct why *why, int *ret_lock)
+{
+    char path[4096], pid[32] = "?";
+    snprintf(path, sizeof path, "%s/lock", dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        ssize_t count = pread(fd, pid, sizeof pid - 1, 0);
+        pid[count > 0 ? count : 0] = 0;
+        close(fd);
+        return why_set(why, FAULT_BUSY, "%s: process %s uses this directory; one process to a state directory, "
+                       "give another --state-dir", dir, pid);
+    }
+    int count = snprintf(pid, sizeof pid, "%ld", (long)getpid());
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)count, 0) != count) pid[0] = 0;   // Only for people
+    *ret_lock = fd;
+    return 0;
+}
+
+static int read_slots(struct journal *self, const char *path, struct why *why)
+{
+    static const struct slot blank;
+    struct slot slots[2] = { blank, blank };
+    for (int i = 0; i < 2; i++)
+        if (pread(self->fd, &slots[i], sizeof slots[i], i * SLOT) < 0)
+            return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    bool whole[2] = { slot_is_whole(&slots[0]), slot_is_whole(&slots[1]) };
+    if (!whole[0] && !whole[1]) {
+        if (slot_is_blank(&slots[0]) && slot_is_blank(&slots[1])) return 0;
+        return why_set(why, FAULT_CORRUPT, "%s: neither record is whole; remove the file to take part again as "
+                       "one who promised nothing, after the round that is open has ended", path);
+    }
+    int newest = whole[0] && (!whole[1] || slots[0].number > slots[1].number) ? 0 : 1;
+    self->newest = slots[newest];
+    return 0;
+}
+
+int journal_open(const char *dir, struct why *why, struct journal **ret_journal)
+{
+    char path[4096];
+    _Static_assert(sizeof(struct slot) <= SLOT, "a slot is one block");
+    if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+        return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    struct journal *self = calloc(1, sizeof *self);
+    ensure(self);
+    self->fd = self->lock = -1;
+    snprintf(path, sizeof path, "%s/journal", dir);
+    int rc = take_lock(dir, why, &self->lock);
+    if (rc == 0) {
+        self->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        rc = self->fd < 0 ? why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno))
+                          : read_slots(self, path, why);
+    }
+    if (rc < 0) journal_close(&self);
+    else *ret_journal = self;
+    return rc;
+}
+
+void journal_close(struct journal **self_p)
+{
+    struct journal *self = *self_p;
+    if (!self) return;
+    if (self->fd >= 0) close(self->fd);
+    if (self->lock >= 0) close(self->lock);
+    free(self);
+    *self_p = NULL;
+}
+
+size_t journal_read(const struct journal *self, const uint8_t **ret_bytes)
+{
+    *ret_bytes = self->newest.bytes;
+    return self->newest.count;
+}
+
+int journal_write(struct journal *self, const void *bytes, size_t count, struct why *why)
+{
+    ensure(count <= JOURNAL_RECORD_MAX);
+    struct slot slot = { .magic = MAGIC, .count = (uint32_t)count, .number = self->newest.number + 1 };
+    memcpy(slot.bytes, bytes, count);
+    slot.hash = slot_hash(&slot);
+    if (pwrite(self->fd, &slot, sizeof slot, (off_t)(slot.number % 2) * SLOT) != sizeof slot ||
+        fdatasync(self->fd) != 0)
+        return why_set(why, fault_from_errno(errno), "journal: %s; ending, a restart reads the record before",
+                       strerror(errno));
+    self->newest = slot;
+    return 0;
+}

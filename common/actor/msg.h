@@ -1,0 +1,86 @@
+#pragma once
+// msg -- the one thing that crosses the wall between deciding and doing.
+//
+//                 ┌──────────────── core ────────────────┐
+//    struct msg ──▶ step (state, message in) ─▶ outbox   │──▶ mail, news, disk, clock, log,
+//                 └──── pure: no I/O, clock, chance ─────┘     learner, fetcher ...
+//
+// A core is a function: (state, message in) -> (state', effects out). Whatever it wants done is a
+// message too, to a member by mail, to everybody as news, or to a port of its own process, and
+// whatever comes of it comes back as a message. Who carries them is not its business: ZeroMQ and
+// LMDB in the field, a priority queue in the simulator. All kinds stand in common/wire/frames.def.
+//
+// The order of effects is the crash-safety argument: a shell performs them in order, and what
+// follows a store happens only once the store is durable.
+
+#include "common/crypto/hash.h"
+#include "common/wire/wire.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ACTOR_NAME_MAX = 47 };               // Bytes, without the zero; see actor_name()
+
+// An event. Everything in it is borrowed for the call: a core copies what it keeps.
+struct msg {
+    uint64_t now_ms;        // Stamped on delivery, monotonic: the only clock a core ever sees
+    uint16_t kind;          // Of frames.def; decides the type of `body`
+    const char *run;        // The run that the sender takes part in; "" for a local port
+    const char *from;       // The actor it came from, by the broker's word; "" for a local port
+    struct hash sender;     // The key whose signature was verified; none if unsigned or local
+    uint64_t incarnation;   // Of the sender, 0 if local
+    uint64_t seq;           // Of the sender's news or mail, 0 if local
+    const void *body;       // struct wire_<record of kind>, already within all declared bounds
+};
+
+enum port {
+    PORT_MAIL,              // To one actor by name; lost mail comes back UNDELIVERABLE, or not at all
+    PORT_NEWS,              // To all who subscribed; may be lost
+    PORT_DISK,              // A record: durable before any later effect is performed
+    PORT_CLOCK,             // Ring once at `at_ms` or soon after; the earliest of several wins
+    PORT_LOG,               // A line for the log
+    PORT_LEARNER,           // The compute thread
+    PORT_FETCHER,           // The bulk thread: blobs and intervals from peers
+    PORT_SHELL,             // QUIT: end the process
+    PORT_PEER,              // The broker's own: to one connection
+    PORT_COUNT
+};
+
+struct effect {
+    enum port port;
+    uint16_t kind;
+    char to[ACTOR_NAME_MAX + 1];            // PORT_MAIL: the receiver
+    const uint8_t *body;                    // The packed body, inside the outbox's memory
+    uint32_t bytes;
+};
+
+// Filled by one step, emptied by the shell. Memory is the shell's; too small is a bug (ensure).
+struct outbox {
+    struct effect *effects;
+    uint32_t count, count_max;
+    uint8_t *bytes;
+    size_t used, bytes_max;
+};
+
+void outbox_clear(struct outbox *out);
+void outbox_mail(struct outbox *out, const char *to, uint16_t kind, const void *body);
+void outbox_news(struct outbox *out, uint16_t kind, const void *body);
+void outbox_store(struct outbox *out, uint16_t kind, const void *record);
+void outbox_wake(struct outbox *out, uint64_t at_ms);
+void outbox_job(struct outbox *out, enum port port, uint16_t kind, const void *body);
+void outbox_quit(struct outbox *out, uint8_t exit_code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+// A stable name first, then key=value: "round.committed round=7 trained=4/5 took_ms=812".
+void outbox_note(struct outbox *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// What every actor looks like from outside. The state is `size` bytes without pointers, so it can
+// be copied, compared and thrown away; `init` is given zeroed memory.
+struct actor {
+    const char *name;
+    size_t size;
+    void (*step)(void *state, const struct msg *in, struct outbox *out);
+};
+
+// "trainer.3fa2b1c4d5e6f708": the role and the first 16 digits of the key, so that nobody can be
+// called what another is called. The coordinator of a run is just "coordinator".
+void actor_name(uint8_t role, const struct hash *key, char ret_name[ACTOR_NAME_MAX + 1]);

@@ -1,0 +1,267 @@
+#include "common/actor/post.h"
+#include "common/actor/shell.h"
+#include "common/ensure.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zmq.h>
+
+enum { HELLO_MS = 1000, ZERO_COPY_RECV = 10, NAME_AND_FRAME = 2 };
+
+struct post {
+    struct post_options options;
+    char run[WIRE_RUN_MAX + 1], broker[128];
+    void *context, *mail, *news, *publish;
+    uint64_t seq, hello_ms, heard_ms, broker_instance;
+    zmq_msg_t part;                     // The frame in hand: letters point into it
+    uint8_t *buffer;                    // For the frame being sent
+    struct wire_arena scratch;
+};
+
+bool post_endpoint(const char *broker, unsigned offset, char *ret_endpoint, size_t max)
+{
+    const char *address = strncmp(broker, "tcp://", 6) == 0 ? broker + 6 : broker;
+    const char *colon = strrchr(address, ':');
+    char *end;
+    if (!colon || colon == address || colon - address > 64) return false;
+    unsigned long port = strtoul(colon + 1, &end, 10);
+    if (*end || end == colon + 1 || port == 0 || port + 2 > 65535) return false;
+    return snprintf(ret_endpoint, max, "tcp://%.*s:%lu", (int)(colon - address), address, port + offset)
+           < (int)max;
+}
+
+static void set(void *socket, int option, int value)
+{
+    ensure(zmq_setsockopt(socket, option, &value, sizeof value) == 0);
+}
+
+// Limits stand on every socket. No ZMTP heartbeats: they abort the process when a consumer stalls.
+static void *connect_socket(struct post *self, int type, unsigned offset)
+{
+    char endpoint[128];
+    int64_t bytes_max = WIRE_FRAME_MAX + 1024;
+    void *socket = zmq_socket(self->context, type);
+    ensure(socket && post_endpoint(self->broker, offset, endpoint, sizeof endpoint));
+    set(socket, ZMQ_LINGER, 500);
+    set(socket, ZMQ_SNDHWM, 10000);
+    set(socket, ZMQ_RCVHWM, 10000);
+    set(socket, ZMQ_RECONNECT_IVL, 100);
+    set(socket, ZMQ_RECONNECT_IVL_MAX, 2000);
+    set(socket, ZMQ_TCP_KEEPALIVE, 1);
+    set(socket, ZMQ_TCP_KEEPALIVE_IDLE, 15);
+    ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes_max, sizeof bytes_max) == 0);
+    if (type == ZMQ_DEALER) set(socket, ZMQ_IMMEDIATE, 1);
+    ensure(zmq_connect(socket, endpoint) == 0);
+    return socket;
+}
+
+// "Every kind but those": there is no such subscription, so each wanted kind is named.
+static void subscribe(struct post *self)
+{
+    char topic[96];
+    if (!self->options.follows_news) return;
+    for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) {
+        bool wanted = wire_kind_flags(kind) & WIRE_NEWS;
+        for (const char *const *name = self->options.deaf_to; name && *name; name++)
+            if (strcmp(*name, wire_kind_name(kind)) == 0) wanted = false;
+        int count = snprintf(topic, sizeof topic, "%s.%s", self->run, wire_kind_name(kind));
+        if (wanted) ensure(zmq_setsockopt(self->news, ZMQ_SUBSCRIBE, topic, (size_t)count) == 0);
+    }
+}
+
+static void open_sockets(struct post *self)
+{
+    self->news = connect_socket(self, ZMQ_SUB, 1);      // First, so that little is missed
+    subscribe(self);
+    self->publish = connect_socket(self, ZMQ_PUB, 2);
+    self->mail = connect_socket(self, ZMQ_DEALER, 0);
+    self->hello_ms = 0;
+    self->heard_ms = shell_now_ms();
+    self->broker_instance = 0;
+}
+
+static void close_sockets(struct post *self)
+{
+    zmq_close(self->mail);
+    zmq_close(self->news);
+    zmq_close(self->publish);
+}
+
+int post_new(const struct post_options *options, struct why *why, struct post **ret_post)
+{
+    char endpoint[128];
+    if (!post_endpoint(options->broker, 2, endpoint, sizeof endpoint))
+        return why_set(why, FAULT_USAGE, "broker address \"%s\": expected HOST:PORT with PORT 1..65533 (mail "
+                       "there, news on PORT+1, publishing on PORT+2)", options->broker);
+    struct post *self = calloc(1, sizeof *self);
+    ensure(self);
+    self->options = *options;
+    snprintf(self->run, sizeof self->run, "%s", options->run);
+    snprintf(self->broker, sizeof self->broker, "%s", options->broker);
+    self->buffer = malloc(WIRE_FRAME_MAX);
+    self->scratch = (struct wire_arena){ .bytes = malloc(WIRE_FRAME_MAX), .max = WIRE_FRAME_MAX };
+    self->context = zmq_ctx_new();
+    ensure(self->buffer && self->scratch.bytes && self->context);
+    // A queued small frame would otherwise pin its whole receive buffer (messaging: finding 4).
+    zmq_ctx_set(self->context, ZERO_COPY_RECV, 0);
+    zmq_msg_init(&self->part);
+    open_sockets(self);
+    *ret_post = self;
+    return 0;
+}
+
+void post_destroy(struct post **self_p)
+{
+    struct post *self = *self_p;
+    if (!self) return;
+    close_sockets(self);
+    zmq_msg_close(&self->part);
+    zmq_ctx_term(self->context);
+    free(self->buffer);
+    free(self->scratch.bytes);
+    free(self);
+    *self_p = NULL;
+}
+
+void *post_mail_socket(struct post *self) { return self->mail; }
+void *post_news_socket(struct post *self) { return self->news; }
+uint64_t post_due_ms(const struct post *self) { return self->hello_ms; }
+
+// ---- sending --------------------------------------------------------------------------------------
+
+static size_t seal(struct post *self, uint16_t kind, const void *body)
+{
+    struct wire_head head = { .kind = kind, .incarnation = self->options.incarnation, .seq = ++self->seq };
+    memcpy(head.run, self->run, sizeof head.run);
+    memcpy(head.sender, identity_key(self->options.identity)->bytes, WIRE_KEY_BYTES);
+    size_t count = wire_pack(&head, body, self->buffer, WIRE_FRAME_MAX);
+    ensure(count > 0);
+    if (!(wire_kind_flags(kind) & WIRE_SIGNED)) return count;
+    struct signature signature;
+    identity_sign(self->options.identity, self->buffer, wire_signed_bytes(self->buffer, count), &signature);
+    count = wire_put_signature(self->buffer, count, signature.bytes, WIRE_FRAME_MAX);
+    ensure(count > 0);
+    return count;
+}
+
+bool post_mail(struct post *self, const char *to, uint16_t kind, const void *body)
+{
+    size_t count = seal(self, kind, body);
+    if (zmq_send(self->mail, to, strlen(to), ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) return false;
+    return zmq_send(self->mail, self->buffer, count, ZMQ_DONTWAIT) >= 0;
+}
+
+void post_publish(struct post *self, uint16_t kind, const void *body)
+{
+    char topic[96];
+    size_t count = seal(self, kind, body);
+    int length = snprintf(topic, sizeof topic, "%s.%s", self->run, wire_kind_name(kind));
+    if (zmq_send(self->publish, topic, (size_t)length, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) return;
+    zmq_send(self->publish, self->buffer, count, ZMQ_DONTWAIT);    // News may be lost
+}
+
+void post_tick(struct post *self)
+{
+    uint64_t now_ms = shell_now_ms();
+    if (now_ms < self->hello_ms) return;
+    self->hello_ms = now_ms + HELLO_MS;
+    if (now_ms - self->heard_ms > SHELL_SILENCE_MS) {
+        shell_log(4, "broker.silent address=%s for_ms=%llu; connecting anew", self->broker,
+                  (unsigned long long)(now_ms - self->heard_ms));
+        close_sockets(self);
+        open_sockets(self);
+        self->hello_ms = now_ms + HELLO_MS;
+    }
+    struct wire_hello hello = { .role = self->options.role, .instance = self->options.instance };
+    snprintf(hello.name, sizeof hello.name, "%s", self->options.name);
+    post_mail(self, "broker", FRAME_HELLO, &hello);
+}
+
+// ---- receiving ------------------------------------------------------------------------------------
+
+// Two parts, or it is thrown away whole. The second stays in self->part.
+static int receive(void *socket, char *first, size_t first_max, zmq_msg_t *part)
+{
+    zmq_msg_t head;
+    zmq_msg_init(&head);
+    if (zmq_msg_recv(&head, socket, ZMQ_DONTWAIT) < 0) {
+        zmq_msg_close(&head);
+        return 0;
+    }
+    int parts = 1;
+    size_t count = zmq_msg_size(&head) < first_max - 1 ? zmq_msg_size(&head) : first_max - 1;
+    memcpy(first, zmq_msg_data(&head), count);
+    first[count] = 0;
+    bool more = zmq_msg_more(&head);
+    zmq_msg_close(&head);
+    for (; more; parts++) {
+        zmq_msg_close(part);
+        zmq_msg_init(part);
+        if (zmq_msg_recv(part, socket, 0) < 0) break;
+        more = zmq_msg_more(part);
+    }
+    return parts;
+}
+
+static void hear_welcome(struct post *self, const struct wire_welcome *welcome)
+{
+    if (welcome->instance == self->broker_instance) return;
+    shell_log(6, "broker.welcome address=%s name=%s", self->broker, self->options.name);
+    self->broker_instance = welcome->instance;
+    if (!self->options.follows_news) return;
+    struct wire_recall recall;
+    memcpy(recall.run, self->run, sizeof recall.run);
+    post_mail(self, "broker", FRAME_RECALL, &recall);
+}
+
+static enum post_result bad(struct letter *letter, const char *reason)
+{
+    snprintf(letter->reason, sizeof letter->reason, "%s", reason);
+    return POST_BAD;
+}
+
+enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena, struct letter *ret_letter)
+{
+    char first[128];
+    struct wire_head head;
+    struct wire_refusal refusal;
+    int parts = receive(mail ? self->mail : self->news, first, sizeof first, &self->part);
+    if (parts == 0) return POST_NOTHING;
+    *ret_letter = (struct letter){ .from = "" };
+    if (mail) snprintf(ret_letter->from, sizeof ret_letter->from, "%.47s", first);
+    if (parts != NAME_AND_FRAME) return bad(ret_letter, "not two parts; dropped");
+    const uint8_t *bytes = zmq_msg_data(&self->part);
+    size_t count = zmq_msg_size(&self->part);
+    const void *body;
+    arena->used = 0;
+    // What the broker recalls comes by mail from nobody: it is news like any other.
+    unsigned allowed = !mail || !ret_letter->from[0] ? WIRE_NEWS : WIRE_MAIL;
+    if (!wire_unpack(bytes, count, allowed, arena, &head, &body, &refusal)) {
+        wire_refusal_text(&refusal, ret_letter->reason, sizeof ret_letter->reason);
+        return POST_BAD;
+    }
+    self->heard_ms = mail ? shell_now_ms() : self->heard_ms;
+    if (wire_kind_flags(head.kind) & WIRE_SIGNED) {
+        struct key key;
+        struct signature signature;
+        memcpy(key.bytes, head.sender, sizeof key.bytes);
+        memcpy(signature.bytes, wire_signature(bytes, count), sizeof signature.bytes);
+        if (!signature_verify(&key, bytes, wire_signed_bytes(bytes, count), &signature))
+            return bad(ret_letter, "the signature does not verify; dropped");
+        memcpy(ret_letter->msg.sender.bytes, head.sender, HASH_BYTES);
+    }
+    if (strcmp(ret_letter->from, "broker") == 0) {
+        if (head.kind == FRAME_WELCOME) hear_welcome(self, body);
+        if (head.kind == FRAME_UNDELIVERABLE && !((const struct wire_undeliverable *)body)->to[0])
+            self->hello_ms = 0;                     // It has forgotten us: say HELLO at once
+        return POST_OWN;
+    }
+    ret_letter->msg.kind = head.kind;
+    memcpy(ret_letter->run, head.run, sizeof ret_letter->run);
+    ret_letter->msg.run = ret_letter->run;
+    ret_letter->msg.from = ret_letter->from;
+    ret_letter->msg.incarnation = head.incarnation;
+    ret_letter->msg.seq = head.seq;
+    ret_letter->msg.body = body;
+    return POST_LETTER;
+}

@@ -1,0 +1,54 @@
+#pragma once
+// post -- an actor's three sockets to the broker, and what a frame must pass before a core hears it.
+//
+//     mail     DEALER  ─▶ ROUTER   [to][frame] out, [from][frame] in; HELLO once a heartbeat
+//     news     SUB     ◀─ XPUB     [topic][frame], topic "<run>.<KIND>"
+//     publish  PUB     ─▶ XSUB     the same, outward
+//
+// A broker that has been silent for SHELL_SILENCE_MS, or that says by a new instance that it has
+// restarted, gets new sockets or a new HELLO, and the last values of the run are asked for. One thread.
+
+#include "common/actor/msg.h"
+#include "common/crypto/identity.h"
+#include "common/fault.h"
+
+struct post_options {
+    const struct identity *identity;
+    uint8_t role;
+    const char *name, *run, *broker;
+    bool follows_news;
+    const char *const *deaf_to;
+    uint64_t incarnation, instance;
+};
+
+struct post;
+
+// FAULT_USAGE if `broker` is not host:port with two ports free above it.
+int post_new(const struct post_options *options, struct why *why, struct post **ret_post);
+void post_destroy(struct post **self_p);
+
+void *post_mail_socket(struct post *self);
+void *post_news_socket(struct post *self);
+uint64_t post_due_ms(const struct post *self);      // When post_tick has something to do
+void post_tick(struct post *self);
+
+// Signed if the kind asks for it. False: not sent, the broker is away or the queue is full.
+bool post_mail(struct post *self, const char *to, uint16_t kind, const void *body);
+void post_publish(struct post *self, uint16_t kind, const void *body);
+
+enum post_result { POST_NOTHING, POST_LETTER, POST_BAD, POST_OWN };
+
+// What was taken: a message for the core (its strings and body live until the next post_take), or
+// who sent what could not be taken and why.
+struct letter {
+    struct msg msg;
+    char run[WIRE_RUN_MAX + 1];
+    char from[ACTOR_NAME_MAX + 1];
+    char reason[512];
+};
+
+// OWN: it concerned the post itself (WELCOME) and has been dealt with.
+enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena, struct letter *ret_letter);
+
+// Splits "host:port" and writes the endpoint of port + offset. False if it is none.
+bool post_endpoint(const char *broker, unsigned offset, char *ret_endpoint, size_t max);

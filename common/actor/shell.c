@@ -1,0 +1,349 @@
+#include "common/actor/shell.h"
+#include "common/actor/post.h"
+#include "common/ensure.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+#include <unistd.h>
+#include <zmq.h>
+
+enum { EFFECTS_MAX = 65536, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20 };
+
+struct shell {
+    struct shell_options options;
+    char name[ACTOR_NAME_MAX + 1];
+    struct post *post;
+    struct outbox out;
+    struct wire_arena arena;            // Of the message in hand
+    int signals;
+    uint64_t alarm_ms, watchdog_ms, patience_ms;
+    uint64_t dropped, dropped_log_ms;
+    bool quitting;
+    int exit_code;
+    char exit_text[256];
+};
+
+uint64_t shell_now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t shell_unix_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+// ---- logging --------------------------------------------------------------------------------------
+
+void shell_log(int priority, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (getenv("JOURNAL_STREAM")) fprintf(stderr, "<%d>%s\n", priority, line);
+    else {
+        uint64_t ms = shell_unix_ms();
+        time_t s = (time_t)(ms / 1000);
+        struct tm when;
+        localtime_r(&s, &when);
+        fprintf(stderr, "%02d:%02d:%02d.%03d %s\n", when.tm_hour, when.tm_min, when.tm_sec,
+                (int)(ms % 1000), line);
+    }
+}
+
+static void drop(struct shell *self, const char *from, const char *reason)
+{
+    self->dropped++;
+    uint64_t now_ms = shell_now_ms();
+    if (now_ms < self->dropped_log_ms) return;
+    self->dropped_log_ms = now_ms + 1000;
+    shell_log(4, "frame.dropped from=%s count=%llu reason=\"%s\"", from[0] ? from : "news",
+              (unsigned long long)self->dropped, reason);
+}
+
+// ---- life -----------------------------------------------------------------------------------------
+
+static int watch_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+int shell_new(const struct shell_options *options, struct why *why, struct shell **ret_shell)
+{
+    struct shell *self = calloc(1, sizeof *self);
+    ensure(self);
+    self->options = *options;
+    self->signals = watch_signals();
+    self->alarm_ms = UINT64_MAX;
+    self->out = (struct outbox){ .effects = calloc(EFFECTS_MAX, sizeof(struct effect)),
+                                 .count_max = EFFECTS_MAX, .bytes = malloc(OUTBOX_BYTES),
+                                 .bytes_max = OUTBOX_BYTES };
+    self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
+    ensure(self->out.effects && self->out.bytes && self->arena.bytes && self->signals >= 0);
+    struct hash key;
+    memcpy(key.bytes, identity_key(options->identity)->bytes, HASH_BYTES);
+    if (options->name && options->name[0]) snprintf(self->name, sizeof self->name, "%s", options->name);
+    else actor_name(options->role, &key, self->name);
+    struct post_options post = { .identity = options->identity, .role = options->role,
+                                 .name = self->name, .run = options->run, .broker = options->broker,
+                                 .follows_news = options->follows_news, .deaf_to = options->deaf_to,
+                                 .incarnation = options->incarnation, .instance = options->instance };
+    int rc = post_new(&post, why, &self->post);
+    if (rc < 0) {
+        shell_destroy(&self);
+        return rc;
+    }
+    *ret_shell = self;
+    return 0;
+}
+
+void shell_destroy(struct shell **self_p)
+{
+    struct shell *self = *self_p;
+    if (!self) return;
+    post_destroy(&self->post);
+    if (self->signals >= 0) close(self->signals);
+    free(self->out.effects);
+    free(self->out.bytes);
+    free(self->arena.bytes);
+    free(self);
+    *self_p = NULL;
+}
+
+void shell_mail(struct shell *self, const char *to, uint16_t kind, const void *body)
+{
+    if (!post_mail(self->post, to, kind, body)) drop(self, to, "not sent: the mail queue is full");
+}
+
+// ---- effects --------------------------------------------------------------------------------------
+
+static const void *unpack(struct shell *self, const struct effect *effect)
+{
+    struct wire_refusal refusal;
+    const void *body = NULL;
+    self->arena.used = 0;
+    ensure(wire_unpack_body(effect->body, effect->bytes, effect->kind, &self->arena, &body, &refusal));
+    return body;
+}
+
+static void give_to_worker(struct shell *self, const struct effect *effect)
+{
+    for (uint32_t i = 0; i < self->options.workers_count; i++)
+        if (worker_port(self->options.workers[i]) == effect->port) {
+            worker_send(self->options.workers[i], effect->kind, effect->body, effect->bytes);
+            return;
+        }
+    ensure(!"no worker behind this port");
+}
+
+static int perform(struct shell *self, const struct effect *effect, struct why *why)
+{
+    switch (effect->port) {
+    case PORT_MAIL:
+        shell_mail(self, effect->to, effect->kind, unpack(self, effect));
+        return 0;
+    case PORT_NEWS:
+        post_publish(self->post, effect->kind, unpack(self, effect));
+        return 0;
+    case PORT_DISK:
+        return self->options.disk.job
+             ? self->options.disk.job(self->options.disk.arg, effect->kind, unpack(self, effect), why) : 0;
+    case PORT_CLOCK: {
+        const struct wire_wake *wake = unpack(self, effect);
+        if (wake->at_ms < self->alarm_ms) self->alarm_ms = wake->at_ms;
+        return 0;
+    }
+    case PORT_LOG: {
+        const struct wire_note *note = unpack(self, effect);
+        shell_log(6, "%s", note->text);
+        sd_notifyf(0, "STATUS=%s", note->text);
+        return 0;
+    }
+    case PORT_SHELL: {
+        const struct wire_quit *quit = unpack(self, effect);
+        self->quitting = true;
+        self->exit_code = quit->code;
+        shell_log(quit->code ? 3 : 6, "actor.ends code=%u reason=\"%s\"", quit->code, quit->text);
+        return 0;
+    }
+    default:
+        give_to_worker(self, effect);
+        return 0;
+    }
+}
+
+static bool is_store(const struct effect *effect)
+{
+    return effect->port == PORT_DISK && effect->kind != FRAME_RECITE;
+}
+
+// All stores of the turn, durable in one go, and then everything else in order.
+static int flush(struct shell *self, struct why *why)
+{
+    struct disk *disk = &self->options.disk;
+    int rc = 0;
+    bool open = false;
+    for (uint32_t i = 0; i < self->out.count && rc >= 0; i++) {
+        const struct effect *effect = &self->out.effects[i];
+        if (!is_store(effect)) continue;
+        if (!open) rc = disk->begin(disk->arg, why);
+        open = true;
+        if (rc >= 0) rc = disk->store(disk->arg, effect->kind, effect->body, effect->bytes, why);
+    }
+    if (rc >= 0 && open) rc = disk->commit(disk->arg, why);
+    for (uint32_t i = 0; i < self->out.count && rc >= 0; i++)
+        if (!is_store(&self->out.effects[i])) rc = perform(self, &self->out.effects[i], why);
+    outbox_clear(&self->out);
+    return rc;
+}
+
+// ---- events ---------------------------------------------------------------------------------------
+
+static void step(struct shell *self, struct msg *in)
+{
+    in->now_ms = shell_now_ms();
+    if (self->options.verbose && in->kind != FRAME_WAKE) {
+        char line[512];
+        wire_print(in->kind, in->body, line, sizeof line);
+        shell_log(7, "hear from=%s %s", in->from, line);
+    }
+    self->options.actor->step(self->options.state, in, &self->out);
+}
+
+static void step_local(struct shell *self, uint16_t kind, const void *body)
+{
+    struct msg in = { .kind = kind, .run = "", .from = "", .body = body };
+    step(self, &in);
+}
+
+static bool has_room(const struct shell *self)
+{
+    return self->out.count < EFFECTS_MAX / 2 && self->out.used < OUTBOX_BYTES / 2;
+}
+
+// Takes what waits in the mail or in the news. False: nothing was waiting.
+static bool take_frame(struct shell *self, bool mail)
+{
+    struct letter letter;
+    enum post_result got = post_take(self->post, mail, &self->arena, &letter);
+    if (got == POST_NOTHING) return false;
+    if (got == POST_BAD) drop(self, letter.from, letter.reason);
+    if (got == POST_LETTER) step(self, &letter.msg);
+    return true;
+}
+
+static void take_answers(struct shell *self)
+{
+    for (uint32_t i = 0; i < self->options.workers_count; i++) {
+        uint16_t kind;
+        const void *body;
+        self->arena.used = 0;
+        while (has_room(self) && worker_take(self->options.workers[i], &self->arena, &kind, &body)) {
+            step_local(self, kind, body);
+            self->arena.used = 0;
+        }
+    }
+}
+
+static void take_signals(struct shell *self)
+{
+    struct signalfd_siginfo info;
+    while (read(self->signals, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo == SIGHUP) continue;
+        if (self->patience_ms) {
+            self->quitting = true;                  // The second one means it
+            continue;
+        }
+        shell_log(6, "actor.asked_to_stop leaving the run");
+        sd_notify(0, "STOPPING=1");
+        self->patience_ms = shell_now_ms() + SHELL_PATIENCE_MS;
+        step_local(self, FRAME_QUIT, &(struct wire_quit){ 0 });
+    }
+}
+
+static void take_alarm(struct shell *self)
+{
+    uint64_t now_ms = shell_now_ms();
+    if (now_ms < self->alarm_ms) return;
+    self->alarm_ms = UINT64_MAX;
+    step_local(self, FRAME_WAKE, &(struct wire_wake){ now_ms });
+}
+
+static void mind_the_watchdog(struct shell *self)
+{
+    uint64_t period_us = 0, now_ms = shell_now_ms();
+    if (now_ms < self->watchdog_ms || sd_watchdog_enabled(0, &period_us) <= 0) return;
+    self->watchdog_ms = now_ms + period_us / 4000;
+    sd_notify(0, "WATCHDOG=1");
+}
+
+static long wait_ms(struct shell *self)
+{
+    uint64_t now_ms = shell_now_ms(), until = now_ms + 1000;
+    uint64_t post_ms = post_due_ms(self->post);
+    if (self->alarm_ms < until) until = self->alarm_ms;
+    if (post_ms < until) until = post_ms;
+    if (self->patience_ms && self->patience_ms < until) until = self->patience_ms;
+    return until > now_ms ? (long)(until - now_ms) : 0;
+}
+
+static void wait(struct shell *self)
+{
+    zmq_pollitem_t items[3 + SHELL_WORKERS_MAX] = {
+        { .socket = post_mail_socket(self->post), .events = ZMQ_POLLIN },
+        { .socket = post_news_socket(self->post), .events = ZMQ_POLLIN },
+        { .fd = self->signals, .events = ZMQ_POLLIN },
+    };
+    for (uint32_t i = 0; i < self->options.workers_count; i++)
+        items[3 + i] = (zmq_pollitem_t){ .socket = worker_socket(self->options.workers[i]),
+                                         .events = ZMQ_POLLIN };
+    int rc = zmq_poll(items, 3 + (int)self->options.workers_count, wait_ms(self));
+    ensure(rc >= 0 || errno == EINTR);
+}
+
+static int turn(struct shell *self, struct why *why)
+{
+    wait(self);
+    take_signals(self);
+    for (int n = 0; n < SHELL_TURN_MAX && has_room(self) && take_frame(self, true); n++) continue;
+    for (int n = 0; n < SHELL_TURN_MAX && has_room(self) && take_frame(self, false); n++) continue;
+    take_answers(self);
+    take_alarm(self);
+    int rc = flush(self, why);
+    if (rc < 0) return rc;
+    post_tick(self->post);
+    mind_the_watchdog(self);
+    if (self->patience_ms && shell_now_ms() >= self->patience_ms) self->quitting = true;
+    return 0;
+}
+
+int shell_run(struct shell *self, struct why *why)
+{
+    struct wire_start start = { .incarnation = self->options.incarnation,
+                                .instance = self->options.instance, .unix_ms = shell_unix_ms() };
+    for (int i = 0; i < 4 && self->options.first[i].body; i++)
+        step_local(self, self->options.first[i].kind, self->options.first[i].body);
+    step_local(self, FRAME_START, &start);
+    int rc = flush(self, why);
+    sd_notify(0, "READY=1");
+    while (rc >= 0 && !self->quitting) rc = turn(self, why);
+    return rc < 0 ? rc : self->exit_code;
+}

@@ -1,0 +1,75 @@
+#pragma once
+// shell -- gives a core a clock, a disk, workers and sockets, and then stays out of its way.
+//
+//     ┌── one thread, one loop ────────────────────────────────────────────────────────────────┐
+//     │ wait: mail (DEALER to the broker), news (SUB), workers, signals, the alarm              │
+//     │ decode: wire_unpack, signature, newest instance only; stamp the time                     │
+//     │ step the core for each message that waits (at most SHELL_TURN_MAX)                       │
+//     │ stores of the turn in one transaction, durable; then all other effects, in their order   │
+//     └────────────────────────────────────────────────────────────────────────────────────────┘
+//
+// So nothing is said before the record that justifies it is on disk, and messages that arrive
+// together share one fsync. A frame that does not decode, is not signed where it must be, or whose
+// signature is wrong, is dropped with a line in the log (one a second at most) and changes nothing.
+//
+// Broker silent for SHELL_SILENCE_MS: the sockets are made anew (a connecting ZeroMQ socket can go
+// deaf for good), and HELLO is said again. SIGTERM and SIGINT become a QUIT message to the core, which
+// leaves the run; a second one, or SHELL_PATIENCE_MS, ends the process anyway.
+//
+// systemd: READY=1 after the first step, WATCHDOG=1 from the loop, STATUS= from the core's notes.
+
+#include "common/actor/msg.h"
+#include "common/actor/worker.h"
+#include "common/crypto/identity.h"
+#include "common/fault.h"
+
+enum { SHELL_TURN_MAX = 64, SHELL_SILENCE_MS = 5000, SHELL_PATIENCE_MS = 3000, SHELL_WORKERS_MAX = 4 };
+
+// Where records go. All called from the loop's thread. A fault ends the process: the next life
+// recovers from what is there.
+struct disk {
+    void *arg;
+    int (*begin)(void *arg, struct why *why);
+    int (*store)(void *arg, uint16_t kind, const uint8_t *body, size_t count, struct why *why);
+    int (*commit)(void *arg, struct why *why);      // Durable when it returns 0
+    // A job to PORT_DISK that is no store (RECITE); may mail through `mail`. May be NULL.
+    int (*job)(void *arg, uint16_t kind, const void *body, struct why *why);
+};
+
+struct shell_options {
+    const struct actor *actor;
+    void *state;
+    const struct identity *identity;
+    uint8_t role;
+    const char *name;                   // "" or NULL: the role and the key, see actor_name
+    const char *run;                    // Run id, 1 to 32 bytes
+    const char *broker;                 // "host:port": mail there, news on port + 1, publishing on + 2
+    bool follows_news;                  // Subscribes to the run
+    const char *const *deaf_to;         // Kinds of news it need not hear, NULL-terminated; or NULL
+    uint64_t incarnation;               // For START and for every frame it sends
+    uint64_t instance;                  // Of this process: unix ms at its start
+    struct disk disk;
+    struct worker *workers[SHELL_WORKERS_MAX];
+    uint32_t workers_count;
+    // First messages after START and before anything else (a JOURNAL, a RESUME), NULL-terminated pairs.
+    struct { uint16_t kind; const void *body; } first[4];
+    int verbose;                        // 0: lines of the core's notes; 1: every message too
+};
+
+struct shell;
+
+int shell_new(const struct shell_options *options, struct why *why, struct shell **ret_shell);
+void shell_destroy(struct shell **self_p);
+
+// Runs until the core quits or a fault. Returns the core's exit code (0 ..) or a negative fault.
+int shell_run(struct shell *self, struct why *why);
+
+// From within disk.job, on the loop's thread: sends one frame by mail, signed.
+void shell_mail(struct shell *self, const char *to, uint16_t kind, const void *body);
+
+// The instant now, monotonic; and unix time, for instances and records.
+uint64_t shell_now_ms(void);
+uint64_t shell_unix_ms(void);
+
+// One line to stderr with a priority in front as journald reads it (3 error, 4 warning, 6 info).
+void shell_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));

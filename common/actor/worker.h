@@ -1,0 +1,48 @@
+#pragma once
+// worker -- a thread behind a port of a core, for what is slow: the learner, the fetcher.
+//
+//     core ──effect to PORT_X──▶ shell ──job──▶ worker thread (own loop, own sockets)
+//          ◀──── struct msg ──── shell ◀─answer─┘
+//
+// Jobs and answers are bodies of LOCAL kinds of frames.def, packed, over a CZMQ actor's pipe. A
+// worker answers in its own time and order; the core goes on meanwhile. Sockets are never shared:
+// the pipe's one end belongs to the shell's thread, the other to the worker's.
+
+#include "common/actor/msg.h"
+
+struct worker;          // Both sides hold it; each calls only its own functions
+
+// The thread's body. It returns when worker_next says so; `arg` is what worker_new was given.
+typedef void worker_body(struct worker *self, void *arg);
+
+// ---- the shell's side ---------------------------------------------------------------------------
+
+// Starts the thread. `port` says which effects it takes. Never NULL.
+struct worker *worker_new(enum port port, worker_body *body, void *arg);
+
+// Asks the thread to end, waits for it, and frees. NULL allowed.
+void worker_destroy(struct worker **self_p);
+
+enum port worker_port(const struct worker *self);
+void *worker_socket(struct worker *self);           // Readable when an answer waits (a raw zmq socket)
+void worker_send(struct worker *self, uint16_t kind, const uint8_t *body, size_t count);
+
+// Takes the next answer if one waits: its kind, and its body unpacked into the arena. False: none.
+bool worker_take(struct worker *self, struct wire_arena *arena, uint16_t *ret_kind, const void **ret_body);
+
+// ---- the thread's side ---------------------------------------------------------------------------
+
+struct job {
+    uint16_t kind;
+    const void *body;       // Unpacked; valid until the next worker_next
+};
+
+enum worker_turn { WORKER_JOB, WORKER_QUIET, WORKER_END };
+
+// Waits up to timeout_ms (-1: for ever) for a job. QUIET: none came in time. END: return from the body.
+enum worker_turn worker_next(struct worker *self, int timeout_ms, struct job *ret_job);
+
+// For those who poll sockets of their own: the pipe, to be in the poll set; then worker_next (self, 0, ...).
+void *worker_pipe(struct worker *self);
+
+void worker_answer(struct worker *self, uint16_t kind, const void *body);
