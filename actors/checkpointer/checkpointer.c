@@ -23,9 +23,9 @@ static bool keep_position(struct wire_save *save, struct wire_interval *list,
     return true;
 }
 
-static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_end *end, struct outbox *out)
+static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_end *end)
 {
-    replica_hear_epoch_end(&self->replica, end, out);
+    replica_hear_epoch_end(&self->replica, end);
     if (end->step == self->saved.step && hash_equal(&end->digest, &self->saved.digest)) {
         self->registering = true;                   // Written before; the coordinator asks again
         return;
@@ -64,8 +64,8 @@ static void save(struct checkpointer *self, struct outbox *out)
 {
     const struct replica *replica = &self->replica;
     if (self->saving || self->wanted.step == NOTHING || !replica->holding || replica->loading) return;
-    if (replica->step < self->wanted.step || replica->pin_step < self->wanted.step) return;
-    self->saving = true;
+    if (replica->step < self->wanted.step || replica->applying) return;
+    self->saving = true;                            // At that step, or it is among those pinned
     outbox_job(out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
 }
 
@@ -94,7 +94,7 @@ static void hear_news(struct checkpointer *self, const struct msg *in, struct ou
     if (heard & HEARD_ROUND) hear_round(self);
     if (heard & HEARD_REBORN) self->replica.told = false;
     if (heard & HEARD_COMMIT) replica_hear_commit(&self->replica, &self->blobs, member, in->body, out);
-    if (heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body, out);
+    if (heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body);
     if (heard & HEARD_REFUSED) replica_hear_refused(&self->replica, in->body, out);
     if (heard & HEARD_ACK) {
         const struct wire_ack *ack = in->body;
@@ -133,9 +133,9 @@ void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct checkpointer *self = state;
     hear(self, in, out);
-    replica_advance(&self->replica, &self->blobs, &self->member, NULL, in->now_ms, out);
     take_request(self);
-    save(self, out);
+    save(self, out);                                // Before the next commit moves the parameters on
+    replica_advance(&self->replica, &self->blobs, &self->member, NULL, in->now_ms, out);
     if (self->registering && in->now_ms >= self->resend_ms) {
         self->resend_ms = in->now_ms + MEMBER_RETRY_MS;
         outbox_mail(out, "coordinator", FRAME_CHECKPOINT, &self->saved);

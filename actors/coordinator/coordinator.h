@@ -59,6 +59,7 @@ struct coordinator {
 
     // All below may be forgotten: it is rebuilt from what members say again.
     uint64_t phase_began_ms, deadline_ms, beat_ms, roster_ms, round_began_ms, trained_ms, epoch_began_ms;
+    uint64_t roster_told;               // Version that everybody was last told
     bool roster_changed, started;
     bool proved;                        // The newest round had a quorum of votes
     struct tally tally;

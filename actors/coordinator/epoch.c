@@ -54,8 +54,10 @@ void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struc
     for (uint32_t i = 0; i < run->members_count; i++)
         if (self->holdings[i].known && self->holdings[i].step == run->step) self->holding++;
     epoch_arm(self, now_ms);
-    self->roster_changed = true;
-    self->roster_ms = now_ms;
+    if (self->roster_told != run->roster_version) {
+        self->roster_changed = true;
+        self->roster_ms = now_ms;
+    }
     news_run(self, now_ms, out);
     outbox_note(out, "phase.entered phase=%s epoch=%llu step=%llu cause=\"%s\"", run_phase_name(phase),
                 (unsigned long long)run->epoch, (unsigned long long)run->step, cause);

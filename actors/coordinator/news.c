@@ -63,6 +63,7 @@ void news_roster(struct coordinator *self, struct outbox *out)
     struct wire_roster all = roster(self);
     outbox_news(out, FRAME_ROSTER, &all);
     self->roster_changed = false;
+    self->roster_told = self->run.roster_version;
 }
 
 void news_beat(struct coordinator *self, struct outbox *out)

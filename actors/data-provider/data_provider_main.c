@@ -3,13 +3,14 @@
 #include "actors/data-provider/data_provider.h"
 #include "actors/member/member_shell.h"
 #include "common/config/data_config.h"
+#include "common/config/run_config.h"
 #include "common/data/provider.h"
 #include "common/ensure.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct source {
+struct served {
     struct member_options options;      // First: argp's children know nothing of the rest
     const char *data_config;
     struct data_config config;
@@ -24,7 +25,7 @@ static int read_samples(void *arg, uint64_t position, uint32_t count, uint32_t *
     return provider_read(arg, position, count, tokens, why);
 }
 
-static int open_source(struct source *self, struct why *why)
+static int open_source(struct served *self, struct why *why)
 {
     int rc = config_resolve(&self->config.origin, self->config.dir, self->dir, sizeof self->dir);
     struct samples_config samples = { .token_bytes = config_token_bytes(self->config.token_size),
@@ -41,7 +42,7 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct source *self = state->input;
+    struct served *self = state->input;
     if (key == ARGP_KEY_INIT) {
         state->child_inputs[0] = &self->options;
         self->data_config = command_env("DATA_CONFIG");
@@ -59,7 +60,7 @@ int main(int argc, char **argv)
         "Serves tokenised samples, checked against their manifest.\n\n"
         "  shoal-data-provider -i secret.key --run-id demo --server-addr 127.0.0.1:5550 -d config/demo/data.toml\n"
         "  shoal tokenize ... makes the files\n", children, NULL, NULL };
-    static struct source self;
+    static struct served self;
     static struct config_faults faults;
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);

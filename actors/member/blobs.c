@@ -2,88 +2,123 @@
 #include "common/ensure.h"
 #include <string.h>
 
-static uint32_t slot(const struct hash *hash)
+enum { PLACES = 2 * BLOBS_MAX };
+
+static uint32_t home(const struct hash *hash)
 {
     uint32_t at;
     memcpy(&at, hash->bytes, sizeof at);
-    return at % BLOBS_MAX;
+    return at % PLACES;
 }
 
-static struct blob_entry *find(struct blobs *self, const struct hash *hash)
+// The place that leads to the blob, or the empty one where it would be.
+static uint32_t find(const struct blobs *self, const struct hash *hash)
 {
-    for (uint32_t i = slot(hash), n = 0; n < BLOBS_MAX; n++, i = (i + 1) % BLOBS_MAX) {
-        if (self->entries[i].state == BLOB_UNKNOWN) return &self->entries[i];
-        if (hash_equal(&self->entries[i].hash, hash)) return &self->entries[i];
-    }
-    return NULL;
+    uint32_t at = home(hash);
+    while (self->places[at] && !hash_equal(&self->entries[self->places[at] - 1].hash, hash))
+        at = (at + 1) % PLACES;
+    return at;
+}
+
+static struct blob_entry *known(struct blobs *self, const struct hash *hash)
+{
+    uint32_t place = self->places[find(self, hash)];
+    return place ? &self->entries[place - 1] : NULL;
+}
+
+static void exchange(struct blobs *self, uint32_t a, uint32_t b)
+{
+    if (a == b) return;
+    uint32_t *to_a = &self->places[find(self, &self->entries[a].hash)];
+    uint32_t *to_b = &self->places[find(self, &self->entries[b].hash)];
+    struct blob_entry entry = self->entries[a];
+    self->entries[a] = self->entries[b];
+    self->entries[b] = entry;
+    *to_a = b + 1;
+    *to_b = a + 1;
+}
+
+// Moves one over the border between what is not here and what is. Returns it.
+static struct blob_entry *arrived(struct blobs *self, struct blob_entry *entry)
+{
+    exchange(self, (uint32_t)(entry - self->entries), --self->wanted);
+    entry = &self->entries[self->wanted];
+    entry->state = BLOB_HERE;
+    return entry;
 }
 
 // Taking one out of an open table: what follows it without a gap moves up.
-static void take_out(struct blobs *self, uint32_t at)
+static void take_out(struct blobs *self, uint32_t index)
 {
-    if (self->entries[at].state != BLOB_HERE) self->wanted--;
-    self->count--;
-    uint32_t hole = at;
-    for (uint32_t i = (at + 1) % BLOBS_MAX; self->entries[i].state != BLOB_UNKNOWN; i = (i + 1) % BLOBS_MAX) {
-        uint32_t home = slot(&self->entries[i].hash);
-        bool stays = hole <= i ? hole < home && home <= i : hole < home || home <= i;
+    if (index < self->wanted) {
+        exchange(self, index, --self->wanted);
+        index = self->wanted;
+    }
+    exchange(self, index, --self->count);
+    uint32_t hole = find(self, &self->entries[self->count].hash);
+    for (uint32_t i = (hole + 1) % PLACES; self->places[i]; i = (i + 1) % PLACES) {
+        uint32_t from = home(&self->entries[self->places[i] - 1].hash);
+        bool stays = hole <= i ? hole < from && from <= i : hole < from || from <= i;
         if (stays) continue;
-        self->entries[hole] = self->entries[i];
+        self->places[hole] = self->places[i];
         hole = i;
     }
-    memset(&self->entries[hole], 0, sizeof self->entries[hole]);
+    self->places[hole] = 0;
 }
 
 uint8_t blobs_state(const struct blobs *self, const struct hash *hash)
 {
-    struct blob_entry *entry = find((struct blobs *)(uintptr_t)self, hash);
-    return entry ? entry->state : BLOB_UNKNOWN;
+    uint32_t place = self->places[find(self, hash)];
+    return place ? self->entries[place - 1].state : BLOB_UNKNOWN;
 }
 
-static struct blob_entry *add(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step,
-                              uint8_t state)
+static struct blob_entry *add(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step)
 {
-    if (self->count >= BLOBS_MAX / 4 * 3) return NULL;
-    struct blob_entry *entry = find(self, hash);
-    *entry = (struct blob_entry){ .hash = *hash, .step = step, .bytes = bytes, .state = state };
-    self->count++;
-    if (state != BLOB_HERE) self->wanted++;
-    return entry;
+    if (self->count == BLOBS_MAX) return NULL;
+    uint32_t index = self->count++;
+    self->entries[index] = (struct blob_entry){ .hash = *hash, .step = step, .bytes = bytes,
+                                                .state = BLOB_WANTED };
+    self->places[find(self, hash)] = index + 1;
+    exchange(self, index, self->wanted++);
+    return &self->entries[self->wanted - 1];
 }
 
 void blobs_have(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step)
 {
-    struct blob_entry *entry = find(self, hash);
-    if (!entry || entry->state == BLOB_UNKNOWN) {
-        add(self, hash, bytes, step, BLOB_HERE);
-    } else {
-        if (entry->state != BLOB_HERE) self->wanted--;
-        entry->state = BLOB_HERE;
-        if (step > entry->step) entry->step = step;
-    }
+    struct blob_entry *entry = known(self, hash);
+    if (!entry) entry = add(self, hash, bytes, step);
+    if (!entry) return;
+    if (entry->state != BLOB_HERE) entry = arrived(self, entry);
+    if (step > entry->step) entry->step = step;
 }
 
 void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step, uint32_t author)
 {
-    struct blob_entry *entry = find(self, hash);
-    if (entry && entry->state != BLOB_UNKNOWN) {
+    struct blob_entry *entry = known(self, hash);
+    if (entry) {
         if (step > entry->step) entry->step = step;
         return;
     }
-    entry = add(self, hash, bytes, step, BLOB_WANTED);
-    if (entry) entry->author = author;
+    entry = add(self, hash, bytes, step);
+    if (!entry) return;
+    entry->author = author;
+    self->due_ms = 0;
 }
 
 void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms, struct outbox *out)
 {
     struct wire_holder holders[64];
-    if (self->wanted == 0) return;
-    for (uint32_t i = 0; i < BLOBS_MAX; i++) {
+    if (self->wanted == 0 || now_ms < self->due_ms) return;
+    self->due_ms = UINT64_MAX;
+    for (uint32_t i = 0; i < self->wanted; i++) {
         struct blob_entry *entry = &self->entries[i];
-        if (entry->state != BLOB_WANTED || now_ms < entry->retry_ms) continue;
-        uint32_t count = member_holders(member, entry->author, holders, 64);
-        entry->retry_ms = now_ms + BLOBS_RETRY_MS;
-        if (count == 0) continue;
+        if (entry->state != BLOB_WANTED) continue;
+        uint32_t count = now_ms < entry->retry_ms ? 0 : member_holders(member, entry->author, holders, 64);
+        if (now_ms >= entry->retry_ms) entry->retry_ms = now_ms + BLOBS_RETRY_MS;
+        if (count == 0) {
+            if (entry->retry_ms < self->due_ms) self->due_ms = entry->retry_ms;
+            continue;
+        }
         struct wire_blob blob = { entry->hash, entry->bytes };
         entry->state = BLOB_COMING;
         outbox_job(out, PORT_FETCHER, FRAME_FETCH, &(struct wire_fetch){
@@ -93,11 +128,10 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
 
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms, struct outbox *out)
 {
-    struct blob_entry *entry = find(self, &fetched->hash);
+    struct blob_entry *entry = known(self, &fetched->hash);
     if (!entry || entry->state != BLOB_COMING) return false;
     if (fetched->ok) {
-        entry->state = BLOB_HERE;
-        self->wanted--;
+        arrived(self, entry);
         return true;
     }
     char hex[HASH_HEX];
@@ -105,6 +139,7 @@ bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t
                 fetched->reason);
     entry->state = BLOB_WANTED;
     entry->retry_ms = now_ms + BLOBS_RETRY_MS;
+    if (entry->retry_ms < self->due_ms) self->due_ms = entry->retry_ms;
     return false;
 }
 
@@ -112,14 +147,13 @@ void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)
 {
     struct wire_blob gone[256];
     uint32_t count = 0;
-    for (uint32_t i = 0; i < BLOBS_MAX; i++) {
-        while (self->entries[i].state != BLOB_UNKNOWN && self->entries[i].step < before_step) {
-            gone[count++] = (struct wire_blob){ self->entries[i].hash, self->entries[i].bytes };
-            take_out(self, i);
-            if (count < 256) continue;
-            outbox_job(out, PORT_FETCHER, FRAME_FORGET, &(struct wire_forget){ before_step, gone, count });
-            count = 0;
-        }
+    for (uint32_t i = self->count; i-- > 0; ) {     // Whoever fills the gap comes from behind: seen already
+        if (self->entries[i].step >= before_step) continue;
+        gone[count++] = (struct wire_blob){ self->entries[i].hash, self->entries[i].bytes };
+        take_out(self, i);
+        if (count < 256) continue;
+        outbox_job(out, PORT_FETCHER, FRAME_FORGET, &(struct wire_forget){ before_step, gone, count });
+        count = 0;
     }
     if (count)
         outbox_job(out, PORT_FETCHER, FRAME_FORGET, &(struct wire_forget){ before_step, gone, count });

@@ -5,7 +5,8 @@
 //                               ▲                  │
 //                               └──── not ok, retry after BLOBS_RETRY_MS ────┘
 //
-// The bytes themselves are the shell's, in the bulk store; here are their names. Part of a core: pure.
+// The bytes themselves are the shell's, in the bulk store; here are their names. To look one up costs
+// O(1), to fetch O(wanted), to forget O(count). Part of a core: pure.
 
 #include "actors/member/member.h"
 
@@ -21,8 +22,10 @@ struct blob_entry {
 };
 
 struct blobs {
-    uint32_t count, wanted;
-    struct blob_entry entries[BLOBS_MAX];           // Open addressing by the hash's first bytes
+    uint32_t count, wanted;                         // All; those that are not here yet
+    uint64_t due_ms;                                // No FETCH before: nothing wanted is due
+    uint32_t places[2 * BLOBS_MAX];                 // Open addressing by the hash: its entry + 1, or 0
+    struct blob_entry entries[BLOBS_MAX];           // [0, wanted) not here, [wanted, count) here
 };
 
 uint8_t blobs_state(const struct blobs *self, const struct hash *hash);

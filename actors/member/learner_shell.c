@@ -1,6 +1,6 @@
 #include "actors/member/learner_shell.h"
 #include "common/actor/shell.h"
-#include "common/bulk/sample_client.h"
+#include "common/bulk/bulk_client.h"
 #include "common/crypto/merkle.h"
 #include "common/data/provider.h"
 #include "common/ensure.h"
@@ -32,7 +32,7 @@ struct learner {
     payload_form_t *form;
     distro_t *distro;
     provider_t *provider;
-    struct sample_client *client;       // Of data-provider actors
+    struct bulk_client *client;         // Of data-provider actors
     uint64_t floats, step;
     struct hash digest;
     struct hash *leaves;
@@ -66,7 +66,7 @@ static void put_reason(char reason[REASON_MAX + 1], const struct why *why)
 static void drop_model(struct learner *self)
 {
     provider_close(&self->provider);
-    sample_client_destroy(&self->client);
+    bulk_client_destroy(&self->client);
     distro_destroy(&self->distro);
     payload_form_destroy(&self->form);
     chunks_destroy(&self->chunks);
@@ -133,8 +133,8 @@ static int fetch_samples(void *context, uint64_t position, uint32_t count, uint3
     for (uint32_t i = 0; i < self->providers_count; i++) endpoints[i] = self->providers[i].endpoint;
     if (self->providers_count == 0)
         return why_set(why, FAULT_UNREACHABLE, "no data-provider has joined the run; start one");
-    return sample_client_read(self->client, endpoints, self->providers_count, position, count,
-                              self->config.seq_len, tokens, why);
+    bulk_client_set_endpoints(self->client, endpoints, self->providers_count);
+    return bulk_read_samples(self->client, position, count, tokens, why);
 }
 
 static int open_data(struct learner *self, struct why *why)
@@ -146,7 +146,8 @@ static int open_data(struct learner *self, struct why *why)
     if (data->kind == DATA_LOCAL) return provider_open_local(data->where, &samples, why, &self->provider);
     if (data->kind == DATA_SERVER) {
         struct provider_fetch fetch = { .fetch = fetch_samples, .context = self, .count = 1 };
-        int rc = sample_client_new(self->options->run_id, why, &self->client);
+        struct bulk_client_options client = { .run = self->options->run_id, .seq_len = self->config.seq_len };
+        int rc = bulk_client_new(&client, why, &self->client);
         return rc < 0 ? rc : provider_open_fetch(&fetch, &samples, why, &self->provider);
     }
     struct http_config http = HTTP_CONFIG_DEFAULT;
@@ -330,7 +331,7 @@ static int mean_gradient(struct learner *self, uint64_t count, struct why *why, 
 
 static int train(struct learner *self, const struct wire_train *job, struct why *why, struct wire_trained *ret_trained)
 {
-    uint64_t began_us = now_us(), count;
+    uint64_t began_us = now_us(), count = 0;
     double loss = 0, norm;
     float rate;
     memcpy(&rate, &job->lr_bits, sizeof rate);

@@ -199,6 +199,10 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
         return tick(self, in->now_ms, out);
     }
     if (in->kind == FRAME_WAKE) return tick(self, in->now_ms, out);
+    if (in->kind == FRAME_WELCOME) {                // A broker, new or restarted: nobody knows us there
+        self->tick_ms = self->join_ms = self->ping_ms = self->ask_ms = in->now_ms;
+        return tick(self, in->now_ms, out);
+    }
     if (in->kind == FRAME_ADMITTED) return hear_admitted(self, in, out);
     if (in->kind == FRAME_REFUSED && strcmp(in->from, COORDINATOR) == 0) return hear_refused(self, in, out);
     if (!member_is_coordinator(self, in) || in->incarnation < self->incarnation) return 0;

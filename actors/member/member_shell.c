@@ -214,6 +214,7 @@ int member_run(struct member_options *options, const struct member_process *proc
 {
     struct running *self = calloc(1, sizeof *self);
     ensure(self);
+    shell_block_signals();
     self->options = options;
     self->process = process;
     struct why why = { 0 };

@@ -177,15 +177,23 @@ static void repair(struct replica *self, struct outbox *out)
     forget_commits(self);
 }
 
-void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end, struct outbox *out)
+void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end)
 {
-    if (!self->holding || end->step != self->step) return;
-    if (!hash_equal(&end->digest, &self->digest)) {
-        repair(self, out);
-    } else if (self->pin_step != end->step) {
-        self->pin_step = end->step;
-        outbox_job(out, PORT_LEARNER, FRAME_PIN, &(struct wire_pin){ end->step });
-    }
+    self->end_step = end->step;
+    self->end_digest = end->digest;
+    self->end_known = true;
+}
+
+// Once we are at the step that the run is bound to. False: our bits are not those of the others.
+static bool settle_epoch_end(struct replica *self, struct outbox *out)
+{
+    if (!self->end_known || self->end_step != self->step) return true;
+    self->end_known = false;
+    if (!hash_equal(&self->end_digest, &self->digest)) return false;
+    if (self->pin_step == self->step) return true;
+    self->pin_step = self->step;
+    outbox_job(out, PORT_LEARNER, FRAME_PIN, &(struct wire_pin){ self->step });
+    return true;
 }
 
 void replica_hear_ack(struct replica *self, const struct wire_ack *ack)
@@ -265,6 +273,10 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
     if (self->fetching) return;
     if (!self->holding) {
         obtain(self, member, now_ms, out);
+        return;
+    }
+    if (!settle_epoch_end(self, out)) {
+        repair(self, out);
         return;
     }
     struct replica_commit *next = next_commit(self);

@@ -35,6 +35,9 @@ struct replica {
     uint64_t told_step;                 // The newest step that the coordinator acknowledged from us
     bool told;
     uint64_t tell_ms, pin_step;
+    uint64_t end_step;                  // The newest EPOCH_END: that step is to be pinned, and its
+    struct hash end_digest;             // digest must be ours
+    bool end_known;
     uint32_t failures;                  // Of getting hold of the model, in a row
     struct wire_load resume;            // A checkpoint of our own to begin with; no path: none
     bool keeps_payloads;                // Ours go back to it: no need to take the pinned step instead
@@ -52,7 +55,7 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
                          const struct wire_commit *commit, struct outbox *out);
 enum replica_event replica_hear_learner(struct replica *self, const struct msg *in, struct outbox *out);
 void replica_hear_fetched_model(struct replica *self, const struct msg *in, struct outbox *out);
-void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end, struct outbox *out);
+void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end);
 void replica_hear_ack(struct replica *self, const struct wire_ack *ack);
 void replica_hear_refused(struct replica *self, const struct wire_refused *refused, struct outbox *out);
 

@@ -145,7 +145,7 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
     }
     if (heard & HEARD_COMMIT)
         replica_hear_commit(&self->replica, &self->blobs, member, in->body, out);
-    if (heard & HEARD_EPOCH_END) replica_hear_epoch_end(&self->replica, in->body, out);
+    if (heard & HEARD_EPOCH_END) replica_hear_epoch_end(&self->replica, in->body);
     if (heard & HEARD_REFUSED) replica_hear_refused(&self->replica, in->body, out);
     if (heard & HEARD_ACK) {
         const struct wire_ack *ack = in->body;

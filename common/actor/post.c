@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zmq.h>
 
-enum { HELLO_MS = 1000, ZERO_COPY_RECV = 10, NAME_AND_FRAME = 2 };
+enum { HELLO_MS = 1000, HELLO_RETRY_MS = 50, ZERO_COPY_RECV = 10, NAME_AND_FRAME = 2 };
 
 struct post {
     struct post_options options;
@@ -174,7 +174,7 @@ void post_tick(struct post *self)
     }
     struct wire_hello hello = { .role = self->options.role, .instance = self->options.instance };
     snprintf(hello.name, sizeof hello.name, "%s", self->options.name);
-    post_mail(self, "broker", FRAME_HELLO, &hello);
+    if (!post_mail(self, "broker", FRAME_HELLO, &hello)) self->hello_ms = now_ms + HELLO_RETRY_MS;
 }
 
 // ---- receiving ------------------------------------------------------------------------------------
@@ -203,15 +203,17 @@ static int receive(void *socket, char *first, size_t first_max, zmq_msg_t *part)
     return parts;
 }
 
-static void hear_welcome(struct post *self, const struct wire_welcome *welcome)
+// True if it is the first of this broker's life: the core may want to say again what the last one lost.
+static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
 {
-    if (welcome->instance == self->broker_instance) return;
+    if (welcome->instance == self->broker_instance) return false;
     shell_log(6, "broker.welcome address=%s name=%s", self->broker, self->options.name);
     self->broker_instance = welcome->instance;
-    if (!self->options.follows_news) return;
+    if (!self->options.follows_news) return true;
     struct wire_recall recall;
     memcpy(recall.run, self->run, sizeof recall.run);
     post_mail(self, "broker", FRAME_RECALL, &recall);
+    return true;
 }
 
 static enum post_result bad(struct letter *letter, const char *reason)
@@ -251,10 +253,9 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
         memcpy(ret_letter->msg.sender.bytes, head.sender, HASH_BYTES);
     }
     if (strcmp(ret_letter->from, "broker") == 0) {
-        if (head.kind == FRAME_WELCOME) hear_welcome(self, body);
         if (head.kind == FRAME_UNDELIVERABLE && !((const struct wire_undeliverable *)body)->to[0])
             self->hello_ms = 0;                     // It has forgotten us: say HELLO at once
-        return POST_OWN;
+        if (head.kind != FRAME_WELCOME || !hear_welcome(self, body)) return POST_OWN;
     }
     ret_letter->msg.kind = head.kind;
     memcpy(ret_letter->run, head.run, sizeof ret_letter->run);

@@ -47,7 +47,8 @@ struct letter {
     char reason[512];
 };
 
-// OWN: it concerned the post itself (WELCOME) and has been dealt with.
+// OWN: it concerned the post itself and has been dealt with. A WELCOME comes to the core when it is
+// the first of a broker's life.
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena, struct letter *ret_letter);
 
 // Splits "host:port" and writes the endpoint of port + offset. False if it is none.

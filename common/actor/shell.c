@@ -75,14 +75,20 @@ static void drop(struct shell *self, const char *from, const char *reason)
 
 // ---- life -----------------------------------------------------------------------------------------
 
-static int watch_signals(void)
+sigset_t shell_block_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    return set;
+}
+
+static int watch_signals(void)
+{
+    sigset_t set = shell_block_signals();
     return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 

@@ -22,6 +22,7 @@
 #include "common/actor/worker.h"
 #include "common/crypto/identity.h"
 #include "common/fault.h"
+#include <signal.h>
 
 enum { SHELL_TURN_MAX = 64, SHELL_SILENCE_MS = 5000, SHELL_PATIENCE_MS = 3000, SHELL_WORKERS_MAX = 4 };
 
@@ -66,6 +67,10 @@ int shell_run(struct shell *self, struct why *why);
 
 // From within disk.job, on the loop's thread: sends one frame by mail, signed.
 void shell_mail(struct shell *self, const char *to, uint16_t kind, const void *body);
+
+// Blocks SIGTERM, SIGINT and SIGHUP for this thread and all it starts: to be called first in main, so
+// that only the shell's loop ever takes them.
+sigset_t shell_block_signals(void);
 
 // The instant now, monotonic; and unix time, for instances and records.
 uint64_t shell_now_ms(void);

@@ -1,6 +1,8 @@
 #include "common/actor/worker.h"
 #include "common/ensure.h"
 #include <czmq.h>
+#include <pthread.h>
+#include <signal.h>
 
 struct worker {
     enum port port;
@@ -33,7 +35,12 @@ struct worker *worker_new(enum port port, worker_body *body, void *arg)
     self->arena = (struct wire_arena){ .bytes = malloc(JOB_ARENA), .max = JOB_ARENA };  // Touched as needed
     self->scratch = malloc(ANSWER_MAX);
     ensure(self->arena.bytes && self->scratch);
+    zsys_handler_set(NULL);                         // Signals are the shell's, not CZMQ's
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);    // No thread of ours is ever interrupted
     self->actor = zactor_new(run, self);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     ensure(self->actor);
     return self;
 }
@@ -97,7 +104,7 @@ enum worker_turn worker_next(struct worker *self, int timeout_ms, struct job *re
     void *socket = zsock_resolve(self->pipe);
     uint8_t head[16];
     struct wire_refusal refusal;
-    if (!readable(socket, timeout_ms)) return zsys_interrupted ? WORKER_END : WORKER_QUIET;
+    if (!readable(socket, timeout_ms)) return WORKER_QUIET;
     int count = zmq_recv(socket, head, sizeof head, 0);
     int more = 0;
     size_t size = sizeof more;

@@ -1,0 +1,122 @@
+// pause, resume, checkpoint -- what the owner of a run asks of its coordinator, signed with the
+// coordinator's own key.
+
+#include "actors/shoal/shoal.h"
+#include "common/actor/command.h"
+#include "common/actor/shell.h"
+#include "common/actor/tap.h"
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+enum { ANSWER_MS = 5000, RESEND_MS = 1000 };
+
+struct control {
+    struct command command;
+    uint8_t action;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct control *self = state->input;
+    (void)arg;
+    if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
+    state->child_inputs[0] = &self->command;
+    return 0;
+}
+
+// 1: this is the coordinator's yes. Negative: its no. 0: something else.
+static int judge(const struct letter *letter, struct why *why)
+{
+    const struct msg *msg = &letter->msg;
+    if (strcmp(letter->from, "coordinator") != 0) return 0;
+    if (msg->kind == FRAME_ACK) return ((const struct wire_ack *)msg->body)->kind == FRAME_CONTROL;
+    if (msg->kind != FRAME_REFUSED) return 0;
+    const struct wire_refused *refused = msg->body;
+    if (refused->kind != FRAME_CONTROL) return 0;
+    return why_set(why, refused->reason == REFUSAL_NOT_ALLOWED ? FAULT_DENIED : FAULT_BUSY,
+                   "the coordinator refuses (%s): %s", wire_enum_name(&wire_enum_refusal, refused->reason),
+                   refused->text);
+}
+
+// Sent again each second, since mail may be lost; to pause what pauses is refused and no harm.
+static int ask(const struct control *self, struct tap *tap, struct why *why)
+{
+    const struct wire_control control = { .action = self->action };
+    uint64_t end_ms = shell_now_ms() + ANSWER_MS, send_ms = 0;
+    while (shell_now_ms() < end_ms) {
+        struct letter letter;
+        uint64_t now_ms = shell_now_ms();
+        if (tap_is_connected(tap) && now_ms >= send_ms) {
+            tap_mail(tap, "coordinator", FRAME_CONTROL, &control);
+            send_ms = now_ms + RESEND_MS;
+        }
+        tap_wait(tap, -1, tap_is_connected(tap) && send_ms < end_ms ? send_ms : end_ms);
+        for (enum tap_result got; (got = tap_take(tap, &letter)) != TAP_NOTHING;) {
+            int verdict = got == TAP_FRAME ? judge(&letter, why) : 0;
+            if (verdict) return verdict < 0 ? verdict : 0;
+        }
+    }
+    return why_set(why, FAULT_UNREACHABLE, tap_is_connected(tap)
+                   ? "the broker at %s answers, but no coordinator within %d s: is it running?"
+                   : "no broker answers at %s within %d s: is --server-addr right?", self->command.server_addr,
+                   ANSWER_MS / 1000);
+}
+
+static int run(struct control *self, struct why *why)
+{
+    static const uint16_t kinds[] = { FRAME_RUN };
+    struct identity *identity = NULL;
+    struct tap *tap = NULL;
+    if (!self->command.run_id) return why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
+    int rc = command_check(&self->command, why);
+    if (rc == 0) rc = command_identity(&self->command, why, &identity);
+    if (rc < 0) return rc;
+    struct tap_options options = { .broker = self->command.server_addr, .run = self->command.run_id,
+                                   .identity = identity, .role = ACTOR_OPERATOR, .kinds = kinds, .kinds_count = 1 };
+    rc = tap_open(&options, why, &tap);
+    if (rc == 0) rc = ask(self, tap, why);
+    tap_close(&tap);
+    identity_destroy(&identity);
+    return rc;
+}
+
+static int control(int argc, char **argv, uint8_t action, const char *doc, const char *done)
+{
+    const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
+    const struct argp argp = { NULL, parse, NULL, doc, children, NULL, NULL };
+    struct control self = { .action = action };
+    struct why why = { 0 };
+    argp_parse(&argp, argc, argv, 0, NULL, &self);
+    if (!self.command.server_addr) self.command.server_addr = SHOAL_BROKER;
+    int rc = run(&self, &why);
+    if (rc == 0 && self.command.json) rc = shoal_print_json(json_pack("{s:s, s:s, s:b}", "schema", "shoal.control.1",
+        "action", wire_enum_name(&wire_enum_action, action), "ok", 1), &why);
+    else if (rc == 0) puts(done);
+    return fault_exit(rc, &why);
+}
+
+int shoal_pause(int argc, char **argv)
+{
+    return control(argc, argv, ACTION_PAUSE, "The run rests when its round and its epoch have ended.\n\n"
+        "  shoal pause --run-id demo -i coordinator.key\n"
+        "  shoal pause --run-id demo -i coordinator.key --server-addr 127.0.0.1:5550\n",
+        "the run will pause after this round");
+}
+
+int shoal_resume(int argc, char **argv)
+{
+    return control(argc, argv, ACTION_RESUME, "A paused run goes on.\n\n"
+        "  shoal resume --run-id demo -i coordinator.key\n"
+        "  shoal resume --run-id demo -i coordinator.key --server-addr 127.0.0.1:5550\n",
+        "the run goes on");
+}
+
+int shoal_checkpoint(int argc, char **argv)
+{
+    return control(argc, argv, ACTION_CHECKPOINT, "Has the checkpointers write a checkpoint of the newest pinned "
+        "step, in the middle of an epoch.\n\n"
+        "  shoal checkpoint --run-id demo -i coordinator.key\n"
+        "  shoal status --run-id demo                           shows when it is registered\n",
+        "the checkpointers were asked");
+}

@@ -1,0 +1,86 @@
+// shoal -- finds the command and steps aside.
+
+#include "actors/shoal/shoal.h"
+#include "common/actor/command.h"
+#include "common/config/suggest.h"
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+static const struct { const char *name; int (*run)(int argc, char **argv); const char *does; } commands[] = {
+    { "demo", shoal_demo, "four trainers learn English on this machine; two kills, same bits" },
+    { "testnet", shoal_testnet, "start: a whole run of child processes on this machine" },
+    { "status", shoal_status, "where a run stands, live or from a ledger" },
+    { "pause", shoal_pause, "the run rests at the end of the round" },
+    { "resume", shoal_resume, "the run goes on" },
+    { "checkpoint", shoal_checkpoint, "have a checkpoint written soon" },
+    { "validate-config", shoal_validate_config, "every fault of a state.toml and data.toml at once" },
+    { "explain", shoal_explain, "what a setting means, or the whole annotated file" },
+    { "new-identity", shoal_new_identity, "make a secret key" },
+    { "show-identity", shoal_show_identity, "its public key and the names it goes by" },
+    { "init-model", shoal_init_model, "a model to begin a run with, from a seed" },
+    { "prepare-text", shoal_prepare_text, "text to tokens, a part held out, and baselines" },
+    { "eval", shoal_eval, "loss of a model on held-out tokens" },
+    { "sample", shoal_sample, "text from a model" },
+};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static int help(FILE *out)
+{
+    fprintf(out, "Many strangers, one model.\n\n"
+                 "  shoal demo                       see it work, in five minutes\n"
+                 "  shoal status --run-id demo       where that run stands\n\n"
+                 "Commands:\n");
+    for (int i = 0; i < COMMANDS; i++) fprintf(out, "  %-16s %s\n", commands[i].name, commands[i].does);
+    fprintf(out, "\n`shoal COMMAND --help` tells more. Actors are programs of their own (shoal-broker,\n"
+                 "shoal-coordinator, shoal-trainer ...); zmq-monitor shows what they say.\n");
+    return ferror(out) ? EX_IOERR : EX_OK;
+}
+
+static int unknown(const char *name)
+{
+    struct config_nearest near = { .wanted = name };
+    for (int i = 0; i < COMMANDS; i++) config_nearest_offer(&near, commands[i].name, strlen(commands[i].name));
+    if (near.best[0]) fprintf(stderr, "shoal: no command \"%.60s\"; did you mean %s?\n", name, near.best);
+    else fprintf(stderr, "shoal: no command \"%.60s\"; `shoal --help` lists them\n", name);
+    return EX_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    static char name[64];
+    if (argc < 2) return help(stderr), EX_USAGE;
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
+        return help(stdout);
+    if (strcmp(argv[1], "--version") == 0) return puts("shoal " SHOAL_VERSION), EX_OK;
+    for (int i = 0; i < COMMANDS; i++) {
+        if (strcmp(argv[1], commands[i].name) != 0) continue;
+        snprintf(name, sizeof name, "shoal %s", commands[i].name);
+        argv[1] = name;
+        return commands[i].run(argc - 1, argv + 1);
+    }
+    return unknown(argv[1]);
+}
+
+int shoal_print_json(json_t *object, struct why *why)
+{
+    if (!object) return why_set(why, FAULT_MEMORY, "no memory for the answer");
+    int rc = json_dumpf(object, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    json_decref(object);
+    if (rc != 0 || puts("") == EOF || fflush(stdout) != 0)
+        return why_set(why, FAULT_IO, "standard output: %s", strerror(errno));
+    return 0;
+}
+
+int shoal_real(const char *flag, const char *text, double min, double max, struct why *why, double *ret_value)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value) || value < min || value > max)
+        return why_set(why, FAULT_USAGE, "%s %s: a number from %g to %g", flag, text, min, max);
+    *ret_value = value;
+    return 0;
+}

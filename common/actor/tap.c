@@ -1,0 +1,224 @@
+#include "common/actor/tap.h"
+#include "common/actor/shell.h"
+#include "common/config/suggest.h"
+#include "common/ensure.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <zmq.h>
+
+enum { ARENA_BYTES = 64 << 20, KINDS_MAX = 64, TICK_MS = 1000 };
+
+struct tap {
+    struct post *post;
+    struct identity *own;
+    char name[ACTOR_NAME_MAX + 1];      // The post keeps the pointer for each HELLO
+    struct wire_arena arena;
+    const char *deaf_to[KINDS_MAX + 1];
+    uint16_t kinds[KINDS_MAX];
+    size_t kinds_count;
+    uint64_t ticked_ms;
+    uint64_t hellos, answers;           // Each HELLO is answered once
+    uint64_t barrier;                   // The answer that ends the RECALL; 0: none asked for
+};
+
+static int make_identity(struct why *why, struct identity **ret_identity)
+{
+    uint8_t secret[SECRET_BYTES];
+    if (getrandom(secret, sizeof secret, 0) != sizeof secret)
+        return why_set(why, FAULT_IO, "the system gives no random bytes: %s", strerror(errno));
+    int rc = identity_from_secret(secret, why, ret_identity);
+    explicit_bzero(secret, sizeof secret);
+    return rc;
+}
+
+static bool wants(const struct tap *self, uint16_t kind)
+{
+    for (size_t i = 0; i < self->kinds_count; i++)
+        if (self->kinds[i] == kind) return true;
+    return self->kinds_count == 0;
+}
+
+static void choose_kinds(struct tap *self, const struct tap_options *options)
+{
+    size_t deaf = 0;
+    ensure(options->kinds_count <= KINDS_MAX);
+    for (size_t i = 0; i < options->kinds_count; i++) self->kinds[i] = options->kinds[i];
+    self->kinds_count = options->kinds_count;
+    for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind))
+        if (wire_kind_flags(kind) & WIRE_NEWS && !wants(self, kind)) {
+            ensure(deaf < KINDS_MAX);
+            self->deaf_to[deaf++] = wire_kind_name(kind);
+        }
+}
+
+int tap_open(const struct tap_options *options, struct why *why, struct tap **ret_tap)
+{
+    struct tap *self = calloc(1, sizeof *self);
+    ensure(self);
+    struct hash key;
+    const struct identity *identity = options->identity;
+    int rc = identity ? 0 : make_identity(why, &self->own);
+    if (rc < 0) goto out;
+    if (!identity) identity = self->own;
+    choose_kinds(self, options);
+    memcpy(key.bytes, identity_key(identity)->bytes, HASH_BYTES);
+    actor_name(options->role, &key, self->name);
+    self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
+    ensure(self->arena.bytes);
+    struct post_options post = { .identity = identity, .role = options->role, .name = self->name,
+                                 .run = options->run, .broker = options->broker, .follows_news = true,
+                                 .deaf_to = self->deaf_to, .instance = shell_unix_ms() };
+    rc = post_new(&post, why, &self->post);
+    self->ticked_ms = shell_now_ms();
+out:
+    if (rc < 0) tap_close(&self);
+    else *ret_tap = self;
+    return rc;
+}
+
+void tap_close(struct tap **self_p)
+{
+    struct tap *self = *self_p;
+    if (!self) return;
+    post_destroy(&self->post);
+    identity_destroy(&self->own);
+    free(self->arena.bytes);
+    free(self);
+    *self_p = NULL;
+}
+
+// ---- waiting --------------------------------------------------------------------------------------
+
+static bool is_writable(struct tap *self)
+{
+    int events = 0;
+    size_t size = sizeof events;
+    zmq_getsockopt(post_mail_socket(self->post), ZMQ_EVENTS, &events, &size);
+    return events & ZMQ_POLLOUT;
+}
+
+// A HELLO to a socket that is not connected yet would be lost, and the state would come a second
+// later: so the first one waits for the connection. The post's own clock goes on all the same.
+static void tick(struct tap *self)
+{
+    uint64_t now_ms = shell_now_ms();
+    if (now_ms < post_due_ms(self->post)) return;
+    bool writable = is_writable(self);
+    if (!writable && now_ms < self->ticked_ms + TICK_MS) return;
+    self->ticked_ms = now_ms;
+    post_tick(self->post);
+    if (writable) self->hellos++;
+}
+
+bool tap_wait(struct tap *self, int fd, uint64_t until_ms)
+{
+    tick(self);
+    uint64_t now_ms = shell_now_ms(), due_ms = post_due_ms(self->post);
+    bool connecting = due_ms <= now_ms;
+    if (until_ms > now_ms + TICK_MS) until_ms = now_ms + TICK_MS;
+    if (!connecting && due_ms < until_ms) until_ms = due_ms;
+    zmq_pollitem_t items[] = {
+        { .socket = post_mail_socket(self->post), .events = (short)(ZMQ_POLLIN | (connecting ? ZMQ_POLLOUT : 0)) },
+        { .socket = post_news_socket(self->post), .events = ZMQ_POLLIN },
+        { .fd = fd, .events = ZMQ_POLLIN },
+    };
+    int rc = zmq_poll(items, fd < 0 ? 2 : 3, until_ms > now_ms ? (long)(until_ms - now_ms) : 0);
+    ensure(rc >= 0 || errno == EINTR);
+    tick(self);
+    return rc > 0 && fd >= 0 && items[2].revents;
+}
+
+// ---- hearing --------------------------------------------------------------------------------------
+
+// The broker's word to us: a WELCOME, after which the post has sent the RECALL, or the letter to
+// nobody on its way back.
+static enum tap_result hear_broker(struct tap *self)
+{
+    self->answers++;
+    if (self->barrier == 0) {
+        struct wire_ask ask = { .topic = TOPIC_RUN };
+        if (post_mail(self->post, "nobody", FRAME_ASK, &ask)) self->barrier = self->hellos + 1;
+        return TAP_NOTHING;
+    }
+    if (self->answers != self->barrier) return TAP_NOTHING;
+    return TAP_COMPLETE;
+}
+
+static enum tap_result take(struct tap *self, bool mail, struct letter *ret_letter, bool *ret_empty)
+{
+    *ret_empty = false;
+    switch (post_take(self->post, mail, &self->arena, ret_letter)) {
+    case POST_NOTHING: *ret_empty = true; return TAP_NOTHING;
+    case POST_BAD:     return TAP_BAD;
+    case POST_OWN:     return hear_broker(self);
+    case POST_LETTER:  break;
+    }
+    // What is recalled comes by mail from nobody; mail from somebody is an answer to this process.
+    bool answer = mail && ret_letter->from[0];
+    return answer || wants(self, ret_letter->msg.kind) ? TAP_FRAME : TAP_NOTHING;
+}
+
+enum tap_result tap_take(struct tap *self, struct letter *ret_letter)
+{
+    for (int mail = 1; mail >= 0; mail--)
+        for (bool empty = false; !empty;) {
+            enum tap_result result = take(self, mail, ret_letter, &empty);
+            if (result != TAP_NOTHING) return result;
+        }
+    return TAP_NOTHING;
+}
+
+bool tap_mail(struct tap *self, const char *to, uint16_t kind, const void *body)
+{
+    return post_mail(self->post, to, kind, body);
+}
+
+bool tap_is_connected(const struct tap *self) { return self->answers > 0; }
+
+struct wire_head tap_head(const struct letter *letter)
+{
+    struct wire_head head = { .kind = letter->msg.kind, .incarnation = letter->msg.incarnation,
+                              .seq = letter->msg.seq };
+    memcpy(head.run, letter->run, sizeof head.run);
+    memcpy(head.sender, letter->msg.sender.bytes, sizeof head.sender);
+    return head;
+}
+
+// ---- topics ---------------------------------------------------------------------------------------
+
+static int no_topic(const char *name, struct why *why)
+{
+    struct config_nearest near = { .wanted = name };
+    char all[256] = "";
+    for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) {
+        if (!(wire_kind_flags(kind) & WIRE_NEWS)) continue;
+        config_nearest_offer(&near, wire_kind_name(kind), strlen(wire_kind_name(kind)));
+        size_t used = strlen(all);
+        snprintf(all + used, sizeof all - used, " %s", wire_kind_name(kind));
+    }
+    return why_set(why, FAULT_USAGE, "--topic %s is no topic%s%s%s; there are:%s", name,
+                   near.best[0] ? ", did you mean " : "", near.best, near.best[0] ? "?" : "", all);
+}
+
+int tap_parse_topics(const char *list, size_t max, struct why *why, uint16_t *ret_kinds, size_t *ret_count)
+{
+    size_t count = 0;
+    for (const char *at = list; *at;) {
+        char name[32];
+        size_t length = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(length < 31 ? length : 31), at);
+        for (char *c = name; *c; c++)
+            if (*c >= 'a' && *c <= 'z') *c = (char)(*c - 'a' + 'A');
+        uint16_t kind = wire_kind_from_name(name);
+        if (!(wire_kind_flags(kind) & WIRE_NEWS)) return no_topic(name, why);
+        if (count == max) return why_set(why, FAULT_USAGE, "--topic: at most %zu topics", max);
+        ret_kinds[count++] = kind;
+        at += length + (at[length] == ',');
+    }
+    if (count == 0) return why_set(why, FAULT_USAGE, "--topic: a list such as RUN,COMMIT");
+    *ret_count = count;
+    return 0;
+}

@@ -1,0 +1,187 @@
+#include "common/bulk/blob_fetch.h"
+#include "common/ensure.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum chunk_state { CHUNK_MISSING, CHUNK_COMING, CHUNK_HERE };
+
+static void hear(struct fetch *fetch, const struct answer *answer);
+
+struct blob_fetch *blob_fetch_new(struct peers *peers, const struct hash *hash, uint32_t bytes)
+{
+    struct blob_fetch *self = calloc(1, sizeof *self);
+    ensure(self && bytes <= BLOB_BYTES_MAX);
+    fetch_init(&self->fetch, peers, hear);
+    self->hash = *hash;
+    self->count = bytes;
+    self->chunk_count = (bytes + BULK_CHUNK_BYTES - 1) / BULK_CHUNK_BYTES;
+    return self;
+}
+
+static void stop_hashing(struct blob_fetch *self)
+{
+    if (self->is_hashing) hasher_end(&self->hasher);
+    self->is_hashing = false;
+}
+
+void blob_fetch_destroy(struct blob_fetch **self_p)
+{
+    struct blob_fetch *self = *self_p;
+    if (!self) return;
+    fetch_end(&self->fetch);
+    stop_hashing(self);
+    free(self->bytes);
+    free(self->chunks);
+    free(self);
+    *self_p = NULL;
+}
+
+// From the beginning: nothing is here.
+static void reset(struct blob_fetch *self)
+{
+    peers_forget_fetch(self->fetch.peers, &self->fetch);
+    memset(self->chunks, CHUNK_MISSING, self->chunk_count);
+    self->here = self->coming = self->hashed = self->next = 0;
+    stop_hashing(self);
+    hasher_init(&self->hasher);
+    self->is_hashing = true;
+    for (uint32_t i = 0; i < self->fetch.holders_count; i++) self->fetch.holders[i].has_served = false;
+}
+
+bool blob_fetch_start(struct blob_fetch *self)
+{
+    self->bytes = malloc(self->count + 1);
+    self->chunks = malloc(self->chunk_count + 1);
+    if (!self->bytes || !self->chunks) {
+        fetch_fail(&self->fetch, "no memory for its %zu bytes", self->count);
+        return false;
+    }
+    reset(self);
+    return true;
+}
+
+// ---- asking ---------------------------------------------------------------------------------
+
+static uint32_t chunk_bytes(const struct blob_fetch *self, uint32_t chunk)
+{
+    const size_t rest = self->count - (size_t)chunk * BULK_CHUNK_BYTES;
+    return rest < BULK_CHUNK_BYTES ? (uint32_t)rest : BULK_CHUNK_BYTES;
+}
+
+// Asks one holder for the next missing chunk. False: nothing is missing, or no credit.
+static bool ask_one(struct blob_fetch *self, struct peer *peer, uint64_t now_ms)
+{
+    while (self->next < self->chunk_count && self->chunks[self->next] != CHUNK_MISSING) self->next++;
+    if (self->next == self->chunk_count) return false;
+    const uint32_t chunk = self->next;
+    if (!peers_ask_piece(self->fetch.peers, peer, &self->fetch, chunk, &self->hash,
+                         (uint64_t)chunk * BULK_CHUNK_BYTES, chunk_bytes(self, chunk), now_ms))
+        return false;
+    self->chunks[chunk] = CHUNK_COMING;
+    self->coming++;
+    return true;
+}
+
+void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms)
+{
+    struct fetch *fetch = &self->fetch;
+    const uint32_t missing = self->chunk_count - self->here;
+    uint32_t width = self->is_single ? 1 : 1 + missing / SHARE_CHUNKS;
+    uint32_t serving = fetch_count(fetch, HOLDER_SERVING);
+    if (missing == 0) return;
+    if (width > SHARE_HOLDERS_MAX) width = SHARE_HOLDERS_MAX;
+    while (serving < width && fetch_take_next(fetch)) serving++;
+    if (serving == 0 && self->coming == 0) fetch_fail_for_holders(fetch);
+    for (bool asked = true; asked; ) {                  // In turns
+        asked = false;
+        for (uint32_t i = 0; i < fetch->holders_count; i++)
+            if (fetch->holders[i].state == HOLDER_SERVING && ask_one(self, fetch->holders[i].peer, now_ms))
+                asked = true;
+    }
+}
+
+// ---- hearing --------------------------------------------------------------------------------
+
+static void hash_what_is_here(struct blob_fetch *self)
+{
+    while (self->hashed < self->chunk_count && self->chunks[self->hashed] == CHUNK_HERE) {
+        hasher_add(&self->hasher, self->bytes + (size_t)self->hashed * BULK_CHUNK_BYTES,
+                   chunk_bytes(self, self->hashed));
+        self->hashed++;
+    }
+}
+
+// All chunks are here and are not what was asked for.
+static void reject_whole(struct blob_fetch *self)
+{
+    struct holder *sender = NULL;
+    uint32_t senders = 0;
+    for (uint32_t i = 0; i < self->fetch.holders_count; i++) {
+        struct holder *holder = &self->fetch.holders[i];
+        if (holder->has_served) senders++, sender = holder;
+        if (holder->state == HOLDER_SERVING) holder->state = HOLDER_UNTRIED;
+    }
+    if (senders == 1) {
+        sender->state = HOLDER_LIED;
+        sender->peer->has_lied = true;
+    }
+    self->is_single = true;
+    reset(self);
+}
+
+static void take_chunk(struct blob_fetch *self, const struct answer *answer)
+{
+    memcpy(self->bytes + (size_t)answer->piece * BULK_CHUNK_BYTES, answer->bytes, answer->count);
+    self->chunks[answer->piece] = CHUNK_HERE;
+    self->here++;
+    struct holder *holder = fetch_holder_of(&self->fetch, answer->peer);
+    if (holder) holder->has_served = true;
+    hash_what_is_here(self);
+    if (self->here < self->chunk_count) return;
+    const struct hash hash = hasher_end(&self->hasher);
+    self->is_hashing = false;
+    if (!hash_equal(&hash, &self->hash)) reject_whole(self);
+}
+
+static enum holder_state state_after(enum answer_kind kind)
+{
+    return kind == ANSWER_LACKING ? HOLDER_LACKS : kind == ANSWER_SILENT ? HOLDER_SILENT
+         : kind == ANSWER_CHUNK ? HOLDER_DIFFERS : HOLDER_LIED;
+}
+
+static void hear(struct fetch *fetch, const struct answer *answer)
+{
+    struct blob_fetch *self = (struct blob_fetch *)fetch;
+    struct holder *holder = fetch_holder_of(fetch, answer->peer);
+    self->coming--;
+    self->got_bytes += answer->count;
+    if (answer->kind == ANSWER_CHUNK && answer->total == self->count
+        && answer->count == chunk_bytes(self, answer->piece)) {
+        take_chunk(self, answer);
+        return;
+    }
+    self->chunks[answer->piece] = CHUNK_MISSING;
+    if (answer->piece < self->next) self->next = answer->piece;
+    if (holder && holder->state == HOLDER_SERVING) {
+        holder->state = (uint8_t)state_after(answer->kind);
+        if (self->is_single) reset(self);
+    }
+}
+
+bool blob_fetch_is_whole(const struct blob_fetch *self)
+{
+    return self->here == self->chunk_count && self->fetch.state == FETCH_GOING;
+}
+
+void blob_fetch_keep(struct blob_fetch *self, blob_store_t *store)
+{
+    struct why why = { 0 };
+    const int rc = blob_store_take_known(store, &self->hash, &self->bytes, self->count, &why);
+    if (rc == FAULT_LIMIT || rc == FAULT_MEMORY) {
+        fetch_fail(&self->fetch, "%.*s", FETCH_REASON_MAX - 1, why.text);
+    } else {
+        self->fetch.state = FETCH_DONE;                 // On disk or, failing that, in memory
+        snprintf(self->fetch.reason, sizeof self->fetch.reason, "%.*s", FETCH_REASON_MAX - 1, why.text);
+    }
+}

@@ -1,0 +1,378 @@
+#include "common/bulk/blob_store_inside.h"
+#include "common/data/durable_file.h"
+#include "common/ensure.h"
+#include "common/vector/dirfile.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BUCKETS_AT_FIRST = 64 };
+
+static void lock(struct blob_store *self) { ensure(pthread_mutex_lock(&self->lock) == 0); }
+static void unlock(struct blob_store *self) { ensure(pthread_mutex_unlock(&self->lock) == 0); }
+
+// ---- references -----------------------------------------------------------------------------
+
+void blob_held_add(struct blob_held *held) { held->refs++; }
+
+bool blob_held_drop(struct blob_held *held)
+{
+    ensure(held->refs > 0);
+    return --held->refs == 0;
+}
+
+static void free_blob(struct blob_held *held)
+{
+    struct blob *blob = (struct blob *)held;
+    free(blob->bytes);
+    free(blob);
+}
+
+// Under the lock: a reference that is given out.
+static struct blob_ref refer(struct blob *blob)
+{
+    blob_held_add(&blob->held);
+    blob->held.store->refs++;
+    return (struct blob_ref){ blob->bytes, blob->count, &blob->held };
+}
+
+void blob_store_release(struct blob_ref *ref)
+{
+    struct blob_held *held = ref->held;
+    if (held) {
+        struct blob_store *store = held->store;
+        lock(store);
+        store->refs--;
+        const bool was_last = blob_held_drop(held);
+        unlock(store);
+        if (was_last) held->free(held);
+    }
+    *ref = (struct blob_ref){ 0 };
+}
+
+// ---- the table, under the lock --------------------------------------------------------------
+
+static struct blob **bucket(struct blob_store *self, const struct hash *hash)
+{
+    uint64_t start;
+    memcpy(&start, hash->bytes, sizeof start);
+    return &self->buckets[start & (self->bucket_count - 1)];
+}
+
+static struct blob *find(struct blob_store *self, const struct hash *hash)
+{
+    struct blob *blob = *bucket(self, hash);
+    while (blob && !hash_equal(&blob->hash, hash)) blob = blob->next;
+    return blob;
+}
+
+static void insert(struct blob_store *self, struct blob *blob)
+{
+    struct blob **place = bucket(self, &blob->hash);
+    blob->next = *place;
+    *place = blob;
+    self->count++;
+    self->bytes += blob->count;
+}
+
+// Twice the buckets when they are as many as the blobs; without memory the chains only get longer.
+static void grow(struct blob_store *self)
+{
+    struct blob **old = self->buckets, **buckets;
+    const size_t old_count = self->bucket_count;
+    if (self->count < old_count || !(buckets = calloc(2 * old_count, sizeof *buckets))) return;
+    self->buckets = buckets;
+    self->bucket_count = 2 * old_count;
+    for (size_t i = 0; i < old_count; i++) {
+        while (old[i]) {
+            struct blob *blob = old[i], **place = bucket(self, &blob->hash);
+            old[i] = blob->next;
+            blob->next = *place;
+            *place = blob;
+        }
+    }
+    free(old);
+}
+
+// Takes it out of the table, and says whether to free it.
+static bool take_out(struct blob_store *self, struct blob *blob)
+{
+    struct blob **place = bucket(self, &blob->hash);
+    while (*place != blob) place = &(*place)->next;
+    *place = blob->next;
+    self->count--;
+    self->bytes -= blob->count;
+    return blob_held_drop(&blob->held);
+}
+
+// ---- the directory --------------------------------------------------------------------------
+
+// Makes the directory agree with the table about one blob: written if it should be there and is not,
+// removed if it should not. Put and forget, in whatever order they race, end in what the table says.
+static int settle(struct blob_store *self, const struct hash *hash, struct why *why)
+{
+    char name[HASH_HEX];
+    int rc = 0;
+    if (self->dir_fd < 0) return 0;
+    hash_to_hex(hash, name);
+    ensure(pthread_mutex_lock(&self->disk) == 0);
+    lock(self);
+    struct blob *blob = find(self, hash);
+    struct blob_ref ref = { 0 };
+    if (blob && !blob->is_on_disk && blob->is_loaded) ref = refer(blob);
+    unlock(self);
+    if (ref.held) {
+        rc = durable_file_write(self->dir, name, ref.bytes ? ref.bytes : (const uint8_t *)"", ref.count,
+                                why);
+        lock(self);
+        blob->is_on_disk = rc == 0;
+        unlock(self);
+        blob_store_release(&ref);
+    } else if (!blob) {
+        unlinkat(self->dir_fd, name, 0);
+    }
+    ensure(pthread_mutex_unlock(&self->disk) == 0);
+    return rc < 0 ? why_wrap(why, rc, "blob %.16s is kept in memory alone", name) : 0;
+}
+
+// A file found at the start becomes a blob that is not loaded. What cannot be one is removed.
+static int find_file(struct blob_store *self, const char *name, struct why *why)
+{
+    struct stat stat;
+    struct hash hash;
+    const bool is_leftover = strlen(name) == HASH_HEX - 1 + 5 && name[0] == '.';    // .<hex>.tmp
+    if (is_leftover && strcmp(name + HASH_HEX, ".tmp") == 0) unlinkat(self->dir_fd, name, 0);
+    if (!hash_from_hex(name, &hash)) return 0;
+    if (fstatat(self->dir_fd, name, &stat, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(stat.st_mode)) return 0;
+    char spelled[HASH_HEX];
+    if (strcmp(hash_to_hex(&hash, spelled), name) != 0) return 0;       // Not our spelling
+    struct blob *blob = calloc(1, sizeof *blob);
+    if (!blob) return why_set(why, FAULT_MEMORY, "%s: no memory for the list of its files", self->dir);
+    *blob = (struct blob){ .held = { self, 1, free_blob }, .hash = hash, .is_on_disk = true,
+                           .count = (size_t)stat.st_size };
+    grow(self);
+    insert(self, blob);
+    return 0;
+}
+
+static int open_dir(struct blob_store *self, const char *dir, struct why *why)
+{
+    int rc = 0;
+    self->dir = strdup(dir);
+    ensure(self->dir);
+    self->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *list = self->dir_fd < 0 ? NULL : opendir(dir);
+    if (!list) {
+        rc = fault_from_errno(errno);
+        return why_set(why, rc, "blob directory %s: %s", dir, strerror(errno));
+    }
+    for (struct dirent *entry; rc == 0 && (entry = readdir(list)); )
+        rc = find_file(self, entry->d_name, why);
+    closedir(list);
+    return rc;
+}
+
+// ---- its life -------------------------------------------------------------------------------
+
+int blob_store_new(const struct blob_store_options *options, struct why *why, blob_store_t **ret_self)
+{
+    static const struct blob_store_options defaults;
+    if (!options) options = &defaults;
+    if (options->pins_max > BLOB_PINS_MAX)
+        return why_set(why, FAULT_RANGE, "pins_max %" PRIu32 ", allowed 0..%d; no store made",
+                       options->pins_max, BLOB_PINS_MAX);
+    struct blob_store *self = calloc(1, sizeof *self);
+    ensure(self);
+    self->dir_fd = -1;
+    self->bytes_max = options->bytes_max ? options->bytes_max : UINT64_MAX;
+    self->pins_max = options->pins_max ? options->pins_max : BLOB_PINS_DEFAULT;
+    self->bucket_count = BUCKETS_AT_FIRST;
+    self->buckets = calloc(self->bucket_count, sizeof *self->buckets);
+    ensure(self->buckets);
+    ensure(pthread_mutex_init(&self->lock, NULL) == 0 && pthread_mutex_init(&self->disk, NULL) == 0);
+    const int rc = options->dir ? open_dir(self, options->dir, why) : 0;
+    if (rc < 0) blob_store_destroy(&self);
+    else *ret_self = self;
+    return rc;
+}
+
+void blob_store_destroy(blob_store_t **self_p)
+{
+    struct blob_store *self = *self_p;
+    if (!self) return;
+    ensure(self->refs == 0);
+    for (size_t i = 0; i < self->bucket_count; i++)
+        for (struct blob *blob; (blob = self->buckets[i]); )
+            if (take_out(self, blob)) free_blob(&blob->held);
+    blob_store_drop_pins(self);
+    pthread_mutex_destroy(&self->lock);
+    pthread_mutex_destroy(&self->disk);
+    if (self->dir_fd >= 0) close(self->dir_fd);
+    free(self->buckets);
+    free(self->dir);
+    free(self);
+    *self_p = NULL;
+}
+
+// ---- blobs ----------------------------------------------------------------------------------
+
+static int check_size(size_t count, struct why *why)
+{
+    return count <= BLOB_BYTES_MAX ? 0
+         : why_set(why, FAULT_LIMIT, "a blob of %zu bytes, allowed are %d; not kept", count,
+                   BLOB_BYTES_MAX);
+}
+
+// What is on disk but was never read gets the bytes at hand; its file is written anew, as nobody has
+// looked whether it is sound.
+static void load(struct blob *blob, uint8_t **bytes_p, size_t count)
+{
+    blob->held.store->bytes += count - blob->count;
+    blob->bytes = *bytes_p;
+    blob->count = count;
+    blob->is_loaded = true;
+    *bytes_p = NULL;
+}
+
+int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t **bytes_p, size_t count,
+                          struct why *why)
+{
+    struct blob *fresh = calloc(1, sizeof *fresh);
+    int rc = check_size(count, why);
+    if (!fresh && rc == 0) rc = why_set(why, FAULT_MEMORY, "a blob of %zu bytes; not kept", count);
+    if (rc < 0) goto out;
+    *fresh = (struct blob){ .held = { self, 1, free_blob }, .hash = *hash };
+    lock(self);
+    struct blob *there = find(self, hash);
+    if (there && !there->is_loaded) {
+        load(there, bytes_p, count);
+        there->is_on_disk = false;
+    } else if (!there && count > self->bytes_max - (self->bytes < self->bytes_max ? self->bytes : self->bytes_max)) {
+        rc = why_set(why, FAULT_LIMIT, "a blob of %zu bytes beside %" PRIu64 " kept, allowed are %" PRIu64
+                     " in all; not kept", count, self->bytes, self->bytes_max);
+    } else if (!there) {
+        fresh->bytes = *bytes_p;
+        fresh->count = count;
+        fresh->is_loaded = true;
+        grow(self);
+        insert(self, fresh);
+        fresh = NULL;
+        *bytes_p = NULL;
+    }
+    unlock(self);
+    if (rc == 0) {
+        free(*bytes_p);                         // It was there already
+        *bytes_p = NULL;
+        rc = settle(self, hash, why);
+    }
+out:
+    free(fresh);
+    return rc;
+}
+
+int blob_store_take(blob_store_t *self, uint8_t **bytes_p, size_t count, struct why *why,
+                    struct hash *ret_hash)
+{
+    int rc = check_size(count, why);
+    if (rc < 0) return rc;
+    const struct hash hash = hash_of(*bytes_p ? *bytes_p : (const uint8_t *)"", count);
+    rc = blob_store_take_known(self, &hash, bytes_p, count, why);
+    if (rc != FAULT_LIMIT && rc != FAULT_MEMORY) *ret_hash = hash;
+    return rc;
+}
+
+int blob_store_put(blob_store_t *self, const void *bytes, size_t count, struct why *why,
+                   struct hash *ret_hash)
+{
+    int rc = check_size(count, why);
+    uint8_t *copy = NULL;
+    if (rc == 0 && count > 0 && !(copy = malloc(count)))
+        rc = why_set(why, FAULT_MEMORY, "a blob of %zu bytes; not kept", count);
+    if (rc < 0) return rc;
+    if (count > 0) memcpy(copy, bytes, count);
+    rc = blob_store_take(self, &copy, count, why, ret_hash);
+    free(copy);                                 // NULL unless nothing was kept
+    return rc;
+}
+
+// Reads the file of a blob that a restart left unread. Two threads may both do it: one copy is kept.
+static int load_file(struct blob_store *self, const struct hash *hash, struct why *why)
+{
+    char name[HASH_HEX], *bytes = NULL;
+    size_t count = 0;
+    hash_to_hex(hash, name);
+    int rc = dirfile_slurp(self->dir_fd, name, false, BLOB_BYTES_MAX, why, &bytes, &count);
+    if (rc == FAULT_MEMORY) return rc;
+    const struct hash is = rc < 0 ? (struct hash){ { 0 } } : hash_of(bytes, count);
+    const bool is_sound = rc == 0 && hash_equal(&is, hash);
+    lock(self);
+    struct blob *blob = find(self, hash);
+    if (is_sound && blob && !blob->is_loaded) load(blob, (uint8_t **)&bytes, count);
+    const bool is_bad = !is_sound && blob && !blob->is_loaded;
+    const bool was_last = is_bad && take_out(self, blob);
+    unlock(self);
+    free(bytes);
+    if (!is_bad) return 0;                      // Forgotten or put again meanwhile: the caller looks
+    if (was_last) free_blob(&blob->held);
+    settle(self, hash, NULL);
+    if (rc == 0) why_set(why, FAULT_CORRUPT, "its bytes do not match its name");
+    return why_wrap(why, FAULT_CORRUPT, "%s/%s is damaged and was removed", self->dir, name);
+}
+
+int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
+                   struct blob_ref *ret_ref)
+{
+    for (bool is_read = false; ; is_read = true) {
+        lock(self);
+        struct blob *blob = find(self, hash);
+        const bool is_here = blob && blob->is_loaded;
+        if (is_here) *ret_ref = refer(blob);
+        const bool is_leaf = !blob && blob_store_find_leaf(self, hash, ret_ref);
+        unlock(self);
+        if (is_here || is_leaf) return 0;
+        if (!blob || is_read) break;
+        const int rc = load_file(self, hash, why);
+        if (rc < 0) return rc;
+    }
+    char name[HASH_HEX];
+    return why_set(why, FAULT_NOT_FOUND, "no blob and no leaf %.16s", hash_to_hex(hash, name));
+}
+
+bool blob_store_has(blob_store_t *self, const struct hash *hash)
+{
+    lock(self);
+    const bool has = find(self, hash) != NULL;
+    unlock(self);
+    return has;
+}
+
+void blob_store_forget(blob_store_t *self, const struct hash *hash)
+{
+    lock(self);
+    struct blob *blob = find(self, hash);
+    const bool was_last = blob && take_out(self, blob);
+    unlock(self);
+    if (was_last) free_blob(&blob->held);
+    if (blob) settle(self, hash, NULL);
+}
+
+uint64_t blob_store_count(blob_store_t *self)
+{
+    lock(self);
+    const uint64_t count = self->count;
+    unlock(self);
+    return count;
+}
+
+uint64_t blob_store_bytes(blob_store_t *self)
+{
+    lock(self);
+    const uint64_t bytes = self->bytes;
+    unlock(self);
+    return bytes;
+}

@@ -1,0 +1,184 @@
+#include "common/bulk/bulk_client.h"
+#include "common/bulk/bulk_socket.h"
+#include "common/ensure.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATIENCE_MS = 5000, ROUNDS = 5, WAIT_MS = 100, WAIT_MAX_MS = 2000, QUEUE = 4 };
+
+struct provider_peer { char endpoint[BULK_ENDPOINT_MAX + 1], said[192]; };
+
+struct bulk_client {
+    char run[WIRE_RUN_MAX + 1];
+    uint32_t seq_len, patience_ms, rounds_max;
+    struct provider_peer peers[BULK_PROVIDERS_MAX];
+    uint32_t peers_count, turn;         // The peer that is asked now ..
+    void *context, *socket;             // .. and the connection to it, or NULL
+    uint32_t request;
+    struct bulk_mail mail;
+};
+
+int bulk_client_new(const struct bulk_client_options *options, struct why *why,
+                    struct bulk_client **ret_self)
+{
+    if (strlen(options->run) > WIRE_RUN_MAX || options->seq_len == 0
+        || options->seq_len >= BULK_SAMPLES_BYTES / 4)
+        return why_set(why, FAULT_RANGE, "sample client: run of %zu bytes (allowed 0..%d), seq_len %" PRIu32
+                       " (1..%d); not made", strlen(options->run), WIRE_RUN_MAX, options->seq_len,
+                       BULK_SAMPLES_BYTES / 4 - 1);
+    struct bulk_client *self = calloc(1, sizeof *self);
+    ensure(self);
+    snprintf(self->run, sizeof self->run, "%s", options->run);
+    self->seq_len = options->seq_len;
+    self->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
+    self->rounds_max = options->rounds_max ? options->rounds_max : ROUNDS;
+    self->context = bulk_context_new(1);
+    bulk_mail_init(&self->mail);
+    *ret_self = self;
+    return 0;
+}
+
+static void hang_up(struct bulk_client *self)
+{
+    if (self->socket) zmq_close(self->socket);
+    self->socket = NULL;
+}
+
+void bulk_client_destroy(struct bulk_client **self_p)
+{
+    struct bulk_client *self = *self_p;
+    if (!self) return;
+    hang_up(self);
+    bulk_mail_end(&self->mail);
+    bulk_context_destroy(&self->context);
+    free(self);
+    *self_p = NULL;
+}
+
+void bulk_client_set_endpoints(struct bulk_client *self, const char *const *endpoints, uint32_t count)
+{
+    char now[BULK_ENDPOINT_MAX + 1] = "";
+    if (self->peers_count) snprintf(now, sizeof now, "%s", self->peers[self->turn].endpoint);
+    self->peers_count = self->turn = 0;
+    for (uint32_t i = 0; i < count && self->peers_count < BULK_PROVIDERS_MAX; i++) {
+        if (strlen(endpoints[i]) > BULK_ENDPOINT_MAX) continue;
+        if (strcmp(endpoints[i], now) == 0) self->turn = self->peers_count;
+        struct provider_peer *peer = &self->peers[self->peers_count++];
+        snprintf(peer->endpoint, sizeof peer->endpoint, "%s", endpoints[i]);
+    }
+    if (self->peers_count == 0 || strcmp(self->peers[self->turn].endpoint, now) != 0) hang_up(self);
+}
+
+// ---- one question ---------------------------------------------------------------------------
+
+static bool call(struct bulk_client *self, struct provider_peer *peer)
+{
+    if (self->socket) return true;
+    self->socket = bulk_socket_new(self->context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, QUEUE);
+    if (self->socket && strncmp(peer->endpoint, "tcp://", 6) == 0
+        && zmq_connect(self->socket, peer->endpoint) == 0)
+        return true;
+    snprintf(peer->said, sizeof peer->said, "cannot be called: %s", zmq_strerror(zmq_errno()));
+    hang_up(self);
+    return false;
+}
+
+// Whether the mail is the answer to the newest request; if so, *ret_ok: it gave the tokens.
+static bool hear(struct bulk_client *self, struct provider_peer *peer, const struct wire_want_samples *want,
+                 uint32_t *tokens, bool *ret_ok)
+{
+    struct bulk_mail *mail = &self->mail;
+    const size_t bytes = want->count * ((size_t)self->seq_len + 1) * sizeof *tokens;
+    if (mail->head.kind == FRAME_NO_SAMPLES) {
+        const struct wire_no_samples *refusal = mail->body;
+        if (refusal->request != want->request) return false;
+        snprintf(peer->said, sizeof peer->said, "%s", refusal->reason);
+        *ret_ok = false;
+        return true;
+    }
+    if (mail->head.kind != FRAME_SAMPLES) return false;
+    const struct wire_samples *samples = mail->body;
+    if (samples->request != want->request) return false;
+    *ret_ok = mail->has_raw && zmq_msg_size(&mail->raw) == bytes && samples->position == want->position
+           && samples->count == want->count && samples->seq_len == self->seq_len;
+    if (*ret_ok) memcpy(tokens, zmq_msg_data(&mail->raw), bytes);
+    else
+        snprintf(peer->said, sizeof peer->said, "sent %" PRIu32 " samples of seq_len %" PRIu32 " in %zu bytes, "
+                 "asked were %" PRIu32 " of %" PRIu32, samples->count, samples->seq_len,
+                 zmq_msg_size(&mail->raw), want->count, self->seq_len);
+    return true;
+}
+
+static bool ask(struct bulk_client *self, struct provider_peer *peer, uint64_t position, uint32_t count,
+                uint32_t *tokens)
+{
+    const struct wire_want_samples want = { ++self->request, position, count };
+    const uint64_t until_ms = bulk_now_ms() + self->patience_ms;
+    bool ok = false;
+    if (!call(self, peer)) return false;
+    bulk_send(self->socket, NULL, self->run, FRAME_WANT_SAMPLES, &want, NULL);
+    for (uint64_t now_ms; (now_ms = bulk_now_ms()) < until_ms; ) {
+        zmq_pollitem_t item = { .socket = self->socket, .events = ZMQ_POLLIN };
+        zmq_poll(&item, 1, (long)(until_ms - now_ms));
+        while (bulk_now_ms() < until_ms) {
+            const enum bulk_heard heard = bulk_mail_recv(&self->mail, self->socket);
+            if (heard == BULK_NOTHING) break;
+            if (heard == BULK_MAIL && hear(self, peer, &want, tokens, &ok)) return ok;
+        }
+    }
+    snprintf(peer->said, sizeof peer->said, "no answer in %" PRIu32 " ms", self->patience_ms);
+    return false;
+}
+
+// ---- all of them ----------------------------------------------------------------------------
+
+static int give_up(const struct bulk_client *self, uint64_t position, uint32_t count, struct why *why)
+{
+    char text[WHY_MAX / 2] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < self->peers_count && used < sizeof text; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s", self->peers[i].endpoint,
+                                 self->peers[i].said);
+    return why_set(why, FAULT_UNREACHABLE, "samples %" PRIu64 "..%" PRIu64 ": %" PRIu32 " providers asked %"
+                   PRIu32 " times, none gave them%s", position, position + count - 1, self->peers_count,
+                   self->rounds_max, text);
+}
+
+static int read_part(struct bulk_client *self, uint64_t position, uint32_t count, uint32_t *tokens,
+                     struct why *why)
+{
+    uint32_t wait_ms = WAIT_MS;
+    for (uint32_t round = 0; round < self->rounds_max && self->peers_count; round++) {
+        for (uint32_t n = 0; n < self->peers_count; n++) {
+            if (ask(self, &self->peers[self->turn], position, count, tokens)) return 0;
+            hang_up(self);
+            self->turn = (self->turn + 1) % self->peers_count;
+        }
+        if (round + 1 == self->rounds_max) break;
+        zmq_poll(NULL, 0, wait_ms);
+        wait_ms = 2 * wait_ms < WAIT_MAX_MS ? 2 * wait_ms : WAIT_MAX_MS;
+    }
+    return give_up(self, position, count, why);
+}
+
+int bulk_read_samples(struct bulk_client *self, uint64_t position, uint32_t count, uint32_t *tokens,
+                      struct why *why)
+{
+    const size_t words = (size_t)self->seq_len + 1;
+    const uint32_t part_max = (uint32_t)(BULK_SAMPLES_BYTES / (words * sizeof *tokens));
+    for (uint32_t done = 0, part; done < count; done += part) {
+        part = count - done < part_max ? count - done : part_max;
+        if (part > UINT16_MAX) part = UINT16_MAX;       // WANT_SAMPLES.count
+        const int rc = read_part(self, position + done, part, tokens + done * words, why);
+        if (rc < 0) return rc;
+    }
+    return 0;
+}
+
+int bulk_client_fetch(void *client, uint64_t position, uint32_t count, uint32_t *tokens,
+                      struct why *why)
+{
+    return bulk_read_samples(client, position, count, tokens, why);
+}

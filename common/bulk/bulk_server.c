@@ -1,0 +1,329 @@
+#include "common/bulk/bulk_server.h"
+#include "common/bulk/bulk_socket.h"
+#include "common/ensure.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens travel as little-endian uint32");
+
+// Tokens of all answers that are not sent yet: beyond this askers are told to come back.
+enum { PEER_ANSWERS = 64, TURN_MESSAGES = 64, SAMPLES_WAITING_MAX = 64 << 20 };
+
+struct bulk_server {
+    struct bulk_server_options options;
+    char *run;
+    void *context, *router, *stop, *stopped;    // stop: the caller's end of a pair, stopped: the thread's
+    char endpoint[256];
+    pthread_t thread;
+    struct bulk_mail mail;                      // The thread's own
+    _Atomic uint64_t chunks, chunk_bytes, leaf_lists, samples, lacking, dropped, malformed;
+    _Atomic uint64_t samples_waiting;           // Bytes
+};
+
+// ---- answers --------------------------------------------------------------------------------
+
+static bool answer(struct bulk_server *self, uint16_t kind, const void *body, zmq_msg_t *raw)
+{
+    const bool sent = bulk_send(self->router, &self->mail, self->run, kind, body, raw);
+    if (!sent) self->dropped++;
+    if (!sent && raw) zmq_msg_close(raw);
+    return sent;
+}
+
+static void lack(struct bulk_server *self, uint32_t request, const struct hash *hash, const char *reason)
+{
+    struct wire_lacking lacking = { .request = request, .hash = *hash };
+    snprintf(lacking.reason, sizeof lacking.reason, "%s", reason);
+    if (answer(self, FRAME_LACKING, &lacking, NULL)) self->lacking++;
+}
+
+static void refuse_samples(struct bulk_server *self, uint32_t request, const char *reason)
+{
+    struct wire_no_samples refusal = { .request = request };
+    snprintf(refusal.reason, sizeof refusal.reason, "%.*s", (int)sizeof refusal.reason - 1, reason);
+    for (char *at = refusal.reason; *at; at++)
+        if ((uint8_t)*at < 0x20) *at = ' ';
+    if (answer(self, FRAME_NO_SAMPLES, &refusal, NULL)) self->lacking++;
+}
+
+// Called by the library's I/O thread when the bytes are sent, or will never be.
+static void sent(void *bytes, void *ref)
+{
+    (void)bytes;
+    blob_store_release(ref);
+    free(ref);
+}
+
+// A message part that is a view of the reference, and takes it.
+static void view(zmq_msg_t *part, struct blob_ref *ref, size_t offset, size_t count)
+{
+    struct blob_ref *kept = malloc(sizeof *kept);
+    ensure(kept);
+    *kept = *ref;
+    *ref = (struct blob_ref){ 0 };
+    void *bytes = (void *)(uintptr_t)(kept->bytes + offset);    // Only read from
+    ensure(zmq_msg_init_data(part, bytes, count, sent, kept) == 0);
+}
+
+// ---- questions ------------------------------------------------------------------------------
+
+static void hear_want(struct bulk_server *self, const struct wire_want *want)
+{
+    struct blob_ref ref = { 0 };
+    struct why why = { 0 };
+    zmq_msg_t raw;
+    if (!self->options.store) {
+        lack(self, want->request, &want->hash, "no blobs are served here");
+        return;
+    }
+    if (blob_store_get(self->options.store, &want->hash, &why, &ref) < 0) {
+        lack(self, want->request, &want->hash, "not here");
+        return;
+    }
+    const size_t total = ref.count;
+    if (want->offset >= total && total > 0) {
+        blob_store_release(&ref);
+        lack(self, want->request, &want->hash, "it ends before this offset");
+        return;
+    }
+    const size_t offset = total ? (size_t)want->offset : 0, rest = total - offset;
+    const size_t count = want->count < rest ? want->count : rest;
+    if (count > 0) {
+        view(&raw, &ref, offset, count);
+    } else {
+        blob_store_release(&ref);
+        zmq_msg_init(&raw);
+    }
+    const struct wire_chunk chunk = { want->request, want->hash, offset, total };
+    if (!answer(self, FRAME_CHUNK, &chunk, &raw)) return;
+    self->chunks++;
+    self->chunk_bytes += count;
+}
+
+static void hear_want_leaves(struct bulk_server *self, const struct wire_want_leaves *want)
+{
+    struct blob_ref ref = { 0 };
+    uint64_t floats;
+    zmq_msg_t raw;
+    if (!self->options.store || blob_store_leaves(self->options.store, &want->digest, NULL, &ref, &floats) < 0) {
+        lack(self, want->request, &want->digest, "not pinned here");
+        return;
+    }
+    if (ref.count == 0 || ref.count / HASH_BYTES > BULK_LEAVES_MAX) {
+        blob_store_release(&ref);
+        lack(self, want->request, &want->digest, "its list of leaves is longer than can be sent");
+        return;
+    }
+    view(&raw, &ref, 0, ref.count);
+    const struct wire_leaves leaves = { want->request, want->digest, floats };
+    if (answer(self, FRAME_LEAVES, &leaves, &raw)) self->leaf_lists++;
+}
+
+struct tokens { struct bulk_server *server; size_t bytes; };
+
+static void sent_tokens(void *bytes, void *arg)
+{
+    struct tokens *tokens = arg;
+    tokens->server->samples_waiting -= tokens->bytes;
+    free(tokens);
+    free(bytes);
+}
+
+static void hear_want_samples(struct bulk_server *self, const struct wire_want_samples *want)
+{
+    const uint64_t sample_bytes = 4 * ((uint64_t)self->options.seq_len + 1);
+    const uint64_t bytes = want->count * sample_bytes;
+    struct why why = { 0 };
+    char text[160];
+    zmq_msg_t raw;
+    if (!self->options.read) {
+        refuse_samples(self, want->request, "no samples are served here");
+        return;
+    }
+    if (bytes > BULK_SAMPLES_BYTES) {
+        snprintf(text, sizeof text, "count %" PRIu32 ", allowed 1..%" PRIu64 " of %" PRIu64 " bytes each",
+                 want->count, BULK_SAMPLES_BYTES / sample_bytes, sample_bytes);
+        refuse_samples(self, want->request, text);
+        return;
+    }
+    if (self->samples_waiting + bytes > SAMPLES_WAITING_MAX) {
+        refuse_samples(self, want->request, "busy: too many answers wait to be sent; ask again");
+        return;
+    }
+    uint32_t *words = malloc((size_t)bytes);
+    struct tokens *tokens = malloc(sizeof *tokens);
+    ensure(words && tokens);
+    if (self->options.read(self->options.arg, want->position, want->count, words, &why) < 0) {
+        refuse_samples(self, want->request, why.text[0] ? why.text : "reading them failed");
+        free(words);
+        free(tokens);
+        return;
+    }
+    *tokens = (struct tokens){ self, (size_t)bytes };
+    self->samples_waiting += bytes;
+    ensure(zmq_msg_init_data(&raw, words, (size_t)bytes, sent_tokens, tokens) == 0);
+    const struct wire_samples samples = { want->request, want->position, want->count, self->options.seq_len };
+    if (answer(self, FRAME_SAMPLES, &samples, &raw)) self->samples += want->count;
+}
+
+// An answer instead of silence, since it is a mistake of configuration that somebody has to find.
+static void refuse_run(struct bulk_server *self)
+{
+    const struct bulk_mail *mail = &self->mail;
+    char text[128];
+    snprintf(text, sizeof text, "this is run '%s'", self->run);
+    if (mail->head.kind == FRAME_WANT) {
+        const struct wire_want *want = mail->body;
+        lack(self, want->request, &want->hash, text);
+    } else if (mail->head.kind == FRAME_WANT_LEAVES) {
+        const struct wire_want_leaves *want = mail->body;
+        lack(self, want->request, &want->digest, text);
+    } else if (mail->head.kind == FRAME_WANT_SAMPLES) {
+        refuse_samples(self, ((const struct wire_want_samples *)mail->body)->request, text);
+    }
+}
+
+static void hear(struct bulk_server *self)
+{
+    const struct bulk_mail *mail = &self->mail;
+    const uint16_t kind = mail->head.kind;
+    const bool is_question = kind == FRAME_WANT || kind == FRAME_WANT_LEAVES || kind == FRAME_WANT_SAMPLES;
+    if (mail->has_raw || !is_question) self->malformed++;
+    else if (strcmp(mail->head.run, self->run) != 0) refuse_run(self);
+    else if (kind == FRAME_WANT) hear_want(self, mail->body);
+    else if (kind == FRAME_WANT_LEAVES) hear_want_leaves(self, mail->body);
+    else hear_want_samples(self, mail->body);
+}
+
+// ---- its life -------------------------------------------------------------------------------
+
+static void *serve(void *arg)
+{
+    struct bulk_server *self = arg;
+    zmq_pollitem_t items[] = { { .socket = self->stopped, .events = ZMQ_POLLIN },
+                               { .socket = self->router, .events = ZMQ_POLLIN } };
+    bulk_mail_init(&self->mail);
+    for (;;) {
+        if (zmq_poll(items, 2, -1) < 0) continue;           // Interrupted
+        if (items[0].revents) break;
+        for (int n = 0; n < TURN_MESSAGES; n++) {
+            const enum bulk_heard heard = bulk_mail_recv(&self->mail, self->router);
+            if (heard == BULK_NOTHING) break;
+            if (heard == BULK_MAIL) hear(self);
+            else self->malformed++;
+        }
+    }
+    bulk_mail_end(&self->mail);
+    return NULL;
+}
+
+// The library takes port 99999 for 34463.
+static bool is_endpoint(const char *text)
+{
+    const char *port = strncmp(text, "tcp://", 6) == 0 ? strrchr(text + 6, ':') : NULL;
+    char *end;
+    if (!port || port == text + 6) return false;
+    if (strcmp(++port, "*") == 0) return true;
+    const long number = strtol(port, &end, 10);
+    return *port >= '0' && *port <= '9' && *end == 0 && number >= 1 && number <= 65535;
+}
+
+static int bind_router(struct bulk_server *self, struct why *why)
+{
+    size_t size = sizeof self->endpoint;
+    const char *wanted = self->options.endpoint;
+    if (!is_endpoint(wanted))
+        return why_set(why, FAULT_CONFIG, "bulk endpoint '%s': must be tcp://ADDRESS:PORT, PORT 1..65535 or *; "
+                       "not bound", wanted);
+    if (zmq_bind(self->router, wanted) < 0) {
+        const int error = zmq_errno();
+        return why_set(why, error == EADDRINUSE ? FAULT_BUSY : error == EACCES ? FAULT_DENIED : FAULT_CONFIG,
+                       "bulk endpoint '%s': %s; not bound", wanted, zmq_strerror(error));
+    }
+    ensure(zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->endpoint, &size) == 0);
+    return 0;
+}
+
+// Signals are for the main thread.
+static void start_thread(struct bulk_server *self)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    ensure(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
+    ensure(pthread_create(&self->thread, NULL, serve, self) == 0);
+    ensure(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+}
+
+static void open_sockets(struct bulk_server *self)
+{
+    const struct bulk_server_options *options = &self->options;
+    const int queue_max = (int)(options->peer_answers_max ? options->peer_answers_max : PEER_ANSWERS);
+    self->context = bulk_context_new((int)(options->io_threads ? options->io_threads : 1));
+    self->router = bulk_socket_new(self->context, ZMQ_ROUTER, BULK_ASK_BYTES_MAX, queue_max);
+    self->stop = zmq_socket(self->context, ZMQ_PAIR);
+    self->stopped = zmq_socket(self->context, ZMQ_PAIR);
+    ensure(self->router && self->stop && self->stopped);
+    ensure(zmq_bind(self->stopped, "inproc://stop") == 0 && zmq_connect(self->stop, "inproc://stop") == 0);
+}
+
+static void close_sockets(struct bulk_server *self)
+{
+    zmq_close(self->router);
+    zmq_close(self->stop);
+    zmq_close(self->stopped);
+    bulk_context_destroy(&self->context);
+}
+
+int bulk_server_new(const struct bulk_server_options *options, struct why *why,
+                    bulk_server_t **ret_self)
+{
+    if (strlen(options->run) > WIRE_RUN_MAX || options->peer_answers_max > 65536 || options->io_threads > 16
+        || (options->read && (options->seq_len == 0 || options->seq_len >= BULK_SAMPLES_BYTES / 4)))
+        return why_set(why, FAULT_RANGE, "bulk server: run of %zu bytes (allowed 0..%d), peer_answers_max "
+                       "%" PRIu32 " (0..65536), io_threads %" PRIu32 " (0..16), seq_len %" PRIu32
+                       " (1..%d); not started", strlen(options->run), WIRE_RUN_MAX, options->peer_answers_max,
+                       options->io_threads, options->seq_len, BULK_SAMPLES_BYTES / 4 - 1);
+    struct bulk_server *self = calloc(1, sizeof *self);
+    ensure(self && (self->run = strdup(options->run)));
+    self->options = *options;
+    open_sockets(self);
+    const int rc = bind_router(self, why);
+    if (rc < 0) {
+        close_sockets(self);
+        free(self->run);
+        free(self);
+        return rc;
+    }
+    start_thread(self);
+    *ret_self = self;
+    return 0;
+}
+
+void bulk_server_destroy(bulk_server_t **self_p)
+{
+    struct bulk_server *self = *self_p;
+    if (!self) return;
+    while (zmq_send(self->stop, "", 0, 0) < 0) ensure(zmq_errno() == EINTR);
+    ensure(pthread_join(self->thread, NULL) == 0);
+    close_sockets(self);
+    ensure(self->samples_waiting == 0);
+    free(self->run);
+    free(self);
+    *self_p = NULL;
+}
+
+const char *bulk_server_endpoint(const bulk_server_t *self) { return self->endpoint; }
+
+struct bulk_server_stats bulk_server_stats(bulk_server_t *self)
+{
+    return (struct bulk_server_stats){
+        .chunks = self->chunks, .chunk_bytes = self->chunk_bytes, .leaf_lists = self->leaf_lists,
+        .samples = self->samples, .lacking = self->lacking, .dropped = self->dropped,
+        .malformed = self->malformed };
+}

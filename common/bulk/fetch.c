@@ -1,0 +1,101 @@
+#include "common/bulk/fetch.h"
+#include "common/ensure.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void fetch_init(struct fetch *self, struct peers *peers,
+                void (*hear)(struct fetch *, const struct answer *))
+{
+    *self = (struct fetch){ .peers = peers, .hear = hear };
+}
+
+void fetch_end(struct fetch *self)
+{
+    peers_forget_fetch(self->peers, self);
+    for (uint32_t i = 0; i < self->holders_count; i++) peers_leave(self->peers, self->holders[i].peer);
+    free(self->holders);
+    self->holders = NULL;
+    self->holders_count = 0;
+}
+
+struct holder *fetch_holder_of(struct fetch *self, const struct peer *peer)
+{
+    for (uint32_t i = 0; i < self->holders_count; i++)
+        if (self->holders[i].peer == peer) return &self->holders[i];
+    return NULL;
+}
+
+static void add_holder(struct fetch *self, const char *endpoint)
+{
+    struct peer *peer = peers_find(self->peers, endpoint);
+    if (!peer) return;
+    if (fetch_holder_of(self, peer)) peers_leave(self->peers, peer);
+    else self->holders[self->holders_count++] = (struct holder){ .peer = peer };
+}
+
+void fetch_add_holders(struct fetch *self, const struct wire_holder *list, uint32_t count)
+{
+    for (uint32_t i = 0; i < self->holders_count; i++) {
+        uint8_t *state = &self->holders[i].state;
+        if (*state != HOLDER_LIED && *state != HOLDER_SERVING) *state = HOLDER_UNTRIED;
+    }
+    const uint32_t room = FETCH_HOLDERS_MAX - self->holders_count;
+    if (count > room) count = room;
+    if (count == 0) return;
+    struct holder *holders = realloc(self->holders, (self->holders_count + count) * sizeof *holders);
+    ensure(holders);
+    self->holders = holders;
+    for (uint32_t i = 0; i < count; i++)
+        if (list[i].endpoint[0]) add_holder(self, list[i].endpoint);
+}
+
+static struct holder *next_untried(struct fetch *self, bool is_trusted)
+{
+    for (uint32_t i = 0; i < self->holders_count; i++) {
+        struct holder *holder = &self->holders[i];
+        const bool is_doubtful = holder->peer->was_silent || holder->peer->has_lied;
+        if (holder->state == HOLDER_UNTRIED && is_doubtful != is_trusted) return holder;
+    }
+    return NULL;
+}
+
+struct holder *fetch_take_next(struct fetch *self)
+{
+    struct holder *holder = next_untried(self, true);
+    if (!holder) holder = next_untried(self, false);
+    if (holder) holder->state = HOLDER_SERVING;
+    return holder;
+}
+
+uint32_t fetch_count(const struct fetch *self, enum holder_state state)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < self->holders_count; i++) count += self->holders[i].state == state;
+    return count;
+}
+
+void fetch_fail(struct fetch *self, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(self->reason, sizeof self->reason, format, args);
+    va_end(args);
+    self->state = FETCH_FAILED;
+}
+
+void fetch_fail_for_holders(struct fetch *self)
+{
+    static const char *const words[HOLDER_STATES] = {
+        [HOLDER_LACKS] = "lack it", [HOLDER_SILENT] = "silent", [HOLDER_DIFFERS] = "of another size",
+        [HOLDER_LIED] = "sent wrong bytes" };
+    char text[FETCH_REASON_MAX] = "";
+    size_t used = 0;
+    for (int state = 0; state < HOLDER_STATES; state++) {
+        const uint32_t count = fetch_count(self, (enum holder_state)state);
+        if (!words[state] || count == 0 || used >= sizeof text) continue;
+        used += (size_t)snprintf(text + used, sizeof text - used, ", %u %s", count, words[state]);
+    }
+    fetch_fail(self, "no holder has it: %u asked%s", self->holders_count, text);
+}

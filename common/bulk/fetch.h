@@ -1,0 +1,46 @@
+#pragma once
+// fetch -- what a blob and a model have in common on their way here: who may hold them, who was asked,
+// and what came of it.
+//
+//     holder:  untried ──asked──▶ serving ──▶ lacks | silent | differs | lied     never asked again
+//
+// Holders are asked in the order in which they were named; those who were silent or lied lately, last.
+
+#include "common/bulk/peers.h"
+
+enum { FETCH_HOLDERS_MAX = 256, FETCH_REASON_MAX = 128 };
+
+enum holder_state { HOLDER_UNTRIED, HOLDER_SERVING, HOLDER_LACKS, HOLDER_SILENT,
+                    HOLDER_DIFFERS,     // Says that it has another size than it must have
+                    HOLDER_LIED, HOLDER_STATES };
+
+struct holder { struct peer *peer; uint8_t state; bool has_served; };
+
+enum fetch_state { FETCH_GOING, FETCH_DONE, FETCH_FAILED };
+
+struct fetch {
+    struct peers *peers;                // Borrowed
+    struct holder *holders;
+    uint32_t holders_count;
+    enum fetch_state state;
+    char reason[FETCH_REASON_MAX];      // FETCH_FAILED, or something to say of a success
+
+    // Takes the answer to one of its requests.
+    void (*hear)(struct fetch *self, const struct answer *answer);
+};
+
+void fetch_init(struct fetch *self, struct peers *peers,
+                void (*hear)(struct fetch *, const struct answer *));
+void fetch_end(struct fetch *self);
+
+// Adds those who are not named yet, up to FETCH_HOLDERS_MAX; gives another chance to all others but
+// liars.
+void fetch_add_holders(struct fetch *self, const struct wire_holder *list, uint32_t count);
+
+struct holder *fetch_holder_of(struct fetch *self, const struct peer *peer);     // NULL: none
+struct holder *fetch_take_next(struct fetch *self);         // It is serving from now on. NULL: nobody left
+uint32_t fetch_count(const struct fetch *self, enum holder_state state);
+
+// Ends it as failed: "no holder has it: 3 asked, 2 lack it, 1 silent".
+void fetch_fail(struct fetch *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void fetch_fail_for_holders(struct fetch *self);

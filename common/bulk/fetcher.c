@@ -1,0 +1,290 @@
+#include "common/bulk/fetcher.h"
+#include "common/bulk/blob_fetch.h"
+#include "common/bulk/model_fetch.h"
+#include "common/ensure.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+
+enum { PATIENCE_MS = 1000, TURN_JOBS = 64, TURN_ANSWERS = 1024, ACTIVE_MAX = 256, BLOBS_MAX = 65536,
+       BUCKETS = 4096 };
+
+// A blob in line or on its way.
+struct entry {
+    struct blob_fetch *blob;
+    bool is_active;
+    LIST_ENTRY(entry) bucket;
+    TAILQ_ENTRY(entry) line;
+};
+LIST_HEAD(bucket, entry);
+TAILQ_HEAD(line, entry);
+
+struct fetcher {
+    const struct fetcher_options *options;
+    struct fetcher_stats *stats;
+    struct worker *worker;
+    struct peers *peers;
+    struct line waiting, active;
+    uint32_t count, active_count;
+    uint64_t active_bytes, active_bytes_max;
+    struct bucket buckets[BUCKETS];     // All entries, by hash
+    struct model_fetch *model;          // On its way, or failed and to be continued
+    bool is_model_awaited;              // The core has no answer yet
+};
+
+// ---- the blobs in line and on their way -----------------------------------------------------
+
+static struct bucket *bucket(struct fetcher *self, const struct hash *hash)
+{
+    return &self->buckets[(hash->bytes[0] | hash->bytes[1] << 8) % BUCKETS];
+}
+
+static struct entry *find(struct fetcher *self, const struct hash *hash)
+{
+    struct entry *entry;
+    LIST_FOREACH(entry, bucket(self, hash), bucket)
+        if (hash_equal(&entry->blob->hash, hash)) return entry;
+    return NULL;
+}
+
+static struct entry *add(struct fetcher *self, const struct wire_blob *blob)
+{
+    struct entry *entry = calloc(1, sizeof *entry);
+    ensure(entry);
+    entry->blob = blob_fetch_new(self->peers, &blob->hash, blob->bytes);
+    LIST_INSERT_HEAD(bucket(self, &blob->hash), entry, bucket);
+    TAILQ_INSERT_TAIL(&self->waiting, entry, line);
+    self->count++;
+    return entry;
+}
+
+static void take_out(struct fetcher *self, struct entry *entry)
+{
+    TAILQ_REMOVE(entry->is_active ? &self->active : &self->waiting, entry, line);
+    LIST_REMOVE(entry, bucket);
+    self->count--;
+    if (entry->is_active) {
+        self->active_count--;
+        self->active_bytes -= entry->blob->count;
+    }
+    blob_fetch_destroy(&entry->blob);
+    free(entry);
+}
+
+static void activate(struct fetcher *self, struct entry *entry)
+{
+    TAILQ_REMOVE(&self->waiting, entry, line);
+    TAILQ_INSERT_TAIL(&self->active, entry, line);
+    entry->is_active = true;
+    self->active_count++;
+    self->active_bytes += entry->blob->count;
+    blob_fetch_start(entry->blob);
+}
+
+// ---- answers to the core --------------------------------------------------------------------
+
+static void tell(struct fetcher *self, const struct hash *hash, bool ok, const char *reason)
+{
+    struct wire_fetched fetched = { .hash = *hash, .ok = ok };
+    snprintf(fetched.reason, sizeof fetched.reason, "%s", reason);
+    if (!ok) self->stats->failures++;
+    worker_answer(self->worker, FRAME_FETCHED, &fetched);
+}
+
+static void end_blob(struct fetcher *self, struct entry *entry)
+{
+    const struct blob_fetch *blob = entry->blob;
+    const bool ok = blob->fetch.state == FETCH_DONE;
+    self->stats->got_bytes += blob->got_bytes;
+    if (ok) self->stats->kept_bytes += blob->count;
+    if (ok) self->stats->blobs++;
+    for (uint32_t i = 0; i < blob->askers; i++) tell(self, &blob->hash, ok, blob->fetch.reason);
+    take_out(self, entry);
+}
+
+static void tell_model(struct fetcher *self, bool ok, const char *reason)
+{
+    const struct model_fetch *model = self->model;
+    struct wire_fetched_model fetched = { .ok = ok, .step = model->step, .digest = model->digest,
+        .bytes = model->got_bytes, .holders = model_fetch_served_by(model) };
+    snprintf(fetched.reason, sizeof fetched.reason, "%s", reason);
+    self->stats->got_bytes += model->got_bytes;
+    if (ok) self->stats->models++;
+    else self->stats->failures++;
+    self->is_model_awaited = false;
+    worker_answer(self->worker, FRAME_FETCHED_MODEL, &fetched);
+}
+
+static void end_model(struct fetcher *self)
+{
+    struct model_fetch *model = self->model;
+    if (model->fetch.state == FETCH_DONE) {
+        model_fetch_stage(model, self->options->store);
+        self->stats->kept_bytes += model->got_bytes;
+        tell_model(self, true, "");
+        model_fetch_destroy(&self->model);
+    } else {
+        char reason[FETCH_REASON_MAX + 64];
+        snprintf(reason, sizeof reason, "%s; %" PRIu32 " of %" PRIu32 " leaves are here",
+                 model->fetch.reason, model->here, model->leaf_count);
+        tell_model(self, false, reason);
+    }
+}
+
+// ---- jobs -----------------------------------------------------------------------------------
+
+static void hear_blob(struct fetcher *self, const struct wire_blob *blob, const struct wire_fetch *job)
+{
+    static const struct hash none;
+    const struct hash empty = hash_of("", 0);
+    struct hash kept;
+    char text[FETCH_REASON_MAX];
+    struct entry *entry = find(self, &blob->hash);
+    if (blob_store_has(self->options->store, &blob->hash)) {
+        tell(self, &blob->hash, true, "");
+    } else if (blob->bytes == 0 || hash_equal(&blob->hash, &none)) {
+        const bool ok = hash_equal(&blob->hash, &empty)
+                     && blob_store_put(self->options->store, "", 0, NULL, &kept) == 0;
+        tell(self, &blob->hash, ok, ok ? "" : "nothing can have this hash and size; not fetched");
+    } else if (blob->bytes > BLOB_BYTES_MAX) {
+        snprintf(text, sizeof text, "%" PRIu32 " bytes, allowed 0..%d; not fetched", blob->bytes, BLOB_BYTES_MAX);
+        tell(self, &blob->hash, false, text);
+    } else if (entry && entry->blob->count != blob->bytes) {
+        snprintf(text, sizeof text, "%" PRIu32 " bytes, but it is being fetched with %zu; not fetched",
+                 blob->bytes, entry->blob->count);
+        tell(self, &blob->hash, false, text);
+    } else if (!entry && self->count == BLOBS_MAX) {
+        snprintf(text, sizeof text, "%d blobs are in line already; not fetched", BLOBS_MAX);
+        tell(self, &blob->hash, false, text);
+    } else {
+        if (!entry) entry = add(self, blob);
+        entry->blob->askers++;
+        fetch_add_holders(&entry->blob->fetch, job->holders, job->holders_count);
+    }
+}
+
+static void hear_model(struct fetcher *self, const struct wire_fetch_model *job)
+{
+    struct model_fetch *model = self->model;
+    char text[FETCH_REASON_MAX];
+    if (model && !hash_equal(&model->digest, &job->digest)) {
+        snprintf(text, sizeof text, "given up for the parameters of step %" PRIu64, job->step);
+        if (self->is_model_awaited) tell_model(self, false, text);
+        model_fetch_destroy(&self->model);
+    }
+    if (!self->model) self->model = model_fetch_new(self->peers, job->step, &job->digest);
+    model_fetch_begin(self->model, job->step, job->holders, job->holders_count);
+    self->is_model_awaited = true;
+}
+
+static void hear_forget(struct fetcher *self, const struct wire_forget *job)
+{
+    for (uint32_t i = 0; i < job->blobs_count; i++) {
+        struct entry *entry = find(self, &job->blobs[i].hash);
+        if (entry) {
+            fetch_fail(&entry->blob->fetch, "forgotten while it was fetched");
+            end_blob(self, entry);
+        }
+        blob_store_forget(self->options->store, &job->blobs[i].hash);
+    }
+}
+
+static void hear_job(struct fetcher *self, const struct job *job)
+{
+    if (job->kind == FRAME_FETCH) {
+        const struct wire_fetch *fetch = job->body;
+        for (uint32_t i = 0; i < fetch->blobs_count; i++) hear_blob(self, &fetch->blobs[i], fetch);
+    } else if (job->kind == FRAME_FETCH_MODEL) {
+        hear_model(self, job->body);
+    } else if (job->kind == FRAME_FORGET) {
+        hear_forget(self, job->body);
+    } else {
+        ensure(!"a fetcher knows FETCH, FETCH_MODEL and FORGET");
+    }
+}
+
+// ---- the loop -------------------------------------------------------------------------------
+
+// Asks for what there is credit for, keeps what is whole, ends what is over. True: more to do at once.
+static bool work(struct fetcher *self, uint64_t now_ms)
+{
+    struct entry *entry, *next;
+    while ((entry = TAILQ_FIRST(&self->waiting)) && self->active_count < ACTIVE_MAX
+           && (self->active_count == 0
+               || self->active_bytes + entry->blob->count <= self->active_bytes_max))
+        activate(self, entry);
+    for (entry = TAILQ_FIRST(&self->active); entry; entry = next) {
+        next = TAILQ_NEXT(entry, line);
+        struct blob_fetch *blob = entry->blob;
+        if (blob->fetch.state == FETCH_GOING && !peers_is_spent(self->peers)) blob_fetch_ask(blob, now_ms);
+        if (blob_fetch_is_whole(blob)) blob_fetch_keep(blob, self->options->store);
+        if (blob->fetch.state != FETCH_GOING) end_blob(self, entry);
+    }
+    bool more = false;
+    if (self->is_model_awaited) {
+        more = model_fetch_work(self->model, self->options->store, now_ms);
+        if (self->model->fetch.state != FETCH_GOING) end_model(self);
+    }
+    const struct entry *first = TAILQ_FIRST(&self->waiting);
+    return more || (first && self->active_count == 0);
+}
+
+static bool hear_jobs(struct fetcher *self)
+{
+    struct job job;
+    for (int n = 0; n < TURN_JOBS; n++) {
+        const enum worker_turn turn = worker_next(self->worker, 0, &job);
+        if (turn == WORKER_END) return false;
+        if (turn == WORKER_QUIET) break;
+        hear_job(self, &job);
+    }
+    return true;
+}
+
+static void hear_answers(struct fetcher *self)
+{
+    struct answer answer;
+    const uint64_t now_ms = bulk_now_ms();
+    for (int n = 0; n < TURN_ANSWERS && peers_next(self->peers, now_ms, &answer); n++)
+        if (answer.fetch) answer.fetch->hear(answer.fetch, &answer);
+}
+
+static void wait_for_something(struct fetcher *self, bool is_busy)
+{
+    zmq_pollitem_t items[1 + PEERS_OPEN_MAX] = { { .socket = worker_pipe(self->worker), .events = ZMQ_POLLIN } };
+    const int count = 1 + peers_fill_items(self->peers, items + 1);
+    zmq_poll(items, count, is_busy ? 0 : peers_timeout_ms(self->peers, bulk_now_ms()));
+}
+
+static void end(struct fetcher *self)
+{
+    struct entry *entry;
+    while ((entry = TAILQ_FIRST(&self->active))) take_out(self, entry);
+    while ((entry = TAILQ_FIRST(&self->waiting))) take_out(self, entry);
+    model_fetch_destroy(&self->model);
+    peers_destroy(&self->peers);
+    free(self);
+}
+
+void fetcher_run(struct worker *worker, void *arg)
+{
+    const struct fetcher_options *options = arg;
+    struct fetcher_stats nobody_reads = { 0 };
+    struct fetcher *self = calloc(1, sizeof *self);
+    ensure(self);
+    self->options = options;
+    self->stats = options->stats ? options->stats : &nobody_reads;
+    self->worker = worker;
+    self->peers = peers_new(options->run, options->patience_ms ? options->patience_ms : PATIENCE_MS);
+    self->active_bytes_max = options->active_bytes_max ? options->active_bytes_max : 1 << 30;
+    TAILQ_INIT(&self->waiting);
+    TAILQ_INIT(&self->active);
+    for (bool is_busy = false; hear_jobs(self); ) {
+        hear_answers(self);
+        is_busy = work(self, bulk_now_ms());
+        wait_for_something(self, is_busy);
+    }
+    end(self);
+}

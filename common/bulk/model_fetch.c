@@ -1,0 +1,224 @@
+#include "common/bulk/model_fetch.h"
+#include "common/crypto/merkle.h"
+#include "common/ensure.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { LEAF_BYTES = DIGEST_LEAF_FLOATS * sizeof(float), ALIGNMENT = 64 };
+_Static_assert((int)LEAF_BYTES <= (int)BULK_CHUNK_BYTES, "a leaf is one piece");
+
+static void hear(struct fetch *fetch, const struct answer *answer);
+
+struct model_fetch *model_fetch_new(struct peers *peers, uint64_t step, const struct hash *digest)
+{
+    struct model_fetch *self = calloc(1, sizeof *self);
+    ensure(self);
+    fetch_init(&self->fetch, peers, hear);
+    self->step = step;
+    self->digest = *digest;
+    return self;
+}
+
+void model_fetch_destroy(struct model_fetch **self_p)
+{
+    struct model_fetch *self = *self_p;
+    if (!self) return;
+    fetch_end(&self->fetch);
+    free(self->leaves);
+    free(self->vector);
+    free(self->is_here);
+    free(self->todo);
+    free(self);
+    *self_p = NULL;
+}
+
+void model_fetch_begin(struct model_fetch *self, uint64_t step, const struct wire_holder *holders,
+                       uint32_t count)
+{
+    fetch_add_holders(&self->fetch, holders, count);
+    self->step = step;
+    if (self->fetch.state != FETCH_FAILED) return;
+    self->fetch.state = FETCH_GOING;
+    self->got_bytes = 0;
+    self->asked = NULL;
+    for (uint32_t i = 0; i < self->fetch.holders_count; i++) self->fetch.holders[i].has_served = false;
+    if (self->part == MODEL_LIST) return;
+    self->part = MODEL_COPY;                            // A newer pin may have brought some of them
+    self->looked_at = self->todo_count = 0;
+}
+
+// ---- the list -------------------------------------------------------------------------------
+
+// False: it is not the list of this digest.
+static bool take_list(struct model_fetch *self, const uint8_t *bytes, size_t count)
+{
+    const size_t leaf_count = count / HASH_BYTES;
+    if (count % HASH_BYTES || leaf_count == 0 || leaf_count > BULK_LEAVES_MAX) return false;
+    struct hash *leaves = malloc(count);
+    ensure(leaves);
+    memcpy(leaves, bytes, count);
+    const struct hash root = merkle_root(leaves, leaf_count);
+    if (!hash_equal(&root, &self->digest)) {
+        free(leaves);
+        return false;
+    }
+    self->leaves = leaves;
+    self->leaf_count = (uint32_t)leaf_count;
+    self->vector = aligned_alloc(ALIGNMENT, leaf_count * LEAF_BYTES);
+    self->is_here = calloc(leaf_count, sizeof *self->is_here);
+    self->todo = malloc(leaf_count * sizeof *self->todo);
+    self->part = MODEL_COPY;
+    if (self->vector && self->is_here && self->todo) return true;
+    fetch_fail(&self->fetch, "no memory for its %zu leaves of %d bytes", leaf_count, (int)LEAF_BYTES);
+    free(self->leaves), free(self->vector), free(self->is_here), free(self->todo);
+    self->leaves = NULL, self->vector = NULL, self->is_here = NULL, self->todo = NULL;
+    self->leaf_count = 0;
+    self->part = MODEL_LIST;
+    return true;
+}
+
+static void ask_list(struct model_fetch *self, blob_store_t *store, uint64_t now_ms)
+{
+    struct blob_ref ref;
+    uint64_t floats;
+    if (!self->asked && blob_store_leaves(store, &self->digest, NULL, &ref, &floats) == 0) {
+        const bool is_list = take_list(self, ref.bytes, ref.count);
+        blob_store_release(&ref);
+        if (is_list) return;
+    }
+    if (self->asked) return;
+    struct holder *holder = NULL;               // One who serves already, else the next
+    for (uint32_t i = 0; i < self->fetch.holders_count && !holder; i++)
+        if (self->fetch.holders[i].state == HOLDER_SERVING) holder = &self->fetch.holders[i];
+    if (!holder) holder = fetch_take_next(&self->fetch);
+    if (!holder) fetch_fail_for_holders(&self->fetch);
+    else if (peers_ask_leaves(self->fetch.peers, holder->peer, &self->fetch, &self->digest, now_ms))
+        self->asked = holder->peer;
+}
+
+// ---- leaves ---------------------------------------------------------------------------------
+
+// Puts a leaf in its place, and looks there whether it is the right one. All but the last are full.
+static bool put_leaf(struct model_fetch *self, uint32_t leaf, const uint8_t *bytes, size_t count)
+{
+    const bool is_last = leaf == self->leaf_count - 1;
+    float *place = self->vector + (size_t)leaf * DIGEST_LEAF_FLOATS;
+    if (is_last ? count == 0 || count > LEAF_BYTES || count % sizeof(float) : count != LEAF_BYTES)
+        return false;
+    memcpy(place, bytes, count);
+    const struct hash hash = merkle_leaf(place, count);
+    if (!hash_equal(&hash, &self->leaves[leaf])) return false;
+    if (is_last) self->last_bytes = count;
+    self->is_here[leaf] = true;
+    if (++self->here == self->leaf_count) self->fetch.state = FETCH_DONE;
+    return true;
+}
+
+static bool copy_leaves(struct model_fetch *self, blob_store_t *store)
+{
+    for (uint32_t n = 0; n < MODEL_COPY_LEAVES && self->looked_at < self->leaf_count; n++) {
+        struct blob_ref ref;
+        const uint32_t leaf = self->looked_at++;
+        if (self->is_here[leaf] || blob_store_get(store, &self->leaves[leaf], NULL, &ref) < 0) continue;
+        put_leaf(self, leaf, ref.bytes, ref.count);
+        blob_store_release(&ref);
+    }
+    if (self->looked_at < self->leaf_count) return true;
+    for (uint32_t leaf = self->leaf_count; leaf-- > 0; )
+        if (!self->is_here[leaf]) self->todo[self->todo_count++] = leaf;
+    self->part = MODEL_PULL;
+    return false;
+}
+
+static bool ask_one(struct model_fetch *self, struct peer *peer, uint64_t now_ms)
+{
+    if (self->todo_count == 0) return false;
+    const uint32_t leaf = self->todo[self->todo_count - 1];
+    if (!peers_ask_piece(self->fetch.peers, peer, &self->fetch, leaf, &self->leaves[leaf], 0, LEAF_BYTES,
+                         now_ms))
+        return false;
+    self->todo_count--;
+    self->coming++;
+    return true;
+}
+
+static void ask_leaves(struct model_fetch *self, uint64_t now_ms)
+{
+    struct fetch *fetch = &self->fetch;
+    while (fetch_take_next(fetch)) { }                  // All of them
+    if (fetch_count(fetch, HOLDER_SERVING) == 0 && self->coming == 0) {
+        fetch_fail_for_holders(fetch);
+        return;
+    }
+    for (bool asked = true; asked; ) {                  // In turns
+        asked = false;
+        for (uint32_t i = 0; i < fetch->holders_count; i++)
+            if (fetch->holders[i].state == HOLDER_SERVING && ask_one(self, fetch->holders[i].peer, now_ms))
+                asked = true;
+    }
+}
+
+bool model_fetch_work(struct model_fetch *self, blob_store_t *store, uint64_t now_ms)
+{
+    if (self->fetch.state == FETCH_GOING && self->part == MODEL_LIST) ask_list(self, store, now_ms);
+    if (self->fetch.state == FETCH_GOING && self->part == MODEL_COPY && copy_leaves(self, store))
+        return true;
+    if (self->fetch.state == FETCH_GOING && self->part == MODEL_PULL) ask_leaves(self, now_ms);
+    return false;
+}
+
+// ---- hearing --------------------------------------------------------------------------------
+
+static void drop(struct model_fetch *self, const struct answer *answer, bool is_sound)
+{
+    struct holder *holder = fetch_holder_of(&self->fetch, answer->peer);
+    if (!holder || holder->state != HOLDER_SERVING) return;
+    holder->state = answer->kind == ANSWER_LACKING ? HOLDER_LACKS
+                  : answer->kind == ANSWER_SILENT ? HOLDER_SILENT : HOLDER_LIED;
+    if (!is_sound) answer->peer->has_lied = true;
+}
+
+static void hear_list(struct model_fetch *self, const struct answer *answer)
+{
+    self->asked = NULL;
+    const bool is_list = answer->kind == ANSWER_LEAVES;
+    if (!is_list) drop(self, answer, true);
+    else if (!take_list(self, answer->bytes, answer->count)) drop(self, answer, false);
+}
+
+static void hear_leaf(struct model_fetch *self, const struct answer *answer)
+{
+    struct holder *holder = fetch_holder_of(&self->fetch, answer->peer);
+    const bool is_leaf = answer->kind == ANSWER_CHUNK;
+    self->coming--;
+    if (is_leaf && put_leaf(self, answer->piece, answer->bytes, answer->count)) {
+        if (holder) holder->has_served = true;
+    } else {
+        self->todo[self->todo_count++] = answer->piece;
+        drop(self, answer, !is_leaf);
+    }
+}
+
+static void hear(struct fetch *fetch, const struct answer *answer)
+{
+    struct model_fetch *self = (struct model_fetch *)fetch;
+    self->got_bytes += answer->count;
+    if (self->part == MODEL_LIST) hear_list(self, answer);
+    else hear_leaf(self, answer);
+}
+
+// ---- the end --------------------------------------------------------------------------------
+
+uint32_t model_fetch_served_by(const struct model_fetch *self)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < self->fetch.holders_count; i++) count += self->fetch.holders[i].has_served;
+    return count;
+}
+
+void model_fetch_stage(struct model_fetch *self, blob_store_t *store)
+{
+    ensure(self->fetch.state == FETCH_DONE && self->here == self->leaf_count);
+    const uint64_t full = (uint64_t)(self->leaf_count - 1) * DIGEST_LEAF_FLOATS;
+    blob_store_stage(store, self->step, &self->digest, &self->vector, full + self->last_bytes / sizeof(float));
+}

@@ -1,0 +1,49 @@
+#pragma once
+// model_fetch -- the parameters under one digest on their way here, leaf by leaf, from all holders at once.
+//
+//     LIST ── leaf hashes whose root is the digest: out of our own store, or from any holder ──▶
+//     COPY ── leaves that we hold already (of an older pin): copied ──▶
+//     PULL ── the others: a queue from which every holder is served; who is faster gets more ──▶ all here
+//
+// Every leaf is checked against its hash where it will lie in the vector, so that in the end the digest
+// of the whole has been checked too. Whoever lacks a leaf, is silent or sends anything else is dropped. If
+// nobody is left it has failed, and what is here waits to be continued: the same digest may be asked for
+// again. How many floats there are follows from the number of leaves and the last one's checked bytes.
+
+#include "common/bulk/blob_store.h"
+#include "common/bulk/fetch.h"
+
+enum { MODEL_COPY_LEAVES = 64 };        // Looked at in one turn: 4 MiB, 2 ms
+
+enum model_part { MODEL_LIST, MODEL_COPY, MODEL_PULL };
+
+struct model_fetch {
+    struct fetch fetch;                 // First: a model_fetch is a fetch
+    uint64_t step;
+    struct hash digest;
+    enum model_part part;
+    struct peer *asked;                 // MODEL_LIST: who was asked for it, if anybody
+    struct hash *leaves;
+    uint32_t leaf_count, here, coming, looked_at;
+    float *vector;                      // leaf_count full leaves
+    bool *is_here;
+    uint32_t *todo, todo_count;         // Leaves to ask for, the next one last
+    size_t last_bytes;                  // Of the last leaf
+    uint64_t got_bytes;                 // From peers, since it was last asked for
+};
+
+// Never NULL.
+struct model_fetch *model_fetch_new(struct peers *peers, uint64_t step, const struct hash *digest);
+void model_fetch_destroy(struct model_fetch **self_p);
+
+// Begins, or goes on after a failure, with these holders too.
+void model_fetch_begin(struct model_fetch *self, uint64_t step, const struct wire_holder *holders,
+                       uint32_t count);
+
+// Does what can be done here and now: asks for as much as there is credit, copies some leaves. True if
+// there is more to copy at once.
+bool model_fetch_work(struct model_fetch *self, blob_store_t *store, uint64_t now_ms);
+
+// Done: gives the vector to the stage.
+void model_fetch_stage(struct model_fetch *self, blob_store_t *store);
+uint32_t model_fetch_served_by(const struct model_fetch *self);     // Holders who sent at least one leaf

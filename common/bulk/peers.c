@@ -1,0 +1,357 @@
+#include "common/bulk/peers.h"
+#include "common/ensure.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A list of leaves is one long message, so it may take longer before anything of it is seen. A request
+// that is passed over while others are answered waits no longer than OVERDUE times the patience.
+enum { LIARS_MAX = 4096, QUEUE_MAX = 2 * PEER_WANTS_MAX, LEAVES_PATIENCE = 5, OVERDUE = 16, IDLE_MS = 30000,
+       SLOT_BITS = 8 };
+_Static_assert(WANTS_MAX == 1 << SLOT_BITS, "a request number holds a slot in its lowest bits");
+
+struct want {
+    struct peer *peer;                  // NULL: a free slot
+    struct fetch *fetch;
+    uint32_t request, piece, count;
+    uint64_t offset, sent_ms, patience_ms;
+    struct hash hash;
+    bool is_leaves;
+};
+
+struct peers {
+    void *context;
+    char run[WIRE_RUN_MAX + 1];
+    uint32_t patience_ms;
+    struct peer **list;
+    uint32_t count, count_max;
+    struct peer *open[PEERS_OPEN_MAX];
+    uint32_t open_count, turn;
+    struct want wants[WANTS_MAX];
+    uint32_t wants_count, bytes, serial;
+    struct peer *silent;                // Its remaining wants are answered before all else
+    struct bulk_mail mail;
+};
+
+struct peers *peers_new(const char *run, uint32_t patience_ms)
+{
+    struct peers *self = calloc(1, sizeof *self);
+    ensure(self && strlen(run) <= WIRE_RUN_MAX && patience_ms > 0);
+    snprintf(self->run, sizeof self->run, "%s", run);
+    self->patience_ms = patience_ms;
+    self->context = bulk_context_new(1);
+    bulk_mail_init(&self->mail);
+    return self;
+}
+
+static void close_peer(struct peers *self, struct peer *peer)
+{
+    uint32_t i = 0;
+    if (!peer->socket) return;
+    while (self->open[i] != peer) i++;
+    self->open[i] = self->open[--self->open_count];
+    zmq_close(peer->socket);
+    peer->socket = NULL;
+}
+
+void peers_destroy(struct peers **self_p)
+{
+    struct peers *self = *self_p;
+    if (!self) return;
+    while (self->open_count) close_peer(self, self->open[0]);
+    bulk_mail_end(&self->mail);
+    bulk_context_destroy(&self->context);
+    for (uint32_t i = 0; i < self->count; i++) free(self->list[i]);
+    free(self->list);
+    free(self);
+    *self_p = NULL;
+}
+
+// ---- who there is ---------------------------------------------------------------------------
+
+static uint64_t name_hash(const char *text)             // FNV-1a
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    while (*text) hash = (hash ^ (uint8_t)*text++) * 0x100000001b3u;
+    return hash;
+}
+
+struct peer *peers_find(struct peers *self, const char *endpoint)
+{
+    const uint64_t hash = name_hash(endpoint);
+    for (uint32_t i = 0; i < self->count; i++) {
+        struct peer *peer = self->list[i];
+        if (peer->name_hash != hash || strcmp(peer->endpoint, endpoint) != 0) continue;
+        peer->users++;
+        return peer;
+    }
+    if (self->count == self->count_max) {
+        const uint32_t count_max = self->count_max ? 2 * self->count_max : 16;
+        struct peer **list = realloc(self->list, count_max * sizeof *list);
+        if (!list) return NULL;
+        self->list = list;
+        self->count_max = count_max;
+    }
+    struct peer *peer = calloc(1, sizeof *peer);
+    if (!peer) return NULL;
+    *peer = (struct peer){ .name_hash = hash, .users = 1, .window = PEER_WINDOW_MIN };
+    snprintf(peer->endpoint, sizeof peer->endpoint, "%s", endpoint);
+    return self->list[self->count++] = peer;
+}
+
+// Whoever nobody names, nobody waits for and no socket belongs to is forgotten; liars, if there are
+// too many.
+static void forget_peer(struct peers *self, struct peer *peer)
+{
+    uint32_t i = 0;
+    if (peer->users || peer->wants || peer->socket || peer == self->silent) return;
+    if (peer->has_lied && self->count < LIARS_MAX) return;
+    while (self->list[i] != peer) i++;
+    self->list[i] = self->list[--self->count];
+    free(peer);
+}
+
+void peers_leave(struct peers *self, struct peer *peer)
+{
+    ensure(peer->users > 0);
+    peer->users--;
+    forget_peer(self, peer);
+}
+
+// ---- connections ----------------------------------------------------------------------------
+
+static struct peer *find_idle(const struct peers *self)
+{
+    struct peer *oldest = NULL;
+    for (uint32_t i = 0; i < self->open_count; i++) {
+        struct peer *peer = self->open[i];
+        if (peer->wants == 0 && (!oldest || peer->used_ms < oldest->used_ms)) oldest = peer;
+    }
+    return oldest;
+}
+
+static bool open_peer(struct peers *self, struct peer *peer)
+{
+    if (peer->socket) return true;
+    if (self->open_count == PEERS_OPEN_MAX) {
+        struct peer *idle = find_idle(self);
+        if (!idle) return false;
+        close_peer(self, idle);
+        forget_peer(self, idle);
+    }
+    peer->socket = bulk_socket_new(self->context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, QUEUE_MAX);
+    if (!peer->socket) return false;
+    self->open[self->open_count++] = peer;
+    // What is no address of another machine is not called, and so will be found silent.
+    if (strncmp(peer->endpoint, "tcp://", 6) != 0 || zmq_connect(peer->socket, peer->endpoint) < 0) {
+        close_peer(self, peer);
+        return false;
+    }
+    return true;
+}
+
+// ---- asking ---------------------------------------------------------------------------------
+
+bool peers_is_spent(const struct peers *self)
+{
+    return self->wants_count == WANTS_MAX || self->bytes >= PEERS_BYTES_MAX;
+}
+
+bool peers_has_credit(const struct peers *self, const struct peer *peer, uint32_t bytes)
+{
+    return self->wants_count < WANTS_MAX && self->bytes + bytes <= PEERS_BYTES_MAX
+        && peer->wants < PEER_WANTS_MAX && peer->bytes + bytes <= peer->window * BULK_CHUNK_BYTES
+        && peer != self->silent && (peer->socket || self->open_count < PEERS_OPEN_MAX || find_idle(self));
+}
+
+static bool ask(struct peers *self, const struct want *question)
+{
+    struct peer *peer = question->peer;
+    uint32_t slot = 0;
+    if (!peers_has_credit(self, peer, question->count)) return false;
+    while (self->wants[slot].peer) slot++;
+    struct want *want = &self->wants[slot];
+    *want = *question;
+    want->request = ++self->serial << SLOT_BITS | slot;
+    const struct wire_want piece = { want->request, want->hash, want->offset, want->count };
+    const struct wire_want_leaves leaves = { want->request, want->hash };
+    // What cannot be sent waits like what is not answered: its peer will be found silent.
+    if (open_peer(self, peer)) {
+        if (want->is_leaves) bulk_send(peer->socket, NULL, self->run, FRAME_WANT_LEAVES, &leaves, NULL);
+        else bulk_send(peer->socket, NULL, self->run, FRAME_WANT, &piece, NULL);
+    }
+    peer->used_ms = want->sent_ms;
+    peer->wants++;
+    peer->bytes += want->count;
+    self->wants_count++;
+    self->bytes += want->count;
+    return true;
+}
+
+bool peers_ask_piece(struct peers *self, struct peer *peer, struct fetch *fetch, uint32_t piece,
+                     const struct hash *hash, uint64_t offset, uint32_t count, uint64_t now_ms)
+{
+    ensure(count >= 1 && count <= BULK_CHUNK_BYTES);
+    return ask(self, &(struct want){ .peer = peer, .fetch = fetch, .piece = piece, .count = count,
+        .offset = offset, .sent_ms = now_ms, .patience_ms = self->patience_ms, .hash = *hash });
+}
+
+bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch,
+                      const struct hash *digest, uint64_t now_ms)
+{
+    return ask(self, &(struct want){ .peer = peer, .fetch = fetch, .sent_ms = now_ms, .hash = *digest,
+        .patience_ms = (uint64_t)self->patience_ms * LEAVES_PATIENCE, .is_leaves = true });
+}
+
+void peers_forget_fetch(struct peers *self, const struct fetch *fetch)
+{
+    for (uint32_t i = 0; i < WANTS_MAX; i++)
+        if (self->wants[i].fetch == fetch) self->wants[i].fetch = NULL;
+}
+
+// ---- answers --------------------------------------------------------------------------------
+
+static uint64_t deadline_ms(const struct want *want)
+{
+    const uint64_t heard_ms = want->peer->heard_ms;
+    const uint64_t since_ms = want->sent_ms > heard_ms ? want->sent_ms : heard_ms;
+    const uint64_t quiet_ms = since_ms + want->patience_ms;
+    const uint64_t overdue_ms = want->sent_ms + want->patience_ms * OVERDUE;
+    return quiet_ms < overdue_ms ? quiet_ms : overdue_ms;
+}
+
+int peers_timeout_ms(const struct peers *self, uint64_t now_ms)
+{
+    uint64_t first_ms = UINT64_MAX;
+    for (uint32_t i = 0; i < WANTS_MAX; i++) {
+        if (!self->wants[i].peer) continue;
+        const uint64_t at_ms = deadline_ms(&self->wants[i]);
+        if (at_ms < first_ms) first_ms = at_ms;
+    }
+    if (self->silent) return 0;
+    if (first_ms == UINT64_MAX) return self->open_count ? IDLE_MS : -1;
+    return first_ms <= now_ms ? 0 : (int)(first_ms - now_ms);
+}
+
+int peers_fill_items(const struct peers *self, zmq_pollitem_t *items)
+{
+    for (uint32_t i = 0; i < self->open_count; i++)
+        items[i] = (zmq_pollitem_t){ .socket = self->open[i]->socket, .events = ZMQ_POLLIN };
+    return (int)self->open_count;
+}
+
+// The request is over, however it ended.
+static void finish(struct peers *self, struct want *want, enum answer_kind kind, struct answer *ret)
+{
+    struct peer *peer = want->peer;
+    ret->kind = kind;
+    ret->fetch = want->fetch;
+    ret->peer = peer;
+    ret->piece = want->piece;
+    peer->wants--;
+    peer->bytes -= want->count;
+    self->wants_count--;
+    self->bytes -= want->count;
+    want->peer = NULL;
+    want->fetch = NULL;
+}
+
+static struct want *find_want(struct peers *self, const struct peer *peer, uint32_t request)
+{
+    struct want *want = &self->wants[request & (WANTS_MAX - 1)];
+    return want->peer == peer && want->request == request ? want : NULL;
+}
+
+static enum answer_kind judge_chunk(const struct want *want, const struct wire_chunk *chunk,
+                                    size_t count)
+{
+    if (want->is_leaves || !hash_equal(&chunk->hash, &want->hash) || chunk->offset != want->offset
+        || chunk->offset > chunk->total)
+        return ANSWER_WRONG;
+    const uint64_t rest = chunk->total - chunk->offset;
+    return count == (rest < want->count ? rest : want->count) ? ANSWER_CHUNK : ANSWER_WRONG;
+}
+
+// False: it answers nothing that was asked (or no longer), and means nothing.
+static bool hear(struct peers *self, struct peer *peer, uint64_t now_ms, struct answer *ret)
+{
+    const struct bulk_mail *mail = &self->mail;
+    zmq_msg_t *raw = &self->mail.raw;
+    *ret = (struct answer){ .bytes = zmq_msg_data(raw), .count = zmq_msg_size(raw) };
+    enum answer_kind kind;
+    struct want *want;
+    if (mail->head.kind == FRAME_CHUNK && mail->has_raw) {
+        const struct wire_chunk *chunk = mail->body;
+        if (!(want = find_want(self, peer, chunk->request))) return false;
+        kind = judge_chunk(want, chunk, ret->count);
+        ret->total = chunk->total;
+    } else if (mail->head.kind == FRAME_LEAVES && mail->has_raw) {
+        const struct wire_leaves *leaves = mail->body;
+        if (!(want = find_want(self, peer, leaves->request))) return false;
+        kind = want->is_leaves && hash_equal(&leaves->digest, &want->hash) ? ANSWER_LEAVES : ANSWER_WRONG;
+    } else if (mail->head.kind == FRAME_LACKING) {
+        const struct wire_lacking *lacking = mail->body;
+        if (!(want = find_want(self, peer, lacking->request))) return false;
+        kind = ANSWER_LACKING;
+    } else {
+        return false;
+    }
+    peer->heard_ms = now_ms;
+    peer->was_silent = false;
+    if (kind == ANSWER_WRONG) peer->has_lied = true;
+    else if (peer->window < PEER_WINDOW_MAX) peer->window++;
+    finish(self, want, kind, ret);
+    return true;
+}
+
+// The next request of the silent peer; when there is none left, the peer is as if never met.
+static bool next_silence(struct peers *self, struct answer *ret)
+{
+    struct peer *peer = self->silent;
+    for (uint32_t i = 0; i < WANTS_MAX; i++) {
+        if (self->wants[i].peer != peer) continue;
+        *ret = (struct answer){ 0 };
+        finish(self, &self->wants[i], ANSWER_SILENT, ret);
+        return true;
+    }
+    self->silent = NULL;
+    close_peer(self, peer);
+    peer->window = PEER_WINDOW_MIN;
+    peer->was_silent = true;
+    forget_peer(self, peer);
+    return false;
+}
+
+static bool find_silent(struct peers *self, uint64_t now_ms)
+{
+    for (uint32_t i = 0; i < WANTS_MAX; i++) {
+        if (!self->wants[i].peer || now_ms < deadline_ms(&self->wants[i])) continue;
+        self->silent = self->wants[i].peer;
+        return true;
+    }
+    return false;
+}
+
+static void close_idle(struct peers *self, uint64_t now_ms)
+{
+    for (uint32_t i = self->open_count; i-- > 0; ) {
+        struct peer *peer = self->open[i];
+        if (peer->wants || now_ms < peer->used_ms + IDLE_MS) continue;
+        close_peer(self, peer);
+        forget_peer(self, peer);
+    }
+}
+
+bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer)
+{
+    if (self->silent && next_silence(self, ret_answer)) return true;
+    for (uint32_t tried = 0; tried < 2 * self->open_count; ) {
+        struct peer *peer = self->open[self->turn++ % self->open_count];
+        const enum bulk_heard heard = bulk_mail_recv(&self->mail, peer->socket);
+        if (heard == BULK_MAIL && hear(self, peer, now_ms, ret_answer)) return true;
+        tried++;                        // What means nothing counts, too: no flood holds us here
+    }
+    if (find_silent(self, now_ms) && next_silence(self, ret_answer)) return true;
+    close_idle(self, now_ms);
+    return false;
+}

@@ -1,0 +1,46 @@
+#pragma once
+// dct -- the orthonormal DCT-II of one side of a chunk, as a table that is the same on every
+// machine.
+//
+//     C[k][j] = a_k · cos(π (2j+1) k / 2n),   a_0 = √(1/n), otherwise √(2/n)       k, j in [0, n)
+//
+// A coefficient is y[k] = Σ_j C[k][j]·x[j]; C is orthogonal, so x[j] = Σ_k C[k][j]·y[k] undoes it.
+// Replicas must agree on these bits, and libraries round cosf differently: the entries are computed
+// in double with + - * / and sqrt alone, in one written order, and rounded to float once. The
+// kernels of distro_kernels.h read the tables; dct_encode and dct_decode say what they have to
+// agree with.
+//
+// Even rows of C are symmetric about the middle and odd rows antisymmetric, so a transform of n
+// points folds into two of n/2: half the multiplications.
+
+#include <stdint.h>
+
+enum {
+    DCT_SIDE_MAX = 256, // The longest side: numbers within a chunk fit 16 bits
+    DCT_LANES = 16 // Rows are padded with zeros to a multiple of this, on every instruction set
+};
+
+struct dct {
+    uint32_t side;        // n, 1..DCT_SIDE_MAX
+    uint32_t half;        // ⌈n/2⌉: positions of an even row that differ
+    uint32_t stride;      // n rounded up to DCT_LANES
+    uint32_t half_stride; // `half` rounded up to DCT_LANES
+    float *table;         // [side][stride] C[k][j]; zero beyond n
+    float *even;          // [half][half_stride] C[2u][j] as even[j][u]; zero beyond `half`
+    float *odd;           // [half][half_stride] C[2u+1][j] as odd[j][u]; zero where 2u+1 >= n
+};
+
+// The largest divisor of `size` that is <= `limit`. Both are at least 1 (ensured).
+uint32_t dct_side(uint32_t size, uint32_t limit);
+
+// Fills *self for a side of 1..DCT_SIDE_MAX (ensured). 0, or FAULT_MEMORY and *self all zero.
+// `table`, `even` and `odd` start at multiples of 64 bytes.
+int dct_init(struct dct *self, uint32_t side);
+void dct_free(struct dct *self); // All zero is allowed
+
+// The definition, one sequential FMA chain per element, for tests and for reading. x and ret_y are
+// [rows->side][columns->side], dense, and may not overlap.
+//     encode: y[b][d] = Σ_h Σ_w x[h][w]·R[b][h]·C[d][w]
+//     decode: x[h][w] = Σ_b Σ_d y[b][d]·R[b][h]·C[d][w]
+void dct_encode(const struct dct *rows, const struct dct *columns, const float *x, float *ret_y);
+void dct_decode(const struct dct *rows, const struct dct *columns, const float *y, float *ret_x);

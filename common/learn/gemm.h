@@ -1,0 +1,35 @@
+#pragma once
+// gemm -- the float32 matrix product, the same bits for every thread count and instruction set.
+//
+//     form   c[m][n]  (+)=  sum over k of            used for
+//     NT     a[m][k] * b[n][k]                       forward: activations by weights stored [out][in]
+//     NN     a[m][k] * b[k][n]                       gradient of the activations
+//     TN     a[k][m] * b[k][n]                       gradient of the weights
+//
+// Each element of c is one chain of fused multiply-adds, k ascending, that begins with 0, or with c itself
+// if `add`. Blocks, tiles, vectors and threads only choose which elements are computed together. The method is
+// BLIS's: panels packed for the register tile, DEPTH_MAX deep, so that they stay in the caches.
+// Yardstick: 80 % of one core's FMA peak for shapes of a few hundred.
+
+#include "common/learn/pool.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum gemm_form { GEMM_NT, GEMM_NN, GEMM_TN };
+
+struct gemm {
+    enum gemm_form form;
+    bool add;                       // c += instead of c =
+    uint32_t m, n, k;               // Any, 0 included (k = 0 and not `add` clears c)
+    const float *a, *b;             // Borrowed; do not overlap c
+    float *c;
+    size_t a_stride, b_stride, c_stride;    // Floats from one row as stored to the next
+};
+
+// Floats of scratch memory that gemm_run may use for products of up to these sizes with so many threads. It grows
+// with each argument, so the largest of each is enough for all.
+size_t gemm_scratch_count(uint32_t threads, uint32_t n, uint32_t k);
+
+// Computes on the pool (NULL: inline, also within a task of a pool, with scratch of its own). Cannot fail.
+void gemm_run(pool_t *pool, const struct gemm *job, float *scratch);

@@ -1,0 +1,310 @@
+#pragma once
+// lanes -- sixteen floats that move together, on every instruction set.
+//
+//     AVX-512: one register      AVX2: two registers      portable C: an array and loops
+//
+// The three give the same bits: each operation is one correctly rounded IEEE operation per lane, a
+// multiply-add is one fused rounding (fmaf), and sums across lanes follow one fixed tree. So a kernel
+// written on lanes, compiled once per instruction set, is one function of its input. Only
+// kernels_*.c include this; which of the three they get is decided by their compiler flags.
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { LANES = 16 };
+
+// In registers everything is unrolled and inlined, or lanes would be spilled at every call. The portable kind lives in
+// memory anyway; unrolled, its sixteen-fold loops would only take a compiler minutes under a sanitizer.
+#if defined(__AVX2__) && defined(__FMA__)
+#define LANES_INLINE static inline __attribute__((always_inline, unused))
+#define LANES_PRAGMA(text) _Pragma(#text)
+#define LANES_UNROLL(times) LANES_PRAGMA(GCC unroll times)
+#else
+#define LANES_INLINE static inline __attribute__((unused))
+#define LANES_UNROLL(times)
+#endif
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+
+typedef __m512 lanes;
+
+LANES_INLINE lanes lanes_load(const float *from) { return _mm512_loadu_ps(from); }
+LANES_INLINE void lanes_store(float *to, lanes a) { _mm512_storeu_ps(to, a); }
+LANES_INLINE lanes lanes_all(float a) { return _mm512_set1_ps(a); }
+LANES_INLINE lanes lanes_add(lanes a, lanes b) { return _mm512_add_ps(a, b); }
+LANES_INLINE lanes lanes_sub(lanes a, lanes b) { return _mm512_sub_ps(a, b); }
+LANES_INLINE lanes lanes_mul(lanes a, lanes b) { return _mm512_mul_ps(a, b); }
+LANES_INLINE lanes lanes_div(lanes a, lanes b) { return _mm512_div_ps(a, b); }
+LANES_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) { return _mm512_fmadd_ps(a, b, c); }    // a*b + c
+LANES_INLINE lanes lanes_fnma(lanes a, lanes b, lanes c) { return _mm512_fnmadd_ps(a, b, c); }  // c - a*b
+LANES_INLINE lanes lanes_max(lanes a, lanes b) { return _mm512_max_ps(a, b); }  // b where either is NaN
+LANES_INLINE lanes lanes_min(lanes a, lanes b) { return _mm512_min_ps(a, b); }
+
+// 2^n for the n in the low bits of a float near 1.5 * 2^23: see lanes_exp.
+LANES_INLINE lanes lanes_power_of_two(lanes shifted)
+{
+    const __m512i bits = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
+    return _mm512_castsi512_ps(_mm512_add_epi32(bits, _mm512_set1_epi32(0x3f800000)));
+}
+
+LANES_INLINE __mmask16 lanes_mask(size_t count) { return (__mmask16)((1u << count) - 1); }
+LANES_INLINE lanes lanes_load_some(const float *from, size_t count)
+{
+    return _mm512_maskz_loadu_ps(lanes_mask(count), from);
+}
+LANES_INLINE void lanes_store_some(float *to, lanes a, size_t count)
+{
+    _mm512_mask_storeu_ps(to, lanes_mask(count), a);
+}
+
+#define LANES_HALVE(name, op256, op128) \
+LANES_INLINE float name(lanes a) \
+{ \
+    const __m256 high = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1)); \
+    const __m256 b = op256(_mm512_castps512_ps256(a), high); \
+    const __m128 c = op128(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1)); \
+    const __m128 d = op128(c, _mm_movehl_ps(c, c)); \
+    return _mm_cvtss_f32(op128(d, _mm_shuffle_ps(d, d, 1))); \
+}
+
+// Rows become columns: rows[i] lane k <-> rows[k] lane i.
+LANES_INLINE void lanes_transpose(lanes rows[LANES])
+{
+    __m512 pairs[16], fours[16];
+    LANES_UNROLL(8)
+    for (int i = 0; i < 8; i++) {
+        pairs[2 * i] = _mm512_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
+        pairs[2 * i + 1] = _mm512_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
+    }
+    LANES_UNROLL(4)
+    for (int i = 0; i < 4; i++) {
+        const __m512d a = _mm512_castps_pd(pairs[4 * i]), b = _mm512_castps_pd(pairs[4 * i + 1]);
+        const __m512d c = _mm512_castps_pd(pairs[4 * i + 2]), d = _mm512_castps_pd(pairs[4 * i + 3]);
+        fours[4 * i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
+        fours[4 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
+        fours[4 * i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
+        fours[4 * i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
+    }
+    LANES_UNROLL(4)
+    for (int i = 0; i < 4; i++) {
+        const __m512 a = _mm512_shuffle_f32x4(fours[i], fours[i + 4], 0x88);
+        const __m512 b = _mm512_shuffle_f32x4(fours[i], fours[i + 4], 0xdd);
+        const __m512 c = _mm512_shuffle_f32x4(fours[i + 8], fours[i + 12], 0x88);
+        const __m512 d = _mm512_shuffle_f32x4(fours[i + 8], fours[i + 12], 0xdd);
+        rows[i] = _mm512_shuffle_f32x4(a, c, 0x88);
+        rows[i + 8] = _mm512_shuffle_f32x4(a, c, 0xdd);
+        rows[i + 4] = _mm512_shuffle_f32x4(b, d, 0x88);
+        rows[i + 12] = _mm512_shuffle_f32x4(b, d, 0xdd);
+    }
+}
+
+#elif defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+
+typedef struct { __m256 low, high; } lanes;
+
+#define LANES_TWO(name, f) \
+LANES_INLINE lanes name(lanes a, lanes b) { return (lanes){ f(a.low, b.low), f(a.high, b.high) }; }
+#define LANES_THREE(name, f) \
+LANES_INLINE lanes name(lanes a, lanes b, lanes c) \
+{ return (lanes){ f(a.low, b.low, c.low), f(a.high, b.high, c.high) }; }
+
+LANES_INLINE lanes lanes_load(const float *from)
+{
+    return (lanes){ _mm256_loadu_ps(from), _mm256_loadu_ps(from + 8) };
+}
+LANES_INLINE void lanes_store(float *to, lanes a)
+{
+    _mm256_storeu_ps(to, a.low);
+    _mm256_storeu_ps(to + 8, a.high);
+}
+LANES_INLINE lanes lanes_all(float a) { return (lanes){ _mm256_set1_ps(a), _mm256_set1_ps(a) }; }
+LANES_TWO(lanes_add, _mm256_add_ps)
+LANES_TWO(lanes_sub, _mm256_sub_ps)
+LANES_TWO(lanes_mul, _mm256_mul_ps)
+LANES_TWO(lanes_div, _mm256_div_ps)
+LANES_TWO(lanes_max, _mm256_max_ps)
+LANES_TWO(lanes_min, _mm256_min_ps)
+LANES_THREE(lanes_fma, _mm256_fmadd_ps)
+LANES_THREE(lanes_fnma, _mm256_fnmadd_ps)
+
+LANES_INLINE __m256 lanes_power_of_two_half(__m256 shifted)
+{
+    const __m256i bits = _mm256_slli_epi32(_mm256_castps_si256(shifted), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(bits, _mm256_set1_epi32(0x3f800000)));
+}
+LANES_INLINE lanes lanes_power_of_two(lanes shifted)
+{
+    return (lanes){ lanes_power_of_two_half(shifted.low), lanes_power_of_two_half(shifted.high) };
+}
+
+LANES_INLINE __m256i lanes_mask(size_t count, int first)
+{
+    const __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lane);
+}
+LANES_INLINE lanes lanes_load_some(const float *from, size_t count)
+{
+    return (lanes){ _mm256_maskload_ps(from, lanes_mask(count, 0)),
+                    _mm256_maskload_ps(from + 8, lanes_mask(count, 8)) };
+}
+LANES_INLINE void lanes_store_some(float *to, lanes a, size_t count)
+{
+    _mm256_maskstore_ps(to, lanes_mask(count, 0), a.low);
+    _mm256_maskstore_ps(to + 8, lanes_mask(count, 8), a.high);
+}
+
+#define LANES_HALVE(name, op256, op128) \
+LANES_INLINE float name(lanes a) \
+{ \
+    const __m256 b = op256(a.low, a.high); \
+    const __m128 c = op128(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1)); \
+    const __m128 d = op128(c, _mm_movehl_ps(c, c)); \
+    return _mm_cvtss_f32(op128(d, _mm_shuffle_ps(d, d, 1))); \
+}
+
+LANES_INLINE void lanes_transpose_8(__m256 rows[8])
+{
+    __m256 pairs[8], fours[8];
+    LANES_UNROLL(4)
+    for (int i = 0; i < 4; i++) {
+        pairs[2 * i] = _mm256_unpacklo_ps(rows[2 * i], rows[2 * i + 1]);
+        pairs[2 * i + 1] = _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]);
+    }
+    LANES_UNROLL(2)
+    for (int i = 0; i < 2; i++) {
+        fours[4 * i] = _mm256_shuffle_ps(pairs[4 * i], pairs[4 * i + 2], 0x44);
+        fours[4 * i + 1] = _mm256_shuffle_ps(pairs[4 * i], pairs[4 * i + 2], 0xee);
+        fours[4 * i + 2] = _mm256_shuffle_ps(pairs[4 * i + 1], pairs[4 * i + 3], 0x44);
+        fours[4 * i + 3] = _mm256_shuffle_ps(pairs[4 * i + 1], pairs[4 * i + 3], 0xee);
+    }
+    LANES_UNROLL(4)
+    for (int i = 0; i < 4; i++) {
+        rows[i] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20);
+        rows[i + 4] = _mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31);
+    }
+}
+LANES_INLINE void lanes_transpose(lanes rows[LANES])
+{
+    __m256 quarter[2][2][8];        // [rows 8..15?][lanes 8..15?]
+    LANES_UNROLL(8)
+    for (int i = 0; i < 8; i++) {
+        quarter[0][0][i] = rows[i].low;
+        quarter[0][1][i] = rows[i].high;
+        quarter[1][0][i] = rows[i + 8].low;
+        quarter[1][1][i] = rows[i + 8].high;
+    }
+    lanes_transpose_8(quarter[0][0]);
+    lanes_transpose_8(quarter[0][1]);
+    lanes_transpose_8(quarter[1][0]);
+    lanes_transpose_8(quarter[1][1]);
+    LANES_UNROLL(8)
+    for (int i = 0; i < 8; i++) {
+        rows[i] = (lanes){ quarter[0][0][i], quarter[1][0][i] };
+        rows[i + 8] = (lanes){ quarter[0][1][i], quarter[1][1][i] };
+    }
+}
+
+#else   // Portable C. fmaf is exact by the standard; without FMA hardware the C library computes it
+
+typedef struct { float at[LANES]; } lanes;
+
+#define LANES_EACH(name, parameters, expression) \
+LANES_INLINE lanes name parameters \
+{ \
+    lanes result; \
+    for (int i = 0; i < LANES; i++) result.at[i] = (expression); \
+    return result; \
+}
+
+LANES_EACH(lanes_load, (const float *from), from[i])
+LANES_EACH(lanes_load_some, (const float *from, size_t count), (size_t)i < count ? from[i] : 0.0f)
+LANES_EACH(lanes_all, (float a), a)
+LANES_EACH(lanes_add, (lanes a, lanes b), a.at[i] + b.at[i])
+LANES_EACH(lanes_sub, (lanes a, lanes b), a.at[i] - b.at[i])
+LANES_EACH(lanes_mul, (lanes a, lanes b), a.at[i] * b.at[i])
+LANES_EACH(lanes_div, (lanes a, lanes b), a.at[i] / b.at[i])
+LANES_EACH(lanes_max, (lanes a, lanes b), a.at[i] > b.at[i] ? a.at[i] : b.at[i])
+LANES_EACH(lanes_min, (lanes a, lanes b), a.at[i] < b.at[i] ? a.at[i] : b.at[i])
+LANES_EACH(lanes_fma, (lanes a, lanes b, lanes c), fmaf(a.at[i], b.at[i], c.at[i]))
+LANES_EACH(lanes_fnma, (lanes a, lanes b, lanes c), fmaf(-a.at[i], b.at[i], c.at[i]))
+
+LANES_INLINE void lanes_store(float *to, lanes a) { memcpy(to, a.at, sizeof a.at); }
+LANES_INLINE void lanes_store_some(float *to, lanes a, size_t count)
+{
+    memcpy(to, a.at, count * sizeof *to);
+}
+
+LANES_INLINE lanes lanes_power_of_two(lanes shifted)
+{
+    uint32_t bits[LANES];
+    memcpy(bits, shifted.at, sizeof bits);
+    for (int i = 0; i < LANES; i++) bits[i] = (bits[i] << 23) + 0x3f800000u;
+    memcpy(shifted.at, bits, sizeof bits);
+    return shifted;
+}
+
+#define LANES_ADD_ONE(a, b) ((a) + (b))
+#define LANES_MAX_ONE(a, b) ((a) > (b) ? (a) : (b))
+#define LANES_HALVE(name, op256, op128) \
+LANES_INLINE float name(lanes a) \
+{ \
+    for (int width = LANES / 2; width > 0; width /= 2) \
+        for (int i = 0; i < width; i++) a.at[i] = op256(a.at[i], a.at[i + width]); \
+    return a.at[0]; \
+}
+
+LANES_INLINE void lanes_transpose(lanes rows[LANES])
+{
+    for (int i = 0; i < LANES; i++) {
+        for (int k = 0; k < i; k++) {
+            const float swap = rows[i].at[k];
+            rows[i].at[k] = rows[k].at[i];
+            rows[k].at[i] = swap;
+        }
+    }
+}
+#endif
+
+// The one tree of all sums across lanes: i with i+8, then i with i+4, i+2, i+1.
+#if defined(__AVX2__)
+LANES_HALVE(lanes_sum, _mm256_add_ps, _mm_add_ps)
+LANES_HALVE(lanes_largest, _mm256_max_ps, _mm_max_ps)
+#else
+LANES_HALVE(lanes_sum, LANES_ADD_ONE, LANES_ADD_ONE)
+LANES_HALVE(lanes_largest, LANES_MAX_ONE, LANES_MAX_ONE)
+#endif
+
+// The whole of a vector register at a time, and what is left over of a row of `count` numbers at its end.
+LANES_INLINE lanes lanes_load_upto(const float *from, size_t left)
+{
+    return left >= LANES ? lanes_load(from) : lanes_load_some(from, left);
+}
+LANES_INLINE void lanes_store_upto(float *to, lanes a, size_t left)
+{
+    if (left >= LANES) lanes_store(to, a);
+    else lanes_store_some(to, a, left);
+}
+
+// e^x within 2 units in the last place; x below -87 counts as -87, above 88 as 88, NaN gives NaN.
+// x = n ln 2 + r, |r| <= ln(2)/2: a degree-6 polynomial in r (Cephes' expf), times 2^n. Adding and taking away
+// 1.5 * 2^23 rounds to the nearest integer and leaves n in the low bits of the sum.
+LANES_INLINE lanes lanes_exp(lanes x)
+{
+    const lanes shift = lanes_all(12582912.0f);
+    x = lanes_max(lanes_all(-87.0f), lanes_min(lanes_all(88.0f), x));      // In this order NaN stays NaN
+    const lanes shifted = lanes_fma(x, lanes_all(1.44269504f), shift);
+    const lanes n = lanes_sub(shifted, shift);
+    lanes r = lanes_fnma(n, lanes_all(0.693359375f), x);
+    r = lanes_fnma(n, lanes_all(-2.12194440e-4f), r);
+    lanes p = lanes_all(1.9875691500e-4f);
+    p = lanes_fma(p, r, lanes_all(1.3981999507e-3f));
+    p = lanes_fma(p, r, lanes_all(8.3334519073e-3f));
+    p = lanes_fma(p, r, lanes_all(4.1665795894e-2f));
+    p = lanes_fma(p, r, lanes_all(1.6666665459e-1f));
+    p = lanes_fma(p, r, lanes_all(5.0000001201e-1f));
+    p = lanes_fma(p, lanes_mul(r, r), lanes_add(r, lanes_all(1.0f)));
+    return lanes_mul(p, lanes_power_of_two(shifted));
+}

@@ -1,0 +1,56 @@
+#pragma once
+// payload -- the canonical bytes of a DisTrO result: for each chunk, the coefficients that were
+// chosen.
+//
+//     header, 32 bytes, little-endian             block of a chunk, bits from the lowest up
+//       0  "SDP1"                                   count    ⌈log2(k+1)⌉ bits, 0..k
+//       4  u16 chunk limit (compression_chunk)      k times  ⌈log2(elements)⌉ bits: a number
+//       6  u16 top_k as configured                  k times  1 bit: negative
+//       8  u32 flags: 1 = one-bit values            zeros up to a whole byte
+//      12  u32 chunks                               unless one-bit: k times the float32 value
+//      16  u64 floats in the vector
+//      24  u64 floats in the chunks
+//
+// k is min(top_k, elements of the chunk). Numbers are strictly ascending (chunks.h says which
+// coefficient is which); places from `count` on are zero; a value is finite, not zero and below
+// 2^64. A coefficient that is zero is not sent: one bit cannot say zero, and an embedding row that
+// no sample touched must not move. So one result has one encoding, and its size follows from the
+// form alone: no length from outside is ever believed. A 64 x 64 chunk with k = 8 and one bit takes
+// 14 bytes.
+
+#include "common/learn/chunks.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { PAYLOAD_HEADER_BYTES = 32, PAYLOAD_TOP_K_MAX = 65535, PAYLOAD_FLAG_ONE_BIT = 1 };
+
+typedef struct payload_form payload_form_t;
+
+// Borrows `chunks` for its whole life. `top_k` is 1..PAYLOAD_TOP_K_MAX. FAULT_RANGE or
+// FAULT_MEMORY. Immutable once made; any thread.
+int payload_form_new(const chunks_t *chunks, uint32_t top_k, bool one_bit, struct why *why,
+                     payload_form_t **ret_form);
+void payload_form_destroy(payload_form_t **self); // NULL is allowed
+
+const chunks_t *payload_chunks(const payload_form_t *self);
+uint32_t payload_top_k(const payload_form_t *self, uint32_t chunk); // k of that chunk
+size_t payload_bytes(const payload_form_t *self);                   // Of every payload of this form
+
+// Total: any bytes give 0 or a fault with the place in *why. FAULT_FORMAT: size, header, or an
+// encoding that is not canonical. FAULT_RANGE: a number outside its chunk, or not above the one
+// before. FAULT_NAN: a value that is not finite or too large.
+int payload_check(const payload_form_t *self, const uint8_t *bytes, size_t count, struct why *why);
+
+void payload_write_header(const payload_form_t *self, uint8_t *ret_bytes);
+
+// Writes one chunk's block. `numbers` ascending, count <= k (ensured); values are not zero. Blocks
+// do not share bytes: threads may write different chunks of one payload.
+void payload_write(const payload_form_t *self, uint32_t chunk, const uint16_t *numbers,
+                   const float *values, uint32_t count, uint8_t *bytes);
+
+// Reads one chunk's block of bytes that payload_check has passed. One-bit values come as +1 and -1.
+// Room for payload_top_k of each. Returns how many.
+uint32_t payload_read(const payload_form_t *self, uint32_t chunk, const uint8_t *bytes,
+                      uint16_t *ret_numbers, float *ret_values);

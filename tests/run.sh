@@ -1,0 +1,33 @@
+#!/bin/bash
+# Runs test programs one after the other and counts what they say, as TAP lines ("ok 1 - name",
+# "not ok 2 - name", "ok 3 # SKIP why"). A program that dies or says nothing is a failure by its own
+# name; a skipped test is not a passed one. Ends with "N passed, N failed" and, if any, "N skipped".
+#
+#     tests/run.sh [-s SECONDS] PROGRAM ...        a word with spaces is run by the shell
+set -u
+export CMOCKA_MESSAGE_OUTPUT=TAP LC_ALL=C
+limit_s=600 passed=0 failed=0 skipped=0 failures=""
+while [ $# -gt 0 ]; do
+    if [ "$1" = -s ]; then limit_s=$2; shift 2; continue; fi
+    program=$1; shift
+    log=$(mktemp)
+    began=$(date +%s)
+    timeout -k 10 "$limit_s" bash -c "$program" >"$log" 2>&1
+    code=$?
+    ok=$(grep -cE '^ok [0-9]+' "$log"); no=$(grep -cE '^not ok [0-9]+' "$log")
+    skip=$(grep -ciE '^ok [0-9]+.*# skip' "$log")
+    printf '  %-34s %3d ok %3d failed %2d skipped  %3d s\n' "${program##*/}" $((ok - skip)) "$no" "$skip" $(($(date +%s) - began))
+    if [ "$no" -gt 0 ] || { [ "$code" -ne 0 ] && [ "$no" -eq 0 ]; } || [ $((ok + no)) -eq 0 ]; then
+        [ "$no" -gt 0 ] || { no=1; echo "    $program: exit status $code after $ok tests$([ $code -eq 124 ] && echo ' (out of time)')"; }
+        failures="$failures ${program##*/}"
+        grep -E '^not ok|^#|[Ee]rror|must hold|Sanitizer|FAILED' "$log" | tail -n 30 | sed 's/^/    /'
+        [ "$code" -ne 0 ] && tail -n 15 "$log" | sed 's/^/    | /'
+    fi
+    grep -iE '^ok [0-9]+.*# skip' "$log" | sed 's/^ok [0-9]* [-#]*/    skipped:/'
+    passed=$((passed + ok - skip)); failed=$((failed + no)); skipped=$((skipped + skip))
+    rm -f "$log"
+done
+[ -n "$failures" ] && echo "failed:$failures"
+[ "$skipped" -gt 0 ] && echo "$skipped skipped"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

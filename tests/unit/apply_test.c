@@ -1,0 +1,332 @@
+#include "tests/unit/distro_fixture.h"
+
+#include "common/crypto/merkle.h"
+#include "common/learn/apply.h"
+#include "common/learn/distro.h"
+#include "common/learn/distro_kernels.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RESULTS = 9 };
+
+static const struct apply_step usual = {.rate = 0x1p-10f, .weight_decay = 0.1f};
+
+struct commit { // Drawn results of one form
+    chunks_t *chunks;
+    payload_form_t *form;
+    struct apply_result results[RESULTS];
+    uint32_t count;
+};
+
+static uint8_t *drawn_payload(const payload_form_t *form, uint64_t *seed)
+{
+    uint8_t *bytes = malloc(payload_bytes(form));
+    assert_non_null(bytes);
+    payload_write_header(form, bytes);
+    for (uint32_t chunk = 0; chunk < chunks_count(payload_chunks(form)); chunk++) {
+        const uint32_t elements = chunks_at(payload_chunks(form), chunk).part->elements;
+        static uint16_t numbers[PAYLOAD_TOP_K_MAX];
+        static float values[PAYLOAD_TOP_K_MAX];
+        const uint32_t top_k = payload_top_k(form, chunk);
+        uint32_t count = 0;
+        for (uint32_t i = (uint32_t)(fixture_random(seed) % 9); i < elements && count < top_k;
+             i += 1 + (uint32_t)(fixture_random(seed) % 9)) {
+            numbers[count] = (uint16_t)i;
+            values[count++] =
+                fixture_float(seed) + 2.0f * (fixture_random(seed) % 2 ? 1.0f : -1.0f);
+        }
+        payload_write(form, chunk, numbers, values, count, bytes);
+    }
+    return bytes;
+}
+
+static struct commit commit_of(uint32_t limit, uint32_t top_k, bool one_bit, uint32_t count,
+                               uint64_t *seed)
+{
+    struct commit self = {.chunks = fixture_chunks(limit), .count = count};
+    self.form = fixture_form(self.chunks, top_k, one_bit);
+    for (uint32_t i = 0; i < count; i++)
+        self.results[i] =
+            (struct apply_result){10 * i + fixture_random(seed) % 10,
+                                  drawn_payload(self.form, seed), payload_bytes(self.form)};
+    return self;
+}
+
+static void commit_free(struct commit *self)
+{
+    for (uint32_t i = 0; i < self->count; i++) free((void *)(uintptr_t)self->results[i].payload);
+    payload_form_destroy(&self->form);
+    chunks_destroy(&self->chunks);
+}
+
+static void shuffle(struct commit *self, uint64_t *seed)
+{
+    for (uint32_t i = self->count; i > 1; i--) {
+        const uint32_t j = (uint32_t)(fixture_random(seed) % i);
+        const struct apply_result result = self->results[i - 1];
+        self->results[i - 1] = self->results[j];
+        self->results[j] = result;
+    }
+}
+
+static void draw_parameters(float *parameters, uint64_t seed)
+{
+    for (uint32_t i = 0; i < FIXTURE_TOTAL; i++) parameters[i] = fixture_float(&seed);
+}
+
+static struct hash applied(const struct commit *commit, const struct apply_step *step, pool_t *pool,
+                           float *parameters)
+{
+    struct why why = {""};
+    struct hash digest;
+    if (apply_commit(commit->form, commit->results, commit->count, step, pool, parameters, &why) <
+        0)
+        fail_msg("%s", why.text);
+    assert_int_equal(apply_digest(parameters, FIXTURE_TOTAL, pool, &digest), 0);
+    return digest;
+}
+
+// 100 commits, each by every instruction set with 1, 2, 3 or 4 threads, its results in another
+// order.
+static void everybody_comes_to_the_same_bits(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"avx512", "avx2", "base"};
+    pool_t *pools[4];
+    for (uint32_t i = 0; i < 4; i++) pools[i] = pool_new(i + 1);
+    uint64_t seed = 71;
+    for (uint32_t set = 0; set < 100; set++) {
+        const uint32_t limit = (uint32_t[]){16, 32, 32, 64}[set % 4];
+        struct commit commit = commit_of(limit, 1 + set % 40, set % 2, 1 + set % RESULTS, &seed);
+        static float parameters[FIXTURE_TOTAL];
+        draw_parameters(parameters, set + 1);
+        const struct hash truth = applied(&commit, &usual, NULL, parameters);
+        const struct hash computed = digest_of(parameters, FIXTURE_TOTAL);
+        assert_true(hash_equal(&truth, &computed));
+        for (uint32_t name = 0; name < 3; name++) {
+            const struct apply_step step = {usual.rate, usual.weight_decay,
+                                            distro_kernels_named(names[name])};
+            for (uint32_t i = 0; i < 4 && step.kernels; i++) {
+                if (name == 2 && i != set % 4) continue; // Slow; over the sets all four come
+                shuffle(&commit, &seed);
+                draw_parameters(parameters, set + 1);
+                const struct hash digest = applied(&commit, &step, pools[i], parameters);
+                assert_true(hash_equal(&digest, &truth));
+            }
+        }
+        commit_free(&commit);
+    }
+    for (uint32_t i = 0; i < 4; i++) pool_destroy(&pools[i]);
+}
+
+// The bits themselves: they may never change, or old commits could not be applied again.
+static void a_known_commit_gives_a_known_digest(void **state)
+{
+    (void)state;
+    uint64_t seed = 72;
+    static const char *const digests[2] = {
+        "1db8f3009fcb1d31f1c773fca765b90a136fa568c9f024039b43a8e534fed43b",
+        "19e20950851568038d653015a8536957c14ac2a827deb9fc60d4a61076e1f816"};
+    for (int one_bit = 0; one_bit < 2; one_bit++) {
+        struct commit commit = commit_of(64, 32, one_bit, 4, &seed);
+        static float parameters[FIXTURE_TOTAL];
+        draw_parameters(parameters, 73);
+        const struct hash digest = applied(&commit, &usual, NULL, parameters);
+        char text[HASH_HEX];
+        assert_string_equal(hash_to_hex(&digest, text), digests[one_bit]);
+        commit_free(&commit);
+    }
+}
+
+// The mean over those that sent a coefficient, by the definition of the transform.
+static void the_step_is_the_formula(void **state)
+{
+    (void)state;
+    uint64_t seed = 74;
+    struct commit commit = commit_of(32, 20, false, 5, &seed);
+    static float before[FIXTURE_TOTAL], after[FIXTURE_TOTAL];
+    draw_parameters(before, 75);
+    memcpy(after, before, sizeof before);
+    applied(&commit, &usual, NULL, after);
+    const float keep = 1.0f - usual.rate * usual.weight_decay;
+    uint32_t unsure = 0;
+    for (uint32_t c = 0; c < chunks_count(commit.chunks); c++) {
+        const struct chunk chunk = chunks_at(commit.chunks, c);
+        const uint32_t height = chunk.part->row_dct->side, width = chunk.part->column_dct->side;
+        float y[1024] = {0}, x[1024], hits[1024] = {0};
+        for (uint32_t i = 0; i < commit.count; i++) {
+            uint16_t numbers[20];
+            float values[20];
+            const uint32_t count =
+                payload_read(commit.form, c, commit.results[i].payload, numbers, values);
+            for (uint32_t q = 0; q < count; q++) {
+                y[numbers[q] % height * width + numbers[q] / height] += values[q];
+                hits[numbers[q] % height * width + numbers[q] / height] += 1.0f;
+            }
+        }
+        for (uint32_t i = 0; i < height * width; i++) y[i] /= fmaxf(hits[i], 1.0f);
+        dct_decode(chunk.part->row_dct, chunk.part->column_dct, y, x);
+        for (uint32_t i = 0; i < height * width; i++) {
+            const uint64_t at = chunk.at + i / width * chunk.part->columns + i % width;
+            if (fabsf(x[i]) < 1e-5f) {
+                unsure++;
+                continue;
+            } // Rounding may decide its sign
+            const float want = before[at] * keep - copysignf(usual.rate, x[i]);
+            assert_true(fabsf(after[at] - want) < 2e-7f);
+        }
+    }
+    assert_true(unsure < FIXTURE_TOTAL / 100);
+    for (uint32_t i = FIXTURE_HOLE; i < FIXTURE_HOLE_END; i++) assert_true(after[i] == before[i]);
+    commit_free(&commit);
+}
+
+// Where nobody sent anything the sign is 0; decay comes to all alike.
+static void an_empty_result_only_decays(void **state)
+{
+    (void)state;
+    uint64_t seed = 76;
+    struct commit commit = commit_of(32, 8, true, 1, &seed);
+    uint8_t *bytes = (uint8_t *)(uintptr_t)commit.results[0].payload;
+    memset(bytes + PAYLOAD_HEADER_BYTES, 0, payload_bytes(commit.form) - PAYLOAD_HEADER_BYTES);
+    static float before[FIXTURE_TOTAL], after[FIXTURE_TOTAL];
+    draw_parameters(before, 77);
+    memcpy(after, before, sizeof before);
+    applied(&commit, &(struct apply_step){.rate = 0.5f}, NULL, after);
+    assert_memory_equal(after, before, sizeof before);
+    applied(&commit, &(struct apply_step){.rate = 0.5f, .weight_decay = 0.5f}, NULL, after);
+    for (uint32_t i = 0; i < FIXTURE_TOTAL; i++)
+        assert_true(after[i] == ((i >= FIXTURE_HOLE && i < FIXTURE_HOLE_END) || i >= FIXTURE_END
+                                     ? before[i]
+                                     : 0.75f * before[i]));
+    commit_free(&commit);
+}
+
+static void the_largest_values_do_no_harm(void **state)
+{
+    (void)state;
+    uint64_t seed = 78;
+    struct commit commit = commit_of(64, 4096, false, RESULTS, &seed);
+    static uint16_t numbers[4096];
+    static float values[4096];
+    for (uint32_t i = 0; i < commit.count; i++)
+        for (uint32_t c = 0; c < chunks_count(commit.chunks); c++) {
+            const uint32_t count = payload_top_k(commit.form, c);
+            for (uint32_t q = 0; q < count; q++) {
+                numbers[q] = (uint16_t)q;
+                values[q] = nextafterf(DISTRO_VALUE_LIMIT, 0.0f);
+            }
+            payload_write(commit.form, c, numbers, values, count,
+                          (uint8_t *)(uintptr_t)commit.results[i].payload);
+        }
+    static float parameters[FIXTURE_TOTAL];
+    draw_parameters(parameters, 79);
+    applied(&commit, &usual, NULL, parameters);
+    for (uint32_t i = 0; i < FIXTURE_TOTAL; i++) assert_true(fabsf(parameters[i]) <= 1.002f);
+    commit_free(&commit);
+}
+
+static int refused(const struct commit *commit, uint32_t count, const struct apply_step *step,
+                   const char *says)
+{
+    static float before[FIXTURE_TOTAL], after[FIXTURE_TOTAL];
+    struct why why = {""};
+    draw_parameters(before, 80);
+    memcpy(after, before, sizeof before);
+    const int rc = apply_commit(commit->form, commit->results, count, step, NULL, after, &why);
+    assert_memory_equal(after, before, sizeof before);
+    if (!strstr(why.text, says)) fail_msg("%s", why.text);
+    return rc;
+}
+
+static void a_bad_commit_changes_nothing(void **state)
+{
+    (void)state;
+    uint64_t seed = 81;
+    struct commit commit = commit_of(32, 8, false, 4, &seed);
+    uint8_t *last = (uint8_t *)(uintptr_t)commit.results[3].payload;
+    const size_t bytes = payload_bytes(commit.form);
+
+    assert_int_equal(refused(&commit, 0, &usual, "0 results"), FAULT_RANGE);
+    assert_int_equal(refused(&commit, APPLY_RESULTS_MAX + 1, &usual, "65537 results"), FAULT_RANGE);
+    last[bytes - 1] = 0x7f, last[bytes - 2] = 0xc0; // The last value is no number
+    assert_true(refused(&commit, 4, &usual, "result 3") < 0);
+    assert_int_equal(refused(&commit, 4, &(struct apply_step){.rate = NAN}, "learning rate"),
+                     FAULT_RANGE);
+    commit.results[3].bytes--;
+    assert_int_equal(refused(&commit, 4, &usual, "result 3"), FAULT_FORMAT);
+    commit.results[2].begin = commit.results[0].begin;
+    assert_int_equal(refused(&commit, 3, &usual, "two results"), FAULT_RANGE);
+
+    const struct apply_step wrong[] = {{.rate = -1.0f},
+                                       {.rate = INFINITY},
+                                       {.rate = 1.0f, .weight_decay = -0.1f},
+                                       {.rate = 1.0f, .weight_decay = NAN},
+                                       {.rate = 2.0f, .weight_decay = 0.6f}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_int_equal(refused(&commit, 2, &wrong[i], "not applied"), FAULT_RANGE);
+    commit_free(&commit);
+}
+
+// The two halves together: four members, each with a noisy gradient of the same bowl, come down.
+static void four_members_find_the_bottom(void **state)
+{
+    (void)state;
+    enum { MEMBERS = 4, ROUNDS = 150 };
+    uint64_t seed = 82;
+    chunks_t *chunks = fixture_chunks(32);
+    payload_form_t *form = fixture_form(chunks, 32, true);
+    static float parameters[FIXTURE_TOTAL], target[FIXTURE_TOTAL], gradient[FIXTURE_TOTAL];
+    draw_parameters(parameters, 83);
+    draw_parameters(target, 84);
+    memcpy(target + FIXTURE_END, parameters + FIXTURE_END,
+           5 * sizeof target[0]); // What belongs to no tensor stays
+    memcpy(target + FIXTURE_HOLE, parameters + FIXTURE_HOLE, 5 * sizeof target[0]);
+    distro_t *member[MEMBERS];
+    struct apply_result results[MEMBERS];
+    for (uint32_t m = 0; m < MEMBERS; m++) {
+        assert_int_equal(distro_new(form, 0.9f, NULL, NULL, &member[m]), 0);
+        results[m] = (struct apply_result){m, malloc(payload_bytes(form)), payload_bytes(form)};
+    }
+    double losses[2] = {0, 0};
+    for (uint32_t round = 0; round <= ROUNDS; round++) {
+        const struct apply_step step = {.rate = 0.05f * (1.0f - (float)round / (ROUNDS + 1))};
+        double loss = 0;
+        for (uint32_t i = 0; i < FIXTURE_TOTAL; i++)
+            loss += (double)(parameters[i] - target[i]) * (double)(parameters[i] - target[i]);
+        losses[round > 0] = loss;
+        for (uint32_t m = 0; m < MEMBERS; m++) {
+            for (uint32_t i = 0; i < FIXTURE_TOTAL; i++)
+                gradient[i] = parameters[i] - target[i] + 0.2f * fixture_float(&seed);
+            assert_int_equal(distro_compress(member[m], gradient, step.rate,
+                                             (uint8_t *)(uintptr_t)results[m].payload, NULL),
+                             0);
+            distro_adopt(member[m]);
+        }
+        assert_int_equal(apply_commit(form, results, MEMBERS, &step, NULL, parameters, NULL), 0);
+    }
+    print_message("loss %.1f -> %.3f\n", losses[0], losses[1]);
+    assert_true(losses[0] > 5000 && losses[1] < 0.02 * losses[0]);
+    for (uint32_t m = 0; m < MEMBERS; m++) {
+        distro_destroy(&member[m]);
+        free((void *)(uintptr_t)results[m].payload);
+    }
+    payload_form_destroy(&form);
+    chunks_destroy(&chunks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everybody_comes_to_the_same_bits),
+        cmocka_unit_test(a_known_commit_gives_a_known_digest),
+        cmocka_unit_test(the_step_is_the_formula),
+        cmocka_unit_test(an_empty_result_only_decays),
+        cmocka_unit_test(the_largest_values_do_no_harm),
+        cmocka_unit_test(a_bad_commit_changes_nothing),
+        cmocka_unit_test(four_members_find_the_bottom),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+#pragma once
+// bulk_fixture -- for the tests and the bench of the bulk plane: servers with blobs and parameters, a
+// fetcher and what a core would say to it, and holders that do not keep to the protocol.
+
+#include "common/bulk/bulk_server.h"
+#include "common/bulk/bulk_socket.h"
+#include "common/bulk/fetcher.h"
+#include "common/crypto/merkle.h"
+#include "common/ensure.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIXTURE_ARENA = 1 << 20, FIXTURE_BODY = 1 << 20 };
+#define FIXTURE_RUN "demo"
+
+static inline uint8_t *fixture_bytes(size_t count, uint64_t seed)
+{
+    uint8_t *bytes = malloc(count + 8);
+    ensure(bytes);
+    for (size_t i = 0; i < count; i += 8) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t word = seed ^ seed >> 29;
+        memcpy(bytes + i, &word, 8);
+    }
+    return bytes;
+}
+
+// ---- a holder -------------------------------------------------------------------------------
+
+struct fixture_holder { blob_store_t *store; bulk_server_t *server; struct wire_holder holder; };
+
+static inline struct fixture_holder fixture_holder_new(void)
+{
+    struct fixture_holder self = { 0 };
+    struct why why;
+    ensure(blob_store_new(NULL, &why, &self.store) == 0);
+    const struct bulk_server_options options = { .endpoint = "tcp://127.0.0.1:*", .run = FIXTURE_RUN,
+                                                 .store = self.store };
+    ensure(bulk_server_new(&options, &why, &self.server) == 0);
+    snprintf(self.holder.endpoint, sizeof self.holder.endpoint, "%s", bulk_server_endpoint(self.server));
+    return self;
+}
+
+static inline void fixture_holder_destroy(struct fixture_holder *self)
+{
+    bulk_server_destroy(&self->server);
+    blob_store_destroy(&self->store);
+}
+
+static inline struct hash fixture_give(blob_store_t *store, const uint8_t *bytes, size_t count)
+{
+    struct hash hash;
+    ensure(blob_store_put(store, bytes, count, NULL, &hash) == 0);
+    return hash;
+}
+
+// ---- a fetcher ------------------------------------------------------------------------------
+
+struct fixture_fetcher {
+    blob_store_t *store;
+    struct worker *worker;
+    struct fetcher_stats stats;
+    struct fetcher_options options;
+    uint8_t *arena, *body;
+};
+
+static inline struct fixture_fetcher *fixture_fetcher_new(uint32_t patience_ms)
+{
+    struct fixture_fetcher *self = calloc(1, sizeof *self);
+    ensure(self && blob_store_new(NULL, NULL, &self->store) == 0);
+    self->options = (struct fetcher_options){ .store = self->store, .run = FIXTURE_RUN,
+                                              .patience_ms = patience_ms, .stats = &self->stats };
+    self->arena = malloc(FIXTURE_ARENA);
+    self->body = malloc(FIXTURE_BODY);
+    ensure(self->arena && self->body);
+    self->worker = worker_new(PORT_FETCHER, fetcher_run, &self->options);
+    return self;
+}
+
+static inline void fixture_fetcher_destroy(struct fixture_fetcher *self)
+{
+    worker_destroy(&self->worker);
+    blob_store_destroy(&self->store);
+    free(self->arena);
+    free(self->body);
+    free(self);
+}
+
+static inline void fixture_job(struct fixture_fetcher *self, uint16_t kind, const void *body)
+{
+    const size_t count = wire_pack_body(kind, body, self->body, FIXTURE_BODY);
+    ensure(count > 0);
+    worker_send(self->worker, kind, self->body, count);
+}
+
+// The next answer, which must be of this kind; valid until the next one.
+static inline const void *fixture_answer(struct fixture_fetcher *self, uint16_t kind, int timeout_ms)
+{
+    struct wire_arena arena = { self->arena, 0, FIXTURE_ARENA };
+    zmq_pollitem_t item = { .socket = worker_socket(self->worker), .events = ZMQ_POLLIN };
+    uint16_t came;
+    const void *body;
+    if (zmq_poll(&item, 1, timeout_ms) != 1) return NULL;
+    ensure(worker_take(self->worker, &arena, &came, &body) && came == kind);
+    return body;
+}
+
+static inline void fixture_fetch(struct fixture_fetcher *self, const struct hash *hash, size_t bytes,
+                                 const struct wire_holder *holders, uint32_t count)
+{
+    const struct wire_blob blob = { *hash, (uint32_t)bytes };
+    fixture_job(self, FRAME_FETCH, &(struct wire_fetch){ &blob, 1, holders, count });
+}
+
+// ---- holders that are not as they should be ---------------------------------------------------
+
+enum rogue_mode {
+    ROGUE_DIES,             // Right answers, but after `chunks` of them its connection ends
+    ROGUE_SILENT,           // Hears everything and says nothing
+    ROGUE_WRONG,            // The right size, one wrong bit in the `chunks`th chunk and after
+    ROGUE_LARGER,           // Says that the blob has one byte more
+    ROGUE_SHORT,            // Sends one byte less than was asked for
+    ROGUE_OTHER,            // Answers with another hash
+    ROGUE_HUGE,             // Sends more than any answer may be
+    ROGUE_WRONG_LIST,       // A list of leaves of another model
+};
+
+struct rogue {
+    enum rogue_mode mode;
+    uint32_t chunks;
+    blob_store_t *store;    // Borrowed: what it would hold if it were honest
+    void *context, *router;
+    pthread_t thread;
+    atomic_uint asked;
+    struct wire_holder holder;
+};
+
+static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
+{
+    const struct wire_want *want = mail->body;
+    const bool is_list = mail->head.kind == FRAME_WANT_LEAVES;
+    struct blob_ref ref = { 0 };
+    uint64_t floats = 0;
+    zmq_msg_t raw;
+    if (self->mode == ROGUE_SILENT) return;
+    const struct hash hash = is_list ? ((const struct wire_want_leaves *)mail->body)->digest : want->hash;
+    const uint32_t request = is_list ? ((const struct wire_want_leaves *)mail->body)->request : want->request;
+    const int rc = is_list ? blob_store_leaves(self->store, &hash, NULL, &ref, &floats)
+                           : blob_store_get(self->store, &hash, NULL, &ref);
+    if (rc < 0) {
+        bulk_send(self->router, mail, FIXTURE_RUN, FRAME_LACKING, &(struct wire_lacking){ request, hash, "" }, NULL);
+        return;
+    }
+    const size_t offset = is_list ? 0 : want->offset, rest = ref.count - offset;
+    size_t count = is_list || rest < want->count ? rest : want->count;
+    if (self->mode == ROGUE_SHORT) count--;
+    zmq_msg_init_size(&raw, self->mode == ROGUE_HUGE ? BULK_ANSWER_BYTES_MAX + 1 : count);
+    memcpy(zmq_msg_data(&raw), ref.bytes + offset, count);
+    if (self->mode == ROGUE_WRONG && self->asked > self->chunks) ((uint8_t *)zmq_msg_data(&raw))[count / 2] ^= 4;
+    if (self->mode == ROGUE_WRONG_LIST && is_list) ((uint8_t *)zmq_msg_data(&raw))[5] ^= 1;
+    struct wire_chunk chunk = { request, hash, offset, ref.count + (self->mode == ROGUE_LARGER) };
+    if (self->mode == ROGUE_OTHER) chunk.hash.bytes[0] ^= 1;
+    const struct wire_leaves leaves = { request, hash, floats };
+    if (is_list) bulk_send(self->router, mail, FIXTURE_RUN, FRAME_LEAVES, &leaves, &raw);
+    else bulk_send(self->router, mail, FIXTURE_RUN, FRAME_CHUNK, &chunk, &raw);
+    blob_store_release(&ref);
+}
+
+static inline void *rogue_run(void *arg)
+{
+    struct rogue *self = arg;
+    struct bulk_mail mail;
+    bulk_mail_init(&mail);
+    zmq_pollitem_t item = { .socket = self->router, .events = ZMQ_POLLIN };
+    while (zmq_poll(&item, 1, -1) >= 0) {
+        while (bulk_mail_recv(&mail, self->router) == BULK_MAIL) {
+            self->asked++;
+            if (self->mode == ROGUE_DIES && self->asked > self->chunks) goto out;
+            rogue_answer(self, &mail);
+        }
+    }
+out:
+    bulk_mail_end(&mail);
+    zmq_close(self->router);
+    return NULL;
+}
+
+static inline struct rogue *rogue_new(enum rogue_mode mode, uint32_t chunks, blob_store_t *store)
+{
+    struct rogue *self = calloc(1, sizeof *self);
+    size_t size = sizeof self->holder.endpoint;
+    ensure(self);
+    self->mode = mode;
+    self->chunks = chunks;
+    self->store = store;
+    self->context = bulk_context_new(1);
+    self->router = bulk_socket_new(self->context, ZMQ_ROUTER, -1, 1000);
+    ensure(self->router && zmq_bind(self->router, "tcp://127.0.0.1:*") == 0);
+    ensure(zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->holder.endpoint, &size) == 0);
+    ensure(pthread_create(&self->thread, NULL, rogue_run, self) == 0);
+    return self;
+}
+
+static inline void rogue_destroy(struct rogue *self)
+{
+    zmq_ctx_shutdown(self->context);
+    pthread_join(self->thread, NULL);
+    bulk_context_destroy(&self->context);
+    free(self);
+}

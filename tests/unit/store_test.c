@@ -1,0 +1,447 @@
+// The blob store: references, threads, the directory, pins and the stage.
+#include "common/bulk/blob_store.h"
+#include "common/crypto/merkle.h"
+#include <dirent.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static struct why why;
+
+static blob_store_t *new_store(const char *dir, uint64_t bytes_max)
+{
+    blob_store_t *store = NULL;
+    const struct blob_store_options options = { .dir = dir, .bytes_max = bytes_max };
+    assert_int_equal(blob_store_new(&options, &why, &store), 0);
+    return store;
+}
+
+static struct hash put(blob_store_t *store, const char *text)
+{
+    struct hash hash;
+    assert_int_equal(blob_store_put(store, text, strlen(text), &why, &hash), 0);
+    const struct hash expected = hash_of(text, strlen(text));
+    assert_true(hash_equal(&hash, &expected));
+    return hash;
+}
+
+static void expect(blob_store_t *store, const struct hash *hash, const char *text)
+{
+    struct blob_ref ref;
+    assert_int_equal(blob_store_get(store, hash, &why, &ref), 0);
+    assert_int_equal(ref.count, strlen(text));
+    if (ref.count) assert_memory_equal(ref.bytes, text, ref.count);
+    blob_store_release(&ref);
+    assert_null(ref.held);
+}
+
+// ---- memory ---------------------------------------------------------------------------------
+
+static void test_put_get_forget(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(NULL, 0);
+    const struct hash a = put(store, "alpha"), b = put(store, "beta"), none = { { 0 } };
+    put(store, "alpha");
+    const struct hash empty = put(store, "");
+    assert_int_equal(blob_store_count(store), 3);
+    assert_int_equal(blob_store_bytes(store), 9);
+    expect(store, &a, "alpha");
+    expect(store, &b, "beta");
+    expect(store, &empty, "");
+    blob_store_forget(store, &b);
+    blob_store_forget(store, &b);
+    struct blob_ref ref;
+    assert_int_equal(blob_store_get(store, &b, &why, &ref), FAULT_NOT_FOUND);
+    assert_int_equal(blob_store_get(store, &none, &why, &ref), FAULT_NOT_FOUND);
+    assert_false(blob_store_has(store, &b));
+    assert_int_equal(blob_store_bytes(store), 5);
+    blob_store_destroy(&store);
+    assert_null(store);
+    blob_store_destroy(&store);
+}
+
+static void test_a_reference_outlives_forgetting(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(NULL, 0);
+    const struct hash a = put(store, "alpha");
+    struct blob_ref one, two;
+    assert_int_equal(blob_store_get(store, &a, &why, &one), 0);
+    assert_int_equal(blob_store_get(store, &a, &why, &two), 0);
+    blob_store_forget(store, &a);
+    assert_int_equal(blob_store_count(store), 0);
+    blob_store_release(&one);
+    assert_memory_equal(two.bytes, "alpha", 5);
+    put(store, "alpha");                        // Anew, beside the one that is still referred to
+    blob_store_release(&two);
+    expect(store, &a, "alpha");
+    blob_store_destroy(&store);
+}
+
+static void test_limits(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(NULL, 10);
+    struct hash hash = { { 7 } };
+    const struct hash before = hash;
+    uint8_t *bytes = malloc(6);
+    memcpy(bytes, "gamma!", 6);
+    put(store, "alpha");
+    assert_int_equal(blob_store_put(store, "gamma!", 6, &why, &hash), FAULT_LIMIT);
+    assert_non_null(strstr(why.text, "a blob of 6 bytes beside 5 kept, allowed are 10"));
+    assert_int_equal(blob_store_take(store, &bytes, 6, &why, &hash), FAULT_LIMIT);
+    assert_non_null(bytes);                     // Still ours
+    assert_true(hash_equal(&hash, &before));
+    assert_int_equal(blob_store_put(store, bytes, (size_t)BLOB_BYTES_MAX + 1, &why, &hash), FAULT_LIMIT);
+    put(store, "betaX");
+    put(store, "alpha");                        // Needs no room
+    const struct hash alpha = hash_of("alpha", 5);
+    blob_store_forget(store, &alpha);
+    assert_int_equal(blob_store_take(store, &bytes, 5, &why, &hash), 0);
+    assert_null(bytes);
+    expect(store, &hash, "gamma");
+    blob_store_destroy(&store);
+    const struct blob_store_options options = { .pins_max = BLOB_PINS_MAX + 1 };
+    assert_int_equal(blob_store_new(&options, &why, &store), FAULT_RANGE);
+}
+
+static void test_many(void **state)
+{
+    (void)state;
+    enum { MANY = 5000 };
+    blob_store_t *store = new_store(NULL, 0);
+    struct hash *hashes = malloc(MANY * sizeof *hashes);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_int_equal(blob_store_put(store, &i, sizeof i, &why, &hashes[i]), 0);
+    for (uint32_t i = 0; i < MANY; i += 3) blob_store_forget(store, &hashes[i]);
+    for (uint32_t i = 0; i < MANY; i++) {
+        struct blob_ref ref;
+        const int rc = blob_store_get(store, &hashes[i], &why, &ref);
+        assert_int_equal(rc, i % 3 == 0 ? FAULT_NOT_FOUND : 0);
+        if (rc < 0) continue;
+        assert_memory_equal(ref.bytes, &i, sizeof i);
+        blob_store_release(&ref);
+    }
+    assert_int_equal(blob_store_count(store), MANY - (MANY + 2) / 3);
+    free(hashes);
+    blob_store_destroy(&store);
+}
+
+// ---- the directory --------------------------------------------------------------------------
+
+static char dir[64];
+
+static int make_dir(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof dir, "/tmp/shoal-store-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf '%s'", dir);
+    return system(command);
+}
+
+static const char *path_of(const struct hash *hash)
+{
+    static char path[256];
+    char name[HASH_HEX];
+    snprintf(path, sizeof path, "%s/%s", dir, hash_to_hex(hash, name));
+    return path;
+}
+
+static int count_files(void)
+{
+    int count = 0;
+    DIR *list = opendir(dir);
+    for (struct dirent *entry; (entry = readdir(list)); ) count += strspn(entry->d_name, ".") == 0;
+    closedir(list);
+    return count;
+}
+
+static void write_file(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void test_survives_a_restart(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(dir, 0);
+    const struct hash a = put(store, "alpha"), b = put(store, "beta"), empty = put(store, "");
+    blob_store_forget(store, &b);
+    assert_int_equal(access(path_of(&b), F_OK), -1);
+    blob_store_destroy(&store);
+    char leftover[128], other[128], name[HASH_HEX];
+    snprintf(leftover, sizeof leftover, "%s/.%s.tmp", dir, hash_to_hex(&b, name));
+    snprintf(other, sizeof other, "%s/README", dir);
+    write_file(leftover, "bet");
+    write_file(other, "mine");
+
+    store = new_store(dir, 0);
+    assert_int_equal(access(leftover, F_OK), -1);
+    assert_int_equal(access(other, F_OK), 0);
+    assert_int_equal(blob_store_count(store), 2);
+    assert_int_equal(blob_store_bytes(store), 5);
+    assert_true(blob_store_has(store, &a));
+    assert_false(blob_store_has(store, &b));
+    expect(store, &a, "alpha");
+    expect(store, &a, "alpha");
+    expect(store, &empty, "");
+    blob_store_forget(store, &a);               // Read, and gone for good
+    blob_store_forget(store, &empty);
+    blob_store_destroy(&store);
+    assert_int_equal(count_files(), 1);
+}
+
+static void test_damaged_files_are_removed(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(dir, 0);
+    const struct hash a = put(store, "alpha"), b = put(store, "beta"), c = put(store, "gamma");
+    blob_store_destroy(&store);
+    write_file(path_of(&a), "alphb");
+    write_file(path_of(&b), "bet");
+    store = new_store(dir, 0);
+    struct blob_ref ref;
+    assert_int_equal(blob_store_get(store, &a, &why, &ref), FAULT_CORRUPT);
+    assert_non_null(strstr(why.text, "is damaged and was removed"));
+    assert_int_equal(access(path_of(&a), F_OK), -1);
+    assert_int_equal(blob_store_get(store, &a, &why, &ref), FAULT_NOT_FOUND);
+    put(store, "beta");                         // Over a damaged file that was never read
+    expect(store, &b, "beta");
+    expect(store, &c, "gamma");
+    assert_int_equal(blob_store_bytes(store), 9);
+    blob_store_destroy(&store);
+    store = new_store(dir, 0);
+    expect(store, &b, "beta");
+    blob_store_destroy(&store);
+}
+
+static void test_without_a_directory(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(dir, 0);
+    struct hash hash = { { 0 } };
+    assert_int_equal(rmdir(dir), 0);
+    assert_int_equal(blob_store_put(store, "alpha", 5, &why, &hash), FAULT_NOT_FOUND);
+    assert_non_null(strstr(why.text, "is kept in memory alone"));
+    expect(store, &hash, "alpha");
+    assert_int_equal(mkdir(dir, 0755), 0);
+    put(store, "alpha");                        // Tried again
+    assert_int_equal(access(path_of(&hash), F_OK), 0);
+    blob_store_destroy(&store);
+    blob_store_t *other = NULL;
+    const struct blob_store_options options = { .dir = "/nowhere/at/all" };
+    assert_int_equal(blob_store_new(&options, &why, &other), FAULT_NOT_FOUND);
+    assert_null(other);
+}
+
+static void test_full_disk(void **state)
+{
+    (void)state;
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0
+        || mount("tmpfs", dir, "tmpfs", 0, "size=64k") != 0)
+        skip();                                 // Needs the right to mount
+    blob_store_t *store = new_store(dir, 0);
+    struct hash hash = { { 0 } };
+    uint8_t *large = calloc(1, 200000);
+    assert_int_equal(blob_store_put(store, large, 200000, &why, &hash), FAULT_DISK_FULL);
+    assert_true(blob_store_has(store, &hash));
+    assert_int_equal(count_files(), 0);
+    const struct hash small = put(store, "alpha");
+    blob_store_destroy(&store);
+    store = new_store(dir, 0);
+    assert_int_equal(blob_store_count(store), 1);
+    expect(store, &small, "alpha");
+    blob_store_destroy(&store);
+    free(large);
+    assert_int_equal(umount(dir), 0);
+}
+
+// ---- threads --------------------------------------------------------------------------------
+
+enum { THREADS = 4, TURNS = 200, NAMES = 5 };
+
+static void *disturb(void *arg)
+{
+    blob_store_t *store = arg;
+    static _Atomic uint64_t seeds;
+    uint64_t seed = ++seeds;
+    for (int i = 0; i < TURNS; i++) {
+        struct hash hash;
+        struct blob_ref ref;
+        char text[32];
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        snprintf(text, sizeof text, "name %u", (unsigned)(seed >> 40) % NAMES);
+        hash = hash_of(text, strlen(text));
+        switch (seed >> 60 & 3) {
+        case 0: if (blob_store_put(store, text, strlen(text), NULL, &hash) < 0) return arg; break;
+        case 1: blob_store_forget(store, &hash); break;
+        default:
+            if (blob_store_get(store, &hash, NULL, &ref) < 0) break;
+            if (ref.count != strlen(text) || memcmp(ref.bytes, text, ref.count) != 0) return arg;
+            blob_store_release(&ref);
+        }
+    }
+    return NULL;
+}
+
+static void disturb_at_once(blob_store_t *store)
+{
+    pthread_t threads[THREADS];
+    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, disturb, store);
+    for (int i = 0; i < THREADS; i++) {
+        void *failed;
+        pthread_join(threads[i], &failed);
+        assert_null(failed);
+    }
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(NULL, 0);
+    for (int i = 0; i < 20; i++) disturb_at_once(store);
+    blob_store_destroy(&store);
+}
+
+// Whatever the order of events, in the end the files are those of the table.
+static void test_threads_with_a_directory(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(dir, 0);
+    disturb_at_once(store);
+    const uint64_t count = blob_store_count(store);
+    assert_int_equal(count_files(), (int)count);
+    blob_store_destroy(&store);
+    store = new_store(dir, 0);
+    assert_int_equal(blob_store_count(store), count);
+    disturb_at_once(store);
+    blob_store_destroy(&store);
+}
+
+// ---- pins and the stage ---------------------------------------------------------------------
+
+enum { FLOATS = 2 * DIGEST_LEAF_FLOATS + 5, LEAVES = 3 };
+
+static struct hash pin(blob_store_t *store, uint64_t step, float value, struct hash ret_leaves[LEAVES])
+{
+    float *params = malloc(FLOATS * sizeof *params);
+    for (int i = 0; i < FLOATS; i++) params[i] = value + (float)i;
+    digest_fill_leaves(params, FLOATS, 0, LEAVES, ret_leaves);
+    const struct hash digest = merkle_root(ret_leaves, LEAVES);
+    assert_int_equal(blob_store_pin(store, step, &digest, params, FLOATS, ret_leaves, LEAVES, &why), 0);
+    free(params);
+    return digest;
+}
+
+static void test_pins(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(NULL, 0);
+    struct hash first[LEAVES], leaves[LEAVES];
+    struct blob_ref ref, list;
+    uint64_t floats = 0;
+    const struct hash one = pin(store, 1, 0.5f, first);
+    assert_int_equal(blob_store_get(store, &first[2], &why, &ref), 0);
+    assert_int_equal(ref.count, 5 * sizeof(float));
+    assert_int_equal(blob_store_leaves(store, &one, &why, &list, &floats), 0);
+    assert_int_equal(floats, FLOATS);
+    assert_int_equal(list.count, sizeof first);
+    for (uint64_t step = 2; step <= 4; step++) pin(store, step, (float)step, leaves);
+    assert_int_equal(blob_store_leaves(store, &one, &why, &(struct blob_ref){ 0 }, &floats), FAULT_NOT_FOUND);
+    assert_int_equal(blob_store_get(store, &first[0], &why, &(struct blob_ref){ 0 }), FAULT_NOT_FOUND);
+    assert_memory_equal(list.bytes, first, sizeof first);           // Still referred to
+    float value;
+    memcpy(&value, ref.bytes + 4 * sizeof value, sizeof value);
+    assert_true(value == 0.5f + (float)(FLOATS - 1));
+    blob_store_release(&ref);
+    blob_store_release(&list);
+    assert_int_equal(blob_store_get(store, &leaves[1], &why, &ref), 0);
+    assert_int_equal(ref.count, DIGEST_LEAF_FLOATS * sizeof(float));
+    const struct hash again = pin(store, 4, 9.0f, leaves);          // The same step: replaced
+    assert_int_equal(blob_store_leaves(store, &again, &why, &list, &floats), 0);
+    blob_store_release(&list);
+    blob_store_release(&ref);
+    assert_int_equal(blob_store_count(store), 0);
+    blob_store_destroy(&store);
+}
+
+static void test_equal_leaves_and_none(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(NULL, 0);
+    float *params = calloc(FLOATS, sizeof *params);
+    struct hash leaves[LEAVES], none = { { 0 } };
+    struct blob_ref ref;
+    digest_fill_leaves(params, FLOATS, 0, LEAVES, leaves);
+    assert_true(hash_equal(&leaves[0], &leaves[1]));
+    const struct hash digest = merkle_root(leaves, LEAVES);
+    assert_int_equal(blob_store_pin(store, 0, &digest, params, FLOATS, leaves, LEAVES, &why), 0);
+    for (int i = 0; i < LEAVES; i++) {
+        assert_int_equal(blob_store_get(store, &leaves[i], &why, &ref), 0);
+        blob_store_release(&ref);
+    }
+    assert_int_equal(blob_store_pin(store, 1, &none, params, 0, leaves, 0, &why), 0);
+    assert_int_equal(blob_store_get(store, &none, &why, &ref), FAULT_NOT_FOUND);
+    free(params);
+    blob_store_destroy(&store);
+}
+
+static void test_stage(void **state)
+{
+    (void)state;
+    blob_store_t *store = new_store(NULL, 0);
+    struct hash digest = { { 1 } }, got;
+    uint64_t floats;
+    for (int i = 0; i < 2; i++) {               // The second takes the place of the first
+        float *vector = calloc(10, sizeof *vector);
+        vector[3] = (float)i;
+        blob_store_stage(store, 7, &digest, &vector, 10);
+        assert_null(vector);
+    }
+    assert_null(blob_store_unstage(store, 8, &got, &floats));
+    float *vector = blob_store_unstage(store, 7, &got, &floats);
+    assert_non_null(vector);
+    assert_true(vector[3] == 1 && floats == 10 && hash_equal(&got, &digest));
+    assert_null(blob_store_unstage(store, 7, &got, &floats));
+    blob_store_stage(store, 9, &digest, &vector, 10);
+    blob_store_destroy(&store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_put_get_forget),
+        cmocka_unit_test(test_a_reference_outlives_forgetting),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_many),
+        cmocka_unit_test_setup_teardown(test_survives_a_restart, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_damaged_files_are_removed, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(test_without_a_directory, make_dir, remove_dir),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test_setup_teardown(test_threads_with_a_directory, make_dir, remove_dir),
+        cmocka_unit_test(test_pins),
+        cmocka_unit_test(test_equal_leaves_and_none),
+        cmocka_unit_test(test_stage),
+        cmocka_unit_test_setup_teardown(test_full_disk, make_dir, remove_dir),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
