@@ -1,13 +1,14 @@
 # make help                 what can be made
 # make demo                 watch four trainers train one model, two kills included
-# make test                 everything that needs no GPU
+# make test                 everything that needs no GPU; ends with "N passed, N failed"
 # make sim SEED=273         replay one simulated run
 
 B        ?= build
-CC       ?= gcc
-CXX      ?= g++
-OPT      ?= -O2 -g
 SAN      ?=
+OPT      ?= -O2 -g
+ifeq ($(origin CC),default)
+CC        = gcc
+endif
 WARN      = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wwrite-strings -Werror
 WARN_C    = $(WARN) -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
 # One order of operations per number, on every compiler: no contraction, no fast-math (DESIGN.md 6).
@@ -21,6 +22,16 @@ ISA_avx512 = -O3 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mavx2 -mfma -mprefe
 ISA_avx2   = -O3 -mavx2 -mfma
 ISA_base   = -O3
 
+PREFIX     ?= /usr/local
+sysconfdir ?= /etc
+DESTDIR    ?=
+
+# What Debian 12 must have: to build and run, and what only the tests want.
+PACKAGES   = gcc g++ make pkg-config libzmq3-dev libczmq-dev liblmdb-dev libsodium-dev libssl-dev \
+             libcurl4-openssl-dev libjansson-dev libtomlplusplus-dev libsystemd-dev openssl \
+             bible-kjv bible-kjv-text jargon-text
+PACKAGES_TEST = libcmocka-dev libmsgpack-dev clang libclang-rt-14-dev strace iproute2 systemd procps
+
 COMMON   := $(filter-out %_main.c, $(wildcard common/*.c common/*/*.c))
 COMMON_CC := $(wildcard common/*/*.cc)
 # Cores: pure, linked by the actors and by the simulator alike. *_shell.c and *_main.c are the far
@@ -30,40 +41,120 @@ CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach a,$(
 SHELL_C  := $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*_shell.c))
 # What cores may lean on: pure parts of common. The simulator links these, libcrypto and nothing else.
 PURE     := common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c) common/crypto/hash.c common/ensure.c
+SIM      := $(wildcard tests/sim/*.c)
 MAINS    := $(wildcard actors/*/*_main.c) broker/broker_main.c
 bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(subst _,-,$(patsubst %_main.c,%,$(notdir $(1))))))
 BINS     := $(foreach m,$(MAINS),$(B)/bin/$(call bin,$(m)))
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
+LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
+BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
 all: $(BINS)                                    ## Build every program into build/bin
 
+demo: deps                                      ## Watch four trainers train one model; two are killed
+	@$(MAKE) --no-print-directory -s -j$$(nproc) all
+	@$(B)/bin/shoal demo --dir $(B)/demo
+
+deps:                                           ## List the Debian packages; install those missing
+	@$(call install_packages,$(PACKAGES))
+
+deps-test:
+	@$(call install_packages,$(PACKAGES) $(PACKAGES_TEST))
+
+# Names what is missing, then installs it: with sudo when not root. Says nothing if all is there.
+define install_packages
+missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
+if [ "$@" = deps ] && [ "$(MAKECMDGOALS)" = deps ]; then echo "needed: $(1)"; fi; \
+if [ -n "$$missing" ]; then \
+    echo "missing Debian packages:" $$missing; \
+    as_root=$$([ $$(id -u) -eq 0 ] || echo sudo); \
+    $$as_root apt-get update -qq && \
+    DEBIAN_FRONTEND=noninteractive $$as_root apt-get install -y -qq --no-install-recommends $$missing >/dev/null || \
+    { echo "could not install them; install by hand what is named above, then try again"; exit 69; }; \
+fi
+endef
+
+test: deps-test                                 ## Run all tests; ends with "N passed, N failed"
+	@$(MAKE) --no-print-directory -s -j$$(nproc) test-build
+	@tests/all.sh $(B)
+
+test-build: all $(UNIT:%=$(B)/unit/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so
+
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
-	@for t in $(or $(T),$(UNIT)); do echo "  $$t"; $(B)/unit/$$t || exit 1; done
+	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
+
+sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000, or replay make sim SEED=7
+	@$(if $(SEED),$< -v $(SEED),$< --seeds 1 $(or $(SEEDS),1000))
+
+mutants:                                        ## Break the cores on purpose; each must be caught
+	@tests/sim/mutants.sh
+
+live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
+	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
+
+bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
+	@for b in $(or $(T),$(BENCH)); do $(B)/bench/$$b || exit 1; done
+
+pure: $(CORE:%.c=$(B)/%.o)                      ## List what the cores ask of the outside world
+	@nm -u $^ | awk '/ U /{print $$2}' | sort -u | tr '\n' ' '; echo
+
+install: all                                    ## Install (PREFIX, DESTDIR, sysconfdir)
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/systemd/system \
+	    $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/lib/tmpfiles.d \
+	    $(DESTDIR)$(PREFIX)/share/shoal/demo $(DESTDIR)$(sysconfdir)/shoal
+	install -m 755 $(BINS) $(DESTDIR)$(PREFIX)/bin
+	for u in systemd/*.in; do sed -e 's#@bindir@#$(PREFIX)/bin#g' -e 's#@sysconfdir@#$(sysconfdir)#g' $$u \
+	    > $(B)/$$(basename $${u%.in}) || exit 1; done
+	for u in systemd/*.service.in; do install -m 644 $(B)/$$(basename $${u%.in}) $(DESTDIR)$(PREFIX)/lib/systemd/system || exit 1; done
+	install -m 644 systemd/*.target $(DESTDIR)$(PREFIX)/lib/systemd/system
+	for d in systemd/*.service.d; do install -d $(DESTDIR)$(PREFIX)/lib/systemd/system/$$(basename $$d) && \
+	    install -m 644 $$d/* $(DESTDIR)$(PREFIX)/lib/systemd/system/$$(basename $$d) || exit 1; done
+	install -m 644 systemd/shoal.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/shoal.conf
+	install -m 644 $(B)/shoal.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/shoal.conf
+	install -m 644 config/demo/* $(DESTDIR)$(PREFIX)/share/shoal/demo
+
+uninstall:                                      ## Remove what install put there
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(notdir $(BINS)))
+	rm -rf $(DESTDIR)$(PREFIX)/share/shoal $(DESTDIR)$(PREFIX)/lib/systemd/system/shoal*
+	rm -f $(DESTDIR)$(PREFIX)/lib/sysusers.d/shoal.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/shoal.conf
 
 help:                                           ## Show this
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST)
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 clean:                                          ## Forget everything built
 	rm -rf $(B)
 
-$(B)/libshoal.a: $(COMMON:%.c=$(B)/%.o) $(COMMON_CC:%.cc=$(B)/%.o)
-	@mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
-$(B)/libcore.a: $(CORE:%.c=$(B)/%.o)
-	@mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
-$(B)/libshells.a: $(SHELL_C:%.c=$(B)/%.o)
-	@mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
+# ---- rules ----------------------------------------------------------------------------------------
+
 LIBRARIES = $(B)/libshells.a $(B)/libcore.a $(B)/libshoal.a
+link      = @mkdir -p $(@D) && echo "  LD  $@" && $(CC) $(LDFLAGS) $^
+
+$(B)/libshoal.a: $(COMMON:%.c=$(B)/%.o) $(COMMON_CC:%.cc=$(B)/%.o)
+$(B)/libcore.a: $(CORE:%.c=$(B)/%.o)
+$(B)/libshells.a: $(SHELL_C:%.c=$(B)/%.o)
+$(B)/%.a:
+	@mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
+
 define program
 $(B)/bin/$(call bin,$(1)): $(1:%.c=$(B)/%.o) $(LIBRARIES)
-	@mkdir -p $$(@D) && echo "  LD  $$@" && $$(CC) $$(LDFLAGS) $$^ $$(LIBS) -o $$@
+	$$(link) $$(LIBS) -o $$@
 endef
 $(foreach m,$(filter-out actors/shoal/% actors/zmq-monitor/%,$(MAINS)),$(eval $(call program,$(m))))
 $(B)/bin/shoal: $(patsubst %.c,$(B)/%.o,$(wildcard actors/shoal/*.c)) $(LIBRARIES)
-	@mkdir -p $(@D) && echo "  LD  $@" && $(CC) $(LDFLAGS) $^ $(LIBS) -o $@
+	$(link) $(LIBS) -o $@
 $(B)/bin/zmq-monitor: $(patsubst %.c,$(B)/%.o,$(wildcard actors/zmq-monitor/*.c)) $(LIBRARIES)
-	@mkdir -p $(@D) && echo "  LD  $@" && $(CC) $(LDFLAGS) $^ $(LIBS) -o $@
+	$(link) $(LIBS) -o $@
+# The simulator links the cores and nothing else. If a core learns of ZeroMQ, this line breaks.
+$(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(CORE:%.c=$(B)/%.o) $(PURE:%.c=$(B)/%.o)
+	$(link) -lcrypto -o $@
 $(B)/unit/%: $(B)/tests/unit/%.o $(LIBRARIES)
-	@mkdir -p $(@D) && $(CC) $(LDFLAGS) $^ -lcmocka -lmsgpackc $(LIBS) -o $@
+	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
+$(B)/live/%_test: $(B)/tests/live/%_test.o $(B)/tests/live/testbed.o $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+$(B)/live/failpoint.so: tests/live/failpoint.c
+	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+$(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
+	$(link) -lmsgpackc $(LIBS) -o $@
 $(B)/%_avx512.o: %_avx512.c
 	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) $(ISA_avx512) -c $< -o $@
 $(B)/%_avx2.o: %_avx2.c
@@ -77,4 +168,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all unit help clean
+.PHONY: all demo deps deps-test test test-build unit sim mutants live bench pure install uninstall help clean

@@ -71,6 +71,7 @@ struct coordinator {
     struct wire_accepted accepted[MEMBERS_MAX];     // Scratch of the commit being made
     struct wire_interval scratch[TABLE_INTERVALS_MAX], returned[TABLE_INTERVALS_MAX];
     struct wire_client list[MEMBERS_MAX], elected[WITNESSES_MAX];
+    struct hash items[MEMBERS_MAX];     // SHA-256 of each client's key: what participants' blooms hold
     uint64_t bloom_words[BLOOM_WORDS(MEMBERS_MAX)];
     uint32_t positions[MEMBERS_MAX], trainers[MEMBERS_MAX];
     struct share shares[MEMBERS_MAX];

@@ -61,7 +61,10 @@ static float learning_rate(const struct coordinator *self)
 static void prepare(struct coordinator *self)
 {
     const struct run *run = &self->run;
-    for (uint32_t i = 0; i < run->clients_count; i++) self->trainers[i] = i;
+    for (uint32_t i = 0; i < run->clients_count; i++) {
+        self->trainers[i] = i;
+        self->items[i] = hash_of(run->members[run->clients[i].member].key.bytes, HASH_BYTES);
+    }
     self->deal = (struct deal){ .capacity = MEMBERS_MAX, .shares = self->shares,
                                 .by_trainer = self->by_trainer };
     assignment_deal(run->round.seed, self->trainers, run->clients_count, run->round.batch_size, &self->deal);
@@ -146,9 +149,7 @@ static void score_health(struct coordinator *self, const struct wire_vote *vote)
     if (!bloom_load(vote->participants.data, vote->participants.count, run->clients_count,
                     self->bloom_words, &bloom)) return;
     for (uint32_t c = 0; c < run->clients_count; c++) {
-        const struct hash *key = &run->members[run->clients[c].member].key;
-        struct hash item = hash_of(key->bytes, HASH_BYTES);
-        if (bloom_has(&bloom, &item)) self->tally.health[c]++;
+        if (bloom_has(&bloom, &self->items[c])) self->tally.health[c]++;
     }
 }
 
