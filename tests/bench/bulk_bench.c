@@ -53,7 +53,8 @@ static double measure_tcp(const uint8_t *bytes, size_t count)
     struct sender sender = { socket(AF_INET, SOCK_STREAM, 0), bytes, count };
     const int fd = socket(AF_INET, SOCK_STREAM, 0);
     uint8_t *got = malloc(count);
-    ensure(got && bind(sender.listener, (struct sockaddr *)&at, size) == 0 && listen(sender.listener, 1) == 0);
+    ensure(got && bind(sender.listener, (struct sockaddr *)&at, size) == 0 &&
+           listen(sender.listener, 1) == 0);
     ensure(getsockname(sender.listener, (struct sockaddr *)&at, &size) == 0);
     ensure(pthread_create(&thread, NULL, send_all, &sender) == 0);
     const double start_s = now_s();
@@ -89,8 +90,9 @@ static double measure_model(struct fixture_fetcher *fetcher, const struct hash *
                             const struct wire_holder *list, uint32_t holders)
 {
     const double start_s = now_s();
-    fixture_job(fetcher, FRAME_FETCH_MODEL, &(struct wire_fetch_model){ 1, *digest, list, holders });
-    const struct wire_fetched_model *fetched = fixture_answer(fetcher, FRAME_FETCHED_MODEL, WAIT_MS);
+    fixture_job(fetcher, FRAME_FETCH_MODEL, &(struct wire_fetch_model){1, *digest, list, holders});
+    const struct wire_fetched_model *fetched =
+        fixture_answer(fetcher, FRAME_FETCHED_MODEL, WAIT_MS);
     const double took_s = now_s() - start_s;
     struct hash got;
     uint64_t floats;
@@ -99,13 +101,14 @@ static double measure_model(struct fixture_fetcher *fetcher, const struct hash *
     return took_s;
 }
 
-static void report(const char *what, size_t count, const double *took_s, double spent_s, double tcp_s)
+static void report(const char *what, size_t count, const double *took_s, double spent_s,
+                   double tcp_s)
 {
     double best_s = took_s[0];
     for (int i = 1; i < ROUNDS; i++) best_s = took_s[i] < best_s ? took_s[i] : best_s;
     const double megabytes = (double)count / 1e6;
-    printf("  %-28s %7.0f MB/s   %5.2f of TCP   %5.2f ms of CPU for each MB\n", what, megabytes / best_s,
-           tcp_s / best_s, 1000 * spent_s / ROUNDS / megabytes);
+    printf("  %-28s %7.0f MB/s   %5.2f of TCP   %5.2f ms of CPU for each MB\n", what,
+           megabytes / best_s, tcp_s / best_s, 1000 * spent_s / ROUNDS / megabytes);
 }
 
 static struct hash pin(blob_store_t *store, const uint8_t *bytes, size_t count)
@@ -138,7 +141,8 @@ int main(int argc, char **argv)
     struct fixture_fetcher *fetcher = fixture_fetcher_new(10000);
     printf("%zu MB over loopback, best of %d:\n", count >> 20, ROUNDS);
     spent_s = cpu_s();
-    for (int i = 0; i < ROUNDS; i++) tcp_s = (took_s[i] = measure_tcp(bytes, count)) < tcp_s ? took_s[i] : tcp_s;
+    for (int i = 0; i < ROUNDS; i++)
+        tcp_s = (took_s[i] = measure_tcp(bytes, count)) < tcp_s ? took_s[i] : tcp_s;
     report("TCP, send and recv", count, took_s, cpu_s() - spent_s, tcp_s);
     for (uint32_t n = 1; n <= HOLDERS; n += HOLDERS - 1) {
         char text[64];

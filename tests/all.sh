@@ -1,0 +1,47 @@
+#!/bin/bash
+# All tests that need no GPU, in the order from fast to slow; called by "make test".
+#
+#     tests/all.sh BUILD_DIR
+#
+# unit        pure functions, golden values and conversations          (gcc -O2)
+# sanitized   the same under ASan + UBSan; those with threads under TSan
+# simulation  seeds of the whole cluster; one trace under three compilers; a few mutants
+# live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
+# installed   the systemd units of a staging tree
+# peers       what torch and transformers say of our files, where PyPI is reachable
+set -u
+B=${1:-build}
+MAKE="make --no-print-directory -s -j$(nproc)"
+say() { printf '%s\n' "$*"; }
+
+# A build that fails is a failed test of its own name, not a reason to stop.
+build() { # name, make arguments...
+    local name=$1; shift
+    say "not ok 1 - build $name" > "$B/build-$name.tap"
+    $MAKE "$@" > "$B/build-$name.log" 2>&1 && say "ok 1 - build $name" > "$B/build-$name.tap" ||
+        tail -n 20 "$B/build-$name.log" >&2
+    programs+=("cat $B/build-$name.tap")
+}
+
+programs=()
+unit=$(cd tests/unit && ls ./*_test.c | sed 's#^\./##; s#\.c$##')
+for t in $unit; do programs+=("$B/unit/$t"); done
+
+say "building with sanitizers ..."
+asan="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
+# Not under ASan: what measures memory or takes minutes of arithmetic; its plain form ran above.
+asan_unit=$(for t in $unit; do echo "$t"; done | grep -vE '^(model|distro|apply|gemm|checkpoint_crash)_test$')
+build asan B="$B/asan" SAN="$asan" OPT="-O1 -g" $(for t in $asan_unit; do echo "$B/asan/unit/$t"; done) "$B/asan/bin/sim"
+for t in $asan_unit; do programs+=("ASAN_OPTIONS=detect_leaks=1 $B/asan/unit/$t"); done
+tsan_unit=$(for t in pool store bulk; do [ -f tests/unit/${t}_test.c ] && echo "${t}_test"; done)
+build tsan B="$B/tsan" SAN="-fsanitize=thread" OPT="-O1 -g" $(for t in $tsan_unit; do echo "$B/tsan/unit/$t"; done)
+for t in $tsan_unit; do programs+=("TSAN_OPTIONS=suppressions=tests/tsan.supp $B/tsan/unit/$t"); done
+
+build clang B="$B/clang" CC=clang CXX=clang++ "$B/clang/bin/sim"
+programs+=("tests/sim/short.sh $B")
+
+for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
+programs+=("tests/live/installed.sh $B")
+for t in tests/numeric/*.sh tests/peers/*.sh; do [ -f "$t" ] && programs+=("$t $B"); done
+
+tests/run.sh "${programs[@]}"
