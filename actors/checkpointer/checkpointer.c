@@ -40,7 +40,8 @@ static void hear_round(struct checkpointer *self)
 {
     const struct member *member = &self->member;
     const struct wire_round *round = &member->round;
-    if (round->step % member->config.snapshot_rounds != 0 || round->step == self->position.step) return;
+    if (!member->has_config || round->step % member->config.snapshot_rounds != 0 ||
+        round->step == self->position.step) return;
     struct wire_save save = { .epoch = round->epoch, .step = round->step, .cursor = round->cursor,
                               .samples_done = member->now.samples_done };
     if (keep_position(&save, self->position_returned, round->returned, round->returned_count))

@@ -121,7 +121,9 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
         phase = self->run.phase;
         epoch_look(self, in->now_ms, out);
     } while (phase != self->run.phase);
-    uint64_t next_ms = self->beat_ms < self->deadline_ms ? self->beat_ms : self->deadline_ms;
+    uint64_t next_ms = self->beat_ms;
+    // A deadline that has passed without effect waits for a message, not for the clock.
+    if (self->deadline_ms > in->now_ms && self->deadline_ms < next_ms) next_ms = self->deadline_ms;
     if (self->roster_changed && self->roster_ms < next_ms) next_ms = self->roster_ms;
     outbox_wake(out, next_ms);
 }

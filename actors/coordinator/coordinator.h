@@ -114,6 +114,7 @@ void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struc
 void epoch_arm(struct coordinator *self, uint64_t now_ms);          // Deadline of the present phase
 void epoch_look(struct coordinator *self, uint64_t now_ms, struct outbox *out);
 void epoch_hear_holds(struct coordinator *self, const struct msg *in, struct outbox *out);
+void epoch_tell_end(struct coordinator *self, const char *to, struct outbox *out);  // If it has one, to who asks
 void epoch_hear_checkpoint(struct coordinator *self, const struct msg *in, struct outbox *out);
 void epoch_hear_control(struct coordinator *self, const struct msg *in, struct outbox *out);
 

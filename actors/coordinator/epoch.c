@@ -95,6 +95,15 @@ static const struct hash *candidate_digest(const struct coordinator *self)
     return candidate;
 }
 
+static struct wire_epoch_end end_at(struct coordinator *self, uint64_t epoch, const struct hash *digest)
+{
+    struct run *run = &self->run;
+    return (struct wire_epoch_end){ .epoch = epoch, .step = run->step, .digest = *digest,
+                                    .cursor = run->table.cursor, .returned = self->scratch,
+                                    .returned_count = run_returned(run, self->scratch),
+                                    .samples_done = run->samples_done };
+}
+
 // Binds the run to the digest of the present step once two thirds of the trainers report it.
 static bool pin(struct coordinator *self, struct outbox *out)
 {
@@ -104,16 +113,22 @@ static bool pin(struct coordinator *self, struct outbox *out)
     if (live == 0 || 3 * (uint64_t)self->holding < 2 * (uint64_t)live) return false;
     const struct hash *digest = candidate_digest(self);
     if (!digest || 3 * (uint64_t)count_holders(self, digest) < 2 * (uint64_t)live) return false;
-    struct wire_epoch_end end = { .epoch = run->epoch, .step = run->step, .digest = *digest,
-                                  .cursor = run->table.cursor, .returned = self->scratch,
-                                  .returned_count = run_returned(run, self->scratch),
-                                  .samples_done = run->samples_done };
+    struct wire_epoch_end end = end_at(self, run->epoch, digest);
     coordinator_put(self, FRAME_RECORD_EPOCH_END, &end, out);
     outbox_news(out, FRAME_EPOCH_END, &end);
     char hex[HASH_HEX];
     outbox_note(out, "digest.pinned step=%llu digest=%.16s", (unsigned long long)end.step,
                 hash_to_hex(&end.digest, hex));
     return true;
+}
+
+void epoch_tell_end(struct coordinator *self, const char *to, struct outbox *out)
+{
+    const struct run *run = &self->run;
+    bool ended = run->phase == PHASE_COOLDOWN || run->phase == PHASE_FINISHED;
+    if (!ended || run->digest_step != run->step || hash_is_none(&run->digest)) return;
+    struct wire_epoch_end end = end_at(self, run->epoch - (run->phase == PHASE_FINISHED), &run->digest);
+    outbox_mail(out, to, FRAME_EPOCH_END, &end);
 }
 
 void epoch_hear_holds(struct coordinator *self, const struct msg *in, struct outbox *out)

@@ -55,6 +55,13 @@ uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbo
 
 // ---- joining ------------------------------------------------------------------------------------
 
+// Mail to the name reaches the newer process, so the refusal says which one is meant.
+static void refuse_older(const struct msg *in, uint64_t instance, struct outbox *out)
+{
+    coordinator_refuse(in, REFUSAL_REPLACED, instance, out, "a newer process uses this identity; stop one of "
+                       "the two, an identity is for one process");
+}
+
 static bool may_join(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_join *join = in->body;
@@ -73,8 +80,7 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
         return false;
     }
     if (index != NO_MEMBER && join->instance < run->members[index].instance) {
-        coordinator_refuse(in, REFUSAL_REPLACED, 0, out, "a newer process uses this identity; "
-                           "stop one of the two, an identity is for one process");
+        refuse_older(in, join->instance, out);
         return false;
     }
     if (join->samples && run->pass_samples &&
@@ -129,8 +135,7 @@ void members_hear_ping(struct coordinator *self, const struct msg *in, struct ou
     uint32_t index = members_of(self, in, out);
     if (index == NO_MEMBER) return;
     if (ping->instance < self->run.members[index].instance) {
-        coordinator_refuse(in, REFUSAL_REPLACED, 0, out, "a newer process uses this identity; "
-                           "stop one of the two, an identity is for one process");
+        refuse_older(in, ping->instance, out);
         return;
     }
     self->tokens_per_s[index] = ping->tokens_per_s;

@@ -82,6 +82,7 @@ void news_hear_ask(struct coordinator *self, const struct msg *in, struct outbox
     case TOPIC_RUN: {
         struct wire_run state = news_run_state(self, in->now_ms);
         outbox_mail(out, in->from, FRAME_RUN, &state);
+        epoch_tell_end(self, in->from, out);
         if (!self->run.round_open) break;
         struct wire_round round = run_round(&self->run);
         outbox_mail(out, in->from, FRAME_ROUND, &round);

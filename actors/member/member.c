@@ -170,6 +170,8 @@ static unsigned hear_beat(struct member *self, const struct msg *in, struct outb
 static unsigned hear_refused(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_refused *refused = in->body;
+    // A late word of the process before this one: it is that one which is replaced.
+    if (refused->reason == REFUSAL_REPLACED && refused->round != self->instance) return 0;
     switch (refused->reason) {
     case REFUSAL_NOT_MEMBER:
         if (self->admitted && !self->leaving) {

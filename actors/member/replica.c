@@ -243,6 +243,11 @@ static void tell(struct replica *self, const struct member *member, uint64_t now
 {
     bool awaited = member->now.phase == PHASE_WARMUP || member->now.phase == PHASE_COOLDOWN ||
                    member->now.phase == PHASE_WAITING || member->now.phase == PHASE_PAUSED;
+    if (self->told_seq != member->now.log_seq) {    // It may have forgotten: said once for each RUN
+        self->told_seq = member->now.log_seq;
+        self->told = false;
+        self->tell_ms = 0;
+    }
     if (!awaited || self->told || now_ms < self->tell_ms || self->step != member->now.step) return;
     self->tell_ms = now_ms + MEMBER_RETRY_MS;
     outbox_mail(out, "coordinator", FRAME_HOLDS, &(struct wire_holds){ self->step, self->digest });

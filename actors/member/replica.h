@@ -33,6 +33,7 @@ struct replica {
     uint64_t retry_ms, ask_ms;
     uint64_t stuck_ms;                  // Since when the next commit lacks a payload; 0: it does not
     uint64_t told_step;                 // The newest step that the coordinator acknowledged from us
+    uint64_t told_seq;                  // The RUN that `told` belongs to
     bool told;
     uint64_t tell_ms, pin_step;
     uint64_t end_step;                  // The newest EPOCH_END: that step is to be pinned, and its

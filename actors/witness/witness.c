@@ -8,7 +8,11 @@ void witness_begin(struct witness *self, const struct member *member)
     self->voted = self->acknowledged = false;
     self->claimed = 0;
     self->resend_ms = 0;
-    for (uint32_t i = 0; i < member->round.clients_count; i++) self->sightings[i].claimed = false;
+    for (uint32_t i = 0; i < member->round.clients_count; i++) {
+        const struct wire_member *client = member_of_client(member, i);
+        self->sightings[i].claimed = false;
+        self->sightings[i].instance = client ? client->instance : 0;
+    }
 }
 
 // Everything that must be true of a claim before its payload is even fetched.
@@ -58,13 +62,15 @@ static bool is_seen(const struct witness *self, const struct blobs *blobs, uint3
     return sighting->claimed && blobs_state(blobs, &sighting->seen.payload) == BLOB_HERE;
 }
 
-// Whether nothing is waited for: those who left or were dropped are not.
+// Whether nothing is waited for: those who left, were dropped or began a new life are not.
 static bool is_complete(const struct witness *self, const struct blobs *blobs, const struct member *member)
 {
     for (uint32_t i = 0; i < member->deal.count; i++) {
         uint32_t client = member->deal.shares[i].trainer;
         const struct wire_member *author = member_of_client(member, client);
-        bool awaited = !author || author->state == MEMBER_HEALTHY;
+        uint64_t instance = self->sightings[client].instance;
+        bool awaited = !author || (author->state == MEMBER_HEALTHY &&
+                                   (instance == 0 || author->instance == instance));
         if (awaited && !is_seen(self, blobs, client)) return false;
     }
     return true;

@@ -15,7 +15,11 @@
 #include "actors/member/member.h"
 #include "common/run/bloom.h"
 
-struct sighting { struct wire_seen seen; bool claimed; };
+struct sighting {
+    struct wire_seen seen;
+    uint64_t instance;      // Of the client's process when the round began: a later one resumes with the next
+    bool claimed;
+};
 
 struct witness {
     uint64_t round;                     // Whose sightings these are

@@ -46,7 +46,8 @@ static void reset(struct blob_fetch *self)
     stop_hashing(self);
     hasher_init(&self->hasher);
     self->is_hashing = true;
-    for (uint32_t i = 0; i < self->fetch.holders_count; i++) self->fetch.holders[i].has_served = false;
+    for (uint32_t i = 0; i < self->fetch.holders_count; i++)
+        self->fetch.holders[i].has_served = false;
 }
 
 bool blob_fetch_start(struct blob_fetch *self)
@@ -72,7 +73,8 @@ static uint32_t chunk_bytes(const struct blob_fetch *self, uint32_t chunk)
 // Asks one holder for the next missing chunk. False: nothing is missing, or no credit.
 static bool ask_one(struct blob_fetch *self, struct peer *peer, uint64_t now_ms)
 {
-    while (self->next < self->chunk_count && self->chunks[self->next] != CHUNK_MISSING) self->next++;
+    while (self->next < self->chunk_count && self->chunks[self->next] != CHUNK_MISSING)
+        self->next++;
     if (self->next == self->chunk_count) return false;
     const uint32_t chunk = self->next;
     if (!peers_ask_piece(self->fetch.peers, peer, &self->fetch, chunk, &self->hash,
@@ -96,7 +98,8 @@ void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms)
     for (bool asked = true; asked; ) {                  // In turns
         asked = false;
         for (uint32_t i = 0; i < fetch->holders_count; i++)
-            if (fetch->holders[i].state == HOLDER_SERVING && ask_one(self, fetch->holders[i].peer, now_ms))
+            if (fetch->holders[i].state == HOLDER_SERVING &&
+                ask_one(self, fetch->holders[i].peer, now_ms))
                 asked = true;
     }
 }
@@ -182,6 +185,7 @@ void blob_fetch_keep(struct blob_fetch *self, blob_store_t *store)
         fetch_fail(&self->fetch, "%.*s", FETCH_REASON_MAX - 1, why.text);
     } else {
         self->fetch.state = FETCH_DONE;                 // On disk or, failing that, in memory
-        snprintf(self->fetch.reason, sizeof self->fetch.reason, "%.*s", FETCH_REASON_MAX - 1, why.text);
+        snprintf(self->fetch.reason, sizeof self->fetch.reason, "%.*s", FETCH_REASON_MAX - 1,
+                 why.text);
     }
 }

@@ -1,14 +1,14 @@
 #pragma once
 // blob_fetch -- one blob on its way here, in chunks.
 //
-//     chunks  [here][here][coming][coming][missing][missing] ...      into memory of the declared size
+//     chunks  [here][here][coming][coming][missing][missing] ...  into memory of the declared size
 //                        hashed as far as they are here in a row
 //
-// A small blob comes from one holder, a large one from several at once (one more for each SHARE_CHUNKS
-// that are missing). Who lacks it, is silent or answers wrongly is dropped, and the rest comes from the next
-// one; what is here stays. Only the whole can be checked: if its hash is wrong and one holder sent all
-// of it, that one has lied; if several did, nobody knows who, and from then on one is asked for all of it
-// after the other.
+// A small blob comes from one holder, a large one from several at once (one more for each
+// SHARE_CHUNKS that are missing). Who lacks it, is silent or answers wrongly is dropped, and the
+// rest comes from the next one; what is here stays. Only the whole can be checked: if its hash is
+// wrong and one holder sent all of it, that one has lied; if several did, nobody knows who, and
+// from then on one is asked for all of it after the other.
 
 #include "common/bulk/blob_store.h"
 #include "common/bulk/fetch.h"
@@ -32,8 +32,8 @@ struct blob_fetch {
 struct blob_fetch *blob_fetch_new(struct peers *peers, const struct hash *hash, uint32_t bytes);
 void blob_fetch_destroy(struct blob_fetch **self_p);
 
-bool blob_fetch_start(struct blob_fetch *self);         // Takes the memory; false: failed, there is none
-void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms);      // For as much as there is credit
+bool blob_fetch_start(struct blob_fetch *self); // Takes the memory; false: failed, there is none
+void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms);  // For as much as there is credit
 
 // Once all is here and right: into the store. Then it is done, or has failed.
 void blob_fetch_keep(struct blob_fetch *self, blob_store_t *store);

@@ -112,8 +112,9 @@ static bool take_out(struct blob_store *self, struct blob *blob)
 
 // ---- the directory --------------------------------------------------------------------------
 
-// Makes the directory agree with the table about one blob: written if it should be there and is not,
-// removed if it should not. Put and forget, in whatever order they race, end in what the table says.
+// Makes the directory agree with the table about one blob: written if it should be there and is
+// not, removed if it should not. Put and forget, in whatever order they race, end in what the
+// table says.
 static int settle(struct blob_store *self, const struct hash *hash, struct why *why)
 {
     char name[HASH_HEX];
@@ -127,8 +128,8 @@ static int settle(struct blob_store *self, const struct hash *hash, struct why *
     if (blob && !blob->is_on_disk && blob->is_loaded) ref = refer(blob);
     unlock(self);
     if (ref.held) {
-        rc = durable_file_write(self->dir, name, ref.bytes ? ref.bytes : (const uint8_t *)"", ref.count,
-                                why);
+        rc = durable_file_write(self->dir, name, ref.bytes ? ref.bytes : (const uint8_t *)"",
+                                ref.count, why);
         lock(self);
         blob->is_on_disk = rc == 0;
         unlock(self);
@@ -148,11 +149,13 @@ static int find_file(struct blob_store *self, const char *name, struct why *why)
     const bool is_leftover = strlen(name) == HASH_HEX - 1 + 5 && name[0] == '.';    // .<hex>.tmp
     if (is_leftover && strcmp(name + HASH_HEX, ".tmp") == 0) unlinkat(self->dir_fd, name, 0);
     if (!hash_from_hex(name, &hash)) return 0;
-    if (fstatat(self->dir_fd, name, &stat, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(stat.st_mode)) return 0;
+    if (fstatat(self->dir_fd, name, &stat, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(stat.st_mode))
+        return 0;
     char spelled[HASH_HEX];
     if (strcmp(hash_to_hex(&hash, spelled), name) != 0) return 0;       // Not our spelling
     struct blob *blob = calloc(1, sizeof *blob);
-    if (!blob) return why_set(why, FAULT_MEMORY, "%s: no memory for the list of its files", self->dir);
+    if (!blob)
+        return why_set(why, FAULT_MEMORY, "%s: no memory for the list of its files", self->dir);
     *blob = (struct blob){ .held = { self, 1, free_blob }, .hash = hash, .is_on_disk = true,
                            .count = (size_t)stat.st_size };
     grow(self);
@@ -179,7 +182,8 @@ static int open_dir(struct blob_store *self, const char *dir, struct why *why)
 
 // ---- its life -------------------------------------------------------------------------------
 
-int blob_store_new(const struct blob_store_options *options, struct why *why, blob_store_t **ret_self)
+int blob_store_new(const struct blob_store_options *options, struct why *why,
+                   blob_store_t **ret_self)
 {
     static const struct blob_store_options defaults;
     if (!options) options = &defaults;
@@ -194,7 +198,8 @@ int blob_store_new(const struct blob_store_options *options, struct why *why, bl
     self->bucket_count = BUCKETS_AT_FIRST;
     self->buckets = calloc(self->bucket_count, sizeof *self->buckets);
     ensure(self->buckets);
-    ensure(pthread_mutex_init(&self->lock, NULL) == 0 && pthread_mutex_init(&self->disk, NULL) == 0);
+    ensure(pthread_mutex_init(&self->lock, NULL) == 0 &&
+           pthread_mutex_init(&self->disk, NULL) == 0);
     const int rc = options->dir ? open_dir(self, options->dir, why) : 0;
     if (rc < 0) blob_store_destroy(&self);
     else *ret_self = self;
@@ -228,8 +233,8 @@ static int check_size(size_t count, struct why *why)
                    BLOB_BYTES_MAX);
 }
 
-// What is on disk but was never read gets the bytes at hand; its file is written anew, as nobody has
-// looked whether it is sound.
+// What is on disk but was never read gets the bytes at hand; its file is written anew, as nobody
+// has looked whether it is sound.
 static void load(struct blob *blob, uint8_t **bytes_p, size_t count)
 {
     blob->held.store->bytes += count - blob->count;
@@ -239,8 +244,8 @@ static void load(struct blob *blob, uint8_t **bytes_p, size_t count)
     *bytes_p = NULL;
 }
 
-int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t **bytes_p, size_t count,
-                          struct why *why)
+int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t **bytes_p,
+                          size_t count, struct why *why)
 {
     struct blob *fresh = calloc(1, sizeof *fresh);
     int rc = check_size(count, why);
@@ -252,9 +257,11 @@ int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t *
     if (there && !there->is_loaded) {
         load(there, bytes_p, count);
         there->is_on_disk = false;
-    } else if (!there && count > self->bytes_max - (self->bytes < self->bytes_max ? self->bytes : self->bytes_max)) {
-        rc = why_set(why, FAULT_LIMIT, "a blob of %zu bytes beside %" PRIu64 " kept, allowed are %" PRIu64
-                     " in all; not kept", count, self->bytes, self->bytes_max);
+    } else if (!there && self->bytes + count > self->bytes_max) {
+        rc = why_set(why, FAULT_LIMIT,
+                     "a blob of %zu bytes beside %" PRIu64 " kept, allowed are %" PRIu64
+                     " in all; not kept",
+                     count, self->bytes, self->bytes_max);
     } else if (!there) {
         fresh->bytes = *bytes_p;
         fresh->count = count;
@@ -300,7 +307,8 @@ int blob_store_put(blob_store_t *self, const void *bytes, size_t count, struct w
     return rc;
 }
 
-// Reads the file of a blob that a restart left unread. Two threads may both do it: one copy is kept.
+// Reads the file of a blob that a restart left unread. Two threads may both do it: one copy is
+// kept.
 static int load_file(struct blob_store *self, const struct hash *hash, struct why *why)
 {
     char name[HASH_HEX], *bytes = NULL;
@@ -317,7 +325,7 @@ static int load_file(struct blob_store *self, const struct hash *hash, struct wh
     const bool was_last = is_bad && take_out(self, blob);
     unlock(self);
     free(bytes);
-    if (!is_bad) return 0;                      // Forgotten or put again meanwhile: the caller looks
+    if (!is_bad) return 0;                      // Or forgotten, or put again: the caller looks
     if (was_last) free_blob(&blob->held);
     settle(self, hash, NULL);
     if (rc == 0) why_set(why, FAULT_CORRUPT, "its bytes do not match its name");

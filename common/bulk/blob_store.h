@@ -6,15 +6,16 @@
 //     learner ──pin──▶ ├─ pins ─── leaf ▶ view of a copy ─┤
 //     fetcher ─stage─▶ └─ stage ── one vector ────────────┘ ─unstage─▶ learner
 //
-// A blob is known by the SHA-256 of its bytes, a leaf of pinned parameters by its merkle_leaf: the two
-// can never be mistaken for one another. Everything read is a reference: what is forgotten while it is
-// being sent stays alive until the last reference is released.
+// A blob is known by the SHA-256 of its bytes, a leaf of pinned parameters by its merkle_leaf: the
+// two can never be mistaken for one another. Everything read is a reference: what is forgotten
+// while it is being sent stays alive until the last reference is released.
 //
-// With a directory every blob is also the file DIR/<64 hex digits>, durable when put or take returns, and
-// found again after a restart: then it is read, and checked against its name, when first asked for.
+// With a directory every blob is also the file DIR/<64 hex digits>, durable when put or take
+// returns, and found again after a restart: then it is read, and checked against its name, when
+// first asked for.
 //
-// All functions may be called by any thread at any time. One lock guards the tables and nothing slow
-// happens under it; a second one only keeps writers of the directory in line.
+// All functions may be called by any thread at any time. One lock guards the tables and nothing
+// slow happens under it; a second one only keeps writers of the directory in line.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,7 +28,7 @@ enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 16, BLOB_PINS_DEFAULT = 3 };
 
 struct blob_store_options {
     const char *dir;            // NULL: memory alone. Must exist, and belong to this store alone
-    uint64_t bytes_max;         // Of all blobs together; 0: no limit. Pins and the stage do not count
+    uint64_t bytes_max;         // Of all blobs together; 0: no limit. Pins and stage do not count
     uint32_t pins_max;          // 1 .. BLOB_PINS_MAX; 0: BLOB_PINS_DEFAULT
 };
 
@@ -35,16 +36,17 @@ typedef struct blob_store blob_store_t;
 
 // `options` may be NULL: memory alone, no limit. Leftovers of a crash in the directory are removed,
 // files of other names are left alone. FAULT_RANGE, or why the directory cannot be used.
-int blob_store_new(const struct blob_store_options *options, struct why *why, blob_store_t **ret_self);
+int blob_store_new(const struct blob_store_options *options, struct why *why,
+                   blob_store_t **ret_self);
 
 // Every reference must have been released before: destroy servers first. NULL allowed.
 void blob_store_destroy(blob_store_t **self_p);
 
 // ---- blobs ----------------------------------------------------------------------------------
 
-// Keeps a copy. Putting what is there already changes nothing. FAULT_LIMIT (too large, or no room under
-// bytes_max) and FAULT_MEMORY keep nothing. Any other fault is the disk's (FAULT_DISK_FULL, FAULT_IO ..):
-// then the blob is kept in memory alone, and *ret_hash is written all the same.
+// Keeps a copy. Putting what is there already changes nothing. FAULT_LIMIT (too large, or no room
+// under bytes_max) and FAULT_MEMORY keep nothing. Any other fault is the disk's (FAULT_DISK_FULL,
+// FAULT_IO ..): then the blob is kept in memory alone, and *ret_hash is written all the same.
 int blob_store_put(blob_store_t *self, const void *bytes, size_t count, struct why *why,
                    struct hash *ret_hash);
 
@@ -53,8 +55,8 @@ int blob_store_take(blob_store_t *self, uint8_t **bytes_p, size_t count, struct 
                     struct hash *ret_hash);
 
 // The same for who has hashed it on the way: `hash` is believed.
-int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t **bytes_p, size_t count,
-                          struct why *why);
+int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t **bytes_p,
+                          size_t count, struct why *why);
 
 struct blob_held;
 struct blob_ref {
@@ -63,8 +65,8 @@ struct blob_ref {
     struct blob_held *held;     // NULL: no reference
 };
 
-// A blob, or a leaf of a pin. May read a file. FAULT_NOT_FOUND; FAULT_CORRUPT if the file was not what
-// its name says (it is removed, and the blob is gone).
+// A blob, or a leaf of a pin. May read a file. FAULT_NOT_FOUND; FAULT_CORRUPT if the file was not
+// what its name says (it is removed, and the blob is gone).
 int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
                    struct blob_ref *ret_ref);
 void blob_store_release(struct blob_ref *ref);          // Leaves it empty; an empty one is allowed
@@ -76,11 +78,12 @@ uint64_t blob_store_bytes(blob_store_t *self);          // Theirs, in memory or 
 
 // ---- snapshots of the parameters ------------------------------------------------------------
 
-// Keeps a copy of the vector, to be served unchanged while the learner goes on; the oldest pin beyond
-// pins_max goes. `leaves` are the digest_leaf_count (floats) leaves whose root is `digest` (ensured). A
-// step that is pinned already is replaced. FAULT_MEMORY pins nothing.
-int blob_store_pin(blob_store_t *self, uint64_t step, const struct hash *digest, const float *params,
-                   uint64_t floats, const struct hash *leaves, size_t leaf_count, struct why *why);
+// Keeps a copy of the vector, to be served unchanged while the learner goes on; the oldest pin
+// beyond pins_max goes. `leaves` are the digest_leaf_count (floats) leaves whose root is `digest`
+// (ensured). A step that is pinned already is replaced. FAULT_MEMORY pins nothing.
+int blob_store_pin(blob_store_t *self, uint64_t step, const struct hash *digest,
+                   const float *params, uint64_t floats, const struct hash *leaves,
+                   size_t leaf_count, struct why *why);
 
 // The leaf hashes under a pinned digest: 32 bytes each. FAULT_NOT_FOUND.
 int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why *why,
@@ -89,8 +92,8 @@ int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why 
 // ---- the stage: where the fetcher leaves a model for the learner ----------------------------
 
 // Takes *vector_p (free frees it); a vector that still stands there is freed.
-void blob_store_stage(blob_store_t *self, uint64_t step, const struct hash *digest, float **vector_p,
-                      uint64_t floats);
+void blob_store_stage(blob_store_t *self, uint64_t step, const struct hash *digest,
+                      float **vector_p, uint64_t floats);
 
 // Gives the vector of this step, which the caller frees; NULL if none stands there.
 float *blob_store_unstage(blob_store_t *self, uint64_t step, struct hash *ret_digest,

@@ -1,6 +1,6 @@
 #pragma once
-// blob_store_inside -- what the parts of the blob store share: blob_store.c the blobs, blob_store_pins.c
-// pins and stage. Nobody else includes this.
+// blob_store_inside -- what the parts of the blob store share: blob_store.c the blobs,
+// blob_store_pins.c pins and stage. Nobody else includes this.
 
 #include <pthread.h>
 
@@ -59,6 +59,7 @@ void blob_held_add(struct blob_held *held);
 bool blob_held_drop(struct blob_held *held);
 
 // Under the lock. A view of a pin's leaf; false if no pin has it.
-bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash, struct blob_ref *ret_ref);
+bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,
+                          struct blob_ref *ret_ref);
 
 void blob_store_drop_pins(struct blob_store *self);     // Pins and stage, when the store ends

@@ -42,13 +42,15 @@ static struct blob_ref refer(struct pin *pin, const void *bytes, size_t count)
     return (struct blob_ref){ bytes, count, &pin->held };
 }
 
-bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash, struct blob_ref *ret_ref)
+bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,
+                          struct blob_ref *ret_ref)
 {
     for (uint32_t i = 0; i < self->pin_count; i++) {
         struct pin *pin = self->pins[i];
         const uint32_t found = *slot(pin, hash);
         if (!found) continue;
-        const uint64_t first = (uint64_t)(found - 1) * DIGEST_LEAF_FLOATS, rest = pin->floats - first;
+        const uint64_t first = (uint64_t)(found - 1) * DIGEST_LEAF_FLOATS,
+                       rest = pin->floats - first;
         const size_t floats = rest < DIGEST_LEAF_FLOATS ? (size_t)rest : DIGEST_LEAF_FLOATS;
         *ret_ref = refer(pin, pin->params + first, floats * sizeof(float));
         return true;
@@ -83,8 +85,9 @@ static struct pin *take_out(struct blob_store *self, uint32_t i)
     return blob_held_drop(&pin->held) ? pin : NULL;
 }
 
-int blob_store_pin(blob_store_t *self, uint64_t step, const struct hash *digest, const float *params,
-                   uint64_t floats, const struct hash *leaves, size_t leaf_count, struct why *why)
+int blob_store_pin(blob_store_t *self, uint64_t step, const struct hash *digest,
+                   const float *params, uint64_t floats, const struct hash *leaves,
+                   size_t leaf_count, struct why *why)
 {
     ensure(floats < SIZE_MAX / sizeof *params && leaf_count < UINT32_MAX);
     ensure(leaf_count == digest_leaf_count((size_t)floats));
@@ -139,8 +142,8 @@ void blob_store_drop_pins(struct blob_store *self)
 
 // ---- the stage ------------------------------------------------------------------------------
 
-void blob_store_stage(blob_store_t *self, uint64_t step, const struct hash *digest, float **vector_p,
-                      uint64_t floats)
+void blob_store_stage(blob_store_t *self, uint64_t step, const struct hash *digest,
+                      float **vector_p, uint64_t floats)
 {
     lock(self);
     float *old = self->stage.vector;

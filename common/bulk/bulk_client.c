@@ -25,8 +25,10 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
 {
     if (strlen(options->run) > WIRE_RUN_MAX || options->seq_len == 0
         || options->seq_len >= BULK_SAMPLES_BYTES / 4)
-        return why_set(why, FAULT_RANGE, "sample client: run of %zu bytes (allowed 0..%d), seq_len %" PRIu32
-                       " (1..%d); not made", strlen(options->run), WIRE_RUN_MAX, options->seq_len,
+        return why_set(why, FAULT_RANGE,
+                       "sample client: run of %zu bytes (allowed 0..%d), seq_len %" PRIu32
+                       " (1..%d); not made",
+                       strlen(options->run), WIRE_RUN_MAX, options->seq_len,
                        BULK_SAMPLES_BYTES / 4 - 1);
     struct bulk_client *self = calloc(1, sizeof *self);
     ensure(self);
@@ -57,7 +59,8 @@ void bulk_client_destroy(struct bulk_client **self_p)
     *self_p = NULL;
 }
 
-void bulk_client_set_endpoints(struct bulk_client *self, const char *const *endpoints, uint32_t count)
+void bulk_client_set_endpoints(struct bulk_client *self, const char *const *endpoints,
+                               uint32_t count)
 {
     char now[BULK_ENDPOINT_MAX + 1] = "";
     if (self->peers_count) snprintf(now, sizeof now, "%s", self->peers[self->turn].endpoint);
@@ -86,8 +89,8 @@ static bool call(struct bulk_client *self, struct provider_peer *peer)
 }
 
 // Whether the mail is the answer to the newest request; if so, *ret_ok: it gave the tokens.
-static bool hear(struct bulk_client *self, struct provider_peer *peer, const struct wire_want_samples *want,
-                 uint32_t *tokens, bool *ret_ok)
+static bool hear(struct bulk_client *self, struct provider_peer *peer,
+                 const struct wire_want_samples *want, uint32_t *tokens, bool *ret_ok)
 {
     struct bulk_mail *mail = &self->mail;
     const size_t bytes = want->count * ((size_t)self->seq_len + 1) * sizeof *tokens;
@@ -101,18 +104,21 @@ static bool hear(struct bulk_client *self, struct provider_peer *peer, const str
     if (mail->head.kind != FRAME_SAMPLES) return false;
     const struct wire_samples *samples = mail->body;
     if (samples->request != want->request) return false;
-    *ret_ok = mail->has_raw && zmq_msg_size(&mail->raw) == bytes && samples->position == want->position
-           && samples->count == want->count && samples->seq_len == self->seq_len;
+    *ret_ok = mail->has_raw && zmq_msg_size(&mail->raw) == bytes &&
+              samples->position == want->position && samples->count == want->count &&
+              samples->seq_len == self->seq_len;
     if (*ret_ok) memcpy(tokens, zmq_msg_data(&mail->raw), bytes);
     else
-        snprintf(peer->said, sizeof peer->said, "sent %" PRIu32 " samples of seq_len %" PRIu32 " in %zu bytes, "
-                 "asked were %" PRIu32 " of %" PRIu32, samples->count, samples->seq_len,
-                 zmq_msg_size(&mail->raw), want->count, self->seq_len);
+        snprintf(peer->said, sizeof peer->said,
+                 "sent %" PRIu32 " samples of seq_len %" PRIu32 " in %zu bytes, "
+                 "asked were %" PRIu32 " of %" PRIu32,
+                 samples->count, samples->seq_len, zmq_msg_size(&mail->raw), want->count,
+                 self->seq_len);
     return true;
 }
 
-static bool ask(struct bulk_client *self, struct provider_peer *peer, uint64_t position, uint32_t count,
-                uint32_t *tokens)
+static bool ask(struct bulk_client *self, struct provider_peer *peer, uint64_t position,
+                uint32_t count, uint32_t *tokens)
 {
     const struct wire_want_samples want = { ++self->request, position, count };
     const uint64_t until_ms = bulk_now_ms() + self->patience_ms;
@@ -134,16 +140,18 @@ static bool ask(struct bulk_client *self, struct provider_peer *peer, uint64_t p
 
 // ---- all of them ----------------------------------------------------------------------------
 
-static int give_up(const struct bulk_client *self, uint64_t position, uint32_t count, struct why *why)
+static int give_up(const struct bulk_client *self, uint64_t position, uint32_t count,
+                   struct why *why)
 {
     char text[WHY_MAX / 2] = "";
     size_t used = 0;
     for (uint32_t i = 0; i < self->peers_count && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s", self->peers[i].endpoint,
-                                 self->peers[i].said);
-    return why_set(why, FAULT_UNREACHABLE, "samples %" PRIu64 "..%" PRIu64 ": %" PRIu32 " providers asked %"
-                   PRIu32 " times, none gave them%s", position, position + count - 1, self->peers_count,
-                   self->rounds_max, text);
+        used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s",
+                                 self->peers[i].endpoint, self->peers[i].said);
+    return why_set(why, FAULT_UNREACHABLE,
+                   "samples %" PRIu64 "..%" PRIu64 ": %" PRIu32 " providers asked %" PRIu32
+                   " times, none gave them%s",
+                   position, position + count - 1, self->peers_count, self->rounds_max, text);
 }
 
 static int read_part(struct bulk_client *self, uint64_t position, uint32_t count, uint32_t *tokens,

@@ -1,11 +1,12 @@
 #pragma once
 // bulk_client -- samples from data providers, for a thread that can wait for them (the learner's).
 //
-//     provider 0 ──silent──▶ provider 1 ──NO_SAMPLES──▶ provider 2 ──samples──▶ the next call begins here
-//     all of them failed: wait 100, 200, 400 .. 2000 ms, and again, `rounds_max` times in all
+//     provider 0 ─silent▶ provider 1 ─NO_SAMPLES▶ provider 2 ─samples▶ asked first next time
+//     all failed: wait 100, 200, 400 .. 2000 ms, and again, `rounds_max` times in all
 //
-// Made for one thread; blocks it, at longest about rounds_max * (endpoints * patience_ms + 2 s) for each
-// BULK_SAMPLES_BYTES of tokens. It is the `fetch` of a provider of the third kind (common/data/provider.h).
+// Made for one thread; blocks it, at longest about rounds_max * (endpoints * patience_ms + 2 s)
+// for each BULK_SAMPLES_BYTES of tokens. It is the `fetch` of a provider of the third kind
+// (common/data/provider.h).
 
 #include <stdint.h>
 
@@ -27,12 +28,14 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
                     struct bulk_client **ret_self);
 void bulk_client_destroy(struct bulk_client **self_p);
 
-// Whom to ask from now on: at most BULK_PROVIDERS_MAX, the rest is ignored, as is what is longer than
-// an endpoint can be. Copied.
-void bulk_client_set_endpoints(struct bulk_client *self, const char *const *endpoints, uint32_t count);
+// Whom to ask from now on: at most BULK_PROVIDERS_MAX, the rest is ignored, as is what is longer
+// than an endpoint can be. Copied.
+void bulk_client_set_endpoints(struct bulk_client *self, const char *const *endpoints,
+                               uint32_t count);
 
-// Fills tokens[count][seq_len + 1] with the samples from `position` on. FAULT_UNREACHABLE names the last
-// thing that each provider said, or that it said nothing; then *tokens is in no particular state.
+// Fills tokens[count][seq_len + 1] with the samples from `position` on. FAULT_UNREACHABLE names
+// the last thing that each provider said, or that it said nothing; then *tokens is in no
+// particular state.
 int bulk_read_samples(struct bulk_client *self, uint64_t position, uint32_t count, uint32_t *tokens,
                       struct why *why);
 

@@ -18,7 +18,8 @@ enum { PEER_ANSWERS = 64, TURN_MESSAGES = 64, SAMPLES_WAITING_MAX = 64 << 20 };
 struct bulk_server {
     struct bulk_server_options options;
     char *run;
-    void *context, *router, *stop, *stopped;    // stop: the caller's end of a pair, stopped: the thread's
+    void *context, *router;
+    void *stop, *stopped;                       // A pair: the caller's end, the thread's end
     char endpoint[256];
     pthread_t thread;
     struct bulk_mail mail;                      // The thread's own
@@ -36,7 +37,8 @@ static bool answer(struct bulk_server *self, uint16_t kind, const void *body, zm
     return sent;
 }
 
-static void lack(struct bulk_server *self, uint32_t request, const struct hash *hash, const char *reason)
+static void lack(struct bulk_server *self, uint32_t request, const struct hash *hash,
+                 const char *reason)
 {
     struct wire_lacking lacking = { .request = request, .hash = *hash };
     snprintf(lacking.reason, sizeof lacking.reason, "%s", reason);
@@ -111,7 +113,8 @@ static void hear_want_leaves(struct bulk_server *self, const struct wire_want_le
     struct blob_ref ref = { 0 };
     uint64_t floats;
     zmq_msg_t raw;
-    if (!self->options.store || blob_store_leaves(self->options.store, &want->digest, NULL, &ref, &floats) < 0) {
+    if (!self->options.store ||
+        blob_store_leaves(self->options.store, &want->digest, NULL, &ref, &floats) < 0) {
         lack(self, want->request, &want->digest, "not pinned here");
         return;
     }
@@ -147,8 +150,9 @@ static void hear_want_samples(struct bulk_server *self, const struct wire_want_s
         return;
     }
     if (bytes > BULK_SAMPLES_BYTES) {
-        snprintf(text, sizeof text, "count %" PRIu32 ", allowed 1..%" PRIu64 " of %" PRIu64 " bytes each",
-                 want->count, BULK_SAMPLES_BYTES / sample_bytes, sample_bytes);
+        snprintf(text, sizeof text,
+                 "count %" PRIu32 ", allowed 1..%" PRIu64 " of %" PRIu64 " bytes each", want->count,
+                 BULK_SAMPLES_BYTES / sample_bytes, sample_bytes);
         refuse_samples(self, want->request, text);
         return;
     }
@@ -168,7 +172,8 @@ static void hear_want_samples(struct bulk_server *self, const struct wire_want_s
     *tokens = (struct tokens){ self, (size_t)bytes };
     self->samples_waiting += bytes;
     ensure(zmq_msg_init_data(&raw, words, (size_t)bytes, sent_tokens, tokens) == 0);
-    const struct wire_samples samples = { want->request, want->position, want->count, self->options.seq_len };
+    const struct wire_samples samples = { want->request, want->position, want->count,
+                                          self->options.seq_len };
     if (answer(self, FRAME_SAMPLES, &samples, &raw)) self->samples += want->count;
 }
 
@@ -193,7 +198,8 @@ static void hear(struct bulk_server *self)
 {
     const struct bulk_mail *mail = &self->mail;
     const uint16_t kind = mail->head.kind;
-    const bool is_question = kind == FRAME_WANT || kind == FRAME_WANT_LEAVES || kind == FRAME_WANT_SAMPLES;
+    const bool is_question =
+        kind == FRAME_WANT || kind == FRAME_WANT_LEAVES || kind == FRAME_WANT_SAMPLES;
     if (mail->has_raw || !is_question) self->malformed++;
     else if (strcmp(mail->head.run, self->run) != 0) refuse_run(self);
     else if (kind == FRAME_WANT) hear_want(self, mail->body);
@@ -239,11 +245,14 @@ static int bind_router(struct bulk_server *self, struct why *why)
     size_t size = sizeof self->endpoint;
     const char *wanted = self->options.endpoint;
     if (!is_endpoint(wanted))
-        return why_set(why, FAULT_CONFIG, "bulk endpoint '%s': must be tcp://ADDRESS:PORT, PORT 1..65535 or *; "
-                       "not bound", wanted);
+        return why_set(why, FAULT_CONFIG, "bulk endpoint '%s': must be tcp://ADDRESS:PORT, PORT "
+                       "1..65535 or *; not bound", wanted);
     if (zmq_bind(self->router, wanted) < 0) {
         const int error = zmq_errno();
-        return why_set(why, error == EADDRINUSE ? FAULT_BUSY : error == EACCES ? FAULT_DENIED : FAULT_CONFIG,
+        return why_set(why,
+                       error == EADDRINUSE ? FAULT_BUSY
+                       : error == EACCES   ? FAULT_DENIED
+                                           : FAULT_CONFIG,
                        "bulk endpoint '%s': %s; not bound", wanted, zmq_strerror(error));
     }
     ensure(zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->endpoint, &size) == 0);
@@ -263,13 +272,15 @@ static void start_thread(struct bulk_server *self)
 static void open_sockets(struct bulk_server *self)
 {
     const struct bulk_server_options *options = &self->options;
-    const int queue_max = (int)(options->peer_answers_max ? options->peer_answers_max : PEER_ANSWERS);
+    const int queue_max =
+        (int)(options->peer_answers_max ? options->peer_answers_max : PEER_ANSWERS);
     self->context = bulk_context_new((int)(options->io_threads ? options->io_threads : 1));
     self->router = bulk_socket_new(self->context, ZMQ_ROUTER, BULK_ASK_BYTES_MAX, queue_max);
     self->stop = zmq_socket(self->context, ZMQ_PAIR);
     self->stopped = zmq_socket(self->context, ZMQ_PAIR);
     ensure(self->router && self->stop && self->stopped);
-    ensure(zmq_bind(self->stopped, "inproc://stop") == 0 && zmq_connect(self->stop, "inproc://stop") == 0);
+    ensure(zmq_bind(self->stopped, "inproc://stop") == 0);
+    ensure(zmq_connect(self->stop, "inproc://stop") == 0);
 }
 
 static void close_sockets(struct bulk_server *self)
@@ -283,11 +294,14 @@ static void close_sockets(struct bulk_server *self)
 int bulk_server_new(const struct bulk_server_options *options, struct why *why,
                     bulk_server_t **ret_self)
 {
-    if (strlen(options->run) > WIRE_RUN_MAX || options->peer_answers_max > 65536 || options->io_threads > 16
-        || (options->read && (options->seq_len == 0 || options->seq_len >= BULK_SAMPLES_BYTES / 4)))
-        return why_set(why, FAULT_RANGE, "bulk server: run of %zu bytes (allowed 0..%d), peer_answers_max "
+    if (strlen(options->run) > WIRE_RUN_MAX || options->peer_answers_max > 65536 ||
+        options->io_threads > 16 ||
+        (options->read && (options->seq_len == 0 || options->seq_len >= BULK_SAMPLES_BYTES / 4)))
+        return why_set(why, FAULT_RANGE,
+                       "bulk server: run of %zu bytes (allowed 0..%d), peer_answers_max "
                        "%" PRIu32 " (0..65536), io_threads %" PRIu32 " (0..16), seq_len %" PRIu32
-                       " (1..%d); not started", strlen(options->run), WIRE_RUN_MAX, options->peer_answers_max,
+                       " (1..%d); not started",
+                       strlen(options->run), WIRE_RUN_MAX, options->peer_answers_max,
                        options->io_threads, options->seq_len, BULK_SAMPLES_BYTES / 4 - 1);
     struct bulk_server *self = calloc(1, sizeof *self);
     ensure(self && (self->run = strdup(options->run)));

@@ -5,24 +5,26 @@
 //     WANT_LEAVES   ─▶ LEAVES + bytes   or LACKING
 //     WANT_SAMPLES  ─▶ SAMPLES + tokens or NO_SAMPLES     through a function of the caller
 //
-// It remembers nothing about anybody. Bytes go from the store to the socket without a copy; a reference
-// keeps them alive until they are sent, even if they are forgotten meanwhile. What waits for one peer is
-// bounded by its queue: an answer that does not fit is dropped, since a receiver that keeps to its credit
-// never has so many outstanding, and one that does not will ask again. What is malformed is dropped and
-// counted, never answered. A peer that takes nothing for 20 s is cut off.
+// It remembers nothing about anybody. Bytes go from the store to the socket without a copy; a
+// reference keeps them alive until they are sent, even if they are forgotten meanwhile. What waits
+// for one peer is bounded by its queue: an answer that does not fit is dropped, since a receiver
+// that keeps to its credit never has so many outstanding, and one that does not will ask again.
+// What is malformed is dropped and counted, never answered. A peer that takes nothing for 20 s is
+// cut off.
 //
-// Yardstick: a blob to one receiver as fast as two programs with nothing but a TCP socket between them.
+// Yardstick: to one receiver, which hashes all of it, half of what two threads with nothing but a TCP
+// socket between them move (tests/bench/bulk_bench.c measures both).
 
 #include "common/bulk/blob_store.h"
 #include "common/fault.h"
 
 struct bulk_server_options {
-    const char *endpoint;       // tcp://ADDRESS:PORT; ADDRESS may be *, PORT may be * (any free one)
+    const char *endpoint;       // tcp://ADDRESS:PORT; ADDRESS may be *, PORT too (any free one)
     const char *run;            // Who asks on behalf of another run is refused
     blob_store_t *store;        // Borrowed for the server's life; NULL: no blobs are served
 
-    // NULL: no samples are served. Fills tokens[count][seq_len + 1]; called in the server's thread, which
-    // serves nothing else until it returns. What it says in *why goes to the asker.
+    // NULL: no samples are served. Fills tokens[count][seq_len + 1]; called in the server's
+    // thread, which serves nothing else until it returns. What it says in *why goes to the asker.
     int (*read)(void *arg, uint64_t position, uint32_t count, uint32_t *tokens, struct why *why);
     void *arg;
     uint32_t seq_len;           // 1 .. 1048575, if there is `read`
@@ -44,7 +46,8 @@ typedef struct bulk_server bulk_server_t;
 int bulk_server_new(const struct bulk_server_options *options, struct why *why,
                     bulk_server_t **ret_self);
 
-// Ends at once, whoever is connected; all references to the store are back when it returns. NULL allowed.
+// Ends at once, whoever is connected; all references to the store are back when it returns. NULL
+// allowed.
 void bulk_server_destroy(bulk_server_t **self_p);
 
 const char *bulk_server_endpoint(const bulk_server_t *self);        // With the port that was bound

@@ -28,11 +28,11 @@ static void set(void *socket, int option, int value)
     ensure(zmq_setsockopt(socket, option, &value, sizeof value) == 0);
 }
 
-void *bulk_socket_new(void *context, int type, int64_t message_bytes_max, int queue_max)
+void *bulk_socket_new(void *context, int type, int64_t bytes_max, int queue_max)
 {
     void *socket = zmq_socket(context, type);
     if (!socket) return NULL;
-    ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &message_bytes_max, sizeof message_bytes_max) == 0);
+    ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes_max, sizeof bytes_max) == 0);
     set(socket, ZMQ_SNDHWM, queue_max);
     set(socket, ZMQ_RCVHWM, queue_max);
     set(socket, ZMQ_LINGER, 0);

@@ -1,14 +1,14 @@
 #pragma once
-// bulk_socket -- what every socket of the bulk plane has in common: its limits, and how a message of it
-// is read and written.
+// bulk_socket -- what every socket of the bulk plane has in common: its limits, and how a message
+// of it is read and written.
 //
 //     [routing id, at the ROUTER only] [frame of frames.def, WIRE_BULK] [raw bytes, for some kinds]
 //
-// Bulk lives in ZeroMQ contexts of its own, so that a large transfer never delays the small mail of the
-// control plane. The receiver asks for pieces and has few on their way (credit); the holder answers and
-// remembers nothing. No ZMTP heartbeats: with them a stalled reader ends in an assertion of the library.
-// A connecting socket can go deaf for good (after an oversized message, say): who gets no answer makes a
-// new one.
+// Bulk lives in ZeroMQ contexts of its own, so that a large transfer never delays the small mail
+// of the control plane. The receiver asks for pieces and has few on their way (credit); the holder
+// answers and remembers nothing. No ZMTP heartbeats: with them a stalled reader ends in an
+// assertion of the library. A connecting socket can go deaf for good (after an oversized message,
+// say): who gets no answer makes a new one.
 //
 // Connections are in the clear, and need not be believed: what arrives is checked against a hash.
 
@@ -20,7 +20,7 @@
 #include "common/wire/wire.h"
 
 enum {
-    BULK_CHUNK_BYTES = 256 << 10,       // What a receiver asks for at once: larger only blocks others
+    BULK_CHUNK_BYTES = 256 << 10,       // What a receiver asks for at once: more only blocks others
     BULK_CHUNK_MAX = 1 << 20,           // What it may ask for (WANT.count)
     BULK_LEAVES_MAX = 1 << 19,          // Leaves in one list: 16 MiB for 8.6 billion parameters
     BULK_SAMPLES_BYTES = 4 << 20,       // Tokens of one answer; a single sample may be that large
@@ -35,13 +35,14 @@ enum {
 // A context with this many I/O threads; never NULL.
 void *bulk_context_new(int io_threads);
 
-// Closes what is still in its way: the sockets must be closed before. Frames given out without a copy
-// come back (their free function is called) before this returns.
+// Closes what is still in its way: the sockets must be closed before. Frames given out without a
+// copy come back (their free function is called) before this returns.
 void bulk_context_destroy(void **context_p);
 
 // A socket with its limits set, neither bound nor connected. NULL if there is no descriptor for it.
-// `queue_max` is the most messages that wait for one peer, in either direction.
-void *bulk_socket_new(void *context, int type, int64_t message_bytes_max, int queue_max);
+// `bytes_max` is the longest part that it lets in (-1: any), `queue_max` the most messages that wait
+// for one peer, in either direction.
+void *bulk_socket_new(void *context, int type, int64_t bytes_max, int queue_max);
 
 struct bulk_mail {
     uint8_t id[BULK_ID_MAX];            // ROUTER: who asks
@@ -55,14 +56,15 @@ struct bulk_mail {
 
 enum bulk_heard { BULK_NOTHING, BULK_MAIL, BULK_MALFORMED };
 
-// The next message that waits, if any; never blocks. Whatever came is taken off the socket whole. The
-// mail must have been init'ed once, and is emptied by the next receive or the end.
+// The next message that waits, if any; never blocks. Whatever came is taken off the socket whole.
+// The mail must have been init'ed once, and is emptied by the next receive or the end.
 void bulk_mail_init(struct bulk_mail *mail);
 enum bulk_heard bulk_mail_recv(struct bulk_mail *mail, void *socket);
 void bulk_mail_end(struct bulk_mail *mail);
 
-// Sends without blocking: to the sender of `to`, or (NULL) to the peer of a DEALER. `raw` may be NULL; it
-// is taken on success and still the caller's on failure. False: the peer's queue is full or it is gone.
+// Sends without blocking: to the sender of `to`, or (NULL) to the peer of a DEALER. `raw` may be
+// NULL; it is taken on success and still the caller's on failure. False: the peer's queue is full
+// or it is gone.
 bool bulk_send(void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
                const void *body, zmq_msg_t *raw);
 

@@ -14,7 +14,8 @@ void fetch_init(struct fetch *self, struct peers *peers,
 void fetch_end(struct fetch *self)
 {
     peers_forget_fetch(self->peers, self);
-    for (uint32_t i = 0; i < self->holders_count; i++) peers_leave(self->peers, self->holders[i].peer);
+    for (uint32_t i = 0; i < self->holders_count; i++)
+        peers_leave(self->peers, self->holders[i].peer);
     free(self->holders);
     self->holders = NULL;
     self->holders_count = 0;
@@ -44,7 +45,8 @@ void fetch_add_holders(struct fetch *self, const struct wire_holder *list, uint3
     const uint32_t room = FETCH_HOLDERS_MAX - self->holders_count;
     if (count > room) count = room;
     if (count == 0) return;
-    struct holder *holders = realloc(self->holders, (self->holders_count + count) * sizeof *holders);
+    struct holder *holders =
+        realloc(self->holders, (self->holders_count + count) * sizeof *holders);
     ensure(holders);
     self->holders = holders;
     for (uint32_t i = 0; i < count; i++)
@@ -88,8 +90,8 @@ void fetch_fail(struct fetch *self, const char *format, ...)
 void fetch_fail_for_holders(struct fetch *self)
 {
     static const char *const words[HOLDER_STATES] = {
-        [HOLDER_LACKS] = "lack it", [HOLDER_SILENT] = "silent", [HOLDER_DIFFERS] = "of another size",
-        [HOLDER_LIED] = "sent wrong bytes" };
+        [HOLDER_LACKS] = "lack it", [HOLDER_SILENT] = "silent",
+        [HOLDER_DIFFERS] = "of another size", [HOLDER_LIED] = "sent wrong bytes" };
     char text[FETCH_REASON_MAX] = "";
     size_t used = 0;
     for (int state = 0; state < HOLDER_STATES; state++) {

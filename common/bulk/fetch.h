@@ -1,10 +1,11 @@
 #pragma once
-// fetch -- what a blob and a model have in common on their way here: who may hold them, who was asked,
-// and what came of it.
+// fetch -- what a blob and a model have in common on their way here: who may hold them, who was
+// asked, and what came of it.
 //
 //     holder:  untried ──asked──▶ serving ──▶ lacks | silent | differs | lied     never asked again
 //
-// Holders are asked in the order in which they were named; those who were silent or lied lately, last.
+// Holders are asked in the order in which they were named; those who were silent or lied lately,
+// last.
 
 #include "common/bulk/peers.h"
 
@@ -38,7 +39,7 @@ void fetch_end(struct fetch *self);
 void fetch_add_holders(struct fetch *self, const struct wire_holder *list, uint32_t count);
 
 struct holder *fetch_holder_of(struct fetch *self, const struct peer *peer);     // NULL: none
-struct holder *fetch_take_next(struct fetch *self);         // It is serving from now on. NULL: nobody left
+struct holder *fetch_take_next(struct fetch *self);     // Serving from now on. NULL: nobody left
 uint32_t fetch_count(const struct fetch *self, enum holder_state state);
 
 // Ends it as failed: "no holder has it: 3 asked, 2 lack it, 1 silent".

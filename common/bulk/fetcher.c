@@ -135,7 +135,8 @@ static void end_model(struct fetcher *self)
 
 // ---- jobs -----------------------------------------------------------------------------------
 
-static void hear_blob(struct fetcher *self, const struct wire_blob *blob, const struct wire_fetch *job)
+static void hear_blob(struct fetcher *self, const struct wire_blob *blob,
+                      const struct wire_fetch *job)
 {
     static const struct hash none;
     const struct hash empty = hash_of("", 0);
@@ -149,11 +150,13 @@ static void hear_blob(struct fetcher *self, const struct wire_blob *blob, const 
                      && blob_store_put(self->options->store, "", 0, NULL, &kept) == 0;
         tell(self, &blob->hash, ok, ok ? "" : "nothing can have this hash and size; not fetched");
     } else if (blob->bytes > BLOB_BYTES_MAX) {
-        snprintf(text, sizeof text, "%" PRIu32 " bytes, allowed 0..%d; not fetched", blob->bytes, BLOB_BYTES_MAX);
+        snprintf(text, sizeof text, "%" PRIu32 " bytes, allowed 0..%d; not fetched", blob->bytes,
+                 BLOB_BYTES_MAX);
         tell(self, &blob->hash, false, text);
     } else if (entry && entry->blob->count != blob->bytes) {
-        snprintf(text, sizeof text, "%" PRIu32 " bytes, but it is being fetched with %zu; not fetched",
-                 blob->bytes, entry->blob->count);
+        snprintf(text, sizeof text,
+                 "%" PRIu32 " bytes, but it is being fetched with %zu; not fetched", blob->bytes,
+                 entry->blob->count);
         tell(self, &blob->hash, false, text);
     } else if (!entry && self->count == BLOBS_MAX) {
         snprintf(text, sizeof text, "%d blobs are in line already; not fetched", BLOBS_MAX);
@@ -198,16 +201,16 @@ static void hear_job(struct fetcher *self, const struct job *job)
         for (uint32_t i = 0; i < fetch->blobs_count; i++) hear_blob(self, &fetch->blobs[i], fetch);
     } else if (job->kind == FRAME_FETCH_MODEL) {
         hear_model(self, job->body);
-    } else if (job->kind == FRAME_FORGET) {
-        hear_forget(self, job->body);
     } else {
-        ensure(!"a fetcher knows FETCH, FETCH_MODEL and FORGET");
+        ensure(job->kind == FRAME_FORGET);
+        hear_forget(self, job->body);
     }
 }
 
 // ---- the loop -------------------------------------------------------------------------------
 
-// Asks for what there is credit for, keeps what is whole, ends what is over. True: more to do at once.
+// Asks for what there is credit for, keeps what is whole, ends what is over. True: more to do at
+// once.
 static bool work(struct fetcher *self, uint64_t now_ms)
 {
     struct entry *entry, *next;
@@ -218,7 +221,8 @@ static bool work(struct fetcher *self, uint64_t now_ms)
     for (entry = TAILQ_FIRST(&self->active); entry; entry = next) {
         next = TAILQ_NEXT(entry, line);
         struct blob_fetch *blob = entry->blob;
-        if (blob->fetch.state == FETCH_GOING && !peers_is_spent(self->peers)) blob_fetch_ask(blob, now_ms);
+        if (blob->fetch.state == FETCH_GOING && !peers_is_spent(self->peers))
+            blob_fetch_ask(blob, now_ms);
         if (blob_fetch_is_whole(blob)) blob_fetch_keep(blob, self->options->store);
         if (blob->fetch.state != FETCH_GOING) end_blob(self, entry);
     }
@@ -253,7 +257,8 @@ static void hear_answers(struct fetcher *self)
 
 static void wait_for_something(struct fetcher *self, bool is_busy)
 {
-    zmq_pollitem_t items[1 + PEERS_OPEN_MAX] = { { .socket = worker_pipe(self->worker), .events = ZMQ_POLLIN } };
+    zmq_pollitem_t items[1 + PEERS_OPEN_MAX];
+    items[0] = (zmq_pollitem_t){ .socket = worker_pipe(self->worker), .events = ZMQ_POLLIN };
     const int count = 1 + peers_fill_items(self->peers, items + 1);
     zmq_poll(items, count, is_busy ? 0 : peers_timeout_ms(self->peers, bulk_now_ms()));
 }
@@ -277,7 +282,8 @@ void fetcher_run(struct worker *worker, void *arg)
     self->options = options;
     self->stats = options->stats ? options->stats : &nobody_reads;
     self->worker = worker;
-    self->peers = peers_new(options->run, options->patience_ms ? options->patience_ms : PATIENCE_MS);
+    self->peers =
+        peers_new(options->run, options->patience_ms ? options->patience_ms : PATIENCE_MS);
     self->active_bytes_max = options->active_bytes_max ? options->active_bytes_max : 1 << 30;
     TAILQ_INIT(&self->waiting);
     TAILQ_INIT(&self->active);

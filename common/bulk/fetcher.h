@@ -1,18 +1,19 @@
 #pragma once
-// fetcher -- the thread behind PORT_FETCHER: brings blobs and parameters from peers into the blob store.
+// fetcher -- the thread behind PORT_FETCHER: brings blobs and parameters from peers into the blob
+// store.
 //
-//     FETCH        ─▶ FETCHED, one for each blob          bytes in the store, checked against their hash
-//     FETCH_MODEL  ─▶ FETCHED_MODEL                       vector on the stage, checked against its digest
-//     FORGET                                              gone from the store, no longer fetched
+//     FETCH        ─▶ FETCHED, one for each blob    bytes in the store, checked against their hash
+//     FETCH_MODEL  ─▶ FETCHED_MODEL                 vector on the stage, checked against its digest
+//     FORGET                                        gone from the store, no longer fetched
 //
-// The receiver drives: it asks for pieces, within its credit (peers.h), from holders that may know nothing
-// of one another (blob_fetch.h, model_fetch.h). A failure names its reason and costs nothing but time:
-// ask again. What is in the store already is answered at once.
+// The receiver drives: it asks for pieces, within its credit (peers.h), from holders that may know
+// nothing of one another (blob_fetch.h, model_fetch.h). A failure names its reason and costs
+// nothing but time: ask again. What is in the store already is answered at once.
 //
-// Memory is taken for what was declared, and only for so many blobs at a time as fit in active_bytes_max
-// (always for one); the others wait in line. A fetch that has failed keeps nothing, but for a model:
-// asked for again, it goes on with the leaves that are here. One model at a time: another digest takes
-// the place of the one on its way, which is answered as failed.
+// Memory is taken for what was declared, and only for so many blobs at a time as fit in
+// active_bytes_max (always for one); the others wait in line. A fetch that has failed keeps
+// nothing, but for a model: asked for again, it goes on with the leaves that are here. One model
+// at a time: another digest takes the place of the one on its way, which is answered as failed.
 //
 // There is no way through the broker: a peer that cannot be reached over TCP is silent.
 //
@@ -35,8 +36,9 @@ struct fetcher_stats {
 struct fetcher_options {
     blob_store_t *store;                // Borrowed for the thread's life, as all of this
     const char *run;
-    uint32_t patience_ms;               // A holder that sends nothing for so long is silent; 0: 1000.
-                                        // It sends chunks of 256 KiB: a link must carry one in that time
+    uint32_t patience_ms;               // A holder that sends nothing so long is silent; 0: 1000.
+                                        // It sends chunks of 256 KiB: a link must carry one in
+                                        // that time
     uint64_t active_bytes_max;          // 0: 1 GiB
     struct fetcher_stats *stats;        // May be NULL
 };

@@ -41,7 +41,8 @@ void model_fetch_begin(struct model_fetch *self, uint64_t step, const struct wir
     self->fetch.state = FETCH_GOING;
     self->got_bytes = 0;
     self->asked = NULL;
-    for (uint32_t i = 0; i < self->fetch.holders_count; i++) self->fetch.holders[i].has_served = false;
+    for (uint32_t i = 0; i < self->fetch.holders_count; i++)
+        self->fetch.holders[i].has_served = false;
     if (self->part == MODEL_LIST) return;
     self->part = MODEL_COPY;                            // A newer pin may have brought some of them
     self->looked_at = self->todo_count = 0;
@@ -69,7 +70,8 @@ static bool take_list(struct model_fetch *self, const uint8_t *bytes, size_t cou
     self->todo = malloc(leaf_count * sizeof *self->todo);
     self->part = MODEL_COPY;
     if (self->vector && self->is_here && self->todo) return true;
-    fetch_fail(&self->fetch, "no memory for its %zu leaves of %d bytes", leaf_count, (int)LEAF_BYTES);
+    fetch_fail(&self->fetch, "no memory for its %zu leaves of %d bytes", leaf_count,
+               (int)LEAF_BYTES);
     free(self->leaves), free(self->vector), free(self->is_here), free(self->todo);
     self->leaves = NULL, self->vector = NULL, self->is_here = NULL, self->todo = NULL;
     self->leaf_count = 0;
@@ -119,7 +121,8 @@ static bool copy_leaves(struct model_fetch *self, blob_store_t *store)
     for (uint32_t n = 0; n < MODEL_COPY_LEAVES && self->looked_at < self->leaf_count; n++) {
         struct blob_ref ref;
         const uint32_t leaf = self->looked_at++;
-        if (self->is_here[leaf] || blob_store_get(store, &self->leaves[leaf], NULL, &ref) < 0) continue;
+        if (self->is_here[leaf] || blob_store_get(store, &self->leaves[leaf], NULL, &ref) < 0)
+            continue;
         put_leaf(self, leaf, ref.bytes, ref.count);
         blob_store_release(&ref);
     }
@@ -134,8 +137,8 @@ static bool ask_one(struct model_fetch *self, struct peer *peer, uint64_t now_ms
 {
     if (self->todo_count == 0) return false;
     const uint32_t leaf = self->todo[self->todo_count - 1];
-    if (!peers_ask_piece(self->fetch.peers, peer, &self->fetch, leaf, &self->leaves[leaf], 0, LEAF_BYTES,
-                         now_ms))
+    if (!peers_ask_piece(self->fetch.peers, peer, &self->fetch, leaf, &self->leaves[leaf], 0,
+                         LEAF_BYTES, now_ms))
         return false;
     self->todo_count--;
     self->coming++;
@@ -153,7 +156,8 @@ static void ask_leaves(struct model_fetch *self, uint64_t now_ms)
     for (bool asked = true; asked; ) {                  // In turns
         asked = false;
         for (uint32_t i = 0; i < fetch->holders_count; i++)
-            if (fetch->holders[i].state == HOLDER_SERVING && ask_one(self, fetch->holders[i].peer, now_ms))
+            if (fetch->holders[i].state == HOLDER_SERVING &&
+                ask_one(self, fetch->holders[i].peer, now_ms))
                 asked = true;
     }
 }
@@ -212,7 +216,8 @@ static void hear(struct fetch *fetch, const struct answer *answer)
 uint32_t model_fetch_served_by(const struct model_fetch *self)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < self->fetch.holders_count; i++) count += self->fetch.holders[i].has_served;
+    for (uint32_t i = 0; i < self->fetch.holders_count; i++)
+        count += self->fetch.holders[i].has_served;
     return count;
 }
 
@@ -220,5 +225,6 @@ void model_fetch_stage(struct model_fetch *self, blob_store_t *store)
 {
     ensure(self->fetch.state == FETCH_DONE && self->here == self->leaf_count);
     const uint64_t full = (uint64_t)(self->leaf_count - 1) * DIGEST_LEAF_FLOATS;
-    blob_store_stage(store, self->step, &self->digest, &self->vector, full + self->last_bytes / sizeof(float));
+    blob_store_stage(store, self->step, &self->digest, &self->vector,
+                     full + self->last_bytes / sizeof(float));
 }

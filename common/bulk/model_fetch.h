@@ -1,14 +1,16 @@
 #pragma once
-// model_fetch -- the parameters under one digest on their way here, leaf by leaf, from all holders at once.
+// model_fetch -- the parameters under one digest on their way here, leaf by leaf, from all holders
+// at once.
 //
 //     LIST ── leaf hashes whose root is the digest: out of our own store, or from any holder ──▶
 //     COPY ── leaves that we hold already (of an older pin): copied ──▶
-//     PULL ── the others: a queue from which every holder is served; who is faster gets more ──▶ all here
+//     PULL ── the others: a queue that serves every holder; who is faster gets more ──▶ all here
 //
-// Every leaf is checked against its hash where it will lie in the vector, so that in the end the digest
-// of the whole has been checked too. Whoever lacks a leaf, is silent or sends anything else is dropped. If
-// nobody is left it has failed, and what is here waits to be continued: the same digest may be asked for
-// again. How many floats there are follows from the number of leaves and the last one's checked bytes.
+// Every leaf is checked against its hash where it will lie in the vector, so that in the end the
+// digest of the whole has been checked too. Whoever lacks a leaf, is silent or sends anything else
+// is dropped. If nobody is left it has failed, and what is here waits to be continued: the same
+// digest may be asked for again. How many floats there are follows from the number of leaves and
+// the last one's checked bytes.
 
 #include "common/bulk/blob_store.h"
 #include "common/bulk/fetch.h"
@@ -40,10 +42,10 @@ void model_fetch_destroy(struct model_fetch **self_p);
 void model_fetch_begin(struct model_fetch *self, uint64_t step, const struct wire_holder *holders,
                        uint32_t count);
 
-// Does what can be done here and now: asks for as much as there is credit, copies some leaves. True if
-// there is more to copy at once.
+// Does what can be done here and now: asks for as much as there is credit, copies some leaves.
+// True if there is more to copy at once.
 bool model_fetch_work(struct model_fetch *self, blob_store_t *store, uint64_t now_ms);
 
 // Done: gives the vector to the stage.
 void model_fetch_stage(struct model_fetch *self, blob_store_t *store);
-uint32_t model_fetch_served_by(const struct model_fetch *self);     // Holders who sent at least one leaf
+uint32_t model_fetch_served_by(const struct model_fetch *self);     // Holders who sent a leaf

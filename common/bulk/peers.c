@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A list of leaves is one long message, so it may take longer before anything of it is seen. A request
-// that is passed over while others are answered waits no longer than OVERDUE times the patience.
-enum { LIARS_MAX = 4096, QUEUE_MAX = 2 * PEER_WANTS_MAX, LEAVES_PATIENCE = 5, OVERDUE = 16, IDLE_MS = 30000,
-       SLOT_BITS = 8 };
+// A list of leaves is one long message, so it may take longer before anything of it is seen. A
+// request that is passed over while others are answered waits no longer than OVERDUE times the
+// patience.
+enum { REMEMBERED_MAX = 4096, QUEUE_MAX = 2 * PEER_WANTS_MAX, LEAVES_PATIENCE = 5, OVERDUE = 16,
+       IDLE_MS = 30000, SLOT_BITS = 8 };
 _Static_assert(WANTS_MAX == 1 << SLOT_BITS, "a request number holds a slot in its lowest bits");
 
 struct want {
@@ -99,13 +100,13 @@ struct peer *peers_find(struct peers *self, const char *endpoint)
     return self->list[self->count++] = peer;
 }
 
-// Whoever nobody names, nobody waits for and no socket belongs to is forgotten; liars, if there are
-// too many.
+// Whoever nobody names, nobody waits for and no socket belongs to is forgotten; those of whom
+// something bad is known, only if there are too many.
 static void forget_peer(struct peers *self, struct peer *peer)
 {
     uint32_t i = 0;
     if (peer->users || peer->wants || peer->socket || peer == self->silent) return;
-    if (peer->has_lied && self->count < LIARS_MAX) return;
+    if ((peer->has_lied || peer->was_silent) && self->count < REMEMBERED_MAX) return;
     while (self->list[i] != peer) i++;
     self->list[i] = self->list[--self->count];
     free(peer);
@@ -142,12 +143,11 @@ static bool open_peer(struct peers *self, struct peer *peer)
     peer->socket = bulk_socket_new(self->context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, QUEUE_MAX);
     if (!peer->socket) return false;
     self->open[self->open_count++] = peer;
-    // What is no address of another machine is not called, and so will be found silent.
-    if (strncmp(peer->endpoint, "tcp://", 6) != 0 || zmq_connect(peer->socket, peer->endpoint) < 0) {
-        close_peer(self, peer);
-        return false;
-    }
-    return true;
+    // Other transports lead into this machine or this process.
+    const bool is_tcp = strncmp(peer->endpoint, "tcp://", 6) == 0;
+    if (is_tcp && zmq_connect(peer->socket, peer->endpoint) == 0) return true;
+    close_peer(self, peer);
+    return false;
 }
 
 // ---- asking ---------------------------------------------------------------------------------
@@ -159,9 +159,10 @@ bool peers_is_spent(const struct peers *self)
 
 bool peers_has_credit(const struct peers *self, const struct peer *peer, uint32_t bytes)
 {
-    return self->wants_count < WANTS_MAX && self->bytes + bytes <= PEERS_BYTES_MAX
-        && peer->wants < PEER_WANTS_MAX && peer->bytes + bytes <= peer->window * BULK_CHUNK_BYTES
-        && peer != self->silent && (peer->socket || self->open_count < PEERS_OPEN_MAX || find_idle(self));
+    return self->wants_count < WANTS_MAX && self->bytes + bytes <= PEERS_BYTES_MAX &&
+           peer->wants < PEER_WANTS_MAX && peer->bytes + bytes <= peer->window * BULK_CHUNK_BYTES &&
+           peer != self->silent &&
+           (peer->socket || self->open_count < PEERS_OPEN_MAX || find_idle(self));
 }
 
 static bool ask(struct peers *self, const struct want *question)
@@ -175,12 +176,11 @@ static bool ask(struct peers *self, const struct want *question)
     want->request = ++self->serial << SLOT_BITS | slot;
     const struct wire_want piece = { want->request, want->hash, want->offset, want->count };
     const struct wire_want_leaves leaves = { want->request, want->hash };
-    // What cannot be sent waits like what is not answered: its peer will be found silent.
-    if (open_peer(self, peer)) {
-        if (want->is_leaves) bulk_send(peer->socket, NULL, self->run, FRAME_WANT_LEAVES, &leaves, NULL);
-        else bulk_send(peer->socket, NULL, self->run, FRAME_WANT, &piece, NULL);
-    }
-    peer->used_ms = want->sent_ms;
+    peer->used_ms = question->sent_ms;
+    if (!open_peer(self, peer)) want->sent_ms = 0;      // Found silent at once
+    else if (want->is_leaves)
+        bulk_send(peer->socket, NULL, self->run, FRAME_WANT_LEAVES, &leaves, NULL);
+    else bulk_send(peer->socket, NULL, self->run, FRAME_WANT, &piece, NULL);
     peer->wants++;
     peer->bytes += want->count;
     self->wants_count++;
@@ -288,7 +288,8 @@ static bool hear(struct peers *self, struct peer *peer, uint64_t now_ms, struct 
     } else if (mail->head.kind == FRAME_LEAVES && mail->has_raw) {
         const struct wire_leaves *leaves = mail->body;
         if (!(want = find_want(self, peer, leaves->request))) return false;
-        kind = want->is_leaves && hash_equal(&leaves->digest, &want->hash) ? ANSWER_LEAVES : ANSWER_WRONG;
+        kind = want->is_leaves && hash_equal(&leaves->digest, &want->hash) ? ANSWER_LEAVES
+                                                                           : ANSWER_WRONG;
     } else if (mail->head.kind == FRAME_LACKING) {
         const struct wire_lacking *lacking = mail->body;
         if (!(want = find_want(self, peer, lacking->request))) return false;

@@ -1,14 +1,15 @@
 #pragma once
-// peers -- the fetcher's connections: one DEALER for each endpoint it asks, and all requests on their way.
+// peers -- the fetcher's connections: one DEALER for each endpoint it asks, and all requests on
+// their way.
 //
-//     fetch ──peers_ask──▶ [want, want, ...] ──▶ holder          at most as much as there is credit for
-//     fetch ◀──answer───── the want it belongs to ◀── holder     or, after the patience is over, SILENT
+//     fetch ──peers_ask──▶ [want, want, ...] ──▶ holder        as much as there is credit for
+//     fetch ◀──answer───── the want it belongs to ◀── holder   or, when patience is over, SILENT
 //
-// Credit: WANTS_MAX requests and PEERS_BYTES_MAX bytes over all; for one peer PEER_WANTS_MAX requests and
-// a window of chunks that begins small and grows by one with each answer, so that a peer that is not
-// there costs little. A peer that lets a request wait is silent: all its requests fail and its socket is
-// made anew when it is next asked (a connecting socket can be deaf for good). Of open sockets there are
-// PEERS_OPEN_MAX; the one longest unused and idle gives way.
+// Credit: WANTS_MAX requests and PEERS_BYTES_MAX bytes over all; for one peer PEER_WANTS_MAX
+// requests and a window of chunks that begins small and grows by one with each answer, so that a
+// peer that is not there costs little. A peer that lets a request wait is silent: all its requests
+// fail and its socket is made anew when it is next asked (a connecting socket can be deaf for
+// good). Of open sockets there are PEERS_OPEN_MAX; the one longest unused and idle gives way.
 //
 // One thread.
 
@@ -70,7 +71,7 @@ void peers_forget_fetch(struct peers *self, const struct fetch *fetch);
 
 // Fills in what to poll; at most PEERS_OPEN_MAX items.
 int peers_fill_items(const struct peers *self, zmq_pollitem_t *items);
-int peers_timeout_ms(const struct peers *self, uint64_t now_ms);        // Until somebody is silent; -1
+int peers_timeout_ms(const struct peers *self, uint64_t now_ms);    // Until somebody is silent; -1
 
 // The next answer, or false: none now. Call until false; peers take turns.
 bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer);

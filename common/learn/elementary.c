@@ -4,9 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 
-static const double LN2_HIGH = 6.93147180369123816490e-01;     // 32 bits of ln 2, so that n * LN2_HIGH is exact
+static const double LN2_HIGH =
+    6.93147180369123816490e-01; // 32 bits of ln 2, so that n * LN2_HIGH is exact
 static const double LN2_LOW = 1.90821492927058770002e-10;
-static const double HALF_PI_HIGH = 1.57079632673412561417e+00; // 33 bits of pi / 2, then 33 more, then the rest
+static const double HALF_PI_HIGH =
+    1.57079632673412561417e+00; // 33 bits of pi / 2, then 33 more, then the rest
 static const double HALF_PI_MIDDLE = 6.07710050630396597660e-11;
 static const double HALF_PI_LOW = 2.02226624879595063154e-21;
 
@@ -24,7 +26,8 @@ static double double_of(uint64_t bits)
     return x;
 }
 
-// x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 artanh((m - 1) / (m + 1)), its series to the 21st power.
+// x = 2^n m with m in [sqrt(1/2), sqrt(2)); log m = 2 artanh((m - 1) / (m + 1)), its series to the
+// 21st power.
 double elementary_log(double x)
 {
     if (!(x >= 2.2250738585072014e-308 && x <= 1.7976931348623157e308)) return NAN;
@@ -41,7 +44,8 @@ double elementary_log(double x)
     return (double)n * LN2_HIGH + (2.0 * s + (2.0 * s * sum + (double)n * LN2_LOW));
 }
 
-// x = n ln 2 + r: the series of e^r to the 14th power, times 2^n in two steps (2^n itself may be out of range).
+// x = n ln 2 + r: the series of e^r to the 14th power, times 2^n in two steps (2^n itself may be
+// out of range).
 double elementary_exp(double x)
 {
     if (x != x) return x;

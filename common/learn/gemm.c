@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-// A block of A (64 rows, 512 deep: 128 KiB) stays in the second cache beside a panel of B; so much of B as
-// 2048 columns (4 MiB) in the third.
+// A block of A (64 rows, 512 deep: 128 KiB) stays in the second cache beside a panel of B; so much
+// of B as 2048 columns (4 MiB) in the third.
 enum { DEPTH_MAX = 512, COLUMNS_MAX = 2048, BLOCK_TILES = 5, PACK_PANELS = 4 };
 
 struct product {
@@ -29,12 +29,14 @@ static size_t smaller(size_t a, size_t b)
 
 static size_t b_packed_count(uint32_t n, uint32_t k)
 {
-    return round_up(smaller(n, COLUMNS_MAX), KERNELS_TILE_COLUMNS_MAX) * smaller(k, DEPTH_MAX) + KERNELS_PACK_SLACK;
+    return round_up(smaller(n, COLUMNS_MAX), KERNELS_TILE_COLUMNS_MAX) * smaller(k, DEPTH_MAX) +
+           KERNELS_PACK_SLACK;
 }
 
 static size_t a_packed_count(uint32_t k)
 {
-    return round_up((BLOCK_TILES + 1) * KERNELS_TILE_ROWS_MAX * smaller(k, DEPTH_MAX) + KERNELS_PACK_SLACK, 16);
+    return round_up(
+        (BLOCK_TILES + 1) * KERNELS_TILE_ROWS_MAX * smaller(k, DEPTH_MAX) + KERNELS_PACK_SLACK, 16);
 }
 
 size_t gemm_scratch_count(uint32_t threads, uint32_t n, uint32_t k)
@@ -48,17 +50,18 @@ static void pack_b_task(void *arg, uint32_t task, uint32_t worker)
     const struct product *product = arg;
     const struct gemm *job = product->job;
     const uint32_t height = product->kernels->tile_columns;
-    const size_t depth = product->depth, last = smaller((size_t)(task + 1) * PACK_PANELS * height, product->columns);
+    const size_t depth = product->depth,
+                 last = smaller((size_t)(task + 1) * PACK_PANELS * height, product->columns);
     for (size_t j = (size_t)task * PACK_PANELS * height; j < last; j += height) {
         const uint32_t rows = (uint32_t)smaller(height, last - j);
         const size_t column = product->column_first + j;
         float *to = product->b_packed + j * depth;
         if (job->form == GEMM_NT)
-            product->kernels->pack_rows(job->b + column * job->b_stride + product->depth_first, job->b_stride,
-                                        rows, height, depth, to);
+            product->kernels->pack_rows(job->b + column * job->b_stride + product->depth_first,
+                                        job->b_stride, rows, height, depth, to);
         else
-            product->kernels->pack_columns(job->b + product->depth_first * job->b_stride + column, job->b_stride,
-                                           rows, height, depth, to);
+            product->kernels->pack_columns(job->b + product->depth_first * job->b_stride + column,
+                                           job->b_stride, rows, height, depth, to);
     }
 }
 
@@ -69,11 +72,11 @@ static void pack_a(const struct product *product, struct pool_share rows_of, flo
     for (size_t i = rows_of.first; i < rows_of.end; i += height, to += height * product->depth) {
         const uint32_t rows = (uint32_t)smaller(height, rows_of.end - i);
         if (job->form == GEMM_TN)
-            product->kernels->pack_columns(job->a + product->depth_first * job->a_stride + i, job->a_stride,
-                                           rows, height, product->depth, to);
+            product->kernels->pack_columns(job->a + product->depth_first * job->a_stride + i,
+                                           job->a_stride, rows, height, product->depth, to);
         else
-            product->kernels->pack_rows(job->a + i * job->a_stride + product->depth_first, job->a_stride,
-                                        rows, height, product->depth, to);
+            product->kernels->pack_rows(job->a + i * job->a_stride + product->depth_first,
+                                        job->a_stride, rows, height, product->depth, to);
     }
 }
 
@@ -81,17 +84,20 @@ static void multiply_task(void *arg, uint32_t task, uint32_t worker)
 {
     const struct product *product = arg;
     const struct gemm *job = product->job;
-    const struct pool_share rows = pool_share_of(job->m, product->kernels->tile_rows, product->blocks, task);
+    const struct pool_share rows =
+        pool_share_of(job->m, product->kernels->tile_rows, product->blocks, task);
     float *a_packed = product->a_packed + worker * product->a_packed_count;
     pack_a(product, rows, a_packed);
-    product->kernels->multiply(rows.end - rows.first, product->columns, product->depth, a_packed, product->b_packed,
-                               job->c + rows.first * job->c_stride + product->column_first, job->c_stride,
-                               job->add || product->depth_first > 0);
+    product->kernels->multiply(rows.end - rows.first, product->columns, product->depth, a_packed,
+                               product->b_packed,
+                               job->c + rows.first * job->c_stride + product->column_first,
+                               job->c_stride, job->add || product->depth_first > 0);
 }
 
 static void clear(const struct gemm *job)
 {
-    for (size_t i = 0; i < job->m; i++) memset(job->c + i * job->c_stride, 0, job->n * sizeof *job->c);
+    for (size_t i = 0; i < job->m; i++)
+        memset(job->c + i * job->c_stride, 0, job->n * sizeof *job->c);
 }
 
 void gemm_run(pool_t *pool, const struct gemm *job, float *scratch)
@@ -110,8 +116,10 @@ void gemm_run(pool_t *pool, const struct gemm *job, float *scratch)
         for (size_t k = 0; k < job->k; k += DEPTH_MAX) {
             product.depth_first = k;
             product.depth = smaller(DEPTH_MAX, job->k - k);
-            const size_t panels = (product.columns + kernels->tile_columns - 1) / kernels->tile_columns;
-            pool_run(pool, (uint32_t)((panels + PACK_PANELS - 1) / PACK_PANELS), pack_b_task, &product);
+            const size_t panels =
+                (product.columns + kernels->tile_columns - 1) / kernels->tile_columns;
+            pool_run(pool, (uint32_t)((panels + PACK_PANELS - 1) / PACK_PANELS), pack_b_task,
+                     &product);
             pool_run(pool, product.blocks, multiply_task, &product);
         }
     }

@@ -6,10 +6,10 @@
 //     NN     a[m][k] * b[k][n]                       gradient of the activations
 //     TN     a[k][m] * b[k][n]                       gradient of the weights
 //
-// Each element of c is one chain of fused multiply-adds, k ascending, that begins with 0, or with c itself
-// if `add`. Blocks, tiles, vectors and threads only choose which elements are computed together. The method is
-// BLIS's: panels packed for the register tile, DEPTH_MAX deep, so that they stay in the caches.
-// Yardstick: 80 % of one core's FMA peak for shapes of a few hundred.
+// Each element of c is one chain of fused multiply-adds, k ascending, that begins with 0, or with c
+// itself if `add`. Blocks, tiles, vectors and threads only choose which elements are computed
+// together. The method is BLIS's: panels packed for the register tile, DEPTH_MAX deep, so that they
+// stay in the caches. Yardstick: 80 % of one core's FMA peak for shapes of a few hundred.
 
 #include "common/learn/pool.h"
 
@@ -27,9 +27,10 @@ struct gemm {
     size_t a_stride, b_stride, c_stride;    // Floats from one row as stored to the next
 };
 
-// Floats of scratch memory that gemm_run may use for products of up to these sizes with so many threads. It grows
-// with each argument, so the largest of each is enough for all.
+// Floats of scratch memory that gemm_run may use for products of up to these sizes with so many
+// threads. It grows with each argument, so the largest of each is enough for all.
 size_t gemm_scratch_count(uint32_t threads, uint32_t n, uint32_t k);
 
-// Computes on the pool (NULL: inline, also within a task of a pool, with scratch of its own). Cannot fail.
+// Computes on the pool (NULL: inline, also within a task of a pool, with scratch of its own).
+// Cannot fail.
 void gemm_run(pool_t *pool, const struct gemm *job, float *scratch);

@@ -1,6 +1,6 @@
 #pragma once
-// gemm_kernel -- packing and the register tile of the matrix product, written once on lanes.
-// Only kernels_*.c include this, after setting TILE_ROWS and TILE_LANES to what their registers hold:
+// gemm_kernel -- packing and the register tile of the matrix product, written once on lanes. Only
+// kernels_*.c include this, after setting TILE_ROWS and TILE_LANES to what their registers hold:
 // TILE_ROWS * TILE_LANES accumulators stay in registers for the whole depth.
 
 #include "common/learn/kernels.h"
@@ -8,7 +8,8 @@
 
 enum { TILE_COLUMNS = TILE_LANES * LANES };
 
-static void gemm_pack_rows(const float *from, size_t stride, uint32_t rows, uint32_t height, size_t depth, float *to)
+static void gemm_pack_rows(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                           size_t depth, float *to)
 {
     for (uint32_t r = 0; r < height; r += LANES) {
         for (size_t k = 0; k < depth; k += LANES) {
@@ -16,15 +17,18 @@ static void gemm_pack_rows(const float *from, size_t stride, uint32_t rows, uint
             lanes block[LANES];
             LANES_UNROLL(16)
             for (uint32_t i = 0; i < LANES; i++)
-                block[i] = r + i < rows ? lanes_load_upto(from + (r + i) * stride + k, left) : lanes_all(0.0f);
+                block[i] = r + i < rows ? lanes_load_upto(from + (r + i) * stride + k, left)
+                                        : lanes_all(0.0f);
             lanes_transpose(block);
-            // A height below 16 lets each store run into the next one's place, which is written after it
+            // A height below 16 lets each store run into the next one's place, which is written
+            // after it
             for (uint32_t i = 0; i < columns; i++) lanes_store(to + (k + i) * height + r, block[i]);
         }
     }
 }
 
-static void gemm_pack_columns(const float *from, size_t stride, uint32_t rows, uint32_t height, size_t depth, float *to)
+static void gemm_pack_columns(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                              size_t depth, float *to)
 {
     for (size_t k = 0; k < depth; k++) {
         const float *row = from + k * stride;
@@ -35,8 +39,10 @@ static void gemm_pack_columns(const float *from, size_t stride, uint32_t rows, u
     }
 }
 
-// One chain of fused multiply-adds per element of c, k ascending, beginning with c itself or with 0.
-LANES_INLINE void gemm_tile(size_t depth, const float *a, const float *b, float *c, size_t c_stride, bool add)
+// One chain of fused multiply-adds per element of c, k ascending, beginning with c itself or with
+// 0.
+LANES_INLINE void gemm_tile(size_t depth, const float *a, const float *b, float *c, size_t c_stride,
+                            bool add)
 {
     lanes sum[TILE_ROWS][TILE_LANES];
     LANES_UNROLL(16)
@@ -59,18 +65,21 @@ LANES_INLINE void gemm_tile(size_t depth, const float *a, const float *b, float 
     LANES_UNROLL(16)
     for (int i = 0; i < TILE_ROWS; i++) {
         LANES_UNROLL(2)
-        for (int j = 0; j < TILE_LANES; j++) lanes_store(c + (size_t)i * c_stride + j * LANES, sum[i][j]);
+        for (int j = 0; j < TILE_LANES; j++)
+            lanes_store(c + (size_t)i * c_stride + j * LANES, sum[i][j]);
     }
 }
 
 // A tile at the edge of c: computed aside, and only what exists is copied.
-static void gemm_tile_edge(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
-                           float *c, size_t c_stride, bool add)
+static void gemm_tile_edge(size_t rows, size_t columns, size_t depth, const float *a,
+                           const float *b, float *c, size_t c_stride, bool add)
 {
     float aside[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64))) = { 0 };
-    for (size_t i = 0; add && i < rows; i++) memcpy(aside + i * TILE_COLUMNS, c + i * c_stride, columns * sizeof *c);
+    for (size_t i = 0; add && i < rows; i++)
+        memcpy(aside + i * TILE_COLUMNS, c + i * c_stride, columns * sizeof *c);
     gemm_tile(depth, a, b, aside, TILE_COLUMNS, true);      // From 0 is the same as not adding
-    for (size_t i = 0; i < rows; i++) memcpy(c + i * c_stride, aside + i * TILE_COLUMNS, columns * sizeof *c);
+    for (size_t i = 0; i < rows; i++)
+        memcpy(c + i * c_stride, aside + i * TILE_COLUMNS, columns * sizeof *c);
 }
 
 static void gemm_multiply(size_t rows, size_t columns, size_t depth, const float *a, const float *b,

@@ -26,7 +26,8 @@ static void square_task(void *arg, uint32_t task, uint32_t worker)
     (void)worker;
     struct measure *job = arg;
     const uint64_t piece = job->first + task;
-    job->sums[task] = kernels_chosen()->square_sum(piece_count(job, piece), job->read + piece * GRADIENT_PIECE);
+    job->sums[task] =
+        kernels_chosen()->square_sum(piece_count(job, piece), job->read + piece * GRADIENT_PIECE);
 }
 
 static void scale_task(void *arg, uint32_t task, uint32_t worker)
@@ -34,7 +35,8 @@ static void scale_task(void *arg, uint32_t task, uint32_t worker)
     (void)worker;
     const struct measure *job = arg;
     const uint64_t piece = job->first + task;
-    kernels_chosen()->scale(piece_count(job, piece), job->factor, job->write + piece * GRADIENT_PIECE);
+    kernels_chosen()->scale(piece_count(job, piece), job->factor,
+                            job->write + piece * GRADIENT_PIECE);
 }
 
 // Runs one of the two over all pieces and returns the sum of what square_task found.
@@ -57,12 +59,15 @@ double gradient_norm(pool_t *pool, const float *gradient, uint64_t count)
     return sqrt(run_groups(pool, &job, square_task));
 }
 
-int gradient_clip(pool_t *pool, float *gradient, uint64_t count, double norm_max, struct why *why, double *ret_norm)
+int gradient_clip(pool_t *pool, float *gradient, uint64_t count, double norm_max, struct why *why,
+                  double *ret_norm)
 {
     ensure(norm_max > 0.0);
     const double norm = gradient_norm(pool, gradient, count);
     if (!isfinite(norm))
-        return why_set(why, FAULT_NAN, "gradient: its norm is %g, allowed finite numbers; the gradient is unusable", norm);
+        return why_set(why, FAULT_NAN,
+                       "gradient: its norm is %g, allowed finite numbers; the gradient is unusable",
+                       norm);
     *ret_norm = norm;
     if (norm <= norm_max) return 0;
     struct measure job = { .write = gradient, .count = count, .factor = (float)(norm_max / norm) };

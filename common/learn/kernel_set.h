@@ -1,5 +1,5 @@
-// kernel_set -- the table of one instruction set's kernels; KERNEL_SET is its name, as in kernels_avx2.
-// The last thing a kernels_*.c includes.
+// kernel_set -- the table of one instruction set's kernels; KERNEL_SET is its name, as in
+// kernels_avx2. The last thing a kernels_*.c includes.
 
 #include "common/learn/gemm_kernel.h"
 #include "common/learn/row_kernel.h"
@@ -9,9 +9,11 @@
 #define KERNEL_SET_TEXT_(set) #set
 #define KERNEL_SET_TEXT(set) KERNEL_SET_TEXT_(set)
 
-_Static_assert(TILE_ROWS <= KERNELS_TILE_ROWS_MAX && (int)TILE_COLUMNS <= (int)KERNELS_TILE_COLUMNS_MAX,
+_Static_assert(TILE_ROWS <= KERNELS_TILE_ROWS_MAX &&
+                   (int)TILE_COLUMNS <= (int)KERNELS_TILE_COLUMNS_MAX,
                "the register tile fits the stated bounds");
-_Static_assert(TILE_ROWS <= LANES, "a panel of A is one transposed block high, so that its overrun stays in the slack");
+_Static_assert(TILE_ROWS <= LANES,
+               "a panel of A is one transposed block high, so that its overrun stays in the slack");
 
 const struct kernels KERNEL_SET_NAME(KERNEL_SET) = {
     .name = KERNEL_SET_TEXT(KERNEL_SET), .tile_rows = TILE_ROWS, .tile_columns = TILE_COLUMNS,

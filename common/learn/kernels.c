@@ -12,7 +12,8 @@ static bool can_run(const struct kernels *set)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
             && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
     }
-    if (set == &kernels_avx2) return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    if (set == &kernels_avx2)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     return true;
 }
 
@@ -26,7 +27,8 @@ static const struct kernels *best(void)
 const struct kernels *kernels_chosen(void)
 {
     const struct kernels *set = atomic_load(&chosen);
-    if (!set) atomic_store(&chosen, set = best());      // Twice at once is harmless: the answer is the same
+    if (!set)
+        atomic_store(&chosen, set = best()); // Twice at once is harmless: the answer is the same
     return set;
 }
 

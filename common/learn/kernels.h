@@ -5,8 +5,9 @@
 //     kernels_avx2.c   ├ each includes gemm_kernel.h, row_kernel.h ──▶ one struct kernels
 //     kernels_base.c   ┘
 //
-// All give the same bits for the same input (lanes.h says why), so the choice is speed alone. Matrices
-// are row-major; a stride is the distance between rows, in floats. Nothing here allocates or fails.
+// All give the same bits for the same input (lanes.h says why), so the choice is speed alone.
+// Matrices are row-major; a stride is the distance between rows, in floats. Nothing here allocates
+// or fails.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,47 +20,56 @@ struct kernels {
     uint32_t tile_rows;             // The product's register tile
     uint32_t tile_columns;
 
-    // The product. A packed panel holds `height` rows (missing ones zero) as [depth][height]. pack_rows takes
-    // element (r, k) from from[r*stride + k], pack_columns from from[k*stride + r]. Either may write up to
-    // KERNELS_PACK_SLACK floats past the panel's end, so panels are packed in ascending order.
-    void (*pack_rows)(const float *from, size_t stride, uint32_t rows, uint32_t height, size_t depth, float *to);
-    void (*pack_columns)(const float *from, size_t stride, uint32_t rows, uint32_t height, size_t depth, float *to);
-    // c[rows][columns] (+)= A B over one block of the depth, A and B as packed panels of tile_rows and tile_columns.
+    // The product. A packed panel holds `height` rows (missing ones zero) as [depth][height].
+    // pack_rows takes element (r, k) from from[r*stride + k], pack_columns from from[k*stride + r].
+    // Either may write up to KERNELS_PACK_SLACK floats past the panel's end, so panels are packed
+    // in ascending order.
+    void (*pack_rows)(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                      size_t depth, float *to);
+    void (*pack_columns)(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                         size_t depth, float *to);
+    // c[rows][columns] (+)= A B over one block of the depth, A and B as packed panels of tile_rows
+    // and tile_columns.
     void (*multiply)(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
                      float *c, size_t c_stride, bool add);
 
     // y = x * w / rms(x) per row; ret_inverse[row] = 1 / sqrt(mean(x^2) + eps).
-    void (*norm)(size_t rows, size_t dim, const float *x, const float *w, float eps, float *y, float *ret_inverse);
+    void (*norm)(size_t rows, size_t dim, const float *x, const float *w, float eps, float *y,
+                 float *ret_inverse);
     // dx += gradient through norm; dw_sum[dim] += gradient of w over these rows.
-    void (*norm_back)(size_t rows, size_t dim, const float *dy, const float *x, const float *w, const float *inverse,
-                      float *dx, float *dw_sum);
+    void (*norm_back)(size_t rows, size_t dim, const float *dy, const float *x, const float *w,
+                      const float *inverse, float *dx, float *dw_sum);
 
-    // Rotates pairs (i, i + head_dim/2) of one head in `rows` consecutive positions. cosine and sine are
-    // [rows][head_dim/2]; backwards turns the other way.
-    void (*rope)(size_t rows, size_t head_dim, float *x, size_t stride, const float *cosine, const float *sine,
-                 bool backwards);
+    // Rotates pairs (i, i + head_dim/2) of one head in `rows` consecutive positions. cosine and
+    // sine are [rows][head_dim/2]; backwards turns the other way.
+    void (*rope)(size_t rows, size_t head_dim, float *x, size_t stride, const float *cosine,
+                 const float *sine, bool backwards);
 
-    // y = silu(gate) * up; gate_up rows are [gate | up]. The gradient goes to d_gate_up in the same order.
+    // y = silu(gate) * up; gate_up rows are [gate | up]. The gradient goes to d_gate_up in the same
+    // order.
     void (*swiglu)(size_t rows, size_t ffn, const float *gate_up, float *y);
-    void (*swiglu_back)(size_t rows, size_t ffn, const float *gate_up, const float *dy, float *d_gate_up);
+    void (*swiglu_back)(size_t rows, size_t ffn, const float *gate_up, const float *dy,
+                        float *d_gate_up);
 
     // Causal softmax in place: row r keeps columns 0..first+r, the rest up to `width` becomes 0.
     // ret_log_sum[r] = log of the sum of exp(scale * score).
-    void (*softmax)(size_t rows, size_t first, size_t width, float scale, float *scores, size_t stride,
-                    float *ret_log_sum);
-    // From scores and log_sum the probabilities again (in place); d_scores goes in as the gradient of the
-    // probabilities and comes out as that of the unscaled scores. out and d_out: [rows][head_dim] at io_stride.
-    void (*softmax_back)(size_t rows, size_t first, size_t width, float scale, float *scores, float *d_scores,
-                         size_t stride, const float *log_sum, const float *out, const float *d_out,
-                         size_t io_stride, size_t head_dim);
+    void (*softmax)(size_t rows, size_t first, size_t width, float scale, float *scores,
+                    size_t stride, float *ret_log_sum);
+    // From scores and log_sum the probabilities again (in place); d_scores goes in as the gradient
+    // of the probabilities and comes out as that of the unscaled scores. out and d_out:
+    // [rows][head_dim] at io_stride.
+    void (*softmax_back)(size_t rows, size_t first, size_t width, float scale, float *scores,
+                         float *d_scores, size_t stride, const float *log_sum, const float *out,
+                         const float *d_out, size_t io_stride, size_t head_dim);
 
-    // ret_losses[r] = -log softmax(logits[r])[targets[r]]; with `weight` != 0 the logits become weight times
-    // the gradient, else their content is lost.
-    void (*entropy)(size_t rows, size_t vocab, float *logits, const uint32_t *targets, float weight, float *ret_losses);
+    // ret_losses[r] = -log softmax(logits[r])[targets[r]]; with `weight` != 0 the logits become
+    // weight times the gradient, else their content is lost.
+    void (*entropy)(size_t rows, size_t vocab, float *logits, const uint32_t *targets, float weight,
+                    float *ret_losses);
 
     void (*accumulate)(size_t count, const float *from, float *to);     // to += from
     void (*scale)(size_t count, float factor, float *x);                // x *= factor
-    double (*square_sum)(size_t count, const float *x);                 // Sixteen double chains, one tree
+    double (*square_sum)(size_t count, const float *x); // Sixteen double chains, one tree
 };
 
 extern const struct kernels kernels_avx512, kernels_avx2, kernels_base;
@@ -67,6 +77,7 @@ extern const struct kernels kernels_avx512, kernels_avx2, kernels_base;
 // The best set this processor can run, or the one last named to learn_set_isa.
 const struct kernels *kernels_chosen(void);
 
-// For tests and measurements: "avx512", "avx2", "base", or "best" for the processor's own. False, and nothing
-// changed, for any other name or one this processor cannot run. Not while anybody computes.
+// For tests and measurements: "avx512", "avx2", "base", or "best" for the processor's own. False,
+// and nothing changed, for any other name or one this processor cannot run. Not while anybody
+// computes.
 bool learn_set_isa(const char *name);

@@ -4,8 +4,8 @@
 //     AVX-512: one register      AVX2: two registers      portable C: an array and loops
 //
 // The three give the same bits: each operation is one correctly rounded IEEE operation per lane, a
-// multiply-add is one fused rounding (fmaf), and sums across lanes follow one fixed tree. So a kernel
-// written on lanes, compiled once per instruction set, is one function of its input. Only
+// multiply-add is one fused rounding (fmaf), and sums across lanes follow one fixed tree. So a
+// kernel written on lanes, compiled once per instruction set, is one function of its input. Only
 // kernels_*.c include this; which of the three they get is decided by their compiler flags.
 
 #include <math.h>
@@ -14,12 +14,16 @@
 
 enum { LANES = 16 };
 
-// In registers everything is unrolled and inlined, or lanes would be spilled at every call. The portable kind lives in
-// memory anyway; unrolled, its sixteen-fold loops would only take a compiler minutes under a sanitizer.
+// In registers all is unrolled and inlined, or lanes would be spilled at every call. The portable
+// kind lives in memory anyway; gcc would need a minute to inline it together with the address
+// sanitizer's checks.
+#define LANES_PRAGMA(text) _Pragma(#text)
 #if defined(__AVX2__) && defined(__FMA__)
 #define LANES_INLINE static inline __attribute__((always_inline, unused))
-#define LANES_PRAGMA(text) _Pragma(#text)
 #define LANES_UNROLL(times) LANES_PRAGMA(GCC unroll times)
+#elif defined(__SANITIZE_ADDRESS__)
+#define LANES_INLINE static __attribute__((noinline, unused))
+#define LANES_UNROLL(times)
 #else
 #define LANES_INLINE static inline __attribute__((unused))
 #define LANES_UNROLL(times)
@@ -37,9 +41,18 @@ LANES_INLINE lanes lanes_add(lanes a, lanes b) { return _mm512_add_ps(a, b); }
 LANES_INLINE lanes lanes_sub(lanes a, lanes b) { return _mm512_sub_ps(a, b); }
 LANES_INLINE lanes lanes_mul(lanes a, lanes b) { return _mm512_mul_ps(a, b); }
 LANES_INLINE lanes lanes_div(lanes a, lanes b) { return _mm512_div_ps(a, b); }
-LANES_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) { return _mm512_fmadd_ps(a, b, c); }    // a*b + c
-LANES_INLINE lanes lanes_fnma(lanes a, lanes b, lanes c) { return _mm512_fnmadd_ps(a, b, c); }  // c - a*b
-LANES_INLINE lanes lanes_max(lanes a, lanes b) { return _mm512_max_ps(a, b); }  // b where either is NaN
+LANES_INLINE lanes lanes_fma(lanes a, lanes b, lanes c)
+{
+    return _mm512_fmadd_ps(a, b, c);
+} // a*b + c
+LANES_INLINE lanes lanes_fnma(lanes a, lanes b, lanes c)
+{
+    return _mm512_fnmadd_ps(a, b, c);
+} // c - a*b
+LANES_INLINE lanes lanes_max(lanes a, lanes b)
+{
+    return _mm512_max_ps(a, b);
+} // b where either is NaN
 LANES_INLINE lanes lanes_min(lanes a, lanes b) { return _mm512_min_ps(a, b); }
 
 // 2^n for the n in the low bits of a float near 1.5 * 2^23: see lanes_exp.
@@ -81,7 +94,8 @@ LANES_INLINE void lanes_transpose(lanes rows[LANES])
     LANES_UNROLL(4)
     for (int i = 0; i < 4; i++) {
         const __m512d a = _mm512_castps_pd(pairs[4 * i]), b = _mm512_castps_pd(pairs[4 * i + 1]);
-        const __m512d c = _mm512_castps_pd(pairs[4 * i + 2]), d = _mm512_castps_pd(pairs[4 * i + 3]);
+        const __m512d c = _mm512_castps_pd(pairs[4 * i + 2]),
+                      d = _mm512_castps_pd(pairs[4 * i + 3]);
         fours[4 * i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
         fours[4 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
         fours[4 * i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
@@ -142,7 +156,8 @@ LANES_INLINE lanes lanes_power_of_two(lanes shifted)
 
 LANES_INLINE __m256i lanes_mask(size_t count, int first)
 {
-    const __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
+    const __m256i lane =
+        _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lane);
 }
 LANES_INLINE lanes lanes_load_some(const float *from, size_t count)
@@ -277,7 +292,8 @@ LANES_HALVE(lanes_sum, LANES_ADD_ONE, LANES_ADD_ONE)
 LANES_HALVE(lanes_largest, LANES_MAX_ONE, LANES_MAX_ONE)
 #endif
 
-// The whole of a vector register at a time, and what is left over of a row of `count` numbers at its end.
+// The whole of a vector register at a time, and what is left over of a row of `count` numbers at
+// its end.
 LANES_INLINE lanes lanes_load_upto(const float *from, size_t left)
 {
     return left >= LANES ? lanes_load(from) : lanes_load_some(from, left);
@@ -288,13 +304,13 @@ LANES_INLINE void lanes_store_upto(float *to, lanes a, size_t left)
     else lanes_store_some(to, a, left);
 }
 
-// e^x within 2 units in the last place; x below -87 counts as -87, above 88 as 88, NaN gives NaN.
-// x = n ln 2 + r, |r| <= ln(2)/2: a degree-6 polynomial in r (Cephes' expf), times 2^n. Adding and taking away
-// 1.5 * 2^23 rounds to the nearest integer and leaves n in the low bits of the sum.
+// e^x within 2 units in the last place; x below -87 counts as -87, above 88 as 88, NaN gives NaN. x
+// = n ln 2 + r, |r| <= ln(2)/2: a degree-6 polynomial in r (Cephes' expf), times 2^n. Adding and
+// taking away 1.5 * 2^23 rounds to the nearest integer and leaves n in the low bits of the sum.
 LANES_INLINE lanes lanes_exp(lanes x)
 {
     const lanes shift = lanes_all(12582912.0f);
-    x = lanes_max(lanes_all(-87.0f), lanes_min(lanes_all(88.0f), x));      // In this order NaN stays NaN
+    x = lanes_max(lanes_all(-87.0f), lanes_min(lanes_all(88.0f), x)); // In this order NaN stays NaN
     const lanes shifted = lanes_fma(x, lanes_all(1.44269504f), shift);
     const lanes n = lanes_sub(shifted, shift);
     lanes r = lanes_fnma(n, lanes_all(0.693359375f), x);

@@ -5,13 +5,15 @@
 //                            └ RMSNorm ─▶ silu(gate) * up ─▶ down ─────────────▶ (+)    ┘
 //                                              layers times
 //
-// The arithmetic is Hugging Face's LlamaForCausalLM in float32 (half-split RoPE, grouped queries, SwiGLU, tied or
-// own head). Parameters are one flat vector in the order of model_layout.h.
+// The arithmetic is Hugging Face's LlamaForCausalLM in float32 (half-split RoPE, grouped queries,
+// SwiGLU, tied or own head). Parameters are one flat vector in the order of model_layout.h.
 //
-// The same input gives the same bits for every number of threads and every instruction set (kernels.h), so a
-// stranger's gradient can be recomputed and compared by hash. Yardstick: 70 % of the processor's float32 FMA peak.
+// The same input gives the same bits for every number of threads and every instruction set
+// (kernels.h), so a stranger's gradient can be recomputed and compared by hash. Yardstick: 70 % of
+// the processor's float32 FMA peak.
 //
-// Tokens come as [batch][seq + 1], row after row: positions 0..seq-1 are the input, 1..seq what is to be predicted.
+// Tokens come as [batch][seq + 1], row after row: positions 0..seq-1 are the input, 1..seq what is
+// to be predicted.
 
 #include "common/learn/model_layout.h"
 #include "common/learn/pool.h"
@@ -22,37 +24,43 @@ typedef struct model model_t;
 
 // What model_new will allocate: activations, scratch and tables, not parameters or gradients.
 // batch_max is 1..MODEL_BATCH_MAX, seq_max 1..shape->seq_len_max (ensured).
-uint64_t model_memory_bytes(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_max, uint32_t threads);
+uint64_t model_memory_bytes(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_max,
+                            uint32_t threads);
 
-// Takes all the memory it will ever use, in one piece, and computes the rotation tables. Borrows the pool until
-// destroyed (NULL: one thread). FAULT_RANGE for a shape, batch or length out of bounds, FAULT_MEMORY.
-int model_new(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_max, pool_t *pool, struct why *why,
-              model_t **ret_model);
+// Takes all the memory it will ever use, in one piece, and computes the rotation tables. Borrows
+// the pool until destroyed (NULL: one thread). FAULT_RANGE for a shape, batch or length out of
+// bounds, FAULT_MEMORY.
+int model_new(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_max, pool_t *pool,
+              struct why *why, model_t **ret_model);
 void model_destroy(model_t **self);         // NULL is allowed
 
 const struct model_shape *model_shape_of(const model_t *self);
 
-// The mean cross-entropy in nats over all batch * seq targets, and its gradient: N floats, all overwritten.
-// FAULT_RANGE for a batch or length beyond those of model_new, or a token outside the vocabulary (nothing is touched
-// then); FAULT_NAN if the loss is not finite (ret_grad then holds rubbish). A finite loss does not promise a finite
-// gradient: gradient_clip looks at every number of it.
-int model_loss_and_grad(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch, uint32_t seq,
-                        struct why *why, float *ret_grad, double *ret_loss);
+// The mean cross-entropy in nats over all batch * seq targets, and its gradient: N floats, all
+// overwritten. FAULT_RANGE for a batch or length beyond those of model_new, or a token outside the
+// vocabulary (nothing is touched then); FAULT_NAN if the loss is not finite (ret_grad then holds
+// rubbish). A finite loss does not promise a finite gradient: gradient_clip looks at every number
+// of it.
+int model_loss_and_grad(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
+                        uint32_t seq, struct why *why, float *ret_grad, double *ret_loss);
 
 // The same loss, to the bit, without the gradient: for held-out text.
-int model_loss(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch, uint32_t seq,
-               struct why *why, double *ret_loss);
+int model_loss(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
+               uint32_t seq, struct why *why, double *ret_loss);
 
-// What the model says may follow: `vocab` logits after the last of `count` tokens, 1..seq_max of them.
-int model_logits_last(model_t *self, const float *params, const uint32_t *tokens, uint32_t count, struct why *why,
-                      float *ret_logits);
+// What the model says may follow: `vocab` logits after the last of `count` tokens, 1..seq_max of
+// them.
+int model_logits_last(model_t *self, const float *params, const uint32_t *tokens, uint32_t count,
+                      struct why *why, float *ret_logits);
 
 struct model_sampling {
     uint64_t seed;              // The same seed, parameters and prompt give the same text
     float temperature;          // 0: always the likeliest (the first of equals); else 0.01..10
 };
 
-// Writes `count` (0..MODEL_GENERATE_MAX) tokens that follow the prompt of 1 or more; what no longer fits in seq_max is
-// forgotten from the front. Each costs a whole forward pass over what it sees. FAULT_RANGE, FAULT_NAN as above.
-int model_generate(model_t *self, const float *params, const uint32_t *prompt, uint32_t prompt_count,
-                   const struct model_sampling *sampling, uint32_t count, struct why *why, uint32_t *ret_tokens);
+// Writes `count` (0..MODEL_GENERATE_MAX) tokens that follow the prompt of 1 or more; what no longer
+// fits in seq_max is forgotten from the front. Each costs a whole forward pass over what it sees.
+// FAULT_RANGE, FAULT_NAN as above.
+int model_generate(model_t *self, const float *params, const uint32_t *prompt,
+                   uint32_t prompt_count, const struct model_sampling *sampling, uint32_t count,
+                   struct why *why, uint32_t *ret_tokens);

@@ -2,11 +2,20 @@
 
 #include <string.h>
 
-void model_linear(model_t *self, const float *x, uint64_t offset, size_t in, size_t out, bool add, float *y)
+void model_linear(model_t *self, const float *x, uint64_t offset, size_t in, size_t out, bool add,
+                  float *y)
 {
-    const struct gemm job = { .form = GEMM_NT, .add = add, .m = (uint32_t)self->rows, .n = (uint32_t)out,
-                              .k = (uint32_t)in, .a = x, .a_stride = in, .b = self->params + offset, .b_stride = in,
-                              .c = y, .c_stride = out };
+    const struct gemm job = {.form = GEMM_NT,
+                             .add = add,
+                             .m = (uint32_t)self->rows,
+                             .n = (uint32_t)out,
+                             .k = (uint32_t)in,
+                             .a = x,
+                             .a_stride = in,
+                             .b = self->params + offset,
+                             .b_stride = in,
+                             .c = y,
+                             .c_stride = out};
     gemm_run(self->pool, &job, self->product_scratch);
 }
 
@@ -20,11 +29,12 @@ static void norm_task(void *arg, uint32_t task, uint32_t worker)
     const struct pool_share rows = pool_share_of(job->model->rows, 1, MODEL_ROW_PARTS, task);
     const size_t count = rows.end - rows.first, at = rows.first * dim;
     if (job->copy) memcpy(job->copy + at, job->x + at, count * dim * sizeof(float));
-    job->model->kernels->norm(count, dim, job->x + at, job->w, (float)job->model->shape.rms_eps, job->y + at,
-                              job->inverse + rows.first);
+    job->model->kernels->norm(count, dim, job->x + at, job->w, (float)job->model->shape.rms_eps,
+                              job->y + at, job->inverse + rows.first);
 }
 
-void model_norm(model_t *self, const float *x, uint64_t offset, float *y, float *ret_inverse, float *copy)
+void model_norm(model_t *self, const float *x, uint64_t offset, float *y, float *ret_inverse,
+                float *copy)
 {
     struct norm_job job = { self, x, self->params + offset, y, ret_inverse, copy };
     pool_run(self->pool, MODEL_ROW_PARTS, norm_task, &job);
@@ -38,7 +48,8 @@ static void swiglu_task(void *arg, uint32_t task, uint32_t worker)
     const struct swiglu_job *job = arg;
     const size_t ffn = job->model->shape.ffn;
     const struct pool_share rows = pool_share_of(job->model->rows, 1, MODEL_ROW_PARTS, task);
-    job->model->kernels->swiglu(rows.end - rows.first, ffn, job->layer->gate_up + rows.first * 2 * ffn,
+    job->model->kernels->swiglu(rows.end - rows.first, ffn,
+                                job->layer->gate_up + rows.first * 2 * ffn,
                                 job->layer->swiglu + rows.first * ffn);
 }
 
@@ -48,12 +59,15 @@ static void layer_forward(model_t *self, uint32_t index, float *out)
     const struct model_layer_offsets at = model_layer_offsets(shape, index);
     struct model_layer *layer = &self->layers[index];
     model_norm(self, layer->x, at.attention_norm, layer->x_norm, layer->x_inverse, layer->middle);
-    model_linear(self, layer->x_norm, at.qkv, shape->dim, model_qkv_width(shape), false, layer->qkv);
+    model_linear(self, layer->x_norm, at.qkv, shape->dim, model_qkv_width(shape), false,
+                 layer->qkv);
     model_attention(self, layer);
-    model_linear(self, layer->attended, at.o, model_heads_width(shape), shape->dim, true, layer->middle);
+    model_linear(self, layer->attended, at.o, model_heads_width(shape), shape->dim, true,
+                 layer->middle);
 
     model_norm(self, layer->middle, at.ffn_norm, layer->middle_norm, layer->middle_inverse, out);
-    model_linear(self, layer->middle_norm, at.gate_up, shape->dim, 2 * (size_t)shape->ffn, false, layer->gate_up);
+    model_linear(self, layer->middle_norm, at.gate_up, shape->dim, 2 * (size_t)shape->ffn, false,
+                 layer->gate_up);
     struct swiglu_job job = { self, layer };
     pool_run(self->pool, MODEL_ROW_PARTS, swiglu_task, &job);
     model_linear(self, layer->swiglu, at.down, shape->ffn, shape->dim, true, out);
@@ -64,10 +78,12 @@ void model_forward(model_t *self)
     const struct model_shape *shape = &self->shape;
     const size_t dim = shape->dim;
     for (size_t r = 0; r < self->rows; r++)     // The embedding is the first tensor of the vector
-        memcpy(self->layers[0].x + r * dim, self->params + self->inputs[r] * dim, dim * sizeof(float));
+        memcpy(self->layers[0].x + r * dim, self->params + self->inputs[r] * dim,
+               dim * sizeof(float));
     for (uint32_t i = 0; i < shape->layers; i++)
         layer_forward(self, i, i + 1 < shape->layers ? self->layers[i + 1].x : self->last);
-    model_norm(self, self->last, model_final_norm_offset(shape), self->last_norm, self->last_inverse, NULL);
+    model_norm(self, self->last, model_final_norm_offset(shape), self->last_norm,
+               self->last_inverse, NULL);
 }
 
 struct entropy_job { model_t *model; size_t first, rows; };
@@ -79,8 +95,9 @@ static void entropy_task(void *arg, uint32_t task, uint32_t worker)
     model_t *self = job->model;
     const struct pool_share rows = pool_share_of(job->rows, 1, MODEL_ROW_PARTS, task);
     const float weight = self->grad ? 1.0f / (float)self->rows : 0.0f;
-    self->kernels->entropy(rows.end - rows.first, self->shape.vocab, self->logits + rows.first * self->shape.vocab,
-                           self->targets + job->first + rows.first, weight, self->losses + job->first + rows.first);
+    self->kernels->entropy(
+        rows.end - rows.first, self->shape.vocab, self->logits + rows.first * self->shape.vocab,
+        self->targets + job->first + rows.first, weight, self->losses + job->first + rows.first);
 }
 
 // The head's share of the backward pass for the rows whose logits (now gradients) are at hand.
@@ -88,14 +105,27 @@ static void head_back(model_t *self, size_t first, size_t rows)
 {
     const struct model_shape *shape = &self->shape;
     const uint64_t offset = model_head_offset(shape);
-    const struct gemm to_norm = { .form = GEMM_NN, .m = (uint32_t)rows, .n = shape->dim, .k = shape->vocab,
-                                  .a = self->logits, .a_stride = shape->vocab, .b = self->params + offset,
-                                  .b_stride = shape->dim, .c = self->d_norm + first * shape->dim,
-                                  .c_stride = shape->dim };
-    const struct gemm to_head = { .form = GEMM_TN, .add = first > 0, .m = shape->vocab, .n = shape->dim,
-                                  .k = (uint32_t)rows, .a = self->logits, .a_stride = shape->vocab,
-                                  .b = self->last_norm + first * shape->dim, .b_stride = shape->dim,
-                                  .c = self->grad + offset, .c_stride = shape->dim };
+    const struct gemm to_norm = {.form = GEMM_NN,
+                                 .m = (uint32_t)rows,
+                                 .n = shape->dim,
+                                 .k = shape->vocab,
+                                 .a = self->logits,
+                                 .a_stride = shape->vocab,
+                                 .b = self->params + offset,
+                                 .b_stride = shape->dim,
+                                 .c = self->d_norm + first * shape->dim,
+                                 .c_stride = shape->dim};
+    const struct gemm to_head = {.form = GEMM_TN,
+                                 .add = first > 0,
+                                 .m = shape->vocab,
+                                 .n = shape->dim,
+                                 .k = (uint32_t)rows,
+                                 .a = self->logits,
+                                 .a_stride = shape->vocab,
+                                 .b = self->last_norm + first * shape->dim,
+                                 .b_stride = shape->dim,
+                                 .c = self->grad + offset,
+                                 .c_stride = shape->dim};
     gemm_run(self->pool, &to_norm, self->product_scratch);
     gemm_run(self->pool, &to_head, self->product_scratch);
 }
@@ -105,11 +135,18 @@ double model_head(model_t *self)
 {
     const struct model_shape *shape = &self->shape;
     for (size_t first = 0; first < self->rows; first += self->head_rows) {
-        const size_t left = self->rows - first, rows = left < self->head_rows ? left : self->head_rows;
-        const struct gemm job = { .form = GEMM_NT, .m = (uint32_t)rows, .n = shape->vocab, .k = shape->dim,
-                                  .a = self->last_norm + first * shape->dim, .a_stride = shape->dim,
-                                  .b = self->params + model_head_offset(shape), .b_stride = shape->dim,
-                                  .c = self->logits, .c_stride = shape->vocab };
+        const size_t left = self->rows - first,
+                     rows = left < self->head_rows ? left : self->head_rows;
+        const struct gemm job = {.form = GEMM_NT,
+                                 .m = (uint32_t)rows,
+                                 .n = shape->vocab,
+                                 .k = shape->dim,
+                                 .a = self->last_norm + first * shape->dim,
+                                 .a_stride = shape->dim,
+                                 .b = self->params + model_head_offset(shape),
+                                 .b_stride = shape->dim,
+                                 .c = self->logits,
+                                 .c_stride = shape->vocab};
         gemm_run(self->pool, &job, self->product_scratch);
         struct entropy_job entropy = { self, first, rows };
         pool_run(self->pool, MODEL_ROW_PARTS, entropy_task, &entropy);

@@ -5,12 +5,16 @@
 #include <math.h>
 #include <string.h>
 
-static int check_prompt(const model_t *self, const uint32_t *tokens, uint32_t count, struct why *why)
+static int check_prompt(const model_t *self, const uint32_t *tokens, uint32_t count,
+                        struct why *why)
 {
     for (uint32_t i = 0; i < count; i++) {
         if (tokens[i] >= self->shape.vocab)
-            return why_set(why, FAULT_RANGE, "model: token %" PRIu32 " at position %" PRIu32 " of the prompt, allowed "
-                           "0..%" PRIu32 "; nothing is computed", tokens[i], i, self->shape.vocab - 1);
+            return why_set(why, FAULT_RANGE,
+                           "model: token %" PRIu32 " at position %" PRIu32
+                           " of the prompt, allowed "
+                           "0..%" PRIu32 "; nothing is computed",
+                           tokens[i], i, self->shape.vocab - 1);
     }
     return 0;
 }
@@ -26,10 +30,16 @@ static void logits_after(model_t *self, const float *params, uint32_t count, flo
     self->grad = NULL;
     self->kernels = kernels_chosen();
     model_forward(self);
-    const struct gemm job = { .form = GEMM_NT, .m = 1, .n = shape->vocab, .k = shape->dim,
-                              .a = self->last_norm + (size_t)(count - 1) * shape->dim, .a_stride = shape->dim,
-                              .b = params + model_head_offset(shape), .b_stride = shape->dim,
-                              .c = ret_logits, .c_stride = shape->vocab };
+    const struct gemm job = {.form = GEMM_NT,
+                             .m = 1,
+                             .n = shape->vocab,
+                             .k = shape->dim,
+                             .a = self->last_norm + (size_t)(count - 1) * shape->dim,
+                             .a_stride = shape->dim,
+                             .b = params + model_head_offset(shape),
+                             .b_stride = shape->dim,
+                             .c = ret_logits,
+                             .c_stride = shape->vocab};
     gemm_run(self->pool, &job, self->product_scratch);
 }
 
@@ -37,17 +47,20 @@ static int check_finite(const float *logits, uint32_t vocab, struct why *why)
 {
     for (uint32_t i = 0; i < vocab; i++) {
         if (!isfinite(logits[i]))
-            return why_set(why, FAULT_NAN, "model: logit %" PRIu32 " is %g, allowed finite numbers; no token is chosen",
+            return why_set(why, FAULT_NAN,
+                           "model: logit %" PRIu32
+                           " is %g, allowed finite numbers; no token is chosen",
                            i, (double)logits[i]);
     }
     return 0;
 }
 
-int model_logits_last(model_t *self, const float *params, const uint32_t *tokens, uint32_t count, struct why *why,
-                      float *ret_logits)
+int model_logits_last(model_t *self, const float *params, const uint32_t *tokens, uint32_t count,
+                      struct why *why, float *ret_logits)
 {
     if (count < 1 || count > self->seq_max)
-        return why_set(why, FAULT_RANGE, "model: %" PRIu32 " tokens, allowed 1..%" PRIu32 "; nothing is computed",
+        return why_set(why, FAULT_RANGE,
+                       "model: %" PRIu32 " tokens, allowed 1..%" PRIu32 "; nothing is computed",
                        count, self->seq_max);
     const int rc = check_prompt(self, tokens, count, why);
     if (rc < 0) return rc;
@@ -77,7 +90,8 @@ static uint32_t draw(const float *logits, uint32_t vocab, float temperature, uin
 {
     const double high = (double)logits[likeliest(logits, vocab)];
     double total = 0.0, passed = 0.0;
-    for (uint32_t i = 0; i < vocab; i++) total += elementary_exp(((double)logits[i] - high) / (double)temperature);
+    for (uint32_t i = 0; i < vocab; i++)
+        total += elementary_exp(((double)logits[i] - high) / (double)temperature);
     const double mark = uniform(state) * total;
     for (uint32_t i = 0; i < vocab; i++) {
         passed += elementary_exp(((double)logits[i] - high) / (double)temperature);
@@ -91,18 +105,22 @@ static int check_generate(const model_t *self, const uint32_t *prompt, uint32_t 
 {
     const float temperature = sampling->temperature;
     if (prompt_count < 1)
-        return why_set(why, FAULT_RANGE, "model: an empty prompt, allowed 1 token or more; nothing is generated");
+        return why_set(why, FAULT_RANGE,
+                       "model: an empty prompt, allowed 1 token or more; nothing is generated");
     if (count > MODEL_GENERATE_MAX)
-        return why_set(why, FAULT_RANGE, "model: %" PRIu32 " tokens to generate, allowed 0..%d; nothing is generated",
+        return why_set(why, FAULT_RANGE,
+                       "model: %" PRIu32 " tokens to generate, allowed 0..%d; nothing is generated",
                        count, MODEL_GENERATE_MAX);
     if (temperature != 0.0f && !(temperature >= 0.01f && temperature <= 10.0f))
-        return why_set(why, FAULT_RANGE, "model: temperature = %g, allowed 0 or 0.01..10; nothing is generated",
+        return why_set(why, FAULT_RANGE,
+                       "model: temperature = %g, allowed 0 or 0.01..10; nothing is generated",
                        (double)temperature);
     return check_prompt(self, prompt, prompt_count, why);
 }
 
-int model_generate(model_t *self, const float *params, const uint32_t *prompt, uint32_t prompt_count,
-                   const struct model_sampling *sampling, uint32_t count, struct why *why, uint32_t *ret_tokens)
+int model_generate(model_t *self, const float *params, const uint32_t *prompt,
+                   uint32_t prompt_count, const struct model_sampling *sampling, uint32_t count,
+                   struct why *why, uint32_t *ret_tokens)
 {
     int rc = check_generate(self, prompt, prompt_count, sampling, count, why);
     if (rc < 0) return rc;

@@ -1,5 +1,6 @@
 #pragma once
-// model_state -- what model_*.c share: the memory of a model and the order of its computation. Private to them.
+// model_state -- what model_*.c share: the memory of a model and the order of its computation.
+// Private to them.
 //
 //     B batch   T seq   rows = B*T   D dim   H heads   G kv_heads   d head_dim   F ffn   V vocab
 //     Q = H*d, the width of the heads together     W = (H + 2*G)*d, that of q, k and v side by side
@@ -9,8 +10,9 @@
 #include "common/learn/model.h"
 
 enum {
-    MODEL_ROW_PARTS = 16,       // Rows are dealt to so many tasks, and norm gradients summed in so many parts
-    MODEL_QUERY_BLOCK = 64,     // Queries whose scores are held at once
+    MODEL_ROW_PARTS =
+        16, // Rows are dealt to so many tasks, and norm gradients summed in so many parts
+    MODEL_QUERY_BLOCK = 64, // Queries whose scores are held at once
 };
 
 // What the backward pass needs of a layer.
@@ -72,15 +74,19 @@ static inline size_t model_qkv_width(const struct model_shape *shape)
 }
 
 // Products of the pass: rows by weights [out][in] at `offset` in the vector.
-void model_linear(model_t *self, const float *x, uint64_t offset, size_t in, size_t out, bool add, float *y);
-void model_linear_back(model_t *self, const float *x, const float *dy, uint64_t offset, size_t in, size_t out, float *dx);
+void model_linear(model_t *self, const float *x, uint64_t offset, size_t in, size_t out, bool add,
+                  float *y);
+void model_linear_back(model_t *self, const float *x, const float *dy, uint64_t offset, size_t in,
+                       size_t out, float *dx);
 
-// y = norm(x) with the weights at `offset`; if `copy`, it gets x as well (where the residual stream goes on).
-void model_norm(model_t *self, const float *x, uint64_t offset, float *y, float *ret_inverse, float *copy);
+// y = norm(x) with the weights at `offset`; if `copy`, it gets x as well (where the residual stream
+// goes on).
+void model_norm(model_t *self, const float *x, uint64_t offset, float *y, float *ret_inverse,
+                float *copy);
 
 void model_attention(model_t *self, struct model_layer *layer);
-void model_attention_back(model_t *self, const struct model_layer *layer);     // d_attended to d_qkv
+void model_attention_back(model_t *self, const struct model_layer *layer); // d_attended to d_qkv
 
 void model_forward(model_t *self);          // inputs to last_norm
-double model_head(model_t *self);           // Mean loss; with self->grad also d_norm and the head's gradient
+double model_head(model_t *self); // Mean loss; with self->grad also d_norm and the head's gradient
 void model_backward(model_t *self);         // From d_norm to all the rest of the gradient

@@ -128,7 +128,7 @@ void pool_run(pool_t *self, uint32_t tasks, pool_task_fn *fn, void *arg)
     self->next = 0;
     self->left = self->tasks = tasks;
     pthread_mutex_unlock(&self->lock);
-    if (tasks > 1) pthread_cond_broadcast(&self->work);     // One task is quicker done than handed over
+    if (tasks > 1) pthread_cond_broadcast(&self->work); // One task is quicker done than handed over
 
     pthread_mutex_lock(&self->lock);
     take_tasks(self, 0);
@@ -142,7 +142,8 @@ struct pool_share pool_share_of(uint64_t count, uint64_t grain, uint32_t parts, 
 {
     ensure(grain > 0 && part < parts && count <= UINT64_MAX - grain);
     const uint64_t grains = (count + grain - 1) / grain;
-    const uint64_t each = grains / parts, longer = grains % parts;      // The first `longer` get one more
+    const uint64_t each = grains / parts,
+                   longer = grains % parts; // The first `longer` get one more
     const uint64_t first = (each * part + (part < longer ? part : longer)) * grain;
     const uint64_t end = first + (each + (part < longer)) * grain;
     return (struct pool_share){ first < count ? first : count, end < count ? end : count };

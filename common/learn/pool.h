@@ -3,10 +3,10 @@
 //
 //     caller ──pool_run(n tasks)──▶ workers 0 (the caller), 1, 2, ... take tasks 0..n-1 ──all done──▶ returns
 //
-// A task is known by its number; which worker takes it, and when, is chance. So let the number alone
-// say what is computed and where it goes, and `worker` nothing but which scratch memory to use: then
-// the result is the same for every number of threads. Waiting threads sleep on a condition variable
-// and never spin: several actors share a machine.
+// A task is known by its number; which worker takes it, and when, is chance. So let the number
+// alone say what is computed and where it goes, and `worker` nothing but which scratch memory to
+// use: then the result is the same for every number of threads. Waiting threads sleep on a
+// condition variable and never spin: several actors share a machine.
 
 #include <stdint.h>
 
@@ -32,7 +32,8 @@ typedef void (pool_task_fn)(void *arg, uint32_t task, uint32_t worker);
 // pool_run from inside a task (both ensured).
 void pool_run(pool_t *self, uint32_t tasks, pool_task_fn *fn, void *arg);
 
-// The share of one task when `count` things are dealt to `parts` tasks in runs whose lengths are multiples
-// of `grain` (the last one may be shorter). Pure arithmetic: depends on the three numbers alone.
+// The share of one task when `count` things are dealt to `parts` tasks in runs whose lengths are
+// multiples of `grain` (the last one may be shorter). Pure arithmetic: depends on the three numbers
+// alone.
 struct pool_share { uint64_t first, end; };
 struct pool_share pool_share_of(uint64_t count, uint64_t grain, uint32_t parts, uint32_t part);

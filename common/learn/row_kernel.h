@@ -1,6 +1,6 @@
 #pragma once
-// row_kernel -- the loops of the model that go along rows, written once on lanes. Only kernels_*.c include
-// this. What each does is said in kernels.h.
+// row_kernel -- the loops of the model that go along rows, written once on lanes. Only kernels_*.c
+// include this. What each does is said in kernels.h.
 
 #include "common/learn/elementary.h"
 #include "common/learn/kernels.h"
@@ -33,7 +33,8 @@ LANES_INLINE float largest(const float *x, size_t count)
     return result;
 }
 
-static void row_norm(size_t rows, size_t dim, const float *x, const float *w, float eps, float *y, float *ret_inverse)
+static void row_norm(size_t rows, size_t dim, const float *x, const float *w, float eps, float *y,
+                     float *ret_inverse)
 {
     for (size_t r = 0; r < rows; r++, x += dim, y += dim) {
         const float inverse = 1.0f / sqrtf(dot(x, x, dim) / (float)dim + eps);
@@ -54,7 +55,8 @@ static void row_norm_back(size_t rows, size_t dim, const float *dy, const float 
         lanes sum = lanes_all(0.0f);
         for (size_t i = 0; i < dim; i += LANES) {
             const size_t left = dim - i;
-            const lanes u = lanes_mul(lanes_load_upto(x + i, left), scale), d = lanes_load_upto(dy + i, left);
+            const lanes u = lanes_mul(lanes_load_upto(x + i, left), scale),
+                        d = lanes_load_upto(dy + i, left);
             sum = lanes_fma(lanes_mul(d, lanes_load_upto(w + i, left)), u, sum);
             lanes_store_upto(dw_sum + i, lanes_fma(d, u, lanes_load_upto(dw_sum + i, left)), left);
         }
@@ -69,15 +71,16 @@ static void row_norm_back(size_t rows, size_t dim, const float *dy, const float 
     }
 }
 
-static void row_rope(size_t rows, size_t head_dim, float *x, size_t stride, const float *cosine, const float *sine,
-                     bool backwards)
+static void row_rope(size_t rows, size_t head_dim, float *x, size_t stride, const float *cosine,
+                     const float *sine, bool backwards)
 {
     const size_t half = head_dim / 2;
     const lanes turn = lanes_all(backwards ? -1.0f : 1.0f);
     for (size_t r = 0; r < rows; r++, x += stride, cosine += half, sine += half) {
         for (size_t i = 0; i < half; i += LANES) {
             const size_t left = half - i;
-            const lanes c = lanes_load_upto(cosine + i, left), s = lanes_mul(turn, lanes_load_upto(sine + i, left));
+            const lanes c = lanes_load_upto(cosine + i, left),
+                        s = lanes_mul(turn, lanes_load_upto(sine + i, left));
             const lanes a = lanes_load_upto(x + i, left), b = lanes_load_upto(x + half + i, left);
             lanes_store_upto(x + i, lanes_fnma(b, s, lanes_mul(a, c)), left);
             lanes_store_upto(x + half + i, lanes_fma(a, s, lanes_mul(b, c)), left);
@@ -104,13 +107,16 @@ static void row_swiglu(size_t rows, size_t ffn, const float *gate_up, float *y)
 }
 
 // silu(x) = x s(x), so silu'(x) = s + x s (1 - s).
-static void row_swiglu_back(size_t rows, size_t ffn, const float *gate_up, const float *dy, float *d_gate_up)
+static void row_swiglu_back(size_t rows, size_t ffn, const float *gate_up, const float *dy,
+                            float *d_gate_up)
 {
     for (size_t r = 0; r < rows; r++, gate_up += 2 * ffn, d_gate_up += 2 * ffn, dy += ffn) {
         for (size_t i = 0; i < ffn; i += LANES) {
             const size_t left = ffn - i;
-            const lanes gate = lanes_load_upto(gate_up + i, left), up = lanes_load_upto(gate_up + ffn + i, left);
-            const lanes d = lanes_load_upto(dy + i, left), s = sigmoid(gate), silu = lanes_mul(gate, s);
+            const lanes gate = lanes_load_upto(gate_up + i, left),
+                        up = lanes_load_upto(gate_up + ffn + i, left);
+            const lanes d = lanes_load_upto(dy + i, left), s = sigmoid(gate),
+                        silu = lanes_mul(gate, s);
             const lanes slope = lanes_fma(silu, lanes_sub(lanes_all(1.0f), s), s);
             lanes_store_upto(d_gate_up + i, lanes_mul(lanes_mul(d, up), slope), left);
             lanes_store_upto(d_gate_up + ffn + i, lanes_mul(d, silu), left);
@@ -118,8 +124,8 @@ static void row_swiglu_back(size_t rows, size_t ffn, const float *gate_up, const
     }
 }
 
-static void row_softmax(size_t rows, size_t first, size_t width, float scale, float *scores, size_t stride,
-                        float *ret_log_sum)
+static void row_softmax(size_t rows, size_t first, size_t width, float scale, float *scores,
+                        size_t stride, float *ret_log_sum)
 {
     const lanes factor = lanes_all(scale);
     for (size_t r = 0; r < rows; r++, scores += stride) {
@@ -128,26 +134,29 @@ static void row_softmax(size_t rows, size_t first, size_t width, float scale, fl
         lanes sum = lanes_all(0.0f);
         for (size_t i = 0; i < count; i += LANES) {
             const lanes score = lanes_load_upto(scores + i, count - i);
-            const lanes e = lanes_keep(lanes_exp(lanes_fma(score, factor, lanes_all(-high))), count - i);
+            const lanes e =
+                lanes_keep(lanes_exp(lanes_fma(score, factor, lanes_all(-high))), count - i);
             lanes_store_upto(scores + i, e, count - i);
             sum = lanes_add(sum, e);
         }
         const float total = lanes_sum(sum);
         const lanes inverse = lanes_all(1.0f / total);
         for (size_t i = 0; i < count; i += LANES)
-            lanes_store_upto(scores + i, lanes_mul(lanes_load_upto(scores + i, count - i), inverse), count - i);
+            lanes_store_upto(scores + i, lanes_mul(lanes_load_upto(scores + i, count - i), inverse),
+                             count - i);
         memset(scores + count, 0, (width - count) * sizeof *scores);
         ret_log_sum[r] = (float)((double)high + elementary_log((double)total));
     }
 }
 
 // With p the probabilities and t = sum(d_out * out) = sum(p dp): d_scores = scale * p * (dp - t).
-static void row_softmax_back(size_t rows, size_t first, size_t width, float scale, float *scores, float *d_scores,
-                             size_t stride, const float *log_sum, const float *out, const float *d_out,
-                             size_t io_stride, size_t head_dim)
+static void row_softmax_back(size_t rows, size_t first, size_t width, float scale, float *scores,
+                             float *d_scores, size_t stride, const float *log_sum, const float *out,
+                             const float *d_out, size_t io_stride, size_t head_dim)
 {
     const lanes factor = lanes_all(scale);
-    for (size_t r = 0; r < rows; r++, scores += stride, d_scores += stride, out += io_stride, d_out += io_stride) {
+    for (size_t r = 0; r < rows;
+         r++, scores += stride, d_scores += stride, out += io_stride, d_out += io_stride) {
         const size_t count = first + r + 1;
         const lanes total = lanes_all(dot(out, d_out, head_dim)), shift = lanes_all(-log_sum[r]);
         for (size_t i = 0; i < count; i += LANES) {
@@ -155,15 +164,16 @@ static void row_softmax_back(size_t rows, size_t first, size_t width, float scal
             const lanes p = lanes_exp(lanes_fma(lanes_load_upto(scores + i, left), factor, shift));
             const lanes dp = lanes_load_upto(d_scores + i, left);
             lanes_store_upto(scores + i, p, left);
-            lanes_store_upto(d_scores + i, lanes_mul(lanes_mul(p, factor), lanes_sub(dp, total)), left);
+            lanes_store_upto(d_scores + i, lanes_mul(lanes_mul(p, factor), lanes_sub(dp, total)),
+                             left);
         }
         memset(scores + count, 0, (width - count) * sizeof *scores);
         memset(d_scores + count, 0, (width - count) * sizeof *d_scores);
     }
 }
 
-static void row_entropy(size_t rows, size_t vocab, float *logits, const uint32_t *targets, float weight,
-                        float *ret_losses)
+static void row_entropy(size_t rows, size_t vocab, float *logits, const uint32_t *targets,
+                        float weight, float *ret_losses)
 {
     for (size_t r = 0; r < rows; r++, logits += vocab) {
         const float high = largest(logits, vocab), target = logits[targets[r]];
@@ -179,7 +189,8 @@ static void row_entropy(size_t rows, size_t vocab, float *logits, const uint32_t
         ret_losses[r] = (float)(elementary_log((double)total) + ((double)high - (double)target));
         const lanes factor = lanes_all(weight / total);
         for (size_t i = 0; weight != 0.0f && i < vocab; i += LANES)
-            lanes_store_upto(logits + i, lanes_mul(lanes_load_upto(logits + i, vocab - i), factor), vocab - i);
+            lanes_store_upto(logits + i, lanes_mul(lanes_load_upto(logits + i, vocab - i), factor),
+                             vocab - i);
         if (weight != 0.0f) logits[targets[r]] -= weight;
     }
 }
@@ -187,7 +198,8 @@ static void row_entropy(size_t rows, size_t vocab, float *logits, const uint32_t
 static void row_accumulate(size_t count, const float *from, float *to)
 {
     for (size_t i = 0; i < count; i += LANES) {
-        const lanes sum = lanes_add(lanes_load_upto(to + i, count - i), lanes_load_upto(from + i, count - i));
+        const lanes sum =
+            lanes_add(lanes_load_upto(to + i, count - i), lanes_load_upto(from + i, count - i));
         lanes_store_upto(to + i, sum, count - i);
     }
 }
@@ -195,7 +207,8 @@ static void row_accumulate(size_t count, const float *from, float *to)
 static void row_scale(size_t count, float factor, float *x)
 {
     for (size_t i = 0; i < count; i += LANES)
-        lanes_store_upto(x + i, lanes_mul(lanes_load_upto(x + i, count - i), lanes_all(factor)), count - i);
+        lanes_store_upto(x + i, lanes_mul(lanes_load_upto(x + i, count - i), lanes_all(factor)),
+                         count - i);
 }
 
 // A float squared is exact in double, so that a compiler's choice of instructions cannot show.
@@ -204,9 +217,11 @@ static double row_square_sum(size_t count, const float *x)
     double sums[LANES] = { 0 };
     size_t i = 0;
     for (; i + LANES <= count; i += LANES) {
-        for (size_t lane = 0; lane < LANES; lane++) sums[lane] += (double)x[i + lane] * (double)x[i + lane];
+        for (size_t lane = 0; lane < LANES; lane++)
+            sums[lane] += (double)x[i + lane] * (double)x[i + lane];
     }
-    for (size_t lane = 0; i + lane < count; lane++) sums[lane] += (double)x[i + lane] * (double)x[i + lane];
+    for (size_t lane = 0; i + lane < count; lane++)
+        sums[lane] += (double)x[i + lane] * (double)x[i + lane];
     for (size_t width = LANES / 2; width > 0; width /= 2) {
         for (size_t lane = 0; lane < width; lane++) sums[lane] += sums[lane + width];
     }

@@ -90,7 +90,7 @@ static double measure_model(struct fixture_fetcher *fetcher, const struct hash *
                             const struct wire_holder *list, uint32_t holders)
 {
     const double start_s = now_s();
-    fixture_job(fetcher, FRAME_FETCH_MODEL, &(struct wire_fetch_model){1, *digest, list, holders});
+    fixture_fetch_model(fetcher, 1, digest, list, holders);
     const struct wire_fetched_model *fetched =
         fixture_answer(fetcher, FRAME_FETCHED_MODEL, WAIT_MS);
     const double took_s = now_s() - start_s;

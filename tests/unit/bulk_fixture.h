@@ -1,6 +1,7 @@
 #pragma once
-// bulk_fixture -- for the tests and the bench of the bulk plane: servers with blobs and parameters, a
-// fetcher and what a core would say to it, and holders that do not keep to the protocol.
+// bulk_fixture -- for the tests and the bench of the bulk plane: servers with blobs and
+// parameters, a fetcher and what a core would say to it, and holders that do not keep to the
+// protocol.
 
 #include "common/bulk/bulk_server.h"
 #include "common/bulk/bulk_socket.h"
@@ -37,10 +38,11 @@ static inline struct fixture_holder fixture_holder_new(void)
     struct fixture_holder self = { 0 };
     struct why why;
     ensure(blob_store_new(NULL, &why, &self.store) == 0);
-    const struct bulk_server_options options = { .endpoint = "tcp://127.0.0.1:*", .run = FIXTURE_RUN,
-                                                 .store = self.store };
+    const struct bulk_server_options options = { .endpoint = "tcp://127.0.0.1:*",
+                                                 .run = FIXTURE_RUN, .store = self.store };
     ensure(bulk_server_new(&options, &why, &self.server) == 0);
-    snprintf(self.holder.endpoint, sizeof self.holder.endpoint, "%s", bulk_server_endpoint(self.server));
+    snprintf(self.holder.endpoint, sizeof self.holder.endpoint, "%s",
+             bulk_server_endpoint(self.server));
     return self;
 }
 
@@ -97,7 +99,8 @@ static inline void fixture_job(struct fixture_fetcher *self, uint16_t kind, cons
 }
 
 // The next answer, which must be of this kind; valid until the next one.
-static inline const void *fixture_answer(struct fixture_fetcher *self, uint16_t kind, int timeout_ms)
+static inline const void *fixture_answer(struct fixture_fetcher *self, uint16_t kind,
+                                         int timeout_ms)
 {
     struct wire_arena arena = { self->arena, 0, FIXTURE_ARENA };
     zmq_pollitem_t item = { .socket = worker_socket(self->worker), .events = ZMQ_POLLIN };
@@ -108,11 +111,24 @@ static inline const void *fixture_answer(struct fixture_fetcher *self, uint16_t 
     return body;
 }
 
-static inline void fixture_fetch(struct fixture_fetcher *self, const struct hash *hash, size_t bytes,
-                                 const struct wire_holder *holders, uint32_t count)
+static inline void fixture_fetch(struct fixture_fetcher *self, const struct hash *hash,
+                                 size_t bytes, const struct wire_holder *holders, uint32_t count)
 {
     const struct wire_blob blob = { *hash, (uint32_t)bytes };
     fixture_job(self, FRAME_FETCH, &(struct wire_fetch){ &blob, 1, holders, count });
+}
+
+static inline void fixture_fetch_model(struct fixture_fetcher *self, uint64_t step,
+                                       const struct hash *digest, const struct wire_holder *holders,
+                                       uint32_t count)
+{
+    const struct wire_fetch_model job = { step, *digest, holders, count };
+    fixture_job(self, FRAME_FETCH_MODEL, &job);
+}
+
+static inline void fixture_forget(struct fixture_fetcher *self, const struct hash *hash)
+{
+    fixture_job(self, FRAME_FORGET, &(struct wire_forget){ 1, &(struct wire_blob){ *hash, 1 }, 1 });
 }
 
 // ---- holders that are not as they should be ---------------------------------------------------
@@ -146,12 +162,15 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
     uint64_t floats = 0;
     zmq_msg_t raw;
     if (self->mode == ROGUE_SILENT) return;
-    const struct hash hash = is_list ? ((const struct wire_want_leaves *)mail->body)->digest : want->hash;
-    const uint32_t request = is_list ? ((const struct wire_want_leaves *)mail->body)->request : want->request;
+    const struct hash hash =
+        is_list ? ((const struct wire_want_leaves *)mail->body)->digest : want->hash;
+    const uint32_t request =
+        is_list ? ((const struct wire_want_leaves *)mail->body)->request : want->request;
     const int rc = is_list ? blob_store_leaves(self->store, &hash, NULL, &ref, &floats)
                            : blob_store_get(self->store, &hash, NULL, &ref);
     if (rc < 0) {
-        bulk_send(self->router, mail, FIXTURE_RUN, FRAME_LACKING, &(struct wire_lacking){ request, hash, "" }, NULL);
+        bulk_send(self->router, mail, FIXTURE_RUN, FRAME_LACKING,
+                  &(struct wire_lacking){request, hash, ""}, NULL);
         return;
     }
     const size_t offset = is_list ? 0 : want->offset, rest = ref.count - offset;
@@ -159,13 +178,15 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
     if (self->mode == ROGUE_SHORT) count--;
     zmq_msg_init_size(&raw, self->mode == ROGUE_HUGE ? BULK_ANSWER_BYTES_MAX + 1 : count);
     memcpy(zmq_msg_data(&raw), ref.bytes + offset, count);
-    if (self->mode == ROGUE_WRONG && self->asked > self->chunks) ((uint8_t *)zmq_msg_data(&raw))[count / 2] ^= 4;
+    if (self->mode == ROGUE_WRONG && self->asked > self->chunks)
+        ((uint8_t *)zmq_msg_data(&raw))[count / 2] ^= 4;
     if (self->mode == ROGUE_WRONG_LIST && is_list) ((uint8_t *)zmq_msg_data(&raw))[5] ^= 1;
     struct wire_chunk chunk = { request, hash, offset, ref.count + (self->mode == ROGUE_LARGER) };
     if (self->mode == ROGUE_OTHER) chunk.hash.bytes[0] ^= 1;
     const struct wire_leaves leaves = { request, hash, floats };
-    if (is_list) bulk_send(self->router, mail, FIXTURE_RUN, FRAME_LEAVES, &leaves, &raw);
-    else bulk_send(self->router, mail, FIXTURE_RUN, FRAME_CHUNK, &chunk, &raw);
+    if (!bulk_send(self->router, mail, FIXTURE_RUN, is_list ? FRAME_LEAVES : FRAME_CHUNK,
+                   is_list ? (const void *)&leaves : &chunk, &raw))
+        zmq_msg_close(&raw);                        // It has gone
     blob_store_release(&ref);
 }
 

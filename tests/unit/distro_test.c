@@ -140,6 +140,26 @@ static void the_first_residual_is_a_declared_zero(void **state)
     bench_destroy(self);
 }
 
+// A hash that was asked for belongs to that candidate, and not to the one that replaces it.
+static void another_candidate_has_another_hash(void **state)
+{
+    (void)state;
+    struct bench *self = bench_new(64, 8, true, 0.9f, NULL);
+    struct hash seen[3];
+    for (uint64_t i = 0; i < 3; i++) {
+        draw_gradient(self, 46 + i);
+        compress(self, 1.0f);
+        seen[i] = distro_candidate_hash(self->distro);
+        if (i == 1) distro_adopt(self->distro);
+        const struct hash adopted = distro_residual_hash(self->distro);
+        const struct hash computed = digest_of(distro_residual(self->distro), FIXTURE_TOTAL);
+        assert_true(hash_equal(&adopted, &computed));
+        assert_true(i != 1 || hash_equal(&adopted, &seen[1]));
+    }
+    assert_false(hash_equal(&seen[0], &seen[1]) || hash_equal(&seen[1], &seen[2]));
+    bench_destroy(self);
+}
+
 static void a_saved_residual_goes_on_where_it_was(void **state)
 {
     (void)state;
@@ -267,6 +287,7 @@ int main(void)
         cmocka_unit_test(results_are_those_of_the_paper),
         cmocka_unit_test(a_batch_dealt_again_gives_the_same_bytes),
         cmocka_unit_test(the_first_residual_is_a_declared_zero),
+        cmocka_unit_test(another_candidate_has_another_hash),
         cmocka_unit_test(a_saved_residual_goes_on_where_it_was),
         cmocka_unit_test(the_bytes_depend_on_nothing_else),
         cmocka_unit_test(a_gradient_that_is_not_finite_makes_no_result),

@@ -22,7 +22,8 @@ static void log_agrees_with_the_c_library(void **state)
 static void exp_agrees_with_the_c_library(void **state)
 {
     (void)state;
-    for (double x = -700; x <= 700; x += 0.173) assert_true(fabs(elementary_exp(x) / exp(x) - 1) < 1e-15);
+    for (double x = -700; x <= 700; x += 0.173)
+        assert_true(fabs(elementary_exp(x) / exp(x) - 1) < 1e-15);
     assert_true(elementary_exp(0) == 1);
     assert_true(elementary_exp(-1000) == 0 && isinf(elementary_exp(1000)));
     assert_true(isnan(elementary_exp((double)NAN)));

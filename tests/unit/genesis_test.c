@@ -9,8 +9,16 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const struct model_shape shape = { .vocab = 256, .dim = 96, .layers = 3, .heads = 6, .kv_heads = 2, .head_dim = 16,
-                                          .ffn = 160, .seq_len_max = 64, .rope_theta = 10000, .rms_eps = 1e-5 };
+static const struct model_shape shape = {.vocab = 256,
+                                         .dim = 96,
+                                         .layers = 3,
+                                         .heads = 6,
+                                         .kv_heads = 2,
+                                         .head_dim = 16,
+                                         .ffn = 160,
+                                         .seq_len_max = 64,
+                                         .rope_theta = 10000,
+                                         .rms_eps = 1e-5};
 
 static float *filled(uint64_t seed)
 {
@@ -27,7 +35,8 @@ static void the_bits_are_pinned(void **state)
     float *params = filled(42);
     const struct hash hash = hash_of(params, model_parameter_count(&shape) * sizeof *params);
     char text[HASH_HEX];
-    assert_string_equal(hash_to_hex(&hash, text), "83b5526c1bac3f4fc64180ede97e932be80e3fca71ccc6f4d99234cfecf52bad");
+    assert_string_equal(hash_to_hex(&hash, text),
+                        "83b5526c1bac3f4fc64180ede97e932be80e3fca71ccc6f4d99234cfecf52bad");
     free(params);
 }
 
@@ -38,7 +47,8 @@ static void another_seed_is_another_model(void **state)
     uint64_t equal = 0, matrices = 0;
     for (uint32_t t = 0; t < model_tensor_count(&shape); t++) {
         const struct model_tensor tensor = model_tensor_at(&shape, t);
-        for (uint64_t i = tensor.offset; tensor.cols && i < tensor.offset + model_tensor_size(&tensor); i++, matrices++)
+        for (uint64_t i = tensor.offset;
+             tensor.cols && i < tensor.offset + model_tensor_size(&tensor); i++, matrices++)
             equal += a[i] == b[i];
     }
     assert_true(equal < matrices / 10000 + 20);
@@ -53,7 +63,8 @@ static double wanted_deviation(enum model_role role)
     return role == MODEL_O || role == MODEL_DOWN ? 0.02 / sqrt(2.0 * shape.layers) : 0.02;
 }
 
-// Mean 0, the stated deviation, and the shape of a normal: 68.27 % within one deviation, 4.55 % beyond two.
+// Mean 0, the stated deviation, and the shape of a normal: 68.27 % within one deviation, 4.55 %
+// beyond two.
 static void matrices_are_normal_and_norms_are_one(void **state)
 {
     (void)state;
@@ -86,7 +97,8 @@ static void any_interval_is_part_of_the_whole(void **state)
 {
     (void)state;
     const uint64_t count = model_parameter_count(&shape);
-    const uint64_t cuts[][2] = { { 0, 1 }, { 0, 0 }, { count, 0 }, { count - 1, 1 }, { 24570, 200 }, { 100, 100000 } };
+    const uint64_t cuts[][2] = {{0, 1},         {0, 0},       {count, 0},
+                                {count - 1, 1}, {24570, 200}, {100, 100000}};
     float *params = filled(3), *piece = malloc(100000 * sizeof *piece);
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
         genesis_fill_interval(&shape, 3, cuts[i][0], cuts[i][1], piece);

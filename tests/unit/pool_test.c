@@ -41,7 +41,8 @@ static void every_task_runs_once(void **state)
             for (size_t k = 0; k < sizeof tasks / sizeof tasks[0]; k++) {
                 struct job job = { .threads = threads[i] };
                 pool_run(pool, tasks[k], count_task, &job);
-                for (uint32_t t = 0; t < TASKS_MAX; t++) assert_int_equal(job.times[t], t < tasks[k]);
+                for (uint32_t t = 0; t < TASKS_MAX; t++)
+                    assert_int_equal(job.times[t], t < tasks[k]);
                 assert_int_equal(job.clashes, 0);
             }
         }
@@ -68,7 +69,8 @@ static void meet(void *arg, uint32_t task, uint32_t worker)
     (void)task, (void)worker;
     struct meeting *meeting = arg;
     meeting->came++;
-    for (int ms = 0; ms < 5000 && meeting->came < 2; ms++) nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
+    for (int ms = 0; ms < 5000 && meeting->came < 2; ms++)
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
 }
 
 static void tasks_run_side_by_side(void **state)
@@ -136,13 +138,14 @@ static void a_task_must_not_run_a_job(void **state)
 static void shares_cover_all_once(void **state)
 {
     (void)state;
-    static const uint64_t counts[] = { 0, 1, 15, 16, 17, 100, 1000, 4097 }, grains[] = { 1, 4, 16, 64 };
+    static const uint64_t counts[] = {0, 1, 15, 16, 17, 100, 1000, 4097}, grains[] = {1, 4, 16, 64};
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
         for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++) {
             for (uint32_t parts = 1; parts < 20; parts++) {
                 uint64_t at = 0;
                 for (uint32_t part = 0; part < parts; part++) {
-                    const struct pool_share share = pool_share_of(counts[c], grains[g], parts, part);
+                    const struct pool_share share =
+                        pool_share_of(counts[c], grains[g], parts, part);
                     assert_int_equal(share.first, at);
                     assert_true(share.end >= share.first && share.end <= counts[c]);
                     assert_true(share.end == counts[c] || share.end % grains[g] == 0);

@@ -101,7 +101,8 @@ static void test_limits(void **state)
     assert_int_equal(blob_store_take(store, &bytes, 6, &why, &hash), FAULT_LIMIT);
     assert_non_null(bytes);                     // Still ours
     assert_true(hash_equal(&hash, &before));
-    assert_int_equal(blob_store_put(store, bytes, (size_t)BLOB_BYTES_MAX + 1, &why, &hash), FAULT_LIMIT);
+    assert_int_equal(blob_store_put(store, bytes, (size_t)BLOB_BYTES_MAX + 1, &why, &hash),
+                     FAULT_LIMIT);
     put(store, "betaX");
     put(store, "alpha");                        // Needs no room
     const struct hash alpha = hash_of("alpha", 5);
@@ -341,13 +342,15 @@ static void test_threads_with_a_directory(void **state)
 
 enum { FLOATS = 2 * DIGEST_LEAF_FLOATS + 5, LEAVES = 3 };
 
-static struct hash pin(blob_store_t *store, uint64_t step, float value, struct hash ret_leaves[LEAVES])
+static struct hash pin(blob_store_t *store, uint64_t step, float value,
+                       struct hash ret_leaves[LEAVES])
 {
     float *params = malloc(FLOATS * sizeof *params);
     for (int i = 0; i < FLOATS; i++) params[i] = value + (float)i;
     digest_fill_leaves(params, FLOATS, 0, LEAVES, ret_leaves);
     const struct hash digest = merkle_root(ret_leaves, LEAVES);
-    assert_int_equal(blob_store_pin(store, step, &digest, params, FLOATS, ret_leaves, LEAVES, &why), 0);
+    assert_int_equal(blob_store_pin(store, step, &digest, params, FLOATS, ret_leaves, LEAVES, &why),
+                     0);
     free(params);
     return digest;
 }
@@ -366,8 +369,10 @@ static void test_pins(void **state)
     assert_int_equal(floats, FLOATS);
     assert_int_equal(list.count, sizeof first);
     for (uint64_t step = 2; step <= 4; step++) pin(store, step, (float)step, leaves);
-    assert_int_equal(blob_store_leaves(store, &one, &why, &(struct blob_ref){ 0 }, &floats), FAULT_NOT_FOUND);
-    assert_int_equal(blob_store_get(store, &first[0], &why, &(struct blob_ref){ 0 }), FAULT_NOT_FOUND);
+    assert_int_equal(blob_store_leaves(store, &one, &why, &(struct blob_ref){ 0 }, &floats),
+                     FAULT_NOT_FOUND);
+    assert_int_equal(blob_store_get(store, &first[0], &why, &(struct blob_ref){ 0 }),
+                     FAULT_NOT_FOUND);
     assert_memory_equal(list.bytes, first, sizeof first);           // Still referred to
     float value;
     memcpy(&value, ref.bytes + 4 * sizeof value, sizeof value);

@@ -1,0 +1,35 @@
+#pragma once
+// ledger_report -- what a run's ledger says happened, counted record by record: beside a living
+// coordinator, after its end, or of a backup. The ledger is only read.
+
+#include "common/actor/msg.h"
+#include "common/fault.h"
+
+enum { REPORT_KINDS_MAX = 256, REPORT_POSITIONS_MAX = 1 << 30 };
+
+struct report_member {
+    struct hash key;
+    char name[ACTOR_NAME_MAX + 1];
+    uint8_t role, state;
+    uint64_t results, samples;          // Of it, in commits
+};
+
+struct ledger_report {
+    char run[WIRE_RUN_MAX + 1];
+    uint64_t incarnation, records, oldest;
+    uint64_t of_kind[REPORT_KINDS_MAX]; // By frame number
+    uint64_t rounds, commits, voids, starts, epoch_ends, checkpoints, restores;
+    uint64_t steps;                     // Distinct steps committed
+    uint64_t steps_twice, steps_skipped;
+    uint64_t samples, samples_twice;    // Committed; and how many of them had been before
+    uint64_t first_step, last_step, epoch, epochs;      // last_step: commits applied at the head
+    uint8_t phase;
+    struct wire_epoch_end end;          // The newest: step and digest; its list is empty
+    struct wire_checkpoint checkpoint;  // The newest
+    struct report_member *members;
+    uint32_t members_count;
+};
+
+// Fills a zeroed struct. FAULT_CORRUPT if a record cannot be what it says, and the ledger's own faults.
+int ledger_report_read(const char *dir, struct why *why, struct ledger_report *ret_report);
+void ledger_report_free(struct ledger_report *self);

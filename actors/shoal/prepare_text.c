@@ -1,0 +1,120 @@
+// prepare-text -- English becomes a dataset, with a part held out and baselines to be compared with.
+
+#include "actors/shoal/shoal.h"
+#include "common/actor/command.h"
+#include "common/data/demo_text.h"
+#include "common/data/json_file.h"
+#include "common/data/text_tokens.h"
+#include <argp.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { FILES_MAX = 4096, LOAD_BYTES_MAX = 1 << 30, BASELINES_BYTES_MAX = 4096 };
+
+struct prepare {
+    const char *out, *seq_len, *files[FILES_MAX];
+    size_t files_count;
+    bool json;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct prepare *self = state->input;
+    if (key == 'o') self->out = arg;
+    else if (key == 's') self->seq_len = arg;
+    else if (key == 'j') self->json = true;
+    else if (key == ARGP_KEY_ARG && self->files_count < FILES_MAX) self->files[self->files_count++] = arg;
+    else if (key == ARGP_KEY_ARG) argp_error(state, "at most %d files", FILES_MAX);
+    else if (key == ARGP_KEY_END && !self->out) argp_error(state, "--out DIR is needed");
+    else return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+static void say(void *context, const char *line)
+{
+    (void)context;
+    fprintf(stderr, "%s\n", line);
+}
+
+// As demo_text does it for its own text: fitted on the one part, scored on the other.
+static int find_baselines(const char *out, struct why *why, struct demo_text_result *result)
+{
+    char path[PATH_MAX];
+    uint8_t *train = NULL, *heldout = NULL;
+    size_t train_count, heldout_count;
+    ngram_t *ngram = NULL;
+    snprintf(path, sizeof path, "%s/train/train.bin", out);
+    int rc = text_tokens_load(path, LOAD_BYTES_MAX, why, &train, &train_count);
+    snprintf(path, sizeof path, "%s/heldout/heldout.bin", out);
+    if (rc == 0) rc = text_tokens_load(path, LOAD_BYTES_MAX, why, &heldout, &heldout_count);
+    if (rc == 0) rc = ngram_new(why, &ngram);
+    if (rc == 0) rc = ngram_fit(ngram, train, train_count, why);
+    if (rc == 0) ngram_score(ngram, heldout, heldout_count, result->nats);
+    ngram_destroy(&ngram);
+    free(train);
+    free(heldout);
+    return rc;
+}
+
+static int write_baselines(const char *out, const struct demo_text_result *result, struct why *why)
+{
+    return json_file_write(out, "baselines.json", json_pack("{s:s, s:I, s:I, s:[f, f, f]}", "unit", "nats per byte",
+        "train_bytes", (json_int_t)result->train_bytes, "heldout_bytes", (json_int_t)result->heldout_bytes, "nats",
+        result->nats[0], result->nats[1], result->nats[2]), BASELINES_BYTES_MAX, why);
+}
+
+static int convert(const struct prepare *self, uint32_t seq_len, struct why *why, struct demo_text_result *result)
+{
+    const struct text_config config = { .seq_len = seq_len };
+    struct text_counts counts;
+    int rc = text_tokens_convert(self->files, self->files_count, self->out, &config, why, &counts);
+    if (rc < 0) return rc;
+    result->train_bytes = counts.train;
+    result->heldout_bytes = counts.heldout;
+    rc = find_baselines(self->out, why, result);
+    return rc < 0 ? rc : write_baselines(self->out, result, why);
+}
+
+static int run(const struct prepare *self, struct why *why)
+{
+    uint64_t seq_len;
+    struct demo_text_result result = { 0 };
+    int rc = command_number("--seq-len", self->seq_len, 1, 1 << 20, why, &seq_len);
+    if (rc == 0)
+        rc = self->files_count ? convert(self, (uint32_t)seq_len, why, &result)
+                               : demo_text_prepare(self->out, NULL, (uint32_t)seq_len, say, NULL, why, &result);
+    if (rc < 0) return rc;
+    if (self->json)
+        return shoal_print_json(json_pack("{s:s, s:s, s:I, s:I, s:[f, f, f]}", "schema", "shoal.prepare-text.1",
+            "folder", self->out, "train_bytes", (json_int_t)result.train_bytes, "heldout_bytes",
+            (json_int_t)result.heldout_bytes, "nats", result.nats[0], result.nats[1], result.nats[2]), why);
+    printf("%s/train    %" PRIu64 " bytes to train on\n%s/heldout  %" PRIu64 " bytes that no trainer is served\n\n"
+           "Witten-Bell baselines, nats per held-out byte:\n", self->out, result.train_bytes, self->out,
+           result.heldout_bytes);
+    for (int order = 0; order < NGRAM_ORDERS; order++)
+        printf("  order %d: %.4f   guessing from the %d byte%s before\n", order, result.nats[order], order,
+               order == 1 ? "" : "s");
+    return 0;
+}
+
+int shoal_prepare_text(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        { "out", 'o', "DIR", 0, "The folder for the dataset", 0 },
+        { "seq-len", 's', "N", 0, "Of the runs it is meant for, for tokenizer_config.json (128)", 0 },
+        { "json", 'j', NULL, 0, "Print one JSON object", 0 },
+        { 0 },
+    };
+    static const struct argp argp = { options, parse, "[FILE...]",
+        "Turns text into tokens, one per byte, with a twentieth held out, and says how well its bytes can be "
+        "guessed by counting. Without files: the demo's text, from Debian's bible-kjv and jargon-text.\n\n"
+        "  shoal prepare-text --out data\n"
+        "  shoal prepare-text --out data book1.txt book2.txt\n", NULL, NULL, NULL };
+    static struct prepare self;
+    struct why why = { 0 };
+    self.seq_len = "128";
+    argp_parse(&argp, argc, argv, 0, NULL, &self);
+    return fault_exit(run(&self, &why), &why);
+}

@@ -1,0 +1,39 @@
+#include "actors/shoal/show.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+char *show_count(double value, char text[SHOW_MAX])
+{
+    static const char units[] = "kMGTPE";
+    size_t unit = 0;
+    if (!isfinite(value)) return strcpy(text, "?");
+    if (value < 1000) return snprintf(text, SHOW_MAX, "%.0f", value), text;
+    // 999950 and above would be printed as 1000.0k
+    for (value /= 1000; value >= 999.95 && unit + 2 < sizeof units; value /= 1000) unit++;
+    snprintf(text, SHOW_MAX, value < 10 ? "%.2f%c" : value < 100 ? "%.1f%c" : "%.0f%c", value, units[unit]);
+    return text;
+}
+
+char *show_duration(double seconds, char text[SHOW_MAX])
+{
+    if (!isfinite(seconds) || seconds < 0 || seconds > 1e8) return strcpy(text, "?");
+    unsigned whole = (unsigned)(seconds + 0.5);
+    if (seconds < 9.95) snprintf(text, SHOW_MAX, "%.1fs", seconds);
+    else if (whole < 60) snprintf(text, SHOW_MAX, "%us", whole);
+    else if (whole < 3600) snprintf(text, SHOW_MAX, "%um%02us", whole / 60, whole % 60);
+    else snprintf(text, SHOW_MAX, "%uh%02um", whole / 3600, whole / 60 % 60);
+    return text;
+}
+
+char *show_bar(double fraction, unsigned width, char text[SHOW_MAX])
+{
+    if (width > SHOW_MAX - 4) width = SHOW_MAX - 4;
+    if (!(fraction > 0)) fraction = 0;
+    if (fraction > 1) fraction = 1;
+    unsigned full = (unsigned)(fraction * width);
+    memset(text, '#', full);
+    memset(text + full, '.', width - full);
+    text[width] = 0;
+    return text;
+}

@@ -1,0 +1,38 @@
+// The same configuration, seed and identities give the same bits, however many threads compute them.
+
+#include "tests/live/testbed.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <cmocka.h>
+
+static struct hash first;               // Digest of the first run, for the others
+
+static void run_with(void **state, unsigned threads)
+{
+    // Nobody is late: a round may wait longer than this machine can be busy.
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
+        .trainers = 3, .total_steps = 12, .epoch_rounds = 6, .train_s = 20, .witness_s = 20, .lease_s = 20,
+        .warmup_s = 20, .cooldown_s = 20, .threads = threads });
+    testbed_start_all(bed);
+    struct testbed_end end = testbed_finish(bed);
+    assert_int_equal(end.ledger.voids, 0);
+    assert_int_equal(end.ledger.partial, 0);
+    if (hash_is_none(&first)) first = end.digest;
+    assert_true(hash_equal(&first, &end.digest));
+}
+
+static void a_run_ends_in_some_digest(void **state) { run_with(state, 1); }
+static void once_more_it_ends_in_the_same(void **state) { run_with(state, 1); }
+static void two_threads_make_no_difference(void **state) { run_with(state, 2); }
+static void four_threads_make_no_difference(void **state) { run_with(state, 4); }
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(a_run_ends_in_some_digest, testbed_teardown),
+        cmocka_unit_test_teardown(once_more_it_ends_in_the_same, testbed_teardown),
+        cmocka_unit_test_teardown(two_threads_make_no_difference, testbed_teardown),
+        cmocka_unit_test_teardown(four_threads_make_no_difference, testbed_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,228 @@
+#include "tests/live/ledger_check.h"
+#include "common/ledger/ledger.h"
+#include "common/wire/claims.h"
+#include "common/wire/wire.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { POSITIONS_MAX = 1 << 20, DEALT_MAX = 4096, ARENA_BYTES = 32 << 20, STEPS_MAX = 4096 };
+
+struct check {
+    struct ledger_report *report;
+    char *text;
+    unsigned text_max;
+    const char *run_id;
+    struct wire_arena arena;
+    uint8_t *done;                      // By position: committed
+    struct wire_interval dealt[DEALT_MAX];
+    uint32_t dealt_count;
+    uint64_t round, dealt_samples;
+    bool open;
+    uint8_t phase;
+    uint64_t incarnation;
+    struct hash last_commit;
+};
+
+static int bad(struct check *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int bad(struct check *self, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(self->text, self->text_max, format, args);
+    va_end(args);
+    return FAULT_CORRUPT;
+}
+
+// DESIGN.md 3, as rows of what may follow. A ROUND record enters RoundTrain, a COMMIT leaves it.
+static const unsigned moves[PHASE_COUNT] = {
+    [PHASE_WAITING]  = 1u << PHASE_WARMUP | 1u << PHASE_PAUSED,
+    [PHASE_WARMUP]   = 1u << PHASE_TRAIN | 1u << PHASE_WAITING | 1u << PHASE_PAUSED,
+    [PHASE_TRAIN]    = 1u << PHASE_WITNESS,
+    [PHASE_WITNESS]  = 1u << PHASE_TRAIN | 1u << PHASE_COOLDOWN,
+    [PHASE_COOLDOWN] = 1u << PHASE_WAITING | 1u << PHASE_FINISHED | 1u << PHASE_PAUSED,
+    [PHASE_PAUSED]   = 1u << PHASE_WAITING,
+};
+
+static int enter(struct check *self, uint8_t phase)
+{
+    if (!(moves[self->phase] & 1u << phase))
+        return bad(self, "phase %u after phase %u", phase, self->phase);
+    self->phase = phase;
+    self->report->finished = phase == PHASE_FINISHED;
+    if (phase == PHASE_COOLDOWN) self->report->epochs++;
+    return 0;
+}
+
+static int look_round(struct check *self, const struct wire_round *round)
+{
+    if (self->open) return bad(self, "round %llu opens before %llu is committed",
+                               (unsigned long long)round->round, (unsigned long long)self->round);
+    if (round->round != self->round + 1 || round->step != self->report->commits)
+        return bad(self, "round %llu at step %llu after round %llu and %llu commits",
+                   (unsigned long long)round->round, (unsigned long long)round->step,
+                   (unsigned long long)self->round, (unsigned long long)self->report->commits);
+    if (!hash_equal(&round->previous, &self->last_commit))
+        return bad(self, "round %llu names another commit before it", (unsigned long long)round->round);
+    if (round->dealt_count > DEALT_MAX) return bad(self, "%u intervals dealt", round->dealt_count);
+    self->dealt_samples = 0;
+    for (uint32_t i = 0; i < round->dealt_count; i++) {
+        self->dealt[i] = round->dealt[i];
+        self->dealt_samples += round->dealt[i].end - round->dealt[i].begin;
+        if (round->dealt[i].end > POSITIONS_MAX) return bad(self, "position %llu dealt",
+                                                            (unsigned long long)round->dealt[i].end);
+        for (uint64_t p = round->dealt[i].begin; p < round->dealt[i].end; p++)
+            if (self->done[p]) return bad(self, "sample %llu is dealt in round %llu and was committed before",
+                                          (unsigned long long)p, (unsigned long long)round->round);
+    }
+    self->dealt_count = round->dealt_count;
+    self->round = round->round;
+    self->open = true;
+    self->report->rounds++;
+    return self->phase == PHASE_TRAIN ? 0 : enter(self, PHASE_TRAIN);
+}
+
+// The position that stands at `place` of the round's list.
+static uint64_t position_at(const struct check *self, uint64_t place)
+{
+    for (uint32_t i = 0; i < self->dealt_count; i++) {
+        uint64_t length = self->dealt[i].end - self->dealt[i].begin;
+        if (place < length) return self->dealt[i].begin + place;
+        place -= length;
+    }
+    return POSITIONS_MAX;
+}
+
+static int take_accepted(struct check *self, const struct wire_commit *commit)
+{
+    uint64_t samples = 0;
+    for (uint32_t i = 0; i < commit->accepted_count; i++)
+        for (uint64_t at = commit->accepted[i].begin; at < commit->accepted[i].end; at++, samples++) {
+            uint64_t p = position_at(self, at);
+            if (p == POSITIONS_MAX) return bad(self, "round %llu accepts what it did not deal",
+                                               (unsigned long long)commit->round);
+            if (self->done[p]++) return bad(self, "sample %llu is committed twice", (unsigned long long)p);
+        }
+    if (samples != commit->samples) return bad(self, "commit of step %llu names %llu samples and counts %llu",
+                                               (unsigned long long)commit->step, (unsigned long long)samples,
+                                               (unsigned long long)commit->samples);
+    self->report->samples += samples;
+    self->report->partial += samples < self->dealt_samples;
+    return 0;
+}
+
+static int look_commit(struct check *self, const struct wire_commit *commit)
+{
+    struct ledger_report *report = self->report;
+    if (!self->open || commit->round != self->round)
+        return bad(self, "commit of round %llu, open is %llu", (unsigned long long)commit->round,
+                   (unsigned long long)(self->open ? self->round : 0));
+    if (commit->step != report->commits)
+        return bad(self, "step %llu committed after %llu commits", (unsigned long long)commit->step,
+                   (unsigned long long)report->commits);
+    if (!hash_equal(&commit->previous, &self->last_commit))
+        return bad(self, "the commit of round %llu names another before it", (unsigned long long)commit->round);
+    self->open = false;
+    self->last_commit = commit_hash(commit);
+    if (self->phase == PHASE_TRAIN) self->phase = PHASE_WITNESS;
+    if (commit->outcome == OUTCOME_VOID) {
+        report->voids++;
+        return commit->accepted_count ? bad(self, "a void accepts") : 0;
+    }
+    if (3 * commit->votes < 2 * commit->elected || commit->elected == 0)
+        return bad(self, "step %llu committed on %u of %u votes", (unsigned long long)commit->step,
+                   commit->votes, commit->elected);
+    if (report->digest_step == commit->step && !hash_is_none(&report->digest) &&
+        !hash_equal(&report->digest, &commit->base))
+        return bad(self, "step %llu starts from another digest than the one pinned",
+                   (unsigned long long)commit->step);
+    if (commit->step < STEPS_MAX) report->base[commit->step] = commit->base;
+    report->commits++;
+    return take_accepted(self, commit);
+}
+
+// Below the cursor all is committed but the returned.
+static int look_epoch_end(struct check *self, const struct wire_epoch_end *end)
+{
+    uint32_t next = 0;
+    if (end->step != self->report->commits) return bad(self, "digest pinned for step %llu after %llu commits",
+                                                       (unsigned long long)end->step,
+                                                       (unsigned long long)self->report->commits);
+    if (end->cursor > POSITIONS_MAX) return bad(self, "cursor %llu", (unsigned long long)end->cursor);
+    for (uint64_t p = 0; p < end->cursor; p++) {
+        while (next < end->returned_count && p >= end->returned[next].end) next++;
+        bool returned = next < end->returned_count && p >= end->returned[next].begin;
+        if (returned == !!self->done[p]) return bad(self, "at step %llu sample %llu is %s",
+                                                    (unsigned long long)end->step, (unsigned long long)p,
+                                                    returned ? "to be dealt again and was committed" : "lost");
+    }
+    if (end->samples_done != self->report->samples)
+        return bad(self, "%llu samples done, %llu committed", (unsigned long long)end->samples_done,
+                   (unsigned long long)self->report->samples);
+    self->report->digest = end->digest;
+    self->report->digest_step = end->step;
+    return 0;
+}
+
+static int look(void *arg, const struct record *record)
+{
+    struct check *self = arg;
+    struct wire_refusal refusal;
+    uint16_t kind;
+    const void *body;
+    self->arena.used = 0;
+    self->report->records++;
+    if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body, &refusal))
+        return bad(self, "record %llu cannot be read", (unsigned long long)record->seq);
+    switch (kind) {
+    case FRAME_RECORD_GENESIS:
+        return strcmp(((const struct wire_record_genesis *)body)->run, self->run_id) == 0 && record->seq == 1
+             ? 0 : bad(self, "record %llu is a genesis", (unsigned long long)record->seq);
+    case FRAME_RECORD_START: {
+        uint64_t incarnation = ((const struct wire_record_start *)body)->incarnation;
+        if (incarnation <= self->incarnation) return bad(self, "incarnation %llu after %llu",
+                                                         (unsigned long long)incarnation,
+                                                         (unsigned long long)self->incarnation);
+        self->incarnation = incarnation;
+        self->report->starts++;
+        return 0;
+    }
+    case FRAME_RECORD_MEMBER: {
+        uint32_t index = ((const struct wire_member *)body)->index;
+        if (index >= self->report->members) self->report->members = index + 1;
+        return 0;
+    }
+    case FRAME_RECORD_PHASE:     return enter(self, ((const struct wire_record_phase *)body)->phase);
+    case FRAME_RECORD_ROUND:     return look_round(self, body);
+    case FRAME_RECORD_COMMIT:    return look_commit(self, body);
+    case FRAME_RECORD_EPOCH_END: return look_epoch_end(self, body);
+    case FRAME_RECORD_CHECKPOINT:
+        self->report->checkpoint_step = ((const struct wire_checkpoint *)body)->step;
+        return 0;
+    case FRAME_RECORD_PAUSE: case FRAME_RECORD_DATA: return 0;
+    default: return bad(self, "record %llu is a %s", (unsigned long long)record->seq, wire_kind_name(kind));
+    }
+}
+
+bool ledger_check(const char *dir, const char *run_id, struct ledger_report *ret_report,
+                  char *ret_text, unsigned text_max)
+{
+    struct check *self = calloc(1, sizeof *self);
+    struct ledger *ledger = NULL;
+    struct why why = { 0 };
+    *ret_report = (struct ledger_report){ 0 };
+    *self = (struct check){ .report = ret_report, .text = ret_text, .text_max = text_max, .run_id = run_id,
+                            .arena = { .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES },
+                            .done = calloc(POSITIONS_MAX, 1) };
+    ret_text[0] = 0;
+    int rc = ledger_open_readonly(dir, &why, &ledger);
+    if (rc == 0 && strcmp(ledger_run_id(ledger), run_id) != 0) rc = bad(self, "a ledger of another run");
+    if (rc == 0) rc = ledger_each(ledger, 1, look, self, &why);
+    if (rc != 0 && !ret_text[0]) snprintf(ret_text, text_max, "%s: %s", dir, why.text);
+    ledger_close(&ledger);
+    free(self->arena.bytes);
+    free(self->done);
+    free(self);
+    return rc == 0;
+}

@@ -1,0 +1,29 @@
+#pragma once
+// ledger_check -- reads a coordinator's ledger from outside and holds it against what a run promises:
+//
+//   every step committed exactly once, in order, each commit naming the one before it
+//   a commit closes the round that is open, with a quorum of its witnesses
+//   no sample committed twice; at each epoch's end the samples below the cursor are committed but for
+//   those returned; the base of a commit is the digest that was pinned for its step
+//   phases move only as drawn; incarnations rise; no restore
+//
+// The reader is the test's own: it shares the records and the chain with the product, not the rules.
+
+#include "common/crypto/hash.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct ledger_report {
+    uint64_t records, starts, rounds, commits, voids, samples, epochs;
+    uint64_t partial;                   // Commits that accepted less than the round dealt
+    uint32_t members;
+    bool finished;
+    struct hash digest;                 // The newest that is pinned
+    uint64_t digest_step;
+    uint64_t checkpoint_step;           // The newest registered
+    struct hash base[4096];             // By step: digest of the parameters that a commit started from
+};
+
+// False, with the reason in `ret_text`, if anything is not as it should be.
+bool ledger_check(const char *dir, const char *run_id, struct ledger_report *ret_report,
+                  char *ret_text, unsigned text_max);

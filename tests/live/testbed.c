@@ -1,0 +1,522 @@
+#include "tests/live/testbed.h"
+#include "common/actor/shell.h"
+#include "common/ensure.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { ARGS_MAX = 48, LOG_MAX = 1 << 20, TAIL_BYTES = 1500, PORT_FIRST = 20000, PORT_LAST = 31000 };
+
+// ---- small things -------------------------------------------------------------------------------
+
+bool testbed_is_long(void) { return getenv("LIVE_LONG") && strcmp(getenv("LIVE_LONG"), "1") == 0; }
+
+uint64_t testbed_draw(uint64_t *seed)
+{
+    uint64_t z = *seed += 0x9e3779b97f4a7c15;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+    z = (z ^ z >> 27) * 0x94d049bb133111eb;
+    return z ^ z >> 31;
+}
+
+uint64_t testbed_seed(void)
+{
+    uint64_t seed = getenv("LIVE_SEED") ? strtoull(getenv("LIVE_SEED"), NULL, 10) : 1;
+    print_message("LIVE_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+const char *testbed_trainer(unsigned index)
+{
+    static char names[TESTBED_ACTORS_MAX][24];
+    snprintf(names[index], sizeof names[index], "trainer%u", index);
+    return names[index];
+}
+
+static bool is_free(unsigned port)
+{
+    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool free_now = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
+    close(fd);
+    return free_now;
+}
+
+// Three in a row, below those that the system gives to callers. The place to begin is the process's
+// own, so that tests side by side do not meet.
+static unsigned find_ports(void)
+{
+    static unsigned next;
+    if (!next) next = PORT_FIRST + (unsigned)getpid() * 37 % (PORT_LAST - PORT_FIRST);
+    for (unsigned tried = 0; tried < PORT_LAST - PORT_FIRST; tried += 3) {
+        unsigned port = next;
+        next = next + 6 > PORT_LAST ? PORT_FIRST : next + 3;
+        if (is_free(port) && is_free(port + 1) && is_free(port + 2)) return port;
+    }
+    return 0;
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+static struct testbed_options with_defaults(const struct testbed_options *given)
+{
+    struct testbed_options o = *given;
+#define DEFAULT(field, value) if (!(o.field > 0)) o.field = value
+    if (!o.run_id) o.run_id = "live";
+    if (!o.host) o.host = "127.0.0.1";
+    DEFAULT(trainers, 3);
+    DEFAULT(min_clients, 1);
+    DEFAULT(init_min_clients, o.trainers);
+    DEFAULT(epoch_rounds, 8);
+    DEFAULT(total_steps, 16);
+    DEFAULT(batch, 8);
+    DEFAULT(snapshot_rounds, 4);
+    DEFAULT(train_s, 3);
+    DEFAULT(witness_s, 1);
+    DEFAULT(lease_s, 2);
+    DEFAULT(cooldown_s, 5);
+    DEFAULT(warmup_s, 5);
+    DEFAULT(map_mib_max, 64);
+    DEFAULT(threads, 1);
+#undef DEFAULT
+    return o;
+}
+
+// The programs lie beside the tests: <build>/live/x_test, <build>/bin/shoal-x.
+static void find_programs(struct testbed *self)
+{
+    char path[200];
+    ssize_t count = readlink("/proc/self/exe", path, sizeof path - 1);
+    ensure(count > 0);
+    path[count] = 0;
+    *strrchr(path, '/') = 0;
+    snprintf(self->live, sizeof self->live, "%s", path);
+    *strrchr(path, '/') = 0;
+    snprintf(self->bin, sizeof self->bin, "%s/bin", path);
+}
+
+struct testbed *testbed_new(const struct testbed_options *options)
+{
+    struct testbed *self = calloc(1, sizeof *self);
+    const char *root = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+    struct why why = { 0 };
+    char broker[128];
+    ensure(self);
+    self->options = with_defaults(options);
+    find_programs(self);
+    snprintf(self->dir, sizeof self->dir, "%.200s/shoal-live-XXXXXX", root);
+    ensure(mkdtemp(self->dir));
+    self->port = find_ports();
+    ensure(self->port);
+    self->events = epoll_create1(EPOLL_CLOEXEC);
+    self->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    ensure(self->events >= 0 && self->inotify >= 0);
+    struct epoll_event event = { .events = EPOLLIN };
+    ensure(epoll_ctl(self->events, EPOLL_CTL_ADD, self->inotify, &event) == 0);
+    testbed_write_all(self);
+    snprintf(broker, sizeof broker, "%s:%u", self->options.host, self->port);
+    struct tap_options tap = { .broker = broker, .run = self->options.run_id, .role = ACTOR_MONITOR };
+    int rc = tap_open(&tap, &why, &self->tap);
+    if (rc < 0) testbed_fail(self, "no observer: %s", why.text);
+    return self;
+}
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status, (void)type, (void)walk;
+    return remove(path);
+}
+
+void testbed_destroy(struct testbed **self_p)
+{
+    struct testbed *self = *self_p;
+    if (!self) return;
+    testbed_kill_all(self);
+    tap_close(&self->tap);
+    close(self->inotify);
+    close(self->events);
+    if (getenv("LIVE_KEEP")) print_message("kept %s\n", self->dir);
+    else nftw(self->dir, remove_one, 32, FTW_DEPTH | FTW_PHYS);
+    free(self);
+    *self_p = NULL;
+}
+
+int testbed_teardown(void **state)
+{
+    testbed_destroy((struct testbed **)state);
+    return 0;
+}
+
+void testbed_fail(struct testbed *self, const char *format, ...)
+{
+    char text[1024], tail[TAIL_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    for (unsigned i = 0; i < self->actors_count; i++) {
+        testbed_read_file(self->actors[i].log, tail, sizeof tail);
+        print_message("---- %s (%s)\n%s", self->actors[i].name, self->actors[i].pid ? "runs" : "ended", tail);
+    }
+    print_message("---- phase %s epoch %llu round %llu step %llu\n",
+                  wire_enum_name(&wire_enum_phase, self->news.run.phase),
+                  (unsigned long long)self->news.run.epoch, (unsigned long long)self->news.rounds,
+                  (unsigned long long)self->news.run.step);
+    fail_msg("%s", text);
+    abort();                                        // fail_msg does not return; compilers cannot know
+}
+
+// ---- actors -------------------------------------------------------------------------------------
+
+struct testbed_actor *testbed_actor(struct testbed *self, const char *name)
+{
+    for (unsigned i = 0; i < self->actors_count; i++)
+        if (strcmp(self->actors[i].name, name) == 0) return &self->actors[i];
+    ensure(self->actors_count < TESTBED_ACTORS_MAX);
+    struct testbed_actor *actor = &self->actors[self->actors_count++];
+    snprintf(actor->name, sizeof actor->name, "%s", name);
+    snprintf(actor->log, sizeof actor->log, "%s/%s.log", self->dir, name);
+    testbed_write_key(self, name);
+    return actor;
+}
+
+struct line { char text[ARGS_MAX][320]; char *args[ARGS_MAX + 1]; unsigned count; };
+
+static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(struct line *line, const char *format, ...)
+{
+    va_list args;
+    ensure(line->count < ARGS_MAX);
+    va_start(args, format);
+    vsnprintf(line->text[line->count], sizeof line->text[0], format, args);
+    va_end(args);
+    line->args[line->count] = line->text[line->count];
+    line->args[++line->count] = NULL;
+}
+
+static void put_pair(struct line *line, const char *flag, const char *value)
+{
+    put(line, "%s", flag);
+    put(line, "%s", value);
+}
+
+static void put_usual(struct testbed *self, const char *name, struct line *line)
+{
+    const struct testbed_options *o = &self->options;
+    char address[128];
+    snprintf(address, sizeof address, "%s:%u", o->host, self->port);
+    if (o->insecure) put(line, "--insecure");
+    if (strcmp(name, "broker") == 0) {
+        put(line, "--server-port=%u", self->port);
+        put_pair(line, "--bind", o->host);
+        return;
+    }
+    put(line, "--identity-secret-key-path=%s.key", name);
+    put_pair(line, "--server-addr", address);
+    put_pair(line, "--state-dir", name);
+    if (strcmp(name, "coordinator") == 0) {
+        put_pair(line, "--state", "state.toml");
+        return;
+    }
+    put_pair(line, "--run-id", o->run_id);
+    if (strcmp(name, "data-provider") == 0) put_pair(line, "--data-config", "data.toml");
+    else if (strcmp(name, "checkpointer") == 0) put_pair(line, "--checkpoint-dir", "checkpoints");
+    else if (strncmp(name, "trainer", 7) == 0) put(line, "--threads=%u", o->threads);
+}
+
+// "trainer3" is a shoal-trainer.
+static void put_program(struct testbed *self, const char *name, struct line *line)
+{
+    size_t length = strcspn(name, "0123456789");
+    put(line, "%s/shoal-%.*s", self->bin, (int)length, name);
+}
+
+// Between fork and exec only what a signal handler may do: the observer's threads hold locks.
+static void become(struct testbed *self, const struct testbed_actor *actor, const struct testbed_launch *launch,
+                   struct line *line, char **env, pid_t parent)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    int log = open(actor->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent || log < 0 || chdir(self->dir) != 0) _exit(126);
+    if (launch->netns && setns(launch->netns, CLONE_NEWNET) != 0) _exit(125);
+    dup2(log, 1);
+    dup2(log, 2);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execve(line->args[0], line->args, env);
+    _exit(127);
+}
+
+static char **make_env(const char *const *more)
+{
+    size_t count = 0, added = 0;
+    while (environ[count]) count++;
+    while (more && more[added]) added++;
+    char **env = calloc(count + added + 1, sizeof *env);
+    ensure(env);
+    for (size_t i = 0; i < added; i++) env[i] = (char *)(uintptr_t)more[i];
+    memcpy(env + added, environ, count * sizeof *env);
+    return env;
+}
+
+void testbed_start_with(struct testbed *self, const char *name, const struct testbed_launch *launch)
+{
+    struct testbed_actor *actor = testbed_actor(self, name);
+    struct line *line = calloc(1, sizeof *line);
+    char tail[2];
+    ensure(line && !actor->pid);
+    put_program(self, name, line);
+    if (!launch->bare) put_usual(self, name, line);
+    for (int i = 0; launch->args && launch->args[i]; i++) put(line, "%s", launch->args[i]);
+    char **env = make_env(launch->env);
+    testbed_read_file(actor->log, tail, sizeof tail);
+    int fd = open(actor->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    actor->log_mark = lseek(fd, 0, SEEK_END);
+    close(fd);
+    inotify_add_watch(self->inotify, actor->log, IN_MODIFY);
+    pid_t parent = getpid();
+    actor->pid = fork();
+    ensure(actor->pid >= 0);
+    if (actor->pid == 0) become(self, actor, launch, line, env, parent);
+    actor->lives++;
+    actor->may_end = false;
+    actor->pidfd = (int)syscall(SYS_pidfd_open, actor->pid, 0);
+    ensure(actor->pidfd >= 0);
+    struct epoll_event event = { .events = EPOLLIN };
+    ensure(epoll_ctl(self->events, EPOLL_CTL_ADD, actor->pidfd, &event) == 0);
+    free(line);
+    free(env);
+}
+
+void testbed_start(struct testbed *self, const char *name)
+{
+    testbed_start_with(self, name, &(struct testbed_launch){ 0 });
+}
+
+void testbed_start_all(struct testbed *self)
+{
+    char name[24];
+    testbed_start(self, "broker");
+    testbed_start(self, "coordinator");
+    testbed_start(self, "data-provider");
+    if (!self->options.no_checkpointer) testbed_start(self, "checkpointer");
+    for (unsigned i = 0; i < self->options.witnesses; i++) {
+        snprintf(name, sizeof name, "witness%u", i);
+        testbed_start(self, name);
+    }
+    for (unsigned i = 0; i < self->options.trainers; i++) testbed_start(self, testbed_trainer(i));
+}
+
+// Takes note of an end, if it has come.
+static void reap(struct testbed *self, struct testbed_actor *actor, int flags)
+{
+    (void)self;
+    if (!actor->pid || waitpid(actor->pid, &actor->status, flags) != actor->pid) return;
+    actor->pid = 0;
+    close(actor->pidfd);                            // And so it leaves the epoll set
+}
+
+static void reap_all(struct testbed *self)
+{
+    for (unsigned i = 0; i < self->actors_count; i++) {
+        struct testbed_actor *actor = &self->actors[i];
+        bool ran = actor->pid != 0;
+        reap(self, actor, WNOHANG);
+        if (!ran || actor->pid || actor->may_end) continue;
+        testbed_fail(self, "%s ended (%s %d) though nobody asked it to", actor->name,
+                     WIFSIGNALED(actor->status) ? "signal" : "exit",
+                     WIFSIGNALED(actor->status) ? WTERMSIG(actor->status) : WEXITSTATUS(actor->status));
+    }
+}
+
+void testbed_signal(struct testbed *self, const char *name, int signal)
+{
+    struct testbed_actor *actor = testbed_actor(self, name);
+    if (signal == SIGKILL || signal == SIGTERM) actor->may_end = true;
+    if (actor->pid) kill(actor->pid, signal);
+    if (signal == SIGKILL) reap(self, actor, 0);
+    if (signal == SIGTERM) testbed_await_end(self, name, TESTBED_WAIT_MS);
+}
+
+void testbed_kill_all(struct testbed *self)
+{
+    for (unsigned i = 0; i < self->actors_count; i++)
+        if (self->actors[i].pid) {
+            self->actors[i].may_end = true;
+            kill(self->actors[i].pid, SIGKILL);
+        }
+    for (unsigned i = 0; i < self->actors_count; i++) reap(self, &self->actors[i], 0);
+}
+
+// ---- hearing ------------------------------------------------------------------------------------
+
+static void hear_run(struct testbed_news *news, const struct wire_run *run, uint64_t incarnation)
+{
+    if (news->has_run && incarnation == news->incarnation && run->log_seq < news->run.log_seq) return;
+    if (!news->has_run || news->run.phase != run->phase) news->entered[run->phase]++;
+    news->has_run = true;
+    news->run = *run;
+    news->incarnation = incarnation;
+    if (run->step > news->commits) news->commits = run->step;
+}
+
+// What one replica says of a step, all must say.
+static void hear_progress(struct testbed *self, const struct wire_progress *progress)
+{
+    if (progress->step >= TESTBED_STEPS_MAX || hash_is_none(&progress->digest)) return;
+    struct hash *known = &self->news.digests[progress->step];
+    if (hash_is_none(known)) *known = progress->digest;
+    else if (!hash_equal(known, &progress->digest)) {
+        char a[HASH_HEX], b[HASH_HEX];
+        testbed_fail(self, "two digests of step %llu: %.16s and %.16s", (unsigned long long)progress->step,
+                     hash_to_hex(known, a), hash_to_hex(&progress->digest, b));
+    }
+}
+
+static void hear(struct testbed *self, const struct letter *letter)
+{
+    struct testbed_news *news = &self->news;
+    news->frames++;
+    switch (letter->msg.kind) {
+    case FRAME_RUN:      hear_run(news, letter->msg.body, letter->msg.incarnation); break;
+    case FRAME_PROGRESS: hear_progress(self, letter->msg.body); break;
+    case FRAME_ROUND: {
+        const struct wire_round *round = letter->msg.body;
+        if (round->round > news->rounds) news->rounds = round->round;
+        break;
+    }
+    case FRAME_COMMIT: {
+        const struct wire_commit *commit = letter->msg.body;
+        if (commit->outcome == OUTCOME_COMMITTED && commit->step + 1 > news->commits)
+            news->commits = commit->step + 1;
+        break;
+    }
+    default: break;
+    }
+}
+
+bool testbed_wait(struct testbed *self, testbed_until *until, const void *arg, uint64_t timeout_ms)
+{
+    uint64_t until_ms = shell_now_ms() + timeout_ms;
+    struct letter letter;
+    char changes[4096];
+    for (;;) {
+        if (until(self, arg)) return true;
+        enum tap_result got = tap_take(self->tap, &letter);
+        if (got == TAP_FRAME) hear(self, &letter);
+        if (got != TAP_NOTHING) continue;
+        reap_all(self);
+        if (until(self, arg)) return true;
+        if (shell_now_ms() >= until_ms) return false;
+        if (tap_wait(self->tap, self->events, until_ms))
+            while (read(self->inotify, changes, sizeof changes) > 0) continue;
+    }
+}
+
+void testbed_await(struct testbed *self, testbed_until *until, const void *arg, uint64_t timeout_ms,
+                   const char *what)
+{
+    if (!testbed_wait(self, until, arg, timeout_ms))
+        testbed_fail(self, "not within %llu ms: %s", (unsigned long long)timeout_ms, what);
+}
+
+static bool has_step(struct testbed *self, const void *arg) { return self->news.commits >= *(const uint64_t *)arg; }
+
+void testbed_await_step(struct testbed *self, uint64_t step)
+{
+    char what[64];
+    snprintf(what, sizeof what, "commit %llu", (unsigned long long)step);
+    testbed_await(self, has_step, &step, TESTBED_WAIT_MS, what);
+}
+
+static bool has_epoch(struct testbed *self, const void *arg)
+{
+    return self->news.has_run && self->news.run.epoch >= *(const uint64_t *)arg;
+}
+
+void testbed_await_epoch(struct testbed *self, uint64_t epoch)
+{
+    char what[64];
+    snprintf(what, sizeof what, "epoch %llu", (unsigned long long)epoch);
+    testbed_await(self, has_epoch, &epoch, TESTBED_WAIT_MS, what);
+}
+
+static bool is_phase(struct testbed *self, const void *arg)
+{
+    return self->news.has_run && self->news.run.phase == *(const uint8_t *)arg;
+}
+
+void testbed_await_phase(struct testbed *self, uint8_t phase)
+{
+    char what[64];
+    snprintf(what, sizeof what, "phase %s", wire_enum_name(&wire_enum_phase, phase));
+    testbed_await(self, is_phase, &phase, TESTBED_WAIT_MS, what);
+}
+
+static bool never(struct testbed *self, const void *arg)
+{
+    (void)self, (void)arg;
+    return false;
+}
+
+void testbed_pass_ms(struct testbed *self, uint64_t ms) { testbed_wait(self, never, NULL, ms); }
+
+bool testbed_log_has(struct testbed *self, const char *name, const char *text, char *ret_rest, size_t max)
+{
+    static char log[LOG_MAX];
+    const struct testbed_actor *actor = testbed_actor(self, name);
+    int fd = open(actor->log, O_RDONLY | O_CLOEXEC);
+    ssize_t count = fd < 0 ? 0 : pread(fd, log, sizeof log - 1, actor->log_mark);
+    if (fd >= 0) close(fd);
+    log[count > 0 ? count : 0] = 0;
+    const char *found = strstr(log, text);
+    if (found && ret_rest) snprintf(ret_rest, max, "%.*s", (int)strcspn(found, "\n") - (int)strlen(text),
+                                    found + strlen(text));
+    return found != NULL && strchr(found, '\n');
+}
+
+struct awaited_log { const char *name, *text; };
+
+static bool has_log(struct testbed *self, const void *arg)
+{
+    const struct awaited_log *awaited = arg;
+    return testbed_log_has(self, awaited->name, awaited->text, NULL, 0);
+}
+
+void testbed_await_log(struct testbed *self, const char *name, const char *text, uint64_t timeout_ms)
+{
+    char what[256];
+    snprintf(what, sizeof what, "\"%s\" in the log of %s", text, name);
+    testbed_await(self, has_log, &(struct awaited_log){ name, text }, timeout_ms, what);
+}
+
+static bool has_ended(struct testbed *self, const void *arg) { return testbed_actor(self, arg)->pid == 0; }
+
+int testbed_await_end(struct testbed *self, const char *name, uint64_t timeout_ms)
+{
+    char what[64];
+    snprintf(what, sizeof what, "the end of %s", name);
+    testbed_actor(self, name)->may_end = true;
+    testbed_await(self, has_ended, name, timeout_ms, what);
+    int status = testbed_actor(self, name)->status;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}

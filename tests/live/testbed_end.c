@@ -1,0 +1,107 @@
+// The end of a run: every replica's last word, a clean stop, and the ledger held against both.
+
+#include "tests/live/testbed.h"
+#include "common/vector/checkpoint.h"
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+static bool is_member(const struct testbed_actor *actor)
+{
+    return strcmp(actor->name, "broker") != 0 && strcmp(actor->name, "coordinator") != 0;
+}
+
+static bool all_said_last(struct testbed *self, const void *arg)
+{
+    (void)arg;
+    if (!self->news.has_run || self->news.run.phase != PHASE_FINISHED) return false;
+    for (unsigned i = 0; i < self->actors_count; i++) {
+        const char *name = self->actors[i].name;
+        bool replica = strncmp(name, "trainer", 7) == 0 || strcmp(name, "checkpointer") == 0;
+        if (self->actors[i].pid && replica && !testbed_log_has(self, name, "run.finished ", NULL, 0)) return false;
+    }
+    return true;
+}
+
+static struct hash take_digest(struct testbed *self, struct hash digest, unsigned *ret_replicas)
+{
+    char rest[256];
+    for (unsigned i = 0; i < self->actors_count; i++) {
+        struct hash said;
+        const char *name = self->actors[i].name;
+        if (!self->actors[i].pid || strncmp(name, "trainer", 7) != 0) continue;
+        if (!testbed_log_has(self, name, " digest=", NULL, 0) ||
+            !testbed_log_has(self, name, "run.finished ", rest, sizeof rest) || !strstr(rest, "digest=") ||
+            !hash_from_hex(strstr(rest, "digest=") + 7, &said))
+            testbed_fail(self, "%s does not name the digest that it ended with", name);
+        if (!hash_is_none(&digest) && !hash_equal(&digest, &said))
+            testbed_fail(self, "%s ended with another digest", name);
+        digest = said;
+        ++*ret_replicas;
+    }
+    return digest;
+}
+
+static void check_checkpoint(struct testbed *self, const struct hash *digest, uint64_t step)
+{
+    char root[300];
+    struct why why = { 0 };
+    checkpoint_t *checkpoint;
+    snprintf(root, sizeof root, "%s/checkpoints", self->dir);
+    int rc = checkpoint_open_newest(root, self->options.run_id, &why, &checkpoint);
+    if (rc < 0) testbed_fail(self, "no checkpoint at the end: %s %s", fault_name(rc), why.text);
+    const struct checkpoint_info *info = checkpoint_info(checkpoint);
+    bool same = info->step == step && hash_equal(&info->digest, digest);
+    checkpoint_close(&checkpoint);
+    if (!same) testbed_fail(self, "the newest checkpoint is not that of the end");
+}
+
+static void stop_all(struct testbed *self)
+{
+    static const char *const last[] = { "coordinator", "broker" };
+    for (unsigned i = 0; i < self->actors_count; i++)
+        if (self->actors[i].pid && is_member(&self->actors[i])) {
+            self->actors[i].may_end = true;
+            kill(self->actors[i].pid, SIGTERM);
+        }
+    for (unsigned i = 0; i < self->actors_count + 2; i++) {
+        const char *name = i < self->actors_count ? self->actors[i].name : last[i - self->actors_count];
+        struct testbed_actor *actor = testbed_actor(self, name);
+        if (i < self->actors_count && !is_member(actor)) continue;
+        if (!actor->pid && !(actor->may_end && WIFEXITED(actor->status))) continue;
+        if (!is_member(actor)) testbed_signal(self, name, SIGTERM);
+        int code = testbed_await_end(self, name, 10000);
+        if (code != 0 && actor->lives) testbed_fail(self, "%s answers SIGTERM with exit %d", name, code);
+    }
+}
+
+struct testbed_end testbed_finish(struct testbed *self)
+{
+    static struct testbed_end end;
+    char dir[300], text[512], hex[HASH_HEX];
+    unsigned replicas = 0;
+    end = (struct testbed_end){ 0 };
+    testbed_await(self, all_said_last, NULL, 60000, "Finished, and the last word of every replica");
+    end.digest = take_digest(self, end.digest, &replicas);
+    bool checkpointed = testbed_actor(self, "checkpointer")->pid != 0;
+    stop_all(self);
+    snprintf(dir, sizeof dir, "%s/coordinator", self->dir);
+    if (!ledger_check(dir, self->options.run_id, &end.ledger, text, sizeof text))
+        testbed_fail(self, "the ledger: %s", text);
+    if (!end.ledger.finished || end.ledger.commits != self->options.total_steps)
+        testbed_fail(self, "%llu steps in the ledger", (unsigned long long)end.ledger.commits);
+    if (replicas && !hash_equal(&end.digest, &end.ledger.digest))
+        testbed_fail(self, "the ledger pins another digest than the replicas ended with");
+    if (checkpointed) check_checkpoint(self, &end.ledger.digest, end.ledger.commits);
+    print_message("%u replicas at %.16s: %llu commits, %llu voids, %llu partial, %llu samples, %llu starts of the "
+                  "coordinator\n", replicas, hash_to_hex(&end.ledger.digest, hex),
+                  (unsigned long long)end.ledger.commits, (unsigned long long)end.ledger.voids,
+                  (unsigned long long)end.ledger.partial, (unsigned long long)end.ledger.samples,
+                  (unsigned long long)end.ledger.starts);
+    return end;
+}

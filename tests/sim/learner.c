@@ -1,0 +1,316 @@
+// learner -- compute and bulk transfer as a delay and a hash. Parameters are a digest, training hashes what
+// it was given, applying hashes what it is told; so whoever trained on something else, or applied anything
+// but the commit, holds another digest for ever after.
+
+#include "common/ensure.h"
+#include "tests/sim/sim.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- what a process holds -----------------------------------------------------------------------------
+
+bool store_has(const struct store *self, const struct hash *hash)
+{
+    for (uint32_t i = self->count; i-- > 0; )
+        if (hash_equal(&self->hashes[i], hash)) return true;
+    return false;
+}
+
+void store_add(struct sim *sim, struct store *self, const struct hash *hash)
+{
+    if (store_has(self, hash)) return;
+    if (self->count == BLOBS_KEPT_MAX)
+        broken(sim, "what is no longer needed is forgotten", "%u blobs are kept", self->count);
+    self->hashes[self->count++] = *hash;
+}
+
+static void store_forget(struct store *self, const struct hash *hash)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (hash_equal(&self->hashes[i], hash)) {
+            self->hashes[i] = self->hashes[--self->count];
+            return;
+        }
+}
+
+bool pins_have(const struct learner *self, uint64_t step, const struct hash *digest)
+{
+    for (uint32_t i = 0; i < self->pins_count; i++)
+        if (self->pins[i].step == step && hash_equal(&self->pins[i].digest, digest)) return true;
+    return false;
+}
+
+static void keep_pin(struct pin *pins, uint32_t *count, uint64_t step, const struct hash *digest)
+{
+    for (uint32_t i = 0; i < *count; i++)
+        if (pins[i].step == step) {
+            pins[i].digest = *digest;
+            return;
+        }
+    if (*count == PINS_MAX) memmove(pins, pins + 1, --*count * sizeof *pins);   // The oldest goes
+    pins[(*count)++] = (struct pin){ step, *digest };
+}
+
+// ---- is this crash one that the run is meant to survive? ----------------------------------------------
+
+static bool is_elsewhere(const struct sim *self, uint8_t id, const struct hash *hash)
+{
+    for (uint8_t i = 0; i < self->nodes_count; i++) {
+        const struct node *node = &self->nodes[i];
+        bool lasts = node->role == ACTOR_CHECKPOINTER || (node->up && i != id);
+        if (lasts && store_has(&node->store, hash)) return true;
+    }
+    return false;
+}
+
+static bool is_pinned_elsewhere(const struct sim *self, uint8_t id, uint64_t step)
+{
+    const struct hash *digest = &self->ghost.digest[step];
+    for (uint8_t i = 0; i < self->nodes_count; i++)
+        if (i != id && self->nodes[i].up && pins_have(&self->nodes[i].learner, step, digest)) return true;
+    return step == 0;                               // Genesis lies in a folder
+}
+
+bool may_lose(const struct sim *self, uint8_t id)
+{
+    const struct ghost *ghost = &self->ghost;
+    const struct node *node = &self->nodes[id];
+    uint64_t step = check_commits(self), pin = ghost->pin_step;
+    if (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS && node->role != ACTOR_CHECKPOINTER) return true;
+    if (!is_pinned_elsewhere(self, id, pin)) return false;
+    for (; pin < step; pin++) {
+        const struct ghost_commit *commit = &ghost->commits[pin];
+        for (uint32_t i = 0; i < commit->accepted; i++)
+            if (!is_elsewhere(self, id, &commit->payloads[i])) return false;
+    }
+    for (uint32_t i = 0; i < ghost->promised_count; i++)
+        if (!is_elsewhere(self, id, &ghost->promised[i])) return false;
+    return true;
+}
+
+// ---- the learner --------------------------------------------------------------------------------------
+
+static uint64_t takes_ms(struct sim *self, uint8_t id, uint16_t kind)
+{
+    bool slow = self->plan.slow == id && faulty(self);
+    switch (kind) {
+    case FRAME_TRAIN: return between(self, 50, self->plan.train_ms) * (slow ? 10 : 1);
+    case FRAME_BUILD: return between(self, 20, 100);
+    case FRAME_LOAD:  return between(self, 20, 200);
+    case FRAME_APPLY: return between(self, 5, slow ? 600 : 60);
+    case FRAME_SAVE:  return between(self, 50, 800);
+    default:          return 1;
+    }
+}
+
+void learner_take(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    struct node *node = &self->nodes[id];
+    struct learner *learner = &node->learner;
+    if (learner->busy_until_ms < self->now_ms) learner->busy_until_ms = self->now_ms;
+    learner->busy_until_ms += takes_ms(self, id, effect->kind);
+    struct parcel *job = parcel_new(self, NULL, effect->kind, effect->body, effect->bytes);
+    network_fly(self, learner->busy_until_ms - self->now_ms, TO_LEARNER, id, node->life, "", job);
+    parcel_release(job);
+}
+
+// Where a LOAD finds parameters, if it does.
+static bool find_model(const struct node *node, const struct wire_load *job, struct hash *ret_digest)
+{
+    const struct learner *learner = &node->learner;
+    *ret_digest = job->path[0] ? hash_number("genesis", 0) : learner->stage.digest;
+    if (!job->path[0]) return learner->staged && learner->stage.step == job->step;
+    if (strcmp(job->path, "genesis") == 0) return node->has_genesis && job->step == 0;
+    for (uint32_t i = 0; i < node->checkpoints_count; i++)
+        if (node->checkpoints[i].step == job->step) {
+            *ret_digest = node->checkpoints[i].digest;
+            return true;
+        }
+    return false;
+}
+
+static void load(struct sim *self, uint8_t id, const struct wire_load *job)
+{
+    struct node *node = &self->nodes[id];
+    struct learner *learner = &node->learner;
+    struct wire_loaded loaded = { .step = job->step };
+    loaded.ok = learner->built && find_model(node, job, &loaded.digest);
+    learner->holding = loaded.ok;
+    if (!job->path[0]) learner->staged = false;
+    if (loaded.ok) {
+        learner->step = job->step;
+        learner->digest = loaded.digest;
+        learner->has_candidate = false;
+        learner->residual = (struct hash){ 0 };     // A residual belongs to the replica that made it
+        learner->generation++;
+        keep_pin(learner->pins, &learner->pins_count, job->step, &loaded.digest);
+        check_loaded(self, id);
+    } else snprintf(loaded.reason, sizeof loaded.reason, "nothing there");
+    node_hear(self, id, FRAME_LOADED, &loaded);
+}
+
+static bool has_data(const struct sim *self, uint8_t id, const struct wire_train *job)
+{
+    for (uint32_t i = 0; i < job->providers_count; i++) {
+        uint32_t provider = (uint32_t)strtoul(job->providers[i].endpoint + 5, NULL, 10);
+        if (self->nodes[provider].up && reachable(self, id, (uint8_t)provider)) return true;
+    }
+    return false;
+}
+
+static void train(struct sim *self, uint8_t id, const struct wire_train *job)
+{
+    struct node *node = &self->nodes[id];
+    struct learner *learner = &node->learner;
+    struct wire_trained trained = { .round = job->round, .loss = 1, .tokens_per_s = 10 };
+    trained.ok = learner->holding && job->step == learner->step && has_data(self, id, job);
+    if (trained.ok) {
+        struct hash samples = hash_of(job->samples, job->samples_count * sizeof *job->samples);
+        struct hash parts[4] = { learner->digest, learner->residual, node->key, samples };
+        struct hash work = hash_of_two(parts, sizeof parts, &job->round, sizeof job->round);
+        trained.base = learner->digest;
+        trained.residual_from = learner->residual;
+        trained.payload = work;
+        trained.payload_bytes = 1000;
+        trained.residual_to = hash_of_two(&learner->residual, HASH_BYTES, &work, HASH_BYTES);
+        learner->has_candidate = true;
+        learner->candidate = work;
+        learner->candidate_to = trained.residual_to;
+        store_add(self, &node->store, &work);
+        check_trained(self, id, job);
+    } else snprintf(trained.reason, sizeof trained.reason, "no samples, or another step is held");
+    node_hear(self, id, FRAME_TRAINED, &trained);
+}
+
+struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count, uint32_t lr_bits)
+{
+    struct hash hash = hash_of_two(digest, HASH_BYTES, &lr_bits, sizeof lr_bits);
+    return hash_of_two(&hash, HASH_BYTES, payloads, count * sizeof *payloads);
+}
+
+static void apply(struct sim *self, uint8_t id, const struct wire_apply *job)
+{
+    struct node *node = &self->nodes[id];
+    struct learner *learner = &node->learner;
+    struct hash payloads[NODES_MAX];
+    struct wire_applied applied = { .ok = learner->holding && job->step == learner->step &&
+                                          job->payloads_count <= NODES_MAX };
+    for (uint32_t i = 0; applied.ok && i < job->payloads_count; i++) {
+        payloads[i] = job->payloads[i].hash;
+        applied.ok = store_has(&node->store, &payloads[i]);
+    }
+    if (applied.ok) {
+        learner->digest = digest_after(&learner->digest, payloads, job->payloads_count, job->lr_bits);
+        learner->step++;
+        if (learner->has_candidate && hash_equal(&job->own_payload, &learner->candidate))
+            learner->residual = learner->candidate_to;
+        learner->has_candidate = false;
+        if (job->pin) keep_pin(learner->pins, &learner->pins_count, learner->step, &learner->digest);
+        check_applied(self, id, job);
+    } else snprintf(applied.reason, sizeof applied.reason, "a payload is missing, or another step is held");
+    applied.step = learner->step;
+    applied.digest = learner->digest;
+    node_hear(self, id, FRAME_APPLIED, &applied);
+}
+
+static void save(struct sim *self, uint8_t id, const struct wire_save *job)
+{
+    struct node *node = &self->nodes[id];
+    struct learner *learner = &node->learner;
+    bool held = learner->holding && learner->step == job->step && hash_equal(&learner->digest, &job->digest);
+    struct wire_saved saved = { .ok = held || pins_have(learner, job->step, &job->digest), .epoch = job->epoch,
+                                .step = job->step, .digest = job->digest };
+    snprintf(saved.name, sizeof saved.name, "step-%08llu", (unsigned long long)job->step);
+    if (saved.ok) {
+        keep_pin(node->checkpoints, &node->checkpoints_count, job->step, &job->digest);
+        check_saved(self, job);
+    } else snprintf(saved.reason, sizeof saved.reason, "not held and not pinned");
+    node_hear(self, id, FRAME_SAVED, &saved);
+}
+
+void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
+{
+    struct learner *learner = &self->nodes[id].learner;
+    const void *body = unpack(self, &self->arena, job->kind, job->body, job->bytes);
+    switch (job->kind) {
+    case FRAME_BUILD:
+        *learner = (struct learner){ .built = true, .busy_until_ms = learner->busy_until_ms,
+                                     .generation = learner->generation + 1 };
+        node_hear(self, id, FRAME_BUILT, &(struct wire_built){ .ok = true, .floats = 100 });
+        break;
+    case FRAME_LOAD:  load(self, id, body); break;
+    case FRAME_TRAIN: train(self, id, body); break;
+    case FRAME_APPLY: apply(self, id, body); break;
+    case FRAME_SAVE:  save(self, id, body); break;
+    case FRAME_PIN:
+        if (learner->holding && learner->step == ((const struct wire_pin *)body)->step)
+            keep_pin(learner->pins, &learner->pins_count, learner->step, &learner->digest);
+        break;
+    default: ensure(!"a job that a learner does not know");
+    }
+}
+
+// ---- the fetcher --------------------------------------------------------------------------------------
+
+void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    struct node *node = &self->nodes[id];
+    struct parcel *job = parcel_new(self, NULL, effect->kind, effect->body, effect->bytes);
+    bool at_once = effect->kind == FRAME_FORGET;
+    uint64_t delay_ms = at_once ? 0 : between(self, 5, chance(self, 50) ? 3000 : 100);
+    network_fly(self, delay_ms, TO_FETCHER, id, node->life, "", job);
+    parcel_release(job);
+}
+
+// The first of those asked that is up, within reach, and has it; else NOBODY.
+static uint8_t holder_of(const struct sim *self, uint8_t id, const struct wire_holder *holders, uint32_t count,
+                         const struct hash *blob, const struct wire_fetch_model *model)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t other = (uint8_t)strtoul(holders[i].endpoint + 5, NULL, 10);
+        const struct node *node = &self->nodes[other];
+        if (!node->up || !reachable(self, id, other)) continue;
+        if (blob ? store_has(&node->store, blob) : pins_have(&node->learner, model->step, &model->digest)) return other;
+    }
+    return NOBODY;
+}
+
+static void fetch(struct sim *self, uint8_t id, const struct wire_fetch *job)
+{
+    struct node *node = &self->nodes[id];
+    ensure(job->blobs_count == 1);
+    struct wire_fetched fetched = { .hash = job->blobs[0].hash };
+    fetched.ok = store_has(&node->store, &fetched.hash) ||
+                 holder_of(self, id, job->holders, job->holders_count, &fetched.hash, NULL) != NOBODY;
+    if (fetched.ok) store_add(self, &node->store, &fetched.hash);
+    else snprintf(fetched.reason, sizeof fetched.reason, "nobody has it");
+    node_hear(self, id, FRAME_FETCHED, &fetched);
+}
+
+static void fetch_model(struct sim *self, uint8_t id, const struct wire_fetch_model *job)
+{
+    struct learner *learner = &self->nodes[id].learner;
+    struct wire_fetched_model fetched = { .step = job->step, .digest = job->digest, .bytes = 400, .holders = 1 };
+    fetched.ok = holder_of(self, id, job->holders, job->holders_count, NULL, job) != NOBODY;
+    if (fetched.ok) {
+        learner->staged = true;
+        learner->stage = (struct pin){ job->step, job->digest };
+    } else snprintf(fetched.reason, sizeof fetched.reason, "nobody serves it");
+    node_hear(self, id, FRAME_FETCHED_MODEL, &fetched);
+}
+
+void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job)
+{
+    const void *body = unpack(self, &self->arena, job->kind, job->body, job->bytes);
+    const struct wire_forget *forget = body;
+    switch (job->kind) {
+    case FRAME_FETCH:       fetch(self, id, body); break;
+    case FRAME_FETCH_MODEL: fetch_model(self, id, body); break;
+    case FRAME_FORGET:
+        for (uint32_t i = 0; i < forget->blobs_count; i++)
+            store_forget(&self->nodes[id].store, &forget->blobs[i].hash);
+        break;
+    default: ensure(!"a job that a fetcher does not know");
+    }
+}

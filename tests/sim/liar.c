@@ -1,0 +1,50 @@
+// liar -- one elected witness that lies when it votes, with its own valid key: names results that nobody
+// claimed, swaps payloads, leaves out what it holds, says that nothing is missing, votes twice differently.
+
+#include "common/ensure.h"
+#include "tests/sim/sim.h"
+#include <string.h>
+
+static struct hash invent(struct sim *self) { return hash_number("lie", roll(self, 0)); }
+
+static uint32_t leave_out(struct sim *self, struct wire_seen *seen, uint32_t count)
+{
+    uint32_t gone = (uint32_t)roll(self, count);
+    memmove(seen + gone, seen + gone + 1, (count - gone - 1) * sizeof *seen);
+    return count - 1;
+}
+
+// The vote that goes out in place of the true one, or beside it; NULL: it is honest this time.
+struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    if (id != self->plan.liar || effect->kind != FRAME_VOTE || !chance(self, 700)) return NULL;
+    if (self->ghost.witnesses_count < 2) return NULL;           // Nobody to outvote it: then it is the truth
+    struct wire_vote vote = *(const struct wire_vote *)unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    struct wire_seen seen[NODES_MAX];
+    uint32_t count = vote.seen_count;
+    ensure(count < NODES_MAX);
+    if (count) memcpy(seen, vote.seen, count * sizeof *seen);
+    switch (roll(self, 5)) {
+    case 0:
+        if (count) count = leave_out(self, seen, count);
+        break;
+    case 1:
+        if (count) seen[roll(self, count)].result = invent(self);
+        break;
+    case 2:
+        if (count) seen[roll(self, count)].payload = invent(self);
+        break;
+    case 3:                                         // A client that the round may not even have
+        seen[count++] = (struct wire_seen){ .client = (uint32_t)roll(self, 8), .result = invent(self),
+            .payload = invent(self), .payload_bytes = 1000, .base = invent(self) };
+        break;
+    default: count = 0;
+    }
+    vote.complete = roll(self, 2);
+    vote.seen = seen;
+    vote.seen_count = count;
+    self->faults[LIE]++;
+    size_t bytes = wire_pack_body(FRAME_VOTE, &vote, self->bytes, SCRATCH_BYTES);
+    ensure(bytes > 0);
+    return parcel_new(self, &self->nodes[id], FRAME_VOTE, self->bytes, (uint32_t)bytes);
+}

@@ -1,0 +1,130 @@
+// plan -- what a seed decides before anything happens: who takes part, under which rules, and how
+// hostile the world is. Each fault has a rate of its own, and a third of them none at all ("swarm"): a
+// seed that never loses a letter reaches places that one with ten kinds of trouble does not.
+
+#include "tests/sim/sim.h"
+#include <stdio.h>
+#include <string.h>
+
+const char *const fault_names[FAULT_KINDS] = {
+    "lost", "doubled", "late", "partitions", "crashes", "cuts", "reboots", "freezes", "leaves",
+    "broker_crashes", "lies", "pauses",
+};
+
+uint64_t roll(struct sim *self, uint64_t below)
+{
+    uint64_t z = self->prng += 0x9E3779B97F4A7C15u;             // SplitMix64
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    z ^= z >> 31;
+    return below ? z % below : 0;
+}
+
+uint64_t between(struct sim *self, uint64_t low, uint64_t high) { return low + roll(self, high - low + 1); }
+
+bool faulty(const struct sim *self) { return self->now_ms < self->plan.heal_ms; }
+
+bool chance(struct sim *self, uint32_t of_1000) { return faulty(self) && roll(self, 1000) < of_1000; }
+
+struct hash hash_number(const char *what, uint64_t number)
+{
+    return hash_of_two(what, strlen(what), &number, sizeof number);
+}
+
+// None, seldom or often.
+static uint32_t rate(struct sim *self, uint32_t seldom, uint32_t often)
+{
+    switch (roll(self, 3)) {
+    case 0:  return 0;
+    case 1:  return (uint32_t)between(self, 1, seldom);
+    default: return (uint32_t)between(self, seldom, often);
+    }
+}
+
+static uint32_t pick(struct sim *self, uint32_t low, uint32_t high) { return (uint32_t)between(self, low, high); }
+
+static void draw_faults(struct sim *self)
+{
+    struct plan *plan = &self->plan;
+    plan->heal_ms = between(self, 60, 180) * 1000;
+    plan->loss = rate(self, 10, 150);
+    plan->duplicate = rate(self, 10, 200);
+    plan->delay = rate(self, 20, 300);
+    plan->delay_ms = pick(self, 100, 6000);
+    plan->partition = rate(self, 10, 60);
+    plan->crash = rate(self, 3, 15);
+    plan->cut = rate(self, 4, 20);
+    plan->freeze = rate(self, 3, 15);
+    plan->leave = rate(self, 2, 8);
+    plan->broker_crash = rate(self, 5, 30);
+    plan->pause = rate(self, 5, 20);
+    plan->train_ms = pick(self, 200, 1500);
+    plan->slow = roll(self, 3) ? NOBODY : pick(self, 1, plan->trainers);
+    plan->snapshot_every = pick(self, 3, 60);
+}
+
+static struct schedule draw_schedule(struct sim *self)
+{
+    struct schedule schedule = { .kind = SCHEDULE_CONSTANT, .warmup_steps = pick(self, 0, 10),
+                                 .warmup_init_lr = 0.0001, .base_lr = 0.001, .total_steps = 1000 };
+    if (roll(self, 2)) schedule.kind = SCHEDULE_COSINE;
+    return schedule;
+}
+
+static void draw_rules(struct sim *self)
+{
+    struct plan *plan = &self->plan;
+    struct rules *rules = &plan->rules;
+    *rules = (struct rules){
+        .run_id = "sim", .config = hash_number("config", self->seed), .run_seed = roll(self, 0),
+        .owner = hash_number("key", self->seed * 100), .waiting_ms = pick(self, 0, 2000),
+        .warmup_ms = pick(self, 3000, 9000), .train_ms = pick(self, 2500, 7000),
+        .witness_ms = pick(self, 800, 2500), .cooldown_ms = pick(self, 1500, 6000),
+        .epoch_rounds = pick(self, 3, 16), .total_steps = roll(self, 3) ? 1000000 : pick(self, 60, 90),
+        .min_clients = pick(self, 1, 3), .witness_nodes = pick(self, 0, 5),
+        .witness_standalone = plan->witnesses > 0, .batch_start = pick(self, 3, 9),
+        .batch_warmup_tokens = roll(self, 2) ? 0 : 4000, .seq_len = 16, .lr = draw_schedule(self),
+        .cold_start_steps = pick(self, 0, 4), .heartbeat_ms = pick(self, 400, 1000),
+        .lease_ms = pick(self, 2500, 6000), .unhealthy_rounds = pick(self, 2, 5),
+        .snapshot_rounds = pick(self, 1, 8), .start_paused = roll(self, 10) == 0,
+    };
+    if (roll(self, 3) == 0) rules->epoch_ms = between(self, 5000, 30000), rules->epoch_rounds = 0;
+    if (roll(self, 2)) rules->genesis_digest = hash_number("genesis", 0);
+    rules->init_min_clients = pick(self, rules->min_clients, plan->trainers - 1);
+    rules->batch_end = rules->batch_start + pick(self, 0, 6);
+    struct wire_config *frame = &rules->frame;
+    *frame = (struct wire_config){
+        .run = "sim", .config = rules->config, .genesis = "genesis", .seq_len = rules->seq_len,
+        .genesis_digest = rules->genesis_digest, .topk = 1, .chunk = 1,
+        .witness_nodes = rules->witness_nodes, .witness_standalone = rules->witness_standalone,
+        .heartbeat_ms = rules->heartbeat_ms, .lease_ms = rules->lease_ms,
+        .snapshot_rounds = rules->snapshot_rounds, .total_steps = rules->total_steps,
+        .data = { .token_bytes = 2 },
+    };
+}
+
+// Fewer than a third may lie, and one is a third of three: with two or more witnesses an honest one is
+// in every quorum, and that is what the checker insists on.
+static void draw_liar(struct sim *self)
+{
+    struct plan *plan = &self->plan;
+    plan->liar = NOBODY;
+    if (roll(self, 3)) return;
+    plan->liar = plan->witnesses ? plan->trainers + pick(self, 1, plan->witnesses) : pick(self, 1, plan->trainers);
+    if (plan->rules.witness_nodes == 1) plan->rules.witness_nodes = 3;
+    if (plan->rules.min_clients < 2) plan->rules.min_clients = 2;
+    if (plan->rules.init_min_clients < 2) plan->rules.init_min_clients = 2;
+    plan->rules.frame.witness_nodes = plan->rules.witness_nodes;
+}
+
+void plan_draw(struct sim *self)
+{
+    struct plan *plan = &self->plan;
+    memset(plan, 0, sizeof *plan);
+    plan->trainers = pick(self, 4, 6);
+    plan->witnesses = roll(self, 4) == 0 ? pick(self, 2, 3) : 0;
+    plan->checkpointer = roll(self, 4) != 0;
+    draw_faults(self);
+    draw_rules(self);
+    draw_liar(self);
+}

@@ -1,0 +1,296 @@
+#pragma once
+// sim -- a whole run of Shoal in one process, in virtual time, from one seed.
+//
+//     coordinator, broker, trainers, witnesses, checkpointer, data provider, operator: the cores of the
+//     field, linked as they are; everything else is the simulator's
+//
+//     core ──effects──▶ ports.c ──▶ network.c   mail and news, by way of the broker's core
+//      ▲                        ├──▶ disk.c      the ledger, journals, checkpoints: what a crash leaves
+//      │                        └──▶ learner.c   compute and bulk transfer: a delay and a hash
+//      └──messages── world.c ◀──────── flights, in order of time        check.c: what must hold
+//
+// The network is a priority queue, a crash is forgetting a struct, parameters are a hash. Chance comes
+// from the seed alone (plan.c draws how hostile the seed's world is), so the same seed gives the same
+// run. A seed has two parts: everything breaks until `plan.heal_ms`; then all is healed and the run must
+// get on. The checker looks at records, messages and the learners, never at what a core believes of
+// itself, except where it compares a recovered state with the log.
+
+#include "actors/checkpointer/checkpointer.h"
+#include "actors/coordinator/coordinator.h"
+#include "actors/data-provider/data_provider.h"
+#include "actors/trainer/trainer.h"
+#include "actors/witness/witness.h"
+#include "broker/post_office.h"
+#include <setjmp.h>
+
+enum {
+    NODES_MAX = 16, COORDINATOR = 0, NOBODY = 255, RECORDS_MAX = 8192, ROUNDS_MAX = 2048,
+    POSITIONS_MAX = 1 << 16, BLOBS_KEPT_MAX = 1024, PINS_MAX = 3, CLAIMS_MAX = 8192,
+    GHOST_SEEN_MAX = 64, GHOST_JOB_MAX = 64,
+    EFFECTS_MAX = 4096, SCRATCH_BYTES = 4 << 20,
+};
+
+// ---- what the seed draws (plan.c) ---------------------------------------------------------------
+
+enum fault_kind {
+    LOSS, DUPLICATE, DELAY, PARTITION, CRASH, CUT, REBOOT, FREEZE, LEAVE, BROKER_CRASH, LIE, PAUSE, FAULT_KINDS
+};
+
+struct plan {
+    uint32_t trainers, witnesses;       // Besides one checkpointer and one data provider
+    bool checkpointer;
+    uint64_t heal_ms;                   // From then on nothing fails any more
+    uint32_t loss, duplicate, delay;    // Of 1000 letters
+    uint32_t delay_ms;                  // At most, of a delayed one
+    uint32_t partition, freeze, leave, broker_crash, pause;     // Of 1000 seconds (and nodes)
+    uint32_t crash;                     // Of 1000 seconds and nodes
+    uint32_t cut;                       // Of 10000 steps: the crash falls between two of its effects
+    uint32_t slow;                      // Node that computes ten times slower; NOBODY
+    uint32_t liar;                      // Node that lies when it votes; NOBODY
+    uint32_t train_ms;                  // At most, of an ordinary trainer
+    uint32_t snapshot_every;            // Records
+    struct rules rules;
+};
+
+// ---- parcels and flights (network.c) ------------------------------------------------------------
+
+// A packed body with its head; counted, since a piece of news goes to many.
+struct parcel {
+    uint32_t refs, bytes;
+    uint16_t kind;
+    struct hash sender;
+    uint64_t incarnation, seq;
+    uint8_t body[];
+};
+
+enum flight_to { TO_BROKER_MAIL, TO_BROKER_NEWS, TO_NODE_MAIL, TO_NODE_NEWS, TO_LEARNER, TO_FETCHER, TO_POST };
+
+struct flight {
+    uint64_t at_ms, seq;
+    enum flight_to to;
+    uint8_t node;                       // That sent it (to the broker), or that is to hear it
+    uint32_t life;                      // Of that node; 0: whichever
+    char name[ACTOR_NAME_MAX + 1];      // Receiver's on the way to the broker, sender's after it
+    struct parcel *parcel;
+};
+
+struct broker {
+    bool up;
+    uint64_t up_again_ms, instance;
+    struct parcel *kept[64];            // The last of each state topic, by kind
+};
+
+// ---- nodes (world.c) ------------------------------------------------------------------------------
+
+struct pin { uint64_t step; struct hash digest; };
+
+struct learner {
+    bool built, holding, has_candidate, staged;
+    uint64_t step, busy_until_ms, generation;       // Generation: of the residual, new with every load
+    struct hash digest, residual, candidate, candidate_to;
+    struct pin pins[PINS_MAX], stage;
+    uint32_t pins_count;
+};
+
+struct store { uint32_t count; struct hash hashes[BLOBS_KEPT_MAX]; };
+
+struct node {
+    uint8_t role;
+    struct hash key;
+    char name[ACTOR_NAME_MAX + 1];
+    bool up, leaving, quits, ended;     // Ended: for good, the run being finished
+    uint32_t life;
+    uint64_t skew_ms;                   // Its clock shows now + skew, modulo 2^64
+    uint64_t alarm_ms, frozen_ms, up_again_ms, patience_ms, hello_ms;
+    uint64_t instance, incarnation, seq, broker_instance;
+    bool has_genesis;                   // A folder with the first parameters
+    void *state;                        // Of the core: the system's memory, zeroed for each life
+    size_t state_bytes;
+    // What a crash leaves.
+    bool has_journal;
+    struct wire_journal journal;
+    uint64_t starts;                    // The coordinator's incarnation
+    struct pin checkpoints[PINS_MAX];
+    uint32_t checkpoints_count;
+    struct store store;                 // Cleared by a crash, unless it is the checkpointer's
+    struct learner learner;
+    uint64_t turns, turn_ms;            // Steps at the same instant: a timer that spins is seen here
+};
+
+// ---- what must hold (check.c): kept outside the cores, fed by what is durable and what is said ----
+
+struct ghost_claim {
+    struct hash name, payload, residual_from, residual_to;
+    uint64_t round, generation;
+    uint8_t author;                     // Node
+};
+
+struct ghost_commit { uint64_t round; uint32_t accepted, lr_bits; struct hash payloads[NODES_MAX]; };
+
+// The run as it stood after a record.
+struct ghost_point {
+    uint8_t phase;
+    uint64_t epoch, round, step, samples_done;
+    struct hash body;                   // Of the record
+    uint16_t kind;
+};
+
+struct ghost_member { bool known; uint8_t role, state; struct hash key; uint64_t instance; };
+
+struct ghost_vote { bool voted; uint32_t count; struct wire_seen seen[GHOST_SEEN_MAX]; };
+
+// The newest share a learner has trained.
+struct ghost_job { uint64_t round, total; uint32_t count; struct wire_interval samples[GHOST_JOB_MAX]; };
+
+struct ghost {
+    uint64_t records;
+    struct ghost_point points[RECORDS_MAX];
+    struct ghost_member members[NODES_MAX];
+    uint32_t members_count;
+    bool pausing, round_open;
+    // The open round.
+    struct wire_interval dealt[512];
+    uint32_t dealt_count, clients_count, witnesses_count, batch_size, lr_bits;
+    uint32_t clients[NODES_MAX], witnesses[NODES_MAX];
+    struct ghost_vote votes[NODES_MAX]; // As this life of the coordinator heard them, by place
+    // All rounds, all steps.
+    uint64_t round_record[ROUNDS_MAX], commit_record[ROUNDS_MAX];   // Number of the record
+    struct ghost_commit commits[ROUNDS_MAX];        // By step
+    uint64_t pin_step;
+    struct hash promised[CLAIMS_MAX];         // Payloads named in votes of the newest round
+    uint32_t promised_count;
+    struct hash digest[ROUNDS_MAX];                 // Of the parameters of each step
+    uint64_t commit_of_step[ROUNDS_MAX];            // Number of the record
+    struct hash claimed[NODES_MAX][ROUNDS_MAX], voted[NODES_MAX][ROUNDS_MAX];
+    struct ghost_claim claims[CLAIMS_MAX];
+    uint32_t claims_count;
+    uint8_t samples[POSITIONS_MAX];     // By position: enum table_state
+    struct ghost_job jobs[NODES_MAX];
+    struct hash residual[NODES_MAX];    // Of each replica, as the commits lead to it
+    uint64_t cursor, done, voids, epoch_end_record;
+};
+
+struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; };
+
+struct disk {
+    struct stored log[RECORDS_MAX];
+    uint64_t count;
+    uint8_t *snapshot;
+    uint32_t snapshot_bytes;
+    uint64_t snapshot_seq;
+};
+
+// ---- the world -------------------------------------------------------------------------------------
+
+struct sim {
+    uint64_t seed, prng, now_ms, seq, steps, trace, tick_ms;
+    bool verbose;
+    struct plan plan;
+    struct node nodes[NODES_MAX];
+    uint32_t nodes_count, operator_node, provider_node, checkpointer_node;
+    struct broker broker;
+    struct post_office *office;
+    struct disk disk;
+    struct run *replayed;               // The second struct run that recovery is held against
+    struct flight **heap;
+    uint32_t heap_count, heap_max;
+    uint32_t far;                       // Nodes beyond the partition, as bits
+    bool deaf, mute;                    // Which ways it cuts: towards them, from them
+    uint64_t faults[FAULT_KINDS], commits_at_heal;
+    struct ghost ghost;
+    // Scratch.
+    struct outbox out;
+    struct wire_arena arena, scratch;   // Of the message in hand; of whatever looks at an effect
+    uint8_t *bytes;
+    uint64_t incarnation_before, log_seq_before;    // Of the member about to hear
+    jmp_buf broken;
+    char verdict[512];
+};
+
+extern const char *const fault_names[FAULT_KINDS];
+
+// Runs one seed. Returns 0, or 1 with self->verdict saying which invariant broke, and when.
+int sim_run(struct sim *self, uint64_t seed);
+struct sim *sim_new(void);
+
+// Zeroed memory from the system: what is not touched costs nothing, and forgetting is cheap.
+void *memory_take(size_t bytes);
+void memory_forget(void *memory, size_t bytes);
+
+uint64_t roll(struct sim *self, uint64_t below);                // [0, below); 0 if below is 0
+uint64_t between(struct sim *self, uint64_t low, uint64_t high);        // Both included
+bool faulty(const struct sim *self);
+bool chance(struct sim *self, uint32_t of_1000);                // Only while faults last
+struct hash hash_number(const char *what, uint64_t number);
+
+// An invariant is broken: gives up the seed.
+_Noreturn void broken(struct sim *self, const char *invariant, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+#define hold(what, invariant, ...) ((what) ? (void)0 : broken(sim, invariant, __VA_ARGS__))
+
+void plan_draw(struct sim *self);
+
+void network_clear(struct sim *self);
+struct parcel *parcel_new(struct sim *self, const struct node *from, uint16_t kind, const void *packed,
+                          uint32_t bytes);
+void parcel_release(struct parcel *parcel);
+void network_fly(struct sim *self, uint64_t delay_ms, enum flight_to to, uint8_t node, uint32_t life,
+                 const char *name, struct parcel *parcel);
+struct flight *network_land(struct sim *self);
+void network_done(struct sim *self, struct flight *flight);
+void network_mail(struct sim *self, uint8_t from, const char *to, struct parcel *parcel);
+void network_news(struct sim *self, uint8_t from, struct parcel *parcel);
+void broker_hear_mail(struct sim *self, const struct flight *flight);
+void broker_hear_news(struct sim *self, const struct flight *flight);
+void broker_boot(struct sim *self);
+void broker_crash(struct sim *self);
+void post_tick(struct sim *self, uint8_t id);                   // HELLO
+void post_hear(struct sim *self, uint8_t id, const struct parcel *parcel);      // What the broker says itself
+bool reachable(const struct sim *self, uint8_t from, uint8_t to);               // Over the bulk plane
+uint32_t node_named(const struct sim *self, const char *name);
+
+uint64_t node_clock(const struct sim *self, const struct node *node);
+void node_boot(struct sim *self, uint8_t id);
+void node_crash(struct sim *self, uint8_t id, uint64_t down_ms);
+void node_step(struct sim *self, uint8_t id, struct msg *in);
+void node_hear(struct sim *self, uint8_t id, uint16_t kind, const void *body);   // From a port
+
+void perform(struct sim *self, uint8_t id, const struct effect *effect);
+const void *unpack(struct sim *self, struct wire_arena *arena, uint16_t kind, const uint8_t *body,
+                   uint32_t bytes);
+
+void disk_clear(struct disk *self);
+void disk_store(struct sim *self, uint8_t id, const struct effect *effect);
+void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite);
+void disk_snapshot(struct sim *self);
+void disk_recover(struct sim *self, struct coordinator *core);
+
+void learner_take(struct sim *self, uint8_t id, const struct effect *effect);
+void learner_finish(struct sim *self, uint8_t id, const struct parcel *job);
+void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect);
+void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job);
+bool store_has(const struct store *self, const struct hash *hash);
+void store_add(struct sim *sim, struct store *self, const struct hash *hash);
+bool pins_have(const struct learner *self, uint64_t step, const struct hash *digest);
+struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count, uint32_t lr_bits);
+
+// False if nobody else could serve what the run may still need: such a crash is not drawn.
+bool may_lose(const struct sim *self, uint8_t id);
+
+struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect);
+
+void check_begin(struct sim *sim);
+void check_record(struct sim *sim, uint16_t kind, const void *record, const uint8_t *body, uint32_t bytes);
+void check_said(struct sim *sim, uint8_t id, const struct effect *effect);
+void check_heard(struct sim *sim, uint8_t id, const struct msg *in);
+void check_stepped(struct sim *sim, uint8_t id, const struct msg *in);
+void check_rebooted(struct sim *sim, uint8_t id);
+void check_trained(struct sim *sim, uint8_t id, const struct wire_train *job);
+void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job);
+void check_saved(struct sim *sim, const struct wire_save *job);
+void check_loaded(struct sim *sim, uint8_t id);
+void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit);
+void check_end(struct sim *sim);
+uint64_t check_commits(const struct sim *sim);
+uint8_t check_phase(const struct sim *sim);
+uint64_t check_round(const struct sim *sim);

@@ -1,0 +1,517 @@
+// world -- lives and deaths: who boots when, what reaches whom in which order, and what goes wrong.
+
+#include "common/ensure.h"
+#include "tests/sim/sim.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { HELLO_MS = 1000, TICK_MS = 1000, PATIENCE_MS = 3000, TURNS_MAX = 2000, LIVENESS_MS = 900000,
+       ROUNDS_MIN = 60, COMMITS_AFTER_HEAL = 20, SETTLE_MS = 30000 };
+#define NEVER UINT64_MAX
+
+void *memory_take(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ensure(memory != MAP_FAILED);
+    return memory;
+}
+
+void memory_forget(void *memory, size_t bytes) { ensure(madvise(memory, bytes, MADV_DONTNEED) == 0); }
+
+_Noreturn void broken(struct sim *self, const char *invariant, const char *format, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    snprintf(self->verdict, sizeof self->verdict, "%s at %llu.%03llu s: %s", invariant,
+             (unsigned long long)self->now_ms / 1000, (unsigned long long)self->now_ms % 1000, text);
+    longjmp(self->broken, 1);
+}
+
+const void *unpack(struct sim *self, struct wire_arena *arena, uint16_t kind, const uint8_t *body, uint32_t bytes)
+{
+    struct wire_refusal refusal;
+    const void *unpacked = NULL;
+    arena->used = 0;
+    if (!wire_unpack_body(body, bytes, kind, arena, &unpacked, &refusal)) {
+        char text[WIRE_REFUSAL_TEXT_MAX];
+        wire_refusal_text(&refusal, text, sizeof text);
+        broken(self, "whatever packs, unpacks", "%s", text);
+    }
+    return unpacked;
+}
+
+// ---- lives ------------------------------------------------------------------------------------------
+
+uint64_t node_clock(const struct sim *self, const struct node *node) { return self->now_ms + node->skew_ms; }
+
+uint32_t node_named(const struct sim *self, const char *name)
+{
+    for (uint32_t i = 0; i < self->nodes_count; i++)
+        if (strcmp(self->nodes[i].name, name) == 0) return i;
+    return NOBODY;
+}
+
+static size_t state_bytes(uint8_t role)
+{
+    switch (role) {
+    case ACTOR_COORDINATOR:  return sizeof(struct coordinator);
+    case ACTOR_TRAINER:      return sizeof(struct trainer);
+    case ACTOR_WITNESS:      return sizeof(struct witness_actor);
+    case ACTOR_CHECKPOINTER: return sizeof(struct checkpointer);
+    case ACTOR_PROVIDER:     return sizeof(struct data_provider);
+    default:                 return 0;
+    }
+}
+
+static void step_core(struct node *node, const struct msg *in, struct outbox *out)
+{
+    switch (node->role) {
+    case ACTOR_COORDINATOR:  coordinator_step(node->state, in, out); break;
+    case ACTOR_TRAINER:      trainer_step(node->state, in, out); break;
+    case ACTOR_WITNESS:      witness_actor_step(node->state, in, out); break;
+    case ACTOR_CHECKPOINTER: checkpointer_step(node->state, in, out); break;
+    case ACTOR_PROVIDER:     data_provider_step(node->state, in, out); break;
+    }
+}
+
+static void init_member(struct sim *self, struct node *node)
+{
+    struct member *member = node->state;            // The first field of every member's state
+    switch (node->role) {
+    case ACTOR_TRAINER:      trainer_init(node->state); break;
+    case ACTOR_WITNESS:      witness_actor_init(node->state); break;
+    case ACTOR_CHECKPOINTER: checkpointer_init(node->state); break;
+    case ACTOR_PROVIDER:
+        data_provider_init(node->state);
+        member->samples = 100;
+        member->data = hash_number("manifest", 0);
+        break;
+    }
+    member->key = node->key;
+    memcpy(member->name, node->name, sizeof member->name);
+    memcpy(member->run, "sim", 4);
+    snprintf(member->endpoint, sizeof member->endpoint, "node:%u", (unsigned)(node - self->nodes));
+}
+
+static void first_messages(struct sim *self, uint8_t id)
+{
+    struct node *node = &self->nodes[id];
+    struct wire_start start = { .incarnation = node->incarnation, .instance = node->instance,
+                                .unix_ms = 1800000000000u + self->now_ms };
+    if (node->has_journal) node_hear(self, id, FRAME_JOURNAL, &node->journal);
+    if (node->up && node->role == ACTOR_CHECKPOINTER && node->checkpoints_count) {
+        struct wire_load resume = { .step = node->checkpoints[node->checkpoints_count - 1].step };
+        snprintf(resume.path, sizeof resume.path, "checkpoints/step-%08llu", (unsigned long long)resume.step);
+        node_hear(self, id, FRAME_RESUME, &resume);
+    }
+    if (node->up) node_hear(self, id, FRAME_START, &start);
+}
+
+void node_boot(struct sim *self, uint8_t id)
+{
+    struct node *node = &self->nodes[id];
+    bool first = node->life == 0;
+    node->life++;
+    node->up = true;
+    node->leaving = node->quits = false;
+    if (!first && chance(self, 250)) {              // The machine rebooted, too: its clock starts over
+        node->skew_ms = 0 - self->now_ms + roll(self, 5000);
+        self->faults[REBOOT]++;
+    }
+    node->alarm_ms = node->patience_ms = NEVER;
+    node->frozen_ms = 0;
+    node->hello_ms = self->now_ms;
+    node->broker_instance = 0;
+    node->instance = 1800000000000u + self->now_ms + node->life;
+    node->incarnation = node->role == ACTOR_COORDINATOR ? ++node->starts : node->instance;
+    node->learner = (struct learner){ .generation = node->learner.generation + 1 };
+    if (node->role == ACTOR_OPERATOR) return;
+    memory_forget(node->state, node->state_bytes);
+    if (node->role == ACTOR_COORDINATOR) {
+        coordinator_init(node->state, &self->plan.rules);
+        disk_recover(self, node->state);
+    } else init_member(self, node);
+    first_messages(self, id);
+}
+
+void node_crash(struct sim *self, uint8_t id, uint64_t down_ms)
+{
+    struct node *node = &self->nodes[id];
+    node->up = false;
+    node->up_again_ms = self->now_ms + down_ms;
+    if (node->role != ACTOR_CHECKPOINTER) node->store.count = 0;
+}
+
+static uint64_t down_for(struct sim *self)
+{
+    return faulty(self) ? between(self, 50, roll(self, 4) ? 3000 : 20000) : between(self, 50, 1000);
+}
+
+// ---- one step -------------------------------------------------------------------------------------
+
+static void mix(struct sim *self, uint64_t word)
+{
+    self->trace = (self->trace ^ word) * 0x100000001B3u;
+    self->trace ^= self->trace >> 29;
+}
+
+static void fold(struct sim *self, uint8_t id, const struct msg *in, const struct parcel *parcel)
+{
+    mix(self, self->now_ms);
+    mix(self, in->kind | (uint64_t)id << 16 | (uint64_t)(uint8_t)in->from[0] << 24 | (uint64_t)in->seq << 32);
+    if (!parcel) return;
+    uint64_t word = 0;
+    uint32_t i = 0;
+    for (; i + 8 <= parcel->bytes; i += 8) {
+        memcpy(&word, parcel->body + i, 8);
+        mix(self, word);
+    }
+    word = 0;
+    memcpy(&word, parcel->body + i, parcel->bytes - i);
+    mix(self, word ^ parcel->bytes);
+}
+
+static void print(const struct sim *self, uint8_t id, const char *arrow, const char *other, uint16_t kind,
+                  const void *body)
+{
+    char line[1024];
+    wire_print(kind, body, line, sizeof line);
+    printf("%7llu.%03llu  %-22.22s %s %-22.22s %s\n", (unsigned long long)self->now_ms / 1000,
+           (unsigned long long)self->now_ms % 1000, self->nodes[id].name, arrow, other, line);
+}
+
+static const char *port_name(const struct effect *effect)
+{
+    static const char *const names[PORT_COUNT] = { "", "(news)", "(disk)", "(clock)", "(log)", "(learner)",
+                                                   "(fetcher)", "(shell)", "(peer)" };
+    return effect->port == PORT_MAIL ? effect->to : names[effect->port];
+}
+
+// A batch with a record in it is where a crash hurts most: there it falls twenty times as often.
+static bool crashes_here(struct sim *self, uint8_t id)
+{
+    uint32_t odds = self->plan.cut;
+    if (!faulty(self) || odds == 0) return false;
+    for (uint32_t i = 0; i < self->out.count; i++)
+        if (self->out.effects[i].port == PORT_DISK) odds = 20 * self->plan.cut;
+    return roll(self, 10000) < odds && may_lose(self, id);
+}
+
+void node_step(struct sim *self, uint8_t id, struct msg *in)
+{
+    struct node *node = &self->nodes[id];
+    node->turns = node->turn_ms == self->now_ms ? node->turns + 1 : 0;
+    node->turn_ms = self->now_ms;
+    if (node->turns > TURNS_MAX) broken(self, "no timer spins", "%s hears %s again and again", node->name,
+                                        wire_kind_name(in->kind));
+    in->now_ms = node_clock(self, node);
+    self->steps++;
+    outbox_clear(&self->out);
+    if (self->verbose && in->kind != FRAME_WAKE) print(self, id, "<", in->from, in->kind, in->body);
+    check_heard(self, id, in);
+    step_core(node, in, &self->out);
+    uint32_t count = self->out.count;
+    bool dies = crashes_here(self, id);
+    if (dies) count = (uint32_t)roll(self, count + 1);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct effect *effect = &self->out.effects[i];
+        if (self->verbose && effect->port != PORT_CLOCK)
+            print(self, id, ">", port_name(effect), effect->kind,
+                  unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
+        perform(self, id, effect);
+    }
+    if (dies) {
+        self->faults[CUT]++;
+        if (self->verbose) printf("            %s dies after %u of %u effects\n", node->name, count, self->out.count);
+        node_crash(self, id, down_for(self));
+        return;
+    }
+    check_stepped(self, id, in);
+    if (node->quits) node_crash(self, id, between(self, 500, 5000));            // The supervisor starts it again
+    if (node->role == ACTOR_COORDINATOR) disk_snapshot(self);
+}
+
+void node_hear(struct sim *self, uint8_t id, uint16_t kind, const void *body)
+{
+    struct msg in = { .kind = kind, .run = "", .from = "", .body = body };
+    fold(self, id, &in, NULL);
+    node_step(self, id, &in);
+}
+
+static void hear_parcel(struct sim *self, const struct flight *flight)
+{
+    const struct parcel *parcel = flight->parcel;
+    if (self->nodes[flight->node].role == ACTOR_OPERATOR) return;
+    struct msg in = { .kind = parcel->kind, .run = "sim", .from = flight->name, .sender = parcel->sender,
+                      .incarnation = parcel->incarnation, .seq = parcel->seq };
+    in.body = unpack(self, &self->arena, parcel->kind, parcel->body, parcel->bytes);
+    fold(self, flight->node, &in, parcel);
+    node_step(self, flight->node, &in);
+}
+
+static void arrive(struct sim *self, struct flight *flight)
+{
+    struct node *node = &self->nodes[flight->node];
+    bool to_broker = flight->to == TO_BROKER_MAIL || flight->to == TO_BROKER_NEWS;
+    if (to_broker) {                                // On its way already: the sender's death is no matter
+        if (!self->broker.up) return;
+        if (flight->to == TO_BROKER_MAIL) broker_hear_mail(self, flight);
+        else broker_hear_news(self, flight);
+        return;
+    }
+    if (!node->up || node->life != flight->life) return;
+    if (node->frozen_ms > self->now_ms) {
+        network_fly(self, node->frozen_ms - self->now_ms, flight->to, flight->node, flight->life, flight->name,
+                    flight->parcel);
+        return;
+    }
+    switch (flight->to) {
+    case TO_LEARNER: learner_finish(self, flight->node, flight->parcel); break;
+    case TO_FETCHER: fetcher_finish(self, flight->node, flight->parcel); break;
+    case TO_POST:    post_hear(self, flight->node, flight->parcel); break;
+    default:         hear_parcel(self, flight);
+    }
+}
+
+// ---- what goes wrong --------------------------------------------------------------------------------
+
+static void control(struct sim *self, uint8_t action)
+{
+    struct node *node = &self->nodes[self->operator_node];
+    struct wire_control body = { .action = action };
+    size_t count = wire_pack_body(FRAME_CONTROL, &body, self->bytes, SCRATCH_BYTES);
+    struct parcel *parcel = parcel_new(self, node, FRAME_CONTROL, self->bytes, (uint32_t)count);
+    network_mail(self, (uint8_t)self->operator_node, "coordinator", parcel);
+    parcel_release(parcel);
+}
+
+static void ask_to_leave(struct sim *self, uint8_t id)
+{
+    struct node *node = &self->nodes[id];
+    node->leaving = true;
+    node->patience_ms = self->now_ms + PATIENCE_MS;
+    self->faults[LEAVE]++;
+    node_hear(self, id, FRAME_QUIT, &(struct wire_quit){ 0 });
+}
+
+// The owner: pauses now and then, asks for checkpoints, and never leaves a run paused.
+static void operate(struct sim *self)
+{
+    bool paused = check_phase(self) == PHASE_PAUSED || self->ghost.pausing;
+    if (chance(self, self->plan.pause) && !paused) {
+        control(self, ACTION_PAUSE);
+        self->faults[PAUSE]++;
+    } else if (paused && (!faulty(self) || roll(self, 5) == 0)) control(self, ACTION_RESUME);
+    else if (roll(self, 20) == 0) control(self, ACTION_CHECKPOINT);
+}
+
+static void trouble(struct sim *self, uint8_t id)
+{
+    struct node *node = &self->nodes[id];
+    const struct plan *plan = &self->plan;
+    if (!node->up) {
+        if (!node->ended && self->now_ms >= node->up_again_ms) node_boot(self, id);
+        return;
+    }
+    if (self->now_ms >= node->patience_ms) node_crash(self, id, down_for(self));
+    else if (chance(self, plan->crash) && may_lose(self, id)) {
+        self->faults[CRASH]++;
+        node_crash(self, id, down_for(self));
+    } else if (chance(self, plan->freeze)) {
+        self->faults[FREEZE]++;
+        node->frozen_ms = self->now_ms + between(self, 100, 10000);
+    } else if (id != COORDINATOR && !node->leaving && chance(self, plan->leave) && may_lose(self, id)) {
+        ask_to_leave(self, id);
+    }
+}
+
+static void redraw_partition(struct sim *self)
+{
+    if (!chance(self, self->plan.partition)) {
+        if (!faulty(self)) self->far = 0;
+        return;
+    }
+    self->far = self->far ? 0 : (uint32_t)roll(self, 1u << self->nodes_count);
+    if (!self->far) return;
+    uint64_t way = roll(self, 3);                   // Both ways, or one
+    self->deaf = way != 1, self->mute = way != 2;
+    self->faults[PARTITION]++;
+}
+
+static void tick(struct sim *self)
+{
+    redraw_partition(self);
+    operate(self);
+    if (self->broker.up) post_office_expire(self->office, self->now_ms);
+    if (self->broker.up && chance(self, self->plan.broker_crash)) broker_crash(self);
+    else if (!self->broker.up && self->now_ms >= self->broker.up_again_ms) broker_boot(self);
+    for (uint8_t id = 0; id < self->nodes_count; id++)
+        if (self->nodes[id].role != ACTOR_OPERATOR) trouble(self, id);
+}
+
+// ---- the loop ---------------------------------------------------------------------------------------
+
+static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+// The next thing that happens by the clock alone, and to whom (NOBODY: the world's tick).
+static uint64_t next_alarm(const struct sim *self, uint8_t *ret_id, bool *ret_hello)
+{
+    uint64_t at_ms = self->tick_ms;
+    *ret_id = NOBODY;
+    for (uint8_t id = 0; id < self->nodes_count; id++) {
+        const struct node *node = &self->nodes[id];
+        if (!node->up) continue;
+        uint64_t hello_ms = later(node->hello_ms, node->frozen_ms), alarm_ms = later(node->alarm_ms, node->frozen_ms);
+        if (hello_ms < at_ms) at_ms = hello_ms, *ret_id = id, *ret_hello = true;
+        if (alarm_ms < at_ms) at_ms = alarm_ms, *ret_id = id, *ret_hello = false;
+    }
+    return at_ms;
+}
+
+static void ring(struct sim *self, uint8_t id, bool hello)
+{
+    if (id == NOBODY) {
+        self->tick_ms += TICK_MS;
+        tick(self);
+    } else if (hello) post_tick(self, id);
+    else {
+        self->nodes[id].alarm_ms = NEVER;
+        node_hear(self, id, FRAME_WAKE, &(struct wire_wake){ node_clock(self, &self->nodes[id]) });
+    }
+}
+
+static void advance(struct sim *self)
+{
+    uint8_t id;
+    bool hello = false;
+    uint64_t alarm_ms = next_alarm(self, &id, &hello);
+    if (alarm_ms < self->now_ms) alarm_ms = self->now_ms;
+    if (self->heap_count == 0 || alarm_ms < self->heap[0]->at_ms) {
+        self->now_ms = alarm_ms;
+        ring(self, id, hello);
+        return;
+    }
+    struct flight *flight = network_land(self);
+    self->now_ms = flight->at_ms;
+    arrive(self, flight);
+    network_done(self, flight);
+}
+
+static void add_node(struct sim *self, uint8_t role, const struct hash *key)
+{
+    uint8_t id = (uint8_t)self->nodes_count++;
+    struct node *node = &self->nodes[id];
+    void *state = node->state;
+    size_t bytes = node->state_bytes;
+    uint8_t had = node->role;
+    memset(node, 0, sizeof *node);
+    if (state && (had != role || bytes != state_bytes(role))) {
+        munmap(state, bytes);
+        state = NULL;
+    }
+    node->role = role;
+    node->state_bytes = state_bytes(role);
+    node->state = state || !node->state_bytes ? state : memory_take(node->state_bytes);
+    node->key = *key;
+    actor_name(role, key, node->name);
+    node->skew_ms = roll(self, 30ull * 86400000);   // How long its machine has been up
+    node->has_genesis = true;
+    node->up_again_ms = roll(self, 2000);
+}
+
+static void add_nodes(struct sim *self)
+{
+    const struct plan *plan = &self->plan;
+    uint64_t number = self->seed * 100;
+    struct hash owner = plan->rules.owner, key;
+    self->nodes_count = 0;
+    add_node(self, ACTOR_COORDINATOR, &owner);
+    for (uint32_t i = 0; i < plan->trainers; i++) {
+        key = hash_number("key", ++number);
+        add_node(self, ACTOR_TRAINER, &key);
+        bool late = i >= plan->rules.init_min_clients && roll(self, 2);
+        if (late) self->nodes[self->nodes_count - 1].up_again_ms = roll(self, plan->heal_ms);
+        if (late) self->nodes[self->nodes_count - 1].has_genesis = roll(self, 2);
+    }
+    for (uint32_t i = 0; i < plan->witnesses; i++) key = hash_number("key", ++number), add_node(self, ACTOR_WITNESS, &key);
+    self->checkpointer_node = NOBODY;
+    if (plan->checkpointer) {
+        self->checkpointer_node = self->nodes_count;
+        key = hash_number("key", ++number);
+        add_node(self, ACTOR_CHECKPOINTER, &key);
+    }
+    key = hash_number("key", ++number);
+    self->provider_node = self->nodes_count;
+    add_node(self, ACTOR_PROVIDER, &key);
+    self->operator_node = self->nodes_count;
+    add_node(self, ACTOR_OPERATOR, &owner);
+}
+
+static void begin(struct sim *self, uint64_t seed)
+{
+    network_clear(self);
+    disk_clear(&self->disk);
+    self->seed = seed;
+    self->prng = seed * 0x9E3779B97F4A7C15u + 1;
+    self->now_ms = self->seq = self->steps = self->trace = self->tick_ms = 0;
+    self->far = 0;
+    self->commits_at_heal = NEVER;
+    memset(self->faults, 0, sizeof self->faults);
+    self->verdict[0] = 0;
+    plan_draw(self);
+    add_nodes(self);
+    check_begin(self);
+    broker_boot(self);
+    node_boot(self, (uint8_t)self->operator_node);
+}
+
+static bool enough(const struct sim *self)
+{
+    if (self->commits_at_heal == NEVER) return false;
+    if (check_phase(self) == PHASE_FINISHED) return true;
+    return check_round(self) >= ROUNDS_MIN && check_commits(self) >= self->commits_at_heal + COMMITS_AFTER_HEAL;
+}
+
+static void live(struct sim *self)
+{
+    while (!enough(self)) {
+        advance(self);
+        if (!faulty(self) && self->commits_at_heal == NEVER) self->commits_at_heal = check_commits(self);
+        if (self->now_ms > self->plan.heal_ms + LIVENESS_MS)
+            broken(self, "once healed, the run gets on", "%llu commits, %llu of them since, round %llu, phase %s",
+                   (unsigned long long)check_commits(self),
+                   (unsigned long long)(check_commits(self) - self->commits_at_heal),
+                   (unsigned long long)check_round(self), run_phase_name(check_phase(self)));
+    }
+    bool finished = check_phase(self) == PHASE_FINISHED;
+    for (uint64_t until = self->now_ms + SETTLE_MS; finished && self->now_ms < until; ) advance(self);
+    check_end(self);
+}
+
+struct sim *sim_new(void)
+{
+    struct sim *self = memory_take(sizeof *self);
+    self->office = memory_take(sizeof *self->office);
+    self->replayed = memory_take(sizeof *self->replayed);
+    self->bytes = memory_take(SCRATCH_BYTES);
+    self->arena = (struct wire_arena){ .bytes = memory_take(SCRATCH_BYTES), .max = SCRATCH_BYTES };
+    self->scratch = (struct wire_arena){ .bytes = memory_take(SCRATCH_BYTES), .max = SCRATCH_BYTES };
+    self->out = (struct outbox){ .effects = memory_take(EFFECTS_MAX * sizeof(struct effect)),
+                                 .count_max = EFFECTS_MAX, .bytes = memory_take(SCRATCH_BYTES),
+                                 .bytes_max = SCRATCH_BYTES };
+    return self;
+}
+
+int sim_run(struct sim *self, uint64_t seed)
+{
+    if (setjmp(self->broken)) return 1;
+    begin(self, seed);
+    live(self);
+    return 0;
+}

@@ -1,0 +1,333 @@
+// The bulk server among enemies, and samples for those who wait for them.
+#include "common/bulk/bulk_client.h"
+#include "tests/unit/bulk_fixture.h"
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { ENOUGH_MS = 8000 };
+
+static struct why why;
+
+// ---- the server among enemies ---------------------------------------------------------------
+
+static int dial(const struct wire_holder *holder)
+{
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    const uint16_t port = (uint16_t)atoi(strrchr(holder->endpoint, ':') + 1);
+    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(port) };
+    inet_pton(AF_INET, "127.0.0.1", &to.sin_addr);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+// ZMTP 3.0 with the NULL mechanism, as a DEALER.
+static int shake_hands(const struct wire_holder *holder)
+{
+    uint8_t greeting[64] = {0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0x7f, 3, 0, 'N', 'U', 'L', 'L'},
+            theirs[256];
+    static const char ready[] = "\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06" "DEALER";
+    const int fd = dial(holder);
+    assert_int_equal(send(fd, greeting, sizeof greeting, MSG_NOSIGNAL), sizeof greeting);
+    assert_int_equal(recv(fd, theirs, 64, MSG_WAITALL), 64);
+    assert_int_equal(send(fd, ready, sizeof ready - 1, MSG_NOSIGNAL), sizeof ready - 1);
+    assert_int_equal(recv(fd, theirs, 2, MSG_WAITALL), 2);
+    assert_int_equal(recv(fd, theirs + 2, theirs[1], MSG_WAITALL), theirs[1]);
+    return fd;
+}
+
+static void send_all(int fd, const void *bytes, size_t count)
+{
+    for (size_t done = 0; done < count; ) {
+        const ssize_t n = send(fd, (const char *)bytes + done, count - done, MSG_NOSIGNAL);
+        if (n <= 0) return;                                 // It hung up on us, as it should
+        done += (size_t)n;
+    }
+}
+
+static void expect_serving(const struct fixture_holder *holder, uint64_t seed)
+{
+    struct fixture_fetcher *fetcher = fixture_fetcher_new(3000);
+    uint8_t *bytes = fixture_bytes(300000, seed);
+    const struct hash hash = fixture_give(holder->store, bytes, 300000);
+    fixture_fetch(fetcher, &hash, 300000, &holder->holder, 1);
+    const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
+    assert_true(fetched && fetched->ok);
+    free(bytes);
+    fixture_fetcher_destroy(fetcher);
+}
+
+static void test_hostile_bytes(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    uint8_t *noise = fixture_bytes(1 << 20, 12), huge[9] = { 2, 0, 0, 1, 0, 0, 0, 0, 0 };
+    int fds[4] = { dial(&holder.holder), dial(&holder.holder), shake_hands(&holder.holder),
+                   shake_hands(&holder.holder) };
+    send_all(fds[0], noise, 1 << 20);                       // No protocol at all
+    send_all(fds[1], "\xff\0\0", 3);                        // Begins, and never goes on
+    send_all(fds[2], huge, sizeof huge);                    // A frame of a terabyte
+    send_all(fds[2], noise, 100000);
+    for (int i = 0; i < 1 << 20; i += 4) memcpy(noise + i, "\1\1xx", 4);
+    for (int i = 2; i < 1 << 20; i += 3) memcpy(noise + i - 2, "\1\1x", 3);   // More, more ..
+    for (int i = 0; i < 4; i++) send_all(fds[3], noise, 349525 * 3);
+    expect_serving(&holder, 13);
+    for (int i = 0; i < 4; i++) close(fds[i]);
+    expect_serving(&holder, 14);
+    free(noise);
+    fixture_holder_destroy(&holder);
+}
+
+static uint64_t wait_for_malformed(const struct fixture_holder *holder, uint64_t count)
+{
+    uint64_t seen = 0;
+    for (int i = 0; i < 5000 && (seen = bulk_server_stats(holder->server).malformed) < count; i++)
+        usleep(1000);
+    return seen;
+}
+
+static void send_parts(void *dealer, const uint8_t *bytes, size_t count, int parts)
+{
+    for (int i = 0; i < parts; i++) zmq_send(dealer, bytes, count, i + 1 < parts ? ZMQ_SNDMORE : 0);
+}
+
+static void test_hostile_frames(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    void *context = bulk_context_new(1), *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 100000);
+    uint8_t *noise = fixture_bytes(BULK_ASK_BYTES_MAX, 15), frame[BULK_FRAME_MAX];
+    assert_int_equal(zmq_connect(dealer, holder.holder.endpoint), 0);
+    for (int i = 0; i < 200; i++) send_parts(dealer, noise + i, (size_t)i * 5, 1);
+    send_parts(dealer, noise, BULK_ASK_BYTES_MAX, 1);
+    send_parts(dealer, noise, 10, 5000);
+    struct wire_head head = { .run = FIXTURE_RUN };
+    struct wire_want want = { .request = 1, .hash = { { 1 } }, .offset = UINT64_MAX, .count = 1 };
+    head.kind = FRAME_WANT;
+    size_t count = wire_pack(&head, &want, frame, sizeof frame);
+    send_parts(dealer, frame, count, 2);                    // A question with bytes behind it
+    for (size_t i = 0; i < count; i++) {                    // Cut short everywhere
+        zmq_send(dealer, frame, i, 0);
+    }
+    head.kind = FRAME_LACKING;                              // An answer, not a question
+    count = wire_pack(&head, &(struct wire_lacking){ .request = 1 }, frame, sizeof frame);
+    send_parts(dealer, frame, count, 1);
+    head.kind = FRAME_WANT;
+    const uint64_t malformed = 200 + 1 + 1 + 1 + wire_pack(&head, &want, frame, sizeof frame) + 1;
+    assert_int_equal(wait_for_malformed(&holder, malformed), malformed);
+    assert_int_equal(bulk_server_stats(holder.server).lacking, 0);      // None was answered
+    uint8_t answer[8];
+    assert_int_equal(zmq_recv(dealer, answer, sizeof answer, ZMQ_DONTWAIT), -1);
+    expect_serving(&holder, 16);
+    zmq_close(dealer);
+    bulk_context_destroy(&context);
+    free(noise);
+    fixture_holder_destroy(&holder);
+}
+
+// Asks in its own words and returns the kind of the answer, its text in `text`.
+static uint16_t ask(void *dealer, const char *run, uint16_t kind, const void *question,
+                    char text[192])
+{
+    struct bulk_mail mail;
+    zmq_pollitem_t item = { .socket = dealer, .events = ZMQ_POLLIN };
+    bulk_mail_init(&mail);
+    assert_true(bulk_send(dealer, NULL, run, kind, question, NULL));
+    assert_int_equal(zmq_poll(&item, 1, ENOUGH_MS), 1);
+    assert_int_equal(bulk_mail_recv(&mail, dealer), BULK_MAIL);
+    const uint16_t came = mail.head.kind;
+    snprintf(text, 192, "%s",
+             came == FRAME_LACKING      ? ((const struct wire_lacking *)mail.body)->reason
+             : came == FRAME_NO_SAMPLES ? ((const struct wire_no_samples *)mail.body)->reason
+                                        : "");
+    bulk_mail_end(&mail);
+    return came;
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    void *context = bulk_context_new(1), *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 100);
+    char text[192];
+    const struct hash hash = fixture_give(holder.store, (const uint8_t *)"alpha", 5);
+    assert_int_equal(zmq_connect(dealer, holder.holder.endpoint), 0);
+    struct wire_want want = { 1, hash, 5, 1 };
+    assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT, &want, text), FRAME_LACKING);
+    assert_string_equal(text, "it ends before this offset");
+    want.offset = UINT64_MAX;
+    assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT, &want, text), FRAME_LACKING);
+    want.offset = 4, want.count = BULK_CHUNK_MAX;
+    assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT, &want, text), FRAME_CHUNK);
+    assert_int_equal(ask(dealer, "other", FRAME_WANT, &want, text), FRAME_LACKING);
+    assert_string_equal(text, "this is run '" FIXTURE_RUN "'");
+    const struct wire_want_leaves leaves = { 1, hash };
+    assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT_LEAVES, &leaves, text), FRAME_LACKING);
+    const struct wire_want_samples samples = { 1, 0, 1 };
+    assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT_SAMPLES, &samples, text),
+                     FRAME_NO_SAMPLES);
+    assert_string_equal(text, "no samples are served here");
+    zmq_close(dealer);
+    bulk_context_destroy(&context);
+    fixture_holder_destroy(&holder);
+}
+
+// A peer that asks for much and reads nothing: its queue is bounded, and the end does not wait for
+// it.
+static void test_end_with_peers_connected(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    void *context = bulk_context_new(1), *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 2);
+    uint8_t *bytes = fixture_bytes(8 << 20, 17);
+    const struct hash hash = fixture_give(holder.store, bytes, 8 << 20);
+    assert_int_equal(zmq_connect(dealer, holder.holder.endpoint), 0);
+    const struct wire_want want = { 1, hash, 0, BULK_CHUNK_MAX };
+    for (int i = 0; i < 300; i++) {
+        zmq_pollitem_t item = { .socket = dealer, .events = ZMQ_POLLOUT };
+        zmq_poll(&item, 1, 100);
+        bulk_send(dealer, NULL, FIXTURE_RUN, FRAME_WANT, &want, NULL);
+    }
+    for (int i = 0; i < 5000 && bulk_server_stats(holder.server).dropped == 0; i++) usleep(1000);
+    const struct bulk_server_stats stats = bulk_server_stats(holder.server);
+    assert_true(stats.dropped > 0 && stats.chunks > 0);
+    blob_store_forget(holder.store, &hash);                 // Some of it is still in its queue
+    const uint64_t start_ms = bulk_now_ms();
+    fixture_holder_destroy(&holder);
+    assert_true(bulk_now_ms() - start_ms < 1000);
+    zmq_close(dealer);
+    bulk_context_destroy(&context);
+    free(bytes);
+}
+
+static void test_bad_options(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    bulk_server_t *server = NULL;
+    struct bulk_server_options options = { .endpoint = holder.holder.endpoint, .run = FIXTURE_RUN };
+    assert_int_equal(bulk_server_new(&options, &why, &server), FAULT_BUSY);
+    options.endpoint = "ipc:///nowhere";
+    assert_int_equal(bulk_server_new(&options, &why, &server), FAULT_CONFIG);
+    options.endpoint = "tcp://127.0.0.1:99999";
+    assert_int_equal(bulk_server_new(&options, &why, &server), FAULT_CONFIG);
+    options.run = "a run with a name that is longer than allowed";
+    assert_int_equal(bulk_server_new(&options, &why, &server), FAULT_RANGE);
+    assert_null(server);
+    fixture_holder_destroy(&holder);
+}
+
+// ---- samples --------------------------------------------------------------------------------
+
+enum { SEQ_LEN = 7, FIRST_MISSING = 1000000 };
+
+static int read_samples(void *arg, uint64_t position, uint32_t count, uint32_t *tokens,
+                        struct why *reason)
+{
+    const uint64_t missing_from = *(const uint64_t *)arg;
+    for (uint32_t i = 0; i < count * (SEQ_LEN + 1); i++)
+        tokens[i] = (uint32_t)position * (SEQ_LEN + 1) + i;
+    return position + count <= missing_from
+               ? 0
+               : why_set(reason, FAULT_NOT_FOUND, "position %llu:\nnot in this file",
+                         (unsigned long long)position);
+}
+
+static bulk_server_t *new_provider(const uint64_t *missing_from)
+{
+    const struct bulk_server_options options = {
+        .endpoint = "tcp://127.0.0.1:*", .run = FIXTURE_RUN, .read = read_samples,
+        .arg = (void *)(uintptr_t)missing_from, .seq_len = SEQ_LEN };
+    bulk_server_t *server = NULL;
+    assert_int_equal(bulk_server_new(&options, &why, &server), 0);
+    return server;
+}
+
+static void test_samples(void **state)
+{
+    (void)state;
+    static const uint64_t none = 0, many = FIRST_MISSING;
+    bulk_server_t *empty = new_provider(&none), *full = new_provider(&many);
+    struct bulk_client *client = NULL;
+    const struct bulk_client_options options = { FIXTURE_RUN, SEQ_LEN, 2000, 2 };
+    assert_int_equal(bulk_client_new(&options, &why, &client), 0);
+    uint32_t tokens[2][10 * (SEQ_LEN + 1)];
+    assert_int_equal(bulk_read_samples(client, 0, 1, tokens[0], &why), FAULT_UNREACHABLE);
+    assert_string_equal(why.text, "samples 0..0: 0 providers asked 2 times, none gave them");
+    const char *endpoints[] = { bulk_server_endpoint(empty), bulk_server_endpoint(full) };
+    bulk_client_set_endpoints(client, endpoints, 2);
+    for (uint64_t position = 0; position < 50; position += 10) {
+        assert_int_equal(bulk_client_fetch(client, position, 10, tokens[0], &why), 0);
+        read_samples((void *)(uintptr_t)&many, position, 10, tokens[1], &why);
+        assert_memory_equal(tokens[0], tokens[1], sizeof tokens[0]);
+    }
+    assert_int_equal(bulk_server_stats(empty).lacking, 1);      // Who gave them is asked again
+    assert_int_equal(bulk_server_stats(full).samples, 50);
+    assert_int_equal(bulk_read_samples(client, FIRST_MISSING, 1, tokens[0], &why),
+                     FAULT_UNREACHABLE);
+    assert_non_null(strstr(why.text, "1000000: 2 providers asked 2 times, none gave them; tcp://"));
+    assert_non_null(strstr(why.text, "position 1000000: not in this file"));
+
+    enum { LARGE = 300000 };                                        // More than one answer may be
+    uint32_t *large = malloc((size_t)LARGE * (SEQ_LEN + 1) * sizeof *large);
+    assert_int_equal(bulk_read_samples(client, 0, LARGE, large, &why), 0);
+    for (uint32_t i = 0; i < LARGE * (SEQ_LEN + 1); i++) assert_int_equal(large[i], i);
+    free(large);
+    bulk_client_destroy(&client);
+    bulk_server_destroy(&empty);
+    bulk_server_destroy(&full);
+}
+
+static void test_samples_from_whom_nothing_is_to_be_had(void **state)
+{
+    (void)state;
+    static const uint64_t many = FIRST_MISSING;
+    bulk_server_t *full = new_provider(&many);
+    struct rogue *silent = rogue_new(ROGUE_SILENT, 0, NULL);
+    struct bulk_client *client = NULL, *other = NULL;
+    const struct bulk_client_options options = { FIXTURE_RUN, SEQ_LEN, 100, 2 };
+    const struct bulk_client_options longer = { FIXTURE_RUN, SEQ_LEN + 1, 2000, 1 };
+    const struct bulk_client_options foreign = { "other", SEQ_LEN, 2000, 1 }, bad = { "", 0, 0, 0 };
+    const char *endpoints[] = { silent->holder.endpoint, "nonsense", bulk_server_endpoint(full) };
+    uint32_t tokens[SEQ_LEN + 2];
+    assert_int_equal(bulk_client_new(&options, &why, &client), 0);
+    bulk_client_set_endpoints(client, endpoints, 2);
+    assert_int_equal(bulk_read_samples(client, 3, 1, tokens, &why), FAULT_UNREACHABLE);
+    assert_non_null(strstr(why.text, ": no answer in 100 ms; nonsense: cannot be called"));
+    assert_int_equal(silent->asked, 2);
+    bulk_client_set_endpoints(client, endpoints, 3);
+    assert_int_equal(bulk_read_samples(client, 3, 1, tokens, &why), 0);
+    assert_int_equal(tokens[1], 3 * (SEQ_LEN + 1) + 1);
+    assert_int_equal(bulk_client_new(&longer, &why, &other), 0);
+    bulk_client_set_endpoints(other, endpoints + 2, 1);
+    assert_int_equal(bulk_read_samples(other, 3, 1, tokens, &why), FAULT_UNREACHABLE);
+    assert_non_null(strstr(why.text, "sent 1 samples of seq_len 7 in 32 bytes, asked were 1 of 8"));
+    bulk_client_destroy(&other);
+    assert_int_equal(bulk_client_new(&foreign, &why, &other), 0);
+    bulk_client_set_endpoints(other, endpoints + 2, 1);
+    assert_int_equal(bulk_read_samples(other, 3, 1, tokens, &why), FAULT_UNREACHABLE);
+    assert_non_null(strstr(why.text, "this is run '" FIXTURE_RUN "'"));
+    bulk_client_destroy(&other);
+    assert_int_equal(bulk_client_new(&bad, &why, &other), FAULT_RANGE);
+    bulk_client_destroy(&client);
+    bulk_server_destroy(&full);
+    rogue_destroy(silent);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hostile_bytes),
+        cmocka_unit_test(test_hostile_frames),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_end_with_peers_connected),
+        cmocka_unit_test(test_bad_options),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_samples_from_whom_nothing_is_to_be_had),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
