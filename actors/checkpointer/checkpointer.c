@@ -87,6 +87,18 @@ static void hear_saved(struct checkpointer *self, const struct wire_saved *saved
     blobs_forget(&self->blobs, saved->step, out);   // They are in the checkpoint now
 }
 
+// The news of an epoch's end may be lost, and without it there is no checkpoint: so it is asked for.
+static void ask_for_end(struct checkpointer *self, uint64_t now_ms, struct outbox *out)
+{
+    const struct wire_run *run = &self->member.now;
+    bool ends = run->phase == PHASE_COOLDOWN || run->phase == PHASE_FINISHED;
+    bool at_it = self->replica.holding && self->replica.step == run->step;
+    bool saved = self->saved.step == run->step && !hash_is_none(&self->saved.digest);
+    if (!ends || !at_it || saved || self->wanted.step == run->step || now_ms < self->ask_ms) return;
+    self->ask_ms = now_ms + MEMBER_RETRY_MS;
+    outbox_mail(out, "coordinator", FRAME_ASK, &(struct wire_ask){ .topic = TOPIC_RUN });
+}
+
 static void hear_news(struct checkpointer *self, const struct msg *in, struct outbox *out)
 {
     struct member *member = &self->member;
@@ -137,6 +149,7 @@ void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
     take_request(self);
     save(self, out);                                // Before the next commit moves the parameters on
     replica_advance(&self->replica, &self->blobs, &self->member, NULL, in->now_ms, out);
+    ask_for_end(self, in->now_ms, out);
     if (self->registering && in->now_ms >= self->resend_ms) {
         self->resend_ms = in->now_ms + MEMBER_RETRY_MS;
         outbox_mail(out, "coordinator", FRAME_CHECKPOINT, &self->saved);

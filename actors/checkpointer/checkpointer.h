@@ -21,7 +21,7 @@ struct checkpointer {
     struct wire_interval position_returned[CHECKPOINT_RETURNED_MAX];
     bool requested, saving, registering, finished;
     struct wire_checkpoint saved;       // The newest on disk
-    uint64_t resend_ms;
+    uint64_t resend_ms, ask_ms;
 };
 
 void checkpointer_init(struct checkpointer *self);

@@ -181,19 +181,24 @@ void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *e
 {
     self->end_step = end->step;
     self->end_digest = end->digest;
-    self->end_known = true;
 }
 
 // Once we are at the step that the run is bound to. False: our bits are not those of the others.
-static bool settle_epoch_end(struct replica *self, struct outbox *out)
+static bool settle(struct replica *self, uint64_t step, const struct hash *digest, struct outbox *out)
 {
-    if (!self->end_known || self->end_step != self->step) return true;
-    self->end_known = false;
-    if (!hash_equal(&self->end_digest, &self->digest)) return false;
-    if (self->pin_step == self->step) return true;
-    self->pin_step = self->step;
-    outbox_job(out, PORT_LEARNER, FRAME_PIN, &(struct wire_pin){ self->step });
+    if (step != self->step || hash_is_none(digest)) return true;
+    if (!hash_equal(digest, &self->digest)) return false;
+    if (self->pin_step == step) return true;
+    self->pin_step = step;
+    outbox_job(out, PORT_LEARNER, FRAME_PIN, &(struct wire_pin){ step });
     return true;
+}
+
+// An epoch's end is news and may be lost; RUN tells of the same step, later.
+static bool settle_epoch_end(struct replica *self, const struct wire_run *run, struct outbox *out)
+{
+    return settle(self, self->end_step, &self->end_digest, out) &&
+           settle(self, run->pin_step, &run->pin_digest, out);
 }
 
 void replica_hear_ack(struct replica *self, const struct wire_ack *ack)
@@ -280,7 +285,7 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
         obtain(self, member, now_ms, out);
         return;
     }
-    if (!settle_epoch_end(self, out)) {
+    if (!settle_epoch_end(self, &member->now, out)) {
         repair(self, out);
         return;
     }

@@ -38,7 +38,6 @@ struct replica {
     uint64_t tell_ms, pin_step;
     uint64_t end_step;                  // The newest EPOCH_END: that step is to be pinned, and its
     struct hash end_digest;             // digest must be ours
-    bool end_known;
     uint32_t failures;                  // Of getting hold of the model, in a row
     struct wire_load resume;            // A checkpoint of our own to begin with; no path: none
     bool keeps_payloads;                // Ours go back to it: no need to take the pinned step instead

@@ -4,11 +4,11 @@
 #include <stdint.h>
 #include <string.h>
 
-static const double LN2_HIGH =
-    6.93147180369123816490e-01; // 32 bits of ln 2, so that n * LN2_HIGH is exact
+// 32 bits of ln 2, so that n * LN2_HIGH is exact
+static const double LN2_HIGH = 6.93147180369123816490e-01;
 static const double LN2_LOW = 1.90821492927058770002e-10;
-static const double HALF_PI_HIGH =
-    1.57079632673412561417e+00; // 33 bits of pi / 2, then 33 more, then the rest
+// 33 bits of pi / 2, then 33 more, then the rest
+static const double HALF_PI_HIGH = 1.57079632673412561417e+00;
 static const double HALF_PI_MIDDLE = 6.07710050630396597660e-11;
 static const double HALF_PI_LOW = 2.02226624879595063154e-21;
 

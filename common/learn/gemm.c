@@ -29,14 +29,14 @@ static size_t smaller(size_t a, size_t b)
 
 static size_t b_packed_count(uint32_t n, uint32_t k)
 {
-    return round_up(smaller(n, COLUMNS_MAX), KERNELS_TILE_COLUMNS_MAX) * smaller(k, DEPTH_MAX) +
-           KERNELS_PACK_SLACK;
+    return round_up(smaller(n, COLUMNS_MAX), KERNELS_TILE_COLUMNS_MAX) * smaller(k,
+                                                                                 DEPTH_MAX) + KERNELS_PACK_SLACK;
 }
 
 static size_t a_packed_count(uint32_t k)
 {
-    return round_up(
-        (BLOCK_TILES + 1) * KERNELS_TILE_ROWS_MAX * smaller(k, DEPTH_MAX) + KERNELS_PACK_SLACK, 16);
+    return round_up((BLOCK_TILES + 1) * KERNELS_TILE_ROWS_MAX * smaller(k, DEPTH_MAX)
+                    + KERNELS_PACK_SLACK, 16);
 }
 
 size_t gemm_scratch_count(uint32_t threads, uint32_t n, uint32_t k)
@@ -50,18 +50,20 @@ static void pack_b_task(void *arg, uint32_t task, uint32_t worker)
     const struct product *product = arg;
     const struct gemm *job = product->job;
     const uint32_t height = product->kernels->tile_columns;
-    const size_t depth = product->depth,
-                 last = smaller((size_t)(task + 1) * PACK_PANELS * height, product->columns);
+    const size_t depth = product->depth;
+    const size_t last = smaller((size_t)(task + 1) * PACK_PANELS * height, product->columns);
     for (size_t j = (size_t)task * PACK_PANELS * height; j < last; j += height) {
         const uint32_t rows = (uint32_t)smaller(height, last - j);
         const size_t column = product->column_first + j;
         float *to = product->b_packed + j * depth;
         if (job->form == GEMM_NT)
             product->kernels->pack_rows(job->b + column * job->b_stride + product->depth_first,
-                                        job->b_stride, rows, height, depth, to);
+                                        job->b_stride,
+                                        rows, height, depth, to);
         else
             product->kernels->pack_columns(job->b + product->depth_first * job->b_stride + column,
-                                           job->b_stride, rows, height, depth, to);
+                                           job->b_stride,
+                                           rows, height, depth, to);
     }
 }
 
@@ -73,10 +75,12 @@ static void pack_a(const struct product *product, struct pool_share rows_of, flo
         const uint32_t rows = (uint32_t)smaller(height, rows_of.end - i);
         if (job->form == GEMM_TN)
             product->kernels->pack_columns(job->a + product->depth_first * job->a_stride + i,
-                                           job->a_stride, rows, height, product->depth, to);
+                                           job->a_stride,
+                                           rows, height, product->depth, to);
         else
             product->kernels->pack_rows(job->a + i * job->a_stride + product->depth_first,
-                                        job->a_stride, rows, height, product->depth, to);
+                                        job->a_stride,
+                                        rows, height, product->depth, to);
     }
 }
 
@@ -91,7 +95,8 @@ static void multiply_task(void *arg, uint32_t task, uint32_t worker)
     product->kernels->multiply(rows.end - rows.first, product->columns, product->depth, a_packed,
                                product->b_packed,
                                job->c + rows.first * job->c_stride + product->column_first,
-                               job->c_stride, job->add || product->depth_first > 0);
+                                   job->c_stride,
+                               job->add || product->depth_first > 0);
 }
 
 static void clear(const struct gemm *job)

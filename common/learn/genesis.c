@@ -32,28 +32,23 @@ static float unit_of(const struct model_shape *shape, enum model_role role)
     switch (role) {
     case MODEL_ATTENTION_NORM: case MODEL_FFN_NORM: case MODEL_FINAL_NORM: return 0.0f;
     case MODEL_O: case MODEL_DOWN: return (float)(0.02 / sqrt(2.0 * shape->layers) / 65536.0);
-    case MODEL_EMBEDDING:
-    case MODEL_Q:
-    case MODEL_K:
-    case MODEL_V:
-    case MODEL_GATE:
-    case MODEL_UP:
-    case MODEL_HEAD:
+    case MODEL_EMBEDDING: case MODEL_Q: case MODEL_K: case MODEL_V: case MODEL_GATE: case MODEL_UP: case MODEL_HEAD:
         break;
     }
     return (float)(0.02 / 65536.0);
 }
 
 void genesis_fill_interval(const struct model_shape *shape, uint64_t seed, uint64_t first,
-                           uint64_t count, float *ret_parameters)
+                           uint64_t count,
+                           float *ret_parameters)
 {
     const uint64_t total = model_parameter_count(shape), end = first + count;
     ensure(first <= total && count <= total - first);
     for (uint32_t t = 0; t < model_tensor_count(shape); t++) {
         const struct model_tensor tensor = model_tensor_at(shape, t);
         const uint64_t tensor_end = tensor.offset + model_tensor_size(&tensor);
-        const uint64_t from = first > tensor.offset ? first : tensor.offset,
-                       to = end < tensor_end ? end : tensor_end;
+        const uint64_t from = first > tensor.offset ? first : tensor.offset;
+        const uint64_t to = end < tensor_end ? end : tensor_end;
         const float unit = unit_of(shape, tensor.role);
         for (uint64_t i = from; i < to; i++)
             ret_parameters[i - first] = unit == 0.0f ? 1.0f : (float)normal(seed, i) * unit;

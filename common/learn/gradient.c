@@ -26,8 +26,8 @@ static void square_task(void *arg, uint32_t task, uint32_t worker)
     (void)worker;
     struct measure *job = arg;
     const uint64_t piece = job->first + task;
-    job->sums[task] =
-        kernels_chosen()->square_sum(piece_count(job, piece), job->read + piece * GRADIENT_PIECE);
+    job->sums[task] = kernels_chosen()->square_sum(piece_count(job, piece),
+                                                   job->read + piece * GRADIENT_PIECE);
 }
 
 static void scale_task(void *arg, uint32_t task, uint32_t worker)
@@ -67,7 +67,7 @@ int gradient_clip(pool_t *pool, float *gradient, uint64_t count, double norm_max
     if (!isfinite(norm))
         return why_set(why, FAULT_NAN,
                        "gradient: its norm is %g, allowed finite numbers; the gradient is unusable",
-                       norm);
+                           norm);
     *ret_norm = norm;
     if (norm <= norm_max) return 0;
     struct measure job = { .write = gradient, .count = count, .factor = (float)(norm_max / norm) };

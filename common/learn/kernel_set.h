@@ -9,8 +9,8 @@
 #define KERNEL_SET_TEXT_(set) #set
 #define KERNEL_SET_TEXT(set) KERNEL_SET_TEXT_(set)
 
-_Static_assert(TILE_ROWS <= KERNELS_TILE_ROWS_MAX &&
-                   (int)TILE_COLUMNS <= (int)KERNELS_TILE_COLUMNS_MAX,
+_Static_assert(TILE_ROWS <= KERNELS_TILE_ROWS_MAX
+               && (int)TILE_COLUMNS <= (int)KERNELS_TILE_COLUMNS_MAX,
                "the register tile fits the stated bounds");
 _Static_assert(TILE_ROWS <= LANES,
                "a panel of A is one transposed block high, so that its overrun stays in the slack");

@@ -27,8 +27,8 @@ static const struct kernels *best(void)
 const struct kernels *kernels_chosen(void)
 {
     const struct kernels *set = atomic_load(&chosen);
-    if (!set)
-        atomic_store(&chosen, set = best()); // Twice at once is harmless: the answer is the same
+    // Twice at once is harmless: the answer is the same
+    if (!set) atomic_store(&chosen, set = best());
     return set;
 }
 

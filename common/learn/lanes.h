@@ -41,18 +41,12 @@ LANES_INLINE lanes lanes_add(lanes a, lanes b) { return _mm512_add_ps(a, b); }
 LANES_INLINE lanes lanes_sub(lanes a, lanes b) { return _mm512_sub_ps(a, b); }
 LANES_INLINE lanes lanes_mul(lanes a, lanes b) { return _mm512_mul_ps(a, b); }
 LANES_INLINE lanes lanes_div(lanes a, lanes b) { return _mm512_div_ps(a, b); }
-LANES_INLINE lanes lanes_fma(lanes a, lanes b, lanes c)
-{
-    return _mm512_fmadd_ps(a, b, c);
-} // a*b + c
-LANES_INLINE lanes lanes_fnma(lanes a, lanes b, lanes c)
-{
-    return _mm512_fnmadd_ps(a, b, c);
-} // c - a*b
-LANES_INLINE lanes lanes_max(lanes a, lanes b)
-{
-    return _mm512_max_ps(a, b);
-} // b where either is NaN
+// a*b + c
+LANES_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) { return _mm512_fmadd_ps(a, b, c); }
+// c - a*b
+LANES_INLINE lanes lanes_fnma(lanes a, lanes b, lanes c) { return _mm512_fnmadd_ps(a, b, c); }
+// b where either is NaN
+LANES_INLINE lanes lanes_max(lanes a, lanes b) { return _mm512_max_ps(a, b); }
 LANES_INLINE lanes lanes_min(lanes a, lanes b) { return _mm512_min_ps(a, b); }
 
 // 2^n for the n in the low bits of a float near 1.5 * 2^23: see lanes_exp.
@@ -94,8 +88,8 @@ LANES_INLINE void lanes_transpose(lanes rows[LANES])
     LANES_UNROLL(4)
     for (int i = 0; i < 4; i++) {
         const __m512d a = _mm512_castps_pd(pairs[4 * i]), b = _mm512_castps_pd(pairs[4 * i + 1]);
-        const __m512d c = _mm512_castps_pd(pairs[4 * i + 2]),
-                      d = _mm512_castps_pd(pairs[4 * i + 3]);
+        const __m512d c = _mm512_castps_pd(pairs[4 * i + 2]);
+        const __m512d d = _mm512_castps_pd(pairs[4 * i + 3]);
         fours[4 * i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, c));
         fours[4 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, c));
         fours[4 * i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, d));
@@ -156,8 +150,8 @@ LANES_INLINE lanes lanes_power_of_two(lanes shifted)
 
 LANES_INLINE __m256i lanes_mask(size_t count, int first)
 {
-    const __m256i lane =
-        _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
+    const __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                                          _mm256_set1_epi32(first));
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lane);
 }
 LANES_INLINE lanes lanes_load_some(const float *from, size_t count)

@@ -5,28 +5,8 @@
 void model_linear_back(model_t *self, const float *x, const float *dy, uint64_t offset, size_t in,
                        size_t out, float *dx)
 {
-    const struct gemm to_weights = {.form = GEMM_TN,
-                                    .m = (uint32_t)out,
-                                    .n = (uint32_t)in,
-                                    .k = (uint32_t)self->rows,
-                                    .a = dy,
-                                    .a_stride = out,
-                                    .b = x,
-                                    .b_stride = in,
-                                    .c = self->grad + offset,
-                                    .c_stride = in};
-    const struct gemm to_input = {.form = GEMM_NN,
-                                  .m = (uint32_t)self->rows,
-                                  .n = (uint32_t)in,
-                                  .k = (uint32_t)out,
-                                  .a = dy,
-                                  .a_stride = out,
-                                  .b = self->params + offset,
-                                  .b_stride = in,
-                                  .c = dx,
-                                  .c_stride = in};
-    gemm_run(self->pool, &to_weights, self->product_scratch);
-    gemm_run(self->pool, &to_input, self->product_scratch);
+    model_product(self, GEMM_TN, false, out, in, self->rows, dy, x, self->grad + offset);
+    model_product(self, GEMM_NN, false, self->rows, in, out, dy, self->params + offset, dx);
 }
 
 struct norm_back_job { model_t *model; const float *x, *w, *inverse; };
@@ -66,9 +46,10 @@ static void swiglu_back_task(void *arg, uint32_t task, uint32_t worker)
     model_t *self = job->model;
     const size_t ffn = self->shape.ffn;
     const struct pool_share rows = pool_share_of(self->rows, 1, MODEL_ROW_PARTS, task);
-    self->kernels->swiglu_back(
-        rows.end - rows.first, ffn, job->layer->gate_up + rows.first * 2 * ffn,
-        self->d_swiglu + rows.first * ffn, self->d_gate_up + rows.first * 2 * ffn);
+    self->kernels->swiglu_back(rows.end - rows.first, ffn,
+                               job->layer->gate_up + rows.first * 2 * ffn,
+                               self->d_swiglu + rows.first * ffn,
+                                   self->d_gate_up + rows.first * 2 * ffn);
 }
 
 static void layer_backward(model_t *self, uint32_t index)
@@ -81,11 +62,13 @@ static void layer_backward(model_t *self, uint32_t index)
     struct swiglu_back_job job = { self, layer };
     pool_run(self->pool, MODEL_ROW_PARTS, swiglu_back_task, &job);
     model_linear_back(self, layer->middle_norm, self->d_gate_up, at.gate_up, shape->dim,
-                      2 * (size_t)shape->ffn, self->d_norm);
+                      2 * (size_t)shape->ffn,
+                      self->d_norm);
     norm_back(self, layer->middle, at.ffn_norm, layer->middle_inverse);
 
     model_linear_back(self, layer->attended, self->d_stream, at.o, model_heads_width(shape),
-                      shape->dim, self->d_attended);
+                      shape->dim,
+                      self->d_attended);
     model_attention_back(self, layer);
     model_linear_back(self, layer->x_norm, self->d_qkv, at.qkv, shape->dim, model_qkv_width(shape),
                       self->d_norm);
@@ -113,6 +96,6 @@ void model_backward(model_t *self)
     norm_back(self, self->last, model_final_norm_offset(shape), self->last_inverse);
     for (uint32_t i = shape->layers; i-- > 0;) layer_backward(self, i);
     if (!shape->tied) memset(self->grad, 0, (size_t)shape->vocab * shape->dim * sizeof(float));
-    pool_run(self->pool, MODEL_ROW_PARTS, embedding_back_task,
-             self); // To the head's gradient, if tied
+    // To the head's gradient, if tied
+    pool_run(self->pool, MODEL_ROW_PARTS, embedding_back_task, self);
 }

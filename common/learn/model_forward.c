@@ -2,21 +2,21 @@
 
 #include <string.h>
 
+void model_product(model_t *self, enum gemm_form form, bool add, size_t m, size_t n, size_t k,
+                   const float *a, const float *b, float *c)
+{
+    const struct gemm job = { .form = form, .add = add,
+                              .m = (uint32_t)m, .n = (uint32_t)n, .k = (uint32_t)k,
+                              .a = a, .a_stride = form == GEMM_TN ? m : k,
+                              .b = b, .b_stride = form == GEMM_NT ? k : n,
+                              .c = c, .c_stride = n };
+    gemm_run(self->pool, &job, self->product_scratch);
+}
+
 void model_linear(model_t *self, const float *x, uint64_t offset, size_t in, size_t out, bool add,
                   float *y)
 {
-    const struct gemm job = {.form = GEMM_NT,
-                             .add = add,
-                             .m = (uint32_t)self->rows,
-                             .n = (uint32_t)out,
-                             .k = (uint32_t)in,
-                             .a = x,
-                             .a_stride = in,
-                             .b = self->params + offset,
-                             .b_stride = in,
-                             .c = y,
-                             .c_stride = out};
-    gemm_run(self->pool, &job, self->product_scratch);
+    model_product(self, GEMM_NT, add, self->rows, out, in, x, self->params + offset, y);
 }
 
 struct norm_job { const model_t *model; const float *x, *w; float *y, *inverse, *copy; };
@@ -30,7 +30,8 @@ static void norm_task(void *arg, uint32_t task, uint32_t worker)
     const size_t count = rows.end - rows.first, at = rows.first * dim;
     if (job->copy) memcpy(job->copy + at, job->x + at, count * dim * sizeof(float));
     job->model->kernels->norm(count, dim, job->x + at, job->w, (float)job->model->shape.rms_eps,
-                              job->y + at, job->inverse + rows.first);
+                              job->y + at,
+                              job->inverse + rows.first);
 }
 
 void model_norm(model_t *self, const float *x, uint64_t offset, float *y, float *ret_inverse,
@@ -95,9 +96,10 @@ static void entropy_task(void *arg, uint32_t task, uint32_t worker)
     model_t *self = job->model;
     const struct pool_share rows = pool_share_of(job->rows, 1, MODEL_ROW_PARTS, task);
     const float weight = self->grad ? 1.0f / (float)self->rows : 0.0f;
-    self->kernels->entropy(
-        rows.end - rows.first, self->shape.vocab, self->logits + rows.first * self->shape.vocab,
-        self->targets + job->first + rows.first, weight, self->losses + job->first + rows.first);
+    self->kernels->entropy(rows.end - rows.first, self->shape.vocab,
+                           self->logits + rows.first * self->shape.vocab,
+                           self->targets + job->first + rows.first, weight,
+                               self->losses + job->first + rows.first);
 }
 
 // The head's share of the backward pass for the rows whose logits (now gradients) are at hand.
@@ -105,29 +107,11 @@ static void head_back(model_t *self, size_t first, size_t rows)
 {
     const struct model_shape *shape = &self->shape;
     const uint64_t offset = model_head_offset(shape);
-    const struct gemm to_norm = {.form = GEMM_NN,
-                                 .m = (uint32_t)rows,
-                                 .n = shape->dim,
-                                 .k = shape->vocab,
-                                 .a = self->logits,
-                                 .a_stride = shape->vocab,
-                                 .b = self->params + offset,
-                                 .b_stride = shape->dim,
-                                 .c = self->d_norm + first * shape->dim,
-                                 .c_stride = shape->dim};
-    const struct gemm to_head = {.form = GEMM_TN,
-                                 .add = first > 0,
-                                 .m = shape->vocab,
-                                 .n = shape->dim,
-                                 .k = (uint32_t)rows,
-                                 .a = self->logits,
-                                 .a_stride = shape->vocab,
-                                 .b = self->last_norm + first * shape->dim,
-                                 .b_stride = shape->dim,
-                                 .c = self->grad + offset,
-                                 .c_stride = shape->dim};
-    gemm_run(self->pool, &to_norm, self->product_scratch);
-    gemm_run(self->pool, &to_head, self->product_scratch);
+    const float *x = self->last_norm + first * shape->dim;
+    model_product(self, GEMM_NN, false, rows, shape->dim, shape->vocab, self->logits,
+                  self->params + offset, self->d_norm + first * shape->dim);
+    model_product(self, GEMM_TN, first > 0, shape->vocab, shape->dim, rows, self->logits, x,
+                  self->grad + offset);
 }
 
 // head_rows at a time, so that logits stay in the caches and need not be kept.
@@ -135,19 +119,11 @@ double model_head(model_t *self)
 {
     const struct model_shape *shape = &self->shape;
     for (size_t first = 0; first < self->rows; first += self->head_rows) {
-        const size_t left = self->rows - first,
-                     rows = left < self->head_rows ? left : self->head_rows;
-        const struct gemm job = {.form = GEMM_NT,
-                                 .m = (uint32_t)rows,
-                                 .n = shape->vocab,
-                                 .k = shape->dim,
-                                 .a = self->last_norm + first * shape->dim,
-                                 .a_stride = shape->dim,
-                                 .b = self->params + model_head_offset(shape),
-                                 .b_stride = shape->dim,
-                                 .c = self->logits,
-                                 .c_stride = shape->vocab};
-        gemm_run(self->pool, &job, self->product_scratch);
+        const size_t left = self->rows - first;
+        const size_t rows = left < self->head_rows ? left : self->head_rows;
+        model_product(self, GEMM_NT, false, rows, shape->vocab, shape->dim,
+                      self->last_norm + first * shape->dim, self->params + model_head_offset(shape),
+                          self->logits);
         struct entropy_job entropy = { self, first, rows };
         pool_run(self->pool, MODEL_ROW_PARTS, entropy_task, &entropy);
         if (self->grad) head_back(self, first, rows);

@@ -9,8 +9,8 @@ static int check_count(const char *name, uint32_t value, uint32_t low, uint32_t 
 {
     if (value >= low && value <= high) return 0;
     return why_set(why, FAULT_RANGE,
-                   "model shape: %s = %" PRIu32 ", allowed %" PRIu32 "..%" PRIu32
-                   "; the shape is refused",
+                   "model shape: %s = %" PRIu32 ", allowed %" PRIu32 "..%" PRIu32 "; the shape "
+                       "is refused",
                    name, value, low, high);
 }
 
@@ -19,13 +19,11 @@ static int check_relations(const struct model_shape *shape, struct why *why)
     if (shape->heads % shape->kv_heads != 0)
         return why_set(why, FAULT_RANGE,
                        "model shape: kv_heads = %" PRIu32 ", allowed divisors of heads = %" PRIu32
-                       "; the shape is refused",
-                       shape->kv_heads, shape->heads);
+                       "; the shape is refused", shape->kv_heads, shape->heads);
     if (shape->head_dim % 2 != 0)
         return why_set(why, FAULT_RANGE,
                        "model shape: head_dim = %" PRIu32 ", allowed even numbers, since positions "
-                       "rotate pairs; the shape is refused",
-                       shape->head_dim);
+                       "rotate pairs; the shape is refused", shape->head_dim);
     if (!(shape->rope_theta >= 1.0 && shape->rope_theta <= 1e9))
         return why_set(why, FAULT_RANGE,
                        "model shape: rope_theta = %g, allowed 1..1e9; the shape is refused",
@@ -33,27 +31,25 @@ static int check_relations(const struct model_shape *shape, struct why *why)
     if (!(shape->rms_eps > 0.0 && shape->rms_eps <= 0.1))
         return why_set(why, FAULT_RANGE,
                        "model shape: rms_eps = %g, allowed above 0 and at most 0.1; the shape is "
-                       "refused",
-                       shape->rms_eps);
+                       "refused", shape->rms_eps);
     return 0;
 }
 
 int model_shape_check(const struct model_shape *shape, struct why *why)
 {
-    const struct { const char *name; uint32_t value, low, high;
-    } counts[] = {
-        {"vocab", shape->vocab, 2, MODEL_VOCAB_MAX},
-        {"dim", shape->dim, 1, MODEL_DIM_MAX},
-        {"layers", shape->layers, 1, MODEL_LAYERS_MAX},
-        {"heads", shape->heads, 1, MODEL_HEADS_MAX},
-        {"kv_heads", shape->kv_heads, 1, shape->heads},
-        {"head_dim", shape->head_dim, 2, MODEL_HEAD_DIM_MAX},
-        {"ffn", shape->ffn, 1, MODEL_FFN_MAX},
-        {"seq_len_max", shape->seq_len_max, 1, MODEL_SEQ_LEN_MAX},
+    const struct { const char *name; uint32_t value, low, high; } counts[] = {
+        { "vocab", shape->vocab, 2, MODEL_VOCAB_MAX },
+            { "dim", shape->dim, 1, MODEL_DIM_MAX },
+        { "layers", shape->layers, 1, MODEL_LAYERS_MAX },
+            { "heads", shape->heads, 1, MODEL_HEADS_MAX },
+        { "kv_heads", shape->kv_heads, 1, shape->heads },
+            { "head_dim", shape->head_dim, 2, MODEL_HEAD_DIM_MAX },
+        { "ffn", shape->ffn, 1, MODEL_FFN_MAX },
+            { "seq_len_max", shape->seq_len_max, 1, MODEL_SEQ_LEN_MAX },
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        const int rc =
-            check_count(counts[i].name, counts[i].value, counts[i].low, counts[i].high, why);
+        const int rc = check_count(counts[i].name, counts[i].value, counts[i].low, counts[i].high,
+                                   why);
         if (rc < 0) return rc;
     }
     return check_relations(shape, why);
@@ -64,8 +60,8 @@ struct part { const char *name; enum model_role role; uint32_t rows, cols; };
 
 static struct part layer_part(const struct model_shape *shape, uint32_t index)
 {
-    const uint32_t dim = shape->dim, q = shape->heads * shape->head_dim,
-                   kv = shape->kv_heads * shape->head_dim;
+    const uint32_t dim = shape->dim, q = shape->heads * shape->head_dim;
+    const uint32_t kv = shape->kv_heads * shape->head_dim;
     const struct part parts[MODEL_TENSORS_PER_LAYER] = {
         { "input_layernorm", MODEL_ATTENTION_NORM, dim, 0 },
         { "self_attn.q_proj", MODEL_Q, q, dim },
@@ -99,8 +95,8 @@ static uint64_t part_offset(const struct model_shape *shape, uint32_t index)
 
 static uint64_t layer_offset(const struct model_shape *shape, uint32_t layer)
 {
-    return (uint64_t)shape->vocab * shape->dim +
-           layer * part_offset(shape, MODEL_TENSORS_PER_LAYER);
+    return (uint64_t)shape->vocab * shape->dim + layer * part_offset(shape,
+                                                                     MODEL_TENSORS_PER_LAYER);
 }
 
 uint64_t model_final_norm_offset(const struct model_shape *shape)
@@ -125,11 +121,9 @@ struct model_layer_offsets model_layer_offsets(const struct model_shape *shape, 
     ensure(layer < shape->layers);
     const uint64_t start = layer_offset(shape, layer);
     return (struct model_layer_offsets){
-        .attention_norm = start,
-        .qkv = start + part_offset(shape, 1),
-        .o = start + part_offset(shape, 4),
-        .ffn_norm = start + part_offset(shape, 5),
-        .gate_up = start + part_offset(shape, 6),
+        .attention_norm = start, .qkv = start + part_offset(shape, 1),
+            .o = start + part_offset(shape, 4),
+        .ffn_norm = start + part_offset(shape, 5), .gate_up = start + part_offset(shape, 6),
         .down = start + part_offset(shape, 8),
     };
 }
@@ -141,7 +135,8 @@ uint32_t model_tensor_count(const struct model_shape *shape)
 }
 
 static struct model_tensor tensor_outside_layers(const char *name, enum model_role role,
-                                                 uint64_t offset, uint32_t rows, uint32_t cols)
+                                                 uint64_t offset,
+                                                 uint32_t rows, uint32_t cols)
 {
     struct model_tensor tensor = { .role = role, .offset = offset, .rows = rows, .cols = cols };
     snprintf(tensor.name, sizeof tensor.name, "%s.weight", name);
@@ -150,8 +145,8 @@ static struct model_tensor tensor_outside_layers(const char *name, enum model_ro
 
 struct model_tensor model_tensor_at(const struct model_shape *shape, uint32_t index)
 {
-    const uint32_t count = model_tensor_count(shape),
-                   in_layers = shape->layers * MODEL_TENSORS_PER_LAYER;
+    const uint32_t count = model_tensor_count(shape);
+    const uint32_t in_layers = shape->layers * MODEL_TENSORS_PER_LAYER;
     ensure(index < count);
     if (index == 0)
         return tensor_outside_layers("model.embed_tokens", MODEL_EMBEDDING, 0, shape->vocab,
@@ -163,15 +158,13 @@ struct model_tensor model_tensor_at(const struct model_shape *shape, uint32_t in
         return tensor_outside_layers("lm_head", MODEL_HEAD, model_head_offset(shape), shape->vocab,
                                      shape->dim);
 
-    const uint32_t layer = (index - 1) / MODEL_TENSORS_PER_LAYER,
-                   number = (index - 1) % MODEL_TENSORS_PER_LAYER;
+    const uint32_t layer = (index - 1) / MODEL_TENSORS_PER_LAYER;
+    const uint32_t number = (index - 1) % MODEL_TENSORS_PER_LAYER;
     const struct part part = layer_part(shape, number);
-    struct model_tensor tensor = {.role = part.role,
-                                  .layer = layer,
-                                  .rows = part.rows,
-                                  .cols = part.cols,
-                                  .offset =
-                                      layer_offset(shape, layer) + part_offset(shape, number)};
+    struct model_tensor tensor =
+        { .role = part.role, .layer = layer, .rows = part.rows, .cols = part.cols,
+                                   .offset = layer_offset(shape, layer) + part_offset(shape,
+                                                                                      number) };
     snprintf(tensor.name, sizeof tensor.name, "model.layers.%" PRIu32 ".%s.weight", layer,
              part.name);
     return tensor;

@@ -39,15 +39,10 @@ struct model_shape {
 };
 
 enum {
-    MODEL_VOCAB_MAX = 1 << 20,
-    MODEL_DIM_MAX = 1 << 14,
-    MODEL_LAYERS_MAX = 256,
-    MODEL_HEADS_MAX = 256,
-    MODEL_HEAD_DIM_MAX = 512,
-    MODEL_FFN_MAX = 1 << 16,
-    MODEL_SEQ_LEN_MAX = 1 << 17,
-    MODEL_TENSORS_PER_LAYER = 9,
-    MODEL_TENSOR_NAME_MAX = 64,
+    MODEL_VOCAB_MAX = 1 << 20, MODEL_DIM_MAX = 1 << 14, MODEL_LAYERS_MAX = 256,
+        MODEL_HEADS_MAX = 256,
+    MODEL_HEAD_DIM_MAX = 512, MODEL_FFN_MAX = 1 << 16, MODEL_SEQ_LEN_MAX = 1 << 17,
+    MODEL_TENSORS_PER_LAYER = 9, MODEL_TENSOR_NAME_MAX = 64,
 };
 
 // What a tensor is for: how it begins, and who may treat it specially.
@@ -70,8 +65,8 @@ int model_shape_check(const struct model_shape *shape, struct why *why);
 
 uint64_t model_parameter_count(const struct model_shape *shape);        // N
 uint32_t model_tensor_count(const struct model_shape *shape);
-struct model_tensor model_tensor_at(const struct model_shape *shape,
-                                    uint32_t index);                    // In order of offset
+// In order of offset
+struct model_tensor model_tensor_at(const struct model_shape *shape, uint32_t index);
 uint64_t model_tensor_size(const struct model_tensor *tensor);          // How many numbers
 
 // Where the parts are that a kernel wants, in floats from the start of the vector.

@@ -11,10 +11,10 @@ static int check_prompt(const model_t *self, const uint32_t *tokens, uint32_t co
     for (uint32_t i = 0; i < count; i++) {
         if (tokens[i] >= self->shape.vocab)
             return why_set(why, FAULT_RANGE,
-                           "model: token %" PRIu32 " at position %" PRIu32
-                           " of the prompt, allowed "
-                           "0..%" PRIu32 "; nothing is computed",
-                           tokens[i], i, self->shape.vocab - 1);
+                           "model: token %" PRIu32 " at position %" PRIu32 " of the prompt, "
+                               "allowed "
+                           "0..%" PRIu32 "; nothing is computed", tokens[i], i,
+                               self->shape.vocab - 1);
     }
     return 0;
 }
@@ -30,17 +30,9 @@ static void logits_after(model_t *self, const float *params, uint32_t count, flo
     self->grad = NULL;
     self->kernels = kernels_chosen();
     model_forward(self);
-    const struct gemm job = {.form = GEMM_NT,
-                             .m = 1,
-                             .n = shape->vocab,
-                             .k = shape->dim,
-                             .a = self->last_norm + (size_t)(count - 1) * shape->dim,
-                             .a_stride = shape->dim,
-                             .b = params + model_head_offset(shape),
-                             .b_stride = shape->dim,
-                             .c = ret_logits,
-                             .c_stride = shape->vocab};
-    gemm_run(self->pool, &job, self->product_scratch);
+    const float *last = self->last_norm + (size_t)(count - 1) * shape->dim;
+    model_product(self, GEMM_NT, false, 1, shape->vocab, shape->dim, last,
+                  params + model_head_offset(shape), ret_logits);
 }
 
 static int check_finite(const float *logits, uint32_t vocab, struct why *why)
@@ -48,15 +40,16 @@ static int check_finite(const float *logits, uint32_t vocab, struct why *why)
     for (uint32_t i = 0; i < vocab; i++) {
         if (!isfinite(logits[i]))
             return why_set(why, FAULT_NAN,
-                           "model: logit %" PRIu32
-                           " is %g, allowed finite numbers; no token is chosen",
+                           "model: logit %" PRIu32 " is %g, allowed finite numbers; no token is "
+                               "chosen",
                            i, (double)logits[i]);
     }
     return 0;
 }
 
 int model_logits_last(model_t *self, const float *params, const uint32_t *tokens, uint32_t count,
-                      struct why *why, float *ret_logits)
+                      struct why *why,
+                      float *ret_logits)
 {
     if (count < 1 || count > self->seq_max)
         return why_set(why, FAULT_RANGE,
@@ -119,8 +112,9 @@ static int check_generate(const model_t *self, const uint32_t *prompt, uint32_t 
 }
 
 int model_generate(model_t *self, const float *params, const uint32_t *prompt,
-                   uint32_t prompt_count, const struct model_sampling *sampling, uint32_t count,
-                   struct why *why, uint32_t *ret_tokens)
+                   uint32_t prompt_count,
+                   const struct model_sampling *sampling, uint32_t count, struct why *why,
+                       uint32_t *ret_tokens)
 {
     int rc = check_generate(self, prompt, prompt_count, sampling, count, why);
     if (rc < 0) return rc;

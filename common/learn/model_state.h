@@ -10,9 +10,9 @@
 #include "common/learn/model.h"
 
 enum {
-    MODEL_ROW_PARTS =
-        16, // Rows are dealt to so many tasks, and norm gradients summed in so many parts
-    MODEL_QUERY_BLOCK = 64, // Queries whose scores are held at once
+    // Rows are dealt to so many tasks, and norm gradients summed in so many parts
+    MODEL_ROW_PARTS = 16,
+    MODEL_QUERY_BLOCK = 64,     // Queries whose scores are held at once
 };
 
 // What the backward pass needs of a layer.
@@ -73,7 +73,11 @@ static inline size_t model_qkv_width(const struct model_shape *shape)
     return ((size_t)shape->heads + 2 * (size_t)shape->kv_heads) * shape->head_dim;
 }
 
-// Products of the pass: rows by weights [out][in] at `offset` in the vector.
+// The product (gemm.h) of matrices without gaps between their rows.
+void model_product(model_t *self, enum gemm_form form, bool add, size_t m, size_t n, size_t k,
+                   const float *a, const float *b, float *c);
+
+// Of the pass's rows by weights [out][in] at `offset` in the vector.
 void model_linear(model_t *self, const float *x, uint64_t offset, size_t in, size_t out, bool add,
                   float *y);
 void model_linear_back(model_t *self, const float *x, const float *dy, uint64_t offset, size_t in,

@@ -142,8 +142,8 @@ struct pool_share pool_share_of(uint64_t count, uint64_t grain, uint32_t parts, 
 {
     ensure(grain > 0 && part < parts && count <= UINT64_MAX - grain);
     const uint64_t grains = (count + grain - 1) / grain;
-    const uint64_t each = grains / parts,
-                   longer = grains % parts; // The first `longer` get one more
+    // The first `longer` get one more
+    const uint64_t each = grains / parts, longer = grains % parts;
     const uint64_t first = (each * part + (part < longer ? part : longer)) * grain;
     const uint64_t end = first + (each + (part < longer)) * grain;
     return (struct pool_share){ first < count ? first : count, end < count ? end : count };

@@ -55,8 +55,8 @@ static void row_norm_back(size_t rows, size_t dim, const float *dy, const float 
         lanes sum = lanes_all(0.0f);
         for (size_t i = 0; i < dim; i += LANES) {
             const size_t left = dim - i;
-            const lanes u = lanes_mul(lanes_load_upto(x + i, left), scale),
-                        d = lanes_load_upto(dy + i, left);
+            const lanes u = lanes_mul(lanes_load_upto(x + i, left), scale);
+            const lanes d = lanes_load_upto(dy + i, left);
             sum = lanes_fma(lanes_mul(d, lanes_load_upto(w + i, left)), u, sum);
             lanes_store_upto(dw_sum + i, lanes_fma(d, u, lanes_load_upto(dw_sum + i, left)), left);
         }
@@ -72,15 +72,16 @@ static void row_norm_back(size_t rows, size_t dim, const float *dy, const float 
 }
 
 static void row_rope(size_t rows, size_t head_dim, float *x, size_t stride, const float *cosine,
-                     const float *sine, bool backwards)
+                     const float *sine,
+                     bool backwards)
 {
     const size_t half = head_dim / 2;
     const lanes turn = lanes_all(backwards ? -1.0f : 1.0f);
     for (size_t r = 0; r < rows; r++, x += stride, cosine += half, sine += half) {
         for (size_t i = 0; i < half; i += LANES) {
             const size_t left = half - i;
-            const lanes c = lanes_load_upto(cosine + i, left),
-                        s = lanes_mul(turn, lanes_load_upto(sine + i, left));
+            const lanes c = lanes_load_upto(cosine + i, left);
+            const lanes s = lanes_mul(turn, lanes_load_upto(sine + i, left));
             const lanes a = lanes_load_upto(x + i, left), b = lanes_load_upto(x + half + i, left);
             lanes_store_upto(x + i, lanes_fnma(b, s, lanes_mul(a, c)), left);
             lanes_store_upto(x + half + i, lanes_fma(a, s, lanes_mul(b, c)), left);
@@ -113,10 +114,10 @@ static void row_swiglu_back(size_t rows, size_t ffn, const float *gate_up, const
     for (size_t r = 0; r < rows; r++, gate_up += 2 * ffn, d_gate_up += 2 * ffn, dy += ffn) {
         for (size_t i = 0; i < ffn; i += LANES) {
             const size_t left = ffn - i;
-            const lanes gate = lanes_load_upto(gate_up + i, left),
-                        up = lanes_load_upto(gate_up + ffn + i, left);
-            const lanes d = lanes_load_upto(dy + i, left), s = sigmoid(gate),
-                        silu = lanes_mul(gate, s);
+            const lanes gate = lanes_load_upto(gate_up + i, left);
+            const lanes up = lanes_load_upto(gate_up + ffn + i, left);
+            const lanes d = lanes_load_upto(dy + i, left), s = sigmoid(gate);
+            const lanes silu = lanes_mul(gate, s);
             const lanes slope = lanes_fma(silu, lanes_sub(lanes_all(1.0f), s), s);
             lanes_store_upto(d_gate_up + i, lanes_mul(lanes_mul(d, up), slope), left);
             lanes_store_upto(d_gate_up + ffn + i, lanes_mul(d, silu), left);
@@ -125,7 +126,8 @@ static void row_swiglu_back(size_t rows, size_t ffn, const float *gate_up, const
 }
 
 static void row_softmax(size_t rows, size_t first, size_t width, float scale, float *scores,
-                        size_t stride, float *ret_log_sum)
+                        size_t stride,
+                        float *ret_log_sum)
 {
     const lanes factor = lanes_all(scale);
     for (size_t r = 0; r < rows; r++, scores += stride) {
@@ -134,8 +136,8 @@ static void row_softmax(size_t rows, size_t first, size_t width, float scale, fl
         lanes sum = lanes_all(0.0f);
         for (size_t i = 0; i < count; i += LANES) {
             const lanes score = lanes_load_upto(scores + i, count - i);
-            const lanes e =
-                lanes_keep(lanes_exp(lanes_fma(score, factor, lanes_all(-high))), count - i);
+            const lanes e = lanes_keep(lanes_exp(lanes_fma(score, factor, lanes_all(-high))),
+                                       count - i);
             lanes_store_upto(scores + i, e, count - i);
             sum = lanes_add(sum, e);
         }
@@ -151,12 +153,14 @@ static void row_softmax(size_t rows, size_t first, size_t width, float scale, fl
 
 // With p the probabilities and t = sum(d_out * out) = sum(p dp): d_scores = scale * p * (dp - t).
 static void row_softmax_back(size_t rows, size_t first, size_t width, float scale, float *scores,
-                             float *d_scores, size_t stride, const float *log_sum, const float *out,
-                             const float *d_out, size_t io_stride, size_t head_dim)
+                             float *d_scores,
+                             size_t stride, const float *log_sum, const float *out,
+                                 const float *d_out,
+                             size_t io_stride, size_t head_dim)
 {
     const lanes factor = lanes_all(scale);
-    for (size_t r = 0; r < rows;
-         r++, scores += stride, d_scores += stride, out += io_stride, d_out += io_stride) {
+    for (size_t r = 0; r < rows; r++, scores += stride, d_scores += stride, out += io_stride,
+         d_out += io_stride) {
         const size_t count = first + r + 1;
         const lanes total = lanes_all(dot(out, d_out, head_dim)), shift = lanes_all(-log_sum[r]);
         for (size_t i = 0; i < count; i += LANES) {
@@ -173,7 +177,8 @@ static void row_softmax_back(size_t rows, size_t first, size_t width, float scal
 }
 
 static void row_entropy(size_t rows, size_t vocab, float *logits, const uint32_t *targets,
-                        float weight, float *ret_losses)
+                        float weight,
+                        float *ret_losses)
 {
     for (size_t r = 0; r < rows; r++, logits += vocab) {
         const float high = largest(logits, vocab), target = logits[targets[r]];
@@ -198,8 +203,8 @@ static void row_entropy(size_t rows, size_t vocab, float *logits, const uint32_t
 static void row_accumulate(size_t count, const float *from, float *to)
 {
     for (size_t i = 0; i < count; i += LANES) {
-        const lanes sum =
-            lanes_add(lanes_load_upto(to + i, count - i), lanes_load_upto(from + i, count - i));
+        const lanes sum = lanes_add(lanes_load_upto(to + i, count - i),
+                                    lanes_load_upto(from + i, count - i));
         lanes_store_upto(to + i, sum, count - i);
     }
 }

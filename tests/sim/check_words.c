@@ -63,11 +63,16 @@ static void check_coordinator(struct sim *sim, const struct effect *effect)
     const void *body = unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
     const struct wire_commit *commit = body;
     const struct wire_round *round = body;
+    const struct wire_epoch_end *end = body;
     switch (effect->kind) {
     case FRAME_RUN:       check_run(sim, body); break;
     case FRAME_ROSTER:    check_roster(sim, body); break;
     case FRAME_ADMITTED:  check_admitted(sim, body); break;
-    case FRAME_EPOCH_END: check_recorded(sim, ghost->epoch_end_record, effect); break;
+    case FRAME_EPOCH_END:                           // To who asks, as it stands; as news, as it is on record
+        hold(hash_equal(&end->digest, &ghost->digest[end->step]) && end->step == check_commits(sim),
+             "the pinned digest is that of the commits", "step %llu", (unsigned long long)end->step);
+        if (effect->port == PORT_NEWS) check_recorded(sim, ghost->epoch_end_record, effect);
+        break;
     case FRAME_ROUND:
         hold(round->round < ROUNDS_MAX, "rounds count up", "%llu", (unsigned long long)round->round);
         check_recorded(sim, ghost->round_record[round->round], effect);

@@ -9,16 +9,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const struct model_shape small = {.vocab = 256,
-                                         .dim = 48,
-                                         .layers = 2,
-                                         .heads = 4,
-                                         .kv_heads = 2,
-                                         .head_dim = 16,
-                                         .ffn = 100,
-                                         .seq_len_max = 64,
-                                         .rope_theta = 10000,
-                                         .rms_eps = 1e-5};
+static const struct model_shape small =
+    { .vocab = 256, .dim = 48, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 16,
+                                          .ffn = 100, .seq_len_max = 64, .rope_theta = 10000,
+                                              .rms_eps = 1e-5 };
 
 static void tensors_have_the_names_and_places_we_promise(void **state)
 {
@@ -92,12 +86,9 @@ static void expect_shape_refused(struct model_shape shape, const char *word)
     if (!strstr(why.text, word)) fail_msg("\"%s\" does not say \"%s\"", why.text, word);
 }
 
-#define REFUSED(field, bad, word)                                                                  \
-    do {                                                                                           \
-        struct model_shape shape_ = small;                                                         \
-        shape_.field = (bad);                                                                      \
-        expect_shape_refused(shape_, word);                                                        \
-    } while (0)
+#define REFUSED(field, bad, word) \
+    do { struct model_shape shape_ = small; shape_.field = (bad); expect_shape_refused(shape_,
+                                                                                       word); } while (0)
 
 static void shapes_out_of_bounds_are_refused_by_name(void **state)
 {
@@ -128,13 +119,13 @@ static void shapes_out_of_bounds_are_refused_by_name(void **state)
 static const char tiny_llama[] =
     "{\"architectures\": [\"LlamaForCausalLM\"], \"attention_bias\": false, \"bos_token_id\": 1,"
     " \"hidden_act\": \"silu\", \"hidden_size\": 2048, \"initializer_range\": 0.02, "
-    "\"intermediate_size\": 5632,"
-    " \"max_position_embeddings\": 2048, \"model_type\": \"llama\", \"num_attention_heads\": 32, "
-    "\"num_hidden_layers\": 22,"
-    " \"num_key_value_heads\": 4, \"pretraining_tp\": 1, \"rms_norm_eps\": 1e-5, \"rope_scaling\": "
-    "null,"
+        "\"intermediate_size\": 5632,"
+    " \"max_position_embeddings\": 2048, \"model_type\": \"llama\", \"num_attention_heads\": "
+        "32, \"num_hidden_layers\": 22,"
+    " \"num_key_value_heads\": 4, \"pretraining_tp\": 1, \"rms_norm_eps\": 1e-5, "
+        "\"rope_scaling\": null,"
     " \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\", \"use_cache\": true, "
-    "\"vocab_size\": 32000}";
+        "\"vocab_size\": 32000}";
 
 static void a_config_of_hugging_face_is_read(void **state)
 {
@@ -152,17 +143,19 @@ static void a_config_of_hugging_face_is_read(void **state)
 
 static bool shapes_equal(const struct model_shape *a, const struct model_shape *b)
 {
-    return a->vocab == b->vocab && a->dim == b->dim && a->layers == b->layers &&
-           a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim &&
-           a->ffn == b->ffn && a->seq_len_max == b->seq_len_max && a->rope_theta == b->rope_theta &&
-           a->rms_eps == b->rms_eps && a->tied == b->tied;
+    return a->vocab == b->vocab && a->dim == b->dim && a->layers == b->layers
+        && a->heads == b->heads
+        && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim && a->ffn == b->ffn
+        && a->seq_len_max == b->seq_len_max && a->rope_theta == b->rope_theta
+            && a->rms_eps == b->rms_eps
+        && a->tied == b->tied;
 }
 
 static void what_is_written_is_read_back(void **state)
 {
     (void)state;
-    static const double thetas[] = {10000, 500000, 1, 12345.678901234567},
-                        epsilons[] = {1e-5, 1e-6, 0.1, 1.0 / 3e5};
+    static const double thetas[] = { 10000, 500000, 1, 12345.678901234567 };
+    static epsilons[] = { 1e-5, 1e-6, 0.1, 1.0 / 3e5 };
     for (int i = 0; i < 4; i++) {
         struct model_shape shape = small, again;
         shape.rope_theta = thetas[i];
@@ -184,8 +177,7 @@ static int read_with(const char *fields, struct why *why, struct model_shape *re
     snprintf(text, sizeof text,
              "{%s%s\"model_type\": \"llama\", \"vocab_size\": 256, \"hidden_size\": 48, "
              "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 100, "
-             "\"max_position_embeddings\": 64}",
-             fields, *fields ? ", " : "");
+             "\"max_position_embeddings\": 64}", fields, *fields ? ", " : "");
     return model_shape_from_config_json(text, strlen(text), why, ret_shape);
 }
 
@@ -197,39 +189,35 @@ static void what_is_absent_has_hugging_faces_default(void **state)
     assert_int_equal(shape.kv_heads, 4);
     assert_int_equal(shape.head_dim, 12);
     assert_true(shape.rope_theta == 10000 && shape.rms_eps == 1e-6 && !shape.tied);
-    assert_int_equal(
-        read_with("\"rope_parameters\": {\"rope_theta\": 5e5, \"rope_type\": \"default\"}", NULL,
-                  &shape),
-        0);
+    assert_int_equal(read_with("\"rope_parameters\": {\"rope_theta\": 5e5, \"rope_type\": "
+                               "\"default\"}", NULL, &shape), 0);
     assert_true(shape.rope_theta == 5e5);
-    assert_int_equal(
-        read_with("\"head_dim\": null, \"rope_scaling\": null, \"attention_dropout\": 0", NULL,
-                  &shape),
-        0);
+    assert_int_equal(read_with("\"head_dim\": null, \"rope_scaling\": null, "
+                               "\"attention_dropout\": 0", NULL, &shape), 0);
 }
 
 static void what_we_do_not_compute_is_refused_by_name(void **state)
 {
     (void)state;
-    static const struct { const char *fields; int fault; const char *word;
-    } cases[] = {
-        {"\"rope_scaling\": {\"factor\": 8.0, \"rope_type\": \"llama3\"}", FAULT_UNSUPPORTED,
-         "rope_scaling = {\"factor\""},
-        {"\"rope_parameters\": {\"rope_theta\": 1e4, \"rope_type\": \"yarn\"}", FAULT_UNSUPPORTED,
-         "rope_parameters"},
-        {"\"rope_parameters\": 3", FAULT_UNSUPPORTED, "rope_parameters"},
-        {"\"hidden_act\": \"gelu\"", FAULT_UNSUPPORTED, "hidden_act = \"gelu\", allowed \"silu\""},
-        {"\"attention_bias\": true", FAULT_UNSUPPORTED, "attention_bias"},
-        {"\"mlp_bias\": true", FAULT_UNSUPPORTED, "mlp_bias"},
-        {"\"quantization_config\": {\"bits\": 4}", FAULT_UNSUPPORTED, "quantization_config"},
-        {"\"architectures\": [\"MistralForCausalLM\"]", FAULT_UNSUPPORTED, "architectures"},
-        {"\"num_key_value_heads\": 3", FAULT_RANGE, "kv_heads = 3"},
-        {"\"num_key_value_heads\": -1", FAULT_RANGE, "num_key_value_heads = -1"},
-        {"\"head_dim\": 99999999999", FAULT_RANGE, "head_dim"},
-        {"\"head_dim\": 12.0", FAULT_FORMAT, "head_dim is not a whole number"},
-        {"\"rms_norm_eps\": \"small\"", FAULT_FORMAT, "rms_norm_eps"},
-        {"\"tie_word_embeddings\": 1", FAULT_FORMAT, "tie_word_embeddings"},
-        {"\"hidden_size\": 48", FAULT_FORMAT, "duplicate"},
+    static const struct { const char *fields; int fault; const char *word; } cases[] = {
+        { "\"rope_scaling\": {\"factor\": 8.0, \"rope_type\": \"llama3\"}", FAULT_UNSUPPORTED,
+          "rope_scaling = {\"factor\"" },
+        { "\"rope_parameters\": {\"rope_theta\": 1e4, \"rope_type\": \"yarn\"}", FAULT_UNSUPPORTED,
+          "rope_parameters" },
+        { "\"rope_parameters\": 3", FAULT_UNSUPPORTED, "rope_parameters" },
+        { "\"hidden_act\": \"gelu\"", FAULT_UNSUPPORTED,
+          "hidden_act = \"gelu\", allowed \"silu\"" },
+        { "\"attention_bias\": true", FAULT_UNSUPPORTED, "attention_bias" },
+        { "\"mlp_bias\": true", FAULT_UNSUPPORTED, "mlp_bias" },
+        { "\"quantization_config\": {\"bits\": 4}", FAULT_UNSUPPORTED, "quantization_config" },
+        { "\"architectures\": [\"MistralForCausalLM\"]", FAULT_UNSUPPORTED, "architectures" },
+        { "\"num_key_value_heads\": 3", FAULT_RANGE, "kv_heads = 3" },
+        { "\"num_key_value_heads\": -1", FAULT_RANGE, "num_key_value_heads = -1" },
+        { "\"head_dim\": 99999999999", FAULT_RANGE, "head_dim" },
+        { "\"head_dim\": 12.0", FAULT_FORMAT, "head_dim is not a whole number" },
+        { "\"rms_norm_eps\": \"small\"", FAULT_FORMAT, "rms_norm_eps" },
+        { "\"tie_word_embeddings\": 1", FAULT_FORMAT, "tie_word_embeddings" },
+        { "\"hidden_size\": 48", FAULT_FORMAT, "duplicate" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct why why = { 0 };
@@ -244,14 +232,9 @@ static void what_we_do_not_compute_is_refused_by_name(void **state)
 static void what_is_no_config_is_refused(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"",
-                                        "{",
-                                        "[1]",
-                                        "3",
-                                        "{\"model_type\": \"llama\"}",
-                                        "{\"vocab_size\": 3}",
-                                        "{\"model_type\": 7}",
-                                        "nonsense"};
+    static const char *const texts[] =
+        { "", "{", "[1]", "3", "{\"model_type\": \"llama\"}", "{\"vocab_size\": 3}",
+                                         "{\"model_type\": 7}", "nonsense" };
     struct model_shape shape;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_true(model_shape_from_config_json(texts[i], strlen(texts[i]), NULL, &shape) < 0);

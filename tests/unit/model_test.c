@@ -90,23 +90,17 @@ static void read_header(FILE *file, struct golden *self)
     read_exactly(file, self->genesis.bytes, HASH_BYTES);
     read_exactly(file, &self->loss, sizeof self->loss);
     read_exactly(file, &self->count, sizeof self->count);
-    self->shape = (struct model_shape){.vocab = n[0],
-                                       .dim = n[1],
-                                       .layers = n[2],
-                                       .heads = n[3],
-                                       .kv_heads = n[4],
-                                       .head_dim = n[5],
-                                       .ffn = n[6],
-                                       .seq_len_max = n[7],
-                                       .tied = n[9],
-                                       .rope_theta = reals[0],
-                                       .rms_eps = reals[1]};
+    self->shape = (struct model_shape){ .vocab = n[0], .dim = n[1], .layers = n[2], .heads = n[3],
+                                        .kv_heads = n[4],
+                                        .head_dim = n[5], .ffn = n[6], .seq_len_max = n[7],
+                                            .tied = n[9],
+                                        .rope_theta = reals[0], .rms_eps = reals[1] };
     self->seq = n[7];
     self->batch = n[8];
     assert_int_equal(model_shape_check(&self->shape, NULL), 0);
     assert_int_equal(self->count, count_of(&self->shape));
-    assert_true(self->count * sizeof(float) < GOLDEN_BYTES_MAX &&
-                self->batch * (self->seq + 1) < 1000);
+    assert_true(self->count * sizeof(float) < GOLDEN_BYTES_MAX
+                && self->batch * (self->seq + 1) < 1000);
 }
 
 // Genesis times 8, norms about 1: see make_golden.py.
@@ -170,15 +164,15 @@ static void every_gradient_is_torchs(void **state)
         model_t *model = model_of(&golden.shape, golden.batch, golden.seq, NULL);
         double loss = 0;
         assert_int_equal(model_loss_and_grad(model, golden.params, golden.tokens, golden.batch,
-                                             golden.seq, NULL, gradient, &loss),
-                         0);
+                                             golden.seq, NULL,
+                                             gradient, &loss), 0);
         if (fabs(loss / golden.loss - 1) > 1e-6)
             fail_msg("%s: loss %.9f, torch %.9f", goldens[g], loss, golden.loss);
         for (uint32_t t = 0; t < model_tensor_count(&golden.shape); t++) {
             const struct model_tensor tensor = model_tensor_at(&golden.shape, t);
-            const double apart =
-                difference(gradient + tensor.offset, golden.gradient + tensor.offset,
-                           model_tensor_size(&tensor));
+            const double apart = difference(gradient + tensor.offset,
+                                            golden.gradient + tensor.offset,
+                                            model_tensor_size(&tensor));
             if (apart > 1e-5) fail_msg("%s: %s differs by %g", goldens[g], tensor.name, apart);
             if (apart > worst) worst = apart;
         }
@@ -207,17 +201,16 @@ static void genesis_is_pythons(void **state)
 static struct hash gradient_hash(const struct golden *golden, pool_t *pool, int times)
 {
     float *gradient = floats(golden->count);
-    for (uint64_t i = 0; i < golden->count; i++)
-        gradient[i] = (float)NAN; // All of it must be overwritten
+    // All of it must be overwritten
+    for (uint64_t i = 0; i < golden->count; i++) gradient[i] = (float)NAN;
     model_t *model = model_of(&golden->shape, golden->batch, golden->seq, pool);
     double loss = 0, again = 0;
     for (int i = 0; i < times; i++)
         assert_int_equal(model_loss_and_grad(model, golden->params, golden->tokens, golden->batch,
-                                             golden->seq, NULL, gradient, &loss),
-                         0);
-    assert_int_equal(
-        model_loss(model, golden->params, golden->tokens, golden->batch, golden->seq, NULL, &again),
-        0);
+                                             golden->seq, NULL,
+                                             gradient, &loss), 0);
+    assert_int_equal(model_loss(model, golden->params, golden->tokens, golden->batch, golden->seq,
+                                NULL, &again), 0);
     assert_memory_equal(&loss, &again, sizeof loss);
     const struct hash of_gradient = hash_of(gradient, golden->count * sizeof(float));
     const struct hash hash = hash_of_two(of_gradient.bytes, HASH_BYTES, &loss, sizeof loss);
@@ -231,8 +224,8 @@ static void expect_one_hash(const char *name, const struct golden *golden)
     struct hash first = { { 0 } };
     for (size_t i = 0; i < ISAS; i++) {
         if (!learn_set_isa(isas[i])) continue;
-        const uint32_t threads_each =
-            strcmp(isas[i], "base") == 0 ? 2 : 1; // 1 and 3 there: it is slow
+        // 1 and 3 there: it is slow
+        const uint32_t threads_each = strcmp(isas[i], "base") == 0 ? 2 : 1;
         for (uint32_t threads = 1; threads <= 4; threads += threads_each) {
             pool_t *pool = pool_new(threads);
             const struct hash hash = gradient_hash(golden, pool, threads == 2 ? 3 : 1);
@@ -259,18 +252,10 @@ static void bits_depend_on_nothing_but_the_input(void **state)
 static void bits_depend_on_nothing_at_odd_sizes(void **state)
 {
     (void)state;
-    struct golden odd = {.batch = 2,
-                         .seq = 67,
-                         .shape = {.vocab = 97,
-                                   .dim = 51,
-                                   .layers = 1,
-                                   .heads = 6,
-                                   .kv_heads = 3,
-                                   .head_dim = 34,
-                                   .ffn = 83,
-                                   .seq_len_max = 67,
-                                   .rope_theta = 10000,
-                                   .rms_eps = 1e-5}};
+    struct golden odd = { .batch = 2, .seq = 67,
+                          .shape = { .vocab = 97, .dim = 51, .layers = 1, .heads = 6, .kv_heads = 3,
+                          .head_dim = 34, .ffn = 83, .seq_len_max = 67, .rope_theta = 10000,
+                              .rms_eps = 1e-5 } };
     odd.count = count_of(&odd.shape);
     odd.params = floats(odd.count);
     odd.tokens = malloc(2 * 68 * sizeof *odd.tokens);
@@ -297,8 +282,7 @@ static void gradient_is_the_slope(void **state)
             for (uint64_t i = 0; i < golden.count; i++)
                 moved[i] = (float)((double)golden.params[i] + by * (double)golden.gradient[i]);
             assert_int_equal(model_loss(model, moved, golden.tokens, golden.batch, golden.seq, NULL,
-                                        &losses[side]),
-                             0);
+                                        &losses[side]), 0);
         }
         const double slope = (losses[1] - losses[0]) / (2 * step);
         if (fabs(slope / length - 1) > 2e-3)
@@ -313,20 +297,13 @@ static void gradient_is_the_slope(void **state)
 static void a_batch_is_the_mean_of_its_samples(void **state)
 {
     (void)state;
-    const struct model_shape shape = {.vocab = 70001,
-                                      .dim = 2,
-                                      .layers = 1,
-                                      .heads = 1,
-                                      .kv_heads = 1,
-                                      .head_dim = 2,
-                                      .ffn = 3,
-                                      .seq_len_max = 40,
-                                      .rope_theta = 10000,
-                                      .rms_eps = 1e-5,
-                                      .tied = true};
+    const struct model_shape shape =
+        { .vocab = 70001, .dim = 2, .layers = 1, .heads = 1, .kv_heads = 1, .head_dim = 2,
+                                       .ffn = 3, .seq_len_max = 40, .rope_theta = 10000,
+                                           .rms_eps = 1e-5, .tied = true };
     const uint64_t count = count_of(&shape);
-    float *params = floats(count), *whole = floats(count), *one = floats(count),
-          *other = floats(count);
+    float *params = floats(count), *whole = floats(count), *one = floats(count);
+    float *other = floats(count);
     uint32_t tokens[2 * 41];
     double loss, losses[2];
     fill_params(&shape, 3, params);
@@ -334,8 +311,8 @@ static void a_batch_is_the_mean_of_its_samples(void **state)
     model_t *model = model_of(&shape, 2, 40, NULL);
     assert_int_equal(model_loss_and_grad(model, params, tokens, 2, 40, NULL, whole, &loss), 0);
     assert_int_equal(model_loss_and_grad(model, params, tokens, 1, 40, NULL, one, &losses[0]), 0);
-    assert_int_equal(
-        model_loss_and_grad(model, params, tokens + 41, 1, 40, NULL, other, &losses[1]), 0);
+    assert_int_equal(model_loss_and_grad(model, params, tokens + 41, 1, 40, NULL, other,
+                                         &losses[1]), 0);
     for (uint64_t i = 0; i < count; i++) one[i] = (one[i] + other[i]) / 2;
     assert_true(fabs(loss - (losses[0] + losses[1]) / 2) < 1e-9 * loss);
     assert_true(difference(whole, one, count) < 1e-5);
@@ -375,9 +352,9 @@ static void what_does_not_fit_is_refused(void **state)
                    &why, "seq = 0");
     golden.tokens[30] = 48;
     gradient[0] = 7;
-    expect_refusal(
-        model_loss_and_grad(model, golden.params, golden.tokens, 2, 20, &why, gradient, &loss),
-        FAULT_RANGE, &why, "token 48 at position 9 of sample 1, allowed 0..47");
+    expect_refusal(model_loss_and_grad(model, golden.params, golden.tokens, 2, 20, &why, gradient,
+                                       &loss), FAULT_RANGE,
+                   &why, "token 48 at position 9 of sample 1, allowed 0..47");
     assert_true(gradient[0] == 7 && loss == -1);
     expect_refusal(model_logits_last(model, golden.params, golden.tokens, 21, &why, logits),
                    FAULT_RANGE, &why, "21 tokens");
@@ -388,9 +365,8 @@ static void what_does_not_fit_is_refused(void **state)
                    FAULT_RANGE, &why, "temperature");
     expect_refusal(model_generate(model, golden.params, golden.tokens, 0, &fine, 4, &why, out),
                    FAULT_RANGE, &why, "empty prompt");
-    expect_refusal(
-        model_generate(model, golden.params, golden.tokens, 3, &fine, 1 << 17, &why, out),
-        FAULT_RANGE, &why, "131072");
+    expect_refusal(model_generate(model, golden.params, golden.tokens, 3, &fine, 1 << 17, &why,
+                                  out), FAULT_RANGE, &why, "131072");
     expect_refusal(model_generate(model, golden.params, golden.tokens + 28, 4, &fine, 4, &why, out),
                    FAULT_RANGE, &why, "token 48");
     model_destroy(&model);
@@ -437,17 +413,10 @@ static void a_number_that_is_none_is_noticed(void **state)
 
 enum { CYCLE = 8, CYCLE_SEQ = 16 };
 
-static const struct model_shape cycle_shape = {.vocab = CYCLE,
-                                               .dim = 16,
-                                               .layers = 1,
-                                               .heads = 2,
-                                               .kv_heads = 1,
-                                               .head_dim = 8,
-                                               .ffn = 24,
-                                               .seq_len_max = CYCLE_SEQ,
-                                               .rope_theta = 10000,
-                                               .rms_eps = 1e-5,
-                                               .tied = true};
+static const struct model_shape cycle_shape =
+    { .vocab = CYCLE, .dim = 16, .layers = 1, .heads = 2, .kv_heads = 1,
+    .head_dim = 8, .ffn = 24, .seq_len_max = CYCLE_SEQ, .rope_theta = 10000, .rms_eps = 1e-5,
+        .tied = true };
 
 // The alphabet in a circle, three steps at a time.
 static void fill_cycle(uint32_t *tokens, uint32_t count, uint32_t from)
@@ -466,17 +435,17 @@ static void it_learns_what_it_is_shown(void **state)
     genesis_fill(&cycle_shape, 1, params);
     for (uint32_t b = 0; b < 4; b++) fill_cycle(tokens + b * (CYCLE_SEQ + 1), CYCLE_SEQ + 1, b);
     for (int step = 0; step < 300; step++) {
-        assert_int_equal(
-            model_loss_and_grad(model, params, tokens, 4, CYCLE_SEQ, NULL, gradient, &loss), 0);
-        if (step == 0)
-            assert_true(fabs(loss - log(CYCLE)) < 0.2); // Knowing nothing costs log(vocab)
+        assert_int_equal(model_loss_and_grad(model, params, tokens, 4, CYCLE_SEQ, NULL, gradient,
+                                             &loss), 0);
+        // Knowing nothing costs log(vocab)
+        if (step == 0) assert_true(fabs(loss - log(CYCLE)) < 0.2);
         assert_int_equal(gradient_clip(NULL, gradient, count, 1.0, NULL, &norm), 0);
         for (uint64_t i = 0; i < count; i++) params[i] -= 0.2f * gradient[i];
     }
     if (!(loss < 0.05)) fail_msg("after 300 steps the loss is %g", loss);
     const struct model_sampling greedy = { .temperature = 0 };
-    assert_int_equal(model_generate(model, params, tokens, 2, &greedy, 40, NULL, said),
-                     0); // Twice and a half seq_max
+    // Twice and a half seq_max
+    assert_int_equal(model_generate(model, params, tokens, 2, &greedy, 40, NULL, said), 0);
     fill_cycle(wanted, 40, tokens[2]);
     assert_memory_equal(said, wanted, sizeof said);
     model_destroy(&model);
@@ -538,22 +507,15 @@ static void memory_is_known_beforehand(void **state)
 {
     (void)state;
     const struct golden golden = golden_of("gqa");
-    const uint64_t one = model_memory_bytes(&golden.shape, 1, 20, 1),
-                   two = model_memory_bytes(&golden.shape, 2, 20, 1);
+    const uint64_t one = model_memory_bytes(&golden.shape, 1, 20, 1);
+    const uint64_t two = model_memory_bytes(&golden.shape, 2, 20, 1);
     assert_true(one > 20 * 24 * sizeof(float) && two > one && two < 2 * one);
     assert_true(model_memory_bytes(&golden.shape, 1, 20, 2) > one);
     // The largest shape there is asks for a number, not for a smaller one after an overflow
-    struct model_shape huge = {MODEL_VOCAB_MAX,
-                               MODEL_DIM_MAX,
-                               MODEL_LAYERS_MAX,
-                               MODEL_HEADS_MAX,
-                               MODEL_HEADS_MAX,
-                               MODEL_HEAD_DIM_MAX,
-                               MODEL_FFN_MAX,
-                               MODEL_SEQ_LEN_MAX,
-                               1e4,
-                               1e-5,
-                               false};
+    struct model_shape huge =
+        { MODEL_VOCAB_MAX, MODEL_DIM_MAX, MODEL_LAYERS_MAX, MODEL_HEADS_MAX, MODEL_HEADS_MAX,
+                                MODEL_HEAD_DIM_MAX, MODEL_FFN_MAX, MODEL_SEQ_LEN_MAX, 1e4, 1e-5,
+                                    false };
     const uint64_t most =
         model_memory_bytes(&huge, MODEL_BATCH_MAX, MODEL_SEQ_LEN_MAX, POOL_THREADS_MAX);
     assert_true(most > 1ULL << 50 && most < 1ULL << 63);
@@ -561,8 +523,8 @@ static void memory_is_known_beforehand(void **state)
     model_t *model = NULL;
     expect_refusal(model_new(&huge, MODEL_BATCH_MAX, MODEL_SEQ_LEN_MAX, NULL, &why, &model),
                    FAULT_MEMORY, &why, "bytes");
-    golden_free(&(struct golden){
-        .tokens = golden.tokens, .params = golden.params, .gradient = golden.gradient});
+    golden_free(&(struct golden){ .tokens = golden.tokens, .params = golden.params,
+                                  .gradient = golden.gradient });
 }
 
 int main(void)

@@ -70,7 +70,7 @@ static void meet(void *arg, uint32_t task, uint32_t worker)
     struct meeting *meeting = arg;
     meeting->came++;
     for (int ms = 0; ms < 5000 && meeting->came < 2; ms++)
-        nanosleep(&(struct timespec){0, 1000000}, NULL);
+        nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
 }
 
 static void tasks_run_side_by_side(void **state)
@@ -138,7 +138,8 @@ static void a_task_must_not_run_a_job(void **state)
 static void shares_cover_all_once(void **state)
 {
     (void)state;
-    static const uint64_t counts[] = {0, 1, 15, 16, 17, 100, 1000, 4097}, grains[] = {1, 4, 16, 64};
+    static const uint64_t counts[] = { 0, 1, 15, 16, 17, 100, 1000, 4097 };
+    static grains[] = { 1, 4, 16, 64 };
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
         for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++) {
             for (uint32_t parts = 1; parts < 20; parts++) {
