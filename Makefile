@@ -11,7 +11,7 @@ CC        = gcc
 endif
 WARN      = -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wwrite-strings -Werror
 WARN_C    = $(WARN) -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition
-# One order of operations per number, on every compiler: no contraction, no fast-math (DESIGN.md 6).
+# One order of operations per number, on every compiler: no contraction, no fast-math.
 CFLAGS   += -std=gnu11 -D_GNU_SOURCE $(OPT) $(SAN) $(WARN_C) -ffp-contract=off -fno-math-errno -pthread -I. -MMD -MP
 CXXFLAGS += -std=c++17 $(OPT) $(SAN) $(WARN) -I. -MMD -MP
 LDFLAGS  += $(SAN) -pthread -Wl,--as-needed
@@ -57,7 +57,8 @@ demo: deps                                      ## Watch four trainers train one
 	@$(B)/bin/shoal demo --dir $(B)/demo
 
 deps:                                           ## List the Debian packages; install those missing
-	@$(call install_packages,$(PACKAGES))
+	@$(if $(filter deps,$(MAKECMDGOALS)),echo "to build and run:  $(PACKAGES)"; echo "for tests also:    $(PACKAGES_TEST)";) \
+	$(call install_packages,$(PACKAGES))
 
 deps-test:
 	@$(call install_packages,$(PACKAGES) $(PACKAGES_TEST))
@@ -65,7 +66,6 @@ deps-test:
 # Names what is missing, then installs it: with sudo when not root. Says nothing if all is there.
 define install_packages
 missing=$$(for p in $(1); do dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
-if [ "$@" = deps ] && [ "$(MAKECMDGOALS)" = deps ]; then echo "needed: $(1)"; fi; \
 if [ -n "$$missing" ]; then \
     echo "missing Debian packages:" $$missing; \
     as_root=$$([ $$(id -u) -eq 0 ] || echo sudo); \
@@ -113,6 +113,7 @@ install: all                                    ## Install (PREFIX, DESTDIR, sys
 	install -m 644 systemd/shoal.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/shoal.conf
 	install -m 644 $(B)/shoal.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/shoal.conf
 	install -m 644 config/demo/* $(DESTDIR)$(PREFIX)/share/shoal/demo
+	install -m 644 systemd/shoal.env $(DESTDIR)$(PREFIX)/share/shoal
 
 uninstall:                                      ## Remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(notdir $(BINS)))

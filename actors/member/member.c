@@ -102,10 +102,16 @@ static unsigned hear_config(struct member *self, const struct msg *in)
     return fresh ? HEARD_CONFIG : 0;
 }
 
+// Rounds go by too fast for a log: all of an epoch's are one stage.
+static uint8_t stage(uint8_t phase) { return phase == PHASE_WITNESS ? PHASE_TRAIN : phase; }
+
 static unsigned hear_run(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_run *run = in->body;
     if (self->has_run && run->log_seq < self->now.log_seq) return 0;       // Overtaken
+    if (!self->has_run || stage(run->phase) != stage(self->now.phase))
+        outbox_note(out, "run.phase phase=%s epoch=%llu step=%llu", wire_enum_name(&wire_enum_phase, run->phase),
+                    (unsigned long long)run->epoch, (unsigned long long)run->step);
     self->now = *run;
     self->has_run = true;
     if (run->roster_version > self->roster_version) ask(self, TOPIC_ROSTER, 0, out);

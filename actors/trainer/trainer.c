@@ -7,7 +7,7 @@ void trainer_init(struct trainer *self) { self->member.role = ACTOR_TRAINER; }
 
 // ---- training -------------------------------------------------------------------------------------
 
-static void train(struct trainer *self, struct outbox *out)
+static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
 {
     const struct member *member = &self->member;
     const struct wire_round *round = &member->round;
@@ -17,6 +17,7 @@ static void train(struct trainer *self, struct outbox *out)
     bool ready = self->replica.holding && !self->replica.applying && !self->replica.loading &&
                  self->replica.step == round->step;
     if (!open || !ready || self->training_round || self->tried_round >= round->round) return;
+    if (now_ms < self->retry_ms) return;
     if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) return;
     self->tried_round = round->round;
     if (self->journal.claim_round >= round->round) {
@@ -75,8 +76,10 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
     struct member *member = &self->member;
     self->training_round = 0;
     if (!trained->ok) {
-        outbox_note(out, "train.failed round=%llu reason=\"%s\"; the batch will be dealt again",
-                    (unsigned long long)trained->round, trained->reason);
+        self->tried_round = 0;                      // What failed may be over while the round is open
+        self->retry_ms = in->now_ms + MEMBER_RETRY_MS;
+        outbox_note(out, "train.failed round=%llu reason=\"%s\"; trying again while the round is open, then "
+                    "the batch will be dealt again", (unsigned long long)trained->round, trained->reason);
         return;
     }
     member->loss = trained->loss;
@@ -191,7 +194,7 @@ void trainer_step(void *state, const struct msg *in, struct outbox *out)
     struct trainer *self = state;
     hear(self, in, out);
     replica_advance(&self->replica, &self->blobs, &self->member, &self->claim_name, in->now_ms, out);
-    train(self, out);
+    train(self, in->now_ms, out);
     send_claim(self, in->now_ms, out);
     if (witness_is_due(&self->witness, &self->blobs, &self->member)) {
         self->journal.vote = witness_cast(&self->witness, &self->blobs, &self->member);

@@ -21,7 +21,8 @@ struct trainer {
     struct witness witness;
     struct wire_journal journal;
     uint64_t training_round;            // The learner is at work on it; 0: it is not
-    uint64_t tried_round;               // No second attempt at the same round
+    uint64_t tried_round;               // No second attempt at the same round, unless the first failed:
+    uint64_t retry_ms;                  // then not before this
     struct wire_claim claim;            // The newest result of ours
     struct hash claim_name;
     bool acknowledged[WITNESSES_MAX];   // By place among the round's witnesses

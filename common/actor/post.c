@@ -125,6 +125,7 @@ void post_destroy(struct post **self_p)
 
 void *post_mail_socket(struct post *self) { return self->mail; }
 void *post_news_socket(struct post *self) { return self->news; }
+bool post_is_known(const struct post *self) { return self->broker_instance != 0; }
 uint64_t post_due_ms(const struct post *self) { return self->hello_ms; }
 
 // ---- sending --------------------------------------------------------------------------------------

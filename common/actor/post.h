@@ -29,6 +29,7 @@ void post_destroy(struct post **self_p);
 
 void *post_mail_socket(struct post *self);
 void *post_news_socket(struct post *self);
+bool post_is_known(const struct post *self);        // The broker has said WELCOME
 uint64_t post_due_ms(const struct post *self);      // When post_tick has something to do
 void post_tick(struct post *self);
 

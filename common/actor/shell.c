@@ -136,7 +136,8 @@ void shell_destroy(struct shell **self_p)
 
 void shell_mail(struct shell *self, const char *to, uint16_t kind, const void *body)
 {
-    if (!post_mail(self->post, to, kind, body)) drop(self, to, "not sent: the mail queue is full");
+    if (!post_mail(self->post, to, kind, body) && post_is_known(self->post))
+        drop(self, to, "not sent: the broker is away or its queue full; said again until acknowledged");
 }
 
 // ---- effects --------------------------------------------------------------------------------------

@@ -323,6 +323,8 @@ void testbed_start_all(struct testbed *self)
         snprintf(name, sizeof name, "witness%u", i);
         testbed_start(self, name);
     }
+    // A batch that finds no provider would be late.
+    testbed_await_log(self, "data-provider", "member.admitted", TESTBED_WAIT_MS);
     for (unsigned i = 0; i < self->options.trainers; i++) testbed_start(self, testbed_trainer(i));
 }
 

@@ -54,11 +54,13 @@ static void keep_pin(struct pin *pins, uint32_t *count, uint64_t step, const str
 
 // ---- is this crash one that the run is meant to survive? ----------------------------------------------
 
+static bool stays(const struct node *node) { return node->up && !node->leaving && !node->quits; }
+
 static bool is_elsewhere(const struct sim *self, uint8_t id, const struct hash *hash)
 {
     for (uint8_t i = 0; i < self->nodes_count; i++) {
         const struct node *node = &self->nodes[i];
-        bool lasts = node->role == ACTOR_CHECKPOINTER || (node->up && i != id);
+        bool lasts = node->role == ACTOR_CHECKPOINTER || (i != id && stays(node));
         if (lasts && store_has(&node->store, hash)) return true;
     }
     return false;
@@ -68,7 +70,7 @@ static bool is_pinned_elsewhere(const struct sim *self, uint8_t id, uint64_t ste
 {
     const struct hash *digest = &self->ghost.digest[step];
     for (uint8_t i = 0; i < self->nodes_count; i++)
-        if (i != id && self->nodes[i].up && pins_have(&self->nodes[i].learner, step, digest)) return true;
+        if (i != id && stays(&self->nodes[i]) && pins_have(&self->nodes[i].learner, step, digest)) return true;
     return step == 0;                               // Genesis lies in a folder
 }
 
