@@ -29,14 +29,14 @@ static size_t smaller(size_t a, size_t b)
 
 static size_t b_packed_count(uint32_t n, uint32_t k)
 {
-    return round_up(smaller(n, COLUMNS_MAX), KERNELS_TILE_COLUMNS_MAX) * smaller(k,
-                                                                                 DEPTH_MAX) + KERNELS_PACK_SLACK;
+    const size_t columns = round_up(smaller(n, COLUMNS_MAX), KERNELS_TILE_COLUMNS_MAX);
+    return columns * smaller(k, DEPTH_MAX) + KERNELS_PACK_SLACK;
 }
 
 static size_t a_packed_count(uint32_t k)
 {
-    return round_up((BLOCK_TILES + 1) * KERNELS_TILE_ROWS_MAX * smaller(k, DEPTH_MAX)
-                    + KERNELS_PACK_SLACK, 16);
+    const size_t rows = (BLOCK_TILES + 1) * KERNELS_TILE_ROWS_MAX;
+    return round_up(rows * smaller(k, DEPTH_MAX) + KERNELS_PACK_SLACK, 16);
 }
 
 size_t gemm_scratch_count(uint32_t threads, uint32_t n, uint32_t k)
@@ -58,12 +58,10 @@ static void pack_b_task(void *arg, uint32_t task, uint32_t worker)
         float *to = product->b_packed + j * depth;
         if (job->form == GEMM_NT)
             product->kernels->pack_rows(job->b + column * job->b_stride + product->depth_first,
-                                        job->b_stride,
-                                        rows, height, depth, to);
+                                        job->b_stride, rows, height, depth, to);
         else
             product->kernels->pack_columns(job->b + product->depth_first * job->b_stride + column,
-                                           job->b_stride,
-                                           rows, height, depth, to);
+                                           job->b_stride, rows, height, depth, to);
     }
 }
 
@@ -75,12 +73,10 @@ static void pack_a(const struct product *product, struct pool_share rows_of, flo
         const uint32_t rows = (uint32_t)smaller(height, rows_of.end - i);
         if (job->form == GEMM_TN)
             product->kernels->pack_columns(job->a + product->depth_first * job->a_stride + i,
-                                           job->a_stride,
-                                           rows, height, product->depth, to);
+                                           job->a_stride, rows, height, product->depth, to);
         else
             product->kernels->pack_rows(job->a + i * job->a_stride + product->depth_first,
-                                        job->a_stride,
-                                        rows, height, product->depth, to);
+                                        job->a_stride, rows, height, product->depth, to);
     }
 }
 
@@ -92,10 +88,9 @@ static void multiply_task(void *arg, uint32_t task, uint32_t worker)
         pool_share_of(job->m, product->kernels->tile_rows, product->blocks, task);
     float *a_packed = product->a_packed + worker * product->a_packed_count;
     pack_a(product, rows, a_packed);
+    float *corner = job->c + rows.first * job->c_stride + product->column_first;
     product->kernels->multiply(rows.end - rows.first, product->columns, product->depth, a_packed,
-                               product->b_packed,
-                               job->c + rows.first * job->c_stride + product->column_first,
-                                   job->c_stride,
+                               product->b_packed, corner, job->c_stride,
                                job->add || product->depth_first > 0);
 }
 

@@ -2,7 +2,7 @@
 // gemm -- the float32 matrix product, the same bits for every thread count and instruction set.
 //
 //     form   c[m][n]  (+)=  sum over k of            used for
-//     NT     a[m][k] * b[n][k]                       forward: activations by weights stored [out][in]
+//     NT     a[m][k] * b[n][k]                       forward: rows by weights stored [out][in]
 //     NN     a[m][k] * b[k][n]                       gradient of the activations
 //     TN     a[k][m] * b[k][n]                       gradient of the weights
 //

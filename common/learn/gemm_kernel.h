@@ -17,8 +17,8 @@ static void gemm_pack_rows(const float *from, size_t stride, uint32_t rows, uint
             lanes block[LANES];
             LANES_UNROLL(16)
             for (uint32_t i = 0; i < LANES; i++)
-                block[i] = r + i < rows ? lanes_load_upto(from + (r + i) * stride + k,
-                                                          left) : lanes_all(0.0f);
+                block[i] = r + i < rows ? lanes_load_upto(from + (r + i) * stride + k, left)
+                                        : lanes_all(0.0f);
             lanes_transpose(block);
             // A height below 16 lets each store run into the next one's place, which is written
             // after it
@@ -39,7 +39,7 @@ static void gemm_pack_columns(const float *from, size_t stride, uint32_t rows, u
     }
 }
 
-// One chain of fused multiply-adds per element of c, k ascending, beginning with c itself or with
+// One chain of fused multiply-adds per element of c, k ascending; it begins with c itself or with
 // 0.
 LANES_INLINE void gemm_tile(size_t depth, const float *a, const float *b, float *c, size_t c_stride,
                             bool add)
@@ -72,8 +72,7 @@ LANES_INLINE void gemm_tile(size_t depth, const float *a, const float *b, float 
 
 // A tile at the edge of c: computed aside, and only what exists is copied.
 static void gemm_tile_edge(size_t rows, size_t columns, size_t depth, const float *a,
-                           const float *b,
-                           float *c, size_t c_stride, bool add)
+                           const float *b, float *c, size_t c_stride, bool add)
 {
     float aside[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64))) = { 0 };
     for (size_t i = 0; add && i < rows; i++)

@@ -32,15 +32,14 @@ static float unit_of(const struct model_shape *shape, enum model_role role)
     switch (role) {
     case MODEL_ATTENTION_NORM: case MODEL_FFN_NORM: case MODEL_FINAL_NORM: return 0.0f;
     case MODEL_O: case MODEL_DOWN: return (float)(0.02 / sqrt(2.0 * shape->layers) / 65536.0);
-    case MODEL_EMBEDDING: case MODEL_Q: case MODEL_K: case MODEL_V: case MODEL_GATE: case MODEL_UP: case MODEL_HEAD:
-        break;
+    case MODEL_EMBEDDING: case MODEL_Q: case MODEL_K: case MODEL_V:
+    case MODEL_GATE: case MODEL_UP: case MODEL_HEAD: break;
     }
     return (float)(0.02 / 65536.0);
 }
 
 void genesis_fill_interval(const struct model_shape *shape, uint64_t seed, uint64_t first,
-                           uint64_t count,
-                           float *ret_parameters)
+                           uint64_t count, float *ret_parameters)
 {
     const uint64_t total = model_parameter_count(shape), end = first + count;
     ensure(first <= total && count <= total - first);

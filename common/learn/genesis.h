@@ -16,5 +16,4 @@ void genesis_fill(const struct model_shape *shape, uint64_t seed, float *ret_par
 
 // The numbers [first, first + count) of the same vector; the interval lies within [0, N) (ensured).
 void genesis_fill_interval(const struct model_shape *shape, uint64_t seed, uint64_t first,
-                           uint64_t count,
-                           float *ret_parameters);
+                           uint64_t count, float *ret_parameters);

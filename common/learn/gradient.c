@@ -67,7 +67,7 @@ int gradient_clip(pool_t *pool, float *gradient, uint64_t count, double norm_max
     if (!isfinite(norm))
         return why_set(why, FAULT_NAN,
                        "gradient: its norm is %g, allowed finite numbers; the gradient is unusable",
-                           norm);
+                       norm);
     *ret_norm = norm;
     if (norm <= norm_max) return 0;
     struct measure job = { .write = gradient, .count = count, .factor = (float)(norm_max / norm) };

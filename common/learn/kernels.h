@@ -38,14 +38,12 @@ struct kernels {
                  float *ret_inverse);
     // dx += gradient through norm; dw_sum[dim] += gradient of w over these rows.
     void (*norm_back)(size_t rows, size_t dim, const float *dy, const float *x, const float *w,
-                      const float *inverse,
-                      float *dx, float *dw_sum);
+                      const float *inverse, float *dx, float *dw_sum);
 
     // Rotates pairs (i, i + head_dim/2) of one head in `rows` consecutive positions. cosine and
     // sine are [rows][head_dim/2]; backwards turns the other way.
     void (*rope)(size_t rows, size_t head_dim, float *x, size_t stride, const float *cosine,
-                 const float *sine,
-                 bool backwards);
+                 const float *sine, bool backwards);
 
     // y = silu(gate) * up; gate_up rows are [gate | up]. The gradient goes to d_gate_up in the same
     // order.
@@ -56,15 +54,13 @@ struct kernels {
     // Causal softmax in place: row r keeps columns 0..first+r, the rest up to `width` becomes 0.
     // ret_log_sum[r] = log of the sum of exp(scale * score).
     void (*softmax)(size_t rows, size_t first, size_t width, float scale, float *scores,
-                    size_t stride,
-                    float *ret_log_sum);
+                    size_t stride, float *ret_log_sum);
     // From scores and log_sum the probabilities again (in place); d_scores goes in as the gradient
     // of the probabilities and comes out as that of the unscaled scores. out and d_out:
     // [rows][head_dim] at io_stride.
     void (*softmax_back)(size_t rows, size_t first, size_t width, float scale, float *scores,
-                         float *d_scores,
-                         size_t stride, const float *log_sum, const float *out, const float *d_out,
-                         size_t io_stride, size_t head_dim);
+                         float *d_scores, size_t stride, const float *log_sum, const float *out,
+                         const float *d_out, size_t io_stride, size_t head_dim);
 
     // ret_losses[r] = -log softmax(logits[r])[targets[r]]; with `weight` != 0 the logits become
     // weight times the gradient, else their content is lost.

@@ -41,11 +41,9 @@ LANES_INLINE lanes lanes_add(lanes a, lanes b) { return _mm512_add_ps(a, b); }
 LANES_INLINE lanes lanes_sub(lanes a, lanes b) { return _mm512_sub_ps(a, b); }
 LANES_INLINE lanes lanes_mul(lanes a, lanes b) { return _mm512_mul_ps(a, b); }
 LANES_INLINE lanes lanes_div(lanes a, lanes b) { return _mm512_div_ps(a, b); }
-// a*b + c
+// fma is a*b + c, fnma c - a*b; max and min are b where either is NaN.
 LANES_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) { return _mm512_fmadd_ps(a, b, c); }
-// c - a*b
 LANES_INLINE lanes lanes_fnma(lanes a, lanes b, lanes c) { return _mm512_fnmadd_ps(a, b, c); }
-// b where either is NaN
 LANES_INLINE lanes lanes_max(lanes a, lanes b) { return _mm512_max_ps(a, b); }
 LANES_INLINE lanes lanes_min(lanes a, lanes b) { return _mm512_min_ps(a, b); }
 
@@ -298,8 +296,9 @@ LANES_INLINE void lanes_store_upto(float *to, lanes a, size_t left)
     else lanes_store_some(to, a, left);
 }
 
-// e^x within 2 units in the last place; x below -87 counts as -87, above 88 as 88, NaN gives NaN. x
-// = n ln 2 + r, |r| <= ln(2)/2: a degree-6 polynomial in r (Cephes' expf), times 2^n. Adding and
+// e^x within 2 units in the last place; x below -87 counts as -87, above 88 as 88, NaN gives NaN.
+//
+// x = n ln 2 + r, |r| <= ln(2)/2: a degree-6 polynomial in r (Cephes' expf), times 2^n. Adding and
 // taking away 1.5 * 2^23 rounds to the nearest integer and leaves n in the low bits of the sum.
 LANES_INLINE lanes lanes_exp(lanes x)
 {

@@ -36,16 +36,17 @@ static void carve_layer(const struct model *self, struct arena *arena, uint64_t 
 {
     const struct model_shape *shape = &self->shape;
     *layer = (struct model_layer){
-        .x = take_floats(arena, rows * shape->dim), .x_norm = take_floats(arena, rows * shape->dim),
+        .x = take_floats(arena, rows * shape->dim),
+        .x_norm = take_floats(arena, rows * shape->dim),
         .x_inverse = take_floats(arena, rows),
-            .qkv = take_floats(arena, rows * model_qkv_width(shape)),
+        .qkv = take_floats(arena, rows * model_qkv_width(shape)),
         .attended = take_floats(arena, rows * model_heads_width(shape)),
         .log_sum = take_floats(arena, rows * shape->heads),
-            .middle = take_floats(arena, rows * shape->dim),
+        .middle = take_floats(arena, rows * shape->dim),
         .middle_norm = take_floats(arena, rows * shape->dim),
-            .middle_inverse = take_floats(arena, rows),
+        .middle_inverse = take_floats(arena, rows),
         .gate_up = take_floats(arena, rows * 2 * shape->ffn),
-            .swiglu = take_floats(arena, rows * shape->ffn),
+        .swiglu = take_floats(arena, rows * shape->ffn),
     };
 }
 
@@ -57,8 +58,8 @@ static void carve_scratch(struct model *self, struct arena *arena, uint64_t rows
     self->product_scratch =
         take_floats(arena, gemm_scratch_count(self->threads, widest, larger(widest, rows)));
     const uint32_t small = larger(self->seq_max, shape->head_dim);
-    self->attention_scratch_count =
-        2 * (uint64_t)MODEL_QUERY_BLOCK * self->seq_max + gemm_scratch_count(1, small, small);
+    self->attention_scratch_count = 2 * (uint64_t)MODEL_QUERY_BLOCK * self->seq_max
+        + gemm_scratch_count(1, small, small);
     self->attention_scratch = take_floats(arena, self->threads * self->attention_scratch_count);
 }
 
@@ -133,13 +134,12 @@ static int check_limit(const char *name, uint32_t value, uint32_t high, struct w
 {
     if (value >= 1 && value <= high) return 0;
     return why_set(why, FAULT_RANGE,
-                   "model: %s = %" PRIu32 ", allowed 1..%" PRIu32 "; nothing is computed",
-                   name, value, high);
+                   "model: %s = %" PRIu32 ", allowed 1..%" PRIu32 "; nothing is computed", name,
+                   value, high);
 }
 
 int model_new(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_max, pool_t *pool,
-              struct why *why,
-              model_t **ret_model)
+              struct why *why, model_t **ret_model)
 {
     int rc = model_shape_check(shape, why);
     if (rc == 0) rc = check_limit("batch", batch_max, MODEL_BATCH_MAX, why);
@@ -179,10 +179,9 @@ static int load_tokens(model_t *self, const uint32_t *tokens, struct why *why)
     for (size_t i = 0; i < self->batch * stride; i++) {
         if (tokens[i] >= self->shape.vocab)
             return why_set(why, FAULT_RANGE,
-                           "model: token %" PRIu32 " at position %zu of sample %zu, allowed "
-                               "0..%" PRIu32
-                           "; nothing is computed", tokens[i], i % stride, i / stride,
-                               self->shape.vocab - 1);
+                           "model: token %" PRIu32 " at position %zu of sample %zu, "
+                           "allowed 0..%" PRIu32 "; nothing is computed",
+                           tokens[i], i % stride, i / stride, self->shape.vocab - 1);
     }
     for (size_t b = 0; b < self->batch; b++) {
         memcpy(self->inputs + b * self->seq, tokens + b * stride, self->seq * sizeof *tokens);
@@ -192,8 +191,7 @@ static int load_tokens(model_t *self, const uint32_t *tokens, struct why *why)
 }
 
 static int pass(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
-                uint32_t seq, float *grad,
-                struct why *why, double *ret_loss)
+                uint32_t seq, float *grad, struct why *why, double *ret_loss)
 {
     int rc = check_limit("batch", batch, self->batch_max, why);
     if (rc == 0) rc = check_limit("seq", seq, self->seq_max, why);
@@ -211,23 +209,21 @@ static int pass(model_t *self, const float *params, const uint32_t *tokens, uint
     if (!isfinite(loss))
         return why_set(why, FAULT_NAN,
                        "model: the loss is %g, allowed finite numbers; the gradient is unusable",
-                           loss);
+                       loss);
     if (grad) model_backward(self);
     *ret_loss = loss;
     return 0;
 }
 
 int model_loss_and_grad(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
-                        uint32_t seq,
-                        struct why *why, float *ret_grad, double *ret_loss)
+                        uint32_t seq, struct why *why, float *ret_grad, double *ret_loss)
 {
     ensure(ret_grad);
     return pass(self, params, tokens, batch, seq, ret_grad, why, ret_loss);
 }
 
 int model_loss(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
-               uint32_t seq,
-               struct why *why, double *ret_loss)
+               uint32_t seq, struct why *why, double *ret_loss)
 {
     return pass(self, params, tokens, batch, seq, NULL, why, ret_loss);
 }

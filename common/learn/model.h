@@ -1,9 +1,9 @@
 #pragma once
 // model -- a Llama on the CPU: loss, gradient, and text from it.
 //
-//     tokens ─▶ embedding ─▶ ┌ RMSNorm ─▶ q k v ─▶ RoPE ─▶ causal attention ─▶ o ─▶ (+) ┐ ─▶ RMSNorm ─▶ head ─▶ loss
-//                            └ RMSNorm ─▶ silu(gate) * up ─▶ down ─────────────▶ (+)    ┘
-//                                              layers times
+//     tokens ─▶ embedding ─▶ ┌ RMSNorm ─▶ q k v ─▶ RoPE ─▶ causal attention ─▶ o ─▶ (+) ┐
+//                            └ RMSNorm ─▶ silu(gate) * up ─▶ down ──────────────────▶ (+) ┘
+//                                        layers times           ─▶ RMSNorm ─▶ head ─▶ loss
 //
 // The arithmetic is Hugging Face's LlamaForCausalLM in float32 (half-split RoPE, grouped queries,
 // SwiGLU, tied or own head). Parameters are one flat vector in the order of model_layout.h.
@@ -31,8 +31,7 @@ uint64_t model_memory_bytes(const struct model_shape *shape, uint32_t batch_max,
 // the pool until destroyed (NULL: one thread). FAULT_RANGE for a shape, batch or length out of
 // bounds, FAULT_MEMORY.
 int model_new(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_max, pool_t *pool,
-              struct why *why,
-              model_t **ret_model);
+              struct why *why, model_t **ret_model);
 void model_destroy(model_t **self);         // NULL is allowed
 
 const struct model_shape *model_shape_of(const model_t *self);
@@ -43,19 +42,16 @@ const struct model_shape *model_shape_of(const model_t *self);
 // rubbish). A finite loss does not promise a finite gradient: gradient_clip looks at every number
 // of it.
 int model_loss_and_grad(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
-                        uint32_t seq,
-                        struct why *why, float *ret_grad, double *ret_loss);
+                        uint32_t seq, struct why *why, float *ret_grad, double *ret_loss);
 
 // The same loss, to the bit, without the gradient: for held-out text.
 int model_loss(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
-               uint32_t seq,
-               struct why *why, double *ret_loss);
+               uint32_t seq, struct why *why, double *ret_loss);
 
 // What the model says may follow: `vocab` logits after the last of `count` tokens, 1..seq_max of
 // them.
 int model_logits_last(model_t *self, const float *params, const uint32_t *tokens, uint32_t count,
-                      struct why *why,
-                      float *ret_logits);
+                      struct why *why, float *ret_logits);
 
 struct model_sampling {
     uint64_t seed;              // The same seed, parameters and prompt give the same text
@@ -66,6 +62,5 @@ struct model_sampling {
 // fits in seq_max is forgotten from the front. Each costs a whole forward pass over what it sees.
 // FAULT_RANGE, FAULT_NAN as above.
 int model_generate(model_t *self, const float *params, const uint32_t *prompt,
-                   uint32_t prompt_count,
-                   const struct model_sampling *sampling, uint32_t count, struct why *why;
-                   const struct model_sampling uint32_t *ret_tokens);
+                   uint32_t prompt_count, const struct model_sampling *sampling, uint32_t count,
+                   struct why *why, uint32_t *ret_tokens);

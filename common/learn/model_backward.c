@@ -49,7 +49,7 @@ static void swiglu_back_task(void *arg, uint32_t task, uint32_t worker)
     self->kernels->swiglu_back(rows.end - rows.first, ffn,
                                job->layer->gate_up + rows.first * 2 * ffn,
                                self->d_swiglu + rows.first * ffn,
-                                   self->d_gate_up + rows.first * 2 * ffn);
+                               self->d_gate_up + rows.first * 2 * ffn);
 }
 
 static void layer_backward(model_t *self, uint32_t index)
@@ -62,13 +62,11 @@ static void layer_backward(model_t *self, uint32_t index)
     struct swiglu_back_job job = { self, layer };
     pool_run(self->pool, MODEL_ROW_PARTS, swiglu_back_task, &job);
     model_linear_back(self, layer->middle_norm, self->d_gate_up, at.gate_up, shape->dim,
-                      2 * (size_t)shape->ffn,
-                      self->d_norm);
+                      2 * (size_t)shape->ffn, self->d_norm);
     norm_back(self, layer->middle, at.ffn_norm, layer->middle_inverse);
 
     model_linear_back(self, layer->attended, self->d_stream, at.o, model_heads_width(shape),
-                      shape->dim,
-                      self->d_attended);
+                      shape->dim, self->d_attended);
     model_attention_back(self, layer);
     model_linear_back(self, layer->x_norm, self->d_qkv, at.qkv, shape->dim, model_qkv_width(shape),
                       self->d_norm);

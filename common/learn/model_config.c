@@ -45,8 +45,8 @@ static int unsupported(const json_t *value, const char *name, const char *allowe
 {
     char *text = json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY);
     const int rc = why_set(why, FAULT_UNSUPPORTED,
-                           "config.json: %s = %.100s, allowed %s; the model is refused",
-                           name, text ? text : "?", allowed);
+                           "config.json: %s = %.100s, allowed %s; the model is refused", name,
+                           text ? text : "?", allowed);
     free(text);
     return rc;
 }
@@ -56,12 +56,10 @@ static int refuse_other_arithmetic(const json_t *root, struct why *why)
 {
     static const struct { const char *name, *allowed; } fields[] = {
         { "model_type", "\"llama\"" },          { "hidden_act", "\"silu\"" },
-            { "attention_bias", "false" },
-        { "mlp_bias", "false" },                { "rope_scaling", "null" },
-            { "quantization_config", "null" },
+        { "attention_bias", "false" },          { "mlp_bias", "false" },
+        { "rope_scaling", "null" },             { "quantization_config", "null" },
         { "sliding_window", "null" },           { "partial_rotary_factor", "1.0" },
-            { "attention_dropout", "0.0" },
-        { "num_local_experts", "null" },
+        { "attention_dropout", "0.0" },         { "num_local_experts", "null" },
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         const json_t *value = json_object_get(root, fields[i].name);
@@ -87,7 +85,7 @@ static int check_architecture(const json_t *root, struct why *why)
     if (!name && !json_is_string(json_object_get(root, "model_type")))
         return why_set(why, FAULT_FORMAT,
                        "config.json: neither model_type nor architectures is there; the model "
-                           "is refused");
+                       "is refused");
     return refuse_other_arithmetic(root, why);
 }
 
@@ -111,7 +109,7 @@ static int read_sizes(const json_t *root, struct why *why, struct model_shape *s
         { "vocab_size", &shape->vocab },            { "hidden_size", &shape->dim },
         { "num_hidden_layers", &shape->layers },    { "num_attention_heads", &shape->heads },
         { "intermediate_size", &shape->ffn },
-            { "max_position_embeddings", &shape->seq_len_max },
+        { "max_position_embeddings", &shape->seq_len_max },
     };
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof counts / sizeof counts[0]; i++)
@@ -133,7 +131,7 @@ static int read_shape(const json_t *root, struct why *why, struct model_shape *s
     if (tied && !json_is_null(tied) && !json_is_boolean(tied))
         return why_set(why, FAULT_FORMAT,
                        "config.json: tie_word_embeddings is neither true nor false; the model "
-                           "is refused");
+                       "is refused");
     shape->tied = json_is_true(tied);
     rc = model_shape_check(shape, why);
     return rc < 0 ? why_wrap(why, rc, "config.json") : 0;
@@ -151,7 +149,7 @@ int model_shape_from_config_json(const char *text, size_t bytes, struct why *why
         const int rc = why_set(why, FAULT_FORMAT,
                                "config.json: line %d, column %d: %s; the model is refused",
                                root ? 1 : error.line, root ? 1 : error.column,
-                                   root ? "not an object" : error.text);
+                               root ? "not an object" : error.text);
         json_decref(root);
         return rc;
     }
@@ -178,18 +176,17 @@ char *model_shape_to_config_json(const struct model_shape *shape)
     ensure(model_shape_check(shape, NULL) == 0);
     json_t *root = json_pack(
         "{s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:s, s:b, s:b, "
-            "s:n, s:s}",
+        "s:n, s:s}",
         "architectures", "LlamaForCausalLM", "model_type", "llama",
         "vocab_size", (json_int_t)shape->vocab, "hidden_size", (json_int_t)shape->dim,
-        "num_hidden_layers", (json_int_t)shape->layers, "num_attention_heads",
-            (json_int_t)shape->heads,
-        "num_key_value_heads", (json_int_t)shape->kv_heads, "head_dim", (json_int_t)shape->head_dim,
-        "intermediate_size", (json_int_t)shape->ffn, "max_position_embeddings",
-            (json_int_t)shape->seq_len_max,
-        "rope_theta", shape->rope_theta, "rms_norm_eps", shape->rms_eps, "tie_word_embeddings",
-            (int)shape->tied,
-        "hidden_act", "silu", "attention_bias", 0, "mlp_bias", 0, "rope_scaling", "torch_dtype",
-            "float32");
+        "num_hidden_layers", (json_int_t)shape->layers,
+        "num_attention_heads", (json_int_t)shape->heads,
+        "num_key_value_heads", (json_int_t)shape->kv_heads,
+        "head_dim", (json_int_t)shape->head_dim, "intermediate_size", (json_int_t)shape->ffn,
+        "max_position_embeddings", (json_int_t)shape->seq_len_max,
+        "rope_theta", shape->rope_theta, "rms_norm_eps", shape->rms_eps,
+        "tie_word_embeddings", (int)shape->tied, "hidden_act", "silu",
+        "attention_bias", 0, "mlp_bias", 0, "rope_scaling", "torch_dtype", "float32");
     if (!root) return NULL;
     const size_t theta = digits_needed(shape->rope_theta), eps = digits_needed(shape->rms_eps);
     char *text = json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(theta > eps ? theta : eps));

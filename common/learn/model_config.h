@@ -13,8 +13,10 @@ enum { MODEL_CONFIG_BYTES_MAX = 64 * 1024 };
 // naming LlamaForCausalLM), vocab_size, hidden_size, num_hidden_layers, num_attention_heads,
 // intermediate_size and max_position_embeddings. Assumed if absent: num_key_value_heads = heads,
 // head_dim = hidden_size / heads, rope_theta 10000, rms_norm_eps 1e-6, tie_word_embeddings false:
-// Hugging Face's own defaults. 0, or FAULT_FORMAT (no JSON, a wrong type), FAULT_LIMIT (too long),
-// FAULT_RANGE or FAULT_UNSUPPORTED.
+// Hugging Face's own defaults.
+//
+// 0, or FAULT_FORMAT (no JSON, a wrong type), FAULT_LIMIT (too long), FAULT_RANGE or
+// FAULT_UNSUPPORTED.
 int model_shape_from_config_json(const char *text, size_t bytes, struct why *why,
                                  struct model_shape *ret_shape);
 

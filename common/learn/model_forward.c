@@ -30,8 +30,7 @@ static void norm_task(void *arg, uint32_t task, uint32_t worker)
     const size_t count = rows.end - rows.first, at = rows.first * dim;
     if (job->copy) memcpy(job->copy + at, job->x + at, count * dim * sizeof(float));
     job->model->kernels->norm(count, dim, job->x + at, job->w, (float)job->model->shape.rms_eps,
-                              job->y + at,
-                              job->inverse + rows.first);
+                              job->y + at, job->inverse + rows.first);
 }
 
 void model_norm(model_t *self, const float *x, uint64_t offset, float *y, float *ret_inverse,
@@ -99,7 +98,7 @@ static void entropy_task(void *arg, uint32_t task, uint32_t worker)
     self->kernels->entropy(rows.end - rows.first, self->shape.vocab,
                            self->logits + rows.first * self->shape.vocab,
                            self->targets + job->first + rows.first, weight,
-                               self->losses + job->first + rows.first);
+                           self->losses + job->first + rows.first);
 }
 
 // The head's share of the backward pass for the rows whose logits (now gradients) are at hand.
@@ -123,7 +122,7 @@ double model_head(model_t *self)
         const size_t rows = left < self->head_rows ? left : self->head_rows;
         model_product(self, GEMM_NT, false, rows, shape->vocab, shape->dim,
                       self->last_norm + first * shape->dim, self->params + model_head_offset(shape),
-                          self->logits);
+                      self->logits);
         struct entropy_job entropy = { self, first, rows };
         pool_run(self->pool, MODEL_ROW_PARTS, entropy_task, &entropy);
         if (self->grad) head_back(self, first, rows);

@@ -10,8 +10,7 @@ static int check_count(const char *name, uint32_t value, uint32_t low, uint32_t 
     if (value >= low && value <= high) return 0;
     return why_set(why, FAULT_RANGE,
                    "model shape: %s = %" PRIu32 ", allowed %" PRIu32 "..%" PRIu32 "; the shape "
-                       "is refused",
-                   name, value, low, high);
+                   "is refused", name, value, low, high);
 }
 
 static int check_relations(const struct model_shape *shape, struct why *why)
@@ -39,13 +38,13 @@ int model_shape_check(const struct model_shape *shape, struct why *why)
 {
     const struct { const char *name; uint32_t value, low, high; } counts[] = {
         { "vocab", shape->vocab, 2, MODEL_VOCAB_MAX },
-            { "dim", shape->dim, 1, MODEL_DIM_MAX },
+        { "dim", shape->dim, 1, MODEL_DIM_MAX },
         { "layers", shape->layers, 1, MODEL_LAYERS_MAX },
-            { "heads", shape->heads, 1, MODEL_HEADS_MAX },
+        { "heads", shape->heads, 1, MODEL_HEADS_MAX },
         { "kv_heads", shape->kv_heads, 1, shape->heads },
-            { "head_dim", shape->head_dim, 2, MODEL_HEAD_DIM_MAX },
+        { "head_dim", shape->head_dim, 2, MODEL_HEAD_DIM_MAX },
         { "ffn", shape->ffn, 1, MODEL_FFN_MAX },
-            { "seq_len_max", shape->seq_len_max, 1, MODEL_SEQ_LEN_MAX },
+        { "seq_len_max", shape->seq_len_max, 1, MODEL_SEQ_LEN_MAX },
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         const int rc = check_count(counts[i].name, counts[i].value, counts[i].low, counts[i].high,
@@ -95,8 +94,8 @@ static uint64_t part_offset(const struct model_shape *shape, uint32_t index)
 
 static uint64_t layer_offset(const struct model_shape *shape, uint32_t layer)
 {
-    return (uint64_t)shape->vocab * shape->dim + layer * part_offset(shape,
-                                                                     MODEL_TENSORS_PER_LAYER);
+    return (uint64_t)shape->vocab * shape->dim
+        + layer * part_offset(shape, MODEL_TENSORS_PER_LAYER);
 }
 
 uint64_t model_final_norm_offset(const struct model_shape *shape)
@@ -121,9 +120,11 @@ struct model_layer_offsets model_layer_offsets(const struct model_shape *shape, 
     ensure(layer < shape->layers);
     const uint64_t start = layer_offset(shape, layer);
     return (struct model_layer_offsets){
-        .attention_norm = start, .qkv = start + part_offset(shape, 1),
-            .o = start + part_offset(shape, 4),
-        .ffn_norm = start + part_offset(shape, 5), .gate_up = start + part_offset(shape, 6),
+        .attention_norm = start,
+        .qkv = start + part_offset(shape, 1),
+        .o = start + part_offset(shape, 4),
+        .ffn_norm = start + part_offset(shape, 5),
+        .gate_up = start + part_offset(shape, 6),
         .down = start + part_offset(shape, 8),
     };
 }
@@ -135,8 +136,7 @@ uint32_t model_tensor_count(const struct model_shape *shape)
 }
 
 static struct model_tensor tensor_outside_layers(const char *name, enum model_role role,
-                                                 uint64_t offset,
-                                                 uint32_t rows, uint32_t cols)
+                                                 uint64_t offset, uint32_t rows, uint32_t cols)
 {
     struct model_tensor tensor = { .role = role, .offset = offset, .rows = rows, .cols = cols };
     snprintf(tensor.name, sizeof tensor.name, "%s.weight", name);
@@ -161,10 +161,9 @@ struct model_tensor model_tensor_at(const struct model_shape *shape, uint32_t in
     const uint32_t layer = (index - 1) / MODEL_TENSORS_PER_LAYER;
     const uint32_t number = (index - 1) % MODEL_TENSORS_PER_LAYER;
     const struct part part = layer_part(shape, number);
-    struct model_tensor tensor =
-        { .role = part.role, .layer = layer, .rows = part.rows, .cols = part.cols,
-                                   .offset = layer_offset(shape, layer) + part_offset(shape,
-                                                                                      number) };
+    struct model_tensor tensor = { .role = part.role, .layer = layer,
+                                   .rows = part.rows, .cols = part.cols };
+    tensor.offset = layer_offset(shape, layer) + part_offset(shape, number);
     snprintf(tensor.name, sizeof tensor.name, "model.layers.%" PRIu32 ".%s.weight", layer,
              part.name);
     return tensor;

@@ -3,9 +3,9 @@
 //
 //     model.embed_tokens.weight                         [vocab][dim]
 //     model.layers.0.input_layernorm.weight             [dim]
-//     model.layers.0.self_attn.q_proj.weight            [heads * head_dim][dim]      ┐ adjacent, so that one product
-//     model.layers.0.self_attn.k_proj.weight            [kv_heads * head_dim][dim]   │ computes all three
-//     model.layers.0.self_attn.v_proj.weight            [kv_heads * head_dim][dim]   ┘
+//     model.layers.0.self_attn.q_proj.weight            [heads * head_dim][dim]    ┐ adjacent, so that
+//     model.layers.0.self_attn.k_proj.weight            [kv_heads * head_dim][dim] │ one product does
+//     model.layers.0.self_attn.v_proj.weight            [kv_heads * head_dim][dim] ┘ all three
 //     model.layers.0.self_attn.o_proj.weight            [dim][heads * head_dim]
 //     model.layers.0.post_attention_layernorm.weight    [dim]
 //     model.layers.0.mlp.gate_proj.weight               [ffn][dim]                   ┐ likewise
@@ -40,9 +40,8 @@ struct model_shape {
 
 enum {
     MODEL_VOCAB_MAX = 1 << 20, MODEL_DIM_MAX = 1 << 14, MODEL_LAYERS_MAX = 256,
-        MODEL_HEADS_MAX = 256,
-    MODEL_HEAD_DIM_MAX = 512, MODEL_FFN_MAX = 1 << 16, MODEL_SEQ_LEN_MAX = 1 << 17,
-    MODEL_TENSORS_PER_LAYER = 9, MODEL_TENSOR_NAME_MAX = 64,
+    MODEL_HEADS_MAX = 256, MODEL_HEAD_DIM_MAX = 512, MODEL_FFN_MAX = 1 << 16,
+    MODEL_SEQ_LEN_MAX = 1 << 17, MODEL_TENSORS_PER_LAYER = 9, MODEL_TENSOR_NAME_MAX = 64,
 };
 
 // What a tensor is for: how it begins, and who may treat it specially.

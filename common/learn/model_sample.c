@@ -12,9 +12,8 @@ static int check_prompt(const model_t *self, const uint32_t *tokens, uint32_t co
         if (tokens[i] >= self->shape.vocab)
             return why_set(why, FAULT_RANGE,
                            "model: token %" PRIu32 " at position %" PRIu32 " of the prompt, "
-                               "allowed "
-                           "0..%" PRIu32 "; nothing is computed", tokens[i], i,
-                               self->shape.vocab - 1);
+                           "allowed 0..%" PRIu32 "; nothing is computed",
+                           tokens[i], i, self->shape.vocab - 1);
     }
     return 0;
 }
@@ -41,15 +40,13 @@ static int check_finite(const float *logits, uint32_t vocab, struct why *why)
         if (!isfinite(logits[i]))
             return why_set(why, FAULT_NAN,
                            "model: logit %" PRIu32 " is %g, allowed finite numbers; no token is "
-                               "chosen",
-                           i, (double)logits[i]);
+                           "chosen", i, (double)logits[i]);
     }
     return 0;
 }
 
 int model_logits_last(model_t *self, const float *params, const uint32_t *tokens, uint32_t count,
-                      struct why *why,
-                      float *ret_logits)
+                      struct why *why, float *ret_logits)
 {
     if (count < 1 || count > self->seq_max)
         return why_set(why, FAULT_RANGE,
@@ -112,9 +109,8 @@ static int check_generate(const model_t *self, const uint32_t *prompt, uint32_t 
 }
 
 int model_generate(model_t *self, const float *params, const uint32_t *prompt,
-                   uint32_t prompt_count,
-                   const struct model_sampling *sampling, uint32_t count, struct why *why,
-                       uint32_t *ret_tokens)
+                   uint32_t prompt_count, const struct model_sampling *sampling, uint32_t count,
+                   struct why *why, uint32_t *ret_tokens)
 {
     int rc = check_generate(self, prompt, prompt_count, sampling, count, why);
     if (rc < 0) return rc;

@@ -1,7 +1,7 @@
 #pragma once
 // pool -- a few threads that share the tasks of one job and sleep between jobs.
 //
-//     caller ──pool_run(n tasks)──▶ workers 0 (the caller), 1, 2, ... take tasks 0..n-1 ──all done──▶ returns
+//     pool_run(n tasks) ──▶ workers 0 (the caller), 1, 2, ... take tasks 0..n-1 ──▶ returns
 //
 // A task is known by its number; which worker takes it, and when, is chance. So let the number
 // alone say what is computed and where it goes, and `worker` nothing but which scratch memory to

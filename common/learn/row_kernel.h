@@ -72,8 +72,7 @@ static void row_norm_back(size_t rows, size_t dim, const float *dy, const float 
 }
 
 static void row_rope(size_t rows, size_t head_dim, float *x, size_t stride, const float *cosine,
-                     const float *sine,
-                     bool backwards)
+                     const float *sine, bool backwards)
 {
     const size_t half = head_dim / 2;
     const lanes turn = lanes_all(backwards ? -1.0f : 1.0f);
@@ -126,8 +125,7 @@ static void row_swiglu_back(size_t rows, size_t ffn, const float *gate_up, const
 }
 
 static void row_softmax(size_t rows, size_t first, size_t width, float scale, float *scores,
-                        size_t stride,
-                        float *ret_log_sum)
+                        size_t stride, float *ret_log_sum)
 {
     const lanes factor = lanes_all(scale);
     for (size_t r = 0; r < rows; r++, scores += stride) {
@@ -153,14 +151,11 @@ static void row_softmax(size_t rows, size_t first, size_t width, float scale, fl
 
 // With p the probabilities and t = sum(d_out * out) = sum(p dp): d_scores = scale * p * (dp - t).
 static void row_softmax_back(size_t rows, size_t first, size_t width, float scale, float *scores,
-                             float *d_scores,
-                             size_t stride, const float *log_sum, const float *out,
-                                 const float *d_out,
-                             size_t io_stride, size_t head_dim)
+                             float *d_scores, size_t stride, const float *log_sum, const float *out,
+                             const float *d_out, size_t io_stride, size_t head_dim)
 {
     const lanes factor = lanes_all(scale);
-    for (size_t r = 0; r < rows; r++, scores += stride, d_scores += stride, out += io_stride,
-         d_out += io_stride) {
+    for (size_t r = 0; r < rows; r++) {
         const size_t count = first + r + 1;
         const lanes total = lanes_all(dot(out, d_out, head_dim)), shift = lanes_all(-log_sum[r]);
         for (size_t i = 0; i < count; i += LANES) {
@@ -173,12 +168,15 @@ static void row_softmax_back(size_t rows, size_t first, size_t width, float scal
         }
         memset(scores + count, 0, (width - count) * sizeof *scores);
         memset(d_scores + count, 0, (width - count) * sizeof *d_scores);
+        scores += stride;
+        d_scores += stride;
+        out += io_stride;
+        d_out += io_stride;
     }
 }
 
 static void row_entropy(size_t rows, size_t vocab, float *logits, const uint32_t *targets,
-                        float weight,
-                        float *ret_losses)
+                        float weight, float *ret_losses)
 {
     for (size_t r = 0; r < rows; r++, logits += vocab) {
         const float high = largest(logits, vocab), target = logits[targets[r]];

@@ -38,10 +38,10 @@ static void chain(const struct gemm *job, float *c)
         for (size_t j = 0; j < job->n; j++) {
             float sum = job->add ? c[i * job->c_stride + j] : 0.0f;
             for (size_t k = 0; k < job->k; k++) {
-                const float a = job->form == GEMM_TN ? job->a[k * job->a_stride
-                                                              + i] : job->a[i * job->a_stride + k];
-                const float b = job->form == GEMM_NT ? job->b[j * job->b_stride
-                                                              + k] : job->b[k * job->b_stride + j];
+                const float a = job->form == GEMM_TN ? job->a[k * job->a_stride + i]
+                                                    : job->a[i * job->a_stride + k];
+                const float b = job->form == GEMM_NT ? job->b[j * job->b_stride + k]
+                                                    : job->b[k * job->b_stride + j];
                 sum = fmaf(a, b, sum);
             }
             c[i * job->c_stride + j] = sum;
@@ -64,9 +64,8 @@ static struct fixture fixture_of(enum gemm_form form, bool add, uint32_t m, uint
     self.c = malloc((self.c_count + 1) * sizeof(float));
     memcpy(self.wanted, self.before, self.c_count * sizeof(float));
     self.job = (struct gemm){ .form = form, .add = add, .m = m, .n = n, .k = k, .a = self.a,
-                              .b = self.b,
-                              .c = self.c, .a_stride = a_stride, .b_stride = b_stride,
-                                  .c_stride = n + PAD };
+                              .b = self.b, .c = self.c, .a_stride = a_stride, .b_stride = b_stride,
+                              .c_stride = n + PAD };
     chain(&self.job, self.wanted);
     return self;
 }
@@ -93,8 +92,8 @@ static void check(struct fixture *self, const char *isa, pool_t *pool)
     free(scratch);
     if (memcmp(self->c, self->wanted, self->c_count * sizeof(float)) != 0)
         fail_msg("%s %s m=%u n=%u k=%u add=%d threads=%u differs from the chain", isa,
-                 forms[self->job.form],
-                 self->job.m, self->job.n, self->job.k, self->job.add, pool_threads(pool));
+                 forms[self->job.form], self->job.m, self->job.n, self->job.k, self->job.add,
+                 pool_threads(pool));
 }
 
 // Every form and size, on every instruction set this processor has, with 1 to 4 threads: the
@@ -124,9 +123,8 @@ static void small_sizes_are_the_chain(void **state)
     (void)state;
     static const uint32_t sizes[][3] = {
         { 0, 3, 3 }, { 3, 0, 3 }, { 3, 3, 0 }, { 1, 1, 1 }, { 1, 2, 3 }, { 14, 32, 16 },
-            { 15, 33, 17 }, { 13, 31, 15 },
-        { 28, 64, 32 }, { 29, 65, 5 }, { 6, 16, 100 }, { 7, 17, 31 }, { 4, 48, 33 },
-            { 100, 40, 24 }, { 71, 19, 48 },
+        { 15, 33, 17 }, { 13, 31, 15 }, { 28, 64, 32 }, { 29, 65, 5 }, { 6, 16, 100 },
+        { 7, 17, 31 }, { 4, 48, 33 }, { 100, 40, 24 }, { 71, 19, 48 },
     };
     every_form_is_the_chain(sizes, sizeof sizes / sizeof sizes[0]);
 }

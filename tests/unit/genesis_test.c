@@ -12,7 +12,7 @@
 static const struct model_shape shape =
     { .vocab = 256, .dim = 96, .layers = 3, .heads = 6, .kv_heads = 2, .head_dim = 16,
                                           .ffn = 160, .seq_len_max = 64, .rope_theta = 10000,
-                                              .rms_eps = 1e-5 };
+                                          .rms_eps = 1e-5 };
 
 static float *filled(uint64_t seed)
 {

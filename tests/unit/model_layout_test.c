@@ -12,7 +12,7 @@
 static const struct model_shape small =
     { .vocab = 256, .dim = 48, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 16,
                                           .ffn = 100, .seq_len_max = 64, .rope_theta = 10000,
-                                              .rms_eps = 1e-5 };
+                                          .rms_eps = 1e-5 };
 
 static void tensors_have_the_names_and_places_we_promise(void **state)
 {
@@ -87,8 +87,11 @@ static void expect_shape_refused(struct model_shape shape, const char *word)
 }
 
 #define REFUSED(field, bad, word) \
-    do { struct model_shape shape_ = small; shape_.field = (bad); expect_shape_refused(shape_,
-                                                                                       word); } while (0)
+    do { \
+        struct model_shape shape_ = small; \
+        shape_.field = (bad); \
+        expect_shape_refused(shape_, word); \
+    } while (0)
 
 static void shapes_out_of_bounds_are_refused_by_name(void **state)
 {
@@ -119,13 +122,13 @@ static void shapes_out_of_bounds_are_refused_by_name(void **state)
 static const char tiny_llama[] =
     "{\"architectures\": [\"LlamaForCausalLM\"], \"attention_bias\": false, \"bos_token_id\": 1,"
     " \"hidden_act\": \"silu\", \"hidden_size\": 2048, \"initializer_range\": 0.02, "
-        "\"intermediate_size\": 5632,"
+    "\"intermediate_size\": 5632,"
     " \"max_position_embeddings\": 2048, \"model_type\": \"llama\", \"num_attention_heads\": "
-        "32, \"num_hidden_layers\": 22,"
+    "32, \"num_hidden_layers\": 22,"
     " \"num_key_value_heads\": 4, \"pretraining_tp\": 1, \"rms_norm_eps\": 1e-5, "
-        "\"rope_scaling\": null,"
+    "\"rope_scaling\": null,"
     " \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\", \"use_cache\": true, "
-        "\"vocab_size\": 32000}";
+    "\"vocab_size\": 32000}";
 
 static void a_config_of_hugging_face_is_read(void **state)
 {
@@ -155,7 +158,7 @@ static void what_is_written_is_read_back(void **state)
 {
     (void)state;
     static const double thetas[] = { 10000, 500000, 1, 12345.678901234567 };
-    static epsilons[] = { 1e-5, 1e-6, 0.1, 1.0 / 3e5 };
+    static const double epsilons[] = { 1e-5, 1e-6, 0.1, 1.0 / 3e5 };
     for (int i = 0; i < 4; i++) {
         struct model_shape shape = small, again;
         shape.rope_theta = thetas[i];

@@ -139,7 +139,7 @@ static void shares_cover_all_once(void **state)
 {
     (void)state;
     static const uint64_t counts[] = { 0, 1, 15, 16, 17, 100, 1000, 4097 };
-    static grains[] = { 1, 4, 16, 64 };
+    static const uint64_t grains[] = { 1, 4, 16, 64 };
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
         for (size_t g = 0; g < sizeof grains / sizeof grains[0]; g++) {
             for (uint32_t parts = 1; parts < 20; parts++) {

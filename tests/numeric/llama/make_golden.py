@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Writes the golden gradients beside this file: a Llama in float64 by PyTorch's autograd, nothing of ours in it.
+"""Writes the golden gradients beside this file: a Llama in float64 by PyTorch's autograd, with
+nothing of ours in it.
 
-    python3 tests/numeric/llama/make_golden.py        (needs torch and numpy; any version with float64 autograd)
+    python3 tests/numeric/llama/make_golden.py        (needs torch and numpy)
 
-Parameters are not stored: they are genesis numbers, computed here a second time, with matrices times 8 (so that
-attention is far from uniform) and norms 1 + (k mod 7 - 3) / 16. Each .golden file, little-endian:
+Parameters are not stored: they are genesis numbers, computed here a second time, with matrices
+times 8 (so that attention is far from uniform) and norms 1 + (k mod 7 - 3) / 16. Each .golden file,
+little-endian:
 
-    "SHOALNUM"; u32 vocab dim layers heads kv_heads head_dim ffn seq batch tied; f64 rope_theta rms_eps;
-    u64 seed; 32 bytes SHA-256 of the N genesis floats; f64 loss; u64 N;
+    "SHOALNUM"; u32 vocab dim layers heads kv_heads head_dim ffn seq batch tied;
+    f64 rope_theta rms_eps; u64 seed; 32 bytes SHA-256 of the N genesis floats; f64 loss; u64 N;
     u32 tokens[batch][seq + 1]; f32 gradient[N] in the order of common/learn/model_layout.h
 """
 import hashlib
@@ -33,10 +35,14 @@ def layout(vocab, dim, layers, heads, kv, head_dim, ffn, tied):
     tensors = [("model.embed_tokens.weight", (vocab, dim))]
     for i in range(layers):
         p = f"model.layers.{i}."
-        tensors += [(p + "input_layernorm.weight", (dim,)), (p + "self_attn.q_proj.weight", (q, dim)),
-                    (p + "self_attn.k_proj.weight", (k, dim)), (p + "self_attn.v_proj.weight", (k, dim)),
-                    (p + "self_attn.o_proj.weight", (dim, q)), (p + "post_attention_layernorm.weight", (dim,)),
-                    (p + "mlp.gate_proj.weight", (ffn, dim)), (p + "mlp.up_proj.weight", (ffn, dim)),
+        tensors += [(p + "input_layernorm.weight", (dim,)),
+                    (p + "self_attn.q_proj.weight", (q, dim)),
+                    (p + "self_attn.k_proj.weight", (k, dim)),
+                    (p + "self_attn.v_proj.weight", (k, dim)),
+                    (p + "self_attn.o_proj.weight", (dim, q)),
+                    (p + "post_attention_layernorm.weight", (dim,)),
+                    (p + "mlp.gate_proj.weight", (ffn, dim)),
+                    (p + "mlp.up_proj.weight", (ffn, dim)),
                     (p + "mlp.down_proj.weight", (dim, ffn))]
     tensors.append(("model.norm.weight", (dim,)))
     return tensors + ([] if tied else [("lm_head.weight", (vocab, dim))])
@@ -96,15 +102,16 @@ def loss_of(w, tokens, config):
     for i in range(layers):
         p = f"model.layers.{i}."
         h = rms_norm(x, w[p + "input_layernorm.weight"], eps)
-        q, k, v = (F.linear(h, w[p + f"self_attn.{n}_proj.weight"]).view(batch, seq, -1, head_dim).transpose(1, 2)
-                   for n in "qkv")
+        q, k, v = (F.linear(h, w[p + f"self_attn.{n}_proj.weight"]) for n in "qkv")
+        q, k, v = (t.view(batch, seq, -1, head_dim).transpose(1, 2) for t in (q, k, v))
         q, k = rope(q, cosine, sine), rope(k, cosine, sine)
         k, v = (t.repeat_interleave(heads // kv, 1) for t in (k, v))
         p_attention = torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(head_dim) + future, -1)
         o = (p_attention @ v).transpose(1, 2).reshape(batch, seq, heads * head_dim)
         x = x + F.linear(o, w[p + "self_attn.o_proj.weight"])
         h = rms_norm(x, w[p + "post_attention_layernorm.weight"], eps)
-        gate, up = F.linear(h, w[p + "mlp.gate_proj.weight"]), F.linear(h, w[p + "mlp.up_proj.weight"])
+        gate = F.linear(h, w[p + "mlp.gate_proj.weight"])
+        up = F.linear(h, w[p + "mlp.up_proj.weight"])
         x = x + F.linear(F.silu(gate) * up, w[p + "mlp.down_proj.weight"])
     x = rms_norm(x, w["model.norm.weight"], eps)
     logits = F.linear(x, w["model.embed_tokens.weight" if tied else "lm_head.weight"])
@@ -131,7 +138,8 @@ def write(name, config):
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".golden")
     with open(path, "wb") as file:
         file.write(b"SHOALNUM" + struct.pack("<10I2dQ", *config[:10], theta, eps, SEED) + digest)
-        file.write(struct.pack("<dQ", loss.item(), gradient.size) + tokens.astype("<u4").tobytes() + gradient.tobytes())
+        file.write(struct.pack("<dQ", loss.item(), gradient.size))
+        file.write(tokens.astype("<u4").tobytes() + gradient.tobytes())
     print(f"{name}: {gradient.size} parameters, loss {loss.item():.9f}")
 
 

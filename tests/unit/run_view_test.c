@@ -1,0 +1,136 @@
+// run_view_test -- what an onlooker makes of the news, and how the demo tells that somebody is back.
+
+#include "actors/shoal/demo_kills.c"    // The front command's own parts are in no library
+#include "actors/shoal/run_view.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+static const struct hash coordinator = { { 0xc0 } }, alice = { { 0xa1 } }, bob = { { 0xb0 } };
+
+static unsigned hear(struct run_view *view, uint16_t kind, uint64_t incarnation, const void *body)
+{
+    struct msg msg = { .kind = kind, .sender = coordinator, .incarnation = incarnation, .body = body };
+    return run_view_hear(view, &msg);
+}
+
+static unsigned hear_roster_of_two(struct run_view *view)
+{
+    const struct wire_member members[] = { { .index = 0, .key = alice, .role = ACTOR_TRAINER },
+                                           { .index = 1, .key = bob, .role = ACTOR_TRAINER } };
+    return hear(view, FRAME_ROSTER, 1, &(struct wire_roster){ .version = 1, .members = members, .members_count = 2 });
+}
+
+static unsigned open_round(struct run_view *view, uint64_t incarnation, uint64_t round)
+{
+    static const struct wire_client clients[] = { { 1 }, { 0 } };       // Bob is client 0
+    return hear(view, FRAME_ROUND, incarnation, &(struct wire_round){ .round = round, .step = round - 1,
+                                                                       .clients = clients, .clients_count = 2 });
+}
+
+static unsigned commit(struct run_view *view, uint64_t incarnation, uint64_t round, uint32_t client)
+{
+    const struct wire_accepted accepted[] = { { .client = client, .begin = 0, .end = 4 } };
+    return hear(view, FRAME_COMMIT, incarnation, &(struct wire_commit){ .round = round, .step = round - 1,
+        .outcome = OUTCOME_COMMITTED, .accepted = accepted, .accepted_count = 1 });
+}
+
+static struct run_view *started(void)
+{
+    struct run_view *view = calloc(1, sizeof *view);
+    assert_non_null(view);
+    assert_int_equal(hear(view, FRAME_RUN, 1, &(struct wire_run){ .phase = PHASE_WARMUP }), VIEW_RUN | VIEW_PHASE);
+    assert_int_equal(hear_roster_of_two(view), VIEW_ROSTER);
+    return view;
+}
+
+static void test_follows_rounds(void **state)
+{
+    (void)state;
+    struct run_view *view = started();
+    assert_int_equal(open_round(view, 1, 1), VIEW_ROUND);
+    assert_string_equal(run_view_phase(view), "RoundTrain");
+    assert_int_equal(open_round(view, 1, 1), 0);                    // Recalled: nothing new
+    assert_int_equal(commit(view, 1, 1, 0), VIEW_COMMIT);
+    assert_int_equal(commit(view, 1, 1, 0), 0);
+    assert_int_equal(view->commits, 1);
+    assert_int_equal(view->now.step, 1);
+    assert_true(run_view_accepts(view, &bob));
+    assert_false(run_view_accepts(view, &alice));
+    assert_false(run_view_accepts(view, &coordinator));
+    assert_int_equal(commit(view, 1, 2, 0), VIEW_COMMIT);           // Its ROUND was lost: nobody is named
+    assert_false(run_view_accepts(view, &bob));
+    free(view);
+}
+
+static void test_old_lives_are_passed_over(void **state)
+{
+    (void)state;
+    struct run_view *view = started();
+    const struct wire_beat beat = { .phase = PHASE_TRAIN };
+    assert_true(hear(view, FRAME_BEAT, 2, &beat) & VIEW_REBORN);
+    assert_int_equal(hear(view, FRAME_RUN, 1, &(struct wire_run){ .phase = PHASE_FINISHED }), 0);
+    assert_string_equal(run_view_phase(view), "RoundTrain");
+    assert_false(hear(view, FRAME_BEAT, 2, &beat) & VIEW_REBORN);
+    free(view);
+}
+
+static void test_progress_needs_a_known_sender(void **state)
+{
+    (void)state;
+    struct run_view *view = started();
+    const struct wire_progress progress = { .step = 5, .digest = alice };
+    struct msg msg = { .kind = FRAME_PROGRESS, .sender = bob, .body = &progress };
+    assert_int_equal(run_view_hear(view, &msg), VIEW_PROGRESS);
+    assert_int_equal(view->progress[1].step, 5);
+    msg.sender = (struct hash){ { 0 } };
+    assert_int_equal(run_view_hear(view, &msg), 0);
+    free(view);
+}
+
+static void test_a_killed_trainer_is_back(void **state)
+{
+    (void)state;
+    struct run_view *view = started();
+    struct demo_kill kill = { .name = "bob", .key = bob, .at_step = 1 };
+    assert_false(demo_kill_is_due(&kill, view, open_round(view, 1, 1), 100));    // Step 0 is too early
+    assert_false(demo_kill_is_due(&kill, view, commit(view, 1, 1, 0), 110));     // No round is open
+    assert_true(demo_kill_is_due(&kill, view, open_round(view, 1, 2), 120));
+    assert_false(demo_kill_is_due(&kill, view, VIEW_ROUND, 121));                // Once
+    assert_false(demo_kill_came_back(&kill, view, commit(view, 1, 2, 0), 130));  // Of the round it died in
+    open_round(view, 1, 3);
+    assert_false(demo_kill_came_back(&kill, view, commit(view, 1, 3, 1), 140));  // Alice's
+    open_round(view, 1, 4);
+    assert_true(demo_kill_came_back(&kill, view, commit(view, 1, 4, 0), 150));
+    assert_int_equal(kill.back_round - kill.round, 2);
+    assert_int_equal(kill.back_ms - kill.ms, 30);
+    free(view);
+}
+
+static void test_a_killed_coordinator_is_back(void **state)
+{
+    (void)state;
+    struct run_view *view = started();
+    struct demo_kill kill = { .name = "coordinator" };
+    assert_true(demo_kill_is_due(&kill, view, open_round(view, 1, 1), 100));
+    assert_false(demo_kill_came_back(&kill, view, commit(view, 1, 1, 0), 110));  // Said before it died
+    unsigned heard = open_round(view, 2, 2);
+    assert_true(heard & VIEW_REBORN);
+    assert_false(demo_kill_came_back(&kill, view, heard, 120));
+    assert_int_equal(kill.reborn_ms, 120);
+    assert_true(demo_kill_came_back(&kill, view, commit(view, 2, 2, 0), 130));
+    assert_int_equal(kill.state, KILL_BACK);
+    free(view);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_follows_rounds), cmocka_unit_test(test_old_lives_are_passed_over),
+        cmocka_unit_test(test_progress_needs_a_known_sender), cmocka_unit_test(test_a_killed_trainer_is_back),
+        cmocka_unit_test(test_a_killed_coordinator_is_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
