@@ -95,8 +95,8 @@ static void hear_hello(struct broker *self, const struct route *sender, const ui
     const struct wire_hello *hello = body;
     bool renewed = post_office_named(self->office, hello->name) != NULL;
     const char *reason = post_office_hello(self->office, sender, &key, hello, now_ms);
-    if (reason) {
-        undeliverable(self, sender, "broker", FRAME_HELLO, reason);
+    if (reason) {                                   // Of kind HELLO: for good, and the actor gives up
+        undeliverable(self, sender, "broker", reason == POST_OFFICE_FULL ? FRAME_NONE : FRAME_HELLO, reason);
         return;
     }
     if (!renewed) shell_log(6, "actor.hello name=%s actors=%u", hello->name, self->office->count);

@@ -71,6 +71,8 @@ static void add_peer(struct post_office *self, const struct peer *peer)
     self->count++;
 }
 
+const char POST_OFFICE_FULL[] = "the post office is full; try again later";
+
 const char *post_office_hello(struct post_office *self, const struct route *route, const struct hash *key,
                               const struct wire_hello *hello, uint64_t now_ms)
 {
@@ -83,7 +85,7 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
         bool alive = now_ms - holder->heard_ms <= POST_OFFICE_LEASE_MS;
         if (!hash_equal(&holder->key, key) && alive) return "the name is held by another key";
         if (hash_equal(&holder->key, key) && hello->instance < holder->instance)
-            return "a newer process uses this identity";
+            return "a newer process uses this identity; stop one of the two, an identity is for one process";
     }
     struct peer peer = { .route = *route, .key = *key, .role = hello->role, .instance = hello->instance,
                          .heard_ms = now_ms };
@@ -91,7 +93,7 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
     if (held) remove_peer(self, held - 1);
     uint32_t here = self->by_route[find_route(self, route)];
     if (here) remove_peer(self, here - 1);          // One name to a connection
-    if (self->count == POST_OFFICE_PEERS_MAX) return "the post office is full; try again later";
+    if (self->count == POST_OFFICE_PEERS_MAX) return POST_OFFICE_FULL;
     add_peer(self, &peer);
     return NULL;
 }

@@ -32,7 +32,8 @@ struct post_office {
     uint32_t free_places[POST_OFFICE_PEERS_MAX], free_count, used_places;
 };
 
-// Registers or renews. NULL if it is welcome, else the reason, for UNDELIVERABLE.
+// Registers or renews. NULL if it is welcome, else the reason, for UNDELIVERABLE; all but FULL are for good.
+extern const char POST_OFFICE_FULL[];
 const char *post_office_hello(struct post_office *self, const struct route *route, const struct hash *key,
                               const struct wire_hello *hello, uint64_t now_ms);
 

@@ -96,8 +96,13 @@ static void hear(struct coordinator *self, const struct msg *in, struct outbox *
     case FRAME_VOTE:       round_hear_vote(self, in, out); break;
     case FRAME_CHECKPOINT: epoch_hear_checkpoint(self, in, out); break;
     case FRAME_CONTROL:    epoch_hear_control(self, in, out); break;
+    case FRAME_WELCOME:                             // A broker that has forgotten what it was told
+        news_roster(self, out);
+        news_run(self, in->now_ms, out);
+        if (self->run.round_open) news_round(self, out);
+        news_beat(self, out);
+        break;
     case FRAME_REFUSED:
-    case FRAME_WELCOME:
     case FRAME_UNDELIVERABLE: break;                // A refusal is never refused
     default:
         coordinator_refuse(in, REFUSAL_NOT_ALLOWED, 0, out, "%s is nothing a coordinator is sent; ignored",

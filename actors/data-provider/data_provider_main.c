@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     static const struct argp argp = { options, parse, NULL,
         "Serves tokenised samples, checked against their manifest.\n\n"
         "  shoal-data-provider -i secret.key --run-id demo --server-addr 127.0.0.1:5550 -d config/demo/data.toml\n"
-        "  shoal tokenize ... makes the files\n", children, NULL, NULL };
+        "  shoal prepare-text --out data             makes the files\n", children, NULL, NULL };
     static struct served self;
     static struct config_faults faults;
     struct why why = { 0 };

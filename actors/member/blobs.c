@@ -143,12 +143,12 @@ bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t
     return false;
 }
 
-void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)
+static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step, struct outbox *out)
 {
     struct wire_blob gone[256];
     uint32_t count = 0;
     for (uint32_t i = self->count; i-- > 0; ) {     // Whoever fills the gap comes from behind: seen already
-        if (self->entries[i].step >= before_step) continue;
+        if (self->entries[i].step < from_step || self->entries[i].step >= before_step) continue;
         gone[count++] = (struct wire_blob){ self->entries[i].hash, self->entries[i].bytes };
         take_out(self, i);
         if (count < 256) continue;
@@ -158,3 +158,7 @@ void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)
     if (count)
         outbox_job(out, PORT_FETCHER, FRAME_FORGET, &(struct wire_forget){ before_step, gone, count });
 }
+
+void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out) { forget(self, 0, before_step, out); }
+
+void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out) { forget(self, step, step + 1, out); }

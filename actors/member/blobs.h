@@ -44,3 +44,6 @@ bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t
 
 // Forgets all that belong to commits before this step, here and in the store.
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out);
+
+// A round of this step begins: what rounds before it had for the same step came to nothing.
+void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out);

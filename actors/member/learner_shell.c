@@ -146,7 +146,9 @@ static int open_data(struct learner *self, struct why *why)
     if (data->kind == DATA_LOCAL) return provider_open_local(data->where, &samples, why, &self->provider);
     if (data->kind == DATA_SERVER) {
         struct provider_fetch fetch = { .fetch = fetch_samples, .context = self, .count = 1 };
-        struct bulk_client_options client = { .run = self->options->run_id, .seq_len = self->config.seq_len };
+        // Not for long: the core tries again, with those who have joined by then.
+        struct bulk_client_options client = { .run = self->options->run_id, .seq_len = self->config.seq_len,
+                                              .patience_ms = 1500, .rounds_max = 2 };
         int rc = bulk_client_new(&client, why, &self->client);
         return rc < 0 ? rc : provider_open_fetch(&fetch, &samples, why, &self->provider);
     }

@@ -95,7 +95,10 @@ static int open_bulk(struct running *self, struct why *why)
     const struct member_process *process = self->process;
     struct member *member = process->state;
     char endpoint[128];
-    struct blob_store_options store = { .dir = process->keeps_blobs ? self->blobs : NULL };
+    // A vote is a promise to serve the bytes, and outlives the process; against a power cut stand the
+    // checkpointer's, which alone are fsynced.
+    struct blob_store_options store = { .dir = process->keeps_blobs ? self->blobs : NULL,
+                                        .lazy = member->role != ACTOR_CHECKPOINTER };
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);
     int rc = command_require_loopback("--bulk-bind", endpoint, options->command.insecure, why);
     if (rc == 0) rc = blob_store_new(&store, why, &self->store);

@@ -16,6 +16,12 @@ static struct replica_commit *next_commit(struct replica *self)
     return kept->known && kept->commit.step == self->step ? kept : NULL;
 }
 
+bool replica_knows_commit(struct replica *self, uint64_t step)
+{
+    const struct replica_commit *kept = place(self, step);
+    return (self->holding && step < self->step) || (kept->known && kept->commit.step == step);
+}
+
 // Room for a list: behind the newest one; once all before are applied, from the start again.
 static struct wire_accepted *room(struct replica *self, uint32_t count)
 {

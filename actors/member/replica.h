@@ -53,6 +53,9 @@ enum replica_event { REPLICA_NOTHING, REPLICA_STEPPED, REPLICA_LOST };
 // A COMMIT by the coordinator. Old ones are ignored, the next ones kept.
 void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct member *member,
                          const struct wire_commit *commit, struct outbox *out);
+// True if this step's commit is known or applied: its payloads are still of use.
+bool replica_knows_commit(struct replica *self, uint64_t step);
+
 enum replica_event replica_hear_learner(struct replica *self, const struct msg *in, struct outbox *out);
 void replica_hear_fetched_model(struct replica *self, const struct msg *in, struct outbox *out);
 void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end);

@@ -40,8 +40,10 @@ static void say(void *arg, const char *line)
 static void plan_kills(struct demo *self)
 {
     uint64_t total = self->setup.config.total_steps;
-    self->kills[0] = (struct demo_kill){ .name = "trainer-2", .key = self->net.keys[1], .at_step = total / 4 };
-    self->kills[1] = (struct demo_kill){ .name = "coordinator", .at_step = total / 2 };
+    // In the midst of an epoch, where a restart has most to catch up with, and not at its first round.
+    self->kills[0] = (struct demo_kill){ .name = "trainer-2", .key = self->net.keys[1],
+                                         .at_step = total / 4 + total / 20 };
+    self->kills[1] = (struct demo_kill){ .name = "coordinator", .at_step = total / 2 + total / 20 };
 }
 
 static struct child *victim(struct demo *self, int kill)
@@ -62,8 +64,8 @@ static void say_back(struct demo *self, const struct demo_kill *kill)
 {
     char line[200];
     if (hash_is_none(&kill->key))
-        snprintf(line, sizeof line, "coordinator is back: its next life was heard after %.1f s, its first commit (round "
-                 "%llu) after %.1f s", (double)(kill->reborn_ms - kill->ms) / 1000,
+        snprintf(line, sizeof line, "coordinator is back: its next life was heard after %.1f s, its first commit "
+                 "(round %llu) after %.1f s", (double)(kill->reborn_ms - kill->ms) / 1000,
                  (unsigned long long)kill->back_round, (double)(kill->back_ms - kill->ms) / 1000);
     else snprintf(line, sizeof line, "%s is back: its result was committed again in round %llu, %llu rounds and %.1f s "
                   "after the kill", kill->name, (unsigned long long)kill->back_round,
@@ -163,7 +165,8 @@ static int make_report(struct demo *self, struct why *why)
     int rc = ledger_report_read(ledger, why, &report->ledger);
     if (rc < 0) return rc;
     if (report->ledger.checkpoints == 0)
-        return why_set(why, FAULT_NOT_FOUND, "no checkpoint was registered; see %s/checkpointer.log", self->net.log_dir);
+        return why_set(why, FAULT_NOT_FOUND, "no checkpoint was registered; see %s/checkpointer.log",
+                       self->net.log_dir);
     testnet_checkpoint_path(&self->net, report->ledger.checkpoint.name, report->checkpoint_path,
                             sizeof report->checkpoint_path);
     report->setup = &self->setup;
@@ -186,8 +189,8 @@ static int train(struct demo *self, uint32_t port, struct why *why)
     plan_kills(self);
     if (rc == 0) {
         char line[400];
-        snprintf(line, sizeof line, "run \"%s\": broker, coordinator, data-provider, checkpointer and %d trainers; watch with "
-                 "zmq-monitor --run-id %s --server-addr %s", self->setup.config.run_id, DEMO_TRAINERS,
+        snprintf(line, sizeof line, "run \"%s\": broker, coordinator, data-provider, checkpointer and %d trainers; "
+                 "watch with zmq-monitor --run-id %s --server-addr %s", self->setup.config.run_id, DEMO_TRAINERS,
                  self->setup.config.run_id, self->net.broker);
         say(self, line);
         rc = watch(self, why);
@@ -264,5 +267,6 @@ int shoal_demo(int argc, char **argv)
     int rc = run(&self, &why);
     testnet_free(&self.net);
     ledger_report_free(&self.report.ledger);
-    return rc < 0 ? fault_exit(rc, &why) : rc;
+    if (rc < 0) rc = fault_exit(rc, &why);
+    return self.net.asked_to_stop || is_interrupted(NULL) ? 130 : rc;
 }

@@ -56,7 +56,8 @@ static void judge_ledger(struct demo_report *self)
     if (ledger->epochs < DEMO_EPOCHS_MIN)
         fail(self, "%" PRIu64 " epochs, fewer than %d", ledger->epochs, DEMO_EPOCHS_MIN);
     if (ledger->steps_twice || ledger->steps_skipped)
-        fail(self, "%" PRIu64 " steps committed twice, %" PRIu64 " skipped", ledger->steps_twice, ledger->steps_skipped);
+        fail(self, "%" PRIu64 " steps committed twice, %" PRIu64 " skipped", ledger->steps_twice,
+             ledger->steps_skipped);
     if (ledger->samples_twice) fail(self, "%" PRIu64 " samples committed twice", ledger->samples_twice);
     for (int i = 0; i < DEMO_TRAINERS; i++)
         if (share_of(self, i) < 0.1)
@@ -98,8 +99,8 @@ static void print_kills(const struct demo_report *self, FILE *out)
     for (int i = 0; i < DEMO_KILLS; i++) {
         const struct demo_kill *kill = &self->kills[i];
         if (kill->state != KILL_BACK) continue;
-        fprintf(out, "  kill -9           %s in RoundTrain of round %" PRIu64 "; %s %" PRIu64 " rounds and %.1f s later\n",
-                kill->name, kill->round, hash_is_none(&kill->key) ? "first commit" : "its next commit",
+        fprintf(out, "  kill -9           %s in RoundTrain of round %" PRIu64 "; %s %" PRIu64
+                " rounds and %.1f s later\n", kill->name, kill->round, hash_is_none(&kill->key) ? "first commit" : "its next commit",
                 kill->back_round - kill->round, (double)(kill->back_ms - kill->ms) / 1000);
     }
 }
@@ -116,8 +117,8 @@ static void print_replicas(const struct demo_report *self, FILE *out)
                 100 * share_of(self, i), member ? member->results : 0,
                 hash_is_none(&self->digests[i]) ? "unknown" : hash_to_hex(&self->digests[i], hex));
     }
-    fprintf(out, "    checkpoint                                            %.32s\n", hash_to_hex(&self->checkpoint, hex));
-    fprintf(out, "    ledger                                                %.32s\n    %s\n",
+    fprintf(out, "    %-55s  %.32s\n", "checkpoint", hash_to_hex(&self->checkpoint, hex));
+    fprintf(out, "    %-55s  %.32s\n    %s\n", "ledger",
             hash_to_hex(&self->ledger.end.digest, hex),
             equal ? "all equal: the same bits everywhere" : "NOT ALL EQUAL");
 }
@@ -140,7 +141,8 @@ void demo_report_print(const struct demo_report *self, FILE *out)
     fprintf(out, "  what it writes    %s%s\n\n", self->prompt, self->text);
     for (uint32_t i = 0; i < self->failures_count; i++) fprintf(out, "FAILED: %s\n", self->failures[i]);
     if (self->failures_count == 0)
-        fprintf(out, "Four strangers trained one model, two processes died on the way, and nobody can tell: same bits.\n");
+        fprintf(out, "Four strangers trained one model, two processes died on the way, and nobody can tell: "
+                     "same bits.\n");
 }
 
 // ---- for programs ---------------------------------------------------------------------------------

@@ -142,8 +142,8 @@ int demo_set_up(struct demo_setup *self, const char *dir, const char *config_dir
     snprintf(path, sizeof path, "%s/text", self->dir);
     if (rc == 0) rc = demo_text_prepare(path, NULL, self->shape.seq_len_max, say, context, why, &self->text);
     if (rc < 0) return rc;
-    snprintf(line, sizeof line, "text: %.2f MB to train on, %.2f MB held out; guessed by counting: order 0 %.3f, order 1 "
-             "%.3f, order 2 %.3f nats per byte", (double)self->text.train_bytes / 1e6,
+    snprintf(line, sizeof line, "text: %.2f MB to train on, %.2f MB held out; guessed by counting: order 0 %.3f, "
+             "order 1 %.3f, order 2 %.3f nats per byte", (double)self->text.train_bytes / 1e6,
              (double)self->text.heldout_bytes / 1e6, self->text.nats[0], self->text.nats[1], self->text.nats[2]);
     say(context, line);
     rc = make_model(self, seed, why);

@@ -63,8 +63,8 @@ size_t progress_line(const struct progress *self, const struct run_view *view, u
     show_bar(now->total_steps ? (double)now->step / (double)now->total_steps : 0, 12, bar);
     show_count(self->tokens_per_s, rate);
     show_duration(self->steps_per_s > 0 ? steps / self->steps_per_s : -1, left);
-    int count = snprintf(line, max, "%s  %-12s %s step %llu/%llu  epoch %llu  %s  %s tok/s  %u healthy %u pending  ETA %s",
-                         spent, run_view_phase(view), bar, (unsigned long long)now->step,
+    int count = snprintf(line, max, "%s  %-12s %s step %llu/%llu  epoch %llu  %s  %s tok/s  %u healthy %u pending  "
+                         "ETA %s", spent, run_view_phase(view), bar, (unsigned long long)now->step,
                          (unsigned long long)now->total_steps, (unsigned long long)now->epoch, loss, rate,
                          now->healthy, now->pending, left);
     return (size_t)count < max ? (size_t)count : max - 1;

@@ -2,6 +2,7 @@
 #include "common/actor/shell.h"
 #include "common/config/data_config.h"
 #include "common/ensure.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,7 +140,8 @@ static int check_config(struct testnet *self, struct why *why)
     if (self->config.data_location != CONFIG_DATA_SERVER) return 0;
     rc = config_load_data(self->data_toml, &data, &faults);
     config_faults_print(&faults, stderr);
-    if (rc < 0) return why_set(why, rc, "%s is refused (see above); the run's data comes from a Server", self->data_toml);
+    if (rc < 0)
+        return why_set(why, rc, "%s is refused (see above); the run's data comes from a Server", self->data_toml);
     if (data.seq_len != self->config.max_seq_len)
         return why_set(why, FAULT_CONFIG, "%s: seq_len %llu, but max_seq_len of %s is %llu", self->data_toml,
                        (unsigned long long)data.seq_len, self->state_toml,
@@ -166,6 +169,25 @@ static int make_places(struct testnet *self, struct why *why)
     return rc;
 }
 
+// Looked at beforehand: behind a foreign broker on these ports there may be another testnet, and its
+// trainers have the same keys as ours.
+static int check_ports(const struct testnet *self, struct why *why)
+{
+    for (uint32_t port = self->options.port; port < self->options.port + 3; port++) {
+        struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ensure(fd >= 0);
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        int rc = bind(fd, (const struct sockaddr *)&address, sizeof address), error = errno;
+        close(fd);
+        if (rc != 0)
+            return why_set(why, fault_from_errno(error), "port %u of 127.0.0.1: %s; another run? The broker needs "
+                           "three free ports in a row, choose others", port, strerror(error));
+    }
+    return 0;
+}
+
 static void watch_signals(struct testnet *self)
 {
     sigset_t set;
@@ -189,6 +211,7 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
     watch_signals(self);
     int rc = fleet_init(&self->fleet, options->say, options->arg, why);
     if (rc == 0) rc = check_config(self, why);
+    if (rc == 0) rc = check_ports(self, why);
     if (rc == 0) rc = make_places(self, why);
     if (rc < 0) return rc;
     add_children(self);

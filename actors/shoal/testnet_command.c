@@ -120,12 +120,14 @@ static int read_kills(const struct command_line *line, struct session *self, str
 {
     uint64_t kills = 0, seed = 0;
     double interval = 120;
-    if (getrandom(&seed, sizeof seed, 0) != sizeof seed) return why_set(why, FAULT_IO, "getrandom: %s", strerror(errno));
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
+        return why_set(why, FAULT_IO, "getrandom: %s", strerror(errno));
     int rc = line->seed ? command_number("--seed", line->seed, 0, UINT64_MAX, why, &seed) : 0;
     if (rc == 0) rc = kill_list_parse(line->allowed, line->options.trainers, seed, why, &self->victims);
     if (rc == 0 && line->kills)
         rc = command_number("--random-kill-num", line->kills, 0, self->victims.count, why, &kills);
-    if (rc == 0 && line->interval) rc = shoal_real("--random-kill-interval", line->interval, 0.1, 86400, why, &interval);
+    if (rc == 0 && line->interval)
+        rc = shoal_real("--random-kill-interval", line->interval, 0.1, 86400, why, &interval);
     self->kills = (uint32_t)kills;
     self->interval_ms = (uint64_t)(interval * 1000);
     return rc;

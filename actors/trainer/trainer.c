@@ -78,8 +78,8 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
     if (!trained->ok) {
         self->tried_round = 0;                      // What failed may be over while the round is open
         self->retry_ms = in->now_ms + MEMBER_RETRY_MS;
-        outbox_note(out, "train.failed round=%llu reason=\"%s\"; trying again while the round is open, then "
-                    "the batch will be dealt again", (unsigned long long)trained->round, trained->reason);
+        outbox_note(out, "train.failed round=%llu reason=\"%s\"; again while the round is open, then "
+                    "dealt again", (unsigned long long)trained->round, trained->reason);
         return;
     }
     member->loss = trained->loss;
@@ -140,7 +140,11 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
     struct member *member = &self->member;
     unsigned heard = member_hear(member, in, out);
     if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
-    if (heard & HEARD_ROUND) witness_begin(&self->witness, member);
+    if (heard & HEARD_ROUND) {
+        witness_begin(&self->witness, member);
+        if (!replica_knows_commit(&self->replica, member->round.step))
+            blobs_forget_void(&self->blobs, member->round.step, out);
+    }
     if (heard & HEARD_REBORN) {                     // It has forgotten votes and what we hold
         self->witness.acknowledged = false;
         self->witness.resend_ms = self->replica.tell_ms = 0;

@@ -40,6 +40,7 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
         unsigned heard = member_hear(&self->member, in, out);
         if (heard & HEARD_ROUND) {
             witness_begin(&self->witness, &self->member);
+            blobs_forget_void(&self->blobs, self->member.round.step, out);
             if (self->member.round.step > KEPT_STEPS)
                 blobs_forget(&self->blobs, self->member.round.step - KEPT_STEPS, out);
         }

@@ -27,7 +27,7 @@ int main(int argc, char **argv)
     struct member_options self = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     struct member_process process = { .actor = &actor, .state = calloc(1, sizeof(struct witness_actor)),
-                                      .init = init, .has_fetcher = true };
+                                      .init = init, .has_fetcher = true, .keeps_blobs = true };
     ensure(process.state);
     int code = member_run(&self, &process);
     free(process.state);

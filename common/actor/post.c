@@ -167,7 +167,7 @@ void post_tick(struct post *self)
     if (now_ms < self->hello_ms) return;
     self->hello_ms = now_ms + HELLO_MS;
     if (now_ms - self->heard_ms > SHELL_SILENCE_MS) {
-        shell_log(4, "broker.silent address=%s for_ms=%llu; connecting anew", self->broker,
+        if (!self->options.quiet) shell_log(4, "broker.silent address=%s for_ms=%llu; connecting anew", self->broker,
                   (unsigned long long)(now_ms - self->heard_ms));
         close_sockets(self);
         open_sockets(self);
@@ -208,7 +208,7 @@ static int receive(void *socket, char *first, size_t first_max, zmq_msg_t *part)
 static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
 {
     if (welcome->instance == self->broker_instance) return false;
-    shell_log(6, "broker.welcome address=%s name=%s", self->broker, self->options.name);
+    if (!self->options.quiet) shell_log(6, "broker.welcome address=%s name=%s", self->broker, self->options.name);
     self->broker_instance = welcome->instance;
     if (!self->options.follows_news) return true;
     struct wire_recall recall;
@@ -256,7 +256,9 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     if (strcmp(ret_letter->from, "broker") == 0) {
         if (head.kind == FRAME_UNDELIVERABLE && !((const struct wire_undeliverable *)body)->to[0])
             self->hello_ms = 0;                     // It has forgotten us: say HELLO at once
-        if (head.kind != FRAME_WELCOME || !hear_welcome(self, body)) return POST_OWN;
+        bool unwelcome = head.kind == FRAME_UNDELIVERABLE &&
+                         ((const struct wire_undeliverable *)body)->kind == FRAME_HELLO;
+        if (!unwelcome && (head.kind != FRAME_WELCOME || !hear_welcome(self, body))) return POST_OWN;
     }
     ret_letter->msg.kind = head.kind;
     memcpy(ret_letter->run, head.run, sizeof ret_letter->run);

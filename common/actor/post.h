@@ -19,6 +19,7 @@ struct post_options {
     bool follows_news;
     const char *const *deaf_to;
     uint64_t incarnation, instance;
+    bool quiet;                         // Says nothing to the log: for tools that come and go
 };
 
 struct post;
@@ -49,7 +50,8 @@ struct letter {
 };
 
 // OWN: it concerned the post itself and has been dealt with. A WELCOME comes to the core when it is
-// the first of a broker's life.
+// the first of a broker's life, an UNDELIVERABLE if the broker refuses the HELLO itself: another
+// process has the name, for good.
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena, struct letter *ret_letter);
 
 // Splits "host:port" and writes the endpoint of port + offset. False if it is none.

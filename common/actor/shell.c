@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sysexits.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 #include <unistd.h>
@@ -246,6 +247,14 @@ static bool has_room(const struct shell *self)
     return self->out.count < EFFECTS_MAX / 2 && self->out.used < OUTBOX_BYTES / 2;
 }
 
+// The broker's last word: whoever has our name is newer, and has our place.
+static void give_up(struct shell *self, const struct wire_undeliverable *no)
+{
+    self->quitting = true;
+    self->exit_code = EX_NOPERM;
+    shell_log(3, "actor.ends code=%d reason=\"the broker refuses %s: %s\"", EX_NOPERM, self->name, no->reason);
+}
+
 // Takes what waits in the mail or in the news. False: nothing was waiting.
 static bool take_frame(struct shell *self, bool mail)
 {
@@ -253,7 +262,8 @@ static bool take_frame(struct shell *self, bool mail)
     enum post_result got = post_take(self->post, mail, &self->arena, &letter);
     if (got == POST_NOTHING) return false;
     if (got == POST_BAD) drop(self, letter.from, letter.reason);
-    if (got == POST_LETTER) step(self, &letter.msg);
+    if (got == POST_LETTER && letter.msg.kind == FRAME_UNDELIVERABLE) give_up(self, letter.msg.body);
+    else if (got == POST_LETTER) step(self, &letter.msg);
     return true;
 }
 

@@ -22,6 +22,8 @@ struct tap {
     uint64_t ticked_ms;
     uint64_t hellos, answers;           // Each HELLO is answered once
     uint64_t barrier;                   // The answer that ends the RECALL; 0: none asked for
+    bool recalled, has_beat, has_run, told;     // Of this life of the broker
+    uint64_t ask_ms;
 };
 
 static int make_identity(struct why *why, struct identity **ret_identity)
@@ -68,7 +70,7 @@ int tap_open(const struct tap_options *options, struct why *why, struct tap **re
     actor_name(options->role, &key, self->name);
     self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
     ensure(self->arena.bytes);
-    struct post_options post = { .identity = identity, .role = options->role, .name = self->name,
+    struct post_options post = { .identity = identity, .quiet = true, .role = options->role, .name = self->name,
                                  .run = options->run, .broker = options->broker, .follows_news = true,
                                  .deaf_to = self->deaf_to, .instance = shell_unix_ms() };
     rc = post_new(&post, why, &self->post);
@@ -133,18 +135,31 @@ bool tap_wait(struct tap *self, int fd, uint64_t until_ms)
 
 // ---- hearing --------------------------------------------------------------------------------------
 
-// The broker's word to us: a WELCOME, after which the post has sent the RECALL, or the letter to
-// nobody on its way back.
-static enum tap_result hear_broker(struct tap *self)
+// A new life of the broker: the post has sent the RECALL. What it has not answered of earlier HELLOs
+// it never will.
+static void hear_welcome(struct tap *self)
 {
+    const struct wire_ask ask = { .topic = TOPIC_RUN };
+    if (self->barrier) self->hellos = 1, self->answers = 0;
     self->answers++;
-    if (self->barrier == 0) {
-        struct wire_ask ask = { .topic = TOPIC_RUN };
-        if (post_mail(self->post, "nobody", FRAME_ASK, &ask)) self->barrier = self->hellos + 1;
-        return TAP_NOTHING;
-    }
-    if (self->answers != self->barrier) return TAP_NOTHING;
-    return TAP_COMPLETE;
+    self->recalled = self->has_beat = self->has_run = self->told = false;
+    if (post_mail(self->post, "nobody", FRAME_ASK, &ask)) self->barrier = self->hellos + 1;
+}
+
+// A broker younger than its coordinator may know that it beats and not yet where the run stands: the
+// coordinator is asked, once a second, until it has said so.
+static void ask_for_run(struct tap *self)
+{
+    const struct wire_ask ask = { .topic = TOPIC_RUN };
+    uint64_t now_ms = shell_now_ms();
+    if (self->has_run || !self->has_beat || !self->recalled || now_ms < self->ask_ms) return;
+    if (post_mail(self->post, "coordinator", FRAME_ASK, &ask)) self->ask_ms = now_ms + TICK_MS;
+}
+
+static bool is_complete(struct tap *self)
+{
+    if (!self->recalled || self->told || (self->has_beat && !self->has_run)) return false;
+    return self->told = true;
 }
 
 static enum tap_result take(struct tap *self, bool mail, struct letter *ret_letter, bool *ret_empty)
@@ -153,16 +168,25 @@ static enum tap_result take(struct tap *self, bool mail, struct letter *ret_lett
     switch (post_take(self->post, mail, &self->arena, ret_letter)) {
     case POST_NOTHING: *ret_empty = true; return TAP_NOTHING;
     case POST_BAD:     return TAP_BAD;
-    case POST_OWN:     return hear_broker(self);
+    case POST_OWN:                      // One more HELLO answered, or the letter to nobody is back
+        self->recalled = self->recalled || ++self->answers == self->barrier;
+        return is_complete(self) ? TAP_COMPLETE : TAP_NOTHING;
     case POST_LETTER:  break;
     }
-    // What is recalled comes by mail from nobody; mail from somebody is an answer to this process.
-    bool answer = mail && ret_letter->from[0];
-    return answer || wants(self, ret_letter->msg.kind) ? TAP_FRAME : TAP_NOTHING;
+    if (ret_letter->msg.kind == FRAME_WELCOME) {
+        hear_welcome(self);
+        return TAP_NOTHING;
+    }
+    self->has_run = self->has_run || ret_letter->msg.kind == FRAME_RUN;
+    self->has_beat = self->has_beat || wire_kind_flags(ret_letter->msg.kind) & WIRE_STATE;
+    bool is_news = wire_kind_flags(ret_letter->msg.kind) & WIRE_NEWS;
+    return !is_news || wants(self, ret_letter->msg.kind) ? TAP_FRAME : TAP_NOTHING;
 }
 
 enum tap_result tap_take(struct tap *self, struct letter *ret_letter)
 {
+    if (is_complete(self)) return TAP_COMPLETE;
+    ask_for_run(self);
     for (int mail = 1; mail >= 0; mail--)
         for (bool empty = false; !empty;) {
             enum tap_result result = take(self, mail, ret_letter, &empty);
@@ -176,7 +200,7 @@ bool tap_mail(struct tap *self, const char *to, uint16_t kind, const void *body)
     return post_mail(self->post, to, kind, body);
 }
 
-bool tap_is_connected(const struct tap *self) { return self->answers > 0; }
+bool tap_is_connected(const struct tap *self) { return post_is_known(self->post); }
 
 struct wire_head tap_head(const struct letter *letter)
 {

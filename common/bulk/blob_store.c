@@ -112,6 +112,18 @@ static bool take_out(struct blob_store *self, struct blob *blob)
 
 // ---- the directory --------------------------------------------------------------------------
 
+static int write_file(struct blob_store *self, const char *name, const struct blob_ref *ref, struct why *why)
+{
+    struct durable_file file;
+    const uint8_t *bytes = ref->bytes ? ref->bytes : (const uint8_t *)"";
+    int rc = durable_file_create(self->dir, name, why, &file);
+    if (rc < 0) return rc;
+    rc = durable_file_append(&file, bytes, ref->count, why);
+    if (rc < 0) durable_file_abandon(&file);
+    else rc = self->lazy ? durable_file_place(&file, why) : durable_file_commit(&file, why);
+    return rc;
+}
+
 // Makes the directory agree with the table about one blob: written if it should be there and is
 // not, removed if it should not. Put and forget, in whatever order they race, end in what the
 // table says.
@@ -128,8 +140,7 @@ static int settle(struct blob_store *self, const struct hash *hash, struct why *
     if (blob && !blob->is_on_disk && blob->is_loaded) ref = refer(blob);
     unlock(self);
     if (ref.held) {
-        rc = durable_file_write(self->dir, name, ref.bytes ? ref.bytes : (const uint8_t *)"",
-                                ref.count, why);
+        rc = write_file(self, name, &ref, why);
         lock(self);
         blob->is_on_disk = rc == 0;
         unlock(self);
@@ -193,6 +204,7 @@ int blob_store_new(const struct blob_store_options *options, struct why *why,
     struct blob_store *self = calloc(1, sizeof *self);
     ensure(self);
     self->dir_fd = -1;
+    self->lazy = options->lazy;
     self->bytes_max = options->bytes_max ? options->bytes_max : UINT64_MAX;
     self->pins_max = options->pins_max ? options->pins_max : BLOB_PINS_DEFAULT;
     self->bucket_count = BUCKETS_AT_FIRST;

@@ -12,7 +12,8 @@
 //
 // With a directory every blob is also the file DIR/<64 hex digits>, durable when put or take
 // returns, and found again after a restart: then it is read, and checked against its name, when
-// first asked for.
+// first asked for. A lazy store leaves out the fsync: its files outlive the process, and perhaps
+// not the machine.
 //
 // All functions may be called by any thread at any time. One lock guards the tables and nothing
 // slow happens under it; a second one only keeps writers of the directory in line.
@@ -28,6 +29,7 @@ enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 16, BLOB_PINS_DEFAULT = 3 };
 
 struct blob_store_options {
     const char *dir;            // NULL: memory alone. Must exist, and belong to this store alone
+    bool lazy;                  // Files are not fsynced
     uint64_t bytes_max;         // Of all blobs together; 0: no limit. Pins and stage do not count
     uint32_t pins_max;          // 1 .. BLOB_PINS_MAX; 0: BLOB_PINS_DEFAULT
 };

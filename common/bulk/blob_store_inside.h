@@ -39,6 +39,7 @@ struct blob_store {
     pthread_mutex_t disk;                       // One writer of the directory; taken before `lock`
     char *dir;                                  // Never changes
     int dir_fd;                                 // Never changes; -1: memory alone
+    bool lazy;                                  // Never changes
     uint64_t bytes_max;                         // Never changes
     uint32_t pins_max;                          // Never changes
 

@@ -68,6 +68,15 @@ int durable_file_commit(struct durable_file *self, struct why *why)
     return rc;
 }
 
+int durable_file_place(struct durable_file *self, struct why *why)
+{
+    int rc = renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0
+           ? fail(self, "cannot rename", why) : 0;
+    if (rc < 0) unlinkat(self->dir_fd, self->temporary, 0);
+    end(self);
+    return rc;
+}
+
 void durable_file_abandon(struct durable_file *self)
 {
     if (self->fd >= 0) unlinkat(self->dir_fd, self->temporary, 0);

@@ -21,9 +21,13 @@ int durable_file_create(const char *dir, const char *name, struct why *why,
 int durable_file_append(struct durable_file *self, const void *bytes, size_t count,
                         struct why *why);
 
-// One of these two ends it. After a failed commit the old content stands.
+// One of these three ends it. After a failed commit the old content stands.
 int durable_file_commit(struct durable_file *self, struct why *why);
 void durable_file_abandon(struct durable_file *self);
+
+// As commit, but nothing is fsynced: whole or not at all for whoever outlives this process, and no
+// promise about a power cut.
+int durable_file_place(struct durable_file *self, struct why *why);
 
 // The three of them, for what lies in memory.
 int durable_file_write(const char *dir, const char *name, const void *bytes, size_t count,

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-enum { ARGS_MAX = 48, LOG_MAX = 1 << 20, TAIL_BYTES = 1500, PORT_FIRST = 20000, PORT_LAST = 31000 };
+enum { ARGS_MAX = 48, LOG_MAX = 1 << 20, TAIL_BYTES = 1000, PORT_FIRST = 20000, PORT_LAST = 31000 };
 
 // ---- small things -------------------------------------------------------------------------------
 
@@ -229,8 +229,12 @@ static void put_usual(struct testbed *self, const char *name, struct line *line)
         put_pair(line, "--bind", o->host);
         return;
     }
-    put(line, "--identity-secret-key-path=%s.key", name);
     put_pair(line, "--server-addr", address);
+    if (strncmp(name, "monitor", 7) == 0) {
+        put_pair(line, "--run-id", o->run_id);
+        return;
+    }
+    put(line, "--identity-secret-key-path=%s.key", name);
     put_pair(line, "--state-dir", name);
     if (strcmp(name, "coordinator") == 0) {
         put_pair(line, "--state", "state.toml");
@@ -242,11 +246,11 @@ static void put_usual(struct testbed *self, const char *name, struct line *line)
     else if (strncmp(name, "trainer", 7) == 0) put(line, "--threads=%u", o->threads);
 }
 
-// "trainer3" is a shoal-trainer.
+// "trainer3" is a shoal-trainer, "monitor0" a zmq-monitor.
 static void put_program(struct testbed *self, const char *name, struct line *line)
 {
     size_t length = strcspn(name, "0123456789");
-    put(line, "%s/shoal-%.*s", self->bin, (int)length, name);
+    put(line, "%s/%s-%.*s", self->bin, strncmp(name, "monitor", 7) == 0 ? "zmq" : "shoal", (int)length, name);
 }
 
 // Between fork and exec only what a signal handler may do: the observer's threads hold locks.

@@ -152,6 +152,7 @@ uint64_t testbed_seed(void);            // LIVE_SEED or 1; printed
 // ---- of testbed_files.c: what lies in the directory ---------------------------------------------
 
 void testbed_write_all(struct testbed *self);       // Model, data, state.toml, data.toml
+void testbed_write_data(struct testbed *self);      // The text and its manifest, the same bytes each time
 void testbed_write_key(struct testbed *self, const char *name);     // NAME.key, always the same for a name
 void testbed_write_state(struct testbed *self, const char *file);   // From the options
 void testbed_write_file(struct testbed *self, const char *file, const void *bytes, size_t count);

@@ -61,23 +61,30 @@ static void check_checkpoint(struct testbed *self, const struct hash *digest, ui
     if (!same) testbed_fail(self, "the newest checkpoint is not that of the end");
 }
 
+static void stop_one(struct testbed *self, const char *name)
+{
+    testbed_signal(self, name, SIGTERM);
+    int code = testbed_await_end(self, name, 0);
+    if (code != 0) testbed_fail(self, "%s answers SIGTERM with exit %d", name, code);
+}
+
+// Members leave while there is still somebody to tell.
 static void stop_all(struct testbed *self)
 {
-    static const char *const last[] = { "coordinator", "broker" };
-    for (unsigned i = 0; i < self->actors_count; i++)
-        if (self->actors[i].pid && is_member(&self->actors[i])) {
-            self->actors[i].may_end = true;
-            kill(self->actors[i].pid, SIGTERM);
-        }
-    for (unsigned i = 0; i < self->actors_count + 2; i++) {
-        const char *name = i < self->actors_count ? self->actors[i].name : last[i - self->actors_count];
-        struct testbed_actor *actor = testbed_actor(self, name);
-        if (i < self->actors_count && !is_member(actor)) continue;
-        if (!actor->pid && !(actor->may_end && WIFEXITED(actor->status))) continue;
-        if (!is_member(actor)) testbed_signal(self, name, SIGTERM);
-        int code = testbed_await_end(self, name, 10000);
-        if (code != 0 && actor->lives) testbed_fail(self, "%s answers SIGTERM with exit %d", name, code);
+    bool ran[TESTBED_ACTORS_MAX];
+    for (unsigned i = 0; i < self->actors_count; i++) {
+        struct testbed_actor *actor = &self->actors[i];
+        ran[i] = actor->pid && is_member(actor);
+        actor->may_end |= ran[i];
+        if (ran[i]) kill(actor->pid, SIGTERM);      // All at once; then one after the other is awaited
     }
+    for (unsigned i = 0; i < self->actors_count; i++) {
+        if (!ran[i]) continue;
+        int code = testbed_await_end(self, self->actors[i].name, 10000);
+        if (code != 0) testbed_fail(self, "%s answers SIGTERM with exit %d", self->actors[i].name, code);
+    }
+    stop_one(self, "coordinator");
+    stop_one(self, "broker");
 }
 
 struct testbed_end testbed_finish(struct testbed *self)

@@ -94,7 +94,7 @@ static void write_model(struct testbed *self)
 }
 
 // A text with something to learn in it: words of a small vocabulary, one after the other.
-static void write_data(struct testbed *self)
+void testbed_write_data(struct testbed *self)
 {
     static const char *const words[] = { "the ", "shoal ", "turns ", "as ", "one ", "and ", "holds ", "its ",
                                          "depth ", "in ", "dark ", "water\n" };
@@ -151,6 +151,6 @@ void testbed_write_state(struct testbed *self, const char *file)
 void testbed_write_all(struct testbed *self)
 {
     write_model(self);
-    write_data(self);
+    testbed_write_data(self);
     testbed_write_state(self, "state.toml");
 }

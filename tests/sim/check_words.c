@@ -308,10 +308,20 @@ static void check_table(struct sim *sim)
          (unsigned long long)done, (unsigned long long)ghost->done);
 }
 
+// A finished run has its last checkpoint, if there is a checkpointer to write it.
+static void check_checkpoint(struct sim *sim)
+{
+    if (sim->checkpointer_node == NOBODY || !sim->nodes[sim->checkpointer_node].up) return;
+    const struct node *node = &sim->nodes[sim->checkpointer_node];
+    hold(node->checkpoints_count && node->checkpoints[node->checkpoints_count - 1].step == check_commits(sim),
+         "a finished run is on disk", "%llu steps", (unsigned long long)check_commits(sim));
+}
+
 void check_end(struct sim *sim)
 {
     check_table(sim);
     if (check_phase(sim) != PHASE_FINISHED) return;
+    check_checkpoint(sim);
     for (uint8_t i = 0; i < sim->nodes_count; i++) {
         const struct node *node = &sim->nodes[i];
         const struct replica *replica = replica_of(node);

@@ -1,5 +1,5 @@
 // liar -- one elected witness that lies when it votes, with its own valid key: names results that nobody
-// claimed, swaps payloads, leaves out what it holds, says that nothing is missing, votes twice differently.
+// claimed, swaps payloads, leaves out what it holds, says that nothing is missing, votes twice differently, votes though nobody elected it.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"
@@ -12,6 +12,25 @@ static uint32_t leave_out(struct sim *self, struct wire_seen *seen, uint32_t cou
     uint32_t gone = (uint32_t)roll(self, count);
     memmove(seen + gone, seen + gone + 1, (count - gone - 1) * sizeof *seen);
     return count - 1;
+}
+
+// A vote for its own result by one that nobody elected.
+void liar_intrude(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    const struct ghost *ghost = &self->ghost;
+    if (id != self->plan.liar || effect->kind != FRAME_CLAIM || effect->port != PORT_NEWS || !faulty(self)) return;
+    for (uint32_t i = 0; i < ghost->witnesses_count; i++)
+        if (hash_equal(&ghost->members[ghost->witnesses[i]].key, &self->nodes[id].key)) return;
+    const struct wire_claim *claim = unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    struct wire_seen seen = { .client = claim->client, .result = invent(self), .payload = claim->payload,
+                              .payload_bytes = claim->payload_bytes, .base = claim->base };
+    struct wire_vote vote = { .round = claim->round, .complete = true, .seen = &seen, .seen_count = 1 };
+    size_t bytes = wire_pack_body(FRAME_VOTE, &vote, self->bytes, SCRATCH_BYTES);
+    ensure(bytes > 0);
+    struct parcel *parcel = parcel_new(self, &self->nodes[id], FRAME_VOTE, self->bytes, (uint32_t)bytes);
+    self->faults[LIE]++;
+    network_mail(self, id, "coordinator", parcel);
+    parcel_release(parcel);
 }
 
 // The vote that goes out in place of the true one, or beside it; NULL: it is honest this time.

@@ -29,6 +29,7 @@ static void send(struct sim *self, uint8_t id, const struct effect *effect)
         parcel_release(twisted);
     }
     if (!tells_the_truth) return;
+    liar_intrude(self, id, effect);
     struct parcel *parcel = parcel_new(self, &self->nodes[id], effect->kind, effect->body, effect->bytes);
     if (effect->port == PORT_MAIL) network_mail(self, id, effect->to, parcel);
     else if (effect->kind != FRAME_PROGRESS) network_news(self, id, parcel);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -75,14 +76,16 @@ static int run_checked(struct sim *self, uint64_t seed)
     return rc;
 }
 
-static void work(int pipe_end, uint64_t first, uint64_t last, bool until_broken)
+// `limit` is shared: past it nobody need look, for an earlier seed is broken already.
+static void work(int pipe_end, uint64_t first, uint64_t last, volatile uint64_t *limit)
 {
     struct sums sums = { 0 };
     catch_deaths();
-    for (uint64_t seed = first; seed <= last && !(until_broken && sums.broken); seed += WORKERS) {
+    for (uint64_t seed = first; seed <= last && !(limit && seed > *limit); seed += WORKERS) {
         int rc = run_checked(running, seed);
         add(&sums, running, rc);
         if (rc && sums.broken <= SHOWN_MAX) print_seed(running, rc);
+        if (rc && limit && seed < *limit) *limit = seed;
         fflush(stdout);
     }
     ensure(write(pipe_end, &sums, sizeof sums) == sizeof sums);
@@ -113,13 +116,16 @@ static int run_range(uint64_t first, uint64_t last, bool until_broken)
 {
     int ends[2], status, lost = 0;
     struct sums sums = { 0 };
+    uint64_t *limit = mmap(NULL, sizeof *limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     double began = seconds();
+    ensure(limit != MAP_FAILED);
+    *limit = UINT64_MAX;
     ensure(pipe(ends) == 0);
     fflush(stdout);
     for (uint64_t i = 0; i < WORKERS; i++) {
         pid_t pid = fork();
         ensure(pid >= 0);
-        if (pid == 0) work(ends[1], first + i, last, until_broken);
+        if (pid == 0) work(ends[1], first + i, last, until_broken ? limit : NULL);
     }
     close(ends[1]);
     gather(ends[0], &sums);

@@ -278,6 +278,7 @@ struct hash digest_after(const struct hash *digest, const struct hash *payloads,
 bool may_lose(const struct sim *self, uint8_t id);
 
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect);
+void liar_intrude(struct sim *self, uint8_t id, const struct effect *effect);
 
 void check_begin(struct sim *sim);
 void check_record(struct sim *sim, uint16_t kind, const void *record, const uint8_t *body, uint32_t bytes);

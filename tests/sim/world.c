@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { HELLO_MS = 1000, TICK_MS = 1000, PATIENCE_MS = 3000, TURNS_MAX = 2000, LIVENESS_MS = 900000,
+enum { TICK_MS = 1000, PATIENCE_MS = 3000, TURNS_MAX = 2000, LIVENESS_MS = 900000,
        ROUNDS_MIN = 60, COMMITS_AFTER_HEAL = 20, SETTLE_MS = 30000 };
 #define NEVER UINT64_MAX
 
@@ -194,13 +194,13 @@ static const char *port_name(const struct effect *effect)
 }
 
 // A batch with a record in it is where a crash hurts most: there it falls twenty times as often.
-static bool crashes_here(struct sim *self, uint8_t id)
+static bool crashes_here(struct sim *self)
 {
     uint32_t odds = self->plan.cut;
     if (!faulty(self) || odds == 0) return false;
     for (uint32_t i = 0; i < self->out.count; i++)
         if (self->out.effects[i].port == PORT_DISK) odds = 20 * self->plan.cut;
-    return roll(self, 10000) < odds && may_lose(self, id);
+    return roll(self, 10000) < odds;
 }
 
 void node_step(struct sim *self, uint8_t id, struct msg *in)
@@ -216,21 +216,20 @@ void node_step(struct sim *self, uint8_t id, struct msg *in)
     if (self->verbose && in->kind != FRAME_WAKE) print(self, id, "<", in->from, in->kind, in->body);
     check_heard(self, id, in);
     step_core(node, in, &self->out);
-    uint32_t count = self->out.count;
-    bool dies = crashes_here(self, id);
-    if (dies) count = (uint32_t)roll(self, count + 1);
-    for (uint32_t i = 0; i < count; i++) {
+    uint32_t cut = crashes_here(self) ? (uint32_t)roll(self, self->out.count + 1) : UINT32_MAX;
+    for (uint32_t i = 0; i <= self->out.count; i++) {
+        if (i == cut && may_lose(self, id)) {       // What it has just promised counts, too
+            self->faults[CUT]++;
+            if (self->verbose) printf("             %s dies after %u of %u effects\n", node->name, i, self->out.count);
+            node_crash(self, id, down_for(self));
+            return;
+        }
+        if (i == self->out.count) break;
         const struct effect *effect = &self->out.effects[i];
         if (self->verbose && effect->port != PORT_CLOCK)
             print(self, id, ">", port_name(effect), effect->kind,
                   unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
         perform(self, id, effect);
-    }
-    if (dies) {
-        self->faults[CUT]++;
-        if (self->verbose) printf("            %s dies after %u of %u effects\n", node->name, count, self->out.count);
-        node_crash(self, id, down_for(self));
-        return;
     }
     check_stepped(self, id, in);
     if (node->quits) node_crash(self, id, between(self, 500, 5000));            // The supervisor starts it again
@@ -315,10 +314,7 @@ static void trouble(struct sim *self, uint8_t id)
 {
     struct node *node = &self->nodes[id];
     const struct plan *plan = &self->plan;
-    if (!node->up) {
-        if (!node->ended && self->now_ms >= node->up_again_ms) node_boot(self, id);
-        return;
-    }
+    if (!node->up) return;
     if (self->now_ms >= node->patience_ms) node_crash(self, id, down_for(self));
     else if (chance(self, plan->crash) && may_lose(self, id)) {
         self->faults[CRASH]++;
@@ -357,29 +353,35 @@ static void tick(struct sim *self)
 
 // ---- the loop ---------------------------------------------------------------------------------------
 
+enum alarm { BOOT, HELLO, WAKE, ALARMS };
+
 static uint64_t later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
 // The next thing that happens by the clock alone, and to whom (NOBODY: the world's tick).
-static uint64_t next_alarm(const struct sim *self, uint8_t *ret_id, bool *ret_hello)
+static uint64_t next_alarm(const struct sim *self, uint8_t *ret_id, enum alarm *ret_alarm)
 {
     uint64_t at_ms = self->tick_ms;
     *ret_id = NOBODY;
     for (uint8_t id = 0; id < self->nodes_count; id++) {
         const struct node *node = &self->nodes[id];
-        if (!node->up) continue;
-        uint64_t hello_ms = later(node->hello_ms, node->frozen_ms), alarm_ms = later(node->alarm_ms, node->frozen_ms);
-        if (hello_ms < at_ms) at_ms = hello_ms, *ret_id = id, *ret_hello = true;
-        if (alarm_ms < at_ms) at_ms = alarm_ms, *ret_id = id, *ret_hello = false;
+        const uint64_t alarms[] = {
+            [BOOT] = node->up || node->ended ? NEVER : node->up_again_ms,
+            [HELLO] = node->up ? later(node->hello_ms, node->frozen_ms) : NEVER,
+            [WAKE] = node->up ? later(node->alarm_ms, node->frozen_ms) : NEVER,
+        };
+        for (int i = 0; i < ALARMS; i++)
+            if (alarms[i] < at_ms) at_ms = alarms[i], *ret_id = id, *ret_alarm = (enum alarm)i;
     }
     return at_ms;
 }
 
-static void ring(struct sim *self, uint8_t id, bool hello)
+static void ring(struct sim *self, uint8_t id, enum alarm alarm)
 {
     if (id == NOBODY) {
-        self->tick_ms += TICK_MS;
+        self->tick_ms += between(self, TICK_MS / 2, TICK_MS * 3 / 2);
         tick(self);
-    } else if (hello) post_tick(self, id);
+    } else if (alarm == BOOT) node_boot(self, id);
+    else if (alarm == HELLO) post_tick(self, id);
     else {
         self->nodes[id].alarm_ms = NEVER;
         node_hear(self, id, FRAME_WAKE, &(struct wire_wake){ node_clock(self, &self->nodes[id]) });
@@ -389,12 +391,12 @@ static void ring(struct sim *self, uint8_t id, bool hello)
 static void advance(struct sim *self)
 {
     uint8_t id;
-    bool hello = false;
-    uint64_t alarm_ms = next_alarm(self, &id, &hello);
+    enum alarm alarm = WAKE;
+    uint64_t alarm_ms = next_alarm(self, &id, &alarm);
     if (alarm_ms < self->now_ms) alarm_ms = self->now_ms;
     if (self->heap_count == 0 || alarm_ms < self->heap[0]->at_ms) {
         self->now_ms = alarm_ms;
-        ring(self, id, hello);
+        ring(self, id, alarm);
         return;
     }
     struct flight *flight = network_land(self);

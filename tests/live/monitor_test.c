@@ -1,0 +1,116 @@
+// zmq-monitor, attached in mid-run: the state within a second, then every broadcast; as JSON each line
+// parses; one that is stopped slows nobody.
+
+#include "tests/live/testbed.h"
+#include "common/actor/shell.h"
+#include <jansson.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { STEPS = 60, LOG_BYTES = 4 << 20 };
+
+static struct testbed *begin(void **state)
+{
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
+        .trainers = 3, .epoch_rounds = 100, .total_steps = 2 * STEPS + 40 });
+    testbed_start_all(bed);
+    testbed_await_step(bed, 5);
+    return bed;
+}
+
+static void start_monitor(struct testbed *bed, const char *name, const char *flag)
+{
+    testbed_start_with(bed, name, &(struct testbed_launch){ .args = (const char *const[]){ flag, NULL } });
+}
+
+static void it_shows_the_state_within_a_second(void **state)
+{
+    struct testbed *bed = begin(state);
+    uint64_t began_ms = shell_now_ms();
+    start_monitor(bed, "monitor0", "--gaps");
+    testbed_await_log(bed, "monitor0", "RUN", 1000);
+    testbed_await_log(bed, "monitor0", "RoundTrain", 1000);
+    testbed_await_log(bed, "monitor0", "ROSTER", 1000);
+    uint64_t took_ms = shell_now_ms() - began_ms;
+    print_message("state after %llu ms\n", (unsigned long long)took_ms);
+    assert_true(took_ms <= 1000);
+    testbed_await_log(bed, "monitor0", "COMMIT", TESTBED_WAIT_MS);
+    testbed_signal(bed, "monitor0", SIGTERM);
+    testbed_finish(bed);
+}
+
+// Splits the log into lines, parses each, and counts those of a kind.
+static unsigned parse_lines(struct testbed *bed, const char *name, const char *kind, unsigned *ret_lines)
+{
+    char *log = malloc(LOG_BYTES), *rest = NULL;
+    unsigned found = 0;
+    *ret_lines = 0;
+    assert_non_null(log);
+    testbed_read_file(testbed_actor(bed, name)->log, log, LOG_BYTES);
+    for (char *line = strtok_r(log, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        json_error_t error;
+        if (line[0] != '{') continue;               // What is said to stderr lies in the same file
+        json_t *object = json_loads(line, JSON_DECODE_INT_AS_REAL, &error);    // A seed may need 64 bits
+        if (!object) testbed_fail(bed, "line %u: %s: %.200s", *ret_lines, error.text, line);
+        const char *said = json_string_value(json_object_get(object, "kind"));
+        assert_non_null(said);
+        assert_non_null(json_object_get(object, "body"));
+        found += strcmp(said, kind) == 0;
+        ++*ret_lines;
+        json_decref(object);
+    }
+    free(log);
+    return found;
+}
+
+static void as_json_every_line_parses(void **state)
+{
+    struct testbed *bed = begin(state);
+    unsigned lines;
+    start_monitor(bed, "monitor1", "--json");
+    testbed_await_log(bed, "monitor1", "\"kind\":\"RUN\"", 1000);
+    testbed_await_step(bed, bed->news.commits + STEPS);
+    testbed_signal(bed, "monitor1", SIGTERM);
+    unsigned commits = parse_lines(bed, "monitor1", "COMMIT", &lines);
+    print_message("%u lines, %u commits\n", lines, commits);
+    assert_true(commits >= STEPS / 2);
+    testbed_finish(bed);
+}
+
+static uint64_t time_steps(struct testbed *bed)
+{
+    uint64_t began_ms = shell_now_ms();
+    testbed_await_step(bed, bed->news.commits + STEPS);
+    return shell_now_ms() - began_ms;
+}
+
+static void a_stopped_one_slows_nobody(void **state)
+{
+    struct testbed *bed = begin(state);
+    uint64_t alone_ms = time_steps(bed);
+    start_monitor(bed, "monitor2", "--json");
+    testbed_await_log(bed, "monitor2", "\"kind\":\"RUN\"", 1000);
+    testbed_signal(bed, "monitor2", SIGSTOP);
+    uint64_t beside_ms = time_steps(bed);
+    print_message("%u steps: %llu ms alone, %llu ms beside a stopped monitor\n", STEPS,
+                  (unsigned long long)alone_ms, (unsigned long long)beside_ms);
+    testbed_signal(bed, "monitor2", SIGKILL);
+    struct testbed_end end = testbed_finish(bed);
+    assert_int_equal(end.ledger.voids, 0);
+    assert_true(beside_ms < 3 * alone_ms + 1000);   // A busy machine varies by as much; a stall would be seconds
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(it_shows_the_state_within_a_second, testbed_teardown),
+        cmocka_unit_test_teardown(as_json_every_line_parses, testbed_teardown),
+        cmocka_unit_test_teardown(a_stopped_one_slows_nobody, testbed_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# mutants -- breaks the cores on purpose, one way at a time, and asks the simulator whether it notices. A
+# mutant that lives names a check that we lack.
+#
+#     tests/sim/mutants.sh                all of them, at most 2000 seeds each
+#     tests/sim/mutants.sh tally          those whose name or file matches
+#     SEEDS=500 tests/sim/mutants.sh
+#
+# Works on a copy of the tree and leaves this one alone. Exit 1 if a mutant lived, or if one no longer
+# finds the line it breaks.
+
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+seeds=${SEEDS:-2000} only=${1:-} lived=0 broken=0
+
+tar -C "$top" --exclude=./build --exclude=./.git -cf - . | tar -C "$copy" -xf -
+cd "$copy" || exit 1
+build() { make -s B="$copy/b" "$copy/b/$1" >"$copy/log" 2>&1; }
+build bin/sim || { cat "$copy/log"; exit 1; }
+printf '%-58s %8s  %s\n' mutant seed 'what noticed'
+
+# mutate FILE EXPRESSION: perl, over the whole file at once; the file must change.
+mutate() {
+    cp -p "$1" "$copy/original.$(basename "$1")"
+    perl -0777 -pi -e "$2" "$1"
+    ! cmp -s "$1" "$copy/original.$(basename "$1")"
+}
+restore() { for file in "$@"; do mv "$copy/original.$(basename "$file")" "$file"; touch "$file"; done; }
+
+verdict() {                                         # NAME SEED WHAT
+    printf '%-58s %8s  %s\n' "$1" "$2" "$3"
+    [ "$2" != - ] || lived=$((lived + 1))
+}
+
+# mutant NAME FILE EXPRESSION [FILE EXPRESSION]: caught by the simulator.
+mutant() {
+    local name=$1 files=() seed what; shift
+    [[ -z $only || "$name $*" == *"$only"* ]] || return 0
+    while [ $# -gt 0 ]; do
+        mutate "$1" "$2" || { echo "$name: nothing to break in $1"; broken=$((broken + 1)); }
+        files+=("$1"); shift 2
+    done
+    if build bin/sim; then
+        "$copy/b/bin/sim" --seeds 1 "$seeds" --first >"$copy/out" 2>"$copy/err"
+        seed=$(sed -n 's/.*the first is seed \([0-9]*\).*/\1/p' "$copy/out")
+        what=$(sed -n "s/^  seed $seed: \(.*\) at [0-9.]* s: \(.*\)/\1: \2/p" "$copy/out" | head -n 1)
+        case $what in 'no core dies'*) what="a core's ensure(): $(grep -m 1 'must hold' "$copy/err" | sed 's/.*must hold: //')" ;; esac
+        verdict "$name" "${seed:--}" "${what:-}"
+    else
+        echo "$name: does not build"; cat "$copy/log"; broken=$((broken + 1))
+    fi
+    restore "${files[@]}"
+}
+
+# by_unit NAME TEST FILE EXPRESSION: outside the cores, caught by a unit test.
+by_unit() {
+    local name=$1 test=$2 what; shift 2
+    [[ -z $only || "$name $*" == *"$only"* ]] || return 0
+    mutate "$1" "$2" || { echo "$name: nothing to break in $1"; broken=$((broken + 1)); }
+    if build "unit/$test"; then
+        what=$("$copy/b/unit/$test" 2>&1 | sed -n 's/.*\[  FAILED  \] \([a-z_0-9]*\)$/\1/p' | head -n 1)
+        verdict "$name" "${what:+unit}${what:--}" "${what:+$test: $what}"
+    else
+        echo "$name: does not build"; cat "$copy/log"; broken=$((broken + 1))
+    fi
+    restore "$1"
+}
+
+C=actors/coordinator M=actors/member W=actors/witness T=actors/trainer
+
+# ---- said before it is durable ------------------------------------------------------------------------
+mutant 'a commit is published before it is stored' $C/round.c \
+    's/(    coordinator_put\(self, FRAME_RECORD_COMMIT[^\n]*\n)(    outbox_news\(out, FRAME_COMMIT[^\n]*\n)/$2$1/'
+mutant 'a member is admitted before it is stored' $C/coordinator.c \
+    's/    outbox_store\(out, kind, record\);\n/    if (kind != FRAME_RECORD_MEMBER) outbox_store(out, kind, record);\n/' $C/members.c \
+    's/(    outbox_mail\(out, in->from, FRAME_ADMITTED.*?\}\);\n)/$1    outbox_store(out, FRAME_RECORD_MEMBER, &run->members[index]);\n/s'
+mutant 'a claim is sent before it is journalled' $T/trainer.c \
+    's/(    outbox_store\(out, FRAME_JOURNAL, &self->journal\);\n)(    outbox_news\(out, FRAME_CLAIM, &self->claim\);\n)/$2$1/'
+mutant 'a vote is sent before it is journalled' $T/trainer.c \
+    's/(        outbox_store\(out, FRAME_JOURNAL, &self->journal\);\n    \}\n)(    witness_send\([^\n]*\n)/$2$1/; s/(    if \(witness_is_due)/    witness_is_due(&self->witness, &self->blobs, &self->member);\n$1/; s/self->journal.vote_round = self->witness.round;\n/$&        witness_send(&self->witness, &self->member, in->now_ms, out);\n/'
+mutant 'a restart forgets that it has voted' $T/trainer.c \
+    's/        self->witness.voted_round = self->journal.vote_round;\n//'
+mutant 'a restart forgets that it has claimed' $T/trainer.c \
+    's/self->journal.claim_round >= round->round/false/'
+
+# ---- votes ----------------------------------------------------------------------------------------------
+mutant 'an unelected vote is counted' $C/round.c \
+    's/(uint32_t place = witness_place\(run, member\);\n)/$1    if (place == NO_MEMBER) place = 0;\n/'
+mutant 'a witness is counted twice' $C/tally.c 's/    if \(self->has_voted\[witness\]\) return TALLY_TWICE;\n//'
+mutant 'a quorum is rounded down' common/run/quorum.c 's/\(2 \* elected \+ 2\) \/ 3/(2 * elected) \/ 3 + !(elected \/ 2)/'
+mutant 'votes are counted by batch, not by result' $C/tally.c \
+    's/return a->payload_bytes == b->payload_bytes.*?;/return a->client == b->client;/s'
+mutant 'a vote names what is only on its way' $W/witness.c \
+    's/return sighting->claimed && blobs_state\(blobs, &sighting->seen.payload\) == BLOB_HERE;/return sighting->claimed && blobs;/'
+mutant 'votes of the last round count in the next' $C/tally.c \
+    's/    memset\(self->has_voted, 0, sizeof self->has_voted\);\n//'
+
+# ---- samples --------------------------------------------------------------------------------------------
+mutant 'a batch is lost: what was not accepted is done' $C/run.c \
+    's/ensure\(table_return_rest\(&self->table, commit->round\) == TABLE_OK\);/copy_intervals(self->scratch, self->dealt, self->dealt_count);\n    if (count == 0) ensure(table_done(&self->table, commit->round, self->scratch, self->dealt_count) == TABLE_OK);\n    $&/'
+mutant 'a batch is dealt twice' $C/run.c \
+    's/    ensure\(table_done\(&self->table, commit->round, self->scratch, count\) == TABLE_OK\);\n/    (void)count;\n/'
+mutant 'a trainer trains the samples beside its own' $M/member.c \
+    's/dealt->begin \+ from, dealt->begin \+ to/dealt->begin + from + 1, dealt->begin + to + 1/'
+
+# ---- replicas -------------------------------------------------------------------------------------------
+mutant 'own view is applied instead of the commit' $M/replica.c \
+    's/if \(blobs_state\(blobs, &commit->accepted\[i\].payload\) != BLOB_HERE\) return false;/(void)blobs;/; s/(    for \(uint32_t i = 0; i < commit->accepted_count; i\+\+\) \{\n        const struct wire_accepted \*accepted = &commit->accepted\[i\];\n)        self->payloads\[i\] = ([^\n]*)/$1        if (blobs_state(blobs, &accepted->payload) != BLOB_HERE) continue;\n        self->payloads[held++] = $2/; s/(\n    job.pin = \(commit->step)/\n    job.payloads_count = held;$1/; s/(static void apply\(struct replica \*self,)/$1 const struct blobs *blobs,/; s/(    struct wire_apply job = \{)/    uint32_t held = 0;\n$1/; s/apply\(self, member, &next->commit/apply(self, blobs, member, &next->commit/'
+mutant 'a residual is adopted before its commit' $M/replica.c \
+    's/(    job.pin = \(commit->step)/    if (own_claim && !hash_is_none(own_claim) && member_pending_payload) job.own_payload = *member_pending_payload;\n$1/; s/(static void apply\()/extern const struct hash *member_pending_payload;\n$1/' $T/trainer.c \
+    's/(static void publish\()/extern const struct hash *member_pending_payload;\nconst struct hash *member_pending_payload;\n$1/; s/(void trainer_step\(void \*state.*?\n    struct trainer \*self = state;\n)/$1    member_pending_payload = &self->claim.payload;\n/s'
+mutant 'a residual is never adopted' $M/replica.c 's/            job.own_payload = accepted->payload;/            (void)accepted;/'
+mutant 'an older incarnation of the coordinator is heard' $M/member.c 's/ \|\| in->incarnation < self->incarnation\) return 0;/) return 0;/'
+mutant 'only the news say which step is pinned' $M/replica.c \
+    's/ &&\n           settle\(self, run->pin_step, &run->pin_digest, out\)/ \&\& run/'
+mutant 'what is held is told once and for all' $M/replica.c 's/self->told_seq != member->now.log_seq/self->told_seq == UINT64_MAX/'
+
+# ---- recovery -------------------------------------------------------------------------------------------
+mutant 'a restart does not finish a half-finished move' $C/coordinator.c \
+    's/ else if \(self->run.phase == PHASE_TRAIN \|\| self->run.phase == PHASE_WITNESS\) \{\n.*?\n    \}/ else {\n        round_tail();\n    }/s; s/(static void start\()/static void round_tail(void) { }\n\n$1/'
+mutant 'a deadline is kept over a reboot' $C/round.c \
+    's/\.epoch_elapsed_ms = now_ms - self->epoch_began_ms/.epoch_elapsed_ms = now_ms + self->rules.train_ms/' $C/coordinator.c \
+    's/(        round_resume\(self, in->now_ms\);\n)/$1        self->deadline_ms = self->run.epoch_elapsed_ms;\n/'
+mutant 'a snapshot forgets what is pending' $C/run.c \
+    's/ensure\(table_put\(&self->table, TABLE_PENDING.*?TABLE_OK\);/return;/s'
+mutant 'a snapshot forgets the chain of commits' $C/run.c \
+    's/self->checkpoint = from->checkpoint, self->last_commit = from->last_commit;/self->checkpoint = from->checkpoint;/'
+by_unit 'the chain of the ledger is not checked' ledger_damage_test common/ledger/record.c \
+    's/if \(!hash_equal\(&chain, &record.chain\)\)/if (!hash_equal(\&chain, \&chain))/'
+
+# ---- phases and clocks ----------------------------------------------------------------------------------
+mutant 'a run ends a step early' $C/epoch.c 's/run->step >= self->rules.total_steps/run->step + 1 >= self->rules.total_steps/' $C/round.c \
+    's/run->step >= rules->total_steps/run->step + 1 >= rules->total_steps/'
+mutant 'a round goes on without min_clients' $C/round.c \
+    's/run_count\(run, ACTOR_TRAINER, MEMBER_HEALTHY\) < rules->min_clients/run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) < 1/'
+mutant 'the clock is asked for a deadline that has passed' $C/coordinator.c 's/self->deadline_ms > in->now_ms && //'
+mutant 'a late word of the old process ends the new one' $M/member.c \
+    's/refused->reason == REFUSAL_REPLACED && refused->round != self->instance/false/'
+
+[ $((lived + broken)) -eq 0 ] && echo 'no mutant lived' || echo "$lived lived, $broken could not be made"
+exit $((lived + broken > 0))
