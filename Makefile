@@ -93,6 +93,10 @@ mutants:                                        ## Break the cores on purpose; e
 live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
 
+test-peers: all                                 ## Hold our files against torch and transformers from PyPI
+	@test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
+	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh "tests/peers/transformers_test.sh $(B)"
+
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
 	@for b in $(or $(T),$(BENCH)); do $(B)/bench/$$b || exit 1; done
 
@@ -170,4 +174,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all demo deps deps-test test test-build unit sim mutants live bench pure install uninstall help clean
+.PHONY: all demo deps deps-test test test-build test-peers unit sim mutants live bench pure install uninstall help clean

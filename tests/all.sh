@@ -31,10 +31,10 @@ say "building with sanitizers ..."
 asan="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
 # Not under ASan: what measures memory or takes minutes of arithmetic; its plain form ran above.
 asan_unit=$(for t in $unit; do echo "$t"; done | grep -vE '^(model|distro|apply|gemm|checkpoint_crash)_test$')
-build asan B="$B/asan" SAN="$asan" OPT="-O1 -g" $(for t in $asan_unit; do echo "$B/asan/unit/$t"; done) "$B/asan/bin/sim"
+build asan B="$B/asan" SAN="$asan" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" $(for t in $asan_unit; do echo "$B/asan/unit/$t"; done) "$B/asan/bin/sim"
 for t in $asan_unit; do programs+=("ASAN_OPTIONS=detect_leaks=1 $B/asan/unit/$t"); done
 tsan_unit=$(for t in pool store bulk; do [ -f tests/unit/${t}_test.c ] && echo "${t}_test"; done)
-build tsan B="$B/tsan" SAN="-fsanitize=thread" OPT="-O1 -g" $(for t in $tsan_unit; do echo "$B/tsan/unit/$t"; done)
+build tsan B="$B/tsan" SAN="-fsanitize=thread" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" $(for t in $tsan_unit; do echo "$B/tsan/unit/$t"; done)
 for t in $tsan_unit; do programs+=("TSAN_OPTIONS=suppressions=tests/tsan.supp $B/tsan/unit/$t"); done
 
 build clang B="$B/clang" CC=clang CXX=clang++ "$B/clang/bin/sim"
@@ -42,6 +42,6 @@ programs+=("tests/sim/short.sh $B")
 
 for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
 programs+=("tests/live/installed.sh $B")
-for t in tests/numeric/*.sh tests/peers/*.sh; do [ -f "$t" ] && programs+=("$t $B"); done
+for t in tests/peers/*_test.sh; do [ -f "$t" ] && programs+=("$t $B"); done
 
 tests/run.sh "${programs[@]}"

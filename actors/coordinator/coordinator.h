@@ -8,7 +8,7 @@
 //   news.c          what everybody is told
 //   tally.[hc]      the votes of one round           run.[hc]  the durable state and its records
 //
-// The transitions (DESIGN.md 3; every row has a test in tests/golden/coordinator):
+// The transitions (every row has a conversation in tests/golden/coordinator):
 //
 //   WaitingForMembers → Warmup      init_min_clients pending and the extra time has passed
 //   Warmup → RoundTrain             all hold the model, or the time is up and min_clients do

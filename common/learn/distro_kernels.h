@@ -3,7 +3,7 @@
 // time.
 //
 // Every kernel has one written order of operations per number, so all variants, and any number of
-// threads, give the same bits (DESIGN.md 6): a transform is a chain of fused multiply-adds over
+// threads, give the same bits: a transform is a chain of fused multiply-adds over
 // ascending positions or frequencies, even and odd ones apart (dct.h), and only the width of the
 // vectors differs. The exact order:
 //

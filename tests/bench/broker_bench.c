@@ -88,7 +88,7 @@ static struct post *actor(const char *broker, struct identity *identity, uint8_t
     struct hash key;
     memcpy(key.bytes, identity_key(identity)->bytes, HASH_BYTES);
     actor_name(role, &key, name);
-    struct post_options options = { .identity = identity, .role = role, .name = name, .run = "bench",
+    struct post_options options = { .identity = identity, .role = role, .name = name, .run = "bench", .quiet = true,
                                     .broker = broker, .incarnation = 1, .instance = 1 };
     ensure(post_new(&options, &why, &post) == 0);
     return post;

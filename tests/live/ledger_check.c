@@ -35,7 +35,7 @@ static int bad(struct check *self, const char *format, ...)
     return FAULT_CORRUPT;
 }
 
-// DESIGN.md 3, as rows of what may follow. A ROUND record enters RoundTrain, a COMMIT leaves it.
+// The moves drawn in coordinator.h, as rows of what may follow. A ROUND record enters RoundTrain, a COMMIT leaves it.
 static const unsigned moves[PHASE_COUNT] = {
     [PHASE_WAITING]  = 1u << PHASE_WARMUP | 1u << PHASE_PAUSED,
     [PHASE_WARMUP]   = 1u << PHASE_TRAIN | 1u << PHASE_WAITING | 1u << PHASE_PAUSED,

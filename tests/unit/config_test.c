@@ -211,7 +211,7 @@ static void the_demo_loads_and_agrees_with_itself(void **state)
     assert_int_equal(config_token_bytes(data.token_size), 2);
     assert_int_equal(data.shuffle_seed[31], 32);
     assert_int_equal(config_resolve(&data.origin, data.dir, folder, sizeof folder), 0);
-    assert_string_equal(folder, "config/demo/data");
+    assert_string_equal(folder, "config/demo/data/train");
     assert_int_equal(config_resolve(&data.origin, "/data", folder, sizeof folder), 0);
     assert_string_equal(folder, "/data");
     assert_int_equal(config_resolve(&data.origin, "data", folder, 16), FAULT_LIMIT);

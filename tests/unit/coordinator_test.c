@@ -1,0 +1,392 @@
+// Golden conversations with the coordinator's core: tests/golden/coordinator, a file for each row of the
+// table in coordinator.h. A file is its own expectation: comments and what is said to the core stand at
+// the margin, what the core does about it is indented, and the whole must come out word for word.
+//
+//     # why this conversation
+//     set min_clients=2                        a rule, where the usual one will not do
+//     @ 1000 t1 > JOIN                         at 1000 ms; t: trainer, w: witness, c: checkpointer,
+//         disk  RECORD_MEMBER key=t1 ..        d: data provider, owner; fields as in frames.def
+//         t1    ADMITTED ..                    mail to t1; fields that are zero or empty are left out
+//
+// Hashes are words: digest=x is the hash that reads x. In a VOTE, seen=0:a,1:b names results a and b of
+// clients 0 and 1, and who=t1,t2 is its bloom. A second START is a restart: the core is made anew from
+// the records. GOLDEN=write puts what was said into the files; then read the difference.
+
+#include "actors/coordinator/coordinator.h"
+#include "common/wire/wire_table.h"
+#include <glob.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TEXT_MAX = 1 << 18, RECORDS_MAX = 256, EFFECTS_MAX = 256, BYTES_MAX = 1 << 20, LINE_MAX_BYTES = 1024 };
+
+struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; };
+
+struct talk {
+    struct coordinator *core;
+    struct rules rules;
+    struct stored log[RECORDS_MAX];
+    uint32_t log_count;
+    struct outbox out;
+    struct wire_arena arena;
+    struct hash words[64];              // Those that the file has used, to be read back from what is printed
+    char texts[64][16];
+    uint32_t words_count;
+    char *said;
+    size_t said_bytes;
+};
+
+static const struct rules usual = {
+    .run_id = "talk", .waiting_ms = 1000, .warmup_ms = 5000, .train_ms = 10000, .witness_ms = 2000,
+    .cooldown_ms = 3000, .epoch_rounds = 3, .total_steps = 100, .min_clients = 2, .init_min_clients = 2,
+    .batch_start = 4, .batch_end = 4, .seq_len = 16, .heartbeat_ms = 100000, .lease_ms = 60000,
+    .unhealthy_rounds = 3, .snapshot_rounds = 2, .lr = { .kind = SCHEDULE_CONSTANT, .base_lr = 0.001 },
+    .frame = { .seq_len = 16, .topk = 1, .chunk = 1, .heartbeat_ms = 1, .lease_ms = 1, .snapshot_rounds = 2,
+               .total_steps = 100, .data = { .token_bytes = 2 } },
+};
+
+#define RULE(name) { #name, offsetof(struct rules, name), sizeof(((struct rules *)0)->name) }
+static const struct { const char *name; size_t offset, size; } rule_names[] = {
+    RULE(waiting_ms), RULE(warmup_ms), RULE(train_ms), RULE(witness_ms), RULE(cooldown_ms), RULE(epoch_ms),
+    RULE(epoch_rounds), RULE(total_steps), RULE(min_clients), RULE(init_min_clients), RULE(witness_nodes),
+    RULE(witness_standalone), RULE(lease_ms), RULE(heartbeat_ms), RULE(unhealthy_rounds), RULE(start_paused),
+};
+
+static void say(struct talk *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct talk *self, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    self->said_bytes += (size_t)vsnprintf(self->said + self->said_bytes, TEXT_MAX - self->said_bytes, format, args);
+    va_end(args);
+    assert_true(self->said_bytes < TEXT_MAX);
+}
+
+// ---- names ----------------------------------------------------------------------------------------
+
+// A word as a key or a digest: its letters, then zeros. So t1 comes before t2 in order of identity.
+static struct hash hash_named(struct talk *self, const char *word)
+{
+    struct hash hash = { 0 };
+    assert_true(strlen(word) > 0 && strlen(word) < 16);
+    memcpy(hash.bytes, word, strlen(word));
+    for (uint32_t i = 0; i < self->words_count; i++)
+        if (hash_equal(&self->words[i], &hash)) return hash;
+    assert_true(self->words_count < 64);
+    snprintf(self->texts[self->words_count], 16, "%s", word);
+    self->words[self->words_count++] = hash;
+    return hash;
+}
+
+static uint8_t role_named(const char *word)
+{
+    switch (word[0]) {
+    case 't': return ACTOR_TRAINER;
+    case 'w': return ACTOR_WITNESS;
+    case 'c': return ACTOR_CHECKPOINTER;
+    case 'd': return ACTOR_PROVIDER;
+    default:  return ACTOR_OPERATOR;
+    }
+}
+
+static void replace(char *text, const char *old, const char *new)
+{
+    for (char *at = text; (at = strstr(at, old)); at += strlen(new)) {
+        memmove(at + strlen(new), at + strlen(old), strlen(at + strlen(old)) + 1);
+        memcpy(at, new, strlen(new));
+    }
+}
+
+// Names of actors and the digits of hashes become the words of the file again; words are never longer.
+static void to_words(const struct talk *self, char *text)
+{
+    for (uint32_t i = 0; i < self->words_count; i++) {
+        char name[ACTOR_NAME_MAX + 1], hex[HASH_HEX];
+        actor_name(role_named(self->texts[i]), &self->words[i], name);
+        replace(text, name, self->texts[i]);
+        hash_to_hex(&self->words[i], hex);
+        hex[16] = 0;
+        replace(text, hex, self->texts[i]);
+        hex[8] = 0;
+        replace(text, hex, self->texts[i]);
+    }
+}
+
+// Top-level fields that are zero, false or empty say nothing.
+static void drop_empty(char *text)
+{
+    char *to = text, *from = text;
+    while (*from) {
+        size_t count = 0;
+        int depth = 0;
+        bool quoted = false;
+        for (; from[count] && (from[count] != ' ' || depth || quoted); count++) {
+            if (from[count] == '"') quoted = !quoted;
+            if (!quoted && strchr("[{", from[count])) depth++;
+            if (!quoted && strchr("]}", from[count])) depth--;
+        }
+        char *value = memchr(from, '=', count);
+        size_t length = value ? (size_t)(from + count - value - 1) : 1;
+        static const char *const empty[] = { "", "0", "false", "\"\"", "00000000", "[]" };
+        bool keep = true;
+        for (size_t i = 0; value && i < sizeof empty / sizeof *empty; i++)
+            keep &= length != strlen(empty[i]) || memcmp(value + 1, empty[i], length) != 0;
+        if (keep && to != text) *to++ = ' ';
+        if (keep) memmove(to, from, count), to += count;
+        from += count + (from[count] == ' ');
+    }
+    *to = 0;
+}
+
+// ---- what is said to the core -------------------------------------------------------------------------
+
+static void set_number(void *field, size_t size, uint64_t value)
+{
+    memcpy(field, &value, size);                    // Little-endian machines only, as the tests' are
+}
+
+static void set_field(struct talk *self, const struct wire_record *record, void *body, const char *name,
+                      const char *value)
+{
+    for (uint32_t i = 0; i < record->field_count; i++) {
+        const struct wire_field *field = &record->fields()[i];
+        uint8_t *at = (uint8_t *)body + field->offset;
+        if (strcmp(field->name, name) != 0) continue;
+        switch (field->type) {
+        case WIRE_TYPE_U8: case WIRE_TYPE_BOOL: set_number(at, 1, strtoull(value, NULL, 10)); return;
+        case WIRE_TYPE_U16:  set_number(at, 2, strtoull(value, NULL, 10)); return;
+        case WIRE_TYPE_U32:  set_number(at, 4, strtoull(value, NULL, 10)); return;
+        case WIRE_TYPE_U64:  set_number(at, 8, strtoull(value, NULL, 10)); return;
+        case WIRE_TYPE_STR:  snprintf((char *)at, field->max + 1, "%s", value); return;
+        case WIRE_TYPE_ENUM:
+            assert_true(wire_enum_from_name(field->names, value) >= 0);
+            set_number(at, 1, (uint64_t)wire_enum_from_name(field->names, value));
+            return;
+        case WIRE_TYPE_BIN: {
+            struct hash hash = hash_named(self, value);
+            memcpy(at, hash.bytes, HASH_BYTES);
+            return;
+        }
+        default: fail_msg("field %s cannot be said here", name);
+        }
+    }
+    fail_msg("%s has no field %s", record->name, name);
+}
+
+struct vote_parts { struct wire_seen seen[16]; uint8_t bloom[256]; };
+
+// seen=0:a,1:b
+static void set_seen(struct talk *self, struct wire_vote *vote, struct vote_parts *parts, char *value)
+{
+    char *save;
+    for (char *item = strtok_r(value, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+        struct wire_seen *seen = &parts->seen[vote->seen_count++];
+        char payload[16];
+        *seen = (struct wire_seen){ .client = (uint32_t)strtoul(item, &item, 10), .payload_bytes = 100 };
+        snprintf(payload, sizeof payload, "%s.p", item + 1);
+        seen->result = hash_named(self, item + 1);
+        seen->payload = hash_named(self, payload);
+        seen->base = hash_named(self, "g");
+    }
+    vote->seen = parts->seen;
+}
+
+// who=t1,t2
+static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts *parts, char *value)
+{
+    uint64_t words[BLOOM_WORDS(16)] = { 0 };
+    struct bloom bloom;
+    char *save;
+    bloom_init(&bloom, self->core->run.clients_count, 1, words);
+    for (char *item = strtok_r(value, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
+        struct hash key = hash_named(self, item), member = hash_of(key.bytes, HASH_BYTES);
+        bloom_add(&bloom, &member);
+    }
+    bloom_store(&bloom, parts->bloom);
+    vote->participants = (struct wire_bytes){ parts->bloom, (uint32_t)bloom_bytes(self->core->run.clients_count) };
+}
+
+static void fill(struct talk *self, uint16_t kind, const char *from, char *fields, void *body, struct vote_parts *parts)
+{
+    const struct wire_record *record = wire_table_frame(kind)->record;
+    if (kind == FRAME_JOIN) {
+        struct wire_join *join = body;
+        struct hash key = hash_named(self, from);
+        *join = (struct wire_join){ .role = role_named(from), .instance = 1 };
+        actor_name(join->role, &key, join->name);
+    }
+    if (kind == FRAME_PING || kind == FRAME_LEAVE) set_field(self, record, body, "instance", "1");
+    char *save;
+    for (char *field = strtok_r(fields, " ", &save); field; field = strtok_r(NULL, " ", &save)) {
+        char *value = strchr(field, '=');
+        assert_non_null(value);
+        *value++ = 0;
+        if (strcmp(field, "seen") == 0) set_seen(self, body, parts, value);
+        else if (strcmp(field, "who") == 0) set_who(self, body, parts, value);
+        else set_field(self, record, body, field, value);
+    }
+}
+
+// ---- what the core does about it -------------------------------------------------------------------------
+
+static const void *unpack(struct talk *self, uint16_t kind, const uint8_t *body, uint32_t bytes)
+{
+    struct wire_refusal refusal;
+    const void *unpacked;
+    self->arena.used = 0;
+    assert_true(wire_unpack_body(body, bytes, kind, &self->arena, &unpacked, &refusal));
+    return unpacked;
+}
+
+static void tell(struct talk *self, const struct effect *effect)
+{
+    char line[LINE_MAX_BYTES], to[64] = "";
+    const void *body = unpack(self, effect->kind, effect->body, effect->bytes);
+    if (effect->port == PORT_CLOCK || effect->kind == FRAME_BEAT) return;
+    if (effect->port == PORT_DISK && effect->kind != FRAME_RECITE) {
+        assert_true(self->log_count < RECORDS_MAX);
+        struct stored *stored = &self->log[self->log_count++];
+        *stored = (struct stored){ effect->kind, effect->bytes, malloc(effect->bytes) };
+        memcpy(stored->body, effect->body, effect->bytes);
+    }
+    wire_print(effect->kind, body, line, sizeof line);
+    if (effect->port == PORT_LOG) snprintf(line, sizeof line, "%s", ((const struct wire_note *)body)->text);
+    else drop_empty(line);
+    snprintf(to, sizeof to, "%s", effect->port == PORT_MAIL ? effect->to : effect->port == PORT_NEWS ? "news"
+             : effect->port == PORT_DISK ? "disk" : "note");
+    to_words(self, to);
+    to_words(self, line);
+    say(self, "    %-5s %s\n", to, line);
+}
+
+static void begin(struct talk *self)
+{
+    memset(self->core, 0, sizeof *self->core);
+    coordinator_init(self->core, &self->rules);
+    for (uint32_t i = 0; i < self->log_count; i++)
+        run_apply(&self->core->run, self->log[i].kind, unpack(self, self->log[i].kind, self->log[i].body,
+                                                              self->log[i].bytes));
+}
+
+// "@ 1000 t1 > JOIN field=value .."
+static void hear(struct talk *self, char *line)
+{
+    char from[16], kind_name[32], name[ACTOR_NAME_MAX + 1] = "";
+    unsigned long long at_ms;
+    int used = 0;
+    static union { struct wire_join join; struct wire_checkpoint checkpoint; struct wire_vote vote; uint8_t bytes[4096]; } body;
+    static struct vote_parts parts;
+    assert_int_equal(sscanf(line, "@ %llu %15s > %31s %n", &at_ms, from, kind_name, &used), 3);
+    uint16_t kind = wire_kind_from_name(kind_name);
+    assert_true(kind && wire_body_size(kind) <= sizeof body);
+    memset(&body, 0, sizeof body);
+    fill(self, kind, from, line + used, &body, &parts);
+    bool local = strcmp(from, "clock") == 0 || strcmp(from, "disk") == 0;
+    struct msg in = { .now_ms = at_ms, .kind = kind, .run = local ? "" : "talk", .from = name, .body = &body };
+    if (!local) {
+        in.sender = hash_named(self, from);
+        actor_name(role_named(from), &in.sender, name);
+    }
+    if (kind == FRAME_START) begin(self);
+    outbox_clear(&self->out);
+    coordinator_step(self->core, &in, &self->out);
+    for (uint32_t i = 0; i < self->out.count; i++) tell(self, &self->out.effects[i]);
+}
+
+static void set_rule(struct talk *self, char *line)
+{
+    char *save;
+    for (char *item = strtok_r(line + 4, " ", &save); item; item = strtok_r(NULL, " ", &save)) {
+        char *value = strchr(item, '=');
+        bool found = false;
+        assert_non_null(value);
+        *value++ = 0;
+        for (size_t i = 0; i < sizeof rule_names / sizeof *rule_names; i++)
+            if (strcmp(rule_names[i].name, item) == 0) {
+                set_number((uint8_t *)&self->rules + rule_names[i].offset, rule_names[i].size, strtoull(value, NULL, 10));
+                found = true;
+            }
+        if (!found) fail_msg("no rule is called %s", item);
+    }
+}
+
+// ---- files --------------------------------------------------------------------------------------------
+
+static void converse(struct talk *self, const char *text)
+{
+    char line[LINE_MAX_BYTES];
+    for (const char *end; *text; text = end + 1) {
+        end = strchr(text, '\n');
+        assert_non_null(end);
+        snprintf(line, sizeof line, "%.*s", (int)(end - text), text);
+        if (line[0] == ' ') continue;               // What was expected: said anew below
+        say(self, "%s\n", line);
+        if (line[0] == '@') hear(self, line);
+        else if (strncmp(line, "set ", 4) == 0) set_rule(self, line);
+    }
+}
+
+static void compare(const char *path, const char *expected, const char *said)
+{
+    int line = 1;
+    while (*expected && *expected == *said) {
+        line += *expected == '\n';
+        expected++, said++;
+    }
+    if (!*expected && !*said) return;
+    while (line > 1 && expected[-1] != '\n') expected--, said--;
+    fail_msg("%s:%d\n  expected: %.*s\n  said:     %.*s", path, line, (int)strcspn(expected, "\n"), expected,
+             (int)strcspn(said, "\n"), said);
+}
+
+static void free_talk(struct talk *self)
+{
+    for (uint32_t i = 0; i < self->log_count; i++) free(self->log[i].body);
+    free(self->core), free(self->out.effects), free(self->out.bytes), free(self->arena.bytes), free(self->said);
+    free(self);
+}
+
+static void conversation(void **state)
+{
+    const char *path = *state;
+    char *text = calloc(1, TEXT_MAX);
+    FILE *file = fopen(path, "r");
+    assert_true(file && text && fread(text, 1, TEXT_MAX - 1, file) > 0);
+    fclose(file);
+    struct talk *self = calloc(1, sizeof *self);
+    self->core = calloc(1, sizeof *self->core);
+    self->rules = usual;
+    self->rules.config = hash_named(self, "config");
+    self->rules.owner = hash_named(self, "owner");
+    self->said = malloc(TEXT_MAX);
+    self->out = (struct outbox){ .effects = calloc(EFFECTS_MAX, sizeof(struct effect)), .count_max = EFFECTS_MAX,
+                                 .bytes = malloc(BYTES_MAX), .bytes_max = BYTES_MAX };
+    self->arena = (struct wire_arena){ .bytes = malloc(BYTES_MAX), .max = BYTES_MAX };
+    converse(self, text);
+    if (getenv("GOLDEN")) {
+        file = fopen(path, "w");
+        assert_true(file && fwrite(self->said, 1, self->said_bytes, file) == self->said_bytes);
+        fclose(file);
+    } else compare(path, text, self->said);
+    free_talk(self);
+    free(text);
+}
+
+int main(void)
+{
+    glob_t files;
+    if (glob("tests/golden/coordinator/*.txt", 0, NULL, &files) != 0) return 1;
+    struct CMUnitTest *tests = calloc(files.gl_pathc, sizeof *tests);
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        tests[i] = (struct CMUnitTest){ .name = strrchr(files.gl_pathv[i], '/') + 1, .test_func = conversation,
+                                        .initial_state = files.gl_pathv[i] };
+    int failed = _cmocka_run_group_tests("golden conversations", tests, files.gl_pathc, NULL, NULL);
+    free(tests);
+    globfree(&files);
+    return failed;
+}
