@@ -26,7 +26,7 @@ static void copy(const char *from, const char *dir, const char *name)
 }
 
 // Starts a program; its stderr comes back, for the line that says it is ready.
-static pid_t start(char *const argv[], int *ret_err)
+static pid_t start(const char *const argv[], int *ret_err)
 {
     int ends[2];
     ensure(pipe(ends) == 0);
@@ -35,7 +35,7 @@ static pid_t start(char *const argv[], int *ret_err)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(ends[1], 2);
         close(ends[0]), close(ends[1]);
-        execv(argv[0], argv);
+        execv(argv[0], (char *const *)(uintptr_t)argv);    // execv changes nothing; its type is older than const
         _exit(69);
     }
     close(ends[1]);
@@ -85,9 +85,9 @@ int main(int argc, char **argv)
     copy("config/demo/state.toml", dir, "state.toml");
     copy("config/demo/model.json", model, "config.json");
     int broker_err, coordinator_err;
-    pid_t broker = start((char *[]){ broker_path, "-s", port, NULL }, &broker_err);
+    pid_t broker = start((const char *[]){ broker_path, "-s", port, NULL }, &broker_err);
     bool ok = wait_for(broker_err, "broker.ready");
-    pid_t coordinator = start((char *[]){ coordinator_path, "-i", key, "--state", state, "-p", port,
+    pid_t coordinator = start((const char *[]){ coordinator_path, "-i", key, "--state", state, "-p", port,
                                           "--state-dir", ledger, NULL }, &coordinator_err);
     ok = ok && wait_for(coordinator_err, "broker.welcome");
     puts("idle, nobody has joined");
