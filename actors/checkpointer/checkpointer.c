@@ -17,7 +17,7 @@ static bool keep_position(struct wire_save *save, struct wire_interval *list,
                           const struct wire_interval *returned, uint32_t count)
 {
     if (count > CHECKPOINT_RETURNED_MAX) return false;
-    memcpy(list, returned, count * sizeof *list);
+    if (count) memcpy(list, returned, count * sizeof *list);
     save->returned = list;
     save->returned_count = count;
     return true;

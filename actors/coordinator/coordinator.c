@@ -61,8 +61,7 @@ static void start(struct coordinator *self, const struct msg *in, struct outbox 
         .incarnation = start->incarnation, .unix_ms = start->unix_ms }, out);
     self->started = self->proved = true;
     for (uint32_t i = 0; i < self->run.members_count; i++) self->heard_ms[i] = in->now_ms;
-    self->epoch_began_ms = in->now_ms - (in->now_ms < self->run.epoch_elapsed_ms
-                                         ? in->now_ms : self->run.epoch_elapsed_ms);
+    self->epoch_began_ms = in->now_ms - self->run.epoch_elapsed_ms;     // Modulo 2^64: before this boot, perhaps
     epoch_arm(self, in->now_ms);
     self->beat_ms = in->now_ms + self->rules.heartbeat_ms;
     news_roster(self, out);

@@ -110,7 +110,8 @@ static bool pin(struct coordinator *self, struct outbox *out)
     struct run *run = &self->run;
     if (run->digest_step == run->step && !hash_is_none(&run->digest)) return true;
     uint32_t live = run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY);
-    if (live == 0 || 3 * (uint64_t)self->holding < 2 * (uint64_t)live) return false;
+    // Whoever is left alone does not speak for the run.
+    if (live < self->rules.min_clients || live == 0 || 3 * (uint64_t)self->holding < 2 * (uint64_t)live) return false;
     const struct hash *digest = candidate_digest(self);
     if (!digest || 3 * (uint64_t)count_holders(self, digest) < 2 * (uint64_t)live) return false;
     struct wire_epoch_end end = end_at(self, run->epoch, digest);
@@ -204,7 +205,7 @@ static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outb
         epoch_arm(self, now_ms);
         return;
     }
-    epoch_enter(self, run->pausing ? PHASE_PAUSED : all_done ? PHASE_FINISHED : PHASE_WAITING, now_ms,
+    epoch_enter(self, all_done ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED : PHASE_WAITING, now_ms,
                 out, !pinned ? "the time is up, no digest yet" : awaited ? "the time is up, no checkpoint"
                 : checkpointed(self) ? "checkpointed" : "no checkpointer to wait for");
 }

@@ -289,9 +289,11 @@ void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     if (!self->run.round_open) return;
     bool late = now_ms >= self->deadline_ms;
     if (self->run.phase == PHASE_TRAIN) {
-        if (!late && !quorum_reached(tally->complete, tally->elected) && !all_live_voted(self)) return;
+        bool complete = quorum_reached(tally->complete, tally->elected);
+        if (!late && !complete && !all_live_voted(self)) return;
         self->trained_ms = now_ms;
-        epoch_enter(self, PHASE_WITNESS, now_ms, out, late ? "the time is up" : "all results are there");
+        epoch_enter(self, PHASE_WITNESS, now_ms, out, late ? "the time is up" : complete
+                    ? "all results are there" : "all witnesses have voted");
         late = false;
     }
     bool enough = quorum_reached(tally->voted, tally->elected);

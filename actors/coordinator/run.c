@@ -144,13 +144,19 @@ struct wire_round run_round(const struct run *self)
     return round;
 }
 
+// An empty list may have no address.
+static void copy_list(void *to, const void *from, size_t bytes)
+{
+    if (bytes) memmove(to, from, bytes);
+}
+
 static void keep_round(struct run *self, const struct wire_round *round)
 {
     ensure(round->witnesses_count <= WITNESSES_MAX);
-    memmove(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
-    memmove(self->clients, round->clients, round->clients_count * sizeof *round->clients);
-    memmove(self->witnesses, round->witnesses, round->witnesses_count * sizeof *round->witnesses);
-    memmove(self->round_returned, round->returned, round->returned_count * sizeof *round->returned);
+    copy_list(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
+    copy_list(self->clients, round->clients, round->clients_count * sizeof *round->clients);
+    copy_list(self->witnesses, round->witnesses, round->witnesses_count * sizeof *round->witnesses);
+    copy_list(self->round_returned, round->returned, round->returned_count * sizeof *round->returned);
     self->round_returned_count = round->returned_count;
     self->dealt_count = round->dealt_count;
     self->clients_count = round->clients_count;
@@ -310,7 +316,7 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
         break;
     case FRAME_RECORD_DATA:       apply_data(self, record); break;
     case FRAME_RECORD_RESTORE:    apply_restore(self, record); break;
-    default:                      ensure(!"a record that is none");
+    default:                      ensure_failed("a record that is none", __FILE__, __LINE__);
     }
 }
 
@@ -362,7 +368,7 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     self->pin_step = from->pin_step, self->pin_digest = from->pin_digest;
     self->checkpoint = from->checkpoint, self->last_commit = from->last_commit;
     self->pass_samples = from->pass_samples, self->data = from->data;
-    memcpy(self->members, from->members, from->members_count * sizeof *from->members);
+    copy_list(self->members, from->members, from->members_count * sizeof *from->members);
     for (uint32_t i = 0; i < from->members_count; i++) {
         insert_key(self, i, &from->members[i].key);
         self->counts[from->members[i].role][from->members[i].state]++;

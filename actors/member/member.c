@@ -130,15 +130,21 @@ static bool is_sound(const struct wire_round *round)
     return samples == round->batch_size && round->dealt_count <= DEALT_MAX;
 }
 
+// An empty list may have no address.
+static void copy_list(void *to, const void *from, size_t bytes)
+{
+    if (bytes) memcpy(to, from, bytes);
+}
+
 static unsigned hear_round(struct member *self, const struct msg *in)
 {
     const struct wire_round *round = in->body;
     if (self->has_round && round->round <= self->round.round) return 0;
     if (!is_sound(round)) return 0;
     self->round = *round;
-    memcpy(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
-    memcpy(self->clients, round->clients, round->clients_count * sizeof *round->clients);
-    memcpy(self->witnesses, round->witnesses, round->witnesses_count * sizeof *round->witnesses);
+    copy_list(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
+    copy_list(self->clients, round->clients, round->clients_count * sizeof *round->clients);
+    copy_list(self->witnesses, round->witnesses, round->witnesses_count * sizeof *round->witnesses);
     self->round.dealt = self->dealt;
     self->round.clients = self->clients;
     self->round.witnesses = self->witnesses;
@@ -156,7 +162,7 @@ static unsigned hear_roster(struct member *self, const struct msg *in)
     if (roster->version <= self->roster_version) return 0;
     for (uint32_t i = 0; i < roster->members_count; i++)
         if (roster->members[i].index != i) return 0;
-    memcpy(self->members, roster->members, roster->members_count * sizeof *roster->members);
+    copy_list(self->members, roster->members, roster->members_count * sizeof *roster->members);
     self->members_count = roster->members_count;
     self->roster_version = roster->version;
     return HEARD_ROSTER;

@@ -124,8 +124,9 @@ struct hash witness_cast(struct witness *self, const struct blobs *blobs, const 
 
 void witness_send(struct witness *self, const struct member *member, uint64_t now_ms, struct outbox *out)
 {
+    bool open = member->now.phase == PHASE_TRAIN || member->now.phase == PHASE_WITNESS;
     if (!self->voted || self->acknowledged || self->round != member->round.round) return;
-    if (now_ms < self->resend_ms) return;
+    if (!open || member->now.round != self->round || now_ms < self->resend_ms) return;
     self->resend_ms = now_ms + MEMBER_RETRY_MS;
     outbox_mail(out, "coordinator", FRAME_VOTE, &self->vote);
 }

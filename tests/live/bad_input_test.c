@@ -29,8 +29,8 @@ static const char *in_dir(struct testbed *bed, const char *name)
 
 static struct testbed *make(void **state)
 {
-    return *state = testbed_new(&(struct testbed_options){ .trainers = 2, .epoch_rounds = 6, .total_steps = 12,
-                                                           .train_s = 2, .cooldown_s = 1 });
+    return *state = testbed_new(&(struct testbed_options){
+        .trainers = 2, .epoch_rounds = 6, .total_steps = 12, .train_s = 2, .cooldown_s = 1 });
 }
 
 static void expect(struct testbed *bed, const char *name, int code, const char *text)
@@ -216,7 +216,8 @@ static void a_full_disk_stops_the_coordinator_and_loses_nothing(void **state)
 {
     struct testbed *bed = make(state);
     mount_small(bed, "coordinator", "64k");
-    static const char *const names[] = { "coordinator", "broker", "data-provider", "checkpointer", "trainer0", "trainer1" };
+    static const char *const names[] = { "coordinator", "broker", "data-provider", "checkpointer",
+                                         "trainer0", "trainer1" };
     for (int i = 0; i < 6; i++) {
         testbed_start(bed, names[i]);
         testbed_actor(bed, names[0])->may_end = true;
@@ -307,12 +308,15 @@ static void a_provider_may_be_dead_for_a_while(void **state)
 
 // ---- numbers and checkpoints ------------------------------------------------------------------------
 
-static bool has_void(struct testbed *bed, const void *arg) { return bed->news.rounds >= *(const uint64_t *)arg; }
+static bool has_round(struct testbed *bed, const void *arg)
+{
+    return bed->news.rounds >= *(const uint64_t *)arg;
+}
 
 static void a_loss_that_is_no_number_is_said_and_survived(void **state)
 {
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 2, .poisoned = true,
-                                                                          .train_s = 0.5, .no_checkpointer = true });
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
+        .trainers = 2, .poisoned = true, .train_s = 0.5, .no_checkpointer = true });
     char reason[300];
     uint64_t rounds = 2;
     testbed_start_all(bed);
@@ -320,7 +324,7 @@ static void a_loss_that_is_no_number_is_said_and_survived(void **state)
     testbed_log_has(bed, "trainer0", "train.failed", reason, sizeof reason);
     print_message("%s\n", reason);
     assert_non_null(strstr(reason, "dealt again"));
-    testbed_await(bed, has_void, &rounds, TESTBED_WAIT_MS, "the batch in another round");
+    testbed_await(bed, has_round, &rounds, TESTBED_WAIT_MS, "the batch in another round");
     assert_int_equal(bed->news.commits, 0);
     assert_true(testbed_actor(bed, "trainer0")->pid && testbed_actor(bed, "trainer1")->pid);
 }

@@ -99,7 +99,10 @@ ssize_t pwritev64(int fd, const struct iovec *parts, int count, off_t at)
     return rc;
 }
 
-ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at) { return pwritev64(fd, parts, count, at); }
+ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t at)
+{
+    return pwritev64(fd, parts, count, at);
+}
 
 int fsync(int fd)
 {

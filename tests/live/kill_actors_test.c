@@ -1,5 +1,5 @@
-// Each actor but the coordinator (kill_coordinator_test.c) is killed with -9 in each phase and started again: the run goes on to
-// its end. A broker's restart loses no commit, no result and no join.
+// Each actor is killed with -9 in each phase and started again, and the run goes on to its end (the
+// coordinator: kill_coordinator_test.c). A broker's restart loses no commit, no result and no join.
 
 #include "tests/live/testbed.h"
 #include <setjmp.h>
@@ -32,18 +32,21 @@ static void kill_in(struct testbed *bed, const char *name, uint8_t phase)
     testbed_signal(bed, name, SIGKILL);
     testbed_signal(bed, "trainer0", SIGCONT);
     testbed_start(bed, name);
-    testbed_await_log(bed, name, strcmp(name, "broker") == 0 ? "actor.hello name=coordinator" : "member.admitted",
-                      TESTBED_WAIT_MS);
+    bool broker = strcmp(name, "broker") == 0;
+    testbed_await_log(bed, name, broker ? "actor.hello name=coordinator" : "member.admitted", TESTBED_WAIT_MS);
 }
 
 static struct testbed_options options(void)
 {
-    // A stopped trainer must hold a phase up for longer than it takes to see it, and no lease runs out meanwhile.
-    return (struct testbed_options){ .trainers = 3, .epoch_rounds = ROUNDS, .total_steps = 5 * ROUNDS, .train_s = 1,
-                                     .witness_s = 1, .lease_s = 4, .cooldown_s = 3, .min_clients = 1 };
+    // A stopped trainer must hold a phase up for longer than it takes to see it, and no lease run out
+    // meanwhile.
+    return (struct testbed_options){
+        .trainers = 3, .epoch_rounds = ROUNDS, .total_steps = 5 * ROUNDS, .train_s = 1, .witness_s = 1,
+        .lease_s = 4, .cooldown_s = 3, .min_clients = 1 };
 }
 
-static struct testbed_end kill_in_each_phase(void **state, const char *name, const struct testbed_options *given)
+static struct testbed_end kill_in_each_phase(void **state, const char *name,
+                                             const struct testbed_options *given)
 {
     struct testbed *bed = *state = testbed_new(given);
     testbed_start_all(bed);
@@ -94,7 +97,8 @@ static void broker(void **state)
 static void a_new_broker_loses_no_commit_result_or_join(void **state)
 {
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .trainers = 3, .epoch_rounds = 12, .total_steps = 36, .train_s = 10, .witness_s = 10, .lease_s = 10 });
+        .trainers = 3, .epoch_rounds = 12, .total_steps = 36, .train_s = 10,
+        .witness_s = 10, .lease_s = 10 });
     testbed_start_all(bed);
     testbed_await_step(bed, 3);
     for (int n = 0; n < 3; n++) {

@@ -16,7 +16,8 @@ static unsigned kills(void) { return testbed_is_long() ? 50 : 10; }
 static struct testbed *begin(void **state, unsigned steps_per_kill)
 {
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .trainers = 3, .epoch_rounds = 16, .total_steps = steps_per_kill * kills(), .lease_s = 4, .train_s = 6 });
+        .trainers = 3, .epoch_rounds = 16, .total_steps = steps_per_kill * kills(),
+        .lease_s = 4, .train_s = 6 });
     testbed_start_all(bed);
     testbed_await_step(bed, 1);
     return bed;

@@ -11,7 +11,8 @@
 static bool is_past_checkpoint(struct testbed *bed, const void *arg)
 {
     const struct testbed_news *news = &bed->news;
-    return news->run.checkpoint_step > 0 && news->commits >= news->run.checkpoint_step + *(const uint64_t *)arg;
+    uint64_t checkpoint = news->run.checkpoint_step;
+    return checkpoint > 0 && news->commits >= checkpoint + *(const uint64_t *)arg;
 }
 
 static void kill_all_and_begin_again(void **state, unsigned snapshot_rounds)

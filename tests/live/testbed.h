@@ -7,7 +7,7 @@
 //     testbed_signal(bed, "coordinator", SIGKILL);
 //     testbed_start(bed, "coordinator");
 //     struct testbed_end end = testbed_finish(bed);       // Finished, stopped, ledger and digests checked
-//     testbed_destroy(&bed);                              // Also after a failed assertion: see testbed_teardown
+//     testbed_destroy(&bed);           // Also after a failed assertion: testbed_teardown
 //
 // A directory of its own under $TMPDIR holds keys, a model of a few thousand parameters, a text of a
 // few hundred samples, state.toml, data.toml and, for each actor NAME, NAME.key, NAME/ (its state) and
@@ -143,7 +143,8 @@ struct testbed_end testbed_finish(struct testbed *self);
 void testbed_kill_all(struct testbed *self);
 
 // Fails the test with the logs' last lines.
-void testbed_fail(struct testbed *self, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
+void testbed_fail(struct testbed *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
 
 bool testbed_is_long(void);             // LIVE_LONG
 uint64_t testbed_draw(uint64_t *seed);  // SplitMix64

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SEQ_LEN = 32, SAMPLES = 200, TENSORS_MAX = 64 };
+enum { SEQ_LEN = 32, SAMPLES = 200, TOKENS = SAMPLES * SEQ_LEN + 1, TENSORS_MAX = 64 };
 
 static const struct model_shape shape = {
     .vocab = 256, .dim = 32, .layers = 2, .heads = 2, .kv_heads = 1, .head_dim = 16, .ffn = 64,
@@ -60,7 +60,8 @@ void testbed_write_key(struct testbed *self, const char *name)
 static void make_dir(struct testbed *self, const char *name, char ret_path[512])
 {
     snprintf(ret_path, 512, "%s/%s", self->dir, name);
-    if (mkdir(ret_path, 0755) != 0 && errno != EEXIST) testbed_fail(self, "%s: %s", ret_path, strerror(errno));
+    if (mkdir(ret_path, 0755) != 0 && errno != EEXIST)
+        testbed_fail(self, "%s: %s", ret_path, strerror(errno));
 }
 
 static void write_model(struct testbed *self)
@@ -84,7 +85,8 @@ static void write_model(struct testbed *self)
     }
     make_dir(self, "model", path);
     int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (rc == 0) rc = safetensors_write_at(dir, "model.safetensors", &layout, params, &note, 1, &why, &hash, &bytes);
+    if (rc == 0)
+        rc = safetensors_write_at(dir, "model.safetensors", &layout, params, &note, 1, &why, &hash, &bytes);
     must(self, rc, &why, "the model");
     close(dir);
     char *json = model_shape_to_config_json(&shape);
@@ -98,14 +100,14 @@ void testbed_write_data(struct testbed *self)
 {
     static const char *const words[] = { "the ", "shoal ", "turns ", "as ", "one ", "and ", "holds ", "its ",
                                          "depth ", "in ", "dark ", "water\n" };
-    static uint16_t tokens[SAMPLES * SEQ_LEN + 1];
+    static uint16_t tokens[TOKENS];
     char path[512];
     uint64_t seed = 7;
     size_t count = 0;
     struct manifest manifest = { 0 };
     struct why why = { 0 };
-    while (count < sizeof tokens / sizeof *tokens)
-        for (const char *c = words[testbed_draw(&seed) % 12]; *c && count < sizeof tokens / sizeof *tokens; c++)
+    while (count < TOKENS)
+        for (const char *c = words[testbed_draw(&seed) % 12]; *c && count < TOKENS; c++)
             tokens[count++] = (uint16_t)(unsigned char)*c;
     make_dir(self, "data", path);
     testbed_write_file(self, "data/text.bin", tokens, sizeof tokens);

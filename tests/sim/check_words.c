@@ -120,6 +120,21 @@ static void check_share(struct sim *sim, uint8_t id, const struct wire_claim *cl
     hold(count == job->total, "a result is of the samples it claims", "round %llu", (unsigned long long)claim->round);
 }
 
+static void keep_claim(struct sim *sim, uint8_t id, const struct wire_claim *claim, uint64_t generation)
+{
+    struct ghost *ghost = &sim->ghost;
+    hold(ghost->claims_count < CLAIMS_MAX, "a simulation has few claims", "%u", ghost->claims_count);
+    ghost->claims[ghost->claims_count++] = (struct ghost_claim){ .name = claim_hash(claim), .payload = claim->payload,
+        .residual_from = claim->residual_from, .residual_to = claim->residual_to, .round = claim->round,
+        .generation = generation, .author = id };
+}
+
+// Its own residual does not follow from it, whatever becomes of the claim.
+void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim *claim)
+{
+    keep_claim(sim, id, claim, 0);
+}
+
 static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *claim)
 {
     struct ghost *ghost = &sim->ghost;
@@ -129,10 +144,7 @@ static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *cl
          hash_equal(&node->journal.claim, &name), "a claim is journalled before it is sent", "round %llu",
          (unsigned long long)claim->round);
     if (!once(sim, &ghost->claimed[id][claim->round], &name, "one claim for each member and round", claim->round)) return;
-    hold(ghost->claims_count < CLAIMS_MAX, "a simulation has few claims", "%u", ghost->claims_count);
-    ghost->claims[ghost->claims_count++] = (struct ghost_claim){ .name = name, .payload = claim->payload,
-        .residual_from = claim->residual_from, .residual_to = claim->residual_to, .round = claim->round,
-        .generation = node->learner.generation, .author = id };
+    keep_claim(sim, id, claim, node->learner.generation);
     check_share(sim, id, claim);
 }
 

@@ -249,7 +249,7 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
         if (learner->holding && learner->step == ((const struct wire_pin *)body)->step)
             keep_pin(learner->pins, &learner->pins_count, learner->step, &learner->digest);
         break;
-    default: ensure(!"a job that a learner does not know");
+    default: ensure_failed("a job that a learner does not know", __FILE__, __LINE__);
     }
 }
 
@@ -313,6 +313,6 @@ void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job)
         for (uint32_t i = 0; i < forget->blobs_count; i++)
             store_forget(&self->nodes[id].store, &forget->blobs[i].hash);
         break;
-    default: ensure(!"a job that a fetcher does not know");
+    default: ensure_failed("a job that a fetcher does not know", __FILE__, __LINE__);
     }
 }

@@ -1,5 +1,7 @@
-// liar -- one elected witness that lies when it votes, with its own valid key: names results that nobody
-// claimed, swaps payloads, leaves out what it holds, says that nothing is missing, votes twice differently, votes though nobody elected it.
+// liar -- one member that lies, with its own valid key. As a witness it names results that nobody claimed,
+// swaps payloads, leaves out what it holds, says that nothing is missing, votes twice differently, votes
+// though nobody elected it. As a trainer it claims one thing here and another there, and says that it
+// holds what it does not.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"
@@ -14,30 +16,35 @@ static uint32_t leave_out(struct sim *self, struct wire_seen *seen, uint32_t cou
     return count - 1;
 }
 
-// A vote for its own result by one that nobody elected.
-void liar_intrude(struct sim *self, uint8_t id, const struct effect *effect)
+static struct parcel *pack(struct sim *self, uint8_t id, uint16_t kind, const void *body)
 {
-    const struct ghost *ghost = &self->ghost;
-    if (id != self->plan.liar || effect->kind != FRAME_CLAIM || effect->port != PORT_NEWS || !faulty(self)) return;
-    for (uint32_t i = 0; i < ghost->witnesses_count; i++)
-        if (hash_equal(&ghost->members[ghost->witnesses[i]].key, &self->nodes[id].key)) return;
-    const struct wire_claim *claim = unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
-    struct wire_seen seen = { .client = claim->client, .result = invent(self), .payload = claim->payload,
-                              .payload_bytes = claim->payload_bytes, .base = claim->base };
-    struct wire_vote vote = { .round = claim->round, .complete = true, .seen = &seen, .seen_count = 1 };
-    size_t bytes = wire_pack_body(FRAME_VOTE, &vote, self->bytes, SCRATCH_BYTES);
+    size_t bytes = wire_pack_body(kind, body, self->bytes, SCRATCH_BYTES);
     ensure(bytes > 0);
-    struct parcel *parcel = parcel_new(self, &self->nodes[id], FRAME_VOTE, self->bytes, (uint32_t)bytes);
     self->faults[LIE]++;
-    network_mail(self, id, "coordinator", parcel);
-    parcel_release(parcel);
+    return parcel_new(self, &self->nodes[id], kind, self->bytes, (uint32_t)bytes);
 }
 
-// The vote that goes out in place of the true one, or beside it; NULL: it is honest this time.
-struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect)
+// Another result for the same batch, which it serves as well.
+static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct effect *effect)
 {
-    if (id != self->plan.liar || effect->kind != FRAME_VOTE || !chance(self, 700)) return NULL;
-    if (self->ghost.witnesses_count < 2) return NULL;           // Nobody to outvote it: then it is the truth
+    struct node *node = &self->nodes[id];
+    struct wire_claim claim = *(const struct wire_claim *)unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    claim.payload = hash_of_two("other", 5, claim.payload.bytes, HASH_BYTES);
+    claim.residual_to = claim.payload;
+    store_add(self, &node->store, &claim.payload);
+    check_claimed_falsely(self, id, &claim);
+    return pack(self, id, FRAME_CLAIM, &claim);
+}
+
+static struct parcel *twist_holds(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    struct wire_holds holds = *(const struct wire_holds *)unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    holds.digest = hash_number("lie", self->seed);
+    return pack(self, id, FRAME_HOLDS, &holds);
+}
+
+static struct parcel *twist_vote(struct sim *self, uint8_t id, const struct effect *effect)
+{
     struct wire_vote vote = *(const struct wire_vote *)unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
     struct wire_seen seen[NODES_MAX];
     uint32_t count = vote.seen_count;
@@ -62,8 +69,32 @@ struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *eff
     vote.complete = roll(self, 2);
     vote.seen = seen;
     vote.seen_count = count;
-    self->faults[LIE]++;
-    size_t bytes = wire_pack_body(FRAME_VOTE, &vote, self->bytes, SCRATCH_BYTES);
-    ensure(bytes > 0);
-    return parcel_new(self, &self->nodes[id], FRAME_VOTE, self->bytes, (uint32_t)bytes);
+    return pack(self, id, FRAME_VOTE, &vote);
+}
+
+struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    if (id != self->plan.liar || effect->port != PORT_MAIL || !chance(self, 700)) return NULL;
+    switch (effect->kind) {
+    case FRAME_VOTE:  return self->ghost.witnesses_count < 2 ? NULL : twist_vote(self, id, effect);
+    case FRAME_CLAIM: return twist_claim(self, id, effect);
+    case FRAME_HOLDS: return twist_holds(self, id, effect);
+    default:          return NULL;
+    }
+}
+
+// A vote for its own result by one that nobody elected.
+void liar_intrude(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    const struct ghost *ghost = &self->ghost;
+    if (id != self->plan.liar || effect->kind != FRAME_CLAIM || effect->port != PORT_NEWS || !faulty(self)) return;
+    for (uint32_t i = 0; i < ghost->witnesses_count; i++)
+        if (hash_equal(&ghost->members[ghost->witnesses[i]].key, &self->nodes[id].key)) return;
+    const struct wire_claim *claim = unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    struct wire_seen seen = { .client = claim->client, .result = invent(self), .payload = claim->payload,
+                              .payload_bytes = claim->payload_bytes, .base = claim->base };
+    struct wire_vote vote = { .round = claim->round, .complete = true, .seen = &seen, .seen_count = 1 };
+    struct parcel *parcel = pack(self, id, FRAME_VOTE, &vote);
+    network_mail(self, id, "coordinator", parcel);
+    parcel_release(parcel);
 }

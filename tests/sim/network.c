@@ -244,7 +244,7 @@ void broker_hear_news(struct sim *self, const struct flight *flight)
             hop(self, TO_NODE_NEWS, i, self->nodes[i].life, "", parcel);
 }
 
-static void forget_bulletins(struct sim *self)
+void network_forget(struct sim *self)
 {
     for (int i = 0; i < 64; i++) {
         parcel_release(self->broker.kept[i]);
@@ -255,7 +255,7 @@ static void forget_bulletins(struct sim *self)
 void broker_boot(struct sim *self)
 {
     memory_forget(self->office, sizeof *self->office);
-    forget_bulletins(self);
+    network_forget(self);
     self->broker.up = true;
     self->broker.instance = self->now_ms + 1;
 }
@@ -264,7 +264,7 @@ void broker_crash(struct sim *self)
 {
     self->broker.up = false;
     self->broker.up_again_ms = self->now_ms + between(self, 100, 8000);
-    forget_bulletins(self);
+    network_forget(self);
     self->faults[BROKER_CRASH]++;
 }
 

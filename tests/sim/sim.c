@@ -160,5 +160,6 @@ int main(int argc, char **argv)
     running->verbose = verbose;
     int rc = sim_run(running, strtoull(argv[argc - 1], NULL, 10));
     print_seed(running, rc);
+    sim_end(running);
     return rc;
 }

@@ -212,6 +212,7 @@ extern const char *const fault_names[FAULT_KINDS];
 // Runs one seed. Returns 0, or 1 with self->verdict saying which invariant broke, and when.
 int sim_run(struct sim *self, uint64_t seed);
 struct sim *sim_new(void);
+void sim_end(struct sim *self);         // Frees what its last seed took; the rest goes with the process
 
 // Zeroed memory from the system: what is not touched costs nothing, and forgetting is cheap.
 void *memory_take(size_t bytes);
@@ -231,6 +232,7 @@ _Noreturn void broken(struct sim *self, const char *invariant, const char *forma
 void plan_draw(struct sim *self);
 
 void network_clear(struct sim *self);
+void network_forget(struct sim *self);                          // The broker's bulletins
 struct parcel *parcel_new(struct sim *self, const struct node *from, uint16_t kind, const void *packed,
                           uint32_t bytes);
 void parcel_release(struct parcel *parcel);
@@ -277,9 +279,12 @@ struct hash digest_after(const struct hash *digest, const struct hash *payloads,
 // False if nobody else could serve what the run may still need: such a crash is not drawn.
 bool may_lose(const struct sim *self, uint8_t id);
 
+// What goes out in place of the true mail, or beside it; NULL: it is honest this time, or there is nobody
+// to outvote it.
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect);
 void liar_intrude(struct sim *self, uint8_t id, const struct effect *effect);
 
+void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim *claim);
 void check_begin(struct sim *sim);
 void check_record(struct sim *sim, uint16_t kind, const void *record, const uint8_t *body, uint32_t bytes);
 void check_said(struct sim *sim, uint8_t id, const struct effect *effect);

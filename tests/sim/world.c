@@ -510,6 +510,14 @@ struct sim *sim_new(void)
     return self;
 }
 
+void sim_end(struct sim *self)
+{
+    network_clear(self);
+    network_forget(self);
+    disk_clear(&self->disk);
+    free(self->heap);
+}
+
 int sim_run(struct sim *self, uint64_t seed)
 {
     if (setjmp(self->broken)) return 1;

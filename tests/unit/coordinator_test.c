@@ -110,10 +110,11 @@ static void to_words(const struct talk *self, char *text)
         actor_name(role_named(self->texts[i]), &self->words[i], name);
         replace(text, name, self->texts[i]);
         hash_to_hex(&self->words[i], hex);
-        hex[16] = 0;
-        replace(text, hex, self->texts[i]);
-        hex[8] = 0;
-        replace(text, hex, self->texts[i]);
+        static const int lengths[] = { 2 * HASH_BYTES, 16, 8 };     // As messages and notes cut them
+        for (int n = 0; n < 3; n++) {
+            hex[lengths[n]] = 0;
+            replace(text, hex, self->texts[i]);
+        }
     }
 }
 

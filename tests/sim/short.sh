@@ -1,0 +1,29 @@
+#!/bin/bash
+# The simulator's part of "make test": seeds, the same trace under three compilers, a few mutants.
+#
+#     short.sh BUILD_DIR          SEEDS=300 of them; BUILD_DIR/clang and BUILD_DIR/asan beside it
+set -u
+B=$1 number=0 failures=0
+check() { # name, command...
+    local name=$1; shift
+    number=$((number + 1))
+    if "$@" > "$B/sim-short.log" 2>&1; then echo "ok $number - $name"
+    else echo "not ok $number - $name"; tail -n 8 "$B/sim-short.log" | sed 's/^/# /'; failures=$((failures + 1)); fi
+}
+same_traces() { # compiler
+    for seed in 1 2 3 5 8 13 21 34; do
+        [ "$("$B/bin/sim" "$seed")" = "$("$B/$1/bin/sim" "$seed")" ] || { echo "seed $seed differs under $1"; return 1; }
+    done
+}
+check "${SEEDS:-300} simulated seeds, nothing broken" "$B/bin/sim" --seeds 1 "${SEEDS:-300}"
+check "the same traces under gcc and clang" same_traces clang
+check "the same traces under gcc and ASan + UBSan" same_traces asan
+caught() { # part of a name: at least one mutant has it, and none of those lives
+    tests/sim/mutants.sh "$1" > "$B/mutants.log"; local code=$?
+    cat "$B/mutants.log"
+    [ "$code" -eq 0 ] && [ "$(grep -c '[0-9]  ' "$B/mutants.log")" -ge 1 ]
+}
+for mutant in published unelected twice; do
+    check "mutants with \"$mutant\" in their name are caught (make mutants: all of them)" caught "$mutant"
+done
+[ "$failures" -eq 0 ]
