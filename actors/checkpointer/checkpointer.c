@@ -82,6 +82,7 @@ static void hear_saved(struct checkpointer *self, const struct wire_saved *saved
     self->saved = (struct wire_checkpoint){ .epoch = saved->epoch, .step = saved->step,
                                             .digest = saved->digest };
     memcpy(self->saved.name, saved->name, sizeof self->saved.name);
+    self->replica.resume.step = saved->step;
     self->registering = true;
     self->resend_ms = 0;
     blobs_forget(&self->blobs, saved->step, out);   // They are in the checkpoint now

@@ -256,6 +256,25 @@ static void set_pausing(struct coordinator *self, bool pausing, uint64_t now_ms,
     news_run(self, now_ms, out);
 }
 
+// All copies of what was committed since are lost: the owner gives it up, and every later sample is
+// todo again. What members say they hold is of the time before.
+static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+{
+    struct wire_record_restore back = run_way_back(&self->run);
+    if (hash_is_none(&back.digest) || back.step >= self->run.step) return false;
+    if (self->run.phase == PHASE_WARMUP) epoch_enter(self, PHASE_WAITING, now_ms, out, "restore");
+    else if (self->run.phase != PHASE_WAITING && self->run.phase != PHASE_PAUSED) return false;
+    outbox_note(out, "run.restored from_step=%llu to_step=%llu", (unsigned long long)self->run.step,
+                (unsigned long long)back.step);
+    back.epoch = self->run.epoch + 1;
+    coordinator_put(self, FRAME_RECORD_RESTORE, &back, out);
+    for (uint32_t i = 0; i < self->run.members_count; i++) self->holdings[i].known = false;
+    self->holding = 0;
+    epoch_arm(self, now_ms);
+    news_run(self, now_ms, out);
+    return true;
+}
+
 static bool control(struct coordinator *self, uint8_t action, const struct msg *in, struct outbox *out)
 {
     const struct run *run = &self->run;
@@ -272,6 +291,7 @@ static bool control(struct coordinator *self, uint8_t action, const struct msg *
         else if (run->pausing) set_pausing(self, false, in->now_ms, out);
         else return false;
         return true;
+    case ACTION_RESTORE: return restore(self, in->now_ms, out);
     case ACTION_CHECKPOINT:
         for (uint32_t i = 0; i < run->members_count; i++)
             if (run->members[i].role == ACTOR_CHECKPOINTER && members_is_live(self, i))

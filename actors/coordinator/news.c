@@ -97,7 +97,10 @@ void news_hear_ask(struct coordinator *self, const struct msg *in, struct outbox
         outbox_mail(out, in->from, FRAME_CONFIG, &self->rules.frame);
         break;
     case TOPIC_COMMITS: {                           // Answered by the ledger's keeper, COMMIT by COMMIT
-        struct wire_recite recite = { .from_step = ask->from, .count = 256 };
+        // No further than the run has come: beyond lie those that a restore gave up.
+        uint64_t count = ask->from < self->run.step ? self->run.step - ask->from : 0;
+        if (count == 0) break;
+        struct wire_recite recite = { .from_step = ask->from, .count = count < 256 ? (uint32_t)count : 256 };
         memcpy(recite.to, in->from, strlen(in->from) + 1);
         outbox_job(out, PORT_DISK, FRAME_RECITE, &recite);
         break;

@@ -22,7 +22,7 @@ static uint64_t draw_seed(const struct run *run, uint64_t round)
     struct hash hash = hash_of_two(bytes, sizeof bytes, run->last_commit.bytes, HASH_BYTES);
     uint64_t seed = 0;
     for (int i = 0; i < 8; i++) seed |= (uint64_t)hash.bytes[i] << 8 * i;
-    return seed;
+    return seed >> 1;                               // Some JSON readers stop at 2^63
 }
 
 // Live members of a role, in order of identity.

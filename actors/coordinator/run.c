@@ -285,6 +285,24 @@ static void apply_data(struct run *self, const struct wire_record_data *data)
     self->data = data->data;
 }
 
+// A checkpoint of the present step is a way back: its data position is known here, and only here.
+static void apply_checkpoint(struct run *self, const struct wire_checkpoint *checkpoint)
+{
+    self->checkpoint = *checkpoint;
+    if (checkpoint->step != self->step) return;
+    struct wire_record_restore *way_back = &self->way_back;
+    *way_back = (struct wire_record_restore){ .epoch = self->epoch, .step = self->step,
+        .digest = checkpoint->digest, .cursor = self->table.cursor, .samples_done = self->samples_done };
+    if (self->round_open) {                         // What is dealt now had not been, at this step
+        way_back->cursor = self->round.cursor;
+        way_back->returned_count = self->round_returned_count;
+        copy_list(self->way_back_returned, self->round_returned,
+                  self->round_returned_count * sizeof *self->round_returned);
+    } else {
+        way_back->returned_count = run_returned(self, self->way_back_returned);
+    }
+}
+
 static void apply_restore(struct run *self, const struct wire_record_restore *restore)
 {
     ensure(restore->step <= self->step && !self->round_open);
@@ -310,7 +328,7 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
     case FRAME_RECORD_ROUND:      apply_round(self, record); break;
     case FRAME_RECORD_COMMIT:     apply_commit(self, record); break;
     case FRAME_RECORD_EPOCH_END:  apply_epoch_end(self, record); break;
-    case FRAME_RECORD_CHECKPOINT: self->checkpoint = *(const struct wire_checkpoint *)record; break;
+    case FRAME_RECORD_CHECKPOINT: apply_checkpoint(self, record); break;
     case FRAME_RECORD_PAUSE:
         self->pausing = ((const struct wire_record_pause *)record)->pausing;
         break;
@@ -331,6 +349,13 @@ uint32_t run_returned(struct run *self, struct wire_interval *ret_list)
     return count;
 }
 
+struct wire_record_restore run_way_back(const struct run *self)
+{
+    struct wire_record_restore way_back = self->way_back;
+    way_back.returned = self->way_back_returned;
+    return way_back;
+}
+
 struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *returned)
 {
     struct wire_snapshot snapshot = {
@@ -346,7 +371,7 @@ struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *ret
         .pass_samples = self->pass_samples, .data = self->data, .cursor = self->table.cursor,
         .returned = returned, .returned_count = run_returned(self, returned),
         .roster_version = self->roster_version, .members = self->members,
-        .members_count = self->members_count,
+        .members_count = self->members_count, .way_back = run_way_back(self),
     };
     memcpy(snapshot.run, self->run_id, sizeof snapshot.run);
     if (snapshot.round.round == 0) snapshot.round.round = snapshot.round.batch_size = 1;   // None yet
@@ -374,6 +399,10 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
         self->counts[from->members[i].role][from->members[i].state]++;
     }
     self->roster_version = from->roster_version;
+    self->way_back = from->way_back;
+    self->way_back.returned = NULL;
+    copy_list(self->way_back_returned, from->way_back.returned,
+              from->way_back.returned_count * sizeof *from->way_back.returned);
     set_table(self, from->cursor, from->returned, from->returned_count);
     if (from->round.clients_count == 0) return;             // Before the first round
     keep_round(self, &from->round);

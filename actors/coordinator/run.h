@@ -46,6 +46,10 @@ struct run {
     struct hash digest, pin_digest;
     struct wire_checkpoint checkpoint;  // The newest registered; step 0 and no digest: none yet
     uint32_t snapshot_rounds;
+    // The newest step that a checkpoint and its data position are on record for: where a restore goes
+    // back to. No digest: nowhere yet. Its list lies below.
+    struct wire_record_restore way_back;
+    struct wire_interval way_back_returned[TABLE_INTERVALS_MAX];
     struct hash last_commit;            // Hash of the newest COMMIT's body: the chain clients follow
     struct wire_commit last;            // Its figures, lists NULL
 
@@ -77,6 +81,9 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *snapshot);
 
 // The newest round with its lists in place, borrowed until the state changes.
 struct wire_round run_round(const struct run *self);
+
+// The way back with its list in place, borrowed likewise. Its digest is none if there is none.
+struct wire_record_restore run_way_back(const struct run *self);
 
 // Index of the member with this key, or NO_MEMBER. O(log members).
 uint32_t run_find(const struct run *self, const struct hash *key);

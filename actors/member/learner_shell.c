@@ -518,7 +518,7 @@ void learner_body(struct worker *worker, void *arg)
             if (self->holding && self->step == ((const struct wire_pin *)job.body)->step && pin(self, &why) < 0)
                 shell_log(4, "learner.not_pinned step=%llu %s", (unsigned long long)self->step, why.text);
             break;
-        default: ensure(!"a job that a learner does not know");
+        default: ensure_failed("a job that a learner knows", __FILE__, __LINE__);
         }
     }
     drop_model(self);

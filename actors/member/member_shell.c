@@ -147,6 +147,7 @@ static int find_checkpoint(struct running *self, struct why *why)
     if (!options->checkpoint_dir) return 0;
     if (mkdir(options->checkpoint_dir, 0755) != 0 && errno != EEXIST)
         return why_set(why, fault_from_errno(errno), "%s: %s", options->checkpoint_dir, strerror(errno));
+    snprintf(self->resume.path, sizeof self->resume.path, "%s", options->checkpoint_dir);
     int rc = checkpoint_clean(options->checkpoint_dir, why);
     if (rc == 0) rc = checkpoint_list(options->checkpoint_dir, options->command.run_id, why, seen, &count);
     if (rc < 0) return rc;
@@ -156,7 +157,6 @@ static int find_checkpoint(struct running *self, struct why *why)
                            "--checkpoint-dir", options->checkpoint_dir, options->command.run_id);
         if (seen[i].fault == 0) {
             self->resume.step = seen[i].step;
-            snprintf(self->resume.path, sizeof self->resume.path, "%s", options->checkpoint_dir);
             shell_log(6, "checkpoint.found step=%llu dir=%s", (unsigned long long)seen[i].step,
                       options->checkpoint_dir);
             return 0;

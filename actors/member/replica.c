@@ -87,6 +87,7 @@ static void load(struct replica *self, uint64_t step, const char *path, struct o
 static void obtain(struct replica *self, const struct member *member, uint64_t now_ms, struct outbox *out)
 {
     const struct wire_run *run = &member->now;
+    uint64_t own_step = self->resume.step <= run->step ? self->resume.step : run->pin_step;
     char hex[HASH_HEX];
     if (now_ms < self->retry_ms) return;
     self->retry_ms = now_ms + REPLICA_RETRY_MS;
@@ -94,8 +95,8 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
         outbox_quit(out, EX_UNAVAILABLE, "nobody serves the parameters of step %llu (digest %.16s): no "
                     "trainer, no checkpointer, no folder here; start one that holds them, never random ones",
                     (unsigned long long)run->pin_step, hash_to_hex(&run->pin_digest, hex));
-    } else if (self->resume.path[0] && self->failures == 0 && self->resume.step <= run->step) {
-        load(self, self->resume.step, self->resume.path, out);
+    } else if (self->resume.path[0] && own_step > 0 && self->failures % 2 == 0) {
+        load(self, own_step, self->resume.path, out);
     } else if (run->pin_step == 0 && member->config.genesis[0] && self->failures % 2 == 0) {
         load(self, 0, member->config.genesis, out);
     } else if (!hash_is_none(&run->pin_digest)) {
@@ -136,7 +137,7 @@ enum replica_event replica_hear_learner(struct replica *self, const struct msg *
         self->digest = loaded->digest;
         self->told = false;
         self->tell_ms = self->ask_ms = 0;
-        self->round = self->stuck_ms = 0;
+        self->stuck_ms = 0;
         return REPLICA_STEPPED;
     }
     const struct wire_applied *applied = in->body;
@@ -148,7 +149,7 @@ enum replica_event replica_hear_learner(struct replica *self, const struct msg *
     }
     struct replica_commit *kept = next_commit(self);
     ensure(kept && applied->step == self->step + 1);
-    self->round = kept->commit.round;
+    self->epoch = kept->commit.epoch;
     self->stuck_ms = 0;
     kept->known = false;
     self->step = applied->step;
@@ -172,15 +173,22 @@ void replica_hear_fetched_model(struct replica *self, const struct msg *in, stru
     outbox_job(out, PORT_LEARNER, FRAME_LOAD, &(struct wire_load){ .step = fetched->step });
 }
 
+// Lets go of what is held, to get hold of the right thing.
+static void start_over(struct replica *self, uint32_t failures)
+{
+    self->holding = false;
+    self->failures = failures;                      // None: a checkpoint of our own may be tried first
+    self->stuck_ms = 0;
+    forget_commits(self);
+}
+
 // The parameters differ from those on record: what differs is fetched, from those who have it right.
 static void repair(struct replica *self, struct outbox *out)
 {
     char hex[HASH_HEX];
     outbox_note(out, "model.differs step=%llu ours=%.16s; fetching the intervals that differ",
                 (unsigned long long)self->step, hash_to_hex(&self->digest, hex));
-    self->holding = false;
-    self->failures = 1;
-    forget_commits(self);
+    start_over(self, 1);
 }
 
 void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end)
@@ -264,27 +272,33 @@ static void tell(struct replica *self, const struct member *member, uint64_t now
     outbox_mail(out, "coordinator", FRAME_HOLDS, &(struct wire_holds){ self->step, self->digest });
 }
 
-// True if going on from the pinned step is the only way left: the run went back to a checkpoint
-// behind us, or on so far that peers have let go of the payloads in between, or one is not to be had.
+// The run went back to a checkpoint behind us: a later epoch, and fewer steps.
+static bool is_restored(const struct replica *self, const struct wire_run *run)
+{
+    return run->step < self->step && run->epoch > self->epoch;
+}
+
+// True if going on from the pinned step is the only way left: the run is on so far that peers have let
+// go of the payloads in between, or one of them is not to be had.
 static bool is_left_behind(const struct replica *self, const struct member *member, uint64_t now_ms)
 {
-    const struct wire_run *run = &member->now;
-    bool restored = run->step < self->step && run->round > self->round && self->round > 0;
     bool stuck = self->stuck_ms && now_ms - self->stuck_ms > REPLICA_STUCK_MS;
-    if (self->keeps_payloads && !stuck) return restored;
-    return restored || run->pin_step > self->step + (stuck ? 0 : 2 * member->config.snapshot_rounds);
+    if (self->keeps_payloads && !stuck) return false;
+    return member->now.pin_step > self->step + (stuck ? 0 : 2 * member->config.snapshot_rounds);
 }
 
 void replica_advance(struct replica *self, struct blobs *blobs, const struct member *member,
                      const struct hash *own_claim, uint64_t now_ms, struct outbox *out)
 {
     if (!self->built || !member->admitted || !member->has_run || self->loading || self->applying) return;
-    if (self->holding && is_left_behind(self, member, now_ms)) {
+    if (self->holding && is_restored(self, &member->now)) {
+        outbox_note(out, "model.restored step=%llu run=%llu; going back with it",
+                    (unsigned long long)self->step, (unsigned long long)member->now.step);
+        start_over(self, 0);
+    } else if (self->holding && is_left_behind(self, member, now_ms)) {
         outbox_note(out, "model.behind step=%llu run=%llu; fetching the pinned step",
                     (unsigned long long)self->step, (unsigned long long)member->now.step);
-        self->holding = false;
-        self->failures = 1;
-        forget_commits(self);
+        start_over(self, 1);
     }
     if (self->fetching) return;
     if (!self->holding) {

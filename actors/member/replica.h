@@ -29,7 +29,7 @@ struct replica {
     uint64_t floats;
     uint64_t step;                      // Held, if holding
     struct hash digest;                 // Of the parameters held
-    uint64_t round;                     // Of the commit that led to them; 0 right after a load
+    uint64_t epoch;                     // Of the commit that led to them, or in which they were loaded
     uint64_t retry_ms, ask_ms;
     uint64_t stuck_ms;                  // Since when the next commit lacks a payload; 0: it does not
     uint64_t told_step;                 // The newest step that the coordinator acknowledged from us
@@ -39,7 +39,7 @@ struct replica {
     uint64_t end_step;                  // The newest EPOCH_END: that step is to be pinned, and its
     struct hash end_digest;             // digest must be ours
     uint32_t failures;                  // Of getting hold of the model, in a row
-    struct wire_load resume;            // A checkpoint of our own to begin with; no path: none
+    struct wire_load resume;            // Our newest checkpoint and the folder of all; step 0: none yet
     bool keeps_payloads;                // Ours go back to it: no need to take the pinned step instead
     struct replica_commit ahead[REPLICA_AHEAD];     // Commits from `step` on, by step modulo
     uint32_t entries_used;

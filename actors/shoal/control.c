@@ -1,4 +1,4 @@
-// pause, resume, checkpoint -- what the owner of a run asks of its coordinator, signed with the
+// pause, resume, checkpoint, restore -- what the owner of a run asks of its coordinator, signed with the
 // coordinator's own key.
 
 #include "actors/shoal/shoal.h"
@@ -119,4 +119,14 @@ int shoal_checkpoint(int argc, char **argv)
         "  shoal checkpoint --run-id demo -i coordinator.key\n"
         "  shoal status --run-id demo                           shows when it is registered\n",
         "the checkpointers were asked");
+}
+
+int shoal_restore(int argc, char **argv)
+{
+    return control(argc, argv, ACTION_RESTORE, "When every copy of what was trained since is lost: goes back to the "
+        "newest checkpoint that was registered at the end of an epoch. All later samples will be trained again. "
+        "Only while the run waits, warms up or is paused.\n\n"
+        "  shoal restore --run-id demo -i coordinator.key\n"
+        "  shoal status --run-id demo                           shows which checkpoint there is\n",
+        "the run is back at its checkpoint");
 }

@@ -13,6 +13,7 @@
 #define SHOAL_BROKER "127.0.0.1:5550"           // Where a broker of this machine is, unless told otherwise
 
 int shoal_checkpoint(int argc, char **argv);
+int shoal_restore(int argc, char **argv);
 int shoal_demo(int argc, char **argv);
 int shoal_eval(int argc, char **argv);
 int shoal_explain(int argc, char **argv);

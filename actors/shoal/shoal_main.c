@@ -17,6 +17,7 @@ static const struct { const char *name; int (*run)(int argc, char **argv); const
     { "pause", shoal_pause, "the run rests at the end of the round" },
     { "resume", shoal_resume, "the run goes on" },
     { "checkpoint", shoal_checkpoint, "have a checkpoint written soon" },
+    { "restore", shoal_restore, "go back to the newest checkpoint: all later copies are lost" },
     { "validate-config", shoal_validate_config, "every fault of a state.toml and data.toml at once" },
     { "explain", shoal_explain, "what a setting means, or the whole annotated file" },
     { "new-identity", shoal_new_identity, "make a secret key" },

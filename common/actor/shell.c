@@ -159,7 +159,7 @@ static void give_to_worker(struct shell *self, const struct effect *effect)
             worker_send(self->options.workers[i], effect->kind, effect->body, effect->bytes);
             return;
         }
-    ensure(!"no worker behind this port");
+    ensure_failed("a worker behind this port", __FILE__, __LINE__);
 }
 
 static int perform(struct shell *self, const struct effect *effect, struct why *why)

@@ -1,5 +1,5 @@
-// check_records -- what a record may say, judged by what all records before it said. The ghost is written
-// anew from DESIGN.md: it shares no code with the run that it judges.
+// check_records -- what a record may say, judged by what all records before it said. The ghost is
+// written anew from DESIGN.md: it shares no code with the run that it judges.
 
 #include "common/ensure.h"
 #include "common/run/table.h"
@@ -33,27 +33,31 @@ static uint32_t count_members(const struct ghost *ghost, uint8_t role, uint8_t s
 static void move_trainers(struct ghost *ghost, uint8_t from, uint8_t to)
 {
     for (uint32_t i = 0; i < ghost->members_count; i++)
-        if (ghost->members[i].role == ACTOR_TRAINER && ghost->members[i].state == from) ghost->members[i].state = to;
+        if (ghost->members[i].role == ACTOR_TRAINER && ghost->members[i].state == from)
+            ghost->members[i].state = to;
 }
 
-// ---- members and phases -------------------------------------------------------------------------------
+// ---- members and phases -------------------------------------------------------------------------
 
 static void hear_member(struct sim *sim, const struct wire_member *record)
 {
     struct ghost *ghost = &sim->ghost;
-    hold(record->index <= ghost->members_count && record->index < NODES_MAX, "places are taken in order", "%u",
-         record->index);
+    hold(record->index <= ghost->members_count && record->index < NODES_MAX,
+         "places are taken in order", "%u", record->index);
     struct ghost_member *member = &ghost->members[record->index];
     if (record->index == ghost->members_count) ghost->members_count++;
     else {
-        hold(hash_equal(&member->key, &record->key), "a place is not taken from a member", "%u", record->index);
-        hold(record->instance >= member->instance, "an older process never replaces a newer", "%s", record->name);
+        hold(hash_equal(&member->key, &record->key), "a place is not taken from a member", "%u",
+             record->index);
+        hold(record->instance >= member->instance, "an older process never replaces a newer", "%s",
+             record->name);
     }
     uint8_t phase = now(ghost)->phase;
     bool enters = record->role == ACTOR_TRAINER && record->state == MEMBER_HEALTHY;
-    hold(!enters || member->state == MEMBER_HEALTHY, "a trainer enters at an epoch's border", "%s in %s", record->name,
-         run_phase_name(phase));
-    *member = (struct ghost_member){ true, record->role, record->state, record->key, record->instance };
+    hold(!enters || member->state == MEMBER_HEALTHY, "a trainer enters at an epoch's border",
+         "%s in %s", record->name, run_phase_name(phase));
+    *member =
+        (struct ghost_member){ true, record->role, record->state, record->key, record->instance };
 }
 
 static void hear_phase(struct sim *sim, const struct wire_record_phase *record)
@@ -62,24 +66,27 @@ static void hear_phase(struct sim *sim, const struct wire_record_phase *record)
     struct ghost_point *point = now(ghost);
     const struct rules *rules = &sim->plan.rules;
     uint8_t from = point->phase, to = record->phase;
-    hold(may_enter(from, to) || (ghost->records == 2 && to == PHASE_PAUSED), "phases move as drawn", "%s to %s",
-         run_phase_name(from), run_phase_name(to));
-    hold((to == PHASE_WITNESS) == ghost->round_open, "a round ends before its phase does", "%s", run_phase_name(to));
+    hold(may_enter(from, to) || (ghost->records == 2 && to == PHASE_PAUSED), "phases move as drawn",
+         "%s to %s", run_phase_name(from), run_phase_name(to));
+    hold((to == PHASE_WITNESS) == ghost->round_open, "a round ends before its phase does", "%s",
+         run_phase_name(to));
     if (to == PHASE_WARMUP)
         hold(count_members(ghost, ACTOR_TRAINER, MEMBER_PENDING) >= rules->init_min_clients,
-             "an epoch begins with enough members", "%u", count_members(ghost, ACTOR_TRAINER, MEMBER_PENDING));
-    hold(to != PHASE_FINISHED || point->step >= rules->total_steps, "a run ends when all steps are done", "step %llu",
-         (unsigned long long)point->step);
-    hold(record->epoch == point->epoch + (from == PHASE_COOLDOWN), "epochs count up", "%llu after %llu",
-         (unsigned long long)record->epoch, (unsigned long long)point->epoch);
+             "an epoch begins with enough members", "%u",
+             count_members(ghost, ACTOR_TRAINER, MEMBER_PENDING));
+    hold(to != PHASE_FINISHED || point->step >= rules->total_steps,
+         "a run ends when all steps are done", "step %llu", (unsigned long long)point->step);
+    hold(record->epoch == point->epoch + (from == PHASE_COOLDOWN), "epochs count up",
+         "%llu after %llu", (unsigned long long)record->epoch, (unsigned long long)point->epoch);
     point->phase = to;
     point->epoch = record->epoch;
     if (to == PHASE_WARMUP) move_trainers(ghost, MEMBER_PENDING, MEMBER_HEALTHY);
-    if (to == PHASE_WAITING || to == PHASE_PAUSED) move_trainers(ghost, MEMBER_HEALTHY, MEMBER_PENDING);
+    if (to == PHASE_WAITING || to == PHASE_PAUSED)
+        move_trainers(ghost, MEMBER_HEALTHY, MEMBER_PENDING);
     if (to == PHASE_PAUSED) ghost->pausing = false;
 }
 
-// ---- rounds -------------------------------------------------------------------------------------------
+// ---- rounds -------------------------------------------------------------------------------------
 
 // Trainers healthy at the opening, all of them, in order of identity.
 static void check_clients(struct sim *sim, const struct wire_round *round)
@@ -87,16 +94,19 @@ static void check_clients(struct sim *sim, const struct wire_round *round)
     const struct ghost *ghost = &sim->ghost;
     const struct hash *previous = NULL;
     for (uint32_t i = 0; i < round->clients_count; i++) {
-        hold(round->clients[i].member < ghost->members_count, "clients are members", "%u", round->clients[i].member);
-        const struct ghost_member *member = &ghost->members[round->clients[i].member];
-        hold(member->role == ACTOR_TRAINER && member->state == MEMBER_HEALTHY, "clients are healthy trainers", "%u",
+        hold(round->clients[i].member < ghost->members_count, "clients are members", "%u",
              round->clients[i].member);
-        hold(!previous || hash_compare(previous, &member->key) < 0, "clients stand in order of identity", "%u", i);
+        const struct ghost_member *member = &ghost->members[round->clients[i].member];
+        hold(member->role == ACTOR_TRAINER && member->state == MEMBER_HEALTHY,
+             "clients are healthy trainers", "%u", round->clients[i].member);
+        hold(!previous || hash_compare(previous, &member->key) < 0,
+             "clients stand in order of identity", "%u", i);
         previous = &member->key;
     }
-    hold(round->clients_count == count_members(ghost, ACTOR_TRAINER, MEMBER_HEALTHY), "every healthy trainer is a client",
-         "%u", round->clients_count);
-    hold(round->clients_count >= sim->plan.rules.min_clients, "a round has min_clients", "%u", round->clients_count);
+    hold(round->clients_count == count_members(ghost, ACTOR_TRAINER, MEMBER_HEALTHY),
+         "every healthy trainer is a client", "%u", round->clients_count);
+    hold(round->clients_count >= sim->plan.rules.min_clients, "a round has min_clients", "%u",
+         round->clients_count);
 }
 
 static void check_witnesses(struct sim *sim, const struct wire_round *round)
@@ -105,8 +115,10 @@ static void check_witnesses(struct sim *sim, const struct wire_round *round)
     const struct ghost *ghost = &sim->ghost;
     uint8_t role = rules->witness_standalone ? ACTOR_WITNESS : ACTOR_TRAINER;
     uint32_t able = count_members(ghost, role, MEMBER_HEALTHY);
-    uint32_t due = rules->witness_nodes && rules->witness_nodes < able ? rules->witness_nodes : able;
-    hold(round->witnesses_count == due, "as many are elected as the rules say", "%u of %u", round->witnesses_count, able);
+    uint32_t due =
+        rules->witness_nodes && rules->witness_nodes < able ? rules->witness_nodes : able;
+    hold(round->witnesses_count == due, "as many are elected as the rules say", "%u of %u",
+         round->witnesses_count, able);
     for (uint32_t i = 0; i < round->witnesses_count; i++) {
         uint32_t index = round->witnesses[i].member;
         hold(index < ghost->members_count && ghost->members[index].role == role &&
@@ -123,15 +135,18 @@ static void deal(struct sim *sim, const struct wire_round *round)
     uint64_t at = 0, count = 0;
     for (uint32_t i = 0; i < round->dealt_count; i++)
         for (uint64_t p = round->dealt[i].begin; p < round->dealt[i].end; p++, at++, count++) {
-            hold(p < POSITIONS_MAX, "positions stay within the simulation", "%llu", (unsigned long long)p);
+            hold(p < POSITIONS_MAX, "positions stay within the simulation", "%llu",
+                 (unsigned long long)p);
             for (; at < p; at++)
-                hold(ghost->samples[at] != TABLE_TODO, "what was returned is dealt first", "sample %llu was left out",
-                     (unsigned long long)at);
-            hold(ghost->samples[p] == TABLE_TODO, "no sample is dealt twice", "sample %llu", (unsigned long long)p);
+                hold(ghost->samples[at] != TABLE_TODO, "what was returned is dealt first",
+                     "sample %llu was left out", (unsigned long long)at);
+            hold(ghost->samples[p] == TABLE_TODO, "no sample is dealt twice", "sample %llu",
+                 (unsigned long long)p);
             ghost->samples[p] = TABLE_PENDING;
             if (p >= ghost->cursor) ghost->cursor = p + 1;
         }
-    hold(count == round->batch_size, "a batch has its size", "%llu of %u", (unsigned long long)count, round->batch_size);
+    hold(count == round->batch_size, "a batch has its size", "%llu of %u",
+         (unsigned long long)count, round->batch_size);
 }
 
 static void hear_round(struct sim *sim, const struct wire_round *round)
@@ -139,14 +154,15 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
     struct ghost *ghost = &sim->ghost;
     struct ghost_point *point = now(ghost);
     const struct rules *rules = &sim->plan.rules;
-    hold(point->phase == PHASE_WARMUP || point->phase == PHASE_WITNESS, "phases move as drawn", "%s to RoundTrain",
-         run_phase_name(point->phase));
+    hold(point->phase == PHASE_WARMUP || point->phase == PHASE_WITNESS, "phases move as drawn",
+         "%s to RoundTrain", run_phase_name(point->phase));
     hold(!ghost->round_open, "one round at a time", "%llu", (unsigned long long)round->round);
-    hold(round->round == point->round + 1 && round->round < ROUNDS_MAX, "rounds count up", "%llu after %llu",
-         (unsigned long long)round->round, (unsigned long long)point->round);
-    hold(round->step == point->step && round->epoch == point->epoch, "a round is of the present step", "%llu",
-         (unsigned long long)round->step);
-    hold(point->step < rules->total_steps, "no round after the last step", "%llu", (unsigned long long)round->round);
+    hold(round->round == point->round + 1 && round->round < ROUNDS_MAX, "rounds count up",
+         "%llu after %llu", (unsigned long long)round->round, (unsigned long long)point->round);
+    hold(round->step == point->step && round->epoch == point->epoch,
+         "a round is of the present step", "%llu", (unsigned long long)round->step);
+    hold(point->step < rules->total_steps, "no round after the last step", "%llu",
+         (unsigned long long)round->round);
     hold(hash_is_none(&round->base) || hash_equal(&round->base, &ghost->digest[point->step]),
          "a base is the digest of its step", "round %llu", (unsigned long long)round->round);
     check_clients(sim, round);
@@ -156,20 +172,23 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
     point->round = round->round;
     ghost->round_open = true;
     ghost->round_record[round->round] = ghost->records;
-    hold(round->dealt_count <= 512 && round->clients_count <= NODES_MAX, "a round is small here", "%u", round->dealt_count);
+    hold(round->dealt_count <= 512 && round->clients_count <= NODES_MAX, "a round is small here",
+         "%u", round->dealt_count);
     memcpy(ghost->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
     ghost->dealt_count = round->dealt_count;
     ghost->batch_size = round->batch_size;
     ghost->lr_bits = round->lr_bits;
-    for (uint32_t i = 0; i < round->clients_count; i++) ghost->clients[i] = round->clients[i].member;
-    for (uint32_t i = 0; i < round->witnesses_count; i++) ghost->witnesses[i] = round->witnesses[i].member;
+    for (uint32_t i = 0; i < round->clients_count; i++)
+        ghost->clients[i] = round->clients[i].member;
+    for (uint32_t i = 0; i < round->witnesses_count; i++)
+        ghost->witnesses[i] = round->witnesses[i].member;
     ghost->clients_count = round->clients_count;
     ghost->witnesses_count = round->witnesses_count;
     memset(ghost->votes, 0, sizeof ghost->votes);
     ghost->promised_count = 0;
 }
 
-// ---- commits ------------------------------------------------------------------------------------------
+// ---- commits ------------------------------------------------------------------------------------
 
 static const struct ghost_claim *claim_named(const struct ghost *ghost, const struct hash *name)
 {
@@ -186,26 +205,31 @@ static uint32_t count_votes(const struct ghost *ghost, const struct wire_accepte
         const struct ghost_vote *vote = &ghost->votes[w];
         bool named = false;
         for (uint32_t i = 0; i < vote->count; i++)
-            named |= vote->seen[i].client == accepted->client && hash_equal(&vote->seen[i].result, &accepted->result) &&
+            named |= vote->seen[i].client == accepted->client &&
+                     hash_equal(&vote->seen[i].result, &accepted->result) &&
                      hash_equal(&vote->seen[i].payload, &accepted->payload);
         count += named;
     }
     return count;
 }
 
-static void check_accepted(struct sim *sim, const struct wire_commit *commit, const struct wire_accepted *accepted)
+static void check_accepted(struct sim *sim, const struct wire_commit *commit,
+                           const struct wire_accepted *accepted)
 {
     const struct ghost *ghost = &sim->ghost;
     uint32_t votes = count_votes(ghost, accepted);
-    hold(accepted->client < ghost->clients_count, "what is accepted is of the round", "client %u", accepted->client);
-    hold(votes > 0 && 3 * votes >= 2 * ghost->witnesses_count, "a result needs two thirds of the elected",
-         "round %llu client %u: %u of %u", (unsigned long long)commit->round, accepted->client, votes,
-         ghost->witnesses_count);
+    hold(accepted->client < ghost->clients_count, "what is accepted is of the round", "client %u",
+         accepted->client);
+    hold(votes > 0 && 3 * votes >= 2 * ghost->witnesses_count,
+         "a result needs two thirds of the elected", "round %llu client %u: %u of %u",
+         (unsigned long long)commit->round, accepted->client, votes, ghost->witnesses_count);
     const struct ghost_claim *claim = claim_named(ghost, &accepted->result);
     const struct hash *key = &ghost->members[ghost->clients[accepted->client]].key;
-    hold(claim && claim->round == commit->round && hash_equal(&claim->payload, &accepted->payload) &&
-         hash_equal(&sim->nodes[claim->author].key, key), "what is accepted was claimed", "round %llu client %u",
-         (unsigned long long)commit->round, accepted->client);
+    hold(claim && claim->round == commit->round &&
+             hash_equal(&claim->payload, &accepted->payload) &&
+             hash_equal(&sim->nodes[claim->author].key, key),
+         "what is accepted was claimed", "round %llu client %u", (unsigned long long)commit->round,
+         accepted->client);
 }
 
 // Positions [begin, end) of the round's list are done.
@@ -216,7 +240,8 @@ static uint64_t finish(struct sim *sim, uint32_t begin, uint32_t end)
     for (uint32_t i = 0; i < ghost->dealt_count; i++)
         for (uint64_t p = ghost->dealt[i].begin; p < ghost->dealt[i].end; p++, at++) {
             if (at < begin || at >= end) continue;
-            hold(ghost->samples[p] == TABLE_PENDING, "no sample is committed twice", "sample %llu", (unsigned long long)p);
+            hold(ghost->samples[p] == TABLE_PENDING, "no sample is committed twice", "sample %llu",
+                 (unsigned long long)p);
             ghost->samples[p] = TABLE_DONE;
             count++;
         }
@@ -235,8 +260,9 @@ static void check_voters(struct sim *sim, const struct wire_commit *commit)
     const struct ghost *ghost = &sim->ghost;
     uint32_t heard = 0;
     for (uint32_t w = 0; w < ghost->witnesses_count; w++) heard += ghost->votes[w].voted;
-    hold(commit->elected == ghost->witnesses_count && commit->votes <= heard, "each of the elected counts once",
-         "round %llu: %u votes, %u heard of %u", (unsigned long long)commit->round, commit->votes, heard, commit->elected);
+    hold(commit->elected == ghost->witnesses_count && commit->votes <= heard,
+         "each of the elected counts once", "round %llu: %u votes, %u heard of %u",
+         (unsigned long long)commit->round, commit->votes, heard, commit->elected);
 }
 
 static void keep_step(struct sim *sim, const struct wire_commit *commit)
@@ -244,12 +270,15 @@ static void keep_step(struct sim *sim, const struct wire_commit *commit)
     struct ghost *ghost = &sim->ghost;
     uint64_t step = commit->step;
     struct ghost_commit *kept = &ghost->commits[step];
-    *kept = (struct ghost_commit){ .round = commit->round, .accepted = commit->accepted_count, .lr_bits = commit->lr_bits };
-    for (uint32_t i = 0; i < commit->accepted_count; i++) kept->payloads[i] = commit->accepted[i].payload;
-    hold(hash_equal(&commit->base, &ghost->digest[step]), "a base is the digest of its step", "step %llu",
-         (unsigned long long)step);
+    *kept = (struct ghost_commit){
+        .round = commit->round, .accepted = commit->accepted_count, .lr_bits = commit->lr_bits };
+    for (uint32_t i = 0; i < commit->accepted_count; i++)
+        kept->payloads[i] = commit->accepted[i].payload;
+    hold(hash_equal(&commit->base, &ghost->digest[step]), "a base is the digest of its step",
+         "step %llu", (unsigned long long)step);
     ghost->commit_of_step[step] = ghost->records;
-    ghost->digest[step + 1] = digest_after(&ghost->digest[step], kept->payloads, kept->accepted, kept->lr_bits);
+    ghost->digest[step + 1] =
+        digest_after(&ghost->digest[step], kept->payloads, kept->accepted, kept->lr_bits);
     if (step % sim->plan.rules.snapshot_rounds == 0) ghost->pin_step = step;
     now(ghost)->step++;
 }
@@ -260,19 +289,23 @@ static void hear_commit(struct sim *sim, const struct wire_commit *commit)
     struct ghost_point *point = now(ghost);
     uint64_t samples = 0;
     hold(ghost->round_open && commit->round == point->round && commit->step == point->step &&
-         commit->epoch == point->epoch, "a commit ends the open round", "%llu", (unsigned long long)commit->round);
-    hold(point->phase == PHASE_WITNESS, "phases move as drawn", "a commit in %s", run_phase_name(point->phase));
-    hold(commit->lr_bits == ghost->lr_bits, "a commit has its round's rate", "%llu", (unsigned long long)commit->round);
-    hold((commit->outcome == OUTCOME_COMMITTED) == (commit->accepted_count > 0), "a void accepts nothing", "%llu",
+             commit->epoch == point->epoch,
+         "a commit ends the open round", "%llu", (unsigned long long)commit->round);
+    hold(point->phase == PHASE_WITNESS, "phases move as drawn", "a commit in %s",
+         run_phase_name(point->phase));
+    hold(commit->lr_bits == ghost->lr_bits, "a commit has its round's rate", "%llu",
          (unsigned long long)commit->round);
+    hold((commit->outcome == OUTCOME_COMMITTED) == (commit->accepted_count > 0),
+         "a void accepts nothing", "%llu", (unsigned long long)commit->round);
     check_voters(sim, commit);
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         check_accepted(sim, commit, &commit->accepted[i]);
-        hold(i == 0 || commit->accepted[i].begin >= commit->accepted[i - 1].end, "results stand in order of position",
-             "round %llu", (unsigned long long)commit->round);
+        hold(i == 0 || commit->accepted[i].begin >= commit->accepted[i - 1].end,
+             "results stand in order of position", "round %llu", (unsigned long long)commit->round);
         samples += finish(sim, commit->accepted[i].begin, commit->accepted[i].end);
     }
-    hold(samples == commit->samples, "a commit counts its samples", "%llu", (unsigned long long)commit->round);
+    hold(samples == commit->samples, "a commit counts its samples", "%llu",
+         (unsigned long long)commit->round);
     return_rest(ghost);
     ghost->round_open = false;
     ghost->commit_record[commit->round] = ghost->records;
@@ -285,22 +318,24 @@ static void hear_commit(struct sim *sim, const struct wire_commit *commit)
 static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
 {
     struct ghost *ghost = &sim->ghost;
-    hold(end->step == now(ghost)->step && !ghost->round_open, "an epoch ends between rounds", "%llu",
-         (unsigned long long)end->step);
-    hold(hash_equal(&end->digest, &ghost->digest[end->step]), "the pinned digest is that of the commits", "step %llu",
-         (unsigned long long)end->step);
+    hold(end->step == now(ghost)->step && !ghost->round_open, "an epoch ends between rounds",
+         "%llu", (unsigned long long)end->step);
+    hold(hash_equal(&end->digest, &ghost->digest[end->step]),
+         "the pinned digest is that of the commits", "step %llu", (unsigned long long)end->step);
     uint64_t at = 0;
     for (uint32_t i = 0; i < end->returned_count; i++)
         for (; at < end->returned[i].end; at++)
-            hold((ghost->samples[at] == TABLE_TODO) == (at >= end->returned[i].begin), "an epoch end has the data position",
-                 "sample %llu", (unsigned long long)at);
+            hold((ghost->samples[at] == TABLE_TODO) == (at >= end->returned[i].begin),
+                 "an epoch end has the data position", "sample %llu", (unsigned long long)at);
     for (; at < end->cursor; at++)
-        hold(ghost->samples[at] == TABLE_DONE, "an epoch end has the data position", "sample %llu", (unsigned long long)at);
+        hold(ghost->samples[at] == TABLE_DONE, "an epoch end has the data position", "sample %llu",
+             (unsigned long long)at);
     ghost->pin_step = end->step;
     ghost->epoch_end_record = ghost->records;
 }
 
-void check_record(struct sim *sim, uint16_t kind, const void *record, const uint8_t *body, uint32_t bytes)
+void check_record(struct sim *sim, uint16_t kind, const void *record, const uint8_t *body,
+                  uint32_t bytes)
 {
     struct ghost *ghost = &sim->ghost;
     struct ghost_point before = *now(ghost);
@@ -308,19 +343,21 @@ void check_record(struct sim *sim, uint16_t kind, const void *record, const uint
     *now(ghost) = before;
     now(ghost)->kind = kind;
     now(ghost)->body = hash_of(body, bytes);
-    hold((kind == FRAME_RECORD_GENESIS) == (ghost->records == 1), "a log begins once", "record %llu",
-         (unsigned long long)ghost->records);
+    hold((kind == FRAME_RECORD_GENESIS) == (ghost->records == 1), "a log begins once",
+         "record %llu", (unsigned long long)ghost->records);
     switch (kind) {
     case FRAME_RECORD_MEMBER:    hear_member(sim, record); break;
     case FRAME_RECORD_PHASE:     hear_phase(sim, record); break;
     case FRAME_RECORD_ROUND:     hear_round(sim, record); break;
     case FRAME_RECORD_COMMIT:    hear_commit(sim, record); break;
     case FRAME_RECORD_EPOCH_END: hear_epoch_end(sim, record); break;
-    case FRAME_RECORD_PAUSE:     ghost->pausing = ((const struct wire_record_pause *)record)->pausing; break;
+    case FRAME_RECORD_PAUSE:
+        ghost->pausing = ((const struct wire_record_pause *)record)->pausing;
+        break;
     }
 }
 
-// ---- what is told of it -------------------------------------------------------------------------------
+// ---- what is told of it -------------------------------------------------------------------------
 
 void check_begin(struct sim *sim)
 {

@@ -1,5 +1,5 @@
-// check_words -- what may be said and when: nothing before the record that justifies it, one claim and one
-// vote a round, and every replica at the digest that the commits lead to.
+// check_words -- what may be said and when: nothing before the record that justifies it, one claim
+// and one vote a round, and every replica at the digest that the commits lead to.
 
 #include "common/ensure.h"
 #include "common/run/table.h"
@@ -8,52 +8,58 @@
 #include <string.h>
 #include <sysexits.h>
 
-// ---- the coordinator's words ----------------------------------------------------------------------------
+// ---- the coordinator's words --------------------------------------------------------------------
 
 // The same bytes as the record of that number, which therefore is on disk.
 static void check_recorded(struct sim *sim, uint64_t record, const struct effect *effect)
 {
     const char *kind = wire_kind_name(effect->kind);
-    hold(record > 0 && record <= sim->disk.count, "nothing is published before it is durable", "%s", kind);
+    hold(record > 0 && record <= sim->disk.count, "nothing is published before it is durable", "%s",
+         kind);
     const struct stored *stored = &sim->disk.log[record - 1];
     hold(stored->bytes == effect->bytes && memcmp(stored->body, effect->body, effect->bytes) == 0,
-         "what is published is what is on record", "%s, record %llu", kind, (unsigned long long)record);
+         "what is published is what is on record", "%s, record %llu", kind,
+         (unsigned long long)record);
 }
 
 static void check_run(struct sim *sim, const struct wire_run *run)
 {
     const struct ghost *ghost = &sim->ghost;
-    hold(run->log_seq <= ghost->records, "nothing is published before it is durable", "RUN %llu, on disk %llu",
-         (unsigned long long)run->log_seq, (unsigned long long)ghost->records);
+    hold(run->log_seq <= ghost->records, "nothing is published before it is durable",
+         "RUN %llu, on disk %llu", (unsigned long long)run->log_seq,
+         (unsigned long long)ghost->records);
     const struct ghost_point *point = &ghost->points[run->log_seq];
     hold(run->phase == point->phase && run->epoch == point->epoch && run->round == point->round &&
-         run->step == point->step && run->samples_done == point->samples_done, "what is published is what is on record",
-         "RUN %llu", (unsigned long long)run->log_seq);
+             run->step == point->step && run->samples_done == point->samples_done,
+         "what is published is what is on record", "RUN %llu", (unsigned long long)run->log_seq);
     hold(run->digest_step > run->step || hash_is_none(&run->digest) ||
-         hash_equal(&run->digest, &ghost->digest[run->digest_step]), "a digest is that of its step", "%llu",
-         (unsigned long long)run->digest_step);
-    hold(run->pin_step <= run->step && (hash_is_none(&run->pin_digest) ||
-         hash_equal(&run->pin_digest, &ghost->digest[run->pin_step])), "a digest is that of its step", "pin %llu",
-         (unsigned long long)run->pin_step);
+             hash_equal(&run->digest, &ghost->digest[run->digest_step]),
+         "a digest is that of its step", "%llu", (unsigned long long)run->digest_step);
+    hold(run->pin_step <= run->step &&
+             (hash_is_none(&run->pin_digest) ||
+              hash_equal(&run->pin_digest, &ghost->digest[run->pin_step])),
+         "a digest is that of its step", "pin %llu", (unsigned long long)run->pin_step);
 }
 
 static void check_roster(struct sim *sim, const struct wire_roster *roster)
 {
     const struct ghost *ghost = &sim->ghost;
-    hold(roster->members_count == ghost->members_count, "nothing is published before it is durable", "a roster of %u",
-         roster->members_count);
+    hold(roster->members_count == ghost->members_count, "nothing is published before it is durable",
+         "a roster of %u", roster->members_count);
     for (uint32_t i = 0; i < roster->members_count; i++) {
         const struct wire_member *said = &roster->members[i];
         const struct ghost_member *member = &ghost->members[i];
-        hold(said->role == member->role && said->state == member->state && said->instance == member->instance &&
-             hash_equal(&said->key, &member->key), "what is published is what is on record", "roster, %s", said->name);
+        hold(said->role == member->role && said->state == member->state &&
+                 said->instance == member->instance && hash_equal(&said->key, &member->key),
+             "what is published is what is on record", "roster, %s", said->name);
     }
 }
 
 static void check_admitted(struct sim *sim, const struct wire_admitted *admitted)
 {
     const struct ghost *ghost = &sim->ghost;
-    hold(admitted->index < ghost->members_count && ghost->members[admitted->index].instance == admitted->instance,
+    hold(admitted->index < ghost->members_count &&
+             ghost->members[admitted->index].instance == admitted->instance,
          "nobody is admitted before it is durable", "%u", admitted->index);
 }
 
@@ -68,30 +74,34 @@ static void check_coordinator(struct sim *sim, const struct effect *effect)
     case FRAME_RUN:       check_run(sim, body); break;
     case FRAME_ROSTER:    check_roster(sim, body); break;
     case FRAME_ADMITTED:  check_admitted(sim, body); break;
-    case FRAME_EPOCH_END:                           // To who asks, as it stands; as news, as it is on record
+    case FRAME_EPOCH_END: // To who asks, as it stands; as news, as it is on record
         hold(hash_equal(&end->digest, &ghost->digest[end->step]) && end->step == check_commits(sim),
-             "the pinned digest is that of the commits", "step %llu", (unsigned long long)end->step);
+             "the pinned digest is that of the commits", "step %llu",
+             (unsigned long long)end->step);
         if (effect->port == PORT_NEWS) check_recorded(sim, ghost->epoch_end_record, effect);
         break;
     case FRAME_ROUND:
-        hold(round->round < ROUNDS_MAX, "rounds count up", "%llu", (unsigned long long)round->round);
+        hold(round->round < ROUNDS_MAX, "rounds count up", "%llu",
+             (unsigned long long)round->round);
         check_recorded(sim, ghost->round_record[round->round], effect);
         break;
     case FRAME_COMMIT:
-        hold(commit->round < ROUNDS_MAX, "rounds count up", "%llu", (unsigned long long)commit->round);
+        hold(commit->round < ROUNDS_MAX, "rounds count up", "%llu",
+             (unsigned long long)commit->round);
         check_recorded(sim, ghost->commit_record[commit->round], effect);
         break;
     case FRAME_BEAT:
-        hold(((const struct wire_beat *)body)->log_seq <= ghost->records, "nothing is published before it is durable",
-             "BEAT");
+        hold(((const struct wire_beat *)body)->log_seq <= ghost->records,
+             "nothing is published before it is durable", "BEAT");
         break;
     }
 }
 
-// ---- the members' words -----------------------------------------------------------------------------------
+// ---- the members' words -------------------------------------------------------------------------
 
 // One for each member and round, for ever: a restart says the same again or nothing.
-static bool once(struct sim *sim, struct hash *kept, const struct hash *said, const char *invariant, uint64_t round)
+static bool once(struct sim *sim, struct hash *kept, const struct hash *said, const char *invariant,
+                 uint64_t round)
 {
     if (hash_is_none(kept)) {
         *kept = *said;
@@ -107,26 +117,37 @@ static void check_share(struct sim *sim, uint8_t id, const struct wire_claim *cl
     const struct ghost *ghost = &sim->ghost;
     const struct ghost_job *job = &ghost->jobs[id];
     if (claim->round != check_round(sim)) return;
-    hold(job->round == claim->round, "a result is of a round that was trained", "round %llu", (unsigned long long)claim->round);
+    hold(job->round == claim->round, "a result is of a round that was trained", "round %llu",
+         (unsigned long long)claim->round);
     uint64_t at = 0, count = 0;
     for (uint32_t i = 0; i < ghost->dealt_count; i++)
         for (uint64_t p = ghost->dealt[i].begin; p < ghost->dealt[i].end; p++, at++) {
             bool trained = false;
-            for (uint32_t j = 0; j < job->count; j++) trained |= job->samples[j].begin <= p && p < job->samples[j].end;
-            hold(trained == (claim->begin <= at && at < claim->end), "a result is of the samples it claims",
-                 "round %llu sample %llu", (unsigned long long)claim->round, (unsigned long long)p);
+            for (uint32_t j = 0; j < job->count; j++)
+                trained |= job->samples[j].begin <= p && p < job->samples[j].end;
+            hold(trained == (claim->begin <= at && at < claim->end),
+                 "a result is of the samples it claims", "round %llu sample %llu",
+                 (unsigned long long)claim->round, (unsigned long long)p);
             count += trained;
         }
-    hold(count == job->total, "a result is of the samples it claims", "round %llu", (unsigned long long)claim->round);
+    hold(count == job->total, "a result is of the samples it claims", "round %llu",
+         (unsigned long long)claim->round);
 }
 
-static void keep_claim(struct sim *sim, uint8_t id, const struct wire_claim *claim, uint64_t generation)
+static void keep_claim(struct sim *sim, uint8_t id, const struct wire_claim *claim,
+                       uint64_t generation)
 {
     struct ghost *ghost = &sim->ghost;
-    hold(ghost->claims_count < CLAIMS_MAX, "a simulation has few claims", "%u", ghost->claims_count);
-    ghost->claims[ghost->claims_count++] = (struct ghost_claim){ .name = claim_hash(claim), .payload = claim->payload,
-        .residual_from = claim->residual_from, .residual_to = claim->residual_to, .round = claim->round,
-        .generation = generation, .author = id };
+    hold(ghost->claims_count < CLAIMS_MAX, "a simulation has few claims", "%u",
+         ghost->claims_count);
+    ghost->claims[ghost->claims_count++] =
+        (struct ghost_claim){ .name = claim_hash(claim),
+                             .payload = claim->payload,
+                             .residual_from = claim->residual_from,
+                             .residual_to = claim->residual_to,
+                             .round = claim->round,
+                             .generation = generation,
+                             .author = id };
 }
 
 // Its own residual does not follow from it, whatever becomes of the claim.
@@ -140,10 +161,12 @@ static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *cl
     struct ghost *ghost = &sim->ghost;
     const struct node *node = &sim->nodes[id];
     struct hash name = claim_hash(claim);
-    hold(claim->round < ROUNDS_MAX && node->has_journal && node->journal.claim_round == claim->round &&
-         hash_equal(&node->journal.claim, &name), "a claim is journalled before it is sent", "round %llu",
-         (unsigned long long)claim->round);
-    if (!once(sim, &ghost->claimed[id][claim->round], &name, "one claim for each member and round", claim->round)) return;
+    hold(claim->round < ROUNDS_MAX && node->has_journal &&
+             node->journal.claim_round == claim->round && hash_equal(&node->journal.claim, &name),
+         "a claim is journalled before it is sent", "round %llu", (unsigned long long)claim->round);
+    if (!once(sim, &ghost->claimed[id][claim->round], &name, "one claim for each member and round",
+              claim->round))
+        return;
     keep_claim(sim, id, claim, node->learner.generation);
     check_share(sim, id, claim);
 }
@@ -152,15 +175,18 @@ static void check_vote(struct sim *sim, uint8_t id, const struct effect *effect)
 {
     struct ghost *ghost = &sim->ghost;
     const struct node *node = &sim->nodes[id];
-    const struct wire_vote *vote = unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
+    const struct wire_vote *vote =
+        unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
     struct hash name = hash_of(effect->body, effect->bytes);
     hold(vote->round < ROUNDS_MAX && node->has_journal && node->journal.vote_round == vote->round,
          "a vote is journalled before it is sent", "round %llu", (unsigned long long)vote->round);
-    once(sim, &ghost->voted[id][vote->round], &name, "one vote for each member and round", vote->round);
+    once(sim, &ghost->voted[id][vote->round], &name, "one vote for each member and round",
+         vote->round);
     for (uint32_t i = 0; i < vote->seen_count; i++) {
-        hold(store_has(&node->store, &vote->seen[i].payload), "a vote names what is held", "round %llu client %u",
-             (unsigned long long)vote->round, vote->seen[i].client);
-        if (ghost->promised_count < CLAIMS_MAX) ghost->promised[ghost->promised_count++] = vote->seen[i].payload;
+        hold(store_has(&node->store, &vote->seen[i].payload), "a vote names what is held",
+             "round %llu client %u", (unsigned long long)vote->round, vote->seen[i].client);
+        if (ghost->promised_count < CLAIMS_MAX)
+            ghost->promised[ghost->promised_count++] = vote->seen[i].payload;
     }
 }
 
@@ -176,13 +202,15 @@ void check_said(struct sim *sim, uint8_t id, const struct effect *effect)
 // Nobody who does as he should is ever told to give up.
 void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit)
 {
-    hold(quit->code == EX_OK || quit->code == EX_UNAVAILABLE, "no honest process is told to give up", "%s: %s",
-         sim->nodes[id].name, quit->text);
-    hold(quit->code == EX_OK || faulty(sim) || sim->now_ms < sim->plan.heal_ms + 60000,
+    hold(quit->code == EX_OK || quit->code == EX_UNAVAILABLE,
          "no honest process is told to give up", "%s: %s", sim->nodes[id].name, quit->text);
+    // Before the first commit nobody may have the first parameters.
+    bool early = faulty(sim) || sim->now_ms < sim->plan.heal_ms + 60000 || check_commits(sim) == 0;
+    hold(quit->code == EX_OK || early, "no honest process is told to give up", "%s: %s",
+         sim->nodes[id].name, quit->text);
 }
 
-// ---- what is heard ----------------------------------------------------------------------------------------
+// ---- what is heard ------------------------------------------------------------------------------
 
 static void hear_vote(struct sim *sim, const struct msg *in)
 {
@@ -211,12 +239,13 @@ void check_heard(struct sim *sim, uint8_t id, const struct msg *in)
     sim->log_seq_before = member ? member->now.log_seq : 0;
 }
 
-// ---- what is held -----------------------------------------------------------------------------------------
+// ---- what is held -------------------------------------------------------------------------------
 
 static const struct replica *replica_of(const struct node *node)
 {
     if (node->role == ACTOR_TRAINER) return &((const struct trainer *)node->state)->replica;
-    if (node->role == ACTOR_CHECKPOINTER) return &((const struct checkpointer *)node->state)->replica;
+    if (node->role == ACTOR_CHECKPOINTER)
+        return &((const struct checkpointer *)node->state)->replica;
     return NULL;
 }
 
@@ -226,29 +255,35 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
     const struct member *member = member_of(node);
     const struct replica *replica = replica_of(node);
     if (!member) return;
-    hold(member->incarnation >= sim->incarnation_before, "an older incarnation is not listened to", "%s hears %s",
-         node->name, wire_kind_name(in->kind));
+    hold(member->incarnation >= sim->incarnation_before, "an older incarnation is not listened to",
+         "%s hears %s", node->name, wire_kind_name(in->kind));
     hold(in->incarnation >= sim->incarnation_before || in->kind == FRAME_ADMITTED ||
-         member->now.log_seq == sim->log_seq_before || !hash_equal(&in->sender, &member->coordinator),
-         "an older incarnation is not listened to", "%s hears %s", node->name, wire_kind_name(in->kind));
-    hold(member->now.log_seq <= sim->ghost.records, "nobody knows what is not on disk", "%s", node->name);
+             member->now.log_seq == sim->log_seq_before ||
+             !hash_equal(&in->sender, &member->coordinator),
+         "an older incarnation is not listened to", "%s hears %s", node->name,
+         wire_kind_name(in->kind));
+    hold(member->now.log_seq <= sim->ghost.records, "nobody knows what is not on disk", "%s",
+         node->name);
     if (!replica || !replica->holding) return;
-    hold(replica->step <= check_commits(sim), "nobody is ahead of the ledger", "%s at %llu", node->name,
-         (unsigned long long)replica->step);
-    hold(hash_equal(&replica->digest, &sim->ghost.digest[replica->step]), "equal steps are equal bits", "%s at %llu",
+    hold(replica->step <= check_commits(sim), "nobody is ahead of the ledger", "%s at %llu",
          node->name, (unsigned long long)replica->step);
+    hold(hash_equal(&replica->digest, &sim->ghost.digest[replica->step]),
+         "equal steps are equal bits", "%s at %llu", node->name, (unsigned long long)replica->step);
 }
 
 void check_rebooted(struct sim *sim, uint8_t id)
 {
-    if (id == COORDINATOR) memset(sim->ghost.votes, 0, sizeof sim->ghost.votes);    // It has forgotten them
+    if (id == COORDINATOR)
+        memset(sim->ghost.votes, 0, sizeof sim->ghost.votes); // It has forgotten them
 }
 
 void check_loaded(struct sim *sim, uint8_t id)
 {
     const struct learner *learner = &sim->nodes[id].learner;
-    hold(learner->step <= check_commits(sim) && hash_equal(&learner->digest, &sim->ghost.digest[learner->step]),
-         "only committed parameters are loaded", "%s at %llu", sim->nodes[id].name, (unsigned long long)learner->step);
+    hold(learner->step <= check_commits(sim) &&
+             hash_equal(&learner->digest, &sim->ghost.digest[learner->step]),
+         "only committed parameters are loaded", "%s at %llu", sim->nodes[id].name,
+         (unsigned long long)learner->step);
     sim->ghost.residual[id] = (struct hash){ 0 };
 }
 
@@ -271,12 +306,16 @@ static void follow_residual(struct sim *sim, uint8_t id, uint64_t step)
     const struct ghost_commit *commit = &ghost->commits[step];
     for (uint32_t i = ghost->claims_count; i-- > 0; ) {
         const struct ghost_claim *claim = &ghost->claims[i];
-        if (claim->round != commit->round || claim->author != id || claim->generation != learner->generation) continue;
+        if (claim->round != commit->round || claim->author != id ||
+            claim->generation != learner->generation)
+            continue;
         for (uint32_t j = 0; j < commit->accepted; j++)
-            if (hash_equal(&commit->payloads[j], &claim->payload)) ghost->residual[id] = claim->residual_to;
+            if (hash_equal(&commit->payloads[j], &claim->payload))
+                ghost->residual[id] = claim->residual_to;
     }
-    hold(hash_equal(&ghost->residual[id], &learner->residual), "a residual is adopted with its commit, and only then",
-         "%s, commit %llu", sim->nodes[id].name, (unsigned long long)step);
+    hold(hash_equal(&ghost->residual[id], &learner->residual),
+         "a residual is adopted with its commit, and only then", "%s, commit %llu",
+         sim->nodes[id].name, (unsigned long long)step);
 }
 
 void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
@@ -290,9 +329,10 @@ void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
     bool same = job->payloads_count == commit->accepted && job->lr_bits == commit->lr_bits;
     for (uint32_t i = 0; same && i < commit->accepted; i++)
         same = hash_equal(&job->payloads[i].hash, &commit->payloads[i]);
-    hold(same, "a replica applies the commit and nothing else", "%s, commit %llu", name, (unsigned long long)job->step);
-    hold(hash_equal(&learner->digest, &ghost->digest[learner->step]), "equal steps are equal bits", "%s at %llu", name,
-         (unsigned long long)learner->step);
+    hold(same, "a replica applies the commit and nothing else", "%s, commit %llu", name,
+         (unsigned long long)job->step);
+    hold(hash_equal(&learner->digest, &ghost->digest[learner->step]), "equal steps are equal bits",
+         "%s at %llu", name, (unsigned long long)learner->step);
     follow_residual(sim, id, job->step);
 }
 
@@ -302,7 +342,7 @@ void check_saved(struct sim *sim, const struct wire_save *job)
          "a checkpoint is of committed parameters", "step %llu", (unsigned long long)job->step);
 }
 
-// ---- at the end -------------------------------------------------------------------------------------------
+// ---- at the end ---------------------------------------------------------------------------------
 
 static void check_table(struct sim *sim)
 {
@@ -312,12 +352,12 @@ static void check_table(struct sim *sim)
     hold(table_check(&run->table), "the table keeps its promises", "%u entries", run->table.count);
     uint64_t done = 0;
     for (uint64_t p = 0; p < ghost->cursor; p++) {
-        hold(table_state_at(&run->table, p) == (enum table_state)ghost->samples[p], "no sample is lost", "sample %llu",
-             (unsigned long long)p);
+        hold(table_state_at(&run->table, p) == (enum table_state)ghost->samples[p],
+             "no sample is lost", "sample %llu", (unsigned long long)p);
         done += ghost->samples[p] == TABLE_DONE;
     }
-    hold(done == ghost->done && done == run->samples_done, "no sample is lost", "%llu done, %llu committed",
-         (unsigned long long)done, (unsigned long long)ghost->done);
+    hold(done == ghost->done && done == run->samples_done, "no sample is lost",
+         "%llu done, %llu committed", (unsigned long long)done, (unsigned long long)ghost->done);
 }
 
 // A finished run has its last checkpoint, if there is a checkpointer to write it.
@@ -325,7 +365,8 @@ static void check_checkpoint(struct sim *sim)
 {
     if (sim->checkpointer_node == NOBODY || !sim->nodes[sim->checkpointer_node].up) return;
     const struct node *node = &sim->nodes[sim->checkpointer_node];
-    hold(node->checkpoints_count && node->checkpoints[node->checkpoints_count - 1].step == check_commits(sim),
+    hold(node->checkpoints_count &&
+             node->checkpoints[node->checkpoints_count - 1].step == check_commits(sim),
          "a finished run is on disk", "%llu steps", (unsigned long long)check_commits(sim));
 }
 
@@ -338,7 +379,8 @@ void check_end(struct sim *sim)
         const struct node *node = &sim->nodes[i];
         const struct replica *replica = replica_of(node);
         if (!replica || !node->up) continue;
-        hold(replica->holding && replica->step == check_commits(sim), "all end with the same parameters", "%s at %llu of %llu",
-             node->name, (unsigned long long)replica->step, (unsigned long long)check_commits(sim));
+        hold(replica->holding && replica->step == check_commits(sim),
+             "all end with the same parameters", "%s at %llu of %llu", node->name,
+             (unsigned long long)replica->step, (unsigned long long)check_commits(sim));
     }
 }

@@ -1,6 +1,6 @@
-// disk -- what a crash leaves: the ledger's records and snapshot, and what coordinator_main does with
-// them. A record is durable from the moment its effect is performed; those behind it in the outbox
-// may never be. That the bytes come back unchanged is common/ledger's promise, tested there.
+// disk -- what a crash leaves: the ledger's records and snapshot, and what coordinator_main does
+// with them. A record is durable from the moment its effect is performed; those behind it in the
+// outbox may never be. That the bytes come back unchanged is common/ledger's promise, tested there.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"
@@ -19,7 +19,8 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
     if (effect->kind == FRAME_RECITE) {
-        disk_recite(self, id, unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
+        disk_recite(self, id,
+                    unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
         return;
     }
     const void *record = unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
@@ -40,22 +41,26 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
 
 void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite)
 {
-    for (uint64_t step = recite->from_step; step < recite->from_step + recite->count && step < ROUNDS_MAX; step++) {
+    for (uint64_t step = recite->from_step;
+         step < recite->from_step + recite->count && step < ROUNDS_MAX; step++) {
         uint64_t seq = self->ghost.commit_of_step[step];
         if (seq == 0) return;
         const struct stored *stored = &self->disk.log[seq - 1];
-        struct parcel *parcel = parcel_new(self, &self->nodes[id], FRAME_COMMIT, stored->body, stored->bytes);
+        struct parcel *parcel =
+            parcel_new(self, &self->nodes[id], FRAME_COMMIT, stored->body, stored->bytes);
         network_mail(self, id, recite->to, parcel);
         parcel_release(parcel);
     }
 }
 
-static uint32_t pack_snapshot(struct sim *self, struct run *run, struct wire_interval *returned, uint8_t *bytes,
-                              size_t bytes_max)
+static uint32_t pack_snapshot(struct sim *self, struct run *run, struct wire_interval *returned,
+                              uint8_t *bytes, size_t bytes_max)
 {
     struct wire_snapshot snapshot = run_to_snapshot(run, returned);
     size_t count = wire_pack_record(FRAME_SNAPSHOT, &snapshot, bytes, bytes_max);
-    if (count == 0) broken(self, "a state packs", "snapshot after record %llu", (unsigned long long)run->log_seq);
+    if (count == 0)
+        broken(self, "a state packs", "snapshot after record %llu",
+               (unsigned long long)run->log_seq);
     return (uint32_t)count;
 }
 
@@ -80,12 +85,13 @@ static void replay(struct sim *self, struct run *run, uint64_t from)
 {
     for (uint64_t i = from; i < self->disk.count; i++) {
         const struct stored *stored = &self->disk.log[i];
-        run_apply(run, stored->kind, unpack(self, &self->scratch, stored->kind, stored->body, stored->bytes));
+        run_apply(run, stored->kind,
+                  unpack(self, &self->scratch, stored->kind, stored->body, stored->bytes));
     }
 }
 
-// Recovers as the coordinator does, and holds what comes of it against a second state that never saw a
-// snapshot: both must be the log's, to the last byte.
+// Recovers as the coordinator does, and holds what comes of it against a second state that never
+// saw a snapshot: both must be the log's, to the last byte.
 void disk_recover(struct sim *self, struct coordinator *core)
 {
     struct disk *disk = &self->disk;
@@ -95,12 +101,15 @@ void disk_recover(struct sim *self, struct coordinator *core)
         uint16_t kind;
         const void *body;
         self->scratch.used = 0;
-        if (!wire_unpack_record(disk->snapshot, disk->snapshot_bytes, WIRE_LOCAL, &self->scratch, &kind, &body, &refusal))
-            broken(self, "a snapshot can be read", "after record %llu", (unsigned long long)disk->snapshot_seq);
+        if (!wire_unpack_record(disk->snapshot, disk->snapshot_bytes, WIRE_LOCAL, &self->scratch,
+                                &kind, &body, &refusal))
+            broken(self, "a snapshot can be read", "after record %llu",
+                   (unsigned long long)disk->snapshot_seq);
         run_from_snapshot(run, body);
         uint32_t bytes = pack_snapshot(self, run, core->scratch, self->bytes, SCRATCH_BYTES);
         if (bytes != disk->snapshot_bytes || memcmp(self->bytes, disk->snapshot, bytes) != 0)
-            broken(self, "a snapshot comes back as it went", "after record %llu", (unsigned long long)disk->snapshot_seq);
+            broken(self, "a snapshot comes back as it went", "after record %llu",
+                   (unsigned long long)disk->snapshot_seq);
     }
     replay(self, run, disk->snapshot_seq);
     memory_forget(whole, sizeof *whole);
@@ -109,8 +118,9 @@ void disk_recover(struct sim *self, struct coordinator *core)
     size_t half = SCRATCH_BYTES / 2;
     uint32_t bytes = pack_snapshot(self, run, core->scratch, self->bytes, half);
     uint32_t again = pack_snapshot(self, whole, core->scratch, self->bytes + half, half);
-    if (bytes != again || memcmp(self->bytes, self->bytes + half, bytes) != 0 || !table_equal(&run->table, &whole->table))
-        broken(self, "recovery is the log", "%llu records, snapshot after %llu", (unsigned long long)disk->count,
-               (unsigned long long)disk->snapshot_seq);
+    if (bytes != again || memcmp(self->bytes, self->bytes + half, bytes) != 0 ||
+        !table_equal(&run->table, &whole->table))
+        broken(self, "recovery is the log", "%llu records, snapshot after %llu",
+               (unsigned long long)disk->count, (unsigned long long)disk->snapshot_seq);
     check_rebooted(self, COORDINATOR);
 }

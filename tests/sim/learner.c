@@ -1,6 +1,6 @@
-// learner -- compute and bulk transfer as a delay and a hash. Parameters are a digest, training hashes what
-// it was given, applying hashes what it is told; so whoever trained on something else, or applied anything
-// but the commit, holds another digest for ever after.
+// learner -- compute and bulk transfer as a delay and a hash. Parameters are a digest, training
+// hashes what it was given, applying hashes what it is told; so whoever trained on something else,
+// or applied anything but the commit, holds another digest for ever after.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- what a process holds -----------------------------------------------------------------------------
+// ---- what a process holds -----------------------------------------------------------------------
 
 bool store_has(const struct store *self, const struct hash *hash)
 {
@@ -52,7 +52,7 @@ static void keep_pin(struct pin *pins, uint32_t *count, uint64_t step, const str
     pins[(*count)++] = (struct pin){ step, *digest };
 }
 
-// ---- is this crash one that the run is meant to survive? ----------------------------------------------
+// ---- is this crash one that the run is meant to survive? ----------------------------------------
 
 static bool stays(const struct node *node) { return node->up && !node->leaving && !node->quits; }
 
@@ -70,8 +70,20 @@ static bool is_pinned_elsewhere(const struct sim *self, uint8_t id, uint64_t ste
 {
     const struct hash *digest = &self->ghost.digest[step];
     for (uint8_t i = 0; i < self->nodes_count; i++)
-        if (i != id && stays(&self->nodes[i]) && pins_have(&self->nodes[i].learner, step, digest)) return true;
+        if (i != id && stays(&self->nodes[i]) && pins_have(&self->nodes[i].learner, step, digest))
+            return true;
     return step == 0;                               // Genesis lies in a folder
+}
+
+// Another replica stays that holds the pinned step or a later one.
+static bool is_held_elsewhere(const struct sim *self, uint8_t id, uint64_t step)
+{
+    for (uint8_t i = 0; i < self->nodes_count; i++) {
+        const struct learner *learner = &self->nodes[i].learner;
+        if (i != id && stays(&self->nodes[i]) && learner->holding && learner->step >= step)
+            return true;
+    }
+    return check_commits(self) == 0;
 }
 
 bool may_lose(const struct sim *self, uint8_t id)
@@ -79,8 +91,10 @@ bool may_lose(const struct sim *self, uint8_t id)
     const struct ghost *ghost = &self->ghost;
     const struct node *node = &self->nodes[id];
     uint64_t step = check_commits(self), pin = ghost->pin_step;
-    if (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS && node->role != ACTOR_CHECKPOINTER) return true;
-    if (!is_pinned_elsewhere(self, id, pin)) return false;
+    if (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS &&
+        node->role != ACTOR_CHECKPOINTER)
+        return true;
+    if (!is_pinned_elsewhere(self, id, pin) || !is_held_elsewhere(self, id, pin)) return false;
     for (; pin < step; pin++) {
         const struct ghost_commit *commit = &ghost->commits[pin];
         for (uint32_t i = 0; i < commit->accepted; i++)
@@ -91,7 +105,7 @@ bool may_lose(const struct sim *self, uint8_t id)
     return true;
 }
 
-// ---- the learner --------------------------------------------------------------------------------------
+// ---- the learner --------------------------------------------------------------------------------
 
 static uint64_t takes_ms(struct sim *self, uint8_t id, uint16_t kind)
 {
@@ -118,7 +132,8 @@ void learner_take(struct sim *self, uint8_t id, const struct effect *effect)
 }
 
 // Where a LOAD finds parameters, if it does.
-static bool find_model(const struct node *node, const struct wire_load *job, struct hash *ret_digest)
+static bool find_model(const struct node *node, const struct wire_load *job,
+                       struct hash *ret_digest)
 {
     const struct learner *learner = &node->learner;
     *ret_digest = job->path[0] ? hash_number("genesis", 0) : learner->stage.digest;
@@ -144,7 +159,7 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
         learner->step = job->step;
         learner->digest = loaded.digest;
         learner->has_candidate = false;
-        learner->residual = (struct hash){ 0 };     // A residual belongs to the replica that made it
+        learner->residual = (struct hash){ 0 }; // A residual belongs to the replica that made it
         learner->generation++;
         keep_pin(learner->pins, &learner->pins_count, job->step, &loaded.digest);
         check_loaded(self, id);
@@ -185,7 +200,8 @@ static void train(struct sim *self, uint8_t id, const struct wire_train *job)
     node_hear(self, id, FRAME_TRAINED, &trained);
 }
 
-struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count, uint32_t lr_bits)
+struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count,
+                         uint32_t lr_bits)
 {
     struct hash hash = hash_of_two(digest, HASH_BYTES, &lr_bits, sizeof lr_bits);
     return hash_of_two(&hash, HASH_BYTES, payloads, count * sizeof *payloads);
@@ -203,14 +219,18 @@ static void apply(struct sim *self, uint8_t id, const struct wire_apply *job)
         applied.ok = store_has(&node->store, &payloads[i]);
     }
     if (applied.ok) {
-        learner->digest = digest_after(&learner->digest, payloads, job->payloads_count, job->lr_bits);
+        learner->digest =
+            digest_after(&learner->digest, payloads, job->payloads_count, job->lr_bits);
         learner->step++;
         if (learner->has_candidate && hash_equal(&job->own_payload, &learner->candidate))
             learner->residual = learner->candidate_to;
         learner->has_candidate = false;
-        if (job->pin) keep_pin(learner->pins, &learner->pins_count, learner->step, &learner->digest);
+        if (job->pin)
+            keep_pin(learner->pins, &learner->pins_count, learner->step, &learner->digest);
         check_applied(self, id, job);
-    } else snprintf(applied.reason, sizeof applied.reason, "a payload is missing, or another step is held");
+    } else
+        snprintf(applied.reason, sizeof applied.reason,
+                 "a payload is missing, or another step is held");
     applied.step = learner->step;
     applied.digest = learner->digest;
     node_hear(self, id, FRAME_APPLIED, &applied);
@@ -220,9 +240,12 @@ static void save(struct sim *self, uint8_t id, const struct wire_save *job)
 {
     struct node *node = &self->nodes[id];
     struct learner *learner = &node->learner;
-    bool held = learner->holding && learner->step == job->step && hash_equal(&learner->digest, &job->digest);
-    struct wire_saved saved = { .ok = held || pins_have(learner, job->step, &job->digest), .epoch = job->epoch,
-                                .step = job->step, .digest = job->digest };
+    bool held = learner->holding && learner->step == job->step &&
+                hash_equal(&learner->digest, &job->digest);
+    struct wire_saved saved = {.ok = held || pins_have(learner, job->step, &job->digest),
+                               .epoch = job->epoch,
+                               .step = job->step,
+                               .digest = job->digest };
     snprintf(saved.name, sizeof saved.name, "step-%08llu", (unsigned long long)job->step);
     if (saved.ok) {
         keep_pin(node->checkpoints, &node->checkpoints_count, job->step, &job->digest);
@@ -253,7 +276,7 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
     }
 }
 
-// ---- the fetcher --------------------------------------------------------------------------------------
+// ---- the fetcher --------------------------------------------------------------------------------
 
 void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect)
 {
@@ -266,14 +289,17 @@ void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect)
 }
 
 // The first of those asked that is up, within reach, and has it; else NOBODY.
-static uint8_t holder_of(const struct sim *self, uint8_t id, const struct wire_holder *holders, uint32_t count,
-                         const struct hash *blob, const struct wire_fetch_model *model)
+static uint8_t holder_of(const struct sim *self, uint8_t id, const struct wire_holder *holders,
+                         uint32_t count, const struct hash *blob,
+                         const struct wire_fetch_model *model)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint8_t other = (uint8_t)strtoul(holders[i].endpoint + 5, NULL, 10);
         const struct node *node = &self->nodes[other];
         if (!node->up || !reachable(self, id, other)) continue;
-        if (blob ? store_has(&node->store, blob) : pins_have(&node->learner, model->step, &model->digest)) return other;
+        if (blob ? store_has(&node->store, blob)
+                 : pins_have(&node->learner, model->step, &model->digest))
+            return other;
     }
     return NOBODY;
 }
@@ -283,8 +309,9 @@ static void fetch(struct sim *self, uint8_t id, const struct wire_fetch *job)
     struct node *node = &self->nodes[id];
     ensure(job->blobs_count == 1);
     struct wire_fetched fetched = { .hash = job->blobs[0].hash };
-    fetched.ok = store_has(&node->store, &fetched.hash) ||
-                 holder_of(self, id, job->holders, job->holders_count, &fetched.hash, NULL) != NOBODY;
+    fetched.ok =
+        store_has(&node->store, &fetched.hash) ||
+        holder_of(self, id, job->holders, job->holders_count, &fetched.hash, NULL) != NOBODY;
     if (fetched.ok) store_add(self, &node->store, &fetched.hash);
     else snprintf(fetched.reason, sizeof fetched.reason, "nobody has it");
     node_hear(self, id, FRAME_FETCHED, &fetched);
@@ -293,7 +320,8 @@ static void fetch(struct sim *self, uint8_t id, const struct wire_fetch *job)
 static void fetch_model(struct sim *self, uint8_t id, const struct wire_fetch_model *job)
 {
     struct learner *learner = &self->nodes[id].learner;
-    struct wire_fetched_model fetched = { .step = job->step, .digest = job->digest, .bytes = 400, .holders = 1 };
+    struct wire_fetched_model fetched = {
+        .step = job->step, .digest = job->digest, .bytes = 400, .holders = 1 };
     fetched.ok = holder_of(self, id, job->holders, job->holders_count, NULL, job) != NOBODY;
     if (fetched.ok) {
         learner->staged = true;

@@ -1,7 +1,7 @@
-// liar -- one member that lies, with its own valid key. As a witness it names results that nobody claimed,
-// swaps payloads, leaves out what it holds, says that nothing is missing, votes twice differently, votes
-// though nobody elected it. As a trainer it claims one thing here and another there, and says that it
-// holds what it does not.
+// liar -- one member that lies, with its own valid key. As a witness it names results that nobody
+// claimed, swaps payloads, leaves out what it holds, says that nothing is missing, votes twice
+// differently, votes though nobody elected it. As a trainer it claims one thing here and another
+// there, and says that it holds what it does not.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"
@@ -28,7 +28,8 @@ static struct parcel *pack(struct sim *self, uint8_t id, uint16_t kind, const vo
 static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
-    struct wire_claim claim = *(const struct wire_claim *)unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    struct wire_claim claim = *(const struct wire_claim *)unpack(self, &self->scratch, effect->kind,
+                                                                 effect->body, effect->bytes);
     claim.payload = hash_of_two("other", 5, claim.payload.bytes, HASH_BYTES);
     claim.residual_to = claim.payload;
     store_add(self, &node->store, &claim.payload);
@@ -38,14 +39,16 @@ static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct eff
 
 static struct parcel *twist_holds(struct sim *self, uint8_t id, const struct effect *effect)
 {
-    struct wire_holds holds = *(const struct wire_holds *)unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    struct wire_holds holds = *(const struct wire_holds *)unpack(self, &self->scratch, effect->kind,
+                                                                 effect->body, effect->bytes);
     holds.digest = hash_number("lie", self->seed);
     return pack(self, id, FRAME_HOLDS, &holds);
 }
 
 static struct parcel *twist_vote(struct sim *self, uint8_t id, const struct effect *effect)
 {
-    struct wire_vote vote = *(const struct wire_vote *)unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    struct wire_vote vote = *(const struct wire_vote *)unpack(self, &self->scratch, effect->kind,
+                                                              effect->body, effect->bytes);
     struct wire_seen seen[NODES_MAX];
     uint32_t count = vote.seen_count;
     ensure(count < NODES_MAX);
@@ -61,8 +64,11 @@ static struct parcel *twist_vote(struct sim *self, uint8_t id, const struct effe
         if (count) seen[roll(self, count)].payload = invent(self);
         break;
     case 3:                                         // A client that the round may not even have
-        seen[count++] = (struct wire_seen){ .client = (uint32_t)roll(self, 8), .result = invent(self),
-            .payload = invent(self), .payload_bytes = 1000, .base = invent(self) };
+        seen[count++] = (struct wire_seen){ .client = (uint32_t)roll(self, 8),
+                                           .result = invent(self),
+                                           .payload = invent(self),
+                                           .payload_bytes = 1000,
+                                           .base = invent(self) };
         break;
     default: count = 0;
     }
@@ -87,13 +93,20 @@ struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *eff
 void liar_intrude(struct sim *self, uint8_t id, const struct effect *effect)
 {
     const struct ghost *ghost = &self->ghost;
-    if (id != self->plan.liar || effect->kind != FRAME_CLAIM || effect->port != PORT_NEWS || !faulty(self)) return;
+    if (id != self->plan.liar || effect->kind != FRAME_CLAIM || effect->port != PORT_NEWS ||
+        !faulty(self))
+        return;
     for (uint32_t i = 0; i < ghost->witnesses_count; i++)
         if (hash_equal(&ghost->members[ghost->witnesses[i]].key, &self->nodes[id].key)) return;
-    const struct wire_claim *claim = unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
-    struct wire_seen seen = { .client = claim->client, .result = invent(self), .payload = claim->payload,
-                              .payload_bytes = claim->payload_bytes, .base = claim->base };
-    struct wire_vote vote = { .round = claim->round, .complete = true, .seen = &seen, .seen_count = 1 };
+    const struct wire_claim *claim =
+        unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    struct wire_seen seen = { .client = claim->client,
+                             .result = invent(self),
+                             .payload = claim->payload,
+                             .payload_bytes = claim->payload_bytes,
+                             .base = claim->base };
+    struct wire_vote vote = {
+        .round = claim->round, .complete = true, .seen = &seen, .seen_count = 1 };
     struct parcel *parcel = pack(self, id, FRAME_VOTE, &vote);
     network_mail(self, id, "coordinator", parcel);
     parcel_release(parcel);

@@ -133,6 +133,11 @@ by_unit 'the chain of the ledger is not checked' ledger_damage_test common/ledge
 # ---- phases and clocks ----------------------------------------------------------------------------------
 mutant 'a run ends a step early' $C/epoch.c 's/run->step >= self->rules.total_steps/run->step + 1 >= self->rules.total_steps/' $C/round.c \
     's/run->step >= rules->total_steps/run->step + 1 >= rules->total_steps/'
+mutant 'whoever is left alone speaks for the run' $C/epoch.c 's/live < self->rules.min_clients \|\| //'
+mutant 'a pause outlives the last step' $C/epoch.c \
+    's/all_done \? PHASE_FINISHED : run->pausing \? PHASE_PAUSED : PHASE_WAITING/run->pausing ? PHASE_PAUSED : all_done ? PHASE_FINISHED : PHASE_WAITING/'
+mutant 'a payload is forgotten before it is applied' $M/replica.c \
+    's/return \(self->holding && step < self->step\) \|\| \(kept->known && kept->commit.step == step\);/return kept == NULL;/'
 mutant 'a round goes on without min_clients' $C/round.c \
     's/run_count\(run, ACTOR_TRAINER, MEMBER_HEALTHY\) < rules->min_clients/run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) < 1/'
 mutant 'the clock is asked for a deadline that has passed' $C/coordinator.c 's/self->deadline_ms > in->now_ms && //'

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- the queue ------------------------------------------------------------------------------------
+// ---- the queue ----------------------------------------------------------------------------------
 
 static bool sooner(const struct flight *a, const struct flight *b)
 {
-    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->seq < b->seq;        // Ties by order of birth
+    return a->at_ms != b->at_ms ? a->at_ms < b->at_ms : a->seq < b->seq; // Ties by order of birth
 }
 
 static void push(struct sim *self, struct flight *flight)
@@ -42,8 +42,8 @@ struct flight *network_land(struct sim *self)
     return top;
 }
 
-struct parcel *parcel_new(struct sim *self, const struct node *from, uint16_t kind, const void *packed,
-                          uint32_t bytes)
+struct parcel *parcel_new(struct sim *self, const struct node *from, uint16_t kind,
+                          const void *packed, uint32_t bytes)
 {
     struct parcel *parcel = malloc(sizeof *parcel + bytes);
     ensure(parcel);
@@ -62,8 +62,8 @@ void parcel_release(struct parcel *parcel)
     if (parcel && --parcel->refs == 0) free(parcel);
 }
 
-void network_fly(struct sim *self, uint64_t delay_ms, enum flight_to to, uint8_t node, uint32_t life,
-                 const char *name, struct parcel *parcel)
+void network_fly(struct sim *self, uint64_t delay_ms, enum flight_to to, uint8_t node,
+                 uint32_t life, const char *name, struct parcel *parcel)
 {
     struct flight *flight = malloc(sizeof *flight);
     ensure(flight);
@@ -86,7 +86,7 @@ void network_clear(struct sim *self)
     while (self->heap_count) network_done(self, self->heap[--self->heap_count]);
 }
 
-// ---- hops -------------------------------------------------------------------------------------------
+// ---- hops ---------------------------------------------------------------------------------------
 
 static bool cut_off(struct sim *self, uint8_t node, bool towards_node)
 {
@@ -133,7 +133,7 @@ void network_news(struct sim *self, uint8_t from, struct parcel *parcel)
     hop(self, TO_BROKER_NEWS, from, self->nodes[from].life, "", parcel);
 }
 
-// ---- the broker: what broker_main does around the core ------------------------------------------------
+// ---- the broker: what broker_main does around the core ------------------------------------------
 
 // A connection is a node's life: a restart dials anew.
 static struct route route_of(uint8_t node, uint32_t life)
@@ -159,7 +159,8 @@ static void answer(struct sim *self, const struct flight *to, uint16_t kind, con
     parcel_release(parcel);
 }
 
-static void undeliverable(struct sim *self, const struct flight *flight, const char *to, const char *reason)
+static void undeliverable(struct sim *self, const struct flight *flight, const char *to,
+                          const char *reason)
 {
     struct wire_undeliverable no = { .kind = flight->parcel->kind };
     snprintf(no.to, sizeof no.to, "%s", to);
@@ -170,8 +171,10 @@ static void undeliverable(struct sim *self, const struct flight *flight, const c
 static void hear_hello(struct sim *self, const struct flight *flight, const struct route *route)
 {
     const struct parcel *parcel = flight->parcel;
-    const struct wire_hello *hello = unpack(self, &self->scratch, parcel->kind, parcel->body, parcel->bytes);
-    const char *reason = post_office_hello(self->office, route, &parcel->sender, hello, self->now_ms);
+    const struct wire_hello *hello =
+        unpack(self, &self->scratch, parcel->kind, parcel->body, parcel->bytes);
+    const char *reason =
+        post_office_hello(self->office, route, &parcel->sender, hello, self->now_ms);
     if (reason) {
         undeliverable(self, flight, "broker", reason);
         return;
@@ -207,13 +210,14 @@ void broker_hear_mail(struct sim *self, const struct flight *flight)
     }
     const struct peer *receiver = post_office_named(self->office, flight->name);
     if (!receiver || !post_office_passes(kind)) {
-        undeliverable(self, flight, flight->name, receiver ? "not passed on" : "nobody of that name");
+        undeliverable(self, flight, flight->name,
+                      receiver ? "not passed on" : "nobody of that name");
         return;
     }
     uint8_t node = receiver->route.bytes[0];
     uint32_t life = life_of(&receiver->route);
     bool gone = !self->nodes[node].up || self->nodes[node].life != life;
-    if (gone && roll(self, 2)) {                    // The other half: still in a dead connection's queue
+    if (gone && roll(self, 2)) { // The other half: still in a dead connection's queue
         struct route dead = receiver->route;
         undeliverable(self, flight, flight->name, "its connection is gone");
         post_office_forget(self->office, &dead);
@@ -225,7 +229,8 @@ void broker_hear_mail(struct sim *self, const struct flight *flight)
 // News nobody in the simulation would listen to: a shell subscribes by kind.
 static bool listens(const struct node *node, uint16_t kind)
 {
-    if (node->role == ACTOR_COORDINATOR || node->role == ACTOR_OPERATOR || kind == FRAME_PROGRESS) return false;
+    if (node->role == ACTOR_COORDINATOR || node->role == ACTOR_OPERATOR || kind == FRAME_PROGRESS)
+        return false;
     return kind != FRAME_CLAIM || node->role == ACTOR_TRAINER || node->role == ACTOR_WITNESS;
 }
 
@@ -268,7 +273,7 @@ void broker_crash(struct sim *self)
     self->faults[BROKER_CRASH]++;
 }
 
-// ---- the actor's side of it: what post.c does ---------------------------------------------------------
+// ---- the actor's side of it: what post.c does ---------------------------------------------------
 
 static void to_broker(struct sim *self, uint8_t id, uint16_t kind, const void *body)
 {

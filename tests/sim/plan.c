@@ -1,6 +1,7 @@
 // plan -- what a seed decides before anything happens: who takes part, under which rules, and how
-// hostile the world is. Each fault has a rate of its own, and a third of them none at all ("swarm"): a
-// seed that never loses a letter reaches places that one with ten kinds of trouble does not.
+// hostile the world is. Each fault has a rate of its own, and a third of them none at all
+// ("swarm"): a seed that never loses a letter reaches places that one with ten kinds of trouble
+// does not.
 
 #include "tests/sim/sim.h"
 #include <stdio.h>
@@ -20,11 +21,17 @@ uint64_t roll(struct sim *self, uint64_t below)
     return below ? z % below : 0;
 }
 
-uint64_t between(struct sim *self, uint64_t low, uint64_t high) { return low + roll(self, high - low + 1); }
+uint64_t between(struct sim *self, uint64_t low, uint64_t high)
+{
+    return low + roll(self, high - low + 1);
+}
 
 bool faulty(const struct sim *self) { return self->now_ms < self->plan.heal_ms; }
 
-bool chance(struct sim *self, uint32_t of_1000) { return faulty(self) && roll(self, 1000) < of_1000; }
+bool chance(struct sim *self, uint32_t of_1000)
+{
+    return faulty(self) && roll(self, 1000) < of_1000;
+}
 
 struct hash hash_number(const char *what, uint64_t number)
 {
@@ -41,7 +48,10 @@ static uint32_t rate(struct sim *self, uint32_t seldom, uint32_t often)
     }
 }
 
-static uint32_t pick(struct sim *self, uint32_t low, uint32_t high) { return (uint32_t)between(self, low, high); }
+static uint32_t pick(struct sim *self, uint32_t low, uint32_t high)
+{
+    return (uint32_t)between(self, low, high);
+}
 
 static void draw_faults(struct sim *self)
 {
@@ -76,17 +86,30 @@ static void draw_rules(struct sim *self)
     struct plan *plan = &self->plan;
     struct rules *rules = &plan->rules;
     *rules = (struct rules){
-        .run_id = "sim", .config = hash_number("config", self->seed), .run_seed = roll(self, 0),
-        .owner = hash_number("key", self->seed * 100), .waiting_ms = pick(self, 0, 2000),
-        .warmup_ms = pick(self, 3000, 9000), .train_ms = pick(self, 2500, 7000),
-        .witness_ms = pick(self, 800, 2500), .cooldown_ms = pick(self, 1500, 6000),
-        .epoch_rounds = pick(self, 3, 16), .total_steps = roll(self, 3) ? 1000000 : pick(self, 60, 90),
-        .min_clients = pick(self, 1, 3), .witness_nodes = pick(self, 0, 5),
-        .witness_standalone = plan->witnesses > 0, .batch_start = pick(self, 3, 9),
-        .batch_warmup_tokens = roll(self, 2) ? 0 : 4000, .seq_len = 16, .lr = draw_schedule(self),
-        .cold_start_steps = pick(self, 0, 4), .heartbeat_ms = pick(self, 400, 1000),
-        .lease_ms = pick(self, 2500, 6000), .unhealthy_rounds = pick(self, 2, 5),
-        .snapshot_rounds = pick(self, 1, 8), .start_paused = roll(self, 10) == 0,
+        .run_id = "sim",
+        .config = hash_number("config", self->seed),
+        .run_seed = roll(self, 0),
+        .owner = hash_number("key", self->seed * 100),
+        .waiting_ms = pick(self, 0, 2000),
+        .warmup_ms = pick(self, 3000, 9000),
+        .train_ms = pick(self, 2500, 7000),
+        .witness_ms = pick(self, 800, 2500),
+        .cooldown_ms = pick(self, 1500, 6000),
+        .epoch_rounds = pick(self, 3, 16),
+        .total_steps = roll(self, 3) ? 1000000 : pick(self, 60, 90),
+        .min_clients = pick(self, 1, 3),
+        .witness_nodes = pick(self, 0, 5),
+        .witness_standalone = plan->witnesses > 0,
+        .batch_start = pick(self, 3, 9),
+        .batch_warmup_tokens = roll(self, 2) ? 0 : 4000,
+        .seq_len = 16,
+        .lr = draw_schedule(self),
+        .cold_start_steps = pick(self, 0, 4),
+        .heartbeat_ms = pick(self, 400, 1000),
+        .lease_ms = pick(self, 2500, 6000),
+        .unhealthy_rounds = pick(self, 2, 5),
+        .snapshot_rounds = pick(self, 1, 8),
+        .start_paused = roll(self, 10) == 0,
     };
     if (roll(self, 3) == 0) rules->epoch_ms = between(self, 5000, 30000), rules->epoch_rounds = 0;
     if (roll(self, 2)) rules->genesis_digest = hash_number("genesis", 0);
@@ -103,14 +126,15 @@ static void draw_rules(struct sim *self)
     };
 }
 
-// Fewer than a third may lie, and one is a third of three: with two or more witnesses an honest one is
-// in every quorum, and that is what the checker insists on.
+// Fewer than a third may lie, and one is a third of three: with two or more witnesses an honest one
+// is in every quorum, and that is what the checker insists on.
 static void draw_liar(struct sim *self)
 {
     struct plan *plan = &self->plan;
     plan->liar = NOBODY;
     if (roll(self, 3)) return;
-    plan->liar = plan->witnesses ? plan->trainers + pick(self, 1, plan->witnesses) : pick(self, 1, plan->trainers);
+    plan->liar = plan->witnesses ? plan->trainers + pick(self, 1, plan->witnesses)
+                                 : pick(self, 1, plan->trainers);
     if (plan->rules.witness_nodes == 1) plan->rules.witness_nodes = 3;
     if (plan->rules.min_clients < 2) plan->rules.min_clients = 2;
     if (plan->rules.init_min_clients < 2) plan->rules.init_min_clients = 2;

@@ -1,4 +1,5 @@
-// ports -- the far side of the wall: one case per port, the deed being to put something into a queue.
+// ports -- the far side of the wall: one case per port, the deed being to put something into a
+// queue.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"
@@ -30,7 +31,8 @@ static void send(struct sim *self, uint8_t id, const struct effect *effect)
     }
     if (!tells_the_truth) return;
     liar_intrude(self, id, effect);
-    struct parcel *parcel = parcel_new(self, &self->nodes[id], effect->kind, effect->body, effect->bytes);
+    struct parcel *parcel =
+        parcel_new(self, &self->nodes[id], effect->kind, effect->body, effect->bytes);
     if (effect->port == PORT_MAIL) network_mail(self, id, effect->to, parcel);
     else if (effect->kind != FRAME_PROGRESS) network_news(self, id, parcel);
     parcel_release(parcel);
@@ -49,7 +51,8 @@ void perform(struct sim *self, uint8_t id, const struct effect *effect)
         disk_store(self, id, effect);
         break;
     case PORT_CLOCK: {
-        const struct wire_wake *body = unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+        const struct wire_wake *body =
+            unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
         wake(self, node, body->at_ms);
         break;
     }

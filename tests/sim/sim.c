@@ -1,7 +1,7 @@
 // sim -- the command line.
 //
 //     sim [-v] SEED          one seed: its figures, or the invariant it broke; -v: every word said
-//     sim --seeds A B        seeds A to B on two processes: those that broke something, and a summary
+//     sim --seeds A B        seeds A to B on two processes: what broke, and a summary
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"
@@ -18,11 +18,14 @@ enum { WORKERS = 2, SHOWN_MAX = 20 };
 
 static struct sim *running;
 
-// A core that dies breaks an invariant like any other: by its own ensure(), which has said on standard
-// error what it found impossible, or by the processor's. Such a handler may be left for good.
+// A core that dies breaks an invariant like any other: by its own ensure(), which has said on
+// standard error what it found impossible, or by the processor's. Such a handler may be left for
+// good.
 static void hear_death(int signal)
 {
-    if (running) broken(running, "no core dies", "%s", signal == SIGABRT ? "ensure() said why" : strsignal(signal));
+    if (running)
+        broken(running, "no core dies", "%s",
+               signal == SIGABRT ? "ensure() said why" : strsignal(signal));
 }
 
 static void catch_deaths(void)
@@ -37,16 +40,21 @@ static void catch_deaths(void)
 static void print_seed(const struct sim *self, int rc)
 {
     printf("seed %-6llu %s%6llu s  steps %-7llu rounds %-4llu commits %-4llu voids %-3llu",
-           (unsigned long long)self->seed, rc ? "BROKEN " : "", (unsigned long long)self->now_ms / 1000,
-           (unsigned long long)self->steps, (unsigned long long)check_round(self),
-           (unsigned long long)check_commits(self), (unsigned long long)self->ghost.voids);
+           (unsigned long long)self->seed, rc ? "BROKEN " : "",
+           (unsigned long long)self->now_ms / 1000, (unsigned long long)self->steps,
+           (unsigned long long)check_round(self), (unsigned long long)check_commits(self),
+           (unsigned long long)self->ghost.voids);
     for (int i = 0; i < FAULT_KINDS; i++)
-        if (self->faults[i]) printf(" %s %llu", fault_names[i], (unsigned long long)self->faults[i]);
+        if (self->faults[i])
+            printf(" %s %llu", fault_names[i], (unsigned long long)self->faults[i]);
     printf("  trace %016llx\n", (unsigned long long)self->trace);
     if (rc) printf("  seed %llu: %s\n", (unsigned long long)self->seed, self->verdict);
 }
 
-struct sums { uint64_t seeds, broken, virtual_ms, rounds, commits, voids, steps, faults[FAULT_KINDS], first_broken; };
+struct sums {
+    uint64_t seeds, broken, virtual_ms, rounds, commits, voids, steps, faults[FAULT_KINDS],
+        first_broken;
+};
 
 static void add(struct sums *sums, const struct sim *self, int rc)
 {
@@ -58,7 +66,8 @@ static void add(struct sums *sums, const struct sim *self, int rc)
     sums->voids += self->ghost.voids;
     sums->steps += self->steps;
     for (int i = 0; i < FAULT_KINDS; i++) sums->faults[i] += self->faults[i];
-    if (rc && (!sums->first_broken || self->seed < sums->first_broken)) sums->first_broken = self->seed;
+    if (rc && (!sums->first_broken || self->seed < sums->first_broken))
+        sums->first_broken = self->seed;
 }
 
 // One seed in a hundred runs twice: the same seed is the same run, to the byte.
@@ -116,7 +125,8 @@ static int run_range(uint64_t first, uint64_t last, bool until_broken)
 {
     int ends[2], status, lost = 0;
     struct sums sums = { 0 };
-    uint64_t *limit = mmap(NULL, sizeof *limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint64_t *limit =
+        mmap(NULL, sizeof *limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     double began = seconds();
     ensure(limit != MAP_FAILED);
     *limit = UINT64_MAX;
@@ -131,11 +141,14 @@ static int run_range(uint64_t first, uint64_t last, bool until_broken)
     gather(ends[0], &sums);
     while (wait(&status) > 0) lost += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
     double took = seconds() - began, virtual_s = (double)sums.virtual_ms / 1000;
-    printf("%llu seeds in %.1f s: %.1f seeds/s, %.0f virtual seconds a second; %.1f rounds and %.1f commits a seed, "
-           "%llu voids\n", (unsigned long long)sums.seeds, took, (double)sums.seeds / took, virtual_s / took,
+    printf("%llu seeds in %.1f s: %.1f seeds/s, %.0f virtual seconds a second; %.1f rounds and "
+           "%.1f commits a seed, "
+           "%llu voids\n",
+           (unsigned long long)sums.seeds, took, (double)sums.seeds / took, virtual_s / took,
            (double)sums.rounds / (double)sums.seeds, (double)sums.commits / (double)sums.seeds,
            (unsigned long long)sums.voids);
-    for (int i = 0; i < FAULT_KINDS; i++) printf("%s %llu ", fault_names[i], (unsigned long long)sums.faults[i]);
+    for (int i = 0; i < FAULT_KINDS; i++)
+        printf("%s %llu ", fault_names[i], (unsigned long long)sums.faults[i]);
     printf("\n%llu broken", (unsigned long long)sums.broken);
     if (sums.broken) printf(", the first is seed %llu", (unsigned long long)sums.first_broken);
     printf(lost ? ", %d of the workers died\n" : "\n", lost);
@@ -144,7 +157,8 @@ static int run_range(uint64_t first, uint64_t last, bool until_broken)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: sim [-v] SEED\n       sim --seeds A B [--first]   (--first: stop at the first that breaks)\n");
+    fprintf(stderr, "usage: sim [-v] SEED\n       sim --seeds A B [--first]   (--first: stop at "
+                    "the first that breaks)\n");
     return 64;
 }
 

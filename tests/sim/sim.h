@@ -1,19 +1,20 @@
 #pragma once
 // sim -- a whole run of Shoal in one process, in virtual time, from one seed.
 //
-//     coordinator, broker, trainers, witnesses, checkpointer, data provider, operator: the cores of the
-//     field, linked as they are; everything else is the simulator's
+//     coordinator, broker, trainers, witnesses, checkpointer, data provider, operator: the cores of
+//     the field, linked as they are; everything else is the simulator's
 //
 //     core ──effects──▶ ports.c ──▶ network.c   mail and news, by way of the broker's core
-//      ▲                        ├──▶ disk.c      the ledger, journals, checkpoints: what a crash leaves
+//      ▲                        ├──▶ disk.c      ledger, journals, checkpoints: what a crash leaves
 //      │                        └──▶ learner.c   compute and bulk transfer: a delay and a hash
-//      └──messages── world.c ◀──────── flights, in order of time        check.c: what must hold
+//      └──messages── world.c ◀──────── flights, in order of time       check_*.c: what must hold
 //
-// The network is a priority queue, a crash is forgetting a struct, parameters are a hash. Chance comes
-// from the seed alone (plan.c draws how hostile the seed's world is), so the same seed gives the same
-// run. A seed has two parts: everything breaks until `plan.heal_ms`; then all is healed and the run must
-// get on. The checker looks at records, messages and the learners, never at what a core believes of
-// itself, except where it compares a recovered state with the log.
+// The network is a priority queue, a crash is forgetting a struct, parameters are a hash. Chance
+// comes from the seed alone (plan.c draws how hostile the seed's world is), so the same seed gives
+// the same run. A seed has two parts: everything breaks until `plan.heal_ms`; then all is healed
+// and the run must get on. The checker's picture of the run (struct ghost) is made of records,
+// messages and what the learners did; where it looks into a core, it holds what that believes
+// against this picture.
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/coordinator/coordinator.h"
@@ -33,7 +34,19 @@ enum {
 // ---- what the seed draws (plan.c) ---------------------------------------------------------------
 
 enum fault_kind {
-    LOSS, DUPLICATE, DELAY, PARTITION, CRASH, CUT, REBOOT, FREEZE, LEAVE, BROKER_CRASH, LIE, PAUSE, FAULT_KINDS
+    LOSS,
+    DUPLICATE,
+    DELAY,
+    PARTITION,
+    CRASH,
+    CUT,
+    REBOOT,
+    FREEZE,
+    LEAVE,
+    BROKER_CRASH,
+    LIE,
+    PAUSE,
+    FAULT_KINDS
 };
 
 struct plan {
@@ -44,7 +57,7 @@ struct plan {
     uint32_t delay_ms;                  // At most, of a delayed one
     uint32_t partition, freeze, leave, broker_crash, pause;     // Of 1000 seconds (and nodes)
     uint32_t crash;                     // Of 1000 seconds and nodes
-    uint32_t cut;                       // Of 10000 steps: the crash falls between two of its effects
+    uint32_t cut; // Of 10000 steps: the crash falls between two of its effects
     uint32_t slow;                      // Node that computes ten times slower; NOBODY
     uint32_t liar;                      // Node that lies when it votes; NOBODY
     uint32_t train_ms;                  // At most, of an ordinary trainer
@@ -63,7 +76,15 @@ struct parcel {
     uint8_t body[];
 };
 
-enum flight_to { TO_BROKER_MAIL, TO_BROKER_NEWS, TO_NODE_MAIL, TO_NODE_NEWS, TO_LEARNER, TO_FETCHER, TO_POST };
+enum flight_to {
+    TO_BROKER_MAIL,
+    TO_BROKER_NEWS,
+    TO_NODE_MAIL,
+    TO_NODE_NEWS,
+    TO_LEARNER,
+    TO_FETCHER,
+    TO_POST
+};
 
 struct flight {
     uint64_t at_ms, seq;
@@ -80,13 +101,13 @@ struct broker {
     struct parcel *kept[64];            // The last of each state topic, by kind
 };
 
-// ---- nodes (world.c) ------------------------------------------------------------------------------
+// ---- nodes (world.c) ----------------------------------------------------------------------------
 
 struct pin { uint64_t step; struct hash digest; };
 
 struct learner {
     bool built, holding, has_candidate, staged;
-    uint64_t step, busy_until_ms, generation;       // Generation: of the residual, new with every load
+    uint64_t step, busy_until_ms, generation; // Generation: of the residual, new with every load
     struct hash digest, residual, candidate, candidate_to;
     struct pin pins[PINS_MAX], stage;
     uint32_t pins_count;
@@ -114,10 +135,10 @@ struct node {
     uint32_t checkpoints_count;
     struct store store;                 // Cleared by a crash, unless it is the checkpointer's
     struct learner learner;
-    uint64_t turns, turn_ms;            // Steps at the same instant: a timer that spins is seen here
+    uint64_t turns, turn_ms; // Steps at the same instant: a timer that spins is seen here
 };
 
-// ---- what must hold (check.c): kept outside the cores, fed by what is durable and what is said ----
+// ---- what must hold (check_*.c): kept outside the cores, fed by what is durable and what is said --
 
 struct ghost_claim {
     struct hash name, payload, residual_from, residual_to;
@@ -125,7 +146,11 @@ struct ghost_claim {
     uint8_t author;                     // Node
 };
 
-struct ghost_commit { uint64_t round; uint32_t accepted, lr_bits; struct hash payloads[NODES_MAX]; };
+struct ghost_commit {
+    uint64_t round;
+    uint32_t accepted, lr_bits;
+    struct hash payloads[NODES_MAX];
+};
 
 // The run as it stood after a record.
 struct ghost_point {
@@ -140,7 +165,11 @@ struct ghost_member { bool known; uint8_t role, state; struct hash key; uint64_t
 struct ghost_vote { bool voted; uint32_t count; struct wire_seen seen[GHOST_SEEN_MAX]; };
 
 // The newest share a learner has trained.
-struct ghost_job { uint64_t round, total; uint32_t count; struct wire_interval samples[GHOST_JOB_MAX]; };
+struct ghost_job {
+    uint64_t round, total;
+    uint32_t count;
+    struct wire_interval samples[GHOST_JOB_MAX];
+};
 
 struct ghost {
     uint64_t records;
@@ -180,7 +209,7 @@ struct disk {
     uint64_t snapshot_seq;
 };
 
-// ---- the world -------------------------------------------------------------------------------------
+// ---- the world ----------------------------------------------------------------------------------
 
 struct sim {
     uint64_t seed, prng, now_ms, seq, steps, trace, tick_ms;
@@ -212,7 +241,7 @@ extern const char *const fault_names[FAULT_KINDS];
 // Runs one seed. Returns 0, or 1 with self->verdict saying which invariant broke, and when.
 int sim_run(struct sim *self, uint64_t seed);
 struct sim *sim_new(void);
-void sim_end(struct sim *self);         // Frees what its last seed took; the rest goes with the process
+void sim_end(struct sim *self); // Frees what its last seed took; the rest goes with the process
 
 // Zeroed memory from the system: what is not touched costs nothing, and forgetting is cheap.
 void *memory_take(size_t bytes);
@@ -233,11 +262,11 @@ void plan_draw(struct sim *self);
 
 void network_clear(struct sim *self);
 void network_forget(struct sim *self);                          // The broker's bulletins
-struct parcel *parcel_new(struct sim *self, const struct node *from, uint16_t kind, const void *packed,
-                          uint32_t bytes);
+struct parcel *parcel_new(struct sim *self, const struct node *from, uint16_t kind,
+                          const void *packed, uint32_t bytes);
 void parcel_release(struct parcel *parcel);
-void network_fly(struct sim *self, uint64_t delay_ms, enum flight_to to, uint8_t node, uint32_t life,
-                 const char *name, struct parcel *parcel);
+void network_fly(struct sim *self, uint64_t delay_ms, enum flight_to to, uint8_t node,
+                 uint32_t life, const char *name, struct parcel *parcel);
 struct flight *network_land(struct sim *self);
 void network_done(struct sim *self, struct flight *flight);
 void network_mail(struct sim *self, uint8_t from, const char *to, struct parcel *parcel);
@@ -247,8 +276,9 @@ void broker_hear_news(struct sim *self, const struct flight *flight);
 void broker_boot(struct sim *self);
 void broker_crash(struct sim *self);
 void post_tick(struct sim *self, uint8_t id);                   // HELLO
-void post_hear(struct sim *self, uint8_t id, const struct parcel *parcel);      // What the broker says itself
-bool reachable(const struct sim *self, uint8_t from, uint8_t to);               // Over the bulk plane
+void post_hear(struct sim *self, uint8_t id,
+               const struct parcel *parcel); // What the broker says itself
+bool reachable(const struct sim *self, uint8_t from, uint8_t to); // Over the bulk plane
 uint32_t node_named(const struct sim *self, const char *name);
 
 uint64_t node_clock(const struct sim *self, const struct node *node);
@@ -274,19 +304,21 @@ void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job);
 bool store_has(const struct store *self, const struct hash *hash);
 void store_add(struct sim *sim, struct store *self, const struct hash *hash);
 bool pins_have(const struct learner *self, uint64_t step, const struct hash *digest);
-struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count, uint32_t lr_bits);
+struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count,
+                         uint32_t lr_bits);
 
 // False if nobody else could serve what the run may still need: such a crash is not drawn.
 bool may_lose(const struct sim *self, uint8_t id);
 
-// What goes out in place of the true mail, or beside it; NULL: it is honest this time, or there is nobody
-// to outvote it.
+// What goes out in place of the true mail, or beside it; NULL: it is honest this time, or there is
+// nobody to outvote it.
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect);
 void liar_intrude(struct sim *self, uint8_t id, const struct effect *effect);
 
 void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim *claim);
 void check_begin(struct sim *sim);
-void check_record(struct sim *sim, uint16_t kind, const void *record, const uint8_t *body, uint32_t bytes);
+void check_record(struct sim *sim, uint16_t kind, const void *record, const uint8_t *body,
+                  uint32_t bytes);
 void check_said(struct sim *sim, uint8_t id, const struct effect *effect);
 void check_heard(struct sim *sim, uint8_t id, const struct msg *in);
 void check_stepped(struct sim *sim, uint8_t id, const struct msg *in);

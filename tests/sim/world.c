@@ -14,12 +14,16 @@ enum { TICK_MS = 1000, PATIENCE_MS = 3000, TURNS_MAX = 2000, LIVENESS_MS = 90000
 
 void *memory_take(size_t bytes)
 {
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     ensure(memory != MAP_FAILED);
     return memory;
 }
 
-void memory_forget(void *memory, size_t bytes) { ensure(madvise(memory, bytes, MADV_DONTNEED) == 0); }
+void memory_forget(void *memory, size_t bytes)
+{
+    ensure(madvise(memory, bytes, MADV_DONTNEED) == 0);
+}
 
 _Noreturn void broken(struct sim *self, const char *invariant, const char *format, ...)
 {
@@ -29,11 +33,13 @@ _Noreturn void broken(struct sim *self, const char *invariant, const char *forma
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     snprintf(self->verdict, sizeof self->verdict, "%s at %llu.%03llu s: %s", invariant,
-             (unsigned long long)self->now_ms / 1000, (unsigned long long)self->now_ms % 1000, text);
+             (unsigned long long)self->now_ms / 1000, (unsigned long long)self->now_ms % 1000,
+             text);
     longjmp(self->broken, 1);
 }
 
-const void *unpack(struct sim *self, struct wire_arena *arena, uint16_t kind, const uint8_t *body, uint32_t bytes)
+const void *unpack(struct sim *self, struct wire_arena *arena, uint16_t kind, const uint8_t *body,
+                   uint32_t bytes)
 {
     struct wire_refusal refusal;
     const void *unpacked = NULL;
@@ -46,9 +52,12 @@ const void *unpack(struct sim *self, struct wire_arena *arena, uint16_t kind, co
     return unpacked;
 }
 
-// ---- lives ------------------------------------------------------------------------------------------
+// ---- lives --------------------------------------------------------------------------------------
 
-uint64_t node_clock(const struct sim *self, const struct node *node) { return self->now_ms + node->skew_ms; }
+uint64_t node_clock(const struct sim *self, const struct node *node)
+{
+    return self->now_ms + node->skew_ms;
+}
 
 uint32_t node_named(const struct sim *self, const char *name)
 {
@@ -107,7 +116,8 @@ static void first_messages(struct sim *self, uint8_t id)
     if (node->has_journal) node_hear(self, id, FRAME_JOURNAL, &node->journal);
     if (node->up && node->role == ACTOR_CHECKPOINTER && node->checkpoints_count) {
         struct wire_load resume = { .step = node->checkpoints[node->checkpoints_count - 1].step };
-        snprintf(resume.path, sizeof resume.path, "checkpoints/step-%08llu", (unsigned long long)resume.step);
+        snprintf(resume.path, sizeof resume.path, "checkpoints/step-%08llu",
+                 (unsigned long long)resume.step);
         node_hear(self, id, FRAME_RESUME, &resume);
     }
     if (node->up) node_hear(self, id, FRAME_START, &start);
@@ -120,7 +130,7 @@ void node_boot(struct sim *self, uint8_t id)
     node->life++;
     node->up = true;
     node->leaving = node->quits = false;
-    if (!first && chance(self, 250)) {              // The machine rebooted, too: its clock starts over
+    if (!first && chance(self, 250)) { // The machine rebooted, too: its clock starts over
         node->skew_ms = 0 - self->now_ms + roll(self, 5000);
         self->faults[REBOOT]++;
     }
@@ -153,7 +163,7 @@ static uint64_t down_for(struct sim *self)
     return faulty(self) ? between(self, 50, roll(self, 4) ? 3000 : 20000) : between(self, 50, 1000);
 }
 
-// ---- one step -------------------------------------------------------------------------------------
+// ---- one step -----------------------------------------------------------------------------------
 
 static void mix(struct sim *self, uint64_t word)
 {
@@ -164,7 +174,8 @@ static void mix(struct sim *self, uint64_t word)
 static void fold(struct sim *self, uint8_t id, const struct msg *in, const struct parcel *parcel)
 {
     mix(self, self->now_ms);
-    mix(self, in->kind | (uint64_t)id << 16 | (uint64_t)(uint8_t)in->from[0] << 24 | (uint64_t)in->seq << 32);
+    mix(self, in->kind | (uint64_t)id << 16 | (uint64_t)(uint8_t)in->from[0] << 24 |
+                  (uint64_t)in->seq << 32);
     if (!parcel) return;
     uint64_t word = 0;
     uint32_t i = 0;
@@ -177,8 +188,8 @@ static void fold(struct sim *self, uint8_t id, const struct msg *in, const struc
     mix(self, word ^ parcel->bytes);
 }
 
-static void print(const struct sim *self, uint8_t id, const char *arrow, const char *other, uint16_t kind,
-                  const void *body)
+static void print(const struct sim *self, uint8_t id, const char *arrow, const char *other,
+                  uint16_t kind, const void *body)
 {
     char line[1024];
     wire_print(kind, body, line, sizeof line);
@@ -188,8 +199,8 @@ static void print(const struct sim *self, uint8_t id, const char *arrow, const c
 
 static const char *port_name(const struct effect *effect)
 {
-    static const char *const names[PORT_COUNT] = { "", "(news)", "(disk)", "(clock)", "(log)", "(learner)",
-                                                   "(fetcher)", "(shell)", "(peer)" };
+    static const char *const names[PORT_COUNT] = {
+        "", "(news)", "(disk)", "(clock)", "(log)", "(learner)", "(fetcher)", "(shell)", "(peer)"};
     return effect->port == PORT_MAIL ? effect->to : names[effect->port];
 }
 
@@ -208,8 +219,9 @@ void node_step(struct sim *self, uint8_t id, struct msg *in)
     struct node *node = &self->nodes[id];
     node->turns = node->turn_ms == self->now_ms ? node->turns + 1 : 0;
     node->turn_ms = self->now_ms;
-    if (node->turns > TURNS_MAX) broken(self, "no timer spins", "%s hears %s again and again", node->name,
-                                        wire_kind_name(in->kind));
+    if (node->turns > TURNS_MAX)
+        broken(self, "no timer spins", "%s hears %s again and again", node->name,
+               wire_kind_name(in->kind));
     in->now_ms = node_clock(self, node);
     self->steps++;
     outbox_clear(&self->out);
@@ -220,7 +232,9 @@ void node_step(struct sim *self, uint8_t id, struct msg *in)
     for (uint32_t i = 0; i <= self->out.count; i++) {
         if (i == cut && may_lose(self, id)) {       // What it has just promised counts, too
             self->faults[CUT]++;
-            if (self->verbose) printf("             %s dies after %u of %u effects\n", node->name, i, self->out.count);
+            if (self->verbose)
+                printf("             %s dies after %u of %u effects\n", node->name, i,
+                       self->out.count);
             node_crash(self, id, down_for(self));
             return;
         }
@@ -232,7 +246,8 @@ void node_step(struct sim *self, uint8_t id, struct msg *in)
         perform(self, id, effect);
     }
     check_stepped(self, id, in);
-    if (node->quits) node_crash(self, id, between(self, 500, 5000));            // The supervisor starts it again
+    if (node->quits)
+        node_crash(self, id, between(self, 500, 5000)); // The supervisor starts it again
     if (node->role == ACTOR_COORDINATOR) disk_snapshot(self);
 }
 
@@ -247,8 +262,12 @@ static void hear_parcel(struct sim *self, const struct flight *flight)
 {
     const struct parcel *parcel = flight->parcel;
     if (self->nodes[flight->node].role == ACTOR_OPERATOR) return;
-    struct msg in = { .kind = parcel->kind, .run = "sim", .from = flight->name, .sender = parcel->sender,
-                      .incarnation = parcel->incarnation, .seq = parcel->seq };
+    struct msg in = {.kind = parcel->kind,
+                     .run = "sim",
+                     .from = flight->name,
+                     .sender = parcel->sender,
+                     .incarnation = parcel->incarnation,
+                     .seq = parcel->seq };
     in.body = unpack(self, &self->arena, parcel->kind, parcel->body, parcel->bytes);
     fold(self, flight->node, &in, parcel);
     node_step(self, flight->node, &in);
@@ -258,7 +277,7 @@ static void arrive(struct sim *self, struct flight *flight)
 {
     struct node *node = &self->nodes[flight->node];
     bool to_broker = flight->to == TO_BROKER_MAIL || flight->to == TO_BROKER_NEWS;
-    if (to_broker) {                                // On its way already: the sender's death is no matter
+    if (to_broker) { // On its way already: the sender's death is no matter
         if (!self->broker.up) return;
         if (flight->to == TO_BROKER_MAIL) broker_hear_mail(self, flight);
         else broker_hear_news(self, flight);
@@ -266,8 +285,8 @@ static void arrive(struct sim *self, struct flight *flight)
     }
     if (!node->up || node->life != flight->life) return;
     if (node->frozen_ms > self->now_ms) {
-        network_fly(self, node->frozen_ms - self->now_ms, flight->to, flight->node, flight->life, flight->name,
-                    flight->parcel);
+        network_fly(self, node->frozen_ms - self->now_ms, flight->to, flight->node, flight->life,
+                    flight->name, flight->parcel);
         return;
     }
     switch (flight->to) {
@@ -278,7 +297,7 @@ static void arrive(struct sim *self, struct flight *flight)
     }
 }
 
-// ---- what goes wrong --------------------------------------------------------------------------------
+// ---- what goes wrong ----------------------------------------------------------------------------
 
 static void control(struct sim *self, uint8_t action)
 {
@@ -299,11 +318,12 @@ static void ask_to_leave(struct sim *self, uint8_t id)
     node_hear(self, id, FRAME_QUIT, &(struct wire_quit){ 0 });
 }
 
-// The owner: pauses now and then, asks for checkpoints, and never leaves a run paused.
+// The owner, before and after the healing: pauses now and then, asks for checkpoints, and never
+// leaves a run paused.
 static void operate(struct sim *self)
 {
     bool paused = check_phase(self) == PHASE_PAUSED || self->ghost.pausing;
-    if (chance(self, self->plan.pause) && !paused) {
+    if (roll(self, 1000) < self->plan.pause && !paused) {
         control(self, ACTION_PAUSE);
         self->faults[PAUSE]++;
     } else if (paused && (!faulty(self) || roll(self, 5) == 0)) control(self, ACTION_RESUME);
@@ -322,7 +342,8 @@ static void trouble(struct sim *self, uint8_t id)
     } else if (chance(self, plan->freeze)) {
         self->faults[FREEZE]++;
         node->frozen_ms = self->now_ms + between(self, 100, 10000);
-    } else if (id != COORDINATOR && !node->leaving && chance(self, plan->leave) && may_lose(self, id)) {
+    } else if (id != COORDINATOR && !node->leaving && chance(self, plan->leave) &&
+               may_lose(self, id)) {
         ask_to_leave(self, id);
     }
 }
@@ -351,7 +372,7 @@ static void tick(struct sim *self)
         if (self->nodes[id].role != ACTOR_OPERATOR) trouble(self, id);
 }
 
-// ---- the loop ---------------------------------------------------------------------------------------
+// ---- the loop -----------------------------------------------------------------------------------
 
 enum alarm { BOOT, HELLO, WAKE, ALARMS };
 
@@ -441,7 +462,8 @@ static void add_nodes(struct sim *self)
         if (late) self->nodes[self->nodes_count - 1].up_again_ms = roll(self, plan->heal_ms);
         if (late) self->nodes[self->nodes_count - 1].has_genesis = roll(self, 2);
     }
-    for (uint32_t i = 0; i < plan->witnesses; i++) key = hash_number("key", ++number), add_node(self, ACTOR_WITNESS, &key);
+    for (uint32_t i = 0; i < plan->witnesses; i++)
+        key = hash_number("key", ++number), add_node(self, ACTOR_WITNESS, &key);
     self->checkpointer_node = NOBODY;
     if (plan->checkpointer) {
         self->checkpointer_node = self->nodes_count;
@@ -477,22 +499,26 @@ static bool enough(const struct sim *self)
 {
     if (self->commits_at_heal == NEVER) return false;
     if (check_phase(self) == PHASE_FINISHED) return true;
-    return check_round(self) >= ROUNDS_MIN && check_commits(self) >= self->commits_at_heal + COMMITS_AFTER_HEAL;
+    return check_round(self) >= ROUNDS_MIN &&
+           check_commits(self) >= self->commits_at_heal + COMMITS_AFTER_HEAL;
 }
 
 static void live(struct sim *self)
 {
     while (!enough(self)) {
         advance(self);
-        if (!faulty(self) && self->commits_at_heal == NEVER) self->commits_at_heal = check_commits(self);
+        if (!faulty(self) && self->commits_at_heal == NEVER)
+            self->commits_at_heal = check_commits(self);
         if (self->now_ms > self->plan.heal_ms + LIVENESS_MS)
-            broken(self, "once healed, the run gets on", "%llu commits, %llu of them since, round %llu, phase %s",
+            broken(self, "once healed, the run gets on",
+                   "%llu commits, %llu of them since, round %llu, phase %s",
                    (unsigned long long)check_commits(self),
                    (unsigned long long)(check_commits(self) - self->commits_at_heal),
                    (unsigned long long)check_round(self), run_phase_name(check_phase(self)));
     }
     bool finished = check_phase(self) == PHASE_FINISHED;
-    for (uint64_t until = self->now_ms + SETTLE_MS; finished && self->now_ms < until; ) advance(self);
+    for (uint64_t until = self->now_ms + SETTLE_MS; finished && self->now_ms < until;)
+        advance(self);
     check_end(self);
 }
 

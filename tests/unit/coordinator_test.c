@@ -1,16 +1,17 @@
-// Golden conversations with the coordinator's core: tests/golden/coordinator, a file for each row of the
-// table in coordinator.h. A file is its own expectation: comments and what is said to the core stand at
-// the margin, what the core does about it is indented, and the whole must come out word for word.
+// Golden conversations with the coordinator's core: tests/golden/coordinator, a file for each row
+// of the table in coordinator.h. A file is its own expectation: comments and what is said to the
+// core stand at the margin, what the core does about it is indented, and the whole must come out
+// word for word.
 //
 //     # why this conversation
 //     set min_clients=2                        a rule, where the usual one will not do
 //     @ 1000 t1 > JOIN                         at 1000 ms; t: trainer, w: witness, c: checkpointer,
 //         disk  RECORD_MEMBER key=t1 ..        d: data provider, owner; fields as in frames.def
-//         t1    ADMITTED ..                    mail to t1; fields that are zero or empty are left out
+//         t1    ADMITTED ..                    mail to t1; fields that are zero or empty go unsaid
 //
-// Hashes are words: digest=x is the hash that reads x. In a VOTE, seen=0:a,1:b names results a and b of
-// clients 0 and 1, and who=t1,t2 is its bloom. A second START is a restart: the core is made anew from
-// the records. GOLDEN=write puts what was said into the files; then read the difference.
+// Hashes are words: digest=x is the hash that reads x. In a VOTE, seen=0:a,1:b names results a and
+// b of clients 0 and 1, and who=t1,t2 is its bloom. A second START is a restart: the core is made
+// anew from the records. GOLDEN=write puts what was said into the files; then read the difference.
 
 #include "actors/coordinator/coordinator.h"
 #include "common/wire/wire_table.h"
@@ -23,7 +24,13 @@
 
 #include <cmocka.h>
 
-enum { TEXT_MAX = 1 << 18, RECORDS_MAX = 256, EFFECTS_MAX = 256, BYTES_MAX = 1 << 20, LINE_MAX_BYTES = 1024 };
+enum {
+    TEXT_MAX = 1 << 18,
+    RECORDS_MAX = 256,
+    EFFECTS_MAX = 256,
+    BYTES_MAX = 1 << 20,
+    LINE_MAX_BYTES = 1024
+};
 
 struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; };
 
@@ -34,7 +41,7 @@ struct talk {
     uint32_t log_count;
     struct outbox out;
     struct wire_arena arena;
-    struct hash words[64];              // Those that the file has used, to be read back from what is printed
+    struct hash words[64]; // Those that the file has used, to be read back from what is printed
     char texts[64][16];
     uint32_t words_count;
     char *said;
@@ -42,19 +49,41 @@ struct talk {
 };
 
 static const struct rules usual = {
-    .run_id = "talk", .waiting_ms = 1000, .warmup_ms = 5000, .train_ms = 10000, .witness_ms = 2000,
-    .cooldown_ms = 3000, .epoch_rounds = 3, .total_steps = 100, .min_clients = 2, .init_min_clients = 2,
-    .batch_start = 4, .batch_end = 4, .seq_len = 16, .heartbeat_ms = 100000, .lease_ms = 60000,
-    .unhealthy_rounds = 3, .snapshot_rounds = 2, .lr = { .kind = SCHEDULE_CONSTANT, .base_lr = 0.001 },
-    .frame = { .seq_len = 16, .topk = 1, .chunk = 1, .heartbeat_ms = 1, .lease_ms = 1, .snapshot_rounds = 2,
-               .total_steps = 100, .data = { .token_bytes = 2 } },
+    .run_id = "talk",
+    .waiting_ms = 1000,
+    .warmup_ms = 5000,
+    .train_ms = 10000,
+    .witness_ms = 2000,
+    .cooldown_ms = 3000,
+    .epoch_rounds = 3,
+    .total_steps = 100,
+    .min_clients = 2,
+    .init_min_clients = 2,
+    .batch_start = 4,
+    .batch_end = 4,
+    .seq_len = 16,
+    .heartbeat_ms = 100000,
+    .lease_ms = 60000,
+    .unhealthy_rounds = 3,
+    .snapshot_rounds = 2,
+    .lr = {.kind = SCHEDULE_CONSTANT, .base_lr = 0.001},
+    .frame = {.seq_len = 16,
+              .topk = 1,
+              .chunk = 1,
+              .heartbeat_ms = 1,
+              .lease_ms = 1,
+              .snapshot_rounds = 2,
+              .total_steps = 100,
+              .data = {.token_bytes = 2}},
 };
 
 #define RULE(name) { #name, offsetof(struct rules, name), sizeof(((struct rules *)0)->name) }
-static const struct { const char *name; size_t offset, size; } rule_names[] = {
-    RULE(waiting_ms), RULE(warmup_ms), RULE(train_ms), RULE(witness_ms), RULE(cooldown_ms), RULE(epoch_ms),
-    RULE(epoch_rounds), RULE(total_steps), RULE(min_clients), RULE(init_min_clients), RULE(witness_nodes),
-    RULE(witness_standalone), RULE(lease_ms), RULE(heartbeat_ms), RULE(unhealthy_rounds), RULE(start_paused),
+static const struct { const char *name; size_t offset, size;
+} rule_names[] = {
+    RULE(waiting_ms),  RULE(warmup_ms),        RULE(train_ms),         RULE(witness_ms),
+    RULE(cooldown_ms), RULE(epoch_ms),         RULE(epoch_rounds),     RULE(total_steps),
+    RULE(min_clients), RULE(init_min_clients), RULE(witness_nodes),    RULE(witness_standalone),
+    RULE(lease_ms),    RULE(heartbeat_ms),     RULE(unhealthy_rounds), RULE(start_paused),
 };
 
 static void say(struct talk *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -62,12 +91,13 @@ static void say(struct talk *self, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    self->said_bytes += (size_t)vsnprintf(self->said + self->said_bytes, TEXT_MAX - self->said_bytes, format, args);
+    self->said_bytes +=
+        (size_t)vsnprintf(self->said + self->said_bytes, TEXT_MAX - self->said_bytes, format, args);
     va_end(args);
     assert_true(self->said_bytes < TEXT_MAX);
 }
 
-// ---- names ----------------------------------------------------------------------------------------
+// ---- names --------------------------------------------------------------------------------------
 
 // A word as a key or a digest: its letters, then zeros. So t1 comes before t2 in order of identity.
 static struct hash hash_named(struct talk *self, const char *word)
@@ -102,7 +132,8 @@ static void replace(char *text, const char *old, const char *new)
     }
 }
 
-// Names of actors and the digits of hashes become the words of the file again; words are never longer.
+// Names of actors and the digits of hashes become the words of the file again; words are never
+// longer.
 static void to_words(const struct talk *self, char *text)
 {
     for (uint32_t i = 0; i < self->words_count; i++) {
@@ -110,7 +141,7 @@ static void to_words(const struct talk *self, char *text)
         actor_name(role_named(self->texts[i]), &self->words[i], name);
         replace(text, name, self->texts[i]);
         hash_to_hex(&self->words[i], hex);
-        static const int lengths[] = { 2 * HASH_BYTES, 16, 8 };     // As messages and notes cut them
+        static const int lengths[] = { 2 * HASH_BYTES, 16, 8 }; // As messages and notes cut them
         for (int n = 0; n < 3; n++) {
             hex[lengths[n]] = 0;
             replace(text, hex, self->texts[i]);
@@ -144,22 +175,25 @@ static void drop_empty(char *text)
     *to = 0;
 }
 
-// ---- what is said to the core -------------------------------------------------------------------------
+// ---- what is said to the core -------------------------------------------------------------------
 
 static void set_number(void *field, size_t size, uint64_t value)
 {
-    memcpy(field, &value, size);                    // Little-endian machines only, as the tests' are
+    memcpy(field, &value, size); // Little-endian machines only, as the tests' are
 }
 
-static void set_field(struct talk *self, const struct wire_record *record, void *body, const char *name,
-                      const char *value)
+static void set_field(struct talk *self, const struct wire_record *record, void *body,
+                      const char *name, const char *value)
 {
     for (uint32_t i = 0; i < record->field_count; i++) {
         const struct wire_field *field = &record->fields()[i];
         uint8_t *at = (uint8_t *)body + field->offset;
         if (strcmp(field->name, name) != 0) continue;
         switch (field->type) {
-        case WIRE_TYPE_U8: case WIRE_TYPE_BOOL: set_number(at, 1, strtoull(value, NULL, 10)); return;
+        case WIRE_TYPE_U8:
+        case WIRE_TYPE_BOOL:
+            set_number(at, 1, strtoull(value, NULL, 10));
+            return;
         case WIRE_TYPE_U16:  set_number(at, 2, strtoull(value, NULL, 10)); return;
         case WIRE_TYPE_U32:  set_number(at, 4, strtoull(value, NULL, 10)); return;
         case WIRE_TYPE_U64:  set_number(at, 8, strtoull(value, NULL, 10)); return;
@@ -181,24 +215,29 @@ static void set_field(struct talk *self, const struct wire_record *record, void 
 
 struct vote_parts { struct wire_seen seen[16]; uint8_t bloom[256]; };
 
-// seen=0:a,1:b
-static void set_seen(struct talk *self, struct wire_vote *vote, struct vote_parts *parts, char *value)
+// seen=0:a,1:b or, on other parameters than g, seen=0:a@s1
+static void set_seen(struct talk *self, struct wire_vote *vote, struct vote_parts *parts,
+                     char *value)
 {
     char *save;
     for (char *item = strtok_r(value, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
         struct wire_seen *seen = &parts->seen[vote->seen_count++];
         char payload[16];
-        *seen = (struct wire_seen){ .client = (uint32_t)strtoul(item, &item, 10), .payload_bytes = 100 };
+        *seen =
+            (struct wire_seen){ .client = (uint32_t)strtoul(item, &item, 10), .payload_bytes = 100 };
+        char *base = strchr(item, '@');
+        if (base) *base++ = 0;
         snprintf(payload, sizeof payload, "%s.p", item + 1);
         seen->result = hash_named(self, item + 1);
         seen->payload = hash_named(self, payload);
-        seen->base = hash_named(self, "g");
+        seen->base = hash_named(self, base ? base : "g");
     }
     vote->seen = parts->seen;
 }
 
 // who=t1,t2
-static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts *parts, char *value)
+static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts *parts,
+                    char *value)
 {
     uint64_t words[BLOOM_WORDS(16)] = { 0 };
     struct bloom bloom;
@@ -209,10 +248,12 @@ static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts
         bloom_add(&bloom, &member);
     }
     bloom_store(&bloom, parts->bloom);
-    vote->participants = (struct wire_bytes){ parts->bloom, (uint32_t)bloom_bytes(self->core->run.clients_count) };
+    vote->participants =
+        (struct wire_bytes){ parts->bloom, (uint32_t)bloom_bytes(self->core->run.clients_count) };
 }
 
-static void fill(struct talk *self, uint16_t kind, const char *from, char *fields, void *body, struct vote_parts *parts)
+static void fill(struct talk *self, uint16_t kind, const char *from, char *fields, void *body,
+                 struct vote_parts *parts)
 {
     const struct wire_record *record = wire_table_frame(kind)->record;
     if (kind == FRAME_JOIN) {
@@ -233,7 +274,7 @@ static void fill(struct talk *self, uint16_t kind, const char *from, char *field
     }
 }
 
-// ---- what the core does about it -------------------------------------------------------------------------
+// ---- what the core does about it ----------------------------------------------------------------
 
 static const void *unpack(struct talk *self, uint16_t kind, const uint8_t *body, uint32_t bytes)
 {
@@ -256,10 +297,14 @@ static void tell(struct talk *self, const struct effect *effect)
         memcpy(stored->body, effect->body, effect->bytes);
     }
     wire_print(effect->kind, body, line, sizeof line);
-    if (effect->port == PORT_LOG) snprintf(line, sizeof line, "%s", ((const struct wire_note *)body)->text);
+    if (effect->port == PORT_LOG)
+        snprintf(line, sizeof line, "%s", ((const struct wire_note *)body)->text);
     else drop_empty(line);
-    snprintf(to, sizeof to, "%s", effect->port == PORT_MAIL ? effect->to : effect->port == PORT_NEWS ? "news"
-             : effect->port == PORT_DISK ? "disk" : "note");
+    snprintf(to, sizeof to, "%s",
+             effect->port == PORT_MAIL   ? effect->to
+             : effect->port == PORT_NEWS ? "news"
+             : effect->port == PORT_DISK ? "disk"
+                                         : "note");
     to_words(self, to);
     to_words(self, line);
     say(self, "    %-5s %s\n", to, line);
@@ -270,8 +315,8 @@ static void begin(struct talk *self)
     memset(self->core, 0, sizeof *self->core);
     coordinator_init(self->core, &self->rules);
     for (uint32_t i = 0; i < self->log_count; i++)
-        run_apply(&self->core->run, self->log[i].kind, unpack(self, self->log[i].kind, self->log[i].body,
-                                                              self->log[i].bytes));
+        run_apply(&self->core->run, self->log[i].kind,
+                  unpack(self, self->log[i].kind, self->log[i].body, self->log[i].bytes));
 }
 
 // "@ 1000 t1 > JOIN field=value .."
@@ -280,7 +325,12 @@ static void hear(struct talk *self, char *line)
     char from[16], kind_name[32], name[ACTOR_NAME_MAX + 1] = "";
     unsigned long long at_ms;
     int used = 0;
-    static union { struct wire_join join; struct wire_checkpoint checkpoint; struct wire_vote vote; uint8_t bytes[4096]; } body;
+    static union {
+        struct wire_join join;
+        struct wire_checkpoint checkpoint;
+        struct wire_vote vote;
+        uint8_t bytes[4096];
+    } body;
     static struct vote_parts parts;
     assert_int_equal(sscanf(line, "@ %llu %15s > %31s %n", &at_ms, from, kind_name, &used), 3);
     uint16_t kind = wire_kind_from_name(kind_name);
@@ -288,7 +338,8 @@ static void hear(struct talk *self, char *line)
     memset(&body, 0, sizeof body);
     fill(self, kind, from, line + used, &body, &parts);
     bool local = strcmp(from, "clock") == 0 || strcmp(from, "disk") == 0;
-    struct msg in = { .now_ms = at_ms, .kind = kind, .run = local ? "" : "talk", .from = name, .body = &body };
+    struct msg in = {
+        .now_ms = at_ms, .kind = kind, .run = local ? "" : "talk", .from = name, .body = &body };
     if (!local) {
         in.sender = hash_named(self, from);
         actor_name(role_named(from), &in.sender, name);
@@ -309,14 +360,15 @@ static void set_rule(struct talk *self, char *line)
         *value++ = 0;
         for (size_t i = 0; i < sizeof rule_names / sizeof *rule_names; i++)
             if (strcmp(rule_names[i].name, item) == 0) {
-                set_number((uint8_t *)&self->rules + rule_names[i].offset, rule_names[i].size, strtoull(value, NULL, 10));
+                set_number((uint8_t *)&self->rules + rule_names[i].offset, rule_names[i].size,
+                           strtoull(value, NULL, 10));
                 found = true;
             }
         if (!found) fail_msg("no rule is called %s", item);
     }
 }
 
-// ---- files --------------------------------------------------------------------------------------------
+// ---- files --------------------------------------------------------------------------------------
 
 static void converse(struct talk *self, const char *text)
 {
@@ -341,14 +393,15 @@ static void compare(const char *path, const char *expected, const char *said)
     }
     if (!*expected && !*said) return;
     while (line > 1 && expected[-1] != '\n') expected--, said--;
-    fail_msg("%s:%d\n  expected: %.*s\n  said:     %.*s", path, line, (int)strcspn(expected, "\n"), expected,
-             (int)strcspn(said, "\n"), said);
+    fail_msg("%s:%d\n  expected: %.*s\n  said:     %.*s", path, line, (int)strcspn(expected, "\n"),
+             expected, (int)strcspn(said, "\n"), said);
 }
 
 static void free_talk(struct talk *self)
 {
     for (uint32_t i = 0; i < self->log_count; i++) free(self->log[i].body);
-    free(self->core), free(self->out.effects), free(self->out.bytes), free(self->arena.bytes), free(self->said);
+    free(self->core), free(self->out.effects), free(self->out.bytes), free(self->arena.bytes),
+        free(self->said);
     free(self);
 }
 
@@ -365,8 +418,10 @@ static void conversation(void **state)
     self->rules.config = hash_named(self, "config");
     self->rules.owner = hash_named(self, "owner");
     self->said = malloc(TEXT_MAX);
-    self->out = (struct outbox){ .effects = calloc(EFFECTS_MAX, sizeof(struct effect)), .count_max = EFFECTS_MAX,
-                                 .bytes = malloc(BYTES_MAX), .bytes_max = BYTES_MAX };
+    self->out = (struct outbox){ .effects = calloc(EFFECTS_MAX, sizeof(struct effect)),
+                                .count_max = EFFECTS_MAX,
+                                .bytes = malloc(BYTES_MAX),
+                                .bytes_max = BYTES_MAX };
     self->arena = (struct wire_arena){ .bytes = malloc(BYTES_MAX), .max = BYTES_MAX };
     converse(self, text);
     if (getenv("GOLDEN")) {
@@ -384,8 +439,9 @@ int main(void)
     if (glob("tests/golden/coordinator/*.txt", 0, NULL, &files) != 0) return 1;
     struct CMUnitTest *tests = calloc(files.gl_pathc, sizeof *tests);
     for (size_t i = 0; i < files.gl_pathc; i++)
-        tests[i] = (struct CMUnitTest){ .name = strrchr(files.gl_pathv[i], '/') + 1, .test_func = conversation,
-                                        .initial_state = files.gl_pathv[i] };
+        tests[i] = (struct CMUnitTest){ .name = strrchr(files.gl_pathv[i], '/') + 1,
+                                       .test_func = conversation,
+                                       .initial_state = files.gl_pathv[i]};
     int failed = _cmocka_run_group_tests("golden conversations", tests, files.gl_pathc, NULL, NULL);
     free(tests);
     globfree(&files);
