@@ -310,6 +310,10 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
         return;
     }
     struct replica_commit *next = next_commit(self);
+    if (next && next->commit.step >= member->now.step && next->commit.epoch < member->now.epoch) {
+        forget_commits(self);                       // Given up by a restore to the very step we hold
+        next = NULL;
+    }
     if (next && !hash_is_none(&next->commit.base) && !hash_equal(&next->commit.base, &self->digest)) {
         repair(self, out);                          // Two thirds hold other bits
         return;

@@ -117,7 +117,7 @@ int shoal_checkpoint(int argc, char **argv)
     return control(argc, argv, ACTION_CHECKPOINT, "Has the checkpointers write a checkpoint of the newest pinned "
         "step, in the middle of an epoch.\n\n"
         "  shoal checkpoint --run-id demo -i coordinator.key\n"
-        "  shoal status --run-id demo                           shows when it is registered\n",
+        "  shoal status --run-id demo                          says when it is there\n",
         "the checkpointers were asked");
 }
 

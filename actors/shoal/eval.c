@@ -94,7 +94,7 @@ int shoal_eval(int argc, char **argv)
     static const struct argp argp = { options, parse, NULL,
         "Mean loss of a model over tokens, in windows one after the other: each token but the first is "
         "predicted once, from those before it in its window.\n\n"
-        "  shoal eval --model checkpoints/step-00000600 --data data/heldout --seq-len 128\n"
+        "  shoal eval --model checkpoints/step-00000600 --data data/heldout -s 128\n"
         "  shoal eval --model model --data data/heldout --json\n", NULL, NULL, NULL };
     struct eval self = { 0 };
     struct why why = { 0 };

@@ -116,7 +116,7 @@ int shoal_init_model(int argc, char **argv)
     static const struct argp argp = { options, parse, NULL,
         "Makes the first parameters of a run, a folder in Hugging Face layout.\n\n"
         "  shoal init-model --config config/demo/model.json --seed 1 --out model\n"
-        "  shoal init-model --dim 256 --layers 6 --heads 8 --ffn 688 --seq-len 256 --out model\n",
+        "  shoal init-model --dim 256 --layers 6 --heads 8 --ffn 688 --out model\n",
         NULL, NULL, NULL };
     struct init self = { 0 };
     struct why why = { 0 };

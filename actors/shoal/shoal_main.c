@@ -11,7 +11,7 @@
 #include <sysexits.h>
 
 static const struct { const char *name; int (*run)(int argc, char **argv); const char *does; } commands[] = {
-    { "demo", shoal_demo, "four trainers learn English on this machine; two kills, same bits" },
+    { "demo", shoal_demo, "four trainers learn English here; two kills, same bits" },
     { "testnet", shoal_testnet, "start: a whole run of child processes on this machine" },
     { "status", shoal_status, "where a run stands, live or from a ledger" },
     { "pause", shoal_pause, "the run rests at the end of the round" },
@@ -32,8 +32,8 @@ enum { COMMANDS = sizeof commands / sizeof *commands };
 static int help(FILE *out)
 {
     fprintf(out, "Many strangers, one model.\n\n"
-                 "  shoal demo                       see it work, in five minutes\n"
-                 "  shoal status --run-id demo       where that run stands\n\n"
+                 "  shoal demo                                                 see it work\n"
+                 "  shoal status --run-id demo --server-addr 127.0.0.1:5560    where it stands\n\n"
                  "Commands:\n");
     for (int i = 0; i < COMMANDS; i++) fprintf(out, "  %-16s %s\n", commands[i].name, commands[i].does);
     fprintf(out, "\n`shoal COMMAND --help` tells more. Actors are programs of their own (shoal-broker,\n"

@@ -180,7 +180,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static struct argp_option options[12 + REFUSED + 1] = {
     { "num-clients", 'n', "N", 0, "Trainers, 1 to 256", 1 },
-    { "config-path", 'c', "DIR", 0, "The folder of state.toml and data.toml", 1 },
+    { "config-path", 'c', "DIR", 0, "The folder of state.toml, data.toml, and the model and data they name", 1 },
     { "server-port", 's', "PORT", 0, "Of the broker, and the two above (20000)", 1 },
     { "state-dir", KEY_STATE_DIR, "DIR", 0, "What the children keep (testnet-state); the same again goes on", 1 },
     { "random-kill-num", KEY_KILLS, "N", 0, "Kill so many trainers with SIGKILL each time (0)", 2 },
@@ -198,8 +198,8 @@ int shoal_testnet(int argc, char **argv)
     static const struct argp argp = { options, parse, "start",
         "A whole run on this machine: broker, coordinator, data-provider, checkpointer and trainers, restarted "
         "when they die. Its keys are not secret: never for real runs. Ends with 0 when the run is finished.\n\n"
-        "  shoal testnet start --num-clients 4 --config-path config/demo\n"
-        "  shoal testnet start -n 4 -c config/demo --random-kill-num 1 --random-kill-interval 20\n",
+        "  shoal testnet start --num-clients 4 --config-path run\n"
+        "  shoal testnet start -n 4 -c run --random-kill-num 1 --random-kill-interval 20\n",
         NULL, NULL, NULL };
     static struct command_line line;
     static struct session self;

@@ -161,7 +161,8 @@ static int run(struct monitor *self, struct why *why)
 enum { KEY_ONCE = 2000 };
 
 static const struct argp_option options[] = {
-    { "topic", 't', "LIST", 0, "Only these: RUN,ROSTER,ROUND,COMMIT,EPOCH_END,BEAT,CLAIM,PROGRESS (all)", 0 },
+    { "topic", 't', "LIST", 0, "Only these, with commas between: RUN ROSTER ROUND COMMIT EPOCH_END BEAT CLAIM "
+      "PROGRESS (all)", 0 },
     { "once", KEY_ONCE, NULL, 0, "Print the current state and end", 0 },
     { "count", 'n', "N", 0, "End after N lines", 0 },
     { "gaps", 'g', NULL, 0, "Say on stderr which rounds' news did not arrive", 0 },
@@ -188,7 +189,7 @@ int main(int argc, char **argv)
     static const struct argp argp = { options, parse, NULL,
         "Shows what is broadcast in a run; changes and slows nothing.\n\n"
         "  zmq-monitor --run-id demo --server-addr 127.0.0.1:5550\n"
-        "  zmq-monitor --run-id demo --topic RUN,COMMIT --json | jq .body.loss\n", children, NULL, NULL };
+        "  zmq-monitor --run-id demo --topic RUN --json | jq .body.loss\n", children, NULL, NULL };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     if (!self.command.server_addr) self.command.server_addr = "127.0.0.1:5550";
