@@ -51,8 +51,7 @@ static void answer(struct broker *self, const struct route *to, uint16_t kind, c
 {
     struct wire_head head = { .kind = kind, .incarnation = self->instance, .seq = ++self->seq };
     size_t count = wire_pack(&head, body, self->buffer, sizeof self->buffer);
-    ensure(count > 0);
-    send_parts(self, to, "broker", self->buffer, count);
+    if (count > 0) send_parts(self, to, "broker", self->buffer, count);    // 0: it would quote what is no text
 }
 
 static void undeliverable(struct broker *self, const struct route *sender, const char *to, uint16_t kind,
@@ -186,6 +185,7 @@ static bool take_mail(struct broker *self, uint64_t now_ms)
         if (parts == 1 && (fits &= count <= ACTOR_NAME_MAX)) {
             memcpy(to, zmq_msg_data(&part), count);
             to[count] = 0;
+            for (size_t i = 0; i < count; i++) fits &= (uint8_t)to[i] >= 0x20;     // Quoted in answers
         }
     }
     if (parts == 3 && fits) pass_on(self, &sender, to, zmq_msg_data(&part), zmq_msg_size(&part), now_ms);

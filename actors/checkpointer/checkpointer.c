@@ -41,7 +41,7 @@ static void hear_round(struct checkpointer *self)
     const struct member *member = &self->member;
     const struct wire_round *round = &member->round;
     if (!member->has_config || round->step % member->config.snapshot_rounds != 0 ||
-        round->step == self->position.step) return;
+        (round->step == self->position.step && round->epoch == self->position.epoch)) return;
     struct wire_save save = { .epoch = round->epoch, .step = round->step, .cursor = round->cursor,
                               .samples_done = member->now.samples_done };
     if (keep_position(&save, self->position_returned, round->returned, round->returned_count))
@@ -104,6 +104,11 @@ static void hear_news(struct checkpointer *self, const struct msg *in, struct ou
 {
     struct member *member = &self->member;
     unsigned heard = member_hear(member, in, out);
+    if (heard & HEARD_RUN && member->now.step < self->saved.step && member->now.epoch > self->saved.epoch) {
+        self->saved.step = 0;                       // The run was restored: what came later counts no more
+        self->wanted.step = self->position.step = NOTHING;
+        self->registering = false;
+    }
     if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
     if (heard & HEARD_ROUND) hear_round(self);
     if (heard & HEARD_REBORN) self->replica.told = false;

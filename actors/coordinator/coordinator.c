@@ -79,8 +79,10 @@ static void wake(struct coordinator *self, const struct msg *in, struct outbox *
 {
     if (self->roster_changed && in->now_ms >= self->roster_ms) news_roster(self, out);
     if (in->now_ms < self->beat_ms) return;
+    bool late = in->now_ms > self->beat_ms + self->rules.heartbeat_ms;
     self->beat_ms = in->now_ms + self->rules.heartbeat_ms;
-    members_check_leases(self, in->now_ms, out);
+    // If it was we who were held up, pings wait unread: nobody is judged before the next beat.
+    if (!late) members_check_leases(self, in->now_ms, out);
     news_beat(self, out);
 }
 

@@ -54,10 +54,7 @@ void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struc
     for (uint32_t i = 0; i < run->members_count; i++)
         if (self->holdings[i].known && self->holdings[i].step == run->step) self->holding++;
     epoch_arm(self, now_ms);
-    if (self->roster_told != run->roster_version) {
-        self->roster_changed = true;
-        self->roster_ms = now_ms;
-    }
+    if (self->roster_told != run->roster_version) news_roster(self, out);  // First, or all would ask for it
     news_run(self, now_ms, out);
     outbox_note(out, "phase.entered phase=%s epoch=%llu step=%llu cause=\"%s\"", run_phase_name(phase),
                 (unsigned long long)run->epoch, (unsigned long long)run->step, cause);
@@ -71,24 +68,37 @@ static bool holds(const struct coordinator *self, uint32_t member, const struct 
     return holding->known && holding->step == self->run.step && hash_equal(&holding->digest, digest);
 }
 
+// In a Cooldown that has too few left, those who came back speak with them: after the last step there
+// is no next epoch that would let them in.
+static bool returned_speak(const struct coordinator *self)
+{
+    return self->run.phase == PHASE_COOLDOWN &&
+           run_count(&self->run, ACTOR_TRAINER, MEMBER_HEALTHY) < self->rules.min_clients;
+}
+
+static bool speaks(const struct coordinator *self, uint32_t member)
+{
+    const struct wire_member *place = &self->run.members[member];
+    return place->role == ACTOR_TRAINER && (place->state == MEMBER_HEALTHY ||
+                                            (place->state == MEMBER_PENDING && returned_speak(self)));
+}
+
 static uint32_t count_holders(const struct coordinator *self, const struct hash *digest)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < self->run.members_count; i++)
-        if (self->run.members[i].role == ACTOR_TRAINER && members_is_live(self, i) && holds(self, i, digest))
-            count++;
+        if (speaks(self, i) && holds(self, i, digest)) count++;
     return count;
 }
 
-// The digest that most live trainers report for the present step, or NULL: Boyer and Moore's vote.
+// The digest that most of those trainers report for the present step, or NULL: Boyer and Moore's vote.
 static const struct hash *candidate_digest(const struct coordinator *self)
 {
     const struct hash *candidate = NULL;
     uint32_t lead = 0;
     for (uint32_t i = 0; i < self->run.members_count; i++) {
         const struct holding *holding = &self->holdings[i];
-        if (self->run.members[i].role != ACTOR_TRAINER || !members_is_live(self, i) || !holding->known ||
-            holding->step != self->run.step) continue;
+        if (!speaks(self, i) || !holding->known || holding->step != self->run.step) continue;
         if (lead == 0) candidate = &holding->digest;
         lead += hash_equal(candidate, &holding->digest) ? 1 : UINT32_MAX;
     }
@@ -110,6 +120,7 @@ static bool pin(struct coordinator *self, struct outbox *out)
     struct run *run = &self->run;
     if (run->digest_step == run->step && !hash_is_none(&run->digest)) return true;
     uint32_t live = run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY);
+    if (returned_speak(self)) live += run_count(run, ACTOR_TRAINER, MEMBER_PENDING);
     // Whoever is left alone does not speak for the run.
     if (live < self->rules.min_clients || live == 0 || 3 * (uint64_t)self->holding < 2 * (uint64_t)live) return false;
     const struct hash *digest = candidate_digest(self);

@@ -83,6 +83,18 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
         refuse_older(in, join->instance, out);
         return false;
     }
+    if (index != NO_MEMBER && join->role != run->members[index].role) {
+        coordinator_refuse(in, REFUSAL_WRONG_ROLE, 0, out, "this key is a %s of the run; a %s needs a key of its own",
+                           wire_enum_name(&wire_enum_role, run->members[index].role),
+                           wire_enum_name(&wire_enum_role, join->role));
+        return false;
+    }
+    const struct hash *manifest = &self->rules.frame.data_digest;
+    if (join->role == ACTOR_PROVIDER && !hash_is_none(manifest) && !hash_equal(&join->data, manifest)) {
+        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out, "the manifest of these samples is not the one that "
+                           "[data] manifest_digest names; give it the run's dataset");
+        return false;
+    }
     if (join->samples && run->pass_samples &&
         (join->samples != run->pass_samples || !hash_equal(&join->data, &run->data))) {
         coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out, "the run trains on %llu samples a pass, this "
@@ -119,12 +131,12 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
         outbox_note(out, "member.joined name=%s index=%u state=%s endpoint=%s", member.name, index,
                     wire_enum_name(&wire_enum_member_state, member.state), member.endpoint);
     }
-    if (join->samples && !run->pass_samples)
+    if (join->samples && join->role == ACTOR_PROVIDER && !run->pass_samples)
         coordinator_put(self, FRAME_RECORD_DATA,
                         &(struct wire_record_data){ .samples = join->samples, .data = join->data }, out);
     outbox_mail(out, in->from, FRAME_ADMITTED, &(struct wire_admitted){
         .index = index, .state = member.state, .instance = join->instance,
-        .config = self->rules.config });
+        .config = self->rules.config, .born_unix_ms = run->born_unix_ms });
 }
 
 // ---- staying and going ----------------------------------------------------------------------------

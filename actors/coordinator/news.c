@@ -2,19 +2,21 @@
 
 #include "actors/coordinator/coordinator.h"
 #include "common/ensure.h"
+#include <float.h>
 #include <string.h>
 
-// The mean loss and the sum of rates over the trainers at work, as they report them.
+// The mean loss and the sum of rates over the trainers at work, as they report them: any finite number.
 static void add_progress(const struct coordinator *self, struct wire_run *state)
 {
-    float loss = 0, rate = 0, reporting = 0;
+    double loss = 0, rate = 0;
+    uint32_t reporting = 0;
     for (uint32_t i = 0; i < self->run.members_count; i++)
         if (self->run.members[i].role == ACTOR_TRAINER && members_is_live(self, i)) {
-            rate += self->tokens_per_s[i];
-            if (self->loss[i] > 0) loss += self->loss[i], reporting++;
+            rate += (double)self->tokens_per_s[i];
+            if (self->loss[i] > 0) loss += (double)self->loss[i], reporting++;
         }
-    state->tokens_per_s = rate;
-    state->loss = reporting > 0 ? loss / reporting : 0;
+    state->tokens_per_s = rate > FLT_MAX ? FLT_MAX : rate < -FLT_MAX ? -FLT_MAX : (float)rate;
+    state->loss = reporting ? (float)(loss / reporting) : 0;
 }
 
 struct wire_run news_run_state(const struct coordinator *self, uint64_t now_ms)
@@ -100,7 +102,7 @@ void news_hear_ask(struct coordinator *self, const struct msg *in, struct outbox
         // No further than the run has come: beyond lie those that a restore gave up.
         uint64_t count = ask->from < self->run.step ? self->run.step - ask->from : 0;
         if (count == 0) break;
-        struct wire_recite recite = { .from_step = ask->from, .count = count < 256 ? (uint32_t)count : 256 };
+        struct wire_recite recite = { .from_step = ask->from, .count = count < 64 ? (uint32_t)count : 64 };
         memcpy(recite.to, in->from, strlen(in->from) + 1);
         outbox_job(out, PORT_DISK, FRAME_RECITE, &recite);
         break;

@@ -232,6 +232,8 @@ static void judge_health(struct coordinator *self, struct outbox *out)
 {
     const struct run *run = &self->run;
     for (uint32_t c = 0; c < run->clients_count; c++) {
+        struct share share;
+        if (!deal_of_trainer(&self->deal, c, &share)) continue;    // Who was dealt nothing could not be seen
         uint32_t member = run->clients[c].member;
         bool healthy = quorum_reached(self->tally.health[c], self->tally.elected);
         self->unhealthy[member] = healthy ? 0 : (uint8_t)(self->unhealthy[member] + 1);

@@ -311,6 +311,9 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
     self->digest_step = self->pin_step = restore->step;
     self->digest = self->pin_digest = restore->digest;
     self->samples_done = restore->samples_done;
+    if (self->checkpoint.step > restore->step)      // One without a data position: given up as well
+        self->checkpoint = (struct wire_checkpoint){ .epoch = restore->epoch, .step = restore->step,
+                                                     .digest = restore->digest };
     self->cold_start = true;
     set_table(self, restore->cursor, restore->returned, restore->returned_count);
 }
@@ -322,6 +325,7 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
     case FRAME_RECORD_GENESIS:    apply_genesis(self, record); break;
     case FRAME_RECORD_START:
         self->incarnation = ((const struct wire_record_start *)record)->incarnation;
+        if (!self->born_unix_ms) self->born_unix_ms = ((const struct wire_record_start *)record)->unix_ms;
         break;
     case FRAME_RECORD_MEMBER:     apply_member(self, record); break;
     case FRAME_RECORD_PHASE:      apply_phase(self, record); break;
@@ -372,6 +376,7 @@ struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *ret
         .returned = returned, .returned_count = run_returned(self, returned),
         .roster_version = self->roster_version, .members = self->members,
         .members_count = self->members_count, .way_back = run_way_back(self),
+        .born_unix_ms = self->born_unix_ms,
     };
     memcpy(snapshot.run, self->run_id, sizeof snapshot.run);
     if (snapshot.round.round == 0) snapshot.round.round = snapshot.round.batch_size = 1;   // None yet
@@ -399,6 +404,7 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
         self->counts[from->members[i].role][from->members[i].state]++;
     }
     self->roster_version = from->roster_version;
+    self->born_unix_ms = from->born_unix_ms;
     self->way_back = from->way_back;
     self->way_back.returned = NULL;
     copy_list(self->way_back_returned, from->way_back.returned,

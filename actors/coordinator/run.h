@@ -27,6 +27,7 @@ struct run {
     struct hash config;                 // Digest of the configuration that the run was begun with
     uint64_t run_seed;                  // All draws of all rounds follow from it and from the commits
     uint64_t incarnation, log_seq;      // Of the newest start, and of the newest record
+    uint64_t born_unix_ms;              // Of the first start
 
     uint8_t phase;                      // enum phase
     uint64_t epoch, epoch_start_step, epoch_start_round;

@@ -39,8 +39,6 @@ static void count_one(struct tally *self, const struct wire_seen *seen)
             rivals[i].votes++;
             return;
         }
-    // With K votes, of which fewer than a third lie, the honest result is among the first three or
-    // has no quorum: whoever claims more than three different results gets none accepted.
     if (*count < TALLY_RIVALS_MAX) rivals[(*count)++] = (struct rival){ *seen, 1 };
 }
 

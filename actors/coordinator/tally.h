@@ -11,7 +11,9 @@
 #include "common/run/limits.h"
 #include "common/wire/wire.h"
 
-enum { TALLY_RIVALS_MAX = 3 };          // Different results claimed for one batch that are remembered
+// Different results named for one batch that are remembered: fewer than a third of the witnesses lie, so
+// with one place more than they are the honest result always finds one.
+enum { TALLY_RIVALS_MAX = WITNESSES_MAX / 3 + 1 };
 
 struct rival { struct wire_seen seen; uint8_t votes; };
 

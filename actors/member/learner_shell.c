@@ -190,6 +190,7 @@ static void hear_build(struct learner *self, const struct wire_config *config)
     struct why why = { 0 };
     struct wire_built built = { .ok = build(self, config, &why) == 0, .floats = self->floats };
     put_reason(built.reason, &why);
+    if (built.ok) built.payload_bytes = (uint32_t)payload_bytes(self->form);
     if (!built.ok) drop_model(self);
     worker_answer(self->worker, FRAME_BUILT, &built);
 }
@@ -375,7 +376,7 @@ static void hear_train(struct learner *self, const struct wire_train *job)
 
 static int apply(struct learner *self, const struct wire_apply *job, struct why *why)
 {
-    uint32_t count = job->payloads_count, held = 0;
+    uint32_t count = job->payloads_count, held = 0, sound = 0;
     struct apply_step step = { .weight_decay = self->config.weight_decay };
     memcpy(&step.rate, &job->lr_bits, sizeof step.rate);
     if (!self->holding || job->step != self->step)
@@ -387,10 +388,15 @@ static int apply(struct learner *self, const struct wire_apply *job, struct why 
     for (; rc == 0 && held < count; held++) {
         rc = blob_store_get(self->options->store, &job->payloads[held].hash, why, &refs[held]);
         if (rc < 0) break;
-        results[held] = (struct apply_result){ .begin = held, .payload = refs[held].bytes,
-                                               .bytes = refs[held].count };
+        // What is no payload of this model changes nothing: everybody finds so from the same bytes.
+        struct why bad = { 0 };
+        if (payload_check(self->form, refs[held].bytes, refs[held].count, &bad) == 0)
+            results[sound++] = (struct apply_result){ .begin = held, .payload = refs[held].bytes,
+                                                      .bytes = refs[held].count };
+        else shell_log(4, "apply.skipped step=%llu result=%u reason=\"%s\"", (unsigned long long)job->step, held,
+                       bad.text);
     }
-    if (rc == 0) rc = apply_commit(self->form, results, count, &step, self->pool, self->params, why);
+    if (rc == 0 && sound > 0) rc = apply_commit(self->form, results, sound, &step, self->pool, self->params, why);
     for (uint32_t i = 0; refs && i < held; i++) blob_store_release(&refs[i]);
     free(refs);
     free(results);
@@ -459,10 +465,10 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
 {
     const struct learner_options *options = self->options;
     if (!options->checkpoint_root) return why_set(why, FAULT_CONFIG, "no --checkpoint-dir was given");
-    int rc = self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest)
-           ? 0 : gather(self, &job->digest, self->spare, why);
+    bool held = self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest);
+    int rc = held ? 0 : gather(self, &job->digest, self->spare, why);
     if (rc < 0) return rc;
-    const float *params = self->step == job->step ? self->params : self->spare;
+    const float *params = held ? self->params : self->spare;
     struct interval *done = calloc((size_t)job->returned_count + 1, sizeof *done);
     ensure(done);
     struct checkpoint_info info = {

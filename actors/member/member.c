@@ -80,14 +80,16 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     self->coordinator = in->sender;
     self->admitted = true;
     self->index = admitted->index;
+    bool reborn = !first && in->incarnation > self->incarnation;
     if (in->incarnation > self->incarnation) self->incarnation = in->incarnation;
+    self->born_unix_ms = admitted->born_unix_ms;
     if (self->has_config && !hash_equal(&admitted->config, &self->config.config)) self->has_config = false;
     ping(self, in->now_ms, out);
     self->has_run = false;
     ask_for_missing(self, in->now_ms, out);
     outbox_note(out, "member.admitted index=%u state=%s", self->index,
                 wire_enum_name(&wire_enum_member_state, admitted->state));
-    return first ? HEARD_ADMITTED : 0;
+    return HEARD_ADMITTED | (reborn ? HEARD_REBORN : 0);
 }
 
 static unsigned hear_config(struct member *self, const struct msg *in)
@@ -175,6 +177,8 @@ static unsigned hear_beat(struct member *self, const struct msg *in, struct outb
     if (beat->log_seq > self->now.log_seq &&
         (beat->phase != self->now.phase || beat->round != self->round.round || beat->step != self->now.step))
         ask(self, TOPIC_RUN, 0, out);
+    else if (beat->round > self->round.round && (beat->phase == PHASE_TRAIN || beat->phase == PHASE_WITNESS))
+        ask(self, TOPIC_RUN, 0, out);               // Its RUN came, the round itself was lost
     if (beat->roster_version > self->roster_version) ask(self, TOPIC_ROSTER, 0, out);
     return 0;
 }
@@ -182,6 +186,8 @@ static unsigned hear_beat(struct member *self, const struct msg *in, struct outb
 static unsigned hear_refused(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_refused *refused = in->body;
+    // By the key, once it is known: the name alone may have been taken while its owner was away.
+    if (!hash_is_none(&self->coordinator) && !hash_equal(&in->sender, &self->coordinator)) return 0;
     // A late word of the process before this one: it is that one which is replaced.
     if (refused->reason == REFUSAL_REPLACED && refused->round != self->instance) return 0;
     switch (refused->reason) {

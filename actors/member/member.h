@@ -30,6 +30,8 @@ struct member {
     uint64_t instance;                  // Of this process: its start in unix ms
     bool admitted, has_config, has_run, has_round, leaving;
     struct hash coordinator;            // Its key
+    uint64_t born_unix_ms;              // When the run began: tells it from one of the same name before
+    uint32_t payload_bytes;             // Of every result of this run's model; 0: not known here
     uint64_t incarnation;               // Its newest
     uint32_t index;                     // Ours in the roster
     uint64_t ping_ms, join_ms, ask_ms, tick_ms;     // When next
@@ -58,7 +60,7 @@ enum heard {
     HEARD_ROUND = 4,        // self->round and self->deal are new
     HEARD_ROSTER = 8,       // self->members are new
     HEARD_REBORN = 16,      // The coordinator restarted: what it may have forgotten is to be said again
-    HEARD_ADMITTED = 32,
+    HEARD_ADMITTED = 32,    // Let in (again)
     HEARD_TICK = 64,        // MEMBER_TICK_MS or more have passed: time to look after retries
     HEARD_COMMIT = 128,     // in->body is a COMMIT by the coordinator, for the role to take
     HEARD_EPOCH_END = 256,  // in->body is an EPOCH_END by the coordinator

@@ -120,6 +120,7 @@ enum replica_event replica_hear_learner(struct replica *self, const struct msg *
         const struct wire_built *built = in->body;
         if (!built->ok) outbox_quit(out, EX_CONFIG, "the run's model cannot be built: %s", built->reason);
         self->built = built->ok;
+        self->payload_bytes = built->payload_bytes;
         self->floats = built->floats;
         return REPLICA_NOTHING;
     }
@@ -179,6 +180,7 @@ static void start_over(struct replica *self, uint32_t failures)
     self->holding = false;
     self->failures = failures;                      // None: a checkpoint of our own may be tried first
     self->stuck_ms = 0;
+    self->end_digest = (struct hash){ { 0 } };      // Of a time that a restore may have given up
     forget_commits(self);
 }
 

@@ -29,7 +29,8 @@ struct replica {
     uint64_t floats;
     uint64_t step;                      // Held, if holding
     struct hash digest;                 // Of the parameters held
-    uint64_t epoch;                     // Of the commit that led to them, or in which they were loaded
+    uint64_t epoch;                     // Of the commit that led to them; an earlier one after a load
+    uint32_t payload_bytes;             // Of every result, as the learner says
     uint64_t retry_ms, ask_ms;
     uint64_t stuck_ms;                  // Since when the next commit lacks a payload; 0: it does not
     uint64_t told_step;                 // The newest step that the coordinator acknowledged from us

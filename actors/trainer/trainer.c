@@ -139,6 +139,10 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
 {
     struct member *member = &self->member;
     unsigned heard = member_hear(member, in, out);
+    if (heard & HEARD_ADMITTED && self->journal.born_unix_ms != member->born_unix_ms) {
+        self->journal = (struct wire_journal){ .born_unix_ms = member->born_unix_ms };
+        self->witness.voted_round = 0;              // What was promised to another run binds nobody here
+    }
     if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
     if (heard & HEARD_ROUND) {
         witness_begin(&self->witness, member);
@@ -175,6 +179,7 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
         break;
     case FRAME_BUILT: case FRAME_LOADED: case FRAME_APPLIED:
         if (replica_hear_learner(&self->replica, in, out) == REPLICA_STEPPED) stepped(self, out);
+        self->member.payload_bytes = self->replica.payload_bytes;
         break;
     case FRAME_TRAINED:       hear_trained(self, in, out); break;
     case FRAME_FETCHED:       blobs_hear(&self->blobs, in->body, in->now_ms, out); break;

@@ -24,6 +24,7 @@ static bool is_sound(const struct member *member, const struct msg *in, const st
            strcmp(claim->run, member->run) == 0 && claim->epoch == member->round.epoch &&
            claim->step == member->round.step && deal_of_trainer(&member->deal, claim->client, &share) &&
            share.begin == claim->begin && share.end == claim->end && claim->payload_bytes > 0 &&
+           (member->payload_bytes == 0 || claim->payload_bytes == member->payload_bytes) &&
            (hash_is_none(&member->round.base) || hash_equal(&member->round.base, &claim->base));
 }
 

@@ -38,6 +38,10 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
         break;
     default: {
         unsigned heard = member_hear(&self->member, in, out);
+        if (heard & HEARD_ADMITTED && self->journal.born_unix_ms != self->member.born_unix_ms) {
+            self->journal = (struct wire_journal){ .born_unix_ms = self->member.born_unix_ms };
+            self->witness.voted_round = 0;
+        }
         if (heard & HEARD_ROUND) {
             witness_begin(&self->witness, &self->member);
             blobs_forget_void(&self->blobs, self->member.round.step, out);

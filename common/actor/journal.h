@@ -5,7 +5,7 @@
 //
 //     struct journal *journal;
 //     rc = journal_open(dir, &why, &journal);             // takes the directory's lock as well
-//     journal_read(journal, bytes, max) -> count; journal_write(journal, bytes, count, &why)
+//     count = journal_read(journal, &bytes); rc = journal_write(journal, bytes, count, &why);
 //
 // One process (flock on <dir>/lock sees to that: FAULT_BUSY names the holder), one thread.
 

@@ -52,7 +52,7 @@ struct shell_options {
     struct disk disk;
     struct worker *workers[SHELL_WORKERS_MAX];
     uint32_t workers_count;
-    // First messages after START and before anything else (a JOURNAL, a RESUME), NULL-terminated pairs.
+    // Messages before START (a JOURNAL, a RESUME), ended by one without a body.
     struct { uint16_t kind; const void *body; } first[4];
     int verbose;                        // 0: lines of the core's notes; 1: every message too
 };

@@ -35,6 +35,7 @@ struct worker *worker_new(enum port port, worker_body *body, void *arg)
     self->arena = (struct wire_arena){ .bytes = malloc(JOB_ARENA), .max = JOB_ARENA };  // Touched as needed
     self->scratch = malloc(ANSWER_MAX);
     ensure(self->arena.bytes && self->scratch);
+    zsys_set_pipehwm(0);                            // Neither side ever waits for the other to drain
     zsys_handler_set(NULL);                         // Signals are the shell's, not CZMQ's
     sigset_t all, before;
     sigfillset(&all);
