@@ -35,6 +35,13 @@ bool members_is_live(const struct coordinator *self, uint32_t index)
     return self->run.members[index].state == MEMBER_HEALTHY;
 }
 
+// Mail to the name reaches the newer process, so the refusal says which one is meant.
+static void refuse_older(const struct msg *in, uint64_t instance, struct outbox *out)
+{
+    coordinator_refuse(in, REFUSAL_REPLACED, instance, out, "a newer process uses this identity; stop one of "
+                       "the two, an identity is for one process");
+}
+
 uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
     uint32_t index = run_find(&self->run, &in->sender);
@@ -49,18 +56,16 @@ uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbo
         coordinator_refuse(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up");
         return NO_MEMBER;
     }
+    // A member's incarnation is its instance: a late word of the process before this one counts no more.
+    if (in->incarnation != 0 && in->incarnation < self->run.members[index].instance) {
+        refuse_older(in, in->incarnation, out);
+        return NO_MEMBER;
+    }
     self->heard_ms[index] = in->now_ms;
     return index;
 }
 
 // ---- joining ------------------------------------------------------------------------------------
-
-// Mail to the name reaches the newer process, so the refusal says which one is meant.
-static void refuse_older(const struct msg *in, uint64_t instance, struct outbox *out)
-{
-    coordinator_refuse(in, REFUSAL_REPLACED, instance, out, "a newer process uses this identity; stop one of "
-                       "the two, an identity is for one process");
-}
 
 static bool may_join(struct coordinator *self, const struct msg *in, struct outbox *out)
 {

@@ -172,11 +172,12 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
     const struct member_options *options = self->options;
     const struct member *member = self->process->state;
     static const char *const deaf_to[] = { "PROGRESS", NULL };
+    uint64_t instance = shell_unix_ms();            // Its incarnation as well: one life, one number
     struct shell_options shell = {
         .actor = self->process->actor, .state = self->process->state, .identity = self->identity,
         .role = member->role, .name = member->name, .run = options->command.run_id,
         .broker = options->command.server_addr, .follows_news = true, .deaf_to = deaf_to,
-        .incarnation = shell_unix_ms(), .instance = shell_unix_ms(), .workers_count = workers,
+        .incarnation = instance, .instance = instance, .workers_count = workers,
         .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit },
         .verbose = options->command.verbose,
     };
