@@ -127,6 +127,6 @@ int shoal_restore(int argc, char **argv)
         "newest checkpoint that was registered at the end of an epoch. All later samples will be trained again. "
         "Only while the run waits, warms up or is paused.\n\n"
         "  shoal restore --run-id demo -i coordinator.key\n"
-        "  shoal status --run-id demo                           shows which checkpoint there is\n",
+        "  shoal status --run-id demo            shows which checkpoint there is\n",
         "the run is back at its checkpoint");
 }

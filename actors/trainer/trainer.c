@@ -205,6 +205,8 @@ void trainer_step(void *state, const struct msg *in, struct outbox *out)
     replica_advance(&self->replica, &self->blobs, &self->member, &self->claim_name, in->now_ms, out);
     train(self, in->now_ms, out);
     send_claim(self, in->now_ms, out);
+    bool there = self->replica.holding && self->replica.step == self->member.round.step;
+    self->witness.base = there ? self->replica.digest : (struct hash){ { 0 } };
     if (witness_is_due(&self->witness, &self->blobs, &self->member)) {
         self->journal.vote = witness_cast(&self->witness, &self->blobs, &self->member);
         self->journal.vote_round = self->witness.round;

@@ -57,6 +57,13 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
                     &(struct wire_ack){ .kind = FRAME_CLAIM, .round = claim->round, .hash = name });
 }
 
+// Made on parameters that are not those of the step, as far as we can tell.
+static bool is_false(const struct witness *self, uint32_t client)
+{
+    const struct sighting *sighting = &self->sightings[client];
+    return sighting->claimed && !hash_is_none(&self->base) && !hash_equal(&sighting->seen.base, &self->base);
+}
+
 static bool is_seen(const struct witness *self, const struct blobs *blobs, uint32_t client)
 {
     const struct sighting *sighting = &self->sightings[client];
@@ -72,7 +79,7 @@ static bool is_complete(const struct witness *self, const struct blobs *blobs, c
         uint64_t instance = self->sightings[client].instance;
         bool awaited = !author || (author->state == MEMBER_HEALTHY &&
                                    (instance == 0 || author->instance == instance));
-        if (awaited && !is_seen(self, blobs, client)) return false;
+        if (awaited && !is_false(self, client) && !is_seen(self, blobs, client)) return false;
     }
     return true;
 }
@@ -110,7 +117,7 @@ struct hash witness_cast(struct witness *self, const struct blobs *blobs, const 
     hasher_init(&hasher);
     uint32_t count = 0;
     for (uint32_t c = 0; c < member->round.clients_count; c++)
-        if (is_seen(self, blobs, c)) {
+        if (is_seen(self, blobs, c) && !is_false(self, c)) {
             self->list[count++] = self->sightings[c].seen;
             hasher_add(&hasher, self->sightings[c].seen.result.bytes, HASH_BYTES);
         }

@@ -3,6 +3,7 @@
 #include <czmq.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 
 struct worker {
     enum port port;
@@ -12,6 +13,7 @@ struct worker {
     zsock_t *pipe;                      // The thread's end
     struct wire_arena arena;            // Of the job in hand
     zframe_t *frame;
+    _Atomic bool ended;
     uint8_t *scratch;
     size_t scratch_max;
 };
@@ -25,6 +27,7 @@ static void run(zsock_t *pipe, void *arg)
     zsock_signal(pipe, 0);
     self->body(self, self->arg);
     self->pipe = NULL;
+    atomic_store(&self->ended, true);
 }
 
 struct worker *worker_new(enum port port, worker_body *body, void *arg)
@@ -35,6 +38,7 @@ struct worker *worker_new(enum port port, worker_body *body, void *arg)
     self->arena = (struct wire_arena){ .bytes = malloc(JOB_ARENA), .max = JOB_ARENA };  // Touched as needed
     self->scratch = malloc(ANSWER_MAX);
     ensure(self->arena.bytes && self->scratch);
+    zsys_init();                                    // Before it there is no lock for what comes next
     zsys_set_pipehwm(0);                            // Neither side ever waits for the other to drain
     zsys_handler_set(NULL);                         // Signals are the shell's, not CZMQ's
     sigset_t all, before;
@@ -51,6 +55,7 @@ void worker_destroy(struct worker **self_p)
     struct worker *self = *self_p;
     if (!self) return;
     zactor_destroy(&self->actor);                   // Sends $TERM and waits for the thread
+    ensure(atomic_load(&self->ended));              // ... and whatever it wrote is seen here
     zframe_destroy(&self->frame);
     free(self->arena.bytes);
     free(self->scratch);

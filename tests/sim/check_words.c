@@ -336,6 +336,17 @@ void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
     follow_residual(sim, id, job->step);
 }
 
+// Payloads are kept at least until they are applied here.
+void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
+{
+    const struct learner *learner = &sim->nodes[id].learner;
+    for (uint64_t step = learner->step; learner->holding && step < check_commits(sim); step++)
+        for (uint32_t i = 0; i < sim->ghost.commits[step].accepted; i++)
+            hold(!hash_equal(&sim->ghost.commits[step].payloads[i], payload),
+                 "what is still to be applied is not forgotten", "%s, commit %llu",
+                 sim->nodes[id].name, (unsigned long long)step);
+}
+
 void check_saved(struct sim *sim, const struct wire_save *job)
 {
     hold(job->step <= check_commits(sim) && hash_equal(&job->digest, &sim->ghost.digest[job->step]),

@@ -338,8 +338,10 @@ void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job)
     case FRAME_FETCH:       fetch(self, id, body); break;
     case FRAME_FETCH_MODEL: fetch_model(self, id, body); break;
     case FRAME_FORGET:
-        for (uint32_t i = 0; i < forget->blobs_count; i++)
+        for (uint32_t i = 0; i < forget->blobs_count; i++) {
+            check_forgotten(self, id, &forget->blobs[i].hash);
             store_forget(&self->nodes[id].store, &forget->blobs[i].hash);
+        }
         break;
     default: ensure_failed("a job that a fetcher does not know", __FILE__, __LINE__);
     }

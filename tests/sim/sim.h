@@ -325,6 +325,7 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in);
 void check_rebooted(struct sim *sim, uint8_t id);
 void check_trained(struct sim *sim, uint8_t id, const struct wire_train *job);
 void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job);
+void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload);
 void check_saved(struct sim *sim, const struct wire_save *job);
 void check_loaded(struct sim *sim, uint8_t id);
 void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit);
