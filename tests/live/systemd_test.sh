@@ -134,7 +134,7 @@ stop()                                  # unit file
 
 # A copy in which programs and configuration are found where they are staged.
 sysconf=$(sed -n 's|^EnvironmentFile=-\(.*\)/shoal/shoal.env|\1|p' "$installed/shoal-broker.service")
-mkdir -p "$units" "$conf/demo/model" "$conf/demo/data" "$work/state"
+mkdir -p "$units" "$conf/demo/model" "$conf/demo/data/train" "$work/state"
 cp -r "$installed"/shoal* "$units"
 find "$units" -type f -exec sed -i -e "s|$prefix/bin/|$tree$prefix/bin/|g" \
     -e "/^#/!s|$sysconf/shoal|$conf|g" {} +
@@ -174,7 +174,7 @@ fi
 sample=$tree$prefix/share/shoal/demo
 sed 's/^standalone = false/standalone = true/' "$sample/state.toml" >"$conf/demo/state.toml"
 cp "$sample/data.toml" "$conf/demo/"
-head -c 262144 /dev/zero >"$conf/demo/data/text.bin"
+head -c 262144 /dev/zero >"$conf/demo/data/train/text.bin"
 cat >"$conf/demo/model/config.json" <<'JSON'
 { "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 256,
   "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 2,
