@@ -319,6 +319,8 @@ void epoch_hear_control(struct coordinator *self, const struct msg *in, struct o
     if (!hash_equal(&in->sender, &self->rules.owner))
         coordinator_refuse(in, REFUSAL_NOT_ALLOWED, 0, out, "only the owner of the run may %s it: sign with "
                            "the coordinator's key", name);
+    else if (said->action == ACTION_CHECKPOINT && run_count(&self->run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) == 0)
+        coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out, "no checkpointer is in the run; start one");
     else if (!control(self, said->action, in, out))
         coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out, "cannot %s in phase %s", name,
                            run_phase_name(self->run.phase));

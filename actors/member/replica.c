@@ -88,6 +88,8 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
 {
     const struct wire_run *run = &member->now;
     uint64_t own_step = self->resume.step <= run->step ? self->resume.step : run->pin_step;
+    // Before its first checkpoint, who keeps every payload can replay the run from its beginning.
+    bool from_genesis = self->keeps_payloads && own_step == 0 && self->failures % 2 == 1;
     char hex[HASH_HEX];
     if (now_ms < self->retry_ms) return;
     self->retry_ms = now_ms + REPLICA_RETRY_MS;
@@ -97,7 +99,7 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                     (unsigned long long)run->pin_step, hash_to_hex(&run->pin_digest, hex));
     } else if (self->resume.path[0] && own_step > 0 && self->failures % 2 == 0) {
         load(self, own_step, self->resume.path, out);
-    } else if (run->pin_step == 0 && member->config.genesis[0] && self->failures % 2 == 0) {
+    } else if (member->config.genesis[0] && ((run->pin_step == 0 && self->failures % 2 == 0) || from_genesis)) {
         load(self, 0, member->config.genesis, out);
     } else if (!hash_is_none(&run->pin_digest)) {
         fetch_pinned(self, member, out);

@@ -131,7 +131,7 @@ int command_identity(const struct command *self, struct why *why, struct identit
 {
     int rc = identity_load(self->identity_path, command_env(IDENTITY_ENV), why, ret_identity);
     if (rc == FAULT_CONFIG && !self->identity_path)
-        return why_wrap(why, rc, "no identity: give --identity-secret-key-path");
+        return why_wrap(why, rc, "--identity-secret-key-path");
     return rc;
 }
 

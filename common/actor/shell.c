@@ -348,7 +348,10 @@ static int turn(struct shell *self, struct why *why)
     if (rc < 0) return rc;
     post_tick(self->post);
     mind_the_watchdog(self);
-    if (self->patience_ms && shell_now_ms() >= self->patience_ms) self->quitting = true;
+    if (self->patience_ms && !self->quitting && shell_now_ms() >= self->patience_ms) {
+        shell_log(4, "actor.ends code=0 reason=\"left without an answer\"");
+        self->quitting = true;
+    }
     return 0;
 }
 

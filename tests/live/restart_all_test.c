@@ -15,13 +15,14 @@ static bool is_past_checkpoint(struct testbed *bed, const void *arg)
     return checkpoint > 0 && news->commits >= checkpoint + *(const uint64_t *)arg;
 }
 
-static void kill_all_and_begin_again(void **state, unsigned snapshot_rounds)
+static void kill_all_and_begin_again(void **state, unsigned snapshot_rounds, bool before_checkpoint)
 {
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
         .trainers = 3, .epoch_rounds = 10, .total_steps = 30, .snapshot_rounds = snapshot_rounds });
     uint64_t after = 4;
     testbed_start_all(bed);
-    testbed_await(bed, is_past_checkpoint, &after, TESTBED_WAIT_MS, "four commits after a checkpoint");
+    if (before_checkpoint) testbed_await_step(bed, 5);
+    else testbed_await(bed, is_past_checkpoint, &after, TESTBED_WAIT_MS, "four commits after a checkpoint");
     testbed_kill_all(bed);
     uint64_t committed = bed->news.commits, checkpoint = bed->news.run.checkpoint_step;
     print_message("killed at step %llu, checkpoint of step %llu\n", (unsigned long long)committed,
@@ -42,14 +43,16 @@ static void kill_all_and_begin_again(void **state, unsigned snapshot_rounds)
         assert_true(testbed_log_has(bed, testbed_trainer(i), "model.fetched", NULL, 0));
 }
 
-static void a_snapshot_lies_between(void **state) { kill_all_and_begin_again(state, 2); }
-static void no_snapshot_lies_between(void **state) { kill_all_and_begin_again(state, 64); }
+static void a_snapshot_lies_between(void **state) { kill_all_and_begin_again(state, 2, false); }
+static void no_snapshot_lies_between(void **state) { kill_all_and_begin_again(state, 64, false); }
+static void no_checkpoint_but_genesis_is_there(void **state) { kill_all_and_begin_again(state, 2, true); }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_snapshot_lies_between, testbed_teardown),
         cmocka_unit_test_teardown(no_snapshot_lies_between, testbed_teardown),
+        cmocka_unit_test_teardown(no_checkpoint_but_genesis_is_there, testbed_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
