@@ -4,8 +4,9 @@
 //     XPUB    port + 1  news out                  subscriptions come in
 //     XSUB    port + 2  news in                   subscriptions go out
 //
-// Nothing is on disk: after a restart everybody says HELLO again within a second and sends again what
-// was not acknowledged. State topics (RUN, ROUND, ...) are taken from the run's coordinator only.
+// Nothing is on disk: after a restart everybody says HELLO again within a second and sends again
+// what was not acknowledged. State topics (RUN, ROUND, ...) are taken from the run's coordinator
+// only.
 
 #include "broker/post_office.h"
 #include "common/actor/command.h"
@@ -37,10 +38,10 @@ struct broker {
     uint64_t passed, undeliverable, published;
 };
 
-// ---- answering ------------------------------------------------------------------------------------
+// ---- answering ----------------------------------------------------------------------------------
 
-static bool send_parts(struct broker *self, const struct route *to, const char *from, const void *frame,
-                       size_t count)
+static bool send_parts(struct broker *self, const struct route *to, const char *from,
+                       const void *frame, size_t count)
 {
     if (zmq_send(self->mail, to->bytes, to->count, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) return false;
     zmq_send(self->mail, from, strlen(from), ZMQ_SNDMORE | ZMQ_DONTWAIT);
@@ -51,11 +52,12 @@ static void answer(struct broker *self, const struct route *to, uint16_t kind, c
 {
     struct wire_head head = { .kind = kind, .incarnation = self->instance, .seq = ++self->seq };
     size_t count = wire_pack(&head, body, self->buffer, sizeof self->buffer);
-    if (count > 0) send_parts(self, to, "broker", self->buffer, count);    // 0: it would quote what is no text
+    if (count > 0)
+        send_parts(self, to, "broker", self->buffer, count); // 0: it would quote what is no text
 }
 
-static void undeliverable(struct broker *self, const struct route *sender, const char *to, uint16_t kind,
-                          const char *reason)
+static void undeliverable(struct broker *self, const struct route *sender, const char *to,
+                          uint16_t kind, const char *reason)
 {
     struct wire_undeliverable no = { .kind = kind };
     snprintf(no.to, sizeof no.to, "%.47s", to);
@@ -64,7 +66,7 @@ static void undeliverable(struct broker *self, const struct route *sender, const
     answer(self, sender, FRAME_UNDELIVERABLE, &no);
 }
 
-// ---- mail -----------------------------------------------------------------------------------------
+// ---- mail ---------------------------------------------------------------------------------------
 
 static bool is_signed_well(const uint8_t *frame, size_t count, const struct wire_head *head)
 {
@@ -77,8 +79,8 @@ static bool is_signed_well(const uint8_t *frame, size_t count, const struct wire
     return signature_verify(&key, frame, wire_signed_bytes(frame, count), &signature);
 }
 
-static void hear_hello(struct broker *self, const struct route *sender, const uint8_t *frame, size_t count,
-                       uint64_t now_ms)
+static void hear_hello(struct broker *self, const struct route *sender, const uint8_t *frame,
+                       size_t count, uint64_t now_ms)
 {
     struct wire_arena arena = { .bytes = self->arena_bytes, .max = sizeof self->arena_bytes };
     struct wire_head head;
@@ -94,8 +96,9 @@ static void hear_hello(struct broker *self, const struct route *sender, const ui
     const struct wire_hello *hello = body;
     bool renewed = post_office_named(self->office, hello->name) != NULL;
     const char *reason = post_office_hello(self->office, sender, &key, hello, now_ms);
-    if (reason) {                                   // Of kind HELLO: for good, and the actor gives up
-        undeliverable(self, sender, "broker", reason == POST_OFFICE_FULL ? FRAME_NONE : FRAME_HELLO, reason);
+    if (reason) { // Of kind HELLO: for good, and the actor gives up
+        undeliverable(self, sender, "broker", reason == POST_OFFICE_FULL ? FRAME_NONE : FRAME_HELLO,
+                      reason);
         return;
     }
     if (!renewed) shell_log(6, "actor.hello name=%s actors=%u", hello->name, self->office->count);
@@ -104,7 +107,8 @@ static void hear_hello(struct broker *self, const struct route *sender, const ui
     answer(self, sender, FRAME_WELCOME, &welcome);
 }
 
-static void hear_recall(struct broker *self, const struct route *sender, const uint8_t *frame, size_t count)
+static void hear_recall(struct broker *self, const struct route *sender, const uint8_t *frame,
+                        size_t count)
 {
     struct wire_arena arena = { .bytes = self->arena_bytes, .max = sizeof self->arena_bytes };
     struct wire_head head;
@@ -120,8 +124,8 @@ static void hear_recall(struct broker *self, const struct route *sender, const u
     }
 }
 
-static void pass_on(struct broker *self, const struct route *sender, const char *to, const uint8_t *frame,
-                    size_t count, uint64_t now_ms)
+static void pass_on(struct broker *self, const struct route *sender, const char *to,
+                    const uint8_t *frame, size_t count, uint64_t now_ms)
 {
     struct wire_head head;
     struct wire_refusal refusal;
@@ -146,7 +150,8 @@ static void pass_on(struct broker *self, const struct route *sender, const char 
     }
     const struct peer *receiver = post_office_named(self->office, to);
     if (!receiver || !post_office_passes(head.kind)) {
-        undeliverable(self, sender, to, head.kind, receiver ? "not passed on" : "nobody of that name");
+        undeliverable(self, sender, to, head.kind,
+                      receiver ? "not passed on" : "nobody of that name");
         return;
     }
     if (send_parts(self, &receiver->route, from->name, frame, count)) {
@@ -185,15 +190,16 @@ static bool take_mail(struct broker *self, uint64_t now_ms)
         if (parts == 1 && (fits &= count <= ACTOR_NAME_MAX)) {
             memcpy(to, zmq_msg_data(&part), count);
             to[count] = 0;
-            for (size_t i = 0; i < count; i++) fits &= (uint8_t)to[i] >= 0x20;     // Quoted in answers
+            for (size_t i = 0; i < count; i++) fits &= (uint8_t)to[i] >= 0x20; // Quoted in answers
         }
     }
-    if (parts == 3 && fits) pass_on(self, &sender, to, zmq_msg_data(&part), zmq_msg_size(&part), now_ms);
+    if (parts == 3 && fits)
+        pass_on(self, &sender, to, zmq_msg_data(&part), zmq_msg_size(&part), now_ms);
     zmq_msg_close(&part);
     return true;
 }
 
-// ---- news -----------------------------------------------------------------------------------------
+// ---- news ---------------------------------------------------------------------------------------
 
 static void keep(struct broker *self, const char *topic, const void *frame, size_t count)
 {
@@ -263,28 +269,34 @@ static bool take_subscription(struct broker *self)
     return true;
 }
 
-// ---- life -----------------------------------------------------------------------------------------
+// ---- life ---------------------------------------------------------------------------------------
 
-static void *bind_socket(struct broker *self, int type, unsigned long port, struct why *why, int *ret_fault)
+static void *bind_socket(struct broker *self, int type, unsigned long port, struct why *why,
+                         int *ret_fault)
 {
     char endpoint[128];
     int64_t bytes_max = WIRE_FRAME_MAX + 1024;
     void *socket = zmq_socket(self->context, type);
     ensure(socket);
-    static const struct { int option, value; } limits[] = {
-        { ZMQ_LINGER, 0 }, { ZMQ_SNDHWM, 4096 }, { ZMQ_RCVHWM, 4096 }, { ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS },
-        { ZMQ_TCP_KEEPALIVE, 1 }, { ZMQ_TCP_KEEPALIVE_IDLE, 15 }, { ZMQ_BACKLOG, 4096 },
+    static const struct { int option, value;
+    } limits[] = {
+        { ZMQ_LINGER, 0 },        { ZMQ_SNDHWM, 4096 },
+        { ZMQ_RCVHWM, 4096 },     { ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS },
+        { ZMQ_TCP_KEEPALIVE, 1 }, { ZMQ_TCP_KEEPALIVE_IDLE, 15 },
+        { ZMQ_BACKLOG, 4096 },
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         ensure(zmq_setsockopt(socket, limits[i].option, &limits[i].value, sizeof(int)) == 0);
     ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes_max, sizeof bytes_max) == 0);
     int on = 1;
-    if (type == ZMQ_ROUTER) ensure(zmq_setsockopt(socket, ZMQ_ROUTER_MANDATORY, &on, sizeof on) == 0);
+    if (type == ZMQ_ROUTER)
+        ensure(zmq_setsockopt(socket, ZMQ_ROUTER_MANDATORY, &on, sizeof on) == 0);
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%lu", self->bind, port);
     if (zmq_bind(socket, endpoint) != 0 && *ret_fault == 0)
-        *ret_fault = why_set(why, errno == EADDRINUSE ? FAULT_BUSY : FAULT_UNREACHABLE, "cannot listen on %s: "
-                             "%s; another broker? choose --server-port, three ports in a row", endpoint,
-                             zmq_strerror(errno));
+        *ret_fault = why_set(why, errno == EADDRINUSE ? FAULT_BUSY : FAULT_UNREACHABLE,
+                             "cannot listen on %s: "
+                             "%s; another broker? choose --server-port, three ports in a row",
+                             endpoint, zmq_strerror(errno));
     return socket;
 }
 
@@ -330,8 +342,10 @@ static void run(struct broker *self)
     sd_notify(0, "READY=1");
     for (;;) {
         zmq_pollitem_t items[] = {
-            { .socket = self->mail, .events = ZMQ_POLLIN }, { .socket = self->news_in, .events = ZMQ_POLLIN },
-            { .socket = self->news_out, .events = ZMQ_POLLIN }, { .fd = self->signals, .events = ZMQ_POLLIN },
+            { .socket = self->mail, .events = ZMQ_POLLIN },
+            { .socket = self->news_in, .events = ZMQ_POLLIN },
+            { .socket = self->news_out, .events = ZMQ_POLLIN },
+            { .fd = self->signals, .events = ZMQ_POLLIN },
         };
         int rc = zmq_poll(items, 4, 1000);
         ensure(rc >= 0 || errno == EINTR);
@@ -347,14 +361,16 @@ static void run(struct broker *self)
         sd_notifyf(0, "STATUS=%u actors, %llu letters, %llu news", self->office->count,
                    (unsigned long long)self->passed, (unsigned long long)self->published);
     }
-    shell_log(6, "broker.ends letters=%llu news=%llu undeliverable=%llu", (unsigned long long)self->passed,
-              (unsigned long long)self->published, (unsigned long long)self->undeliverable);
+    shell_log(6, "broker.ends letters=%llu news=%llu undeliverable=%llu",
+              (unsigned long long)self->passed, (unsigned long long)self->published,
+              (unsigned long long)self->undeliverable);
 }
 
-// ---- command line ---------------------------------------------------------------------------------
+// ---- command line -------------------------------------------------------------------------------
 
 static const struct argp_option options[] = {
-    { "server-port", 's', "PORT", 0, "First of three ports: mail, news, publishing (5550; env SERVER_PORT)", 0 },
+    { "server-port", 's', "PORT", 0,
+      "First of three ports: mail, news, publishing (5550; env SERVER_PORT)", 0 },
     { "bind", 'b', "HOST", 0, "Address to listen on (127.0.0.1)", 0 },
     { 0 },
 };

@@ -11,7 +11,10 @@ static uint32_t hash_bytes(const void *bytes, size_t count)
     return hash % SLOTS;
 }
 
-static uint32_t route_slot(const struct route *route) { return hash_bytes(route->bytes, route->count); }
+static uint32_t route_slot(const struct route *route)
+{
+    return hash_bytes(route->bytes, route->count);
+}
 static uint32_t name_slot(const char *name) { return hash_bytes(name, strlen(name)); }
 
 static bool same_route(const struct route *a, const struct route *b)
@@ -73,8 +76,9 @@ static void add_peer(struct post_office *self, const struct peer *peer)
 
 const char POST_OFFICE_FULL[] = "the post office is full; try again later";
 
-const char *post_office_hello(struct post_office *self, const struct route *route, const struct hash *key,
-                              const struct wire_hello *hello, uint64_t now_ms)
+const char *post_office_hello(struct post_office *self, const struct route *route,
+                              const struct hash *key, const struct wire_hello *hello,
+                              uint64_t now_ms)
 {
     char name[ACTOR_NAME_MAX + 1];
     actor_name(hello->role, key, name);
@@ -85,9 +89,13 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
         bool alive = now_ms - holder->heard_ms <= POST_OFFICE_LEASE_MS;
         if (!hash_equal(&holder->key, key) && alive) return "the name is held by another key";
         if (hash_equal(&holder->key, key) && hello->instance < holder->instance)
-            return "a newer process uses this identity; stop one of the two, an identity is for one process";
+            return "a newer process uses this identity; stop one of the two, an identity is for "
+                   "one process";
     }
-    struct peer peer = { .route = *route, .key = *key, .role = hello->role, .instance = hello->instance,
+    struct peer peer = { .route = *route,
+                         .key = *key,
+                         .role = hello->role,
+                         .instance = hello->instance,
                          .heard_ms = now_ms };
     memcpy(peer.name, name, sizeof peer.name);
     if (held) remove_peer(self, held - 1);
@@ -98,7 +106,8 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
     return NULL;
 }
 
-const struct peer *post_office_sender(struct post_office *self, const struct route *route, uint64_t now_ms)
+const struct peer *post_office_sender(struct post_office *self, const struct route *route,
+                                      uint64_t now_ms)
 {
     uint32_t place = self->by_route[find_route(self, route)];
     if (!place) return NULL;
@@ -114,7 +123,8 @@ const struct peer *post_office_named(const struct post_office *self, const char 
 
 bool post_office_passes(uint16_t kind)
 {
-    return kind != FRAME_HELLO && kind != FRAME_WELCOME && kind != FRAME_UNDELIVERABLE && kind != FRAME_RECALL;
+    return kind != FRAME_HELLO && kind != FRAME_WELCOME && kind != FRAME_UNDELIVERABLE &&
+           kind != FRAME_RECALL;
 }
 
 void post_office_forget(struct post_office *self, const struct route *route)

@@ -4,7 +4,8 @@
 // An actor says HELLO on a connection, signed by its key; from then on mail to its name goes there.
 // The name must be the one that follows from role and key, so nobody can be called what another is
 // called; only "coordinator" is given to whoever holds it first, and stays with that key while it
-// lives. A later process with the same key takes its name over, an earlier one does not get it back.
+// lives. A later process with the same key takes its name over, an earlier one does not get it
+// back.
 //
 //     connection ──HELLO──▶ registered ──silent for POST_OFFICE_LEASE_MS──▶ forgotten
 //
@@ -32,13 +33,17 @@ struct post_office {
     uint32_t free_places[POST_OFFICE_PEERS_MAX], free_count, used_places;
 };
 
-// Registers or renews. NULL if it is welcome, else the reason, for UNDELIVERABLE; all but FULL are for good.
+// Registers or renews. NULL if it is welcome, else the reason, for UNDELIVERABLE; all but FULL are
+// for good.
 extern const char POST_OFFICE_FULL[];
-const char *post_office_hello(struct post_office *self, const struct route *route, const struct hash *key,
-                              const struct wire_hello *hello, uint64_t now_ms);
+const char *post_office_hello(struct post_office *self, const struct route *route,
+                              const struct hash *key, const struct wire_hello *hello,
+                              uint64_t now_ms);
 
-// Who is registered on a connection, or under a name; NULL: nobody. Hearing from one renews its lease.
-const struct peer *post_office_sender(struct post_office *self, const struct route *route, uint64_t now_ms);
+// Who is registered on a connection, or under a name; NULL: nobody. Hearing from one renews its
+// lease.
+const struct peer *post_office_sender(struct post_office *self, const struct route *route,
+                                      uint64_t now_ms);
 const struct peer *post_office_named(const struct post_office *self, const char *name);
 
 // Whether a mail of this kind may be passed on at all: what only brokers say is never passed on.

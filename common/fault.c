@@ -15,7 +15,10 @@ static const struct { const char *name, *sentence; int code; } faults[] = {
 static int rank(int fault) { return fault <= 0 && -fault < FAULT_RANK_END ? -fault : -1; }
 
 const char *fault_name(int fault) { return rank(fault) < 0 ? "?" : faults[rank(fault)].name; }
-const char *fault_sentence(int fault) { return rank(fault) < 0 ? "?" : faults[rank(fault)].sentence; }
+const char *fault_sentence(int fault)
+{
+    return rank(fault) < 0 ? "?" : faults[rank(fault)].sentence;
+}
 int fault_exit_code(int fault) { return rank(fault) < 0 ? EX_SOFTWARE : faults[rank(fault)].code; }
 
 int why_set(struct why *why, int fault, const char *format, ...)

@@ -64,19 +64,23 @@ static void take_request(struct checkpointer *self)
 static void save(struct checkpointer *self, struct outbox *out)
 {
     const struct replica *replica = &self->replica;
-    if (self->saving || self->wanted.step == NOTHING || !replica->holding || replica->loading) return;
+    if (self->saving || self->wanted.step == NOTHING || !replica->holding || replica->loading)
+        return;
     if (replica->step < self->wanted.step || replica->applying) return;
     self->saving = true;                            // At that step, or it is among those pinned
     outbox_job(out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
 }
 
-static void hear_saved(struct checkpointer *self, const struct wire_saved *saved, struct outbox *out)
+static void hear_saved(struct checkpointer *self, const struct wire_saved *saved,
+                       struct outbox *out)
 {
     self->saving = false;
     if (saved->step == self->wanted.step) self->wanted.step = NOTHING;
     if (!saved->ok) {
-        outbox_note(out, "checkpoint.failed step=%llu reason=\"%s\"; the older ones stay, trying at the next",
-                    (unsigned long long)saved->step, saved->reason);
+        outbox_note(
+            out,
+            "checkpoint.failed step=%llu reason=\"%s\"; the older ones stay, trying at the next",
+            (unsigned long long)saved->step, saved->reason);
         return;
     }
     self->saved = (struct wire_checkpoint){ .epoch = saved->epoch, .step = saved->step,
@@ -88,7 +92,8 @@ static void hear_saved(struct checkpointer *self, const struct wire_saved *saved
     blobs_forget(&self->blobs, saved->step, out);   // They are in the checkpoint now
 }
 
-// The news of an epoch's end may be lost, and without it there is no checkpoint: so it is asked for.
+// The news of an epoch's end may be lost, and without it there is no checkpoint: so it is asked
+// for.
 static void ask_for_end(struct checkpointer *self, uint64_t now_ms, struct outbox *out)
 {
     const struct wire_run *run = &self->member.now;
@@ -104,21 +109,24 @@ static void hear_news(struct checkpointer *self, const struct msg *in, struct ou
 {
     struct member *member = &self->member;
     unsigned heard = member_hear(member, in, out);
-    if (heard & HEARD_RUN && member->now.step < self->saved.step && member->now.epoch > self->saved.epoch) {
-        self->saved.step = 0;                       // The run was restored: what came later counts no more
+    if (heard & HEARD_RUN && member->now.step < self->saved.step &&
+        member->now.epoch > self->saved.epoch) {
+        self->saved.step = 0; // The run was restored: what came later counts no more
         self->wanted.step = self->position.step = NOTHING;
         self->registering = false;
     }
     if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
     if (heard & HEARD_ROUND) hear_round(self);
     if (heard & HEARD_REBORN) self->replica.told = false;
-    if (heard & HEARD_COMMIT) replica_hear_commit(&self->replica, &self->blobs, member, in->body, out);
+    if (heard & HEARD_COMMIT)
+        replica_hear_commit(&self->replica, &self->blobs, member, in->body, out);
     if (heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body);
     if (heard & HEARD_REFUSED) replica_hear_refused(&self->replica, in->body, out);
     if (heard & HEARD_ACK) {
         const struct wire_ack *ack = in->body;
         if (ack->kind == FRAME_LEAVE) outbox_quit(out, EX_OK, "left the run");
-        if (ack->kind == FRAME_CHECKPOINT && ack->round == self->saved.step) self->registering = false;
+        if (ack->kind == FRAME_CHECKPOINT && ack->round == self->saved.step)
+            self->registering = false;
         replica_hear_ack(&self->replica, ack);
     }
 }
@@ -153,7 +161,7 @@ void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
     struct checkpointer *self = state;
     hear(self, in, out);
     take_request(self);
-    save(self, out);                                // Before the next commit moves the parameters on
+    save(self, out); // Before the next commit moves the parameters on
     replica_advance(&self->replica, &self->blobs, &self->member, NULL, in->now_ms, out);
     ask_for_end(self, in->now_ms, out);
     if (self->registering && in->now_ms >= self->resend_ms) {
@@ -161,10 +169,10 @@ void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
         outbox_mail(out, "coordinator", FRAME_CHECKPOINT, &self->saved);
     }
     blobs_fetch(&self->blobs, &self->member, in->now_ms, out);
-    if (!self->finished && self->member.now.phase == PHASE_FINISHED && !self->saving && !self->registering &&
-        self->saved.step == self->member.now.step) {
+    if (!self->finished && self->member.now.phase == PHASE_FINISHED && !self->saving &&
+        !self->registering && self->saved.step == self->member.now.step) {
         self->finished = true;
-        outbox_note(out, "run.finished step=%llu checkpoint=%s", (unsigned long long)self->saved.step,
-                    self->saved.name);
+        outbox_note(out, "run.finished step=%llu checkpoint=%s",
+                    (unsigned long long)self->saved.step, self->saved.name);
     }
 }

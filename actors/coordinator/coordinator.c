@@ -11,7 +11,8 @@ void coordinator_init(struct coordinator *self, const struct rules *rules)
 }
 
 // On disk first, true next; whatever is said because of it comes later in the outbox.
-void coordinator_put(struct coordinator *self, uint16_t kind, const void *record, struct outbox *out)
+void coordinator_put(struct coordinator *self, uint16_t kind, const void *record,
+                     struct outbox *out)
 {
     outbox_store(out, kind, record);
     run_apply(&self->run, kind, record);
@@ -28,7 +29,8 @@ void coordinator_refuse(const struct msg *in, uint8_t reason, uint64_t round, st
     if (in->from[0]) outbox_mail(out, in->from, FRAME_REFUSED, &refused);
 }
 
-void coordinator_ack(const struct msg *in, uint64_t round, const struct hash *hash, struct outbox *out)
+void coordinator_ack(const struct msg *in, uint64_t round, const struct hash *hash,
+                     struct outbox *out)
 {
     struct wire_ack ack = { .kind = in->kind, .round = round };
     if (hash) ack.hash = *hash;
@@ -61,7 +63,8 @@ static void start(struct coordinator *self, const struct msg *in, struct outbox 
         .incarnation = start->incarnation, .unix_ms = start->unix_ms }, out);
     self->started = self->proved = true;
     for (uint32_t i = 0; i < self->run.members_count; i++) self->heard_ms[i] = in->now_ms;
-    self->epoch_began_ms = in->now_ms - self->run.epoch_elapsed_ms;     // Modulo 2^64: before this boot, perhaps
+    self->epoch_began_ms =
+        in->now_ms - self->run.epoch_elapsed_ms; // Modulo 2^64: before this boot, perhaps
     epoch_arm(self, in->now_ms);
     self->beat_ms = in->now_ms + self->rules.heartbeat_ms;
     news_roster(self, out);
@@ -106,7 +109,8 @@ static void hear(struct coordinator *self, const struct msg *in, struct outbox *
     case FRAME_REFUSED:
     case FRAME_UNDELIVERABLE: break;                // A refusal is never refused
     default:
-        coordinator_refuse(in, REFUSAL_NOT_ALLOWED, 0, out, "%s is nothing a coordinator is sent; ignored",
+        coordinator_refuse(in, REFUSAL_NOT_ALLOWED, 0, out,
+                           "%s is nothing a coordinator is sent; ignored",
                            wire_kind_name(in->kind));
     }
 }
@@ -118,12 +122,14 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
     else if (!self->started) return;
     else if (in->kind == FRAME_WAKE) wake(self, in, out);
     else if (in->from[0] && in->run[0] && strcmp(in->run, self->rules.run_id) != 0) {
-        coordinator_refuse(in, REFUSAL_WRONG_RUN, 0, out, "this coordinator keeps run \"%s\", not \"%s\"; "
-                           "check --run-id", self->rules.run_id, in->run);
+        coordinator_refuse(in, REFUSAL_WRONG_RUN, 0, out,
+                           "this coordinator keeps run \"%s\", not \"%s\"; "
+                           "check --run-id",
+                           self->rules.run_id, in->run);
         return;
     } else hear(self, in, out);
     uint8_t phase;
-    do {                                            // One thing may ripen another, as a vote the next round
+    do { // One thing may ripen another, as a vote the next round
         phase = self->run.phase;
         epoch_look(self, in->now_ms, out);
     } while (phase != self->run.phase);

@@ -33,19 +33,23 @@ struct keeper {
     uint32_t model_bytes;
 };
 
-// ---- the rules of the run -------------------------------------------------------------------------
+// ---- the rules of the run -----------------------------------------------------------------------
 
 static uint32_t ms32(uint64_t ms) { return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX; }
 
 static struct schedule schedule_of(const struct run_config *config)
 {
     struct schedule schedule = {
-        .warmup_steps = (uint32_t)config->lr_warmup_steps, .warmup_init_lr = config->lr_warmup_init,
-        .base_lr = config->lr_base, .total_steps = (uint32_t)config->lr_total_steps,
-        .final_lr = config->lr_final, .stable_steps = (uint32_t)config->lr_stable_steps,
+        .warmup_steps = (uint32_t)config->lr_warmup_steps,
+        .warmup_init_lr = config->lr_warmup_init,
+        .base_lr = config->lr_base,
+        .total_steps = (uint32_t)config->lr_total_steps,
+        .final_lr = config->lr_final,
+        .stable_steps = (uint32_t)config->lr_stable_steps,
         .cosine_decay_steps = (uint32_t)config->lr_cosine_steps,
         .linear_decay_steps = (uint32_t)config->lr_linear_steps,
-        .cosine_decay_final_lr = config->lr_cosine_final, .linear_decay_final_lr = config->lr_linear_final,
+        .cosine_decay_final_lr = config->lr_cosine_final,
+        .linear_decay_final_lr = config->lr_linear_final,
     };
     switch (config->lr_schedule) {
     case CONFIG_SCHEDULE_LINEAR: schedule.kind = SCHEDULE_LINEAR; break;
@@ -56,7 +60,8 @@ static struct schedule schedule_of(const struct run_config *config)
     return schedule;
 }
 
-static int data_source(const struct keeper *self, struct why *why, struct wire_data_source *ret_source)
+static int data_source(const struct keeper *self, struct why *why,
+                       struct wire_data_source *ret_source)
 {
     const struct run_config *config = &self->config;
     struct wire_data_source source = { .token_bytes = 2 };
@@ -69,7 +74,8 @@ static int data_source(const struct keeper *self, struct why *why, struct wire_d
         rc = config_resolve(&config->origin, config->data_local, source.where, sizeof source.where);
     } else {
         if (config->http_location == CONFIG_LOCATION_GCP)
-            return why_set(why, FAULT_UNSUPPORTED, "data_location Http.location.Gcp: buckets are not listed; "
+            return why_set(why, FAULT_UNSUPPORTED,
+                           "data_location Http.location.Gcp: buckets are not listed; "
                            "name the files with NumberedFiles");
         source.kind = config->http_location == CONFIG_LOCATION_URL ? DATA_URL : DATA_NUMBERED;
         snprintf(source.where, sizeof source.where, "%s", config->http_url);
@@ -99,12 +105,15 @@ static int read_model(struct keeper *self, const char *folder, struct why *why)
     snprintf(path, sizeof path, "%s/config.json", folder);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return why_set(why, fault_from_errno(errno), "%s: %s; [model.LLM.checkpoint] names a Hugging Face folder "
-                       "(make one with shoal init-model)", path, strerror(errno));
+        return why_set(why, fault_from_errno(errno),
+                       "%s: %s; [model.LLM.checkpoint] names a Hugging Face folder "
+                       "(make one with shoal init-model)",
+                       path, strerror(errno));
     ssize_t count = read(fd, self->model_json, sizeof self->model_json);
     close(fd);
     if (count <= 0 || count == sizeof self->model_json)
-        return why_set(why, FAULT_LIMIT, "%s: %zd bytes, allowed 1..%zu", path, count, sizeof self->model_json - 1);
+        return why_set(why, FAULT_LIMIT, "%s: %zd bytes, allowed 1..%zu", path, count,
+                       sizeof self->model_json - 1);
     self->model_bytes = (uint32_t)count;
     return 0;
 }
@@ -113,21 +122,33 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
 {
     const struct run_config *config = &self->config;
     struct rules rules = {
-        .config = config_digest(config), .run_seed = run_seed(config),
-        .waiting_ms = ms32(config->waiting_extra_ms), .warmup_ms = ms32(config->warmup_ms),
-        .train_ms = ms32(config->round_train_ms), .witness_ms = ms32(config->round_witness_ms),
-        .cooldown_ms = ms32(config->cooldown_ms), .epoch_ms = config->epoch_ms,
-        .epoch_rounds = (uint32_t)config->rounds_per_epoch, .total_steps = config->total_steps,
+        .config = config_digest(config),
+        .run_seed = run_seed(config),
+        .waiting_ms = ms32(config->waiting_extra_ms),
+        .warmup_ms = ms32(config->warmup_ms),
+        .train_ms = ms32(config->round_train_ms),
+        .witness_ms = ms32(config->round_witness_ms),
+        .cooldown_ms = ms32(config->cooldown_ms),
+        .epoch_ms = config->epoch_ms,
+        .epoch_rounds = (uint32_t)config->rounds_per_epoch,
+        .total_steps = config->total_steps,
         .min_clients = (uint32_t)config->min_clients,
         .init_min_clients = (uint32_t)config->init_min_clients,
-        .witness_nodes = (uint32_t)config->witness_nodes, .witness_standalone = config->witness_standalone,
-        .batch_start = (uint32_t)config->batch_start, .batch_end = (uint32_t)config->batch_end,
-        .batch_warmup_tokens = config->batch_warmup_tokens, .seq_len = (uint32_t)config->max_seq_len,
-        .lr = schedule_of(config), .cold_start_steps = (uint32_t)config->cold_start_steps,
-        .heartbeat_ms = ms32(config->heartbeat_ms), .lease_ms = ms32(config->lease_ms),
+        .witness_nodes = (uint32_t)config->witness_nodes,
+        .witness_standalone = config->witness_standalone,
+        .batch_start = (uint32_t)config->batch_start,
+        .batch_end = (uint32_t)config->batch_end,
+        .batch_warmup_tokens = config->batch_warmup_tokens,
+        .seq_len = (uint32_t)config->max_seq_len,
+        .lr = schedule_of(config),
+        .cold_start_steps = (uint32_t)config->cold_start_steps,
+        .heartbeat_ms = ms32(config->heartbeat_ms),
+        .lease_ms = ms32(config->lease_ms),
         .unhealthy_rounds = (uint32_t)config->unhealthy_rounds,
-        .snapshot_rounds = (uint32_t)config->snapshot_rounds, .genesis_digest = config->model_digest,
-        .first_epoch = config->progress_epoch, .first_step = config->progress_step - 1,
+        .snapshot_rounds = (uint32_t)config->snapshot_rounds,
+        .genesis_digest = config->model_digest,
+        .first_epoch = config->progress_epoch,
+        .first_step = config->progress_step - 1,
         .first_position = config->progress_data_index,
         .start_paused = config->run_state == CONFIG_RUN_STATE_PAUSED,
     };
@@ -135,17 +156,26 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
     memcpy(rules.owner.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
     struct wire_config *frame = &rules.frame;
     *frame = (struct wire_config){
-        .config = rules.config, .genesis_digest = rules.genesis_digest, .seq_len = rules.seq_len,
-        .compression_decay = (float)config->compression_decay, .topk = (uint32_t)config->compression_topk,
-        .chunk = (uint32_t)config->compression_chunk, .one_bit = config->quantize_1bit,
-        .clip_norm = (float)config->clip_grad_norm, .weight_decay = (float)config->weight_decay,
-        .witness_nodes = rules.witness_nodes, .witness_standalone = rules.witness_standalone,
-        .heartbeat_ms = rules.heartbeat_ms, .lease_ms = rules.lease_ms,
-        .snapshot_rounds = rules.snapshot_rounds, .total_steps = rules.total_steps,
+        .config = rules.config,
+        .genesis_digest = rules.genesis_digest,
+        .seq_len = rules.seq_len,
+        .compression_decay = (float)config->compression_decay,
+        .topk = (uint32_t)config->compression_topk,
+        .chunk = (uint32_t)config->compression_chunk,
+        .one_bit = config->quantize_1bit,
+        .clip_norm = (float)config->clip_grad_norm,
+        .weight_decay = (float)config->weight_decay,
+        .witness_nodes = rules.witness_nodes,
+        .witness_standalone = rules.witness_standalone,
+        .heartbeat_ms = rules.heartbeat_ms,
+        .lease_ms = rules.lease_ms,
+        .snapshot_rounds = rules.snapshot_rounds,
+        .total_steps = rules.total_steps,
         .data_digest = config->manifest_digest,
     };
     snprintf(frame->run, sizeof frame->run, "%s", rules.run_id);
-    int rc = config_resolve(&config->origin, config->checkpoint_folder, frame->genesis, sizeof frame->genesis);
+    int rc = config_resolve(&config->origin, config->checkpoint_folder, frame->genesis,
+                            sizeof frame->genesis);
     if (rc == 0) rc = read_model(self, frame->genesis, why);
     if (rc == 0) rc = data_source(self, why, &frame->data);
     frame->model = (struct wire_bytes){ (const uint8_t *)self->model_json, self->model_bytes };
@@ -153,9 +183,12 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
     return rc;
 }
 
-// ---- the ledger as the core's disk ----------------------------------------------------------------
+// ---- the ledger as the core's disk --------------------------------------------------------------
 
-static int disk_begin(void *arg, struct why *why) { return ledger_begin(((struct keeper *)arg)->ledger, why); }
+static int disk_begin(void *arg, struct why *why)
+{
+    return ledger_begin(((struct keeper *)arg)->ledger, why);
+}
 
 static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t count, struct why *why)
 {
@@ -181,7 +214,8 @@ static int disk_commit(void *arg, struct why *why)
     struct run *run = &self->core->run;
     if (run->log_seq >= self->snapshot_seq + SNAPSHOT_EVERY) {
         struct wire_snapshot snapshot = run_to_snapshot(run, self->core->scratch);
-        size_t bytes = wire_pack_record(FRAME_SNAPSHOT, &snapshot, self->buffer, SNAPSHOT_BYTES_MAX);
+        size_t bytes =
+            wire_pack_record(FRAME_SNAPSHOT, &snapshot, self->buffer, SNAPSHOT_BYTES_MAX);
         ensure(bytes > 0);
         int rc = ledger_put_snapshot(self->ledger, self->buffer, bytes, why);
         if (rc < 0) return rc;
@@ -207,15 +241,17 @@ static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
         if (rc == 0) rc = ledger_read(self->ledger, seq, why, &record);
         if (rc < 0) return rc == FAULT_NOT_FOUND ? 0 : rc;
         self->arena.used = 0;
-        if (!wire_unpack_record(record.bytes, record.count, WIRE_LOCAL, &self->arena, &found, &commit, &refusal) ||
+        if (!wire_unpack_record(record.bytes, record.count, WIRE_LOCAL, &self->arena, &found,
+                                &commit, &refusal) ||
             found != FRAME_RECORD_COMMIT)
-            return why_set(why, FAULT_CORRUPT, "ledger record %llu is no commit", (unsigned long long)seq);
+            return why_set(why, FAULT_CORRUPT, "ledger record %llu is no commit",
+                           (unsigned long long)seq);
         shell_mail(self->shell, recite.to, FRAME_COMMIT, commit);
     }
     return 0;
 }
 
-// ---- recovery -------------------------------------------------------------------------------------
+// ---- recovery -----------------------------------------------------------------------------------
 
 static int replay(void *arg, const struct record *record)
 {
@@ -224,7 +260,8 @@ static int replay(void *arg, const struct record *record)
     uint16_t kind;
     const void *body;
     self->arena.used = 0;
-    if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body, &refusal)) {
+    if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body,
+                            &refusal)) {
         char text[WIRE_REFUSAL_TEXT_MAX];
         wire_refusal_text(&refusal, text, sizeof text);
         shell_log(3, "ledger.unreadable seq=%llu %s", (unsigned long long)record->seq, text);
@@ -245,7 +282,8 @@ static int recover(struct keeper *self, struct why *why)
         uint16_t kind;
         const void *body;
         self->arena.used = 0;
-        if (!wire_unpack_record(snapshot.bytes, snapshot.count, WIRE_LOCAL, &self->arena, &kind, &body, &refusal) ||
+        if (!wire_unpack_record(snapshot.bytes, snapshot.count, WIRE_LOCAL, &self->arena, &kind,
+                                &body, &refusal) ||
             kind != FRAME_SNAPSHOT)
             return why_set(why, FAULT_CORRUPT, "the snapshot after record %llu cannot be read",
                            (unsigned long long)snapshot.seq);
@@ -275,17 +313,21 @@ static int compare_config(struct keeper *self, const char *state_dir, struct why
     if (hash_equal(&self->core->run.config, &self->core->rules.config)) return 0;
     if (config_load_run(path, &first, &faults) == 0 &&
         config_first_difference(&first, &self->config, &difference))
-        return why_set(why, FAULT_FOREIGN, "%s makes this another run than the one in %s: %s was %s, now is %s; "
-                       "put it back, or begin a new run in another --state-dir", self->state_path, state_dir,
-                       difference.path, difference.a, difference.b);
-    return why_set(why, FAULT_FOREIGN, "%s makes this another run than the one in %s; put it back, or begin a "
-                   "new run in another --state-dir", self->state_path, state_dir);
+        return why_set(why, FAULT_FOREIGN,
+                       "%s makes this another run than the one in %s: %s was %s, now is %s; "
+                       "put it back, or begin a new run in another --state-dir",
+                       self->state_path, state_dir, difference.path, difference.a, difference.b);
+    return why_set(why, FAULT_FOREIGN,
+                   "%s makes this another run than the one in %s; put it back, or begin a "
+                   "new run in another --state-dir",
+                   self->state_path, state_dir);
 }
 
 static int copy_file(const char *from, const char *to, struct why *why)
 {
     char bytes[65536];
-    int in = open(from, O_RDONLY | O_CLOEXEC), out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int in = open(from, O_RDONLY | O_CLOEXEC),
+        out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     ssize_t count = -1;
     if (in >= 0 && out >= 0)
         while ((count = read(in, bytes, sizeof bytes)) > 0)
@@ -319,7 +361,7 @@ static int open_run(struct keeper *self, struct why *why)
     return copy_file(self->state_path, copy, why);
 }
 
-// ---- the process ----------------------------------------------------------------------------------
+// ---- the process --------------------------------------------------------------------------------
 
 static void step(void *state, const struct msg *in, struct outbox *out)
 {
@@ -333,10 +375,20 @@ static int run(struct keeper *self, struct why *why)
     static const char *const deaf_to[] = { "CLAIM", "PROGRESS", "RUN", "ROSTER", "ROUND", "COMMIT",
                                            "EPOCH_END", "BEAT", NULL };
     struct shell_options options = {
-        .actor = &actor, .state = self->core, .identity = self->identity, .role = ACTOR_COORDINATOR,
-        .run = self->config.run_id, .broker = self->command.server_addr, .deaf_to = deaf_to,
-        .incarnation = ledger_incarnation(self->ledger), .instance = shell_unix_ms(),
-        .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit, .job = disk_job },
+        .actor = &actor,
+        .state = self->core,
+        .identity = self->identity,
+        .role = ACTOR_COORDINATOR,
+        .run = self->config.run_id,
+        .broker = self->command.server_addr,
+        .deaf_to = deaf_to,
+        .incarnation = ledger_incarnation(self->ledger),
+        .instance = shell_unix_ms(),
+        .disk = { .arg = self,
+                  .begin = disk_begin,
+                  .store = disk_store,
+                  .commit = disk_commit,
+                  .job = disk_job },
         .verbose = self->command.verbose,
     };
     int rc = shell_new(&options, why, &self->shell);

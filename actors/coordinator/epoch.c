@@ -1,5 +1,5 @@
-// epoch -- the phases around the rounds. One function enters a phase: it records, arms the alarm and
-// tells; one function looks whether the present phase is over.
+// epoch -- the phases around the rounds. One function enters a phase: it records, arms the alarm
+// and tells; one function looks whether the present phase is over.
 
 #include "actors/coordinator/coordinator.h"
 #include "common/ensure.h"
@@ -32,8 +32,11 @@ void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struc
                  const char *cause)
 {
     const struct run *run = &self->run;
-    struct wire_record_phase record = { .phase = phase, .epoch = run->epoch, .cold_start = run->cold_start,
-                                        .source = run->source, .epoch_start_step = run->epoch_start_step };
+    struct wire_record_phase record = { .phase = phase,
+                                        .epoch = run->epoch,
+                                        .cold_start = run->cold_start,
+                                        .source = run->source,
+                                        .epoch_start_step = run->epoch_start_step };
     snprintf(record.cause, sizeof record.cause, "%s", cause);
     uint8_t from = run->phase;
     if (phase == PHASE_WARMUP) {
@@ -54,22 +57,25 @@ void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struc
     for (uint32_t i = 0; i < run->members_count; i++)
         if (self->holdings[i].known && self->holdings[i].step == run->step) self->holding++;
     epoch_arm(self, now_ms);
-    if (self->roster_told != run->roster_version) news_roster(self, out);  // First, or all would ask for it
+    if (self->roster_told != run->roster_version)
+        news_roster(self, out); // First, or all would ask for it
     news_run(self, now_ms, out);
-    outbox_note(out, "phase.entered phase=%s epoch=%llu step=%llu cause=\"%s\"", run_phase_name(phase),
-                (unsigned long long)run->epoch, (unsigned long long)run->step, cause);
+    outbox_note(out, "phase.entered phase=%s epoch=%llu step=%llu cause=\"%s\"",
+                run_phase_name(phase), (unsigned long long)run->epoch,
+                (unsigned long long)run->step, cause);
 }
 
-// ---- who holds what -------------------------------------------------------------------------------
+// ---- who holds what -----------------------------------------------------------------------------
 
 static bool holds(const struct coordinator *self, uint32_t member, const struct hash *digest)
 {
     const struct holding *holding = &self->holdings[member];
-    return holding->known && holding->step == self->run.step && hash_equal(&holding->digest, digest);
+    return holding->known && holding->step == self->run.step &&
+           hash_equal(&holding->digest, digest);
 }
 
-// In a Cooldown that has too few left, those who came back speak with them: after the last step there
-// is no next epoch that would let them in.
+// In a Cooldown that has too few left, those who came back speak with them: after the last step
+// there is no next epoch that would let them in.
 static bool returned_speak(const struct coordinator *self)
 {
     return self->run.phase == PHASE_COOLDOWN &&
@@ -79,8 +85,9 @@ static bool returned_speak(const struct coordinator *self)
 static bool speaks(const struct coordinator *self, uint32_t member)
 {
     const struct wire_member *place = &self->run.members[member];
-    return place->role == ACTOR_TRAINER && (place->state == MEMBER_HEALTHY ||
-                                            (place->state == MEMBER_PENDING && returned_speak(self)));
+    return place->role == ACTOR_TRAINER &&
+           (place->state == MEMBER_HEALTHY ||
+            (place->state == MEMBER_PENDING && returned_speak(self)));
 }
 
 static uint32_t count_holders(const struct coordinator *self, const struct hash *digest)
@@ -91,7 +98,8 @@ static uint32_t count_holders(const struct coordinator *self, const struct hash 
     return count;
 }
 
-// The digest that most of those trainers report for the present step, or NULL: Boyer and Moore's vote.
+// The digest that most of those trainers report for the present step, or NULL: Boyer and Moore's
+// vote.
 static const struct hash *candidate_digest(const struct coordinator *self)
 {
     const struct hash *candidate = NULL;
@@ -105,7 +113,8 @@ static const struct hash *candidate_digest(const struct coordinator *self)
     return candidate;
 }
 
-static struct wire_epoch_end end_at(struct coordinator *self, uint64_t epoch, const struct hash *digest)
+static struct wire_epoch_end end_at(struct coordinator *self, uint64_t epoch,
+                                    const struct hash *digest)
 {
     struct run *run = &self->run;
     return (struct wire_epoch_end){ .epoch = epoch, .step = run->step, .digest = *digest,
@@ -122,7 +131,9 @@ static bool pin(struct coordinator *self, struct outbox *out)
     uint32_t live = run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY);
     if (returned_speak(self)) live += run_count(run, ACTOR_TRAINER, MEMBER_PENDING);
     // Whoever is left alone does not speak for the run.
-    if (live < self->rules.min_clients || live == 0 || 3 * (uint64_t)self->holding < 2 * (uint64_t)live) return false;
+    if (live < self->rules.min_clients || live == 0 ||
+        3 * (uint64_t)self->holding < 2 * (uint64_t)live)
+        return false;
     const struct hash *digest = candidate_digest(self);
     if (!digest || 3 * (uint64_t)count_holders(self, digest) < 2 * (uint64_t)live) return false;
     struct wire_epoch_end end = end_at(self, run->epoch, digest);
@@ -139,7 +150,8 @@ void epoch_tell_end(struct coordinator *self, const char *to, struct outbox *out
     const struct run *run = &self->run;
     bool ended = run->phase == PHASE_COOLDOWN || run->phase == PHASE_FINISHED;
     if (!ended || run->digest_step != run->step || hash_is_none(&run->digest)) return;
-    struct wire_epoch_end end = end_at(self, run->epoch - (run->phase == PHASE_FINISHED), &run->digest);
+    struct wire_epoch_end end =
+        end_at(self, run->epoch - (run->phase == PHASE_FINISHED), &run->digest);
     outbox_mail(out, to, FRAME_EPOCH_END, &end);
 }
 
@@ -152,9 +164,10 @@ void epoch_hear_holds(struct coordinator *self, const struct msg *in, struct out
     if (said->step == run->digest_step && !hash_is_none(&run->digest) &&
         !hash_equal(&said->digest, &run->digest)) {
         char hex[HASH_HEX];
-        coordinator_refuse(in, REFUSAL_WRONG_MODEL, said->step, out, "the digest of step %llu is %s; fetch "
-                           "the intervals that differ", (unsigned long long)said->step,
-                           hash_to_hex(&run->digest, hex));
+        coordinator_refuse(in, REFUSAL_WRONG_MODEL, said->step, out,
+                           "the digest of step %llu is %s; fetch "
+                           "the intervals that differ",
+                           (unsigned long long)said->step, hash_to_hex(&run->digest, hex));
         return;
     }
     struct holding *holding = &self->holdings[member];
@@ -164,7 +177,7 @@ void epoch_hear_holds(struct coordinator *self, const struct msg *in, struct out
     coordinator_ack(in, said->step, &said->digest, out);
 }
 
-// ---- phases ---------------------------------------------------------------------------------------
+// ---- phases -------------------------------------------------------------------------------------
 
 static void look_waiting(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
@@ -184,7 +197,8 @@ static void look_warmup(struct coordinator *self, uint64_t now_ms, struct outbox
     }
     if (!late && self->holding < live) return;
     uint32_t ready = pin(self, out) ? count_holders(self, &run->digest) : 0;
-    bool witnessed = !self->rules.witness_standalone || run_count(run, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
+    bool witnessed =
+        !self->rules.witness_standalone || run_count(run, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
     if (witnessed && ready == live) {
         round_open(self, now_ms, out);
     } else if (late && (ready < self->rules.min_clients || !witnessed)) {
@@ -212,13 +226,15 @@ static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outb
     bool awaited = run_count(run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 && !checkpointed(self);
     if (now_ms < self->deadline_ms && (!pinned || awaited)) return;
     bool all_done = run->step >= self->rules.total_steps;
-    if (all_done && !pinned) {                      // A finished run has a digest: give it more time
+    if (all_done && !pinned) { // A finished run has a digest: give it more time
         epoch_arm(self, now_ms);
         return;
     }
-    epoch_enter(self, all_done ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED : PHASE_WAITING, now_ms,
-                out, !pinned ? "the time is up, no digest yet" : awaited ? "the time is up, no checkpoint"
-                : checkpointed(self) ? "checkpointed" : "no checkpointer to wait for");
+    uint8_t next = all_done ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED : PHASE_WAITING;
+    const char *cause = !pinned ? "the time is up, no digest yet"
+                      : awaited ? "the time is up, no checkpoint"
+                      : checkpointed(self) ? "checkpointed" : "no checkpointer to wait for";
+    epoch_enter(self, next, now_ms, out, cause);
 }
 
 void epoch_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
@@ -235,7 +251,7 @@ void epoch_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     }
 }
 
-// ---- checkpoints and control ------------------------------------------------------------------------
+// ---- checkpoints and control --------------------------------------------------------------------
 
 void epoch_hear_checkpoint(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
@@ -246,15 +262,17 @@ void epoch_hear_checkpoint(struct coordinator *self, const struct msg *in, struc
     bool committed = (said->step == run->digest_step && hash_equal(&said->digest, &run->digest)) ||
                      (said->step == run->pin_step && hash_equal(&said->digest, &run->pin_digest));
     if (run->members[member].role != ACTOR_CHECKPOINTER) {
-        coordinator_refuse(in, REFUSAL_WRONG_ROLE, said->step, out, "only a checkpointer registers checkpoints");
+        coordinator_refuse(in, REFUSAL_WRONG_ROLE, said->step, out,
+                           "only a checkpointer registers checkpoints");
     } else if (!committed || hash_is_none(&said->digest)) {
-        coordinator_refuse(in, REFUSAL_WRONG_MODEL, said->step, out, "no such digest is on record for step %llu",
+        coordinator_refuse(in, REFUSAL_WRONG_MODEL, said->step, out,
+                           "no such digest is on record for step %llu",
                            (unsigned long long)said->step);
     } else {
         if (said->step > run->checkpoint.step || hash_is_none(&run->checkpoint.digest)) {
             coordinator_put(self, FRAME_RECORD_CHECKPOINT, said, out);
-            outbox_note(out, "checkpoint.registered step=%llu name=%s", (unsigned long long)said->step,
-                        said->name);
+            outbox_note(out, "checkpoint.registered step=%llu name=%s",
+                        (unsigned long long)said->step, said->name);
             news_run(self, in->now_ms, out);
         }
         coordinator_ack(in, said->step, &said->digest, out);
@@ -286,7 +304,8 @@ static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *ou
     return true;
 }
 
-static bool control(struct coordinator *self, uint8_t action, const struct msg *in, struct outbox *out)
+static bool control(struct coordinator *self, uint8_t action, const struct msg *in,
+                    struct outbox *out)
 {
     const struct run *run = &self->run;
     uint8_t phase = run->phase;
@@ -317,9 +336,12 @@ void epoch_hear_control(struct coordinator *self, const struct msg *in, struct o
     const struct wire_control *said = in->body;
     const char *name = wire_enum_name(&wire_enum_action, said->action);
     if (!hash_equal(&in->sender, &self->rules.owner))
-        coordinator_refuse(in, REFUSAL_NOT_ALLOWED, 0, out, "only the owner of the run may %s it: sign with "
-                           "the coordinator's key", name);
-    else if (said->action == ACTION_CHECKPOINT && run_count(&self->run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) == 0)
+        coordinator_refuse(in, REFUSAL_NOT_ALLOWED, 0, out,
+                           "only the owner of the run may %s it: sign with "
+                           "the coordinator's key",
+                           name);
+    else if (said->action == ACTION_CHECKPOINT &&
+             run_count(&self->run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) == 0)
         coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out, "no checkpointer is in the run; start one");
     else if (!control(self, said->action, in, out))
         coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out, "cannot %s in phase %s", name,

@@ -38,7 +38,8 @@ bool members_is_live(const struct coordinator *self, uint32_t index)
 // Mail to the name reaches the newer process, so the refusal says which one is meant.
 static void refuse_older(const struct msg *in, uint64_t instance, struct outbox *out)
 {
-    coordinator_refuse(in, REFUSAL_REPLACED, instance, out, "a newer process uses this identity; stop one of "
+    coordinator_refuse(in, REFUSAL_REPLACED, instance, out,
+                       "a newer process uses this identity; stop one of "
                        "the two, an identity is for one process");
 }
 
@@ -56,7 +57,8 @@ uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbo
         coordinator_refuse(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up");
         return NO_MEMBER;
     }
-    // A member's incarnation is its instance: a late word of the process before this one counts no more.
+    // A member's incarnation is its instance: a late word of the process before this one counts no
+    // more.
     if (in->incarnation != 0 && in->incarnation < self->run.members[index].instance) {
         refuse_older(in, in->incarnation, out);
         return NO_MEMBER;
@@ -74,8 +76,10 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
     uint32_t index = run_find(run, &in->sender);
     char name[ACTOR_NAME_MAX + 1];
     actor_name(join->role, &in->sender, name);
-    if (join->role == ACTOR_COORDINATOR || join->role >= ACTOR_MONITOR || strcmp(name, join->name) != 0) {
-        coordinator_refuse(in, REFUSAL_WRONG_ROLE, 0, out, "a %s called %s cannot join; allowed: trainer, "
+    if (join->role == ACTOR_COORDINATOR || join->role >= ACTOR_MONITOR ||
+        strcmp(name, join->name) != 0) {
+        coordinator_refuse(in, REFUSAL_WRONG_ROLE, 0, out,
+                           "a %s called %s cannot join; allowed: trainer, "
                            "witness, checkpointer, data-provider, named after their key",
                            wire_enum_name(&wire_enum_role, join->role), join->name);
         return false;
@@ -89,22 +93,27 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
         return false;
     }
     if (index != NO_MEMBER && join->role != run->members[index].role) {
-        coordinator_refuse(in, REFUSAL_WRONG_ROLE, 0, out, "this key is a %s of the run; a %s needs a key of its own",
+        coordinator_refuse(in, REFUSAL_WRONG_ROLE, 0, out,
+                           "this key is a %s of the run; a %s needs a key of its own",
                            wire_enum_name(&wire_enum_role, run->members[index].role),
                            wire_enum_name(&wire_enum_role, join->role));
         return false;
     }
     const struct hash *manifest = &self->rules.frame.data_digest;
-    if (join->role == ACTOR_PROVIDER && !hash_is_none(manifest) && !hash_equal(&join->data, manifest)) {
-        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out, "the manifest of these samples is not the one that "
+    if (join->role == ACTOR_PROVIDER && !hash_is_none(manifest) &&
+        !hash_equal(&join->data, manifest)) {
+        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
+                           "the manifest of these samples is not the one that "
                            "[data] manifest_digest names; give it the run's dataset");
         return false;
     }
     if (join->samples && run->pass_samples &&
         (join->samples != run->pass_samples || !hash_equal(&join->data, &run->data))) {
-        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out, "the run trains on %llu samples a pass, this "
+        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
+                           "the run trains on %llu samples a pass, this "
                            "source has %llu or another manifest; give it the run's dataset",
-                           (unsigned long long)run->pass_samples, (unsigned long long)join->samples);
+                           (unsigned long long)run->pass_samples,
+                           (unsigned long long)join->samples);
         return false;
     }
     return true;
@@ -119,7 +128,8 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     bool known = index != NO_MEMBER;
     if (!known) index = run_free_place(run);
     if (index == NO_MEMBER) {
-        coordinator_refuse(in, REFUSAL_FULL, 0, out, "all %d places are taken; try again later", MEMBERS_MAX);
+        coordinator_refuse(in, REFUSAL_FULL, 0, out, "all %d places are taken; try again later",
+                           MEMBERS_MAX);
         return;
     }
     uint8_t fresh = join->role == ACTOR_TRAINER ? MEMBER_PENDING : MEMBER_HEALTHY;
@@ -130,7 +140,7 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     if (known && run->members[index].state == MEMBER_HEALTHY) member.state = MEMBER_HEALTHY;
     self->heard_ms[index] = in->now_ms;
     if (!known || wire_equal(FRAME_RECORD_MEMBER, &member, &run->members[index]) == false) {
-        self->holdings[index].known = false;        // Another process: what the old one held is gone
+        self->holdings[index].known = false; // Another process: what the old one held is gone
         self->unhealthy[index] = 0;
         put_member(self, &member, in->now_ms, out);
         outbox_note(out, "member.joined name=%s index=%u state=%s endpoint=%s", member.name, index,
@@ -138,13 +148,14 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     }
     if (join->samples && join->role == ACTOR_PROVIDER && !run->pass_samples)
         coordinator_put(self, FRAME_RECORD_DATA,
-                        &(struct wire_record_data){ .samples = join->samples, .data = join->data }, out);
+                        &(struct wire_record_data){ .samples = join->samples, .data = join->data },
+                        out);
     outbox_mail(out, in->from, FRAME_ADMITTED, &(struct wire_admitted){
         .index = index, .state = member.state, .instance = join->instance,
         .config = self->rules.config, .born_unix_ms = run->born_unix_ms });
 }
 
-// ---- staying and going ----------------------------------------------------------------------------
+// ---- staying and going --------------------------------------------------------------------------
 
 void members_hear_ping(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
@@ -164,7 +175,8 @@ void members_hear_leave(struct coordinator *self, const struct msg *in, struct o
     const struct wire_leave *leave = in->body;
     uint32_t index = run_find(&self->run, &in->sender);
     if (index != NO_MEMBER && leave->instance >= self->run.members[index].instance &&
-        (self->run.members[index].state == MEMBER_PENDING || self->run.members[index].state == MEMBER_HEALTHY))
+        (self->run.members[index].state == MEMBER_PENDING ||
+         self->run.members[index].state == MEMBER_HEALTHY))
         members_set_state(self, index, MEMBER_WITHDRAWN, out);
     coordinator_ack(in, 0, NULL, out);
 }

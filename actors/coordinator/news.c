@@ -5,7 +5,8 @@
 #include <float.h>
 #include <string.h>
 
-// The mean loss and the sum of rates over the trainers at work, as they report them: any finite number.
+// The mean loss and the sum of rates over the trainers at work, as they report them: any finite
+// number.
 static void add_progress(const struct coordinator *self, struct wire_run *state)
 {
     double loss = 0, rate = 0;
@@ -98,11 +99,12 @@ void news_hear_ask(struct coordinator *self, const struct msg *in, struct outbox
     case TOPIC_CONFIG:
         outbox_mail(out, in->from, FRAME_CONFIG, &self->rules.frame);
         break;
-    case TOPIC_COMMITS: {                           // Answered by the ledger's keeper, COMMIT by COMMIT
+    case TOPIC_COMMITS: { // Answered by the ledger's keeper, COMMIT by COMMIT
         // No further than the run has come: beyond lie those that a restore gave up.
         uint64_t count = ask->from < self->run.step ? self->run.step - ask->from : 0;
         if (count == 0) break;
-        struct wire_recite recite = { .from_step = ask->from, .count = count < 64 ? (uint32_t)count : 64 };
+        struct wire_recite recite = { .from_step = ask->from,
+                                      .count = count < 64 ? (uint32_t)count : 64 };
         memcpy(recite.to, in->from, strlen(in->from) + 1);
         outbox_job(out, PORT_DISK, FRAME_RECITE, &recite);
         break;

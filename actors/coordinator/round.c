@@ -67,7 +67,8 @@ static void prepare(struct coordinator *self)
     }
     self->deal = (struct deal){ .capacity = MEMBERS_MAX, .shares = self->shares,
                                 .by_trainer = self->by_trainer };
-    assignment_deal(run->round.seed, self->trainers, run->clients_count, run->round.batch_size, &self->deal);
+    assignment_deal(run->round.seed, self->trainers, run->clients_count, run->round.batch_size,
+                    &self->deal);
     tally_init(&self->tally, run->clients_count, run->witnesses_count);
 }
 
@@ -170,10 +171,11 @@ void round_hear_vote(struct coordinator *self, const struct msg *in, struct outb
                            (unsigned long long)vote->round);
         return;
     }
-    enum tally_verdict verdict = names_only_dealt(self, vote) ? tally_count(&self->tally, place, vote)
-                                                              : TALLY_MALFORMED;
+    enum tally_verdict verdict =
+        names_only_dealt(self, vote) ? tally_count(&self->tally, place, vote) : TALLY_MALFORMED;
     if (verdict == TALLY_MALFORMED) {
-        coordinator_refuse(in, REFUSAL_MALFORMED, vote->round, out, "a vote names each dealt client at "
+        coordinator_refuse(in, REFUSAL_MALFORMED, vote->round, out,
+                           "a vote names each dealt client at "
                            "most once, in rising order");
         return;
     }
@@ -182,14 +184,15 @@ void round_hear_vote(struct coordinator *self, const struct msg *in, struct outb
     round_look(self, in->now_ms, out);
 }
 
-// ---- the end of a round ---------------------------------------------------------------------------
+// ---- the end of a round -------------------------------------------------------------------------
 
 // Nobody waits for those who left.
 static bool all_live_voted(const struct coordinator *self)
 {
     const struct run *run = &self->run;
     for (uint32_t i = 0; i < run->witnesses_count; i++)
-        if (!self->tally.has_voted[i] && members_is_live(self, run->witnesses[i].member)) return false;
+        if (!self->tally.has_voted[i] && members_is_live(self, run->witnesses[i].member))
+            return false;
     return true;
 }
 
@@ -198,7 +201,8 @@ static bool all_live_accepted(const struct coordinator *self)
     const struct run *run = &self->run;
     for (uint32_t i = 0; i < self->deal.count; i++) {
         uint32_t client = self->deal.shares[i].trainer;
-        if (members_is_live(self, run->clients[client].member) && !tally_accepted(&self->tally, client))
+        if (members_is_live(self, run->clients[client].member) &&
+            !tally_accepted(&self->tally, client))
             return false;
     }
     return true;
@@ -219,9 +223,12 @@ static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_
         const struct share *share = &self->deal.shares[i];
         const struct wire_seen *seen = tally_accepted(&self->tally, share->trainer);
         if (!seen || !hash_equal(&seen->base, ret_base)) continue;
-        self->accepted[count++] = (struct wire_accepted){
-            .client = share->trainer, .begin = share->begin, .end = share->end,
-            .result = seen->result, .payload = seen->payload, .payload_bytes = seen->payload_bytes };
+        self->accepted[count++] = (struct wire_accepted){ .client = share->trainer,
+                                                          .begin = share->begin,
+                                                          .end = share->end,
+                                                          .result = seen->result,
+                                                          .payload = seen->payload,
+                                                          .payload_bytes = seen->payload_bytes };
         *ret_samples += share->end - share->begin;
     }
     return count;
@@ -233,11 +240,13 @@ static void judge_health(struct coordinator *self, struct outbox *out)
     const struct run *run = &self->run;
     for (uint32_t c = 0; c < run->clients_count; c++) {
         struct share share;
-        if (!deal_of_trainer(&self->deal, c, &share)) continue;    // Who was dealt nothing could not be seen
+        if (!deal_of_trainer(&self->deal, c, &share))
+            continue; // Who was dealt nothing could not be seen
         uint32_t member = run->clients[c].member;
         bool healthy = quorum_reached(self->tally.health[c], self->tally.elected);
         self->unhealthy[member] = healthy ? 0 : (uint8_t)(self->unhealthy[member] + 1);
-        if (self->unhealthy[member] < self->rules.unhealthy_rounds || !members_is_live(self, member))
+        if (self->unhealthy[member] < self->rules.unhealthy_rounds ||
+            !members_is_live(self, member))
             continue;
         self->unhealthy[member] = 0;
         members_set_state(self, member, MEMBER_DROPPED, out);
@@ -259,10 +268,11 @@ static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out
     bool proved = quorum_reached(self->tally.voted, self->tally.elected);
     coordinator_put(self, FRAME_RECORD_COMMIT, &commit, out);
     outbox_news(out, FRAME_COMMIT, &commit);
-    outbox_note(out, "round.%s round=%llu step=%llu accepted=%u/%u votes=%u/%u train_ms=%u witness_ms=%u",
-                wire_enum_name(&wire_enum_outcome, commit.outcome), (unsigned long long)commit.round,
-                (unsigned long long)commit.step, commit.accepted_count, self->deal.count, commit.votes,
-                commit.elected, commit.train_ms, commit.witness_ms);
+    outbox_note(
+        out, "round.%s round=%llu step=%llu accepted=%u/%u votes=%u/%u train_ms=%u witness_ms=%u",
+        wire_enum_name(&wire_enum_outcome, commit.outcome), (unsigned long long)commit.round,
+        (unsigned long long)commit.step, commit.accepted_count, self->deal.count, commit.votes,
+        commit.elected, commit.train_ms, commit.witness_ms);
     if (proved) judge_health(self, out);
     self->proved = proved;
     round_settle(self, now_ms, out);
@@ -274,11 +284,13 @@ void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     const struct rules *rules = &self->rules;
     const char *cause = NULL;
     if (run->step >= rules->total_steps) cause = "all steps are done";
-    else if (rules->epoch_rounds && run->round.round + 1 - run->epoch_start_round >= rules->epoch_rounds)
+    else if (rules->epoch_rounds &&
+             run->round.round + 1 - run->epoch_start_round >= rules->epoch_rounds)
         cause = "the epoch's rounds are done";
     else if (rules->epoch_ms && now_ms - self->epoch_began_ms >= rules->epoch_ms)
         cause = "the epoch's time is up";
-    else if (run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) < rules->min_clients) cause = "too few members";
+    else if (run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) < rules->min_clients)
+        cause = "too few members";
     else if (!self->proved) cause = "too few votes";
     else if (run->pausing) cause = "a pause was asked for";
     if (cause) epoch_enter(self, PHASE_COOLDOWN, now_ms, out, cause);
@@ -299,5 +311,6 @@ void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
         late = false;
     }
     bool enough = quorum_reached(tally->voted, tally->elected);
-    if (late || (enough && (all_live_voted(self) || all_live_accepted(self)))) commit(self, now_ms, out);
+    if (late || (enough && (all_live_voted(self) || all_live_accepted(self))))
+        commit(self, now_ms, out);
 }

@@ -43,7 +43,10 @@ uint32_t run_free_place(const struct run *self)
     return NO_MEMBER;
 }
 
-uint32_t run_count(const struct run *self, uint8_t role, uint8_t state) { return self->counts[role][state]; }
+uint32_t run_count(const struct run *self, uint8_t role, uint8_t state)
+{
+    return self->counts[role][state];
+}
 
 static void insert_key(struct run *self, uint32_t index, const struct hash *key)
 {
@@ -129,9 +132,11 @@ static void apply_phase(struct run *self, const struct wire_record_phase *record
 
 // ---- rounds -------------------------------------------------------------------------------------
 
-static void copy_intervals(struct sample_interval *to, const struct wire_interval *from, uint32_t count)
+static void copy_intervals(struct sample_interval *to, const struct wire_interval *from,
+                           uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) to[i] = (struct sample_interval){ from[i].begin, from[i].end };
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = (struct sample_interval){ from[i].begin, from[i].end };
 }
 
 struct wire_round run_round(const struct run *self)
@@ -156,7 +161,8 @@ static void keep_round(struct run *self, const struct wire_round *round)
     copy_list(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
     copy_list(self->clients, round->clients, round->clients_count * sizeof *round->clients);
     copy_list(self->witnesses, round->witnesses, round->witnesses_count * sizeof *round->witnesses);
-    copy_list(self->round_returned, round->returned, round->returned_count * sizeof *round->returned);
+    copy_list(self->round_returned, round->returned,
+              round->returned_count * sizeof *round->returned);
     self->round_returned_count = round->returned_count;
     self->dealt_count = round->dealt_count;
     self->clients_count = round->clients_count;
@@ -164,7 +170,8 @@ static void keep_round(struct run *self, const struct wire_round *round)
     self->round = *round;
     self->round.dealt = self->round.returned = NULL;
     self->round.clients = self->round.witnesses = NULL;
-    self->round.returned_count = self->round.dealt_count = self->round.clients_count = self->round.witnesses_count = 0;
+    self->round.returned_count = self->round.dealt_count = self->round.clients_count =
+        self->round.witnesses_count = 0;
 }
 
 static void apply_round(struct run *self, const struct wire_round *round)
@@ -172,7 +179,8 @@ static void apply_round(struct run *self, const struct wire_round *round)
     ensure(round->round == self->round.round + 1 && !self->round_open);
     if (self->phase != PHASE_TRAIN) enter(self, PHASE_TRAIN);
     copy_intervals(self->scratch, round->dealt, round->dealt_count);
-    ensure(table_deal_again(&self->table, round->round, self->scratch, round->dealt_count) == TABLE_OK);
+    ensure(table_deal_again(&self->table, round->round, self->scratch, round->dealt_count) ==
+           TABLE_OK);
     keep_round(self, round);
     self->epoch_elapsed_ms = round->epoch_elapsed_ms;
     self->round_open = true;
@@ -209,7 +217,8 @@ static uint32_t cut(const struct run *self, struct place *place, uint32_t begin,
     return count;
 }
 
-uint32_t run_samples_at(struct run *self, uint32_t begin, uint32_t end, struct wire_interval *ret_list)
+uint32_t run_samples_at(struct run *self, uint32_t begin, uint32_t end,
+                        struct wire_interval *ret_list)
 {
     struct place place = { 0 };
     uint32_t count = cut(self, &place, begin, end, self->scratch);
@@ -254,7 +263,7 @@ static void apply_epoch_end(struct run *self, const struct wire_epoch_end *end)
     self->digest = self->pin_digest = end->digest;
 }
 
-// ---- the beginning, and the way back -------------------------------------------------------------
+// ---- the beginning, and the way back ------------------------------------------------------------
 
 static void set_table(struct run *self, uint64_t cursor, const struct wire_interval *returned,
                       uint32_t count)
@@ -291,8 +300,11 @@ static void apply_checkpoint(struct run *self, const struct wire_checkpoint *che
     self->checkpoint = *checkpoint;
     if (checkpoint->step != self->step) return;
     struct wire_record_restore *way_back = &self->way_back;
-    *way_back = (struct wire_record_restore){ .epoch = self->epoch, .step = self->step,
-        .digest = checkpoint->digest, .cursor = self->table.cursor, .samples_done = self->samples_done };
+    *way_back = (struct wire_record_restore){ .epoch = self->epoch,
+                                              .step = self->step,
+                                              .digest = checkpoint->digest,
+                                              .cursor = self->table.cursor,
+                                              .samples_done = self->samples_done };
     if (self->round_open) {                         // What is dealt now had not been, at this step
         way_back->cursor = self->round.cursor;
         way_back->returned_count = self->round_returned_count;
@@ -325,7 +337,8 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
     case FRAME_RECORD_GENESIS:    apply_genesis(self, record); break;
     case FRAME_RECORD_START:
         self->incarnation = ((const struct wire_record_start *)record)->incarnation;
-        if (!self->born_unix_ms) self->born_unix_ms = ((const struct wire_record_start *)record)->unix_ms;
+        if (!self->born_unix_ms)
+            self->born_unix_ms = ((const struct wire_record_start *)record)->unix_ms;
         break;
     case FRAME_RECORD_MEMBER:     apply_member(self, record); break;
     case FRAME_RECORD_PHASE:      apply_phase(self, record); break;
@@ -347,7 +360,8 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
 uint32_t run_returned(struct run *self, struct wire_interval *ret_list)
 {
     uint32_t count = 0;
-    ensure(table_list(&self->table, TABLE_TODO, 0, self->scratch, TABLE_INTERVALS_MAX, &count) == TABLE_OK);
+    ensure(table_list(&self->table, TABLE_TODO, 0, self->scratch, TABLE_INTERVALS_MAX, &count) ==
+           TABLE_OK);
     for (uint32_t i = 0; i < count; i++)
         ret_list[i] = (struct wire_interval){ self->scratch[i].begin, self->scratch[i].end };
     return count;
@@ -379,7 +393,7 @@ struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *ret
         .born_unix_ms = self->born_unix_ms,
     };
     memcpy(snapshot.run, self->run_id, sizeof snapshot.run);
-    if (snapshot.round.round == 0) snapshot.round.round = snapshot.round.batch_size = 1;   // None yet
+    if (snapshot.round.round == 0) snapshot.round.round = snapshot.round.batch_size = 1; // None yet
     return snapshot;
 }
 

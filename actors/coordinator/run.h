@@ -47,8 +47,8 @@ struct run {
     struct hash digest, pin_digest;
     struct wire_checkpoint checkpoint;  // The newest registered; step 0 and no digest: none yet
     uint32_t snapshot_rounds;
-    // The newest step that a checkpoint and its data position are on record for: where a restore goes
-    // back to. No digest: nowhere yet. Its list lies below.
+    // The newest step that a checkpoint and its data position are on record for: where a restore
+    // goes back to. No digest: nowhere yet. Its list lies below.
     struct wire_record_restore way_back;
     struct wire_interval way_back_returned[TABLE_INTERVALS_MAX];
     struct hash last_commit;            // Hash of the newest COMMIT's body: the chain clients follow
@@ -72,7 +72,8 @@ struct run {
 void run_init(struct run *self, uint32_t snapshot_rounds);
 
 // Makes a record true. The record is one of RECORD_* and fits the state: records come from the
-// coordinator's own decisions or from a verified ledger, so one that does not fit is a bug (ensure).
+// coordinator's own decisions or from a verified ledger, so one that does not fit is a bug
+// (ensure).
 void run_apply(struct run *self, uint16_t kind, const void *record);
 
 // The whole state as a SNAPSHOT body whose lists point into *self or into `returned` (room for
@@ -89,7 +90,8 @@ struct wire_record_restore run_way_back(const struct run *self);
 // Index of the member with this key, or NO_MEMBER. O(log members).
 uint32_t run_find(const struct run *self, const struct hash *key);
 
-// Where a newcomer would be put: the next place, or that of somebody who left, or NO_MEMBER if full.
+// Where a newcomer would be put: the next place, or that of somebody who left, or NO_MEMBER if
+// full.
 uint32_t run_free_place(const struct run *self);
 
 // How many members of this role are in this state.
@@ -97,7 +99,8 @@ uint32_t run_count(const struct run *self, uint8_t role, uint8_t state);
 
 // The samples at positions [begin, end) of the newest round's list, written to `ret_list` (room for
 // as many as the round dealt). Returns how many intervals.
-uint32_t run_samples_at(struct run *self, uint32_t begin, uint32_t end, struct wire_interval *ret_list);
+uint32_t run_samples_at(struct run *self, uint32_t begin, uint32_t end,
+                        struct wire_interval *ret_list);
 
 // The samples returned and not dealt again, written to `ret_list` (room for TABLE_INTERVALS_MAX).
 uint32_t run_returned(struct run *self, struct wire_interval *ret_list);

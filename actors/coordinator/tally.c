@@ -80,7 +80,8 @@ bool tally_base(const struct tally *self, const struct hash *only, struct hash *
         const struct wire_seen *seen = tally_accepted(self, c);
         if (seen && hash_equal(candidate, &seen->base)) share++;
     }
-    if (share == 0 || (hash_is_none(only) && 3 * (uint64_t)share < 2 * (uint64_t)accepted)) return false;
+    if (share == 0 || (hash_is_none(only) && 3 * (uint64_t)share < 2 * (uint64_t)accepted))
+        return false;
     *ret_base = *candidate;
     return true;
 }

@@ -3,7 +3,8 @@
 //
 // Each elected witness votes once, naming for each batch the result it holds. A result is accepted
 // if and only if at least two thirds (rounded up) of the elected name it, on parameters that two
-// thirds of the accepted share. Blooms in the votes say who took part; nothing here depends on them.
+// thirds of the accepted share. Blooms in the votes say who took part; nothing here depends on
+// them.
 //
 // Volatile: a coordinator that restarts forgets its tally and the witnesses send their votes again.
 // Pure, no pointers: a struct tally is a value. Cost of a vote: linear in what it names.
@@ -11,8 +12,8 @@
 #include "common/run/limits.h"
 #include "common/wire/wire.h"
 
-// Different results named for one batch that are remembered: fewer than a third of the witnesses lie, so
-// with one place more than they are the honest result always finds one.
+// Different results named for one batch that are remembered: fewer than a third of the witnesses
+// lie, so with one place more than they are the honest result always finds one.
 enum { TALLY_RIVALS_MAX = WITNESSES_MAX / 3 + 1 };
 
 struct rival { struct wire_seen seen; uint8_t votes; };

@@ -20,7 +20,8 @@ struct served {
 
 static void init(void *state) { data_provider_init(state); }
 
-static int read_samples(void *arg, uint64_t position, uint32_t count, uint32_t *tokens, struct why *why)
+static int read_samples(void *arg, uint64_t position, uint32_t count, uint32_t *tokens,
+                        struct why *why)
 {
     return provider_read(arg, position, count, tokens, why);
 }
@@ -35,8 +36,10 @@ static int open_source(struct served *self, struct why *why)
 }
 
 static const struct argp_option options[] = {
-    { "data-config", 'd', "FILE", 0, "The data.toml: folder, token size, sequence length, shuffle seed "
-      "(env DATA_CONFIG)", 0 },
+    { "data-config", 'd', "FILE", 0,
+      "The data.toml: folder, token size, sequence length, shuffle seed "
+      "(env DATA_CONFIG)",
+      0 },
     { 0 },
 };
 
@@ -47,19 +50,29 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         state->child_inputs[0] = &self->options;
         self->data_config = command_env("DATA_CONFIG");
     } else if (key == 'd') self->data_config = arg;
-    else if (key == ARGP_KEY_END && !self->data_config) argp_error(state, "--data-config FILE is needed");
+    else if (key == ARGP_KEY_END && !self->data_config)
+        argp_error(state, "--data-config FILE is needed");
     else return ARGP_ERR_UNKNOWN;
     return 0;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct actor actor = { "data-provider", sizeof(struct data_provider), data_provider_step };
+    static const struct actor actor = { "data-provider", sizeof(struct data_provider),
+                                        data_provider_step };
     static const struct argp_child children[] = { { &member_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = { options, parse, NULL,
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
         "Serves tokenised samples, checked against their manifest.\n\n"
-        "  shoal-data-provider -i secret.key --run-id demo --server-addr 127.0.0.1:5550 -d config/demo/data.toml\n"
-        "  shoal prepare-text --out data             makes the files\n", children, NULL, NULL };
+        "  shoal-data-provider -i secret.key --run-id demo --server-addr 127.0.0.1:5550 -d "
+        "config/demo/data.toml\n"
+        "  shoal prepare-text --out data             makes the files\n",
+        children,
+        NULL,
+        NULL
+    };
     static struct served self;
     static struct config_faults faults;
     struct why why = { 0 };
@@ -69,10 +82,13 @@ int main(int argc, char **argv)
     if (rc < 0) return fault_exit_code(rc);
     rc = open_source(&self, &why);
     if (rc < 0) return fault_exit(rc, &why);
-    struct member_process process = {
-        .actor = &actor, .state = calloc(1, sizeof(struct data_provider)), .init = init, .read = read_samples,
-        .read_arg = self.provider, .seq_len = provider_seq_len(self.provider),
-        .samples = provider_count(self.provider) };
+    struct member_process process = { .actor = &actor,
+                                      .state = calloc(1, sizeof(struct data_provider)),
+                                      .init = init,
+                                      .read = read_samples,
+                                      .read_arg = self.provider,
+                                      .seq_len = provider_seq_len(self.provider),
+                                      .samples = provider_count(self.provider) };
     ensure(process.state);
     const struct hash *digest = provider_digest(self.provider);
     if (digest) process.data = *digest;

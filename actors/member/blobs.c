@@ -72,7 +72,8 @@ uint8_t blobs_state(const struct blobs *self, const struct hash *hash)
     return place ? self->entries[place - 1].state : BLOB_UNKNOWN;
 }
 
-static struct blob_entry *add(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step)
+static struct blob_entry *add(struct blobs *self, const struct hash *hash, uint32_t bytes,
+                              uint64_t step)
 {
     if (self->count == BLOBS_MAX) return NULL;
     uint32_t index = self->count++;
@@ -92,7 +93,8 @@ void blobs_have(struct blobs *self, const struct hash *hash, uint32_t bytes, uin
     if (step > entry->step) entry->step = step;
 }
 
-void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step, uint32_t author)
+void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step,
+                uint32_t author)
 {
     struct blob_entry *entry = known(self, hash);
     if (entry) {
@@ -105,7 +107,8 @@ void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uin
     self->due_ms = 0;
 }
 
-void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms, struct outbox *out)
+void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms,
+                 struct outbox *out)
 {
     struct wire_holder holders[64];
     if (self->wanted == 0 || now_ms < self->due_ms) return;
@@ -113,7 +116,8 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
     for (uint32_t i = 0; i < self->wanted; i++) {
         struct blob_entry *entry = &self->entries[i];
         if (entry->state != BLOB_WANTED) continue;
-        uint32_t count = now_ms < entry->retry_ms ? 0 : member_holders(member, entry->author, holders, 64);
+        uint32_t count =
+            now_ms < entry->retry_ms ? 0 : member_holders(member, entry->author, holders, 64);
         if (now_ms >= entry->retry_ms) entry->retry_ms = now_ms + BLOBS_RETRY_MS;
         if (count == 0) {
             if (entry->retry_ms < self->due_ms) self->due_ms = entry->retry_ms;
@@ -126,7 +130,8 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
     }
 }
 
-bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms, struct outbox *out)
+bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
+                struct outbox *out)
 {
     struct blob_entry *entry = known(self, &fetched->hash);
     if (!entry || entry->state != BLOB_COMING) return false;
@@ -135,8 +140,8 @@ bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t
         return true;
     }
     char hex[HASH_HEX];
-    outbox_note(out, "blob.missing hash=%.16s reason=\"%s\"; asking again", hash_to_hex(&fetched->hash, hex),
-                fetched->reason);
+    outbox_note(out, "blob.missing hash=%.16s reason=\"%s\"; asking again",
+                hash_to_hex(&fetched->hash, hex), fetched->reason);
     entry->state = BLOB_WANTED;
     entry->retry_ms = now_ms + BLOBS_RETRY_MS;
     if (entry->retry_ms < self->due_ms) self->due_ms = entry->retry_ms;
@@ -147,18 +152,27 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
 {
     struct wire_blob gone[256];
     uint32_t count = 0;
-    for (uint32_t i = self->count; i-- > 0; ) {     // Whoever fills the gap comes from behind: seen already
+    for (uint32_t i = self->count;
+         i-- > 0;) { // Whoever fills the gap comes from behind: seen already
         if (self->entries[i].step < from_step || self->entries[i].step >= before_step) continue;
         gone[count++] = (struct wire_blob){ self->entries[i].hash, self->entries[i].bytes };
         take_out(self, i);
         if (count < 256) continue;
-        outbox_job(out, PORT_FETCHER, FRAME_FORGET, &(struct wire_forget){ before_step, gone, count });
+        outbox_job(out, PORT_FETCHER, FRAME_FORGET,
+                   &(struct wire_forget){ before_step, gone, count });
         count = 0;
     }
     if (count)
-        outbox_job(out, PORT_FETCHER, FRAME_FORGET, &(struct wire_forget){ before_step, gone, count });
+        outbox_job(out, PORT_FETCHER, FRAME_FORGET,
+                   &(struct wire_forget){ before_step, gone, count });
 }
 
-void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out) { forget(self, 0, before_step, out); }
+void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)
+{
+    forget(self, 0, before_step, out);
+}
 
-void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out) { forget(self, step, step + 1, out); }
+void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out)
+{
+    forget(self, step, step + 1, out);
+}

@@ -61,7 +61,7 @@ static void put_reason(char reason[REASON_MAX + 1], const struct why *why)
         if ((unsigned char)*c < 0x20) *c = ' ';
 }
 
-// ---- BUILD ----------------------------------------------------------------------------------------
+// ---- BUILD --------------------------------------------------------------------------------------
 
 static void drop_model(struct learner *self)
 {
@@ -94,21 +94,27 @@ static int fill_layout(struct learner *self, struct why *why)
         struct model_tensor tensor = model_tensor_at(&self->shape, i);
         cuts[i] = tensor.cols ? (struct chunks_tensor){ tensor.offset, tensor.rows, tensor.cols }
                               : (struct chunks_tensor){ tensor.offset, 1, tensor.rows };
-        rc = tensor.cols ? layout_add_matrix(&self->layout, tensor.name, tensor.rows, tensor.cols, LAYOUT_F32, why)
-                         : layout_add_vector(&self->layout, tensor.name, tensor.rows, LAYOUT_F32, why);
+        rc = tensor.cols
+                 ? layout_add_matrix(&self->layout, tensor.name, tensor.rows, tensor.cols,
+                                     LAYOUT_F32, why)
+                 : layout_add_vector(&self->layout, tensor.name, tensor.rows, LAYOUT_F32, why);
     }
     if (rc == 0) rc = chunks_new(cuts, count, self->floats, self->config.chunk, why, &self->chunks);
     free(cuts);
     return rc;
 }
 
-static float *take(uint64_t floats) { return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64); }
+static float *take(uint64_t floats)
+{
+    return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
+}
 
 static int take_memory(struct learner *self, struct why *why)
 {
     const struct learner_options *options = self->options;
     uint64_t model = options->trains ? model_memory_bytes(&self->shape, options->micro_batch,
-                                                          self->config.seq_len, options->threads) : 0;
+                                                          self->config.seq_len, options->threads)
+                                     : 0;
     uint64_t vectors = options->trains ? 6 : 2;
     shell_log(6, "learner.memory parameters=%llu model_mib=%llu vectors_mib=%llu threads=%u",
               (unsigned long long)self->floats, (unsigned long long)(model >> 20),
@@ -121,12 +127,15 @@ static int take_memory(struct learner *self, struct why *why)
     if (options->trains) self->gradient = take(self->floats), self->sum = take(self->floats);
     if (!self->params || !self->spare || !self->leaves || !self->payload ||
         (options->trains && (!self->gradient || !self->sum)))
-        return why_set(why, FAULT_MEMORY, "the model needs %llu MiB more than there is; a smaller "
-                       "--micro-batch-size takes less", (unsigned long long)((model + vectors * self->floats * 4) >> 20));
+        return why_set(why, FAULT_MEMORY,
+                       "the model needs %llu MiB more than there is; a smaller "
+                       "--micro-batch-size takes less",
+                       (unsigned long long)((model + vectors * self->floats * 4) >> 20));
     return 0;
 }
 
-static int fetch_samples(void *context, uint64_t position, uint32_t count, uint32_t *tokens, struct why *why)
+static int fetch_samples(void *context, uint64_t position, uint32_t count, uint32_t *tokens,
+                         struct why *why)
 {
     struct learner *self = context;
     const char *endpoints[16];
@@ -140,22 +149,30 @@ static int fetch_samples(void *context, uint64_t position, uint32_t count, uint3
 static int open_data(struct learner *self, struct why *why)
 {
     const struct wire_data_source *data = &self->config.data;
-    struct samples_config samples = { .token_bytes = data->token_bytes, .seq_len = self->config.seq_len,
-                                      .vocab_size = self->shape.vocab, .shuffled = data->seeded };
+    struct samples_config samples = { .token_bytes = data->token_bytes,
+                                      .seq_len = self->config.seq_len,
+                                      .vocab_size = self->shape.vocab,
+                                      .shuffled = data->seeded };
     memcpy(samples.seed, data->seed, sizeof samples.seed);
-    if (data->kind == DATA_LOCAL) return provider_open_local(data->where, &samples, why, &self->provider);
+    if (data->kind == DATA_LOCAL)
+        return provider_open_local(data->where, &samples, why, &self->provider);
     if (data->kind == DATA_SERVER) {
         struct provider_fetch fetch = { .fetch = fetch_samples, .context = self, .count = 1 };
         // Not for long: the core tries again, with those who have joined by then.
-        struct bulk_client_options client = { .run = self->options->run_id, .seq_len = self->config.seq_len,
-                                              .patience_ms = 1500, .rounds_max = 2 };
+        struct bulk_client_options client = { .run = self->options->run_id,
+                                              .seq_len = self->config.seq_len,
+                                              .patience_ms = 1500,
+                                              .rounds_max = 2 };
         int rc = bulk_client_new(&client, why, &self->client);
         return rc < 0 ? rc : provider_open_fetch(&fetch, &samples, why, &self->provider);
     }
     struct http_config http = HTTP_CONFIG_DEFAULT;
-    struct remote_source source = {
-        .kind = data->kind == DATA_URL ? REMOTE_SINGLE_URL : REMOTE_NUMBERED_FILES, .url = data->where,
-        .start_index = data->first, .num_files = data->count, .n_left_pad_zeros = data->digits };
+    struct remote_source source = { .kind = data->kind == DATA_URL ? REMOTE_SINGLE_URL
+                                                                   : REMOTE_NUMBERED_FILES,
+                                    .url = data->where,
+                                    .start_index = data->first,
+                                    .num_files = data->count,
+                                    .n_left_pad_zeros = data->digits };
     return provider_open_http(&source, &http, &samples, why, &self->provider);
 }
 
@@ -167,17 +184,20 @@ static int build(struct learner *self, const struct wire_config *config, struct 
         return why_set(why, FAULT_LIMIT, "config.json of %u bytes", config->model.count);
     memcpy(self->config_json, config->model.data, config->model.count);
     self->config_json[config->model.count] = 0;
-    int rc = model_shape_from_config_json(self->config_json, config->model.count, why, &self->shape);
+    int rc =
+        model_shape_from_config_json(self->config_json, config->model.count, why, &self->shape);
     if (rc < 0) return rc;
     if (config->seq_len > self->shape.seq_len_max)
-        return why_set(why, FAULT_RANGE, "max_seq_len %u, the model's config.json allows 1..%u", config->seq_len,
-                       self->shape.seq_len_max);
+        return why_set(why, FAULT_RANGE, "max_seq_len %u, the model's config.json allows 1..%u",
+                       config->seq_len, self->shape.seq_len_max);
     self->floats = model_parameter_count(&self->shape);
     rc = fill_layout(self, why);
-    if (rc == 0) rc = payload_form_new(self->chunks, config->topk, config->one_bit, why, &self->form);
+    if (rc == 0)
+        rc = payload_form_new(self->chunks, config->topk, config->one_bit, why, &self->form);
     if (rc == 0) rc = take_memory(self, why);
     if (rc == 0 && self->options->trains)
-        rc = model_new(&self->shape, self->options->micro_batch, config->seq_len, self->pool, why, &self->model);
+        rc = model_new(&self->shape, self->options->micro_batch, config->seq_len, self->pool, why,
+                       &self->model);
     if (rc == 0 && self->options->trains)
         rc = distro_new(self->form, config->compression_decay, self->pool, why, &self->distro);
     if (rc == 0 && self->options->trains) rc = open_data(self, why);
@@ -195,7 +215,7 @@ static void hear_build(struct learner *self, const struct wire_config *config)
     worker_answer(self->worker, FRAME_BUILT, &built);
 }
 
-// ---- LOAD, PIN ------------------------------------------------------------------------------------
+// ---- LOAD, PIN ----------------------------------------------------------------------------------
 
 static void fill_leaves(void *arg, uint32_t task, uint32_t worker)
 {
@@ -212,8 +232,8 @@ static void take_digest(struct learner *self)
 
 static int pin(struct learner *self, struct why *why)
 {
-    return blob_store_pin(self->options->store, self->step, &self->digest, self->params, self->floats, self->leaves,
-                          self->leaf_count, why);
+    return blob_store_pin(self->options->store, self->step, &self->digest, self->params,
+                          self->floats, self->leaves, self->leaf_count, why);
 }
 
 static int load_checkpoint(struct learner *self, const struct wire_load *load, struct why *why)
@@ -231,12 +251,15 @@ static int take_staged(struct learner *self, const struct wire_load *load, struc
     struct hash digest;
     uint64_t floats;
     float *vector = blob_store_unstage(self->options->store, load->step, &digest, &floats);
-    if (!vector) return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %llu", (unsigned long long)load->step);
+    if (!vector)
+        return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %llu",
+                       (unsigned long long)load->step);
     if (floats == self->floats) memcpy(self->params, vector, floats * sizeof *vector);
     free(vector);
-    return floats == self->floats ? 0
-         : why_set(why, FAULT_FORMAT, "%llu floats were fetched, the model has %llu", (unsigned long long)floats,
-                   (unsigned long long)self->floats);
+    return floats == self->floats
+               ? 0
+               : why_set(why, FAULT_FORMAT, "%llu floats were fetched, the model has %llu",
+                         (unsigned long long)floats, (unsigned long long)self->floats);
 }
 
 static int load(struct learner *self, const struct wire_load *load, struct why *why)
@@ -252,11 +275,12 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
         !hash_equal(&self->digest, &self->config.genesis_digest)) {
         char ours[HASH_HEX], theirs[HASH_HEX];
         return why_set(why, FAULT_DIGEST, "%s has digest %.16s, the run pins %.16s", load->path,
-                       hash_to_hex(&self->digest, ours), hash_to_hex(&self->config.genesis_digest, theirs));
+                       hash_to_hex(&self->digest, ours),
+                       hash_to_hex(&self->config.genesis_digest, theirs));
     }
     self->step = load->step;
     self->holding = true;
-    if (self->distro) {                             // A residual belongs to the replica that made it
+    if (self->distro) { // A residual belongs to the replica that made it
         distro_discard(self->distro);
         rc = distro_set_residual(self->distro, NULL, why);
     }
@@ -272,25 +296,30 @@ static void hear_load(struct learner *self, const struct wire_load *job)
     worker_answer(self->worker, FRAME_LOADED, &loaded);
 }
 
-// ---- TRAIN ----------------------------------------------------------------------------------------
+// ---- TRAIN --------------------------------------------------------------------------------------
 
-static int read_samples(struct learner *self, const struct wire_train *job, struct why *why, uint64_t *ret_count)
+static int read_samples(struct learner *self, const struct wire_train *job, struct why *why,
+                        uint64_t *ret_count)
 {
     uint64_t row = (uint64_t)self->config.seq_len + 1, count = 0;
-    for (uint32_t i = 0; i < job->samples_count; i++) count += job->samples[i].end - job->samples[i].begin;
-    if (count == 0 || count > 65535) return why_set(why, FAULT_RANGE, "%llu samples", (unsigned long long)count);
+    for (uint32_t i = 0; i < job->samples_count; i++)
+        count += job->samples[i].end - job->samples[i].begin;
+    if (count == 0 || count > 65535)
+        return why_set(why, FAULT_RANGE, "%llu samples", (unsigned long long)count);
     if (count * row > self->tokens_max) {
         free(self->tokens);
         self->tokens = malloc(count * row * sizeof *self->tokens);
         self->tokens_max = self->tokens ? count * row : 0;
-        if (!self->tokens) return why_set(why, FAULT_MEMORY, "%llu samples", (unsigned long long)count);
+        if (!self->tokens)
+            return why_set(why, FAULT_MEMORY, "%llu samples", (unsigned long long)count);
     }
     self->providers_count = job->providers_count;
     memcpy(self->providers, job->providers, job->providers_count * sizeof *job->providers);
     uint64_t at = 0;
     for (uint32_t i = 0; i < job->samples_count; i++) {
         uint32_t n = (uint32_t)(job->samples[i].end - job->samples[i].begin);
-        int rc = provider_read(self->provider, job->samples[i].begin, n, self->tokens + at * row, why);
+        int rc =
+            provider_read(self->provider, job->samples[i].begin, n, self->tokens + at * row, why);
         if (rc < 0) return rc;
         at += n;
     }
@@ -309,7 +338,8 @@ static void add_share(void *arg, uint32_t task, uint32_t worker)
     float *sum = job->self->sum;
     const float *gradient = job->self->gradient;
     for (uint64_t i = share.first; i < share.end; i++)
-        sum[i] = job->first ? job->weight * gradient[i] : __builtin_fmaf(job->weight, gradient[i], sum[i]);
+        sum[i] = job->first ? job->weight * gradient[i]
+                            : __builtin_fmaf(job->weight, gradient[i], sum[i]);
 }
 
 // The mean over the whole batch, a few sequences at a time, always in the same portions.
@@ -318,12 +348,14 @@ static int mean_gradient(struct learner *self, uint64_t count, struct why *why, 
     uint64_t row = (uint64_t)self->config.seq_len + 1;
     double total = 0;
     for (uint64_t at = 0; at < count; at += self->options->micro_batch) {
-        uint32_t n = count - at < self->options->micro_batch ? (uint32_t)(count - at) : self->options->micro_batch;
+        uint32_t n = count - at < self->options->micro_batch ? (uint32_t)(count - at)
+                                                             : self->options->micro_batch;
         double loss;
-        int rc = model_loss_and_grad(self->model, self->params, self->tokens + at * row, n, self->config.seq_len, why,
-                                     self->gradient, &loss);
-        if (rc < 0) return why_wrap(why, rc, "samples %llu..%llu of the batch", (unsigned long long)at,
-                                    (unsigned long long)(at + n - 1));
+        int rc = model_loss_and_grad(self->model, self->params, self->tokens + at * row, n,
+                                     self->config.seq_len, why, self->gradient, &loss);
+        if (rc < 0)
+            return why_wrap(why, rc, "samples %llu..%llu of the batch", (unsigned long long)at,
+                            (unsigned long long)(at + n - 1));
         total += loss * n;
         struct add_job job = { self, (float)n / (float)count, at == 0 };
         pool_run(self->pool, 16, add_share, &job);
@@ -332,7 +364,8 @@ static int mean_gradient(struct learner *self, uint64_t count, struct why *why, 
     return 0;
 }
 
-static int train(struct learner *self, const struct wire_train *job, struct why *why, struct wire_trained *ret_trained)
+static int train(struct learner *self, const struct wire_train *job, struct why *why,
+                 struct wire_trained *ret_trained)
 {
     uint64_t began_us = now_us(), count = 0;
     double loss = 0, norm;
@@ -344,10 +377,12 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     int rc = read_samples(self, job, why, &count);
     if (rc == 0) rc = mean_gradient(self, count, why, &loss);
     if (rc == 0 && self->config.clip_norm > 0)
-        rc = gradient_clip(self->pool, self->sum, self->floats, (double)self->config.clip_norm, why, &norm);
+        rc = gradient_clip(self->pool, self->sum, self->floats, (double)self->config.clip_norm, why,
+                           &norm);
     if (rc == 0) rc = distro_compress(self->distro, self->sum, rate, self->payload, why);
-    if (rc == 0) rc = blob_store_put(self->options->store, self->payload, payload_bytes(self->form), why,
-                                     &self->candidate);
+    if (rc == 0)
+        rc = blob_store_put(self->options->store, self->payload, payload_bytes(self->form), why,
+                            &self->candidate);
     if (rc < 0) return rc;
     uint64_t took_us = now_us() - began_us;
     ret_trained->base = self->digest;
@@ -357,7 +392,8 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     ret_trained->payload_bytes = (uint32_t)payload_bytes(self->form);
     ret_trained->loss = (float)loss;
     ret_trained->train_ms = (uint32_t)(took_us / 1000);
-    ret_trained->tokens_per_s = (float)((double)count * self->config.seq_len * 1e6 / (double)(took_us + 1));
+    ret_trained->tokens_per_s =
+        (float)((double)count * self->config.seq_len * 1e6 / (double)(took_us + 1));
     return 0;
 }
 
@@ -372,7 +408,7 @@ static void hear_train(struct learner *self, const struct wire_train *job)
     worker_answer(self->worker, FRAME_TRAINED, &trained);
 }
 
-// ---- APPLY ----------------------------------------------------------------------------------------
+// ---- APPLY --------------------------------------------------------------------------------------
 
 static int apply(struct learner *self, const struct wire_apply *job, struct why *why)
 {
@@ -393,10 +429,12 @@ static int apply(struct learner *self, const struct wire_apply *job, struct why 
         if (payload_check(self->form, refs[held].bytes, refs[held].count, &bad) == 0)
             results[sound++] = (struct apply_result){ .begin = held, .payload = refs[held].bytes,
                                                       .bytes = refs[held].count };
-        else shell_log(4, "apply.skipped step=%llu result=%u reason=\"%s\"", (unsigned long long)job->step, held,
-                       bad.text);
+        else
+            shell_log(4, "apply.skipped step=%llu result=%u reason=\"%s\"",
+                      (unsigned long long)job->step, held, bad.text);
     }
-    if (rc == 0 && sound > 0) rc = apply_commit(self->form, results, sound, &step, self->pool, self->params, why);
+    if (rc == 0 && sound > 0)
+        rc = apply_commit(self->form, results, sound, &step, self->pool, self->params, why);
     for (uint32_t i = 0; refs && i < held; i++) blob_store_release(&refs[i]);
     free(refs);
     free(results);
@@ -424,10 +462,11 @@ static void hear_apply(struct learner *self, const struct wire_apply *job)
     worker_answer(self->worker, FRAME_APPLIED, &applied);
 }
 
-// ---- SAVE -----------------------------------------------------------------------------------------
+// ---- SAVE ---------------------------------------------------------------------------------------
 
 // The parameters of a pinned step, put together again from its leaves.
-static int gather(struct learner *self, const struct hash *digest, float *ret_params, struct why *why)
+static int gather(struct learner *self, const struct hash *digest, float *ret_params,
+                  struct why *why)
 {
     struct blob_ref list, leaf;
     uint64_t floats;
@@ -443,9 +482,12 @@ static int gather(struct learner *self, const struct hash *digest, float *ret_pa
         blob_store_release(&leaf);
     }
     blob_store_release(&list);
-    return rc < 0 || at == self->floats ? rc : why_set(why, FAULT_CORRUPT, "a pinned step of %llu floats, the "
-                                                       "model has %llu", (unsigned long long)floats,
-                                                       (unsigned long long)self->floats);
+    return rc < 0 || at == self->floats
+               ? rc
+               : why_set(why, FAULT_CORRUPT,
+                         "a pinned step of %llu floats, the "
+                         "model has %llu",
+                         (unsigned long long)floats, (unsigned long long)self->floats);
 }
 
 // All samples below the cursor that were not returned, as the manifest wants them.
@@ -464,19 +506,26 @@ static size_t done_list(const struct wire_save *job, struct interval *ret_list)
 static int save(struct learner *self, const struct wire_save *job, struct why *why)
 {
     const struct learner_options *options = self->options;
-    if (!options->checkpoint_root) return why_set(why, FAULT_CONFIG, "no --checkpoint-dir was given");
+    if (!options->checkpoint_root)
+        return why_set(why, FAULT_CONFIG, "no --checkpoint-dir was given");
     bool held = self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest);
     int rc = held ? 0 : gather(self, &job->digest, self->spare, why);
     if (rc < 0) return rc;
     const float *params = held ? self->params : self->spare;
     struct interval *done = calloc((size_t)job->returned_count + 1, sizeof *done);
     ensure(done);
-    struct checkpoint_info info = {
-        .epoch = job->epoch, .step = job->step, .digest = job->digest, .protocol = WIRE_PROTOCOL,
-        .created_unix_s = shell_unix_ms() / 1000, .pass_length = CHECKPOINT_NUMBER_MAX, .cursor = job->cursor,
-        .done = done, .done_count = done_list(job, done) };
+    struct checkpoint_info info = { .epoch = job->epoch,
+                                    .step = job->step,
+                                    .digest = job->digest,
+                                    .protocol = WIRE_PROTOCOL,
+                                    .created_unix_s = shell_unix_ms() / 1000,
+                                    .pass_length = CHECKPOINT_NUMBER_MAX,
+                                    .cursor = job->cursor,
+                                    .done = done,
+                                    .done_count = done_list(job, done) };
     snprintf(info.run, sizeof info.run, "%s", options->run_id);
-    // What a replica holds beside its parameters: each member's residual, which goes with the member.
+    // What a replica holds beside its parameters: each member's residual, which goes with the
+    // member.
     struct tags_item item;
     struct tags tags;
     tags_init(&tags, &item, 1);
@@ -486,7 +535,9 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
         .config_json = self->config_json, .state = &tags, .values = no_value, .keep = options->keep,
         .tokenizer_dir = options->tokenizer_dir ? options->tokenizer_dir : self->config.genesis };
     struct hash manifest;
-    if (rc == 0) rc = checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why, &manifest);
+    if (rc == 0)
+        rc = checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why,
+                              &manifest);
     free(done);
     return rc;
 }
@@ -494,14 +545,16 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
 static void hear_save(struct learner *self, const struct wire_save *job)
 {
     struct why why = { 0 };
-    struct wire_saved saved = { .ok = save(self, job, &why) == 0, .epoch = job->epoch, .step = job->step,
+    struct wire_saved saved = { .ok = save(self, job, &why) == 0,
+                                .epoch = job->epoch,
+                                .step = job->step,
                                 .digest = job->digest };
     snprintf(saved.name, sizeof saved.name, "step-%08llu", (unsigned long long)job->step);
     put_reason(saved.reason, &why);
     worker_answer(self->worker, FRAME_SAVED, &saved);
 }
 
-// ---- the thread -----------------------------------------------------------------------------------
+// ---- the thread ---------------------------------------------------------------------------------
 
 void learner_body(struct worker *worker, void *arg)
 {
@@ -521,8 +574,10 @@ void learner_body(struct worker *worker, void *arg)
         case FRAME_APPLY: hear_apply(self, job.body); break;
         case FRAME_SAVE:  hear_save(self, job.body); break;
         case FRAME_PIN:
-            if (self->holding && self->step == ((const struct wire_pin *)job.body)->step && pin(self, &why) < 0)
-                shell_log(4, "learner.not_pinned step=%llu %s", (unsigned long long)self->step, why.text);
+            if (self->holding && self->step == ((const struct wire_pin *)job.body)->step &&
+                pin(self, &why) < 0)
+                shell_log(4, "learner.not_pinned step=%llu %s", (unsigned long long)self->step,
+                          why.text);
             break;
         default: ensure_failed("a job that a learner knows", __FILE__, __LINE__);
         }

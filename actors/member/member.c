@@ -14,8 +14,9 @@ static void ask(const struct member *self, uint8_t topic, uint64_t from, struct 
 
 static void join(struct member *self, uint64_t now_ms, struct outbox *out)
 {
-    struct wire_join join = { .role = self->role, .instance = self->instance, .samples = self->samples,
-                              .data = self->data };
+    struct wire_join join = {
+        .role = self->role, .instance = self->instance, .samples = self->samples, .data = self->data
+    };
     memcpy(join.name, self->name, sizeof join.name);
     memcpy(join.endpoint, self->endpoint, sizeof join.endpoint);
     outbox_mail(out, COORDINATOR, FRAME_JOIN, &join);
@@ -61,7 +62,7 @@ static unsigned tick(struct member *self, uint64_t now_ms, struct outbox *out)
     return HEARD_TICK;
 }
 
-// ---- what the coordinator says --------------------------------------------------------------------
+// ---- what the coordinator says ------------------------------------------------------------------
 
 bool member_is_coordinator(const struct member *self, const struct msg *in)
 {
@@ -83,7 +84,8 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     bool reborn = !first && in->incarnation > self->incarnation;
     if (in->incarnation > self->incarnation) self->incarnation = in->incarnation;
     self->born_unix_ms = admitted->born_unix_ms;
-    if (self->has_config && !hash_equal(&admitted->config, &self->config.config)) self->has_config = false;
+    if (self->has_config && !hash_equal(&admitted->config, &self->config.config))
+        self->has_config = false;
     ping(self, in->now_ms, out);
     self->has_run = false;
     ask_for_missing(self, in->now_ms, out);
@@ -112,8 +114,9 @@ static unsigned hear_run(struct member *self, const struct msg *in, struct outbo
     const struct wire_run *run = in->body;
     if (self->has_run && run->log_seq < self->now.log_seq) return 0;       // Overtaken
     if (!self->has_run || stage(run->phase) != stage(self->now.phase))
-        outbox_note(out, "run.phase phase=%s epoch=%llu step=%llu", wire_enum_name(&wire_enum_phase, run->phase),
-                    (unsigned long long)run->epoch, (unsigned long long)run->step);
+        outbox_note(out, "run.phase phase=%s epoch=%llu step=%llu",
+                    wire_enum_name(&wire_enum_phase, run->phase), (unsigned long long)run->epoch,
+                    (unsigned long long)run->step);
     self->now = *run;
     self->has_run = true;
     if (run->roster_version > self->roster_version) ask(self, TOPIC_ROSTER, 0, out);
@@ -154,7 +157,8 @@ static unsigned hear_round(struct member *self, const struct msg *in)
     for (uint32_t i = 0; i < round->clients_count; i++) self->trainers[i] = i;
     self->deal = (struct deal){ .capacity = MEMBERS_MAX, .shares = self->shares,
                                 .by_trainer = self->by_trainer };
-    assignment_deal(round->seed, self->trainers, round->clients_count, round->batch_size, &self->deal);
+    assignment_deal(round->seed, self->trainers, round->clients_count, round->batch_size,
+                    &self->deal);
     return HEARD_ROUND;
 }
 
@@ -175,9 +179,11 @@ static unsigned hear_beat(struct member *self, const struct msg *in, struct outb
 {
     const struct wire_beat *beat = in->body;
     if (beat->log_seq > self->now.log_seq &&
-        (beat->phase != self->now.phase || beat->round != self->round.round || beat->step != self->now.step))
+        (beat->phase != self->now.phase || beat->round != self->round.round ||
+         beat->step != self->now.step))
         ask(self, TOPIC_RUN, 0, out);
-    else if (beat->round > self->round.round && (beat->phase == PHASE_TRAIN || beat->phase == PHASE_WITNESS))
+    else if (beat->round > self->round.round &&
+             (beat->phase == PHASE_TRAIN || beat->phase == PHASE_WITNESS))
         ask(self, TOPIC_RUN, 0, out);               // Its RUN came, the round itself was lost
     if (beat->roster_version > self->roster_version) ask(self, TOPIC_ROSTER, 0, out);
     return 0;
@@ -200,10 +206,12 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
         return 0;
     case REFUSAL_WRONG_RUN: case REFUSAL_WRONG_ROLE: case REFUSAL_WRONG_DATA: case REFUSAL_REPLACED:
     case REFUSAL_EJECTED:
-        outbox_quit(out, refused->reason == REFUSAL_REPLACED || refused->reason == REFUSAL_EJECTED
-                         ? EX_NOPERM : EX_CONFIG, "the coordinator refuses %s (%s): %s",
-                    wire_kind_name(refused->kind), wire_enum_name(&wire_enum_refusal, refused->reason),
-                    refused->text);
+        outbox_quit(out,
+                    refused->reason == REFUSAL_REPLACED || refused->reason == REFUSAL_EJECTED
+                        ? EX_NOPERM
+                        : EX_CONFIG,
+                    "the coordinator refuses %s (%s): %s", wire_kind_name(refused->kind),
+                    wire_enum_name(&wire_enum_refusal, refused->reason), refused->text);
         return 0;
     default:
         return HEARD_REFUSED;
@@ -219,12 +227,13 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
         return tick(self, in->now_ms, out);
     }
     if (in->kind == FRAME_WAKE) return tick(self, in->now_ms, out);
-    if (in->kind == FRAME_WELCOME) {                // A broker, new or restarted: nobody knows us there
+    if (in->kind == FRAME_WELCOME) { // A broker, new or restarted: nobody knows us there
         self->tick_ms = self->join_ms = self->ping_ms = self->ask_ms = in->now_ms;
         return tick(self, in->now_ms, out);
     }
     if (in->kind == FRAME_ADMITTED) return hear_admitted(self, in, out);
-    if (in->kind == FRAME_REFUSED && strcmp(in->from, COORDINATOR) == 0) return hear_refused(self, in, out);
+    if (in->kind == FRAME_REFUSED && strcmp(in->from, COORDINATOR) == 0)
+        return hear_refused(self, in, out);
     if (!member_is_coordinator(self, in) || in->incarnation < self->incarnation) return 0;
     unsigned reborn = in->incarnation > self->incarnation ? HEARD_REBORN : 0;
     self->incarnation = in->incarnation;
@@ -241,7 +250,7 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
     }
 }
 
-// ---- looking things up ----------------------------------------------------------------------------
+// ---- looking things up --------------------------------------------------------------------------
 
 uint32_t member_client_index(const struct member *self)
 {
@@ -266,7 +275,8 @@ const struct wire_member *member_at(const struct member *self, uint32_t index)
 
 const struct wire_member *member_of_client(const struct member *self, uint32_t client)
 {
-    return client < self->round.clients_count ? member_at(self, self->clients[client].member) : NULL;
+    return client < self->round.clients_count ? member_at(self, self->clients[client].member)
+                                              : NULL;
 }
 
 uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t end,
@@ -285,8 +295,8 @@ uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t e
     return count;
 }
 
-uint32_t member_holders(const struct member *self, uint32_t first_member, struct wire_holder *ret_list,
-                        uint32_t max)
+uint32_t member_holders(const struct member *self, uint32_t first_member,
+                        struct wire_holder *ret_list, uint32_t max)
 {
     uint32_t count = 0;
     const struct wire_member *first = member_at(self, first_member);
@@ -309,7 +319,8 @@ uint32_t member_providers(const struct member *self, struct wire_holder *ret_lis
     uint32_t count = 0;
     for (uint32_t n = 0; n < self->members_count && count < max; n++) {
         const struct wire_member *member = &self->members[(self->index + n) % self->members_count];
-        if (member->role == ACTOR_PROVIDER && member->state == MEMBER_HEALTHY && member->endpoint[0])
+        if (member->role == ACTOR_PROVIDER && member->state == MEMBER_HEALTHY &&
+            member->endpoint[0])
             memcpy(ret_list[count++].endpoint, member->endpoint, sizeof member->endpoint);
     }
     return count;

@@ -85,15 +85,16 @@ bool member_is_witness(const struct member *self);      // Elected in the newest
 const struct wire_member *member_of_client(const struct member *self, uint32_t client);
 const struct wire_member *member_at(const struct member *self, uint32_t index);     // NULL if unknown
 
-// The samples at positions [begin, end) of the round's list; returns how many intervals were written
-// to `ret_list`, which has room for as many as the round dealt.
+// The samples at positions [begin, end) of the round's list; returns how many intervals were
+// written to `ret_list`, which has room for as many as the round dealt.
 uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t end,
                            struct wire_interval *ret_list);
 
 // Endpoints that may hold what we lack, at most `max`: first (if not NO_CLIENT) that of one client,
-// then trainers and checkpointers at work, starting after ourselves so that not all ask the same one.
-uint32_t member_holders(const struct member *self, uint32_t first_member, struct wire_holder *ret_list,
-                        uint32_t max);
+// then trainers and checkpointers at work, starting after ourselves so that not all ask the same
+// one.
+uint32_t member_holders(const struct member *self, uint32_t first_member,
+                        struct wire_holder *ret_list, uint32_t max);
 
 // Endpoints of the data providers at work, starting at another one for each member.
 uint32_t member_providers(const struct member *self, struct wire_holder *ret_list, uint32_t max);

@@ -28,7 +28,7 @@ struct running {
     uint8_t record[JOURNAL_RECORD_MAX];
 };
 
-// ---- disk: the journal ----------------------------------------------------------------------------
+// ---- disk: the journal --------------------------------------------------------------------------
 
 static int disk_begin(void *arg, struct why *why)
 {
@@ -52,7 +52,8 @@ static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t coun
 static int disk_commit(void *arg, struct why *why)
 {
     struct running *self = arg;
-    size_t count = wire_pack_record(FRAME_JOURNAL, &self->promised, self->record, sizeof self->record);
+    size_t count =
+        wire_pack_record(FRAME_JOURNAL, &self->promised, self->record, sizeof self->record);
     ensure(count > 0);
     return journal_write(self->journal, self->record, count, why);
 }
@@ -66,13 +67,14 @@ static int read_journal(struct running *self, struct why *why)
     struct wire_refusal refusal;
     uint16_t kind;
     const void *body;
-    if (!wire_unpack_record(bytes, count, WIRE_LOCAL, &arena, &kind, &body, &refusal) || kind != FRAME_JOURNAL)
+    if (!wire_unpack_record(bytes, count, WIRE_LOCAL, &arena, &kind, &body, &refusal) ||
+        kind != FRAME_JOURNAL)
         return why_set(why, FAULT_CORRUPT, "%s/journal holds no record of this version", self->dir);
     self->promised = *(const struct wire_journal *)body;
     return 0;
 }
 
-// ---- parts ----------------------------------------------------------------------------------------
+// ---- parts --------------------------------------------------------------------------------------
 
 static int open_dir(struct running *self, struct why *why)
 {
@@ -95,8 +97,8 @@ static int open_bulk(struct running *self, struct why *why)
     const struct member_process *process = self->process;
     struct member *member = process->state;
     char endpoint[128];
-    // A vote is a promise to serve the bytes, and outlives the process; against a power cut stand the
-    // checkpointer's, which alone are fsynced.
+    // A vote is a promise to serve the bytes, and outlives the process; against a power cut stand
+    // the checkpointer's, which alone are fsynced.
     struct blob_store_options store = { .dir = process->keeps_blobs ? self->blobs : NULL,
                                         .lazy = member->role != ACTOR_CHECKPOINTER };
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);
@@ -118,7 +120,8 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
     uint64_t threads = 1, micro_batch = 4, keep = 3;
     uint32_t count = 0;
     int rc = command_number("--threads", options->threads, 1, 64, why, &threads);
-    if (rc == 0) rc = command_number("--micro-batch-size", options->micro_batch, 1, 4096, why, &micro_batch);
+    if (rc == 0)
+        rc = command_number("--micro-batch-size", options->micro_batch, 1, 4096, why, &micro_batch);
     if (rc == 0) rc = command_number("--keep-steps", options->keep, 1, 1000, why, &keep);
     if (rc < 0) return rc;
     if (self->process->has_learner) {
@@ -130,7 +133,8 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
         self->workers[count++] = worker_new(PORT_LEARNER, learner_body, &self->learner);
     }
     if (self->process->has_fetcher) {
-        self->fetcher = (struct fetcher_options){ .store = self->store, .run = options->command.run_id };
+        self->fetcher =
+            (struct fetcher_options){ .store = self->store, .run = options->command.run_id };
         self->workers[count++] = worker_new(PORT_FETCHER, fetcher_run, &self->fetcher);
     }
     *ret_count = count;
@@ -138,7 +142,8 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
 }
 
 // A checkpointer goes on from the newest checkpoint of its own that is whole. A damaged one is said
-// and passed over here, by the caller's explicit choice, because the digest of the run decides anyway.
+// and passed over here, by the caller's explicit choice, because the digest of the run decides
+// anyway.
 static int find_checkpoint(struct running *self, struct why *why)
 {
     const struct member_options *options = self->options;
@@ -146,15 +151,19 @@ static int find_checkpoint(struct running *self, struct why *why)
     size_t count = 0;
     if (!options->checkpoint_dir) return 0;
     if (mkdir(options->checkpoint_dir, 0755) != 0 && errno != EEXIST)
-        return why_set(why, fault_from_errno(errno), "%s: %s", options->checkpoint_dir, strerror(errno));
+        return why_set(why, fault_from_errno(errno), "%s: %s", options->checkpoint_dir,
+                       strerror(errno));
     snprintf(self->resume.path, sizeof self->resume.path, "%s", options->checkpoint_dir);
     int rc = checkpoint_clean(options->checkpoint_dir, why);
-    if (rc == 0) rc = checkpoint_list(options->checkpoint_dir, options->command.run_id, why, seen, &count);
+    if (rc == 0)
+        rc = checkpoint_list(options->checkpoint_dir, options->command.run_id, why, seen, &count);
     if (rc < 0) return rc;
     for (size_t i = 0; i < count; i++) {
         if (seen[i].fault == FAULT_FOREIGN)
-            return why_set(why, FAULT_FOREIGN, "%s holds checkpoints of another run than \"%s\"; give another "
-                           "--checkpoint-dir", options->checkpoint_dir, options->command.run_id);
+            return why_set(why, FAULT_FOREIGN,
+                           "%s holds checkpoints of another run than \"%s\"; give another "
+                           "--checkpoint-dir",
+                           options->checkpoint_dir, options->command.run_id);
         if (seen[i].fault == 0) {
             self->resume.step = seen[i].step;
             shell_log(6, "checkpoint.found step=%llu dir=%s", (unsigned long long)seen[i].step,
@@ -162,7 +171,8 @@ static int find_checkpoint(struct running *self, struct why *why)
             return 0;
         }
         shell_log(3, "checkpoint.damaged step=%llu dir=%s fault=%s; trying the one before",
-                  (unsigned long long)seen[i].step, options->checkpoint_dir, fault_name(seen[i].fault));
+                  (unsigned long long)seen[i].step, options->checkpoint_dir,
+                  fault_name(seen[i].fault));
     }
     return 0;
 }
@@ -210,7 +220,8 @@ static int check_line(const struct member_options *options, struct why *why)
 {
     const struct command *command = &options->command;
     if (!command->run_id) return why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
-    if (!command->server_addr) return why_set(why, FAULT_USAGE, "--server-addr HOST:PORT (or SERVER_ADDR) is needed");
+    if (!command->server_addr)
+        return why_set(why, FAULT_USAGE, "--server-addr HOST:PORT (or SERVER_ADDR) is needed");
     return command_check(command, why);
 }
 
@@ -249,12 +260,13 @@ int member_run(struct member_options *options, const struct member_process *proc
     return rc < 0 ? fault_exit(rc, &why) : rc;
 }
 
-// ---- command line ---------------------------------------------------------------------------------
+// ---- command line -------------------------------------------------------------------------------
 
 enum { KEY_BULK_BIND = 2000, KEY_BULK_PORT };
 
 static const struct argp_option options[] = {
-    { "bulk-bind", KEY_BULK_BIND, "HOST", 0, "Address at which peers fetch from us (127.0.0.1)", 0 },
+    { "bulk-bind", KEY_BULK_BIND, "HOST", 0, "Address at which peers fetch from us (127.0.0.1)",
+      0 },
     { "bind-p2p-port", KEY_BULK_PORT, "PORT", 0, "Its port (any free one; env BIND_P2P_PORT)", 0 },
     { 0 },
 };

@@ -1,7 +1,7 @@
 #pragma once
-// member_shell -- the far side of the wall for every member: directory and journal, blob store, bulk
-// server, learner and fetcher, and the loop. The mains of trainer, witness, checkpointer and data
-// provider say what they have of it and hand over their core.
+// member_shell -- the far side of the wall for every member: directory and journal, blob store,
+// bulk server, learner and fetcher, and the loop. The mains of trainer, witness, checkpointer and
+// data provider say what they have of it and hand over their core.
 
 #include "actors/member/learner_shell.h"
 #include "actors/member/member.h"

@@ -42,7 +42,8 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
         outbox_note(out, "commit.unsound step=%llu; ignored", (unsigned long long)commit->step);
         return;
     }
-    if (!self->holding || commit->step < self->step || commit->step >= self->step + REPLICA_AHEAD) return;
+    if (!self->holding || commit->step < self->step || commit->step >= self->step + REPLICA_AHEAD)
+        return;
     struct replica_commit *kept = place(self, commit->step);
     if (kept->known && kept->commit.step == commit->step) return;
     struct wire_accepted *list = room(self, commit->accepted_count);
@@ -55,7 +56,7 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
     (void)member;
 }
 
-// ---- getting hold of parameters -------------------------------------------------------------------
+// ---- getting hold of parameters -----------------------------------------------------------------
 
 static void forget_commits(struct replica *self)
 {
@@ -84,7 +85,8 @@ static void load(struct replica *self, uint64_t step, const char *path, struct o
 
 // Where the parameters come from: a checkpoint of our own, the genesis folder at step 0, else those
 // who hold the pinned step. Tried in turn; who never gets them says so and ends.
-static void obtain(struct replica *self, const struct member *member, uint64_t now_ms, struct outbox *out)
+static void obtain(struct replica *self, const struct member *member, uint64_t now_ms,
+                   struct outbox *out)
 {
     const struct wire_run *run = &member->now;
     uint64_t own_step = self->resume.step <= run->step ? self->resume.step : run->pin_step;
@@ -94,18 +96,22 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     if (now_ms < self->retry_ms) return;
     self->retry_ms = now_ms + REPLICA_RETRY_MS;
     if (self->failures >= REPLICA_FAILURES_MAX) {
-        outbox_quit(out, EX_UNAVAILABLE, "nobody serves the parameters of step %llu (digest %.16s): no "
-                    "trainer, no checkpointer, no folder here; start one that holds them, never random ones",
+        outbox_quit(out, EX_UNAVAILABLE,
+                    "nobody serves the parameters of step %llu (digest %.16s): no "
+                    "trainer, no checkpointer, no folder here; start one that holds them, never "
+                    "random ones",
                     (unsigned long long)run->pin_step, hash_to_hex(&run->pin_digest, hex));
     } else if (self->resume.path[0] && own_step > 0 && self->failures % 2 == 0) {
         load(self, own_step, self->resume.path, out);
-    } else if (member->config.genesis[0] && ((run->pin_step == 0 && self->failures % 2 == 0) || from_genesis)) {
+    } else if (member->config.genesis[0] &&
+               ((run->pin_step == 0 && self->failures % 2 == 0) || from_genesis)) {
         load(self, 0, member->config.genesis, out);
     } else if (!hash_is_none(&run->pin_digest)) {
         fetch_pinned(self, member, out);
     } else {
         self->failures++;
-        outbox_note(out, "model.unknown no genesis folder and no digest on record yet; asking again");
+        outbox_note(out,
+                    "model.unknown no genesis folder and no digest on record yet; asking again");
     }
 }
 
@@ -113,14 +119,17 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
 static void failed(struct replica *self, const char *reason, struct outbox *out)
 {
     self->failures++;
-    outbox_note(out, "model.unavailable attempt=%u reason=\"%s\"; asking again", self->failures, reason);
+    outbox_note(out, "model.unavailable attempt=%u reason=\"%s\"; asking again", self->failures,
+                reason);
 }
 
-enum replica_event replica_hear_learner(struct replica *self, const struct msg *in, struct outbox *out)
+enum replica_event replica_hear_learner(struct replica *self, const struct msg *in,
+                                        struct outbox *out)
 {
     if (in->kind == FRAME_BUILT) {
         const struct wire_built *built = in->body;
-        if (!built->ok) outbox_quit(out, EX_CONFIG, "the run's model cannot be built: %s", built->reason);
+        if (!built->ok)
+            outbox_quit(out, EX_CONFIG, "the run's model cannot be built: %s", built->reason);
         self->built = built->ok;
         self->payload_bytes = built->payload_bytes;
         self->floats = built->floats;
@@ -146,7 +155,8 @@ enum replica_event replica_hear_learner(struct replica *self, const struct msg *
     const struct wire_applied *applied = in->body;
     self->applying = false;
     if (!applied->ok) {
-        outbox_quit(out, EX_SOFTWARE, "applying commit %llu failed: %s; restart fetches what differs",
+        outbox_quit(out, EX_SOFTWARE,
+                    "applying commit %llu failed: %s; restart fetches what differs",
                     (unsigned long long)self->step, applied->reason);
         return REPLICA_LOST;
     }
@@ -170,8 +180,9 @@ void replica_hear_fetched_model(struct replica *self, const struct msg *in, stru
         failed(self, fetched->reason, out);
         return;
     }
-    outbox_note(out, "model.fetched step=%llu bytes=%llu holders=%u", (unsigned long long)fetched->step,
-                (unsigned long long)fetched->bytes, fetched->holders);
+    outbox_note(out, "model.fetched step=%llu bytes=%llu holders=%u",
+                (unsigned long long)fetched->step, (unsigned long long)fetched->bytes,
+                fetched->holders);
     self->loading = true;
     outbox_job(out, PORT_LEARNER, FRAME_LOAD, &(struct wire_load){ .step = fetched->step });
 }
@@ -180,13 +191,14 @@ void replica_hear_fetched_model(struct replica *self, const struct msg *in, stru
 static void start_over(struct replica *self, uint32_t failures)
 {
     self->holding = false;
-    self->failures = failures;                      // None: a checkpoint of our own may be tried first
+    self->failures = failures; // None: a checkpoint of our own may be tried first
     self->stuck_ms = 0;
     self->end_digest = (struct hash){ { 0 } };      // Of a time that a restore may have given up
     forget_commits(self);
 }
 
-// The parameters differ from those on record: what differs is fetched, from those who have it right.
+// The parameters differ from those on record: what differs is fetched, from those who have it
+// right.
 static void repair(struct replica *self, struct outbox *out)
 {
     char hex[HASH_HEX];
@@ -202,7 +214,8 @@ void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *e
 }
 
 // Once we are at the step that the run is bound to. False: our bits are not those of the others.
-static bool settle(struct replica *self, uint64_t step, const struct hash *digest, struct outbox *out)
+static bool settle(struct replica *self, uint64_t step, const struct hash *digest,
+                   struct outbox *out)
 {
     if (step != self->step || hash_is_none(digest)) return true;
     if (!hash_equal(digest, &self->digest)) return false;
@@ -228,14 +241,15 @@ void replica_hear_ack(struct replica *self, const struct wire_ack *ack)
     }
 }
 
-void replica_hear_refused(struct replica *self, const struct wire_refused *refused, struct outbox *out)
+void replica_hear_refused(struct replica *self, const struct wire_refused *refused,
+                          struct outbox *out)
 {
     if (refused->kind == FRAME_HOLDS && refused->reason == REFUSAL_WRONG_MODEL && self->holding &&
         refused->round == self->step && !self->applying)
         repair(self, out);
 }
 
-// ---- going on -------------------------------------------------------------------------------------
+// ---- going on -----------------------------------------------------------------------------------
 
 static bool all_here(const struct blobs *blobs, const struct wire_commit *commit)
 {
@@ -244,11 +258,14 @@ static bool all_here(const struct blobs *blobs, const struct wire_commit *commit
     return true;
 }
 
-static void apply(struct replica *self, const struct member *member, const struct wire_commit *commit,
-                  const struct hash *own_claim, struct outbox *out)
+static void apply(struct replica *self, const struct member *member,
+                  const struct wire_commit *commit, const struct hash *own_claim,
+                  struct outbox *out)
 {
-    struct wire_apply job = { .step = commit->step, .lr_bits = commit->lr_bits,
-                              .payloads = self->payloads, .payloads_count = commit->accepted_count };
+    struct wire_apply job = { .step = commit->step,
+                              .lr_bits = commit->lr_bits,
+                              .payloads = self->payloads,
+                              .payloads_count = commit->accepted_count };
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         const struct wire_accepted *accepted = &commit->accepted[i];
         self->payloads[i] = (struct wire_blob){ accepted->payload, accepted->payload_bytes };
@@ -262,7 +279,8 @@ static void apply(struct replica *self, const struct member *member, const struc
 }
 
 // In Warmup and Cooldown the coordinator waits to hear what we hold.
-static void tell(struct replica *self, const struct member *member, uint64_t now_ms, struct outbox *out)
+static void tell(struct replica *self, const struct member *member, uint64_t now_ms,
+                 struct outbox *out)
 {
     bool awaited = member->now.phase == PHASE_WARMUP || member->now.phase == PHASE_COOLDOWN ||
                    member->now.phase == PHASE_WAITING || member->now.phase == PHASE_PAUSED;
@@ -282,8 +300,8 @@ static bool is_restored(const struct replica *self, const struct wire_run *run)
     return run->step < self->step && run->epoch > self->epoch;
 }
 
-// True if going on from the pinned step is the only way left: the run is on so far that peers have let
-// go of the payloads in between, or one of them is not to be had.
+// True if going on from the pinned step is the only way left: the run is on so far that peers have
+// let go of the payloads in between, or one of them is not to be had.
 static bool is_left_behind(const struct replica *self, const struct member *member, uint64_t now_ms)
 {
     bool stuck = self->stuck_ms && now_ms - self->stuck_ms > REPLICA_STUCK_MS;
@@ -294,7 +312,8 @@ static bool is_left_behind(const struct replica *self, const struct member *memb
 void replica_advance(struct replica *self, struct blobs *blobs, const struct member *member,
                      const struct hash *own_claim, uint64_t now_ms, struct outbox *out)
 {
-    if (!self->built || !member->admitted || !member->has_run || self->loading || self->applying) return;
+    if (!self->built || !member->admitted || !member->has_run || self->loading || self->applying)
+        return;
     if (self->holding && is_restored(self, &member->now)) {
         outbox_note(out, "model.restored step=%llu run=%llu; going back with it",
                     (unsigned long long)self->step, (unsigned long long)member->now.step);
@@ -315,10 +334,11 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
     }
     struct replica_commit *next = next_commit(self);
     if (next && next->commit.step >= member->now.step && next->commit.epoch < member->now.epoch) {
-        forget_commits(self);                       // Given up by a restore to the very step we hold
+        forget_commits(self); // Given up by a restore to the very step we hold
         next = NULL;
     }
-    if (next && !hash_is_none(&next->commit.base) && !hash_equal(&next->commit.base, &self->digest)) {
+    if (next && !hash_is_none(&next->commit.base) &&
+        !hash_equal(&next->commit.base, &self->digest)) {
         repair(self, out);                          // Two thirds hold other bits
         return;
     }
@@ -326,9 +346,9 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
         apply(self, member, &next->commit, own_claim, out);
     } else if (next) {
         if (!self->stuck_ms) self->stuck_ms = now_ms;
-        for (uint32_t i = 0; i < next->commit.accepted_count; i++)      // Some may have been forgotten
-            blobs_want(blobs, &next->commit.accepted[i].payload, next->commit.accepted[i].payload_bytes,
-                       next->commit.step, UINT32_MAX);
+        for (uint32_t i = 0; i < next->commit.accepted_count; i++) // Some may have been forgotten
+            blobs_want(blobs, &next->commit.accepted[i].payload,
+                       next->commit.accepted[i].payload_bytes, next->commit.step, UINT32_MAX);
     } else if (member->now.step > self->step && now_ms >= self->ask_ms) {
         self->ask_ms = now_ms + REPLICA_RETRY_MS;
         outbox_mail(out, "coordinator", FRAME_ASK,

@@ -57,14 +57,16 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
 // True if this step's commit is known or applied: its payloads are still of use.
 bool replica_knows_commit(struct replica *self, uint64_t step);
 
-enum replica_event replica_hear_learner(struct replica *self, const struct msg *in, struct outbox *out);
+enum replica_event replica_hear_learner(struct replica *self, const struct msg *in,
+                                        struct outbox *out);
 void replica_hear_fetched_model(struct replica *self, const struct msg *in, struct outbox *out);
 void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end);
 void replica_hear_ack(struct replica *self, const struct wire_ack *ack);
-void replica_hear_refused(struct replica *self, const struct wire_refused *refused, struct outbox *out);
+void replica_hear_refused(struct replica *self, const struct wire_refused *refused,
+                          struct outbox *out);
 
 // Goes as far as it can: loads, fetches, applies, tells. Call after anything that may have helped.
-// `own_claim` is the hash of the member's own newest result (or NULL): if it is accepted, its payload
-// is named in APPLY, so that the learner adopts its residual.
+// `own_claim` is the hash of the member's own newest result (or NULL): if it is accepted, its
+// payload is named in APPLY, so that the learner adopts its residual.
 void replica_advance(struct replica *self, struct blobs *blobs, const struct member *member,
                      const struct hash *own_claim, uint64_t now_ms, struct outbox *out);

@@ -20,24 +20,26 @@ struct check {
     json_t *files;
 };
 
-// ---- validate-config ------------------------------------------------------------------------------
+// ---- validate-config ----------------------------------------------------------------------------
 
 static json_t *faults_to_json(const struct config_faults *faults, const char *path, bool ok)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < faults->count; i++) {
         const struct config_fault *fault = &faults->list[i];
-        json_array_append_new(list, json_pack("{s:i, s:i, s:s, s:s, s:s}", "line", (int)fault->line, "column",
-                                              (int)fault->column, "severity", fault->warning ? "warning" : "error",
-                                              "text", fault->text, "note", fault->note));
+        json_array_append_new(list, json_pack("{s:i, s:i, s:s, s:s, s:s}", "line", (int)fault->line,
+                                              "column", (int)fault->column, "severity",
+                                              fault->warning ? "warning" : "error", "text",
+                                              fault->text, "note", fault->note));
     }
-    return json_pack("{s:s, s:b, s:i, s:i, s:o}", "file", path, "ok", ok, "errors", (int)faults->errors,
-                     "warnings", (int)faults->warnings, "faults", list);
+    return json_pack("{s:s, s:b, s:i, s:i, s:o}", "file", path, "ok", ok, "errors",
+                     (int)faults->errors, "warnings", (int)faults->warnings, "faults", list);
 }
 
 static void say(struct check *self, const char *path, int rc)
 {
-    if (self->json) json_array_append_new(self->files, faults_to_json(&self->faults, path, rc == 0));
+    if (self->json)
+        json_array_append_new(self->files, faults_to_json(&self->faults, path, rc == 0));
     else config_faults_print(&self->faults, stderr);
     if (self->result == 0) self->result = rc;
 }
@@ -48,18 +50,21 @@ static void check_run(struct check *self)
     int rc = config_load_run(self->state_path, &self->run, &self->faults);
     say(self, self->state_path, rc);
     if (rc == 0 && !self->json)
-        printf("%s: OK: run \"%s\", %" PRIu64 " steps of %" PRIu64 "..%" PRIu64 " sequences of %" PRIu64
-               " tokens, %" PRIu64 " members to begin\n", self->state_path, run->run_id, run->total_steps,
-               run->batch_start, run->batch_end, run->max_seq_len, run->init_min_clients);
+        printf("%s: OK: run \"%s\", %" PRIu64 " steps of %" PRIu64 "..%" PRIu64
+               " sequences of %" PRIu64 " tokens, %" PRIu64 " members to begin\n",
+               self->state_path, run->run_id, run->total_steps, run->batch_start, run->batch_end,
+               run->max_seq_len, run->init_min_clients);
 }
 
 // The two files must agree on what a sequence is; each alone cannot know.
 static void check_data(struct check *self)
 {
     int rc = config_load_data(self->data_path, &self->data, &self->faults);
-    if (rc == 0 && self->state_path && self->result == 0 && self->data.seq_len != self->run.max_seq_len) {
+    if (rc == 0 && self->state_path && self->result == 0 &&
+        self->data.seq_len != self->run.max_seq_len) {
         char text[200];
-        snprintf(text, sizeof text, "seq_len: %" PRIu64 ", but model.LLM.max_seq_len of %s is %" PRIu64,
+        snprintf(text, sizeof text,
+                 "seq_len: %" PRIu64 ", but model.LLM.max_seq_len of %s is %" PRIu64,
                  self->data.seq_len, self->state_path, self->run.max_seq_len);
         config_faults_add(&self->faults, false, (struct toml_place){ 0 }, NULL, 0, text,
                           "both count in sequences of this length");
@@ -67,8 +72,8 @@ static void check_data(struct check *self)
     }
     say(self, self->data_path, rc);
     if (rc == 0 && !self->json)
-        printf("%s: OK: %s, sequences of %" PRIu64 " tokens of %u bytes\n", self->data_path, self->data.dir,
-               self->data.seq_len, config_token_bytes(self->data.token_size));
+        printf("%s: OK: %s, sequences of %" PRIu64 " tokens of %u bytes\n", self->data_path,
+               self->data.dir, self->data.seq_len, config_token_bytes(self->data.token_size));
 }
 
 static error_t parse_check(int key, char *arg, struct argp_state *state)
@@ -91,10 +96,18 @@ int shoal_validate_config(int argc, char **argv)
         { "json", 'j', NULL, 0, "Print one JSON object", 0 },
         { 0 },
     };
-    static const struct argp argp = { options, parse_check, NULL,
-        "Says everything that is wrong with a configuration, at once. Exit code 78 if anything is.\n\n"
+    static const struct argp argp = {
+        options,
+        parse_check,
+        NULL,
+        "Says everything that is wrong with a configuration, at once. Exit code 78 if anything "
+        "is.\n\n"
         "  shoal validate-config --state config/demo/state.toml\n"
-        "  shoal validate-config --state state.toml --data-config data.toml --json\n", NULL, NULL, NULL };
+        "  shoal validate-config --state state.toml --data-config data.toml --json\n",
+        NULL,
+        NULL,
+        NULL
+    };
     static struct check self;
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
@@ -102,21 +115,23 @@ int shoal_validate_config(int argc, char **argv)
     if (self.state_path) check_run(&self);
     if (self.data_path) check_data(&self);
     if (self.json) {
-        int rc = shoal_print_json(json_pack("{s:s, s:b, s:O}", "schema", "shoal.validate-config.1", "ok",
-                                            self.result == 0, "files", self.files), &why);
+        int rc = shoal_print_json(json_pack("{s:s, s:b, s:O}", "schema", "shoal.validate-config.1",
+                                            "ok", self.result == 0, "files", self.files),
+                                  &why);
         if (rc < 0) return fault_exit(rc, &why);
     }
     json_decref(self.files);
     return fault_exit_code(self.result);
 }
 
-// ---- explain --------------------------------------------------------------------------------------
+// ---- explain ------------------------------------------------------------------------------------
 
 static error_t parse_explain(int key, char *arg, struct argp_state *state)
 {
     const char **name = state->input;
     if (key == ARGP_KEY_ARG && !*name) *name = arg;
-    else if (key == ARGP_KEY_NO_ARGS) argp_error(state, "a key is needed, or state.toml, or data.toml");
+    else if (key == ARGP_KEY_NO_ARGS)
+        argp_error(state, "a key is needed, or state.toml, or data.toml");
     else return ARGP_ERR_UNKNOWN;
     return 0;
 }
@@ -128,15 +143,24 @@ static bool is_of_data(const char *name)
 
 int shoal_explain(int argc, char **argv)
 {
-    static const struct argp argp = { NULL, parse_explain, "KEY",
-        "Says what a setting means: type, unit, range, default. Of state.toml or data.toml itself: the whole "
-        "file, annotated, ready to be edited.\n\n"
-        "  shoal explain config.min_clients\n"
-        "  shoal explain state.toml > my-run/state.toml\n", NULL, NULL, NULL };
+    static const struct argp argp = { NULL,
+                                      parse_explain,
+                                      "KEY",
+                                      "Says what a setting means: type, unit, range, default. Of "
+                                      "state.toml or data.toml itself: the whole "
+                                      "file, annotated, ready to be edited.\n\n"
+                                      "  shoal explain config.min_clients\n"
+                                      "  shoal explain state.toml > my-run/state.toml\n",
+                                      NULL,
+                                      NULL,
+                                      NULL };
     const char *name = NULL;
     argp_parse(&argp, argc, argv, 0, NULL, &name);
-    if (strcmp(name, "state.toml") == 0) return config_print_sample(&config_run_schema, stdout), EX_OK;
-    if (strcmp(name, "data.toml") == 0) return config_print_sample(&config_data_schema, stdout), EX_OK;
-    int rc = config_explain(is_of_data(name) ? &config_data_schema : &config_run_schema, name, stdout);
+    if (strcmp(name, "state.toml") == 0)
+        return config_print_sample(&config_run_schema, stdout), EX_OK;
+    if (strcmp(name, "data.toml") == 0)
+        return config_print_sample(&config_data_schema, stdout), EX_OK;
+    int rc =
+        config_explain(is_of_data(name) ? &config_data_schema : &config_run_schema, name, stdout);
     return rc < 0 ? EX_USAGE : EX_OK;
 }

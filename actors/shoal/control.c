@@ -1,5 +1,5 @@
-// pause, resume, checkpoint, restore -- what the owner of a run asks of its coordinator, signed with the
-// coordinator's own key.
+// pause, resume, checkpoint, restore -- what the owner of a run asks of its coordinator, signed
+// with the coordinator's own key.
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
@@ -35,8 +35,8 @@ static int judge(const struct letter *letter, struct why *why)
     const struct wire_refused *refused = msg->body;
     if (refused->kind != FRAME_CONTROL) return 0;
     return why_set(why, refused->reason == REFUSAL_NOT_ALLOWED ? FAULT_DENIED : FAULT_BUSY,
-                   "the coordinator refuses (%s): %s", wire_enum_name(&wire_enum_refusal, refused->reason),
-                   refused->text);
+                   "the coordinator refuses (%s): %s",
+                   wire_enum_name(&wire_enum_refusal, refused->reason), refused->text);
 }
 
 // Sent again each second, since mail may be lost; to pause what pauses is refused and no harm.
@@ -57,10 +57,11 @@ static int ask(const struct control *self, struct tap *tap, struct why *why)
             if (verdict) return verdict < 0 ? verdict : 0;
         }
     }
-    return why_set(why, FAULT_UNREACHABLE, tap_is_connected(tap)
-                   ? "the broker at %s answers, but no coordinator within %d s: is it running?"
-                   : "no broker answers at %s within %d s: is --server-addr right?", self->command.server_addr,
-                   ANSWER_MS / 1000);
+    return why_set(why, FAULT_UNREACHABLE,
+                   tap_is_connected(tap)
+                       ? "the broker at %s answers, but no coordinator within %d s: is it running?"
+                       : "no broker answers at %s within %d s: is --server-addr right?",
+                   self->command.server_addr, ANSWER_MS / 1000);
 }
 
 static int run(struct control *self, struct why *why)
@@ -68,12 +69,17 @@ static int run(struct control *self, struct why *why)
     static const uint16_t kinds[] = { FRAME_RUN };
     struct identity *identity = NULL;
     struct tap *tap = NULL;
-    if (!self->command.run_id) return why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
+    if (!self->command.run_id)
+        return why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
     int rc = command_check(&self->command, why);
     if (rc == 0) rc = command_identity(&self->command, why, &identity);
     if (rc < 0) return rc;
-    struct tap_options options = { .broker = self->command.server_addr, .run = self->command.run_id,
-                                   .identity = identity, .role = ACTOR_OPERATOR, .kinds = kinds, .kinds_count = 1 };
+    struct tap_options options = { .broker = self->command.server_addr,
+                                   .run = self->command.run_id,
+                                   .identity = identity,
+                                   .role = ACTOR_OPERATOR,
+                                   .kinds = kinds,
+                                   .kinds_count = 1 };
     rc = tap_open(&options, why, &tap);
     if (rc == 0) rc = ask(self, tap, why);
     tap_close(&tap);
@@ -90,18 +96,21 @@ static int control(int argc, char **argv, uint8_t action, const char *doc, const
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     if (!self.command.server_addr) self.command.server_addr = SHOAL_BROKER;
     int rc = run(&self, &why);
-    if (rc == 0 && self.command.json) rc = shoal_print_json(json_pack("{s:s, s:s, s:b}", "schema", "shoal.control.1",
-        "action", wire_enum_name(&wire_enum_action, action), "ok", 1), &why);
+    if (rc == 0 && self.command.json)
+        rc = shoal_print_json(json_pack("{s:s, s:s, s:b}", "schema", "shoal.control.1", "action",
+                                        wire_enum_name(&wire_enum_action, action), "ok", 1),
+                              &why);
     else if (rc == 0) puts(done);
     return fault_exit(rc, &why);
 }
 
 int shoal_pause(int argc, char **argv)
 {
-    return control(argc, argv, ACTION_PAUSE, "The run rests when its round and its epoch have ended.\n\n"
-        "  shoal pause --run-id demo -i coordinator.key\n"
-        "  shoal pause --run-id demo -i coordinator.key --server-addr 127.0.0.1:5550\n",
-        "the run will pause after this round");
+    return control(argc, argv, ACTION_PAUSE,
+                   "The run rests when its round and its epoch have ended.\n\n"
+                   "  shoal pause --run-id demo -i coordinator.key\n"
+                   "  shoal pause --run-id demo -i coordinator.key --server-addr 127.0.0.1:5550\n",
+                   "the run will pause after this round");
 }
 
 int shoal_resume(int argc, char **argv)
@@ -114,19 +123,22 @@ int shoal_resume(int argc, char **argv)
 
 int shoal_checkpoint(int argc, char **argv)
 {
-    return control(argc, argv, ACTION_CHECKPOINT, "Has the checkpointers write a checkpoint of the newest pinned "
-        "step, in the middle of an epoch.\n\n"
-        "  shoal checkpoint --run-id demo -i coordinator.key\n"
-        "  shoal status --run-id demo                          says when it is there\n",
-        "the checkpointers were asked");
+    return control(argc, argv, ACTION_CHECKPOINT,
+                   "Has the checkpointers write a checkpoint of the newest pinned "
+                   "step, in the middle of an epoch.\n\n"
+                   "  shoal checkpoint --run-id demo -i coordinator.key\n"
+                   "  shoal status --run-id demo                          says when it is there\n",
+                   "the checkpointers were asked");
 }
 
 int shoal_restore(int argc, char **argv)
 {
-    return control(argc, argv, ACTION_RESTORE, "When every copy of what was trained since is lost: goes back to the "
-        "newest checkpoint that was registered at the end of an epoch. All later samples will be trained again. "
-        "Only while the run waits, warms up or is paused.\n\n"
-        "  shoal restore --run-id demo -i coordinator.key\n"
-        "  shoal status --run-id demo            shows which checkpoint there is\n",
-        "the run is back at its checkpoint");
+    return control(argc, argv, ACTION_RESTORE,
+                   "When every copy of what was trained since is lost: goes back to the "
+                   "newest checkpoint that was registered at the end of an epoch. All later "
+                   "samples will be trained again. "
+                   "Only while the run waits, warms up or is paused.\n\n"
+                   "  shoal restore --run-id demo -i coordinator.key\n"
+                   "  shoal status --run-id demo            shows which checkpoint there is\n",
+                   "the run is back at its checkpoint");
 }

@@ -1,6 +1,6 @@
-// demo -- four trainers, separate processes with separate keys, train one Llama on real English through
-// the whole protocol. A trainer and the coordinator are killed on the way and come back; at the end all
-// replicas must hold the same bits, and the loss must beat an honest baseline.
+// demo -- four trainers, separate processes with separate keys, train one Llama on real English
+// through the whole protocol. A trainer and the coordinator are killed on the way and come back; at
+// the end all replicas must hold the same bits, and the loss must beat an honest baseline.
 
 #include "actors/shoal/demo_report.h"
 #include "actors/shoal/progress.h"
@@ -15,8 +15,17 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { EVALUATION_MS = 20000, LAST_WORDS_MS = 15000, KEY_SECONDS = 1000, KEY_DIR, KEY_PORT, KEY_JSON, KEY_CONFIG,
-       KEY_SEED, KEY_THREADS };
+enum {
+    EVALUATION_MS = 20000,
+    LAST_WORDS_MS = 15000,
+    KEY_SECONDS = 1000,
+    KEY_DIR,
+    KEY_PORT,
+    KEY_JSON,
+    KEY_CONFIG,
+    KEY_SEED,
+    KEY_THREADS
+};
 
 struct demo {
     const char *seconds_text, *dir, *port_text, *config_path, *seed_text, *threads;
@@ -35,12 +44,13 @@ static void say(void *arg, const char *line)
     progress_event(&((struct demo *)arg)->progress, shell_now_ms(), line);
 }
 
-// ---- on the way -----------------------------------------------------------------------------------
+// ---- on the way ---------------------------------------------------------------------------------
 
 static void plan_kills(struct demo *self)
 {
     uint64_t total = self->setup.config.total_steps;
-    // In the midst of an epoch, where a restart has most to catch up with, and not at its first round.
+    // In the midst of an epoch, where a restart has most to catch up with, and not at its first
+    // round.
     self->kills[0] = (struct demo_kill){ .name = "trainer-2", .key = self->net.keys[1],
                                          .at_step = total / 4 + total / 20 };
     self->kills[1] = (struct demo_kill){ .name = "coordinator", .at_step = total / 2 + total / 20 };
@@ -54,8 +64,9 @@ static struct child *victim(struct demo *self, int kill)
 static void say_killed(struct demo *self, int which)
 {
     char line[160];
-    snprintf(line, sizeof line, "kill -9 %s (pid %d), in RoundTrain of round %llu, step %llu", self->kills[which].name,
-             (int)victim(self, which)->pid, (unsigned long long)self->net.view->round,
+    snprintf(line, sizeof line, "kill -9 %s (pid %d), in RoundTrain of round %llu, step %llu",
+             self->kills[which].name, (int)victim(self, which)->pid,
+             (unsigned long long)self->net.view->round,
              (unsigned long long)self->net.view->now.step);
     say(self, line);
 }
@@ -64,12 +75,18 @@ static void say_back(struct demo *self, const struct demo_kill *kill)
 {
     char line[200];
     if (hash_is_none(&kill->key))
-        snprintf(line, sizeof line, "coordinator is back: its next life was heard after %.1f s, its first commit "
-                 "(round %llu) after %.1f s", (double)(kill->reborn_ms - kill->ms) / 1000,
-                 (unsigned long long)kill->back_round, (double)(kill->back_ms - kill->ms) / 1000);
-    else snprintf(line, sizeof line, "%s is back: its result was committed again in round %llu, %llu rounds and %.1f s "
-                  "after the kill", kill->name, (unsigned long long)kill->back_round,
-                  (unsigned long long)(kill->back_round - kill->round), (double)(kill->back_ms - kill->ms) / 1000);
+        snprintf(line, sizeof line,
+                 "coordinator is back: its next life was heard after %.1f s, its first commit "
+                 "(round %llu) after %.1f s",
+                 (double)(kill->reborn_ms - kill->ms) / 1000, (unsigned long long)kill->back_round,
+                 (double)(kill->back_ms - kill->ms) / 1000);
+    else
+        snprintf(line, sizeof line,
+                 "%s is back: its result was committed again in round %llu, %llu rounds and %.1f s "
+                 "after the kill",
+                 kill->name, (unsigned long long)kill->back_round,
+                 (unsigned long long)(kill->back_round - kill->round),
+                 (double)(kill->back_ms - kill->ms) / 1000);
     say(self, line);
 }
 
@@ -85,11 +102,12 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
         if (demo_kill_is_due(&self->kills[i], view, heard, now_ms)) {
             say_killed(self, i);
             fleet_kill(&self->net.fleet, victim(self, i));
-        } else if (demo_kill_came_back(&self->kills[i], view, heard, now_ms)) say_back(self, &self->kills[i]);
+        } else if (demo_kill_came_back(&self->kills[i], view, heard, now_ms))
+            say_back(self, &self->kills[i]);
     }
 }
 
-// ---- the end of the run ---------------------------------------------------------------------------
+// ---- the end of the run -------------------------------------------------------------------------
 
 static struct hash last_digest(const struct demo *self, int trainer)
 {
@@ -121,8 +139,10 @@ static int watch(struct demo *self, struct why *why)
         if (finished && (is_complete(self) || now_ms >= last_words_ms)) return 0;
         if (self->net.asked_to_stop) return why_set(why, FAULT_TIMEOUT, "interrupted");
         if (now_ms >= self->end_ms)
-            return why_set(why, FAULT_TIMEOUT, "step %llu of %llu when the time was up; a slower machine needs more "
-                           "--seconds-max. Logs are in %s", (unsigned long long)self->net.view->now.step,
+            return why_set(why, FAULT_TIMEOUT,
+                           "step %llu of %llu when the time was up; a slower machine needs more "
+                           "--seconds-max. Logs are in %s",
+                           (unsigned long long)self->net.view->now.step,
                            (unsigned long long)self->setup.config.total_steps, self->net.log_dir);
         uint64_t until_ms = progress_tick(&self->progress, self->net.view, now_ms);
         int rc = testnet_turn(&self->net, until_ms < self->end_ms ? until_ms : self->end_ms, why);
@@ -145,14 +165,18 @@ static int examine(struct demo *self, struct why *why)
     struct model_folder model = { 0 };
     char heldout[PATH_MAX + 32];
     snprintf(heldout, sizeof heldout, "%s/text/heldout", self->setup.dir);
-    struct evaluate_options options = { .data = heldout, .seq_len = (uint32_t)self->setup.config.max_seq_len,
-                                        .token_bytes = 2, .threads = evaluate_threads(), .stop = is_interrupted };
+    struct evaluate_options options = { .data = heldout,
+                                        .seq_len = (uint32_t)self->setup.config.max_seq_len,
+                                        .token_bytes = 2,
+                                        .threads = evaluate_threads(),
+                                        .stop = is_interrupted };
     int rc = model_folder_load(report->checkpoint_path, why, &model);
     if (rc < 0) return rc;
     report->checkpoint = model.digest;
     rc = evaluate_heldout(&model, &options, why, &report->heldout);
     if (rc == 0)
-        rc = evaluate_sample(&model, report->prompt, DEMO_SAMPLE_BYTES, 0.7f, 1, options.threads, why, report->text);
+        rc = evaluate_sample(&model, report->prompt, DEMO_SAMPLE_BYTES, 0.7f, 1, options.threads,
+                             why, report->text);
     model_folder_free(&model);
     return rc;
 }
@@ -165,8 +189,8 @@ static int make_report(struct demo *self, struct why *why)
     int rc = ledger_report_read(ledger, why, &report->ledger);
     if (rc < 0) return rc;
     if (report->ledger.checkpoints == 0)
-        return why_set(why, FAULT_NOT_FOUND, "no checkpoint was registered; see %s/checkpointer.log",
-                       self->net.log_dir);
+        return why_set(why, FAULT_NOT_FOUND,
+                       "no checkpoint was registered; see %s/checkpointer.log", self->net.log_dir);
     testnet_checkpoint_path(&self->net, report->ledger.checkpoint.name, report->checkpoint_path,
                             sizeof report->checkpoint_path);
     report->setup = &self->setup;
@@ -176,27 +200,36 @@ static int make_report(struct demo *self, struct why *why)
     return examine(self, why);
 }
 
-// ---- all of it ------------------------------------------------------------------------------------
+// ---- all of it ----------------------------------------------------------------------------------
 
 static int train(struct demo *self, uint32_t port, struct why *why)
 {
     char state_dir[PATH_MAX + 8];
     snprintf(state_dir, sizeof state_dir, "%s/run", self->setup.dir);
-    struct testnet_options options = { .config_dir = self->setup.dir, .state_dir = state_dir, .trainers = DEMO_TRAINERS,
-                                       .port = port, .threads = self->threads, .hear = hear, .say = say, .arg = self };
+    struct testnet_options options = { .config_dir = self->setup.dir,
+                                       .state_dir = state_dir,
+                                       .trainers = DEMO_TRAINERS,
+                                       .port = port,
+                                       .threads = self->threads,
+                                       .hear = hear,
+                                       .say = say,
+                                       .arg = self };
     int rc = testnet_start(&self->net, &options, why);
     uint64_t began_ms = shell_now_ms();
     plan_kills(self);
     if (rc == 0) {
         char line[400];
-        snprintf(line, sizeof line, "run \"%s\": broker, coordinator, data-provider, checkpointer and %d trainers; "
-                 "watch with zmq-monitor --run-id %s --server-addr %s", self->setup.config.run_id, DEMO_TRAINERS,
-                 self->setup.config.run_id, self->net.broker);
+        snprintf(line, sizeof line,
+                 "run \"%s\": broker, coordinator, data-provider, checkpointer and %d trainers; "
+                 "watch with zmq-monitor --run-id %s --server-addr %s",
+                 self->setup.config.run_id, DEMO_TRAINERS, self->setup.config.run_id,
+                 self->net.broker);
         say(self, line);
         rc = watch(self, why);
     }
     self->report.seconds = (shell_now_ms() - began_ms + 500) / 1000;
-    for (int i = 0; i < DEMO_TRAINERS && rc == 0; i++) self->report.digests[i] = last_digest(self, i);
+    for (int i = 0; i < DEMO_TRAINERS && rc == 0; i++)
+        self->report.digests[i] = last_digest(self, i);
     progress_end(&self->progress);
     testnet_stop(&self->net);
     return rc;
@@ -205,9 +238,13 @@ static int train(struct demo *self, uint32_t port, struct why *why)
 static int run(struct demo *self, struct why *why)
 {
     uint64_t seconds = 280, port = 5560, seed = 1, began_ms = shell_now_ms();
-    int rc = self->seconds_text ? command_number("--seconds-max", self->seconds_text, 30, 86400, why, &seconds) : 0;
-    if (rc == 0 && self->port_text) rc = command_number("--port", self->port_text, 1, 65533, why, &port);
-    if (rc == 0 && self->seed_text) rc = command_number("--seed", self->seed_text, 0, UINT64_MAX, why, &seed);
+    int rc = self->seconds_text
+                 ? command_number("--seconds-max", self->seconds_text, 30, 86400, why, &seconds)
+                 : 0;
+    if (rc == 0 && self->port_text)
+        rc = command_number("--port", self->port_text, 1, 65533, why, &port);
+    if (rc == 0 && self->seed_text)
+        rc = command_number("--seed", self->seed_text, 0, UINT64_MAX, why, &seed);
     if (rc < 0) return rc;
     self->end_ms = began_ms + seconds * 1000 - EVALUATION_MS;
     self->out = self->json ? stderr : stdout;
@@ -218,7 +255,8 @@ static int run(struct demo *self, struct why *why)
     self->progress.seq_len = (uint32_t)self->setup.config.max_seq_len;
     rc = train(self, (uint32_t)port, why);
     if (rc < 0) return rc;
-    say(self, "finished; everybody has stopped. Reading the ledger, scoring the checkpoint on the held-out text");
+    say(self, "finished; everybody has stopped. Reading the ledger, scoring the checkpoint on the "
+              "held-out text");
     rc = make_report(self, why);
     if (rc < 0) return rc;
     demo_report_judge(&self->report);
@@ -246,20 +284,31 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int shoal_demo(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        { "dir", KEY_DIR, "DIR", 0, "Where all of it goes (shoal-demo); an earlier demo there is removed", 0 },
+        { "dir", KEY_DIR, "DIR", 0,
+          "Where all of it goes (shoal-demo); an earlier demo there is removed", 0 },
         { "port", KEY_PORT, "PORT", 0, "Of the broker, and the two above (5560)", 0 },
         { "seconds-max", KEY_SECONDS, "S", 0, "Fail if it takes longer (280)", 0 },
-        { "config-path", KEY_CONFIG, "DIR", 0, "Holds state.toml, data.toml and model.json (config/demo)", 0 },
+        { "config-path", KEY_CONFIG, "DIR", 0,
+          "Holds state.toml, data.toml and model.json (config/demo)", 0 },
         { "seed", KEY_SEED, "N", 0, "Of the first parameters (1)", 0 },
         { "threads", KEY_THREADS, "N", 0, "Compute threads of each trainer (1)", 0 },
-        { "json", KEY_JSON, NULL, 0, "Print the result as one JSON object; progress goes to stderr", 0 },
+        { "json", KEY_JSON, NULL, 0, "Print the result as one JSON object; progress goes to stderr",
+          0 },
         { 0 },
     };
-    static const struct argp argp = { options, parse, NULL,
-        "Four trainers on this machine learn to write English, in a few minutes and without a GPU. One of them "
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
+        "Four trainers on this machine learn to write English, in a few minutes and without a GPU. "
+        "One of them "
         "and the coordinator are killed on the way. Exit code 0 if all is as it should be.\n\n"
         "  shoal demo\n"
-        "  shoal demo --dir /tmp/demo --seconds-max 600\n", NULL, NULL, NULL };
+        "  shoal demo --dir /tmp/demo --seconds-max 600\n",
+        NULL,
+        NULL,
+        NULL
+    };
     static struct demo self;
     struct why why = { 0 };
     self.dir = "shoal-demo";

@@ -1,6 +1,7 @@
 #include "actors/shoal/demo_kills.h"
 
-bool demo_kill_is_due(struct demo_kill *self, const struct run_view *view, unsigned heard, uint64_t now_ms)
+bool demo_kill_is_due(struct demo_kill *self, const struct run_view *view, unsigned heard,
+                      uint64_t now_ms)
 {
     if (self->state != KILL_WAITING || !(heard & VIEW_ROUND)) return false;
     if (view->now.phase != PHASE_TRAIN || view->now.step < self->at_step) return false;
@@ -11,14 +12,16 @@ bool demo_kill_is_due(struct demo_kill *self, const struct run_view *view, unsig
     return true;
 }
 
-bool demo_kill_came_back(struct demo_kill *self, const struct run_view *view, unsigned heard, uint64_t now_ms)
+bool demo_kill_came_back(struct demo_kill *self, const struct run_view *view, unsigned heard,
+                         uint64_t now_ms)
 {
     if (self->state != KILL_DOWN) return false;
     bool coordinator = hash_is_none(&self->key);
     bool reborn = view->incarnation > self->incarnation;
     if (coordinator && reborn && self->reborn_ms == 0) self->reborn_ms = now_ms;
     if (!(heard & VIEW_COMMIT)) return false;
-    if (coordinator ? !reborn : view->commit.round <= self->round || !run_view_accepts(view, &self->key))
+    if (coordinator ? !reborn
+                    : view->commit.round <= self->round || !run_view_accepts(view, &self->key))
         return false;
     self->state = KILL_BACK;
     self->back_round = view->commit.round;

@@ -8,8 +8,16 @@
 #include <jansson.h>
 #include <stdio.h>
 
-enum { DEMO_TRAINERS = 4, DEMO_KILLS = 2, DEMO_FAILURES_MAX = 16, DEMO_SAMPLE_BYTES = 240,
-       DEMO_COMMITS_MIN = 300, DEMO_EPOCHS_MIN = 3, DEMO_LAYERS_MIN = 4, DEMO_PARAMETERS_MIN = 1000000 };
+enum {
+    DEMO_TRAINERS = 4,
+    DEMO_KILLS = 2,
+    DEMO_FAILURES_MAX = 16,
+    DEMO_SAMPLE_BYTES = 240,
+    DEMO_COMMITS_MIN = 300,
+    DEMO_EPOCHS_MIN = 3,
+    DEMO_LAYERS_MIN = 4,
+    DEMO_PARAMETERS_MIN = 1000000
+};
 
 struct demo_report {
     const struct demo_setup *setup;

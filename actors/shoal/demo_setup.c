@@ -18,25 +18,29 @@ enum { CONFIG_BYTES_MAX = 1 << 20, DIR_BYTES_MAX = 160 };
 
 int demo_find_config(const char *given, char ret_dir[PATH_MAX], struct why *why)
 {
-    static const char *const beside[] = { "../../config/demo", "../share/shoal/config/demo", "../share/shoal/demo",
-                                          "../etc/shoal/demo", "../../etc/shoal/demo" };
+    static const char *const beside[] = { "../../config/demo", "../share/shoal/config/demo",
+                                          "../share/shoal/demo", "../etc/shoal/demo",
+                                          "../../etc/shoal/demo" };
     char own[PATH_MAX] = "", path[2 * PATH_MAX];
     if (given) {
         if (realpath(given, ret_dir)) return 0;
-        return why_set(why, fault_from_errno(errno), "--config-path %s: %s", given, strerror(errno));
+        return why_set(why, fault_from_errno(errno), "--config-path %s: %s", given,
+                       strerror(errno));
     }
     if (access("config/demo/model.json", R_OK) == 0 && realpath("config/demo", ret_dir)) return 0;
-    if (readlink("/proc/self/exe", own, sizeof own - 1) > 0 && strrchr(own, '/')) *strrchr(own, '/') = 0;
+    if (readlink("/proc/self/exe", own, sizeof own - 1) > 0 && strrchr(own, '/'))
+        *strrchr(own, '/') = 0;
     for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
         snprintf(path, sizeof path, "%s/%s/model.json", own, beside[i]);
         if (access(path, R_OK) != 0) continue;
         *strrchr(path, '/') = 0;
         if (realpath(path, ret_dir)) return 0;
     }
-    return why_set(why, FAULT_NOT_FOUND, "config/demo is neither here nor beside %s; give --config-path", own);
+    return why_set(why, FAULT_NOT_FOUND,
+                   "config/demo is neither here nor beside %s; give --config-path", own);
 }
 
-// ---- the folder -----------------------------------------------------------------------------------
+// ---- the folder ---------------------------------------------------------------------------------
 
 static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
 {
@@ -50,15 +54,19 @@ static int open_folder(struct demo_setup *self, const char *dir, struct why *why
     char marker[PATH_MAX + 32];
     if (mkdir(dir, 0755) != 0 && errno != EEXIST)
         return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
-    if (!realpath(dir, self->dir)) return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    if (!realpath(dir, self->dir))
+        return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
     if (strlen(self->dir) > DIR_BYTES_MAX)
-        return why_set(why, FAULT_LIMIT, "%s: a path of at most %d bytes", self->dir, DIR_BYTES_MAX);
+        return why_set(why, FAULT_LIMIT, "%s: a path of at most %d bytes", self->dir,
+                       DIR_BYTES_MAX);
     snprintf(marker, sizeof marker, "%s/" MARKER, self->dir);
     if (access(marker, F_OK) == 0) {
         if (nftw(self->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
-            return why_set(why, fault_from_errno(errno), "%s: cannot be emptied: %s", self->dir, strerror(errno));
+            return why_set(why, fault_from_errno(errno), "%s: cannot be emptied: %s", self->dir,
+                           strerror(errno));
     } else if (rmdir(self->dir) != 0 || mkdir(self->dir, 0755) != 0) {
-        return why_set(why, FAULT_DENIED, "%s is not empty and no demo's folder; give another --dir", self->dir);
+        return why_set(why, FAULT_DENIED,
+                       "%s is not empty and no demo's folder; give another --dir", self->dir);
     }
     int fd = open(marker, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", marker, strerror(errno));
@@ -66,23 +74,27 @@ static int open_folder(struct demo_setup *self, const char *dir, struct why *why
     return 0;
 }
 
-// ---- the configuration ----------------------------------------------------------------------------
+// ---- the configuration --------------------------------------------------------------------------
 
-static int read_template(const struct demo_setup *self, const char *name, struct why *why, char **ret_text)
+static int read_template(const struct demo_setup *self, const char *name, struct why *why,
+                         char **ret_text)
 {
     size_t count;
     int dir = open(self->config_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0) return why_set(why, fault_from_errno(errno), "%s: %s", self->config_dir, strerror(errno));
+    if (dir < 0)
+        return why_set(why, fault_from_errno(errno), "%s: %s", self->config_dir, strerror(errno));
     int rc = dirfile_slurp(dir, name, true, CONFIG_BYTES_MAX, why, ret_text, &count);
     close(dir);
     return rc < 0 ? why_wrap(why, rc, "%s", self->config_dir) : 0;
 }
 
 // Takes *text, gives the edited one.
-static int set_key(char **text, const char *table, const char *key, const char *value, struct why *why)
+static int set_key(char **text, const char *table, const char *key, const char *value,
+                   struct why *why)
 {
     char *edited = toml_edit(*text, table, key, value);
-    if (!edited) return why_set(why, FAULT_CONFIG, "the demo's state.toml has no table [%s]", table);
+    if (!edited)
+        return why_set(why, FAULT_CONFIG, "the demo's state.toml has no table [%s]", table);
     free(*text);
     *text = edited;
     return 0;
@@ -120,14 +132,16 @@ static int load_state(struct demo_setup *self, struct why *why)
     return rc < 0 ? why_set(why, rc, "%s is refused (see above)", path) : 0;
 }
 
-// ---- all of it ------------------------------------------------------------------------------------
+// ---- all of it ----------------------------------------------------------------------------------
 
 static int make_model(struct demo_setup *self, uint64_t seed, struct why *why)
 {
     char path[PATH_MAX + 32], tokenizer[PATH_MAX + 32];
     snprintf(tokenizer, sizeof tokenizer, "%s/text", self->dir);
     snprintf(path, sizeof path, "%s/model", self->dir);
-    struct model_genesis genesis = { .shape = self->shape, .seed = seed, .tokenizer_dir = tokenizer };
+    struct model_genesis genesis = { .shape = self->shape,
+                                     .seed = seed,
+                                     .tokenizer_dir = tokenizer };
     return model_folder_create(path, &genesis, why, &self->genesis);
 }
 
@@ -140,11 +154,14 @@ int demo_set_up(struct demo_setup *self, const char *dir, const char *config_dir
     snprintf(path, sizeof path, "%s/model.json", self->config_dir);
     if (rc == 0) rc = model_folder_read_shape(path, why, &self->shape);
     snprintf(path, sizeof path, "%s/text", self->dir);
-    if (rc == 0) rc = demo_text_prepare(path, NULL, self->shape.seq_len_max, say, context, why, &self->text);
+    if (rc == 0)
+        rc = demo_text_prepare(path, NULL, self->shape.seq_len_max, say, context, why, &self->text);
     if (rc < 0) return rc;
-    snprintf(line, sizeof line, "text: %.2f MB to train on, %.2f MB held out; guessed by counting: order 0 %.3f, "
-             "order 1 %.3f, order 2 %.3f nats per byte", (double)self->text.train_bytes / 1e6,
-             (double)self->text.heldout_bytes / 1e6, self->text.nats[0], self->text.nats[1], self->text.nats[2]);
+    snprintf(line, sizeof line,
+             "text: %.2f MB to train on, %.2f MB held out; guessed by counting: order 0 %.3f, "
+             "order 1 %.3f, order 2 %.3f nats per byte",
+             (double)self->text.train_bytes / 1e6, (double)self->text.heldout_bytes / 1e6,
+             self->text.nats[0], self->text.nats[1], self->text.nats[2]);
     say(context, line);
     rc = make_model(self, seed, why);
     if (rc == 0) rc = write_state(self, why);
@@ -152,7 +169,8 @@ int demo_set_up(struct demo_setup *self, const char *dir, const char *config_dir
     if (rc == 0) rc = load_state(self, why);
     if (rc < 0) return rc;
     snprintf(line, sizeof line, "model: a Llama of %.2f M parameters, %u layers, from seed %llu",
-             (double)model_parameter_count(&self->shape) / 1e6, self->shape.layers, (unsigned long long)seed);
+             (double)model_parameter_count(&self->shape) / 1e6, self->shape.layers,
+             (unsigned long long)seed);
     say(context, line);
     return 0;
 }

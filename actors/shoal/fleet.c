@@ -15,8 +15,14 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-enum { BACKOFF_MIN_MS = 200, BACKOFF_MAX_MS = 5000, QUICK_MS = 3000, QUICK_DEATHS_MAX = 6, STOP_MS = 5000,
-       TAIL_BYTES = 4096 };
+enum {
+    BACKOFF_MIN_MS = 200,
+    BACKOFF_MAX_MS = 5000,
+    QUICK_MS = 3000,
+    QUICK_DEATHS_MAX = 6,
+    STOP_MS = 5000,
+    TAIL_BYTES = 4096
+};
 
 __attribute__((format(printf, 2, 3))) static void say(struct fleet *self, const char *format, ...)
 {
@@ -32,7 +38,9 @@ int fleet_init(struct fleet *self, fleet_say *say_line, void *arg, struct why *w
 {
     *self = (struct fleet){ .say = say_line, .arg = arg };
     ssize_t count = readlink("/proc/self/exe", self->dir, sizeof self->dir - 1);
-    if (count <= 0) return why_set(why, FAULT_IO, "/proc/self/exe: %s; where are the other programs?", strerror(errno));
+    if (count <= 0)
+        return why_set(why, FAULT_IO, "/proc/self/exe: %s; where are the other programs?",
+                       strerror(errno));
     self->dir[count] = 0;
     char *slash = strrchr(self->dir, '/');
     ensure(slash);
@@ -48,22 +56,25 @@ void fleet_arg(struct child *child, const char *format, ...)
     va_start(args, format);
     int count = vsnprintf(child->bytes + child->used, FLEET_ARG_BYTES - child->used, format, args);
     va_end(args);
-    ensure(count >= 0 && child->used + (uint32_t)count < FLEET_ARG_BYTES && child->argc < FLEET_ARGS_MAX);
+    ensure(count >= 0 && child->used + (uint32_t)count < FLEET_ARG_BYTES &&
+           child->argc < FLEET_ARGS_MAX);
     child->argv[child->argc++] = child->bytes + child->used;
     child->used += (uint32_t)count + 1;
 }
 
-struct child *fleet_add(struct fleet *self, const char *name, const char *program, const char *log_dir)
+struct child *fleet_add(struct fleet *self, const char *name, const char *program,
+                        const char *log_dir)
 {
     ensure(self->count < FLEET_MAX);
     struct child *child = &self->children[self->count++];
     snprintf(child->name, sizeof child->name, "%s", name);
-    ensure(snprintf(child->log, sizeof child->log, "%s/%s.log", log_dir, name) < (int)sizeof child->log);
+    ensure(snprintf(child->log, sizeof child->log, "%s/%s.log", log_dir, name) <
+           (int)sizeof child->log);
     fleet_arg(child, "%s/%s", self->dir, program);
     return child;
 }
 
-// ---- starting -------------------------------------------------------------------------------------
+// ---- starting -----------------------------------------------------------------------------------
 
 // Between fork and exec nothing but system calls: other threads may hold any lock.
 _Noreturn static void become(const struct child *child, int log, int null, pid_t parent)
@@ -85,17 +96,19 @@ int fleet_start(struct fleet *self, struct child *child, struct why *why)
 {
     (void)self;
     if (access(child->argv[0], X_OK) != 0)
-        return why_set(why, FAULT_NOT_FOUND, "%s cannot be started: %s: %s", child->name, child->argv[0],
-                       strerror(errno));
+        return why_set(why, FAULT_NOT_FOUND, "%s cannot be started: %s: %s", child->name,
+                       child->argv[0], strerror(errno));
     int log = open(child->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (log < 0) return why_set(why, fault_from_errno(errno), "%s: %s", child->log, strerror(errno));
+    if (log < 0)
+        return why_set(why, fault_from_errno(errno), "%s: %s", child->log, strerror(errno));
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     pid_t parent = getpid(), pid = fork();
     if (pid == 0) become(child, log, null, parent);
     int error = errno;
     close(log);
     if (null >= 0) close(null);
-    if (pid < 0) return why_set(why, FAULT_MEMORY, "%s cannot be started: %s", child->name, strerror(error));
+    if (pid < 0)
+        return why_set(why, FAULT_MEMORY, "%s cannot be started: %s", child->name, strerror(error));
     child->pid = pid;
     child->started_ms = shell_now_ms();
     child->due_ms = 0;
@@ -121,7 +134,7 @@ void fleet_last_words(const struct child *child, char *text, size_t max)
         if ((unsigned char)*c < 0x20) *c = ' ';
 }
 
-// ---- dying ----------------------------------------------------------------------------------------
+// ---- dying --------------------------------------------------------------------------------------
 
 static int fault_of_code(int code)
 {
@@ -140,8 +153,8 @@ static int give_up(const struct child *child, int code, const char *how, struct 
 {
     char words[400];
     fleet_last_words(child, words, sizeof words);
-    return why_set(why, fault_of_code(code), "%s %s; its last words, of %s: %s", child->name, how, child->log,
-                   words[0] ? words : "(none)");
+    return why_set(why, fault_of_code(code), "%s %s; its last words, of %s: %s", child->name, how,
+                   child->log, words[0] ? words : "(none)");
 }
 
 static int bury(struct fleet *self, struct child *child, int status, struct why *why)
@@ -149,8 +162,9 @@ static int bury(struct fleet *self, struct child *child, int status, struct why 
     uint64_t now_ms = shell_now_ms();
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     char how[100];
-    if (WIFSIGNALED(status)) snprintf(how, sizeof how, "was ended by signal %d (%s)", WTERMSIG(status),
-                                      strsignal(WTERMSIG(status)));
+    if (WIFSIGNALED(status))
+        snprintf(how, sizeof how, "was ended by signal %d (%s)", WTERMSIG(status),
+                 strsignal(WTERMSIG(status)));
     else snprintf(how, sizeof how, "ended with code %d", code);
     child->pid = 0;
     child->deaths++;
@@ -159,7 +173,8 @@ static int bury(struct fleet *self, struct child *child, int status, struct why 
         say(self, "%s ended by itself", child->name);
         return 0;
     }
-    if (code == EX_USAGE || code == EX_NOPERM || code == EX_CONFIG) return give_up(child, code, how, why);
+    if (code == EX_USAGE || code == EX_NOPERM || code == EX_CONFIG)
+        return give_up(child, code, how, why);
     bool quick = now_ms - child->started_ms < QUICK_MS && !child->killed;
     child->quick_deaths = quick ? child->quick_deaths + 1 : 0;
     if (child->quick_deaths >= QUICK_DEATHS_MAX) {
@@ -202,7 +217,8 @@ uint64_t fleet_due_ms(const struct fleet *self)
 {
     uint64_t due_ms = UINT64_MAX;
     for (uint32_t i = 0; i < self->count; i++)
-        if (self->children[i].due_ms && self->children[i].due_ms < due_ms) due_ms = self->children[i].due_ms;
+        if (self->children[i].due_ms && self->children[i].due_ms < due_ms)
+            due_ms = self->children[i].due_ms;
     return due_ms;
 }
 
@@ -214,7 +230,7 @@ void fleet_kill(struct fleet *self, struct child *child)
     kill(child->pid, SIGKILL);
 }
 
-// ---- stopping -------------------------------------------------------------------------------------
+// ---- stopping -----------------------------------------------------------------------------------
 
 static uint32_t send_signal(struct fleet *self, uint32_t from, int signal)
 {

@@ -40,12 +40,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-static int read_number(const struct init *self, int which, uint64_t fallback, struct why *why, uint64_t *ret_value)
+static int read_number(const struct init *self, int which, uint64_t fallback, struct why *why,
+                       uint64_t *ret_value)
 {
     char flag[32];
     snprintf(flag, sizeof flag, "--%s", numbers[which].flag);
     if (self->text[which])
-        return command_number(flag, self->text[which], which == SEED ? 0 : 1, numbers[which].max, why, ret_value);
+        return command_number(flag, self->text[which], which == SEED ? 0 : 1, numbers[which].max,
+                              why, ret_value);
     if (fallback == 0) return why_set(why, FAULT_USAGE, "%s N is needed beside --dim", flag);
     *ret_value = fallback;
     return 0;
@@ -60,13 +62,19 @@ static int shape_of_flags(const struct init *self, struct why *why, struct model
         rc = read_number(self, i, i == KV_HEADS ? value[HEADS] : fallback[i], why, &value[i]);
     if (rc < 0) return rc;
     if (value[DIM] % value[HEADS] != 0)
-        return why_set(why, FAULT_USAGE, "--dim %" PRIu64 " is no multiple of --heads %" PRIu64, value[DIM],
-                       value[HEADS]);
-    *ret_shape = (struct model_shape){
-        .vocab = (uint32_t)value[VOCAB], .dim = (uint32_t)value[DIM], .layers = (uint32_t)value[LAYERS],
-        .heads = (uint32_t)value[HEADS], .kv_heads = (uint32_t)value[KV_HEADS],
-        .head_dim = (uint32_t)(value[DIM] / value[HEADS]), .ffn = (uint32_t)value[FFN],
-        .seq_len_max = (uint32_t)value[SEQ_LEN], .rope_theta = 10000, .rms_eps = 1e-6, .tied = self->tied };
+        return why_set(why, FAULT_USAGE, "--dim %" PRIu64 " is no multiple of --heads %" PRIu64,
+                       value[DIM], value[HEADS]);
+    *ret_shape = (struct model_shape){ .vocab = (uint32_t)value[VOCAB],
+                                       .dim = (uint32_t)value[DIM],
+                                       .layers = (uint32_t)value[LAYERS],
+                                       .heads = (uint32_t)value[HEADS],
+                                       .kv_heads = (uint32_t)value[KV_HEADS],
+                                       .head_dim = (uint32_t)(value[DIM] / value[HEADS]),
+                                       .ffn = (uint32_t)value[FFN],
+                                       .seq_len_max = (uint32_t)value[SEQ_LEN],
+                                       .rope_theta = 10000,
+                                       .rms_eps = 1e-6,
+                                       .tied = self->tied };
     return 0;
 }
 
@@ -79,18 +87,23 @@ static int run(const struct init *self, struct why *why)
                           : shape_of_flags(self, why, &genesis.shape);
     for (int i = 0; i < SEED && rc == 0 && self->config; i++)
         if (self->text[i])
-            rc = why_set(why, FAULT_USAGE, "--%s and --config: the shape comes from one of them", numbers[i].flag);
+            rc = why_set(why, FAULT_USAGE, "--%s and --config: the shape comes from one of them",
+                         numbers[i].flag);
     if (rc == 0) rc = read_number(self, SEED, 1, why, &genesis.seed);
     if (rc == 0) rc = model_folder_create(self->out, &genesis, why, &digest);
     if (rc < 0) return rc;
     uint64_t parameters = model_parameter_count(&genesis.shape);
     hash_to_hex(&digest, hex);
     if (self->json)
-        return shoal_print_json(json_pack("{s:s, s:s, s:s, s:I, s:I}", "schema", "shoal.init-model.1", "folder",
-                                          self->out, "digest", hex, "parameters", (json_int_t)parameters, "seed",
-                                          (json_int_t)genesis.seed), why);
-    printf("%s: %" PRIu64 " parameters of seed %" PRIu64 "\n\nTo pin it, in state.toml:\n\n[model]\n"
-           "digest = \"%s\"\n", self->out, parameters, genesis.seed, hex);
+        return shoal_print_json(json_pack("{s:s, s:s, s:s, s:I, s:I}", "schema",
+                                          "shoal.init-model.1", "folder", self->out, "digest", hex,
+                                          "parameters", (json_int_t)parameters, "seed",
+                                          (json_int_t)genesis.seed),
+                                why);
+    printf("%s: %" PRIu64 " parameters of seed %" PRIu64
+           "\n\nTo pin it, in state.toml:\n\n[model]\n"
+           "digest = \"%s\"\n",
+           self->out, parameters, genesis.seed, hex);
     return 0;
 }
 
@@ -106,10 +119,13 @@ int shoal_init_model(int argc, char **argv)
         { "vocab", KEY_NUMBER + VOCAB, "N", 0, "Vocabulary (256: bytes)", 1 },
         { "seq-len", KEY_NUMBER + SEQ_LEN, "N", 0, "Longest sequence (2048)", 1 },
         { "tied", KEY_TIED, NULL, 0, "The embedding is the head", 1 },
-        { "seed", KEY_NUMBER + SEED, "N", 0, "Of the random numbers (1); the same bits on every machine", 2 },
+        { "seed", KEY_NUMBER + SEED, "N", 0,
+          "Of the random numbers (1); the same bits on every machine", 2 },
         { "out", 'o', "DIR", 0, "The new folder", 2 },
-        { "tokenizer-dir", KEY_TOKENIZER, "DIR", 0, "Copy the tokenizer files found there (a byte tokenizer if "
-          "the vocabulary is 256)", 2 },
+        { "tokenizer-dir", KEY_TOKENIZER, "DIR", 0,
+          "Copy the tokenizer files found there (a byte tokenizer if "
+          "the vocabulary is 256)",
+          2 },
         { "json", KEY_JSON, NULL, 0, "Print one JSON object", 2 },
         { 0 },
     };

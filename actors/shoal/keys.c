@@ -40,7 +40,8 @@ static int show(const struct keys *self, const struct identity *identity, struct
         json_object_set_new(names, wire_enum_name(&wire_enum_role, role), json_string(name));
         if (!self->json) printf("%-14s %s\n", wire_enum_name(&wire_enum_role, role), name);
     }
-    json_t *object = json_pack("{s:s, s:s, s:o}", "schema", "shoal.identity.1", "public_key", hex, "names", names);
+    json_t *object = json_pack("{s:s, s:s, s:o}", "schema", "shoal.identity.1", "public_key", hex,
+                               "names", names);
     if (self->json) return shoal_print_json(object, why);
     json_decref(object);
     return 0;
@@ -49,14 +50,22 @@ static int show(const struct keys *self, const struct identity *identity, struct
 int shoal_show_identity(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        { "identity-secret-key-path", 'i', "FILE", 0, "32 random bytes (or RAW_IDENTITY_SECRET_KEY)", 0 },
+        { "identity-secret-key-path", 'i', "FILE", 0,
+          "32 random bytes (or RAW_IDENTITY_SECRET_KEY)", 0 },
         { "json", 'j', NULL, 0, "Print one JSON object", 0 },
         { 0 },
     };
-    static const struct argp argp = { options, parse, NULL,
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
         "Prints the public key of a secret one, and the names that actors with it go by.\n\n"
         "  shoal show-identity -i secret.key\n"
-        "  RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32) shoal show-identity\n", NULL, NULL, NULL };
+        "  RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32) shoal show-identity\n",
+        NULL,
+        NULL,
+        NULL
+    };
     struct keys self = { .path = getenv("IDENTITY_SECRET_KEY_PATH") };
     struct why why = { 0 };
     struct identity *identity = NULL;
@@ -70,15 +79,23 @@ int shoal_show_identity(int argc, char **argv)
 
 int shoal_new_identity(int argc, char **argv)
 {
-    static const struct argp argp = { NULL, parse, "FILE",
+    static const struct argp argp = {
+        NULL,
+        parse,
+        "FILE",
         "Makes a new secret key, readable by its owner alone. Never overwrites one.\n\n"
         "  shoal new-identity secret.key\n"
-        "  openssl rand 32 > secret.key && chmod 600 secret.key      does the same\n", NULL, NULL, NULL };
+        "  openssl rand 32 > secret.key && chmod 600 secret.key      does the same\n",
+        NULL,
+        NULL,
+        NULL
+    };
     struct keys self = { 0 };
     struct why why = { 0 };
     struct identity *identity = NULL;
     argp_parse(&argp, argc, argv, 0, NULL, &self);
-    if (!self.path) return fault_exit(why_set(&why, FAULT_USAGE, "the name of a new file is needed"), &why);
+    if (!self.path)
+        return fault_exit(why_set(&why, FAULT_USAGE, "the name of a new file is needed"), &why);
     int rc = identity_create(self.path, &why);
     if (rc == 0) rc = identity_load(self.path, NULL, &why, &identity);
     if (rc == 0) rc = show(&self, identity, &why);

@@ -22,8 +22,10 @@ int kill_list_parse(const char *text, uint32_t clients, uint64_t seed, struct wh
         char *end;
         unsigned long client = *at >= '0' && *at <= '9' ? strtoul(at, &end, 10) : 0;
         if (client < 1 || client > clients || (*end && *end != ',') || (*end == ',' && !end[1]))
-            return why_set(why, FAULT_USAGE, "--allowed-to-kill %.100s: at \"%.20s\": client numbers from 1 to %u, "
-                           "separated by commas", text, at, clients);
+            return why_set(why, FAULT_USAGE,
+                           "--allowed-to-kill %.100s: at \"%.20s\": client numbers from 1 to %u, "
+                           "separated by commas",
+                           text, at, clients);
         if (holds(&list, (uint32_t)client))
             return why_set(why, FAULT_USAGE, "--allowed-to-kill %.100s: %lu twice", text, client);
         list.clients[list.count++] = (uint32_t)client;

@@ -12,7 +12,8 @@ struct kill_list {
     uint64_t seed;
 };
 
-// "1,2,5": numbers from 1 to `clients`, each once. NULL or "": all of them. FAULT_USAGE says which is wrong.
+// "1,2,5": numbers from 1 to `clients`, each once. NULL or "": all of them. FAULT_USAGE says which
+// is wrong.
 int kill_list_parse(const char *text, uint32_t clients, uint64_t seed, struct why *why,
                     struct kill_list *ret_list);
 

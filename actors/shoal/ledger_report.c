@@ -20,7 +20,7 @@ struct reader {
     struct why *why;
 };
 
-// ---- which samples were committed -----------------------------------------------------------------
+// ---- which samples were committed ---------------------------------------------------------------
 
 // True if it was set before. Positions beyond the bound are not watched.
 static bool mark(struct reader *self, uint64_t position)
@@ -59,7 +59,7 @@ static void count_samples(struct reader *self, uint32_t begin, uint32_t end)
     }
 }
 
-// ---- records --------------------------------------------------------------------------------------
+// ---- records ------------------------------------------------------------------------------------
 
 static void *keep(void *old, const void *list, size_t bytes)
 {
@@ -86,7 +86,8 @@ static void see_round(struct reader *self, const struct wire_round *round)
     self->round = round->round;
     self->dealt = keep(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
     self->dealt_count = round->dealt_count;
-    self->clients = keep(self->clients, round->clients, round->clients_count * sizeof *round->clients);
+    self->clients =
+        keep(self->clients, round->clients, round->clients_count * sizeof *round->clients);
     self->clients_count = round->clients_count;
 }
 
@@ -95,7 +96,8 @@ static int see_commit(struct reader *self, const struct wire_commit *commit, uin
     struct ledger_report *report = self->report;
     if (commit->round != self->round)
         return why_set(self->why, FAULT_CORRUPT, "record %llu ends round %llu, open is round %llu",
-                       (unsigned long long)seq, (unsigned long long)commit->round, (unsigned long long)self->round);
+                       (unsigned long long)seq, (unsigned long long)commit->round,
+                       (unsigned long long)self->round);
     if (commit->outcome != OUTCOME_COMMITTED) {
         report->voids++;
         return 0;
@@ -111,7 +113,8 @@ static int see_commit(struct reader *self, const struct wire_commit *commit, uin
         const struct wire_accepted *accepted = &commit->accepted[i];
         uint64_t samples = accepted->end - accepted->begin;
         if (accepted->client >= self->clients_count || accepted->end < accepted->begin)
-            return why_set(self->why, FAULT_CORRUPT, "record %llu accepts what round %llu did not deal",
+            return why_set(self->why, FAULT_CORRUPT,
+                           "record %llu accepts what round %llu did not deal",
                            (unsigned long long)seq, (unsigned long long)commit->round);
         uint32_t member = self->clients[accepted->client].member;
         report->samples += samples;
@@ -175,10 +178,12 @@ static int visit(void *arg, const struct record *record)
     uint16_t kind;
     const void *body;
     self->arena.used = 0;
-    if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body, &refusal)) {
+    if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body,
+                            &refusal)) {
         char text[WIRE_REFUSAL_TEXT_MAX];
         wire_refusal_text(&refusal, text, sizeof text);
-        return why_set(self->why, FAULT_CORRUPT, "record %llu: %s", (unsigned long long)record->seq, text);
+        return why_set(self->why, FAULT_CORRUPT, "record %llu: %s", (unsigned long long)record->seq,
+                       text);
     }
     self->report->records++;
     if (kind < REPORT_KINDS_MAX) self->report->of_kind[kind]++;

@@ -30,6 +30,7 @@ struct ledger_report {
     uint32_t members_count;
 };
 
-// Fills a zeroed struct. FAULT_CORRUPT if a record cannot be what it says, and the ledger's own faults.
+// Fills a zeroed struct. FAULT_CORRUPT if a record cannot be what it says, and the ledger's own
+// faults.
 int ledger_report_read(const char *dir, struct why *why, struct ledger_report *ret_report);
 void ledger_report_free(struct ledger_report *self);

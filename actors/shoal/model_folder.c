@@ -19,7 +19,7 @@
 
 enum { TOKENIZER_BYTES_MAX = 64 << 20 };
 
-// ---- reading --------------------------------------------------------------------------------------
+// ---- reading ------------------------------------------------------------------------------------
 
 int model_folder_read_shape(const char *path, struct why *why, struct model_shape *ret_shape)
 {
@@ -28,7 +28,8 @@ int model_folder_read_shape(const char *path, struct why *why, struct model_shap
     if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
     size_t used = 0;
     ssize_t count = 1;
-    while (used < sizeof text && (count = read(fd, text + used, sizeof text - used)) > 0) used += (size_t)count;
+    while (used < sizeof text && (count = read(fd, text + used, sizeof text - used)) > 0)
+        used += (size_t)count;
     int error = errno;
     close(fd);
     if (count < 0) return why_set(why, FAULT_IO, "%s: %s", path, strerror(error));
@@ -47,8 +48,9 @@ static int fill_layout(struct model_folder *self, struct why *why)
     for (uint32_t i = 0; i < count; i++) {
         struct model_tensor tensor = model_tensor_at(&self->shape, i);
         int rc = tensor.cols
-               ? layout_add_matrix(&self->layout, tensor.name, tensor.rows, tensor.cols, LAYOUT_F32, why)
-               : layout_add_vector(&self->layout, tensor.name, tensor.rows, LAYOUT_F32, why);
+                     ? layout_add_matrix(&self->layout, tensor.name, tensor.rows, tensor.cols,
+                                         LAYOUT_F32, why)
+                     : layout_add_vector(&self->layout, tensor.name, tensor.rows, LAYOUT_F32, why);
         if (rc < 0) return rc;
     }
     return 0;
@@ -88,7 +90,7 @@ void model_folder_free(struct model_folder *self)
     *self = (struct model_folder){ 0 };
 }
 
-// ---- making ---------------------------------------------------------------------------------------
+// ---- making -------------------------------------------------------------------------------------
 
 static int write_file(int dir, const char *name, const void *bytes, size_t count, struct why *why)
 {
@@ -105,11 +107,13 @@ static int write_file(int dir, const char *name, const void *bytes, size_t count
 
 static int copy_tokenizer(const char *from, int to, struct why *why)
 {
-    static const char *const names[] = { "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-                                         "generation_config.json" };
+    static const char *const names[] = { "tokenizer.json", "tokenizer_config.json",
+                                         "special_tokens_map.json", "generation_config.json" };
     int dir = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
     size_t copied = 0;
-    if (dir < 0) return why_set(why, fault_from_errno(errno), "--tokenizer-dir %s: %s", from, strerror(errno));
+    if (dir < 0)
+        return why_set(why, fault_from_errno(errno), "--tokenizer-dir %s: %s", from,
+                       strerror(errno));
     for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++) {
         char *bytes;
         size_t count;
@@ -125,15 +129,19 @@ static int copy_tokenizer(const char *from, int to, struct why *why)
     }
     close(dir);
     if (rc == 0 && copied == 0)
-        return why_set(why, FAULT_NOT_FOUND, "--tokenizer-dir %s has no tokenizer.json, nor any other of its files",
+        return why_set(why, FAULT_NOT_FOUND,
+                       "--tokenizer-dir %s has no tokenizer.json, nor any other of its files",
                        from);
     return rc;
 }
 
-static int write_tokenizer(const char *path, int dir, const struct model_genesis *genesis, struct why *why)
+static int write_tokenizer(const char *path, int dir, const struct model_genesis *genesis,
+                           struct why *why)
 {
     if (genesis->tokenizer_dir) return copy_tokenizer(genesis->tokenizer_dir, dir, why);
-    return genesis->shape.vocab == BYTE_VOCAB ? byte_tokenizer_write(path, genesis->shape.seq_len_max, why) : 0;
+    return genesis->shape.vocab == BYTE_VOCAB
+               ? byte_tokenizer_write(path, genesis->shape.seq_len_max, why)
+               : 0;
 }
 
 static int fill(const char *path, int dir, const struct model_genesis *genesis, struct why *why,
@@ -151,7 +159,8 @@ static int fill(const char *path, int dir, const struct model_genesis *genesis, 
         rc = write_file(dir, CHECKPOINT_CONFIG, config, strlen(config), why);
     }
     if (rc == 0)
-        rc = safetensors_write_at(dir, CHECKPOINT_PARAMS, &model.layout, model.params, NULL, 0, why, &hash, &bytes);
+        rc = safetensors_write_at(dir, CHECKPOINT_PARAMS, &model.layout, model.params, NULL, 0, why,
+                                  &hash, &bytes);
     if (rc == 0) rc = write_tokenizer(path, dir, genesis, why);
     if (rc == 0) rc = dirfile_sync_dir(dir, path, why);
     free(config);
@@ -191,10 +200,12 @@ int model_folder_create(const char *dir, const struct model_genesis *genesis, st
     size_t length = strlen(dir);
     while (length > 1 && dir[length - 1] == '/') length--;
     if (length == 0 || length >= sizeof path)
-        return why_set(why, FAULT_USAGE, "the folder's name has %zu bytes, allowed 1..%zu", length, sizeof path - 1);
+        return why_set(why, FAULT_USAGE, "the folder's name has %zu bytes, allowed 1..%zu", length,
+                       sizeof path - 1);
     snprintf(path, sizeof path, "%.*s", (int)length, dir);
     if (access(path, F_OK) == 0)
-        return why_set(why, FAULT_DENIED, "%s exists; nothing is overwritten: remove it or give another name", path);
+        return why_set(why, FAULT_DENIED,
+                       "%s exists; nothing is overwritten: remove it or give another name", path);
     snprintf(temporary, sizeof temporary, "%s.tmp-%d", path, (int)getpid());
     return make_beside(temporary, path, genesis, why, ret_digest);
 }

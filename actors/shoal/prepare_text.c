@@ -1,4 +1,5 @@
-// prepare-text -- English becomes a dataset, with a part held out and baselines to be compared with.
+// prepare-text -- English becomes a dataset, with a part held out and baselines to be compared
+// with.
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
@@ -25,7 +26,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (key == 'o') self->out = arg;
     else if (key == 's') self->seq_len = arg;
     else if (key == 'j') self->json = true;
-    else if (key == ARGP_KEY_ARG && self->files_count < FILES_MAX) self->files[self->files_count++] = arg;
+    else if (key == ARGP_KEY_ARG && self->files_count < FILES_MAX)
+        self->files[self->files_count++] = arg;
     else if (key == ARGP_KEY_ARG) argp_error(state, "at most %d files", FILES_MAX);
     else if (key == ARGP_KEY_END && !self->out) argp_error(state, "--out DIR is needed");
     else return ARGP_ERR_UNKNOWN;
@@ -60,12 +62,16 @@ static int find_baselines(const char *out, struct why *why, struct demo_text_res
 
 static int write_baselines(const char *out, const struct demo_text_result *result, struct why *why)
 {
-    return json_file_write(out, "baselines.json", json_pack("{s:s, s:I, s:I, s:[f, f, f]}", "unit", "nats per byte",
-        "train_bytes", (json_int_t)result->train_bytes, "heldout_bytes", (json_int_t)result->heldout_bytes, "nats",
-        result->nats[0], result->nats[1], result->nats[2]), BASELINES_BYTES_MAX, why);
+    return json_file_write(out, "baselines.json",
+                           json_pack("{s:s, s:I, s:I, s:[f, f, f]}", "unit", "nats per byte",
+                                     "train_bytes", (json_int_t)result->train_bytes,
+                                     "heldout_bytes", (json_int_t)result->heldout_bytes, "nats",
+                                     result->nats[0], result->nats[1], result->nats[2]),
+                           BASELINES_BYTES_MAX, why);
 }
 
-static int convert(const struct prepare *self, uint32_t seq_len, struct why *why, struct demo_text_result *result)
+static int convert(const struct prepare *self, uint32_t seq_len, struct why *why,
+                   struct demo_text_result *result)
 {
     const struct text_config config = { .seq_len = seq_len };
     struct text_counts counts;
@@ -83,19 +89,24 @@ static int run(const struct prepare *self, struct why *why)
     struct demo_text_result result = { 0 };
     int rc = command_number("--seq-len", self->seq_len, 1, 1 << 20, why, &seq_len);
     if (rc == 0)
-        rc = self->files_count ? convert(self, (uint32_t)seq_len, why, &result)
-                               : demo_text_prepare(self->out, NULL, (uint32_t)seq_len, say, NULL, why, &result);
+        rc = self->files_count
+                 ? convert(self, (uint32_t)seq_len, why, &result)
+                 : demo_text_prepare(self->out, NULL, (uint32_t)seq_len, say, NULL, why, &result);
     if (rc < 0) return rc;
     if (self->json)
-        return shoal_print_json(json_pack("{s:s, s:s, s:I, s:I, s:[f, f, f]}", "schema", "shoal.prepare-text.1",
-            "folder", self->out, "train_bytes", (json_int_t)result.train_bytes, "heldout_bytes",
-            (json_int_t)result.heldout_bytes, "nats", result.nats[0], result.nats[1], result.nats[2]), why);
-    printf("%s/train    %" PRIu64 " bytes to train on\n%s/heldout  %" PRIu64 " bytes that no trainer is served\n\n"
-           "Witten-Bell baselines, nats per held-out byte:\n", self->out, result.train_bytes, self->out,
-           result.heldout_bytes);
+        return shoal_print_json(json_pack("{s:s, s:s, s:I, s:I, s:[f, f, f]}", "schema",
+                                          "shoal.prepare-text.1", "folder", self->out,
+                                          "train_bytes", (json_int_t)result.train_bytes,
+                                          "heldout_bytes", (json_int_t)result.heldout_bytes, "nats",
+                                          result.nats[0], result.nats[1], result.nats[2]),
+                                why);
+    printf("%s/train    %" PRIu64 " bytes to train on\n%s/heldout  %" PRIu64
+           " bytes that no trainer is served\n\n"
+           "Witten-Bell baselines, nats per held-out byte:\n",
+           self->out, result.train_bytes, self->out, result.heldout_bytes);
     for (int order = 0; order < NGRAM_ORDERS; order++)
-        printf("  order %d: %.4f   guessing from the %d byte%s before\n", order, result.nats[order], order,
-               order == 1 ? "" : "s");
+        printf("  order %d: %.4f   guessing from the %d byte%s before\n", order, result.nats[order],
+               order, order == 1 ? "" : "s");
     return 0;
 }
 
@@ -103,15 +114,23 @@ int shoal_prepare_text(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         { "out", 'o', "DIR", 0, "The folder for the dataset", 0 },
-        { "seq-len", 's', "N", 0, "Of the runs it is meant for, for tokenizer_config.json (128)", 0 },
+        { "seq-len", 's', "N", 0, "Of the runs it is meant for, for tokenizer_config.json (128)",
+          0 },
         { "json", 'j', NULL, 0, "Print one JSON object", 0 },
         { 0 },
     };
-    static const struct argp argp = { options, parse, "[FILE...]",
-        "Turns text into tokens, one per byte, with a twentieth held out, and says how well its bytes can be "
-        "guessed by counting. Without files: the demo's text, from Debian's bible-kjv and jargon-text.\n\n"
-        "  shoal prepare-text --out data\n"
-        "  shoal prepare-text --out data book1.txt book2.txt\n", NULL, NULL, NULL };
+    static const struct argp argp = { options,
+                                      parse,
+                                      "[FILE...]",
+                                      "Turns text into tokens, one per byte, with a twentieth held "
+                                      "out, and says how well its bytes can be "
+                                      "guessed by counting. Without files: the demo's text, from "
+                                      "Debian's bible-kjv and jargon-text.\n\n"
+                                      "  shoal prepare-text --out data\n"
+                                      "  shoal prepare-text --out data book1.txt book2.txt\n",
+                                      NULL,
+                                      NULL,
+                                      NULL };
     static struct prepare self;
     struct why why = { 0 };
     self.seq_len = "128";

@@ -1,6 +1,6 @@
 #pragma once
-// progress -- where the run stands, in one line: redrawn in place on a terminal, else printed anew every
-// few seconds. Lines about events go between, each kept.
+// progress -- where the run stands, in one line: redrawn in place on a terminal, else printed anew
+// every few seconds. Lines about events go between, each kept.
 
 #include "actors/shoal/run_view.h"
 #include <stdio.h>
@@ -17,7 +17,8 @@ struct progress {
     double steps_per_s, tokens_per_s, loss; // loss: a running mean over rounds; 0: none yet
 };
 
-void progress_init(struct progress *self, FILE *out, const double *baselines, uint32_t seq_len, uint64_t now_ms);
+void progress_init(struct progress *self, FILE *out, const double *baselines, uint32_t seq_len,
+                   uint64_t now_ms);
 
 // A RUN or a COMMIT came: the loss of the trainers, as they report it.
 void progress_hear(struct progress *self, const struct run_view *view);
@@ -28,4 +29,5 @@ void progress_event(struct progress *self, uint64_t now_ms, const char *line);  
 void progress_end(struct progress *self);       // Leaves the cursor on a line of its own
 
 // The line itself. Pure.
-size_t progress_line(const struct progress *self, const struct run_view *view, uint64_t now_ms, char *line, size_t max);
+size_t progress_line(const struct progress *self, const struct run_view *view, uint64_t now_ms,
+                     char *line, size_t max);

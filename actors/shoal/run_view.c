@@ -71,7 +71,8 @@ static unsigned hear_progress(struct run_view *self, const struct msg *in)
 // True if it is the coordinator's word, and of its newest life.
 static bool is_of_coordinator(struct run_view *self, const struct msg *in, unsigned *ret_heard)
 {
-    if (!(wire_kind_flags(in->kind) & WIRE_STATE) || in->incarnation < self->incarnation) return false;
+    if (!(wire_kind_flags(in->kind) & WIRE_STATE) || in->incarnation < self->incarnation)
+        return false;
     *ret_heard = self->incarnation && in->incarnation > self->incarnation ? VIEW_REBORN : 0;
     self->incarnation = in->incarnation;
     self->coordinator = in->sender;

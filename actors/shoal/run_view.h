@@ -1,6 +1,6 @@
 #pragma once
-// run_view -- what an onlooker knows of a run, from its news alone. Pure: fed with messages, it never
-// decides anything; what is lost is missing from it, and the ledger knows better.
+// run_view -- what an onlooker knows of a run, from its news alone. Pure: fed with messages, it
+// never decides anything; what is lost is missing from it, and the ledger knows better.
 //
 //     unsigned heard = run_view_hear(view, &letter.msg);
 //     if (heard & VIEW_COMMIT && run_view_accepts(view, &key)) ...
@@ -39,8 +39,8 @@ struct run_view {
     uint64_t commits, voids;        // Heard by this view
 };
 
-// Several megabytes: on the heap, zeroed. Returns a mask of enum view_heard; 0: nothing new. What an
-// older life of the coordinator says is passed over.
+// Several megabytes: on the heap, zeroed. Returns a mask of enum view_heard; 0: nothing new. What
+// an older life of the coordinator says is passed over.
 unsigned run_view_hear(struct run_view *self, const struct msg *in);
 
 // UINT32_MAX: no member with this key is known.

@@ -3,9 +3,9 @@
 //
 //     shoal demo                                  shoal status --run-id demo
 //
-// Each command parses its own line (argv[0] is "shoal NAME"), says on stderr what went wrong, prints
-// data on stdout and returns an exit code of sysexits.h. Readers print JSON with --json: one object
-// with a "schema" field.
+// Each command parses its own line (argv[0] is "shoal NAME"), says on stderr what went wrong,
+// prints data on stdout and returns an exit code of sysexits.h. Readers print JSON with --json: one
+// object with a "schema" field.
 
 #include "common/fault.h"
 #include <jansson.h>
@@ -28,8 +28,10 @@ int shoal_status(int argc, char **argv);
 int shoal_testnet(int argc, char **argv);
 int shoal_validate_config(int argc, char **argv);
 
-// Prints the object on one line and frees it. NULL (no memory) is FAULT_MEMORY, a full pipe FAULT_IO.
+// Prints the object on one line and frees it. NULL (no memory) is FAULT_MEMORY, a full pipe
+// FAULT_IO.
 int shoal_print_json(json_t *object, struct why *why);
 
 // A number of a command line: 0 and *ret_value written, or FAULT_USAGE with flag, value and range.
-int shoal_real(const char *flag, const char *text, double min, double max, struct why *why, double *ret_value);
+int shoal_real(const char *flag, const char *text, double min, double max, struct why *why,
+               double *ret_value);

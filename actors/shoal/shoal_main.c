@@ -10,7 +10,11 @@
 #include <string.h>
 #include <sysexits.h>
 
-static const struct { const char *name; int (*run)(int argc, char **argv); const char *does; } commands[] = {
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *does;
+} commands[] = {
     { "demo", shoal_demo, "four trainers learn English here; two kills, same bits" },
     { "testnet", shoal_testnet, "start: a whole run of child processes on this machine" },
     { "status", shoal_status, "where a run stands, live or from a ledger" },
@@ -18,7 +22,8 @@ static const struct { const char *name; int (*run)(int argc, char **argv); const
     { "resume", shoal_resume, "the run goes on" },
     { "checkpoint", shoal_checkpoint, "have a checkpoint written soon" },
     { "restore", shoal_restore, "go back to the newest checkpoint: all later copies are lost" },
-    { "validate-config", shoal_validate_config, "every fault of a state.toml and data.toml at once" },
+    { "validate-config", shoal_validate_config,
+      "every fault of a state.toml and data.toml at once" },
     { "explain", shoal_explain, "what a setting means, or the whole annotated file" },
     { "new-identity", shoal_new_identity, "make a secret key" },
     { "show-identity", shoal_show_identity, "its public key and the names it goes by" },
@@ -35,17 +40,21 @@ static int help(FILE *out)
                  "  shoal demo                                                 see it work\n"
                  "  shoal status --run-id demo --server-addr 127.0.0.1:5560    where it stands\n\n"
                  "Commands:\n");
-    for (int i = 0; i < COMMANDS; i++) fprintf(out, "  %-16s %s\n", commands[i].name, commands[i].does);
-    fprintf(out, "\n`shoal COMMAND --help` tells more. Actors are programs of their own (shoal-broker,\n"
-                 "shoal-coordinator, shoal-trainer ...); zmq-monitor shows what they say.\n");
+    for (int i = 0; i < COMMANDS; i++)
+        fprintf(out, "  %-16s %s\n", commands[i].name, commands[i].does);
+    fprintf(out,
+            "\n`shoal COMMAND --help` tells more. Actors are programs of their own (shoal-broker,\n"
+            "shoal-coordinator, shoal-trainer ...); zmq-monitor shows what they say.\n");
     return ferror(out) ? EX_IOERR : EX_OK;
 }
 
 static int unknown(const char *name)
 {
     struct config_nearest near = { .wanted = name };
-    for (int i = 0; i < COMMANDS; i++) config_nearest_offer(&near, commands[i].name, strlen(commands[i].name));
-    if (near.best[0]) fprintf(stderr, "shoal: no command \"%.60s\"; did you mean %s?\n", name, near.best);
+    for (int i = 0; i < COMMANDS; i++)
+        config_nearest_offer(&near, commands[i].name, strlen(commands[i].name));
+    if (near.best[0])
+        fprintf(stderr, "shoal: no command \"%.60s\"; did you mean %s?\n", name, near.best);
     else fprintf(stderr, "shoal: no command \"%.60s\"; `shoal --help` lists them\n", name);
     return EX_USAGE;
 }
@@ -54,7 +63,8 @@ int main(int argc, char **argv)
 {
     static char name[64];
     if (argc < 2) return help(stderr), EX_USAGE;
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0)
         return help(stdout);
     if (strcmp(argv[1], "--version") == 0) return puts("shoal " SHOAL_VERSION), EX_OK;
     for (int i = 0; i < COMMANDS; i++) {
@@ -76,7 +86,8 @@ int shoal_print_json(json_t *object, struct why *why)
     return 0;
 }
 
-int shoal_real(const char *flag, const char *text, double min, double max, struct why *why, double *ret_value)
+int shoal_real(const char *flag, const char *text, double min, double max, struct why *why,
+               double *ret_value)
 {
     char *end;
     double value = strtod(text, &end);

@@ -11,7 +11,11 @@ char *show_count(double value, char text[SHOW_MAX])
     if (value < 1000) return snprintf(text, SHOW_MAX, "%.0f", value), text;
     // 999950 and above would be printed as 1000.0k
     for (value /= 1000; value >= 999.95 && unit + 2 < sizeof units; value /= 1000) unit++;
-    snprintf(text, SHOW_MAX, value < 10 ? "%.2f%c" : value < 100 ? "%.1f%c" : "%.0f%c", value, units[unit]);
+    snprintf(text, SHOW_MAX,
+             value < 10    ? "%.2f%c"
+             : value < 100 ? "%.1f%c"
+                           : "%.0f%c",
+             value, units[unit]);
     return text;
 }
 

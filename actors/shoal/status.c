@@ -16,7 +16,7 @@ enum { ANSWER_MS = 3000, MEMBERS_SHOWN = 40 };
 
 struct status { struct command command; const char *ledger; };
 
-// ---- live -----------------------------------------------------------------------------------------
+// ---- live ---------------------------------------------------------------------------------------
 
 static json_t *hash_to_json(const struct hash *hash)
 {
@@ -29,10 +29,11 @@ static json_t *members_to_json(const struct run_view *view)
     json_t *list = json_array();
     for (uint32_t i = 0; i < view->members_count; i++) {
         const struct wire_member *member = &view->members[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", member->name, "role",
-            wire_enum_name(&wire_enum_role, member->role), "state",
-            wire_enum_name(&wire_enum_member_state, member->state), "endpoint", member->endpoint, "key",
-            hash_to_json(&member->key)));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", member->name, "role",
+                            wire_enum_name(&wire_enum_role, member->role), "state",
+                            wire_enum_name(&wire_enum_member_state, member->state), "endpoint",
+                            member->endpoint, "key", hash_to_json(&member->key)));
     }
     return list;
 }
@@ -40,33 +41,38 @@ static json_t *members_to_json(const struct run_view *view)
 static json_t *checkpoint_to_json(const struct wire_run *now)
 {
     if (hash_is_none(&now->checkpoint_digest)) return json_null();
-    return json_pack("{s:I, s:s, s:o}", "step", (json_int_t)now->checkpoint_step, "name", now->checkpoint_name,
-                     "digest", hash_to_json(&now->checkpoint_digest));
+    return json_pack("{s:I, s:s, s:o}", "step", (json_int_t)now->checkpoint_step, "name",
+                     now->checkpoint_name, "digest", hash_to_json(&now->checkpoint_digest));
 }
 
 static json_t *commit_to_json(const struct run_view *view)
 {
     const struct wire_commit *commit = &view->commit;
     if (commit->round == 0) return json_null();
-    return json_pack("{s:I, s:I, s:s, s:i, s:I, s:i, s:i}", "round", (json_int_t)commit->round, "step",
-        (json_int_t)commit->step, "outcome", wire_enum_name(&wire_enum_outcome, commit->outcome), "accepted",
-        (int)commit->accepted_count, "samples", (json_int_t)commit->samples, "votes", (int)commit->votes, "elected",
-        (int)commit->elected);
+    return json_pack("{s:I, s:I, s:s, s:i, s:I, s:i, s:i}", "round", (json_int_t)commit->round,
+                     "step", (json_int_t)commit->step, "outcome",
+                     wire_enum_name(&wire_enum_outcome, commit->outcome), "accepted",
+                     (int)commit->accepted_count, "samples", (json_int_t)commit->samples, "votes",
+                     (int)commit->votes, "elected", (int)commit->elected);
 }
 
 static json_t *view_to_json(const struct run_view *view, const char *run)
 {
     const struct wire_run *now = &view->now;
-    json_t *object = json_pack("{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:i, s:b}", "schema", "shoal.status.1",
-        "run", run, "incarnation", (json_int_t)view->incarnation, "phase", run_view_phase(view), "epoch",
-        (json_int_t)now->epoch, "round", (json_int_t)now->round, "step", (json_int_t)now->step, "total_steps",
-        (json_int_t)now->total_steps, "phase_left_ms", (int)now->phase_left_ms, "pausing", now->pausing);
-    json_t *rest = json_pack("{s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "healthy",
-        (int)now->healthy, "pending", (int)now->pending, "loss", (double)now->loss, "tokens_per_s",
-        (double)now->tokens_per_s, "samples_done", (json_int_t)now->samples_done, "tokens_done",
-        (json_int_t)now->tokens_done, "passes", (json_int_t)now->passes, "digest_step",
-        (json_int_t)now->digest_step, "digest", hash_to_json(&now->digest), "checkpoint", checkpoint_to_json(now),
-        "last_commit", commit_to_json(view), "members", members_to_json(view));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:i, s:b}", "schema", "shoal.status.1", "run",
+        run, "incarnation", (json_int_t)view->incarnation, "phase", run_view_phase(view), "epoch",
+        (json_int_t)now->epoch, "round", (json_int_t)now->round, "step", (json_int_t)now->step,
+        "total_steps", (json_int_t)now->total_steps, "phase_left_ms", (int)now->phase_left_ms,
+        "pausing", now->pausing);
+    json_t *rest =
+        json_pack("{s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "healthy",
+                  (int)now->healthy, "pending", (int)now->pending, "loss", (double)now->loss,
+                  "tokens_per_s", (double)now->tokens_per_s, "samples_done",
+                  (json_int_t)now->samples_done, "tokens_done", (json_int_t)now->tokens_done,
+                  "passes", (json_int_t)now->passes, "digest_step", (json_int_t)now->digest_step,
+                  "digest", hash_to_json(&now->digest), "checkpoint", checkpoint_to_json(now),
+                  "last_commit", commit_to_json(view), "members", members_to_json(view));
     if (!object || !rest || json_object_update(object, rest) != 0) return NULL;
     json_decref(rest);
     return object;
@@ -76,7 +82,8 @@ static void print_members(const struct run_view *view)
 {
     for (uint32_t i = 0; i < view->members_count && i < MEMBERS_SHOWN; i++)
         printf("  %-32s %-10s %s\n", view->members[i].name,
-               wire_enum_name(&wire_enum_member_state, view->members[i].state), view->members[i].endpoint);
+               wire_enum_name(&wire_enum_member_state, view->members[i].state),
+               view->members[i].endpoint);
     if (view->members_count > MEMBERS_SHOWN)
         printf("  ... and %u more; --json lists all\n", view->members_count - MEMBERS_SHOWN);
 }
@@ -86,24 +93,29 @@ static void print_view(const struct run_view *view, const char *run)
     char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX];
     const struct wire_run *now = &view->now;
     printf("run %s: %s%s", run, run_view_phase(view), now->pausing ? ", pausing" : "");
-    if (now->phase_left_ms) printf(", at most %s more", show_duration(now->phase_left_ms / 1000.0, a));
-    printf("\n\n  epoch %llu   round %llu   step %llu of %llu   pass %llu\n", (unsigned long long)now->epoch,
-           (unsigned long long)now->round, (unsigned long long)now->step, (unsigned long long)now->total_steps,
+    if (now->phase_left_ms)
+        printf(", at most %s more", show_duration(now->phase_left_ms / 1000.0, a));
+    printf("\n\n  epoch %llu   round %llu   step %llu of %llu   pass %llu\n",
+           (unsigned long long)now->epoch, (unsigned long long)now->round,
+           (unsigned long long)now->step, (unsigned long long)now->total_steps,
            (unsigned long long)now->passes);
-    printf("  loss %.3f   %s tokens/s   %s tokens trained   coordinator's life %llu\n", (double)now->loss,
-           show_count(now->tokens_per_s, a), show_count((double)now->tokens_done, b),
-           (unsigned long long)view->incarnation);
+    printf("  loss %.3f   %s tokens/s   %s tokens trained   coordinator's life %llu\n",
+           (double)now->loss, show_count(now->tokens_per_s, a),
+           show_count((double)now->tokens_done, b), (unsigned long long)view->incarnation);
     if (!hash_is_none(&now->digest))
-        printf("  digest %.16s of step %llu\n", hash_to_hex(&now->digest, hex), (unsigned long long)now->digest_step);
+        printf("  digest %.16s of step %llu\n", hash_to_hex(&now->digest, hex),
+               (unsigned long long)now->digest_step);
     if (!hash_is_none(&now->checkpoint_digest))
-        printf("  checkpoint %s, digest %.16s\n", now->checkpoint_name, hash_to_hex(&now->checkpoint_digest, hex));
+        printf("  checkpoint %s, digest %.16s\n", now->checkpoint_name,
+               hash_to_hex(&now->checkpoint_digest, hex));
     else printf("  no checkpoint yet\n");
     printf("  %u trainers healthy, %u pending\n\n", now->healthy, now->pending);
     print_members(view);
 }
 
 // Hears the state that the broker keeps. FAULT_UNREACHABLE says who does not answer.
-static int hear_state(const struct status *self, struct tap *tap, struct run_view *view, struct why *why)
+static int hear_state(const struct status *self, struct tap *tap, struct run_view *view,
+                      struct why *why)
 {
     uint64_t until_ms = shell_now_ms() + ANSWER_MS;
     bool complete = false;
@@ -117,10 +129,13 @@ static int hear_state(const struct status *self, struct tap *tap, struct run_vie
     }
     if (view->has_run) return 0;
     if (!tap_is_connected(tap))
-        return why_set(why, FAULT_UNREACHABLE, "no broker answers at %s within %d s: is --server-addr right?",
+        return why_set(why, FAULT_UNREACHABLE,
+                       "no broker answers at %s within %d s: is --server-addr right?",
                        self->command.server_addr, ANSWER_MS / 1000);
-    return why_set(why, FAULT_UNREACHABLE, "the broker at %s knows nothing of run \"%s\": no coordinator has "
-                   "published yet, or it is another --run-id", self->command.server_addr, self->command.run_id);
+    return why_set(why, FAULT_UNREACHABLE,
+                   "the broker at %s knows nothing of run \"%s\": no coordinator has "
+                   "published yet, or it is another --run-id",
+                   self->command.server_addr, self->command.run_id);
 }
 
 static int show_live(struct status *self, struct why *why)
@@ -134,21 +149,23 @@ static int show_live(struct status *self, struct why *why)
     ensure(view);
     int rc = tap_open(&options, why, &tap);
     if (rc == 0) rc = hear_state(self, tap, view, why);
-    if (rc == 0 && self->command.json) rc = shoal_print_json(view_to_json(view, self->command.run_id), why);
+    if (rc == 0 && self->command.json)
+        rc = shoal_print_json(view_to_json(view, self->command.run_id), why);
     else if (rc == 0) print_view(view, self->command.run_id);
     tap_close(&tap);
     free(view);
     return rc;
 }
 
-// ---- from the ledger ------------------------------------------------------------------------------
+// ---- from the ledger ----------------------------------------------------------------------------
 
 static json_t *kinds_to_json(const struct ledger_report *report)
 {
     json_t *object = json_object();
     for (uint16_t kind = 0; kind < REPORT_KINDS_MAX; kind++)
         if (report->of_kind[kind])
-            json_object_set_new(object, wire_kind_name(kind), json_integer((json_int_t)report->of_kind[kind]));
+            json_object_set_new(object, wire_kind_name(kind),
+                                json_integer((json_int_t)report->of_kind[kind]));
     return object;
 }
 
@@ -157,33 +174,40 @@ static json_t *shares_to_json(const struct ledger_report *report)
     json_t *list = json_array();
     for (uint32_t i = 0; i < report->members_count; i++) {
         const struct report_member *member = &report->members[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:I, s:I}", "name", member->name, "role",
-            wire_enum_name(&wire_enum_role, member->role), "state",
-            wire_enum_name(&wire_enum_member_state, member->state), "results", (json_int_t)member->results,
-            "samples", (json_int_t)member->samples));
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:I, s:I}", "name", member->name, "role",
+                            wire_enum_name(&wire_enum_role, member->role), "state",
+                            wire_enum_name(&wire_enum_member_state, member->state), "results",
+                            (json_int_t)member->results, "samples", (json_int_t)member->samples));
     }
     return list;
 }
 
 static json_t *report_to_json(const struct ledger_report *report)
 {
-    json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:I, s:s, s:o}", "schema", "shoal.ledger.1", "run",
-        report->run, "incarnation", (json_int_t)report->incarnation, "records", (json_int_t)report->records,
-        "oldest_record", (json_int_t)report->oldest, "phase", wire_enum_name(&wire_enum_phase, report->phase),
-        "records_by_kind", kinds_to_json(report));
-    json_t *counts = json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
-        (json_int_t)report->starts, "rounds", (json_int_t)report->rounds, "commits", (json_int_t)report->commits,
-        "voids", (json_int_t)report->voids, "distinct_steps", (json_int_t)report->steps, "steps_twice",
-        (json_int_t)report->steps_twice, "steps_skipped", (json_int_t)report->steps_skipped, "last_step",
-        (json_int_t)report->last_step, "samples", (json_int_t)report->samples, "samples_twice",
-        (json_int_t)report->samples_twice, "restores", (json_int_t)report->restores);
-    json_t *ends = json_pack("{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:s, s:o, s:o}", "epoch",
-        (json_int_t)report->epoch, "epochs_trained", (json_int_t)report->epochs, "epoch_ends",
-        (json_int_t)report->epoch_ends, "digest_step", (json_int_t)report->end.step, "digest",
-        hash_to_json(&report->end.digest), "checkpoints", (json_int_t)report->checkpoints, "checkpoint_step",
-        (json_int_t)report->checkpoint.step, "checkpoint_name", report->checkpoint.name, "checkpoint_digest",
-        hash_to_json(&report->checkpoint.digest), "members", shares_to_json(report));
-    if (!object || !counts || !ends || json_object_update(object, counts) || json_object_update(object, ends))
+    json_t *object = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:s, s:o}", "schema", "shoal.ledger.1", "run", report->run,
+        "incarnation", (json_int_t)report->incarnation, "records", (json_int_t)report->records,
+        "oldest_record", (json_int_t)report->oldest, "phase",
+        wire_enum_name(&wire_enum_phase, report->phase), "records_by_kind", kinds_to_json(report));
+    json_t *counts = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
+        (json_int_t)report->starts, "rounds", (json_int_t)report->rounds, "commits",
+        (json_int_t)report->commits, "voids", (json_int_t)report->voids, "distinct_steps",
+        (json_int_t)report->steps, "steps_twice", (json_int_t)report->steps_twice, "steps_skipped",
+        (json_int_t)report->steps_skipped, "last_step", (json_int_t)report->last_step, "samples",
+        (json_int_t)report->samples, "samples_twice", (json_int_t)report->samples_twice, "restores",
+        (json_int_t)report->restores);
+    json_t *ends = json_pack(
+        "{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:s, s:o, s:o}", "epoch", (json_int_t)report->epoch,
+        "epochs_trained", (json_int_t)report->epochs, "epoch_ends", (json_int_t)report->epoch_ends,
+        "digest_step", (json_int_t)report->end.step, "digest", hash_to_json(&report->end.digest),
+        "checkpoints", (json_int_t)report->checkpoints, "checkpoint_step",
+        (json_int_t)report->checkpoint.step, "checkpoint_name", report->checkpoint.name,
+        "checkpoint_digest", hash_to_json(&report->checkpoint.digest), "members",
+        shares_to_json(report));
+    if (!object || !counts || !ends || json_object_update(object, counts) ||
+        json_object_update(object, ends))
         return NULL;
     json_decref(counts);
     json_decref(ends);
@@ -194,12 +218,15 @@ static void print_report(const struct ledger_report *report)
 {
     char hex[HASH_HEX];
     printf("run %s, from the ledger: %s, life %llu of the coordinator\n\n", report->run,
-           wire_enum_name(&wire_enum_phase, report->phase), (unsigned long long)report->incarnation);
+           wire_enum_name(&wire_enum_phase, report->phase),
+           (unsigned long long)report->incarnation);
     printf("  records  %llu\n", (unsigned long long)report->records);
     for (uint16_t kind = 0; kind < REPORT_KINDS_MAX; kind++)
         if (report->of_kind[kind])
-            printf("    %-20s %llu\n", wire_kind_name(kind), (unsigned long long)report->of_kind[kind]);
-    printf("  commits  %llu, void rounds %llu; steps %llu distinct, %llu twice, %llu skipped; last step %llu\n",
+            printf("    %-20s %llu\n", wire_kind_name(kind),
+                   (unsigned long long)report->of_kind[kind]);
+    printf("  commits  %llu, void rounds %llu; steps %llu distinct, %llu twice, %llu skipped; last "
+           "step %llu\n",
            (unsigned long long)report->commits, (unsigned long long)report->voids,
            (unsigned long long)report->steps, (unsigned long long)report->steps_twice,
            (unsigned long long)report->steps_skipped, (unsigned long long)report->last_step);
@@ -214,7 +241,8 @@ static void print_report(const struct ledger_report *report)
     for (uint32_t i = 0; i < report->members_count; i++)
         printf("  %-32s %-10s %6llu results, %8llu samples\n", report->members[i].name,
                wire_enum_name(&wire_enum_member_state, report->members[i].state),
-               (unsigned long long)report->members[i].results, (unsigned long long)report->members[i].samples);
+               (unsigned long long)report->members[i].results,
+               (unsigned long long)report->members[i].samples);
 }
 
 static int show_ledger(const struct status *self, struct why *why)
@@ -228,7 +256,7 @@ static int show_ledger(const struct status *self, struct why *why)
     return rc;
 }
 
-// ---- command line ---------------------------------------------------------------------------------
+// ---- command line -------------------------------------------------------------------------------
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
@@ -244,7 +272,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int shoal_status(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        { "ledger", 'l', "DIR", 0, "Read the coordinator's state directory instead; nothing is written", 0 },
+        { "ledger", 'l', "DIR", 0,
+          "Read the coordinator's state directory instead; nothing is written", 0 },
         { 0 },
     };
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };

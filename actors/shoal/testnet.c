@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// ---- folders and keys -----------------------------------------------------------------------------
+// ---- folders and keys ---------------------------------------------------------------------------
 
 static int make_dir(const char *path, mode_t mode, struct why *why)
 {
@@ -26,9 +26,11 @@ static int resolve_dir(const char *path, char ret_path[PATH_MAX], struct why *wh
 {
     int rc = make_dir(path, 0755, why);
     if (rc < 0) return rc;
-    if (!realpath(path, ret_path)) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    if (!realpath(path, ret_path))
+        return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
     // A run's frames carry paths of at most 255 bytes, and ours get longer by a name or two.
-    if (strlen(ret_path) > 180) return why_set(why, FAULT_LIMIT, "%s: a path of at most 180 bytes", ret_path);
+    if (strlen(ret_path) > 180)
+        return why_set(why, FAULT_LIMIT, "%s: a path of at most 180 bytes", ret_path);
     return 0;
 }
 
@@ -47,7 +49,9 @@ static int make_numbered_key(const char *path, uint32_t number, struct why *why)
     ssize_t count = fd < 0 ? -1 : write(fd, secret, sizeof secret);
     int error = errno;
     if (fd >= 0) close(fd);
-    return count == sizeof secret ? 0 : why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
+    return count == sizeof secret
+               ? 0
+               : why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
 }
 
 static int make_key(const struct testnet *self, const char *name, uint32_t number, struct why *why,
@@ -56,7 +60,9 @@ static int make_key(const struct testnet *self, const char *name, uint32_t numbe
     char path[PATH_MAX];
     struct identity *identity;
     key_path(self, name, path);
-    int rc = number ? make_numbered_key(path, number, why) : access(path, F_OK) == 0 ? 0 : identity_create(path, why);
+    int rc = number                    ? make_numbered_key(path, number, why)
+             : access(path, F_OK) == 0 ? 0
+                                       : identity_create(path, why);
     if (rc == 0) rc = identity_load(path, NULL, why, &identity);
     if (rc < 0) return rc;
     if (ret_key) memcpy(ret_key->bytes, identity_key(identity)->bytes, HASH_BYTES);
@@ -64,7 +70,7 @@ static int make_key(const struct testnet *self, const char *name, uint32_t numbe
     return 0;
 }
 
-// ---- the children ---------------------------------------------------------------------------------
+// ---- the children -------------------------------------------------------------------------------
 
 static struct child *add(struct testnet *self, const char *name, const char *program)
 {
@@ -95,9 +101,11 @@ static void add_trainers(struct testnet *self)
         snprintf(name, sizeof name, "trainer-%u", i + 1);
         struct child *child = add_actor(self, name, "shoal-trainer");
         if (i == 0) self->trainers = child;
-        if (self->options.threads) fleet_arg(child, "--threads"), fleet_arg(child, "%s", self->options.threads);
+        if (self->options.threads)
+            fleet_arg(child, "--threads"), fleet_arg(child, "%s", self->options.threads);
         if (self->options.micro_batch)
-            fleet_arg(child, "--micro-batch-size"), fleet_arg(child, "%s", self->options.micro_batch);
+            fleet_arg(child, "--micro-batch-size"),
+                fleet_arg(child, "%s", self->options.micro_batch);
     }
 }
 
@@ -123,7 +131,7 @@ static void add_children(struct testnet *self)
     add_trainers(self);
 }
 
-// ---- starting -------------------------------------------------------------------------------------
+// ---- starting -----------------------------------------------------------------------------------
 
 static int check_config(struct testnet *self, struct why *why)
 {
@@ -131,7 +139,8 @@ static int check_config(struct testnet *self, struct why *why)
     static struct data_config data;
     char dir[PATH_MAX];
     if (!realpath(self->options.config_dir, dir))
-        return why_set(why, fault_from_errno(errno), "--config-path %s: %s", self->options.config_dir, strerror(errno));
+        return why_set(why, fault_from_errno(errno), "--config-path %s: %s",
+                       self->options.config_dir, strerror(errno));
     ensure(snprintf(self->state_toml, PATH_MAX, "%.*s/state.toml", PATH_MAX - 16, dir) < PATH_MAX);
     ensure(snprintf(self->data_toml, PATH_MAX, "%.*s/data.toml", PATH_MAX - 16, dir) < PATH_MAX);
     int rc = config_load_run(self->state_toml, &self->config, &faults);
@@ -141,10 +150,11 @@ static int check_config(struct testnet *self, struct why *why)
     rc = config_load_data(self->data_toml, &data, &faults);
     config_faults_print(&faults, stderr);
     if (rc < 0)
-        return why_set(why, rc, "%s is refused (see above); the run's data comes from a Server", self->data_toml);
+        return why_set(why, rc, "%s is refused (see above); the run's data comes from a Server",
+                       self->data_toml);
     if (data.seq_len != self->config.max_seq_len)
-        return why_set(why, FAULT_CONFIG, "%s: seq_len %llu, but max_seq_len of %s is %llu", self->data_toml,
-                       (unsigned long long)data.seq_len, self->state_toml,
+        return why_set(why, FAULT_CONFIG, "%s: seq_len %llu, but max_seq_len of %s is %llu",
+                       self->data_toml, (unsigned long long)data.seq_len, self->state_toml,
                        (unsigned long long)self->config.max_seq_len);
     return 0;
 }
@@ -160,7 +170,8 @@ static int make_places(struct testnet *self, struct why *why)
     snprintf(path, sizeof path, "%s/keys", self->state_dir);
     if (rc == 0) rc = make_dir(path, 0700, why);
     static const char *const names[] = { "coordinator", "data-provider", "checkpointer" };
-    for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++) rc = make_key(self, names[i], 0, why, NULL);
+    for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++)
+        rc = make_key(self, names[i], 0, why, NULL);
     for (uint32_t i = 0; i < options->trainers && rc == 0; i++) {
         char name[32];
         snprintf(name, sizeof name, "trainer-%u", i + 1);
@@ -169,8 +180,8 @@ static int make_places(struct testnet *self, struct why *why)
     return rc;
 }
 
-// Looked at beforehand: behind a foreign broker on these ports there may be another testnet, and its
-// trainers have the same keys as ours.
+// Looked at beforehand: behind a foreign broker on these ports there may be another testnet, and
+// its trainers have the same keys as ours.
 static int check_ports(const struct testnet *self, struct why *why)
 {
     for (uint32_t port = self->options.port; port < self->options.port + 3; port++) {
@@ -182,8 +193,10 @@ static int check_ports(const struct testnet *self, struct why *why)
         int rc = bind(fd, (const struct sockaddr *)&address, sizeof address), error = errno;
         close(fd);
         if (rc != 0)
-            return why_set(why, fault_from_errno(error), "port %u of 127.0.0.1: %s; another run? The broker needs "
-                           "three free ports in a row, choose others", port, strerror(error));
+            return why_set(why, fault_from_errno(error),
+                           "port %u of 127.0.0.1: %s; another run? The broker needs "
+                           "three free ports in a row, choose others",
+                           port, strerror(error));
     }
     return 0;
 }
@@ -215,13 +228,15 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
     if (rc == 0) rc = make_places(self, why);
     if (rc < 0) return rc;
     add_children(self);
-    tap = (struct tap_options){ .broker = self->broker, .run = self->config.run_id, .role = ACTOR_MONITOR };
+    tap = (struct tap_options){ .broker = self->broker,
+                                .run = self->config.run_id,
+                                .role = ACTOR_MONITOR };
     for (uint32_t i = 0; i < self->fleet.count && rc == 0; i++)
         rc = fleet_start(&self->fleet, &self->fleet.children[i], why);
     return rc < 0 ? rc : tap_open(&tap, why, &self->tap);
 }
 
-// ---- the loop -------------------------------------------------------------------------------------
+// ---- the loop -----------------------------------------------------------------------------------
 
 static void take_signals(struct testnet *self)
 {
@@ -243,7 +258,8 @@ static void take_news(struct testnet *self)
 int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why)
 {
     uint64_t due_ms = fleet_due_ms(&self->fleet);
-    if (tap_wait(self->tap, self->signals, due_ms < until_ms ? due_ms : until_ms)) take_signals(self);
+    if (tap_wait(self->tap, self->signals, due_ms < until_ms ? due_ms : until_ms))
+        take_signals(self);
     int rc = fleet_reap(&self->fleet, why);
     if (rc == 0 && !self->asked_to_stop) rc = fleet_tick(&self->fleet, why);
     take_news(self);
@@ -267,7 +283,8 @@ void testnet_free(struct testnet *self)
     self->view = NULL;
 }
 
-void testnet_checkpoint_path(const struct testnet *self, const char *name, char *ret_path, size_t max)
+void testnet_checkpoint_path(const struct testnet *self, const char *name, char *ret_path,
+                             size_t max)
 {
     const char *slash = strrchr(name, '/');
     snprintf(ret_path, max, "%s/checkpoints/%s", self->state_dir, slash ? slash + 1 : name);

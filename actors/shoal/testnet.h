@@ -1,13 +1,14 @@
 #pragma once
-// testnet -- one whole run on this machine: broker, coordinator, data-provider, checkpointer and some
-// trainers as child processes on loopback, watched by one loop.
+// testnet -- one whole run on this machine: broker, coordinator, data-provider, checkpointer and
+// some trainers as child processes on loopback, watched by one loop.
 //
 //     ┌ wait: news (tap), SIGCHLD, SIGINT, SIGTERM, who is due to be started ┐
 //     │ bury and restart children; hand every broadcast to the caller          │ testnet_turn
 //     └────────────────────────────────────────────────────────────────────────┘
 //
-// The keys are made here and are NOT FOR REAL RUNS: trainer i's secret is the number i, as Psyche's local
-// testnet has it, so that members, and with them the dealing of data, are the same every time.
+// The keys are made here and are NOT FOR REAL RUNS: trainer i's secret is the number i, as Psyche's
+// local testnet has it, so that members, and with them the dealing of data, are the same every
+// time.
 //
 //     <state_dir>/keys/*.key   <state_dir>/<name>/  each child's own   <state_dir>/checkpoints/
 //
@@ -38,7 +39,8 @@ struct testnet_options {
 struct testnet {
     struct testnet_options options;
     struct run_config config;
-    char state_dir[PATH_MAX], log_dir[PATH_MAX], state_toml[PATH_MAX], data_toml[PATH_MAX], broker[64];
+    char state_dir[PATH_MAX], log_dir[PATH_MAX], state_toml[PATH_MAX], data_toml[PATH_MAX],
+        broker[64];
     struct fleet fleet;
     struct child *coordinator, *trainers;       // trainers[0 .. options.trainers - 1]
     uint32_t members_from;              // Place in the fleet: all before are broker and coordinator
@@ -49,18 +51,21 @@ struct testnet {
     bool asked_to_stop;                 // SIGINT or SIGTERM came
 };
 
-// Checks the configuration, makes keys and folders, starts everybody. After a fault testnet_stop is due
-// all the same.
+// Checks the configuration, makes keys and folders, starts everybody. After a fault testnet_stop is
+// due all the same.
 int testnet_start(struct testnet *self, const struct testnet_options *options, struct why *why);
 
-// One turn of the loop: waits until something happens or `until_ms`. A fault: a child cannot be kept.
+// One turn of the loop: waits until something happens or `until_ms`. A fault: a child cannot be
+// kept.
 int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why);
 
-// Everybody leaves: members first, the coordinator and the broker last. NULLs allowed, twice allowed.
+// Everybody leaves: members first, the coordinator and the broker last. NULLs allowed, twice
+// allowed.
 void testnet_stop(struct testnet *self);
 
 // Frees what is left; the view is readable until then.
 void testnet_free(struct testnet *self);
 
 // The last path component of a checkpoint as a path: <state_dir>/checkpoints/<name>.
-void testnet_checkpoint_path(const struct testnet *self, const char *name, char *ret_path, size_t max);
+void testnet_checkpoint_path(const struct testnet *self, const char *name, char *ret_path,
+                             size_t max);

@@ -13,12 +13,24 @@
 #include <sys/random.h>
 #include <sysexits.h>
 
-enum { KEY_KILLS = 1000, KEY_ALLOWED, KEY_INTERVAL, KEY_LOG, KEY_WRITE_LOG, KEY_STATE_DIR, KEY_THREADS,
-       KEY_MICRO_BATCH, KEY_SEED, KEY_REFUSED };
+enum {
+    KEY_KILLS = 1000,
+    KEY_ALLOWED,
+    KEY_INTERVAL,
+    KEY_LOG,
+    KEY_WRITE_LOG,
+    KEY_STATE_DIR,
+    KEY_THREADS,
+    KEY_MICRO_BATCH,
+    KEY_SEED,
+    KEY_REFUSED
+};
 
 // Psyche's flags that have no thing here.
-static const struct { const char *flag, *reason; } refused[] = {
-    { "first-client-checkpoint", "all begin with the model that state.toml names in [model.LLM.checkpoint]" },
+static const struct { const char *flag, *reason;
+} refused[] = {
+    { "first-client-checkpoint",
+      "all begin with the model that state.toml names in [model.LLM.checkpoint]" },
     { "write-distro-data", "results are kept by the checkpointer" },
     { "tui", "there is no terminal interface; use zmq-monitor beside it" },
     { "hf-token", "nothing is downloaded" },
@@ -44,7 +56,7 @@ struct session {
     uint64_t interval_ms, kill_ms;      // kill_ms: the next time, once a round opens
 };
 
-// ---- killing --------------------------------------------------------------------------------------
+// ---- killing ------------------------------------------------------------------------------------
 
 static void say(void *arg, const char *line)
 {
@@ -58,8 +70,8 @@ static void kill_some(struct session *self, uint64_t now_ms)
     for (uint32_t i = 0; i < self->kills; i++) {
         struct child *child = &self->net.trainers[self->victims.clients[i] - 1];
         char line[128];
-        snprintf(line, sizeof line, "kill -9 %s (pid %d) in RoundTrain of round %llu", child->name, (int)child->pid,
-                 (unsigned long long)self->net.view->round);
+        snprintf(line, sizeof line, "kill -9 %s (pid %d) in RoundTrain of round %llu", child->name,
+                 (int)child->pid, (unsigned long long)self->net.view->round);
         say(self, line);
         fleet_kill(&self->net.fleet, child);
     }
@@ -74,12 +86,13 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     (void)msg;
     if (heard & VIEW_COMMIT) progress_hear(&self->progress, view);
     if (heard & VIEW_REBORN) say(self, "the coordinator is back, in a new life");
-    if (heard & VIEW_PHASE && (view->now.phase == PHASE_PAUSED || view->now.phase == PHASE_FINISHED))
+    if (heard & VIEW_PHASE &&
+        (view->now.phase == PHASE_PAUSED || view->now.phase == PHASE_FINISHED))
         say(self, run_view_phase(view));
     if (heard & VIEW_ROUND && self->kills > 0 && now_ms >= self->kill_ms) kill_some(self, now_ms);
 }
 
-// ---- running --------------------------------------------------------------------------------------
+// ---- running ------------------------------------------------------------------------------------
 
 static int watch(struct session *self, struct why *why)
 {
@@ -98,9 +111,11 @@ static int run(struct session *self, const struct testnet_options *options, stru
     if (rc == 0) {
         self->progress.seq_len = (uint32_t)self->net.config.max_seq_len;
         self->kill_ms = shell_now_ms() + self->interval_ms;
-        printf("run \"%s\": %u trainers, broker at %s, logs in %s\nThe keys are numbers that anybody can guess: not "
-               "for real runs. Watch with: zmq-monitor --run-id %s --server-addr %s\n", self->net.config.run_id,
-               options->trainers, self->net.broker, self->net.log_dir, self->net.config.run_id, self->net.broker);
+        printf("run \"%s\": %u trainers, broker at %s, logs in %s\nThe keys are numbers that "
+               "anybody can guess: not "
+               "for real runs. Watch with: zmq-monitor --run-id %s --server-addr %s\n",
+               self->net.config.run_id, options->trainers, self->net.broker, self->net.log_dir,
+               self->net.config.run_id, self->net.broker);
         rc = watch(self, why);
     }
     progress_end(&self->progress);
@@ -108,13 +123,14 @@ static int run(struct session *self, const struct testnet_options *options, stru
     uint64_t step = self->net.view->now.step;
     testnet_stop(&self->net);
     testnet_free(&self->net);
-    if (rc == 0) printf("%s at step %llu; everybody has stopped\n", finished ? "finished" : "interrupted",
-                        (unsigned long long)step);
+    if (rc == 0)
+        printf("%s at step %llu; everybody has stopped\n", finished ? "finished" : "interrupted",
+               (unsigned long long)step);
     if (rc == 0 && !finished) return 130;
     return rc;
 }
 
-// ---- command line ---------------------------------------------------------------------------------
+// ---- command line -------------------------------------------------------------------------------
 
 static int read_kills(const struct command_line *line, struct session *self, struct why *why)
 {
@@ -123,7 +139,8 @@ static int read_kills(const struct command_line *line, struct session *self, str
     if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         return why_set(why, FAULT_IO, "getrandom: %s", strerror(errno));
     int rc = line->seed ? command_number("--seed", line->seed, 0, UINT64_MAX, why, &seed) : 0;
-    if (rc == 0) rc = kill_list_parse(line->allowed, line->options.trainers, seed, why, &self->victims);
+    if (rc == 0)
+        rc = kill_list_parse(line->allowed, line->options.trainers, seed, why, &self->victims);
     if (rc == 0 && line->kills)
         rc = command_number("--random-kill-num", line->kills, 0, self->victims.count, why, &kills);
     if (rc == 0 && line->interval)
@@ -138,9 +155,11 @@ static int read_line(struct command_line *line, struct session *self, struct why
     struct testnet_options *options = &line->options;
     uint64_t clients = 0, port = 20000;
     if (!line->clients) return why_set(why, FAULT_USAGE, "--num-clients N is needed");
-    if (!options->config_dir) return why_set(why, FAULT_USAGE, "--config-path DIR is needed: the folder of state.toml");
+    if (!options->config_dir)
+        return why_set(why, FAULT_USAGE, "--config-path DIR is needed: the folder of state.toml");
     int rc = command_number("--num-clients", line->clients, 1, TESTNET_TRAINERS_MAX, why, &clients);
-    if (rc == 0 && line->port) rc = command_number("--server-port", line->port, 1, 65533, why, &port);
+    if (rc == 0 && line->port)
+        rc = command_number("--server-port", line->port, 1, 65533, why, &port);
     if (rc == 0 && line->log && strcmp(line->log, "info") != 0 && strcmp(line->log, "debug") != 0)
         rc = why_set(why, FAULT_USAGE, "--log %s: info or debug", line->log);
     options->trainers = (uint32_t)clients;
@@ -180,9 +199,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static struct argp_option options[12 + REFUSED + 1] = {
     { "num-clients", 'n', "N", 0, "Trainers, 1 to 256", 1 },
-    { "config-path", 'c', "DIR", 0, "The folder of state.toml, data.toml, and the model and data they name", 1 },
+    { "config-path", 'c', "DIR", 0,
+      "The folder of state.toml, data.toml, and the model and data they name", 1 },
     { "server-port", 's', "PORT", 0, "Of the broker, and the two above (20000)", 1 },
-    { "state-dir", KEY_STATE_DIR, "DIR", 0, "What the children keep (testnet-state); the same again goes on", 1 },
+    { "state-dir", KEY_STATE_DIR, "DIR", 0,
+      "What the children keep (testnet-state); the same again goes on", 1 },
     { "random-kill-num", KEY_KILLS, "N", 0, "Kill so many trainers with SIGKILL each time (0)", 2 },
     { "allowed-to-kill", KEY_ALLOWED, "LIST", 0, "Only these, numbered from 1 (all)", 2 },
     { "random-kill-interval", KEY_INTERVAL, "S", 0, "Seconds between the times (120)", 2 },
@@ -195,12 +216,20 @@ static struct argp_option options[12 + REFUSED + 1] = {
 
 int shoal_testnet(int argc, char **argv)
 {
-    static const struct argp argp = { options, parse, "start",
-        "A whole run on this machine: broker, coordinator, data-provider, checkpointer and trainers, restarted "
-        "when they die. Its keys are not secret: never for real runs. Ends with 0 when the run is finished.\n\n"
+    static const struct argp argp = {
+        options,
+        parse,
+        "start",
+        "A whole run on this machine: broker, coordinator, data-provider, checkpointer and "
+        "trainers, restarted "
+        "when they die. Its keys are not secret: never for real runs. Ends with 0 when the run is "
+        "finished.\n\n"
         "  shoal testnet start --num-clients 4 --config-path run\n"
         "  shoal testnet start -n 4 -c run --random-kill-num 1 --random-kill-interval 20\n",
-        NULL, NULL, NULL };
+        NULL,
+        NULL,
+        NULL
+    };
     static struct command_line line;
     static struct session self;
     struct why why = { 0 };

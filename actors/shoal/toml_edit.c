@@ -27,7 +27,8 @@ static bool is_key(const char *line, const char *key)
 }
 
 // The text with [from, to) replaced by a line.
-static char *replace(const char *text, const char *from, const char *to, const char *key, const char *value)
+static char *replace(const char *text, const char *from, const char *to, const char *key,
+                     const char *value)
 {
     size_t before = (size_t)(from - text), max = strlen(text) + strlen(key) + strlen(value) + 8;
     char *edited = malloc(max);

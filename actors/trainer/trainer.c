@@ -5,7 +5,7 @@
 
 void trainer_init(struct trainer *self) { self->member.role = ACTOR_TRAINER; }
 
-// ---- training -------------------------------------------------------------------------------------
+// ---- training -----------------------------------------------------------------------------------
 
 static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
 {
@@ -13,7 +13,8 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
     const struct wire_round *round = &member->round;
     uint32_t client = member_client_index(member);
     struct share share;
-    bool open = member->has_round && member->now.phase == PHASE_TRAIN && member->now.round == round->round;
+    bool open =
+        member->has_round && member->now.phase == PHASE_TRAIN && member->now.round == round->round;
     bool ready = self->replica.holding && !self->replica.applying && !self->replica.loading &&
                  self->replica.step == round->step;
     if (!open || !ready || self->training_round || self->tried_round >= round->round) return;
@@ -27,10 +28,15 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
     }
     self->training_round = round->round;
     struct wire_holder providers[16];
-    outbox_job(out, PORT_LEARNER, FRAME_TRAIN, &(struct wire_train){
-        .round = round->round, .step = round->step, .lr_bits = round->lr_bits, .samples = self->samples,
-        .samples_count = member_samples_at(member, share.begin, share.end, self->samples),
-        .providers = providers, .providers_count = member_providers(member, providers, 16) });
+    outbox_job(out, PORT_LEARNER, FRAME_TRAIN,
+               &(struct wire_train){ .round = round->round,
+                                     .step = round->step,
+                                     .lr_bits = round->lr_bits,
+                                     .samples = self->samples,
+                                     .samples_count = member_samples_at(member, share.begin,
+                                                                        share.end, self->samples),
+                                     .providers = providers,
+                                     .providers_count = member_providers(member, providers, 16) });
 }
 
 static void publish(struct trainer *self, const struct wire_trained *trained, struct outbox *out)
@@ -76,10 +82,12 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
     struct member *member = &self->member;
     self->training_round = 0;
     if (!trained->ok) {
-        self->tried_round = 0;                      // What failed may be over while the round is open
+        self->tried_round = 0; // What failed may be over while the round is open
         self->retry_ms = in->now_ms + MEMBER_RETRY_MS;
-        outbox_note(out, "train.failed round=%llu reason=\"%s\"; again while the round is open, then "
-                    "dealt again", (unsigned long long)trained->round, trained->reason);
+        outbox_note(out,
+                    "train.failed round=%llu reason=\"%s\"; again while the round is open, then "
+                    "dealt again",
+                    (unsigned long long)trained->round, trained->reason);
         return;
     }
     member->loss = trained->loss;
@@ -111,7 +119,7 @@ static void hear_ack(struct trainer *self, const struct msg *in)
     }
 }
 
-// ---- hearing --------------------------------------------------------------------------------------
+// ---- hearing ------------------------------------------------------------------------------------
 
 static void stepped(struct trainer *self, struct outbox *out)
 {
@@ -141,7 +149,7 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
     unsigned heard = member_hear(member, in, out);
     if (heard & HEARD_ADMITTED && self->journal.born_unix_ms != member->born_unix_ms) {
         self->journal = (struct wire_journal){ .born_unix_ms = member->born_unix_ms };
-        self->witness.voted_round = 0;              // What was promised to another run binds nobody here
+        self->witness.voted_round = 0; // What was promised to another run binds nobody here
     }
     if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
     if (heard & HEARD_ROUND) {
@@ -202,7 +210,8 @@ void trainer_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct trainer *self = state;
     hear(self, in, out);
-    replica_advance(&self->replica, &self->blobs, &self->member, &self->claim_name, in->now_ms, out);
+    replica_advance(&self->replica, &self->blobs, &self->member, &self->claim_name, in->now_ms,
+                    out);
     train(self, in->now_ms, out);
     send_claim(self, in->now_ms, out);
     bool there = self->replica.holding && self->replica.step == self->member.round.step;

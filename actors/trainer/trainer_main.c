@@ -9,8 +9,10 @@ static void init(void *state) { trainer_init(state); }
 
 static const struct argp_option options[] = {
     { "threads", 't', "N", 0, "Compute threads (1)", 0 },
-    { "micro-batch-size", 'm', "N", 0, "Sequences at a time: memory against speed (4; env MICRO_BATCH_SIZE). "
-      "Part of what makes a result reproducible", 0 },
+    { "micro-batch-size", 'm', "N", 0,
+      "Sequences at a time: memory against speed (4; env MICRO_BATCH_SIZE). "
+      "Part of what makes a result reproducible",
+      0 },
     { 0 },
 };
 
@@ -35,8 +37,11 @@ int main(int argc, char **argv)
         children, NULL, NULL };
     struct member_options self = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
-    struct member_process process = { .actor = &actor, .state = calloc(1, sizeof(struct trainer)), .init = init,
-                                      .has_learner = true, .has_fetcher = true,
+    struct member_process process = { .actor = &actor,
+                                      .state = calloc(1, sizeof(struct trainer)),
+                                      .init = init,
+                                      .has_learner = true,
+                                      .has_fetcher = true,
                                       .keeps_blobs = true };
     ensure(process.state);
     int code = member_run(&self, &process);

@@ -16,14 +16,16 @@ void witness_begin(struct witness *self, const struct member *member)
 }
 
 // Everything that must be true of a claim before its payload is even fetched.
-static bool is_sound(const struct member *member, const struct msg *in, const struct wire_claim *claim)
+static bool is_sound(const struct member *member, const struct msg *in,
+                     const struct wire_claim *claim)
 {
     const struct wire_member *author = member_of_client(member, claim->client);
     struct share share;
-    return author && hash_equal(&author->key, &in->sender) && hash_equal(&claim->author, &in->sender) &&
-           strcmp(claim->run, member->run) == 0 && claim->epoch == member->round.epoch &&
-           claim->step == member->round.step && deal_of_trainer(&member->deal, claim->client, &share) &&
-           share.begin == claim->begin && share.end == claim->end && claim->payload_bytes > 0 &&
+    return author && hash_equal(&author->key, &in->sender) &&
+           hash_equal(&claim->author, &in->sender) && strcmp(claim->run, member->run) == 0 &&
+           claim->epoch == member->round.epoch && claim->step == member->round.step &&
+           deal_of_trainer(&member->deal, claim->client, &share) && share.begin == claim->begin &&
+           share.end == claim->end && claim->payload_bytes > 0 &&
            (member->payload_bytes == 0 || claim->payload_bytes == member->payload_bytes) &&
            (hash_is_none(&member->round.base) || hash_equal(&member->round.base, &claim->base));
 }
@@ -32,10 +34,11 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
                         const struct msg *in, struct outbox *out)
 {
     const struct wire_claim *claim = in->body;
-    if (!member->has_round || claim->round != self->round || self->round != member->round.round) return;
+    if (!member->has_round || claim->round != self->round || self->round != member->round.round)
+        return;
     if (!is_sound(member, in, claim)) {
-        outbox_note(out, "claim.refused round=%llu client=%u from=%s", (unsigned long long)claim->round,
-                    claim->client, in->from);
+        outbox_note(out, "claim.refused round=%llu client=%u from=%s",
+                    (unsigned long long)claim->round, claim->client, in->from);
         return;
     }
     struct sighting *sighting = &self->sightings[claim->client];
@@ -61,7 +64,8 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
 static bool is_false(const struct witness *self, uint32_t client)
 {
     const struct sighting *sighting = &self->sightings[client];
-    return sighting->claimed && !hash_is_none(&self->base) && !hash_equal(&sighting->seen.base, &self->base);
+    return sighting->claimed && !hash_is_none(&self->base) &&
+           !hash_equal(&sighting->seen.base, &self->base);
 }
 
 static bool is_seen(const struct witness *self, const struct blobs *blobs, uint32_t client)
@@ -71,7 +75,8 @@ static bool is_seen(const struct witness *self, const struct blobs *blobs, uint3
 }
 
 // Whether nothing is waited for: those who left, were dropped or began a new life are not.
-static bool is_complete(const struct witness *self, const struct blobs *blobs, const struct member *member)
+static bool is_complete(const struct witness *self, const struct blobs *blobs,
+                        const struct member *member)
 {
     for (uint32_t i = 0; i < member->deal.count; i++) {
         uint32_t client = member->deal.shares[i].trainer;
@@ -86,7 +91,8 @@ static bool is_complete(const struct witness *self, const struct blobs *blobs, c
 
 bool witness_is_due(struct witness *self, const struct blobs *blobs, const struct member *member)
 {
-    if (!member_is_witness(member) || self->round != member->round.round || self->voted) return false;
+    if (!member_is_witness(member) || self->round != member->round.round || self->voted)
+        return false;
     if (self->voted_round >= self->round || member->now.round != self->round) return false;
     if (member->now.phase == PHASE_WITNESS) return true;
     return member->now.phase == PHASE_TRAIN && is_complete(self, blobs, member);
@@ -111,7 +117,8 @@ static struct wire_bytes prove(struct witness *self, const struct member *member
     return (struct wire_bytes){ bytes, (uint32_t)bloom_bytes(clients) };
 }
 
-struct hash witness_cast(struct witness *self, const struct blobs *blobs, const struct member *member)
+struct hash witness_cast(struct witness *self, const struct blobs *blobs,
+                         const struct member *member)
 {
     struct hasher hasher;
     hasher_init(&hasher);
@@ -121,16 +128,20 @@ struct hash witness_cast(struct witness *self, const struct blobs *blobs, const 
             self->list[count++] = self->sightings[c].seen;
             hasher_add(&hasher, self->sightings[c].seen.result.bytes, HASH_BYTES);
         }
-    self->vote = (struct wire_vote){ .round = self->round, .complete = is_complete(self, blobs, member),
-                                     .seen = self->list, .seen_count = count };
-    self->vote.participants = prove(self, member, true, self->participants, sizeof self->participants);
+    self->vote = (struct wire_vote){ .round = self->round,
+                                     .complete = is_complete(self, blobs, member),
+                                     .seen = self->list,
+                                     .seen_count = count };
+    self->vote.participants =
+        prove(self, member, true, self->participants, sizeof self->participants);
     self->vote.broadcasts = prove(self, member, false, self->broadcasts, sizeof self->broadcasts);
     self->voted = true;
     self->voted_round = self->round;
     return hasher_end(&hasher);
 }
 
-void witness_send(struct witness *self, const struct member *member, uint64_t now_ms, struct outbox *out)
+void witness_send(struct witness *self, const struct member *member, uint64_t now_ms,
+                  struct outbox *out)
 {
     bool open = member->now.phase == PHASE_TRAIN || member->now.phase == PHASE_WITNESS;
     if (!self->voted || self->acknowledged || self->round != member->round.round) return;

@@ -1,4 +1,5 @@
-// The witness as an actor of its own: a member without a replica, in runs that elect such witnesses.
+// The witness as an actor of its own: a member without a replica, in runs that elect such
+// witnesses.
 
 #include "actors/witness/witness.h"
 #include <sysexits.h>

@@ -17,17 +17,28 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 int main(int argc, char **argv)
 {
-    static const struct actor actor = { "witness", sizeof(struct witness_actor), witness_actor_step };
+    static const struct actor actor = { "witness", sizeof(struct witness_actor),
+                                        witness_actor_step };
     static const struct argp_child children[] = { { &member_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = { NULL, parse, NULL,
+    static const struct argp argp = {
+        NULL,
+        parse,
+        NULL,
         "Records who delivered what, and proves it.\n\n"
         "  shoal-witness -i secret.key --run-id demo --server-addr 127.0.0.1:5550\n"
-        "  shoal-witness -i secret.key --run-id demo --server-addr 127.0.0.1:5550 --state-dir /var/lib/shoal/w\n",
-        children, NULL, NULL };
+        "  shoal-witness -i secret.key --run-id demo --server-addr 127.0.0.1:5550 --state-dir "
+        "/var/lib/shoal/w\n",
+        children,
+        NULL,
+        NULL
+    };
     struct member_options self = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
-    struct member_process process = { .actor = &actor, .state = calloc(1, sizeof(struct witness_actor)),
-                                      .init = init, .has_fetcher = true, .keeps_blobs = true };
+    struct member_process process = { .actor = &actor,
+                                      .state = calloc(1, sizeof(struct witness_actor)),
+                                      .init = init,
+                                      .has_fetcher = true,
+                                      .keeps_blobs = true };
     ensure(process.state);
     int code = member_run(&self, &process);
     free(process.state);

@@ -26,14 +26,15 @@ struct monitor {
     size_t line_max;
 };
 
-// ---- printing -------------------------------------------------------------------------------------
+// ---- printing -----------------------------------------------------------------------------------
 
 static size_t print(const struct monitor *self, const struct letter *letter)
 {
     struct wire_head head = tap_head(letter);
     const struct msg *msg = &letter->msg;
-    return self->command.json ? wire_print_json(&head, msg->kind, msg->body, self->line, self->line_max)
-                              : wire_print(msg->kind, msg->body, self->line, self->line_max);
+    return self->command.json
+               ? wire_print_json(&head, msg->kind, msg->body, self->line, self->line_max)
+               : wire_print(msg->kind, msg->body, self->line, self->line_max);
 }
 
 // The line in self->line, which grows to what it takes.
@@ -56,7 +57,8 @@ static void show(struct monitor *self, const struct letter *letter)
         struct tm when;
         clock_gettime(CLOCK_REALTIME, &now);
         localtime_r(&now.tv_sec, &when);
-        printf("%02d:%02d:%02d.%03d ", when.tm_hour, when.tm_min, when.tm_sec, (int)(now.tv_nsec / 1000000));
+        printf("%02d:%02d:%02d.%03d ", when.tm_hour, when.tm_min, when.tm_sec,
+               (int)(now.tv_nsec / 1000000));
     }
     puts(self->line);
     fflush(stdout);
@@ -76,15 +78,19 @@ static void look_for_gap(struct monitor *self, const struct letter *letter)
     } else return;
     if (*last && round > *last + 1) {
         self->missing += round - *last - 1;
-        fprintf(stderr, "gap: no %s of the %llu rounds before round %llu\n", wire_kind_name(letter->msg.kind),
-                (unsigned long long)(round - *last - 1), (unsigned long long)round);
+        fprintf(stderr, "gap: no %s of the %llu rounds before round %llu\n",
+                wire_kind_name(letter->msg.kind), (unsigned long long)(round - *last - 1),
+                (unsigned long long)round);
     }
     if (round > *last) *last = round;
 }
 
-// ---- the loop -------------------------------------------------------------------------------------
+// ---- the loop -----------------------------------------------------------------------------------
 
-static bool is_enough(const struct monitor *self) { return self->count_max && self->printed >= self->count_max; }
+static bool is_enough(const struct monitor *self)
+{
+    return self->count_max && self->printed >= self->count_max;
+}
 
 // True when there is nothing left to do: enough was printed, or all of the state.
 static bool take_all(struct monitor *self, struct tap *tap)
@@ -113,12 +119,14 @@ static int watch(struct monitor *self, struct tap *tap, int signals, struct why 
         if (!take_all(self, tap)) continue;
         if (ferror(stdout)) return why_set(why, FAULT_IO, "standard output: %s", strerror(errno));
         if (self->once && self->printed == 0)
-            return why_set(why, FAULT_UNREACHABLE, "the broker at %s knows nothing of run \"%s\": no coordinator has "
-                           "published yet, or it is another --run-id", self->command.server_addr,
-                           self->command.run_id);
+            return why_set(why, FAULT_UNREACHABLE,
+                           "the broker at %s knows nothing of run \"%s\": no coordinator has "
+                           "published yet, or it is another --run-id",
+                           self->command.server_addr, self->command.run_id);
         return 0;
     }
-    return why_set(why, FAULT_UNREACHABLE, "%s: no broker answers within %d s; is --server-addr right?",
+    return why_set(why, FAULT_UNREACHABLE,
+                   "%s: no broker answers within %d s; is --server-addr right?",
                    self->command.server_addr, ONCE_MS / 1000);
 }
 
@@ -151,18 +159,21 @@ static int run(struct monitor *self, struct why *why)
     identity_destroy(&identity);
     close(signals);
     if (self->shows_gaps)
-        fprintf(stderr, "gaps: %llu ROUND or COMMIT frames did not arrive, %llu were dropped as bad\n",
+        fprintf(stderr,
+                "gaps: %llu ROUND or COMMIT frames did not arrive, %llu were dropped as bad\n",
                 (unsigned long long)self->missing, (unsigned long long)self->bad);
     return rc;
 }
 
-// ---- command line ---------------------------------------------------------------------------------
+// ---- command line -------------------------------------------------------------------------------
 
 enum { KEY_ONCE = 2000 };
 
 static const struct argp_option options[] = {
-    { "topic", 't', "LIST", 0, "Only these, with commas between: RUN ROSTER ROUND COMMIT EPOCH_END BEAT CLAIM "
-      "PROGRESS (all)", 0 },
+    { "topic", 't', "LIST", 0,
+      "Only these, with commas between: RUN ROSTER ROUND COMMIT EPOCH_END BEAT CLAIM "
+      "PROGRESS (all)",
+      0 },
     { "once", KEY_ONCE, NULL, 0, "Print the current state and end", 0 },
     { "count", 'n', "N", 0, "End after N lines", 0 },
     { "gaps", 'g', NULL, 0, "Say on stderr which rounds' news did not arrive", 0 },
@@ -177,7 +188,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     else if (key == 'n') self->count_text = arg;
     else if (key == 'g') self->shows_gaps = true;
     else if (key == KEY_ONCE) self->once = true;
-    else if (key == ARGP_KEY_END && !self->command.run_id) argp_error(state, "--run-id ID (or RUN_ID) is needed");
+    else if (key == ARGP_KEY_END && !self->command.run_id)
+        argp_error(state, "--run-id ID (or RUN_ID) is needed");
     else return ARGP_ERR_UNKNOWN;
     return 0;
 }

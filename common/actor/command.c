@@ -73,13 +73,19 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static struct argp_option options[7 + REFUSED_COUNT + 1] = {
-    { "identity-secret-key-path", 'i', "FILE", 0, "32 random bytes (env IDENTITY_SECRET_KEY_PATH, or the "
-      "secret itself as 64 hex digits in RAW_IDENTITY_SECRET_KEY)", 1 },
+    { "identity-secret-key-path", 'i', "FILE", 0,
+      "32 random bytes (env IDENTITY_SECRET_KEY_PATH, or the "
+      "secret itself as 64 hex digits in RAW_IDENTITY_SECRET_KEY)",
+      1 },
     { "run-id", KEY_RUN_ID, "ID", 0, "The run to take part in (env RUN_ID)", 1 },
-    { "server-addr", KEY_SERVER, "HOST:PORT", 0, "The broker: mail on PORT, news on PORT+1, publishing on "
-      "PORT+2 (env SERVER_ADDR)", 1 },
-    { "state-dir", KEY_STATE_DIR, "DIR", 0, "What must survive a restart (env STATE_DIRECTORY)", 1 },
-    { "insecure", KEY_INSECURE, NULL, 0, "Allow other than loopback addresses: nothing is encrypted yet", 1 },
+    { "server-addr", KEY_SERVER, "HOST:PORT", 0,
+      "The broker: mail on PORT, news on PORT+1, publishing on "
+      "PORT+2 (env SERVER_ADDR)",
+      1 },
+    { "state-dir", KEY_STATE_DIR, "DIR", 0, "What must survive a restart (env STATE_DIRECTORY)",
+      1 },
+    { "insecure", KEY_INSECURE, NULL, 0,
+      "Allow other than loopback addresses: nothing is encrypted yet", 1 },
     { "json", KEY_JSON, NULL, 0, "Print JSON, one object a line", 1 },
     { "verbose", 'v', NULL, 0, "Log every message as well", 1 },
 };
@@ -109,21 +115,26 @@ bool command_is_loopback(const char *address)
 int command_require_loopback(const char *flag, const char *address, bool insecure, struct why *why)
 {
     if (insecure || command_is_loopback(address)) return 0;
-    return why_set(why, FAULT_USAGE, "%s %s: only loopback addresses (127.0.0.1, [::1], localhost) without "
-                   "--insecure, because transport is not encrypted yet", flag, address);
+    return why_set(why, FAULT_USAGE,
+                   "%s %s: only loopback addresses (127.0.0.1, [::1], localhost) without "
+                   "--insecure, because transport is not encrypted yet",
+                   flag, address);
 }
 
 int command_check(const struct command *self, struct why *why)
 {
     char endpoint[128];
-    if (self->run_id && (!self->run_id[0] || strlen(self->run_id) > WIRE_RUN_MAX ||
-                         strspn(self->run_id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-                         != strlen(self->run_id)))
-        return why_set(why, FAULT_USAGE, "--run-id \"%s\": 1 to %d of A-Z a-z 0-9 . _ -", self->run_id,
-                       WIRE_RUN_MAX);
+    if (self->run_id &&
+        (!self->run_id[0] || strlen(self->run_id) > WIRE_RUN_MAX ||
+         strspn(self->run_id,
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") !=
+             strlen(self->run_id)))
+        return why_set(why, FAULT_USAGE, "--run-id \"%s\": 1 to %d of A-Z a-z 0-9 . _ -",
+                       self->run_id, WIRE_RUN_MAX);
     if (!self->server_addr) return 0;
     if (!post_endpoint(self->server_addr, 2, endpoint, sizeof endpoint))
-        return why_set(why, FAULT_USAGE, "--server-addr %s: HOST:PORT with PORT 1..65533", self->server_addr);
+        return why_set(why, FAULT_USAGE, "--server-addr %s: HOST:PORT with PORT 1..65533",
+                       self->server_addr);
     return command_require_loopback("--server-addr", self->server_addr, self->insecure, why);
 }
 

@@ -50,11 +50,14 @@ static int take_lock(const char *dir, struct why *why, int *ret_lock)
         ssize_t count = pread(fd, pid, sizeof pid - 1, 0);
         pid[count > 0 ? count : 0] = 0;
         close(fd);
-        return why_set(why, FAULT_BUSY, "%s: process %s uses this directory; one process to a state directory, "
-                       "give another --state-dir", dir, pid);
+        return why_set(why, FAULT_BUSY,
+                       "%s: process %s uses this directory; one process to a state directory, "
+                       "give another --state-dir",
+                       dir, pid);
     }
     int count = snprintf(pid, sizeof pid, "%ld", (long)getpid());
-    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)count, 0) != count) pid[0] = 0;   // Only for people
+    if (ftruncate(fd, 0) != 0 || pwrite(fd, pid, (size_t)count, 0) != count)
+        pid[0] = 0; // Only for people
     *ret_lock = fd;
     return 0;
 }
@@ -69,8 +72,10 @@ static int read_slots(struct journal *self, const char *path, struct why *why)
     bool whole[2] = { slot_is_whole(&slots[0]), slot_is_whole(&slots[1]) };
     if (!whole[0] && !whole[1]) {
         if (slot_is_blank(&slots[0]) && slot_is_blank(&slots[1])) return 0;
-        return why_set(why, FAULT_CORRUPT, "%s: neither record is whole; remove the file to take part again as "
-                       "one who promised nothing, after the round that is open has ended", path);
+        return why_set(why, FAULT_CORRUPT,
+                       "%s: neither record is whole; remove the file to take part again as "
+                       "one who promised nothing, after the round that is open has ended",
+                       path);
     }
     int newest = whole[0] && (!whole[1] || slots[0].number > slots[1].number) ? 0 : 1;
     self->newest = slots[newest];
@@ -117,13 +122,15 @@ size_t journal_read(const struct journal *self, const uint8_t **ret_bytes)
 int journal_write(struct journal *self, const void *bytes, size_t count, struct why *why)
 {
     ensure(count <= JOURNAL_RECORD_MAX);
-    struct slot slot = { .magic = MAGIC, .count = (uint32_t)count, .number = self->newest.number + 1 };
+    struct slot slot = { .magic = MAGIC,
+                         .count = (uint32_t)count,
+                         .number = self->newest.number + 1 };
     memcpy(slot.bytes, bytes, count);
     slot.hash = slot_hash(&slot);
     if (pwrite(self->fd, &slot, sizeof slot, (off_t)(slot.number % 2) * SLOT) != sizeof slot ||
         fdatasync(self->fd) != 0)
-        return why_set(why, fault_from_errno(errno), "journal: %s; ending, a restart reads the record before",
-                       strerror(errno));
+        return why_set(why, fault_from_errno(errno),
+                       "journal: %s; ending, a restart reads the record before", strerror(errno));
     self->newest = slot;
     return 0;
 }

@@ -1,7 +1,7 @@
 #pragma once
 // journal -- one small record that survives a crash: what a member promised last. Two slots in one
-// file are written in turn, each with a number and a hash; the newest whole one counts. So a crash in
-// the middle of a write leaves the older record, and a write costs one fdatasync.
+// file are written in turn, each with a number and a hash; the newest whole one counts. So a crash
+// in the middle of a write leaves the older record, and a write costs one fdatasync.
 //
 //     struct journal *journal;
 //     rc = journal_open(dir, &why, &journal);             // takes the directory's lock as well

@@ -18,7 +18,8 @@ static struct effect *add(struct outbox *out, enum port port, uint16_t kind, con
     ensure(count > 0);
     out->used += count;
     struct effect *effect = &out->effects[out->count++];
-    *effect = (struct effect){ .port = port, .kind = kind, .body = bytes, .bytes = (uint32_t)count };
+    *effect =
+        (struct effect){ .port = port, .kind = kind, .body = bytes, .bytes = (uint32_t)count };
     return effect;
 }
 
@@ -73,5 +74,6 @@ void actor_name(uint8_t role, const struct hash *key, char ret_name[ACTOR_NAME_M
     char hex[HASH_HEX];
     if (role == ACTOR_COORDINATOR) snprintf(ret_name, ACTOR_NAME_MAX + 1, "coordinator");
     else
-        snprintf(ret_name, ACTOR_NAME_MAX + 1, "%s.%.16s", wire_enum_name(&wire_enum_role, role), hash_to_hex(key, hex));
+        snprintf(ret_name, ACTOR_NAME_MAX + 1, "%s.%.16s", wire_enum_name(&wire_enum_role, role),
+                 hash_to_hex(key, hex));
 }

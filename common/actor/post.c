@@ -26,8 +26,8 @@ bool post_endpoint(const char *broker, unsigned offset, char *ret_endpoint, size
     if (!colon || colon == address || colon - address > 64) return false;
     unsigned long port = strtoul(colon + 1, &end, 10);
     if (*end || end == colon + 1 || port == 0 || port + 2 > 65535) return false;
-    return snprintf(ret_endpoint, max, "tcp://%.*s:%lu", (int)(colon - address), address, port + offset)
-           < (int)max;
+    return snprintf(ret_endpoint, max, "tcp://%.*s:%lu", (int)(colon - address), address,
+                    port + offset) < (int)max;
 }
 
 static void set(void *socket, int option, int value)
@@ -91,8 +91,10 @@ int post_new(const struct post_options *options, struct why *why, struct post **
 {
     char endpoint[128];
     if (!post_endpoint(options->broker, 2, endpoint, sizeof endpoint))
-        return why_set(why, FAULT_USAGE, "broker address \"%s\": expected HOST:PORT with PORT 1..65533 (mail "
-                       "there, news on PORT+1, publishing on PORT+2)", options->broker);
+        return why_set(why, FAULT_USAGE,
+                       "broker address \"%s\": expected HOST:PORT with PORT 1..65533 (mail "
+                       "there, news on PORT+1, publishing on PORT+2)",
+                       options->broker);
     struct post *self = calloc(1, sizeof *self);
     ensure(self);
     self->options = *options;
@@ -128,18 +130,21 @@ void *post_news_socket(struct post *self) { return self->news; }
 bool post_is_known(const struct post *self) { return self->broker_instance != 0; }
 uint64_t post_due_ms(const struct post *self) { return self->hello_ms; }
 
-// ---- sending --------------------------------------------------------------------------------------
+// ---- sending ------------------------------------------------------------------------------------
 
 static size_t seal(struct post *self, uint16_t kind, const void *body)
 {
-    struct wire_head head = { .kind = kind, .incarnation = self->options.incarnation, .seq = ++self->seq };
+    struct wire_head head = { .kind = kind,
+                              .incarnation = self->options.incarnation,
+                              .seq = ++self->seq };
     memcpy(head.run, self->run, sizeof head.run);
     memcpy(head.sender, identity_key(self->options.identity)->bytes, WIRE_KEY_BYTES);
     size_t count = wire_pack(&head, body, self->buffer, WIRE_FRAME_MAX);
     ensure(count > 0);
     if (!(wire_kind_flags(kind) & WIRE_SIGNED)) return count;
     struct signature signature;
-    identity_sign(self->options.identity, self->buffer, wire_signed_bytes(self->buffer, count), &signature);
+    identity_sign(self->options.identity, self->buffer, wire_signed_bytes(self->buffer, count),
+                  &signature);
     count = wire_put_signature(self->buffer, count, signature.bytes, WIRE_FRAME_MAX);
     ensure(count > 0);
     return count;
@@ -167,8 +172,9 @@ void post_tick(struct post *self)
     if (now_ms < self->hello_ms) return;
     self->hello_ms = now_ms + HELLO_MS;
     if (now_ms - self->heard_ms > SHELL_SILENCE_MS) {
-        if (!self->options.quiet) shell_log(4, "broker.silent address=%s for_ms=%llu; connecting anew", self->broker,
-                  (unsigned long long)(now_ms - self->heard_ms));
+        if (!self->options.quiet)
+            shell_log(4, "broker.silent address=%s for_ms=%llu; connecting anew", self->broker,
+                      (unsigned long long)(now_ms - self->heard_ms));
         close_sockets(self);
         open_sockets(self);
         self->hello_ms = now_ms + HELLO_MS;
@@ -178,7 +184,7 @@ void post_tick(struct post *self)
     if (!post_mail(self, "broker", FRAME_HELLO, &hello)) self->hello_ms = now_ms + HELLO_RETRY_MS;
 }
 
-// ---- receiving ------------------------------------------------------------------------------------
+// ---- receiving ----------------------------------------------------------------------------------
 
 // Two parts, or it is thrown away whole. The second stays in self->part.
 static int receive(void *socket, char *first, size_t first_max, zmq_msg_t *part)
@@ -204,11 +210,13 @@ static int receive(void *socket, char *first, size_t first_max, zmq_msg_t *part)
     return parts;
 }
 
-// True if it is the first of this broker's life: the core may want to say again what the last one lost.
+// True if it is the first of this broker's life: the core may want to say again what the last one
+// lost.
 static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
 {
     if (welcome->instance == self->broker_instance) return false;
-    if (!self->options.quiet) shell_log(6, "broker.welcome address=%s name=%s", self->broker, self->options.name);
+    if (!self->options.quiet)
+        shell_log(6, "broker.welcome address=%s name=%s", self->broker, self->options.name);
     self->broker_instance = welcome->instance;
     if (!self->options.follows_news) return true;
     struct wire_recall recall;
@@ -223,7 +231,8 @@ static enum post_result bad(struct letter *letter, const char *reason)
     return POST_BAD;
 }
 
-enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena, struct letter *ret_letter)
+enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
+                           struct letter *ret_letter)
 {
     char first[128];
     struct wire_head head;
@@ -258,7 +267,8 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
             self->hello_ms = 0;                     // It has forgotten us: say HELLO at once
         bool unwelcome = head.kind == FRAME_UNDELIVERABLE &&
                          ((const struct wire_undeliverable *)body)->kind == FRAME_HELLO;
-        if (!unwelcome && (head.kind != FRAME_WELCOME || !hear_welcome(self, body))) return POST_OWN;
+        if (!unwelcome && (head.kind != FRAME_WELCOME || !hear_welcome(self, body)))
+            return POST_OWN;
     }
     ret_letter->msg.kind = head.kind;
     memcpy(ret_letter->run, head.run, sizeof ret_letter->run);

@@ -1,12 +1,14 @@
 #pragma once
-// post -- an actor's three sockets to the broker, and what a frame must pass before a core hears it.
+// post -- an actor's three sockets to the broker, and what a frame must pass before a core hears
+// it.
 //
 //     mail     DEALER  ─▶ ROUTER   [to][frame] out, [from][frame] in; HELLO once a heartbeat
 //     news     SUB     ◀─ XPUB     [topic][frame], topic "<run>.<KIND>"
 //     publish  PUB     ─▶ XSUB     the same, outward
 //
 // A broker that has been silent for SHELL_SILENCE_MS, or that says by a new instance that it has
-// restarted, gets new sockets or a new HELLO, and the last values of the run are asked for. One thread.
+// restarted, gets new sockets or a new HELLO, and the last values of the run are asked for. One
+// thread.
 
 #include "common/actor/msg.h"
 #include "common/crypto/identity.h"
@@ -52,7 +54,8 @@ struct letter {
 // OWN: it concerned the post itself and has been dealt with. A WELCOME comes to the core when it is
 // the first of a broker's life, an UNDELIVERABLE if the broker refuses the HELLO itself: another
 // process has the name, for good.
-enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena, struct letter *ret_letter);
+enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
+                           struct letter *ret_letter);
 
 // Splits "host:port" and writes the endpoint of port + offset. False if it is none.
 bool post_endpoint(const char *broker, unsigned offset, char *ret_endpoint, size_t max);

@@ -44,7 +44,7 @@ uint64_t shell_unix_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-// ---- logging --------------------------------------------------------------------------------------
+// ---- logging ------------------------------------------------------------------------------------
 
 void shell_log(int priority, const char *format, ...)
 {
@@ -74,7 +74,7 @@ static void drop(struct shell *self, const char *from, const char *reason)
               (unsigned long long)self->dropped, reason);
 }
 
-// ---- life -----------------------------------------------------------------------------------------
+// ---- life ---------------------------------------------------------------------------------------
 
 sigset_t shell_block_signals(void)
 {
@@ -107,12 +107,18 @@ int shell_new(const struct shell_options *options, struct why *why, struct shell
     ensure(self->out.effects && self->out.bytes && self->arena.bytes && self->signals >= 0);
     struct hash key;
     memcpy(key.bytes, identity_key(options->identity)->bytes, HASH_BYTES);
-    if (options->name && options->name[0]) snprintf(self->name, sizeof self->name, "%s", options->name);
+    if (options->name && options->name[0])
+        snprintf(self->name, sizeof self->name, "%s", options->name);
     else actor_name(options->role, &key, self->name);
-    struct post_options post = { .identity = options->identity, .role = options->role,
-                                 .name = self->name, .run = options->run, .broker = options->broker,
-                                 .follows_news = options->follows_news, .deaf_to = options->deaf_to,
-                                 .incarnation = options->incarnation, .instance = options->instance };
+    struct post_options post = { .identity = options->identity,
+                                 .role = options->role,
+                                 .name = self->name,
+                                 .run = options->run,
+                                 .broker = options->broker,
+                                 .follows_news = options->follows_news,
+                                 .deaf_to = options->deaf_to,
+                                 .incarnation = options->incarnation,
+                                 .instance = options->instance };
     int rc = post_new(&post, why, &self->post);
     if (rc < 0) {
         shell_destroy(&self);
@@ -138,17 +144,19 @@ void shell_destroy(struct shell **self_p)
 void shell_mail(struct shell *self, const char *to, uint16_t kind, const void *body)
 {
     if (!post_mail(self->post, to, kind, body) && post_is_known(self->post))
-        drop(self, to, "not sent: the broker is away or its queue full; said again until acknowledged");
+        drop(self, to,
+             "not sent: the broker is away or its queue full; said again until acknowledged");
 }
 
-// ---- effects --------------------------------------------------------------------------------------
+// ---- effects ------------------------------------------------------------------------------------
 
 static const void *unpack(struct shell *self, const struct effect *effect)
 {
     struct wire_refusal refusal;
     const void *body = NULL;
     self->arena.used = 0;
-    ensure(wire_unpack_body(effect->body, effect->bytes, effect->kind, &self->arena, &body, &refusal));
+    ensure(
+        wire_unpack_body(effect->body, effect->bytes, effect->kind, &self->arena, &body, &refusal));
     return body;
 }
 
@@ -172,8 +180,9 @@ static int perform(struct shell *self, const struct effect *effect, struct why *
         post_publish(self->post, effect->kind, unpack(self, effect));
         return 0;
     case PORT_DISK:
-        return self->options.disk.job
-             ? self->options.disk.job(self->options.disk.arg, effect->kind, unpack(self, effect), why) : 0;
+        return self->options.disk.job ? self->options.disk.job(self->options.disk.arg, effect->kind,
+                                                               unpack(self, effect), why)
+                                      : 0;
     case PORT_CLOCK: {
         const struct wire_wake *wake = unpack(self, effect);
         if (wake->at_ms < self->alarm_ms) self->alarm_ms = wake->at_ms;
@@ -223,7 +232,7 @@ static int flush(struct shell *self, struct why *why)
     return rc;
 }
 
-// ---- events ---------------------------------------------------------------------------------------
+// ---- events -------------------------------------------------------------------------------------
 
 static void step(struct shell *self, struct msg *in)
 {
@@ -252,7 +261,8 @@ static void give_up(struct shell *self, const struct wire_undeliverable *no)
 {
     self->quitting = true;
     self->exit_code = EX_NOPERM;
-    shell_log(3, "actor.ends code=%d reason=\"the broker refuses %s: %s\"", EX_NOPERM, self->name, no->reason);
+    shell_log(3, "actor.ends code=%d reason=\"the broker refuses %s: %s\"", EX_NOPERM, self->name,
+              no->reason);
 }
 
 // Takes what waits in the mail or in the news. False: nothing was waiting.
@@ -262,7 +272,8 @@ static bool take_frame(struct shell *self, bool mail)
     enum post_result got = post_take(self->post, mail, &self->arena, &letter);
     if (got == POST_NOTHING) return false;
     if (got == POST_BAD) drop(self, letter.from, letter.reason);
-    if (got == POST_LETTER && letter.msg.kind == FRAME_UNDELIVERABLE) give_up(self, letter.msg.body);
+    if (got == POST_LETTER && letter.msg.kind == FRAME_UNDELIVERABLE)
+        give_up(self, letter.msg.body);
     else if (got == POST_LETTER) step(self, &letter.msg);
     return true;
 }
@@ -273,7 +284,8 @@ static void take_answers(struct shell *self)
         uint16_t kind;
         const void *body;
         self->arena.used = 0;
-        while (has_room(self) && worker_take(self->options.workers[i], &self->arena, &kind, &body)) {
+        while (has_room(self) &&
+               worker_take(self->options.workers[i], &self->arena, &kind, &body)) {
             step_local(self, kind, body);
             self->arena.used = 0;
         }

@@ -13,8 +13,8 @@
 // signature is wrong, is dropped with a line in the log (one a second at most) and changes nothing.
 //
 // Broker silent for SHELL_SILENCE_MS: the sockets are made anew (a connecting ZeroMQ socket can go
-// deaf for good), and HELLO is said again. SIGTERM and SIGINT become a QUIT message to the core, which
-// leaves the run; a second one, or SHELL_PATIENCE_MS, ends the process anyway.
+// deaf for good), and HELLO is said again. SIGTERM and SIGINT become a QUIT message to the core,
+// which leaves the run; a second one, or SHELL_PATIENCE_MS, ends the process anyway.
 //
 // systemd: READY=1 after the first step, WATCHDOG=1 from the loop, STATUS= from the core's notes.
 
@@ -24,7 +24,12 @@
 #include "common/fault.h"
 #include <signal.h>
 
-enum { SHELL_TURN_MAX = 64, SHELL_SILENCE_MS = 5000, SHELL_PATIENCE_MS = 3000, SHELL_WORKERS_MAX = 4 };
+enum {
+    SHELL_TURN_MAX = 64,
+    SHELL_SILENCE_MS = 5000,
+    SHELL_PATIENCE_MS = 3000,
+    SHELL_WORKERS_MAX = 4
+};
 
 // Where records go. All called from the loop's thread. A fault ends the process: the next life
 // recovers from what is there.
@@ -68,8 +73,8 @@ int shell_run(struct shell *self, struct why *why);
 // From within disk.job, on the loop's thread: sends one frame by mail, signed.
 void shell_mail(struct shell *self, const char *to, uint16_t kind, const void *body);
 
-// Blocks SIGTERM, SIGINT and SIGHUP for this thread and all it starts: to be called first in main, so
-// that only the shell's loop ever takes them.
+// Blocks SIGTERM, SIGINT and SIGHUP for this thread and all it starts: to be called first in main,
+// so that only the shell's loop ever takes them.
 sigset_t shell_block_signals(void);
 
 // The instant now, monotonic; and unix time, for instances and records.

@@ -70,9 +70,15 @@ int tap_open(const struct tap_options *options, struct why *why, struct tap **re
     actor_name(options->role, &key, self->name);
     self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
     ensure(self->arena.bytes);
-    struct post_options post = { .identity = identity, .quiet = true, .role = options->role, .name = self->name,
-                                 .run = options->run, .broker = options->broker, .follows_news = true,
-                                 .deaf_to = self->deaf_to, .instance = shell_unix_ms() };
+    struct post_options post = { .identity = identity,
+                                 .quiet = true,
+                                 .role = options->role,
+                                 .name = self->name,
+                                 .run = options->run,
+                                 .broker = options->broker,
+                                 .follows_news = true,
+                                 .deaf_to = self->deaf_to,
+                                 .instance = shell_unix_ms() };
     rc = post_new(&post, why, &self->post);
     self->ticked_ms = shell_now_ms();
 out:
@@ -92,7 +98,7 @@ void tap_close(struct tap **self_p)
     *self_p = NULL;
 }
 
-// ---- waiting --------------------------------------------------------------------------------------
+// ---- waiting ------------------------------------------------------------------------------------
 
 static bool is_writable(struct tap *self)
 {
@@ -123,7 +129,8 @@ bool tap_wait(struct tap *self, int fd, uint64_t until_ms)
     if (until_ms > now_ms + TICK_MS) until_ms = now_ms + TICK_MS;
     if (!connecting && due_ms < until_ms) until_ms = due_ms;
     zmq_pollitem_t items[] = {
-        { .socket = post_mail_socket(self->post), .events = (short)(ZMQ_POLLIN | (connecting ? ZMQ_POLLOUT : 0)) },
+        { .socket = post_mail_socket(self->post),
+          .events = (short)(ZMQ_POLLIN | (connecting ? ZMQ_POLLOUT : 0)) },
         { .socket = post_news_socket(self->post), .events = ZMQ_POLLIN },
         { .fd = fd, .events = ZMQ_POLLIN },
     };
@@ -133,10 +140,10 @@ bool tap_wait(struct tap *self, int fd, uint64_t until_ms)
     return rc > 0 && fd >= 0 && items[2].revents;
 }
 
-// ---- hearing --------------------------------------------------------------------------------------
+// ---- hearing ------------------------------------------------------------------------------------
 
-// A new life of the broker: the post has sent the RECALL. What it has not answered of earlier HELLOs
-// it never will.
+// A new life of the broker: the post has sent the RECALL. What it has not answered of earlier
+// HELLOs it never will.
 static void hear_welcome(struct tap *self)
 {
     const struct wire_ask ask = { .topic = TOPIC_RUN };
@@ -146,8 +153,8 @@ static void hear_welcome(struct tap *self)
     if (post_mail(self->post, "nobody", FRAME_ASK, &ask)) self->barrier = self->hellos + 1;
 }
 
-// A broker younger than its coordinator may know that it beats and not yet where the run stands: the
-// coordinator is asked, once a second, until it has said so.
+// A broker younger than its coordinator may know that it beats and not yet where the run stands:
+// the coordinator is asked, once a second, until it has said so.
 static void ask_for_run(struct tap *self)
 {
     const struct wire_ask ask = { .topic = TOPIC_RUN };
@@ -211,7 +218,7 @@ struct wire_head tap_head(const struct letter *letter)
     return head;
 }
 
-// ---- topics ---------------------------------------------------------------------------------------
+// ---- topics -------------------------------------------------------------------------------------
 
 static int no_topic(const char *name, struct why *why)
 {
@@ -227,7 +234,8 @@ static int no_topic(const char *name, struct why *why)
                    near.best[0] ? ", did you mean " : "", near.best, near.best[0] ? "?" : "", all);
 }
 
-int tap_parse_topics(const char *list, size_t max, struct why *why, uint16_t *ret_kinds, size_t *ret_count)
+int tap_parse_topics(const char *list, size_t max, struct why *why, uint16_t *ret_kinds,
+                     size_t *ret_count)
 {
     size_t count = 0;
     for (const char *at = list; *at;) {

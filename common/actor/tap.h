@@ -1,15 +1,15 @@
 #pragma once
-// tap -- a read-only ear on one run, and the mouth of an operator: what `zmq-monitor`, `shoal status`
-// and the demo's observer listen with.
+// tap -- a read-only ear on one run, and the mouth of an operator: what `zmq-monitor`, `shoal
+// status` and the demo's observer listen with.
 //
 //     tap_open ─▶ HELLO ─▶ WELCOME ─▶ RECALL ─▶ last value of each state topic ─▶ TAP_COMPLETE
 //                                               every broadcast from then on   ─▶ TAP_FRAME ...
 //
-// That the kept state has been told is known by a letter to nobody, sent right after the RECALL: mail
-// keeps its order, so when it comes back as undeliverable all of the state has come before it.
+// That the kept state has been told is known by a letter to nobody, sent right after the RECALL:
+// mail keeps its order, so when it comes back as undeliverable all of the state has come before it.
 //
-// A tap can slow nobody: its queues are bounded, and what does not fit is lost at the broker. Needs no
-// key: without one it makes an identity for this process alone. One thread.
+// A tap can slow nobody: its queues are bounded, and what does not fit is lost at the broker. Needs
+// no key: without one it makes an identity for this process alone. One thread.
 
 #include "common/actor/post.h"
 
@@ -47,5 +47,7 @@ bool tap_is_connected(const struct tap *self);      // The broker has answered a
 // The head of the letter, as wire_print_json takes it.
 struct wire_head tap_head(const struct letter *letter);
 
-// "RUN,COMMIT": kinds of news, at most `max`. FAULT_USAGE names the one that is none, and what was meant.
-int tap_parse_topics(const char *list, size_t max, struct why *why, uint16_t *ret_kinds, size_t *ret_count);
+// "RUN,COMMIT": kinds of news, at most `max`. FAULT_USAGE names the one that is none, and what was
+// meant.
+int tap_parse_topics(const char *list, size_t max, struct why *why, uint16_t *ret_kinds,
+                     size_t *ret_count);

@@ -35,11 +35,12 @@ struct worker *worker_new(enum port port, worker_body *body, void *arg)
     struct worker *self = calloc(1, sizeof *self);
     ensure(self);
     *self = (struct worker){ .port = port, .body = body, .arg = arg, .scratch_max = ANSWER_MAX };
-    self->arena = (struct wire_arena){ .bytes = malloc(JOB_ARENA), .max = JOB_ARENA };  // Touched as needed
+    self->arena =
+        (struct wire_arena){ .bytes = malloc(JOB_ARENA), .max = JOB_ARENA }; // Touched as needed
     self->scratch = malloc(ANSWER_MAX);
     ensure(self->arena.bytes && self->scratch);
-    zsys_init();                                    // Before it there is no lock for what comes next
-    zsys_set_pipehwm(0);                            // Neither side ever waits for the other to drain
+    zsys_init();         // Before it there is no lock for what comes next
+    zsys_set_pipehwm(0); // Neither side ever waits for the other to drain
     zsys_handler_set(NULL);                         // Signals are the shell's, not CZMQ's
     sigset_t all, before;
     sigfillset(&all);
@@ -90,7 +91,8 @@ static bool readable(void *socket, int timeout_ms)
     return zmq_poll(&item, 1, timeout_ms) > 0;
 }
 
-bool worker_take(struct worker *self, struct wire_arena *arena, uint16_t *ret_kind, const void **ret_body)
+bool worker_take(struct worker *self, struct wire_arena *arena, uint16_t *ret_kind,
+                 const void **ret_body)
 {
     void *socket = worker_socket(self);
     struct wire_refusal refusal;
@@ -100,7 +102,8 @@ bool worker_take(struct worker *self, struct wire_arena *arena, uint16_t *ret_ki
     ensure(frame);
     // Strings and lists are copied out by unpacking; byte views would point into the frame, and no
     // answer has any.
-    ensure(wire_unpack_body(zframe_data(frame), zframe_size(frame), *ret_kind, arena, ret_body, &refusal));
+    ensure(wire_unpack_body(zframe_data(frame), zframe_size(frame), *ret_kind, arena, ret_body,
+                            &refusal));
     zframe_destroy(&frame);
     return true;
 }
@@ -115,13 +118,13 @@ enum worker_turn worker_next(struct worker *self, int timeout_ms, struct job *re
     int more = 0;
     size_t size = sizeof more;
     zmq_getsockopt(socket, ZMQ_RCVMORE, &more, &size);
-    if (count != sizeof ret_job->kind || !more) return WORKER_END;          // "$TERM", or interrupted
+    if (count != sizeof ret_job->kind || !more) return WORKER_END; // "$TERM", or interrupted
     memcpy(&ret_job->kind, head, sizeof ret_job->kind);
     zframe_destroy(&self->frame);
     self->frame = zframe_recv(self->pipe);
     ensure(self->frame);
     self->arena.used = 0;
-    ensure(wire_unpack_body(zframe_data(self->frame), zframe_size(self->frame), ret_job->kind, &self->arena,
-                            &ret_job->body, &refusal));
+    ensure(wire_unpack_body(zframe_data(self->frame), zframe_size(self->frame), ret_job->kind,
+                            &self->arena, &ret_job->body, &refusal));
     return WORKER_JOB;
 }

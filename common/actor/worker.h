@@ -28,9 +28,10 @@ void *worker_socket(struct worker *self);           // Readable when an answer w
 void worker_send(struct worker *self, uint16_t kind, const uint8_t *body, size_t count);
 
 // Takes the next answer if one waits: its kind, and its body unpacked into the arena. False: none.
-bool worker_take(struct worker *self, struct wire_arena *arena, uint16_t *ret_kind, const void **ret_body);
+bool worker_take(struct worker *self, struct wire_arena *arena, uint16_t *ret_kind,
+                 const void **ret_body);
 
-// ---- the thread's side ---------------------------------------------------------------------------
+// ---- the thread's side --------------------------------------------------------------------------
 
 struct job {
     uint16_t kind;
@@ -39,10 +40,12 @@ struct job {
 
 enum worker_turn { WORKER_JOB, WORKER_QUIET, WORKER_END };
 
-// Waits up to timeout_ms (-1: for ever) for a job. QUIET: none came in time. END: return from the body.
+// Waits up to timeout_ms (-1: for ever) for a job. QUIET: none came in time. END: return from the
+// body.
 enum worker_turn worker_next(struct worker *self, int timeout_ms, struct job *ret_job);
 
-// For those who poll sockets of their own: the pipe, to be in the poll set; then worker_next (self, 0, ...).
+// For those who poll sockets of their own: the pipe, to be in the poll set; then worker_next (self,
+// 0, ...).
 void *worker_pipe(struct worker *self);
 
 void worker_answer(struct worker *self, uint16_t kind, const void *body);

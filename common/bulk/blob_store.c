@@ -112,7 +112,8 @@ static bool take_out(struct blob_store *self, struct blob *blob)
 
 // ---- the directory --------------------------------------------------------------------------
 
-static int write_file(struct blob_store *self, const char *name, const struct blob_ref *ref, struct why *why)
+static int write_file(struct blob_store *self, const char *name, const struct blob_ref *ref,
+                      struct why *why)
 {
     struct durable_file file;
     const uint8_t *bytes = ref->bytes ? ref->bytes : (const uint8_t *)"";

@@ -12,8 +12,8 @@
 // What is malformed is dropped and counted, never answered. A peer that takes nothing for 20 s is
 // cut off.
 //
-// Yardstick: to one receiver, which hashes all of it, half of what two threads with nothing but a TCP
-// socket between them move (tests/bench/bulk_bench.c measures both).
+// Yardstick: to one receiver, which hashes all of it, half of what two threads with nothing but a
+// TCP socket between them move (tests/bench/bulk_bench.c measures both).
 
 #include "common/bulk/blob_store.h"
 #include "common/fault.h"

@@ -40,8 +40,8 @@ void *bulk_context_new(int io_threads);
 void bulk_context_destroy(void **context_p);
 
 // A socket with its limits set, neither bound nor connected. NULL if there is no descriptor for it.
-// `bytes_max` is the longest part that it lets in (-1: any), `queue_max` the most messages that wait
-// for one peer, in either direction.
+// `bytes_max` is the longest part that it lets in (-1: any), `queue_max` the most messages that
+// wait for one peer, in either direction.
 void *bulk_socket_new(void *context, int type, int64_t bytes_max, int queue_max);
 
 struct bulk_mail {

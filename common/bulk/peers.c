@@ -199,8 +199,12 @@ bool peers_ask_piece(struct peers *self, struct peer *peer, struct fetch *fetch,
 bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch,
                       const struct hash *digest, uint64_t now_ms)
 {
-    return ask(self, &(struct want){ .peer = peer, .fetch = fetch, .sent_ms = now_ms, .hash = *digest,
-        .patience_ms = (uint64_t)self->patience_ms * LEAVES_PATIENCE, .is_leaves = true });
+    return ask(self, &(struct want){ .peer = peer,
+                                     .fetch = fetch,
+                                     .sent_ms = now_ms,
+                                     .hash = *digest,
+                                     .patience_ms = (uint64_t)self->patience_ms * LEAVES_PATIENCE,
+                                     .is_leaves = true });
 }
 
 void peers_forget_fetch(struct peers *self, const struct fetch *fetch)

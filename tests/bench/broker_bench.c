@@ -1,10 +1,12 @@
-// broker_bench -- frames per second through the post office, beside a bare ROUTER that passes the same
-// messages on without looking at them; and what broker and coordinator take of memory when idle.
+// broker_bench -- frames per second through the post office, beside a bare ROUTER that passes the
+// same messages on without looking at them; and what broker and coordinator take of memory when
+// idle.
 //
 //     broker_bench [BINDIR]       where shoal-broker lies; default build/bin
 //
-// Both ways: one sender, one receiver, frames of the size of an ASK, a window of 200 outstanding; in
-// turns, median of 5. The bare ROUTER drains what waits before it sleeps, as the post office does.
+// Both ways: one sender, one receiver, frames of the size of an ASK, a window of 200 outstanding;
+// in turns, median of 5. The bare ROUTER drains what waits before it sleeps, as the post office
+// does.
 
 #include "common/actor/post.h"
 #include "common/actor/shell.h"
@@ -23,7 +25,7 @@ enum { FRAMES = 100000, WINDOW = 200, TURNS = 5, BYTES = 64 };        // An ASK:
 
 static double now_s(void) { return (double)shell_now_ms() / 1e3; }
 
-// ---- the peer: a ROUTER that only passes on -------------------------------------------------------
+// ---- the peer: a ROUTER that only passes on -----------------------------------------------------
 
 struct bare { void *context, *router; };
 
@@ -32,7 +34,8 @@ static bool pass_one(struct bare *self)             // [from][to][bytes] becomes
     char from[64], to[64], bytes[BYTES];
     int f = zmq_recv(self->router, from, sizeof from, ZMQ_DONTWAIT);
     if (f < 0) return false;
-    int t = zmq_recv(self->router, to, sizeof to, 0), n = zmq_recv(self->router, bytes, sizeof bytes, 0);
+    int t = zmq_recv(self->router, to, sizeof to, 0),
+        n = zmq_recv(self->router, bytes, sizeof bytes, 0);
     if (t < 0 || n < 0) return false;
     zmq_send(self->router, to, (size_t)t, ZMQ_SNDMORE);
     zmq_send(self->router, from, (size_t)f, ZMQ_SNDMORE);
@@ -62,7 +65,8 @@ static void *dealer(void *context, const char *endpoint, const char *name)
 static void take_bare(void *socket)
 {
     char from[64], bytes[BYTES];
-    ensure(zmq_recv(socket, from, sizeof from, 0) >= 0 && zmq_recv(socket, bytes, sizeof bytes, 0) >= 0);
+    ensure(zmq_recv(socket, from, sizeof from, 0) >= 0 &&
+           zmq_recv(socket, bytes, sizeof bytes, 0) >= 0);
 }
 
 static double bare_rate(void *a, void *b)
@@ -79,7 +83,7 @@ static double bare_rate(void *a, void *b)
     return FRAMES / (now_s() - began);
 }
 
-// ---- ours -----------------------------------------------------------------------------------------
+// ---- ours ---------------------------------------------------------------------------------------
 
 static struct post *actor(const char *broker, struct identity *identity, uint8_t role, char *name)
 {
@@ -88,8 +92,14 @@ static struct post *actor(const char *broker, struct identity *identity, uint8_t
     struct hash key;
     memcpy(key.bytes, identity_key(identity)->bytes, HASH_BYTES);
     actor_name(role, &key, name);
-    struct post_options options = { .identity = identity, .role = role, .name = name, .run = "bench", .quiet = true,
-                                    .broker = broker, .incarnation = 1, .instance = 1 };
+    struct post_options options = { .identity = identity,
+                                    .role = role,
+                                    .name = name,
+                                    .run = "bench",
+                                    .quiet = true,
+                                    .broker = broker,
+                                    .incarnation = 1,
+                                    .instance = 1 };
     ensure(post_new(&options, &why, &post) == 0);
     return post;
 }
@@ -159,7 +169,8 @@ int main(int argc, char **argv)
     ensure(identity_from_secret(secret, &why, &ia) == 0);
     secret[0] = 2;
     ensure(identity_from_secret(secret, &why, &ib) == 0);
-    struct post *a = actor(broker, ia, ACTOR_TRAINER, name_a), *b = actor(broker, ib, ACTOR_WITNESS, name_b);
+    struct post *a = actor(broker, ia, ACTOR_TRAINER, name_a),
+                *b = actor(broker, ib, ACTOR_WITNESS, name_b);
     struct wire_arena arena = { .bytes = malloc(1 << 20), .max = 1 << 20 };
     int welcomed = 0;
     for (uint64_t until = shell_now_ms() + 10000; welcomed < 2 && shell_now_ms() < until;) {
@@ -168,8 +179,8 @@ int main(int argc, char **argv)
         welcomed += take(b, &arena, 20) == POST_LETTER;
     }
     if (welcomed < 2) {
-        fprintf(stderr, "broker_bench: no broker answered at %s; is %s/shoal-broker built?\n", broker,
-                argc > 1 ? argv[1] : "build/bin");
+        fprintf(stderr, "broker_bench: no broker answered at %s; is %s/shoal-broker built?\n",
+                broker, argc > 1 ? argv[1] : "build/bin");
         return 69;
     }
     long idle_kib = resident_kib(child);
@@ -182,7 +193,7 @@ int main(int argc, char **argv)
     pthread_t thread;
     ensure(pthread_create(&thread, NULL, pass_on, &bare) == 0);
     void *da = dealer(bare.context, endpoint, "a"), *db = dealer(bare.context, endpoint, "b");
-    zmq_send(db, "a", 1, ZMQ_SNDMORE);              // Each is known to the ROUTER once it has spoken
+    zmq_send(db, "a", 1, ZMQ_SNDMORE); // Each is known to the ROUTER once it has spoken
     zmq_send(db, "", 0, 0);
     take_bare(da);
     for (int i = 0; i < TURNS; i++) {
@@ -193,10 +204,11 @@ int main(int argc, char **argv)
     qsort(ours, TURNS, sizeof *ours, compare);
     puts("broker, mail from one actor to another (median of 5 turns, window 200)");
     printf("  limit: a bare ROUTER passing on %9.0f frames/s\n", bares[TURNS / 2]);
-    printf("  through the post office         %9.0f frames/s   %.2f of the limit (packing, checking, names included)\n",
+    printf("  through the post office         %9.0f frames/s   %.2f of the limit (packing, "
+           "checking, names included)\n",
            ours[TURNS / 2], ours[TURNS / 2] / bares[TURNS / 2]);
-    printf("  broker resident: idle %.1f MB, after %d frames %.1f MB (limit 30)\n", (double)idle_kib / 1e3,
-           TURNS * FRAMES, (double)resident_kib(child) / 1e3);
+    printf("  broker resident: idle %.1f MB, after %d frames %.1f MB (limit 30)\n",
+           (double)idle_kib / 1e3, TURNS * FRAMES, (double)resident_kib(child) / 1e3);
     kill(child, SIGTERM);
     waitpid(child, NULL, 0);
     zmq_close(da), zmq_close(db);

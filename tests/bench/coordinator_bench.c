@@ -1,9 +1,10 @@
 // coordinator_bench -- the core's own time for one round, by the number of members.
 //
 // Everything a round asks of it: a ping from each member, the votes of 32 witnesses that each name
-// every client, the commit, the next round's draw, deal and election, and packing all that is stored
-// and told. No sockets, no disk. The limit it is compared with: growing no faster than linearly, so
-// the time per member at 10,000 is to be no more than at 100. (Psyche stops at 256 members.)
+// every client, the commit, the next round's draw, deal and election, and packing all that is
+// stored and told. No sockets, no disk. The limit it is compared with: growing no faster than
+// linearly, so the time per member at 10,000 is to be no more than at 100. (Psyche stops at 256
+// members.)
 
 #include "actors/coordinator/coordinator.h"
 #include "common/ensure.h"
@@ -40,7 +41,11 @@ static void tell(struct bench *self, uint32_t member, uint16_t kind, const void 
     char name[ACTOR_NAME_MAX + 1];
     struct hash key = key_of(member);
     actor_name(ACTOR_TRAINER, &key, name);
-    struct msg in = { .now_ms = self->clock_ms, .kind = kind, .run = "bench", .from = name, .sender = key,
+    struct msg in = { .now_ms = self->clock_ms,
+                      .kind = kind,
+                      .run = "bench",
+                      .from = name,
+                      .sender = key,
                       .body = body };
     outbox_clear(&self->out);
     coordinator_step(self->core, &in, &self->out);
@@ -88,9 +93,12 @@ static double time_round(struct bench *self)
         if (run->digest_step == run->step) self->seen[count - 1].base = run->digest;
     }
     bloom_store(&bloom, self->participants);
-    struct wire_vote vote = { .round = run->round.round, .complete = true, .seen = self->seen,
+    struct wire_vote vote = { .round = run->round.round,
+                              .complete = true,
+                              .seen = self->seen,
                               .seen_count = count,
-                              .participants = { self->participants, (uint32_t)bloom_bytes(clients) } };
+                              .participants = { self->participants,
+                                                (uint32_t)bloom_bytes(clients) } };
     uint32_t witnesses[WITNESSES_MAX], elected = run->witnesses_count;
     for (uint32_t i = 0; i < elected; i++) witnesses[i] = run->witnesses[i].member;
     uint64_t before = run->round.round;
@@ -98,7 +106,8 @@ static double time_round(struct bench *self)
     double began = now_ms();
     for (uint32_t i = 0; i < self->members; i++)
         tell(self, i, FRAME_PING, &(struct wire_ping){ .instance = 1, .round = before });
-    for (uint32_t i = 0; i < elected && run->round.round == before; i++) tell(self, witnesses[i], FRAME_VOTE, &vote);
+    for (uint32_t i = 0; i < elected && run->round.round == before; i++)
+        tell(self, witnesses[i], FRAME_VOTE, &vote);
     double took = now_ms() - began;
     ensure(run->round.round == before + 1 && run->step == before);
     return took;
@@ -106,17 +115,37 @@ static double time_round(struct bench *self)
 
 static double measure(uint32_t members)
 {
-    struct rules rules = { .run_id = "bench", .run_seed = 1, .waiting_ms = 1000, .warmup_ms = 100000,
-        .train_ms = 100000, .witness_ms = 100000, .cooldown_ms = 1000, .epoch_rounds = 1000000,
-        .total_steps = 1000000, .min_clients = 1, .init_min_clients = members, .batch_start = 16384,
-        .batch_end = 16384, .seq_len = 128, .lr = { .base_lr = 1e-3 }, .heartbeat_ms = 1000,
-        .lease_ms = 10000000, .unhealthy_rounds = 3, .snapshot_rounds = 16 };
-    struct bench self = { .core = calloc(1, sizeof *self.core), .members = members, .clock_ms = 1000,
-        .seen = calloc(members, sizeof *self.seen), .words = calloc(BLOOM_WORDS(members), sizeof *self.words),
-        .participants = calloc(1, bloom_bytes(members)),
-        .out = { .effects = calloc(65536, sizeof(struct effect)), .count_max = 65536, .bytes = malloc(BODY_MAX),
-                 .bytes_max = BODY_MAX } };
-    ensure(self.core && self.seen && self.words && self.participants && self.out.effects && self.out.bytes);
+    struct rules rules = { .run_id = "bench",
+                           .run_seed = 1,
+                           .waiting_ms = 1000,
+                           .warmup_ms = 100000,
+                           .train_ms = 100000,
+                           .witness_ms = 100000,
+                           .cooldown_ms = 1000,
+                           .epoch_rounds = 1000000,
+                           .total_steps = 1000000,
+                           .min_clients = 1,
+                           .init_min_clients = members,
+                           .batch_start = 16384,
+                           .batch_end = 16384,
+                           .seq_len = 128,
+                           .lr = { .base_lr = 1e-3 },
+                           .heartbeat_ms = 1000,
+                           .lease_ms = 10000000,
+                           .unhealthy_rounds = 3,
+                           .snapshot_rounds = 16 };
+    struct bench self = { .core = calloc(1, sizeof *self.core),
+                          .members = members,
+                          .clock_ms = 1000,
+                          .seen = calloc(members, sizeof *self.seen),
+                          .words = calloc(BLOOM_WORDS(members), sizeof *self.words),
+                          .participants = calloc(1, bloom_bytes(members)),
+                          .out = { .effects = calloc(65536, sizeof(struct effect)),
+                                   .count_max = 65536,
+                                   .bytes = malloc(BODY_MAX),
+                                   .bytes_max = BODY_MAX } };
+    ensure(self.core && self.seen && self.words && self.participants && self.out.effects &&
+           self.out.bytes);
     coordinator_init(self.core, &rules);
     wake(&self, FRAME_START, &(struct wire_start){ .incarnation = 1, .instance = 1 });
     join_all(&self);
@@ -134,12 +163,13 @@ int main(void)
 {
     const uint32_t sizes[] = { 100, 1000, 10000 };
     double per_member = 0;
-    puts("coordinator core, one round (CPU time, best of 12): pings, 32 votes naming all, commit, next round");
+    puts("coordinator core, one round (CPU time, best of 12): pings, 32 votes naming all, commit, "
+         "next round");
     for (int i = 0; i < 3; i++) {
         double ms = measure(sizes[i]);
         if (i == 0) per_member = ms / sizes[i];
-        printf("  %6u members %9.3f ms  %7.2f us a member   %.2f of linear from 100\n", sizes[i], ms,
-               1e3 * ms / sizes[i], ms / sizes[i] / per_member);
+        printf("  %6u members %9.3f ms  %7.2f us a member   %.2f of linear from 100\n", sizes[i],
+               ms, 1e3 * ms / sizes[i], ms / sizes[i] / per_member);
     }
     return 0;
 }

@@ -1,5 +1,5 @@
-// idle_bench -- what a broker and a coordinator take of memory when nobody has joined: at most 30 MB
-// each, so that both fit beside anything else on the smallest machine.
+// idle_bench -- what a broker and a coordinator take of memory when nobody has joined: at most 30
+// MB each, so that both fit beside anything else on the smallest machine.
 //
 //     idle_bench [BINDIR]         where the programs lie; default build/bin. Run in the tree's root
 
@@ -35,7 +35,9 @@ static pid_t start(const char *const argv[], int *ret_err)
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         dup2(ends[1], 2);
         close(ends[0]), close(ends[1]);
-        execv(argv[0], (char *const *)(uintptr_t)argv);    // execv changes nothing; its type is older than const
+        execv(
+            argv[0],
+            (char *const *)(uintptr_t)argv); // execv changes nothing; its type is older than const
         _exit(69);
     }
     close(ends[1]);
@@ -47,7 +49,8 @@ static bool wait_for(int err, const char *word)
 {
     char text[65536];
     size_t used = 0;
-    for (ssize_t count; used < sizeof text - 1 && (count = read(err, text + used, sizeof text - 1 - used)) > 0;) {
+    for (ssize_t count;
+         used < sizeof text - 1 && (count = read(err, text + used, sizeof text - 1 - used)) > 0;) {
         used += (size_t)count;
         text[used] = 0;
         if (strstr(text, word)) return true;
@@ -64,13 +67,15 @@ static void report(const char *name, pid_t pid)
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof line, file)) sscanf(line, "VmRSS: %ld", &kib);
     if (file) fclose(file);
-    printf("  %-12s %5.1f MB resident   %.2f of the limit of 30 MB\n", name, (double)kib / 1e3, (double)kib / 30e3);
+    printf("  %-12s %5.1f MB resident   %.2f of the limit of 30 MB\n", name, (double)kib / 1e3,
+           (double)kib / 30e3);
 }
 
 int main(int argc, char **argv)
 {
     const char *bin = argc > 1 ? argv[1] : "build/bin";
-    char dir[] = "/tmp/idle-bench.XXXXXX", model[64], state[64], key[64], ledger[64], port[16], command[128];
+    char dir[] = "/tmp/idle-bench.XXXXXX", model[64], state[64], key[64], ledger[64], port[16],
+         command[128];
     char broker_path[256], coordinator_path[256];
     struct why why = { 0 };
     ensure(mkdtemp(dir));
@@ -87,8 +92,9 @@ int main(int argc, char **argv)
     int broker_err, coordinator_err;
     pid_t broker = start((const char *[]){ broker_path, "-s", port, NULL }, &broker_err);
     bool ok = wait_for(broker_err, "broker.ready");
-    pid_t coordinator = start((const char *[]){ coordinator_path, "-i", key, "--state", state, "-p", port,
-                                          "--state-dir", ledger, NULL }, &coordinator_err);
+    pid_t coordinator = start((const char *[]){ coordinator_path, "-i", key, "--state", state, "-p",
+                                                port, "--state-dir", ledger, NULL },
+                              &coordinator_err);
     ok = ok && wait_for(coordinator_err, "broker.welcome");
     puts("idle, nobody has joined");
     if (ok) report("broker", broker), report("coordinator", coordinator);

@@ -37,10 +37,11 @@ static void expect(struct testbed *bed, const char *name, int code, const char *
 {
     int got = testbed_await_end(bed, name, END_MS);
     if (got != code) testbed_fail(bed, "%s ends with %d, not %d", name, got, code);
-    if (!testbed_log_has(bed, name, text, NULL, 0)) testbed_fail(bed, "%s does not say \"%s\"", name, text);
+    if (!testbed_log_has(bed, name, text, NULL, 0))
+        testbed_fail(bed, "%s does not say \"%s\"", name, text);
 }
 
-// ---- identities -----------------------------------------------------------------------------------
+// ---- identities ---------------------------------------------------------------------------------
 
 static void keys_that_are_none_are_refused(void **state)
 {
@@ -72,7 +73,7 @@ static void one_identity_is_for_one_process(void **state)
     testbed_finish(bed);
 }
 
-// ---- strangers ------------------------------------------------------------------------------------
+// ---- strangers ----------------------------------------------------------------------------------
 
 static void a_member_of_another_run_is_refused(void **state)
 {
@@ -132,7 +133,7 @@ static void a_port_is_for_one_broker(void **state)
     expect(bed, "broker2", EX_TEMPFAIL, port);
 }
 
-// ---- the coordinator's state ------------------------------------------------------------------------
+// ---- the coordinator's state --------------------------------------------------------------------
 
 static void begin_and_stop(struct testbed *bed)
 {
@@ -186,7 +187,7 @@ static void a_damaged_ledger_is_refused(void **state)
     expect(bed, "coordinator", EX_DATAERR, "record 1");
 }
 
-// ---- full disks -------------------------------------------------------------------------------------
+// ---- full disks ---------------------------------------------------------------------------------
 
 // A small file system of this process and its children alone, gone with them.
 static void mount_small(struct testbed *bed, const char *name, const char *size)
@@ -195,7 +196,8 @@ static void mount_small(struct testbed *bed, const char *name, const char *size)
     char options[64];
     snprintf(options, sizeof options, "size=%s,mode=700", size);
     mkdir(in_dir(bed, name), 0700);
-    if ((!apart && (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)) ||
+    if ((!apart &&
+         (unshare(CLONE_NEWNS) != 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)) ||
         mount("tmpfs", path, "tmpfs", 0, options) != 0) {
         print_message("SKIP: no small file system to fill: %s (needs root)\n", strerror(errno));
         skip();
@@ -223,7 +225,8 @@ static void a_full_disk_stops_the_coordinator_and_loses_nothing(void **state)
         testbed_actor(bed, names[0])->may_end = true;
     }
     expect(bed, "coordinator", EX_IOERR, "no space left");
-    assert_int_equal(mount(NULL, in_dir(bed, "coordinator"), NULL, MS_REMOUNT, "size=64m,mode=700"), 0);
+    assert_int_equal(mount(NULL, in_dir(bed, "coordinator"), NULL, MS_REMOUNT, "size=64m,mode=700"),
+                     0);
     testbed_start(bed, "coordinator");
     testbed_finish(bed);
 }
@@ -235,11 +238,12 @@ static void a_full_disk_costs_a_checkpoint_and_not_the_run(void **state)
     testbed_start_all(bed);
     testbed_await_log(bed, "checkpointer", "checkpoint.failed", TESTBED_WAIT_MS);
     testbed_await_step(bed, 7);
-    assert_int_equal(mount(NULL, in_dir(bed, "checkpoints"), NULL, MS_REMOUNT, "size=64m,mode=700"), 0);
+    assert_int_equal(mount(NULL, in_dir(bed, "checkpoints"), NULL, MS_REMOUNT, "size=64m,mode=700"),
+                     0);
     testbed_finish(bed);
 }
 
-// ---- data -----------------------------------------------------------------------------------------
+// ---- data ---------------------------------------------------------------------------------------
 
 static void write_tokens(struct testbed *bed, size_t bytes, uint16_t token)
 {
@@ -284,7 +288,8 @@ static void a_token_beyond_the_vocabulary_is_never_trained(void **state)
     write_tokens(bed, 16000, 300);
     testbed_start_all(bed);
     struct { const char *name; } either = { NULL };
-    for (uint64_t until_ms = shell_now_ms() + TESTBED_WAIT_MS; !either.name && shell_now_ms() < until_ms;) {
+    for (uint64_t until_ms = shell_now_ms() + TESTBED_WAIT_MS;
+         !either.name && shell_now_ms() < until_ms;) {
         testbed_pass_ms(bed, 50);
         for (unsigned i = 0; i < 2; i++)
             if (testbed_log_has(bed, testbed_trainer(i), "train.failed", reason, sizeof reason))
@@ -306,7 +311,7 @@ static void a_provider_may_be_dead_for_a_while(void **state)
     testbed_finish(bed);
 }
 
-// ---- numbers and checkpoints ------------------------------------------------------------------------
+// ---- numbers and checkpoints --------------------------------------------------------------------
 
 static bool has_round(struct testbed *bed, const void *arg)
 {
@@ -338,7 +343,8 @@ static void a_truncated_checkpoint_is_passed_over_by_name(void **state)
     testbed_signal(bed, "checkpointer", SIGKILL);
     uint64_t step = bed->news.run.checkpoint_step;
     assert_true(step > 0);
-    snprintf(file, sizeof file, "checkpoints/step-%08llu/model.safetensors", (unsigned long long)step);
+    snprintf(file, sizeof file, "checkpoints/step-%08llu/model.safetensors",
+             (unsigned long long)step);
     assert_int_equal(truncate(in_dir(bed, file), 5000), 0);
     testbed_start(bed, "checkpointer");
     testbed_await_log(bed, "checkpointer", "checkpoint.damaged step=6", TESTBED_WAIT_MS);
@@ -357,7 +363,8 @@ int main(void)
         TEST(another_state_toml_is_refused_by_its_first_key),
         TEST(a_ledger_of_another_run_is_refused),
         TEST(a_damaged_ledger_is_refused),
-        cmocka_unit_test_teardown(a_full_disk_stops_the_coordinator_and_loses_nothing, unmount_small),
+        cmocka_unit_test_teardown(a_full_disk_stops_the_coordinator_and_loses_nothing,
+                                  unmount_small),
         cmocka_unit_test_teardown(a_full_disk_costs_a_checkpoint_and_not_the_run, unmount_small),
         TEST(token_files_that_cannot_be_are_refused),
         TEST(a_token_file_may_shrink_under_its_reader),

@@ -1,4 +1,5 @@
-// The same configuration, seed and identities give the same bits, however many threads compute them.
+// The same configuration, seed and identities give the same bits, however many threads compute
+// them.
 
 #include "tests/live/testbed.h"
 #include <setjmp.h>
@@ -10,9 +11,15 @@ static struct hash first;               // Digest of the first run, for the othe
 static void run_with(void **state, unsigned threads)
 {
     // Nobody is late: a round may wait longer than this machine can be busy.
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .trainers = 3, .total_steps = 12, .epoch_rounds = 6, .train_s = 20, .witness_s = 20, .lease_s = 20,
-        .warmup_s = 20, .cooldown_s = 20, .threads = threads });
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 3,
+                                                                          .total_steps = 12,
+                                                                          .epoch_rounds = 6,
+                                                                          .train_s = 20,
+                                                                          .witness_s = 20,
+                                                                          .lease_s = 20,
+                                                                          .warmup_s = 20,
+                                                                          .cooldown_s = 20,
+                                                                          .threads = threads });
     testbed_start_all(bed);
     struct testbed_end end = testbed_finish(bed);
     assert_int_equal(end.ledger.voids, 0);

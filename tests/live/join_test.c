@@ -1,5 +1,5 @@
-// Where a newcomer gets the model from: its peers; the checkpointer when they are gone; nobody, and then
-// it says so and ends.
+// Where a newcomer gets the model from: its peers; the checkpointer when they are gone; nobody, and
+// then it says so and ends.
 
 #include "tests/live/testbed.h"
 #include <setjmp.h>
@@ -17,13 +17,16 @@ enum { ORPHAN_MS = 60000 };
 static void from_its_peers(void **state)
 {
     char rest[256];
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .trainers = 2, .epoch_rounds = 6, .total_steps = 24, .no_checkpointer = true, .cooldown_s = 1 });
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 2,
+                                                                          .epoch_rounds = 6,
+                                                                          .total_steps = 24,
+                                                                          .no_checkpointer = true,
+                                                                          .cooldown_s = 1 });
     testbed_start_all(bed);
     testbed_await_epoch(bed, 1);
     testbed_start(bed, "trainer2");
     testbed_await_log(bed, "trainer2", "model.fetched", TESTBED_WAIT_MS);
-    struct testbed_end end = testbed_finish(bed);       // Its digest is that of the others, and committed
+    struct testbed_end end = testbed_finish(bed); // Its digest is that of the others, and committed
     assert_true(testbed_log_has(bed, "trainer2", "model.fetched ", rest, sizeof rest));
     const char *holders = strstr(rest, "holders=");
     assert_non_null(holders);
@@ -40,8 +43,11 @@ static void stop_trainers(struct testbed *bed)
 static void from_the_checkpointer(void **state)
 {
     char rest[256];
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .trainers = 2, .init_min_clients = 1, .epoch_rounds = 6, .total_steps = 24, .cooldown_s = 1 });
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 2,
+                                                                          .init_min_clients = 1,
+                                                                          .epoch_rounds = 6,
+                                                                          .total_steps = 24,
+                                                                          .cooldown_s = 1 });
     testbed_start_all(bed);
     testbed_await_step(bed, 9);
     stop_trainers(bed);
@@ -55,8 +61,11 @@ static void from_the_checkpointer(void **state)
 
 static void from_nobody_it_says_so_and_ends(void **state)
 {
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .trainers = 2, .init_min_clients = 1, .epoch_rounds = 6, .total_steps = 24, .cooldown_s = 1 });
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 2,
+                                                                          .init_min_clients = 1,
+                                                                          .epoch_rounds = 6,
+                                                                          .total_steps = 24,
+                                                                          .cooldown_s = 1 });
     testbed_start_all(bed);
     testbed_await_step(bed, 9);
     testbed_signal(bed, "checkpointer", SIGTERM);

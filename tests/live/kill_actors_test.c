@@ -13,8 +13,9 @@ enum { ROUNDS = 8 };
 
 static bool has_entered(struct testbed *bed, const void *arg)
 {
-    const uint64_t *wanted = arg;                   // Phase, and how often it has been entered before
-    return bed->news.has_run && bed->news.run.phase == wanted[0] && bed->news.entered[wanted[0]] > wanted[1];
+    const uint64_t *wanted = arg; // Phase, and how often it has been entered before
+    return bed->news.has_run && bed->news.run.phase == wanted[0] &&
+           bed->news.entered[wanted[0]] > wanted[1];
 }
 
 // Waits for the phase to be entered anew. RoundWitness is too short to be hit unless a trainer that
@@ -23,7 +24,8 @@ static void await_entry(struct testbed *bed, uint8_t phase, const char *holdup)
 {
     uint64_t wanted[2] = { phase, bed->news.entered[phase] };
     if (phase == PHASE_WITNESS) testbed_signal(bed, holdup, SIGSTOP);
-    testbed_await(bed, has_entered, wanted, TESTBED_WAIT_MS, wire_enum_name(&wire_enum_phase, phase));
+    testbed_await(bed, has_entered, wanted, TESTBED_WAIT_MS,
+                  wire_enum_name(&wire_enum_phase, phase));
 }
 
 static void kill_in(struct testbed *bed, const char *name, uint8_t phase)
@@ -33,16 +35,22 @@ static void kill_in(struct testbed *bed, const char *name, uint8_t phase)
     testbed_signal(bed, "trainer0", SIGCONT);
     testbed_start(bed, name);
     bool broker = strcmp(name, "broker") == 0;
-    testbed_await_log(bed, name, broker ? "actor.hello name=coordinator" : "member.admitted", TESTBED_WAIT_MS);
+    testbed_await_log(bed, name, broker ? "actor.hello name=coordinator" : "member.admitted",
+                      TESTBED_WAIT_MS);
 }
 
 static struct testbed_options options(void)
 {
-    // A stopped trainer must hold a phase up for longer than it takes to see it, and no lease run out
-    // meanwhile.
-    return (struct testbed_options){
-        .trainers = 3, .epoch_rounds = ROUNDS, .total_steps = 5 * ROUNDS, .train_s = 1, .witness_s = 1,
-        .lease_s = 4, .cooldown_s = 3, .min_clients = 1 };
+    // A stopped trainer must hold a phase up for longer than it takes to see it, and no lease run
+    // out meanwhile.
+    return (struct testbed_options){ .trainers = 3,
+                                     .epoch_rounds = ROUNDS,
+                                     .total_steps = 5 * ROUNDS,
+                                     .train_s = 1,
+                                     .witness_s = 1,
+                                     .lease_s = 4,
+                                     .cooldown_s = 3,
+                                     .min_clients = 1 };
 }
 
 static struct testbed_end kill_in_each_phase(void **state, const char *name,

@@ -1,5 +1,5 @@
-// A coordinator that is killed comes back to the same run: at any instant, and at any write, sync or
-// send of its life. Short form: 10 and 10 kills; LIVE_LONG=1: 50 and 50.
+// A coordinator that is killed comes back to the same run: at any instant, and at any write, sync
+// or send of its life. Short form: 10 and 10 kills; LIVE_LONG=1: 50 and 50.
 
 #include "tests/live/testbed.h"
 #include <setjmp.h>
@@ -12,7 +12,8 @@ enum { DELAY_MAX_MS = 250, CALLS_MAX = 120 };
 
 static unsigned kills(void) { return testbed_is_long() ? 50 : 10; }
 
-// Steps enough that the run does not end before the kills do, given what a life of that length makes.
+// Steps enough that the run does not end before the kills do, given what a life of that length
+// makes.
 static struct testbed *begin(void **state, unsigned steps_per_kill)
 {
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
@@ -50,13 +51,18 @@ static void killed_at_any_instant_it_finishes_the_run(void **state)
     check_end(bed, killed);
 }
 
-static bool has_died(struct testbed *bed, const void *arg) { return testbed_actor(bed, arg)->pid == 0; }
+static bool has_died(struct testbed *bed, const void *arg)
+{
+    return testbed_actor(bed, arg)->pid == 0;
+}
 
-static void start_with_failpoint(struct testbed *bed, const char *call, uint64_t number, const char *when)
+static void start_with_failpoint(struct testbed *bed, const char *call, uint64_t number,
+                                 const char *when)
 {
     char preload[300], point[64];
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s/failpoint.so", bed->live);
-    snprintf(point, sizeof point, "SHOAL_FAILPOINT=%s:%llu:%s", call, (unsigned long long)number, when);
+    snprintf(point, sizeof point, "SHOAL_FAILPOINT=%s:%llu:%s", call, (unsigned long long)number,
+             when);
     testbed_start_with(bed, "coordinator", &(struct testbed_launch){
         .env = (const char *const[]){ preload, point, NULL } });
     testbed_actor(bed, "coordinator")->may_end = true;
@@ -76,7 +82,8 @@ static void killed_at_any_call_it_finishes_the_run(void **state)
         testbed_signal(bed, "coordinator", SIGKILL);
         start_with_failpoint(bed, calls[kind].call, number, when[testbed_draw(&seed) % 3]);
         if (testbed_wait(bed, is_finished, NULL, 0)) break;
-        testbed_await(bed, has_died, "coordinator", TESTBED_WAIT_MS, "the coordinator at its failpoint");
+        testbed_await(bed, has_died, "coordinator", TESTBED_WAIT_MS,
+                      "the coordinator at its failpoint");
         killed++;
     }
     testbed_signal(bed, "coordinator", SIGKILL);

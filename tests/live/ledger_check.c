@@ -35,7 +35,8 @@ static int bad(struct check *self, const char *format, ...)
     return FAULT_CORRUPT;
 }
 
-// The moves drawn in coordinator.h, as rows of what may follow. A ROUND record enters RoundTrain, a COMMIT leaves it.
+// The moves drawn in coordinator.h, as rows of what may follow. A ROUND record enters RoundTrain, a
+// COMMIT leaves it.
 static const unsigned moves[PHASE_COUNT] = {
     [PHASE_WAITING]  = 1u << PHASE_WARMUP | 1u << PHASE_PAUSED,
     [PHASE_WARMUP]   = 1u << PHASE_TRAIN | 1u << PHASE_WAITING | 1u << PHASE_PAUSED,
@@ -64,17 +65,19 @@ static int look_round(struct check *self, const struct wire_round *round)
                    (unsigned long long)round->round, (unsigned long long)round->step,
                    (unsigned long long)self->round, (unsigned long long)self->report->commits);
     if (!hash_equal(&round->previous, &self->last_commit))
-        return bad(self, "round %llu names another commit before it", (unsigned long long)round->round);
+        return bad(self, "round %llu names another commit before it",
+                   (unsigned long long)round->round);
     if (round->dealt_count > DEALT_MAX) return bad(self, "%u intervals dealt", round->dealt_count);
     self->dealt_samples = 0;
     for (uint32_t i = 0; i < round->dealt_count; i++) {
         self->dealt[i] = round->dealt[i];
         self->dealt_samples += round->dealt[i].end - round->dealt[i].begin;
-        if (round->dealt[i].end > POSITIONS_MAX) return bad(self, "position %llu dealt",
-                                                            (unsigned long long)round->dealt[i].end);
+        if (round->dealt[i].end > POSITIONS_MAX)
+            return bad(self, "position %llu dealt", (unsigned long long)round->dealt[i].end);
         for (uint64_t p = round->dealt[i].begin; p < round->dealt[i].end; p++)
-            if (self->done[p]) return bad(self, "sample %llu is dealt in round %llu and was committed before",
-                                          (unsigned long long)p, (unsigned long long)round->round);
+            if (self->done[p])
+                return bad(self, "sample %llu is dealt in round %llu and was committed before",
+                           (unsigned long long)p, (unsigned long long)round->round);
     }
     self->dealt_count = round->dealt_count;
     self->round = round->round;
@@ -98,15 +101,18 @@ static int take_accepted(struct check *self, const struct wire_commit *commit)
 {
     uint64_t samples = 0;
     for (uint32_t i = 0; i < commit->accepted_count; i++)
-        for (uint64_t at = commit->accepted[i].begin; at < commit->accepted[i].end; at++, samples++) {
+        for (uint64_t at = commit->accepted[i].begin; at < commit->accepted[i].end;
+             at++, samples++) {
             uint64_t p = position_at(self, at);
             if (p == POSITIONS_MAX) return bad(self, "round %llu accepts what it did not deal",
                                                (unsigned long long)commit->round);
-            if (self->done[p]++) return bad(self, "sample %llu is committed twice", (unsigned long long)p);
+            if (self->done[p]++)
+                return bad(self, "sample %llu is committed twice", (unsigned long long)p);
         }
-    if (samples != commit->samples) return bad(self, "commit of step %llu names %llu samples and counts %llu",
-                                               (unsigned long long)commit->step, (unsigned long long)samples,
-                                               (unsigned long long)commit->samples);
+    if (samples != commit->samples)
+        return bad(self, "commit of step %llu names %llu samples and counts %llu",
+                   (unsigned long long)commit->step, (unsigned long long)samples,
+                   (unsigned long long)commit->samples);
     self->report->samples += samples;
     self->report->partial += samples < self->dealt_samples;
     return 0;
@@ -122,7 +128,8 @@ static int look_commit(struct check *self, const struct wire_commit *commit)
         return bad(self, "step %llu committed after %llu commits", (unsigned long long)commit->step,
                    (unsigned long long)report->commits);
     if (!hash_equal(&commit->previous, &self->last_commit))
-        return bad(self, "the commit of round %llu names another before it", (unsigned long long)commit->round);
+        return bad(self, "the commit of round %llu names another before it",
+                   (unsigned long long)commit->round);
     self->open = false;
     self->last_commit = commit_hash(commit);
     if (self->phase == PHASE_TRAIN) self->phase = PHASE_WITNESS;
@@ -146,16 +153,18 @@ static int look_commit(struct check *self, const struct wire_commit *commit)
 static int look_epoch_end(struct check *self, const struct wire_epoch_end *end)
 {
     uint32_t next = 0;
-    if (end->step != self->report->commits) return bad(self, "digest pinned for step %llu after %llu commits",
-                                                       (unsigned long long)end->step,
-                                                       (unsigned long long)self->report->commits);
-    if (end->cursor > POSITIONS_MAX) return bad(self, "cursor %llu", (unsigned long long)end->cursor);
+    if (end->step != self->report->commits)
+        return bad(self, "digest pinned for step %llu after %llu commits",
+                   (unsigned long long)end->step, (unsigned long long)self->report->commits);
+    if (end->cursor > POSITIONS_MAX)
+        return bad(self, "cursor %llu", (unsigned long long)end->cursor);
     for (uint64_t p = 0; p < end->cursor; p++) {
         while (next < end->returned_count && p >= end->returned[next].end) next++;
         bool returned = next < end->returned_count && p >= end->returned[next].begin;
-        if (returned == !!self->done[p]) return bad(self, "at step %llu sample %llu is %s",
-                                                    (unsigned long long)end->step, (unsigned long long)p,
-                                                    returned ? "to be dealt again and was committed" : "lost");
+        if (returned == !!self->done[p])
+            return bad(self, "at step %llu sample %llu is %s", (unsigned long long)end->step,
+                       (unsigned long long)p,
+                       returned ? "to be dealt again and was committed" : "lost");
     }
     if (end->samples_done != self->report->samples)
         return bad(self, "%llu samples done, %llu committed", (unsigned long long)end->samples_done,
@@ -173,12 +182,15 @@ static int look(void *arg, const struct record *record)
     const void *body;
     self->arena.used = 0;
     self->report->records++;
-    if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body, &refusal))
+    if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body,
+                            &refusal))
         return bad(self, "record %llu cannot be read", (unsigned long long)record->seq);
     switch (kind) {
     case FRAME_RECORD_GENESIS:
-        return strcmp(((const struct wire_record_genesis *)body)->run, self->run_id) == 0 && record->seq == 1
-             ? 0 : bad(self, "record %llu is a genesis", (unsigned long long)record->seq);
+        return strcmp(((const struct wire_record_genesis *)body)->run, self->run_id) == 0 &&
+                       record->seq == 1
+                   ? 0
+                   : bad(self, "record %llu is a genesis", (unsigned long long)record->seq);
     case FRAME_RECORD_START: {
         uint64_t incarnation = ((const struct wire_record_start *)body)->incarnation;
         if (incarnation <= self->incarnation) return bad(self, "incarnation %llu after %llu",
@@ -193,7 +205,7 @@ static int look(void *arg, const struct record *record)
         if (index >= self->report->members) self->report->members = index + 1;
         return 0;
     }
-    case FRAME_RECORD_PHASE:     return enter(self, ((const struct wire_record_phase *)body)->phase);
+    case FRAME_RECORD_PHASE: return enter(self, ((const struct wire_record_phase *)body)->phase);
     case FRAME_RECORD_ROUND:     return look_round(self, body);
     case FRAME_RECORD_COMMIT:    return look_commit(self, body);
     case FRAME_RECORD_EPOCH_END: return look_epoch_end(self, body);
@@ -201,7 +213,9 @@ static int look(void *arg, const struct record *record)
         self->report->checkpoint_step = ((const struct wire_checkpoint *)body)->step;
         return 0;
     case FRAME_RECORD_PAUSE: case FRAME_RECORD_DATA: return 0;
-    default: return bad(self, "record %llu is a %s", (unsigned long long)record->seq, wire_kind_name(kind));
+    default:
+        return bad(self, "record %llu is a %s", (unsigned long long)record->seq,
+                   wire_kind_name(kind));
     }
 }
 
@@ -212,12 +226,16 @@ bool ledger_check(const char *dir, const char *run_id, struct ledger_report *ret
     struct ledger *ledger = NULL;
     struct why why = { 0 };
     *ret_report = (struct ledger_report){ 0 };
-    *self = (struct check){ .report = ret_report, .text = ret_text, .text_max = text_max, .run_id = run_id,
+    *self = (struct check){ .report = ret_report,
+                            .text = ret_text,
+                            .text_max = text_max,
+                            .run_id = run_id,
                             .arena = { .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES },
                             .done = calloc(POSITIONS_MAX, 1) };
     ret_text[0] = 0;
     int rc = ledger_open_readonly(dir, &why, &ledger);
-    if (rc == 0 && strcmp(ledger_run_id(ledger), run_id) != 0) rc = bad(self, "a ledger of another run");
+    if (rc == 0 && strcmp(ledger_run_id(ledger), run_id) != 0)
+        rc = bad(self, "a ledger of another run");
     if (rc == 0) rc = ledger_each(ledger, 1, look, self, &why);
     if (rc != 0 && !ret_text[0]) snprintf(ret_text, text_max, "%s: %s", dir, why.text);
     ledger_close(&ledger);

@@ -1,13 +1,15 @@
 #pragma once
-// ledger_check -- reads a coordinator's ledger from outside and holds it against what a run promises:
+// ledger_check -- reads a coordinator's ledger from outside and holds it against what a run
+// promises:
 //
 //   every step committed exactly once, in order, each commit naming the one before it
 //   a commit closes the round that is open, with a quorum of its witnesses
-//   no sample committed twice; at each epoch's end the samples below the cursor are committed but for
-//   those returned; the base of a commit is the digest that was pinned for its step
-//   phases move only as drawn; incarnations rise; no restore
+//   no sample committed twice; at each epoch's end the samples below the cursor are committed but
+//   for those returned; the base of a commit is the digest that was pinned for its step phases move
+//   only as drawn; incarnations rise; no restore
 //
-// The reader is the test's own: it shares the records and the chain with the product, not the rules.
+// The reader is the test's own: it shares the records and the chain with the product, not the
+// rules.
 
 #include "common/crypto/hash.h"
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-// zmq-monitor, attached in mid-run: the state within a second, then every broadcast; as JSON each line
-// parses; one that is stopped slows nobody.
+// zmq-monitor, attached in mid-run: the state within a second, then every broadcast; as JSON each
+// line parses; one that is stopped slows nobody.
 
 #include "tests/live/testbed.h"
 #include "common/actor/shell.h"
@@ -25,7 +25,8 @@ static struct testbed *begin(void **state)
 
 static void start_monitor(struct testbed *bed, const char *name, const char *flag)
 {
-    testbed_start_with(bed, name, &(struct testbed_launch){ .args = (const char *const[]){ flag, NULL } });
+    testbed_start_with(bed, name,
+                       &(struct testbed_launch){ .args = (const char *const[]){ flag, NULL } });
 }
 
 static void it_shows_the_state_within_a_second(void **state)
@@ -45,7 +46,8 @@ static void it_shows_the_state_within_a_second(void **state)
 }
 
 // Splits the log into lines, parses each, and counts those of a kind.
-static unsigned parse_lines(struct testbed *bed, const char *name, const char *kind, unsigned *ret_lines)
+static unsigned parse_lines(struct testbed *bed, const char *name, const char *kind,
+                            unsigned *ret_lines)
 {
     char *log = malloc(LOG_BYTES), *rest = NULL;
     unsigned found = 0;
@@ -55,7 +57,8 @@ static unsigned parse_lines(struct testbed *bed, const char *name, const char *k
     for (char *line = strtok_r(log, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         json_error_t error;
         if (line[0] != '{') continue;               // What is said to stderr lies in the same file
-        json_t *object = json_loads(line, JSON_DECODE_INT_AS_REAL, &error);    // A seed may need 64 bits
+        json_t *object =
+            json_loads(line, JSON_DECODE_INT_AS_REAL, &error); // A seed may need 64 bits
         if (!object) testbed_fail(bed, "line %u: %s: %.200s", *ret_lines, error.text, line);
         const char *said = json_string_value(json_object_get(object, "kind"));
         assert_non_null(said);

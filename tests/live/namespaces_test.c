@@ -1,6 +1,6 @@
-// Broker, coordinator, data provider and checkpointer in one network namespace, trainers in another, a
-// veth pair between them: a whole run over what is not loopback. The test's own process is the first
-// namespace, a child of it holds the second; all of it is gone when they are.
+// Broker, coordinator, data provider and checkpointer in one network namespace, trainers in
+// another, a veth pair between them: a whole run over what is not loopback. The test's own process
+// is the first namespace, a child of it holds the second; all of it is gone when they are.
 
 #include "tests/live/testbed.h"
 #include <errno.h>
@@ -27,7 +27,8 @@ static bool run_in(int netns, const char *line)
     char text[256], *args[16], *rest = NULL;
     int count = 0, status;
     snprintf(text, sizeof text, "%s", line);
-    for (char *word = strtok_r(text, " ", &rest); word && count < 15; word = strtok_r(NULL, " ", &rest))
+    for (char *word = strtok_r(text, " ", &rest); word && count < 15;
+         word = strtok_r(NULL, " ", &rest))
         args[count++] = word;
     args[count] = NULL;
     pid_t pid = fork();
@@ -36,7 +37,8 @@ static bool run_in(int netns, const char *line)
         execvp(args[0], args);
         _exit(127);
     }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+           WEXITSTATUS(status) == 0;
 }
 
 // A process in a namespace of its own; returns a descriptor of it, or -1.
@@ -61,10 +63,13 @@ static int make_namespace(void)
 static bool connect_them(int netns)
 {
     char line[160];
-    snprintf(line, sizeof line, "ip link add live0 type veth peer name live1 netns %d", (int)holder);
-    return run_in(0, "ip link set lo up") && run_in(0, line) && run_in(0, "ip addr add " HERE "/30 dev live0") &&
-           run_in(0, "ip link set live0 up") && run_in(netns, "ip link set lo up") &&
-           run_in(netns, "ip addr add " THERE "/30 dev live1") && run_in(netns, "ip link set live1 up");
+    snprintf(line, sizeof line, "ip link add live0 type veth peer name live1 netns %d",
+             (int)holder);
+    return run_in(0, "ip link set lo up") && run_in(0, line) &&
+           run_in(0, "ip addr add " HERE "/30 dev live0") && run_in(0, "ip link set live0 up") &&
+           run_in(netns, "ip link set lo up") &&
+           run_in(netns, "ip addr add " THERE "/30 dev live1") &&
+           run_in(netns, "ip link set live1 up");
 }
 
 static void trainers_are_elsewhere(void **state)
@@ -80,8 +85,10 @@ static void trainers_are_elsewhere(void **state)
     }
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
         .host = HERE, .insecure = true, .trainers = 3, .epoch_rounds = 8, .total_steps = 24 });
-    const struct testbed_launch here = { .args = (const char *const[]){ "--bulk-bind", HERE, NULL } };
-    const struct testbed_launch there = { .args = (const char *const[]){ "--bulk-bind", THERE, NULL },
+    const struct testbed_launch here = { .args =
+                                             (const char *const[]){ "--bulk-bind", HERE, NULL } };
+    const struct testbed_launch there = { .args =
+                                              (const char *const[]){ "--bulk-bind", THERE, NULL },
                                           .netns = netns };
     testbed_start(bed, "broker");
     testbed_start(bed, "coordinator");
@@ -106,6 +113,7 @@ static int end_holder(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test_teardown(trainers_are_elsewhere, end_holder) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test_teardown(trainers_are_elsewhere,
+                                                                  end_holder) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-// Everything is killed at once, commits after the newest checkpoint, and started again: the checkpoint and
-// the blobs that the checkpointer kept lead to the committed digest, and no sample is trained twice.
+// Everything is killed at once, commits after the newest checkpoint, and started again: the
+// checkpoint and the blobs that the checkpointer kept lead to the committed digest, and no sample
+// is trained twice.
 
 #include "tests/live/testbed.h"
 #include <setjmp.h>
@@ -22,7 +23,9 @@ static void kill_all_and_begin_again(void **state, unsigned snapshot_rounds, boo
     uint64_t after = 4;
     testbed_start_all(bed);
     if (before_checkpoint) testbed_await_step(bed, 5);
-    else testbed_await(bed, is_past_checkpoint, &after, TESTBED_WAIT_MS, "four commits after a checkpoint");
+    else
+        testbed_await(bed, is_past_checkpoint, &after, TESTBED_WAIT_MS,
+                      "four commits after a checkpoint");
     testbed_kill_all(bed);
     uint64_t committed = bed->news.commits, checkpoint = bed->news.run.checkpoint_step;
     print_message("killed at step %llu, checkpoint of step %llu\n", (unsigned long long)committed,
@@ -31,8 +34,9 @@ static void kill_all_and_begin_again(void **state, unsigned snapshot_rounds, boo
     testbed_start_all(bed);
     struct testbed_end end = testbed_finish(bed);
 
-    // The trainers have nothing on disk: what they went on from came out of checkpoint and blobs. The
-    // commit after the kill names its digest, by two thirds; those before it are the first life's.
+    // The trainers have nothing on disk: what they went on from came out of checkpoint and blobs.
+    // The commit after the kill names its digest, by two thirds; those before it are the first
+    // life's.
     assert_true(end.ledger.starts == 2);
     assert_false(hash_is_none(&end.ledger.base[committed]));
     for (uint64_t step = 0; step < end.ledger.commits; step++)
@@ -45,7 +49,10 @@ static void kill_all_and_begin_again(void **state, unsigned snapshot_rounds, boo
 
 static void a_snapshot_lies_between(void **state) { kill_all_and_begin_again(state, 2, false); }
 static void no_snapshot_lies_between(void **state) { kill_all_and_begin_again(state, 64, false); }
-static void no_checkpoint_but_genesis_is_there(void **state) { kill_all_and_begin_again(state, 2, true); }
+static void no_checkpoint_but_genesis_is_there(void **state)
+{
+    kill_all_and_begin_again(state, 2, true);
+}
 
 int main(void)
 {

@@ -103,7 +103,7 @@ static struct testbed_options with_defaults(const struct testbed_options *given)
 // The programs lie beside the tests: <build>/live/x_test, <build>/bin/shoal-x.
 static void find_programs(struct testbed *self)
 {
-    static char own[200];               // Asked once: a test may have gone to another mount namespace since
+    static char own[200]; // Asked once: a test may have gone to another mount namespace since
     char path[200];
     ssize_t count = own[0] ? (ssize_t)strlen(own) : readlink("/proc/self/exe", own, sizeof own - 1);
     ensure(count > 0);
@@ -134,7 +134,9 @@ struct testbed *testbed_new(const struct testbed_options *options)
     ensure(epoll_ctl(self->events, EPOLL_CTL_ADD, self->inotify, &event) == 0);
     testbed_write_all(self);
     snprintf(broker, sizeof broker, "%s:%u", self->options.host, self->port);
-    struct tap_options tap = { .broker = broker, .run = self->options.run_id, .role = ACTOR_MONITOR };
+    struct tap_options tap = { .broker = broker,
+                               .run = self->options.run_id,
+                               .role = ACTOR_MONITOR };
     int rc = tap_open(&tap, &why, &self->tap);
     if (rc < 0) testbed_fail(self, "no observer: %s", why.text);
     return self;
@@ -175,14 +177,15 @@ void testbed_fail(struct testbed *self, const char *format, ...)
     va_end(args);
     for (unsigned i = 0; i < self->actors_count; i++) {
         testbed_read_file(self->actors[i].log, tail, sizeof tail);
-        print_message("---- %s (%s)\n%s", self->actors[i].name, self->actors[i].pid ? "runs" : "ended", tail);
+        print_message("---- %s (%s)\n%s", self->actors[i].name,
+                      self->actors[i].pid ? "runs" : "ended", tail);
     }
     print_message("---- phase %s epoch %llu round %llu step %llu\n",
                   wire_enum_name(&wire_enum_phase, self->news.run.phase),
                   (unsigned long long)self->news.run.epoch, (unsigned long long)self->news.rounds,
                   (unsigned long long)self->news.run.step);
     fail_msg("%s", text);
-    abort();                                        // fail_msg does not return; compilers cannot know
+    abort(); // fail_msg does not return; compilers cannot know
 }
 
 // ---- actors -------------------------------------------------------------------------------------
@@ -257,7 +260,8 @@ static void put_usual(struct testbed *self, const char *name, struct line *line)
 static void put_program(struct testbed *self, const char *name, struct line *line)
 {
     size_t length = strcspn(name, "0123456789");
-    put(line, "%s/%s-%.*s", self->bin, strncmp(name, "monitor", 7) == 0 ? "zmq" : "shoal", (int)length, name);
+    put(line, "%s/%s-%.*s", self->bin, strncmp(name, "monitor", 7) == 0 ? "zmq" : "shoal",
+        (int)length, name);
 }
 
 // Between fork and exec only what a signal handler may do: the observer's threads hold locks.
@@ -323,8 +327,8 @@ void testbed_start(struct testbed *self, const char *name)
     testbed_start_with(self, name, &(struct testbed_launch){ 0 });
 }
 
-// Trainers last, once the others are members: a batch that finds no provider would be late, and a run
-// is so short that a checkpointer which asks a second time could miss an epoch.
+// Trainers last, once the others are members: a batch that finds no provider would be late, and a
+// run is so short that a checkpointer which asks a second time could miss an epoch.
 void testbed_start_all(struct testbed *self)
 {
     static const char joined[] = "member.admitted";
@@ -338,7 +342,8 @@ void testbed_start_all(struct testbed *self)
         testbed_start(self, name);
     }
     for (unsigned i = 0; i < self->actors_count; i++)
-        if (is_member(&self->actors[i]) && self->actors[i].pid && strncmp(self->actors[i].name, "trainer", 7) != 0)
+        if (is_member(&self->actors[i]) && self->actors[i].pid &&
+            strncmp(self->actors[i].name, "trainer", 7) != 0)
             testbed_await_log(self, self->actors[i].name, joined, TESTBED_WAIT_MS);
     for (unsigned i = 0; i < self->options.trainers; i++) testbed_start(self, testbed_trainer(i));
 }
@@ -361,7 +366,8 @@ static void reap_all(struct testbed *self)
         if (!ran || actor->pid || actor->may_end) continue;
         testbed_fail(self, "%s ended (%s %d) though nobody asked it to", actor->name,
                      WIFSIGNALED(actor->status) ? "signal" : "exit",
-                     WIFSIGNALED(actor->status) ? WTERMSIG(actor->status) : WEXITSTATUS(actor->status));
+                     WIFSIGNALED(actor->status) ? WTERMSIG(actor->status)
+                                                : WEXITSTATUS(actor->status));
     }
 }
 
@@ -388,7 +394,8 @@ void testbed_kill_all(struct testbed *self)
 
 static void hear_run(struct testbed_news *news, const struct wire_run *run, uint64_t incarnation)
 {
-    if (news->has_run && incarnation == news->incarnation && run->log_seq < news->run.log_seq) return;
+    if (news->has_run && incarnation == news->incarnation && run->log_seq < news->run.log_seq)
+        return;
     if (!news->has_run || news->run.phase != run->phase) news->entered[run->phase]++;
     news->has_run = true;
     news->run = *run;
@@ -404,8 +411,9 @@ static void hear_progress(struct testbed *self, const struct wire_progress *prog
     if (hash_is_none(known)) *known = progress->digest;
     else if (!hash_equal(known, &progress->digest)) {
         char a[HASH_HEX], b[HASH_HEX];
-        testbed_fail(self, "two digests of step %llu: %.16s and %.16s", (unsigned long long)progress->step,
-                     hash_to_hex(known, a), hash_to_hex(&progress->digest, b));
+        testbed_fail(self, "two digests of step %llu: %.16s and %.16s",
+                     (unsigned long long)progress->step, hash_to_hex(known, a),
+                     hash_to_hex(&progress->digest, b));
     }
 }
 
@@ -500,7 +508,8 @@ static bool never(struct testbed *self, const void *arg)
 
 void testbed_pass_ms(struct testbed *self, uint64_t ms) { testbed_wait(self, never, NULL, ms); }
 
-bool testbed_log_has(struct testbed *self, const char *name, const char *text, char *ret_rest, size_t max)
+bool testbed_log_has(struct testbed *self, const char *name, const char *text, char *ret_rest,
+                     size_t max)
 {
     static char log[LOG_MAX];
     const struct testbed_actor *actor = testbed_actor(self, name);
@@ -509,8 +518,9 @@ bool testbed_log_has(struct testbed *self, const char *name, const char *text, c
     if (fd >= 0) close(fd);
     log[count > 0 ? count : 0] = 0;
     const char *found = strstr(log, text);
-    if (found && ret_rest) snprintf(ret_rest, max, "%.*s", (int)strcspn(found, "\n") - (int)strlen(text),
-                                    found + strlen(text));
+    if (found && ret_rest)
+        snprintf(ret_rest, max, "%.*s", (int)strcspn(found, "\n") - (int)strlen(text),
+                 found + strlen(text));
     return found != NULL && strchr(found, '\n');
 }
 
@@ -522,14 +532,18 @@ static bool has_log(struct testbed *self, const void *arg)
     return testbed_log_has(self, awaited->name, awaited->text, NULL, 0);
 }
 
-void testbed_await_log(struct testbed *self, const char *name, const char *text, uint64_t timeout_ms)
+void testbed_await_log(struct testbed *self, const char *name, const char *text,
+                       uint64_t timeout_ms)
 {
     char what[256];
     snprintf(what, sizeof what, "\"%s\" in the log of %s", text, name);
     testbed_await(self, has_log, &(struct awaited_log){ name, text }, timeout_ms, what);
 }
 
-static bool has_ended(struct testbed *self, const void *arg) { return testbed_actor(self, arg)->pid == 0; }
+static bool has_ended(struct testbed *self, const void *arg)
+{
+    return testbed_actor(self, arg)->pid == 0;
+}
 
 int testbed_await_end(struct testbed *self, const char *name, uint64_t timeout_ms)
 {

@@ -23,7 +23,9 @@ static bool all_said_last(struct testbed *self, const void *arg)
     for (unsigned i = 0; i < self->actors_count; i++) {
         const char *name = self->actors[i].name;
         bool replica = strncmp(name, "trainer", 7) == 0 || strcmp(name, "checkpointer") == 0;
-        if (self->actors[i].pid && replica && !testbed_log_has(self, name, "run.finished ", NULL, 0)) return false;
+        if (self->actors[i].pid && replica &&
+            !testbed_log_has(self, name, "run.finished ", NULL, 0))
+            return false;
     }
     return true;
 }
@@ -36,8 +38,8 @@ static struct hash take_digest(struct testbed *self, struct hash digest, unsigne
         const char *name = self->actors[i].name;
         if (!self->actors[i].pid || strncmp(name, "trainer", 7) != 0) continue;
         if (!testbed_log_has(self, name, " digest=", NULL, 0) ||
-            !testbed_log_has(self, name, "run.finished ", rest, sizeof rest) || !strstr(rest, "digest=") ||
-            !hash_from_hex(strstr(rest, "digest=") + 7, &said))
+            !testbed_log_has(self, name, "run.finished ", rest, sizeof rest) ||
+            !strstr(rest, "digest=") || !hash_from_hex(strstr(rest, "digest=") + 7, &said))
             testbed_fail(self, "%s does not name the digest that it ended with", name);
         if (!hash_is_none(&digest) && !hash_equal(&digest, &said))
             testbed_fail(self, "%s ended with another digest", name);
@@ -76,12 +78,13 @@ static void stop_all(struct testbed *self)
         struct testbed_actor *actor = &self->actors[i];
         ran[i] = actor->pid && is_member(actor);
         actor->may_end |= ran[i];
-        if (ran[i]) kill(actor->pid, SIGTERM);      // All at once; then one after the other is awaited
+        if (ran[i]) kill(actor->pid, SIGTERM); // All at once; then one after the other is awaited
     }
     for (unsigned i = 0; i < self->actors_count; i++) {
         if (!ran[i]) continue;
         int code = testbed_await_end(self, self->actors[i].name, 10000);
-        if (code != 0) testbed_fail(self, "%s answers SIGTERM with exit %d", self->actors[i].name, code);
+        if (code != 0)
+            testbed_fail(self, "%s answers SIGTERM with exit %d", self->actors[i].name, code);
     }
     stop_one(self, "coordinator");
     stop_one(self, "broker");
@@ -105,8 +108,10 @@ struct testbed_end testbed_finish(struct testbed *self)
     if (replicas && !hash_equal(&end.digest, &end.ledger.digest))
         testbed_fail(self, "the ledger pins another digest than the replicas ended with");
     if (checkpointed) check_checkpoint(self, &end.ledger.digest, end.ledger.commits);
-    print_message("%u replicas at %.16s: %llu commits, %llu voids, %llu partial, %llu samples, %llu starts of the "
-                  "coordinator\n", replicas, hash_to_hex(&end.ledger.digest, hex),
+    print_message("%u replicas at %.16s: %llu commits, %llu voids, %llu partial, %llu samples, "
+                  "%llu starts of the "
+                  "coordinator\n",
+                  replicas, hash_to_hex(&end.ledger.digest, hex),
                   (unsigned long long)end.ledger.commits, (unsigned long long)end.ledger.voids,
                   (unsigned long long)end.ledger.partial, (unsigned long long)end.ledger.samples,
                   (unsigned long long)end.ledger.starts);

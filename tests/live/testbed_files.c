@@ -80,13 +80,15 @@ static void write_model(struct testbed *self)
     layout_init(&layout, room, TENSORS_MAX);
     for (uint32_t i = 0; i < model_tensor_count(&shape) && rc == 0; i++) {
         struct model_tensor tensor = model_tensor_at(&shape, i);
-        rc = tensor.cols ? layout_add_matrix(&layout, tensor.name, tensor.rows, tensor.cols, LAYOUT_F32, &why)
+        rc = tensor.cols ? layout_add_matrix(&layout, tensor.name, tensor.rows, tensor.cols,
+                                             LAYOUT_F32, &why)
                          : layout_add_vector(&layout, tensor.name, tensor.rows, LAYOUT_F32, &why);
     }
     make_dir(self, "model", path);
     int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (rc == 0)
-        rc = safetensors_write_at(dir, "model.safetensors", &layout, params, &note, 1, &why, &hash, &bytes);
+        rc = safetensors_write_at(dir, "model.safetensors", &layout, params, &note, 1, &why, &hash,
+                                  &bytes);
     must(self, rc, &why, "the model");
     close(dir);
     char *json = model_shape_to_config_json(&shape);
@@ -98,8 +100,8 @@ static void write_model(struct testbed *self)
 // A text with something to learn in it: words of a small vocabulary, one after the other.
 void testbed_write_data(struct testbed *self)
 {
-    static const char *const words[] = { "the ", "shoal ", "turns ", "as ", "one ", "and ", "holds ", "its ",
-                                         "depth ", "in ", "dark ", "water\n" };
+    static const char *const words[] = { "the ",   "shoal ", "turns ", "as ", "one ",  "and ",
+                                         "holds ", "its ",   "depth ", "in ", "dark ", "water\n" };
     static uint16_t tokens[TOKENS];
     char path[512];
     uint64_t seed = 7;
@@ -126,11 +128,15 @@ void testbed_write_state(struct testbed *self, const char *file)
 {
     const struct testbed_options *o = &self->options;
     char *text;
-    int count = asprintf(&text,
+    int count = asprintf(
+        &text,
         "run_id = \"%s\"\n"
-        "[config]\nwarmup_time = %g\ncooldown_time = %g\nmax_round_train_time = %g\nround_witness_time = %g\n"
-        "rounds_per_epoch = %u\ntotal_steps = %u\nmin_clients = %u\ninit_min_clients = %u\nwitness_nodes = %u\n"
-        "global_batch_size_start = %u\nglobal_batch_size_end = %u\nglobal_batch_size_warmup_tokens = 0\n"
+        "[config]\nwarmup_time = %g\ncooldown_time = %g\nmax_round_train_time = "
+        "%g\nround_witness_time = %g\n"
+        "rounds_per_epoch = %u\ntotal_steps = %u\nmin_clients = %u\ninit_min_clients = "
+        "%u\nwitness_nodes = %u\n"
+        "global_batch_size_start = %u\nglobal_batch_size_end = %u\nglobal_batch_size_warmup_tokens "
+        "= 0\n"
         "verification_percent = 0\nwaiting_for_members_extra_time = 0.2\n"
         "[members]\nlease_time = %g\nheartbeat_time = 0.1\nunhealthy_rounds = 3\n"
         "[witness]\nstandalone = %s\n"
@@ -143,9 +149,9 @@ void testbed_write_state(struct testbed *self, const char *file)
         "[model.LLM.lr_schedule.Constant]\nbase_lr = 1e-3\nwarmup_init_lr = 0.0\nwarmup_steps = 4\n"
         "[model.LLM.optimizer.Distro]\nclip_grad_norm = 1.0\ncompression_decay = 0.999\n"
         "compression_chunk = 32\ncompression_topk = 8\nquantize_1bit = true\n",
-        o->run_id, o->warmup_s, o->cooldown_s, o->train_s, o->witness_s, o->epoch_rounds, o->total_steps,
-        o->min_clients, o->init_min_clients, o->witness_nodes, o->batch, o->batch, o->lease_s,
-        o->witnesses ? "true" : "false", o->map_mib_max, o->snapshot_rounds);
+        o->run_id, o->warmup_s, o->cooldown_s, o->train_s, o->witness_s, o->epoch_rounds,
+        o->total_steps, o->min_clients, o->init_min_clients, o->witness_nodes, o->batch, o->batch,
+        o->lease_s, o->witnesses ? "true" : "false", o->map_mib_max, o->snapshot_rounds);
     testbed_write_file(self, file, text, (size_t)count);
     free(text);
 }

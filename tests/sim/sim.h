@@ -138,7 +138,8 @@ struct node {
     uint64_t turns, turn_ms; // Steps at the same instant: a timer that spins is seen here
 };
 
-// ---- what must hold (check_*.c): kept outside the cores, fed by what is durable and what is said --
+// ---- what must hold (check_*.c): kept outside the cores, fed by what is durable and what is said
+// --
 
 struct ghost_claim {
     struct hash name, payload, residual_from, residual_to;

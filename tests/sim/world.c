@@ -529,7 +529,8 @@ struct sim *sim_new(void)
     self->replayed = memory_take(sizeof *self->replayed);
     self->bytes = memory_take(SCRATCH_BYTES);
     self->arena = (struct wire_arena){ .bytes = memory_take(SCRATCH_BYTES), .max = SCRATCH_BYTES };
-    self->scratch = (struct wire_arena){ .bytes = memory_take(SCRATCH_BYTES), .max = SCRATCH_BYTES };
+    self->scratch =
+        (struct wire_arena){ .bytes = memory_take(SCRATCH_BYTES), .max = SCRATCH_BYTES };
     self->out = (struct outbox){ .effects = memory_take(EFFECTS_MAX * sizeof(struct effect)),
                                  .count_max = EFFECTS_MAX, .bytes = memory_take(SCRATCH_BYTES),
                                  .bytes_max = SCRATCH_BYTES };

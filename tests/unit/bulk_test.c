@@ -156,7 +156,7 @@ static void test_mixed_lies(void **state)
     expect_fetched(fetcher, &hash);
     expect_bytes(fetcher->store, &hash, bytes, LARGE);
     assert_true(liar->asked > 0);
-    assert_true(fetcher->stats.got_bytes >= LARGE);        // How much twice depends on who was faster
+    assert_true(fetcher->stats.got_bytes >= LARGE); // How much twice depends on who was faster
     fixture_fetch(fetcher, &(struct hash){ { 9 } }, LARGE, list, 2);
     expect_failed(fetcher, "no holder has it: 2 asked, 2 lack it");
     free(bytes);

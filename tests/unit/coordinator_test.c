@@ -223,8 +223,8 @@ static void set_seen(struct talk *self, struct wire_vote *vote, struct vote_part
     for (char *item = strtok_r(value, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
         struct wire_seen *seen = &parts->seen[vote->seen_count++];
         char payload[16];
-        *seen =
-            (struct wire_seen){ .client = (uint32_t)strtoul(item, &item, 10), .payload_bytes = 100 };
+        *seen = (struct wire_seen){ .client = (uint32_t)strtoul(item, &item, 10),
+                                    .payload_bytes = 100 };
         char *base = strchr(item, '@');
         if (base) *base++ = 0;
         snprintf(payload, sizeof payload, "%s.p", item + 1);

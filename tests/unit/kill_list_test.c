@@ -30,8 +30,9 @@ static void test_lists(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    static const char *const bad[] = { "0", "5", "1,", ",1", "1,,2", "1;2", "x", "-1", "+1", " 1", "1,1",
-                                       "99999999999999999999", "1 ", "0x1" };
+    static const char *const bad[] = { "0",  "5",  "1,", ",1", "1,,2", "1;2",
+                                       "x",  "-1", "+1", " 1", "1,1",  "99999999999999999999",
+                                       "1 ", "0x1" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct kill_list list = { .count = 99 };
         struct why why = { 0 };

@@ -1,4 +1,5 @@
-// run_view_test -- what an onlooker makes of the news, and how the demo tells that somebody is back.
+// run_view_test -- what an onlooker makes of the news, and how the demo tells that somebody is
+// back.
 
 #include "actors/shoal/demo_kills.c"    // The front command's own parts are in no library
 #include "actors/shoal/run_view.c"
@@ -12,7 +13,9 @@ static const struct hash coordinator = { { 0xc0 } }, alice = { { 0xa1 } }, bob =
 
 static unsigned hear(struct run_view *view, uint16_t kind, uint64_t incarnation, const void *body)
 {
-    struct msg msg = { .kind = kind, .sender = coordinator, .incarnation = incarnation, .body = body };
+    struct msg msg = {
+        .kind = kind, .sender = coordinator, .incarnation = incarnation, .body = body
+    };
     return run_view_hear(view, &msg);
 }
 
@@ -20,28 +23,35 @@ static unsigned hear_roster_of_two(struct run_view *view)
 {
     const struct wire_member members[] = { { .index = 0, .key = alice, .role = ACTOR_TRAINER },
                                            { .index = 1, .key = bob, .role = ACTOR_TRAINER } };
-    return hear(view, FRAME_ROSTER, 1, &(struct wire_roster){ .version = 1, .members = members, .members_count = 2 });
+    return hear(view, FRAME_ROSTER, 1,
+                &(struct wire_roster){ .version = 1, .members = members, .members_count = 2 });
 }
 
 static unsigned open_round(struct run_view *view, uint64_t incarnation, uint64_t round)
 {
     static const struct wire_client clients[] = { { 1 }, { 0 } };       // Bob is client 0
-    return hear(view, FRAME_ROUND, incarnation, &(struct wire_round){ .round = round, .step = round - 1,
-                                                                       .clients = clients, .clients_count = 2 });
+    return hear(view, FRAME_ROUND, incarnation,
+                &(struct wire_round){
+                    .round = round, .step = round - 1, .clients = clients, .clients_count = 2 });
 }
 
 static unsigned commit(struct run_view *view, uint64_t incarnation, uint64_t round, uint32_t client)
 {
     const struct wire_accepted accepted[] = { { .client = client, .begin = 0, .end = 4 } };
-    return hear(view, FRAME_COMMIT, incarnation, &(struct wire_commit){ .round = round, .step = round - 1,
-        .outcome = OUTCOME_COMMITTED, .accepted = accepted, .accepted_count = 1 });
+    return hear(view, FRAME_COMMIT, incarnation,
+                &(struct wire_commit){ .round = round,
+                                       .step = round - 1,
+                                       .outcome = OUTCOME_COMMITTED,
+                                       .accepted = accepted,
+                                       .accepted_count = 1 });
 }
 
 static struct run_view *started(void)
 {
     struct run_view *view = calloc(1, sizeof *view);
     assert_non_null(view);
-    assert_int_equal(hear(view, FRAME_RUN, 1, &(struct wire_run){ .phase = PHASE_WARMUP }), VIEW_RUN | VIEW_PHASE);
+    assert_int_equal(hear(view, FRAME_RUN, 1, &(struct wire_run){ .phase = PHASE_WARMUP }),
+                     VIEW_RUN | VIEW_PHASE);
     assert_int_equal(hear_roster_of_two(view), VIEW_ROSTER);
     return view;
 }
@@ -60,7 +70,7 @@ static void test_follows_rounds(void **state)
     assert_true(run_view_accepts(view, &bob));
     assert_false(run_view_accepts(view, &alice));
     assert_false(run_view_accepts(view, &coordinator));
-    assert_int_equal(commit(view, 1, 2, 0), VIEW_COMMIT);           // Its ROUND was lost: nobody is named
+    assert_int_equal(commit(view, 1, 2, 0), VIEW_COMMIT); // Its ROUND was lost: nobody is named
     assert_false(run_view_accepts(view, &bob));
     free(view);
 }
@@ -95,11 +105,12 @@ static void test_a_killed_trainer_is_back(void **state)
     (void)state;
     struct run_view *view = started();
     struct demo_kill kill = { .name = "bob", .key = bob, .at_step = 1 };
-    assert_false(demo_kill_is_due(&kill, view, open_round(view, 1, 1), 100));    // Step 0 is too early
+    assert_false(demo_kill_is_due(&kill, view, open_round(view, 1, 1), 100)); // Step 0 is too early
     assert_false(demo_kill_is_due(&kill, view, commit(view, 1, 1, 0), 110));     // No round is open
     assert_true(demo_kill_is_due(&kill, view, open_round(view, 1, 2), 120));
     assert_false(demo_kill_is_due(&kill, view, VIEW_ROUND, 121));                // Once
-    assert_false(demo_kill_came_back(&kill, view, commit(view, 1, 2, 0), 130));  // Of the round it died in
+    assert_false(
+        demo_kill_came_back(&kill, view, commit(view, 1, 2, 0), 130)); // Of the round it died in
     open_round(view, 1, 3);
     assert_false(demo_kill_came_back(&kill, view, commit(view, 1, 3, 1), 140));  // Alice's
     open_round(view, 1, 4);
@@ -115,7 +126,8 @@ static void test_a_killed_coordinator_is_back(void **state)
     struct run_view *view = started();
     struct demo_kill kill = { .name = "coordinator" };
     assert_true(demo_kill_is_due(&kill, view, open_round(view, 1, 1), 100));
-    assert_false(demo_kill_came_back(&kill, view, commit(view, 1, 1, 0), 110));  // Said before it died
+    assert_false(
+        demo_kill_came_back(&kill, view, commit(view, 1, 1, 0), 110)); // Said before it died
     unsigned heard = open_round(view, 2, 2);
     assert_true(heard & VIEW_REBORN);
     assert_false(demo_kill_came_back(&kill, view, heard, 120));
@@ -128,8 +140,10 @@ static void test_a_killed_coordinator_is_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_follows_rounds), cmocka_unit_test(test_old_lives_are_passed_over),
-        cmocka_unit_test(test_progress_needs_a_known_sender), cmocka_unit_test(test_a_killed_trainer_is_back),
+        cmocka_unit_test(test_follows_rounds),
+        cmocka_unit_test(test_old_lives_are_passed_over),
+        cmocka_unit_test(test_progress_needs_a_known_sender),
+        cmocka_unit_test(test_a_killed_trainer_is_back),
         cmocka_unit_test(test_a_killed_coordinator_is_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -370,7 +370,8 @@ static void texts_do_not_count_as_structure(void **state)
 {
     (void)state;
     safetensors_t *set;
-    put_model("odd.safetensors", "{\"__metadata__\":{\"x\":\"\\\"[[[[{{{{\\\\\",\"y\":\"]]]\"}}", 0);
+    put_model("odd.safetensors", "{\"__metadata__\":{\"x\":\"\\\"[[[[{{{{\\\\\",\"y\":\"]]]\"}}",
+              0);
     if (safetensors_open_at(dir, "odd.safetensors", true, &why, &set) < 0) fail_msg("%s", why.text);
     assert_string_equal(safetensors_note(set, "x"), "\"[[[[{{{{\\");
     assert_string_equal(safetensors_note(set, "y"), "]]]");

@@ -9,9 +9,11 @@
 static void test_counts(void **state)
 {
     (void)state;
-    static const struct { double value; const char *text; } cases[] = {
-        { 0, "0" }, { 999, "999" }, { 1000, "1.00k" }, { 18432, "18.4k" }, { 123456, "123k" },
-        { 999960, "1.00M" }, { 3200000, "3.20M" }, { 7.5e9, "7.50G" }, { 2e19, "20.0E" }, { INFINITY, "?" },
+    static const struct { double value; const char *text;
+    } cases[] = {
+        { 0, "0" },         { 999, "999" },      { 1000, "1.00k" },    { 18432, "18.4k" },
+        { 123456, "123k" }, { 999960, "1.00M" }, { 3200000, "3.20M" }, { 7.5e9, "7.50G" },
+        { 2e19, "20.0E" },  { INFINITY, "?" },
     };
     char text[SHOW_MAX];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -21,9 +23,10 @@ static void test_counts(void **state)
 static void test_durations(void **state)
 {
     (void)state;
-    static const struct { double seconds; const char *text; } cases[] = {
-        { 0, "0.0s" }, { 0.84, "0.8s" }, { 9.96, "10s" }, { 42.4, "42s" }, { 59.6, "1m00s" }, { 185, "3m05s" },
-        { 7800, "2h10m" }, { -1, "?" }, { NAN, "?" }, { 1e30, "?" },
+    static const struct { double seconds; const char *text;
+    } cases[] = {
+        { 0, "0.0s" },    { 0.84, "0.8s" },  { 9.96, "10s" }, { 42.4, "42s" }, { 59.6, "1m00s" },
+        { 185, "3m05s" }, { 7800, "2h10m" }, { -1, "?" },     { NAN, "?" },    { 1e30, "?" },
     };
     char text[SHOW_MAX];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -44,7 +47,9 @@ static void test_bars(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts), cmocka_unit_test(test_durations), cmocka_unit_test(test_bars),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_durations),
+        cmocka_unit_test(test_bars),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,9 @@ static void test_topics(void **state)
     assert_int_equal(kinds[1], FRAME_COMMIT);
     assert_int_equal(tap_parse_topics("COMIT", 3, &why, kinds, &count), FAULT_USAGE);
     assert_non_null(strstr(why.text, "did you mean COMMIT?"));
-    static const char *const bad[] = { "", ",", "RUN,,RUN", "JOIN", "RUN,BEAT,ROUND,COMMIT", "TRAIN" };
+    static const char *const bad[] = {
+        "", ",", "RUN,,RUN", "JOIN", "RUN,BEAT,ROUND,COMMIT", "TRAIN"
+    };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(tap_parse_topics(bad[i], 3, &why, kinds, &count), FAULT_USAGE);
 }
