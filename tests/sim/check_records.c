@@ -1,12 +1,12 @@
 // check_records -- what a record may say, judged by what all records before it said. The ghost is
-// written anew from DESIGN.md: it shares no code with the run that it judges.
+// written anew from the phases of the README: it shares no code with the run that it judges.
 
 #include "common/ensure.h"
 #include "common/run/table.h"
 #include "tests/sim/sim.h"
 #include <string.h>
 
-// DESIGN.md 3: the moves that a PHASE record may make. RoundTrain is entered by a ROUND record.
+// The moves that a PHASE record may make. RoundTrain is entered by a ROUND record.
 static bool may_enter(uint8_t from, uint8_t to)
 {
     switch (from) {
