@@ -23,7 +23,12 @@
 
 enum { TURN_MAX = 256, TOPICS_MAX = 64, ZERO_COPY_RECV = 10, HANDSHAKE_MS = 5000 };
 
-struct bulletin { char topic[96]; uint8_t *frame; size_t count; };
+struct bulletin {
+    char topic[96];
+    uint8_t *frame;
+    size_t count;
+    uint64_t incarnation, seq;          // Of the frame kept: an older one does not come after it
+};
 
 struct broker {
     struct command command;
@@ -94,7 +99,8 @@ static void hear_hello(struct broker *self, const struct route *sender, const ui
     }
     memcpy(key.bytes, head.sender, sizeof key.bytes);
     const struct wire_hello *hello = body;
-    bool renewed = post_office_named(self->office, hello->name) != NULL;
+    const struct peer *before = post_office_named(self->office, hello->name);
+    bool renewed = before != NULL, reborn = !before || before->instance != hello->instance;
     const char *reason = post_office_hello(self->office, sender, &key, hello, now_ms);
     if (reason) { // Of kind HELLO: for good, and the actor gives up
         undeliverable(self, sender, "broker", reason == POST_OFFICE_FULL ? FRAME_NONE : FRAME_HELLO,
@@ -102,6 +108,9 @@ static void hear_hello(struct broker *self, const struct route *sender, const ui
         return;
     }
     if (!renewed) shell_log(6, "actor.hello name=%s actors=%u", hello->name, self->office->count);
+    if (hello->role == ACTOR_COORDINATOR && reborn)     // Its ledger may be a new one
+        for (uint32_t i = 0; i < self->bulletins_count; i++)
+            self->bulletins[i].incarnation = self->bulletins[i].seq = 0;
     struct wire_welcome welcome = { .instance = self->instance };
     memcpy(welcome.name, hello->name, sizeof welcome.name);
     answer(self, sender, FRAME_WELCOME, &welcome);
@@ -201,7 +210,9 @@ static bool take_mail(struct broker *self, uint64_t now_ms)
 
 // ---- news ---------------------------------------------------------------------------------------
 
-static void keep(struct broker *self, const char *topic, const void *frame, size_t count)
+// False for a frame that is older than the one kept: signed once, said again by somebody else.
+static bool keep(struct broker *self, const char *topic, const struct wire_head *head,
+                 const void *frame, size_t count)
 {
     struct bulletin *kept = NULL;
     for (uint32_t i = 0; i < self->bulletins_count && !kept; i++)
@@ -210,11 +221,16 @@ static void keep(struct broker *self, const char *topic, const void *frame, size
         kept = &self->bulletins[self->bulletins_count++];
         snprintf(kept->topic, sizeof kept->topic, "%s", topic);
     }
-    if (!kept) return;
+    if (!kept) return true;
+    if (head->incarnation < kept->incarnation ||
+        (head->incarnation == kept->incarnation && head->seq <= kept->seq)) return false;
     kept->frame = realloc(kept->frame, count);
     ensure(kept->frame);
     memcpy(kept->frame, frame, count);
     kept->count = count;
+    kept->incarnation = head->incarnation;
+    kept->seq = head->seq;
+    return true;
 }
 
 // A state topic speaks for the run: only what its coordinator signed is passed on and kept.
@@ -230,8 +246,7 @@ static bool may_publish(struct broker *self, const char *topic, const uint8_t *f
     const struct peer *coordinator = post_office_named(self->office, "coordinator");
     if (!coordinator || memcmp(coordinator->key.bytes, head.sender, HASH_BYTES) != 0) return false;
     if (!is_signed_well(frame, count, &head)) return false;
-    keep(self, topic, frame, count);
-    return true;
+    return keep(self, topic, &head, frame, count);
 }
 
 static bool take_news(struct broker *self)

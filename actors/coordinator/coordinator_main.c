@@ -339,10 +339,37 @@ static int copy_file(const char *from, const char *to, struct why *why)
     return count == 0 ? 0 : why_set(why, fault_from_errno(error), "%s: %s", to, strerror(error));
 }
 
+// Members know their coordinator by its key: the run belongs to the one that began it, whose public
+// half lies beside the ledger.
+static int write_owner(const struct keeper *self, const char *path, struct why *why)
+{
+    char hex[KEY_HEX];
+    key_to_hex(identity_key(self->identity), hex);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    ssize_t count = fd < 0 ? -1 : write(fd, hex, KEY_HEX - 1);
+    bool durable = count == KEY_HEX - 1 && fsync(fd) == 0;
+    int error = errno;
+    if (fd >= 0) close(fd);
+    return durable ? 0 : why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
+}
+
+static int compare_owner(const struct keeper *self, const char *path, struct why *why)
+{
+    char hex[KEY_HEX] = "", owner[KEY_HEX] = "";
+    key_to_hex(identity_key(self->identity), hex);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t count = fd < 0 ? -1 : read(fd, owner, KEY_HEX - 1);
+    if (fd >= 0) close(fd);
+    if (count == KEY_HEX - 1 && strcmp(hex, owner) == 0) return 0;
+    return why_set(why, FAULT_FOREIGN,
+                   "%s: the run belongs to key %.16s, this process has %.16s; give it the key that the "
+                   "run was begun with", path, count > 0 ? owner : "(none)", hex);
+}
+
 static int open_run(struct keeper *self, struct why *why)
 {
     const char *dir = self->command.state_dir ? self->command.state_dir : "coordinator-state";
-    char copy[512];
+    char copy[512], owner[512];
     struct rules rules;
     struct ledger_options options = { .map_bytes_start = self->config.map_mib_start << 20,
                                       .map_bytes_max = self->config.map_mib_max << 20 };
@@ -356,9 +383,14 @@ static int open_run(struct keeper *self, struct why *why)
     coordinator_init(self->core, &rules);
     rc = recover(self, why);
     if (rc < 0) return rc;
-    if (self->core->run.log_seq > 0) return compare_config(self, dir, why);
     snprintf(copy, sizeof copy, "%s/state.toml", dir);
-    return copy_file(self->state_path, copy, why);
+    snprintf(owner, sizeof owner, "%s/owner", dir);
+    if (self->core->run.log_seq > 0) {
+        rc = compare_config(self, dir, why);
+        return rc < 0 ? rc : compare_owner(self, owner, why);
+    }
+    rc = copy_file(self->state_path, copy, why);
+    return rc < 0 ? rc : write_owner(self, owner, why);
 }
 
 // ---- the process --------------------------------------------------------------------------------
