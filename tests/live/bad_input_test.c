@@ -165,6 +165,16 @@ static void a_ledger_of_another_run_is_refused(void **state)
     bed->options.run_id = "live";
 }
 
+static void a_run_of_another_key_is_refused(void **state)
+{
+    struct testbed *bed = make(state);
+    begin_and_stop(bed);
+    testbed_actor(bed, "trainer0");
+    testbed_start_with(bed, "coordinator", &(struct testbed_launch){
+        .args = (const char *const[]){ "-i", "trainer0.key", NULL } });
+    expect(bed, "coordinator", EX_DATAERR, "coordinator/owner: the run belongs to key");
+}
+
 // Turns one bit of the run's name wherever it stands in a record.
 static void damage(struct testbed *bed)
 {
@@ -362,6 +372,7 @@ int main(void)
         TEST(a_port_is_for_one_broker),
         TEST(another_state_toml_is_refused_by_its_first_key),
         TEST(a_ledger_of_another_run_is_refused),
+        TEST(a_run_of_another_key_is_refused),
         TEST(a_damaged_ledger_is_refused),
         cmocka_unit_test_teardown(a_full_disk_stops_the_coordinator_and_loses_nothing,
                                   unmount_small),
