@@ -211,7 +211,7 @@ static void hear_job(struct fetcher *self, const struct job *job)
 
 // Asks for what there is credit for, keeps what is whole, ends what is over. True: more to do at
 // once.
-static bool work(struct fetcher *self, uint64_t now_ms)
+static bool work(struct fetcher *self)
 {
     struct entry *entry, *next;
     while ((entry = TAILQ_FIRST(&self->waiting)) && self->active_count < ACTIVE_MAX
@@ -222,13 +222,13 @@ static bool work(struct fetcher *self, uint64_t now_ms)
         next = TAILQ_NEXT(entry, line);
         struct blob_fetch *blob = entry->blob;
         if (blob->fetch.state == FETCH_GOING && !peers_is_spent(self->peers))
-            blob_fetch_ask(blob, now_ms);
+            blob_fetch_ask(blob, bulk_now_ms());    // Keeping the one before may have taken long
         if (blob_fetch_is_whole(blob)) blob_fetch_keep(blob, self->options->store);
         if (blob->fetch.state != FETCH_GOING) end_blob(self, entry);
     }
     bool more = false;
     if (self->is_model_awaited) {
-        more = model_fetch_work(self->model, self->options->store, now_ms);
+        more = model_fetch_work(self->model, self->options->store, bulk_now_ms());
         if (self->model->fetch.state != FETCH_GOING) end_model(self);
     }
     const struct entry *first = TAILQ_FIRST(&self->waiting);
@@ -289,7 +289,7 @@ void fetcher_run(struct worker *worker, void *arg)
     TAILQ_INIT(&self->active);
     for (bool is_busy = false; hear_jobs(self); ) {
         hear_answers(self);
-        is_busy = work(self, bulk_now_ms());
+        is_busy = work(self);
         wait_for_something(self, is_busy);
     }
     end(self);
