@@ -83,17 +83,21 @@ static void load(struct replica *self, uint64_t step, const char *path, struct o
     outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
 }
 
-// Where the parameters come from: a checkpoint of our own, the genesis folder at step 0, else those
-// who hold the pinned step. Tried in turn; who never gets them says so and ends.
+// Where the parameters come from: by turns a folder (a checkpoint of our own, or genesis at step 0)
+// and those who hold the pinned step. An odd count of failures is the peers' turn: `start_over(1)`
+// asks them first. Who never gets the parameters says so and ends.
 static void obtain(struct replica *self, const struct member *member, uint64_t now_ms,
                    struct outbox *out)
 {
     const struct wire_run *run = &member->now;
     uint64_t own_step = self->resume.step <= run->step ? self->resume.step : run->pin_step;
-    // Before its first checkpoint, who keeps every payload can replay the run from its beginning.
-    bool from_genesis = self->keeps_payloads && own_step == 0 && self->failures % 2 == 1;
+    // Before the run's first checkpoint, who keeps every payload can replay it from the beginning,
+    // once nobody serves the pinned step.
+    bool replays = self->keeps_payloads && own_step == 0 && run->checkpoint_step == 0 &&
+                   self->failures > 0;
+    bool folders_turn = self->failures % 2 == 0;
     char hex[HASH_HEX];
-    if (now_ms < self->retry_ms) return;
+    if (now_ms < self->retry_ms || member->roster_version == 0) return; // Who could be asked?
     self->retry_ms = now_ms + REPLICA_RETRY_MS;
     if (self->failures >= REPLICA_FAILURES_MAX) {
         outbox_quit(out, EX_UNAVAILABLE,
@@ -101,10 +105,9 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                     "trainer, no checkpointer, no folder here; start one that holds them, never "
                     "random ones",
                     (unsigned long long)run->pin_step, hash_to_hex(&run->pin_digest, hex));
-    } else if (self->resume.path[0] && own_step > 0 && self->failures % 2 == 0) {
+    } else if (self->resume.path[0] && own_step > 0 && folders_turn) {
         load(self, own_step, self->resume.path, out);
-    } else if (member->config.genesis[0] &&
-               ((run->pin_step == 0 && self->failures % 2 == 0) || from_genesis)) {
+    } else if (member->config.genesis[0] && folders_turn && (run->pin_step == 0 || replays)) {
         load(self, 0, member->config.genesis, out);
     } else if (!hash_is_none(&run->pin_digest)) {
         fetch_pinned(self, member, out);

@@ -346,9 +346,9 @@ static void a_loss_that_is_no_number_is_said_and_survived(void **state)
 
 static void a_truncated_checkpoint_is_passed_over_by_name(void **state)
 {
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){  // Not over before it is back
-        .trainers = 2, .epoch_rounds = 6, .total_steps = 48, .train_s = 2, .cooldown_s = 1 });
-    char file[64];
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
+        .trainers = 2, .epoch_rounds = 6, .total_steps = 12, .train_s = 2, .cooldown_s = 1 });
+    char file[64];                      // The run may be over before the checkpointer is back
     testbed_start_all(bed);
     testbed_await_epoch(bed, 1);
     testbed_signal(bed, "checkpointer", SIGKILL);

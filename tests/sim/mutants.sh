@@ -115,6 +115,8 @@ mutant 'a residual is never adopted' $M/replica.c 's/            job.own_payload
 mutant 'an older incarnation of the coordinator is heard' $M/member.c 's/ \|\| in->incarnation < self->incarnation\) return 0;/) return 0;/'
 mutant 'only the news say which step is pinned' $M/replica.c \
     's/ &&\n           settle\(self, run->pin_step, &run->pin_digest, out\)/ \&\& run/'
+mutant 'who is stuck on its own folder tries it again' $M/replica.c \
+    's/folders_turn = self->failures % 2 == 0/folders_turn = self->failures < 2/'
 mutant 'what is held is told once and for all' $M/replica.c 's/self->told_seq != member->now.log_seq/self->told_seq == UINT64_MAX/'
 
 # ---- recovery -------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ enum fault_kind {
     BROKER_CRASH,
     LIE,
     PAUSE,
+    DAMAGE,
     FAULT_KINDS
 };
 
@@ -57,6 +58,7 @@ struct plan {
     uint32_t delay_ms;                  // At most, of a delayed one
     uint32_t partition, freeze, leave, broker_crash, pause;     // Of 1000 seconds (and nodes)
     uint32_t crash;                     // Of 1000 seconds and nodes
+    uint32_t damage;                    // Of 1000 starts of the checkpointer: its newest are unreadable
     uint32_t cut; // Of 10000 steps: the crash falls between two of its effects
     uint32_t slow;                      // Node that computes ten times slower; NOBODY
     uint32_t liar;                      // Node that lies when it votes; NOBODY

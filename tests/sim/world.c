@@ -108,12 +108,21 @@ static void init_member(struct sim *self, struct node *node)
     snprintf(member->endpoint, sizeof member->endpoint, "node:%u", (unsigned)(node - self->nodes));
 }
 
+// Checkpoints that their own shell would pass over by name: the newest, or all.
+static void damage(struct sim *self, struct node *node)
+{
+    if (node->checkpoints_count == 0 || !chance(self, self->plan.damage)) return;
+    node->checkpoints_count = (uint32_t)roll(self, node->checkpoints_count);
+    self->faults[DAMAGE]++;
+}
+
 static void first_messages(struct sim *self, uint8_t id)
 {
     struct node *node = &self->nodes[id];
     struct wire_start start = { .incarnation = node->incarnation, .instance = node->instance,
                                 .unix_ms = 1800000000000u + self->now_ms };
     if (node->has_journal) node_hear(self, id, FRAME_JOURNAL, &node->journal);
+    if (node->role == ACTOR_CHECKPOINTER) damage(self, node);
     if (node->up && node->role == ACTOR_CHECKPOINTER && node->checkpoints_count) {
         struct wire_load resume = { .step = node->checkpoints[node->checkpoints_count - 1].step };
         snprintf(resume.path, sizeof resume.path, "checkpoints/step-%08llu",
