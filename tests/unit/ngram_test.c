@@ -6,6 +6,7 @@
 #include "common/data/ngram.h"
 #include "common/data/text_tokens.h"
 #include "common/data/token_files.h"
+#include "tests/unit/folder_fixture.h"
 #include <jansson.h>
 #include <math.h>
 #include <setjmp.h>
@@ -17,41 +18,20 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char folder[256];
 static char *old_path;
 static struct why why;
 
 static int set_up(void **state)
 {
-    (void)state;
     old_path = strdup(getenv("PATH"));
-    snprintf(folder, sizeof folder, "%s/shoal-text-XXXXXX", P_tmpdir);
-    return old_path && mkdtemp(folder) ? 0 : -1;
+    return old_path ? folder_set_up(state) : -1;
 }
 
 static int tear_down(void **state)
 {
-    (void)state;
-    char command[300];
     setenv("PATH", old_path, 1);
     free(old_path);
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
-
-static const char *path_of(const char *name)
-{
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static void put(const char *name, const void *bytes, size_t count)
-{
-    FILE *file = fopen(path_of(name), "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, count, file), count);
-    assert_int_equal(fclose(file), 0);
+    return folder_tear_down(state);
 }
 
 // ---- ngram

@@ -2,6 +2,7 @@
 #include "common/crypto/merkle.h"
 #include "common/data/manifest.h"
 #include "common/data/token_files.h"
+#include "tests/unit/folder_fixture.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,40 +13,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static char folder[256];
 static struct why why;
-
-// ---- helpers: a fresh folder for each test
-
-static int set_up(void **state)
-{
-    (void)state;
-    snprintf(folder, sizeof folder, "%s/shoal-data-XXXXXX", P_tmpdir);
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    char command[300];
-    snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    return system(command);
-}
-
-static const char *path_of(const char *name)
-{
-    static char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return path;
-}
-
-static void put(const char *name, const void *bytes, size_t count)
-{
-    FILE *file = fopen(path_of(name), "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, count, file), count);
-    assert_int_equal(fclose(file), 0);
-}
 
 // `count` tokens first, first + 1, ... of `size` bytes.
 static void put_tokens(const char *name, uint32_t first, size_t count, uint32_t size)
@@ -432,7 +400,7 @@ static void test_hostile_manifest_by_name(void **state)
     free(dense);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_set_up, folder_tear_down)
 
 int main(void)
 {
