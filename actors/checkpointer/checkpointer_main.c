@@ -2,8 +2,6 @@
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/member/member_shell.h"
-#include "common/ensure.h"
-#include <stdlib.h>
 
 static void init(void *state) { checkpointer_init(state); }
 
@@ -57,13 +55,9 @@ int main(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     if (keep && !self.keep) self.keep = keep;
     struct member_process process = { .actor = &actor,
-                                      .state = calloc(1, sizeof(struct checkpointer)),
                                       .init = init,
                                       .has_learner = true,
                                       .has_fetcher = true,
                                       .keeps_blobs = true };
-    ensure(process.state);
-    int code = member_run(&self, &process);
-    free(process.state);
-    return code;
+    return member_run(&self, &process);
 }

@@ -7,6 +7,7 @@
 #include "common/config/run_config.h"
 #include "common/ensure.h"
 #include "common/ledger/ledger.h"
+#include "common/ledger/stored.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -233,19 +234,14 @@ static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
     for (uint64_t step = recite.from_step; step < recite.from_step + recite.count; step++) {
         uint64_t seq;
         struct record record;
-        struct wire_refusal refusal;
-        uint16_t found;
         const void *commit;
         int rc = ledger_find(self->ledger, step, why, &seq);
         if (rc == FAULT_NOT_FOUND) return 0;
         if (rc == 0) rc = ledger_read(self->ledger, seq, why, &record);
         if (rc < 0) return rc == FAULT_NOT_FOUND ? 0 : rc;
-        self->arena.used = 0;
-        if (!wire_unpack_record(record.bytes, record.count, WIRE_LOCAL, &self->arena, &found,
-                                &commit, &refusal) ||
-            found != FRAME_RECORD_COMMIT)
-            return why_set(why, FAULT_CORRUPT, "ledger record %llu is no commit",
-                           (unsigned long long)seq);
+        rc = stored_unpack_kind("ledger record", seq, record.bytes, record.count,
+                                FRAME_RECORD_COMMIT, &self->arena, why, &commit);
+        if (rc < 0) return rc;
         shell_mail(self->shell, recite.to, FRAME_COMMIT, commit);
     }
     return 0;
@@ -253,22 +249,19 @@ static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
 
 // ---- recovery -----------------------------------------------------------------------------------
 
+struct replaying { struct keeper *keeper; struct why *why; };
+
 static int replay(void *arg, const struct record *record)
 {
-    struct keeper *self = arg;
-    struct wire_refusal refusal;
+    struct replaying *self = arg;
+    struct run *run = &self->keeper->core->run;
     uint16_t kind;
     const void *body;
-    self->arena.used = 0;
-    if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body,
-                            &refusal)) {
-        char text[WIRE_REFUSAL_TEXT_MAX];
-        wire_refusal_text(&refusal, text, sizeof text);
-        shell_log(3, "ledger.unreadable seq=%llu %s", (unsigned long long)record->seq, text);
-        return FAULT_CORRUPT;
-    }
-    run_apply(&self->core->run, kind, body);
-    ensure(self->core->run.log_seq == record->seq);
+    int rc = stored_unpack("ledger record", record->seq, record->bytes, record->count,
+                           &self->keeper->arena, self->why, &kind, &body);
+    if (rc < 0) return rc;
+    run_apply(run, kind, body);
+    ensure(run->log_seq == record->seq);
     return 0;
 }
 
@@ -278,22 +271,19 @@ static int recover(struct keeper *self, struct why *why)
     int rc = ledger_snapshot(self->ledger, why, &snapshot);
     if (rc < 0) return rc;
     if (snapshot.seq > 0) {
-        struct wire_refusal refusal;
-        uint16_t kind;
         const void *body;
-        self->arena.used = 0;
-        if (!wire_unpack_record(snapshot.bytes, snapshot.count, WIRE_LOCAL, &self->arena, &kind,
-                                &body, &refusal) ||
-            kind != FRAME_SNAPSHOT)
-            return why_set(why, FAULT_CORRUPT, "the snapshot after record %llu cannot be read",
-                           (unsigned long long)snapshot.seq);
+        rc = stored_unpack_kind("the snapshot after ledger record", snapshot.seq, snapshot.bytes,
+                                snapshot.count, FRAME_SNAPSHOT, &self->arena, why, &body);
+        if (rc < 0) return rc;
         run_from_snapshot(&self->core->run, body);
         self->snapshot_seq = snapshot.seq;
     }
     uint64_t head;
     struct hash chain;
     ledger_head(self->ledger, &head, &chain);
-    if (head > snapshot.seq) rc = ledger_each(self->ledger, snapshot.seq + 1, replay, self, why);
+    struct replaying replaying = { self, why };
+    if (head > snapshot.seq)
+        rc = ledger_each(self->ledger, snapshot.seq + 1, replay, &replaying, why);
     if (rc == 0 && head > 0)
         shell_log(6, "ledger.recovered records=%llu from_snapshot=%llu step=%llu phase=%s",
                   (unsigned long long)head, (unsigned long long)snapshot.seq,

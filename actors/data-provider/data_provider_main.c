@@ -5,9 +5,7 @@
 #include "common/config/data_config.h"
 #include "common/config/run_config.h"
 #include "common/data/provider.h"
-#include "common/ensure.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct served {
@@ -83,17 +81,14 @@ int main(int argc, char **argv)
     rc = open_source(&self, &why);
     if (rc < 0) return fault_exit(rc, &why);
     struct member_process process = { .actor = &actor,
-                                      .state = calloc(1, sizeof(struct data_provider)),
                                       .init = init,
                                       .read = read_samples,
                                       .read_arg = self.provider,
                                       .seq_len = provider_seq_len(self.provider),
                                       .samples = provider_count(self.provider) };
-    ensure(process.state);
     const struct hash *digest = provider_digest(self.provider);
     if (digest) process.data = *digest;
     int code = member_run(&self.options, &process);
     provider_close(&self.provider);
-    free(process.state);
     return code;
 }

@@ -3,6 +3,7 @@
 #include "common/actor/shell.h"
 #include "common/bulk/fetcher.h"
 #include "common/ensure.h"
+#include "common/ledger/stored.h"
 #include "common/vector/checkpoint.h"
 #include <errno.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 struct running {
     struct member_options *options;
     const struct member_process *process;
+    struct member *member;              // The first field of the actor's state
     struct identity *identity;
     char dir[512], blobs[600], host[128];
     struct journal *journal;
@@ -64,12 +66,11 @@ static int read_journal(struct running *self, struct why *why)
     size_t count = journal_read(self->journal, &bytes);
     if (count == 0) return 0;
     struct wire_arena arena = { .bytes = self->record, .max = sizeof self->record };
-    struct wire_refusal refusal;
-    uint16_t kind;
     const void *body;
-    if (!wire_unpack_record(bytes, count, WIRE_LOCAL, &arena, &kind, &body, &refusal) ||
-        kind != FRAME_JOURNAL)
-        return why_set(why, FAULT_CORRUPT, "%s/journal holds no record of this version", self->dir);
+    char what[sizeof self->dir + 32];
+    snprintf(what, sizeof what, "%s/journal, record", self->dir);
+    int rc = stored_unpack_kind(what, 1, bytes, count, FRAME_JOURNAL, &arena, why, &body);
+    if (rc < 0) return rc;
     self->promised = *(const struct wire_journal *)body;
     return 0;
 }
@@ -79,7 +80,7 @@ static int read_journal(struct running *self, struct why *why)
 static int open_dir(struct running *self, struct why *why)
 {
     const struct command *command = &self->options->command;
-    const struct member *member = self->process->state;
+    const struct member *member = self->member;
     if (command->state_dir) snprintf(self->dir, sizeof self->dir, "%s", command->state_dir);
     else snprintf(self->dir, sizeof self->dir, "%s-state", member->name);
     int rc = journal_open(self->dir, why, &self->journal);
@@ -95,7 +96,7 @@ static int open_bulk(struct running *self, struct why *why)
 {
     struct member_options *options = self->options;
     const struct member_process *process = self->process;
-    struct member *member = process->state;
+    struct member *member = self->member;
     char endpoint[128];
     // A vote is a promise to serve the bytes, and outlives the process; against a power cut stand
     // the checkpointer's, which alone are fsynced.
@@ -128,7 +129,7 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
         self->learner = (struct learner_options){
             .store = self->store, .run_id = options->command.run_id, .threads = (uint32_t)threads,
             .micro_batch = (uint32_t)micro_batch, .keep = (uint32_t)keep,
-            .trains = ((struct member *)self->process->state)->role == ACTOR_TRAINER,
+            .trains = self->member->role == ACTOR_TRAINER,
             .checkpoint_root = options->checkpoint_dir, .tokenizer_dir = options->tokenizer_dir };
         self->workers[count++] = worker_new(PORT_LEARNER, learner_body, &self->learner);
     }
@@ -180,11 +181,11 @@ static int find_checkpoint(struct running *self, struct why *why)
 static int open_shell(struct running *self, uint32_t workers, struct why *why)
 {
     const struct member_options *options = self->options;
-    const struct member *member = self->process->state;
+    const struct member *member = self->member;
     static const char *const deaf_to[] = { "PROGRESS", NULL };
     uint64_t instance = shell_unix_ms();            // Its incarnation as well: one life, one number
     struct shell_options shell = {
-        .actor = self->process->actor, .state = self->process->state, .identity = self->identity,
+        .actor = self->process->actor, .state = self->member, .identity = self->identity,
         .role = member->role, .name = member->name, .run = options->command.run_id,
         .broker = options->command.server_addr, .follows_news = true, .deaf_to = deaf_to,
         .incarnation = instance, .instance = instance, .workers_count = workers,
@@ -207,8 +208,10 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
 static void prepare_member(struct running *self)
 {
     const struct member_process *process = self->process;
-    struct member *member = process->state;
-    process->init(process->state);
+    self->member = calloc(1, process->actor->size);
+    ensure(self->member);
+    struct member *member = self->member;
+    process->init(member);
     memcpy(member->key.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
     actor_name(member->role, &member->key, member->name);
     snprintf(member->run, sizeof member->run, "%s", self->options->command.run_id);
@@ -245,7 +248,7 @@ int member_run(struct member_options *options, const struct member_process *proc
     if (rc == 0) rc = open_workers(self, &why, &workers);
     if (rc == 0) rc = open_shell(self, workers, &why);
     if (rc == 0) {
-        const struct member *member = process->state;
+        const struct member *member = self->member;
         shell_log(6, "actor.ready name=%s run=%s broker=%s bulk=%s", member->name, member->run,
                   options->command.server_addr, member->endpoint);
         rc = shell_run(self->shell, &why);
@@ -256,6 +259,7 @@ int member_run(struct member_options *options, const struct member_process *proc
     blob_store_destroy(&self->store);
     journal_close(&self->journal);
     identity_destroy(&self->identity);
+    free(self->member);
     free(self);
     return rc < 0 ? fault_exit(rc, &why) : rc;
 }

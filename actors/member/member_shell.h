@@ -17,8 +17,7 @@ struct member_options {
 };
 
 struct member_process {
-    const struct actor *actor;
-    void *state;                        // Begins with a struct member; zeroed
+    const struct actor *actor;          // Whose state begins with a struct member
     void (*init)(void *state);
     bool has_learner, has_fetcher, keeps_blobs;
     // A data provider's samples; or NULL.

@@ -1,6 +1,7 @@
 #include "actors/shoal/ledger_report.h"
 #include "common/ensure.h"
 #include "common/ledger/ledger.h"
+#include "common/ledger/stored.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,17 +175,11 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
 static int visit(void *arg, const struct record *record)
 {
     struct reader *self = arg;
-    struct wire_refusal refusal;
     uint16_t kind;
     const void *body;
-    self->arena.used = 0;
-    if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body,
-                            &refusal)) {
-        char text[WIRE_REFUSAL_TEXT_MAX];
-        wire_refusal_text(&refusal, text, sizeof text);
-        return why_set(self->why, FAULT_CORRUPT, "record %llu: %s", (unsigned long long)record->seq,
-                       text);
-    }
+    int rc = stored_unpack("ledger record", record->seq, record->bytes, record->count, &self->arena,
+                           self->why, &kind, &body);
+    if (rc < 0) return rc;
     self->report->records++;
     if (kind < REPORT_KINDS_MAX) self->report->of_kind[kind]++;
     return see(self, kind, body, record->seq);

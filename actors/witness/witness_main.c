@@ -2,8 +2,6 @@
 
 #include "actors/member/member_shell.h"
 #include "actors/witness/witness.h"
-#include "common/ensure.h"
-#include <stdlib.h>
 
 static void init(void *state) { witness_actor_init(state); }
 
@@ -35,12 +33,8 @@ int main(int argc, char **argv)
     struct member_options self = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     struct member_process process = { .actor = &actor,
-                                      .state = calloc(1, sizeof(struct witness_actor)),
                                       .init = init,
                                       .has_fetcher = true,
                                       .keeps_blobs = true };
-    ensure(process.state);
-    int code = member_run(&self, &process);
-    free(process.state);
-    return code;
+    return member_run(&self, &process);
 }
