@@ -18,6 +18,7 @@ LDFLAGS  += $(SAN) -pthread -Wl,--as-needed
 LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lsystemd -lstdc++ -lm
 
 # Kernels are compiled once per instruction set and chosen at run time.
+ISA_avx512bf16 = $(ISA_avx512) -mavx512bf16
 ISA_avx512 = -O3 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mavx2 -mfma -mprefer-vector-width=512
 ISA_avx2   = -O3 -mavx2 -mfma
 ISA_base   = -O3
@@ -161,6 +162,8 @@ $(B)/live/failpoint.so: tests/live/failpoint.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
+$(B)/%_avx512bf16.o: %_avx512bf16.c
+	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) $(ISA_avx512bf16) -c $< -o $@
 $(B)/%_avx512.o: %_avx512.c
 	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) $(ISA_avx512) -c $< -o $@
 $(B)/%_avx2.o: %_avx2.c

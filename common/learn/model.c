@@ -167,6 +167,11 @@ void model_destroy(model_t **self)
     *self = NULL;
 }
 
+void model_set_precision(model_t *self, enum gemm_precision precision)
+{
+    self->precision = precision;
+}
+
 const struct model_shape *model_shape_of(const model_t *self)
 {
     return &self->shape;

@@ -35,6 +35,7 @@ struct model {
     uint32_t batch_max, seq_max, threads;
     pool_t *pool;               // Borrowed
     const struct kernels *kernels;          // As chosen when the present pass began
+    enum gemm_precision precision;
 
     // The present pass
     uint32_t batch, seq;
