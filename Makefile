@@ -95,11 +95,18 @@ live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: m
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
 
 test-peers: all                                 ## Hold our files against torch and transformers from PyPI
-	@test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
+	@$(peers_python)
 	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh "tests/peers/transformers_test.sh $(B)"
 
+bench-train: $(B)/bench/train_bench             ## Time a training step: share of the peak, and beside PyTorch from PyPI
+	@$<
+	@$(peers_python) && $(B)/peers/bin/python tests/peers/train_torch.py $(B) || echo "PyTorch left out: it could not be installed"
+
+# torch and transformers, beside the build: only what is held against them wants them.
+peers_python = test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
+
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
-	@for b in $(or $(T),$(BENCH)); do $(B)/bench/$$b || exit 1; done
+	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
 
 pure: $(CORE:%.c=$(B)/%.o)                      ## List what the cores ask of the outside world
 	@nm -u $^ | awk '/ U /{print $$2}' | sort -u | tr '\n' ' '; echo
@@ -177,4 +184,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all demo deps deps-test test test-build test-peers unit sim mutants live bench pure install uninstall help clean
+.PHONY: all demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train pure install uninstall help clean

@@ -38,18 +38,29 @@ static size_t words_max(uint32_t k)
 static size_t b_packed_count(uint32_t n, uint32_t k)
 {
     const size_t columns = round_up(smaller(n, COLUMNS_MAX), KERNELS_TILE_COLUMNS_MAX);
-    return columns * words_max(k) + KERNELS_PACK_SLACK;
+    return columns * words_max(k);
 }
 
 static size_t a_packed_count(uint32_t k)
 {
-    const size_t rows = (BLOCK_TILES + 1) * KERNELS_TILE_ROWS_MAX;
-    return round_up(rows * words_max(k) + KERNELS_PACK_SLACK, 16);
+    return round_up((size_t)BLOCK_TILES * KERNELS_TILE_ROWS_MAX * words_max(k), 16);
 }
 
 size_t gemm_scratch_count(uint32_t threads, uint32_t n, uint32_t k)
 {
     return round_up(b_packed_count(n, k), 16) + threads * a_packed_count(k);
+}
+
+// Packs `count` rows of a or b (columns of the matrix as stored, if `by_column`) into panels.
+static void pack(const struct product *product, const float *from, size_t stride, bool by_column,
+                 size_t count, uint32_t height, float *to)
+{
+    const struct kernels_product *kernels = product->kernels;
+    for (size_t i = 0; i < count; i += height, to += height * product->words) {
+        const uint32_t rows = (uint32_t)smaller(height, count - i);
+        if (by_column) kernels->pack_columns(from + i, stride, rows, height, product->depth, to);
+        else kernels->pack_rows(from + i * stride, stride, rows, height, product->depth, to);
+    }
 }
 
 static void pack_b_task(void *arg, uint32_t task, uint32_t worker)
@@ -58,33 +69,22 @@ static void pack_b_task(void *arg, uint32_t task, uint32_t worker)
     const struct product *product = arg;
     const struct gemm *job = product->job;
     const uint32_t height = product->kernels->tile_columns;
-    const size_t last = smaller((size_t)(task + 1) * PACK_PANELS * height, product->columns);
-    for (size_t j = (size_t)task * PACK_PANELS * height; j < last; j += height) {
-        const uint32_t rows = (uint32_t)smaller(height, last - j);
-        const size_t column = product->column_first + j;
-        float *to = product->b_packed + j * product->words;
-        if (job->form == GEMM_NT)
-            product->kernels->pack_rows(job->b + column * job->b_stride + product->depth_first,
-                                        job->b_stride, rows, height, product->depth, to);
-        else
-            product->kernels->pack_columns(job->b + product->depth_first * job->b_stride + column,
-                                           job->b_stride, rows, height, product->depth, to);
-    }
+    const size_t group = (size_t)PACK_PANELS * height, first = task * group;
+    const size_t column = product->column_first + first, k = product->depth_first;
+    const bool by_column = job->form != GEMM_NT;
+    pack(product, job->b + (by_column ? k * job->b_stride + column : column * job->b_stride + k),
+         job->b_stride, by_column, smaller(group, product->columns - first), height,
+         product->b_packed + first * product->words);
 }
 
-static void pack_a(const struct product *product, struct pool_share rows_of, float *to)
+static void pack_a(const struct product *product, struct pool_share rows, float *to)
 {
     const struct gemm *job = product->job;
-    const uint32_t height = product->kernels->tile_rows;
-    for (size_t i = rows_of.first; i < rows_of.end; i += height, to += height * product->words) {
-        const uint32_t rows = (uint32_t)smaller(height, rows_of.end - i);
-        if (job->form == GEMM_TN)
-            product->kernels->pack_columns(job->a + product->depth_first * job->a_stride + i,
-                                           job->a_stride, rows, height, product->depth, to);
-        else
-            product->kernels->pack_rows(job->a + i * job->a_stride + product->depth_first,
-                                        job->a_stride, rows, height, product->depth, to);
-    }
+    const size_t k = product->depth_first;
+    const bool by_column = job->form == GEMM_TN;
+    pack(product,
+         job->a + (by_column ? k * job->a_stride + rows.first : rows.first * job->a_stride + k),
+         job->a_stride, by_column, rows.end - rows.first, product->kernels->tile_rows, to);
 }
 
 static void multiply_task(void *arg, uint32_t task, uint32_t worker)

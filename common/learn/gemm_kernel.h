@@ -16,6 +16,7 @@ enum { TILE_COLUMNS = TILE_LANES * LANES };
 LANES_INLINE void gemm_pack_rows_as(const float *from, size_t stride, uint32_t rows,
                                     uint32_t height, size_t depth, float *to, bool bf16)
 {
+    const size_t places = bf16 ? depth + depth % 2 : depth;
     for (uint32_t r = 0; r < height; r += LANES) {
         for (size_t k = 0; k < depth; k += LANES) {
             const size_t left = depth - k;
@@ -29,10 +30,11 @@ LANES_INLINE void gemm_pack_rows_as(const float *from, size_t stride, uint32_t r
             }
             lanes_transpose(block);
             if (bf16) columns += columns % 2;
-            // A height below 16 lets each store run into the next one's place, which is written
+            // A height below 16 lets a store run into the next ones' places, which are written
             // after it
             for (uint32_t i = 0; i < columns; i++)
-                lanes_store(to + (k + i) * height + r, block[bf16 ? i ^ 1 : i]);
+                lanes_store_upto(to + (k + i) * height + r, block[bf16 ? i ^ 1 : i],
+                                 (places - k - i) * height - r);
         }
     }
 }
@@ -48,7 +50,7 @@ LANES_INLINE void gemm_pack_columns_as(const float *from, size_t stride, uint32_
         for (uint32_t r = 0; r < height; r += LANES) {
             lanes a = r < rows && here ? lanes_load_upto(row + r, rows - r) : lanes_all(0.0f);
             if (bf16) a = lanes_round_bf16(a);
-            lanes_store(to + place * height + r, a);
+            lanes_store_upto(to + place * height + r, a, (places - place) * height - r);
         }
     }
 }
@@ -62,7 +64,12 @@ static void gemm_pack_rows(const float *from, size_t stride, uint32_t rows, uint
 static void gemm_pack_columns(const float *from, size_t stride, uint32_t rows, uint32_t height,
                               size_t depth, float *to)
 {
-    gemm_pack_columns_as(from, stride, rows, height, depth, to, false);
+    // Whole panels are most of the work: there the compiler knows which lanes count
+    if (rows == TILE_COLUMNS && height == TILE_COLUMNS)
+        gemm_pack_columns_as(from, stride, TILE_COLUMNS, TILE_COLUMNS, depth, to, false);
+    else if (rows == TILE_ROWS && height == TILE_ROWS)
+        gemm_pack_columns_as(from, stride, TILE_ROWS, TILE_ROWS, depth, to, false);
+    else gemm_pack_columns_as(from, stride, rows, height, depth, to, false);
 }
 
 // ---- bfloat16 ---------------------------------------------------------------------------------
@@ -88,29 +95,44 @@ static void gemm_pack_rows_bf16(const float *from, size_t stride, uint32_t rows,
             }
             lanes_transpose(block);
             for (uint32_t i = 0; i < words; i++)
-                lanes_store(to + (k / 2 + i) * height + r, block[i]);
+                lanes_store_upto(to + (k / 2 + i) * height + r, block[i],
+                                 ((depth + 1) / 2 - k / 2 - i) * height - r);
         }
     }
 }
 
-LANES_INLINE __m512i gemm_halves(const float *row, size_t left)
+// 16 columns of two rows become 16 words.
+LANES_INLINE lanes gemm_pair(lanes even, lanes odd)
 {
-    return _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(lanes_load_upto(row, left)));
+    static const uint16_t order[32] = { 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
+                                        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
+                                        15, 31 };
+    const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(odd, even);
+    return (lanes)_mm512_permutexvar_epi16(_mm512_loadu_si512(order), halves);
+}
+
+LANES_INLINE void gemm_pack_pairs(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                                  size_t depth, float *to)
+{
+    for (size_t k = 0; k < depth; k += 2, to += height) {
+        const float *row = from + k * stride;
+        for (uint32_t r = 0; r < height; r += LANES) {
+            lanes even = lanes_all(0.0f), odd = even;
+            if (r < rows) even = lanes_load_upto(row + r, rows - r);
+            if (r < rows && k + 1 < depth) odd = lanes_load_upto(row + stride + r, rows - r);
+            lanes_store_upto(to + r, gemm_pair(even, odd), height - r);
+        }
+    }
 }
 
 static void gemm_pack_columns_bf16(const float *from, size_t stride, uint32_t rows, uint32_t height,
                                    size_t depth, float *to)
 {
-    for (size_t k = 0; k < depth; k += 2) {
-        const float *row = from + k * stride;
-        for (uint32_t r = 0; r < height; r += LANES) {
-            __m512i even = _mm512_setzero_si512(), odd = even;
-            if (r < rows) even = gemm_halves(row + r, rows - r);
-            if (r < rows && k + 1 < depth) odd = gemm_halves(row + stride + r, rows - r);
-            const __m512i pairs = _mm512_or_si512(even, _mm512_slli_epi32(odd, 16));
-            lanes_store(to + k / 2 * height + r, _mm512_castsi512_ps(pairs));
-        }
-    }
+    if (rows == TILE_COLUMNS && height == TILE_COLUMNS)
+        gemm_pack_pairs(from, stride, TILE_COLUMNS, TILE_COLUMNS, depth, to);
+    else if (rows == TILE_ROWS && height == TILE_ROWS)
+        gemm_pack_pairs(from, stride, TILE_ROWS, TILE_ROWS, depth, to);
+    else gemm_pack_pairs(from, stride, rows, height, depth, to);
 }
 #else
 enum { GEMM_PAIR_WORDS = 2 };

@@ -12,7 +12,7 @@
 
 #include "common/learn/gemm.h"
 
-enum { KERNELS_TILE_ROWS_MAX = 14, KERNELS_TILE_COLUMNS_MAX = 32, KERNELS_PACK_SLACK = 16 };
+enum { KERNELS_TILE_ROWS_MAX = 14, KERNELS_TILE_COLUMNS_MAX = 32 };
 
 // The product (gemm.h) in one precision.
 struct kernels_product {
@@ -22,8 +22,6 @@ struct kernels_product {
 
     // A packed panel holds `height` rows (missing ones zero) as [words of the depth][height].
     // pack_rows takes element (r, k) from from[r*stride + k], pack_columns from from[k*stride + r].
-    // Either may write up to KERNELS_PACK_SLACK words past the panel's end, so panels are packed
-    // in ascending order.
     void (*pack_rows)(const float *from, size_t stride, uint32_t rows, uint32_t height,
                       size_t depth, float *to);
     void (*pack_columns)(const float *from, size_t stride, uint32_t rows, uint32_t height,

@@ -50,7 +50,7 @@ static double processor_seconds(void) { return clock_of(CLOCK_PROCESS_CPUTIME_ID
 static volatile float sink;
 
 #define CHAINS_OF(name, isa, type, all, step, first_lane) \
-    __attribute__((target(isa), optimize("O3"))) static void name(void) \
+    __attribute__((target(isa))) static void name(void) \
     { \
         type sums[CHAINS], rest; \
         _Pragma("GCC unroll 24") \
