@@ -7,6 +7,7 @@
 #include "common/learn/apply.h"
 #include "common/learn/distro.h"
 #include "common/learn/gradient.h"
+#include "common/learn/kernels.h"
 #include "common/learn/model.h"
 #include "common/learn/model_config.h"
 #include "common/vector/checkpoint.h"
@@ -116,9 +117,12 @@ static int take_memory(struct learner *self, struct why *why)
                                                           self->config.seq_len, options->threads)
                                      : 0;
     uint64_t vectors = options->trains ? 6 : 2;
-    shell_log(6, "learner.memory parameters=%llu model_mib=%llu vectors_mib=%llu threads=%u",
+    shell_log(6, "learner.memory parameters=%llu model_mib=%llu vectors_mib=%llu",
               (unsigned long long)self->floats, (unsigned long long)(model >> 20),
-              (unsigned long long)(vectors * self->floats * sizeof(float) >> 20), options->threads);
+              (unsigned long long)(vectors * self->floats * sizeof(float) >> 20));
+    shell_log(6, "learner.compute device=cpu kernels=%s products=%s threads=%u",
+              kernels_chosen()->name, wire_enum_name(&wire_enum_products, self->config.products),
+              options->threads);
     self->leaf_count = digest_leaf_count(self->floats);
     self->params = take(self->floats);
     self->spare = take(self->floats);
@@ -198,6 +202,9 @@ static int build(struct learner *self, const struct wire_config *config, struct 
     if (rc == 0 && self->options->trains)
         rc = model_new(&self->shape, self->options->micro_batch, config->seq_len, self->pool, why,
                        &self->model);
+    if (rc == 0 && self->model)
+        model_set_precision(self->model,
+                            config->products == PRODUCTS_FLOAT32 ? GEMM_FLOAT32 : GEMM_BF16);
     if (rc == 0 && self->options->trains)
         rc = distro_new(self->form, config->compression_decay, self->pool, why, &self->distro);
     if (rc == 0 && self->options->trains) rc = open_data(self, why);
