@@ -1,6 +1,8 @@
 // train_bench -- how fast the model trains, as a share of what this processor can multiply at most.
 //
-//     train_bench                                 both models, one thread and all
+//     train_bench                                 both models, one thread and all; then trainers
+//                                                 of one thread each, twice as many as processors,
+//                                                 beside one trainer with a thread for each
 //     train_bench MODEL PRECISION THREADS [STEPS] one of them: 8m|32m, float32|bf16
 //     train_bench --serve MODEL PRECISION THREADS reads numbers of steps, answers with seconds
 //
@@ -20,10 +22,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { CHAINS = 24, PEAK_TURNS = 1 << 20, PEAK_REPEATS = 5, STEPS = 8 };
+enum { CHAINS = 24, PEAK_TURNS = 1 << 20, PEAK_REPEATS = 5, STEPS = 8, TURNS = 5, TURN_S = 4 };
 
 struct bench_model { const char *name; struct model_shape shape; uint32_t batch; };
 
@@ -222,6 +225,69 @@ static void measure(const struct bench_model *bench, enum gemm_precision precisi
     trainer_free(&trainer);
 }
 
+// ---- several on one machine ---------------------------------------------------------------------
+
+static void exchange(int fd, bool write_it, void *bytes, size_t count)
+{
+    ensure((write_it ? write(fd, bytes, count) : read(fd, bytes, count)) == (ssize_t)count);
+}
+
+static _Noreturn void train_for_a_turn(const struct bench_model *bench, uint32_t threads, int start,
+                                       int result)
+{
+    struct trainer trainer = trainer_of(bench, GEMM_BF16, threads);
+    double rate = 0;
+    char byte = 0;
+    train(&trainer, 1);
+    exchange(result, true, &byte, 1);
+    exchange(start, false, &byte, 1);
+    const double began = seconds();
+    for (uint32_t steps = 1; seconds() - began < TURN_S; steps++) {
+        train(&trainer, 1);
+        rate = steps * step_tokens(bench) / (seconds() - began);
+    }
+    exchange(result, true, &rate, sizeof rate);
+    _exit(0);
+}
+
+// Tokens a second of so many processes that train at the same time.
+static double rate_of(const struct bench_model *bench, uint32_t processes, uint32_t threads)
+{
+    int start[2], result[2];
+    double sum = 0, rate;
+    char bytes[256] = { 0 };
+    ensure(processes <= sizeof bytes && pipe(start) == 0 && pipe(result) == 0);
+    fflush(stdout);
+    for (uint32_t i = 0; i < processes; i++) {
+        const pid_t pid = fork();
+        ensure(pid >= 0);
+        if (pid == 0) train_for_a_turn(bench, threads, start[0], result[1]);
+    }
+    for (uint32_t i = 0; i < processes; i++) exchange(result[0], false, bytes, 1);
+    exchange(start[1], true, bytes, processes);
+    for (uint32_t i = 0; i < processes; i++) {
+        exchange(result[0], false, &rate, sizeof rate);
+        sum += rate;
+    }
+    while (wait(NULL) > 0) {}
+    for (int i = 0; i < 2; i++) close(start[i]), close(result[i]);
+    return sum;
+}
+
+static void measure_together(const struct bench_model *bench, uint32_t processors)
+{
+    double alone[TURNS], together[TURNS];
+    for (int i = 0; i < TURNS; i++) {
+        alone[i] = rate_of(bench, 1, processors);
+        together[i] = rate_of(bench, 2 * processors, 1);
+    }
+    printf("%-4s bf16     %u trainers of one thread together %.0f tokens/s, %.1f %% of the %.0f of one "
+           "with %u threads (medians of %d turns)\n", bench->name, 2 * processors,
+           median(together, TURNS), 100 * median(together, TURNS) / median(alone, TURNS),
+           median(alone, TURNS), processors, TURNS);
+    fflush(stdout);
+}
+
 static void serve(const struct bench_model *bench, enum gemm_precision precision, uint32_t threads)
 {
     struct trainer trainer = trainer_of(bench, precision, threads);
@@ -268,16 +334,15 @@ int main(int argc, char **argv)
     const bool serves = argc > 1 && strcmp(argv[1], "--serve") == 0;
     if (argc > 1) return argc - serves < 4 ? usage() : run_one(argv + 1 + serves, argc - 1 - serves,
                                                                serves);
-    const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const uint32_t processors = online < POOL_THREADS_MAX ? (uint32_t)online : POOL_THREADS_MAX;
     printf("kernels %s\n", kernels_chosen()->name);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        for (int precision = GEMM_FLOAT32; precision <= GEMM_BF16; precision++) {
+        for (int precision = GEMM_FLOAT32; precision < GEMM_PRECISIONS; precision++) {
             measure(&models[i], (enum gemm_precision)precision, 1, STEPS);
-            if (processors > 1)
-                measure(&models[i], (enum gemm_precision)precision,
-                        processors > POOL_THREADS_MAX ? POOL_THREADS_MAX : (uint32_t)processors,
-                        STEPS);
+            if (processors > 1) measure(&models[i], (enum gemm_precision)precision, processors, STEPS);
         }
     }
+    measure_together(&models[0], processors);
     return 0;
 }
