@@ -102,6 +102,9 @@ bench-train: $(B)/bench/train_bench             ## Time a training step: share o
 	@$<
 	@$(peers_python) && $(B)/peers/bin/python tests/peers/train_torch.py $(B) || echo "PyTorch left out: it could not be installed"
 
+same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
+	@$<
+
 # torch and transformers, beside the build: only what is held against them wants them.
 peers_python = test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
 
@@ -167,6 +170,8 @@ $(B)/live/%_test: $(B)/tests/live/%_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
 $(B)/live/failpoint.so: tests/live/failpoint.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+$(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
+	$(link) $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 $(B)/%_avx512bf16.o: %_avx512bf16.c
@@ -184,4 +189,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train pure install uninstall help clean
+.PHONY: all demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train same-bits pure install uninstall help clean
