@@ -524,7 +524,7 @@ static void memory_is_known_beforehand(void **state)
     struct model_shape huge =
         { MODEL_VOCAB_MAX, MODEL_DIM_MAX, MODEL_LAYERS_MAX, MODEL_HEADS_MAX, MODEL_HEADS_MAX,
                                 MODEL_HEAD_DIM_MAX, MODEL_FFN_MAX, MODEL_SEQ_LEN_MAX, 1e4, 1e-5,
-                                false };
+                                false, { 0 } };
     const uint64_t most =
         model_memory_bytes(&huge, MODEL_BATCH_MAX, MODEL_SEQ_LEN_MAX, POOL_THREADS_MAX);
     assert_true(most > 1ULL << 50 && most < 1ULL << 63);
