@@ -1,6 +1,7 @@
 #pragma once
 // model_config -- a model's shape as the config.json of a Hugging Face folder, both ways: Llama 2,
-// 3 and what is built like them (TinyLlama, SmolLM), and Mistral as far as it has no sliding window.
+// Llama 3 and what is built like them (TinyLlama, SmolLM), and Mistral as far as it has no sliding
+// window.
 //
 // Reading is strict about what would change the arithmetic: a field that asks for something this
 // model does not do (another activation, biases, a window, quantised weights, rotations that change
