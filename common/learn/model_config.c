@@ -1,13 +1,17 @@
 #include "common/learn/model_config.h"
 #include "common/ensure.h"
 #include "common/learn/model_config_parts.h"
+#include "common/vector/strict_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MISTRAL_WINDOW = 4096 };          // Of transformers' MistralConfig, if nothing is said
+enum {
+    DEPTH_MAX = 16, VALUES_MAX = 1 << 14,
+    MISTRAL_WINDOW = 4096,              // Of transformers' MistralConfig, if nothing is said
+};
 
 static size_t larger(size_t a, size_t b)
 {
@@ -64,11 +68,13 @@ int config_read_real(struct config_place place, const char *name, const double *
 int config_unsupported(struct config_place place, const char *name, const char *allowed,
                        struct why *why)
 {
-    char *text = json_dumps(json_object_get(place.object, name), JSON_COMPACT | JSON_ENCODE_ANY
-                            | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
+    char shown_name[STRICT_JSON_SHOWN], shown[STRICT_JSON_SHOWN];
+    char *text = json_dumps(json_object_get(place.object, name),
+                            JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
     const int rc = why_set(why, FAULT_UNSUPPORTED,
-                           "config.json: %s%.60s = %.100s, allowed %s; the model is refused",
-                           place.prefix, name, text ? text : "?", allowed);
+                           "config.json: %s%s = %s, allowed %s; the model is refused",
+                           place.prefix, strict_json_shown(name, shown_name),
+                           strict_json_shown(text ? text : "?", shown), allowed);
     free(text);
     return rc;
 }
@@ -202,18 +208,11 @@ int model_shape_from_config_json(const char *text, size_t bytes, struct why *why
     if (bytes > MODEL_CONFIG_BYTES_MAX)
         return why_set(why, FAULT_LIMIT, "config.json: %zu bytes, allowed %d; the model is refused",
                        bytes, MODEL_CONFIG_BYTES_MAX);
-    json_error_t error;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!json_is_object(root)) {
-        const int rc = why_set(why, FAULT_FORMAT,
-                               "config.json: line %d, column %d: %s; the model is refused",
-                               root ? 1 : error.line, root ? 1 : error.column,
-                               root ? "not an object" : error.text);
-        json_decref(root);
-        return rc;
-    }
+    json_t *root;
     struct model_shape shape = { 0 };
-    const int rc = read_shape(root, why, &shape);
+    int rc = strict_json_parse("config.json", text, bytes, DEPTH_MAX, VALUES_MAX, why, &root);
+    if (rc < 0) return rc;
+    rc = read_shape(root, why, &shape);
     if (rc == 0) *ret_shape = shape;
     json_decref(root);
     return rc;

@@ -28,7 +28,7 @@ enum { MODEL_CONFIG_BYTES_MAX = 64 * 1024 };
 // contradict each other, no original_max_position_embeddings with llama3 or yarn, a yarn factor
 // that is not max_position_embeddings / original_max_position_embeddings.
 //
-// 0, or FAULT_FORMAT (no JSON, a wrong type, something missing), FAULT_LIMIT (too long),
+// 0, or FAULT_FORMAT (no JSON, a wrong type, something missing), FAULT_LIMIT (too long, too deep),
 // FAULT_RANGE or FAULT_UNSUPPORTED.
 int model_shape_from_config_json(const char *text, size_t bytes, struct why *why,
                                  struct model_shape *ret_shape);

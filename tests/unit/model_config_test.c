@@ -1,4 +1,4 @@
-#include "common/learn/model_config.h"
+#include "tests/fuzz/model_check.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,23 +37,6 @@ static void a_config_of_hugging_face_is_read(void **state)
     assert_int_equal(model_parameter_count(&shape), 1100048384);       // As its model card says
 }
 
-static bool scalings_equal(const struct rope_scaling *a, const struct rope_scaling *b)
-{
-    return a->type == b->type && a->factor == b->factor && a->original == b->original
-        && a->low_freq_factor == b->low_freq_factor && a->high_freq_factor == b->high_freq_factor
-        && a->beta_fast == b->beta_fast && a->beta_slow == b->beta_slow
-        && a->attention_factor == b->attention_factor && a->truncate == b->truncate;
-}
-
-static bool shapes_equal(const struct model_shape *a, const struct model_shape *b)
-{
-    return a->vocab == b->vocab && a->dim == b->dim && a->layers == b->layers
-        && a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim
-        && a->ffn == b->ffn && a->seq_len_max == b->seq_len_max && a->rope_theta == b->rope_theta
-        && a->rms_eps == b->rms_eps && a->tied == b->tied
-        && scalings_equal(&a->rope_scaling, &b->rope_scaling);
-}
-
 static void what_is_written_is_read_back(void **state)
 {
     (void)state;
@@ -78,7 +61,7 @@ static void what_is_written_is_read_back(void **state)
         struct why why = { 0 };
         if (model_shape_from_config_json(text, strlen(text), &why, &again) < 0)
             fail_msg("%s", why.text);
-        assert_true(shapes_equal(&shape, &again));
+        assert_true(model_check_shapes_equal(&shape, &again));
         free(text);
     }
 }
@@ -181,7 +164,7 @@ static void rotations_are_read_in_both_spellings(void **state)
         struct model_shape shape;
         if (read_with(cases[i].fields, &why, &shape) < 0)
             fail_msg("%s: %s", cases[i].fields, why.text);
-        if (!scalings_equal(&shape.rope_scaling, &cases[i].scaling)
+        if (!model_check_scalings_equal(&shape.rope_scaling, &cases[i].scaling)
             || shape.rope_theta != cases[i].theta)
             fail_msg("%s is read wrongly", cases[i].fields);
     }
@@ -294,6 +277,28 @@ static void only_the_dtype_changes(void **state)
     free(changed);
 }
 
+// ---- Damage at random
+
+// Whatever a few changed bytes make of a config: it is refused with a reason, or what was read can
+// be written and read again.
+static void changed_bytes_are_refused_or_understood(void **state)
+{
+    (void)state;
+    static const char from[] = "{\"rope_scaling\": {" LLAMA3 "}, \"rope_theta\": 5e5, "
+        "\"model_type\": \"llama\", \"vocab_size\": 256, \"hidden_size\": 48, "
+        "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 100, "
+        "\"max_position_embeddings\": 64, \"sliding_window\": null}";
+    unsigned seed = 5, accepted = 0;
+    for (int turn = 0; turn < 20000; turn++) {
+        char text[sizeof from];
+        memcpy(text, from, sizeof from);
+        for (int change = rand_r(&seed) % 3; change >= 0; change--)
+            text[(size_t)rand_r(&seed) % (sizeof from - 1)] = (char)(rand_r(&seed) % 128);
+        accepted += model_check_config(text, sizeof from - 1);
+    }
+    assert_in_range(accepted, 100, 19900);
+}
+
 // ---- No config
 
 static void what_is_no_config_is_refused(void **state)
@@ -308,7 +313,7 @@ static void what_is_no_config_is_refused(void **state)
     char *deep = malloc(MODEL_CONFIG_BYTES_MAX + 1);
     memset(deep, '[', MODEL_CONFIG_BYTES_MAX + 1);
     assert_int_equal(model_shape_from_config_json(deep, MODEL_CONFIG_BYTES_MAX, NULL, &shape),
-                     FAULT_FORMAT);
+                     FAULT_LIMIT);
     assert_int_equal(model_shape_from_config_json(deep, MODEL_CONFIG_BYTES_MAX + 1, NULL, &shape),
                      FAULT_LIMIT);
     free(deep);
@@ -327,6 +332,7 @@ int main(void)
         cmocka_unit_test(other_rotations_are_refused_by_name),
         cmocka_unit_test(mistral_is_read_if_its_window_cuts_nothing),
         cmocka_unit_test(only_the_dtype_changes),
+        cmocka_unit_test(changed_bytes_are_refused_or_understood),
         cmocka_unit_test(what_is_no_config_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
