@@ -146,7 +146,7 @@ static int copy_beside(const char *from, int to, bool needed, struct why *why)
     int dir = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
     size_t copied = 0;
     if (dir < 0)
-        return why_set(why, fault_from_errno(errno), "--tokenizer-dir %s: %s", from,
+        return why_set(why, fault_from_errno(errno), "the tokenizer's folder %s: %s", from,
                        strerror(errno));
     for (size_t i = 0; hf_folder_beside[i] && rc == 0; i++) {
         char *bytes;
@@ -165,8 +165,8 @@ static int copy_beside(const char *from, int to, bool needed, struct why *why)
     close(dir);
     if (rc == 0 && needed && copied == 0)
         return why_set(why, FAULT_NOT_FOUND,
-                       "--tokenizer-dir %s has no tokenizer.json, nor any other of its files",
-                       from);
+                       "the tokenizer's folder %s has no tokenizer.json, nor any other of its "
+                       "files", from);
     return rc;
 }
 
