@@ -123,6 +123,10 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .data_digest = config->manifest_digest,
     };
     snprintf(frame->run, sizeof frame->run, "%s", rules.run_id);
+    if (config->optimizer != CONFIG_OPTIMIZER_DISTRO)
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "model.LLM.optimizer: AdamW exchanges no results, so a run cannot be made "
+                       "of it; write Distro, or use shoal train");
     int rc = config_resolve(&config->origin, config->checkpoint_folder, frame->genesis,
                             sizeof frame->genesis);
     if (rc == 0) rc = read_model(self, frame->genesis, why);
