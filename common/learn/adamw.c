@@ -39,7 +39,7 @@ static size_t vector_bytes(uint64_t floats) { return (floats * sizeof(float) + 6
 
 uint64_t adamw_memory_bytes(uint64_t floats) { return 2 * vector_bytes(floats); }
 
-static void clear(adamw_t *self)
+void adamw_reset(adamw_t *self)
 {
     memset(self->m, 0, vector_bytes(self->layout->total));
     memset(self->v, 0, vector_bytes(self->layout->total));
@@ -60,7 +60,7 @@ int adamw_new(const struct layout *layout, const struct adamw_options *options, 
         adamw_destroy(&self);
         return why_set(why, FAULT_MEMORY, "moments of %" PRIu64 " floats", layout->total);
     }
-    clear(self);
+    adamw_reset(self);
     *ret_adamw = self;
     return 0;
 }
@@ -153,7 +153,7 @@ int adamw_loaded(adamw_t *self, struct why *why)
         const int rc = why_set(why, FAULT_NAN, "adamw: moments %g and %g of parameter %" PRIu64
                                ", allowed finite ones, the second not negative; they are not taken",
                                (double)self->m[i], (double)self->v[i], i);
-        clear(self);
+        adamw_reset(self);
         return rc;
     }
     return 0;

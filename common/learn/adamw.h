@@ -54,3 +54,4 @@ int adamw_add_state(const adamw_t *self, struct tags *tags, struct why *why,
 // For loading: fill what adamw_add_state's values point at, then say so here. FAULT_NAN, and the
 // moments zero again, unless all are finite and no second moment is negative.
 int adamw_loaded(adamw_t *self, struct why *why);
+void adamw_reset(adamw_t *self);        // Moments of zero, no step taken
