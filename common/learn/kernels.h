@@ -82,6 +82,14 @@ struct kernels {
     void (*add_scaled)(size_t count, float factor, const float *from, float *to);
     double (*square_sum)(size_t count, const float *x); // Sixteen double chains, one tree
 
+    // y[r][o] = sum over i of x[r][i] * w[o][i], each in sixteen chains and one tree, so that its
+    // bits do not depend on how many rows come together. For few rows: nothing is packed.
+    void (*project)(size_t rows, size_t out, size_t in, const float *x, size_t x_stride,
+                    const float *w, size_t w_stride, float *y, size_t y_stride);
+    // y[dim] = softmax(scale * k q) v, over `count` keys and values; scores[count] is scratch.
+    void (*attend)(size_t count, size_t dim, float scale, const float *q, const float *k,
+                   const float *v, float *scores, float *y);
+
     // One step of the optimizer on `count` parameters p with moments m and v.
     void (*adamw)(size_t count, const struct adamw_factors *by, const float *gradient, float *p,
                   float *m, float *v);

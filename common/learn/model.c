@@ -115,17 +115,18 @@ uint64_t model_memory_bytes(const struct model_shape *shape, uint32_t batch_max,
 
 // Position p turns pair i by p * theta^(-2i / head_dim): Su and others 2021, "RoFormer", as Hugging
 // Face lays it out.
-static void fill_rotation_tables(struct model *self)
+void model_rotation_tables(const struct model_shape *shape, uint32_t seq_max, float *ret_cosine,
+                           float *ret_sine)
 {
-    const uint32_t half = self->shape.head_dim / 2;
+    const uint32_t half = shape->head_dim / 2;
     for (uint32_t i = 0; i < half; i++) {
-        const double exponent = -2.0 * i / self->shape.head_dim;
-        const double frequency = elementary_exp(exponent * elementary_log(self->shape.rope_theta));
-        for (uint32_t p = 0; p < self->seq_max; p++) {
+        const double exponent = -2.0 * i / shape->head_dim;
+        const double frequency = elementary_exp(exponent * elementary_log(shape->rope_theta));
+        for (uint32_t p = 0; p < seq_max; p++) {
             double sine, cosine;
             elementary_sine_cosine(p * frequency, &sine, &cosine);
-            self->sine[(size_t)p * half + i] = (float)sine;
-            self->cosine[(size_t)p * half + i] = (float)cosine;
+            ret_sine[(size_t)p * half + i] = (float)sine;
+            ret_cosine[(size_t)p * half + i] = (float)cosine;
         }
     }
 }
@@ -156,7 +157,7 @@ int model_new(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_
                             .threads = pool_threads(pool), .pool = pool };
     carve(self, &arena);
     ensure(arena.used == bytes);
-    fill_rotation_tables(self);
+    model_rotation_tables(shape, seq_max, self->cosine, self->sine);
     *ret_model = self;
     return 0;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// model -- a Llama on the CPU: loss, gradient, and text from it.
+// model -- a Llama on the CPU: loss and gradient. (For text from it: decoder.h, generate.h.)
 //
 //     tokens ─▶ embedding ─▶ ┌ RMSNorm ─▶ q k v ─▶ RoPE ─▶ causal attention ─▶ o ─▶ (+) ┐
 //                            └ RMSNorm ─▶ silu(gate) * up ─▶ down ──────────────────▶ (+) ┘
@@ -18,7 +18,7 @@
 #include "common/learn/model_layout.h"
 #include "common/learn/pool.h"
 
-enum { MODEL_BATCH_MAX = 4096, MODEL_GENERATE_MAX = 1 << 16 };
+enum { MODEL_BATCH_MAX = 4096 };
 
 typedef struct model model_t;
 
@@ -52,15 +52,3 @@ int model_loss(model_t *self, const float *params, const uint32_t *tokens, uint3
 // them.
 int model_logits_last(model_t *self, const float *params, const uint32_t *tokens, uint32_t count,
                       struct why *why, float *ret_logits);
-
-struct model_sampling {
-    uint64_t seed;              // The same seed, parameters and prompt give the same text
-    float temperature;          // 0: always the likeliest (the first of equals); else 0.01..10
-};
-
-// Writes `count` (0..MODEL_GENERATE_MAX) tokens that follow the prompt of 1 or more; what no longer
-// fits in seq_max is forgotten from the front. Each costs a whole forward pass over what it sees.
-// FAULT_RANGE, FAULT_NAN as above.
-int model_generate(model_t *self, const float *params, const uint32_t *prompt,
-                   uint32_t prompt_count, const struct model_sampling *sampling, uint32_t count,
-                   struct why *why, uint32_t *ret_tokens);

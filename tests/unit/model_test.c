@@ -347,7 +347,6 @@ static void what_does_not_fit_is_refused(void **state)
     struct why why = { 0 };
     model_t *model = NULL;
     float *gradient = floats(golden.count), logits[48];
-    uint32_t out[4] = { 0 };
     double loss = -1;
     expect_refusal(model_new(&golden.shape, 0, 8, NULL, &why, &model), FAULT_RANGE, &why,
                    "batch = 0, allowed 1..4096");
@@ -369,15 +368,6 @@ static void what_does_not_fit_is_refused(void **state)
                    FAULT_RANGE, &why, "21 tokens");
     expect_refusal(model_logits_last(model, golden.params, golden.tokens + 30, 1, &why, logits),
                    FAULT_RANGE, &why, "token 48");
-    const struct model_sampling cold = { .temperature = 0.001f }, fine = { .temperature = 1 };
-    expect_refusal(model_generate(model, golden.params, golden.tokens, 3, &cold, 4, &why, out),
-                   FAULT_RANGE, &why, "temperature");
-    expect_refusal(model_generate(model, golden.params, golden.tokens, 0, &fine, 4, &why, out),
-                   FAULT_RANGE, &why, "empty prompt");
-    expect_refusal(model_generate(model, golden.params, golden.tokens, 3, &fine, 1 << 17, &why,
-                                  out), FAULT_RANGE, &why, "131072");
-    expect_refusal(model_generate(model, golden.params, golden.tokens + 28, 4, &fine, 4, &why, out),
-                   FAULT_RANGE, &why, "token 48");
     model_destroy(&model);
     model_destroy(&model);
     free(gradient);
@@ -391,23 +381,18 @@ static void a_number_that_is_none_is_noticed(void **state)
     struct golden golden = golden_of("untied");
     float *gradient = floats(golden.count);
     model_t *model = model_of(&golden.shape, 1, golden.seq, NULL);
-    const struct model_sampling sampling = { .temperature = 1 };
     for (size_t i = 0; i < ISAS; i++) {
         if (!learn_set_isa(isas[i])) continue;
         for (size_t r = 0; r < 3; r++) {
             for (uint32_t t = 1; t < model_tensor_count(&golden.shape); t++) {
                 struct why why = { 0 };
                 double loss;
-                uint32_t out;
                 const uint64_t place = model_tensor_at(&golden.shape, t).offset;
                 const float kept = golden.params[place];
                 golden.params[place] = rubbish[r];
                 expect_refusal(model_loss_and_grad(model, golden.params, golden.tokens, 1, 9, &why,
                                                    gradient, &loss),
                                FAULT_NAN, &why, "loss");
-                expect_refusal(model_generate(model, golden.params, golden.tokens, 9, &sampling, 1,
-                                              &why, &out),
-                               FAULT_NAN, &why, "logit");
                 golden.params[place] = kept;
             }
         }
@@ -438,7 +423,7 @@ static void it_learns_what_it_is_shown(void **state)
     (void)state;
     const uint64_t count = count_of(&cycle_shape);
     float *params = floats(count), *gradient = floats(count);
-    uint32_t tokens[4 * (CYCLE_SEQ + 1)], said[40], wanted[40];
+    uint32_t tokens[4 * (CYCLE_SEQ + 1)];
     double loss = 0, norm = 0;
     model_t *model = model_of(&cycle_shape, 4, CYCLE_SEQ, NULL);
     genesis_fill(&cycle_shape, 1, params);
@@ -452,11 +437,6 @@ static void it_learns_what_it_is_shown(void **state)
         for (uint64_t i = 0; i < count; i++) params[i] -= 0.2f * gradient[i];
     }
     if (!(loss < 0.05)) fail_msg("after 300 steps the loss is %g", loss);
-    const struct model_sampling greedy = { .temperature = 0 };
-    // Twice and a half seq_max
-    assert_int_equal(model_generate(model, params, tokens, 2, &greedy, 40, NULL, said), 0);
-    fill_cycle(wanted, 40, tokens[2]);
-    assert_memory_equal(said, wanted, sizeof said);
     model_destroy(&model);
     free(params);
     free(gradient);
@@ -480,36 +460,6 @@ static void logits_and_loss_say_the_same(void **state)
     assert_true(fabs(loss - sum_of_losses / 20) < 1e-6);
     model_destroy(&model);
     golden_free(&golden);
-}
-
-static void tokens_are_drawn_in_proportion(void **state)
-{
-    (void)state;
-    const uint64_t count = count_of(&cycle_shape);
-    float *params = floats(count), logits[CYCLE];
-    const uint32_t prompt[3] = { 1, 5, 2 };
-    enum { DRAWS = 4000 };
-    uint32_t times[CYCLE] = { 0 }, out[6], again[6];
-    double sum = 0;
-    fill_params(&cycle_shape, 11, params);
-    model_t *model = model_of(&cycle_shape, 1, CYCLE_SEQ, NULL);
-    assert_int_equal(model_logits_last(model, params, prompt, 3, NULL, logits), 0);
-    for (int i = 0; i < CYCLE; i++) sum += exp((double)logits[i] / 0.5);
-    for (uint64_t seed = 0; seed < DRAWS; seed++) {
-        const struct model_sampling sampling = { .seed = seed, .temperature = 0.5f };
-        assert_int_equal(model_generate(model, params, prompt, 3, &sampling, 1, NULL, out), 0);
-        times[out[0]]++;
-    }
-    for (int i = 0; i < CYCLE; i++) {
-        const double p = exp((double)logits[i] / 0.5) / sum, deviation = sqrt(p * (1 - p) / DRAWS);
-        assert_true(fabs(times[i] / (double)DRAWS - p) < 4.5 * deviation);
-    }
-    const struct model_sampling sampling = { .seed = 9, .temperature = 1 };
-    assert_int_equal(model_generate(model, params, prompt, 3, &sampling, 6, NULL, out), 0);
-    assert_int_equal(model_generate(model, params, prompt, 3, &sampling, 6, NULL, again), 0);
-    assert_memory_equal(out, again, sizeof out);
-    model_destroy(&model);
-    free(params);
 }
 
 static void memory_is_known_beforehand(void **state)
@@ -549,7 +499,6 @@ int main(void)
         cmocka_unit_test(a_number_that_is_none_is_noticed),
         cmocka_unit_test(it_learns_what_it_is_shown),
         cmocka_unit_test(logits_and_loss_say_the_same),
-        cmocka_unit_test(tokens_are_drawn_in_proportion),
         cmocka_unit_test(memory_is_known_beforehand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
