@@ -182,22 +182,20 @@ static int save(struct training *self, struct why *why)
     return rc;
 }
 
-// What was learned before the batch that went wrong is kept, and the batch is named.
-static int keep_state(struct training *self, int rc, uint32_t batch, float rate, struct why *why)
+// Whatever went wrong, what was learned before it is not lost.
+static void keep_state(struct training *self, int rc)
 {
-    const struct train_position *at = &self->position;
-    struct why saving = { 0 };
-    why_wrap(why, rc, "step %" PRIu64 ", samples %" PRIu64 "..%" PRIu64 ", learning rate %g",
-             at->step + 1, at->sample, at->sample + batch - 1, (double)rate);
     const char *dir = self->settings.checkpoint_dir;
+    struct why saving = { 0 };
     if (!dir) fprintf(stderr, "shoal train: stopped; with --no-checkpoint nothing is kept\n");
     else if (save(self, &saving) < 0)
-        fprintf(stderr, "shoal train: the state before it could not be kept: %s\n", saving.text);
+        fprintf(stderr, "shoal train: what was learned could not be kept: %s\n", saving.text);
     else
-        fprintf(stderr, "shoal train: the state before it is kept in %s/step-%08" PRIu64
-                "; a lower --learning-rate may help%s\n", dir, at->step,
+        fprintf(stderr, "shoal train: what was learned before is kept in %s/step-%08" PRIu64 "\n",
+                dir, self->position.step);
+    if (rc == FAULT_NAN)
+        fprintf(stderr, "shoal train: a lower --learning-rate may help%s\n",
                 self->settings.solo.clip_norm > 0 ? "" : ", or --set clip_grad_norm=1");
-    return rc;
 }
 
 static bool is_due(uint64_t every, uint64_t step) { return every && step % every == 0; }
@@ -213,7 +211,10 @@ static int step(struct training *self, struct why *why)
     struct solo_result result;
     int rc = provider_read(self->data, at->sample, batch, self->tokens, why);
     if (rc == 0) rc = solo_step(self->solo, self->tokens, batch, rate, why, &result);
-    if (rc < 0) return keep_state(self, rc, batch, rate, why);
+    if (rc < 0)
+        return why_wrap(why, rc, "step %" PRIu64 ", samples %" PRIu64 "..%" PRIu64
+                        ", learning rate %g", at->step + 1, at->sample, at->sample + batch - 1,
+                        (double)rate);
     at->step++, at->sample += batch, at->samples += batch;
 
     struct train_row row = { .step = at->step, .tokens = at->samples * seq, .batch = batch,
@@ -274,7 +275,8 @@ static int train(struct training *self, struct why *why)
     while (rc == 0 && !asked_to_stop && self->position.step < settings->total_steps)
         rc = step(self, why);
     train_report_close(&self->report);
-    if (rc == 0) rc = save(self, why);
+    if (rc < 0) keep_state(self, rc);
+    else rc = save(self, why);
     if (rc == 0) rc = print_end(self, why);
     if (rc < 0 || self->position.step == settings->total_steps) return rc;
     fprintf(stderr, "shoal train: interrupted at step %" PRIu64 "%s\n", self->position.step,

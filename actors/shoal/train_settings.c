@@ -237,7 +237,7 @@ int train_settings_read(const struct train_flags *flags, struct why *why,
     if (flags->no_checkpoint && (flags->resume || flags->checkpoint_dir || flags->checkpoint_every))
         return why_set(why, FAULT_USAGE, "--no-checkpoint, and another flag speaks of checkpoints");
     int rc = config_load_run(flags->state_path, &self.config, &faults);
-    if (rc < 0) config_faults_print(&faults, stderr);
+    config_faults_print(&faults, stderr);
     if (rc < 0) return why_set(why, rc, "%s", flags->state_path);
     rc = change_config(flags, &self.config, why);
     if (rc == 0) rc = find_model(&self, flags, why);

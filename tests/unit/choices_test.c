@@ -113,6 +113,35 @@ static void long_lines_and_texts_are_bounded(void **state)
     choices_free(&choices);
 }
 
+// A good file with a few bytes changed is read or refused with a line's number, whatever they are.
+static void damaged_files_are_read_or_refused(void **state)
+{
+    static const char good[] = GOOD "{\"question\": \"\\u00e9\", \"choices\": [\"x\", \"y\", "
+                               "\"z\"], \"answer\": \"C\", \"more\": {\"a\": [1, 2.5e3]}}\n" GOOD;
+    static const char marks[] = "\"\\{}[],:0-9eEAZ \n\t\xc3\xa9\xff";
+    uint64_t seed = 1;
+    unsigned read = 0, refused = 0;
+    (void)state;
+    for (int i = 0; i < 2000; i++) {
+        char text[sizeof good];
+        memcpy(text, good, sizeof good);
+        for (int j = 0; j <= i % 3; j++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            text[(seed >> 33) % (sizeof good - 1)] = marks[(seed >> 20) % sizeof marks];
+        }
+        struct choices choices = { 0 };
+        struct why why = { 0 };
+        put("q.jsonl", text, sizeof good - 1);
+        if (choices_read(path_of("q.jsonl"), &why, &choices) == 0) read++;
+        else if (!strstr(why.text, "q.jsonl:")) fail_msg("no line in: %s", why.text);
+        else refused++;
+        for (size_t k = 0; k < choices.count; k++)
+            assert_true(choices.questions[k].answer < choices.questions[k].count);
+        choices_free(&choices);
+    }
+    if (read < 30 || refused < 500) fail_msg("%u read, %u refused", read, refused);
+}
+
 // ---- a model computed by hand -------------------------------------------------------------------
 
 // Layers of zeros leave the stream as the embedding: e0 for every token, so that whatever comes
@@ -245,6 +274,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lines_become_questions, folder_set_up, folder_tear_down),
         cmocka_unit_test_setup_teardown(every_other_line_is_refused_by_its_number, folder_set_up,
+                                        folder_tear_down),
+        cmocka_unit_test_setup_teardown(damaged_files_are_read_or_refused, folder_set_up,
                                         folder_tear_down),
         cmocka_unit_test_setup_teardown(long_lines_and_texts_are_bounded, folder_set_up,
                                         folder_tear_down),
