@@ -95,7 +95,7 @@ live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: m
 
 test-peers: all                                 ## Hold our files against torch and transformers from PyPI
 	@test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
-	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh "tests/peers/transformers_test.sh $(B)"
+	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh $(foreach t,$(wildcard tests/peers/*_test.sh),"$(t) $(B)")
 
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
 	@for b in $(or $(T),$(BENCH)); do $(B)/bench/$$b || exit 1; done

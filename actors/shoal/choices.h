@@ -32,8 +32,8 @@ struct choices_question {
 
 struct choices { struct choices_question *questions; size_t count; };
 
-// Lines of white space are passed over, other members of an object too. Any other line is refused by
-// its number: FAULT_FORMAT, FAULT_RANGE, FAULT_LIMIT; so is a file without a question.
+// Lines of white space are passed over, other members of an object too. Any other line is refused
+// by its number: FAULT_FORMAT, FAULT_RANGE, FAULT_LIMIT; so is a file without a question.
 int choices_read(const char *path, struct why *why, struct choices *ret_choices);
 void choices_free(struct choices *self);
 

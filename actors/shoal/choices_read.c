@@ -115,8 +115,8 @@ static int read_line(struct choices *self, const char *place, const char *line, 
     return rc;
 }
 
-// Its bytes, without the end of the line; CHOICES_LINE_MAX + 1 of them if it is longer. False at the
-// end of the file.
+// Its bytes, without the end of the line; CHOICES_LINE_MAX + 1 of them if it is longer. False at
+// the end of the file.
 static bool next_line(FILE *file, char *line, size_t *ret_count)
 {
     size_t count = 0;

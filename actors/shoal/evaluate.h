@@ -8,7 +8,7 @@
 struct evaluation {
     double nats;                    // Mean -ln p per token, over `tokens` of them
     uint64_t tokens;
-    uint64_t bytes;                 // Of the text that those tokens stand for; 0: no codec was given
+    uint64_t bytes;                 // Of the text that those tokens stand for; 0: without a codec
 };
 
 // Over all samples of a folder of token files (samples.h): windows of seq_len tokens, one after the
@@ -27,9 +27,9 @@ int evaluate_heldout(const struct model_folder *model, const struct evaluate_opt
 
 enum { EVALUATE_PROMPT_MAX = 1 << 16 };
 
-// A text of `tokens` tokens that follow `prompt` (1 or more bytes). What the decoder read of the same
-// prompt before is not read again. Bytes that a terminal might take for a command, and what is no
-// UTF-8, become '?'. The caller frees.
+// A text of `tokens` tokens that follow `prompt` (1 or more bytes). What the decoder read of the
+// same prompt before is not read again. Bytes that a terminal might take for a command, and what is
+// no UTF-8, become '?'. The caller frees.
 int evaluate_sample(decoder_t *decoder, const text_codec_t *codec, const char *prompt,
                     uint32_t tokens, const struct generate_options *how, struct why *why,
                     char **ret_text);

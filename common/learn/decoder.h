@@ -6,10 +6,10 @@
 //     read 1        ──▶ cache [0, 6)
 //     rewind to 5   ──▶ cache [0, 5)   for another continuation of the same beginning
 //
-// The arithmetic is model.h's forward pass, with sums in another order: logits agree within 1e-4 of
-// their size, not to the bit. Each number is one chain of its own, so the logits after a sequence
-// have the same bits however it was read (all at once, one by one, after a rewind), for every number
-// of threads and instruction set.
+// The arithmetic is model.h's forward pass, with sums in another order: logits agree within 1e-4,
+// not to the bit. Each number is one chain of its own, so the logits after a sequence have the same
+// bits however it was read (all at once, one by one, after a rewind), for every number of threads
+// and instruction set.
 //
 // Yardstick: for one token at a time, moving the parameters once through memory.
 
@@ -22,8 +22,8 @@ typedef struct decoder decoder_t;
 // 1..shape->seq_len_max (ensured).
 uint64_t decoder_memory_bytes(const struct model_shape *shape, uint32_t seq_max, uint32_t threads);
 
-// Borrows `params` (N floats) and `pool` (NULL: no threads) for its life. FAULT_RANGE for a shape or
-// a length out of bounds, FAULT_MEMORY.
+// Borrows `params` (N floats) and `pool` (NULL: no threads) for its life. FAULT_RANGE for a shape
+// or a length out of bounds, FAULT_MEMORY.
 int decoder_new(const struct model_shape *shape, const float *params, uint32_t seq_max,
                 pool_t *pool, struct why *why, decoder_t **ret_decoder);
 void decoder_destroy(decoder_t **self);         // NULL is allowed

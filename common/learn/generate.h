@@ -4,10 +4,10 @@
 //     logits ─▶ / temperature ─▶ the top_k likeliest ─▶ of them the likeliest that make up top_p
 //            ─▶ one of those, in proportion to its probability
 //
-// As transformers does it (Fan and others 2018, "Hierarchical Neural Story Generation"; Holtzman and
-// others 2020, "The Curious Case of Neural Text Degeneration"). The same seed, parameters and prompt
-// give the same tokens on every machine: no C library in it. Of equal logits the lowest token is the
-// likelier.
+// As transformers does it (Fan and others 2018, "Hierarchical Neural Story Generation"; Holtzman
+// and others 2020, "The Curious Case of Neural Text Degeneration"). The same seed, parameters and
+// prompt give the same tokens on every machine: no C library in it. Of equal logits the lowest
+// token is the likelier.
 
 #include "common/learn/decoder.h"
 

@@ -245,6 +245,27 @@ static void schedules_are_the_runs(void **state)
     }
 }
 
+// A seed of parameters is init-model's, and each order of the samples is another training.
+static void seeds_are_what_they_say(void **state)
+{
+    char made[80], digest[3][80];
+    (void)state;
+    expect("init-model --config @/model/config.json --seed 42 --out @/seeded", 0, "seed 42");
+    expect("train config/demo/state.toml --model @/seeded --data @/data/train --steps 3 "
+           "--no-checkpoint", 0, "digest");
+    snprintf(made, sizeof made, "%s", word_after("digest "));
+    expect("train config/demo/state.toml --model @/model --init-seed 42 --data @/data/train "
+           "--steps 3 --no-checkpoint", 0, made);
+    for (int i = 0; i < 3; i++) {
+        char line[600];
+        snprintf(line, sizeof line, TRAIN "--no-checkpoint --shuffle-seed %d", i / 2);
+        expect(line, 0, "digest");
+        snprintf(digest[i], sizeof digest[i], "%s", word_after("digest "));
+    }
+    assert_string_equal(digest[0], digest[1]);
+    assert_string_not_equal(digest[0], digest[2]);
+}
+
 static void wrong_lines_are_refused_by_name(void **state)
 {
     (void)state;
@@ -269,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_nan_stops_the_batch_and_keeps_the_state),
         cmocka_unit_test(too_much_memory_is_refused_with_the_knob),
         cmocka_unit_test(schedules_are_the_runs),
+        cmocka_unit_test(seeds_are_what_they_say),
         cmocka_unit_test(wrong_lines_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, set_up, folder_tear_down);
