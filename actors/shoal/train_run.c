@@ -103,11 +103,39 @@ static int read_config_json(struct training *self, struct why *why)
     return rc;
 }
 
+// What state.toml pins counts for what state.toml names; a flag that names another thing means it.
+static int check_pin(const struct hash *pinned, const struct hash *found, const char *key,
+                     struct why *why)
+{
+    char ours[HASH_HEX], theirs[HASH_HEX];
+    if (hash_is_none(pinned) || (found && hash_equal(pinned, found))) return 0;
+    return why_set(why, FAULT_DIGEST, "%s of state.toml pins %.16s, found is %.16s", key,
+                   hash_to_hex(pinned, theirs), found ? hash_to_hex(found, ours) : "no manifest");
+}
+
+static int load_folder(struct training *self, struct why *why)
+{
+    const struct train_settings *settings = &self->settings;
+    const int rc = model_folder_load(settings->model, why, &self->model);
+    if (rc < 0 || self->flags.model) return rc;
+    return check_pin(&settings->config.model_digest, &self->model.digest, "model.digest", why);
+}
+
+static int open_data(struct training *self, struct why *why)
+{
+    const struct train_settings *settings = &self->settings;
+    const struct samples_config samples = { .seq_len = settings->solo.seq,
+                                            .vocab_size = settings->shape.vocab };
+    const int rc = source_open(&settings->data, &samples, why, &self->data);
+    if (rc < 0 || self->flags.data || settings->data.kind != DATA_LOCAL) return rc;
+    return check_pin(&settings->config.manifest_digest, provider_digest(self->data),
+                     "data.manifest_digest", why);
+}
+
 static int load_model(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
-    if (!settings->init && !self->flags.resume)
-        return model_folder_load(settings->model, why, &self->model);
+    if (!settings->init && !self->flags.resume) return load_folder(self, why);
     const int rc = model_folder_prepare(&settings->shape, why, &self->model);
     if (rc == 0 && settings->init)
         genesis_fill(&settings->shape, settings->init_seed, self->model.params);
@@ -141,11 +169,9 @@ static int read_heldout(struct training *self, struct why *why)
 static int prepare(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
-    const struct samples_config samples = { .seq_len = settings->solo.seq,
-                                            .vocab_size = settings->shape.vocab };
     int rc = check_memory(self, why);
     if (rc == 0) rc = read_config_json(self, why);
-    if (rc == 0) rc = source_open(&settings->data, &samples, why, &self->data);
+    if (rc == 0) rc = open_data(self, why);
     if (rc == 0 && settings->heldout) rc = read_heldout(self, why);
     if (rc == 0 && settings->checkpoint_dir && !self->flags.resume)
         rc = train_checkpoint_begin(settings, why);

@@ -188,6 +188,7 @@ static int read_numbers(struct train_settings *self, const struct train_flags *f
     return rc;
 }
 
+// Rounded as CONFIG carries them to the trainers of a run, so that the bits are a run's.
 static struct solo_options solo_options_of(const struct run_config *config, uint32_t micro_batch)
 {
     const uint32_t batch_max = (uint32_t)config->batch_end;
@@ -199,7 +200,7 @@ static struct solo_options solo_options_of(const struct run_config *config, uint
         .chunk = (uint32_t)config->compression_chunk,
         .topk = (uint32_t)config->compression_topk,
         .one_bit = config->quantize_1bit,
-        .clip_norm = config->clip_grad_norm,
+        .clip_norm = (double)(float)config->clip_grad_norm,
         .seq = (uint32_t)config->max_seq_len,
         .batch_max = batch_max,
         .micro_batch = micro_batch < batch_max ? micro_batch : batch_max,

@@ -266,6 +266,30 @@ static void seeds_are_what_they_say(void **state)
     assert_string_not_equal(digest[0], digest[2]);
 }
 
+// What state.toml pins and names must fit; what a flag names is meant.
+static void pinned_digests_hold(void **state)
+{
+    static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000001";
+    char command[1024];
+    (void)state;
+    snprintf(command, sizeof command,
+             "cp config/demo/*.toml '%s' && sed -i 's/^# digest = .*/digest = \"%s\"/' "
+             "'%s/state.toml'",
+             folder, zeros, folder);
+    assert_int_equal(system(command), 0);
+    expect("train @/state.toml --data @/data/train --no-checkpoint --steps 2", EX_DATAERR,
+           "model.digest of state.toml pins 0000000000000000");
+    expect("train @/state.toml --model @/model --data @/data/train --no-checkpoint --steps 2", 0,
+           "step 2 of 2");
+    snprintf(command, sizeof command,
+             "sed -i -e 's/^digest = .*//' -e 's/^# manifest_digest = .*/manifest_digest = "
+             "\"%s\"/' '%s/state.toml'", zeros, folder);
+    assert_int_equal(system(command), 0);
+    expect("train @/state.toml --data-config @/data.toml --no-checkpoint --steps 2", EX_DATAERR,
+           "data.manifest_digest of state.toml pins");
+    expect("train @/state.toml --data @/data/train --no-checkpoint --steps 2", 0, "step 2 of 2");
+}
+
 static void wrong_lines_are_refused_by_name(void **state)
 {
     (void)state;
@@ -291,6 +315,7 @@ int main(void)
         cmocka_unit_test(too_much_memory_is_refused_with_the_knob),
         cmocka_unit_test(schedules_are_the_runs),
         cmocka_unit_test(seeds_are_what_they_say),
+        cmocka_unit_test(pinned_digests_hold),
         cmocka_unit_test(wrong_lines_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, set_up, folder_tear_down);
