@@ -14,6 +14,15 @@
 
 enum { KERNELS_TILE_ROWS_MAX = 14, KERNELS_TILE_COLUMNS_MAX = 32 };
 
+// What is the same for all parameters in one step: adamw.h has the formula.
+struct adamw_factors {
+    float keep;                     // 1 - rate * weight_decay
+    float one_less_beta1, beta2, one_less_beta2;
+    float root_factor;              // 1 / sqrt(1 - beta2^t)
+    float eps;
+    float step;                     // rate / (1 - beta1^t)
+};
+
 // The product (gemm.h) in one precision.
 struct kernels_product {
     uint32_t tile_rows;             // The register tile
@@ -72,7 +81,21 @@ struct kernels {
 
     void (*accumulate)(size_t count, const float *from, float *to);     // to += from
     void (*scale)(size_t count, float factor, float *x);                // x *= factor
+    // to = fma(factor, from, to)
+    void (*add_scaled)(size_t count, float factor, const float *from, float *to);
     double (*square_sum)(size_t count, const float *x); // Sixteen double chains, one tree
+
+    // y[r][o] = sum over i of x[r][i] * w[o][i], each in sixteen chains and one tree, so that its
+    // bits do not depend on how many rows come together. For few rows: nothing is packed.
+    void (*project)(size_t rows, size_t out, size_t in, const float *x, size_t x_stride,
+                    const float *w, size_t w_stride, float *y, size_t y_stride);
+    // y[dim] = softmax(scale * k q) v, over `count` keys and values; scores[count] is scratch.
+    void (*attend)(size_t count, size_t dim, float scale, const float *q, const float *k,
+                   const float *v, float *scores, float *y);
+
+    // One step of the optimizer on `count` parameters p with moments m and v.
+    void (*adamw)(size_t count, const struct adamw_factors *by, const float *gradient, float *p,
+                  float *m, float *v);
 };
 
 extern const struct kernels kernels_avx512bf16, kernels_avx512, kernels_avx2, kernels_base;

@@ -130,9 +130,8 @@ static struct trainer trainer_of(const struct bench_model *bench, enum gemm_prec
     const size_t tokens = (size_t)bench->batch * (shape->seq_len_max + 1);
     struct trainer self = { .bench = bench, .pool = pool_new(threads),
                             .count = model_parameter_count(shape) };
-    ensure(self.pool && model_new(shape, bench->batch, shape->seq_len_max, self.pool, &why,
-                                  &self.model) == 0);
-    model_set_precision(self.model, precision);
+    const struct model_options options = { bench->batch, shape->seq_len_max, precision, false };
+    ensure(self.pool && model_new(shape, &options, self.pool, &why, &self.model) == 0);
     self.params = numbers(self.count);
     self.grad = numbers(self.count);
     self.tokens = calloc(tokens, sizeof *self.tokens);

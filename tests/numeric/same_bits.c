@@ -38,6 +38,7 @@ static struct hash train(const struct bench_model *bench, enum gemm_precision pr
     const struct model_shape *shape = &bench->shape;
     const uint64_t count = model_parameter_count(shape);
     const size_t tokens_count = (size_t)bench->batch * (shape->seq_len_max + 1);
+    const struct model_options options = { bench->batch, shape->seq_len_max, precision, false };
     float *params = numbers(count), *grad = numbers(count);
     uint32_t *tokens = calloc(tokens_count, sizeof *tokens);
     pool_t *pool = pool_new(threads);
@@ -46,8 +47,7 @@ static struct hash train(const struct bench_model *bench, enum gemm_precision pr
     model_t *model;
     double loss, norm;
     ensure(tokens && pool);
-    ensure(model_new(shape, bench->batch, shape->seq_len_max, pool, &why, &model) == 0);
-    model_set_precision(model, precision);
+    ensure(model_new(shape, &options, pool, &why, &model) == 0);
     for (size_t i = 0; i < tokens_count; i++) tokens[i] = (uint32_t)(i * i % 7919 % shape->vocab);
     for (int step = 0; step < steps; step++) {
         ensure(model_loss_and_grad(model, params, tokens, bench->batch, shape->seq_len_max, &why,

@@ -61,7 +61,8 @@ static void expect_logits(const struct model_folder *self, const char *path)
     slurp(path, wanted, sizeof wanted);
     assert_int_equal(self->shape.vocab, VOCAB);
     for (uint32_t i = 0; i < TOKENS; i++) tokens[i] = (i * i * 7 + i * 3 + 1) % VOCAB;
-    if (model_new(&self->shape, 1, TOKENS, NULL, &why, &model) < 0) fail_msg("%s", why.text);
+    if (model_new(&self->shape, &(struct model_options){ 1, TOKENS, GEMM_FLOAT32, false }, NULL,
+                  &why, &model) < 0) fail_msg("%s", why.text);
     for (uint32_t n = 0; n < TOKENS; n++) {
         assert_int_equal(model_logits_last(model, self->params, tokens, n + 1, NULL, logits), 0);
         for (int v = 0; v < VOCAB; v++) {
