@@ -34,12 +34,16 @@ static inline number_t divide(number_t multiple, const struct combination_diviso
     return (multiple >> by->shift) * by->inverse;
 }
 
-// a·(a-1)·...·(a-count+1) = C(a, count)·count!
+// a·(a-1)·...·(a-count+1) = C(a, count)·count!, for a <= 65536; in fours, for speed.
 static inline number_t falling(uint32_t a, uint32_t count)
 {
     number_t product = 1;
-    for (uint32_t i = 0; i < count; i++) product *= a - i;
-    return product;
+    uint64_t factor = a;
+    for (; count >= 4; count -= 4, factor -= 4)
+        product *= (number_t)(factor * (factor - 1)) * ((factor - 2) * (factor - 3));
+    uint64_t rest = 1;
+    for (; count > 0; count--) rest *= factor--;
+    return product * rest;
 }
 
 void combination_init(struct combination *self, uint32_t elements, uint32_t top_k)
@@ -103,7 +107,9 @@ void combination_decode(const struct combination *self, number_t rank, uint32_t 
     for (uint32_t i = count; i >= 1; i--) {
         uint32_t a = i - 1; // The least that has i-1 below it: C(a, i) = 0
         number_t product = 0;
-        if (scaled != 0) {
+        if (i == 1) {
+            product = a = (uint32_t)scaled;
+        } else if (scaled != 0) {
             a = guess(scaled, i, i - 1, end - 1);
             for (;;) {
                 const number_t shared = falling(a, i - 1);

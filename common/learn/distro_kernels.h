@@ -68,6 +68,10 @@ struct distro_kernels {
     uint32_t (*select)(uint32_t count, const float *values, uint32_t top_k,
                        struct distro_scratch *scratch, uint16_t *ret_numbers);
 
+    // ret[i] = x[i], for memory that is not read again soon. Other threads see it as they see any
+    // store.
+    void (*store)(uint32_t count, const float *x, float *ret);
+
     // p[i] = fma(p[i], keep, -rate·sign(x[i])), sign(0) = 0.
     void (*update)(uint32_t count, const float *x, float keep, float rate, float *p);
 };

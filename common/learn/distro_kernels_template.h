@@ -25,70 +25,89 @@ static const uint8_t every[DCT_SIDE_MAX] = {
 #undef FOUR
 };
 
-// One tile of `multiply`: `rows` rows by `vectors` vectors.
-ALWAYS void tile(const float *left, size_t left_stride, const uint8_t *list, uint32_t count,
-                 const float *right, size_t right_stride, float *out, size_t out_stride, int rows,
-                 int vectors)
+// A product of a matrix [count][rows], its rows picked by a list, and rows of numbers. Folded: of
+// numbers that are 2·count rows, row q and its mirror are added for the even rows of the result and
+// subtracted for the odd ones.
+struct product {
+    const float *left;
+    size_t left_stride;
+    const uint8_t *list;
+    uint32_t count;
+    const float *right;
+    size_t right_stride;
+    float *out;
+    size_t out_stride;
+};
+
+// One tile of it: `rows` rows by `vectors` vectors.
+ALWAYS void tile(const struct product *of, uint32_t i, uint32_t w, int rows, int vectors,
+                 bool folded)
 {
     vector sum[TILE_ROWS][TILE_VECTORS];
     for (int r = 0; r < rows; r++)
         for (int v = 0; v < vectors; v++) sum[r][v] = ZERO();
-    for (uint32_t q = 0; q < count; q++) {
-        const float *scalars = left + list[q] * left_stride;
-        vector row[TILE_VECTORS];
-        for (int v = 0; v < vectors; v++) row[v] = LOAD(right + q * right_stride + v * LANES);
+    const float *left = of->left + i, *right = of->right + w;
+    const float *mirror = right + (2 * of->count - 1) * of->right_stride;
+    for (uint32_t q = 0; q < of->count; q++) {
+        const float *scalars = left + of->list[q] * of->left_stride;
+        vector row[2][TILE_VECTORS];
+        for (int v = 0; v < vectors; v++) {
+            row[0][v] = LOAD(right + v * LANES);
+            row[1][v] = row[0][v];
+            if (!folded) continue;
+            row[1][v] = SUB(row[0][v], LOAD(mirror + v * LANES));
+            row[0][v] = ADD(row[0][v], LOAD(mirror + v * LANES));
+        }
         for (int r = 0; r < rows; r++) {
             const vector scalar = SPREAD(scalars[r]);
-            for (int v = 0; v < vectors; v++) sum[r][v] = FMA(scalar, row[v], sum[r][v]);
+            for (int v = 0; v < vectors; v++) sum[r][v] = FMA(scalar, row[r % 2][v], sum[r][v]);
         }
+        right += of->right_stride;
+        mirror -= of->right_stride;
     }
+    float *out = of->out + i * of->out_stride + w;
     for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++)
-            STORE(out + (size_t)r * out_stride + v * LANES, sum[r][v]);
+        for (int v = 0; v < vectors; v++) STORE(out + (size_t)r * of->out_stride + v * LANES, sum[r][v]);
 }
 
 // The same with the number of rows known to the compiler.
-ALWAYS void tile_of(uint32_t rows, const float *left, size_t left_stride, const uint8_t *list,
-                    uint32_t count, const float *right, size_t right_stride, float *out,
-                    size_t out_stride, int vectors)
+ALWAYS void tile_of(const struct product *of, uint32_t i, uint32_t w, uint32_t rows, int vectors,
+                    bool folded)
 {
-#define TILE_OF(n)                                                                                 \
-    case n:                                                                                        \
-        tile(left, left_stride, list, count, right, right_stride, out, out_stride, n, vectors);    \
-        break
     switch (rows) {
-        TILE_OF(1);
-        TILE_OF(2);
-        TILE_OF(3);
+    case 1: tile(of, i, w, 1, vectors, folded); break;
+    case 2: tile(of, i, w, 2, vectors, folded); break;
+    case 3: tile(of, i, w, 3, vectors, folded); break;
 #if TILE_ROWS > 4
-        TILE_OF(4);
-        TILE_OF(5);
-        TILE_OF(6);
-        TILE_OF(7);
+    case 4: tile(of, i, w, 4, vectors, folded); break;
+    case 5: tile(of, i, w, 5, vectors, folded); break;
+    case 6: tile(of, i, w, 6, vectors, folded); break;
+    case 7: tile(of, i, w, 7, vectors, folded); break;
 #endif
-    default:
-        tile(left, left_stride, list, count, right, right_stride, out, out_stride, TILE_ROWS,
-             vectors);
+    default: tile(of, i, w, TILE_ROWS, vectors, folded);
     }
-#undef TILE_OF
 }
 
 // out[i][w] = chain over q < count of left[list[q]][i] · right[q][w], for i < rows and w < width, a
 // multiple of DCT_LANES.
-static void multiply(uint32_t rows, uint32_t width, const float *left, size_t left_stride,
-                     const uint8_t *list, uint32_t count, const float *right, size_t right_stride,
-                     float *out, size_t out_stride)
+ALWAYS void multiply_as(const struct product *of, uint32_t rows, uint32_t width, bool folded)
 {
     for (uint32_t i = 0; i < rows; i += TILE_ROWS) {
-        float *to = out + i * out_stride;
         uint32_t w = 0;
         for (; w + TILE_VECTORS * LANES <= width; w += TILE_VECTORS * LANES)
-            tile_of(rows - i, left + i, left_stride, list, count, right + w, right_stride, to + w,
-                    out_stride, TILE_VECTORS);
-        for (; w < width; w += LANES)
-            tile_of(rows - i, left + i, left_stride, list, count, right + w, right_stride, to + w,
-                    out_stride, 1);
+            tile_of(of, i, w, rows - i, TILE_VECTORS, folded);
+        for (; w < width; w += LANES) tile_of(of, i, w, rows - i, 1, folded);
     }
+}
+
+static void multiply(struct product of, uint32_t rows, uint32_t width)
+{
+    multiply_as(&of, rows, width, false);
+}
+
+static void multiply_folded(struct product of, uint32_t rows, uint32_t width)
+{
+    multiply_as(&of, rows, width, true);
 }
 
 // ---- encode, one side. In strips of columns, so that what lies between the steps stays close.
@@ -116,31 +135,50 @@ static void transform_folded(const struct dct *dct, uint32_t width, const float 
     const uint32_t n = dct->side, half = dct->half;
     float *folded = scratch->strip[0];
     fold(n, width, x, stride, folded);
-    multiply(half, width, dct->even, dct->half_stride, every, half, folded, DISTRO_STRIP, out,
-             2 * out_stride);
-    multiply(n / 2, width, dct->odd, dct->half_stride, every, n / 2, folded + half * DISTRO_STRIP,
-             DISTRO_STRIP, out + out_stride, 2 * out_stride);
+    multiply((struct product){dct->even, dct->half_stride, every, half, folded, DISTRO_STRIP, out,
+                              2 * out_stride},
+             half, width);
+    multiply((struct product){dct->odd, dct->half_stride, every, n / 2,
+                              folded + half * DISTRO_STRIP, DISTRO_STRIP, out + out_stride,
+                              2 * out_stride},
+             n / 2, width);
 }
 
+// A rotation of a DCT-IV, of two rows that mirror each other.
+struct rotation { vector near_u, far_u, near_w, far_w; };
 struct turned { vector u, w; };
 
-ALWAYS struct turned turn_pair(vector near, vector far, const float *by)
+ALWAYS struct rotation rotation_at(const float *turn)
 {
-    return (struct turned){FMA(far, SPREAD(by[DCT_FAR_U]), MUL(near, SPREAD(by[DCT_NEAR_U]))),
-                           FMA(far, SPREAD(by[DCT_FAR_W]), MUL(near, SPREAD(by[DCT_NEAR_W])))};
+    return (struct rotation){SPREAD(turn[DCT_NEAR_U]), SPREAD(turn[DCT_FAR_U]),
+                             SPREAD(turn[DCT_NEAR_W]), SPREAD(turn[DCT_FAR_W])};
 }
 
+ALWAYS struct turned turn_pair(vector near, vector far, struct rotation by)
+{
+    return (struct turned){FMA(far, by.far_u, MUL(near, by.near_u)),
+                           FMA(far, by.far_w, MUL(near, by.near_w))};
+}
+
+// Row i of n = 4m and the three that mirror it.
+struct mirrors { const float *a, *b, *c, *d; struct rotation by; };
 struct quarter { vector sum, difference; struct turned turned; };
 
-// The four rows that mirror row i of n = 4m: folded twice; what is odd, folded once and turned.
-ALWAYS struct quarter quarter_of(const struct dct *dct, uint32_t i, const float *x, size_t stride)
+ALWAYS struct mirrors mirrors_of(const struct dct *dct, uint32_t i, const float *x, size_t stride)
 {
     const uint32_t n = dct->side;
-    const vector a = LOAD(x + i * stride), b = LOAD(x + (n - 1 - i) * stride);
-    const vector c = LOAD(x + (n / 2 - 1 - i) * stride), d = LOAD(x + (n / 2 + i) * stride);
+    return (struct mirrors){x + i * stride, x + (n - 1 - i) * stride, x + (n / 2 - 1 - i) * stride,
+                            x + (n / 2 + i) * stride, rotation_at(dct->turn[0] + i * DCT_TURN)};
+}
+
+// What is even, folded twice; what is odd, folded once and turned.
+ALWAYS struct quarter quarter_of(const struct mirrors *rows, uint32_t w)
+{
+    const vector a = LOAD(rows->a + w), b = LOAD(rows->b + w);
+    const vector c = LOAD(rows->c + w), d = LOAD(rows->d + w);
     const vector near = ADD(a, b), far = ADD(c, d);
     return (struct quarter){ADD(near, far), SUB(near, far),
-                            turn_pair(SUB(a, b), SUB(c, d), dct->turn[0] + i * DCT_TURN)};
+                            turn_pair(SUB(a, b), SUB(c, d), rows->by)};
 }
 
 // Eight rows become one row in each of eight blocks of n/8: what the leaves transform.
@@ -149,20 +187,21 @@ static void split(const struct dct *dct, uint32_t width, const float *x, size_t 
     const uint32_t eighth = dct->eighth;
     const size_t block = eighth * DISTRO_STRIP;
     for (uint32_t j = 0; j < eighth; j++) {
+        const struct mirrors outer = mirrors_of(dct, j, x, stride);
+        const struct mirrors inner = mirrors_of(dct, 2 * eighth - 1 - j, x, stride);
+        const struct rotation by = rotation_at(dct->turn[1] + j * DCT_TURN);
+        float *low = out + j * DISTRO_STRIP, *high = low + 4 * block;
         for (uint32_t w = 0; w < width; w += LANES) {
-            float *to = out + j * DISTRO_STRIP + w;
-            const struct quarter near = quarter_of(dct, j, x + w, stride);
-            const struct quarter far = quarter_of(dct, 2 * eighth - 1 - j, x + w, stride);
-            const struct turned turned =
-                turn_pair(near.difference, far.difference, dct->turn[1] + j * DCT_TURN);
-            STORE(to, ADD(near.sum, far.sum));
-            STORE(to + block, SUB(near.sum, far.sum));
-            STORE(to + 2 * block, turned.u);
-            STORE(to + 3 * block, turned.w);
-            STORE(to + 4 * block, ADD(near.turned.u, far.turned.u));
-            STORE(to + 5 * block, SUB(near.turned.u, far.turned.u));
-            STORE(to + 6 * block, ADD(near.turned.w, far.turned.w));
-            STORE(to + 7 * block, SUB(near.turned.w, far.turned.w));
+            const struct quarter near = quarter_of(&outer, w), far = quarter_of(&inner, w);
+            const struct turned turned = turn_pair(near.difference, far.difference, by);
+            STORE(low + w, ADD(near.sum, far.sum));
+            STORE(low + block + w, SUB(near.sum, far.sum));
+            STORE(low + 2 * block + w, turned.u);
+            STORE(low + 3 * block + w, turned.w);
+            STORE(high + w, ADD(near.turned.u, far.turned.u));
+            STORE(high + block + w, SUB(near.turned.u, far.turned.u));
+            STORE(high + 2 * block + w, ADD(near.turned.w, far.turned.w));
+            STORE(high + 3 * block + w, SUB(near.turned.w, far.turned.w));
         }
     }
 }
@@ -184,6 +223,18 @@ static void combine(uint32_t count, uint32_t width, const float *u, const float 
             STORE(out + (2 * p - 1) * step + w, SUB(a, b));
         }
     }
+}
+
+// A DCT-II of an even number of points folds once more.
+static void leaf(struct product product, enum dct_leaf kind, uint32_t count, uint32_t width)
+{
+    product.count = count;
+    if (kind == DCT_FOURTH || count % 2 != 0) {
+        multiply(product, count, width);
+        return;
+    }
+    product.count = count / 2;
+    multiply_folded(product, count, width);
 }
 
 static void transform_split(const struct dct *dct, uint32_t width, const float *x, size_t stride,
@@ -208,26 +259,32 @@ static void transform_split(const struct dct *dct, uint32_t width, const float *
         {DCT_PLAIN, v, 2 * DISTRO_STRIP},
         {DCT_FOURTH, v + DISTRO_STRIP, 2 * DISTRO_STRIP},
     };
-    for (uint32_t i = 0; i < 8; i++)
-        multiply(eighth, width, dct->leaf[leaves[i].leaf], eighth, every, eighth, blocks + i * rows,
-                 DISTRO_STRIP, leaves[i].to, leaves[i].step);
+    for (uint32_t i = 0; i < 8; i++) {
+        const struct product product = {.left = dct->leaf[leaves[i].leaf],
+                                        .left_stride = eighth,
+                                        .list = every,
+                                        .right = blocks + i * rows,
+                                        .right_stride = DISTRO_STRIP,
+                                        .out = leaves[i].to,
+                                        .out_stride = leaves[i].step};
+        leaf(product, leaves[i].leaf, eighth, width);
+    }
     combine(eighth, width, odd_u, odd_v, out + 2 * out_stride, 4 * out_stride);
     combine(2 * eighth, width, u, v, out + out_stride, 2 * out_stride);
 }
 
 // The transform of the columns of x [n][width] into out, rows in the order of frequency. `width` is
-// a multiple of DCT_LANES.
+// a multiple of DCT_LANES, at most a strip.
 static void transform(const struct dct *dct, uint32_t width, const float *x, size_t stride,
                       struct distro_scratch *scratch, float *out, size_t out_stride)
 {
-    for (uint32_t w = 0; w < width; w += DISTRO_STRIP) {
-        const uint32_t strip = width - w < DISTRO_STRIP ? width - w : DISTRO_STRIP;
-        if (dct->eighth)
-            transform_split(dct, strip, x + w, stride, scratch, out + w, out_stride);
-        else
-            transform_folded(dct, strip, x + w, stride, scratch, out + w, out_stride);
-    }
+    if (dct->eighth)
+        transform_split(dct, width, x, stride, scratch, out, out_stride);
+    else
+        transform_folded(dct, width, x, stride, scratch, out, out_stride);
 }
+
+static uint32_t strip_of(uint32_t width) { return width < DISTRO_STRIP ? width : DISTRO_STRIP; }
 
 typedef float quad __attribute__((vector_size(16)));
 
@@ -275,18 +332,35 @@ static const float *whole_rows(uint32_t height, const struct dct *columns, const
     return copy;
 }
 
+// Dense rows from padded ones. Whole vectors while the next rows cover what is too much.
+static void close_rows(uint32_t rows, uint32_t width, const float *x, size_t stride, float *ret)
+{
+    for (uint32_t row = 0; row < rows; row++, x += stride, ret += width) {
+        if ((rows - row) * width < stride)
+            memcpy(ret, x, width * sizeof *ret);
+        else
+            for (uint32_t w = 0; w < width; w += LANES) STORE(ret + w, LOAD(x + w));
+    }
+}
+
 static void encode(const struct dct *rows, const struct dct *columns, const float *x, size_t stride,
                    struct distro_scratch *scratch, float *ret_y)
 {
     const uint32_t height = rows->side, width = columns->side;
-    x = whole_rows(height, columns, x, &stride, scratch->turned);
-    transform(rows, columns->stride, x, stride, scratch, scratch->middle, columns->stride);
-    turn(height, width, scratch->middle, columns->stride, scratch->turned, rows->stride);
-    float *to = height == rows->stride ? ret_y : scratch->middle;
-    transform(columns, rows->stride, scratch->turned, rows->stride, scratch, to, rows->stride);
+    const size_t turned_stride = rows->stride;
+    x = whole_rows(height, columns, x, &stride, scratch->fold);
+    for (uint32_t w = 0; w < width; w += DISTRO_STRIP) {
+        const uint32_t strip = strip_of(columns->stride - w);
+        transform(rows, strip, x + w, stride, scratch, scratch->middle, DISTRO_STRIP);
+        turn(height, strip, scratch->middle, DISTRO_STRIP, scratch->turned + w * turned_stride,
+             turned_stride);
+    }
+    float *to = height == turned_stride ? ret_y : scratch->middle;
+    for (uint32_t b = 0; b < height; b += DISTRO_STRIP)
+        transform(columns, strip_of(rows->stride - b), scratch->turned + b, turned_stride, scratch,
+                  to + b, turned_stride);
     if (to == ret_y) return;
-    for (uint32_t d = 0; d < width; d++)
-        memcpy(ret_y + d * height, scratch->middle + d * rows->stride, height * sizeof *ret_y);
+    close_rows(width, height, scratch->middle, turned_stride, ret_y);
 }
 
 // A coefficient's frequencies. Numbers ascend, so the column is found by stepping on, not dividing.
@@ -365,9 +439,10 @@ static void decode(const struct dct *rows, const struct dct *columns, const uint
                       middle[at.row % 2] + live.place[at.row] * stride);
     }
     for (int odd = 0; odd < 2; odd++)
-        multiply(rows->half, columns->stride, rows->table, rows->stride, live.list[odd],
-                 live.count[odd], middle[odd], stride, odd ? scratch->fold : scratch->middle,
-                 stride);
+        multiply((struct product){rows->table, rows->stride, live.list[odd], live.count[odd],
+                                  middle[odd], stride, odd ? scratch->fold : scratch->middle,
+                                  stride},
+                 rows->half, columns->stride);
     unfold(height, columns->stride, scratch->middle, scratch->fold, ret_x, stride);
 }
 
@@ -431,26 +506,52 @@ static uint32_t rough_threshold(const float *values, uint32_t count, uint32_t to
         group_maxima(values, count, GROUPS_FEW, largest);
     else
         group_maxima(values, count, GROUPS, largest);
-    return threshold_of(largest, groups, top_k, 15); // A hundredth more or less is near enough
+    return threshold_of(largest, groups, top_k, 16); // A hundredth too low is near enough
 }
 
-// The keys that reach the threshold and their numbers, ascending.
+// One bit for each of 64 values, or of the `count` of them that are left.
+ALWAYS uint64_t reaching_of(const float *values, uint32_t count, uint32_t threshold)
+{
+    float last[4 * BLOCK];
+    if (count < 4 * BLOCK) {
+        memset(last, 0, sizeof last);
+        values = memcpy(last, values, count * sizeof *last);
+    }
+    uint64_t mask = 0;
+    for (uint32_t i = 0; i < 4; i++)
+        mask |= (uint64_t)REACHING(values + i * BLOCK, threshold) << (i * BLOCK);
+    return mask;
+}
+
+// The keys that reach the threshold, which is not 0, and their numbers, ascending.
 static uint32_t collect(const float *values, uint32_t count, uint32_t threshold,
                         struct distro_scratch *ret)
 {
     uint32_t found = 0;
-    for (uint32_t i = 0; i < count; i += BLOCK) {
-        float block[BLOCK] = {0}; // The last one may not be whole
-        const float *from = values + i;
-        if (count - i < BLOCK) from = memcpy(block, from, (count - i) * sizeof *from);
-        for (uint32_t mask = REACHING(from, threshold); mask != 0; mask &= mask - 1) {
-            const uint32_t place = (uint32_t)__builtin_ctz(mask);
-            memcpy(&ret->keys[found], from + place, sizeof ret->keys[0]);
+    for (uint32_t i = 0; i < count; i += 4 * BLOCK) {
+        uint64_t mask = reaching_of(values + i, count - i, threshold);
+        for (; mask != 0; mask &= mask - 1) {
+            const uint32_t number = i + (uint32_t)__builtin_ctzll(mask);
+            memcpy(&ret->keys[found], values + number, sizeof ret->keys[0]);
             ret->keys[found] &= 0x7fffffffu;
-            ret->found[found++] = (uint16_t)(i + place);
+            ret->found[found++] = (uint16_t)number;
         }
     }
     return found;
+}
+
+// Of at most BLOCK keys each is told at once how many come before it.
+static uint32_t rank_few(const struct distro_scratch *scratch, uint32_t found, uint32_t top_k,
+                         uint16_t *ret_numbers)
+{
+    uint32_t chosen = 0;
+    for (uint32_t i = 0; i < found; i++) {
+        const uint32_t key = scratch->keys[i], above = REACHING(scratch->keys, key + 1);
+        const uint32_t equal = REACHING(scratch->keys, key) & ~above, earlier = (1u << i) - 1;
+        const uint32_t before = (uint32_t)__builtin_popcount(above | (equal & earlier));
+        if (before < top_k) ret_numbers[chosen++] = scratch->found[i];
+    }
+    return chosen;
 }
 
 static uint32_t select_top(uint32_t count, const float *values, uint32_t top_k,
@@ -461,6 +562,7 @@ static uint32_t select_top(uint32_t count, const float *values, uint32_t top_k,
     uint32_t padded = found;
     while (padded % BLOCK != 0) scratch->keys[padded++] = 0;
 
+    if (found <= BLOCK) return rank_few(scratch, found, top_k, ret_numbers);
     const uint32_t threshold = threshold_of(keys, padded, top_k, 0);
     uint32_t equal = top_k - count_reaching(keys, padded, threshold + 1), chosen = 0;
     for (uint32_t i = 0; i < found; i++) {
@@ -482,9 +584,20 @@ static void update(uint32_t count, const float *x, float keep, float rate, float
     }
 }
 
+// Past the caches where it can: nobody reads a residual again before the next step.
+static void store(uint32_t count, const float *x, float *ret)
+{
+    uint32_t i = 0;
+    if ((uintptr_t)ret % (LANES * sizeof *ret) == 0)
+        for (; i + LANES <= count; i += LANES) STREAM(ret + i, LOAD(x + i));
+    memcpy(ret + i, x + i, (count - i) * sizeof *x);
+    FENCE();
+}
+
 const struct distro_kernels KERNELS = {.name = NAME,
                                        .encode = encode,
                                        .decode = decode,
                                        .momentum = momentum,
                                        .select = select_top,
+                                       .store = store,
                                        .update = update};
