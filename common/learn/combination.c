@@ -97,30 +97,43 @@ static inline uint32_t guess(number_t product, uint32_t count, uint32_t least, u
     return a < (float)most ? a > (float)least ? (uint32_t)a : least : most;
 }
 
-// The greatest number first. `scaled` is what is left of the rank, times count!. The guess may be
-// off by one where floats round; integers decide.
-void combination_decode(const struct combination *self, number_t rank, uint32_t count,
-                        uint16_t *ret_numbers)
+// The i-th number from below, which is below `end`, of what is left of a rank, times i!; and what is
+// left then, times (i-1)!. The guess may be off by one where floats round; integers decide.
+static inline uint16_t take_number(number_t *scaled, uint32_t i, uint32_t end,
+                                   const struct combination_divisor *by)
 {
-    number_t scaled = rank * self->factorial[count];
-    uint32_t end = self->elements; // What is left lies below it
-    for (uint32_t i = count; i >= 1; i--) {
-        uint32_t a = i - 1; // The least that has i-1 below it: C(a, i) = 0
-        number_t product = 0;
-        if (i == 1) {
-            product = a = (uint32_t)scaled;
-        } else if (scaled != 0) {
-            a = guess(scaled, i, i - 1, end - 1);
-            for (;;) {
-                const number_t shared = falling(a, i - 1);
-                product = shared * (a - (i - 1));
-                if (product > scaled) a--;
-                else if (shared * (a + 1) <= scaled) a++;
-                else break;
-            }
+    if (i == 1) return (uint16_t)*scaled;
+    if (*scaled == 0) return (uint16_t)(i - 1); // The least that has i-1 below it: C(i-1, i) = 0
+    uint32_t a = guess(*scaled, i, i - 1, end - 1);
+    for (;;) {
+        const number_t shared = falling(a, i - 1), product = shared * (a - (i - 1));
+        if (product > *scaled) {
+            a--;
+        } else if (shared * (a + 1) <= *scaled) {
+            a++;
+        } else {
+            *scaled = divide(*scaled - product, by);
+            return (uint16_t)a;
         }
-        ret_numbers[i - 1] = (uint16_t)a;
-        scaled = divide(scaled - product, &self->by[i]);
-        end = a;
+    }
+}
+
+// The greatest numbers first.
+void combination_decode(const struct combination *self, struct combination_state *states,
+                        uint32_t count)
+{
+    ensure(count <= COMBINATION_STATES_MAX);
+    uint32_t end[COMBINATION_STATES_MAX]; // What is left of each lies below it
+    for (uint32_t s = 0; s < count; s++) {
+        states[s].rank *= self->factorial[states[s].count];
+        end[s] = self->elements;
+    }
+    for (uint32_t i = self->top_k; i >= 1; i--) {
+        for (uint32_t s = 0; s < count; s++) {
+            if (i > states[s].count) continue;
+            const uint16_t number = take_number(&states[s].rank, i, end[s], &self->by[i]);
+            states[s].numbers[i - 1] = number;
+            end[s] = number;
+        }
     }
 }

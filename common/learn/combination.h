@@ -48,6 +48,15 @@ combination_number combination_encode(const struct combination *self, const uint
 uint32_t combination_split(const struct combination *self, combination_number number,
                            uint32_t *ret_signs, combination_number *ret_rank);
 
-// The `count` numbers of a rank that combination_split gave.
-void combination_decode(const struct combination *self, combination_number rank, uint32_t count,
-                        uint16_t *ret_numbers);
+// What combination_split gave, to be decoded.
+struct combination_state {
+    combination_number rank; // Spoilt by combination_decode
+    uint32_t count;
+    uint16_t *numbers; // Room for `count`
+};
+
+// The numbers of 1..COMBINATION_STATES_MAX states. One depends on the one before it, so a processor
+// gets ahead only with several states at once: eight take little longer than three.
+enum { COMBINATION_STATES_MAX = 8 };
+void combination_decode(const struct combination *self, struct combination_state *states,
+                        uint32_t count);

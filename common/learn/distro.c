@@ -108,28 +108,14 @@ struct compress_job {
     uint32_t largest[TASKS_MAX]; // Of each task: the largest magnitude, as bits
 };
 
-// Asks for the lines of memory that hold `count` floats.
-static void prefetch_floats(const float *at, uint64_t count)
-{
-    enum { LINE = 64 };
-    const uintptr_t end = (uintptr_t)(at + count);
-    for (uintptr_t line = (uintptr_t)at / LINE * LINE; line < end; line += LINE)
-        __builtin_prefetch((const void *)line, 0, 2);
-}
-
-// A quarter of what the next chunk reads. Its rows lie far apart, which no processor foresees:
-// asked for one chunk ahead and in parts between the work, they are there when their turn comes.
+// A quarter of what the next chunk reads.
 static void prefetch(const struct compress_job *job, const struct chunk *next, uint32_t quarter)
 {
-    const struct chunks_part *part = next->part;
-    const uint32_t height = part->row_dct->side, share = (part->elements + 3) / 4;
-    const float *rows = job->gradient + next->at;
-    for (uint32_t row = quarter; row < height; row += 4)
-        prefetch_floats(rows + (uint64_t)row * part->columns, part->column_dct->side);
-    if (quarter * share < part->elements)
-        prefetch_floats(job->self->residual[job->self->adopted] + next->coefficients +
-                            quarter * share,
-                        share);
+    const uint32_t share = next->part->elements / 4;
+    chunks_prefetch(next, job->gradient, quarter, 4);
+    chunks_prefetch_floats(job->self->residual[job->self->adopted] + next->coefficients +
+                               quarter * share,
+                           share);
 }
 
 static uint32_t compress_chunk(const struct compress_job *job, uint32_t number, struct chunk chunk,

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+_Static_assert((int)PAYLOAD_READ_MAX == (int)COMBINATION_STATES_MAX, "read as many as decode");
+
 enum { GROUP = 8 }; // Chunks: their bits are a whole number of bytes, whatever one takes
 
 struct blocks {    // What the blocks of one tensor's chunks look like
@@ -275,44 +277,62 @@ static uint32_t value_at(const uint8_t *values, uint32_t i)
 
 static float sign_of(uint32_t negative) { return negative ? -1.0f : 1.0f; }
 
-static uint32_t read_combination(const struct combination *combination, struct bits *bits,
-                                 uint16_t *ret_numbers, float *ret_values)
+static void read_combinations(const struct block *block, struct payload_chosen *chosen,
+                              uint32_t count)
 {
-    uint32_t signs;
-    combination_number rank;
-    const uint32_t count =
-        combination_split(combination, bits_read_number(bits, combination->bits), &signs, &rank);
-    combination_decode(combination, rank, count, ret_numbers);
-    for (uint32_t i = 0; i < count; i++) ret_values[i] = sign_of(signs >> i & 1);
-    return count;
+    const struct combination *combination = block->blocks->combination;
+    struct combination_state states[PAYLOAD_READ_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        struct bits bits = bits_from(chosen[i].bytes + block->blocks->begin, block->at);
+        uint32_t signs;
+        states[i].numbers = chosen[i].numbers;
+        states[i].count = combination_split(
+            combination, bits_read_number(&bits, combination->bits), &signs, &states[i].rank);
+        chosen[i].count = states[i].count;
+        for (uint32_t place = 0; place < chosen[i].count; place++)
+            chosen[i].values[place] = sign_of(signs >> place & 1);
+    }
+    combination_decode(combination, states, count);
 }
 
-static uint32_t read_fields(const struct blocks *blocks, struct bits *bits, uint16_t *ret_numbers,
-                            float *ret_values)
+static void read_fields(const struct block *block, struct payload_chosen *chosen)
 {
-    const uint32_t count = bits_read(bits, blocks->count_bits);
+    const struct blocks *blocks = block->blocks;
+    struct bits bits = bits_from(chosen->bytes + blocks->begin, block->at);
+    chosen->count = bits_read(&bits, blocks->count_bits);
     for (uint32_t i = 0; i < blocks->top_k; i++) {
-        const uint32_t number = bits_read(bits, blocks->number_bits);
-        if (i < count) ret_numbers[i] = (uint16_t)number;
+        const uint32_t number = bits_read(&bits, blocks->number_bits);
+        if (i < chosen->count) chosen->numbers[i] = (uint16_t)number;
     }
-    for (uint32_t i = 0; i < count; i++) ret_values[i] = sign_of(bits_read(bits, 1));
-    return count;
+    for (uint32_t i = 0; i < chosen->count; i++) chosen->values[i] = sign_of(bits_read(&bits, 1));
+}
+
+static void read_values(const struct block *block, struct payload_chosen *chosen)
+{
+    for (uint32_t i = 0; i < chosen->count; i++) {
+        const uint32_t pattern = value_at(chosen->bytes + block->values, i);
+        memcpy(&chosen->values[i], &pattern, sizeof pattern);
+    }
+}
+
+void payload_read_each(const payload_form_t *self, uint32_t chunk, struct payload_chosen *chosen,
+                       uint32_t count)
+{
+    ensure(count <= PAYLOAD_READ_MAX);
+    const struct block block = block_at(self, chunk);
+    if (block.blocks->combination) read_combinations(&block, chosen, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!block.blocks->combination) read_fields(&block, &chosen[i]);
+        if (!self->one_bit) read_values(&block, &chosen[i]);
+    }
 }
 
 uint32_t payload_read(const payload_form_t *self, uint32_t chunk, const uint8_t *bytes,
                       uint16_t *ret_numbers, float *ret_values)
 {
-    const struct block block = block_at(self, chunk);
-    const struct blocks *blocks = block.blocks;
-    struct bits bits = bits_from(bytes + blocks->begin, block.at);
-    const uint32_t count =
-        blocks->combination ? read_combination(blocks->combination, &bits, ret_numbers, ret_values)
-                            : read_fields(blocks, &bits, ret_numbers, ret_values);
-    for (uint32_t i = 0; !self->one_bit && i < count; i++) {
-        const uint32_t pattern = value_at(bytes + block.values, i);
-        memcpy(&ret_values[i], &pattern, sizeof pattern);
-    }
-    return count;
+    struct payload_chosen chosen = {.bytes = bytes, .numbers = ret_numbers, .values = ret_values};
+    payload_read_each(self, chunk, &chosen, 1);
+    return chosen.count;
 }
 
 // ---- checking
