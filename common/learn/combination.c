@@ -97,8 +97,9 @@ static inline uint32_t guess(number_t product, uint32_t count, uint32_t least, u
     return a < (float)most ? a > (float)least ? (uint32_t)a : least : most;
 }
 
-// The i-th number from below, which is below `end`, of what is left of a rank, times i!; and what is
-// left then, times (i-1)!. The guess may be off by one where floats round; integers decide.
+// The i-th number from below, which is below `end`, of what is left of a rank, times i!; that
+// becomes what is left then, times (i-1)!. The guess may be off by one where floats round; integers
+// decide.
 static inline uint16_t take_number(number_t *scaled, uint32_t i, uint32_t end,
                                    const struct combination_divisor *by)
 {

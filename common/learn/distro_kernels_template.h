@@ -12,356 +12,11 @@
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-enum { TILE_VECTORS = 2, GROUPS_FEW = 64, GROUPS = 256, BLOCK = 16 };
+#include "common/learn/distro_product_template.h"
+#include "common/learn/distro_encode_template.h"
+#include "common/learn/distro_select_template.h"
 
-// 0, 1, 2, ...: the list that takes every row.
-static const uint8_t every[DCT_SIDE_MAX] = {
-#define FOUR(n)       n, n + 1, n + 2, n + 3
-#define SIXTEEN(n)    FOUR(n), FOUR(n + 4), FOUR(n + 8), FOUR(n + 12)
-#define SIXTY_FOUR(n) SIXTEEN(n), SIXTEEN(n + 16), SIXTEEN(n + 32), SIXTEEN(n + 48)
-    SIXTY_FOUR(0), SIXTY_FOUR(64), SIXTY_FOUR(128), SIXTY_FOUR(192)
-#undef SIXTY_FOUR
-#undef SIXTEEN
-#undef FOUR
-};
-
-// A product of a matrix [count][rows], its rows picked by a list, and rows of numbers. Folded: of
-// numbers that are 2·count rows, row q and its mirror are added for the even rows of the result and
-// subtracted for the odd ones.
-struct product {
-    const float *left;
-    size_t left_stride;
-    const uint8_t *list;
-    uint32_t count;
-    const float *right;
-    size_t right_stride;
-    float *out;
-    size_t out_stride;
-};
-
-// One tile of it: `rows` rows by `vectors` vectors.
-ALWAYS void tile(const struct product *of, uint32_t i, uint32_t w, int rows, int vectors,
-                 bool folded)
-{
-    vector sum[TILE_ROWS][TILE_VECTORS];
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++) sum[r][v] = ZERO();
-    const float *left = of->left + i, *right = of->right + w;
-    const float *mirror = right + (2 * of->count - 1) * of->right_stride;
-    for (uint32_t q = 0; q < of->count; q++) {
-        const float *scalars = left + of->list[q] * of->left_stride;
-        vector row[2][TILE_VECTORS];
-        for (int v = 0; v < vectors; v++) {
-            row[0][v] = LOAD(right + v * LANES);
-            row[1][v] = row[0][v];
-            if (!folded) continue;
-            row[1][v] = SUB(row[0][v], LOAD(mirror + v * LANES));
-            row[0][v] = ADD(row[0][v], LOAD(mirror + v * LANES));
-        }
-        for (int r = 0; r < rows; r++) {
-            const vector scalar = SPREAD(scalars[r]);
-            for (int v = 0; v < vectors; v++) sum[r][v] = FMA(scalar, row[r % 2][v], sum[r][v]);
-        }
-        right += of->right_stride;
-        mirror -= of->right_stride;
-    }
-    float *out = of->out + i * of->out_stride + w;
-    for (int r = 0; r < rows; r++)
-        for (int v = 0; v < vectors; v++) STORE(out + (size_t)r * of->out_stride + v * LANES, sum[r][v]);
-}
-
-// The same with the number of rows known to the compiler.
-ALWAYS void tile_of(const struct product *of, uint32_t i, uint32_t w, uint32_t rows, int vectors,
-                    bool folded)
-{
-    switch (rows) {
-    case 1: tile(of, i, w, 1, vectors, folded); break;
-    case 2: tile(of, i, w, 2, vectors, folded); break;
-    case 3: tile(of, i, w, 3, vectors, folded); break;
-#if TILE_ROWS > 4
-    case 4: tile(of, i, w, 4, vectors, folded); break;
-    case 5: tile(of, i, w, 5, vectors, folded); break;
-    case 6: tile(of, i, w, 6, vectors, folded); break;
-    case 7: tile(of, i, w, 7, vectors, folded); break;
-#endif
-    default: tile(of, i, w, TILE_ROWS, vectors, folded);
-    }
-}
-
-// out[i][w] = chain over q < count of left[list[q]][i] · right[q][w], for i < rows and w < width, a
-// multiple of DCT_LANES.
-ALWAYS void multiply_as(const struct product *of, uint32_t rows, uint32_t width, bool folded)
-{
-    for (uint32_t i = 0; i < rows; i += TILE_ROWS) {
-        uint32_t w = 0;
-        for (; w + TILE_VECTORS * LANES <= width; w += TILE_VECTORS * LANES)
-            tile_of(of, i, w, rows - i, TILE_VECTORS, folded);
-        for (; w < width; w += LANES) tile_of(of, i, w, rows - i, 1, folded);
-    }
-}
-
-static void multiply(struct product of, uint32_t rows, uint32_t width)
-{
-    multiply_as(&of, rows, width, false);
-}
-
-static void multiply_folded(struct product of, uint32_t rows, uint32_t width)
-{
-    multiply_as(&of, rows, width, true);
-}
-
-// ---- encode, one side. In strips of columns, so that what lies between the steps stays close.
-
-// Sums to rows 0.. of out, differences to rows `half`.. of it. x has n rows.
-static void fold(uint32_t n, uint32_t width, const float *x, size_t stride, float *out)
-{
-    const uint32_t half = (n + 1) / 2;
-    for (uint32_t j = 0; j < n / 2; j++) {
-        const float *near = x + j * stride, *far = x + (n - 1 - j) * stride;
-        float *sum = out + j * DISTRO_STRIP, *difference = out + (half + j) * DISTRO_STRIP;
-        for (uint32_t w = 0; w < width; w += LANES) {
-            const vector a = LOAD(near + w), b = LOAD(far + w);
-            STORE(sum + w, ADD(a, b));
-            STORE(difference + w, SUB(a, b));
-        }
-    }
-    if (n % 2 != 0)
-        memcpy(out + (half - 1) * DISTRO_STRIP, x + (half - 1) * stride, width * sizeof *x);
-}
-
-static void transform_folded(const struct dct *dct, uint32_t width, const float *x, size_t stride,
-                             struct distro_scratch *scratch, float *out, size_t out_stride)
-{
-    const uint32_t n = dct->side, half = dct->half;
-    float *folded = scratch->strip[0];
-    fold(n, width, x, stride, folded);
-    multiply((struct product){dct->even, dct->half_stride, every, half, folded, DISTRO_STRIP, out,
-                              2 * out_stride},
-             half, width);
-    multiply((struct product){dct->odd, dct->half_stride, every, n / 2,
-                              folded + half * DISTRO_STRIP, DISTRO_STRIP, out + out_stride,
-                              2 * out_stride},
-             n / 2, width);
-}
-
-// A rotation of a DCT-IV, of two rows that mirror each other.
-struct rotation { vector near_u, far_u, near_w, far_w; };
-struct turned { vector u, w; };
-
-ALWAYS struct rotation rotation_at(const float *turn)
-{
-    return (struct rotation){SPREAD(turn[DCT_NEAR_U]), SPREAD(turn[DCT_FAR_U]),
-                             SPREAD(turn[DCT_NEAR_W]), SPREAD(turn[DCT_FAR_W])};
-}
-
-ALWAYS struct turned turn_pair(vector near, vector far, struct rotation by)
-{
-    return (struct turned){FMA(far, by.far_u, MUL(near, by.near_u)),
-                           FMA(far, by.far_w, MUL(near, by.near_w))};
-}
-
-// Row i of n = 4m and the three that mirror it.
-struct mirrors { const float *a, *b, *c, *d; struct rotation by; };
-struct quarter { vector sum, difference; struct turned turned; };
-
-ALWAYS struct mirrors mirrors_of(const struct dct *dct, uint32_t i, const float *x, size_t stride)
-{
-    const uint32_t n = dct->side;
-    return (struct mirrors){x + i * stride, x + (n - 1 - i) * stride, x + (n / 2 - 1 - i) * stride,
-                            x + (n / 2 + i) * stride, rotation_at(dct->turn[0] + i * DCT_TURN)};
-}
-
-// What is even, folded twice; what is odd, folded once and turned.
-ALWAYS struct quarter quarter_of(const struct mirrors *rows, uint32_t w)
-{
-    const vector a = LOAD(rows->a + w), b = LOAD(rows->b + w);
-    const vector c = LOAD(rows->c + w), d = LOAD(rows->d + w);
-    const vector near = ADD(a, b), far = ADD(c, d);
-    return (struct quarter){ADD(near, far), SUB(near, far),
-                            turn_pair(SUB(a, b), SUB(c, d), rows->by)};
-}
-
-// Eight rows become one row in each of eight blocks of n/8: what the leaves transform.
-static void split(const struct dct *dct, uint32_t width, const float *x, size_t stride, float *out)
-{
-    const uint32_t eighth = dct->eighth;
-    const size_t block = eighth * DISTRO_STRIP;
-    for (uint32_t j = 0; j < eighth; j++) {
-        const struct mirrors outer = mirrors_of(dct, j, x, stride);
-        const struct mirrors inner = mirrors_of(dct, 2 * eighth - 1 - j, x, stride);
-        const struct rotation by = rotation_at(dct->turn[1] + j * DCT_TURN);
-        float *low = out + j * DISTRO_STRIP, *high = low + 4 * block;
-        for (uint32_t w = 0; w < width; w += LANES) {
-            const struct quarter near = quarter_of(&outer, w), far = quarter_of(&inner, w);
-            const struct turned turned = turn_pair(near.difference, far.difference, by);
-            STORE(low + w, ADD(near.sum, far.sum));
-            STORE(low + block + w, SUB(near.sum, far.sum));
-            STORE(low + 2 * block + w, turned.u);
-            STORE(low + 3 * block + w, turned.w);
-            STORE(high + w, ADD(near.turned.u, far.turned.u));
-            STORE(high + block + w, SUB(near.turned.u, far.turned.u));
-            STORE(high + 2 * block + w, ADD(near.turned.w, far.turned.w));
-            STORE(high + 3 * block + w, SUB(near.turned.w, far.turned.w));
-        }
-    }
-}
-
-// A DCT-IV of 2·count points from its two DCT-II: frequency q to row q of out, `step` apart.
-//     Y[0] = U[0], Y[2p] = U[p] + V[count-p], Y[2p-1] = U[p] - V[count-p], Y[2count-1] = -V[0]
-static void combine(uint32_t count, uint32_t width, const float *u, const float *v, float *out,
-                    size_t step)
-{
-    for (uint32_t w = 0; w < width; w += LANES) {
-        STORE(out + w, LOAD(u + w));
-        STORE(out + (2 * count - 1) * step + w, SUB(ZERO(), LOAD(v + w)));
-    }
-    for (uint32_t p = 1; p < count; p++) {
-        const float *near = u + p * DISTRO_STRIP, *far = v + (count - p) * DISTRO_STRIP;
-        for (uint32_t w = 0; w < width; w += LANES) {
-            const vector a = LOAD(near + w), b = LOAD(far + w);
-            STORE(out + 2 * p * step + w, ADD(a, b));
-            STORE(out + (2 * p - 1) * step + w, SUB(a, b));
-        }
-    }
-}
-
-// A DCT-II of an even number of points folds once more.
-static void leaf(struct product product, enum dct_leaf kind, uint32_t count, uint32_t width)
-{
-    product.count = count;
-    if (kind == DCT_FOURTH || count % 2 != 0) {
-        multiply(product, count, width);
-        return;
-    }
-    product.count = count / 2;
-    multiply_folded(product, count, width);
-}
-
-static void transform_split(const struct dct *dct, uint32_t width, const float *x, size_t stride,
-                            struct distro_scratch *scratch, float *out, size_t out_stride)
-{
-    const uint32_t eighth = dct->eighth;
-    const size_t rows = eighth * DISTRO_STRIP;
-    float *blocks = scratch->strip[0];
-    float *u = scratch->strip[1], *v = u + 2 * rows, *odd_u = v + 2 * rows, *odd_v = odd_u + rows;
-    split(dct, width, x, stride, blocks);
-    const struct {
-        enum dct_leaf leaf;
-        float *to;
-        size_t step;
-    } leaves[8] = {
-        {DCT_FIRST, out, 8 * out_stride},
-        {DCT_FOURTH, out + 4 * out_stride, 8 * out_stride},
-        {DCT_PLAIN, odd_u, DISTRO_STRIP},
-        {DCT_PLAIN, odd_v, DISTRO_STRIP},
-        {DCT_PLAIN, u, 2 * DISTRO_STRIP},
-        {DCT_FOURTH, u + DISTRO_STRIP, 2 * DISTRO_STRIP},
-        {DCT_PLAIN, v, 2 * DISTRO_STRIP},
-        {DCT_FOURTH, v + DISTRO_STRIP, 2 * DISTRO_STRIP},
-    };
-    for (uint32_t i = 0; i < 8; i++) {
-        const struct product product = {.left = dct->leaf[leaves[i].leaf],
-                                        .left_stride = eighth,
-                                        .list = every,
-                                        .right = blocks + i * rows,
-                                        .right_stride = DISTRO_STRIP,
-                                        .out = leaves[i].to,
-                                        .out_stride = leaves[i].step};
-        leaf(product, leaves[i].leaf, eighth, width);
-    }
-    combine(eighth, width, odd_u, odd_v, out + 2 * out_stride, 4 * out_stride);
-    combine(2 * eighth, width, u, v, out + out_stride, 2 * out_stride);
-}
-
-// The transform of the columns of x [n][width] into out, rows in the order of frequency. `width` is
-// a multiple of DCT_LANES, at most a strip.
-static void transform(const struct dct *dct, uint32_t width, const float *x, size_t stride,
-                      struct distro_scratch *scratch, float *out, size_t out_stride)
-{
-    if (dct->eighth)
-        transform_split(dct, width, x, stride, scratch, out, out_stride);
-    else
-        transform_folded(dct, width, x, stride, scratch, out, out_stride);
-}
-
-static uint32_t strip_of(uint32_t width) { return width < DISTRO_STRIP ? width : DISTRO_STRIP; }
-
-typedef float quad __attribute__((vector_size(16)));
-
-// out[j][i] = x[i][j], in squares of four; whole squares, so up to 3 rows and columns too many.
-static void turn(uint32_t rows, uint32_t columns, const float *x, size_t stride, float *out,
-                 size_t out_stride)
-{
-    for (uint32_t i = 0; i < rows; i += 4) {
-        for (uint32_t j = 0; j < columns; j += 4) {
-            quad a, b, c, d;
-            const float *from = x + i * stride + j;
-            memcpy(&a, from, sizeof a);
-            memcpy(&b, from + stride, sizeof b);
-            memcpy(&c, from + 2 * stride, sizeof c);
-            memcpy(&d, from + 3 * stride, sizeof d);
-            const quad ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
-            const quad ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-            const quad cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
-            const quad cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-            a = __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5);
-            b = __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7);
-            c = __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5);
-            d = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
-            float *to = out + j * out_stride + i;
-            memcpy(to, &a, sizeof a);
-            memcpy(to + out_stride, &b, sizeof b);
-            memcpy(to + 2 * out_stride, &c, sizeof c);
-            memcpy(to + 3 * out_stride, &d, sizeof d);
-        }
-    }
-}
-
-// Rows of whole vectors: the chunk itself, or a copy of it.
-static const float *whole_rows(uint32_t height, const struct dct *columns, const float *x,
-                               size_t *stride, float *copy)
-{
-    const uint32_t width = columns->side;
-    if (width == columns->stride) return x;
-    for (uint32_t h = 0; h < height; h++) {
-        float *row = copy + h * columns->stride;
-        memcpy(row, x + h * *stride, width * sizeof *row);
-        memset(row + width, 0, (columns->stride - width) * sizeof *row);
-    }
-    *stride = columns->stride;
-    return copy;
-}
-
-// Dense rows from padded ones. Whole vectors while the next rows cover what is too much.
-static void close_rows(uint32_t rows, uint32_t width, const float *x, size_t stride, float *ret)
-{
-    for (uint32_t row = 0; row < rows; row++, x += stride, ret += width) {
-        if ((rows - row) * width < stride)
-            memcpy(ret, x, width * sizeof *ret);
-        else
-            for (uint32_t w = 0; w < width; w += LANES) STORE(ret + w, LOAD(x + w));
-    }
-}
-
-static void encode(const struct dct *rows, const struct dct *columns, const float *x, size_t stride,
-                   struct distro_scratch *scratch, float *ret_y)
-{
-    const uint32_t height = rows->side, width = columns->side;
-    const size_t turned_stride = rows->stride;
-    x = whole_rows(height, columns, x, &stride, scratch->fold);
-    for (uint32_t w = 0; w < width; w += DISTRO_STRIP) {
-        const uint32_t strip = strip_of(columns->stride - w);
-        transform(rows, strip, x + w, stride, scratch, scratch->middle, DISTRO_STRIP);
-        turn(height, strip, scratch->middle, DISTRO_STRIP, scratch->turned + w * turned_stride,
-             turned_stride);
-    }
-    float *to = height == turned_stride ? ret_y : scratch->middle;
-    for (uint32_t b = 0; b < height; b += DISTRO_STRIP)
-        transform(columns, strip_of(rows->stride - b), scratch->turned + b, turned_stride, scratch,
-                  to + b, turned_stride);
-    if (to == ret_y) return;
-    close_rows(width, height, scratch->middle, turned_stride, ret_y);
-}
+// ---- decode
 
 // A coefficient's frequencies. Numbers ascend, so the column is found by stepping on, not dividing.
 struct place {
@@ -384,8 +39,8 @@ struct live {
 static void find_live(uint32_t height, const uint16_t *numbers, uint32_t count,
                       struct live *ret_live)
 {
-    bool carries[DCT_SIDE_MAX] = {false};
-    struct place at = {0, 0, 0};
+    bool carries[DCT_SIDE_MAX] = { false };
+    struct place at = { 0, 0, 0 };
     for (uint32_t i = 0; i < count; i++) {
         step_to(&at, numbers[i], height);
         carries[at.row] = true;
@@ -429,19 +84,19 @@ static void decode(const struct dct *rows, const struct dct *columns, const uint
     const size_t stride = columns->stride;
     struct live live;
     find_live(height, numbers, count, &live);
-    float *middle[2] = {scratch->turned, scratch->turned + rows->half * stride};
+    float *middle[2] = { scratch->turned, scratch->turned + rows->half * stride };
     memset(middle[0], 0, live.count[0] * stride * sizeof(float));
     memset(middle[1], 0, live.count[1] * stride * sizeof(float));
-    struct place at = {0, 0, 0};
+    struct place at = { 0, 0, 0 };
     for (uint32_t i = 0; i < count; i++) {
         step_to(&at, numbers[i], height);
         add_frequency(columns, columns->table + at.column * stride, values[i],
                       middle[at.row % 2] + live.place[at.row] * stride);
     }
     for (int odd = 0; odd < 2; odd++)
-        multiply((struct product){rows->table, rows->stride, live.list[odd], live.count[odd],
-                                  middle[odd], stride, odd ? scratch->fold : scratch->middle,
-                                  stride},
+        multiply((struct product){ rows->table, rows->stride, live.list[odd], live.count[odd],
+                                   middle[odd], stride, odd ? scratch->fold : scratch->middle,
+                                   stride },
                  rows->half, columns->stride);
     unfold(height, columns->stride, scratch->middle, scratch->fold, ret_x, stride);
 }
@@ -459,121 +114,6 @@ static uint32_t momentum(uint32_t count, float decay, float rate, const float *o
         ret[i] = value;
     }
     return largest;
-}
-
-// ---- the largest k. A key is the bits of a magnitude: it orders as the magnitude does.
-
-static uint32_t count_reaching(const uint32_t *keys, uint32_t count, uint32_t threshold)
-{
-    uint32_t sum = 0;
-    for (uint32_t i = 0; i < count; i += BLOCK)
-        sum += (uint32_t)__builtin_popcount(REACHING(keys + i, threshold));
-    return sum;
-}
-
-// The largest threshold, in the bits from `lowest_bit` up, that at least `top_k` keys reach. Keys
-// are padded with zeros to a multiple of BLOCK.
-static uint32_t threshold_of(const uint32_t *keys, uint32_t count, uint32_t top_k, int lowest_bit)
-{
-    uint32_t threshold = 0;
-    for (int bit = 30; bit >= lowest_bit; bit--) {
-        const uint32_t higher = threshold | 1u << bit;
-        if (count_reaching(keys, count, higher) >= top_k) threshold = higher;
-    }
-    return threshold;
-}
-
-// Of each of `groups` groups the largest key: value i is in group i % groups. A rest that fills no
-// row of groups goes unseen.
-ALWAYS void group_maxima(const float *values, uint32_t count, uint32_t groups, uint32_t *ret_keys)
-{
-    key_vector largest[GROUPS / LANES];
-    for (uint32_t g = 0; g < groups / LANES; g++) largest[g] = KEYS(values + g * LANES);
-    for (uint32_t i = groups; i + groups <= count; i += groups)
-        for (uint32_t g = 0; g < groups / LANES; g++)
-            largest[g] = LARGER(largest[g], KEYS(values + i + g * LANES));
-    for (uint32_t g = 0; g < groups / LANES; g++) STORE_KEYS(ret_keys + g * LANES, largest[g]);
-}
-
-// A threshold that at least top_k keys reach, and few more: so many of the maxima of groups do. 0
-// where that would be no help.
-static uint32_t rough_threshold(const float *values, uint32_t count, uint32_t top_k)
-{
-    uint32_t largest[GROUPS];
-    const uint32_t groups = top_k <= GROUPS_FEW / 4 ? GROUPS_FEW : GROUPS;
-    if (count < 2 * groups || top_k > groups / 2) return 0;
-    if (groups == GROUPS_FEW)
-        group_maxima(values, count, GROUPS_FEW, largest);
-    else
-        group_maxima(values, count, GROUPS, largest);
-    return threshold_of(largest, groups, top_k, 16); // A hundredth too low is near enough
-}
-
-// One bit for each of 64 values, or of the `count` of them that are left.
-ALWAYS uint64_t reaching_of(const float *values, uint32_t count, uint32_t threshold)
-{
-    float last[4 * BLOCK];
-    if (count < 4 * BLOCK) {
-        memset(last, 0, sizeof last);
-        values = memcpy(last, values, count * sizeof *last);
-    }
-    uint64_t mask = 0;
-    for (uint32_t i = 0; i < 4; i++)
-        mask |= (uint64_t)REACHING(values + i * BLOCK, threshold) << (i * BLOCK);
-    return mask;
-}
-
-// The keys that reach the threshold, which is not 0, and their numbers, ascending.
-static uint32_t collect(const float *values, uint32_t count, uint32_t threshold,
-                        struct distro_scratch *ret)
-{
-    uint32_t found = 0;
-    for (uint32_t i = 0; i < count; i += 4 * BLOCK) {
-        uint64_t mask = reaching_of(values + i, count - i, threshold);
-        for (; mask != 0; mask &= mask - 1) {
-            const uint32_t number = i + (uint32_t)__builtin_ctzll(mask);
-            memcpy(&ret->keys[found], values + number, sizeof ret->keys[0]);
-            ret->keys[found] &= 0x7fffffffu;
-            ret->found[found++] = (uint16_t)number;
-        }
-    }
-    return found;
-}
-
-// Of at most BLOCK keys each is told at once how many come before it.
-static uint32_t rank_few(const struct distro_scratch *scratch, uint32_t found, uint32_t top_k,
-                         uint16_t *ret_numbers)
-{
-    uint32_t chosen = 0;
-    for (uint32_t i = 0; i < found; i++) {
-        const uint32_t key = scratch->keys[i], above = REACHING(scratch->keys, key + 1);
-        const uint32_t equal = REACHING(scratch->keys, key) & ~above, earlier = (1u << i) - 1;
-        const uint32_t before = (uint32_t)__builtin_popcount(above | (equal & earlier));
-        if (before < top_k) ret_numbers[chosen++] = scratch->found[i];
-    }
-    return chosen;
-}
-
-static uint32_t select_top(uint32_t count, const float *values, uint32_t top_k,
-                           struct distro_scratch *scratch, uint16_t *ret_numbers)
-{
-    const uint32_t rough = rough_threshold(values, count, top_k), *keys = scratch->keys;
-    const uint32_t found = collect(values, count, rough ? rough : 1, scratch); // 1: no zeros
-    uint32_t padded = found;
-    while (padded % BLOCK != 0) scratch->keys[padded++] = 0;
-
-    if (found <= BLOCK) return rank_few(scratch, found, top_k, ret_numbers);
-    const uint32_t threshold = threshold_of(keys, padded, top_k, 0);
-    uint32_t equal = top_k - count_reaching(keys, padded, threshold + 1), chosen = 0;
-    for (uint32_t i = 0; i < found; i++) {
-        if (keys[i] < threshold) continue;
-        if (keys[i] == threshold) {
-            if (equal == 0) continue;
-            equal--;
-        }
-        ret_numbers[chosen++] = scratch->found[i];
-    }
-    return chosen;
 }
 
 static void update(uint32_t count, const float *x, float keep, float rate, float *p)
@@ -594,10 +134,10 @@ static void store(uint32_t count, const float *x, float *ret)
     FENCE();
 }
 
-const struct distro_kernels KERNELS = {.name = NAME,
-                                       .encode = encode,
-                                       .decode = decode,
-                                       .momentum = momentum,
-                                       .select = select_top,
-                                       .store = store,
-                                       .update = update};
+const struct distro_kernels KERNELS = { .name = NAME,
+                                        .encode = encode,
+                                        .decode = decode,
+                                        .momentum = momentum,
+                                        .select = select_top,
+                                        .store = store,
+                                        .update = update };
