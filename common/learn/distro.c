@@ -13,7 +13,6 @@ enum { TASKS_MAX = 256 }; // Enough for every pool to share evenly
 
 struct worker {
     struct distro_scratch scratch;
-    _Alignas(64) float coefficients[DISTRO_ELEMENTS_MAX];
     _Alignas(64) float candidate[DISTRO_ELEMENTS_MAX];
     uint16_t numbers[DISTRO_ELEMENTS_MAX];
     float values[DISTRO_ELEMENTS_MAX];
@@ -124,14 +123,14 @@ static uint32_t compress_chunk(const struct compress_job *job, uint32_t number, 
     const struct distro *self = job->self;
     const struct chunks_part *part = chunk.part;
     const float *old = self->residual[self->adopted] + chunk.coefficients;
-    float *candidate = worker->candidate;
+    float *candidate = worker->candidate; // First the coefficients of the gradient
 
     prefetch(job, next, 0);
     self->kernels->encode(part->row_dct, part->column_dct, job->gradient + chunk.at, part->columns,
-                          &worker->scratch, worker->coefficients);
+                          &worker->scratch, candidate);
     prefetch(job, next, 1);
     const uint32_t largest = self->kernels->momentum(part->elements, self->decay, job->rate, old,
-                                                     worker->coefficients, candidate);
+                                                     candidate, candidate);
     if (largest >= DISTRO_VALUE_LIMIT_BITS) return largest;
     prefetch(job, next, 2);
     const uint32_t count =

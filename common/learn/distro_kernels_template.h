@@ -101,18 +101,32 @@ static void decode(const struct dct *rows, const struct dct *columns, const uint
     unfold(height, columns->stride, scratch->middle, scratch->fold, ret_x, stride);
 }
 
+static uint32_t larger_of(uint32_t largest, const float *value)
+{
+    uint32_t bits;
+    memcpy(&bits, value, sizeof bits);
+    bits &= 0x7fffffffu;
+    return bits > largest ? bits : largest;
+}
+
 static uint32_t momentum(uint32_t count, float decay, float rate, const float *old, const float *y,
                          float *ret)
 {
-    uint32_t largest = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const float value = __builtin_fmaf(rate, y[i], decay * old[i]);
-        uint32_t bits;
-        memcpy(&bits, &value, sizeof bits);
-        bits &= 0x7fffffffu;
-        largest = bits > largest ? bits : largest;
-        ret[i] = value;
+    const vector decays = SPREAD(decay), rates = SPREAD(rate);
+    const float zeros[LANES] = { 0.0f };
+    key_vector keys = KEYS(zeros);
+    uint32_t i = 0, lanes[LANES], largest = 0;
+    for (; i + LANES <= count; i += LANES) {
+        STORE(ret + i, FMA(rates, LOAD(y + i), MUL(decays, LOAD(old + i))));
+        keys = LARGER(keys, KEYS(ret + i));
     }
+    for (; i < count; i++) {
+        ret[i] = __builtin_fmaf(rate, y[i], decay * old[i]);
+        largest = larger_of(largest, &ret[i]);
+    }
+    STORE_KEYS(lanes, keys);
+    for (uint32_t lane = 0; lane < LANES; lane++)
+        if (lanes[lane] > largest) largest = lanes[lane];
     return largest;
 }
 
