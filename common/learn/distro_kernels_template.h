@@ -39,18 +39,20 @@ struct live {
 static void find_live(uint32_t height, const uint16_t *numbers, uint32_t count,
                       struct live *ret_live)
 {
-    bool carries[DCT_SIDE_MAX] = { false };
+    uint64_t carries[DCT_SIDE_MAX / 64] = { 0 }; // One bit each
     struct place at = { 0, 0, 0 };
     for (uint32_t i = 0; i < count; i++) {
         step_to(&at, numbers[i], height);
-        carries[at.row] = true;
+        carries[at.row / 64] |= UINT64_C(1) << at.row % 64;
     }
     ret_live->count[0] = ret_live->count[1] = 0;
-    for (uint32_t b = 0; b < height; b++) {
-        if (!carries[b]) continue;
-        const uint32_t place = ret_live->count[b % 2]++;
-        ret_live->list[b % 2][place] = (uint8_t)b;
-        ret_live->place[b] = (uint8_t)place;
+    for (uint32_t word = 0; word * 64 < height; word++) {
+        for (uint64_t left = carries[word]; left != 0; left &= left - 1) {
+            const uint32_t b = word * 64 + (uint32_t)__builtin_ctzll(left);
+            const uint32_t place = ret_live->count[b % 2]++;
+            ret_live->list[b % 2][place] = (uint8_t)b;
+            ret_live->place[b] = (uint8_t)place;
+        }
     }
 }
 
