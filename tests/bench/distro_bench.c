@@ -1,7 +1,7 @@
 // distro_bench -- what compress and apply cost, beside what moving the same memory costs and
 // beside a training step.
 //
-//     distro_bench [results in a commit = 4] [avx512|avx2|base] [8|32]
+//     distro_bench [results in a commit = 4] [avx512|avx2|base] [8m|32m]
 //
 // Two models at Psyche's setting: squares of 64 x 64, 8 of 4096, one bit. The floors are measured
 // in the same run, in turns with the work, over the same vectors and threads: compress reads the
@@ -13,6 +13,7 @@
 #include "common/learn/distro.h"
 #include "common/learn/distro_kernels.h"
 #include "common/learn/model.h"
+#include "tests/bench/train_models.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,34 +21,6 @@
 #include <time.h>
 
 enum { REPEATS = 15, RESULTS_MAX = 64, TASKS = 256, STEP_TOKENS = 2048 };
-
-static const struct {
-    const char *name;
-    struct model_shape shape;
-} models[] = {
-    {"8",
-     {.vocab = 4096,
-      .dim = 288,
-      .layers = 6,
-      .heads = 6,
-      .kv_heads = 6,
-      .head_dim = 48,
-      .ffn = 768,
-      .seq_len_max = 256,
-      .rope_theta = 10000,
-      .rms_eps = 1e-5}},
-    {"32",
-     {.vocab = 8192,
-      .dim = 512,
-      .layers = 8,
-      .heads = 8,
-      .kv_heads = 4,
-      .head_dim = 64,
-      .ffn = 1376,
-      .seq_len_max = 512,
-      .rope_theta = 10000,
-      .rms_eps = 1e-5}},
-};
 
 struct cost {
     double wall, busy; // Milliseconds: by the clock, and of all threads together
@@ -128,9 +101,10 @@ static int time_step(const struct bench *bench, pool_t *pool, struct why *why,
 {
     const uint32_t seq = (uint32_t)bench->shape->seq_len_max, batch = STEP_TOKENS / seq;
     uint32_t *tokens = malloc(batch * (seq + 1) * sizeof *tokens);
+    const struct model_options options = { batch, seq, GEMM_BF16, false };
     model_t *model = NULL;
     double loss;
-    int rc = tokens ? model_new(bench->shape, batch, seq, pool, why, &model) : FAULT_MEMORY;
+    int rc = tokens ? model_new(bench->shape, &options, pool, why, &model) : FAULT_MEMORY;
     for (uint32_t i = 0; rc == 0 && i < batch * (seq + 1); i++)
         tokens[i] = i * 2654435761u % (uint32_t)bench->shape->vocab;
     for (size_t i = 0; rc == 0 && i < bench->total; i++) bench->parameters[i] *= 0.02f;
