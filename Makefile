@@ -105,6 +105,9 @@ bench-train: $(B)/bench/train_bench             ## Time a training step: share o
 same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
 	@$<
 
+convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and AdamW, see what limits it; 40 minutes (QUICK=1: two)
+	@tests/numeric/convergence.py $(B) $(if $(QUICK),--quick)
+
 # torch and transformers, beside the build: only what is held against them wants them.
 peers_python = test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
 
@@ -193,4 +196,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train same-bits pure install uninstall help clean
+.PHONY: all demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train same-bits convergence pure install uninstall help clean

@@ -163,7 +163,7 @@ static void read_settings(int argc, char **argv, struct settings *self)
         { "schedule", KEY_SCHEDULE, "KIND", 0, "linear (meant without), cosine, constant", 0 },
         { "float-values", KEY_FLOAT_VALUES, 0, 0, "Send coefficients, not their signs", 0 },
         { "no-sign", KEY_NO_SIGN, 0, 0, "Apply the scaled mean, not its signs", 0 },
-        { "whole-heldout", KEY_WHOLE_HELDOUT, 0, 0, "The last row is over all that is held out", 0 },
+        { "whole-heldout", KEY_WHOLE_HELDOUT, 0, 0, "At the end also over all", 0 },
     };
     for (int i = 0; i < REALS; i++)
         options[8 + i] = (struct argp_option){ reals[i].name, KEY_REAL + i, "X", 0, "", 1 };
@@ -336,14 +336,12 @@ static int heldout_loss(struct trial *self, uint64_t samples, struct why *why, d
     return 0;
 }
 
-static int print_row(struct trial *self, uint64_t steps, double train, bool last, struct why *why)
+static int print_row(struct trial *self, uint64_t steps, double train, uint64_t most,
+                     struct why *why)
 {
-    const struct settings *settings = &self->settings;
-    const uint64_t all = provider_count(self->heldout);
-    const uint64_t tokens = steps * settings->batch * self->model.shape.seq_len_max;
-    uint64_t samples = settings->heldout_samples < all ? settings->heldout_samples : all;
+    const uint64_t all = provider_count(self->heldout), samples = most < all ? most : all;
+    const uint64_t tokens = steps * self->settings.batch * self->model.shape.seq_len_max;
     double heldout = 0;
-    if (last && settings->whole) samples = all;
     const int rc = heldout_loss(self, samples, why, &heldout);
     if (rc == 0) printf("%" PRIu64 ",%.6f,%.6f,%" PRIu64 "\n", tokens, train, heldout, samples);
     fflush(stdout);
@@ -366,7 +364,10 @@ static int learn(struct trial *self, struct why *why)
             if (i + 1 >= l) rc = apply(self, i + 1 - l, why);
         if (last || (i + 1) * step_tokens / settings->heldout_every !=
                         i * step_tokens / settings->heldout_every) {
-            if (rc == 0) rc = print_row(self, i + 1, sum / (double)summed, last, why);
+            const double train = sum / (double)summed;
+            if (rc == 0) rc = print_row(self, i + 1, train, settings->heldout_samples, why);
+            if (rc == 0 && last && settings->whole)
+                rc = print_row(self, i + 1, train, UINT64_MAX, why);
             sum = 0, summed = 0;
         }
         if (rc < 0) return rc;
