@@ -175,7 +175,7 @@ $(B)/live/failpoint.so: tests/live/failpoint.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
-$(B)/numeric/convergence: $(B)/tests/numeric/convergence.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
+$(B)/numeric/convergence: $(patsubst %,$(B)/tests/numeric/%.o,convergence convergence_trial) $(B)/actors/shoal/model_folder.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
 $(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@

@@ -27,7 +27,7 @@ import subprocess
 import sys
 
 SEQ = 128
-TUNE_SEED, SEEDS, LIMIT_SEED = 0, (1, 2, 3), 1
+TUNE_SEED, SEEDS = 0, (1, 2, 3)
 DISTRO = {"optimizer": "distro", "chunk": 64, "topk": 8, "compression-decay": 0.95, "batch": 8}
 WAYS = {
     "AdamW": {"optimizer": "adamw", "batch": 8},
@@ -41,14 +41,16 @@ BASE, LONGER = "DisTrO, 4 trainers", 2                  # LONGER times the token
 LIMITS = [
     ("k", "k = 32", {"topk": 32}, (1, 2)),
     ("k", "k = 128", {"topk": 128}, (1, 2)),
+    ("k", "k = 512", {"topk": 512}, (1, 2)),
     ("values", "float values, not one bit", {"float-values": True}, (1, 2)),
     ("sign", "no sign: the scaled mean", {"no-sign": True}, (1, 2)),
+    ("both", "float values, no sign", {"float-values": True, "no-sign": True}, (1, 2)),
     ("lag", "lag 1, as Psyche overlaps", {"lag": 1}, (1, 0.5)),
     ("batch", "batch 4 (1 a trainer)", {"batch": 4}, (1, 0.5)),
     ("batch", "batch 16", {"batch": 16}, (1, 2)),
     ("batch", "batch 32", {"batch": 32}, (1, 2)),
     ("trainers", "1 trainer", {"trainers": 1}, (1, 2)),
-    ("momentum", "decay 0.8", {"compression-decay": 0.8}, (1, 2)),
+    ("momentum", "decay 0.8", {"compression-decay": 0.8}, (1,)),
     ("momentum", "decay 0.999, Psyche's", {"compression-decay": 0.999}, (1, 0.5)),
 ]
 DEMO = {"optimizer": "distro", "trainers": 4, "chunk": 32, "topk": 64, "compression-decay": 0.95,
@@ -64,7 +66,7 @@ class Lab:
         self.dir = self.build / "convergence"
         self.text, self.runs = self.dir / "text", self.dir / "runs"
         self.out = self.dir / "quick" if quick else self.dir
-        self.base, self.tune, self.limit = (48, 24, 32) if quick else (600, 200, 300)
+        self.base, self.tune, self.windows = (24, 12, 32) if quick else (600, 200, 256)
         self.seeds = SEEDS[:1] if quick else SEEDS
         self.quick = quick
         for folder in (self.runs, self.out):
@@ -78,7 +80,7 @@ class Lab:
         for key, value in how.items():
             if value is True:
                 yield f"--{key}"
-            else:
+            elif value is not False:
                 yield f"--{key}={value:g}" if isinstance(value, float) else f"--{key}={value}"
 
     def make(self, how):
@@ -109,13 +111,14 @@ class Lab:
     def sized(self, how, steps, seed):
         """A run over as many tokens as `steps` of 8 sequences, measured at its end."""
         steps = steps * 8 // how["batch"]
-        return {**how, "steps": steps, "seed": seed, "warmup": max(1, steps // 30),
+        size = {"steps": steps, "seed": seed, "warmup": max(1, steps // 30),
                 "heldout-every": steps * how["batch"] * SEQ}
+        return {**how, **size, **({"heldout-samples": self.windows} if self.quick else {})}
 
     def curve(self, how, steps, seed):
-        """The same, measured on the way and, at the end, on all that is held out."""
+        """The same, measured on the way and on all that is held out, as the baselines are."""
         return {**self.sized(how, steps, seed), "heldout-every": max(1, steps // 8) * 8 * SEQ,
-                "whole-heldout": True}
+                "spread": True}
 
 
 def best_rate(losses):
@@ -149,9 +152,10 @@ def compare(lab, ways, steps):
 
 def limits(lab, rate):
     """[(factor, what, best rate, loss)], the unchanged base first."""
-    jobs = [("base", "unchanged", {}, (0.5, 1, 2))] + LIMITS
+    jobs = [("", "unchanged", {}, (0.5, 1, 2))]
+    jobs += [(*job[:3], job[3][:1]) if lab.quick else job for job in LIMITS]
     tries = [(job, rate * scale) for job in jobs for scale in job[3]]
-    hows = [lab.sized({**WAYS[BASE], **job[2], "learning-rate": r}, lab.limit, LIMIT_SEED)
+    hows = [lab.sized({**WAYS[BASE], **job[2], "learning-rate": r}, lab.tune, TUNE_SEED)
             for job, r in tries]
     rows = lab.make_all(hows)
     result = []
@@ -169,9 +173,15 @@ def final(runs):
     return statistics.mean(last), max(last) - min(last)
 
 
+def on_the_way(rows):
+    """Without the last, which is over all that is held out."""
+    return [row for row in rows if row[3] == rows[0][3]]
+
+
 def crossing(rows, nats):
     """Tokens at which the curve of one run falls to `nats`; None if it does not."""
-    for (t0, _, l0, _), (t1, _, l1, _) in zip(rows, rows[1:-1]):
+    rows = on_the_way(rows)
+    for (t0, _, l0, _), (t1, _, l1, _) in zip(rows, rows[1:]):
         if l1 <= nats < l0:
             return t0 + (t1 - t0) * (l0 - nats) / (l0 - l1)
     return None
@@ -207,7 +217,7 @@ def limits_table(found):
     base = found[0][3]
     lines = ["| factor | what is changed | best rate | held out | gained |", "|---|---|---|---|---|"]
     for factor, what, rate, loss in found:
-        gained = "" if factor == "base" else f"{base - loss:+.3f}"
+        gained = "" if factor == "" else f"{base - loss:+.3f}"
         lines.append(f"| {factor} | {what} | {rate:g} | {loss:.3f} | {gained} |")
     return lines
 
@@ -248,7 +258,7 @@ def draw_curves(lab, curves):
                 text(LEFT + PLOT_W + 8, y(nats) + 4, f"counting, order {order}: {nats:.3f}", 12)]
     for number, (name, runs) in enumerate(curves.items()):
         colour = COLOURS[number % len(COLOURS)]
-        rows = [list(zip(*at)) for at in zip(*(r[:-1] for r in runs))]
+        rows = [list(zip(*at)) for at in zip(*map(on_the_way, runs))]
         xs = [x(at[0][0]) for at in rows]
         band = [f"{a:.1f},{y(max(at[2])):.1f}" for a, at in zip(xs, rows)]
         band += [f"{a:.1f},{y(min(at[2])):.1f}" for a, at in reversed(list(zip(xs, rows)))]
@@ -286,15 +296,17 @@ def write(lab, ways, curves, losses, found, demo_ways, demo_curves):
               f"of genesis and of the order of the data; spread is highest less lowest. Made {when} "
               f"by tests/numeric/convergence.py{' --quick' if lab.quick else ''}; DisTrO is chunk "
               "64, k 8, one bit, decay 0.95, batch 8 x 128, unless it says otherwise. "
-              "At the end the whole held-out text; on the way its first 256 windows."]]
+              f"At the end the whole held-out text; on the way {lab.windows} of its windows, "
+              "spread evenly."]]
     if curves:
         parts.append(compare_table(lab, "way", ways, curves))
     if losses:
         parts.append([f"Learning rates, {lab.tune * 8 * SEQ // 1000} k tokens, seed {TUNE_SEED}, "
-                      "256 windows:", ""] + tune_table(losses))
+                      f"{lab.windows} first windows of what is held out:", ""] + tune_table(losses))
     if found:
-        parts.append([f"One thing changed at a time, {lab.limit * 8 * SEQ // 1000} k tokens, 4 "
-                      f"trainers, seed {LIMIT_SEED}, 256 windows, the better of several rates:", ""]
+        parts.append([f"One thing changed at a time, {lab.tune * 8 * SEQ // 1000} k tokens, 4 "
+                      f"trainers, seed {TUNE_SEED}, {lab.windows} "
+                      "first windows, the better of several rates:", ""]
                      + limits_table(found))
     if demo_curves:
         parts.append(["The demo's own settings (chunk 32, k 64, one bit), 4 trainers:", ""]
