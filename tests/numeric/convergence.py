@@ -8,7 +8,7 @@ The demo's model and text (config/demo/model.json, `shoal prepare-text`), equal 
     tune     the learning rate of each way, one seed, short runs: a grid that grows at its ends
     main     AdamW, DisTrO with 4 trainers and with 1, three seeds; DisTrO with 4 on more tokens
     limits   what holds DisTrO back: one thing changed at a time, its learning rate tuned again
-    demo     config/demo/state.toml as it was and as this tool would have it, three seeds
+    demo     config/demo/state.toml's way to learn, and others for the same rounds, three seeds
 
 Each run is a process of one thread (tests/numeric/convergence.c), as many at once as --jobs says;
 a run that was made is kept in BUILD/convergence/runs and not made again. Writes table.md,
@@ -21,7 +21,9 @@ import csv
 import datetime
 import hashlib
 import json
+import os
 import pathlib
+import shutil
 import statistics
 import subprocess
 import sys
@@ -45,7 +47,7 @@ LIMITS = [
     ("values", "float values, not one bit", {"float-values": True}, (1, 2)),
     ("sign", "no sign: the scaled mean", {"no-sign": True}, (1, 2)),
     ("both", "float values, no sign", {"float-values": True, "no-sign": True}, (1, 2)),
-    ("lag", "lag 1, as Psyche overlaps", {"lag": 1}, (1, 0.5)),
+    ("lag", "lag 1 (no look-ahead)", {"lag": 1}, (1, 0.5, 0.25)),
     ("batch", "batch 4 (1 a trainer)", {"batch": 4}, (1, 0.5)),
     ("batch", "batch 16", {"batch": 16}, (1, 2)),
     ("batch", "batch 32", {"batch": 32}, (1, 2)),
@@ -55,7 +57,8 @@ LIMITS = [
 ]
 DEMO = {"optimizer": "distro", "trainers": 4, "chunk": 32, "topk": 64, "compression-decay": 0.95,
         "batch": 8, "learning-rate": 2e-3}
-DEMOS = [("config/demo as it was", DEMO)]
+DEMOS = {"config/demo: rate 2e-3, batch 8": DEMO,
+         "rate 3e-3": {**DEMO, "learning-rate": 3e-3}}
 
 
 class Lab:
@@ -119,6 +122,32 @@ class Lab:
         """The same, measured on the way and on all that is held out, as the baselines are."""
         return {**self.sized(how, steps, seed), "heldout-every": max(1, steps // 8) * 8 * SEQ,
                 "spread": True}
+
+
+def check_product(lab):
+    """One trainer of this experiment has the bits of `shoal train`, or it is about nothing."""
+    steps, common = 12, [f"--train={lab.text}/train", f"--heldout={lab.text}/heldout"]
+    model = lab.dir / "shape"
+    model.mkdir(exist_ok=True)
+    shutil.copy("config/demo/model.json", model / "config.json")
+    ours = subprocess.run(
+        [lab.build / "numeric/convergence", "--config=config/demo/model.json", *common, "--seed=1",
+         "--trainers=1", "--chunk=64", "--topk=8", "--compression-decay=0.95", "--batch=8",
+         "--learning-rate=0.002", f"--steps={steps}", "--warmup=3", "--heldout-samples=4"],
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    sets = ["optimizer=Distro", "lr_schedule=Linear", f"Linear.total_steps={steps}",
+            "Linear.warmup_steps=3", "Linear.warmup_init_lr=0", "Linear.final_lr=0",
+            "clip_grad_norm=1", "weight_decay=0", "compression_decay=0.95",
+            "compression_chunk=64", "compression_topk=8", "quantize_1bit=true", "products=bf16"]
+    theirs = subprocess.run(
+        [lab.build / "bin/shoal", "train", "config/demo/state.toml", f"--model={model}",
+         "--init-seed=1", "--shuffle-seed=1", f"--data={lab.text}/train", "--batch-size=8",
+         "--learning-rate=0.002", f"--steps={steps}", "--no-checkpoint", "--json",
+         *(f"--set={key}" for key in sets)],
+        check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    digests = ours.stderr.split()[-1], json.loads(theirs.stdout)["digest"]
+    if digests[0] != digests[1]:
+        sys.exit(f"one trainer here and shoal train differ: {digests[0]} and {digests[1]}")
 
 
 def best_rate(losses):
@@ -223,7 +252,7 @@ def limits_table(found):
 
 
 COLOURS = ["#1b6ca8", "#c0392b", "#2e8b57", "#8e44ad", "#b8860b"]
-WIDTH, HEIGHT, LEFT, TOP, PLOT_W, PLOT_H = 960, 830, 70, 50, 640, 400
+WIDTH, HEIGHT, LEFT, TOP, PLOT_W, PLOT_H = 960, 870, 70, 50, 640, 400
 
 
 def text(x, y, words, size=13, anchor="start", colour="#222"):
@@ -238,36 +267,44 @@ def line(x0, y0, x1, y1, colour="#ccc", dash=""):
             f'stroke="{colour}"{dash}/>')
 
 
-def draw_curves(lab, curves):
-    most = max(rows[-1][0] for runs in curves.values() for rows in runs)
-    low = min(rows[-1][2] for runs in curves.values() for rows in runs) // 0.2 * 0.2
-    high = 3.4
-    x = lambda tokens: LEFT + PLOT_W * tokens / most
-    y = lambda loss: TOP + PLOT_H * (high - min(loss, high)) / (high - low)
-    out = [text(LEFT, 28, "Held-out loss in nats per byte; mean of the seeds, shaded from the "
+def draw_axes(lab, most, low, high, x, y):
+    out = [text(LEFT, 28, "Held-out loss in nats per byte: mean of the seeds, shaded from the "
                           "lowest to the highest", 15)]
     for i in range(round((high - low) / 0.2) + 1):
         loss = low + 0.2 * i
         out += [line(LEFT, y(loss), LEFT + PLOT_W, y(loss), "#eee"),
                 text(LEFT - 8, y(loss) + 4, f"{loss:.1f}", 12, "end")]
-    for i in range(5):
-        out.append(text(x(most * i / 4), TOP + PLOT_H + 20, f"{most * i / 4e3:.0f} k", 12, "middle"))
-    out.append(text(LEFT + PLOT_W / 2, TOP + PLOT_H + 40, "tokens trained", 13, "middle"))
+    for tokens in range(0, most + 1, 10 ** (len(str(most)) - 1) // 5):
+        out += [line(x(tokens), TOP + PLOT_H, x(tokens), TOP + PLOT_H + 5, "#555"),
+                text(x(tokens), TOP + PLOT_H + 20, f"{tokens / 1e3:g} k", 12, "middle")]
+    out += [line(LEFT, TOP, LEFT, TOP + PLOT_H, "#555"),
+            line(LEFT, TOP + PLOT_H, LEFT + PLOT_W, TOP + PLOT_H, "#555"),
+            text(LEFT + PLOT_W / 2, TOP + PLOT_H + 40, "tokens trained", 13, "middle")]
     for order, nats in enumerate(lab.nats):
         out += [line(LEFT, y(nats), LEFT + PLOT_W, y(nats), "#555", "6 4"),
                 text(LEFT + PLOT_W + 8, y(nats) + 4, f"counting, order {order}: {nats:.3f}", 12)]
+    return out
+
+
+def draw_curves(lab, curves):
+    curves = {name: [on_the_way(rows) for rows in runs] for name, runs in curves.items()}
+    most = max(rows[-1][0] for runs in curves.values() for rows in runs)
+    low, high = min(rows[-1][2] for runs in curves.values() for rows in runs) // 0.2 * 0.2, 3.4
+    x = lambda tokens: LEFT + PLOT_W * tokens / most
+    y = lambda loss: TOP + PLOT_H * (high - min(loss, high)) / (high - low)
+    out = draw_axes(lab, most, low, high, x, y)
     for number, (name, runs) in enumerate(curves.items()):
-        colour = COLOURS[number % len(COLOURS)]
-        rows = [list(zip(*at)) for at in zip(*map(on_the_way, runs))]
+        colour, legend = COLOURS[number % len(COLOURS)], y(3.1) + 20 * number
+        rows = list(zip(*runs))         # By measurement, those of all seeds
         xs = [x(at[0][0]) for at in rows]
-        band = [f"{a:.1f},{y(max(at[2])):.1f}" for a, at in zip(xs, rows)]
-        band += [f"{a:.1f},{y(min(at[2])):.1f}" for a, at in reversed(list(zip(xs, rows)))]
-        path = " ".join(f"{a:.1f},{y(statistics.mean(at[2])):.1f}" for a, at in zip(xs, rows))
+        losses = [[row[2] for row in at] for at in rows]
+        band = [f"{a:.1f},{y(max(at)):.1f}" for a, at in zip(xs, losses)]
+        band += [f"{a:.1f},{y(min(at)):.1f}" for a, at in reversed(list(zip(xs, losses)))]
+        path = " ".join(f"{a:.1f},{y(statistics.mean(at)):.1f}" for a, at in zip(xs, losses))
         out += [f'<polygon points="{" ".join(band)}" fill="{colour}" opacity="0.2"/>',
-                f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>']
-        out += [line(LEFT + PLOT_W - 230, TOP + 16 + 20 * number, LEFT + PLOT_W - 205,
-                     TOP + 16 + 20 * number, colour),
-                text(LEFT + PLOT_W - 198, TOP + 20 + 20 * number, name, 13, colour=colour)]
+                f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>',
+                line(LEFT + PLOT_W - 260, legend - 4, LEFT + PLOT_W - 235, legend - 4, colour),
+                text(LEFT + PLOT_W - 228, legend, name, 13, colour=colour)]
     return out
 
 
@@ -288,16 +325,22 @@ def draw_limits(found):
     return out + [line(zero, top, zero, top + 24 * (len(found) - 1), "#555")]
 
 
+def machine():
+    names = [row.split(":")[1].strip() for row in open("/proc/cpuinfo")
+             if row.startswith("model name")] or ["an unnamed processor"]
+    return f"{names[0]}, {len(os.sched_getaffinity(0))} processors"
+
+
 def write(lab, ways, curves, losses, found, demo_ways, demo_curves):
     when = datetime.date.today().isoformat()
     parts = [["# Convergence on the demo's text", "",
               f"Nats per held-out byte; counting gives {lab.nats[0]:.4f} (order 0), "
               f"{lab.nats[1]:.4f} (order 1), {lab.nats[2]:.4f} (order 2). {len(lab.seeds)} seed(s), "
-              f"of genesis and of the order of the data; spread is highest less lowest. Made {when} "
-              f"by tests/numeric/convergence.py{' --quick' if lab.quick else ''}; DisTrO is chunk "
+              f"of genesis and of the order of the data; spread is highest less lowest. DisTrO is chunk "
               "64, k 8, one bit, decay 0.95, batch 8 x 128, unless it says otherwise. "
               f"At the end the whole held-out text; on the way {lab.windows} of its windows, "
-              "spread evenly."]]
+              f"spread evenly. Made {when} by tests/numeric/convergence.py"
+              f"{' --quick' if lab.quick else ''} on {machine()}."]]
     if curves:
         parts.append(compare_table(lab, "way", ways, curves))
     if losses:
@@ -336,6 +379,7 @@ def main():
     parser.add_argument("--only", choices=("main", "limits", "demo"))
     args = parser.parse_args()
     lab = Lab(args.build, args.quick, args.jobs)
+    check_product(lab)
     ways, curves, found, demo_ways, demo_curves = {}, {}, [], {}, {}
     losses = tune(lab) if args.only != "demo" else {}
     rates = {name: best_rate(by_rate) for name, by_rate in losses.items()}
@@ -346,7 +390,7 @@ def main():
     if args.only in (None, "limits"):
         found = limits(lab, rates[BASE])
     if args.only in (None, "demo"):
-        demo_ways = {name: (how, 1) for name, how in DEMOS}
+        demo_ways = {name: (how, 1) for name, how in DEMOS.items()}
         demo_curves = compare(lab, demo_ways, lab.base)
     print(write(lab, ways, curves, losses, found, demo_ways, demo_curves))
 
