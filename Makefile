@@ -105,7 +105,7 @@ bench-train: $(B)/bench/train_bench             ## Time a training step: share o
 same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
 	@$<
 
-convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and AdamW, see what limits it; 40 minutes (QUICK=1: two)
+convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and AdamW, see what limits it; 20 minutes (QUICK=1: one)
 	@tests/numeric/convergence.py $(B) $(if $(QUICK),--quick)
 
 # torch and transformers, beside the build: only what is held against them wants them.
