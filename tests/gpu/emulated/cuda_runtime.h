@@ -29,6 +29,7 @@
 #define __restrict__
 #define __grid_constant__
 #define __launch_bounds__(...)
+#define __constant__ static
 #define __shared__ static
 
 struct dim3 {
@@ -91,6 +92,11 @@ inline uint32_t __byte_perm(uint32_t a, uint32_t b, uint32_t selector)
     return result;
 }
 template <typename T> T __ldg(const T *p) { return *p; }
+inline uint32_t atomicMax(uint32_t *to, uint32_t value)
+{
+    const uint32_t old = *to;
+    return *to = old > value ? old : value, old;
+}
 
 // ---- The runtime library: one device, in order, always done
 
