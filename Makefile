@@ -79,7 +79,7 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@$(MAKE) --no-print-directory -s -j$$(nproc) test-build
 	@tests/all.sh $(B)
 
-test-build: all $(UNIT:%=$(B)/unit/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so
+test-build: all $(UNIT:%=$(B)/unit/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so $(B)/tests/peers/logits
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -93,9 +93,9 @@ mutants:                                        ## Break the cores on purpose; e
 live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
 
-test-peers: all                                 ## Hold our files against torch and transformers from PyPI
+test-peers: all $(B)/tests/peers/logits                           ## Hold our files against torch and transformers from PyPI
 	@test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
-	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh "tests/peers/transformers_test.sh $(B)"
+	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh $(patsubst %,"% $(B)",$(wildcard tests/peers/*_test.sh))
 
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
 	@for b in $(or $(T),$(BENCH)); do $(B)/bench/$$b || exit 1; done
@@ -159,6 +159,8 @@ $(B)/live/%_test: $(B)/tests/live/%_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
 $(B)/live/failpoint.so: tests/live/failpoint.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+$(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
+	$(link) $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 $(B)/%_avx512.o: %_avx512.c

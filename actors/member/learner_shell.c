@@ -10,6 +10,7 @@
 #include "common/learn/model.h"
 #include "common/learn/model_config.h"
 #include "common/vector/checkpoint.h"
+#include "common/vector/hf_folder.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -531,13 +532,16 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
     tags_init(&tags, &item, 1);
     static const void *const no_value[1];
     rc = tags_add(&tags, "distro-residual", TAG_DROP, self->floats, sizeof(float), why);
+    char *config = model_config_with_dtype(self->config_json, "float32");   // As its numbers are
+    ensure(config);
     struct checkpoint_parts parts = {
-        .config_json = self->config_json, .state = &tags, .values = no_value, .keep = options->keep,
+        .config_json = config, .state = &tags, .values = no_value, .keep = options->keep,
         .tokenizer_dir = options->tokenizer_dir ? options->tokenizer_dir : self->config.genesis };
     struct hash manifest;
     if (rc == 0)
         rc = checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why,
                               &manifest);
+    free(config);
     free(done);
     return rc;
 }

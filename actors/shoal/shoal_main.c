@@ -31,6 +31,7 @@ static const struct {
     { "prepare-text", shoal_prepare_text, "text to tokens, a part held out, and baselines" },
     { "eval", shoal_eval, "loss of a model on held-out tokens" },
     { "sample", shoal_sample, "text from a model" },
+    { "export", shoal_export, "a model for other tools: bf16, f16 or f32, one file or several" },
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 static const char *const isas[] = { "base", "avx2", "avx512" };
-static const char *const goldens[] = { "gqa", "tied", "untied" };
+static const char *const goldens[] = { "gqa", "tied", "untied", "llama3", "yarn", "linear" };
 
 // SHA-256 of (SHA-256 of the gradient, loss) for each: the same on every machine and compiler.
 // Whoever changes the arithmetic pins new ones, and knows that trainers of both kinds cannot check
@@ -23,9 +23,12 @@ static const char *const pinned[] = {
     "06259f6e22eca8bb4c5abc50d3ed4b4e0081715a88a572c46c27e8d5a6a41eab",
     "ea6fa1997123894bd0938d465a8f647abb957818c7f3d09001308a03ddb54c8c",
     "9b820a4dc09e3798e194bd928c46fc427a1e0291d3b1534142f38b629cd43217",
+    "b9639f7795eaee5a922bb96efc7c764c85b48f109c321e4830db8413400a88f2",
+    "56848bd45f28be96566a532b971521b6ea58e3f20e8c1329ab3dcf6aa8ee74ba",
+    "526f36922eb795115ddee50eed65fb408e1d43ce56a0f0aaaf955373d6ac3e03",
 };
 
-enum { GOLDEN_BYTES_MAX = 100 * 1024, ISAS = 3, GOLDENS = 3 };
+enum { GOLDEN_BYTES_MAX = 100 * 1024, ISAS = 3, GOLDENS = 6 };
 
 static uint64_t count_of(const struct model_shape *shape)
 {
@@ -101,14 +104,26 @@ static void read_header(FILE *file, struct golden *self)
     read_exactly(file, &self->count, sizeof self->count);
     self->shape = (struct model_shape){ .vocab = n[0], .dim = n[1], .layers = n[2], .heads = n[3],
                                         .kv_heads = n[4], .head_dim = n[5], .ffn = n[6],
-                                        .seq_len_max = n[7], .tied = n[9], .rope_theta = reals[0],
+                                        .seq_len_max = n[7], .tied = n[9] & 1,
+                                        .rope_theta = reals[0],
                                         .rms_eps = reals[1] };
+    self->shape.rope_scaling.type = n[9] >> 8;
     self->seq = n[7];
     self->batch = n[8];
-    assert_int_equal(model_shape_check(&self->shape, NULL), 0);
-    assert_int_equal(self->count, count_of(&self->shape));
     assert_true(self->count * sizeof(float) < GOLDEN_BYTES_MAX
                 && self->batch * (self->seq + 1) < 1000);
+}
+
+static void read_scaling(FILE *file, struct rope_scaling *scaling)
+{
+    double reals[8];
+    if (scaling->type == ROPE_DEFAULT) return;
+    read_exactly(file, reals, sizeof reals);
+    *scaling = (struct rope_scaling){ .type = scaling->type, .factor = reals[0],
+                                      .low_freq_factor = reals[1], .high_freq_factor = reals[2],
+                                      .original = (uint32_t)reals[3], .beta_fast = reals[4],
+                                      .beta_slow = reals[5], .attention_factor = reals[6],
+                                      .truncate = reals[7] != 0 };
 }
 
 // Genesis times 8, norms about 1: see make_golden.py.
@@ -138,8 +153,11 @@ static struct golden golden_of(const char *name)
     self.params = floats(self.count);
     read_exactly(file, self.tokens, tokens * sizeof *self.tokens);
     read_exactly(file, self.gradient, self.count * sizeof(float));
+    read_scaling(file, &self.shape.rope_scaling);
     assert_int_equal(fgetc(file), EOF);
     fclose(file);
+    assert_int_equal(model_shape_check(&self.shape, NULL), 0);
+    assert_int_equal(self.count, count_of(&self.shape));
     fill_params(&self.shape, self.seed, self.params);
     return self;
 }
@@ -524,7 +542,7 @@ static void memory_is_known_beforehand(void **state)
     struct model_shape huge =
         { MODEL_VOCAB_MAX, MODEL_DIM_MAX, MODEL_LAYERS_MAX, MODEL_HEADS_MAX, MODEL_HEADS_MAX,
                                 MODEL_HEAD_DIM_MAX, MODEL_FFN_MAX, MODEL_SEQ_LEN_MAX, 1e4, 1e-5,
-                                false };
+                                false, { 0 } };
     const uint64_t most =
         model_memory_bytes(&huge, MODEL_BATCH_MAX, MODEL_SEQ_LEN_MAX, POOL_THREADS_MAX);
     assert_true(most > 1ULL << 50 && most < 1ULL << 63);
