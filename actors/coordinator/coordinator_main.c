@@ -3,9 +3,10 @@
 #include "actors/coordinator/coordinator.h"
 #include "common/actor/command.h"
 #include "common/actor/shell.h"
-#include "common/config/data_config.h"
 #include "common/config/run_config.h"
+#include "common/data/source.h"
 #include "common/ensure.h"
+#include "common/learn/recipe.h"
 #include "common/ledger/ledger.h"
 #include "common/ledger/stored.h"
 #include <errno.h>
@@ -37,59 +38,6 @@ struct keeper {
 // ---- the rules of the run -----------------------------------------------------------------------
 
 static uint32_t ms32(uint64_t ms) { return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX; }
-
-static struct schedule schedule_of(const struct run_config *config)
-{
-    struct schedule schedule = {
-        .warmup_steps = (uint32_t)config->lr_warmup_steps,
-        .warmup_init_lr = config->lr_warmup_init,
-        .base_lr = config->lr_base,
-        .total_steps = (uint32_t)config->lr_total_steps,
-        .final_lr = config->lr_final,
-        .stable_steps = (uint32_t)config->lr_stable_steps,
-        .cosine_decay_steps = (uint32_t)config->lr_cosine_steps,
-        .linear_decay_steps = (uint32_t)config->lr_linear_steps,
-        .cosine_decay_final_lr = config->lr_cosine_final,
-        .linear_decay_final_lr = config->lr_linear_final,
-    };
-    switch (config->lr_schedule) {
-    case CONFIG_SCHEDULE_LINEAR: schedule.kind = SCHEDULE_LINEAR; break;
-    case CONFIG_SCHEDULE_COSINE: schedule.kind = SCHEDULE_COSINE; break;
-    case CONFIG_SCHEDULE_WSD:    schedule.kind = SCHEDULE_WARMUP_STABLE_DECAY; break;
-    default:                     schedule.kind = SCHEDULE_CONSTANT;
-    }
-    return schedule;
-}
-
-static int data_source(const struct keeper *self, struct why *why,
-                       struct wire_data_source *ret_source)
-{
-    const struct run_config *config = &self->config;
-    struct wire_data_source source = { .token_bytes = 2 };
-    int rc = 0;
-    if (config->data_location == CONFIG_DATA_SERVER) {
-        source.kind = DATA_SERVER;
-        snprintf(source.where, sizeof source.where, "%s", config->data_server);
-    } else if (config->data_location == CONFIG_DATA_LOCAL) {
-        source.kind = DATA_LOCAL;
-        rc = config_resolve(&config->origin, config->data_local, source.where, sizeof source.where);
-    } else {
-        if (config->http_location == CONFIG_LOCATION_GCP)
-            return why_set(why, FAULT_UNSUPPORTED,
-                           "data_location Http.location.Gcp: buckets are not listed; "
-                           "name the files with NumberedFiles");
-        source.kind = config->http_location == CONFIG_LOCATION_URL ? DATA_URL : DATA_NUMBERED;
-        snprintf(source.where, sizeof source.where, "%s", config->http_url);
-        source.token_bytes = (uint8_t)config_token_bytes(config->http_token_size);
-        source.seeded = config->http_shuffle == CONFIG_SHUFFLE_SEEDED;
-        memcpy(source.seed, config->http_seed, sizeof source.seed);
-        source.first = (uint32_t)config->http_file_first;
-        source.digits = (uint32_t)config->http_file_digits;
-        source.count = (uint32_t)config->http_file_count;
-    }
-    *ret_source = source;
-    return rc;
-}
 
 // The seed of all draws: two runs of the same configuration draw alike.
 static uint64_t run_seed(const struct run_config *config)
@@ -141,7 +89,7 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .batch_end = (uint32_t)config->batch_end,
         .batch_warmup_tokens = config->batch_warmup_tokens,
         .seq_len = (uint32_t)config->max_seq_len,
-        .lr = schedule_of(config),
+        .lr = recipe_schedule(config),
         .cold_start_steps = (uint32_t)config->cold_start_steps,
         .heartbeat_ms = ms32(config->heartbeat_ms),
         .lease_ms = ms32(config->lease_ms),
@@ -175,10 +123,14 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .data_digest = config->manifest_digest,
     };
     snprintf(frame->run, sizeof frame->run, "%s", rules.run_id);
+    if (config->optimizer != CONFIG_OPTIMIZER_DISTRO)
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "model.LLM.optimizer: AdamW exchanges no results, so a run cannot be made "
+                       "of it; write Distro, or use shoal train");
     int rc = config_resolve(&config->origin, config->checkpoint_folder, frame->genesis,
                             sizeof frame->genesis);
     if (rc == 0) rc = read_model(self, frame->genesis, why);
-    if (rc == 0) rc = data_source(self, why, &frame->data);
+    if (rc == 0) rc = source_of_config(config, why, &frame->data);
     frame->model = (struct wire_bytes){ (const uint8_t *)self->model_json, self->model_bytes };
     if (rc == 0) *ret_rules = rules;
     return rc;

@@ -2,9 +2,10 @@
 #include "common/actor/shell.h"
 #include "common/bulk/bulk_client.h"
 #include "common/crypto/merkle.h"
-#include "common/data/provider.h"
+#include "common/data/source.h"
 #include "common/ensure.h"
 #include "common/learn/apply.h"
+#include "common/learn/batch.h"
 #include "common/learn/distro.h"
 #include "common/learn/gradient.h"
 #include "common/learn/model.h"
@@ -38,7 +39,8 @@ struct learner {
     struct hash digest;
     struct hash *leaves;
     size_t leaf_count;
-    float *params, *gradient, *sum, *spare;
+    float *params, *spare;
+    float *gradient, *sum;              // Of one portion of the batch, and of all of it
     uint32_t *tokens;                   // Of one batch
     uint64_t tokens_max;
     uint8_t *payload;
@@ -150,31 +152,18 @@ static int fetch_samples(void *context, uint64_t position, uint32_t count, uint3
 static int open_data(struct learner *self, struct why *why)
 {
     const struct wire_data_source *data = &self->config.data;
-    struct samples_config samples = { .token_bytes = data->token_bytes,
-                                      .seq_len = self->config.seq_len,
-                                      .vocab_size = self->shape.vocab,
-                                      .shuffled = data->seeded };
-    memcpy(samples.seed, data->seed, sizeof samples.seed);
-    if (data->kind == DATA_LOCAL)
-        return provider_open_local(data->where, &samples, why, &self->provider);
-    if (data->kind == DATA_SERVER) {
-        struct provider_fetch fetch = { .fetch = fetch_samples, .context = self, .count = 1 };
-        // Not for long: the core tries again, with those who have joined by then.
-        struct bulk_client_options client = { .run = self->options->run_id,
-                                              .seq_len = self->config.seq_len,
-                                              .patience_ms = 1500,
-                                              .rounds_max = 2 };
-        int rc = bulk_client_new(&client, why, &self->client);
-        return rc < 0 ? rc : provider_open_fetch(&fetch, &samples, why, &self->provider);
-    }
-    struct http_config http = HTTP_CONFIG_DEFAULT;
-    struct remote_source source = { .kind = data->kind == DATA_URL ? REMOTE_SINGLE_URL
-                                                                   : REMOTE_NUMBERED_FILES,
-                                    .url = data->where,
-                                    .start_index = data->first,
-                                    .num_files = data->count,
-                                    .n_left_pad_zeros = data->digits };
-    return provider_open_http(&source, &http, &samples, why, &self->provider);
+    struct samples_config samples = { .seq_len = self->config.seq_len,
+                                      .vocab_size = self->shape.vocab };
+    if (data->kind != DATA_SERVER) return source_open(data, &samples, why, &self->provider);
+    struct provider_fetch fetch = { .fetch = fetch_samples, .context = self, .count = 1 };
+    // Not for long: the core tries again, with those who have joined by then.
+    struct bulk_client_options client = { .run = self->options->run_id,
+                                          .seq_len = self->config.seq_len,
+                                          .patience_ms = 1500,
+                                          .rounds_max = 2 };
+    samples.token_bytes = data->token_bytes;
+    int rc = bulk_client_new(&client, why, &self->client);
+    return rc < 0 ? rc : provider_open_fetch(&fetch, &samples, why, &self->provider);
 }
 
 static int build(struct learner *self, const struct wire_config *config, struct why *why)
@@ -328,43 +317,6 @@ static int read_samples(struct learner *self, const struct wire_train *job, stru
     return 0;
 }
 
-// sum += weight * gradient, in one order whatever the threads.
-struct add_job { struct learner *self; float weight; bool first; };
-
-static void add_share(void *arg, uint32_t task, uint32_t worker)
-{
-    const struct add_job *job = arg;
-    (void)worker;
-    struct pool_share share = pool_share_of(job->self->floats, 16, 16, task);
-    float *sum = job->self->sum;
-    const float *gradient = job->self->gradient;
-    for (uint64_t i = share.first; i < share.end; i++)
-        sum[i] = job->first ? job->weight * gradient[i]
-                            : __builtin_fmaf(job->weight, gradient[i], sum[i]);
-}
-
-// The mean over the whole batch, a few sequences at a time, always in the same portions.
-static int mean_gradient(struct learner *self, uint64_t count, struct why *why, double *ret_loss)
-{
-    uint64_t row = (uint64_t)self->config.seq_len + 1;
-    double total = 0;
-    for (uint64_t at = 0; at < count; at += self->options->micro_batch) {
-        uint32_t n = count - at < self->options->micro_batch ? (uint32_t)(count - at)
-                                                             : self->options->micro_batch;
-        double loss;
-        int rc = model_loss_and_grad(self->model, self->params, self->tokens + at * row, n,
-                                     self->config.seq_len, why, self->gradient, &loss);
-        if (rc < 0)
-            return why_wrap(why, rc, "samples %llu..%llu of the batch", (unsigned long long)at,
-                            (unsigned long long)(at + n - 1));
-        total += loss * n;
-        struct add_job job = { self, (float)n / (float)count, at == 0 };
-        pool_run(self->pool, 16, add_share, &job);
-    }
-    *ret_loss = total / (double)count;
-    return 0;
-}
-
 static int train(struct learner *self, const struct wire_train *job, struct why *why,
                  struct wire_trained *ret_trained)
 {
@@ -376,7 +328,11 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
         return why_set(why, FAULT_RANGE, "asked to train step %llu, step %llu is held",
                        (unsigned long long)job->step, (unsigned long long)self->step);
     int rc = read_samples(self, job, why, &count);
-    if (rc == 0) rc = mean_gradient(self, count, why, &loss);
+    struct batch batch = { self->tokens, (uint32_t)count, self->config.seq_len,
+                           self->options->micro_batch };
+    if (rc == 0)
+        rc = batch_gradient(self->model, self->params, &batch, self->pool, self->gradient, why,
+                            self->sum, &loss);
     if (rc == 0 && self->config.clip_norm > 0)
         rc = gradient_clip(self->pool, self->sum, self->floats, (double)self->config.clip_norm, why,
                            &norm);

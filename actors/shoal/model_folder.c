@@ -90,6 +90,16 @@ static int prepare(struct model_folder *self, struct why *why)
     return fill_layout(self, why);
 }
 
+int model_folder_prepare(const struct model_shape *shape, struct why *why,
+                         struct model_folder *ret_model)
+{
+    struct model_folder self = { .shape = *shape };
+    const int rc = prepare(&self, why);
+    if (rc < 0) model_folder_free(&self);
+    else *ret_model = self;
+    return rc;
+}
+
 int model_folder_load(const char *dir, struct why *why, struct model_folder *ret_model)
 {
     char path[PATH_MAX];

@@ -29,6 +29,7 @@ static const struct {
     { "show-identity", shoal_show_identity, "its public key and the names it goes by" },
     { "init-model", shoal_init_model, "a model to begin a run with, from a seed" },
     { "prepare-text", shoal_prepare_text, "text to tokens, a part held out, and baselines" },
+    { "train", shoal_train, "one trainer alone: find a learning rate, make a small model" },
     { "eval", shoal_eval, "loss of a model on held-out tokens" },
     { "sample", shoal_sample, "text from a model" },
     { "export", shoal_export, "a model for other tools: bf16, f16 or f32, one file or several" },

@@ -156,6 +156,18 @@ static void check_template(struct config_load *load)
             "{} stands for the number of the file");
 }
 
+// Right for one trainer alone; a coordinator refuses it.
+static void check_alone(struct config_load *load)
+{
+    const char *path = "model.LLM.optimizer";
+    const struct config_key *key = config_key_find(load->schema, path);
+    const struct run_config *config = load->base;
+    if (config->optimizer != CONFIG_OPTIMIZER_ADAMW) return;
+    config_load_fault(load, true, load->nodes[config_key_index(load->schema, key)], path,
+                      "model.LLM.optimizer: AdamW exchanges no results",
+                      "shoal train learns with it alone; a run needs Distro");
+}
+
 // Legal, but some trainers would have nothing to do.
 static void check_idle(struct config_load *load)
 {
@@ -178,4 +190,5 @@ void config_run_rules(struct config_load *load)
     check_cold_start(load);
     check_template(load);
     check_idle(load);
+    check_alone(load);
 }

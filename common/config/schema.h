@@ -17,8 +17,8 @@ enum config_value { CONFIG_NONE,
                     CONFIG_VALUE_END };
 
 enum config_type { CONFIG_COUNT, CONFIG_SECONDS, CONFIG_REAL, CONFIG_FLAG, CONFIG_NAME, CONFIG_TEXT,
-                   CONFIG_ENDPOINT, CONFIG_DIGEST, CONFIG_SEED, CONFIG_VALUE, CONFIG_VARIANT,
-                   CONFIG_IGNORED, CONFIG_REFUSED };
+                   CONFIG_ENDPOINT, CONFIG_DIGEST, CONFIG_SEED, CONFIG_PAIR, CONFIG_VALUE,
+                   CONFIG_VARIANT, CONFIG_IGNORED, CONFIG_REFUSED };
 enum config_scope { CONFIG_RUN, CONFIG_LOCAL };
 enum config_need { CONFIG_REQUIRED, CONFIG_DEFAULT, CONFIG_ABSENT, CONFIG_SHOWN };
 
@@ -33,6 +33,7 @@ enum { CONFIG_NAME_MAX = 65, CONFIG_TEXT_MAX = 256, CONFIG_SEED_BYTES = 32, CONF
 #define CONFIG_FIELD_ENDPOINT(field) char field[CONFIG_TEXT_MAX];
 #define CONFIG_FIELD_DIGEST(field)   struct hash field;                 // All zero: not set
 #define CONFIG_FIELD_SEED(field)     uint8_t field[CONFIG_SEED_BYTES];
+#define CONFIG_FIELD_PAIR(field)     double field[2];
 #define CONFIG_FIELD_VALUE(field)    enum config_value field;
 #define CONFIG_FIELD_VARIANT(field)  enum config_value field;
 #define CONFIG_FIELD_IGNORED(field)  bool field;                        // It was in the file

@@ -1,6 +1,7 @@
 #include "common/config/text.h"
 
 #include <locale.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,10 +54,11 @@ void config_text_add_real(struct config_text *self, double value)
 
 double config_text_to_real(const char *text)
 {
+    char *end;
     const locale_t before = uselocale(point_locale());
-    const double value = strtod(text, NULL);
+    const double value = strtod(text, &end);
     uselocale(before);
-    return value;
+    return end == text || *end ? NAN : value;
 }
 
 // How many bytes the character at `from` takes; 0 if it is no UTF-8.

@@ -14,7 +14,7 @@ void config_text_add(struct config_text *self, const char *format, ...)
 // The shortest decimal that reads back as the same double. With a point whatever the locale: a
 // digest hangs on it.
 void config_text_add_real(struct config_text *self, double value);
-double config_text_to_real(const char *text);
+double config_text_to_real(const char *text);    // NaN for what is no number
 
 // At most `count` bytes of `from`, safe for a terminal: a control character becomes a space, what
 // is no UTF-8 becomes '?', one character for one byte.

@@ -27,6 +27,7 @@ const char *config_value_expected(const struct config_key *key)
         [CONFIG_ENDPOINT] = "string",
         [CONFIG_DIGEST] = "string",
         [CONFIG_SEED] = "array of 32 integers",
+        [CONFIG_PAIR] = "array of 2 numbers",
         [CONFIG_VALUE] = "string",
         [CONFIG_VARIANT] = "table or string",
         [CONFIG_IGNORED] = "nothing",
@@ -59,6 +60,12 @@ void config_value_print_range(const struct config_key *key, struct config_text *
         config_text_add(out, "..");
         config_text_add_real(out, key->max);
         if (key->type == CONFIG_SECONDS) config_text_add(out, " s");
+        break;
+    case CONFIG_PAIR:
+        config_text_add(out, "2 numbers, each ");
+        config_text_add_real(out, key->min);
+        config_text_add(out, "..");
+        config_text_add_real(out, key->max);
         break;
     case CONFIG_FLAG:     config_text_add(out, "true or false"); break;
     case CONFIG_NAME:
@@ -203,6 +210,32 @@ static bool read_seed(const struct config_key *key, const struct toml_node *node
     return true;
 }
 
+static bool read_pair(const struct config_key *key, const struct toml_node *node, void *field,
+                      struct config_complaint *complaint)
+{
+    double pair[2];
+    size_t count = 0;
+    if (node->type != TOML_ARRAY) return config_value_refuse(key, node, complaint);
+    for (const struct toml_node *at = node + 1; at->depth > node->depth; at++) {
+        if (at->depth > node->depth + 1) continue;
+        const bool number = at->type == TOML_INTEGER || at->type == TOML_FLOAT;
+        const double value = at->type == TOML_INTEGER ? (double)at->integer : at->real;
+        if (count < 2 && !(number && value >= key->min && value <= key->max)) {
+            complaint->at = at;
+            return wrong_value(key, at, number ? "is out of range" : "is no number", complaint);
+        }
+        if (count < 2) pair[count] = value;
+        count++;
+    }
+    if (count != 2) {
+        config_text_add(&complaint->text, "%zu elements", count);
+        config_value_print_range(key, &complaint->note);
+        return false;
+    }
+    memcpy(field, pair, sizeof pair);
+    return true;
+}
+
 static bool read_flag(const struct config_key *key, const struct toml_node *node, void *field,
                       struct config_complaint *complaint)
 {
@@ -266,11 +299,33 @@ bool config_value_read(const struct config_key *key, const struct toml_node *nod
         return read_digest(key, node, field, complaint);
     case CONFIG_SEED:
         return read_seed(key, node, field, complaint);
+    case CONFIG_PAIR:
+        return read_pair(key, node, field, complaint);
     case CONFIG_VALUE:
         return read_word(key, node, field, complaint);
     case CONFIG_VARIANT: case CONFIG_IGNORED: case CONFIG_REFUSED: break;
     }
     return false;
+}
+
+// "0.9, 0.95", of a fallback or a flag.
+bool config_value_read_pair(const struct config_key *key, const char *text, void *base,
+                            struct config_complaint *complaint)
+{
+    const char *comma = strchr(text, ',');
+    char first[CONFIG_NAME_MAX];
+    struct toml_node nodes[4] = { { .type = TOML_ARRAY }, { .type = TOML_FLOAT, .depth = 1 },
+                                  { .type = TOML_FLOAT, .depth = 1 }, { .type = TOML_TABLE } };
+    if (!comma || (size_t)(comma - text) >= sizeof first) {
+        config_text_add(&complaint->text, "no two numbers with a comma between");
+        config_value_print_range(key, &complaint->note);
+        return false;
+    }
+    memcpy(first, text, (size_t)(comma - text));
+    first[comma - text] = 0;
+    nodes[1].real = config_text_to_real(first);
+    nodes[2].real = config_text_to_real(comma + 1);
+    return read_pair(key, nodes, field_of(key, base), complaint);
 }
 
 // Examples of a digest and of a seed are too long to write out.
@@ -293,6 +348,10 @@ void config_value_set(const struct config_key *key, const char *text, void *base
         const enum config_value value = config_word_find(key->of, text);
         ensure(value != CONFIG_NONE);
         memcpy(field_of(key, base), &value, sizeof value);
+        return;
+    }
+    if (key->type == CONFIG_PAIR) {
+        ensure(config_value_read_pair(key, text, base, &complaint));
         return;
     }
     if (key->type == CONFIG_FLAG) node.type = TOML_BOOLEAN, node.integer = text[0] == 't';
@@ -340,6 +399,17 @@ static void print_number(const struct config_key *key, const void *base, struct 
     else config_text_add_real(out, config_value_number(key, base));
 }
 
+static void print_pair(const char *field, struct config_text *out)
+{
+    double pair[2];
+    memcpy(pair, field, sizeof pair);
+    config_text_add(out, "[");
+    config_text_add_real(out, pair[0]);
+    config_text_add(out, ", ");
+    config_text_add_real(out, pair[1]);
+    config_text_add(out, "]");
+}
+
 void config_value_print(const struct config_key *key, const void *base, struct config_text *out)
 {
     const char *field = (const char *)base + key->offset;
@@ -354,6 +424,7 @@ void config_value_print(const struct config_key *key, const void *base, struct c
     case CONFIG_ENDPOINT:
         config_text_add_quoted(out, field);
         break;
+    case CONFIG_PAIR: print_pair(field, out); break;
     case CONFIG_DIGEST: case CONFIG_SEED: print_bytes(key, (const uint8_t *)field, out); break;
     case CONFIG_VALUE: case CONFIG_VARIANT:
         memcpy(&value, field, sizeof value);

@@ -20,6 +20,10 @@ bool config_value_read(const struct config_key *key, const struct toml_node *nod
 bool config_value_refuse(const struct config_key *key, const struct toml_node *node,
                          struct config_complaint *complaint);
 
+// As config_value_read, of a PAIR written "0.9, 0.95".
+bool config_value_read_pair(const struct config_key *key, const char *text, void *base,
+                            struct config_complaint *complaint);
+
 // The word of the key's set that `name` is, or CONFIG_NONE with a complaint: unknown or refused.
 enum config_value config_word_read(const struct config_key *key, const char *name,
                                    struct config_complaint *complaint);

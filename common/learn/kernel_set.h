@@ -3,6 +3,7 @@
 
 #include "common/learn/gemm_kernel.h"
 #include "common/learn/row_kernel.h"
+#include "common/learn/vector_kernel.h"
 
 #define KERNEL_SET_NAME_(set) kernels_##set
 #define KERNEL_SET_NAME(set) KERNEL_SET_NAME_(set)
@@ -22,4 +23,5 @@ const struct kernels KERNEL_SET_NAME(KERNEL_SET) = {
     .swiglu = row_swiglu, .swiglu_back = row_swiglu_back,
     .softmax = row_softmax, .softmax_back = row_softmax_back, .entropy = row_entropy,
     .accumulate = row_accumulate, .scale = row_scale, .square_sum = row_square_sum,
+    .add_scaled = vector_add_scaled, .adamw = vector_adamw,
 };

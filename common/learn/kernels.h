@@ -15,6 +15,15 @@
 
 enum { KERNELS_TILE_ROWS_MAX = 14, KERNELS_TILE_COLUMNS_MAX = 32, KERNELS_PACK_SLACK = 16 };
 
+// What is the same for all parameters in one step: adamw.h has the formula.
+struct adamw_factors {
+    float keep;                     // 1 - rate * weight_decay
+    float one_less_beta1, beta2, one_less_beta2;
+    float root_factor;              // 1 / sqrt(1 - beta2^t)
+    float eps;
+    float step;                     // rate / (1 - beta1^t)
+};
+
 struct kernels {
     const char *name;               // "avx512", "avx2" or "base"
     uint32_t tile_rows;             // The product's register tile
@@ -69,7 +78,13 @@ struct kernels {
 
     void (*accumulate)(size_t count, const float *from, float *to);     // to += from
     void (*scale)(size_t count, float factor, float *x);                // x *= factor
+    // to = fma(factor, from, to)
+    void (*add_scaled)(size_t count, float factor, const float *from, float *to);
     double (*square_sum)(size_t count, const float *x); // Sixteen double chains, one tree
+
+    // One step of the optimizer on `count` parameters p with moments m and v.
+    void (*adamw)(size_t count, const struct adamw_factors *by, const float *gradient, float *p,
+                  float *m, float *v);
 };
 
 extern const struct kernels kernels_avx512, kernels_avx2, kernels_base;

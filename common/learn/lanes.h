@@ -41,6 +41,7 @@ LANES_INLINE lanes lanes_add(lanes a, lanes b) { return _mm512_add_ps(a, b); }
 LANES_INLINE lanes lanes_sub(lanes a, lanes b) { return _mm512_sub_ps(a, b); }
 LANES_INLINE lanes lanes_mul(lanes a, lanes b) { return _mm512_mul_ps(a, b); }
 LANES_INLINE lanes lanes_div(lanes a, lanes b) { return _mm512_div_ps(a, b); }
+LANES_INLINE lanes lanes_sqrt(lanes a) { return _mm512_sqrt_ps(a); }
 // fma is a*b + c, fnma c - a*b; max and min are b where either is NaN.
 LANES_INLINE lanes lanes_fma(lanes a, lanes b, lanes c) { return _mm512_fmadd_ps(a, b, c); }
 LANES_INLINE lanes lanes_fnma(lanes a, lanes b, lanes c) { return _mm512_fnmadd_ps(a, b, c); }
@@ -133,6 +134,10 @@ LANES_TWO(lanes_mul, _mm256_mul_ps)
 LANES_TWO(lanes_div, _mm256_div_ps)
 LANES_TWO(lanes_max, _mm256_max_ps)
 LANES_TWO(lanes_min, _mm256_min_ps)
+LANES_INLINE lanes lanes_sqrt(lanes a)
+{
+    return (lanes){ _mm256_sqrt_ps(a.low), _mm256_sqrt_ps(a.high) };
+}
 LANES_THREE(lanes_fma, _mm256_fmadd_ps)
 LANES_THREE(lanes_fnma, _mm256_fnmadd_ps)
 
@@ -233,6 +238,7 @@ LANES_EACH(lanes_add, (lanes a, lanes b), a.at[i] + b.at[i])
 LANES_EACH(lanes_sub, (lanes a, lanes b), a.at[i] - b.at[i])
 LANES_EACH(lanes_mul, (lanes a, lanes b), a.at[i] * b.at[i])
 LANES_EACH(lanes_div, (lanes a, lanes b), a.at[i] / b.at[i])
+LANES_EACH(lanes_sqrt, (lanes a), sqrtf(a.at[i]))
 LANES_EACH(lanes_max, (lanes a, lanes b), a.at[i] > b.at[i] ? a.at[i] : b.at[i])
 LANES_EACH(lanes_min, (lanes a, lanes b), a.at[i] < b.at[i] ? a.at[i] : b.at[i])
 LANES_EACH(lanes_fma, (lanes a, lanes b, lanes c), fmaf(a.at[i], b.at[i], c.at[i]))

@@ -1,0 +1,9 @@
+#pragma once
+// memory -- how much this process may still take, asked before much of it is taken.
+
+#include <stdint.h>
+
+// The least of what the kernel says is available, what the limits of the process's control groups
+// leave (the container's, as far as they can be seen from inside), and what its limit of address
+// space leaves. 0 if nothing could be learnt.
+uint64_t memory_available_bytes(void);

@@ -1,0 +1,42 @@
+#pragma once
+// train_report -- what `shoal train` says on its way: a line about each step for a file, and one for
+// people, redrawn in place on a terminal, else printed every few seconds.
+
+#include "common/fault.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { TRAIN_LINE_MAX = 400 };
+
+struct train_row {
+    uint64_t step;                      // Done, this one included
+    uint64_t tokens;                    // Trained so far, over all steps
+    uint32_t batch;                     // Sequences in this step
+    double loss, norm;                  // Nats per token before the update; of the gradient
+    float rate;                         // Learning rate
+    double seconds;                     // That this step took
+    double heldout;                     // Nats per token after it; NaN: not measured
+};
+
+struct train_report {
+    FILE *log;                          // NULL: none
+    const char *path;                   // Of it; borrowed
+    bool csv, is_tty;
+    uint64_t total_steps, first_step;   // first_step: where this process began
+    uint64_t due_ms;
+    double loss, heldout;               // A running mean; the last measured. NaN: none yet
+    double seconds, tokens;             // Of the steps so far, by this process
+};
+
+// `log` ends in .csv or .jsonl (FAULT_USAGE), is made or appended to; NULL: none.
+int train_report_open(struct train_report *self, const char *log, uint64_t first_step,
+                      uint64_t total_steps, struct why *why);
+// FAULT_IO, FAULT_DISK_FULL: the row could not be written.
+int train_report_row(struct train_report *self, const struct train_row *row, uint32_t seq,
+                     uint64_t now_ms, struct why *why);
+void train_report_close(struct train_report *self);
+
+// The line for people. Pure.
+void train_report_line(const struct train_report *self, const struct train_row *row,
+                       char line[TRAIN_LINE_MAX]);

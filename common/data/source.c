@@ -1,0 +1,58 @@
+#include "common/data/source.h"
+#include "common/config/data_config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int source_of_config(const struct run_config *config, struct why *why,
+                     struct wire_data_source *ret_source)
+{
+    struct wire_data_source source = { .token_bytes = 2 };
+    int rc = 0;
+    if (config->data_location == CONFIG_DATA_SERVER) {
+        source.kind = DATA_SERVER;
+        snprintf(source.where, sizeof source.where, "%s", config->data_server);
+    } else if (config->data_location == CONFIG_DATA_LOCAL) {
+        source.kind = DATA_LOCAL;
+        rc = config_resolve(&config->origin, config->data_local, source.where, sizeof source.where);
+    } else {
+        if (config->http_location == CONFIG_LOCATION_GCP)
+            return why_set(why, FAULT_UNSUPPORTED,
+                           "data_location Http.location.Gcp: buckets are not listed; "
+                           "name the files with NumberedFiles");
+        source.kind = config->http_location == CONFIG_LOCATION_URL ? DATA_URL : DATA_NUMBERED;
+        snprintf(source.where, sizeof source.where, "%s", config->http_url);
+        source.token_bytes = (uint8_t)config_token_bytes(config->http_token_size);
+        source.seeded = config->http_shuffle == CONFIG_SHUFFLE_SEEDED;
+        memcpy(source.seed, config->http_seed, sizeof source.seed);
+        source.first = (uint32_t)config->http_file_first;
+        source.digits = (uint32_t)config->http_file_digits;
+        source.count = (uint32_t)config->http_file_count;
+    }
+    if (rc < 0) return why_set(why, rc, "data_location Local: the path is too long");
+    *ret_source = source;
+    return 0;
+}
+
+int source_open(const struct wire_data_source *source, const struct samples_config *wanted,
+                struct why *why, provider_t **ret_provider)
+{
+    struct samples_config samples = *wanted;
+    samples.token_bytes = source->token_bytes;
+    samples.shuffled = source->seeded;
+    memcpy(samples.seed, source->seed, sizeof samples.seed);
+    if (source->kind == DATA_SERVER)
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "the tokens come from the actor %s, which only a run can ask",
+                       source->where);
+    if (source->kind == DATA_LOCAL)
+        return provider_open_local(source->where, &samples, why, ret_provider);
+    struct http_config http = HTTP_CONFIG_DEFAULT;
+    struct remote_source remote = { .kind = source->kind == DATA_URL ? REMOTE_SINGLE_URL
+                                                                     : REMOTE_NUMBERED_FILES,
+                                    .url = source->where,
+                                    .start_index = source->first,
+                                    .num_files = source->count,
+                                    .n_left_pad_zeros = source->digits };
+    return provider_open_http(&remote, &http, &samples, why, ret_provider);
+}

@@ -1,0 +1,275 @@
+// One trainer alone, as a person runs it: to the same bits with and without an interruption, and
+// what it says when the learning rate is absurd or memory is short.
+
+#include "tests/unit/folder_fixture.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <sysexits.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { OUTPUT_MAX = 64 << 10, WORDS_MAX = 40, TEXT_BYTES = 400 << 10 };
+
+static char program[PATH_MAX];          // <build>/bin/shoal; this test is <build>/live/train_test
+static char output[OUTPUT_MAX];         // Of the last command, both streams
+
+static void find_program(void)
+{
+    char self[PATH_MAX - 16];
+    ssize_t count = readlink("/proc/self/exe", self, sizeof self - 1);
+    assert_true(count > 0);
+    self[count] = 0;
+    for (int i = 0; i < 2; i++) *strrchr(self, '/') = 0;
+    snprintf(program, sizeof program, "%s/bin/shoal", self);
+}
+
+// A command line of words without blanks; "@" stands for the test's folder.
+static pid_t start(const char *line)
+{
+    static char words[4096];
+    char *list[WORDS_MAX], *to = words;
+    size_t count = 0;
+    for (const char *from = line; *from && to < words + sizeof words - sizeof folder; from++) {
+        if (*from == '@') to += sprintf(to, "%s", folder);
+        else *to++ = *from;
+    }
+    *to = 0;
+    list[count++] = program;
+    for (char *word = strtok(words, " "); word && count < WORDS_MAX - 1; word = strtok(NULL, " "))
+        list[count++] = word;
+    list[count] = NULL;
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid > 0) return pid;
+    const int out = open(path_of("output"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (out < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) _exit(126);
+    execv(program, list);
+    _exit(127);
+}
+
+static size_t slurp(const char *name, char *bytes, size_t max)
+{
+    FILE *file = fopen(path_of(name), "rb");
+    size_t count = file ? fread(bytes, 1, max - 1, file) : 0;
+    if (file) fclose(file);
+    bytes[count] = 0;
+    return count;
+}
+
+static int finish(pid_t pid)
+{
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    slurp("output", output, sizeof output);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void expect(const char *line, int code, const char *says)
+{
+    const int got = finish(start(line));
+    if (got != code || !strstr(output, says))
+        fail_msg("shoal %s: ends with %d, not %d and \"%s\":\n%s", line, got, code, says, output);
+}
+
+// What stands in the last output after `before`, up to the end of the word.
+static const char *word_after(const char *before)
+{
+    static char word[128];
+    const char *at = strstr(output, before);
+    if (!at) fail_msg("no \"%s\" in:\n%s", before, output);
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(at + strlen(before), " ,\n"),
+             at + strlen(before));
+    return word;
+}
+
+static int set_up(void **state)
+{
+    if (folder_set_up(state) < 0) return -1;
+    find_program();
+    char *text = malloc(TEXT_BYTES);
+    uint64_t seed = 1;
+    for (int i = 0; i < TEXT_BYTES; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        text[i] = i % 7 == 6 ? ' ' : (char)('a' + (i % 7 * 3 + (int)(seed >> 33) % 3) % 26);
+    }
+    put("text", text, TEXT_BYTES);
+    free(text);
+    expect("prepare-text --out @/data @/text", 0, "held-out");
+    expect("init-model --dim 32 --layers 2 --heads 4 --kv-heads 2 --ffn 64 --seq-len 128 "
+           "--out @/model", 0, "parameters");
+    return 0;
+}
+
+#define TRAIN "train config/demo/state.toml --model @/model --data @/data/train --steps 9 "
+
+// The digest of the parameters after nine steps without an interruption.
+static void resumed_bits_are_those_of_one_piece(void **state)
+{
+    static const char *const optimizers[] = { "--optimizer adamw --set weight_decay=0.1",
+                                              "--optimizer distro" };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char line[600], whole[80];
+        snprintf(line, sizeof line, TRAIN "--checkpoint-dir @/w%zu --threads 1 %s", i,
+                 optimizers[i]);
+        expect(line, 0, "step 9 of 9");
+        snprintf(whole, sizeof whole, "%s", word_after("digest "));
+        snprintf(line, sizeof line, TRAIN "--checkpoint-dir @/p%zu --checkpoint-every 4 "
+                 "--keep-steps 9 %s", i, optimizers[i]);
+        expect(line, 0, whole);
+        snprintf(line, sizeof line, "rm -r '%s'/p%zu/step-00000008 '%s'/p%zu/step-00000009", folder,
+                 i, folder, i);
+        assert_int_equal(system(line), 0);
+        snprintf(line, sizeof line, TRAIN "--checkpoint-dir @/p%zu %s", i, optimizers[i]);
+        expect(line, EX_NOPERM, "holds step 4 of an earlier training");
+        snprintf(line, sizeof line, TRAIN "--checkpoint-dir @/p%zu --resume --threads 3 %s", i,
+                 optimizers[i]);
+        expect(line, 0, whole);
+        assert_null(strstr(output, "another recipe"));
+        snprintf(line, sizeof line, TRAIN "--checkpoint-dir @/p%zu --resume --learning-rate 1e-4 "
+                 "%s", i, optimizers[i]);
+        expect(line, 0, "base_lr = 0.0001");
+        snprintf(line, sizeof line, TRAIN "--checkpoint-dir @/p%zu --resume %s", i,
+                 optimizers[1 - i]);
+        expect(line, EX_NOINPUT, "was not saved");          // Another optimizer's state
+    }
+}
+
+static void ctrl_c_saves(void **state)
+{
+    static const struct timespec nap = { 0, 10000000 };
+    char whole[80], log[256];
+    (void)state;
+    expect("train config/demo/state.toml --model @/model --data @/data/train --steps 60 "
+           "--no-checkpoint --threads 1", 0, "step 60 of 60");
+    snprintf(whole, sizeof whole, "%s", word_after("digest "));
+    // The held-out part makes each step slow enough to be interrupted
+    const char *line = "train config/demo/state.toml --model @/model --data @/data/train "
+                       "--steps 60 --heldout @/data/heldout --heldout-every 1 --threads 1 "
+                       "--checkpoint-dir @/c --log @/c.jsonl";
+    const pid_t pid = start(line);
+    for (int i = 0; i < 3000 && slurp("c.jsonl", log, sizeof log) == 0; i++) nanosleep(&nap, NULL);
+    assert_int_equal(kill(pid, SIGINT), 0);
+    assert_int_equal(finish(pid), EX_TEMPFAIL);
+    assert_non_null(strstr(output, "--resume goes on"));
+    assert_non_null(strstr(output, "checkpoint "));
+    snprintf(log, sizeof log, "%s --resume", line);
+    expect(log, 0, whole);
+}
+
+// Absurd rates end in numbers that are none; what was learned before is kept.
+static void a_nan_stops_the_batch_and_keeps_the_state(void **state)
+{
+    char line[600], kept[32], digest[80];
+    (void)state;
+#define ABSURD "train config/demo/state.toml --model @/model --data @/data/train " \
+               "--set warmup_steps=0 --learning-rate 10 "
+    expect(ABSURD "--checkpoint-dir @/n", EX_DATAERR, "learning rate");
+    const long failed = strtol(word_after("is not: step "), NULL, 10);
+    assert_true(failed >= 2 && failed <= 600);
+    snprintf(line, sizeof line, "samples %ld..%ld", (failed - 1) * 8, failed * 8 - 1);
+    assert_non_null(strstr(output, line));
+    snprintf(kept, sizeof kept, "step-%08ld", failed - 1);
+    assert_non_null(strstr(output, kept));
+    snprintf(line, sizeof line, ABSURD "--no-checkpoint --steps %ld", failed - 1);
+    expect(line, 0, "digest");
+    snprintf(digest, sizeof digest, "%s", word_after("digest "));
+    snprintf(line, sizeof line, ABSURD "--resume --checkpoint-dir @/n --steps %ld", failed - 1);
+    expect(line, 0, digest);
+}
+
+static void too_much_memory_is_refused_with_the_knob(void **state)
+{
+    static char line[PATH_MAX + 1024];
+    (void)state;
+    expect(TRAIN "--batch-size 64 --micro-batch-size 64 --memory-mib 20 --no-checkpoint", EX_OSERR,
+           "MiB are needed, there are 20.0");
+    snprintf(line, sizeof line, TRAIN "--batch-size 64 --memory-mib 20 --no-checkpoint "
+             "--micro-batch-size %s", word_after("--micro-batch-size "));
+    expect(line, 0, "step 9 of 9");
+    expect(TRAIN "--memory-mib 1 --no-checkpoint", EX_OSERR, "no --micro-batch-size");
+    // And what there is is asked of the system
+    snprintf(line, sizeof line, "ulimit -v 300000; '%s' train config/demo/state.toml --model "
+             "'%s/model' --data '%s/data/train' --no-checkpoint --batch-size 4096 "
+             "--micro-batch-size 4096 --threads 1 > '%s/output' 2>&1", program, folder, folder,
+             folder);
+    assert_int_equal(WEXITSTATUS(system(line)), EX_OSERR);
+    slurp("output", output, sizeof output);
+    assert_non_null(strstr(output, "takes less (now 4096)"));
+}
+
+// Each of Psyche's kinds, the cold start and the growing batch, as the log shows them.
+static void schedules_are_the_runs(void **state)
+{
+    static const struct { const char *sets; int column; const char *values; } cases[] = {
+        { "--set lr_schedule=Constant --set warmup_steps=4 --set base_lr=0.008", 5,
+          "0 0.002 0.004 0.006 0.008 0.008 0.008 0.008 " },
+        { "--set warmup_steps=0 --set Linear.total_steps=4 --set base_lr=0.008", 5,
+          "0.008 0.006 0.004 0.002 0 0 0 0 " },
+        { "--set lr_schedule=Cosine --set warmup_steps=0 --set Cosine.total_steps=4 "
+          "--set base_lr=0.008", 5, "0.008 0.00682842728 0.004 0.00117157283 0 0 0 0 " },
+        { "--set lr_schedule=WarmupStableDecay --set warmup_steps=2 --set base_lr=0.008 "
+          "--set stable_steps=1 --set cosine_decay_steps=2 --set cosine_decay_final_lr=0.004 "
+          "--set linear_decay_steps=2 --set linear_decay_final_lr=0", 5,
+          "0 0.004 0.008 0.008 0.006 0.004 0.002 0 " },
+        { "--set lr_schedule=Constant --set warmup_steps=0 --set base_lr=0.008 "
+          "--set cold_start_warmup_steps=4", 5,
+          "0 0.002 0.004 0.006 0.008 0.008 0.008 0.008 " },
+        // 128 tokens a sequence: 512 after the first step, 1280 after the second
+        { "--set global_batch_size_start=4 --set global_batch_size_end=8 "
+          "--set global_batch_size_warmup_tokens=2048", 3, "4 5 6 8 8 8 8 8 " },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char line[900], rows[8192], seen[300] = "", name[32];
+        snprintf(name, sizeof name, "s%zu.csv", i);
+        snprintf(line, sizeof line, TRAIN "--no-checkpoint --log @/%s --steps 8 %s", name,
+                 cases[i].sets);
+        expect(line, 0, "step 8 of 8");
+        slurp(name, rows, sizeof rows);
+        for (const char *row = strchr(rows, '\n') + 1; *row; row = strchr(row, '\n') + 1) {
+            const char *at = row;
+            for (int column = 1; column < cases[i].column; column++) at = strchr(at, ',') + 1;
+            snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%g ", strtod(at, NULL));
+        }
+        char expected[300] = "";
+        for (const char *at = cases[i].values; *at; at = strchr(at, ' ') + 1)
+            snprintf(expected + strlen(expected), sizeof expected - strlen(expected), "%g ",
+                     strtod(at, NULL));
+        assert_string_equal(seen, expected);
+    }
+}
+
+static void wrong_lines_are_refused_by_name(void **state)
+{
+    (void)state;
+    expect("train config/demo/state.toml", EX_NOINPUT, "make one with shoal init-model");
+    expect("train config/demo/state.toml --model @/model", EX_USAGE, "--data-config");
+    expect(TRAIN "--data-config config/demo/data.toml", EX_USAGE, "come from one");
+    expect(TRAIN "--optimizer adam", EX_USAGE, "adamw or distro");
+    expect(TRAIN "--set base_rl=1", EX_USAGE, "did you mean base_lr");
+    expect(TRAIN "--set lr_schedule=WarmupStableDecay", EX_CONFIG, "stable_steps has no value");
+    expect(TRAIN "--set global_batch_size_start=9", EX_CONFIG, "a batch grows");
+    expect(TRAIN "--set max_seq_len=129", EX_DATAERR, "allows 1..128");
+    expect(TRAIN "--log @/rows.txt --no-checkpoint", EX_USAGE, ".csv or .jsonl");
+    expect(TRAIN "--resume --checkpoint-dir @/nowhere", EX_NOINPUT, "--resume from");
+    expect(TRAIN "--token-bytes 3", EX_DATAERR, "2 or 4");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(resumed_bits_are_those_of_one_piece),
+        cmocka_unit_test(ctrl_c_saves),
+        cmocka_unit_test(a_nan_stops_the_batch_and_keeps_the_state),
+        cmocka_unit_test(too_much_memory_is_refused_with_the_knob),
+        cmocka_unit_test(schedules_are_the_runs),
+        cmocka_unit_test(wrong_lines_are_refused_by_name),
+    };
+    return cmocka_run_group_tests(tests, set_up, folder_tear_down);
+}

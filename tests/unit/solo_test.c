@@ -1,0 +1,198 @@
+// solo_test -- one trainer alone: the same bits everywhere, and nothing changed by a step that
+// fails.
+
+#include "common/learn/genesis.h"
+#include "common/learn/kernels.h"
+#include "common/learn/solo.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { SEQ = 12, BATCH = 7, STEPS = 3 };
+
+static const struct model_shape shape = { .vocab = 40, .dim = 24, .layers = 2, .heads = 4,
+                                          .kv_heads = 2, .head_dim = 6, .ffn = 40,
+                                          .seq_len_max = SEQ, .rope_theta = 10000,
+                                          .rms_eps = 1e-5 };
+
+static const struct solo_options usual[] = {
+    { .kind = SOLO_ADAMW, .adamw = { 0.9, 0.95, 1e-8, 0.1 }, .clip_norm = 1, .seq = SEQ,
+      .batch_max = BATCH, .micro_batch = 3 },
+    { .kind = SOLO_DISTRO, .adamw = { .weight_decay = 0.1 }, .compression_decay = 0.9f,
+      .chunk = 8, .topk = 4, .one_bit = true, .seq = SEQ, .batch_max = BATCH, .micro_batch = 3 },
+};
+
+struct world {
+    struct layout_tensor *room;
+    struct layout layout;
+    uint64_t floats;
+    float *params;
+    uint32_t tokens[BATCH * (SEQ + 1)];
+    pool_t *pool;
+    solo_t *solo;
+};
+
+static struct world *world_of(const struct solo_options *options, uint32_t threads)
+{
+    struct world *self = calloc(1, sizeof *self);
+    assert_non_null(self);
+    const uint32_t count = model_tensor_count(&shape);
+    self->room = calloc(count, sizeof *self->room);
+    layout_init(&self->layout, self->room, count);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct model_tensor t = model_tensor_at(&shape, i);
+        assert_int_equal(t.cols ? layout_add_matrix(&self->layout, t.name, t.rows, t.cols,
+                                                    LAYOUT_F32, NULL)
+                                : layout_add_vector(&self->layout, t.name, t.rows, LAYOUT_F32,
+                                                    NULL), 0);
+    }
+    self->floats = self->layout.total;
+    self->params = malloc(self->floats * sizeof *self->params);
+    assert_non_null(self->params);
+    genesis_fill(&shape, 5, self->params);
+    for (size_t i = 0; i < BATCH * (SEQ + 1); i++)
+        self->tokens[i] = (uint32_t)(i * i + i / 5) % shape.vocab;
+    self->pool = pool_new(threads);
+    assert_int_equal(solo_new(&shape, &self->layout, self->params, options, self->pool, NULL,
+                              &self->solo), 0);
+    return self;
+}
+
+static void world_destroy(struct world *self)
+{
+    solo_destroy(&self->solo);
+    pool_destroy(&self->pool);
+    free(self->room);
+    free(self->params);
+    free(self);
+}
+
+static double run(struct world *self, uint32_t steps)
+{
+    struct solo_result result = { 0 };
+    for (uint32_t i = 0; i < steps; i++)
+        assert_int_equal(solo_step(self->solo, self->tokens, BATCH, 0.01f, NULL, &result), 0);
+    return result.loss;
+}
+
+static void test_same_bits(void **state)
+{
+    static const char *const isas[] = { "base", "avx2", "avx512" };
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        learn_set_isa("base");
+        struct world *first = world_of(&usual[k], 1);
+        const double loss = run(first, STEPS);
+        assert_true(loss < log(shape.vocab));               // It does learn
+        for (size_t isa = 0; isa < 3; isa++) {
+            if (!learn_set_isa(isas[isa])) continue;
+            for (uint32_t threads = 1; threads <= 3; threads++) {
+                struct world *world = world_of(&usual[k], threads);
+                assert_true(run(world, STEPS) == loss);
+                assert_memory_equal(world->params, first->params,
+                                    world->floats * sizeof(float));
+                world_destroy(world);
+            }
+        }
+        world_destroy(first);
+    }
+    learn_set_isa("best");
+}
+
+// The optimizer's items, one after the other.
+static uint8_t *state_of(const struct world *self, size_t *ret_count)
+{
+    struct tags_item room[SOLO_ITEMS];
+    struct tags tags;
+    const void *values[SOLO_ITEMS];
+    size_t count = 0;
+    uint8_t *bytes = malloc(4 * self->floats * sizeof(float) + 64);
+    assert_non_null(bytes);
+    tags_init(&tags, room, SOLO_ITEMS);
+    assert_int_equal(solo_add_state(self->solo, &tags, NULL, values), 0);
+    for (size_t i = 0; i < tags.count; i++) {
+        memcpy(bytes + count, values[i], room[i].elements * room[i].element_bytes);
+        count += room[i].elements * room[i].element_bytes;
+    }
+    *ret_count = count;
+    return bytes;
+}
+
+static void test_a_failed_step_changes_nothing(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 2; k++) {
+        struct world *world = world_of(&usual[k], 2);
+        struct solo_result result = { -1, -1 };
+        struct why why = { 0 };
+        size_t count, count_after;
+        run(world, 2);
+        uint8_t *before = state_of(world, &count);
+        const float kept = world->params[3];
+        float *params = malloc(world->floats * sizeof *params);
+        world->params[3] = NAN;                             // In the embedding
+        memcpy(params, world->params, world->floats * sizeof *params);
+        world->tokens[0] = 0;
+        assert_int_equal(solo_step(world->solo, world->tokens, BATCH, 0.01f, &why, &result),
+                         FAULT_NAN);
+        assert_non_null(strstr(why.text, "samples 0..2 of the batch"));
+        assert_true(result.loss == -1);
+        uint32_t foreign[SEQ + 1] = { [4] = 40 };
+        assert_int_equal(solo_step(world->solo, foreign, 1, 0.01f, &why, &result), FAULT_RANGE);
+        uint8_t *after = state_of(world, &count_after);
+        assert_int_equal(count, count_after);
+        assert_memory_equal(before, after, count);
+        assert_memory_equal(params, world->params, world->floats * sizeof *params);
+        world->params[3] = kept;
+        run(world, 1);
+        free(before);
+        free(after);
+        free(params);
+        world_destroy(world);
+    }
+}
+
+// A batch in portions has the mean and the gradient of the batch in one.
+static void test_portions_are_a_mean(void **state)
+{
+    (void)state;
+    struct world *world = world_of(&usual[0], 1);
+    model_t *model;
+    assert_int_equal(model_new(&shape, BATCH, SEQ, NULL, NULL, &model), 0);
+    float *rooms = malloc(3 * world->floats * sizeof *rooms), *scratch = rooms + world->floats;
+    float *whole = scratch + world->floats;
+    double loss, whole_loss, measured;
+    struct batch batch = { world->tokens, BATCH, SEQ, BATCH };
+    assert_int_equal(batch_gradient(model, world->params, &batch, NULL, NULL, NULL, whole,
+                                    &whole_loss), 0);
+    batch.micro_batch = 3;
+    assert_int_equal(batch_gradient(model, world->params, &batch, NULL, scratch, NULL, rooms,
+                                    &loss), 0);
+    assert_int_equal(batch_loss(model, world->params, &batch, NULL, &measured), 0);
+    assert_true(measured == loss && fabs(loss - whole_loss) < 1e-6);
+    double apart = 0, length = 0;
+    for (uint64_t i = 0; i < world->floats; i++) {
+        apart += pow((double)rooms[i] - (double)whole[i], 2);
+        length += pow((double)whole[i], 2);
+    }
+    assert_true(sqrt(apart / length) < 1e-5);
+    free(rooms);
+    model_destroy(&model);
+    world_destroy(world);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_a_failed_step_changes_nothing),
+        cmocka_unit_test(test_portions_are_a_mean),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
