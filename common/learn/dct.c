@@ -3,6 +3,7 @@
 #include "common/fault.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,49 @@ static void fill(struct dct *self)
     }
 }
 
+// Pairs j of a DCT-IV of `size` points turn by π(2j+1)/4size.
+static void fill_turn(float *turn, uint32_t size)
+{
+    for (uint32_t j = 0; j < size / 2; j++, turn += DCT_TURN) {
+        const double near = cosine(2 * j + 1, 2 * size);
+        const double far = cosine(2 * size - (2 * j + 1), 2 * size); // sin
+        const double sign = j % 2 == 0 ? 1.0 : -1.0;
+        turn[DCT_NEAR_U] = (float)near;
+        turn[DCT_FAR_U] = (float)far;
+        turn[DCT_NEAR_W] = (float)(-sign * far);
+        turn[DCT_FAR_W] = (float)(sign * near);
+    }
+}
+
+static void fill_leaves(struct dct *self)
+{
+    const uint32_t n = self->eighth;
+    const double first = sqrt(1.0 / (double)self->side), scale = sqrt(2.0 / (double)self->side);
+    for (uint32_t j = 0; j < n; j++) {
+        for (uint32_t k = 0; k < n; k++) {
+            const double plain = cosine((2 * j + 1) * k, n);
+            const double fourth = cosine((2 * j + 1) * (2 * k + 1), 2 * n);
+            self->leaf[DCT_FIRST][j * n + k] = (float)((k == 0 ? first : scale) * plain);
+            self->leaf[DCT_PLAIN][j * n + k] = (float)(scale * plain);
+            self->leaf[DCT_FOURTH][j * n + k] = (float)(scale * fourth);
+        }
+    }
+}
+
+static bool split_init(struct dct *self)
+{
+    self->eighth = self->side / 8;
+    for (int i = 0; i < DCT_LEAVES; i++)
+        self->leaf[i] = table_new(self->eighth, padded(self->eighth));
+    for (uint32_t i = 0; i < 2; i++) self->turn[i] = table_new(self->side >> i, DCT_LANES);
+    if (!self->leaf[0] || !self->leaf[1] || !self->leaf[2] || !self->turn[0] || !self->turn[1])
+        return false;
+    fill_leaves(self);
+    fill_turn(self->turn[0], self->side / 2);
+    fill_turn(self->turn[1], self->side / 4);
+    return true;
+}
+
 int dct_init(struct dct *self, uint32_t side)
 {
     ensure(side >= 1 && side <= DCT_SIDE_MAX);
@@ -81,7 +125,7 @@ int dct_init(struct dct *self, uint32_t side)
     self->table = table_new(side, self->stride);
     self->even = table_new(half, self->half_stride);
     self->odd = table_new(half, self->half_stride);
-    if (!self->table || !self->even || !self->odd) {
+    if (!self->table || !self->even || !self->odd || (side % 8 == 0 && !split_init(self))) {
         dct_free(self);
         return FAULT_MEMORY;
     }
@@ -94,6 +138,8 @@ void dct_free(struct dct *self)
     free(self->table);
     free(self->even);
     free(self->odd);
+    for (int i = 0; i < DCT_LEAVES; i++) free(self->leaf[i]);
+    for (int i = 0; i < 2; i++) free(self->turn[i]);
     *self = (struct dct){0};
 }
 

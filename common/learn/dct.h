@@ -11,7 +11,11 @@
 // agree with.
 //
 // Even rows of C are symmetric about the middle and odd rows antisymmetric, so a transform of n
-// points folds into two of n/2: half the multiplications.
+// points folds into two of n/2: half the multiplications. The even one is a DCT-II again; the odd
+// one is a DCT-IV, which rotations turn into two DCT-II of half its length (Plonka and Tasche, Fast
+// and numerically stable algorithms for discrete cosine transforms, 2005). Where 8 divides n, three
+// such steps leave eight products with matrices of n/8: a quarter of the multiplications of folding
+// once.
 
 #include <stdint.h>
 
@@ -19,6 +23,13 @@ enum {
     DCT_SIDE_MAX = 256, // The longest side: numbers within a chunk fit 16 bits
     DCT_LANES = 16 // Rows are padded with zeros to a multiple of this, on every instruction set
 };
+
+// The matrices of n/8 points, M = cos(π (2j+1) k / (n/4)) times √(2/n): as they come out of the
+// whole, where row 0 is √(1/n); as a part of a DCT-IV; and the DCT-IV, cos(π (2j+1)(2k+1) / (n/2)).
+enum dct_leaf { DCT_FIRST, DCT_PLAIN, DCT_FOURTH, DCT_LEAVES };
+
+// Of pair j: u = near·cos + far·sin, w = (-1)^j·(far·cos - near·sin) = far·far_w + near·near_w
+enum dct_turn { DCT_NEAR_U, DCT_FAR_U, DCT_NEAR_W, DCT_FAR_W, DCT_TURN };
 
 struct dct {
     uint32_t side;        // n, 1..DCT_SIDE_MAX
@@ -28,6 +39,10 @@ struct dct {
     float *table;         // [side][stride] C[k][j]; zero beyond n
     float *even;          // [half][half_stride] C[2u][j] as even[j][u]; zero beyond `half`
     float *odd;           // [half][half_stride] C[2u+1][j] as odd[j][u]; zero where 2u+1 >= n
+
+    uint32_t eighth; // n/8, or 0 where 8 does not divide n; the rest is NULL then
+    float *leaf[DCT_LEAVES]; // [n/8][n/8] by j, k
+    float *turn[2];          // Of n and of n/2: [·/4][DCT_TURN], rotations
 };
 
 // The largest divisor of `size` that is <= `limit`. Both are at least 1 (ensured).

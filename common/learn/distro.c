@@ -126,9 +126,10 @@ static void compress_task(void *arg, uint32_t task, uint32_t worker)
     struct compress_job *job = arg;
     struct distro *self = job->self;
     const struct pool_share share = pool_share_of(chunks_count(self->chunks), 1, job->tasks, task);
+    const uint32_t end = payload_group(self->form, (uint32_t)share.end);
     uint32_t largest = 0;
-    for (uint64_t chunk = share.first; chunk < share.end; chunk++) {
-        const uint32_t magnitude = compress_chunk(job, (uint32_t)chunk, &self->workers[worker]);
+    for (uint32_t chunk = payload_group(self->form, (uint32_t)share.first); chunk < end; chunk++) {
+        const uint32_t magnitude = compress_chunk(job, chunk, &self->workers[worker]);
         if (magnitude > largest) largest = magnitude;
     }
     job->largest[task] = largest;
@@ -145,7 +146,7 @@ int distro_compress(distro_t *self, const float *gradient, float rate, uint8_t *
                                .rate = rate,
                                .payload = ret_payload,
                                .tasks = count < TASKS_MAX ? count : TASKS_MAX};
-    payload_write_header(self->form, ret_payload);
+    payload_clear(self->form, ret_payload);
     pool_run(self->pool, job.tasks, compress_task, &job);
     for (uint32_t task = 0; task < job.tasks; task++)
         if (job.largest[task] >= DISTRO_VALUE_LIMIT_BITS)

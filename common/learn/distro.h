@@ -10,13 +10,15 @@
 //
 // The momentum lives in DCT space. The transform is orthonormal, so subtracting what was sent is
 // zeroing its coefficients: the algorithm of DeMo and Psyche (reference/psyche.md 4.3) in exact
-// arithmetic, with one transform fewer. It differs from Psyche's in three ways, on purpose:
+// arithmetic, with one transform fewer. It differs from Psyche's in four ways, on purpose:
 //
 //  - What was sent leaves the residual only when the result is committed (`distro_adopt`). A batch
 //    dealt again starts from the same adopted residual: the same gradient gives the same bytes, and
 //    nothing is counted twice. A result signs both hashes.
 //  - No look-ahead: members compute on the committed parameters, which all hold alike. (Psyche
 //    moves the parameters by the sign of each member's own residual and back: not exact.)
+//  - top_k is what a full chunk sends, a smaller one its share (payload.h). Psyche sends top_k of
+//    each, so a side of 288 (chunks of 48) costs it twice as much as one of 256.
 //  - No weight decay: it belongs to the common apply, or who had no data would miss it.
 //
 // Reproducible: the same inputs give the same bytes and the same candidate on every processor and

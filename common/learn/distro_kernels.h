@@ -25,7 +25,8 @@
 
 enum {
     DISTRO_ELEMENTS_MAX = DCT_SIDE_MAX * DCT_SIDE_MAX,
-    DISTRO_ROWS_MAX = DCT_SIDE_MAX + DCT_LANES // Tiles may write whole rows past the last one
+    DISTRO_ROWS_MAX = DCT_SIDE_MAX + DCT_LANES, // Squares of `turn` may reach past the last row
+    DISTRO_STRIP = 2 * DCT_LANES                // Columns that are transformed together
 };
 
 // A value of a payload is below this: then no sum over a commit and no transform of it can
@@ -34,6 +35,7 @@ enum {
 #define DISTRO_VALUE_LIMIT_BITS 0x5f800000u // Its bits, as `momentum` reports magnitudes
 
 struct distro_scratch { // One per worker; contents mean nothing between calls
+    _Alignas(64) float strip[2][DISTRO_ROWS_MAX * DISTRO_STRIP];
     _Alignas(64) float fold[DISTRO_ROWS_MAX * DCT_SIDE_MAX];
     _Alignas(64) float middle[DISTRO_ROWS_MAX * DCT_SIDE_MAX];
     _Alignas(64) float turned[DISTRO_ROWS_MAX * DCT_SIDE_MAX];

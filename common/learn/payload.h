@@ -2,21 +2,26 @@
 // payload -- the canonical bytes of a DisTrO result: for each chunk, the coefficients that were
 // chosen.
 //
-//     header, 32 bytes, little-endian             block of a chunk, bits from the lowest up
-//       0  "SDP1"                                   count    ⌈log2(k+1)⌉ bits, 0..k
-//       4  u16 chunk limit (compression_chunk)      k times  ⌈log2(elements)⌉ bits: a number
-//       6  u16 top_k as configured                  k times  1 bit: negative
-//       8  u32 flags: 1 = one-bit values            zeros up to a whole byte
-//      12  u32 chunks                               unless one-bit: k times the float32 value
-//      16  u64 floats in the vector
-//      24  u64 floats in the chunks
+//     header, 32 bytes, little-endian             a tensor, bits from the lowest of a byte up
+//       0  "SDP2"                                   the block of each of its chunks, back to back
+//       4  u16 chunk limit (compression_chunk)      zeros up to a whole byte
+//       6  u16 top_k as configured                  unless one-bit: each chunk's k float32 values
+//       8  u32 flags: 1 = one-bit values
+//      12  u32 chunks                             a block, where the combination fits:
+//      16  u64 floats in the vector                 its number (combination.h)
+//      24  u64 floats in the chunks               otherwise, as fields:
+//                                                   count    ⌈log2(k+1)⌉ bits, 0..k
+//                                                   k times  ⌈log2(elements)⌉ bits: a number
+//                                                   k times  1 bit: negative
 //
-// k is min(top_k, elements of the chunk). Numbers are strictly ascending (chunks.h says which
-// coefficient is which); places from `count` on are zero; a value is finite, not zero and below
-// 2^64. A coefficient that is zero is not sent: one bit cannot say zero, and an embedding row that
-// no sample touched must not move. So one result has one encoding, and its size follows from the
-// form alone: no length from outside is ever believed. A 64 x 64 chunk with k = 8 and one bit takes
-// 14 bytes.
+// k is the chunk's share of top_k: what it is to a full chunk in elements, rounded, at least 1 and
+// at most all. (A full chunk has limit x limit elements; of a tensor of one row, limit.) So every
+// shape of model sends alike per parameter. Numbers of coefficients are strictly ascending
+// (chunks.h says which is which); places from `count` on are zero; a value is finite, not zero and
+// below 2^64. A coefficient that is zero is not sent: one bit cannot say zero, and an embedding row
+// that no sample touched must not move. So one result has one encoding, and its size follows from
+// the form alone: no length from outside is ever believed. A 64 x 64 chunk with k = 8 and one bit
+// takes 89 bits, and nothing of a fixed size could take less.
 
 #include "common/learn/chunks.h"
 
@@ -43,10 +48,11 @@ size_t payload_bytes(const payload_form_t *self);                   // Of every 
 // before. FAULT_NAN: a value that is not finite or too large.
 int payload_check(const payload_form_t *self, const uint8_t *bytes, size_t count, struct why *why);
 
-void payload_write_header(const payload_form_t *self, uint8_t *ret_bytes);
+// A payload that says nothing: the header, and no coefficient of any chunk.
+void payload_clear(const payload_form_t *self, uint8_t *ret_bytes);
 
-// Writes one chunk's block. `numbers` ascending, count <= k (ensured); values are not zero. Blocks
-// do not share bytes: threads may write different chunks of one payload.
+// Writes one chunk's block, once after payload_clear. `numbers` ascending, count <= k (ensured);
+// values are not zero. Threads may write chunks of different groups of one payload.
 void payload_write(const payload_form_t *self, uint32_t chunk, const uint16_t *numbers,
                    const float *values, uint32_t count, uint8_t *bytes);
 
@@ -54,3 +60,7 @@ void payload_write(const payload_form_t *self, uint32_t chunk, const uint16_t *n
 // Room for payload_top_k of each. Returns how many.
 uint32_t payload_read(const payload_form_t *self, uint32_t chunk, const uint8_t *bytes,
                       uint16_t *ret_numbers, float *ret_values);
+
+// Blocks share bytes, but only within a group: so many chunks of a tensor that they end at a whole
+// byte. The first chunk of the group that holds `chunk`; chunks_count for chunks_count.
+uint32_t payload_group(const payload_form_t *self, uint32_t chunk);

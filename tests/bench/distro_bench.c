@@ -1,20 +1,52 @@
-// distro_bench -- what compress and apply cost, beside what copying the same memory costs.
+// distro_bench -- what compress and apply cost, beside what moving the same memory costs and
+// beside a training step.
 //
-//     distro_bench [million parameters = 8] [results in the commit = 4]
+//     distro_bench [results in a commit = 4] [avx512|avx2|base] [8|32]
 //
-// The yardstick: compress reads the gradient and the residual and writes the residual (12 bytes a
-// parameter), apply reads and writes the parameters (8). At the speed of memcpy that is the floor.
+// Two models at Psyche's setting: squares of 64 x 64, 8 of 4096, one bit. The floors are measured
+// in the same run, in turns with the work, over the same vectors and threads: compress reads the
+// gradient and reads and writes the momentum (12 bytes a parameter), apply reads and writes the
+// parameters (8). Each figure is the best of a few.
 
 #include "common/learn/apply.h"
 #include "common/learn/distro.h"
 #include "common/learn/distro_kernels.h"
+#include "common/learn/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { COLUMNS = 512, REPEATS = 7, RESULTS_MAX = 64 };
+enum { REPEATS = 9, RESULTS_MAX = 64, TASKS = 256, STEP_TOKENS = 2048 };
+
+static const struct {
+    const char *name;
+    struct model_shape shape;
+} models[] = {
+    {"8",
+     {.vocab = 4096,
+      .dim = 288,
+      .layers = 6,
+      .heads = 6,
+      .kv_heads = 6,
+      .head_dim = 48,
+      .ffn = 768,
+      .seq_len_max = 256,
+      .rope_theta = 10000,
+      .rms_eps = 1e-5}},
+    {"32",
+     {.vocab = 8192,
+      .dim = 512,
+      .layers = 8,
+      .heads = 8,
+      .kv_heads = 4,
+      .head_dim = 64,
+      .ffn = 1376,
+      .seq_len_max = 512,
+      .rope_theta = 10000,
+      .rms_eps = 1e-5}},
+};
 
 static double seconds(void)
 {
@@ -23,9 +55,15 @@ static double seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+static void keep_best(double begin, double *best)
+{
+    const double took = seconds() - begin;
+    if (took < *best) *best = took;
+}
+
 static float *numbers(size_t count)
 {
-    float *x = malloc(count * sizeof *x);
+    float *x = aligned_alloc(64, (count * sizeof *x + 63) / 64 * 64);
     uint32_t state = 1;
     for (size_t i = 0; x && i < count; i++) {
         state = state * 1664525u + 1013904223u;
@@ -35,57 +73,101 @@ static float *numbers(size_t count)
 }
 
 struct bench {
+    const struct model_shape *shape;
     size_t total;
+    chunks_t *chunks;
     payload_form_t *form;
-    float *gradient, *parameters;
+    float *gradient, *momentum, *parameters;
+    uint8_t *payload;
     struct apply_result results[RESULTS_MAX];
     uint32_t count;
+    const struct distro_kernels *kernels;
 };
 
-// The best of a few: bytes of memory moved per second, read and written.
-static double copy_rate(const struct bench *bench)
+// ---- the floors. Vectors, so that memory is all there is to wait for.
+
+typedef float wide __attribute__((vector_size(64)));
+
+static void move_momentum(void *arg, uint32_t task, uint32_t worker)
 {
-    double best = 1e9;
-    for (int i = 0; i < REPEATS; i++) {
-        const double begin = seconds();
-        memcpy(bench->parameters, bench->gradient, bench->total * sizeof(float));
-        const double took = seconds() - begin;
-        if (took < best) best = took;
-    }
-    return (double)(2 * bench->total * sizeof(float)) / best;
+    (void)worker;
+    const struct bench *bench = arg;
+    const struct pool_share share = pool_share_of(bench->total / 16, 1, TASKS, task);
+    const wide *gradient = (const wide *)bench->gradient;
+    wide *momentum = (wide *)bench->momentum;
+    for (uint64_t i = share.first; i < share.end; i++)
+        momentum[i] = 0.999f * momentum[i] + 0.001f * gradient[i];
 }
 
-static int run(struct bench *bench, uint32_t threads, const char *kernels, double rate,
-               struct why *why)
+static void move_parameters(void *arg, uint32_t task, uint32_t worker)
+{
+    (void)worker;
+    const struct bench *bench = arg;
+    const struct pool_share share = pool_share_of(bench->total / 16, 1, TASKS, task);
+    wide *parameters = (wide *)bench->parameters;
+    for (uint64_t i = share.first; i < share.end; i++) parameters[i] = 0.9999f * parameters[i];
+}
+
+// ---- a step
+
+static int time_step(const struct bench *bench, pool_t *pool, struct why *why, double *ret_took)
+{
+    const uint32_t seq = (uint32_t)bench->shape->seq_len_max, batch = STEP_TOKENS / seq;
+    uint32_t *tokens = malloc(batch * (seq + 1) * sizeof *tokens);
+    model_t *model = NULL;
+    double loss;
+    int rc = tokens ? model_new(bench->shape, batch, seq, pool, why, &model) : FAULT_MEMORY;
+    for (uint32_t i = 0; rc == 0 && i < batch * (seq + 1); i++)
+        tokens[i] = i * 2654435761u % (uint32_t)bench->shape->vocab;
+    for (size_t i = 0; rc == 0 && i < bench->total; i++) bench->parameters[i] *= 0.02f;
+    *ret_took = 1e9;
+    for (int i = 0; rc == 0 && i < 2; i++) {
+        const double begin = seconds();
+        rc = model_loss_and_grad(model, bench->parameters, tokens, batch, seq, why, bench->gradient,
+                                 &loss);
+        keep_best(begin, ret_took);
+    }
+    model_destroy(&model);
+    free(tokens);
+    return rc;
+}
+
+// ---- one line
+
+static int run(struct bench *bench, uint32_t threads, struct why *why)
 {
     pool_t *pool = pool_new(threads);
     distro_t *distro = NULL;
-    int rc = pool ? distro_new(bench->form, 0.99f, pool, why, &distro) : FAULT_MEMORY;
+    int rc = pool ? distro_new(bench->form, 0.999f, pool, why, &distro) : FAULT_MEMORY;
     const struct apply_step step = {
-        .rate = 1e-3f, .weight_decay = 0.1f, .kernels = distro_kernels_named(kernels)};
-    double compress = 1e9, apply = 1e9;
+        .rate = 1e-3f, .weight_decay = 0.1f, .kernels = bench->kernels};
+    double took, compress = 1e9, apply = 1e9, floor[2] = {1e9, 1e9};
+    if (rc == 0) rc = time_step(bench, pool, why, &took);
     if (rc == 0) distro_set_kernels(distro, step.kernels);
     for (int i = 0; rc == 0 && i < REPEATS; i++) {
         double begin = seconds();
-        rc = distro_compress(distro, bench->gradient, 1e-3f,
-                             (uint8_t *)(uintptr_t)bench->results[0].payload, why);
-        if (seconds() - begin < compress) compress = seconds() - begin;
+        pool_run(pool, TASKS, move_momentum, bench);
+        keep_best(begin, &floor[0]);
+        begin = seconds();
+        rc = distro_compress(distro, bench->gradient, 1e-3f, bench->payload, why);
+        keep_best(begin, &compress);
         if (rc == 0) distro_adopt(distro);
+        begin = seconds();
+        pool_run(pool, TASKS, move_parameters, bench);
+        keep_best(begin, &floor[1]);
         begin = seconds();
         if (rc == 0)
             rc = apply_commit(bench->form, bench->results, bench->count, &step, pool,
                               bench->parameters, why);
-        if (seconds() - begin < apply) apply = seconds() - begin;
+        keep_best(begin, &apply);
     }
-    if (rc == 0) {
-        const double millions = (double)bench->total * 1e-6, moved = (double)bench->total;
-        printf("%-7s %u thread(s)  compress %6.2f ms (%.2f ns/parameter, %.1f x copying)  apply "
-               "%6.2f ms"
-               " (%.2f ns/parameter, %.1f x copying)\n",
-               kernels, threads, compress * 1e3, compress * 1e3 / millions,
-               compress / (12 * moved / rate), apply * 1e3, apply * 1e3 / millions,
-               apply / (8 * moved / rate));
-    }
+    if (rc == 0)
+        printf("  %u thread%s  compress %6.2f ms = %4.2f x its floor of %5.2f ms, %4.1f %% of a "
+               "step of %u tokens (%.0f ms);  apply of %u %6.2f ms = %4.2f x its floor of %5.2f "
+               "ms\n",
+               threads, threads == 1 ? " " : "s", compress * 1e3, compress / floor[0],
+               floor[0] * 1e3, 100 * compress / took, STEP_TOKENS, took * 1e3, bench->count,
+               apply * 1e3, apply / floor[1], floor[1] * 1e3);
     distro_destroy(&distro);
     pool_destroy(&pool);
     return rc;
@@ -95,7 +177,7 @@ static int run(struct bench *bench, uint32_t threads, const char *kernels, doubl
 static int fill_results(struct bench *bench, struct why *why)
 {
     distro_t *distro = NULL;
-    int rc = distro_new(bench->form, 0.99f, NULL, why, &distro);
+    int rc = distro_new(bench->form, 0.999f, NULL, why, &distro);
     for (uint32_t i = 0; rc == 0 && i < bench->count; i++) {
         uint8_t *payload = malloc(payload_bytes(bench->form));
         bench->results[i] = (struct apply_result){i, payload, payload_bytes(bench->form)};
@@ -106,34 +188,56 @@ static int fill_results(struct bench *bench, struct why *why)
     return rc;
 }
 
+static int bench_init(struct bench *bench, struct why *why)
+{
+    bench->total = model_parameter_count(bench->shape);
+    bench->gradient = numbers(bench->total);
+    bench->momentum = numbers(bench->total);
+    bench->parameters = numbers(bench->total);
+    int rc = bench->gradient && bench->momentum && bench->parameters ? 0 : FAULT_MEMORY;
+    if (rc == 0) rc = chunks_of_model(bench->shape, 64, why, &bench->chunks);
+    if (rc == 0) rc = payload_form_new(bench->chunks, 8, true, why, &bench->form);
+    if (rc == 0) bench->payload = malloc(payload_bytes(bench->form));
+    if (rc == 0 && !bench->payload) rc = FAULT_MEMORY;
+    return rc == 0 ? fill_results(bench, why) : rc;
+}
+
+static void bench_free(struct bench *bench)
+{
+    for (uint32_t i = 0; i < bench->count; i++) free((void *)(uintptr_t)bench->results[i].payload);
+    free(bench->payload);
+    free(bench->parameters);
+    free(bench->momentum);
+    free(bench->gradient);
+    payload_form_destroy(&bench->form);
+    chunks_destroy(&bench->chunks);
+}
+
 int main(int argc, char **argv)
 {
-    const long millions = argc > 1 ? strtol(argv[1], NULL, 10) : 8;
-    const long results = argc > 2 ? strtol(argv[2], NULL, 10) : 4;
-    if (millions < 1 || millions > 1000 || results < 1 || results > RESULTS_MAX) {
-        fprintf(stderr, "distro_bench: 1..1000 million parameters and 1..%d results, please\n",
+    const long results = argc > 1 ? strtol(argv[1], NULL, 10) : 4;
+    const struct distro_kernels *kernels =
+        argc > 2 ? distro_kernels_named(argv[2]) : distro_kernels_best();
+    if (results < 1 || results > RESULTS_MAX || !kernels) {
+        fprintf(stderr,
+                "distro_bench: 1..%d results and an instruction set of this processor, please\n",
                 RESULTS_MAX);
         return 2;
     }
     struct why why = {""};
-    const uint32_t rows = (uint32_t)millions * 1000000 / COLUMNS / 64 * 64;
-    struct bench bench = {.total = (size_t)rows * COLUMNS, .count = (uint32_t)results};
-    const struct chunks_tensor tensor = {0, rows, COLUMNS};
-    chunks_t *chunks = NULL;
-    bench.gradient = numbers(bench.total);
-    bench.parameters = numbers(bench.total);
-    int rc = bench.gradient && bench.parameters ? 0 : FAULT_MEMORY;
-    if (rc == 0) rc = chunks_new(&tensor, 1, bench.total, 64, &why, &chunks);
-    if (rc == 0) rc = payload_form_new(chunks, 32, true, &why, &bench.form);
-    if (rc == 0) rc = fill_results(&bench, &why);
-    if (rc < 0) return fault_exit(rc, &why);
-    const double rate = copy_rate(&bench);
-    printf("%.1f M parameters, %u results of %zu bytes; memcpy %.1f GB/s read and written\n",
-           (double)bench.total * 1e-6, bench.count, payload_bytes(bench.form), rate * 1e-9);
-    static const char *const names[] = {"avx512", "avx2"};
-    for (size_t i = 0; i < 2 && rc == 0; i++)
-        for (uint32_t threads = 1; threads <= 2 && rc == 0 && distro_kernels_named(names[i]);
-             threads++)
-            rc = run(&bench, threads, names[i], rate, &why);
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < sizeof models / sizeof models[0]; i++) {
+        if (argc > 3 && strcmp(argv[3], models[i].name) != 0) continue;
+        struct bench bench = {
+            .shape = &models[i].shape, .count = (uint32_t)results, .kernels = kernels};
+        rc = bench_init(&bench, &why);
+        if (rc == 0)
+            printf("%.2f M parameters, %s: a result of %zu bytes, %.3f per 4096 parameters\n",
+                   (double)bench.total * 1e-6, kernels->name, payload_bytes(bench.form),
+                   (double)payload_bytes(bench.form) * 4096 / (double)bench.total);
+        for (uint32_t threads = 1; threads <= 2 && rc == 0; threads++)
+            rc = run(&bench, threads, &why);
+        bench_free(&bench);
+    }
     return rc < 0 ? fault_exit(rc, &why) : 0;
 }

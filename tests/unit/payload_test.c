@@ -27,7 +27,7 @@ static uint8_t *drawn_payload(const payload_form_t *form, uint64_t *seed)
 {
     uint8_t *bytes = malloc(payload_bytes(form));
     assert_non_null(bytes);
-    payload_write_header(form, bytes);
+    payload_clear(form, bytes);
     static uint16_t numbers[PAYLOAD_TOP_K_MAX];
     static float values[PAYLOAD_TOP_K_MAX];
     for (uint32_t chunk = 0; chunk < chunks_count(payload_chunks(form)); chunk++) {
@@ -42,7 +42,7 @@ static uint8_t *copied_payload(const payload_form_t *form, const uint8_t *bytes)
 {
     uint8_t *copy = malloc(payload_bytes(form));
     assert_non_null(copy);
-    payload_write_header(form, copy);
+    payload_clear(form, copy);
     static uint16_t numbers[PAYLOAD_TOP_K_MAX];
     static float values[PAYLOAD_TOP_K_MAX];
     for (uint32_t chunk = 0; chunk < chunks_count(payload_chunks(form)); chunk++) {
@@ -55,48 +55,113 @@ static uint8_t *copied_payload(const payload_form_t *form, const uint8_t *bytes)
 static void sizes_follow_from_the_form(void **state)
 {
     (void)state;
-    const struct chunks_tensor tensor = {0, 128, 64};
+    static const struct chunks_tensor square = { 0, 128, 64 }, odd = { 0, 96, 96 },
+                                      vector = { 0, 1, 96 };
     static const struct {
+        const struct chunks_tensor *tensor;
         uint32_t limit, top_k;
         bool one_bit;
-        size_t block, chunks;
+        uint32_t chunk_top_k;
+        size_t body;
     } known[] = {
-        {64, 8, true, 14, 2},                             // 4 + 8·13 = 108 bits; Psyche: 17 bytes
-        {64, 8, false, 46, 2},     {64, 32, true, 53, 2}, // 6 + 32·13 = 422 bits
-        {64, 4, true, 7, 2},                              // 3 + 4·13 = 55 bits
-        {16, 4, true, 5, 32},                             // 3 + 4·9 = 39 bits
-        {16, 4096, true, 290, 32},                        // k is cut to 256: 9 + 256·9 bits
-        {1, 1, false, 5, 8192},                           // 1 + 1·1 bits and a float
+        { &square, 64, 8, true, 8, 23 }, // Two of 89 bits; Psyche: 2·17 bytes
+        { &square, 64, 8, false, 8, 23 + 2 * 8 * 4 },
+        { &square, 64, 32, true, 32, 106 },           // Fields: two of 6 + 32·13 = 422 bits
+        { &square, 16, 4, true, 4, 128 },             // 32 of 32 bits
+        { &square, 16, 4096, true, 256, 9252 },       // k is cut to 256: 32 of 9 + 256·9 bits
+        { &square, 1, 1, false, 1, 2048 + 4 * 8192 }, // 8192 of 2 bits and a float
+        { &odd, 64, 8, true, 5, 27 },                 // 48 x 48: 4.5 of 8; four of 54 bits
+        { &odd, 16, 8, true, 8, 257 },                // 36 full ones of 57 bits
+        { &vector, 64, 8, true, 6, 8 },               // Two of 48, 6 of each: 30 bits
+        { &vector, 64, 1, true, 1, 2 },               // 0.75 of 1: two of 7 bits
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         chunks_t *chunks = NULL;
-        assert_int_equal(chunks_new(&tensor, 1, 128 * 64, known[i].limit, NULL, &chunks), 0);
+        assert_int_equal(chunks_new(known[i].tensor, 1, 128 * 96, known[i].limit, NULL, &chunks),
+                         0);
         payload_form_t *form = fixture_form(chunks, known[i].top_k, known[i].one_bit);
-        assert_int_equal(payload_bytes(form),
-                         PAYLOAD_HEADER_BYTES + known[i].block * known[i].chunks);
+        assert_int_equal(payload_top_k(form, 0), known[i].chunk_top_k);
+        assert_int_equal(payload_bytes(form), PAYLOAD_HEADER_BYTES + known[i].body);
         payload_form_destroy(&form);
         chunks_destroy(&chunks);
     }
 }
 
-// A block by hand, so that the format is what the header says.
+// Two models at Psyche's setting: 64 x 64, 8 of 4096, one bit. Their sides are not all multiples
+// of 64, and norms are vectors; the whole payload counts.
+static void a_model_sends_12_bytes_of_4096_parameters_at_most(void **state)
+{
+    (void)state;
+    static const struct model_shape models[] = {
+        { .vocab = 4096,
+          .dim = 288,
+          .layers = 6,
+          .heads = 6,
+          .kv_heads = 6,
+          .head_dim = 48,
+          .ffn = 768,
+          .seq_len_max = 256,
+          .rope_theta = 10000,
+          .rms_eps = 1e-5 },
+        { .vocab = 8192,
+          .dim = 512,
+          .layers = 8,
+          .heads = 8,
+          .kv_heads = 4,
+          .head_dim = 64,
+          .ffn = 1376,
+          .seq_len_max = 512,
+          .rope_theta = 10000,
+          .rms_eps = 1e-5 },
+    };
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        struct why why = { "" };
+        chunks_t *chunks = NULL;
+        if (chunks_of_model(&models[i], 64, &why, &chunks) < 0) fail_msg("%s", why.text);
+        payload_form_t *form = fixture_form(chunks, 8, true);
+        const double parameters = (double)model_parameter_count(&models[i]);
+        const double each = (double)payload_bytes(form) * 4096 / parameters;
+        print_message("%.2f M parameters: %zu bytes, %.3f per 4096\n", parameters * 1e-6,
+                      payload_bytes(form), each);
+        assert_true(each <= 12.0);
+        payload_form_destroy(&form);
+        chunks_destroy(&chunks);
+    }
+}
+
+// Blocks by hand, so that the format is what the header says: a combination, fields.
 static void the_bits_lie_where_the_page_says(void **state)
 {
     (void)state;
-    const struct chunks_tensor tensor = {0, 4, 4};
+    const struct chunks_tensor pair = { 0, 1, 8 }, one = { 0, 1, 43 };
     chunks_t *chunks = NULL;
-    assert_int_equal(chunks_new(&tensor, 1, 16, 4, NULL, &chunks), 0);
-    payload_form_t *form = fixture_form(chunks, 3, false);
+    assert_int_equal(chunks_new(&pair, 1, 8, 4, NULL, &chunks), 0);
+    payload_form_t *form = fixture_form(chunks, 2, false);
     uint8_t bytes[64];
-    assert_int_equal(payload_bytes(form), PAYLOAD_HEADER_BYTES + 3 + 12);
-    payload_write_header(form, bytes);
-    payload_write(form, 0, (uint16_t[]){5, 14}, (float[]){1.0f, -2.0f}, 2, bytes);
-    // From the lowest bit up: count 2, numbers 5, 14, 0 of 4 bits, signs 0, 1, 0.
-    // 0x96 = 2 | 5 << 2 | (14 & 3) << 6, 0x83 = 14 >> 2 | 1 << 7.
-    const uint8_t want[] = {'S',  'D',  'P',  '1', 4, 0,    3,    0, 0,  0, 0,    0, 1, 0, 0, 0,
-                            16,   0,    0,    0,   0, 0,    0,    0, 16, 0, 0,    0, 0, 0, 0, 0,
-                            0x96, 0x83, 0x00, 0,   0, 0x80, 0x3f, 0, 0,  0, 0xc0, 0, 0, 0, 0};
+    assert_int_equal(payload_bytes(form), PAYLOAD_HEADER_BYTES + 2 + 16);
+    payload_clear(form, bytes);
+    payload_write(form, 0, (uint16_t[]){ 1, 2 }, (float[]){ 1.0f, -2.0f }, 2, bytes);
+    payload_write(form, 1, (uint16_t[]){ 3 }, (float[]){ -1.0f }, 1, bytes);
+    // 1 + 4·2 + 6·4 = 33 states: 6 bits. The first is 9 + 2·4 + 2 = 19, the second 1 + 3·2 + 1 = 8.
+    const uint8_t want[] = { 'S', 'D', 'P',  '2', 4, 0,    2,    0,    0, 0, 0,    0,    2,
+                             0,   0,   0,    8,   0, 0,    0,    0,    0, 0, 0,    8,    0,
+                             0,   0,   0,    0,   0, 0,    19,   0x02, 0, 0, 0x80, 0x3f, 0,
+                             0,   0,   0xc0, 0,   0, 0x80, 0xbf, 0,    0, 0, 0 };
     assert_memory_equal(bytes, want, sizeof want);
+    payload_form_destroy(&form);
+    chunks_destroy(&chunks);
+
+    assert_int_equal(chunks_new(&one, 1, 43, 64, NULL, &chunks), 0);
+    form = fixture_form(chunks, 43, true); // 43·43/64: 29 of 43, whose numbers take 6 bits
+    assert_int_equal(payload_top_k(form, 0), 29);
+    assert_int_equal(payload_bytes(form), PAYLOAD_HEADER_BYTES + 26); // 5 + 29·7 = 208 bits
+    payload_clear(form, bytes);
+    payload_write(form, 0, (uint16_t[]){ 5, 14 }, (float[]){ 1.0f, -2.0f }, 2, bytes);
+    // From the lowest bit up: count 2 of 5 bits, numbers 5, 14 of 6, 27 x 0; signs 0, 1, 27 x 0.
+    // 0xa2 = 2 | (5 & 7) << 5, 0x70 = 5 >> 3 | 14 << 3; the second sign is bit 5 + 29·6 + 1.
+    uint8_t fields[26] = { 0xa2, 0x70 };
+    fields[180 / 8] = 1 << 180 % 8;
+    assert_memory_equal(bytes + PAYLOAD_HEADER_BYTES, fields, sizeof fields);
     payload_form_destroy(&form);
     chunks_destroy(&chunks);
 }
@@ -108,9 +173,9 @@ static void what_is_written_is_read(void **state)
     chunks_t *chunks = fixture_chunks(32);
     for (int round = 0; round < 40; round++) {
         payload_form_t *form =
-            fixture_form(chunks, (uint32_t[]){1, 7, 32, 4096}[round % 4], round % 2);
+            fixture_form(chunks, (uint32_t[]){ 1, 7, 32, 4096 }[round % 4], round % 2);
         uint8_t *bytes = malloc(payload_bytes(form));
-        payload_write_header(form, bytes);
+        payload_clear(form, bytes);
         for (uint32_t chunk = 0; chunk < chunks_count(chunks); chunk++) {
             static uint16_t numbers[2][1024];
             static float values[2][1024];
@@ -132,28 +197,37 @@ static void what_is_written_is_read(void **state)
     chunks_destroy(&chunks);
 }
 
-// ---- refusals. One chunk [8, 8] with k = 4: 3 bits count, 4 x 6 bits numbers, 4 signs, 1 bit
-// rest, 4 floats
+// ---- refusals. Fields: one chunk [8, 8] with k = 22: 5 bits count, 22 x 6 bits numbers, 22 signs,
+// 1 bit rest, 22 floats. The first four places are set by hand.
 
-enum { BLOCK = PAYLOAD_HEADER_BYTES };
+enum { BLOCK = PAYLOAD_HEADER_BYTES, TOP_K = 22, FIELDS = 20, HAND = BLOCK + FIELDS + 4 * TOP_K };
 
 struct hand {
     uint32_t count, number[4], sign[4], rest;
     uint32_t value[4];
 };
 
-static void write_hand(const struct hand *hand, uint8_t bytes[BLOCK + 20])
+static void put_bits(uint8_t *bytes, uint32_t at, uint32_t value, uint32_t width)
 {
-    uint64_t bits = hand->count | (uint64_t)hand->rest << 31;
-    for (int i = 0; i < 4; i++)
-        bits |= (uint64_t)hand->number[i] << (3 + 6 * i) | (uint64_t)hand->sign[i] << (27 + i);
-    memcpy(bytes + BLOCK, &bits, 4);
-    memcpy(bytes + BLOCK + 4, hand->value, 16);
+    for (uint32_t i = 0; i < width; i++)
+        bytes[(at + i) / 8] |= (uint8_t)((value >> i & 1) << (at + i) % 8);
+}
+
+static void write_hand(const struct hand *hand, uint8_t bytes[HAND])
+{
+    memset(bytes + BLOCK, 0, HAND - BLOCK);
+    put_bits(bytes + BLOCK, 0, hand->count, 5);
+    for (uint32_t i = 0; i < 4; i++) {
+        put_bits(bytes + BLOCK, 5 + 6 * i, hand->number[i], 6);
+        put_bits(bytes + BLOCK, 5 + 6 * TOP_K + i, hand->sign[i], 1);
+    }
+    put_bits(bytes + BLOCK, 159, hand->rest, 1);
+    memcpy(bytes + BLOCK + FIELDS, hand->value, 16);
 }
 
 #define ONE   0x3f800000u
 #define MINUS 0xbf800000u
-#define GOOD  .count = 2, .number = {3, 9}, .sign = {0, 1}, .value = {ONE, MINUS}
+#define GOOD  .count = 2, .number = { 3, 9 }, .sign = { 0, 1 }, .value = { ONE, MINUS }
 
 static void malformed_blocks_are_refused(void **state)
 {
@@ -163,66 +237,168 @@ static void malformed_blocks_are_refused(void **state)
         int fault;
         const char *says;
     } wrong[] = {
-        {{.count = 5, .number = {1, 2, 3, 4}, .value = {ONE, ONE, ONE, ONE}}, FAULT_FORMAT, "0..4"},
-        {{.count = 7, .number = {1, 2, 3, 4}, .value = {ONE, ONE, ONE, ONE}}, FAULT_FORMAT, "0..4"},
-        {{.count = 2, .number = {9, 3}, .value = {ONE, ONE}}, FAULT_RANGE, "10..63"}, // Falling
-        {{.count = 2, .number = {9, 9}, .value = {ONE, ONE}}, FAULT_RANGE, "10..63"}, // Twice
-        {{.count = 2, .number = {0, 0}, .value = {ONE, ONE}}, FAULT_RANGE, "1..63"},
-        {{.count = 3, .number = {62, 63, 63}, .value = {ONE, ONE, ONE}}, FAULT_RANGE, "64..63"},
-        {{.count = 1, .number = {3, 4}, .value = {ONE}}, FAULT_FORMAT, "unused"}, // Number unused
-        {{.count = 0, .number = {0, 0, 0, 1}}, FAULT_FORMAT, "unused"},
-        {{.count = 1, .number = {3}, .sign = {0, 1}, .value = {ONE}}, FAULT_FORMAT, "sign"},
-        {{.count = 1, .number = {3}, .value = {ONE, ONE}}, FAULT_FORMAT, "unused"}, // Value unused
-        {{.count = 1, .number = {3}, .value = {ONE, 0, 0, 0x80000000u}}, FAULT_FORMAT, "unused"},
-        {{.count = 1, .number = {3}, .value = {0x7f800000u}}, FAULT_NAN, "finite"}, // Infinity
-        {{.count = 1, .number = {3}, .sign = {1}, .value = {0xff800000u}}, FAULT_NAN, "finite"},
-        {{.count = 1, .number = {3}, .value = {0x7fc00000u}}, FAULT_NAN, "finite"}, // Quiet NaN
-        {{.count = 1, .number = {3}, .value = {0x7f800001u}}, FAULT_NAN, "finite"}, // Signalling
-        {{.count = 1, .number = {3}, .value = {0x5f800000u}}, FAULT_NAN, "2^64"},   // 2^64
-        {{.count = 1, .number = {3}, .value = {0}}, FAULT_FORMAT, "zero"},
-        {{.count = 1, .number = {3}, .sign = {1}, .value = {0x80000000u}}, FAULT_FORMAT, "zero"},
-        {{.count = 1, .number = {3}, .value = {MINUS}}, FAULT_FORMAT, "sign bit 0"},
-        {{.count = 1, .number = {3}, .sign = {1}, .value = {ONE}}, FAULT_FORMAT, "sign bit 1"},
-        {{GOOD, .rest = 1}, FAULT_FORMAT, "behind"},
+        { { .count = 23, .number = { 1, 2, 3, 4 } }, FAULT_FORMAT, "0..22" },
+        { { .count = 31, .number = { 1, 2, 3, 4 } }, FAULT_FORMAT, "0..22" },
+        { { .count = 2, .number = { 9, 3 }, .value = { ONE, ONE } },
+          FAULT_RANGE,
+          "10..63" }, // Falling
+        { { .count = 2, .number = { 9, 9 }, .value = { ONE, ONE } },
+          FAULT_RANGE,
+          "10..63" }, // Twice
+        { { .count = 2, .number = { 0, 0 }, .value = { ONE, ONE } }, FAULT_RANGE, "1..63" },
+        { { .count = 3, .number = { 62, 63, 63 }, .value = { ONE, ONE, ONE } },
+          FAULT_RANGE,
+          "64..63" },
+        { { .count = 1, .number = { 3, 4 }, .value = { ONE } },
+          FAULT_FORMAT,
+          "unused" }, // Number unused
+        { { .count = 0, .number = { 0, 0, 0, 1 } }, FAULT_FORMAT, "unused" },
+        { { .count = 1, .number = { 3 }, .sign = { 0, 1 }, .value = { ONE } },
+          FAULT_FORMAT,
+          "sign" },
+        { { .count = 1, .number = { 3 }, .value = { ONE, ONE } },
+          FAULT_FORMAT,
+          "unused" }, // Value unused
+        { { .count = 1, .number = { 3 }, .value = { ONE, 0, 0, 0x80000000u } },
+          FAULT_FORMAT,
+          "unused" },
+        { { .count = 1, .number = { 3 }, .value = { 0x7f800000u } },
+          FAULT_NAN,
+          "finite" }, // Infinity
+        { { .count = 1, .number = { 3 }, .sign = { 1 }, .value = { 0xff800000u } },
+          FAULT_NAN,
+          "finite" },
+        { { .count = 1, .number = { 3 }, .value = { 0x7fc00000u } },
+          FAULT_NAN,
+          "finite" }, // Quiet NaN
+        { { .count = 1, .number = { 3 }, .value = { 0x7f800001u } },
+          FAULT_NAN,
+          "finite" }, // Signalling
+        { { .count = 1, .number = { 3 }, .value = { 0x5f800000u } }, FAULT_NAN, "2^64" }, // 2^64
+        { { .count = 1, .number = { 3 }, .value = { 0 } }, FAULT_FORMAT, "zero" },
+        { { .count = 1, .number = { 3 }, .sign = { 1 }, .value = { 0x80000000u } },
+          FAULT_FORMAT,
+          "zero" },
+        { { .count = 1, .number = { 3 }, .value = { MINUS } }, FAULT_FORMAT, "sign bit 0" },
+        { { .count = 1, .number = { 3 }, .sign = { 1 }, .value = { ONE } },
+          FAULT_FORMAT,
+          "sign bit 1" },
+        { { GOOD, .rest = 1 }, FAULT_FORMAT, "behind" },
     };
-    const struct chunks_tensor tensor = {0, 8, 8};
+    const struct chunks_tensor tensor = { 0, 8, 8 };
     chunks_t *chunks = NULL;
     assert_int_equal(chunks_new(&tensor, 1, 64, 8, NULL, &chunks), 0);
-    payload_form_t *form = fixture_form(chunks, 4, false);
-    uint8_t bytes[BLOCK + 20];
+    payload_form_t *form = fixture_form(chunks, TOP_K, false);
+    uint8_t bytes[HAND];
     assert_int_equal(payload_bytes(form), sizeof bytes);
-    payload_write_header(form, bytes);
-    const struct hand good = {GOOD};
+    payload_clear(form, bytes);
+    const struct hand good = { GOOD };
     write_hand(&good, bytes);
     assert_int_equal(payload_check(form, bytes, sizeof bytes, NULL), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct why why = {""};
+        struct why why = { "" };
         write_hand(&wrong[i].hand, bytes);
         assert_int_equal(payload_check(form, bytes, sizeof bytes, &why), wrong[i].fault);
-        if (!strstr(why.text, wrong[i].says) || !strstr(why.text, "chunk 0"))
+        if (!strstr(why.text, wrong[i].says) || !strstr(why.text, "tensor 0"))
             fail_msg("row %zu says: %s", i, why.text);
     }
     payload_form_destroy(&form);
     chunks_destroy(&chunks);
 }
 
-// Numbers outside a chunk whose elements are no power of two, and a count above k in the last
-// block.
-static void numbers_outside_the_chunk_are_refused(void **state)
+// One of 42 with a sign or none: 85 states in 7 bits. What is no state is refused, at every place.
+static void combinations_beyond_the_last_are_refused(void **state)
 {
     (void)state;
-    const struct chunks_tensor tensor = {0, 6, 7};
+    const struct chunks_tensor tensor = { 0, 18, 7 };
     chunks_t *chunks = NULL;
-    assert_int_equal(chunks_new(&tensor, 1, 42, 7, NULL, &chunks), 0);
+    assert_int_equal(chunks_new(&tensor, 1, 126, 7, NULL, &chunks), 0);
     payload_form_t *form = fixture_form(chunks, 1, true);
-    uint8_t bytes[BLOCK + 1];
+    uint8_t bytes[BLOCK + 3];
+    assert_int_equal(chunks_count(chunks), 3);
     assert_int_equal(payload_bytes(form), sizeof bytes);
-    payload_write_header(form, bytes);
-    for (uint32_t number = 0; number < 64; number++) {
-        bytes[BLOCK] = (uint8_t)(1 | number << 1);
-        assert_int_equal(payload_check(form, bytes, sizeof bytes, NULL),
-                         number < 42 ? 0 : FAULT_RANGE);
+    for (uint32_t number = 0; number < 3 * 128; number++) {
+        struct why why = { "" };
+        payload_clear(form, bytes);
+        put_bits(bytes + BLOCK, 7 * (number / 128), number % 128, 7);
+        assert_int_equal(payload_check(form, bytes, sizeof bytes, &why),
+                         number % 128 < 85 ? 0 : FAULT_RANGE);
+        if (number == 2 * 128 + 85 && !strstr(why.text, "chunk 2")) fail_msg("%s", why.text);
     }
+    for (uint32_t bit = 21; bit < 24; bit++) { // Behind the last block
+        payload_clear(form, bytes);
+        put_bits(bytes + BLOCK, bit, 1, 1);
+        struct why why = { "" };
+        assert_int_equal(payload_check(form, bytes, sizeof bytes, &why), FAULT_FORMAT);
+        assert_non_null(strstr(why.text, "behind"));
+    }
+    payload_form_destroy(&form);
+    chunks_destroy(&chunks);
+}
+
+// The values beside a combination: one for each that is chosen, of its sign, and no other.
+static void values_must_belong_to_their_combination(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t value[2];
+        int fault;
+    } known[] = {
+        { { ONE, MINUS }, 0 },
+        { { ONE, ONE }, FAULT_FORMAT }, // The other sign
+        { { MINUS, MINUS }, FAULT_FORMAT },
+        { { ONE, 0 }, FAULT_FORMAT },
+        { { ONE, 0xff800000u }, FAULT_NAN },
+    };
+    const struct chunks_tensor tensor = { 0, 4, 4 };
+    chunks_t *chunks = NULL;
+    assert_int_equal(chunks_new(&tensor, 1, 16, 4, NULL, &chunks), 0);
+    payload_form_t *form = fixture_form(chunks, 2, false);
+    uint8_t bytes[BLOCK + 2 + 8]; // 1 + 32 + 480 states
+    assert_int_equal(payload_bytes(form), sizeof bytes);
+    payload_clear(form, bytes);
+    payload_write(form, 0, (uint16_t[]){ 5, 14 }, (float[]){ 1.0f, -2.0f }, 2, bytes);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        memcpy(bytes + BLOCK + 2, known[i].value, 8);
+        assert_int_equal(payload_check(form, bytes, sizeof bytes, NULL), known[i].fault);
+    }
+    payload_clear(form, bytes); // Nothing chosen, and yet a value
+    assert_int_equal(payload_check(form, bytes, sizeof bytes, NULL), 0);
+    memcpy(bytes + BLOCK + 2, known[0].value, 4);
+    assert_int_equal(payload_check(form, bytes, sizeof bytes, NULL), FAULT_FORMAT);
+    payload_form_destroy(&form);
+    chunks_destroy(&chunks);
+}
+
+// Threads write groups; a group's first byte and last byte are its own.
+static void groups_share_no_byte(void **state)
+{
+    (void)state;
+    chunks_t *chunks = fixture_chunks(8);
+    payload_form_t *form = fixture_form(chunks, 3, true);
+    const uint32_t count = chunks_count(chunks);
+    uint8_t *owner = calloc(payload_bytes(form), 1), *bytes = malloc(payload_bytes(form));
+    uint32_t groups = 0;
+    for (uint32_t chunk = 0; chunk < count; chunk++) {
+        const uint32_t group = payload_group(form, chunk);
+        assert_true(group <= chunk && chunk - group < 8 && payload_group(form, group) == group);
+        groups += group == chunk;
+        payload_clear(form, bytes);
+        const uint32_t k = payload_top_k(form, chunk);
+        const uint32_t elements = chunks_at(chunks, chunk).part->elements;
+        uint16_t numbers[3]; // The last state: all of its high bits
+        for (uint32_t i = 0; i < k; i++) numbers[i] = (uint16_t)(elements - k + i);
+        payload_write(form, chunk, numbers, (float[]){ -1.0f, -1.0f, -1.0f }, k, bytes);
+        for (size_t i = BLOCK; i < payload_bytes(form); i++) {
+            if (bytes[i] == 0) continue;
+            assert_true(owner[i] == 0 || owner[i] == 1 + group % 251);
+            owner[i] = (uint8_t)(1 + group % 251);
+        }
+    }
+    assert_true(groups > 30 && groups < count / 4);
+    assert_int_equal(payload_group(form, count), count);
+    free(owner);
+    free(bytes);
     payload_form_destroy(&form);
     chunks_destroy(&chunks);
 }
@@ -236,7 +412,7 @@ static void another_size_or_header_is_refused(void **state)
     const size_t count = payload_bytes(form);
     uint8_t *bytes = drawn_payload(form, &seed);
     assert_int_equal(payload_check(form, bytes, count, NULL), 0);
-    const size_t sizes[] = {0, 1, PAYLOAD_HEADER_BYTES, count - 1, count + 1, SIZE_MAX};
+    const size_t sizes[] = { 0, 1, PAYLOAD_HEADER_BYTES, count - 1, count + 1, SIZE_MAX };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         assert_int_equal(payload_check(form, bytes, sizes[i], NULL), FAULT_FORMAT);
     for (size_t bit = 0; bit < 8 * PAYLOAD_HEADER_BYTES; bit++) {
@@ -255,7 +431,7 @@ static void damaged_payloads_are_refused_or_canonical(void **state)
     (void)state;
     uint64_t seed = 23;
     uint32_t passed = 0, refused = 0;
-    const struct chunks_tensor tensors[] = {{0, 1, 7}, {8, 6, 10}, {68, 16, 16}};
+    const struct chunks_tensor tensors[] = { { 0, 1, 7 }, { 8, 6, 10 }, { 68, 16, 16 } };
     chunks_t *chunks = NULL;
     assert_int_equal(chunks_new(tensors, 3, 400, 8, NULL, &chunks), 0);
     for (int round = 0; round < 20000; round++) {
@@ -285,7 +461,7 @@ static void a_top_k_out_of_range_is_refused(void **state)
     (void)state;
     chunks_t *chunks = fixture_chunks(32);
     payload_form_t *form = NULL;
-    struct why why = {""};
+    struct why why = { "" };
     assert_int_equal(payload_form_new(chunks, 0, true, &why, &form), FAULT_RANGE);
     assert_non_null(strstr(why.text, "1..65535"));
     assert_int_equal(payload_form_new(chunks, PAYLOAD_TOP_K_MAX + 1, true, &why, &form),
@@ -299,10 +475,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_follow_from_the_form),
+        cmocka_unit_test(a_model_sends_12_bytes_of_4096_parameters_at_most),
         cmocka_unit_test(the_bits_lie_where_the_page_says),
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(malformed_blocks_are_refused),
-        cmocka_unit_test(numbers_outside_the_chunk_are_refused),
+        cmocka_unit_test(combinations_beyond_the_last_are_refused),
+        cmocka_unit_test(values_must_belong_to_their_combination),
+        cmocka_unit_test(groups_share_no_byte),
         cmocka_unit_test(another_size_or_header_is_refused),
         cmocka_unit_test(damaged_payloads_are_refused_or_canonical),
         cmocka_unit_test(a_top_k_out_of_range_is_refused),
