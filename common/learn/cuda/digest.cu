@@ -1,7 +1,8 @@
 #include "common/learn/cuda/distro.cuh"
 #include "common/learn/cuda/numbers.cuh"
 
-enum { LEAF_FLOATS = 16384, HASH_WORDS = 8, THREADS = 64 };
+enum { HASH_WORDS = 8, THREADS = 64 };
+constexpr uint32_t LEAF_FLOATS = 16384;
 
 // FIPS 180-4, 4.2.2
 __constant__ const uint32_t round_constants[64] = {
@@ -52,7 +53,7 @@ __global__ void leaves_kernel(uint8_t *ret_leaves, const float *values, uint64_t
     const uint32_t leaf = blockIdx.x * THREADS + threadIdx.x;
     if (leaf >= leaves) return;
     const uint64_t first = (uint64_t)leaf * LEAF_FLOATS;
-    const uint32_t floats = (uint32_t)(count - first < LEAF_FLOATS ? count - first : LEAF_FLOATS);
+    const uint32_t floats = count - first < LEAF_FLOATS ? (uint32_t)(count - first) : LEAF_FLOATS;
     uint32_t state[HASH_WORDS] = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
     const uint64_t bits = 8 * (1 + (uint64_t)floats * 4);

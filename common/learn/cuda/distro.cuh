@@ -2,9 +2,11 @@
 // distro -- DisTrO on the device: gradient to coefficients (distro.h), a commit to parameters
 // (apply.h), and the leaves of a digest (merkle.h).
 //
-// To the bit what the CPU does: every number has the order of operations that distro_kernels.h
-// writes down, made of __fmaf_rn and its like, and this folder's distro kernels are compiled
-// without contraction. The device chooses coefficients; their encoding is the host's (payload.h).
+// A commit is applied to the bit as the CPU does it: each number has the order of operations that
+// distro_kernels.h writes down, made of __fmaf_rn and its like, and these files are compiled without
+// contraction. The choice is exact too. The transform of a gradient has an order of its own (folded
+// once), since gradients of a GPU have one anyway. The device chooses coefficients; their encoding
+// is the host's (payload.h).
 
 #include "common/learn/cuda/device.cuh"
 #include "common/learn/cuda/plan.h"

@@ -78,12 +78,25 @@ __global__ void clip_kernel(float *x, const double *norm, double limit, size_t c
     });
 }
 
-__device__ inline void adamw(float *p, float *m, float *v, float g, const struct adamw_step &step)
+// Whether place i lies in a bare interval.
+__device__ inline bool is_bare(const struct adamw_step &step, size_t i)
 {
-    *m = step.b1 * *m + (1.0f - step.b1) * g;
-    *v = step.b2 * *v + (1.0f - step.b2) * g * g;
-    *p -= step.rate *
-          (*m * step.first / (sqrtf(*v * step.second) + step.eps) + step.decay * *p);
+    uint32_t low = 0, high = step.bare_count; // Those before `low` begin at or before i
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (step.bare[2 * middle] <= i) low = middle + 1;
+        else high = middle;
+    }
+    return low > 0 && i < step.bare[2 * low - 1];
+}
+
+__device__ inline void adamw(float *p, float *m, float *v, float g, const struct adamw_step &step,
+                             size_t i)
+{
+    *m = fmaf(1.0f - step.b1, g - *m, *m);
+    *v = fmaf(step.b2, *v, (1.0f - step.b2) * g * g);
+    const float kept = is_bare(step, i) ? *p : *p * step.keep;
+    *p = kept - step.first * *m / (sqrtf(*v) * step.second + step.eps);
 }
 
 __global__ void adamw_kernel(float *p, bf16 *narrow, float *m, float *v, const float *g,
@@ -97,14 +110,14 @@ __global__ void adamw_kernel(float *p, bf16 *narrow, float *m, float *v, const f
             load<AT_ONCE>(v + i, vs);
             load<AT_ONCE>(g + i, gs);
 #pragma unroll
-            for (int j = 0; j < AT_ONCE; j++) adamw(&ps[j], &ms[j], &vs[j], gs[j], step);
+            for (int j = 0; j < AT_ONCE; j++) adamw(&ps[j], &ms[j], &vs[j], gs[j], step, i + j);
             store<AT_ONCE>(p + i, ps);
             store<AT_ONCE>(m + i, ms);
             store<AT_ONCE>(v + i, vs);
             if (narrow) store<AT_ONCE>(narrow + i, ps);
         } else {
             for (size_t j = i; j < i + n; j++) {
-                adamw(&p[j], &m[j], &v[j], g[j], step);
+                adamw(&p[j], &m[j], &v[j], g[j], step, j);
                 if (narrow) narrow[j] = from_float<bf16>(p[j]);
             }
         }

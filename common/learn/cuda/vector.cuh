@@ -15,11 +15,13 @@ void vector_norm(struct device *device, double *ret_norm, double *parts, const f
 // x *= limit / *norm where that is below 1. *norm lies on the device.
 void vector_clip(struct device *device, float *x, const double *norm, double limit, size_t count);
 
-// Loshchilov and Hutter 2019, "Decoupled weight decay regularization", algorithm 2:
-//     m = b1 m + (1 - b1) g,  v = b2 v + (1 - b2) g²
-//     p = p - rate · (m · first / (sqrt(v · second) + eps) + decay · p)
-// `first` and `second` are 1 / (1 - b^t), the bias corrections of the step; `narrow`, if not NULL,
-// gets the new p as bf16.
-struct adamw_step { float rate, b1, b2, eps, decay, first, second; };
+// One step of adamw.h, same formula, not the same bits. `first` is rate / (1 - b1^t), `second`
+// 1 / sqrt(1 - b2^t), `keep` 1 - rate · weight_decay. Only what lies outside the `bare` intervals
+// decays: sorted, [bare_count][2], on the device. `narrow`, if not NULL, gets the new p as bf16.
+struct adamw_step {
+    float first, second, b1, b2, eps, keep;
+    const uint64_t *bare;
+    uint32_t bare_count;
+};
 void vector_adamw(struct device *device, float *p, bf16 *narrow, float *m, float *v, const float *g,
                   const struct adamw_step *step, size_t count);

@@ -15,6 +15,7 @@
 // shared memory than there is): a kernel that is right here still has to run on one.
 
 #include <functional>
+#include <vector>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -111,7 +112,7 @@ enum { cudaFuncAttributeMaxDynamicSharedMemorySize, cudaEventDisableTiming = 2,
 typedef struct emulated_stream *cudaStream_t;
 typedef struct emulated_event *cudaEvent_t;
 typedef struct emulated_graph *cudaGraph_t;
-typedef struct emulated_graph_exec *cudaGraphExec_t;
+typedef struct emulated_graph *cudaGraphExec_t;
 struct cudaDeviceProp { char name[256]; size_t totalGlobalMem; int major, minor,
                         multiProcessorCount; };
 
@@ -141,15 +142,28 @@ template <typename T> cudaError_t cudaMalloc(T **ret, size_t n) { return emulate
 template <typename T> cudaError_t cudaHostAlloc(T **ret, size_t n, unsigned) { return emulated_alloc((void **)ret, n); }
 inline cudaError_t cudaFree(void *p) { return free(p), cudaSuccess; }
 inline cudaError_t cudaFreeHost(void *p) { return free(p), cudaSuccess; }
+// While a graph is captured nothing runs: what would have is done at each launch of the graph.
+struct emulated_graph { std::vector<std::function<void()>> steps; };
+extern emulated_graph *emulated_capture;
+inline bool emulated_recorded(const std::function<void()> &step)
+{
+    if (emulated_capture) emulated_capture->steps.push_back(step);
+    return emulated_capture != NULL;
+}
 inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind, cudaStream_t)
 {
-    return memcpy(to, from, n), cudaSuccess;
+    if (!emulated_recorded([=] { memcpy(to, from, n); })) memcpy(to, from, n);
+    return cudaSuccess;
 }
 inline cudaError_t cudaMemcpy(void *to, const void *from, size_t n, cudaMemcpyKind)
 {
     return memcpy(to, from, n), cudaSuccess;
 }
-inline cudaError_t cudaMemsetAsync(void *to, int v, size_t n, cudaStream_t) { return memset(to, v, n), cudaSuccess; }
+inline cudaError_t cudaMemsetAsync(void *to, int v, size_t n, cudaStream_t)
+{
+    if (!emulated_recorded([=] { memset(to, v, n); })) memset(to, v, n);
+    return cudaSuccess;
+}
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned) { return *s = NULL, cudaSuccess; }
 inline cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return cudaSuccess; }
@@ -162,10 +176,22 @@ inline cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSucce
 inline cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
 inline cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t, cudaEvent_t) { return *ms = 1, cudaSuccess; }
 template <typename F> cudaError_t cudaFuncSetAttribute(F *, int, int) { return cudaSuccess; }
-// A capture here runs at once and leaves nothing to launch again: the model is told not to capture.
-inline cudaError_t cudaStreamBeginCapture(cudaStream_t, int) { return cudaErrorNoDevice; }
-inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *) { return cudaErrorNoDevice; }
-inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *, cudaGraph_t, unsigned long long) { return cudaErrorNoDevice; }
-inline cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaErrorNoDevice; }
-inline cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaSuccess; }
-inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t, int)
+{
+    return emulated_capture = new emulated_graph, cudaSuccess;
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t *graph)
+{
+    return *graph = emulated_capture, emulated_capture = NULL, cudaSuccess;
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long)
+{
+    return *exec = new emulated_graph(*graph), cudaSuccess;
+}
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t)
+{
+    for (const auto &step : exec->steps) step();
+    return cudaSuccess;
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) { return delete exec, cudaSuccess; }

@@ -6,6 +6,7 @@
 typedef __nv_bfloat16 bf16;
 #include <emulated_warp.h>
 
+#include <setjmp.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <ucontext.h>
@@ -15,8 +16,9 @@ enum { THREADS_MAX = 1024, STACK_BYTES = 1 << 18, SHARED_MAX = 232448 };
 dim3 threadIdx, blockIdx, blockDim, gridDim;
 unsigned char *emulated_shared;
 
-struct coroutine {
-    ucontext_t context;
+struct coroutine { // Made once, then used for every block: a jump costs no system call
+    jmp_buf place;
+    bool made;
     dim3 index;
     bool done;
     const uint64_t *waits_for; // A generation, or NULL
@@ -30,7 +32,7 @@ static uint64_t block_generation;
 static unsigned thread_count, arrived, finished, current;
 static char *stacks;
 static emulated_copies copies[THREADS_MAX];
-static ucontext_t scheduler;
+static jmp_buf scheduler;
 static const std::function<void()> *running;
 
 static void fail(const char *what)
@@ -40,12 +42,19 @@ static void fail(const char *what)
     abort();
 }
 
+static void leave(coroutine *self)
+{
+    if (_setjmp(self->place) == 0) _longjmp(scheduler, 1);
+}
+
 static void body()
 {
-    (*running)();
-    threads[current].done = true;
-    finished++;
-    swapcontext(&threads[current].context, &scheduler);
+    for (;;) {
+        (*running)();
+        threads[current].done = true;
+        finished++;
+        leave(&threads[current]);
+    }
 }
 
 static void wait_for(const uint64_t *generation, uint64_t seen)
@@ -53,7 +62,7 @@ static void wait_for(const uint64_t *generation, uint64_t seen)
     coroutine *self = &threads[current];
     self->waits_for = generation;
     self->seen = seen;
-    swapcontext(&self->context, &scheduler);
+    leave(self);
 }
 
 void __syncthreads()
@@ -97,11 +106,19 @@ static void start(unsigned i)
     self->waits_for = NULL;
     copies[i].open.clear();
     copies[i].groups = 0;
-    getcontext(&self->context);
-    self->context.uc_stack.ss_sp = stacks + (size_t)i * STACK_BYTES;
-    self->context.uc_stack.ss_size = STACK_BYTES;
-    self->context.uc_link = &scheduler;
-    makecontext(&self->context, body, 0);
+}
+
+// Its first entry: onto a stack of its own.
+static void make(coroutine *self, unsigned i)
+{
+    ucontext_t context;
+    self->made = true;
+    getcontext(&context);
+    context.uc_stack.ss_sp = stacks + (size_t)i * STACK_BYTES;
+    context.uc_stack.ss_size = STACK_BYTES;
+    context.uc_link = NULL;
+    makecontext(&context, body, 0);
+    setcontext(&context);
 }
 
 static bool resume(unsigned i)
@@ -111,7 +128,10 @@ static bool resume(unsigned i)
     self->waits_for = NULL;
     current = i;
     threadIdx = self->index;
-    swapcontext(&scheduler, &self->context);
+    if (_setjmp(scheduler) == 0) {
+        if (self->made) _longjmp(self->place, 1);
+        else make(self, i);
+    }
     return true;
 }
 
@@ -129,8 +149,11 @@ static void run_block(bool reverse)
     }
 }
 
+emulated_graph *emulated_capture;
+
 void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
 {
+    if (emulated_recorded([=] { emulated_launch(grid, block, shared, kernel); })) return;
     const char *order = getenv("EMULATED_ORDER");
     const bool reverse = order && strcmp(order, "reverse") == 0;
     if (!stacks) {
@@ -168,6 +191,12 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
                               cublasLtMatrixLayout_t d_layout, const cublasLtMatmulAlgo_t *, void *,
                               size_t, cudaStream_t)
 {
+    const float factors[2] = { *(const float *)alpha, *(const float *)beta };
+    if (emulated_recorded([=] {
+            cublasLtMatmul(NULL, matmul, &factors[0], a, a_layout, b, b_layout, &factors[1], c,
+                           c_layout, d, d_layout, NULL, NULL, 0, NULL);
+        }))
+        return CUBLAS_STATUS_SUCCESS;
     const uint64_t m = d_layout->rows, n = d_layout->columns;
     const uint64_t k = matmul->a == CUBLAS_OP_N ? a_layout->columns : a_layout->rows;
     const bool fits = (matmul->a == CUBLAS_OP_N ? a_layout->rows : a_layout->columns) == m &&
