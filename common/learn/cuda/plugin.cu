@@ -234,7 +234,11 @@ static int put(struct cuda_replica *self, enum cuda_vector which, const float *f
 {
     const int rc = check_vector(self, which, why);
     if (rc < 0) return rc;
-    upload(self, replica_vector(self, which), from, self->floats * sizeof(float));
+    if (from) upload(self, replica_vector(self, which), from, self->floats * sizeof(float));
+    else
+        DEVICE_TRY(&self->device, cudaMemsetAsync(replica_vector(self, which), 0,
+                                                  self->floats * sizeof(float),
+                                                  self->device.stream));
     if (which == CUDA_PARAMETERS) self->weights_stale = true;
     return device_wait(&self->device, why);
 }

@@ -67,7 +67,7 @@ struct cuda_plugin {
     uint64_t (*memory_bytes)(const struct cuda_config *config); // That `open` will take
     int (*open)(const struct cuda_config *config, struct why *why, struct cuda_replica **ret);
     void (*close)(struct cuda_replica **self);
-    // Whole vectors of N floats to the device and back. CUDA_PARAMETERS and CUDA_RESIDUAL to it.
+    // Whole vectors of N floats to the device (NULL: zeros) and back.
     int (*put)(struct cuda_replica *self, enum cuda_vector which, const float *from,
                struct why *why);
     int (*get)(struct cuda_replica *self, enum cuda_vector which, float *to, struct why *why);
