@@ -86,7 +86,7 @@ template <> inline bf16 rounded<bf16>(float x)
     memcpy(&u, &x, sizeof u);
     const uint16_t bits = (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
     bf16 y;
-    memcpy(&y, &bits, sizeof y);
+    memcpy((void *)&y, &bits, sizeof y);
     return y;
 }
 
