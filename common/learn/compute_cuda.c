@@ -35,7 +35,9 @@ static const struct cuda_plugin *load_plugin(struct why *why)
     void *library = dlopen(CUDA_PLUGIN_NAME, RTLD_NOW | RTLD_LOCAL);
     const struct cuda_plugin *plugin = library ? dlsym(library, CUDA_PLUGIN_SYMBOL) : NULL;
     const char *error = plugin ? NULL : dlerror();
-    if (!plugin) why_set(why, FAULT_NOT_FOUND, "%s", error ? error : "no " CUDA_PLUGIN_SYMBOL);
+    if (!plugin)
+        why_set(why, FAULT_NOT_FOUND, "%s; where nvcc is, make CUDA=1 builds it",
+                error ? error : "no " CUDA_PLUGIN_SYMBOL);
     return plugin;
 }
 

@@ -28,43 +28,54 @@ __device__ inline void flash_copy(bf16 *tile, const bf16 *from, size_t width, in
     }
 }
 
-// sums[16][FLASH_STEP] = A · tileᵀ, with A as fragments.
-template <int D>
-__device__ inline void flash_scores(float (&sums)[FLASH_STEP / 8][4],
-                                    const uint32_t (&a)[D / 16][4], const bf16 *tile)
+// sums[M][16][FLASH_STEP] = A · tileᵀ, with A as fragments: M times 16 rows, so that what is read of
+// the tile serves M products.
+template <int D, int M>
+__device__ inline void flash_scores(float (&sums)[M][FLASH_STEP / 8][4],
+                                    const uint32_t (&a)[M][D / 16][4], const bf16 *tile)
 {
 #pragma unroll
-    for (int j = 0; j < FLASH_STEP / 8; j++)
+    for (int m = 0; m < M; m++)
 #pragma unroll
-        for (int i = 0; i < 4; i++) sums[j][i] = 0.0f;
+        for (int j = 0; j < FLASH_STEP / 8; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) sums[m][j][i] = 0.0f;
 #pragma unroll
     for (int k = 0; k < D / 16; k++)
 #pragma unroll
         for (int n = 0; n < FLASH_STEP / 16; n++) {
             uint32_t b[4];
             load_b(b, tile + n * 16 * flash<D>::stride + k * 16, flash<D>::stride);
-            warp_multiply(sums[2 * n], a[k], b[0], b[1]);
-            warp_multiply(sums[2 * n + 1], a[k], b[2], b[3]);
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                warp_multiply(sums[m][2 * n], a[m][k], b[0], b[1]);
+                warp_multiply(sums[m][2 * n + 1], a[m][k], b[2], b[3]);
+            }
         }
 }
 
-// sums[16][D] += P · tile, with P [16][FLASH_STEP] as the sums of flash_scores.
-template <int D>
-__device__ inline void flash_add(float (&sums)[D / 8][4], const float (&p)[FLASH_STEP / 8][4],
-                                 const bf16 *tile)
+// sums[M][16][D] += P · tile, with P [M][16][FLASH_STEP] as the sums of flash_scores.
+template <int D, int M>
+__device__ inline void flash_add(float (&sums)[M][D / 8][4],
+                                 const float (&p)[M][FLASH_STEP / 8][4], const bf16 *tile)
 {
 #pragma unroll
     for (int k = 0; k < FLASH_STEP / 16; k++) {
-        const uint32_t a[4] = { pack_two(p[2 * k][0], p[2 * k][1]),
-                                pack_two(p[2 * k][2], p[2 * k][3]),
-                                pack_two(p[2 * k + 1][0], p[2 * k + 1][1]),
-                                pack_two(p[2 * k + 1][2], p[2 * k + 1][3]) };
+        uint32_t a[M][4];
+#pragma unroll
+        for (int m = 0; m < M; m++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                a[m][i] = pack_two(p[m][2 * k + i / 2][i % 2 * 2], p[m][2 * k + i / 2][i % 2 * 2 + 1]);
 #pragma unroll
         for (int n = 0; n < D / 16; n++) {
             uint32_t b[4];
             load_b_turned(b, tile + k * 16 * flash<D>::stride + n * 16, flash<D>::stride);
-            warp_multiply(sums[2 * n], a, b[0], b[1]);
-            warp_multiply(sums[2 * n + 1], a, b[2], b[3]);
+#pragma unroll
+            for (int m = 0; m < M; m++) {
+                warp_multiply(sums[m][2 * n], a[m], b[0], b[1]);
+                warp_multiply(sums[m][2 * n + 1], a[m], b[2], b[3]);
+            }
         }
     }
 }

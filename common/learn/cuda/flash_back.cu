@@ -21,7 +21,7 @@ __device__ inline void turned_gradient(float (&scores)[FLASH_STEP / 8][4],
             const int key = first_key + lane / 4 + i / 2 * 8;
             const bool seen = key <= query && query < seq;
             const float p =
-                seen ? exp2f(scores[j][i] * slope - log_sums[column] * FLASH_LOG2_E) : 0.0f;
+                seen ? exp2_fast(scores[j][i] * slope - log_sums[column] * FLASH_LOG2_E) : 0.0f;
             scores[j][i] = p;
             dp[j][i] = p * (dp[j][i] - deltas[column]);
         }
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(FLASH_THREADS)
     flash_copy<D>(values, sample_rows + first * width + v_at, width, FLASH_STEP, seq - first);
     copy_step(0);
     copy_commit();
-    float dk[D / 8][4] = {}, dv[D / 8][4] = {};
+    float dk[1][D / 8][4] = {}, dv[1][D / 8][4] = {};
     for (int step = 0; step < steps; step++) {
         if (step + 1 < steps) copy_step(step + 1);
         copy_commit();
@@ -77,21 +77,21 @@ __global__ void __launch_bounds__(FLASH_THREADS)
         const int room = step % 2;
         const bf16 *query_tile = queries + room * flash<D>::tile;
         const bf16 *gradient_tile = gradients + room * flash<D>::tile;
-        float scores[FLASH_STEP / 8][4], dp[FLASH_STEP / 8][4];
-        uint32_t a[D / 16][4]; // Read anew each time: registers are short
-        flash_load<D>(a, keys + warp * 16 * flash<D>::stride);
-        flash_scores<D>(scores, a, query_tile);
-        flash_load<D>(a, values + warp * 16 * flash<D>::stride);
-        flash_scores<D>(dp, a, gradient_tile);
-        turned_gradient(scores, dp, log_sums + room * FLASH_STEP, deltas + room * FLASH_STEP, own,
+        float scores[1][FLASH_STEP / 8][4], dp[1][FLASH_STEP / 8][4];
+        uint32_t a[1][D / 16][4]; // Read anew each time: registers are short
+        flash_load<D>(a[0], keys + warp * 16 * flash<D>::stride);
+        flash_scores<D, 1>(scores, a, query_tile);
+        flash_load<D>(a[0], values + warp * 16 * flash<D>::stride);
+        flash_scores<D, 1>(dp, a, gradient_tile);
+        turned_gradient(scores[0], dp[0], log_sums + room * FLASH_STEP, deltas + room * FLASH_STEP, own,
                         first + step % blocks * FLASH_STEP, seq, scale * FLASH_LOG2_E);
-        flash_add<D>(dv, scores, gradient_tile);
-        flash_add<D>(dk, dp, query_tile);
+        flash_add<D, 1>(dv, scores, gradient_tile);
+        flash_add<D, 1>(dk, dp, query_tile);
         __syncthreads();
     }
     bf16 *to = d_qkv + (size_t)sample * seq * width;
-    flash_store<D>(to + k_at, width, own, seq, dk, scale, scale);
-    flash_store<D>(to + v_at, width, own, seq, dv, 1.0f, 1.0f);
+    flash_store<D>(to + k_at, width, own, seq, dk[0], scale, scale);
+    flash_store<D>(to + v_at, width, own, seq, dv[0], 1.0f, 1.0f);
 }
 
 // ---- By queries: a block has 64 queries of one head and goes through their keys.
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(FLASH_THREADS)
         const size_t at = ((size_t)sample * shape.heads + head) * seq + row;
         if (row < seq) sums[i] = log_sum[at] * FLASH_LOG2_E, deltas[i] = delta[at];
     }
-    float dq[D / 8][4] = {};
+    float dq[1][D / 8][4] = {};
     for (int step = 0; step <= block; step++) {
         const int next = (step + 1) * FLASH_STEP, room = (step + 1) % 2 * flash<D>::tile;
         if (step < block) {
@@ -138,12 +138,12 @@ __global__ void __launch_bounds__(FLASH_THREADS)
         copy_wait<1>();
         __syncthreads();
         const bf16 *key_tile = keys + step % 2 * flash<D>::tile;
-        float scores[FLASH_STEP / 8][4], dp[FLASH_STEP / 8][4];
-        uint32_t a[D / 16][4];
-        flash_load<D>(a, queries + warp * 16 * flash<D>::stride);
-        flash_scores<D>(scores, a, key_tile);
-        flash_load<D>(a, gradients + warp * 16 * flash<D>::stride);
-        flash_scores<D>(dp, a, values + step % 2 * flash<D>::tile);
+        float scores[1][FLASH_STEP / 8][4], dp[1][FLASH_STEP / 8][4];
+        uint32_t a[1][D / 16][4];
+        flash_load<D>(a[0], queries + warp * 16 * flash<D>::stride);
+        flash_scores<D, 1>(scores, a, key_tile);
+        flash_load<D>(a[0], gradients + warp * 16 * flash<D>::stride);
+        flash_scores<D, 1>(dp, a, values + step % 2 * flash<D>::tile);
 #pragma unroll
         for (int j = 0; j < FLASH_STEP / 8; j++)
 #pragma unroll
@@ -151,14 +151,14 @@ __global__ void __launch_bounds__(FLASH_THREADS)
                 const int key = step * FLASH_STEP + j * 8 + lane % 4 * 2 + i % 2;
                 const bool seen = key <= own + lane / 4 + i / 2 * 8;
                 const float p =
-                    seen ? exp2f(scores[j][i] * (scale * FLASH_LOG2_E) - sums[i / 2]) : 0.0f;
-                dp[j][i] = p * (dp[j][i] - deltas[i / 2]);
+                    seen ? exp2_fast(scores[0][j][i] * (scale * FLASH_LOG2_E) - sums[i / 2]) : 0.0f;
+                dp[0][j][i] = p * (dp[0][j][i] - deltas[i / 2]);
             }
-        flash_add<D>(dq, dp, key_tile);
+        flash_add<D, 1>(dq, dp, key_tile);
         __syncthreads();
     }
     bf16 *to = d_qkv + (size_t)sample * seq * width + (size_t)head * D;
-    flash_store<D>(to, width, own, seq, dq, scale, scale);
+    flash_store<D>(to, width, own, seq, dq[0], scale, scale);
 }
 
 struct flash_back {

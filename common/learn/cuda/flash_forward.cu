@@ -2,9 +2,13 @@
 
 #include <math.h>
 
-// A block has TILES times 64 queries of one head: TILES times 16 for each warp, so that what is read
-// of keys and values from shared memory serves as many products.
-template <int D> struct forward { enum { tiles = D <= 64 ? 2 : 1, rows = 64 * tiles }; };
+// A block has `tiles` times 64 queries of one head: `tiles` times 16 for each warp, so that what is
+// read of keys and values from shared memory serves as many products. Two need all registers there
+// are up to D = 64; -DFLASH_TILES=1 to measure the other way.
+#ifndef FLASH_TILES
+#define FLASH_TILES 2
+#endif
+template <int D> struct forward { enum { tiles = D <= 64 ? FLASH_TILES : 1, rows = 64 * tiles }; };
 
 // The running softmax of two rows (g and g + 8 of a fragment).
 struct running { float high[2], total[2]; };
@@ -30,7 +34,7 @@ __device__ inline void soften(float (&scores)[FLASH_STEP / 8][4], struct running
     for (int i = 0; i < 2; i++) { // Four lanes share a row. Key 0 is in every row: high is finite
         high[i] = fmaxf(high[i], __shfl_xor_sync(~0u, high[i], 1));
         high[i] = fmaxf(high[i], __shfl_xor_sync(~0u, high[i], 2));
-        ret_shrink[i] = exp2f((self->high[i] - high[i]) * slope);
+        ret_shrink[i] = exp2_fast((self->high[i] - high[i]) * slope);
         self->total[i] *= ret_shrink[i];
         self->high[i] = high[i];
     }
@@ -38,7 +42,7 @@ __device__ inline void soften(float (&scores)[FLASH_STEP / 8][4], struct running
     for (int j = 0; j < FLASH_STEP / 8; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            scores[j][i] = exp2f((scores[j][i] - high[i / 2]) * slope);
+            scores[j][i] = exp2_fast((scores[j][i] - high[i / 2]) * slope);
             self->total[i / 2] += scores[j][i]; // Of this lane; joined at the end
         }
 }
@@ -90,18 +94,20 @@ __global__ void __launch_bounds__(FLASH_THREADS)
                 flash_load<D>(q[m], queries + (warp * tiles + m) * 16 * flash<D>::stride);
         const bf16 *key_tile = keys + step % 2 * flash<D>::tile;
         const bf16 *value_tile = values + step % 2 * flash<D>::tile;
+        if (step * FLASH_STEP <= own + tiles * 16 - 1) { // Else all masked for this warp
+            float scores[tiles][FLASH_STEP / 8][4];
+            flash_scores<D, tiles>(scores, q, key_tile);
 #pragma unroll
-        for (int m = 0; m < tiles; m++) {
-            if (step * FLASH_STEP > own + m * 16 + 15) continue; // All masked
-            float scores[FLASH_STEP / 8][4], shrink[2];
-            flash_scores<D>(scores, q[m], key_tile);
-            soften(scores, &running[m], shrink, own + m * 16, step * FLASH_STEP,
-                   scale * FLASH_LOG2_E);
+            for (int m = 0; m < tiles; m++) {
+                float shrink[2];
+                soften(scores[m], &running[m], shrink, own + m * 16, step * FLASH_STEP,
+                       scale * FLASH_LOG2_E);
 #pragma unroll
-            for (int j = 0; j < D / 8; j++)
+                for (int j = 0; j < D / 8; j++)
 #pragma unroll
-                for (int i = 0; i < 4; i++) sums[m][j][i] *= shrink[i / 2];
-            flash_add<D>(sums[m], scores, value_tile);
+                    for (int i = 0; i < 4; i++) sums[m][j][i] *= shrink[i / 2];
+            }
+            flash_add<D, tiles>(sums, scores, value_tile);
         }
         __syncthreads(); // Before this tile is overwritten
     }

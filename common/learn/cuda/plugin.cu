@@ -11,9 +11,12 @@ static int find(int32_t number, struct why *why, struct cuda_device *ret_device)
     int count = 0, driver = 0;
     struct cudaDeviceProp properties;
     size_t free_bytes = 0, bytes = 0;
-    cudaError_t error = cudaGetDeviceCount(&count);
+    cudaError_t error = cudaDriverGetVersion(&driver);
+    if (error == cudaSuccess && driver == 0)
+        return why_set(why, FAULT_UNREACHABLE,
+                       "there is no NVIDIA driver; install the one for this GPU");
+    if (error == cudaSuccess) error = cudaGetDeviceCount(&count);
     if (error == cudaSuccess && number >= count) error = cudaErrorNoDevice;
-    if (error == cudaSuccess) error = cudaDriverGetVersion(&driver);
     if (error == cudaSuccess) error = cudaGetDeviceProperties(&properties, number);
     if (error == cudaSuccess) error = cudaSetDevice(number);
     if (error == cudaSuccess) error = cudaMemGetInfo(&free_bytes, &bytes);

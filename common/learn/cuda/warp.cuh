@@ -61,6 +61,14 @@ template <int open> __device__ inline void copy_wait()
     asm volatile("cp.async.wait_group %0;\n" ::"n"(open) : "memory");
 }
 
+// 2^x to about 2 units in the last place, denormals as zero; 0 for minus infinity.
+__device__ inline float exp2_fast(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 #endif
 
 __device__ inline uint32_t pack_two(float low, float high)

@@ -120,7 +120,7 @@ inline const char *cudaGetErrorString(cudaError_t) { return "emulated error"; }
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
 inline cudaError_t cudaGetDeviceCount(int *n) { return *n = 1, cudaSuccess; }
 inline cudaError_t cudaSetDevice(int) { return cudaSuccess; }
-inline cudaError_t cudaDriverGetVersion(int *v) { return *v = 0, cudaSuccess; }
+inline cudaError_t cudaDriverGetVersion(int *v) { return *v = 13000, cudaSuccess; }
 inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int)
 {
     *p = { "emulated", (size_t)1 << 34, 9, 0, 4 };

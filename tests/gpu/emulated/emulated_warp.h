@@ -75,3 +75,4 @@ template <int open> inline void copy_wait()
     }
     self.open.resize(kept);
 }
+static inline float exp2_fast(float x) { return exp2f(x); }
