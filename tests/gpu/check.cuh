@@ -52,14 +52,12 @@ template <typename T> struct mirror {
     ~mirror() { cudaFree(at); }
     mirror(const mirror &) = delete;
     size_t count() const { return host.size(); }
-    void up()
+    void up() { copy(at, host.data(), cudaMemcpyHostToDevice); }
+    void down() { copy(host.data(), at, cudaMemcpyDeviceToHost); }
+    void copy(void *to, const void *from, cudaMemcpyKind kind) // In the order of the stream
     {
-        DEVICE_TRY(&device, cudaMemcpy(at, host.data(), count() * sizeof(T), cudaMemcpyHostToDevice));
-    }
-    void down()
-    {
+        DEVICE_TRY(&device, cudaMemcpyAsync(to, from, count() * sizeof(T), kind, device.stream));
         DEVICE_TRY(&device, cudaStreamSynchronize(device.stream));
-        DEVICE_TRY(&device, cudaMemcpy(host.data(), at, count() * sizeof(T), cudaMemcpyDeviceToHost));
     }
     void poison() { DEVICE_TRY(&device, cudaMemsetAsync(at, 0xff, count() * sizeof(T), device.stream)); }
 };
@@ -111,6 +109,7 @@ template <typename T> void fill_random(mirror<T> &to, float scale)
     to.up();
 }
 
+template <typename T> float value_of(const mirror<T> &from, size_t i) { return plain(from.host[i]); }
 template <typename T> std::vector<double> doubles(const mirror<T> &from)
 {
     std::vector<double> to(from.count());

@@ -93,8 +93,21 @@ static void run(struct member *members, const struct model_shape *shape)
               "a payload that is none: %s", why.text);
 }
 
+static void test_words()
+{
+    struct compute_device found = {};
+    check_say(compute_find("cpu", &why, &found) == 0 && found.kind == COMPUTE_CPU && found.text[0],
+              "cpu: %s", found.text);
+    check_say(compute_find("tpu", &why, &found) == FAULT_USAGE, "another word: %s", why.text);
+    const int rc = compute_find("cuda", &why, &found), rc_auto = compute_find("auto", &why, &found);
+    check_say(rc == 0 ? found.kind == COMPUTE_CUDA : rc == FAULT_UNREACHABLE && rc_auto == 0 &&
+                                                     found.kind == COMPUTE_CPU,
+              "auto: %s", found.text);
+}
+
 static void tests()
 {
+    test_words();
     struct model_shape shape = {};
     shape.vocab = 90, shape.dim = 48, shape.layers = 1, shape.heads = 3, shape.kv_heads = 1;
     shape.head_dim = 16, shape.ffn = 64, shape.seq_len_max = SEQ, shape.rope_theta = 10000;

@@ -63,7 +63,9 @@ static void test_compress(const struct bed *bed, const device_plan &plan)
     fill_random(gradient, 1), fill_random(residual, 0.1f);
     for (uint64_t i = 0; i < total && sparse; i++) {
         gradient.host[i] = 0;
-        residual.host[i] = i < total / 2 ? (i % 100 == 3 ? 1.0f : 0.0f) : i % 2 ? -2.0f : 2.0f;
+        residual.host[i] = i < total / 2 ? (i % 100 == 3 ? 1.0f : 0.0f)
+                         : i % 256 == 255 ? 3.0f // After many that are equal
+                         : i % 2 ? -2.0f : 2.0f;
     }
     residual.up(), gradient.up();
     candidate.host = residual.host, candidate.up(); // Between tensors nothing is written
@@ -226,6 +228,7 @@ static const struct setting settings[] = {
     { "64 x 64, k 8, and a row", { { 0, 128, 192 }, { 24576, 1, 192 } }, 2, 24768, 64, 8 },
     { "odd sides, with a hole, k 3", { { 5, 21, 35 }, { 800, 1, 49 }, { 900, 9, 1 } }, 3, 1000, 8, 3 },
     { "sides 1, k 1", { { 0, 7, 13 } }, 1, 91, 1, 1 },
+    { "rows of 2: what should cancel shows the last bit", { { 0, 1, 3000 } }, 1, 3000, 2, 4 },
     { "48 x 60, k 40", { { 0, 96, 120 } }, 1, 11520, 60, 40 },
     { "nothing but zeros in the gradient, k 7", { { 0, 32, 32 } }, 1, 1024, 16, 7 },
     { "160 x 96, beyond shared memory, k 100", { { 0, 320, 96 } }, 1, 30720, 160, 100 },
@@ -251,6 +254,7 @@ static void test_setting(const struct setting *setting)
     test_apply(&bed, plan, 1, true);
     test_apply(&bed, plan, 5, true);
     test_apply(&bed, plan, 13, false);
+    if (setting->limit == 2) test_apply(&bed, plan, 200, true);
     cudaFree(bed.device_scratch);
     free(bed.scratch);
     plan_destroy(&bed.plan);

@@ -16,7 +16,8 @@ extern "C" {
 #include "common/fault.h"
 }
 
-enum { DEVICE_WORKSPACE_BYTES = 32 << 20, DEVICE_SHARED_DEFAULT = 48 << 10 };
+// A block has 48 KiB of shared memory unless more is asked for; some of it may be a kernel's own.
+enum { DEVICE_WORKSPACE_BYTES = 32 << 20, DEVICE_SHARED_DEFAULT = 40 << 10 };
 
 struct products; // products.cuh
 

@@ -52,26 +52,8 @@ __device__ inline float warp_sum(float x)
     return x;
 }
 
-__device__ inline float warp_largest(float x)
-{
-#pragma unroll
-    for (int distance = WARP / 2; distance > 0; distance /= 2)
-        x = fmaxf(x, __shfl_xor_sync(~0u, x, distance));
-    return x;
-}
-
 // Of a block of whole warps, at most 32; all threads get the result. Has barriers on both sides of
 // its use of `shared` [32].
-__device__ inline float block_sum(float x, float *shared)
-{
-    const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
-    x = warp_sum(x);
-    __syncthreads();
-    if (lane == 0) shared[warp] = x;
-    __syncthreads();
-    return warp_sum(lane < blockDim.x / WARP ? shared[lane] : 0.0f);
-}
-
 __device__ inline uint32_t block_sum(uint32_t x, uint32_t *shared)
 {
     const unsigned lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;

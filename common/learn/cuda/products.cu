@@ -1,3 +1,4 @@
+#include "common/learn/cuda/numbers.cuh"
 #include "common/learn/cuda/products.cuh"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct entry {
     cublasLtMatmulDesc_t matmul;
     cublasLtMatrixLayout_t a, b, d;
     cublasLtMatmulAlgo_t algorithm;
+    bool plain; // The library has none
 };
 
 struct products {
@@ -108,16 +110,12 @@ static void choose(struct device *device, struct entry *entry)
     prefer(device, preference, entry->key.alignment);
     cublasLtMatmulHeuristicResult_t found;
     int count = 0;
-    DEVICE_TRY_PRODUCT(device, cublasLtMatmulAlgoGetHeuristic(
-                                   device->library, entry->matmul, entry->a, entry->b, entry->d,
-                                   entry->d, preference, 1, &found, &count));
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        device->library, entry->matmul, entry->a, entry->b, entry->d, entry->d, preference, 1,
+        &found, &count);
     cublasLtMatmulPreferenceDestroy(preference);
-    if (device->fault == 0 && count < 1)
-        device->fault = why_set(&device->why, FAULT_UNSUPPORTED,
-                                "GPU: cuBLASLt has no algorithm for a product of %llu x %llu x"
-                                " %llu; nothing more is computed on it",
-                                (unsigned long long)entry->key.m, (unsigned long long)entry->key.n,
-                                (unsigned long long)entry->key.k);
+    entry->plain = status == CUBLAS_STATUS_NOT_SUPPORTED || count < 1;
+    if (!entry->plain) DEVICE_TRY_PRODUCT(device, status);
     entry->algorithm = found.algo;
 }
 
@@ -143,10 +141,45 @@ static struct entry *entry_of(struct device *device, const struct product *produ
     return entry;
 }
 
+// A thread makes one element. For shapes whose rows lie as the library cannot take them.
+template <typename T, typename S>
+__global__ void plain_kernel(enum product_form form, size_t m, size_t n, size_t k, const T *a,
+                             const T *b, const S *c, S *d)
+{
+    const size_t at = (size_t)blockIdx.x * blockDim.x + threadIdx.x, row = at / n, column = at % n;
+    if (row >= m) return;
+    const size_t a_step = form == PRODUCT_TN ? m : 1, b_step = form == PRODUCT_NT ? 1 : n;
+    a += form == PRODUCT_TN ? row : row * k;
+    b += form == PRODUCT_NT ? column * k : column;
+    float sum = 0.0f;
+    for (size_t i = 0; i < k; i++) sum += to_float(a[i * a_step]) * to_float(b[i * b_step]);
+    d[at] = from_float<S>(c ? sum + to_float(c[at]) : sum);
+}
+
+template <typename T, typename S>
+static void run_plain(struct device *device, const struct product *product)
+{
+    DEVICE_LAUNCH(device, dim3(device_blocks(product->m * product->n, 256)), dim3(256), 0,
+                  (plain_kernel<T, S>), product->form, product->m, product->n, product->k,
+                  (const T *)product->a, (const T *)product->b, (const S *)product->c,
+                  (S *)product->d);
+}
+
+void product_run_plain(struct device *device, const struct product *product)
+{
+    if (!product->narrow) run_plain<float, float>(device, product);
+    else if (product->narrow_sums) run_plain<bf16, bf16>(device, product);
+    else run_plain<bf16, float>(device, product);
+}
+
 void product_run(struct device *device, const struct product *product)
 {
     if (device->fault != 0 || product->m == 0 || product->n == 0 || product->k == 0) return;
     const struct entry *entry = entry_of(device, product);
+    if (entry->plain) {
+        product_run_plain(device, product);
+        return;
+    }
     const float one = 1.0f, add = product->c ? 1.0f : 0.0f;
     DEVICE_TRY_PRODUCT(device, cublasLtMatmul(device->library, entry->matmul, &one, product->b,
                                               entry->a, product->a, entry->b, &add,

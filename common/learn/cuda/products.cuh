@@ -24,6 +24,8 @@ struct product {
 };
 
 void product_run(struct device *device, const struct product *product);
+// The same without the library, slowly: what product_run does where the library has no algorithm.
+void product_run_plain(struct device *device, const struct product *product);
 
 struct products *products_new(void); // NULL for want of memory
 void products_destroy(struct products **self);

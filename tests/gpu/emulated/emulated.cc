@@ -135,16 +135,35 @@ static bool resume(unsigned i)
     return true;
 }
 
+static bool run_warp(unsigned warp, bool reverse)
+{
+    bool ever = false;
+    for (bool moved = true; moved; ever |= moved) {
+        moved = false;
+        for (unsigned i = 0; i < 32; i++) {
+            const unsigned thread = warp * 32 + (reverse ? 31 - i : i);
+            if (thread < thread_count) moved |= resume(thread);
+        }
+    }
+    return ever;
+}
+
+bool emulated_reverse()
+{
+    const char *order = getenv("EMULATED_ORDER");
+    return order && strcmp(order, "reverse") == 0;
+}
+
 static void run_block(bool reverse)
 {
     memset(emulated_shared, 0xff, SHARED_MAX);
     memset(warps, 0, sizeof warps);
     block_generation = arrived = finished = 0;
     for (unsigned i = 0; i < thread_count; i++) start(i);
-    while (finished < thread_count) {
+    const unsigned all = (thread_count + 31) / 32;
+    while (finished < thread_count) { // A warp goes as far as it can before the next one moves
         bool moved = false;
-        for (unsigned i = 0; i < thread_count; i++)
-            moved |= resume(reverse ? thread_count - 1 - i : i);
+        for (unsigned w = 0; w < all; w++) moved |= run_warp(reverse ? all - 1 - w : w, reverse);
         if (!moved) fail("a barrier that not all threads reach");
     }
 }
@@ -154,8 +173,7 @@ emulated_graph *emulated_capture;
 void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
 {
     if (emulated_recorded([=] { emulated_launch(grid, block, shared, kernel); })) return;
-    const char *order = getenv("EMULATED_ORDER");
-    const bool reverse = order && strcmp(order, "reverse") == 0;
+    const bool reverse = emulated_reverse();
     if (!stacks) {
         stacks = (char *)mmap(NULL, (size_t)THREADS_MAX * STACK_BYTES, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -52,16 +52,20 @@ static inline void warp_load_turned(uint32_t (&to)[4], const bf16 *row)
     emulated_load(to, row, true);
 }
 
-// A copy is made when its thread waits for it, not before: who forgets to wait sees NaN.
+// A copy is made when its thread waits for it, not before: who forgets to wait sees NaN. In reverse
+// order it is made at once: who has not seen that all are done with the place sees the next data.
 struct emulated_copy { bf16 *to; const bf16 *from; bool there; unsigned group; };
 struct emulated_copies { std::vector<emulated_copy> open; unsigned groups; };
+bool emulated_reverse();
 emulated_copies &emulated_copies_of_thread(); // Empty when its block begins
 
 static inline void copy_begin(bf16 *to, const bf16 *from, bool there)
 {
     if ((uintptr_t)to % 16 != 0 || (there && (uintptr_t)from % 16 != 0)) abort();
     emulated_copies &self = emulated_copies_of_thread();
-    self.open.push_back({ to, from, there, self.groups });
+    if (!emulated_reverse()) self.open.push_back({ to, from, there, self.groups });
+    else if (there) memcpy(to, from, 16);
+    else memset(to, 0, 16);
 }
 static inline void copy_commit() { emulated_copies_of_thread().groups++; }
 template <int open> inline void copy_wait()
