@@ -11,7 +11,8 @@
 // Two stand behind it. The CPU (compute_cpu.c) is the reference, and reproducible: model.h,
 // gradient.h, distro.h, apply.h. The GPU (compute_cuda.c, and libshoal-cuda.so, loaded at run time)
 // computes the gradient in bf16 and its bits are its own; a commit changes the parameters to the
-// same bits as on a CPU. One thread at a time.
+// same bits as on a CPU. It has been compiled and tested on an emulated device, not yet run on a
+// GPU. One thread at a time.
 
 #include "common/crypto/hash.h"
 #include "common/learn/apply.h"

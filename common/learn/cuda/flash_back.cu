@@ -6,25 +6,29 @@
 // of all its heads. Everything is turned (keys are rows), so that probabilities come out of one
 // product as the operand of the next.
 
-// p[key][query] from turned scores, and ds = p · (dp - delta).
+// p[key][query] from turned scores, and ds = p · (dp - delta). `log_sums` are in powers of two.
 __device__ inline void turned_gradient(float (&scores)[FLASH_STEP / 8][4],
                                        float (&dp)[FLASH_STEP / 8][4], const float *log_sums,
                                        const float *deltas, int first_key, int first_query, int seq,
                                        float slope)
 {
     const int lane = threadIdx.x % WARP;
+    const bool edge = first_query < first_key + 16 || first_query + FLASH_STEP > seq;
 #pragma unroll
-    for (int j = 0; j < FLASH_STEP / 8; j++)
+    for (int j = 0; j < FLASH_STEP / 8; j++) {
+        float sums[2], delta[2];
+        load<2>(log_sums + j * 8 + lane % 4 * 2, sums);
+        load<2>(deltas + j * 8 + lane % 4 * 2, delta);
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int column = j * 8 + lane % 4 * 2 + i % 2, query = first_query + column;
+            const int query = first_query + j * 8 + lane % 4 * 2 + i % 2;
             const int key = first_key + lane / 4 + i / 2 * 8;
-            const bool seen = key <= query && query < seq;
-            const float p =
-                seen ? exp2_fast(scores[j][i] * slope - log_sums[column] * FLASH_LOG2_E) : 0.0f;
+            float p = exp2_fast(scores[j][i] * slope - sums[i % 2]);
+            if (edge && (key > query || query >= seq)) p = 0.0f;
             scores[j][i] = p;
-            dp[j][i] = p * (dp[j][i] - deltas[column]);
+            dp[j][i] = p * (dp[j][i] - delta[i % 2]);
         }
+    }
 }
 
 template <int D>
@@ -59,7 +63,8 @@ __global__ void __launch_bounds__(FLASH_THREADS)
         if ((int)threadIdx.x < FLASH_STEP) { // Two steps ahead of who reads: a barrier lies between
             const int row = begin + (int)threadIdx.x;
             const size_t at = ((size_t)sample * shape.heads + head) * seq + row;
-            log_sums[room * FLASH_STEP + threadIdx.x] = row < seq ? log_sum[at] : 0.0f;
+            log_sums[room * FLASH_STEP + threadIdx.x] =
+                row < seq ? log_sum[at] * FLASH_LOG2_E : 0.0f;
             deltas[room * FLASH_STEP + threadIdx.x] = row < seq ? delta[at] : 0.0f;
         }
     };
@@ -149,9 +154,8 @@ __global__ void __launch_bounds__(FLASH_THREADS)
 #pragma unroll
             for (int i = 0; i < 4; i++) {
                 const int key = step * FLASH_STEP + j * 8 + lane % 4 * 2 + i % 2;
-                const bool seen = key <= own + lane / 4 + i / 2 * 8;
-                const float p =
-                    seen ? exp2_fast(scores[0][j][i] * (scale * FLASH_LOG2_E) - sums[i / 2]) : 0.0f;
+                float p = exp2_fast(scores[0][j][i] * (scale * FLASH_LOG2_E) - sums[i / 2]);
+                if (step == block && key > own + lane / 4 + i / 2 * 8) p = 0.0f;
                 dp[0][j][i] = p * (dp[0][j][i] - deltas[i / 2]);
             }
         flash_add<D, 1>(dq, dp, key_tile);
