@@ -56,13 +56,14 @@ BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 CUDA      ?= $(if $(NVCC),1,0)
 CUDA_ARCH ?= 80 90
+CUDA_FLAGS ?=
 CUDA_HOME  = $(patsubst %/bin/nvcc,%,$(NVCC))
 ifeq ($(CUDA)$(NVCC),1)
 $(error CUDA=1, and no nvcc on the PATH or in /usr/local/cuda/bin; name one with NVCC=, or leave CUDA out)
 endif
 NVCCFLAGS  = -std=c++17 -O3 -I. -Xcompiler -fPIC,-fvisibility=hidden,-Wall -MMD -MP \
              $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
-             $(foreach a,$(lastword $(CUDA_ARCH)),-gencode arch=compute_$(a),code=compute_$(a))
+             $(foreach a,$(lastword $(CUDA_ARCH)),-gencode arch=compute_$(a),code=compute_$(a))  $(CUDA_FLAGS)
 CUDA_SRC  := $(wildcard common/learn/cuda/*.cu)
 CUDA_C    := common/fault.c common/ensure.c common/learn/model_layout.c common/learn/rope.c common/learn/elementary.c
 CUDA_LIB   = $(B)/lib/shoal/libshoal-cuda.so

@@ -1,6 +1,6 @@
 #pragma once
-// compute -- what a device can do for a learner: hold one replica's parameters, find the gradient of
-// a batch, make a result of it, apply a commit.
+// compute -- what a device can do for a learner: hold one replica's parameters, find the gradient
+// of a batch, make a result of it, apply a commit.
 //
 //     compute_find   "auto" | "cpu" | "cuda" ─▶ which device, in words
 //     compute_new    room for parameters, and to train: model, gradient, residuals
@@ -31,8 +31,8 @@ struct compute_device {
 };
 
 // "cpu", "cuda", or "auto": the GPU if there is one, else the CPU, and *text says why. FAULT_USAGE
-// for another word. With "cuda", FAULT_UNREACHABLE where library, driver or device are missing, with
-// what to do. A plugin that is there and of another version is an error for "auto" too.
+// for another word. With "cuda", FAULT_UNREACHABLE where library, driver or device are missing,
+// with what to do. A plugin that is there and of another version is an error for "auto" too.
 int compute_find(const char *name, struct why *why, struct compute_device *ret_device);
 
 struct compute_config {

@@ -1,32 +1,16 @@
 // A GPU behind compute.h: finds libshoal-cuda.so, brings it plain data, and does on the host what
 // only the host does: the encoding of payloads, and the roots of digests.
 #include "common/crypto/merkle.h"
-#include "common/learn/compute_device.h"
-#include "common/learn/compute_plan.h"
-#include "common/learn/cuda/plugin.h"
+#include "common/learn/compute_cuda.h"
 #include "common/learn/rope.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TASKS_MAX = 256, RANGE_BYTES = 64 << 20 };
-
-struct cuda {
-    struct compute base;
-    const struct cuda_plugin *plugin;
-    struct cuda_replica *replica;
-    struct plan *plan;
-    struct cuda_coefficients chosen;        // Of one result
-    struct hash *leaves;
-    struct hash residual;                   // Of the adopted one; none: not asked for yet
-    struct hash candidate;
-};
-
-static struct cuda *cuda_of(compute_t *self) { return (struct cuda *)(void *)self; }
+enum { TASKS_MAX = 256 };
 
 // ---- the library and the device
 
@@ -173,15 +157,6 @@ static int clip(compute_t *base, double limit, struct why *why, double *ret_norm
     return self->plugin->clip(self->replica, limit, why, ret_norm);
 }
 
-// First slot of a chunk, also of the one past the last.
-static uint64_t slot_of(const struct cuda *self, uint32_t chunk)
-{
-    if (chunk == self->plan->chunks) return self->plan->slots;
-    const struct plan_part *part =
-        &self->plan->parts[chunks_part_of(payload_chunks(self->base.config.form), chunk)];
-    return part->slot + (uint64_t)(chunk - part->first) * part->top_k;
-}
-
 struct encode_job { const struct cuda *self; uint8_t *payload; uint32_t tasks; };
 
 static void encode_task(void *arg, uint32_t task, uint32_t worker)
@@ -192,7 +167,7 @@ static void encode_task(void *arg, uint32_t task, uint32_t worker)
     const struct pool_share share = pool_share_of(job->self->plan->chunks, 1, job->tasks, task);
     const uint32_t end = payload_group(form, (uint32_t)share.end);
     for (uint32_t chunk = payload_group(form, (uint32_t)share.first); chunk < end; chunk++) {
-        const uint64_t slot = slot_of(job->self, chunk);
+        const uint64_t slot = cuda_slot_of(job->self, chunk);
         payload_write(form, chunk, job->self->chosen.numbers + slot,
                       job->self->chosen.values + slot, job->self->chosen.counts[chunk],
                       job->payload);
@@ -241,101 +216,10 @@ static int residual_hashes(compute_t *base, struct why *why, struct hash *ret_fr
     return 0;
 }
 
-// ---- a commit, in ranges of chunks, so that what many results sent fits; while the device works on
-// one range the host decodes the next
-
-struct decode_job {
-    const struct cuda *self;
-    const struct apply_result *results;
-    struct cuda_commit range;
-    uint32_t tasks;
-};
-
-static void decode_task(void *arg, uint32_t task, uint32_t worker)
-{
-    (void)worker;
-    const struct decode_job *job = arg;
-    const struct cuda_commit *range = &job->range;
-    const payload_form_t *form = job->self->base.config.form;
-    const uint32_t chunks = range->end - range->first;
-    const struct pool_share share = pool_share_of(chunks, 1, job->tasks, task);
-    for (uint64_t i = share.first; i < share.end; i++) {
-        const uint32_t chunk = range->first + (uint32_t)i;
-        const uint64_t slot = slot_of(job->self, chunk) - range->slot;
-        for (uint32_t r = 0; r < range->results; r++)
-            range->sent.counts[(size_t)r * chunks + i] = (uint16_t)payload_read(
-                form, chunk, job->results[r].payload, range->sent.numbers + r * range->slots + slot,
-                range->sent.values + r * range->slots + slot);
-    }
-}
-
-// What a range of so many slots and chunks takes, for each result.
-static uint64_t range_bytes(uint64_t slots, uint64_t chunks)
-{
-    return slots * (sizeof(float) + sizeof(uint16_t)) + chunks * sizeof(uint16_t);
-}
-
-// The end of the range that begins at `first`: as far as RANGE_BYTES go, at least one chunk.
-static uint32_t range_end(const struct cuda *self, uint32_t first, uint32_t results)
-{
-    const uint64_t begin = slot_of(self, first);
-    uint32_t low = first + 1, high = self->plan->chunks;
-    while (low < high) { // Up to `low` fits
-        const uint32_t middle = low + (high - low + 1) / 2;
-        if (range_bytes(slot_of(self, middle) - begin, middle - first) * results <= RANGE_BYTES)
-            low = middle;
-        else high = middle - 1;
-    }
-    return low;
-}
-
-static int apply_range(struct cuda *self, struct decode_job *job, struct why *why)
-{
-    struct cuda_commit *range = &job->range;
-    const uint64_t slots = range->slots * range->results;
-    const uint32_t chunks = range->end - range->first;
-    char *room = malloc(range_bytes(range->slots, chunks) * range->results);
-    if (!room)
-        return why_set(why, FAULT_MEMORY, "%" PRIu32 " results of a range of %" PRIu32 " chunks",
-                       range->results, chunks);
-    range->sent.values = (float *)(void *)room;
-    range->sent.numbers = (uint16_t *)(void *)(room + slots * sizeof(float));
-    range->sent.counts = range->sent.numbers + slots;
-    job->tasks = chunks < TASKS_MAX ? chunks : TASKS_MAX;
-    pool_run(self->base.config.pool, job->tasks, decode_task, job);
-    const int rc = self->plugin->apply(self->replica, range, why);
-    free(room);
-    return rc;
-}
-
-static int apply(compute_t *base, const struct apply_result *results, uint32_t count,
-                 const struct apply_step *step, struct why *why)
-{
-    struct cuda *self = cuda_of(base);
-    struct apply_result *sorted = NULL;
-    int rc = apply_check(base->config.form, results, count, step, why, &sorted);
-    if (rc < 0) return rc;
-    struct decode_job job = { .self = self, .results = sorted };
-    for (uint32_t first = 0; first < self->plan->chunks && rc == 0; first = job.range.end) {
-        const uint32_t end = range_end(self, first, count);
-        const uint64_t slot = slot_of(self, first);
-        job.range = (struct cuda_commit){ .first = first,
-                                          .end = end,
-                                          .results = count,
-                                          .slot = slot,
-                                          .slots = slot_of(self, end) - slot,
-                                          .keep = fmaf(-step->rate, step->weight_decay, 1.0f),
-                                          .rate = step->rate };
-        rc = apply_range(self, &job, why);
-    }
-    free(sorted);
-    return rc < 0 ? rc : self->plugin->wait(self->replica, why);
-}
-
 static const struct compute_ops ops = {
     .destroy = destroy, .push = push, .pull = pull, .leaves = leaves, .gradient = gradient,
     .clip = clip, .compress = compress, .adopt = adopt, .discard = discard,
-    .residual_hashes = residual_hashes, .apply = apply,
+    .residual_hashes = residual_hashes, .apply = cuda_apply,
 };
 
 int compute_cuda_new(const struct cuda_plugin *plugin, const struct compute_config *config,

@@ -1,8 +1,8 @@
 #pragma once
 // compute_device -- what stands behind compute.h; for the files compute_*.c alone.
 //
-// Each device has a struct that begins with a struct compute. What all have in common (the bounds of
-// tokens, whether there is a candidate) compute.c does itself.
+// Each device has a struct that begins with a struct compute. What all have in common (the bounds
+// of tokens, whether there is a candidate) compute.c does itself.
 
 #include "common/learn/compute.h"
 

@@ -59,7 +59,10 @@ template <typename T> struct mirror {
         DEVICE_TRY(&device, cudaMemcpyAsync(to, from, count() * sizeof(T), kind, device.stream));
         DEVICE_TRY(&device, cudaStreamSynchronize(device.stream));
     }
-    void poison() { DEVICE_TRY(&device, cudaMemsetAsync(at, 0xff, count() * sizeof(T), device.stream)); }
+    void poison()
+    {
+        DEVICE_TRY(&device, cudaMemsetAsync(at, 0xff, count() * sizeof(T), device.stream));
+    }
 };
 
 static inline float half_to_float(uint16_t bits)
@@ -109,7 +112,10 @@ template <typename T> void fill_random(mirror<T> &to, float scale)
     to.up();
 }
 
-template <typename T> float value_of(const mirror<T> &from, size_t i) { return plain(from.host[i]); }
+template <typename T> float value_of(const mirror<T> &from, size_t i)
+{
+    return plain(from.host[i]);
+}
 template <typename T> std::vector<double> doubles(const mirror<T> &from)
 {
     std::vector<double> to(from.count());

@@ -1,6 +1,6 @@
 // DisTrO on the device against the CPU's own kernels: the transform within 1e-6; the choice, a
-// commit and the leaves of a digest to the bit. Sides that are odd, one, not powers of two, and too large for shared
-// memory.
+// commit and the leaves of a digest to the bit. Sides that are odd, one, not powers of two, and too
+// large for shared memory.
 #include "common/learn/cuda/distro.cuh"
 #include "tests/gpu/check.cuh"
 
@@ -185,7 +185,8 @@ static void test_apply(const struct bed *bed, const device_plan &plan, uint32_t 
     for (int half = 0; half < 2; half++) {
         const uint32_t first = half ? cut : 0, end = half ? chunks : cut;
         const uint64_t slot = half ? cut_slot : 0, range = (half ? slots : cut_slot) - slot;
-        mirror<uint16_t> some_counts((size_t)results * (end - first)), some_numbers(results * range);
+        mirror<uint16_t> some_counts((size_t)results * (end - first)),
+            some_numbers(results * range);
         mirror<float> some_values(results * range);
         for (uint32_t r = 0; r < results; r++) {
             std::copy_n(&counts.host[(size_t)r * chunks + first], end - first,
@@ -203,8 +204,8 @@ static void test_apply(const struct bed *bed, const device_plan &plan, uint32_t 
         DEVICE_TRY(&device, cudaStreamSynchronize(device.stream));
     }
     parameters.down();
-    snprintf(text, sizeof text, "apply of %u results (%s), %s", results, bits ? "one bit" : "values",
-             bed->setting->name);
+    snprintf(text, sizeof text, "apply of %u results (%s), %s", results,
+             bits ? "one bit" : "values", bed->setting->name);
     check_same(text, parameters.host, expected);
 }
 
@@ -226,7 +227,12 @@ static void test_digest(size_t count)
 
 static const struct setting settings[] = {
     { "64 x 64, k 8, and a row", { { 0, 128, 192 }, { 24576, 1, 192 } }, 2, 24768, 64, 8 },
-    { "odd sides, with a hole, k 3", { { 5, 21, 35 }, { 800, 1, 49 }, { 900, 9, 1 } }, 3, 1000, 8, 3 },
+    { "odd sides, with a hole, k 3",
+      { { 5, 21, 35 }, { 800, 1, 49 }, { 900, 9, 1 } },
+      3,
+      1000,
+      8,
+      3 },
     { "sides 1, k 1", { { 0, 7, 13 } }, 1, 91, 1, 1 },
     { "rows of 2: what should cancel shows the last bit", { { 0, 1, 3000 } }, 1, 3000, 2, 4 },
     { "48 x 60, k 40", { { 0, 96, 120 } }, 1, 11520, 60, 40 },

@@ -123,7 +123,8 @@ static void test_gradient(struct bed *bed, bool float32, const std::vector<float
                 std::vector<double>(1, expected_loss), float32 ? 1e-6 : 2e-3);
     check_close(bed->label("gradient", float32), wide_of(first), wide_of(expected),
                 float32 ? 1e-4 : 3e-2);
-    for (uint32_t t = 0; t < model_tensor_count(&bed->setting->shape); t++) { // A slip in a small one
+    for (uint32_t t = 0; t < model_tensor_count(&bed->setting->shape);
+         t++) { // A slip in a small one
         const struct model_tensor tensor = model_tensor_at(&bed->setting->shape, t);
         const uint64_t end = tensor.offset + model_tensor_size(&tensor);
         double difference = 0, length = 0;

@@ -1,5 +1,5 @@
-// Matrix products against plain C in double: the three forms, with and without something to add, for
-// the types the model uses, on shapes that are round and that are not.
+// Matrix products against plain C in double: the three forms, with and without something to add,
+// for the types the model uses, on shapes that are round and that are not.
 #include "common/learn/cuda/products.cuh"
 #include "tests/gpu/check.cuh"
 

@@ -2,8 +2,8 @@
 // attention -- causal attention with grouped queries, forward and backward, without a T x T matrix
 // in memory (Dao 2023, "FlashAttention-2").
 //
-//     qkv [batch·seq][W]   rows [heads of q | kv_heads of k | kv_heads of v], W the sum of all widths
-//     out [batch·seq][heads·head_dim]      log_sum, delta [batch][heads][seq] float32
+//     qkv [batch·seq][W]   rows [heads of q | kv_heads of k | kv_heads of v], W the sum of all
+//     widths out [batch·seq][heads·head_dim]      log_sum, delta [batch][heads][seq] float32
 //
 // Two ways: `attention_plain_*` for any head_dim and type, one warp per row, right and slow; and on
 // bf16 with a head_dim of 32, 48, 64, 96 or 128 the tensor cores (attention_flash_*). The backward

@@ -58,7 +58,7 @@ __global__ void leaves_kernel(uint8_t *ret_leaves, const float *values, uint64_t
                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 };
     const uint64_t bits = 8 * (1 + (uint64_t)floats * 4);
     const uint32_t blocks = (1 + floats * 4 + 9 + 63) / 64; // With 0x80 and the length
-    uint32_t before = 0;                                    // The float before, as it lies in memory
+    uint32_t before = 0; // The float before, as it lies in memory
     for (uint32_t block = 0; block < blocks; block++) {
         uint32_t w[16];
 #pragma unroll

@@ -3,10 +3,10 @@
 // (apply.h), and the leaves of a digest (merkle.h).
 //
 // A commit is applied to the bit as the CPU does it: each number has the order of operations that
-// distro_kernels.h writes down, made of __fmaf_rn and its like, and these files are compiled without
-// contraction. The choice is exact too. The transform of a gradient has an order of its own (folded
-// once), since gradients of a GPU have one anyway. The device chooses coefficients; their encoding
-// is the host's (payload.h).
+// distro_kernels.h writes down, made of __fmaf_rn and its like, and these files are compiled
+// without contraction. The choice is exact too. The transform of a gradient has an order of its own
+// (folded once), since gradients of a GPU have one anyway. The device chooses coefficients; their
+// encoding is the host's (payload.h).
 
 #include "common/learn/cuda/device.cuh"
 #include "common/learn/cuda/plan.h"
@@ -22,9 +22,9 @@ struct coefficients {
 // Bytes that the two below need as `scratch` (0: shared memory is enough).
 size_t distro_scratch_bytes(const struct device *device, const struct plan *plan);
 
-// candidate = decay · residual + rate · DCT(gradient); the top_k largest of each chunk go to `chosen`
-// and become zero in the candidate. *largest, zero before, becomes the largest magnitude as bits.
-// Everything lies on the device, `plan` and what it points to included.
+// candidate = decay · residual + rate · DCT(gradient); the top_k largest of each chunk go to
+// `chosen` and become zero in the candidate. *largest, zero before, becomes the largest magnitude
+// as bits. Everything lies on the device, `plan` and what it points to included.
 struct distro_compression {
     const float *gradient, *residual;
     float *candidate;
@@ -35,9 +35,9 @@ struct distro_compression {
 void distro_compress(struct device *device, const struct plan *plan,
                      const struct distro_compression *job, void *scratch);
 
-// What a commit does to the chunks [first, end). `results` of them, in the commit's order, each with
-// the coefficients of this range: result r has its counts at counts + r · (end - first) and its
-// slots at r · slots.
+// What a commit does to the chunks [first, end). `results` of them, in the commit's order, each
+// with the coefficients of this range: result r has its counts at counts + r · (end - first) and
+// its slots at r · slots.
 struct distro_application {
     uint32_t first, end, results;
     uint64_t slot, slots; // First slot of the range, and how many

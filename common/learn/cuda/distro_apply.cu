@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-// Per element of a chunk: a sum, how many sent it, a middle value of the transform, its place in the
-// list of those sent.
+// Per element of a chunk: a sum, how many sent it, a middle value of the transform, its place in
+// the list of those sent.
 enum { APPLY_BYTES = 16 };
 
 struct memory {
@@ -15,8 +15,9 @@ struct memory {
 
 // Adds up what the results sent, in their order. Numbers within a result differ, so its threads do
 // not meet.
-__device__ inline void add_results(const struct distro_application &job, const struct chunk_place &place,
-                                   uint32_t chunk, const struct memory &memory)
+__device__ inline void add_results(const struct distro_application &job,
+                                   const struct chunk_place &place, uint32_t chunk,
+                                   const struct memory &memory)
 {
     for (uint32_t i = threadIdx.x; i < place.elements; i += DISTRO_THREADS) {
         memory.sums[i] = 0.0f;
@@ -24,7 +25,8 @@ __device__ inline void add_results(const struct distro_application &job, const s
     }
     for (uint32_t r = 0; r < job.results; r++) {
         __syncthreads();
-        const uint32_t count = job.sent.counts[(size_t)r * (job.end - job.first) + chunk - job.first];
+        const uint32_t count =
+            job.sent.counts[(size_t)r * (job.end - job.first) + chunk - job.first];
         const size_t slot = r * job.slots + (place.slot - job.slot);
         for (uint32_t i = threadIdx.x; i < count; i += DISTRO_THREADS) {
             const uint32_t number = job.sent.numbers[slot + i];
@@ -55,7 +57,8 @@ __device__ inline uint32_t take_means(const struct chunk_place &place, const str
     return (uint32_t)total;
 }
 
-// t[b][w] = chain over ascending d of mean[d][b] · C[d][w]. A thread has one w and every groups-th b.
+// t[b][w] = chain over ascending d of mean[d][b] · C[d][w]. A thread has one w and every groups-th
+// b.
 __device__ inline void decode_columns(const struct chunk_place &place, const float *floats,
                                       const struct memory &memory, uint32_t sent, uint8_t *live)
 {

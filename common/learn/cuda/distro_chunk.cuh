@@ -38,7 +38,8 @@ __device__ inline struct chunk_place chunk_at(const struct plan &plan, uint32_t 
     return place;
 }
 
-// Memory of a block for one chunk: in shared memory if it fits there, else its own piece of scratch.
+// Memory of a block for one chunk: in shared memory if it fits there, else its own piece of
+// scratch.
 static inline size_t distro_block_bytes(const struct plan *plan, size_t bytes_per_element)
 {
     return (plan->elements_max * bytes_per_element + 127) / 128 * 128;

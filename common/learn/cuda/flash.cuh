@@ -16,7 +16,8 @@ enum { FLASH_WARPS = 4, FLASH_THREADS = FLASH_WARPS * WARP, FLASH_STEP = 64 };
 
 template <int D> struct flash { enum { stride = D + 8, tile = FLASH_STEP * stride }; };
 
-// Begins to copy `count` rows from `from`, `width` apart, those below `end` of them; needs a commit.
+// Begins to copy `count` rows from `from`, `width` apart, those below `end` of them; needs a
+// commit.
 template <int D>
 __device__ inline void flash_copy(bf16 *tile, const bf16 *from, size_t width, int count, int end)
 {
@@ -28,8 +29,8 @@ __device__ inline void flash_copy(bf16 *tile, const bf16 *from, size_t width, in
     }
 }
 
-// sums[M][16][FLASH_STEP] = A · tileᵀ, with A as fragments: M times 16 rows, so that what is read of
-// the tile serves M products.
+// sums[M][16][FLASH_STEP] = A · tileᵀ, with A as fragments: M times 16 rows, so that what is read
+// of the tile serves M products.
 template <int D, int M>
 __device__ inline void flash_scores(float (&sums)[M][FLASH_STEP / 8][4],
                                     const uint32_t (&a)[M][D / 16][4], const bf16 *tile)
@@ -66,7 +67,8 @@ __device__ inline void flash_add(float (&sums)[M][D / 8][4],
         for (int m = 0; m < M; m++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                a[m][i] = pack_two(p[m][2 * k + i / 2][i % 2 * 2], p[m][2 * k + i / 2][i % 2 * 2 + 1]);
+                a[m][i] =
+                    pack_two(p[m][2 * k + i / 2][i % 2 * 2], p[m][2 * k + i / 2][i % 2 * 2 + 1]);
 #pragma unroll
         for (int n = 0; n < D / 16; n++) {
             uint32_t b[4];

@@ -88,8 +88,8 @@ __global__ void __launch_bounds__(FLASH_THREADS)
         flash_scores<D, 1>(scores, a, query_tile);
         flash_load<D>(a[0], values + warp * 16 * flash<D>::stride);
         flash_scores<D, 1>(dp, a, gradient_tile);
-        turned_gradient(scores[0], dp[0], log_sums + room * FLASH_STEP, deltas + room * FLASH_STEP, own,
-                        first + step % blocks * FLASH_STEP, seq, scale * FLASH_LOG2_E);
+        turned_gradient(scores[0], dp[0], log_sums + room * FLASH_STEP, deltas + room * FLASH_STEP,
+                        own, first + step % blocks * FLASH_STEP, seq, scale * FLASH_LOG2_E);
         flash_add<D, 1>(dv, scores, gradient_tile);
         flash_add<D, 1>(dk, dp, query_tile);
         __syncthreads();

@@ -81,8 +81,8 @@ static void linear(const struct llama_pass<T> *pass, const T *in, uint64_t weigh
 
 // d_in = d_out · weights, and the gradient of the weights += d_outᵀ · in; `rows` of them.
 template <typename T>
-static void linear_back(const struct llama_pass<T> *pass, const T *in, const T *d_out, uint64_t weights,
-                        size_t width_in, size_t width_out, size_t rows, T *d_in)
+static void linear_back(const struct llama_pass<T> *pass, const T *in, const T *d_out,
+                        uint64_t weights, size_t width_in, size_t width_out, size_t rows, T *d_in)
 {
     const bool narrow = sizeof(T) == 2;
     float *gradient = pass->model->gradient + weights;

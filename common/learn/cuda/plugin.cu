@@ -157,7 +157,8 @@ static int check_config(const struct cuda_config *config, struct why *why)
     if (rc < 0) return rc;
     const struct model_shape *shape = &config->shape;
     uint64_t widest = 2 * (uint64_t)shape->ffn;
-    const uint64_t heads = ((uint64_t)shape->heads + 2 * (uint64_t)shape->kv_heads) * shape->head_dim;
+    const uint64_t heads =
+        ((uint64_t)shape->heads + 2 * (uint64_t)shape->kv_heads) * shape->head_dim;
     if (heads > widest) widest = heads;
     if (shape->dim > widest) widest = shape->dim;
     if (config->micro_batch >= 1 && config->seq >= 1 && config->seq <= shape->seq_len_max &&

@@ -4,10 +4,11 @@
 //
 //     struct cuda_plugin   found by dlsym under the name "shoal_cuda_plugin"
 //       find ─▶ what device there is
-//       open ─▶ a replica: parameters, and, if it trains, model, gradient and residuals on the device
+//       open ─▶ a replica: parameters, and, if it trains, model, gradient and residuals on the
+//       device
 //
-// Compiled, and tested on a device that the processor emulates (tests/gpu/emulated); not yet run on a
-// GPU. How fast it is has not been measured either.
+// Compiled, and tested on a device that the processor emulates (tests/gpu/emulated); not yet run on
+// a GPU. How fast it is has not been measured either.
 //
 // The program's side is compute_cuda.c, and compute.h says what it promises. Calls return 0 or a
 // fault with its place in *why; after a fault of the device (FAULT_UNREACHABLE) the replica answers

@@ -35,7 +35,10 @@ static void forget(struct entry *entry)
     memset(entry, 0, sizeof *entry);
 }
 
-struct products *products_new(void) { return (struct products *)calloc(1, sizeof(struct products)); }
+struct products *products_new(void)
+{
+    return (struct products *)calloc(1, sizeof(struct products));
+}
 
 void products_destroy(struct products **self)
 {
@@ -133,7 +136,8 @@ static struct entry *entry_of(struct device *device, const struct product *produ
     key.narrow_sums = product->narrow_sums, key.adds = product->c != NULL;
     for (uint32_t i = 0; i < self->count; i++)
         if (memcmp(&self->entry[i].key, &key, sizeof key) == 0) return &self->entry[i];
-    if (self->count == PRODUCTS_MAX) forget(&self->entry[--self->count]); // More shapes than a model
+    if (self->count == PRODUCTS_MAX)
+        forget(&self->entry[--self->count]); // More shapes than a model
     struct entry *entry = &self->entry[self->count++];
     entry->key = key;
     describe(device, product, entry);

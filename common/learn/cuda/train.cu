@@ -101,7 +101,8 @@ static void capture(struct cuda_replica *self, uint32_t sequences, bool gradient
 {
     struct device *device = &self->device;
     cudaGraph_t graph = NULL;
-    if (!DEVICE_TRY(device, cudaStreamBeginCapture(device->stream, cudaStreamCaptureModeThreadLocal)))
+    if (!DEVICE_TRY(device,
+                    cudaStreamBeginCapture(device->stream, cudaStreamCaptureModeThreadLocal)))
         return;
     run_model(self, sequences, gradient);
     const cudaError_t ended = cudaStreamEndCapture(device->stream, &graph); // Whatever happened
@@ -146,15 +147,13 @@ static int take_losses(struct cuda_replica *self, uint32_t count, uint32_t porti
                                               cudaMemcpyDeviceToHost, self->device.stream));
     int rc = device_wait(&self->device, why);
     for (uint32_t i = 0; rc == 0 && i < portions; i++) {
-        const uint32_t first = i * self->config.micro_batch;
-        const uint32_t left = count - first;
+        const uint32_t first = i * self->config.micro_batch, left = count - first;
+        const uint32_t n = left < self->config.micro_batch ? left : self->config.micro_batch;
         if (!isfinite(losses[i]))
             rc = why_set(why, FAULT_NAN,
                          "samples %u..%u of the batch: the loss is %g, allowed finite numbers; the"
                          " gradient is unusable",
-                         first,
-                         first + (left < self->config.micro_batch ? left : self->config.micro_batch) - 1,
-                         losses[i]);
+                         first, first + n - 1, losses[i]);
         sum += losses[i];
     }
     free(losses);
@@ -206,7 +205,8 @@ int replica_clip(struct cuda_replica *self, double limit, struct why *why, doubl
 static void take_moments(struct cuda_replica *self, const struct cuda_adamw *step)
 {
     struct device *device = &self->device;
-    const size_t bytes = self->floats * sizeof(float), bare = 2 * step->bare_count * sizeof(uint64_t);
+    const size_t bytes = self->floats * sizeof(float);
+    const size_t bare = 2 * step->bare_count * sizeof(uint64_t);
     for (float *&moment : self->moment) {
         DEVICE_TRY(device, cudaMalloc(&moment, bytes));
         DEVICE_TRY(device, cudaMemsetAsync(moment, 0, bytes, device->stream));

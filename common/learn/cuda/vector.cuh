@@ -7,8 +7,8 @@
 // to[i] = from[i], rounded to nearest even
 void vector_narrow(struct device *device, bf16 *to, const float *from, size_t count);
 
-// *ret_norm = 2-norm, in double: VECTOR_PARTS partial sums, then those in order. `parts` is room for
-// VECTOR_PARTS doubles. Not the CPU's order: it agrees to about 1e-12.
+// *ret_norm = 2-norm, in double: VECTOR_PARTS partial sums, then those in order. `parts` is room
+// for VECTOR_PARTS doubles. Not the CPU's order: it agrees to about 1e-12.
 enum { VECTOR_PARTS = 1024 };
 void vector_norm(struct device *device, double *ret_norm, double *parts, const float *x,
                  size_t count);

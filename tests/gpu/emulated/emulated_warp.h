@@ -1,6 +1,6 @@
 #pragma once
-// emulated_warp -- the warp's instructions of common/learn/cuda/warp.cuh, from the tables of the PTX
-// manual.
+// emulated_warp -- the warp's instructions of common/learn/cuda/warp.cuh, from the tables of the
+// PTX manual.
 
 #include <vector>
 
@@ -11,7 +11,9 @@ static inline float emulated_half(uint32_t both, int which)
 
 static inline void warp_multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1)
 {
-    struct { uint32_t a[4], b[2]; } mine = { { a[0], a[1], a[2], a[3] }, { b0, b1 } }, theirs;
+    struct {
+        uint32_t a[4], b[2];
+    } mine = { { a[0], a[1], a[2], a[3] }, { b0, b1 } }, theirs;
     float matrix_a[16][16], matrix_b[16][8];
     const uint64_t(*place)[4] = emulated_exchange(&mine, sizeof mine);
     for (int lane = 0; lane < 32; lane++) {
@@ -19,7 +21,8 @@ static inline void warp_multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t
         const int g = lane / 4, t = lane % 4;
         for (int half = 0; half < 2; half++) {
             for (int i = 0; i < 4; i++)
-                matrix_a[g + i % 2 * 8][2 * t + i / 2 * 8 + half] = emulated_half(theirs.a[i], half);
+                matrix_a[g + i % 2 * 8][2 * t + i / 2 * 8 + half] =
+                    emulated_half(theirs.a[i], half);
             for (int i = 0; i < 2; i++)
                 matrix_b[2 * t + i * 8 + half][g] = emulated_half(theirs.b[i], half);
         }
@@ -32,7 +35,8 @@ static inline void warp_multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t
 
 static inline void emulated_load(uint32_t (&to)[4], const bf16 *row, bool turned)
 {
-    if ((uintptr_t)row % 16 != 0) abort(); // As the hardware would
+    if ((uintptr_t)row % 16 != 0)
+        abort(); // As the hardware would
     const uint64_t(*place)[4] = emulated_exchange(&row, sizeof row);
     const int g = (int)emulated_lane() / 4, t = (int)emulated_lane() % 4;
     for (int i = 0; i < 4; i++) {
@@ -54,18 +58,30 @@ static inline void warp_load_turned(uint32_t (&to)[4], const bf16 *row)
 
 // A copy is made when its thread waits for it, not before: who forgets to wait sees NaN. In reverse
 // order it is made at once: who has not seen that all are done with the place sees the next data.
-struct emulated_copy { bf16 *to; const bf16 *from; bool there; unsigned group; };
-struct emulated_copies { std::vector<emulated_copy> open; unsigned groups; };
+struct emulated_copy {
+    bf16 *to;
+    const bf16 *from;
+    bool there;
+    unsigned group;
+};
+struct emulated_copies {
+    std::vector<emulated_copy> open;
+    unsigned groups;
+};
 bool emulated_reverse();
 emulated_copies &emulated_copies_of_thread(); // Empty when its block begins
 
 static inline void copy_begin(bf16 *to, const bf16 *from, bool there)
 {
-    if ((uintptr_t)to % 16 != 0 || (there && (uintptr_t)from % 16 != 0)) abort();
+    if ((uintptr_t)to % 16 != 0 || (there && (uintptr_t)from % 16 != 0))
+        abort();
     emulated_copies &self = emulated_copies_of_thread();
-    if (!emulated_reverse()) self.open.push_back({ to, from, there, self.groups });
-    else if (there) memcpy(to, from, 16);
-    else memset(to, 0, 16);
+    if (!emulated_reverse())
+        self.open.push_back({ to, from, there, self.groups });
+    else if (there)
+        memcpy(to, from, 16);
+    else
+        memset(to, 0, 16);
 }
 static inline void copy_commit() { emulated_copies_of_thread().groups++; }
 template <int open> inline void copy_wait()
@@ -73,9 +89,12 @@ template <int open> inline void copy_wait()
     emulated_copies &self = emulated_copies_of_thread();
     size_t kept = 0;
     for (const emulated_copy &copy : self.open) {
-        if (copy.group + open >= self.groups) self.open[kept++] = copy;
-        else if (copy.there) memcpy(copy.to, copy.from, 16);
-        else memset(copy.to, 0, 16);
+        if (copy.group + open >= self.groups)
+            self.open[kept++] = copy;
+        else if (copy.there)
+            memcpy(copy.to, copy.from, 16);
+        else
+            memset(copy.to, 0, 16);
     }
     self.open.resize(kept);
 }
