@@ -63,7 +63,7 @@ $(error CUDA=1, and no nvcc on the PATH or in /usr/local/cuda/bin; name one with
 endif
 NVCCFLAGS  = -std=c++17 -O3 -I. -Xcompiler -fPIC,-fvisibility=hidden,-Wall -MMD -MP \
              $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
-             $(foreach a,$(lastword $(CUDA_ARCH)),-gencode arch=compute_$(a),code=compute_$(a))  $(CUDA_FLAGS)
+             $(foreach a,$(lastword $(CUDA_ARCH)),-gencode arch=compute_$(a),code=compute_$(a)) $(CUDA_FLAGS)
 CUDA_SRC  := $(wildcard common/learn/cuda/*.cu)
 CUDA_C    := common/fault.c common/ensure.c common/learn/model_layout.c common/learn/rope.c common/learn/elementary.c
 CUDA_LIB   = $(B)/lib/shoal/libshoal-cuda.so

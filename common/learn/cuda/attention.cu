@@ -16,6 +16,28 @@ __global__ void delta_kernel(float *delta, const T *d_out, const T *out,
     if (threadIdx.x % WARP == 0) delta[at.sums + row] = sum;
 }
 
+// The same where eight numbers at a time fit: a thread has eight, `group` neighbours a head. A power
+// of two, so that no head crosses a warp.
+__global__ void delta_wide_kernel(float *delta, const bf16 *d_out, const bf16 *out,
+                                  struct attention_shape shape, uint32_t group)
+{
+    const uint32_t unit = blockIdx.x * blockDim.x + threadIdx.x, place = unit / group;
+    const uint32_t row = place / shape.heads, head = place % shape.heads;
+    const bool there = row < shape.batch * shape.seq;
+    float sum = 0.0f;
+    if (there) {
+        float a[8], b[8];
+        load<8>(d_out + (size_t)unit * 8, a);
+        load<8>(out + (size_t)unit * 8, b);
+#pragma unroll
+        for (int i = 0; i < 8; i++) sum += a[i] * b[i];
+    }
+    for (uint32_t distance = group / 2; distance > 0; distance /= 2)
+        sum += __shfl_xor_sync(~0u, sum, (int)distance);
+    if (there && unit % group == 0)
+        delta[((size_t)(row / shape.seq) * shape.heads + head) * shape.seq + row % shape.seq] = sum;
+}
+
 template <typename T> struct take_delta {
     struct device *device; float *delta; const T *d_out, *out;
     const struct attention_shape *shape;
@@ -63,7 +85,12 @@ void attention_back<bf16>(struct device *device, bf16 *d_qkv, float *delta, cons
                           const bf16 *out, const float *log_sum, const bf16 *qkv,
                           const struct attention_shape *shape)
 {
-    by_head_dim(shape->head_dim, take_delta<bf16>{ device, delta, d_out, out, shape });
+    const uint32_t group = shape->head_dim / 8;
+    const size_t units = (size_t)shape->batch * shape->seq * shape->heads * group;
+    if (shape->head_dim % 8 == 0 && group <= WARP && (group & (group - 1)) == 0)
+        DEVICE_LAUNCH(device, dim3(device_blocks(units, 256)), dim3(256), 0, delta_wide_kernel,
+                      delta, d_out, out, *shape, group);
+    else by_head_dim(shape->head_dim, take_delta<bf16>{ device, delta, d_out, out, shape });
     if (attention_flash_can(shape))
         attention_flash_back(device, d_qkv, delta, d_out, log_sum, qkv, shape);
     else attention_plain_back(device, d_qkv, delta, d_out, log_sum, qkv, shape);
