@@ -18,6 +18,7 @@ LDFLAGS  += $(SAN) -pthread -Wl,--as-needed
 LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lsystemd -lstdc++ -lm
 
 # Kernels are compiled once per instruction set and chosen at run time.
+ISA_avx512bf16 = $(ISA_avx512) -mavx512bf16
 ISA_avx512 = -O3 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mavx2 -mfma -mprefer-vector-width=512
 ISA_avx2   = -O3 -mavx2 -mfma
 ISA_base   = -O3
@@ -79,7 +80,7 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@$(MAKE) --no-print-directory -s -j$$(nproc) test-build
 	@tests/all.sh $(B)
 
-test-build: all $(UNIT:%=$(B)/unit/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so
+test-build: all $(UNIT:%=$(B)/unit/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so $(B)/tests/peers/logits
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -93,12 +94,22 @@ mutants:                                        ## Break the cores on purpose; e
 live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
 
-test-peers: all                                 ## Hold our files against torch and transformers from PyPI
-	@test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
-	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh $(foreach t,$(wildcard tests/peers/*_test.sh),"$(t) $(B)")
+test-peers: all $(B)/tests/peers/logits         ## Hold our files against torch and transformers from PyPI
+	@$(peers_python)
+	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh $(patsubst %,"% $(B)",$(wildcard tests/peers/*_test.sh))
+
+bench-train: $(B)/bench/train_bench             ## Time a training step: share of the peak, and beside PyTorch from PyPI
+	@$<
+	@$(peers_python) && $(B)/peers/bin/python tests/peers/train_torch.py $(B) || echo "PyTorch left out: it could not be installed"
+
+same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
+	@$<
+
+# torch and transformers, beside the build: only what is held against them wants them.
+peers_python = test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
 
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
-	@for b in $(or $(T),$(BENCH)); do $(B)/bench/$$b || exit 1; done
+	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
 
 pure: $(CORE:%.c=$(B)/%.o)                      ## List what the cores ask of the outside world
 	@nm -u $^ | awk '/ U /{print $$2}' | sort -u | tr '\n' ' '; echo
@@ -159,8 +170,14 @@ $(B)/live/%_test: $(B)/tests/live/%_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
 $(B)/live/failpoint.so: tests/live/failpoint.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+$(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
+	$(link) $(LIBS) -o $@
+$(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
+	$(link) $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
+$(B)/%_avx512bf16.o: %_avx512bf16.c
+	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) $(ISA_avx512bf16) -c $< -o $@
 $(B)/%_avx512.o: %_avx512.c
 	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) $(ISA_avx512) -c $< -o $@
 $(B)/%_avx2.o: %_avx2.c
@@ -174,4 +191,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all demo deps deps-test test test-build test-peers unit sim mutants live bench pure install uninstall help clean
+.PHONY: all demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train same-bits pure install uninstall help clean

@@ -121,6 +121,7 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .snapshot_rounds = rules.snapshot_rounds,
         .total_steps = rules.total_steps,
         .data_digest = config->manifest_digest,
+        .products = config->products == CONFIG_PRODUCTS_FLOAT32 ? PRODUCTS_FLOAT32 : PRODUCTS_BF16,
     };
     snprintf(frame->run, sizeof frame->run, "%s", rules.run_id);
     if (config->optimizer != CONFIG_OPTIMIZER_DISTRO)

@@ -8,9 +8,11 @@
 #include "common/learn/batch.h"
 #include "common/learn/distro.h"
 #include "common/learn/gradient.h"
+#include "common/learn/kernels.h"
 #include "common/learn/model.h"
 #include "common/learn/model_config.h"
 #include "common/vector/checkpoint.h"
+#include "common/vector/hf_folder.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,9 +120,12 @@ static int take_memory(struct learner *self, struct why *why)
                                                           self->config.seq_len, options->threads)
                                      : 0;
     uint64_t vectors = options->trains ? 6 : 2;
-    shell_log(6, "learner.memory parameters=%llu model_mib=%llu vectors_mib=%llu threads=%u",
+    shell_log(6, "learner.memory parameters=%llu model_mib=%llu vectors_mib=%llu",
               (unsigned long long)self->floats, (unsigned long long)(model >> 20),
-              (unsigned long long)(vectors * self->floats * sizeof(float) >> 20), options->threads);
+              (unsigned long long)(vectors * self->floats * sizeof(float) >> 20));
+    shell_log(6, "learner.compute device=cpu kernels=%s products=%s threads=%u",
+              kernels_chosen()->name, wire_enum_name(&wire_enum_products, self->config.products),
+              options->threads);
     self->leaf_count = digest_leaf_count(self->floats);
     self->params = take(self->floats);
     self->spare = take(self->floats);
@@ -187,6 +192,9 @@ static int build(struct learner *self, const struct wire_config *config, struct 
     if (rc == 0 && self->options->trains)
         rc = model_new(&self->shape, self->options->micro_batch, config->seq_len, self->pool, why,
                        &self->model);
+    if (rc == 0 && self->model)
+        model_set_precision(self->model,
+                            config->products == PRODUCTS_FLOAT32 ? GEMM_FLOAT32 : GEMM_BF16);
     if (rc == 0 && self->options->trains)
         rc = distro_new(self->form, config->compression_decay, self->pool, why, &self->distro);
     if (rc == 0 && self->options->trains) rc = open_data(self, why);
@@ -487,13 +495,16 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
     tags_init(&tags, &item, 1);
     static const void *const no_value[1];
     rc = tags_add(&tags, "distro-residual", TAG_DROP, self->floats, sizeof(float), why);
+    char *config = model_config_with_dtype(self->config_json, "float32");   // As its numbers are
+    ensure(config);
     struct checkpoint_parts parts = {
-        .config_json = self->config_json, .state = &tags, .values = no_value, .keep = options->keep,
+        .config_json = config, .state = &tags, .values = no_value, .keep = options->keep,
         .tokenizer_dir = options->tokenizer_dir ? options->tokenizer_dir : self->config.genesis };
     struct hash manifest;
     if (rc == 0)
         rc = checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why,
                               &manifest);
+    free(config);
     free(done);
     return rc;
 }

@@ -6,6 +6,7 @@
 #include <argp.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { KEY_CONFIG = 1000, KEY_TIED, KEY_JSON, KEY_TOKENIZER, KEY_NUMBER };
@@ -83,14 +84,17 @@ static int run(const struct init *self, struct why *why)
     struct model_genesis genesis = { .tokenizer_dir = self->tokenizer_dir };
     struct hash digest;
     char hex[HASH_HEX];
-    int rc = self->config ? model_folder_read_shape(self->config, why, &genesis.shape)
+    char *config = NULL;
+    int rc = self->config ? model_folder_read_config(self->config, why, &genesis.shape, &config)
                           : shape_of_flags(self, why, &genesis.shape);
     for (int i = 0; i < SEED && rc == 0 && self->config; i++)
         if (self->text[i])
             rc = why_set(why, FAULT_USAGE, "--%s and --config: the shape comes from one of them",
                          numbers[i].flag);
     if (rc == 0) rc = read_number(self, SEED, 1, why, &genesis.seed);
+    genesis.config = config;
     if (rc == 0) rc = model_folder_create(self->out, &genesis, why, &digest);
+    free(config);
     if (rc < 0) return rc;
     uint64_t parameters = model_parameter_count(&genesis.shape);
     hash_to_hex(&digest, hex);

@@ -6,7 +6,7 @@
 #include "common/learn/model_config.h"
 #include "common/vector/checkpoint.h"
 #include "common/vector/dirfile.h"
-#include "common/vector/safetensors.h"
+#include "common/vector/hf_folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -21,7 +21,7 @@ enum { TOKENIZER_BYTES_MAX = 64 << 20 };
 
 // ---- reading ------------------------------------------------------------------------------------
 
-int model_folder_read_shape(const char *path, struct why *why, struct model_shape *ret_shape)
+static int read_small(const char *path, struct why *why, char **ret_text, size_t *ret_count)
 {
     char text[MODEL_CONFIG_BYTES_MAX + 1];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -35,8 +35,32 @@ int model_folder_read_shape(const char *path, struct why *why, struct model_shap
     if (count < 0) return why_set(why, FAULT_IO, "%s: %s", path, strerror(error));
     if (used == sizeof text)
         return why_set(why, FAULT_LIMIT, "%s: more than %d bytes", path, MODEL_CONFIG_BYTES_MAX);
-    int rc = model_shape_from_config_json(text, used, why, ret_shape);
+    text[used] = 0;
+    *ret_text = strdup(text);
+    *ret_count = used;
+    ensure(*ret_text);
+    return 0;
+}
+
+int model_folder_read_config(const char *path, struct why *why, struct model_shape *ret_shape,
+                             char **ret_text)
+{
+    char *text;
+    size_t count;
+    int rc = read_small(path, why, &text, &count);
+    if (rc < 0) return rc;
+    rc = model_shape_from_config_json(text, count, why, ret_shape);
+    if (rc == 0) *ret_text = text;
+    else free(text);
     return rc < 0 ? why_wrap(why, rc, "%s", path) : 0;
+}
+
+int model_folder_read_shape(const char *path, struct why *why, struct model_shape *ret_shape)
+{
+    char *text;
+    int rc = model_folder_read_config(path, why, ret_shape, &text);
+    if (rc == 0) free(text);
+    return rc;
 }
 
 static int fill_layout(struct model_folder *self, struct why *why)
@@ -66,11 +90,13 @@ static int prepare(struct model_folder *self, struct why *why)
     return fill_layout(self, why);
 }
 
-int model_folder_prepare(const struct model_shape *shape, struct why *why,
-                         struct model_folder *ret_model)
+int model_folder_prepare(const char *dir, struct why *why, struct model_folder *ret_model)
 {
-    struct model_folder self = { .shape = *shape };
-    const int rc = prepare(&self, why);
+    char path[PATH_MAX];
+    struct model_folder self = { 0 };
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    int rc = model_folder_read_config(path, why, &self.shape, &self.config);
+    if (rc == 0) rc = prepare(&self, why);
     if (rc < 0) model_folder_free(&self);
     else *ret_model = self;
     return rc;
@@ -78,12 +104,10 @@ int model_folder_prepare(const struct model_shape *shape, struct why *why,
 
 int model_folder_load(const char *dir, struct why *why, struct model_folder *ret_model)
 {
-    char path[PATH_MAX];
-    struct model_folder self = { 0 };
-    snprintf(path, sizeof path, "%s/config.json", dir);
-    int rc = model_folder_read_shape(path, why, &self.shape);
-    if (rc == 0) rc = prepare(&self, why);
-    if (rc == 0) rc = hf_folder_load(dir, &self.layout, self.params, why);
+    struct model_folder self;
+    int rc = model_folder_prepare(dir, why, &self);
+    if (rc < 0) return rc;
+    rc = hf_folder_load(dir, &self.layout, self.params, why);
     if (rc < 0) {
         model_folder_free(&self);
         return rc;
@@ -97,10 +121,22 @@ void model_folder_free(struct model_folder *self)
 {
     free(self->params);
     free(self->tensors);
+    free(self->config);
     *self = (struct model_folder){ 0 };
 }
 
-// ---- making -------------------------------------------------------------------------------------
+// ---- writing ------------------------------------------------------------------------------------
+
+// What a new folder gets.
+struct contents {
+    const char *config;
+    const struct layout *layout;
+    const float *params;
+    uint64_t max_shard_bytes;
+    const char *beside;             // Copy the tokenizer files from there; NULL: none
+    bool beside_needed;             // ... of which there must be one
+    uint32_t byte_seq_len;          // Write the byte tokenizer, for so long a text; 0: none
+};
 
 static int write_file(int dir, const char *name, const void *bytes, size_t count, struct why *why)
 {
@@ -115,80 +151,61 @@ static int write_file(int dir, const char *name, const void *bytes, size_t count
     return rc;
 }
 
-static int copy_tokenizer(const char *from, int to, struct why *why)
+static int copy_beside(const char *from, int to, bool needed, struct why *why)
 {
-    static const char *const names[] = { "tokenizer.json", "tokenizer_config.json",
-                                         "special_tokens_map.json", "generation_config.json" };
     int dir = open(from, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
     size_t copied = 0;
     if (dir < 0)
-        return why_set(why, fault_from_errno(errno), "--tokenizer-dir %s: %s", from,
+        return why_set(why, fault_from_errno(errno), "the tokenizer's folder %s: %s", from,
                        strerror(errno));
-    for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++) {
+    for (size_t i = 0; hf_folder_beside[i] && rc == 0; i++) {
         char *bytes;
         size_t count;
-        rc = dirfile_slurp(dir, names[i], true, TOKENIZER_BYTES_MAX, why, &bytes, &count);
+        rc = dirfile_slurp(dir, hf_folder_beside[i], true, TOKENIZER_BYTES_MAX, why, &bytes,
+                           &count);
         if (rc == FAULT_NOT_FOUND) {
             rc = 0;
             continue;
         }
         if (rc < 0) break;
-        rc = write_file(to, names[i], bytes, count, why);
+        rc = write_file(to, hf_folder_beside[i], bytes, count, why);
         free(bytes);
         copied++;
     }
     close(dir);
-    if (rc == 0 && copied == 0)
+    if (rc == 0 && needed && copied == 0)
         return why_set(why, FAULT_NOT_FOUND,
-                       "--tokenizer-dir %s has no tokenizer.json, nor any other of its files",
-                       from);
+                       "the tokenizer's folder %s has no tokenizer.json, nor any other of its "
+                       "files", from);
     return rc;
 }
 
-static int write_tokenizer(const char *path, int dir, const struct model_genesis *genesis,
-                           struct why *why)
+static int fill(const char *path, int dir, const struct contents *contents, struct why *why,
+                size_t *ret_files)
 {
-    if (genesis->tokenizer_dir) return copy_tokenizer(genesis->tokenizer_dir, dir, why);
-    return genesis->shape.vocab == BYTE_VOCAB
-               ? byte_tokenizer_write(path, genesis->shape.seq_len_max, why)
-               : 0;
-}
-
-static int fill(const char *path, int dir, const struct model_genesis *genesis, struct why *why,
-                struct hash *ret_digest)
-{
-    struct model_folder model = { .shape = genesis->shape };
-    struct hash hash;
-    uint64_t bytes;
-    char *config = model_shape_to_config_json(&genesis->shape);
-    ensure(config);
-    int rc = prepare(&model, why);
-    if (rc == 0) {
-        genesis_fill(&genesis->shape, genesis->seed, model.params);
-        *ret_digest = digest_of(model.params, model.floats);
-        rc = write_file(dir, CHECKPOINT_CONFIG, config, strlen(config), why);
-    }
+    int rc = write_file(dir, CHECKPOINT_CONFIG, contents->config, strlen(contents->config), why);
     if (rc == 0)
-        rc = safetensors_write_at(dir, CHECKPOINT_PARAMS, &model.layout, model.params, NULL, 0, why,
-                                  &hash, &bytes);
-    if (rc == 0) rc = write_tokenizer(path, dir, genesis, why);
+        rc = hf_folder_write_weights(dir, contents->layout, contents->params, NULL, 0,
+                                     contents->max_shard_bytes, why, ret_files);
+    if (rc == 0 && contents->beside)
+        rc = copy_beside(contents->beside, dir, contents->beside_needed, why);
+    if (rc == 0 && contents->byte_seq_len)
+        rc = byte_tokenizer_write(path, contents->byte_seq_len, why);
     if (rc == 0) rc = dirfile_sync_dir(dir, path, why);
-    free(config);
-    model_folder_free(&model);
     return rc;
 }
 
 // In a folder of another name, which is renamed when all of it is durable.
-static int make_beside(const char *temporary, const char *path, const struct model_genesis *genesis,
-                       struct why *why, struct hash *ret_digest)
+static int write_folder(const char *path, const struct contents *contents, struct why *why,
+                        size_t *ret_files)
 {
-    struct hash digest;
-    char copy[PATH_MAX];
+    char temporary[PATH_MAX + 32], copy[PATH_MAX];
+    snprintf(temporary, sizeof temporary, "%s.tmp-%d", path, (int)getpid());
     if (mkdir(temporary, 0755) != 0)
         return why_set(why, fault_from_errno(errno), "%s: %s", temporary, strerror(errno));
     int dir = open(temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int rc = dir < 0 ? why_set(why, fault_from_errno(errno), "%s: %s", temporary, strerror(errno))
-                     : fill(temporary, dir, genesis, why, &digest);
+                     : fill(temporary, dir, contents, why, ret_files);
     if (dir >= 0) close(dir);
     snprintf(copy, sizeof copy, "%s", path);
     int parent = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -197,25 +214,73 @@ static int make_beside(const char *temporary, const char *path, const struct mod
     if (rc == 0 && parent >= 0) rc = dirfile_sync_dir(parent, path, why);
     if (rc < 0) dirfile_remove(AT_FDCWD, temporary, NULL);
     if (parent >= 0) close(parent);
-    if (rc == 0) *ret_digest = digest;
     return rc;
+}
+
+// Without slashes at the end. FAULT_DENIED if it is taken.
+static int new_path(const char *dir, struct why *why, char path[PATH_MAX])
+{
+    size_t length = strlen(dir);
+    while (length > 1 && dir[length - 1] == '/') length--;
+    if (length == 0 || length >= PATH_MAX)
+        return why_set(why, FAULT_USAGE, "the folder's name has %zu bytes, allowed 1..%d", length,
+                       PATH_MAX - 1);
+    snprintf(path, PATH_MAX, "%.*s", (int)length, dir);
+    if (access(path, F_OK) == 0)
+        return why_set(why, FAULT_DENIED,
+                       "%s exists; nothing is overwritten: remove it or give another name", path);
+    return 0;
 }
 
 int model_folder_create(const char *dir, const struct model_genesis *genesis, struct why *why,
                         struct hash *ret_digest)
 {
-    char path[PATH_MAX], temporary[PATH_MAX + 32];
-    int rc = model_shape_check(&genesis->shape, why);
+    const struct model_shape *shape = &genesis->shape;
+    char path[PATH_MAX];
+    size_t files;
+    int rc = model_shape_check(shape, why);
+    if (rc == 0) rc = new_path(dir, why, path);
     if (rc < 0) return rc;
-    size_t length = strlen(dir);
-    while (length > 1 && dir[length - 1] == '/') length--;
-    if (length == 0 || length >= sizeof path)
-        return why_set(why, FAULT_USAGE, "the folder's name has %zu bytes, allowed 1..%zu", length,
-                       sizeof path - 1);
-    snprintf(path, sizeof path, "%.*s", (int)length, dir);
-    if (access(path, F_OK) == 0)
-        return why_set(why, FAULT_DENIED,
-                       "%s exists; nothing is overwritten: remove it or give another name", path);
-    snprintf(temporary, sizeof temporary, "%s.tmp-%d", path, (int)getpid());
-    return make_beside(temporary, path, genesis, why, ret_digest);
+    struct model_folder model = { .shape = *shape };
+    model.config = genesis->config ? model_config_with_dtype(genesis->config, "float32")
+                                   : model_shape_to_config_json(shape);
+    ensure(model.config);
+    rc = prepare(&model, why);
+    if (rc == 0) {
+        const bool bytes = !genesis->tokenizer_dir && shape->vocab == BYTE_VOCAB;
+        genesis_fill(shape, genesis->seed, model.params);
+        model.digest = digest_of(model.params, model.floats);
+        const struct contents contents = { .config = model.config, .layout = &model.layout,
+                                           .params = model.params, .max_shard_bytes = UINT64_MAX,
+                                           .beside = genesis->tokenizer_dir, .beside_needed = true,
+                                           .byte_seq_len = bytes ? shape->seq_len_max : 0 };
+        rc = write_folder(path, &contents, why, &files);
+    }
+    if (rc == 0) *ret_digest = model.digest;
+    model_folder_free(&model);
+    return rc;
+}
+
+int model_folder_export(const char *dir, const struct model_folder *model,
+                        const struct model_export *how, struct why *why, size_t *ret_files)
+{
+    static const char *const names[LAYOUT_DTYPES] = {
+        [LAYOUT_F32] = "float32", [LAYOUT_BF16] = "bfloat16", [LAYOUT_F16] = "float16",
+    };
+    char path[PATH_MAX];
+    int rc = new_path(dir, why, path);
+    if (rc < 0) return rc;
+    struct layout layout;
+    struct layout_tensor *tensors = calloc(model->layout.count, sizeof *tensors);
+    char *config = model_config_with_dtype(model->config, names[how->dtype]);
+    ensure(tensors && config);
+    layout_init(&layout, tensors, model->layout.count);
+    layout_copy_as(&layout, &model->layout, how->dtype);
+    const struct contents contents = { .config = config, .layout = &layout,
+                                       .params = model->params, .beside = how->from,
+                                       .max_shard_bytes = how->max_shard_bytes };
+    rc = write_folder(path, &contents, why, ret_files);
+    free(tensors);
+    free(config);
+    return rc;
 }

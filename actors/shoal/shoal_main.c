@@ -32,6 +32,7 @@ static const struct {
     { "train", shoal_train, "one trainer alone: find a learning rate, make a small model" },
     { "eval", shoal_eval, "loss of a model on held-out tokens" },
     { "sample", shoal_sample, "text from a model" },
+    { "export", shoal_export, "a model for other tools: bf16, f16 or f32, one file or several" },
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

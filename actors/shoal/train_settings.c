@@ -201,6 +201,7 @@ static struct solo_options solo_options_of(const struct run_config *config, uint
         .topk = (uint32_t)config->compression_topk,
         .one_bit = config->quantize_1bit,
         .clip_norm = (double)(float)config->clip_grad_norm,
+        .products = config->products == CONFIG_PRODUCTS_FLOAT32 ? GEMM_FLOAT32 : GEMM_BF16,
         .seq = (uint32_t)config->max_seq_len,
         .batch_max = batch_max,
         .micro_batch = micro_batch < batch_max ? micro_batch : batch_max,

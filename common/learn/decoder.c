@@ -93,7 +93,8 @@ int decoder_new(const struct model_shape *shape, const float *params, uint32_t s
     *self = (struct decoder){ .shape = *shape, .params = params, .pool = pool,
                               .seq_max = seq_max, .threads = pool_threads(pool) };
     ensure(carve(self, base) == bytes);
-    model_rotation_tables(shape, seq_max, self->cosine, self->sine);
+    rope_fill_tables(&shape->rope_scaling, shape->rope_theta, shape->head_dim, seq_max,
+                     self->cosine, self->sine);
     *ret_decoder = self;
     return 0;
 }

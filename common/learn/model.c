@@ -1,6 +1,5 @@
 #include "common/learn/model.h"
 #include "common/ensure.h"
-#include "common/learn/elementary.h"
 #include "common/learn/model_state.h"
 
 #include <inttypes.h>
@@ -113,24 +112,6 @@ uint64_t model_memory_bytes(const struct model_shape *shape, uint32_t batch_max,
     return arena.used;
 }
 
-// Position p turns pair i by p * theta^(-2i / head_dim): Su and others 2021, "RoFormer", as Hugging
-// Face lays it out.
-void model_rotation_tables(const struct model_shape *shape, uint32_t seq_max, float *ret_cosine,
-                           float *ret_sine)
-{
-    const uint32_t half = shape->head_dim / 2;
-    for (uint32_t i = 0; i < half; i++) {
-        const double exponent = -2.0 * i / shape->head_dim;
-        const double frequency = elementary_exp(exponent * elementary_log(shape->rope_theta));
-        for (uint32_t p = 0; p < seq_max; p++) {
-            double sine, cosine;
-            elementary_sine_cosine(p * frequency, &sine, &cosine);
-            ret_sine[(size_t)p * half + i] = (float)sine;
-            ret_cosine[(size_t)p * half + i] = (float)cosine;
-        }
-    }
-}
-
 static int check_limit(const char *name, uint32_t value, uint32_t high, struct why *why)
 {
     if (value >= 1 && value <= high) return 0;
@@ -157,7 +138,8 @@ int model_new(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_
                             .threads = pool_threads(pool), .pool = pool };
     carve(self, &arena);
     ensure(arena.used == bytes);
-    model_rotation_tables(shape, seq_max, self->cosine, self->sine);
+    rope_fill_tables(&shape->rope_scaling, shape->rope_theta, shape->head_dim, seq_max,
+                     self->cosine, self->sine);
     *ret_model = self;
     return 0;
 }
@@ -166,6 +148,11 @@ void model_destroy(model_t **self)
 {
     free(*self);
     *self = NULL;
+}
+
+void model_set_precision(model_t *self, enum gemm_precision precision)
+{
+    self->precision = precision;
 }
 
 const struct model_shape *model_shape_of(const model_t *self)

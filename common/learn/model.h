@@ -5,8 +5,8 @@
 //                            └ RMSNorm ─▶ silu(gate) * up ─▶ down ──────────────────▶ (+) ┘
 //                                        layers times           ─▶ RMSNorm ─▶ head ─▶ loss
 //
-// The arithmetic is Hugging Face's LlamaForCausalLM in float32 (half-split RoPE, grouped queries,
-// SwiGLU, tied or own head). Parameters are one flat vector in the order of model_layout.h.
+// The arithmetic is Hugging Face's LlamaForCausalLM (half-split RoPE, grouped queries, SwiGLU, tied
+// or own head), in float32 or with the matrix products in bfloat16. Parameters are one flat vector in the order of model_layout.h.
 //
 // The same input gives the same bits for every number of threads and every instruction set
 // (kernels.h), so a stranger's gradient can be recomputed and compared by hash. Yardstick: 70 % of
@@ -15,6 +15,7 @@
 // Tokens come as [batch][seq + 1], row after row: positions 0..seq-1 are the input, 1..seq what is
 // to be predicted.
 
+#include "common/learn/gemm.h"
 #include "common/learn/model_layout.h"
 #include "common/learn/pool.h"
 
@@ -33,6 +34,10 @@ uint64_t model_memory_bytes(const struct model_shape *shape, uint32_t batch_max,
 int model_new(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_max, pool_t *pool,
               struct why *why, model_t **ret_model);
 void model_destroy(model_t **self);         // NULL is allowed
+
+// In what the products are computed from now on; GEMM_FLOAT32 at first. With GEMM_BF16 (gemm.h) their
+// inputs are rounded to bfloat16; parameters, activations, sums and all else stay float32.
+void model_set_precision(model_t *self, enum gemm_precision precision);
 
 const struct model_shape *model_shape_of(const model_t *self);
 

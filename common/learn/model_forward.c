@@ -5,7 +5,7 @@
 void model_product(model_t *self, enum gemm_form form, bool add, size_t m, size_t n, size_t k,
                    const float *a, const float *b, float *c)
 {
-    const struct gemm job = { .form = form, .add = add,
+    const struct gemm job = { .form = form, .precision = self->precision, .add = add,
                               .m = (uint32_t)m, .n = (uint32_t)n, .k = (uint32_t)k,
                               .a = a, .a_stride = form == GEMM_TN ? m : k,
                               .b = b, .b_stride = form == GEMM_NT ? k : n,

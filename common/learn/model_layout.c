@@ -23,15 +23,11 @@ static int check_relations(const struct model_shape *shape, struct why *why)
         return why_set(why, FAULT_RANGE,
                        "model shape: head_dim = %" PRIu32 ", allowed even numbers, since positions "
                        "rotate pairs; the shape is refused", shape->head_dim);
-    if (!(shape->rope_theta >= 1.0 && shape->rope_theta <= 1e9))
-        return why_set(why, FAULT_RANGE,
-                       "model shape: rope_theta = %g, allowed 1..1e9; the shape is refused",
-                       shape->rope_theta);
     if (!(shape->rms_eps > 0.0 && shape->rms_eps <= 0.1))
         return why_set(why, FAULT_RANGE,
                        "model shape: rms_eps = %g, allowed above 0 and at most 0.1; the shape is "
                        "refused", shape->rms_eps);
-    return 0;
+    return rope_check(&shape->rope_scaling, shape->rope_theta, why);
 }
 
 int model_shape_check(const struct model_shape *shape, struct why *why)

@@ -19,6 +19,7 @@
 // order is part of what a digest means and never changes. Pure; any thread.
 
 #include "common/fault.h"
+#include "common/learn/rope.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,6 +37,7 @@ struct model_shape {
     double rope_theta;          // 1..1e9, the base of the rotation frequencies
     double rms_eps;             // Above 0, at most 0.1
     bool tied;                  // The embedding is the head
+    struct rope_scaling rope_scaling;       // Zero: none
 };
 
 enum {

@@ -35,6 +35,7 @@ struct model {
     uint32_t batch_max, seq_max, threads;
     pool_t *pool;               // Borrowed
     const struct kernels *kernels;          // As chosen when the present pass began
+    enum gemm_precision precision;
 
     // The present pass
     uint32_t batch, seq;
@@ -72,10 +73,6 @@ static inline size_t model_qkv_width(const struct model_shape *shape)
 {
     return ((size_t)shape->heads + 2 * (size_t)shape->kv_heads) * shape->head_dim;
 }
-
-// cosine and sine, [seq_max][d/2] each.
-void model_rotation_tables(const struct model_shape *shape, uint32_t seq_max, float *ret_cosine,
-                           float *ret_sine);
 
 // The product (gemm.h) of matrices without gaps between their rows.
 void model_product(model_t *self, enum gemm_form form, bool add, size_t m, size_t n, size_t k,

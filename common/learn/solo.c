@@ -78,6 +78,7 @@ int solo_new(const struct model_shape *shape, const struct layout *layout, float
     int rc = take_vectors(self, why);
     if (rc == 0)
         rc = model_new(shape, options->micro_batch, options->seq, pool, why, &self->model);
+    if (rc == 0) model_set_precision(self->model, options->products);
     if (rc == 0)
         rc = options->kind == SOLO_ADAMW
                  ? adamw_new(layout, &options->adamw, pool, why, &self->adamw)

@@ -22,6 +22,7 @@ struct solo_options {
     uint32_t chunk, topk;               // Of chunks_of_model and payload_form_new
     bool one_bit;
     double clip_norm;                   // Above 0; 0: never
+    enum gemm_precision products;
     uint32_t seq, batch_max, micro_batch;
 };
 

@@ -4,6 +4,7 @@
 #include "common/ensure.h"
 #include "common/vector/checkpoint_manifest.h"
 #include "common/vector/checkpoint_root.h"
+#include "common/vector/hf_folder.h"
 #include "common/vector/safetensors.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -15,10 +16,6 @@
 #include <unistd.h>
 
 enum { COPY_BYTES = 1 << 20, DIR_MODE = 0755 };
-
-static const char *const tokenizer_files[] = {
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json",
-};
 
 struct writer {
     int root, dir;
@@ -101,8 +98,8 @@ static int add_tokenizer(struct writer *self, const char *folder, struct why *wh
                        folder, strerror(error));
     }
     int rc = 0;
-    for (size_t i = 0; i < sizeof tokenizer_files / sizeof *tokenizer_files && rc == 0; i++)
-        rc = add_copy(self, from, tokenizer_files[i], why);
+    for (size_t i = 0; hf_folder_beside[i] && rc == 0; i++)
+        rc = add_copy(self, from, hf_folder_beside[i], why);
     close(from);
     return rc < 0 ? why_wrap(why, rc, "the tokenizer's folder %s", folder) : 0;
 }

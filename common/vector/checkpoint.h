@@ -66,9 +66,8 @@ struct checkpoint_file { const char *name; const void *bytes; size_t count; };
 // What else goes in. All borrowed for the call.
 struct checkpoint_parts {
     const char *config_json;            // The text of config.json
-    const char *tokenizer_dir;          // Or NULL. Its tokenizer.json, tokenizer_config.json,
-                                        // special_tokens_map.json, generation_config.json are
-                                        // copied, those that are there
+    const char *tokenizer_dir;          // Or NULL. The files of hf_folder_beside are copied, those
+                                        // that are there
     const struct checkpoint_file *files;    // More files, at the caller's pleasure
     size_t file_count;
     const struct tags *state;           // Registered items, or NULL
@@ -133,8 +132,3 @@ int checkpoint_load_state(const checkpoint_t *self, const struct tags_item *item
 // frees.
 int checkpoint_load_file(const checkpoint_t *self, const char *name, struct why *why,
                          char **ret_bytes, size_t *ret_count);
-
-// A model from other tools: model.safetensors of a Hugging Face folder, or else what its
-// model.safetensors.index.json names, into layout->total floats. Links are followed (their cache is
-// made of links); there is no manifest, so nothing but the format is checked.
-int hf_folder_load(const char *dir, const struct layout *layout, float *params, struct why *why);

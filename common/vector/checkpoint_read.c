@@ -1,4 +1,4 @@
-// The reading half of checkpoint.h, and the import of what other tools wrote.
+// The reading half of checkpoint.h.
 #include "common/vector/checkpoint.h"
 #include "common/crypto/merkle.h"
 #include "common/ensure.h"
@@ -294,31 +294,4 @@ int checkpoint_load_file(const checkpoint_t *self, const char *name, struct why 
     const int rc = dirfile_slurp(self->dir, name, false, CHECKPOINT_SMALL_BYTES_MAX, why, ret_bytes,
                                  ret_count);
     return rc < 0 ? why_wrap(why, rc, "%s", self->name) : 0;
-}
-
-// ---- From other tools ----
-
-static int hf_open(int fd, struct why *why, safetensors_t **ret_set)
-{
-    const int rc = safetensors_open_at(fd, CHECKPOINT_PARAMS, true, why, ret_set);
-    if (rc != FAULT_NOT_FOUND) return rc;
-    return safetensors_open_at(fd, CHECKPOINT_PARAMS ".index.json", true, why, ret_set);
-}
-
-int hf_folder_load(const char *dir, const struct layout *layout, float *params, struct why *why)
-{
-    safetensors_t *set;
-    const int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) {
-        const int error = errno;
-        return why_set(why, fault_from_errno(error), "model folder %s: %s; nothing loaded", dir,
-                       strerror(error));
-    }
-    int rc = hf_open(fd, why, &set);
-    if (rc == 0) {
-        rc = safetensors_load(set, layout, (struct interval){ 0, layout->total }, params, why);
-        safetensors_close(&set);
-    }
-    close(fd);
-    return rc < 0 ? why_wrap(why, rc, "model folder %s", dir) : 0;
 }

@@ -395,6 +395,14 @@ const char *safetensors_note(const safetensors_t *self, const char *key)
     return json_string_value(json_object_get(self->notes, key));
 }
 
+void safetensors_forget(safetensors_t *self, const struct safetensors_tensor *tensor)
+{
+    const size_t i = (size_t)(tensor - self->tensors);
+    ensure(i < self->count);
+    memmove(self->tensors + i, self->tensors + i + 1, (self->count - i - 1) * sizeof *tensor);
+    self->count--;
+}
+
 // ---- Loading ----
 
 enum { SHAPE_TEXT = 24 * SAFETENSORS_DIMS_MAX };
@@ -451,24 +459,26 @@ static void widen(enum layout_dtype dtype, const uint16_t *from, size_t count, f
     else for (size_t i = 0; i < count; i++) to[i] = half_from_f16(from[i]);
 }
 
-// `count` elements of a tensor from its element `first` on. `block` holds BLOCK_FLOATS halves.
-static int read_elements(const struct file *file, const struct safetensors_tensor *tensor,
-                         uint64_t first, uint64_t count, uint16_t *block, float *to,
-                         struct why *why)
+int safetensors_read(const safetensors_t *self, const struct safetensors_tensor *tensor,
+                     uint64_t first, uint64_t count, float *values, struct why *why)
 {
+    const struct file *file = &self->files[tensor->file];
     const unsigned bytes = layout_dtype_bytes(tensor->dtype);
     const uint64_t offset = file->data_begin + tensor->begin + first * bytes;
+    ensure(first + count <= (tensor->end - tensor->begin) / bytes);
     if (tensor->dtype == LAYOUT_F32)
-        return dirfile_read(file->fd, file->name, offset, to, (size_t)count * sizeof *to, why);
-    for (uint64_t done = 0; done < count; ) {
+        return dirfile_read(file->fd, file->name, offset, values, (size_t)count * sizeof *values,
+                            why);
+    uint16_t *block = malloc(BLOCK_FLOATS * sizeof *block);
+    int rc = block ? 0 : why_set(why, FAULT_MEMORY, "%s: not loaded", file->name);
+    for (uint64_t done = 0; rc == 0 && done < count; ) {
         const size_t n = count - done < BLOCK_FLOATS ? (size_t)(count - done) : BLOCK_FLOATS;
-        const int rc = dirfile_read(file->fd, file->name, offset + done * bytes, block, n * bytes,
-                                    why);
-        if (rc < 0) return rc;
-        widen(tensor->dtype, block, n, to + done);
+        rc = dirfile_read(file->fd, file->name, offset + done * bytes, block, n * bytes, why);
+        if (rc == 0) widen(tensor->dtype, block, n, values + done);
         done += n;
     }
-    return 0;
+    free(block);
+    return rc;
 }
 
 int safetensors_load(const safetensors_t *self, const struct layout *layout, struct interval want,
@@ -476,17 +486,13 @@ int safetensors_load(const safetensors_t *self, const struct layout *layout, str
 {
     ensure(interval_contains((struct interval){ 0, layout->total }, want));
     int rc = safetensors_match(self, layout, why);
-    if (rc < 0) return rc;
-    uint16_t *block = malloc(BLOCK_FLOATS * sizeof *block);
-    if (!block) return why_set(why, FAULT_MEMORY, "%s: not loaded", self->files[0].name);
     for (size_t i = 0; i < layout->count && rc == 0; i++) {
         const struct layout_tensor *wanted = &layout->tensors[i];
         const struct interval part = interval_meet(layout_interval(wanted), want);
-        const struct safetensors_tensor *found = safetensors_find(self, wanted->name);
         if (interval_empty(part)) continue;
-        rc = read_elements(&self->files[found->file], found, part.begin - wanted->offset,
-                           interval_length(part), block, values + (part.begin - want.begin), why);
+        rc = safetensors_read(self, safetensors_find(self, wanted->name),
+                              part.begin - wanted->offset, interval_length(part),
+                              values + (part.begin - want.begin), why);
     }
-    free(block);
     return rc;
 }

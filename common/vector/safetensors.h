@@ -16,7 +16,7 @@
 // and without mmap (a file that shrinks is an error, FAULT_CORRUPT, and no SIGBUS).
 //
 // Format: the description in the safetensors project's README (huggingface/safetensors, "Format").
-// One thread per opened set; what is open is never changed.
+// One thread per opened set.
 
 #include "common/fault.h"
 #include "common/vector/dirfile.h"
@@ -58,6 +58,15 @@ const struct safetensors_tensor *safetensors_tensor(const safetensors_t *self, s
 const struct safetensors_tensor *safetensors_find(const safetensors_t *self, const char *name);
 const char *safetensors_note(const safetensors_t *self, const char *key);
 
+// Takes a tensor out of the set, as if it were in no file: for one that a model need not have.
+// Pointers to tensors of the set become invalid.
+void safetensors_forget(safetensors_t *self, const struct safetensors_tensor *tensor);
+
+// `count` elements of a tensor from its element `first` on, widened; they must be within it
+// (ensured). `tensor` may be a copy.
+int safetensors_read(const safetensors_t *self, const struct safetensors_tensor *tensor,
+                     uint64_t first, uint64_t count, float *values, struct why *why);
+
 // FAULT_FORMAT, naming the tensor, unless the set holds exactly the tensors of the layout in
 // exactly its shapes. Their dtypes may differ from the layout's: F32 is taken as it is, BF16 and
 // F16 are widened.
@@ -77,6 +86,7 @@ struct safetensors_note { const char *key, *value; };       // UTF-8
 // has the exact bits of `values`; BF16 and F16 are rounded to nearest, ties to even. The metadata
 // is format = pt and the notes. The file is durable on success (its directory is the caller's to
 // sync); equal input gives equal bytes. On failure an unfinished file may be left to the caller.
+// The layout may be a run of tensors out of a larger one; `values` is the whole vector still.
 int safetensors_write_at(int dir, const char *name, const struct layout *layout,
                          const float *values, const struct safetensors_note *notes,
                          size_t note_count, struct why *why, struct hash *ret_hash,

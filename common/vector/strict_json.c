@@ -49,6 +49,9 @@ int strict_json_parse(const char *place, const char *text, size_t count, unsigne
     if (found.values > values_max)
         return why_set(why, FAULT_LIMIT, "%s: JSON has about %zu values, allowed are %zu; refused",
                        place, found.values, values_max);
+    if (memchr(text, 0, count))         // Which the parser passes over between two tokens
+        return why_set(why, FAULT_FORMAT, "%s: no valid JSON: there is a zero byte; refused",
+                       place);
     json_error_t error;
     json_t *root = json_loadb(text, count, JSON_REJECT_DUPLICATES, &error);
     if (!root) {

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const char *const isas[] = { "base", "avx2", "avx512" };
-static const char *const goldens[] = { "gqa", "tied", "untied" };
+static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
+static const char *const goldens[] = { "gqa", "tied", "untied", "llama3", "yarn", "linear" };
 
 // SHA-256 of (SHA-256 of the gradient, loss) for each: the same on every machine and compiler.
 // Whoever changes the arithmetic pins new ones, and knows that trainers of both kinds cannot check
@@ -23,9 +23,21 @@ static const char *const pinned[] = {
     "06259f6e22eca8bb4c5abc50d3ed4b4e0081715a88a572c46c27e8d5a6a41eab",
     "ea6fa1997123894bd0938d465a8f647abb957818c7f3d09001308a03ddb54c8c",
     "9b820a4dc09e3798e194bd928c46fc427a1e0291d3b1534142f38b629cd43217",
+    "b9639f7795eaee5a922bb96efc7c764c85b48f109c321e4830db8413400a88f2",
+    "56848bd45f28be96566a532b971521b6ea58e3f20e8c1329ab3dcf6aa8ee74ba",
+    "526f36922eb795115ddee50eed65fb408e1d43ce56a0f0aaaf955373d6ac3e03",
 };
 
-enum { GOLDEN_BYTES_MAX = 100 * 1024, ISAS = 3, GOLDENS = 3 };
+static const char *const pinned_bf16[] = {
+    "9d5d46a248aa9ae42f0f89a0cc9eb7867547f1a59436d8709ad84e62da15087d",
+    "8ccd7d52a8a0a67e6caf81fbe1fadb212afc1d1fc6b1dcf60656cf09db4ab5a8",
+    "a982169ea3577f49a52d404027440c04b124a686db189a803f4687ac9c86bbfa",
+    "20cb02f25892989d367d3573df4327afa174d5aa580782c389f085d4e9b8b973",
+    "9ade49926e1b97120f80e1230e081155d19d0f197bf627777c2065c58fbed909",
+    "b2136171c4bb69d73ae4f797d2fa1e21332b3caf26693849919422c8f868596b",
+};
+
+enum { GOLDEN_BYTES_MAX = 100 * 1024, ISAS = 4, GOLDENS = 6 };
 
 static uint64_t count_of(const struct model_shape *shape)
 {
@@ -101,14 +113,26 @@ static void read_header(FILE *file, struct golden *self)
     read_exactly(file, &self->count, sizeof self->count);
     self->shape = (struct model_shape){ .vocab = n[0], .dim = n[1], .layers = n[2], .heads = n[3],
                                         .kv_heads = n[4], .head_dim = n[5], .ffn = n[6],
-                                        .seq_len_max = n[7], .tied = n[9], .rope_theta = reals[0],
+                                        .seq_len_max = n[7], .tied = n[9] & 1,
+                                        .rope_theta = reals[0],
                                         .rms_eps = reals[1] };
+    self->shape.rope_scaling.type = n[9] >> 8;
     self->seq = n[7];
     self->batch = n[8];
-    assert_int_equal(model_shape_check(&self->shape, NULL), 0);
-    assert_int_equal(self->count, count_of(&self->shape));
     assert_true(self->count * sizeof(float) < GOLDEN_BYTES_MAX
                 && self->batch * (self->seq + 1) < 1000);
+}
+
+static void read_scaling(FILE *file, struct rope_scaling *scaling)
+{
+    double reals[8];
+    if (scaling->type == ROPE_DEFAULT) return;
+    read_exactly(file, reals, sizeof reals);
+    *scaling = (struct rope_scaling){ .type = scaling->type, .factor = reals[0],
+                                      .low_freq_factor = reals[1], .high_freq_factor = reals[2],
+                                      .original = (uint32_t)reals[3], .beta_fast = reals[4],
+                                      .beta_slow = reals[5], .attention_factor = reals[6],
+                                      .truncate = reals[7] != 0 };
 }
 
 // Genesis times 8, norms about 1: see make_golden.py.
@@ -138,8 +162,11 @@ static struct golden golden_of(const char *name)
     self.params = floats(self.count);
     read_exactly(file, self.tokens, tokens * sizeof *self.tokens);
     read_exactly(file, self.gradient, self.count * sizeof(float));
+    read_scaling(file, &self.shape.rope_scaling);
     assert_int_equal(fgetc(file), EOF);
     fclose(file);
+    assert_int_equal(model_shape_check(&self.shape, NULL), 0);
+    assert_int_equal(self.count, count_of(&self.shape));
     fill_params(&self.shape, self.seed, self.params);
     return self;
 }
@@ -191,6 +218,37 @@ static void every_gradient_is_torchs(void **state)
     print_message("largest relative difference of a tensor: %.2g\n", worst);
 }
 
+// 8 bits of each factor are kept: a product is off by 2^-8 at most, a sum of many by less.
+static void bf16_stays_near(void **state)
+{
+    (void)state;
+    double worst = 0;
+    for (size_t g = 0; g < GOLDENS; g++) {
+        struct golden golden = golden_of(goldens[g]);
+        float *gradient = floats(golden.count);
+        model_t *model = model_of(&golden.shape, golden.batch, golden.seq, NULL);
+        model_set_precision(model, GEMM_BF16);
+        double loss = 0;
+        assert_int_equal(model_loss_and_grad(model, golden.params, golden.tokens, golden.batch,
+                                             golden.seq, NULL, gradient, &loss), 0);
+        if (fabs(loss / golden.loss - 1) > 2e-3)
+            fail_msg("%s: loss %.9f, torch %.9f", goldens[g], loss, golden.loss);
+        for (uint32_t t = 0; t < model_tensor_count(&golden.shape); t++) {
+            const struct model_tensor tensor = model_tensor_at(&golden.shape, t);
+            const double apart = difference(gradient + tensor.offset,
+                                            golden.gradient + tensor.offset,
+                                            model_tensor_size(&tensor));
+            if (apart > 0.03) fail_msg("%s: %s differs by %g", goldens[g], tensor.name, apart);
+            if (apart < 1e-5) fail_msg("%s: %s is too good for bf16", goldens[g], tensor.name);
+            if (apart > worst) worst = apart;
+        }
+        model_destroy(&model);
+        free(gradient);
+        golden_free(&golden);
+    }
+    print_message("largest relative difference of a tensor: %.2g\n", worst);
+}
+
 static void genesis_is_pythons(void **state)
 {
     (void)state;
@@ -205,12 +263,14 @@ static void genesis_is_pythons(void **state)
 
 // ---- The same bits
 
-static struct hash gradient_hash(const struct golden *golden, pool_t *pool, int times)
+static struct hash gradient_hash(const struct golden *golden, enum gemm_precision precision,
+                                 pool_t *pool, int times)
 {
     float *gradient = floats(golden->count);
     // All of it must be overwritten
     for (uint64_t i = 0; i < golden->count; i++) gradient[i] = (float)NAN;
     model_t *model = model_of(&golden->shape, golden->batch, golden->seq, pool);
+    model_set_precision(model, precision);
     double loss = 0, again = 0;
     for (int i = 0; i < times; i++)
         assert_int_equal(model_loss_and_grad(model, golden->params, golden->tokens, golden->batch,
@@ -225,7 +285,8 @@ static struct hash gradient_hash(const struct golden *golden, pool_t *pool, int 
     return hash;
 }
 
-static void expect_one_hash(const char *name, const struct golden *golden)
+static void expect_one_hash(const char *name, const struct golden *golden,
+                            enum gemm_precision precision)
 {
     struct hash first = { { 0 } };
     for (size_t i = 0; i < ISAS; i++) {
@@ -234,7 +295,7 @@ static void expect_one_hash(const char *name, const struct golden *golden)
         const uint32_t threads_each = strcmp(isas[i], "base") == 0 ? 2 : 1;
         for (uint32_t threads = 1; threads <= 4; threads += threads_each) {
             pool_t *pool = pool_new(threads);
-            const struct hash hash = gradient_hash(golden, pool, threads == 2 ? 3 : 1);
+            const struct hash hash = gradient_hash(golden, precision, pool, threads == 2 ? 3 : 1);
             pool_destroy(&pool);
             if (hash_is_none(&first)) first = hash;
             if (!hash_equal(&hash, &first))
@@ -250,9 +311,12 @@ static void bits_depend_on_nothing_but_the_input(void **state)
     for (size_t g = 0; g < GOLDENS; g++) {
         struct golden golden = golden_of(goldens[g]);
         char text[HASH_HEX];
-        const struct hash hash = gradient_hash(&golden, NULL, 1);
+        const struct hash hash = gradient_hash(&golden, GEMM_FLOAT32, NULL, 1);
         assert_string_equal(hash_to_hex(&hash, text), pinned[g]);
-        expect_one_hash(goldens[g], &golden);
+        const struct hash bf16 = gradient_hash(&golden, GEMM_BF16, NULL, 1);
+        assert_string_equal(hash_to_hex(&bf16, text), pinned_bf16[g]);
+        expect_one_hash(goldens[g], &golden, GEMM_FLOAT32);
+        expect_one_hash(goldens[g], &golden, GEMM_BF16);
         golden_free(&golden);
     }
 }
@@ -270,7 +334,8 @@ static void bits_depend_on_nothing_at_odd_sizes(void **state)
     odd.tokens = malloc(2 * 68 * sizeof *odd.tokens);
     fill_params(&odd.shape, 5, odd.params);
     fill_tokens(odd.tokens, 2 * 68, 97, 1);
-    expect_one_hash("odd sizes", &odd);
+    expect_one_hash("odd sizes", &odd, GEMM_FLOAT32);
+    expect_one_hash("odd sizes, bf16", &odd, GEMM_BF16);
     golden_free(&odd);
 }
 
@@ -474,7 +539,7 @@ static void memory_is_known_beforehand(void **state)
     struct model_shape huge =
         { MODEL_VOCAB_MAX, MODEL_DIM_MAX, MODEL_LAYERS_MAX, MODEL_HEADS_MAX, MODEL_HEADS_MAX,
                                 MODEL_HEAD_DIM_MAX, MODEL_FFN_MAX, MODEL_SEQ_LEN_MAX, 1e4, 1e-5,
-                                false };
+                                false, { 0 } };
     const uint64_t most =
         model_memory_bytes(&huge, MODEL_BATCH_MAX, MODEL_SEQ_LEN_MAX, POOL_THREADS_MAX);
     assert_true(most > 1ULL << 50 && most < 1ULL << 63);
@@ -490,6 +555,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_gradient_is_torchs),
+        cmocka_unit_test(bf16_stays_near),
         cmocka_unit_test(genesis_is_pythons),
         cmocka_unit_test(bits_depend_on_nothing_but_the_input),
         cmocka_unit_test(bits_depend_on_nothing_at_odd_sizes),

@@ -8,9 +8,14 @@ Parameters are not stored: they are genesis numbers, computed here a second time
 times 8 (so that attention is far from uniform) and norms 1 + (k mod 7 - 3) / 16. Each .golden file,
 little-endian:
 
-    "SHOALNUM"; u32 vocab dim layers heads kv_heads head_dim ffn seq batch tied;
+    "SHOALNUM"; u32 vocab dim layers heads kv_heads head_dim ffn seq batch flags;
     f64 rope_theta rms_eps; u64 seed; 32 bytes SHA-256 of the N genesis floats; f64 loss; u64 N;
     u32 tokens[batch][seq + 1]; f32 gradient[N] in the order of common/learn/model_layout.h
+
+flags: 1 for a tied head, plus 256 times the rope_type (0 default, 1 linear, 2 llama3, 3 yarn). If
+that is not 0, the file ends with eight f64: factor, low_freq_factor, high_freq_factor, original
+positions, beta_fast, beta_slow, attention_factor, truncate (0 where the type has none).
+tests/peers/gradients.py holds all of it against transformers.
 """
 import hashlib
 import math
@@ -21,12 +26,29 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+np.seterr(over="ignore")     # Hashes wrap around
+
 #          vocab dim layers heads kv head_dim ffn seq batch tied theta     eps
 CONFIGS = {
     "gqa": (48, 24, 2, 4, 2, 6, 40, 20, 2, 0, 10000.0, 1e-5),
     "tied": (50, 20, 2, 2, 1, 10, 36, 37, 2, 1, 500000.0, 1e-6),
     "untied": (32, 16, 2, 4, 4, 4, 32, 70, 1, 0, 10000.0, 1e-5),
+    "llama3": (40, 16, 2, 2, 1, 16, 24, 60, 1, 0, 5000.0, 1e-5),
+    "yarn": (40, 24, 2, 4, 2, 12, 24, 40, 2, 1, 10000.0, 1e-6),
+    "linear": (30, 12, 1, 3, 1, 8, 20, 50, 1, 1, 10000.0, 1e-5),
 }
+# As a config.json has them; what is absent is 0 in the file.
+SCALINGS = {
+    "llama3": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+               "high_freq_factor": 4.0, "original_max_position_embeddings": 32},
+    "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32,
+             "beta_fast": 4.0, "beta_slow": 0.5, "attention_factor": 0.1 * math.log(4.0) + 1.0,
+             "truncate": True},
+    "linear": {"rope_type": "linear", "factor": 2.5},
+}
+ROPE_TYPES = ["default", "linear", "llama3", "yarn"]
+ROPE_FIELDS = ["factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings",
+               "beta_fast", "beta_slow", "attention_factor", "truncate"]
 SEED = 20240607
 
 
@@ -92,12 +114,39 @@ def rope(x, cosine, sine):
     return torch.cat([a * cosine - b * sine, b * cosine + a * sine], -1)
 
 
-def loss_of(w, tokens, config):
+def frequencies(head_dim, theta, scaling):
+    """Per pair, after scaling, and what sines and cosines are multiplied with."""
+    f = theta ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+    kind = scaling.get("rope_type", "default")
+    if kind == "default":
+        return f, 1.0
+    slow = f / scaling["factor"]
+    if kind == "linear":
+        return slow, 1.0
+    original = scaling["original_max_position_embeddings"]
+    if kind == "llama3":
+        low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
+        kept = ((original * f / (2 * math.pi) - low) / (high - low)).clamp(0, 1)
+        return kept * f + (1 - kept) * slow, 1.0
+    assert kind == "yarn"
+
+    def pair_of(turns):
+        return head_dim * math.log(original / (turns * 2 * math.pi)) / (2 * math.log(theta))
+    first, last = pair_of(scaling["beta_fast"]), pair_of(scaling["beta_slow"])
+    if scaling["truncate"]:
+        first, last = math.floor(first), math.ceil(last)
+    first, last = max(first, 0), min(last, head_dim - 1)
+    last += 0.001 if first == last else 0
+    ramp = ((torch.arange(head_dim // 2, dtype=torch.float64) - first) / (last - first)).clamp(0, 1)
+    return ramp * slow + (1 - ramp) * f, scaling["attention_factor"]
+
+
+def loss_of(w, tokens, config, scaling):
     vocab, dim, layers, heads, kv, head_dim, ffn, seq, batch, tied, theta, eps = config
     x = w["model.embed_tokens.weight"][tokens[:, :-1]]
-    frequency = theta ** (-torch.arange(0, head_dim, 2, dtype=torch.float64) / head_dim)
+    frequency, gain = frequencies(head_dim, theta, scaling)
     angle = torch.arange(seq, dtype=torch.float64)[:, None] * frequency[None]
-    cosine, sine = angle.cos(), angle.sin()
+    cosine, sine = angle.cos() * gain, angle.sin() * gain
     future = torch.triu(torch.full((seq, seq), float("-inf"), dtype=torch.float64), 1)
     for i in range(layers):
         p = f"model.layers.{i}."
@@ -118,7 +167,8 @@ def loss_of(w, tokens, config):
     return F.cross_entropy(logits.reshape(-1, vocab), tokens[:, 1:].reshape(-1))
 
 
-def write(name, config):
+def parameters_of(config):
+    """{name: float64 tensor}, and the SHA-256 of the genesis they are made from."""
     vocab, dim, layers, heads, kv, head_dim, ffn, seq, batch, tied, theta, eps = config
     tensors = layout(vocab, dim, layers, heads, kv, head_dim, ffn, tied)
     parts = genesis(tensors, layers, SEED)
@@ -130,20 +180,40 @@ def write(name, config):
         else:
             part = part * np.float32(8)
         w[tensor] = torch.from_numpy(part.astype(np.float64)).view(shape).requires_grad_()
+    return w, digest
+
+
+def tokens_of(config):
+    vocab, seq, batch = config[0], config[7], config[8]
     count = batch * (seq + 1)
-    tokens = (mix(np.arange(1, count + 1, dtype=np.uint64)) % np.uint64(vocab)).astype(np.uint32)
-    loss = loss_of(w, torch.from_numpy(tokens.astype(np.int64)).view(batch, seq + 1), config)
+    return (mix(np.arange(1, count + 1, dtype=np.uint64)) % np.uint64(vocab)).astype(np.uint32)
+
+
+def golden(name):
+    """The bytes of the file, the loss and the gradient."""
+    config, scaling = CONFIGS[name], SCALINGS.get(name, {})
+    w, digest = parameters_of(config)
+    tokens = tokens_of(config)
+    ids = torch.from_numpy(tokens.astype(np.int64)).view(config[8], config[7] + 1)
+    loss = loss_of(w, ids, config, scaling)
     loss.backward()
-    gradient = np.concatenate([w[t].grad.reshape(-1).numpy() for t, _ in tensors]).astype("<f4")
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".golden")
-    with open(path, "wb") as file:
-        file.write(b"SHOALNUM" + struct.pack("<10I2dQ", *config[:10], theta, eps, SEED) + digest)
-        file.write(struct.pack("<dQ", loss.item(), gradient.size))
-        file.write(tokens.astype("<u4").tobytes() + gradient.tobytes())
-    print(f"{name}: {gradient.size} parameters, loss {loss.item():.9f}")
+    gradient = np.concatenate([t.grad.reshape(-1).numpy() for t in w.values()]).astype("<f4")
+    flags = config[9] + 256 * ROPE_TYPES.index(scaling.get("rope_type", "default"))
+    out = b"SHOALNUM" + struct.pack("<10I2dQ", *config[:9], flags, *config[10:], SEED) + digest
+    out += struct.pack("<dQ", loss.item(), gradient.size)
+    out += tokens.astype("<u4").tobytes() + gradient.tobytes()
+    if scaling:
+        out += struct.pack("<8d", *(float(scaling.get(f, 0)) for f in ROPE_FIELDS))
+    return out, loss.item(), gradient
+
+
+def path_of(name):
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".golden")
 
 
 if __name__ == "__main__":
-    np.seterr(over="ignore")
-    for name, config in CONFIGS.items():
-        write(name, config)
+    for name in CONFIGS:
+        out, loss, gradient = golden(name)
+        with open(path_of(name), "wb") as file:
+            file.write(out)
+        print(f"{name}: {gradient.size} parameters, loss {loss:.9f}")
