@@ -90,11 +90,13 @@ static int prepare(struct model_folder *self, struct why *why)
     return fill_layout(self, why);
 }
 
-int model_folder_prepare(const struct model_shape *shape, struct why *why,
-                         struct model_folder *ret_model)
+int model_folder_prepare(const char *dir, struct why *why, struct model_folder *ret_model)
 {
-    struct model_folder self = { .shape = *shape };
-    const int rc = prepare(&self, why);
+    char path[PATH_MAX];
+    struct model_folder self = { 0 };
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    int rc = model_folder_read_config(path, why, &self.shape, &self.config);
+    if (rc == 0) rc = prepare(&self, why);
     if (rc < 0) model_folder_free(&self);
     else *ret_model = self;
     return rc;
@@ -102,12 +104,10 @@ int model_folder_prepare(const struct model_shape *shape, struct why *why,
 
 int model_folder_load(const char *dir, struct why *why, struct model_folder *ret_model)
 {
-    char path[PATH_MAX];
-    struct model_folder self = { 0 };
-    snprintf(path, sizeof path, "%s/config.json", dir);
-    int rc = model_folder_read_config(path, why, &self.shape, &self.config);
-    if (rc == 0) rc = prepare(&self, why);
-    if (rc == 0) rc = hf_folder_load(dir, &self.layout, self.params, why);
+    struct model_folder self;
+    int rc = model_folder_prepare(dir, why, &self);
+    if (rc < 0) return rc;
+    rc = hf_folder_load(dir, &self.layout, self.params, why);
     if (rc < 0) {
         model_folder_free(&self);
         return rc;
