@@ -25,7 +25,8 @@ static const struct solo_options usual[] = {
     { .kind = SOLO_ADAMW, .adamw = { 0.9, 0.95, 1e-8, 0.1 }, .clip_norm = 1, .seq = SEQ,
       .batch_max = BATCH, .micro_batch = 3 },
     { .kind = SOLO_DISTRO, .adamw = { .weight_decay = 0.1 }, .compression_decay = 0.9f,
-      .chunk = 8, .topk = 4, .one_bit = true, .products = GEMM_BF16, .seq = SEQ, .batch_max = BATCH, .micro_batch = 3 },
+      .chunk = 8, .topk = 4, .one_bit = true, .seq = SEQ, .batch_max = BATCH, .micro_batch = 3,
+      .precision = GEMM_BF16 },
 };
 
 struct world {
