@@ -1,8 +1,8 @@
 #include "actors/shoal/evaluate.h"
-#include "common/data/byte_tokenizer.h"
 #include "common/data/provider.h"
 #include "common/ensure.h"
 #include "common/learn/model.h"
+#include "common/text/tokenizer.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -111,7 +111,7 @@ int evaluate_sample(const struct model_folder *folder, const char *prompt, uint3
                     char ret_text[EVALUATE_TEXT_MAX + 1])
 {
     struct model_sampling sampling = { .seed = seed, .temperature = temperature };
-    if (folder->shape.vocab != BYTE_VOCAB)
+    if (folder->shape.vocab != TOKENIZER_BYTES_VOCAB)
         return why_set(why, FAULT_UNSUPPORTED,
                        "a vocabulary of %u; only byte tokens (256) are turned into text",
                        folder->shape.vocab);

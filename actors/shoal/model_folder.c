@@ -1,6 +1,6 @@
 #include "actors/shoal/model_folder.h"
 #include "common/crypto/merkle.h"
-#include "common/data/byte_tokenizer.h"
+#include "common/text/tokenizer_json.h"
 #include "common/ensure.h"
 #include "common/learn/genesis.h"
 #include "common/learn/model_config.h"
@@ -139,8 +139,8 @@ static int write_tokenizer(const char *path, int dir, const struct model_genesis
                            struct why *why)
 {
     if (genesis->tokenizer_dir) return copy_tokenizer(genesis->tokenizer_dir, dir, why);
-    return genesis->shape.vocab == BYTE_VOCAB
-               ? byte_tokenizer_write(path, genesis->shape.seq_len_max, why)
+    return genesis->shape.vocab == TOKENIZER_BYTES_VOCAB
+               ? tokenizer_install("bytes", path, genesis->shape.seq_len_max, why)
                : 0;
 }
 
