@@ -164,8 +164,8 @@ static int check_length(const text_tokens_t *self, const struct text_counts *cou
     if (self->config.no_heldout && counts->train == 0)
         return why_set(why, FAULT_RANGE, "the text has no tokens");
     if (self->config.no_heldout || counts->heldout > 0) return 0;
-    return why_set(why, FAULT_RANGE, "the text has %llu tokens; to hold one block of %u out of every "
-                   "%u it needs more than %llu", tokens, self->config.block_tokens,
+    return why_set(why, FAULT_RANGE, "the text has %llu tokens; to hold one block of %u out of "
+                   "every %u it needs more than %llu", tokens, self->config.block_tokens,
                    self->config.heldout_every, (unsigned long long)self->config.block_tokens
                        * (self->config.heldout_every - 1));
 }

@@ -1,17 +1,18 @@
 #pragma once
-// text_tokens -- tokens become a dataset: token files, split into a part to train on and a part held
-// out, each in a folder of its own so that no provider opened on the one can ever serve the other:
+// text_tokens -- tokens become a dataset: token files, split into a part to train on and a part
+// held out, each in a folder of its own so that no provider opened on the one can ever serve the
+// other:
 //
 //   dir/tokenizer.json  tokenizer_config.json        tokenizer_json.h
 //   dir/train/train.bin      manifest.json           blocks 0 .. k-2 of every k
 //   dir/heldout/heldout.bin  manifest.json           block k-1 of every k
 //
-// The tokens are one stream, cut into blocks of a fixed size; each part is its blocks end to end. So
-// both parts have seams, one for every k blocks, where a sample may join two places of the text:
+// The tokens are one stream, cut into blocks of a fixed size; each part is its blocks end to end.
+// So both parts have seams, one for every k blocks, where a sample may join two places of the text:
 // with the defaults one sample in about 600 of 512 tokens.
 //
-// The trivial tokenizer is that of bytes: a token is a byte's value, the vocabulary 256. For it there
-// are short ways here, from text files to a dataset and back.
+// The trivial tokenizer is that of bytes: a token is a byte's value, the vocabulary 256. For it
+// there are short ways here, from text files to a dataset and back.
 //
 // Memory is small and constant whatever the length. Nothing appears under its name before it is
 // whole, manifests last; after a crash, run it again.

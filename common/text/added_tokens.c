@@ -56,7 +56,8 @@ void added_tokens_free(struct added_tokens *self)
     *self = (struct added_tokens){ 0 };
 }
 
-// The first token in [first, end) whose byte `at` is `byte` or higher. Those tokens agree before it.
+// The first token in [first, end) whose byte `at` is `byte` or higher. Those tokens agree before
+// it.
 static uint32_t lower_bound(const struct added_tokens *self, uint32_t first, uint32_t end,
                             uint32_t at, unsigned byte)
 {
@@ -68,8 +69,8 @@ static uint32_t lower_bound(const struct added_tokens *self, uint32_t first, uin
     return first;
 }
 
-// The longest token that text[0 .. count) begins with: the sorted list is narrowed byte by byte, and
-// the shortest of those that agree so far stands first.
+// The longest token that text[0 .. count) begins with: the sorted list is narrowed byte by byte,
+// and the shortest of those that agree so far stands first.
 static const struct added_token *longest(const struct added_tokens *self, const uint8_t *text,
                                          size_t count)
 {
@@ -113,6 +114,7 @@ const struct added_token *added_tokens_by_id(const struct added_tokens *self, ui
         if (self->tokens[self->by_id[middle]].id < id) first = middle + 1;
         else end = middle;
     }
-    const struct added_token *found = first < self->count ? &self->tokens[self->by_id[first]] : NULL;
+    const struct added_token *found =
+        first < self->count ? &self->tokens[self->by_id[first]] : NULL;
     return found && found->id == id ? found : NULL;
 }

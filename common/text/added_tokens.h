@@ -24,7 +24,7 @@ struct added_token {
 struct added_tokens {
     struct added_token *tokens;             // Owned; after finish, ascending by content
     uint32_t count, room;
-    uint32_t *by_id;                        // Owned; after finish, places in `tokens`, ascending by id
+    uint32_t *by_id;                        // Owned; after finish: places in `tokens`, by id
     bool begins[256];                       // Which bytes a content begins with
 };
 

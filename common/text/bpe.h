@@ -5,8 +5,8 @@
 //                 the merge of the lowest rank among neighbours, leftmost first, until none is left
 //                 Ġ lo w  ▶  Ġ low  ▶  Ġlow
 //
-// (Sennrich, Haddow and Birch 2016; over bytes as in GPT-2, Radford et al. 2019.) The result is what
-// Hugging Face's `tokenizers` computes: same rank rule, same unk_token, fuse_unk, ignore_merges.
+// (Sennrich, Haddow and Birch 2016; over bytes as in GPT-2, Radford et al. 2019.) The result is
+// what Hugging Face's `tokenizers` computes: same rank rule, unk_token, fuse_unk, ignore_merges.
 //
 // A token is known by its text, as tokenizer.json writes it: characters of byte_alphabet.h. A text
 // with other characters is a token too, which no merge of bytes ever reaches.
@@ -42,7 +42,7 @@ int bpe_add_token(bpe_t *self, uint32_t id, const char *text, size_t count, stru
 int bpe_add_merge(bpe_t *self, uint32_t left, uint32_t right, struct why *why);
 
 struct bpe_options {
-    uint32_t unk_id;                        // For a byte that is no token; BPE_NONE: such a byte is refused
+    uint32_t unk_id;                        // For a byte that is no token; BPE_NONE: refused
     bool fuse_unk;                          // One unk for a run of such bytes
     bool ignore_merges;                     // A word that is a token as a whole is that token
 };
@@ -63,10 +63,11 @@ void bpe_merge_at(const bpe_t *self, uint32_t rank, uint32_t *ret_left, uint32_t
 const uint8_t *bpe_bytes(const bpe_t *self, uint32_t id, size_t *ret_count);
 
 struct bpe_work;
-struct bpe_work *bpe_work_new(void);        // NULL when memory is out; 4 MiB, and what long words need
+struct bpe_work *bpe_work_new(void);    // NULL when memory is out; 4 MiB, and what long words need
 void bpe_work_destroy(struct bpe_work **self);
 
-// Appends the ids of a word (1 or more bytes). One work goes with one bpe for its life: it remembers
-// words. FAULT_RANGE, with the offset, for a byte that is no token; then `out` has what came before.
+// Appends the ids of a word (1 or more bytes). One work goes with one bpe for its life: it
+// remembers words. FAULT_RANGE, with the offset, for a byte that is no token; then `out` has what
+// came before.
 int bpe_encode(const bpe_t *self, struct bpe_work *work, const uint8_t *word, size_t count,
                struct why *why, struct token_list *out);

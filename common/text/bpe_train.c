@@ -17,7 +17,7 @@ struct pair {
 struct place {                              // In the queue
     int64_t times;                          // As it was when put there
     uint64_t pair;
-    uint32_t number;                        // Counts places up: the newer of two equal ones goes first
+    uint32_t number;                        // Of places made so far; of equal ones the newer is first
     uint32_t *words, words_count;           // Owned
 };
 

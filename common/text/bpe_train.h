@@ -8,8 +8,8 @@
 //
 // The algorithm, with its ties, is Hugging Face's BpeTrainer with ByteLevel's alphabet: the pair of
 // the highest count first, of equal ones that of the lowest ids. A pair whose token came up another
-// way before keeps two places in its queue, each with words of its own; so here. Of such a pair with
-// twice the same count Hugging Face's order is chance, and there alone a vocabulary may differ.
+// way before keeps two places in its queue, each with words of its own; so here. Of such a pair
+// with twice the same count Hugging Face's order is chance, and there alone a vocabulary may differ.
 //
 // The result depends on the text alone, not on how many workers counted it or how it was cut.
 
@@ -19,7 +19,7 @@ enum { BPE_TRAIN_SPECIAL_MAX = 1024, BPE_TRAIN_WORKERS_MAX = 64 };
 
 struct bpe_train_options {
     struct pretokenizer pretokenizer;
-    uint32_t vocab_size;                    // 1 .. BPE_TOKENS_MAX; never less than bytes and special tokens
+    uint32_t vocab_size;                    // 1 .. BPE_TOKENS_MAX; bytes and special ones are always in
     uint64_t min_frequency;                 // A pair that occurs less often is not merged; 0: any
     const char *const *special_tokens;      // Borrowed
     uint32_t special_count;
@@ -32,8 +32,8 @@ typedef struct bpe_train bpe_train_t;
 int bpe_train_new(const struct bpe_train_options *options, struct why *why, bpe_train_t **ret_self);
 void bpe_train_destroy(bpe_train_t **self);
 
-// Counts the words of a text. Flags as for tokenizer_encode. Different workers (0 ..) may call at the
-// same time. A word above 2^20 bytes is counted by its first 2^20.
+// Counts the words of a text. Flags as for tokenizer_encode. Different workers (0 ..) may call at
+// the same time. A word above 2^20 bytes is counted by its first 2^20.
 void bpe_train_add(bpe_train_t *self, uint32_t worker, const uint8_t *text, size_t count,
                    unsigned flags);
 

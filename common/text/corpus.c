@@ -13,17 +13,20 @@
 
 enum { JSON_DEPTH_MAX = 64, JSON_VALUES_MAX = 1 << 20, PLACE_MAX = 400, FIRST_READ = 1 << 16 };
 
-struct source { char *path; uint64_t bytes; };
+struct source {
+    char *path;
+    uint64_t bytes;
+};
 
 struct corpus {
     struct corpus_options options;
     struct source *sources;
     size_t sources_count, sources_room, next;
     uint64_t bytes, bytes_read;
-    int fd;                                 // Of sources[next - 1]; -1: none is open
+    int fd; // Of sources[next - 1]; -1: none is open
     bool is_jsonl, begins;
-    uint64_t left, line;                    // left: bytes of the file that are not read yet
-    uint8_t *buffer;                        // Read and not taken: [taken, have)
+    uint64_t left, line; // left: bytes of the file that are not read yet
+    uint8_t *buffer;     // Read and not taken: [taken, have)
     size_t taken, have, room;
     struct corpus_unit units[CORPUS_BATCH_UNITS];
     size_t units_count;
@@ -65,10 +68,14 @@ static int visit(corpus_t *self, FTS *tree, FTSENT *entry, struct why *why)
         return 0;
     }
     switch (entry->fts_info) {
-    case FTS_D: case FTS_DP: return 0;
-    case FTS_DC: return why_set(why, FAULT_FORMAT, "%s links to a folder it lies in; refused",
-                                entry->fts_path);
-    case FTS_DNR: case FTS_ERR: case FTS_NS:
+    case FTS_D:
+    case FTS_DP: return 0;
+    case FTS_DC:
+        return why_set(why, FAULT_FORMAT, "%s links to a folder it lies in; refused",
+                       entry->fts_path);
+    case FTS_DNR:
+    case FTS_ERR:
+    case FTS_NS:
         return why_set(why, fault_from_errno(entry->fts_errno), "%s: %s", entry->fts_path,
                        strerror(entry->fts_errno));
     default: return add_source(self, entry->fts_path, why);
@@ -81,7 +88,7 @@ static int add_path(corpus_t *self, const char *path, struct why *why)
     const size_t before = self->sources_count;
     FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
     int rc = tree ? 0 : why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-    for (FTSENT *entry; rc == 0 && (entry = fts_read(tree)); ) rc = visit(self, tree, entry, why);
+    for (FTSENT *entry; rc == 0 && (entry = fts_read(tree));) rc = visit(self, tree, entry, why);
     if (tree) fts_close(tree);
     if (rc == 0 && self->sources_count == before)
         rc = why_set(why, FAULT_FORMAT, "%s has no files; refused", path);
@@ -121,15 +128,9 @@ void corpus_close(corpus_t **self_p)
     *self_p = NULL;
 }
 
-uint64_t corpus_bytes(const corpus_t *self)
-{
-    return self->bytes;
-}
+uint64_t corpus_bytes(const corpus_t *self) { return self->bytes; }
 
-uint64_t corpus_bytes_read(const corpus_t *self)
-{
-    return self->bytes_read;
-}
+uint64_t corpus_bytes_read(const corpus_t *self) { return self->bytes_read; }
 
 // ---- reading
 
@@ -148,7 +149,7 @@ static int open_next(corpus_t *self, struct why *why)
     self->next++;
     self->is_jsonl = length > 6 && strcmp(source->path + length - 6, ".jsonl") == 0;
     self->begins = true;
-    self->left = source->bytes;             // What grew since it was listed is not of this corpus
+    self->left = source->bytes; // What grew since it was listed is not of this corpus
     self->taken = self->have = 0;
     self->line = 0;
     return 0;
@@ -189,8 +190,11 @@ static int add_unit(corpus_t *self, const uint8_t *text, size_t count, bool ends
 {
     const struct source *source = source_of(self);
     struct corpus_unit *unit = &self->units[self->units_count];
-    *unit = (struct corpus_unit){ .text = malloc(count + 1), .count = count, .ends = ends,
-                                  .begins = self->begins, .path = source->path,
+    *unit = (struct corpus_unit){ .text = malloc(count + 1),
+                                  .count = count,
+                                  .ends = ends,
+                                  .begins = self->begins,
+                                  .path = source->path,
                                   .line = self->line };
     unit->offset = source->bytes - self->left - (self->have - self->taken);
     if (!unit->text) return why_set(why, FAULT_MEMORY, "%zu bytes of %s", count, source->path);
@@ -203,14 +207,14 @@ static int add_unit(corpus_t *self, const uint8_t *text, size_t count, bool ends
 // The rest of the document, or as much of it as may be cut off.
 static int next_text(corpus_t *self, struct why *why)
 {
-    for (size_t want = CORPUS_UNIT_BYTES; ; want *= 2) {
+    for (size_t want = CORPUS_UNIT_BYTES;; want *= 2) {
         int rc = fill(self, want, why);
         if (rc < 0) return rc;
         const uint8_t *text = self->buffer + self->taken;
         const size_t waiting = self->have - self->taken;
         const bool ends = self->left == 0 && waiting <= CORPUS_UNIT_MAX;
-        const size_t count = ends ? waiting : self->options.cut(self->options.context, text,
-                                                                waiting);
+        const size_t count =
+            ends ? waiting : self->options.cut(self->options.context, text, waiting);
         if (count) {
             rc = add_unit(self, text, count, ends, why);
             self->taken += count;
@@ -218,10 +222,12 @@ static int next_text(corpus_t *self, struct why *why)
             return rc;
         }
         if (want >= CORPUS_UNIT_MAX)
-            return why_set(why, FAULT_LIMIT, "%s: %d MiB from byte %" PRIu64 " on have no place "
+            return why_set(why, FAULT_LIMIT,
+                           "%s: %d MiB from byte %" PRIu64 " on have no place "
                            "where this tokenizer lets a document be taken apart (a letter before a "
-                           "line feed); split the file", source_of(self)->path,
-                           CORPUS_UNIT_MAX >> 20, source_of(self)->bytes - self->left - waiting);
+                           "line feed); split the file",
+                           source_of(self)->path, CORPUS_UNIT_MAX >> 20,
+                           source_of(self)->bytes - self->left - waiting);
     }
 }
 
@@ -255,7 +261,7 @@ static int take_line(corpus_t *self, const uint8_t *text, size_t count, struct w
 static int next_line(corpus_t *self, struct why *why)
 {
     const uint8_t *end = NULL;
-    for (size_t want = FIRST_READ; ; want *= 2) {
+    for (size_t want = FIRST_READ;; want *= 2) {
         int rc = fill(self, want, why);
         if (rc < 0) return rc;
         const uint8_t *text = self->buffer + self->taken;
@@ -300,6 +306,8 @@ int corpus_check(const struct corpus_unit *unit, struct why *why)
     if (unit->line)
         return why_set(why, FAULT_FORMAT, "%s:%" PRIu64 ": no valid UTF-8; refused", unit->path,
                        unit->line);
-    return why_set(why, FAULT_FORMAT, "%s: the byte 0x%02x at %" PRIu64 " is no valid UTF-8; "
-                   "refused", unit->path, unit->text[valid], unit->offset + valid);
+    return why_set(why, FAULT_FORMAT,
+                   "%s: the byte 0x%02x at %" PRIu64 " is no valid UTF-8; "
+                   "refused",
+                   unit->path, unit->text[valid], unit->offset + valid);
 }

@@ -43,8 +43,8 @@ struct corpus_unit {
 
 typedef struct corpus corpus_t;
 
-// Lists the files. FAULT_NOT_FOUND, FAULT_FORMAT for an empty folder or file and for what is neither
-// file nor folder, FAULT_LIMIT, FAULT_DENIED, FAULT_IO.
+// Lists the files. FAULT_NOT_FOUND, FAULT_FORMAT for an empty folder or file and for what is
+// neither file nor folder, FAULT_LIMIT, FAULT_DENIED, FAULT_IO.
 int corpus_open(const char *const *paths, size_t count, const struct corpus_options *options,
                 struct why *why, corpus_t **ret_self);
 void corpus_close(corpus_t **self);

@@ -73,8 +73,8 @@ static uint8_t lower(uint8_t byte)
     return byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte;
 }
 
-// The length of 's 't 're 've 'm 'll 'd at text[0], which is an apostrophe; else 0. With `fold` also
-// capitals and the long s: what (?i: ) takes for an s.
+// The length of 's 't 're 've 'm 'll 'd at text[0], which is an apostrophe; else 0. With `fold`
+// also capitals and the long s: what (?i: ) takes for an s.
 static size_t contraction(const uint8_t *text, size_t count, bool fold)
 {
     const uint8_t a = count > 1 ? fold ? lower(text[1]) : text[1] : 0;

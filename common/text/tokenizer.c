@@ -71,8 +71,8 @@ int tokenizer_find(const tokenizer_t *self, const char *content, struct why *why
 struct encoder {
     const tokenizer_t *tokenizer;
     struct bpe_work *work;
-    struct byte_list prefixed;              // A text with the space that add_prefix_space puts before
-    struct why *why;                        // Of the present call, as the two below
+    struct byte_list prefixed; // A text with the space that add_prefix_space puts before
+    struct why *why;           // Of the present call, as the two below
     struct token_list *out;
     const uint8_t *text;
     bool continues;
@@ -206,12 +206,13 @@ void tokenizer_template(const tokenizer_t *self, bool behind, struct token_list 
 
 // ---- cuts
 
-// True if a token of the set could reach over the cut of pretokenize_last_cut, between a letter and a
-// line feed: one that takes white space behind it along, or has a line feed of its own.
+// True if a token of the set could reach over the cut of pretokenize_last_cut, between a letter and
+// a line feed: one that takes white space behind it along, or has a line feed of its own.
 static bool reaches_over(const struct added_tokens *added)
 {
     for (uint32_t i = 0; i < added->count; i++)
-        if (added->tokens[i].rstrip || memchr(added->tokens[i].content, '\n', added->tokens[i].bytes))
+        if (added->tokens[i].rstrip ||
+            memchr(added->tokens[i].content, '\n', added->tokens[i].bytes))
             return true;
     return false;
 }
@@ -237,8 +238,10 @@ int tokenizer_decode(const tokenizer_t *self, const uint32_t *ids, size_t count,
             byte_list_add(out, token->content, token->bytes);
         else if (bytes) byte_list_add(out, bytes, length);
         else if (!token)
-            return why_set(why, FAULT_RANGE, "token %zu is %u, which the vocabulary of %u does not "
-                           "have", i, ids[i], tokenizer_id_end(self));
+            return why_set(why, FAULT_RANGE,
+                           "token %zu is %u, which the vocabulary of %u does not "
+                           "have",
+                           i, ids[i], tokenizer_id_end(self));
     }
     return 0;
 }

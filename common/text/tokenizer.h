@@ -62,7 +62,8 @@ enum { ENCODE_CONTINUES = 1 };              // The text goes on from a cut: no a
 int tokenizer_encode(encoder_t *self, const uint8_t *text, size_t count, unsigned flags,
                      struct why *why, struct token_list *out);
 
-// Appends the ids that the template (Hugging Face's add_special_tokens) puts before or behind a text.
+// Appends the ids that the template puts before or behind a text (Hugging Face's
+// add_special_tokens).
 void tokenizer_template(const tokenizer_t *self, bool behind, struct token_list *out);
 
 // Where a long text may be taken apart: the last place at or before `count` at which

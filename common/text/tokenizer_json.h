@@ -22,14 +22,15 @@ struct tokenizer_config {
     const char *end_token, *begin_token;    // eos_token, bos_token: the content; NULL: none
 };
 
-// Writes tokenizer.json and tokenizer_config.json (or that alone) into `dir`, durably. tokenizer_read
-// gives back an equal tokenizer.
+// Writes tokenizer.json and tokenizer_config.json (or that alone) into `dir`, durably.
+// tokenizer_read gives back an equal tokenizer.
 int tokenizer_write(const tokenizer_t *self, const char *dir, const struct tokenizer_config *config,
                     struct why *why);
 int tokenizer_write_config(const tokenizer_t *self, const char *dir,
                            const struct tokenizer_config *config, struct why *why);
 
-// Puts the tokenizer of a path, as tokenizer_load reads it, into `dir`, durably: for "bytes" written
-// anew; else tokenizer.json as it is, and with it tokenizer_config.json and special_tokens_map.json
-// where they lie beside it. Without a tokenizer_config.json one with `seq_len` is written.
+// Puts the tokenizer of a path, as tokenizer_load reads it, into `dir`, durably: for "bytes"
+// written anew; else tokenizer.json as it is, and with it tokenizer_config.json and
+// special_tokens_map.json where they lie beside it. Without a tokenizer_config.json one with
+// `seq_len` is written.
 int tokenizer_install(const char *path, const char *dir, uint32_t seq_len, struct why *why);

@@ -14,38 +14,40 @@ int tokenizer_refuse(const char *place, struct why *why, const char *what)
 
 // Every key is one of `known`, NULL at their end.
 int tokenizer_check_keys(const json_t *object, const char *place, const char *const known[],
-                      struct why *why)
+                         struct why *why)
 {
     const char *key;
     json_t *value;
-    json_object_foreach((json_t *)object, key, value) {
+    json_object_foreach((json_t *)object, key, value)
+    {
         size_t i = 0;
         char shown[STRICT_JSON_SHOWN];
         while (known[i] && strcmp(known[i], key) != 0) i++;
         if (!known[i])
-            return why_set(why, FAULT_UNSUPPORTED, "%s: the key '%s' is not known; refused, because "
-                           "it may change ids", place, strict_json_shown(key, shown));
+            return why_set(why, FAULT_UNSUPPORTED,
+                           "%s: the key '%s' is not known; refused, because "
+                           "it may change ids",
+                           place, strict_json_shown(key, shown));
     }
     return 0;
 }
 
-bool tokenizer_is_none(const json_t *value)
-{
-    return !value || json_is_null(value);
-}
+bool tokenizer_is_none(const json_t *value) { return !value || json_is_null(value); }
 
 // A flag that may be missing.
 int tokenizer_read_flag(const json_t *object, const char *place, const char *key, bool missing,
-                     struct why *why, bool *ret_flag)
+                        struct why *why, bool *ret_flag)
 {
     const json_t *value = json_object_get(object, key);
     if (value && !json_is_boolean(value))
-        return why_set(why, FAULT_FORMAT, "%s: '%s' is neither true nor false; refused", place, key);
+        return why_set(why, FAULT_FORMAT, "%s: '%s' is neither true nor false; refused", place,
+                       key);
     *ret_flag = value ? json_is_true(value) : missing;
     return 0;
 }
 
-int tokenizer_read_type(const json_t *object, const char *place, struct why *why, const char **ret_type)
+int tokenizer_read_type(const json_t *object, const char *place, struct why *why,
+                        const char **ret_type)
 {
     if (!json_is_object(object))
         return why_set(why, FAULT_FORMAT, "%s: not an object with a 'type'; refused", place);
@@ -116,8 +118,9 @@ static int read_split(const json_t *split, const char *place, struct pretokenize
         if (known && strcmp(known, text) == 0)
             return add_rule(self, (enum pretokenize_rule)rule, place, why);
     }
-    return tokenizer_refuse(place, why, "the regular expression is none of GPT-2's, Llama 3's and Llama 3's "
-                  "with single digits");
+    return tokenizer_refuse(place, why,
+                            "the regular expression is none of GPT-2's, Llama 3's and Llama 3's "
+                            "with single digits");
 }
 
 static int read_digits(const json_t *digits, const char *place, struct pretokenizer *self,
@@ -126,7 +129,8 @@ static int read_digits(const json_t *digits, const char *place, struct pretokeni
     static const char *const keys[] = { "type", "individual_digits", NULL };
     bool individual = false;
     int rc = tokenizer_check_keys(digits, place, keys, why);
-    if (rc == 0) rc = tokenizer_read_flag(digits, place, "individual_digits", false, why, &individual);
+    if (rc == 0)
+        rc = tokenizer_read_flag(digits, place, "individual_digits", false, why, &individual);
     if (rc < 0) return rc;
     return add_rule(self, individual ? PRETOKENIZE_DIGIT : PRETOKENIZE_DIGITS, place, why);
 }
@@ -140,7 +144,8 @@ static int read_byte_level(const json_t *level, const char *place, struct pretok
     bool use_regex = true;
     int rc = tokenizer_check_keys(level, place, byte_level_keys, why);
     if (rc == 0)
-        rc = tokenizer_read_flag(level, place, "add_prefix_space", true, why, &self->add_prefix_space);
+        rc = tokenizer_read_flag(level, place, "add_prefix_space", true, why,
+                                 &self->add_prefix_space);
     if (rc == 0) rc = tokenizer_read_flag(level, place, "use_regex", true, why, &use_regex);
     if (rc < 0) return rc;
     if (self->add_prefix_space && self->count)
@@ -150,7 +155,7 @@ static int read_byte_level(const json_t *level, const char *place, struct pretok
 }
 
 int tokenizer_read_pretokenizer(const json_t *root, const char *whole, struct pretokenizer *self,
-                             struct why *why)
+                                struct why *why)
 {
     const json_t *parts[PARTS_MAX];
     size_t count;
@@ -184,14 +189,17 @@ static int add_template_ids(const json_t *template, const char *place, const cha
     const json_t *list;
     int rc = 0;
     if (!json_is_object(special))
-        return why_set(why, FAULT_FORMAT, "%s: 'special_tokens' lacks '%.60s'; refused", place, name);
+        return why_set(why, FAULT_FORMAT, "%s: 'special_tokens' lacks '%.60s'; refused", place,
+                       name);
     rc = strict_json_array(special, place, "ids", TOKENIZER_TEMPLATE_MAX, why, &list);
     for (size_t i = 0; rc == 0 && i < json_array_size(list); i++) {
         const json_t *id = json_array_get(list, i);
         if (!json_is_integer(id) || json_integer_value(id) < 0 ||
             json_integer_value(id) >= tokenizer_id_end(self))
-            return why_set(why, FAULT_RANGE, "%s: an id of '%.60s' is not in the vocabulary; "
-                           "refused", place, name);
+            return why_set(why, FAULT_RANGE,
+                           "%s: an id of '%.60s' is not in the vocabulary; "
+                           "refused",
+                           place, name);
         if (*count == TOKENIZER_TEMPLATE_MAX)
             return why_set(why, FAULT_LIMIT, "%s: more than %d ids on one side; refused", place,
                            TOKENIZER_TEMPLATE_MAX);
@@ -207,29 +215,32 @@ static int read_template(const json_t *template, const char *place, tokenizer_t 
     static const char *const keys[] = { "type", "single", "pair", "special_tokens", NULL };
     const json_t *single;
     bool seen = false;
-    if (self->before_count || self->after_count) return tokenizer_refuse(place, why, "a second template");
+    if (self->before_count || self->after_count)
+        return tokenizer_refuse(place, why, "a second template");
     int rc = tokenizer_check_keys(template, place, keys, why);
     if (rc == 0) rc = strict_json_array(template, place, "single", PARTS_MAX, why, &single);
     for (size_t i = 0; rc == 0 && i < json_array_size(single); i++) {
         const json_t *part = json_array_get(single, i);
-        const char *sequence = json_string_value(json_object_get(json_object_get(part, "Sequence"),
-                                                                 "id"));
-        const char *name = json_string_value(json_object_get(json_object_get(part, "SpecialToken"),
-                                                             "id"));
+        const char *sequence =
+            json_string_value(json_object_get(json_object_get(part, "Sequence"), "id"));
+        const char *name =
+            json_string_value(json_object_get(json_object_get(part, "SpecialToken"), "id"));
         if (sequence && strcmp(sequence, "A") == 0 && !seen) seen = true;
         else if (name && !sequence)
             rc = seen ? add_template_ids(template, place, name, self, why, self->after,
                                          &self->after_count)
                       : add_template_ids(template, place, name, self, why, self->before,
                                          &self->before_count);
-        else rc = tokenizer_refuse(place, why, "'single' is not special tokens around one Sequence A");
+        else
+            rc = tokenizer_refuse(place, why,
+                                  "'single' is not special tokens around one Sequence A");
     }
     if (rc == 0 && !seen) rc = tokenizer_refuse(place, why, "'single' has no Sequence A");
     return rc;
 }
 
 int tokenizer_read_post_processor(const json_t *root, const char *whole, tokenizer_t *self,
-                               struct why *why)
+                                  struct why *why)
 {
     const json_t *value = json_object_get(root, "post_processor"), *parts[PARTS_MAX];
     size_t count;
@@ -241,11 +252,12 @@ int tokenizer_read_post_processor(const json_t *root, const char *whole, tokeniz
         const char *type;
         rc = tokenizer_read_type(parts[i], place, why, &type);
         if (rc < 0) return rc;
-        if (strcmp(type, "TemplateProcessing") == 0)
-            rc = read_template(parts[i], place, self, why);
-        else if (strcmp(type, "ByteLevel") == 0)        // Offsets alone
+        if (strcmp(type, "TemplateProcessing") == 0) rc = read_template(parts[i], place, self, why);
+        else if (strcmp(type, "ByteLevel") == 0) // Offsets alone
             rc = tokenizer_check_keys(parts[i], place, byte_level_keys, why);
-        else rc = tokenizer_refuse_type(place, type, "ByteLevel, TemplateProcessing and Sequence", why);
+        else
+            rc = tokenizer_refuse_type(place, type, "ByteLevel, TemplateProcessing and Sequence",
+                                       why);
     }
     return rc;
 }
@@ -256,6 +268,7 @@ int tokenizer_check_decoder(const json_t *root, const char *whole, struct why *w
     char place[TOKENIZER_PLACE_MAX];
     snprintf(place, sizeof place, "%s: decoder", whole);
     int rc = tokenizer_read_type(json_object_get(root, "decoder"), place, why, &type);
-    if (rc == 0 && strcmp(type, "ByteLevel") != 0) rc = tokenizer_refuse_type(place, type, "ByteLevel", why);
+    if (rc == 0 && strcmp(type, "ByteLevel") != 0)
+        rc = tokenizer_refuse_type(place, type, "ByteLevel", why);
     return rc;
 }

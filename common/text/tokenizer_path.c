@@ -90,8 +90,8 @@ int tokenizer_install(const char *path, const char *dir, uint32_t seq_len, struc
     snprintf(folder, sizeof folder, "%s", path);
     const char *beside = is_folder(path) ? folder : dirname(folder);
     char *file = is_folder(path) ? token_dir_path(path, "tokenizer.json") : strdup(path);
-    int rc = file ? copy_file(file, dir, "tokenizer.json", why)
-                  : why_set(why, FAULT_MEMORY, "a path");
+    int rc =
+        file ? copy_file(file, dir, "tokenizer.json", why) : why_set(why, FAULT_MEMORY, "a path");
     free(file);
     if (rc < 0) return rc;
     rc = copy_beside(beside, dir, "special_tokens_map.json", why);

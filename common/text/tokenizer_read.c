@@ -15,7 +15,8 @@ static int read_vocab(const json_t *model, const char *place, bpe_t *bpe, struct
     int rc = 0;
     if (!json_is_object(vocab))
         return why_set(why, FAULT_FORMAT, "%s: 'vocab' is missing or no object; refused", place);
-    json_object_foreach((json_t *)vocab, text, id) {
+    json_object_foreach((json_t *)vocab, text, id)
+    {
         char shown[STRICT_JSON_SHOWN];
         const json_int_t number = json_is_integer(id) ? json_integer_value(id) : -1;
         if (number < 0 || number >= BPE_TOKENS_MAX)
@@ -28,7 +29,10 @@ static int read_vocab(const json_t *model, const char *place, bpe_t *bpe, struct
 }
 
 // The two sides of "a b" or ["a", "b"].
-struct sides { const char *left, *right; size_t left_count, right_count; };
+struct sides {
+    const char *left, *right;
+    size_t left_count, right_count;
+};
 
 static bool read_sides(const json_t *merge, struct sides *sides)
 {
@@ -41,7 +45,7 @@ static bool read_sides(const json_t *merge, struct sides *sides)
     const char *text = json_string_value(merge), *space = text ? strchr(text, ' ') : NULL;
     if (!space || strchr(space + 1, ' ')) return false;
     *sides = (struct sides){ text, space + 1, (size_t)(space - text), strlen(space + 1) };
-    return strncmp(text, "#version", 8) != 0;           // Passed over by Hugging Face's reader
+    return strncmp(text, "#version", 8) != 0; // Passed over by Hugging Face's reader
 }
 
 static int read_merge(const json_t *merge, bpe_t *bpe, struct why *why)
@@ -72,26 +76,40 @@ static int read_merges(const json_t *model, const char *place, bpe_t *bpe, struc
 
 static int check_model(const json_t *model, const char *place, struct why *why)
 {
-    static const char *const keys[] = { "type", "dropout", "unk_token", "continuing_subword_prefix",
-                                        "end_of_word_suffix", "fuse_unk", "byte_fallback",
-                                        "ignore_merges", "vocab", "merges", NULL };
+    static const char *const keys[] = { "type",
+                                        "dropout",
+                                        "unk_token",
+                                        "continuing_subword_prefix",
+                                        "end_of_word_suffix",
+                                        "fuse_unk",
+                                        "byte_fallback",
+                                        "ignore_merges",
+                                        "vocab",
+                                        "merges",
+                                        NULL };
     static const char *const affixes[] = { "continuing_subword_prefix", "end_of_word_suffix" };
     const json_t *dropout = json_object_get(model, "dropout");
-    const char *type;
+    const char *type = "BPE";
     bool byte_fallback = false;
-    int rc = tokenizer_read_type(model, place, why, &type);
+    // Files of before 2020 do not say the type.
+    int rc = json_is_object(model) && !json_object_get(model, "type")
+                 ? 0 : tokenizer_read_type(model, place, why, &type);
     if (rc == 0 && strcmp(type, "BPE") != 0) rc = tokenizer_refuse_type(place, type, "BPE", why);
     if (rc == 0) rc = tokenizer_check_keys(model, place, keys, why);
-    if (rc == 0) rc = tokenizer_read_flag(model, place, "byte_fallback", false, why, &byte_fallback);
+    if (rc == 0)
+        rc = tokenizer_read_flag(model, place, "byte_fallback", false, why, &byte_fallback);
     if (rc < 0) return rc;
     if (byte_fallback) return tokenizer_refuse(place, why, "'byte_fallback' is true");
-    if (!tokenizer_is_none(dropout) && !(json_is_number(dropout) && json_number_value(dropout) == 0))
+    if (!tokenizer_is_none(dropout) &&
+        !(json_is_number(dropout) && json_number_value(dropout) == 0))
         return tokenizer_refuse(place, why, "'dropout' is not null and not 0");
     for (size_t i = 0; i < 2; i++) {
         const json_t *affix = json_object_get(model, affixes[i]);
         if (!tokenizer_is_none(affix) && !(json_is_string(affix) && json_string_length(affix) == 0))
-            return why_set(why, FAULT_UNSUPPORTED, "%s: '%s' is not null and not \"\"; refused, "
-                           "because it may change ids", place, affixes[i]);
+            return why_set(why, FAULT_UNSUPPORTED,
+                           "%s: '%s' is not null and not \"\"; refused, "
+                           "because it may change ids",
+                           place, affixes[i]);
     }
     return 0;
 }
@@ -104,7 +122,8 @@ static int read_model(const json_t *model, const char *whole, bpe_t *bpe, struct
     snprintf(place, sizeof place, "%s: model", whole);
     int rc = check_model(model, place, why);
     if (rc == 0) rc = tokenizer_read_flag(model, place, "fuse_unk", false, why, &options.fuse_unk);
-    if (rc == 0) rc = tokenizer_read_flag(model, place, "ignore_merges", false, why, &options.ignore_merges);
+    if (rc == 0)
+        rc = tokenizer_read_flag(model, place, "ignore_merges", false, why, &options.ignore_merges);
     if (rc == 0 && !tokenizer_is_none(unk) && !json_is_string(unk))
         rc = why_set(why, FAULT_FORMAT, "%s: 'unk_token' is no text; refused", place);
     if (rc == 0) rc = read_vocab(model, place, bpe, why);
@@ -134,8 +153,10 @@ static int check_added(const tokenizer_t *self, const struct added_token *token,
     size_t length;
     const uint32_t expected = expected_id(self, token->content, token->bytes, added_end);
     if (token->id != expected)
-        return why_set(why, FAULT_FORMAT, "its id is %u, but vocabulary and place make it %u; "
-                       "refused", token->id, expected);
+        return why_set(why, FAULT_FORMAT,
+                       "its id is %u, but vocabulary and place make it %u; "
+                       "refused",
+                       token->id, expected);
     const char *text = bpe_text(self->bpe, token->id, &length);
     if (text && (length != token->bytes || memcmp(text, token->content, length) != 0))
         return why_set(why, FAULT_FORMAT, "its id %u is another token's in the vocabulary; refused",
@@ -146,8 +167,8 @@ static int check_added(const tokenizer_t *self, const struct added_token *token,
 static int read_added(const json_t *value, const char *place, struct why *why,
                       struct added_token *token)
 {
-    static const char *const keys[] = { "id", "content", "single_word", "lstrip", "rstrip",
-                                        "normalized", "special", NULL };
+    static const char *const keys[] = { "id",     "content",    "single_word", "lstrip",
+                                        "rstrip", "normalized", "special",     NULL };
     uint64_t id;
     const char *content;
     bool single_word = false;
@@ -159,11 +180,12 @@ static int read_added(const json_t *value, const char *place, struct why *why,
     if (rc == 0) rc = tokenizer_read_flag(value, place, "single_word", false, why, &single_word);
     if (rc == 0) rc = tokenizer_read_flag(value, place, "lstrip", false, why, &token->lstrip);
     if (rc == 0) rc = tokenizer_read_flag(value, place, "rstrip", false, why, &token->rstrip);
-    if (rc == 0) rc = tokenizer_read_flag(value, place, "normalized", true, why, &token->normalized);
+    if (rc == 0)
+        rc = tokenizer_read_flag(value, place, "normalized", true, why, &token->normalized);
     if (rc == 0) rc = tokenizer_read_flag(value, place, "special", false, why, &token->special);
     if (rc < 0) return rc;
     if (single_word) return tokenizer_refuse(place, why, "'single_word' is true");
-    token->content = (char *)content;                   // Only read: added_tokens_add copies it
+    token->content = (char *)content; // Only read: added_tokens_add copies it
     token->bytes = (uint32_t)strlen(content);
     token->id = (uint32_t)id;
     return 0;
@@ -215,9 +237,10 @@ static int read_added_tokens(const json_t *root, const char *whole, tokenizer_t 
 
 static int check_root(const json_t *root, const char *place, struct why *why)
 {
-    static const char *const keys[] = { "version", "truncation", "padding", "added_tokens",
-                                        "normalizer", "pre_tokenizer", "post_processor", "decoder",
-                                        "model", NULL };
+    static const char *const keys[] = {
+        "version",       "truncation",     "padding", "added_tokens", "normalizer",
+        "pre_tokenizer", "post_processor", "decoder", "model",        NULL
+    };
     static const char *const none[] = { "truncation", "padding", "normalizer" };
     const json_t *version = json_object_get(root, "version");
     int rc = tokenizer_check_keys(root, place, keys, why);
@@ -226,8 +249,10 @@ static int check_root(const json_t *root, const char *place, struct why *why)
         return why_set(why, FAULT_UNSUPPORTED, "%s: 'version' is not \"1.0\"; refused", place);
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         if (!tokenizer_is_none(json_object_get(root, none[i])))
-            return why_set(why, FAULT_UNSUPPORTED, "%s: '%s' is not null; refused, because it may "
-                           "change ids", place, none[i]);
+            return why_set(why, FAULT_UNSUPPORTED,
+                           "%s: '%s' is not null; refused, because it may "
+                           "change ids",
+                           place, none[i]);
     return 0;
 }
 

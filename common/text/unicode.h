@@ -1,7 +1,7 @@
 #pragma once
 // unicode -- as much of it as pre-tokenization needs: UTF-8 to code points, and the class of a code
-// point. The classes are Unicode 16's categories L and N and the property White_Space, as a table of
-// our own: ids must not depend on which Unicode the libraries of a machine happen to know.
+// point. The classes are Unicode 16's categories L and N and the property White_Space, as a table
+// of our own: ids must not depend on which Unicode the libraries of a machine happen to know.
 //
 // Any thread.
 
