@@ -79,7 +79,7 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@$(MAKE) --no-print-directory -s -j$$(nproc) test-build
 	@tests/all.sh $(B)
 
-test-build: all $(UNIT:%=$(B)/unit/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so
+test-build: all $(UNIT:%=$(B)/unit/%) $(B)/bench/tokenizer_bench $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -93,9 +93,9 @@ mutants:                                        ## Break the cores on purpose; e
 live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
 
-test-peers: all                                 ## Hold our files against torch and transformers from PyPI
-	@test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
-	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh "tests/peers/transformers_test.sh $(B)"
+test-peers: all $(B)/bench/tokenizer_bench      ## Hold our files against torch, transformers, tokenizers (PyPI)
+	@test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers; }
+	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh "tests/peers/transformers_test.sh $(B)" "tests/peers/tokenizer_test.sh $(B)"
 
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
 	@for b in $(or $(T),$(BENCH)); do $(B)/bench/$$b || exit 1; done

@@ -30,14 +30,14 @@ void text_progress_say(struct text_progress *self, const char *line)
 
 void text_progress_tick(struct text_progress *self, uint64_t bytes, uint64_t made)
 {
-    char line[PROGRESS_LINE_MAX], bar[SHOW_MAX], count[SHOW_MAX], left[SHOW_MAX];
+    char line[PROGRESS_LINE_MAX], bar[SHOW_MAX], count[SHOW_MAX], left[SHOW_MAX], what[100] = "";
     const double seconds = text_progress_seconds(self), done = (double)bytes;
     show_bar(self->bytes_all ? done / (double)self->bytes_all : 0, 12, bar);
     show_count((double)made, count);
+    if (self->what) snprintf(what, sizeof what, "  %s %s", count, self->what);
     show_duration(done > 0 ? seconds * ((double)self->bytes_all - done) / done : -1, left);
-    snprintf(line, sizeof line, "%s %.1f of %.1f MB  %s %s  %.1f MB/s  ETA %s", bar, done / 1e6,
-             (double)self->bytes_all / 1e6, count, self->what,
-             seconds > 0 ? done / 1e6 / seconds : 0, left);
+    snprintf(line, sizeof line, "%s %.1f of %.1f MB%s  %.1f MB/s  ETA %s", bar, done / 1e6,
+             (double)self->bytes_all / 1e6, what, seconds > 0 ? done / 1e6 / seconds : 0, left);
     text_progress_say(self, line);
 }
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct text_progress {
-    const char *what;                   // "tokens", "words"
+    const char *what;                   // What is made of the text: "tokens"; NULL: not shown
     uint64_t bytes_all, began_ms, due_ms;
     bool is_tty;
 };

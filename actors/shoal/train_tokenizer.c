@@ -95,15 +95,13 @@ static void count_unit(void *arg, uint32_t task, uint32_t worker)
 static int count_all(struct work *self, struct why *why)
 {
     size_t count = 1;
-    uint64_t units = 0;
     int rc = 0;
     while (rc == 0 && count > 0) {
         rc = corpus_next(self->corpus, why, &self->units, &count);
         if (rc == 0 && count > 0) pool_run(self->pool, (uint32_t)count, count_unit, self);
         for (size_t i = 0; rc == 0 && i < count; i++)
             if (self->bad[i]) rc = corpus_check(&self->units[i], why);
-        units += count;
-        if (rc == 0) text_progress_tick(&self->progress, corpus_bytes_read(self->corpus), units);
+        if (rc == 0) text_progress_tick(&self->progress, corpus_bytes_read(self->corpus), 0);
     }
     return rc;
 }
@@ -215,7 +213,7 @@ static int run(const struct train *wish, struct why *why)
     work = (struct work){ .wish = wish };
     int rc = open_work(&work, why);
     if (rc == 0) {
-        text_progress_init(&work.progress, "units", corpus_bytes(work.corpus));
+        text_progress_init(&work.progress, NULL, corpus_bytes(work.corpus));
         rc = count_all(&work, why);
     }
     if (rc == 0) rc = bpe_train_finish(work.train, say_merges, &work, why, &tokenizer, &result);

@@ -167,7 +167,7 @@ static int fill(corpus_t *self, size_t want, struct why *why)
     const struct source *source = source_of(self);
     const size_t waiting = self->have - self->taken;
     if (waiting >= want || self->left == 0) return 0;
-    memmove(self->buffer, self->buffer + self->taken, waiting);
+    if (waiting) memmove(self->buffer, self->buffer + self->taken, waiting);
     self->taken = 0;
     self->have = waiting;
     if (self->room < want) {

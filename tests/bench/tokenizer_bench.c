@@ -1,17 +1,20 @@
-// tokenizer_bench -- how fast one thread encodes a text, and decodes it again.
+// tokenizer_bench -- how fast one thread encodes a text, and decodes it again; best of five.
 //
-//     tokenizer_bench TOKENIZER TEXT [IDS]     best of 5; writes the ids, 4 bytes each, to IDS
+//     tokenizer_bench                          on the demo's text, with a tokenizer made from it
+//     tokenizer_bench TOKENIZER TEXT [IDS]     writes the ids, 4 bytes each, to IDS
 //
-// Without arguments it makes a tokenizer of 4,096 tokens from the King James Bible and uses that.
-// tests/peers/tokenizer_test.sh runs it beside Hugging Face's `tokenizers` on the same text.
+// The yardstick is Hugging Face's `tokenizers` on the same text: tests/peers/tokenizer_test.sh.
 
+#include "common/data/demo_text.h"
+#include "common/data/text_tokens.h"
 #include "common/ensure.h"
-#include "common/text/tokenizer.h"
+#include "common/text/bpe_train.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-enum { REPETITIONS = 5 };
+enum { REPETITIONS = 5, VOCAB = 8192, TEXT_MAX = 64 << 20 };
 
 static double seconds(void)
 {
@@ -58,18 +61,48 @@ static void measure(const tokenizer_t *tokenizer, const uint8_t *text, size_t co
     byte_list_free(&back);
 }
 
+// The demo's text, and a tokenizer made from it.
+static int make_both(struct why *why, uint8_t **ret_text, size_t *ret_count, tokenizer_t **ret)
+{
+    char dir[] = P_tmpdir "/shoal-bench-XXXXXX", path[PATH_MAX];
+    const struct bpe_train_options options = {
+        .pretokenizer = { .count = 1, .chain = { PRETOKENIZE_CL100K } }, .vocab_size = VOCAB,
+        .workers = 1
+    };
+    struct demo_text_result made;
+    struct bpe_train_result result;
+    bpe_train_t *train = NULL;
+    ensure(mkdtemp(dir));
+    int rc = demo_text_prepare(dir, NULL, 128, NULL, NULL, why, &made);
+    snprintf(path, sizeof path, "%s/train/train.bin", dir);
+    if (rc == 0) rc = text_tokens_load(path, TEXT_MAX, why, ret_text, ret_count);
+    snprintf(path, sizeof path, "rm -rf %s", dir);
+    ensure(system(path) == 0);
+    const double began = seconds();
+    if (rc == 0) rc = bpe_train_new(&options, why, &train);
+    if (rc == 0) bpe_train_add(train, 0, *ret_text, *ret_count, 0);
+    if (rc == 0) rc = bpe_train_finish(train, NULL, NULL, why, ret, &result);
+    if (rc == 0) printf("trained %d tokens in %.2f s, one thread\n", VOCAB, seconds() - began);
+    bpe_train_destroy(&train);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     struct why why = { 0 };
     tokenizer_t *tokenizer = NULL;
     struct token_list ids = { 0 };
-    size_t count;
-    if (argc < 3) return fputs("tokenizer_bench TOKENIZER TEXT [IDS]\n", stderr), 64;
+    uint8_t *text = NULL;
+    size_t count = 0;
+    if (argc == 2) return fputs("tokenizer_bench [TOKENIZER TEXT [IDS]]\n", stderr), 64;
     const double began = seconds();
-    int rc = tokenizer_load(argv[1], &why, &tokenizer);
+    int rc = argc == 1 ? make_both(&why, &text, &count, &tokenizer)
+                       : tokenizer_load(argv[1], &why, &tokenizer);
     if (rc < 0) return fault_exit(rc, &why);
-    printf("loaded in %.3f s\n", seconds() - began);
-    uint8_t *text = slurp(argv[2], &count);
+    if (argc > 2) {
+        printf("loaded in %.3f s\n", seconds() - began);
+        text = slurp(argv[2], &count);
+    }
     measure(tokenizer, text, count, &ids);
     if (argc > 3) {
         FILE *file = fopen(argv[3], "wb");
