@@ -162,7 +162,8 @@ static size_t spaces_behind(const uint8_t *text, size_t count, size_t at)
 typedef int encode_gap_fn(encoder_t *self, const uint8_t *text, size_t count);
 
 // Ids for the added tokens of one set, and `gap` for the text between them. The search goes on
-// behind a token's content, even within white space that it took along: so does Hugging Face's.
+// behind a token's content, even within white space that it took along. There Hugging Face finds
+// tokens of white space once more, except for one whose lstrip leaves nothing of it; so do we.
 static int encode_around(encoder_t *self, const struct added_tokens *added, const uint8_t *text,
                          size_t count, encode_gap_fn *gap)
 {
@@ -170,13 +171,14 @@ static int encode_around(encoder_t *self, const struct added_tokens *added, cons
     size_t done = 0, from = 0, at;
     while ((token = added_tokens_search(added, text, count, from, &at))) {
         from = at + token->bytes;
-        if (token->lstrip) at = spaces_before(text, done < at ? done : at, at);
+        const size_t end = token->rstrip ? spaces_behind(text, count, from) : from;
+        if (token->lstrip) at = done < at ? spaces_before(text, done, at) : done;
         if (done < at) {
             int rc = gap(self, text + done, at - done);
             if (rc < 0) return rc;
         }
-        token_list_add(self->out, token->id);
-        done = token->rstrip ? spaces_behind(text, count, from) : from;
+        if (at < end) token_list_add(self->out, token->id);
+        done = end;
     }
     return gap(self, text + done, count - done);
 }

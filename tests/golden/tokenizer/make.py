@@ -3,7 +3,8 @@
 #   gpt2.json      ByteLevel with add_prefix_space; added tokens of all kinds; merges as "a b"
 #   llama3.json    Split by Llama 3's pattern, ignore_merges, a template
 #   smollm.json    Digits; four bytes that are no tokens, unk_token, fuse_unk
-#   cases.json     texts with the ids that each of them gives
+#   cases.json     texts with the ids that each of them gives, and the words, in bytes, that the
+#                  pre-tokenizer alone cuts the whole text into
 #
 # All are trained on the file LICENSE of this repository.
 import json
@@ -50,7 +51,9 @@ def make_gpt2():
         AddedToken("<both>", lstrip=True, rstrip=True, special=True, normalized=False),
         AddedToken(" x", normalized=False), AddedToken("abc", normalized=False),
         AddedToken("bcd", normalized=True), AddedToken("abcde", normalized=True),
-        AddedToken("caf\u00e9\U0001f600", normalized=True)])
+        AddedToken("caf\u00e9\U0001f600", normalized=True),
+        AddedToken("abcabc", normalized=False), AddedToken("\v", rstrip=True, normalized=False),
+        AddedToken("\f", lstrip=True, rstrip=True, normalized=False)])
     def merges_as_text(whole):
         whole["model"]["merges"] = [" ".join(merge) for merge in whole["model"]["merges"]]
     return write("gpt2.json", changed(tokenizer, merges_as_text))
@@ -65,9 +68,8 @@ def make_llama3():
                            special_tokens=[("<|begin|>", 600), ("<|end|>", 601)])])
     def ignore_merges(whole):
         whole["model"]["ignore_merges"] = True
-        lost = whole["model"]["merges"].pop(100)        # Its token is found only as a whole word
-        joined = "".join(lost)
-        whole["model"]["merges"] = [m for m in whole["model"]["merges"] if joined not in m]
+        merges = whole["model"]["merges"]       # No merge makes " the": only ignore_merges finds it
+        whole["model"]["merges"] = [m for m in merges if "\u0120the" not in ("".join(m), *m)]
     return write("llama3.json", changed(tokenizer, ignore_merges))
 
 def make_smollm():
@@ -98,6 +100,7 @@ texts = [
     "a <left> b  \n<left>\u3000<left>x", "a <right> b<right>  \n <right>x", "x \t<both>\n\n<both> y",
     "<right>   xy<left>", "<right>  <left> <both>  x", "abcde abc abcd bcde bcd abbcdabcd", " x xx  x",
     "caf\u00e9\U0001f600 caf\u00e9 \U0001f600", "quiz qqzz zebra q", "liability warranties contributors",
+    "abcabcd abcab abcabcabc", " the the theorem", "a'\u017fb'\u017f", "a\v \f\v b", "\v\f\v\v\f x", "a \f b\f\v c",
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", text[:3000],
 ]
 cases = []
@@ -105,6 +108,7 @@ for name, tokenizer in [("gpt2.json", make_gpt2()), ("llama3.json", make_llama3(
                         ("smollm.json", make_smollm())]:
     for case in texts:
         ids = tokenizer.encode(case, add_special_tokens=False).ids
-        cases.append({"tokenizer": name, "text": case, "ids": ids})
+        words = [len(word) for word, _ in tokenizer.pre_tokenizer.pre_tokenize_str(case)]
+        cases.append({"tokenizer": name, "text": case, "ids": ids, "words": words})
 lines = ",\n".join(json.dumps(case) for case in cases)
 (here / "cases.json").write_text("[\n" + lines + "\n]\n")
