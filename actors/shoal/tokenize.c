@@ -4,9 +4,9 @@
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/text_progress.h"
 #include "common/actor/command.h"
-#include "common/data/text_tokens.h"
 #include "common/learn/pool.h"
 #include "common/text/corpus.h"
+#include "common/text/text_tokens.h"
 #include "common/text/tokenizer.h"
 #include <argp.h>
 #include <inttypes.h>

@@ -5,10 +5,10 @@
 //
 // The yardstick is Hugging Face's `tokenizers` on the same text: tests/peers/tokenizer_test.sh.
 
-#include "common/data/demo_text.h"
-#include "common/data/text_tokens.h"
 #include "common/ensure.h"
 #include "common/text/bpe_train.h"
+#include "common/text/demo_text.h"
+#include "common/text/text_tokens.h"
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 // Files, lines and folders as documents, and token files made of them.
 
-#include "common/data/text_tokens.h"
 #include "common/data/token_files.h"
 #include "common/text/corpus.h"
+#include "common/text/text_tokens.h"
 #include "tests/unit/folder_fixture.h"
 #include <string.h>
 #include <sys/stat.h>

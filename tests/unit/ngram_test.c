@@ -1,10 +1,10 @@
 // From text to a dataset: the baselines, the tokeniser, the split, the demo's text.
 #include "common/data/child_output.h"
-#include "common/data/demo_text.h"
 #include "common/data/manifest.h"
 #include "common/data/ngram.h"
-#include "common/data/text_tokens.h"
 #include "common/data/token_files.h"
+#include "common/text/demo_text.h"
+#include "common/text/text_tokens.h"
 #include "tests/unit/folder_fixture.h"
 #include <jansson.h>
 #include <math.h>

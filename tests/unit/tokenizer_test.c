@@ -1,8 +1,8 @@
 // Tokenizers against what Hugging Face's package made of the same files and texts
 // (tests/golden/tokenizer), and against themselves.
 
-#include "common/text/tokenizer_json.h"
 #include "common/text/bpe_train.h"
+#include "common/text/tokenizer_json.h"
 #include "common/text/unicode.h"
 #include "tests/fuzz/tokenizer_check.h"
 #include "tests/unit/folder_fixture.h"

@@ -1,4 +1,4 @@
-#include "common/data/text_tokens.h"
+#include "common/text/text_tokens.h"
 #include "common/data/durable_file.h"
 #include "common/data/manifest.h"
 #include "common/data/token_dir.h"
