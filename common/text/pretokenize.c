@@ -18,54 +18,32 @@ const char *pretokenize_pattern(enum pretokenize_rule rule)
     return patterns[rule];
 }
 
-// One character, looked at.
-struct glyph { uint32_t code_point; enum unicode_class class; size_t length; };
+// One character, looked at: its class as one bit, none at the text's end.
+enum { OTHER = 1 << UNICODE_OTHER, LETTER = 1 << UNICODE_LETTER, NUMBER = 1 << UNICODE_NUMBER,
+       SPACE = 1 << UNICODE_SPACE };
+struct glyph { unsigned class; size_t length; };
 
-// At the end of the text: length 0, which is of no class below.
-static struct glyph look(const uint8_t *text, size_t count, size_t at)
+static inline struct glyph look(const uint8_t *text, size_t count, size_t at)
 {
-    struct glyph glyph = { UNICODE_INVALID, UNICODE_OTHER, 0 };
+    struct glyph glyph = { 0, 0 };
     if (at >= count) return glyph;
-    glyph.code_point = unicode_next(text + at, count - at, &glyph.length);
-    glyph.class = unicode_class_of(glyph.code_point);
+    glyph.length = 1;
+    const uint32_t code_point =
+        text[at] < 0x80 ? text[at] : unicode_next(text + at, count - at, &glyph.length);
+    glyph.class = 1u << unicode_class_of(code_point);
     return glyph;
 }
 
-static bool is_letter(struct glyph glyph)
+// Where the run of characters of these classes that begins at `at` ends; `at` if there is none.
+static size_t run_end(const uint8_t *text, size_t count, size_t at, unsigned classes)
 {
-    return glyph.class == UNICODE_LETTER;
-}
-
-static bool is_number(struct glyph glyph)
-{
-    return glyph.class == UNICODE_NUMBER;
-}
-
-static bool is_space(struct glyph glyph)
-{
-    return glyph.class == UNICODE_SPACE;
-}
-
-static bool is_other(struct glyph glyph)
-{
-    return glyph.length && glyph.class == UNICODE_OTHER;
-}
-
-static bool is_line_end(struct glyph glyph)
-{
-    return glyph.code_point == '\n' || glyph.code_point == '\r';
-}
-
-static bool is_no_number(struct glyph glyph)
-{
-    return glyph.length && !is_number(glyph);
-}
-
-// Where the run of `belongs` that begins at `at` ends; `at` itself if there is none.
-static size_t run_end(const uint8_t *text, size_t count, size_t at, bool belongs(struct glyph))
-{
-    for (struct glyph glyph; belongs(glyph = look(text, count, at)); ) at += glyph.length;
+    for (struct glyph glyph; (glyph = look(text, count, at)).class & classes; ) at += glyph.length;
     return at;
+}
+
+static bool is_line_end(uint8_t byte)
+{
+    return byte == '\n' || byte == '\r';
 }
 
 static uint8_t lower(uint8_t byte)
@@ -89,7 +67,7 @@ static size_t contraction(const uint8_t *text, size_t count, bool fold)
 static size_t spaces_end(const uint8_t *text, size_t count)
 {
     size_t at = 0, last = 0;
-    for (struct glyph glyph; is_space(glyph = look(text, count, at)); ) {
+    for (struct glyph glyph; (glyph = look(text, count, at)).class & SPACE; ) {
         last = at;
         at += glyph.length;
     }
@@ -101,28 +79,23 @@ static size_t next_gpt2(const uint8_t *text, size_t count)
     const size_t apostrophe = text[0] == '\'' ? contraction(text, count, false) : 0;
     if (apostrophe) return apostrophe;
     const size_t begin = text[0] == ' ';
-    const struct glyph first = look(text, count, begin);
-    if (is_letter(first)) return run_end(text, count, begin, is_letter);
-    if (is_number(first)) return run_end(text, count, begin, is_number);
-    if (is_other(first)) return run_end(text, count, begin, is_other);
-    return spaces_end(text, count);
+    const unsigned class = look(text, count, begin).class;
+    return class & (LETTER | NUMBER | OTHER) ? run_end(text, count, begin, class)
+                                             : spaces_end(text, count);
 }
 
 // \s*[\r\n]+ : up to the last line end of the run of spaces; 0 if there is none in it.
 static size_t line_end(const uint8_t *text, size_t count)
 {
-    size_t at = 0, end = 0;
-    for (struct glyph glyph; is_space(glyph = look(text, count, at)); ) {
-        at += glyph.length;
-        if (is_line_end(glyph)) end = at;
-    }
-    return end;
+    size_t at = run_end(text, count, 0, SPACE);
+    while (at > 0 && !is_line_end(text[at - 1])) at--;
+    return at;
 }
 
 static size_t numbers_end(const uint8_t *text, size_t count, uint32_t most)
 {
     size_t at = 0;
-    for (struct glyph glyph; most-- > 0 && is_number(glyph = look(text, count, at)); )
+    for (struct glyph glyph; most-- > 0 && (glyph = look(text, count, at)).class & NUMBER; )
         at += glyph.length;
     return at;
 }
@@ -132,15 +105,16 @@ static size_t next_cl100k(const uint8_t *text, size_t count, uint32_t numbers_ma
     const size_t apostrophe = text[0] == '\'' ? contraction(text, count, true) : 0;
     if (apostrophe) return apostrophe;
     const struct glyph first = look(text, count, 0);
-    if (is_letter(first)) return run_end(text, count, 0, is_letter);
-    if (is_number(first)) return numbers_end(text, count, numbers_max);
+    if (first.class & LETTER) return run_end(text, count, 0, LETTER);
+    if (first.class & NUMBER) return numbers_end(text, count, numbers_max);
     const struct glyph second = look(text, count, first.length);
-    if (is_letter(second) && !is_line_end(first))
-        return run_end(text, count, first.length, is_letter);
+    if (second.class & LETTER && !is_line_end(text[0]))
+        return run_end(text, count, first.length, LETTER);
     const size_t begin = text[0] == ' ';
-    if (is_other(begin ? second : first)) {
-        const size_t end = run_end(text, count, begin, is_other);
-        return run_end(text, count, end, is_line_end);
+    if ((begin ? second : first).class & OTHER) {
+        size_t end = run_end(text, count, begin, OTHER);
+        while (end < count && is_line_end(text[end])) end++;
+        return end;
     }
     const size_t line = line_end(text, count);
     return line ? line : spaces_end(text, count);
@@ -149,15 +123,14 @@ static size_t next_cl100k(const uint8_t *text, size_t count, uint32_t numbers_ma
 size_t pretokenize_next(enum pretokenize_rule rule, const uint8_t *text, size_t count)
 {
     const struct glyph first = look(text, count, 0);
+    const unsigned numbers = first.class & NUMBER, others = OTHER | LETTER | SPACE;
     switch (rule) {
     case PRETOKENIZE_GPT2:    return next_gpt2(text, count);
     case PRETOKENIZE_CL100K:  return next_cl100k(text, count, 3);
     case PRETOKENIZE_CL100K1: return next_cl100k(text, count, 1);
-    case PRETOKENIZE_DIGIT:
-        return is_number(first) ? first.length : run_end(text, count, 0, is_no_number);
-    case PRETOKENIZE_DIGITS:
-        return run_end(text, count, 0, is_number(first) ? is_number : is_no_number);
-    case PRETOKENIZE_RULES: break;
+    case PRETOKENIZE_DIGIT:   return numbers ? first.length : run_end(text, count, 0, others);
+    case PRETOKENIZE_DIGITS:  return run_end(text, count, 0, numbers ? NUMBER : others);
+    case PRETOKENIZE_RULES:   break;
     }
     ensure(!"a rule");
     return count;
