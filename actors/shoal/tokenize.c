@@ -68,19 +68,27 @@ struct work {
     uint64_t documents, tokens_count;
 };
 
+static int encode_text(const struct work *self, uint32_t worker, const struct corpus_unit *unit,
+                       struct why *why, struct token_list *list)
+{
+    const unsigned flags = unit->begins ? 0 : ENCODE_CONTINUES;
+    int rc = tokenizer_encode(self->encoders[worker], unit->text, unit->count, flags, why, list);
+    if (rc == 0) return 0;
+    return unit->line ? why_wrap(why, rc, "%s:%" PRIu64, unit->path, unit->line)
+                      : why_wrap(why, rc, "%s from byte %" PRIu64 " on", unit->path, unit->offset);
+}
+
 static void encode_unit(void *arg, uint32_t task, uint32_t worker)
 {
     struct work *self = arg;
     const struct corpus_unit *unit = &self->units[task];
     struct token_list *list = &self->lists[task];
-    const unsigned flags = unit->begins ? 0 : ENCODE_CONTINUES;
     struct why why = { 0 };
     list->count = 0;
     int rc = self->any_bytes ? 0 : corpus_check(unit, &why);
     if (rc == 0 && self->wish->with_template && unit->begins)
         tokenizer_template(self->tokenizer, false, list);
-    if (rc == 0)
-        rc = tokenizer_encode(self->encoders[worker], unit->text, unit->count, flags, &why, list);
+    if (rc == 0) rc = encode_text(self, worker, unit, &why, list);
     if (rc == 0 && self->wish->with_template && unit->ends)
         tokenizer_template(self->tokenizer, true, list);
     if (rc == 0 && unit->ends && self->separator != BPE_NONE)

@@ -78,7 +78,8 @@ struct byte_list {
 };
 void byte_list_free(struct byte_list *self);
 
-// Appends the bytes of the ids; of an added token, its content. FAULT_RANGE, with its place, for an
-// id that is no token; *out then has what came before.
+// Appends the bytes of the ids; of an added token, its content (Hugging Face reads even that by the
+// alphabet of bytes, and breaks what is not ASCII). FAULT_RANGE, with its place, for an id that is
+// no token; *out then has what came before.
 int tokenizer_decode(const tokenizer_t *self, const uint32_t *ids, size_t count, bool skip_special,
                      struct why *why, struct byte_list *out);
