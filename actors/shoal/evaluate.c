@@ -2,6 +2,7 @@
 #include "common/data/provider.h"
 #include "common/ensure.h"
 #include "common/learn/model.h"
+#include "common/text/tokenizer.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

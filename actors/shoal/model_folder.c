@@ -1,6 +1,6 @@
 #include "actors/shoal/model_folder.h"
 #include "common/crypto/merkle.h"
-#include "common/data/byte_tokenizer.h"
+#include "common/text/tokenizer_json.h"
 #include "common/ensure.h"
 #include "common/learn/genesis.h"
 #include "common/learn/model_config.h"
@@ -190,7 +190,7 @@ static int fill(const char *path, int dir, const struct contents *contents, stru
     if (rc == 0 && contents->beside)
         rc = copy_beside(contents->beside, dir, contents->beside_needed, why);
     if (rc == 0 && contents->byte_seq_len)
-        rc = byte_tokenizer_write(path, contents->byte_seq_len, why);
+        rc = tokenizer_install("bytes", path, contents->byte_seq_len, why);
     if (rc == 0) rc = dirfile_sync_dir(dir, path, why);
     return rc;
 }
@@ -247,7 +247,7 @@ int model_folder_create(const char *dir, const struct model_genesis *genesis, st
     ensure(model.config);
     rc = prepare(&model, why);
     if (rc == 0) {
-        const bool bytes = !genesis->tokenizer_dir && shape->vocab == BYTE_VOCAB;
+        const bool bytes = !genesis->tokenizer_dir && shape->vocab == TOKENIZER_BYTES_VOCAB;
         genesis_fill(shape, genesis->seed, model.params);
         model.digest = digest_of(model.params, model.floats);
         const struct contents contents = { .config = model.config, .layout = &model.layout,

@@ -1,6 +1,6 @@
 #pragma once
-// text_codec -- text to the tokens of a model's folder, and back. So far for the one vocabulary in
-// which a token is a byte (byte_tokenizer.h).
+// text_codec -- text to the tokens of a model's folder, and back: by the folder's tokenizer.json
+// (common/text/tokenizer.h), or byte for byte if it has none and its vocabulary is bytes.
 
 #include "common/fault.h"
 #include <stddef.h>
