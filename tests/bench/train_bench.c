@@ -110,18 +110,6 @@ struct trainer {
     uint32_t *tokens;
 };
 
-static float *numbers(uint64_t count)
-{
-    float *x = aligned_alloc(64, (count * sizeof *x + 63) / 64 * 64);
-    uint32_t state = 1;
-    ensure(x);
-    for (uint64_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        x[i] = (float)(int32_t)state * 0x1p-31f * 0.03f;
-    }
-    return x;
-}
-
 static struct trainer trainer_of(const struct bench_model *bench, enum gemm_precision precision,
                                  uint32_t threads)
 {
@@ -132,8 +120,8 @@ static struct trainer trainer_of(const struct bench_model *bench, enum gemm_prec
                             .count = model_parameter_count(shape) };
     const struct model_options options = { bench->batch, shape->seq_len_max, precision, false };
     ensure(self.pool && model_new(shape, &options, self.pool, &why, &self.model) == 0);
-    self.params = numbers(self.count);
-    self.grad = numbers(self.count);
+    self.params = train_numbers(self.count);
+    self.grad = train_numbers(self.count);
     self.tokens = calloc(tokens, sizeof *self.tokens);
     ensure(self.tokens);
     for (size_t i = 0; i < tokens; i++) self.tokens[i] = (uint32_t)(i * 7919 % shape->vocab);
