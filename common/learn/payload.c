@@ -22,8 +22,8 @@ static uint32_t share_of(uint32_t top_k, const struct chunks_part *part, uint32_
     return share < 1 ? 1 : share > part->elements ? part->elements : (uint32_t)share;
 }
 
-// The one for such chunks, made when first asked for; NULL if they do not fit. There is room for one
-// per tensor.
+// The one for such chunks, made when first asked for; NULL if they do not fit. There is room for
+// one per tensor.
 static int combination_for(struct payload_form *self, uint32_t elements, uint32_t top_k,
                            const struct combination **ret_combination)
 {
