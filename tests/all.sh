@@ -4,6 +4,7 @@
 #     tests/all.sh BUILD_DIR
 #
 # unit        pure functions, golden values and conversations          (gcc -O2)
+# emulated    the GPU's kernels and model, on a device emulated by the processor
 # sanitized   the same under ASan + UBSan; those with threads under TSan
 # simulation  seeds of the whole cluster; one trace under three compilers; a few mutants
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
@@ -26,6 +27,9 @@ build() { # name, make arguments...
 programs=()
 unit=$(cd tests/unit && ls ./*_test.c | sed 's#^\./##; s#\.c$##')
 for t in $unit; do programs+=("$B/unit/$t"); done
+for t in tests/gpu/*_test.cu; do programs+=("$B/emulated/$(basename "${t%.cu}")"); done
+# Once more with the threads of a block in the other order: what then differs lacks a barrier.
+programs+=("EMULATED_ORDER=reverse $B/emulated/attention_test" "EMULATED_ORDER=reverse $B/emulated/distro_test")
 
 say "building with sanitizers ..."
 asan="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
