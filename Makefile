@@ -129,13 +129,15 @@ test-peers: test-build                          ## Hold our files against torch,
 
 bench-train: $(B)/bench/train_bench             ## Time a training step: share of the peak, and beside PyTorch from PyPI
 	@$<
-	@$(peers_python) && $(B)/peers/bin/python tests/peers/train_torch.py $(B) || echo "PyTorch left out: it could not be installed"
+	@if $(peers_python); then $(B)/peers/bin/python tests/peers/train_torch.py $(B); \
+	else echo "PyTorch left out: it could not be installed"; fi
 
 same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
 	@$<
 
 # torch and transformers, beside the build: only what is held against them wants them.
-peers_python = test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers; }
+peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers' 2>/dev/null || \
+    { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers; }
 
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
 	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done

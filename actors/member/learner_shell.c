@@ -131,11 +131,12 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
     shell_log(6, "learner.compute products=%s threads=%u",
               wire_enum_name(&wire_enum_products, self->config.products), options->threads);
     if (free_bytes == 0 || memory.host + beside <= free_bytes) return 0;
-    return why_set(why, FAULT_MEMORY,
-                   "the model needs %llu MiB and there are %llu, activations recomputed already; a "
-                   "--micro-batch-size below %u takes less",
+    const bool less = options->trains && options->micro_batch > 1;
+    return why_set(why, FAULT_MEMORY, "the model needs %llu MiB and there are %llu; %s",
                    (unsigned long long)(memory.host + beside) >> 20,
-                   (unsigned long long)free_bytes >> 20, options->micro_batch);
+                   (unsigned long long)free_bytes >> 20,
+                   less ? "--micro-batch-size 1 takes the least"
+                        : "free some, or take a larger machine");
 }
 
 static int take_memory(struct learner *self, struct why *why)
@@ -211,7 +212,9 @@ static int build(struct learner *self, const struct wire_config *config, struct 
 static void hear_build(struct learner *self, const struct wire_config *config)
 {
     struct why why = { 0 };
-    struct wire_built built = { .ok = build(self, config, &why) == 0, .floats = self->floats };
+    const int rc = build(self, config, &why);
+    struct wire_built built = { .ok = rc == 0, .floats = self->floats,
+                                .may_pass = rc == FAULT_MEMORY };
     put_reason(built.reason, &why);
     if (built.ok) built.payload_bytes = (uint32_t)payload_bytes(self->form);
     if (!built.ok) drop_model(self);

@@ -260,8 +260,8 @@ static void measure_together(const struct bench_model *bench, uint32_t processor
         alone[i] = rate_of(bench, 1, processors);
         together[i] = rate_of(bench, 2 * processors, 1);
     }
-    printf("%-4s bf16     %u trainers of one thread together %.0f tokens/s, %.1f %% of the %.0f of one "
-           "with %u threads (medians of %d turns)\n", bench->name, 2 * processors,
+    printf("%-4s bf16     %u trainers of one thread together %.0f tokens/s, %.1f %% of the %.0f of "
+           "one with %u threads (medians of %d turns)\n", bench->name, 2 * processors,
            median(together, TURNS), 100 * median(together, TURNS) / median(alone, TURNS),
            median(alone, TURNS), processors, TURNS);
     fflush(stdout);
@@ -319,7 +319,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         for (int precision = GEMM_FLOAT32; precision < GEMM_PRECISIONS; precision++) {
             measure(&models[i], (enum gemm_precision)precision, 1, STEPS);
-            if (processors > 1) measure(&models[i], (enum gemm_precision)precision, processors, STEPS);
+            if (processors > 1)
+                measure(&models[i], (enum gemm_precision)precision, processors, STEPS);
         }
     }
     measure_together(&models[0], processors);
