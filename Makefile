@@ -19,6 +19,7 @@ LDFLAGS  += $(SAN) -pthread -Wl,--as-needed -Wl,-rpath,'$$ORIGIN/../lib/shoal'
 LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lsystemd -lstdc++ -lm
 
 # Kernels are compiled once per instruction set and chosen at run time.
+ISA_avx512bf16 = $(ISA_avx512) -mavx512bf16
 ISA_avx512 = -O3 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mavx2 -mfma -mprefer-vector-width=512
 ISA_avx2   = -O3 -mavx2 -mfma
 ISA_base   = -O3
@@ -107,7 +108,8 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@$(MAKE) --no-print-directory -s -j$$(nproc) test-build
 	@tests/all.sh $(B)
 
-test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so $(B)/tests/peers/logits
+test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) \
+            $(B)/live/failpoint.so $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -121,12 +123,24 @@ mutants:                                        ## Break the cores on purpose; e
 live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
 
-test-peers: all $(B)/tests/peers/logits                           ## Hold our files against torch and transformers from PyPI
-	@test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
+test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers (PyPI)
+	@$(peers_python)
 	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh $(patsubst %,"% $(B)",$(wildcard tests/peers/*_test.sh))
 
+bench-train: $(B)/bench/train_bench             ## Time a training step: share of the peak, and beside PyTorch from PyPI
+	@$<
+	@if $(peers_python); then $(B)/peers/bin/python tests/peers/train_torch.py $(B); \
+	else echo "PyTorch left out: it could not be installed"; fi
+
+same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
+	@$<
+
+# torch and transformers, beside the build: only what is held against them wants them.
+peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers' 2>/dev/null || \
+    { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers; }
+
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
-	@for b in $(or $(T),$(BENCH)); do $(B)/bench/$$b || exit 1; done
+	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
 
 gpu-test: $(GPU_TESTS:%=$(B)/gpu/%)             ## On a machine with a GPU: its kernels against the CPU's
 	@tests/run.sh $(addprefix $(B)/gpu/,$(or $(T),$(GPU_TESTS)))
@@ -217,10 +231,14 @@ $(B)/emulated/device.o: tests/gpu/emulated/emulated.cc
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/live/failpoint.so: tests/live/failpoint.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+$(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
+	$(link) $(LIBS) -o $@
 $(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
+$(B)/%_avx512bf16.o: %_avx512bf16.c
+	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) $(ISA_avx512bf16) -c $< -o $@
 $(B)/%_avx512.o: %_avx512.c
 	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) $(ISA_avx512) -c $< -o $@
 $(B)/%_avx2.o: %_avx2.c
@@ -234,4 +252,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live bench pure install uninstall help clean
+.PHONY: all cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train same-bits pure install uninstall help clean

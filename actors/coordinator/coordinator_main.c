@@ -121,6 +121,7 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .snapshot_rounds = rules.snapshot_rounds,
         .total_steps = rules.total_steps,
         .data_digest = config->manifest_digest,
+        .products = config->products == CONFIG_PRODUCTS_FLOAT32 ? PRODUCTS_FLOAT32 : PRODUCTS_BF16,
     };
     snprintf(frame->run, sizeof frame->run, "%s", rules.run_id);
     if (config->optimizer != CONFIG_OPTIMIZER_DISTRO)
@@ -260,9 +261,9 @@ static int compare_config(struct keeper *self, const char *state_dir, struct why
                        "put it back, or begin a new run in another --state-dir",
                        self->state_path, state_dir, difference.path, difference.a, difference.b);
     return why_set(why, FAULT_FOREIGN,
-                   "%s makes this another run than the one in %s; put it back, or begin a "
-                   "new run in another --state-dir",
-                   self->state_path, state_dir);
+                   "the run in %s was begun by another version of this program, for which %s meant "
+                   "something else; finish it with that version, or begin a new run in another "
+                   "--state-dir", state_dir, self->state_path);
 }
 
 static int copy_file(const char *from, const char *to, struct why *why)

@@ -1,4 +1,5 @@
 #include "actors/member/learner_shell.h"
+#include "common/actor/memory.h"
 #include "common/actor/shell.h"
 #include "common/bulk/bulk_client.h"
 #include "common/crypto/merkle.h"
@@ -25,6 +26,7 @@ struct learner {
     struct layout layout;
     struct layout_tensor *tensors;
     pool_t *pool;
+    struct compute_config compute_config;
     chunks_t *chunks;
     payload_form_t *form;
     compute_t *compute;
@@ -100,36 +102,56 @@ static int fill_layout(struct learner *self, struct why *why)
     return rc;
 }
 
-static struct compute_config compute_config_of(const struct learner *self)
+// Settles how the replica computes, and says what it will take before it takes it: activations that
+// do not fit are computed again rather than kept.
+static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
 {
-    return (struct compute_config){ .shape = self->shape,
-                                    .micro_batch = self->options->micro_batch,
-                                    .seq = self->config.seq_len,
-                                    .form = self->form,
-                                    .decay = self->config.compression_decay,
-                                    .trains = self->options->trains,
-                                    .pool = self->pool };
+    const struct learner_options *options = self->options;
+    const uint64_t free_bytes = memory_available_bytes();
+    struct compute_config *config = &self->compute_config;
+    struct compute_memory memory;
+    *config = (struct compute_config){ .shape = self->shape,
+                                       .micro_batch = options->micro_batch,
+                                       .seq = self->config.seq_len,
+                                       .form = self->form,
+                                       .decay = self->config.compression_decay,
+                                       .trains = options->trains,
+                                       .float32 = self->config.products == PRODUCTS_FLOAT32,
+                                       .pool = self->pool };
+    for (int less = 0; less <= 1; less++) {
+        config->recompute = less;
+        memory = compute_memory(&options->device, config);
+        if (free_bytes == 0 || memory.host + beside <= free_bytes) break;
+    }
+    shell_log(6, "learner.memory parameters=%llu host_mib=%llu free_mib=%llu device_mib=%llu "
+              "activations=%s", (unsigned long long)self->floats,
+              (unsigned long long)(memory.host + beside) >> 20,
+              (unsigned long long)free_bytes >> 20, (unsigned long long)memory.device >> 20,
+              config->recompute ? "recomputed" : "kept");
+    shell_log(6, "learner.compute products=%s threads=%u",
+              wire_enum_name(&wire_enum_products, self->config.products), options->threads);
+    if (free_bytes == 0 || memory.host + beside <= free_bytes) return 0;
+    const bool less = options->trains && options->micro_batch > 1;
+    return why_set(why, FAULT_MEMORY, "the model needs %llu MiB and there are %llu; %s",
+                   (unsigned long long)(memory.host + beside) >> 20,
+                   (unsigned long long)free_bytes >> 20,
+                   less ? "--micro-batch-size 1 takes the least"
+                        : "free some, or take a larger machine");
 }
 
 static int take_memory(struct learner *self, struct why *why)
 {
-    const struct learner_options *options = self->options;
-    const struct compute_config config = compute_config_of(self);
-    const struct compute_memory memory = compute_memory(&options->device, &config);
     const uint64_t beside = self->floats * sizeof(float);
-    shell_log(6, "learner.memory parameters=%llu host_mib=%llu device_mib=%llu threads=%u",
-              (unsigned long long)self->floats, (unsigned long long)(memory.host + beside) >> 20,
-              (unsigned long long)memory.device >> 20, options->threads);
+    int rc = plan_memory(self, beside, why);
+    if (rc < 0) return rc;
     self->leaf_count = digest_leaf_count(self->floats);
     self->spare = aligned_alloc(64, (beside + 63) / 64 * 64);
     self->leaves = calloc(self->leaf_count, sizeof *self->leaves);
     self->payload = malloc(payload_bytes(self->form));
     if (!self->spare || !self->leaves || !self->payload)
-        return why_set(why, FAULT_MEMORY,
-                       "the model needs %llu MiB more than there is; a smaller "
-                       "--micro-batch-size takes less",
-                       (unsigned long long)(memory.host + beside) >> 20);
-    const int rc = compute_new(&options->device, &config, why, &self->compute);
+        return why_set(why, FAULT_MEMORY, "%llu MiB for a copy of the parameters",
+                       (unsigned long long)beside >> 20);
+    rc = compute_new(&self->options->device, &self->compute_config, why, &self->compute);
     if (rc == 0) self->params = compute_host(self->compute);
     return rc;
 }
@@ -190,7 +212,9 @@ static int build(struct learner *self, const struct wire_config *config, struct 
 static void hear_build(struct learner *self, const struct wire_config *config)
 {
     struct why why = { 0 };
-    struct wire_built built = { .ok = build(self, config, &why) == 0, .floats = self->floats };
+    const int rc = build(self, config, &why);
+    struct wire_built built = { .ok = rc == 0, .floats = self->floats,
+                                .may_pass = rc == FAULT_MEMORY };
     put_reason(built.reason, &why);
     if (built.ok) built.payload_bytes = (uint32_t)payload_bytes(self->form);
     if (!built.ok) drop_model(self);

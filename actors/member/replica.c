@@ -84,8 +84,7 @@ static void load(struct replica *self, uint64_t step, const char *path, struct o
 }
 
 // Where the parameters come from: by turns a folder (a checkpoint of our own, or genesis at step 0)
-// and those who hold the pinned step. An odd count of failures is the peers' turn: `start_over(1)`
-// asks them first. Who never gets the parameters says so and ends.
+// and the peers who hold the pinned step. Who never gets the parameters says so and ends.
 static void obtain(struct replica *self, const struct member *member, uint64_t now_ms,
                    struct outbox *out)
 {
@@ -95,7 +94,6 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     // once nobody serves the pinned step.
     bool replays = self->keeps_payloads && own_step == 0 && run->checkpoint_step == 0 &&
                    self->failures > 0;
-    bool folders_turn = self->failures % 2 == 0;
     char hex[HASH_HEX];
     if (now_ms < self->retry_ms || member->roster_version == 0) return; // Who could be asked?
     self->retry_ms = now_ms + REPLICA_RETRY_MS;
@@ -105,23 +103,25 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                     "trainer, no checkpointer, no folder here; start one that holds them, never "
                     "random ones",
                     (unsigned long long)run->pin_step, hash_to_hex(&run->pin_digest, hex));
-    } else if (self->resume.path[0] && own_step > 0 && folders_turn) {
+    } else if (self->resume.path[0] && own_step > 0 && !self->peers_turn) {
         load(self, own_step, self->resume.path, out);
-    } else if (member->config.genesis[0] && folders_turn && (run->pin_step == 0 || replays)) {
+    } else if (member->config.genesis[0] && !self->peers_turn && (run->pin_step == 0 || replays)) {
         load(self, 0, member->config.genesis, out);
     } else if (!hash_is_none(&run->pin_digest)) {
         fetch_pinned(self, member, out);
     } else {
         self->failures++;
-        outbox_note(out,
-                    "model.unknown no genesis folder and no digest on record yet; asking again");
+        self->peers_turn = false;                   // Nobody is known who could be asked
+        outbox_note(out, "model.unknown genesis is not to be had, and no digest is on record yet; "
+                    "trying again");
     }
 }
 
 // A model that is not the one on record is never taken, and never replaced by another.
-static void failed(struct replica *self, const char *reason, struct outbox *out)
+static void failed(struct replica *self, bool was_folder, const char *reason, struct outbox *out)
 {
     self->failures++;
+    self->peers_turn = was_folder;
     outbox_note(out, "model.unavailable attempt=%u reason=\"%s\"; asking again", self->failures,
                 reason);
 }
@@ -131,8 +131,9 @@ enum replica_event replica_hear_learner(struct replica *self, const struct msg *
 {
     if (in->kind == FRAME_BUILT) {
         const struct wire_built *built = in->body;
-        if (!built->ok)
-            outbox_quit(out, EX_CONFIG, "the run's model cannot be built: %s", built->reason);
+        if (!built->ok)                 // A want of memory may be over; a wrong shape stays
+            outbox_quit(out, built->may_pass ? EX_TEMPFAIL : EX_CONFIG,
+                        "the run's model cannot be built: %s", built->reason);
         self->built = built->ok;
         self->payload_bytes = built->payload_bytes;
         self->floats = built->floats;
@@ -142,7 +143,7 @@ enum replica_event replica_hear_learner(struct replica *self, const struct msg *
         const struct wire_loaded *loaded = in->body;
         self->loading = false;
         if (!loaded->ok) {
-            failed(self, loaded->reason, out);
+            failed(self, true, loaded->reason, out);
             return REPLICA_NOTHING;
         }
         forget_commits(self);
@@ -180,7 +181,7 @@ void replica_hear_fetched_model(struct replica *self, const struct msg *in, stru
     const struct wire_fetched_model *fetched = in->body;
     self->fetching = false;
     if (!fetched->ok) {
-        failed(self, fetched->reason, out);
+        failed(self, false, fetched->reason, out);
         return;
     }
     outbox_note(out, "model.fetched step=%llu bytes=%llu holders=%u",
@@ -191,10 +192,11 @@ void replica_hear_fetched_model(struct replica *self, const struct msg *in, stru
 }
 
 // Lets go of what is held, to get hold of the right thing.
-static void start_over(struct replica *self, uint32_t failures)
+static void start_over(struct replica *self, bool peers_turn)
 {
     self->holding = false;
-    self->failures = failures; // None: a checkpoint of our own may be tried first
+    self->failures = 0;
+    self->peers_turn = peers_turn;
     self->stuck_ms = 0;
     self->end_digest = (struct hash){ { 0 } };      // Of a time that a restore may have given up
     forget_commits(self);
@@ -207,7 +209,7 @@ static void repair(struct replica *self, struct outbox *out)
     char hex[HASH_HEX];
     outbox_note(out, "model.differs step=%llu ours=%.16s; fetching the intervals that differ",
                 (unsigned long long)self->step, hash_to_hex(&self->digest, hex));
-    start_over(self, 1);
+    start_over(self, true);
 }
 
 void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end)
@@ -320,11 +322,11 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
     if (self->holding && is_restored(self, &member->now)) {
         outbox_note(out, "model.restored step=%llu run=%llu; going back with it",
                     (unsigned long long)self->step, (unsigned long long)member->now.step);
-        start_over(self, 0);
+        start_over(self, false);
     } else if (self->holding && is_left_behind(self, member, now_ms)) {
         outbox_note(out, "model.behind step=%llu run=%llu; fetching the pinned step",
                     (unsigned long long)self->step, (unsigned long long)member->now.step);
-        start_over(self, 1);
+        start_over(self, true);
     }
     if (self->fetching) return;
     if (!self->holding) {

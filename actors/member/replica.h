@@ -40,6 +40,7 @@ struct replica {
     uint64_t end_step;                  // The newest EPOCH_END: that step is to be pinned, and its
     struct hash end_digest;             // digest must be ours
     uint32_t failures;                  // Of getting hold of the model, in a row
+    bool peers_turn;                    // To be asked next; else a folder's, if one will do
     struct wire_load resume;            // Our newest checkpoint and the folder of all; step 0: none yet
     bool keeps_payloads;                // Ours go back to it: no need to take the pinned step instead
     struct replica_commit ahead[REPLICA_AHEAD];     // Commits from `step` on, by step modulo

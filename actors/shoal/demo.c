@@ -158,6 +158,22 @@ static bool is_interrupted(void *arg)
     return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM);
 }
 
+static int write_text(const struct model_folder *model, struct demo_report *report,
+                      struct why *why)
+{
+    static const struct generate_options how = { .seed = 1, .temperature = 0.7f, .top_p = 1 };
+    text_codec_t *codec = NULL;
+    decoder_t *decoder = NULL;
+    int rc = text_codec_open(report->checkpoint_path, model->shape.vocab, why, &codec);
+    if (rc == 0) rc = evaluate_decoder(model, 2 * DEMO_SAMPLE_TOKENS, NULL, why, &decoder);
+    if (rc == 0)
+        rc = evaluate_sample(decoder, codec, report->prompt, DEMO_SAMPLE_TOKENS, &how, why,
+                             &report->text);
+    decoder_destroy(&decoder);
+    text_codec_close(&codec);
+    return rc;
+}
+
 // The parameters as the checkpoint has them: their digest, their loss, their words.
 static int examine(struct demo *self, struct why *why)
 {
@@ -174,9 +190,7 @@ static int examine(struct demo *self, struct why *why)
     if (rc < 0) return rc;
     report->checkpoint = model.digest;
     rc = evaluate_heldout(&model, &options, why, &report->heldout);
-    if (rc == 0)
-        rc = evaluate_sample(&model, report->prompt, DEMO_SAMPLE_BYTES, 0.7f, 1, options.threads,
-                             why, report->text);
+    if (rc == 0) rc = write_text(&model, report, why);
     model_folder_free(&model);
     return rc;
 }

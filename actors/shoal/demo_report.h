@@ -12,7 +12,7 @@ enum {
     DEMO_TRAINERS = 4,
     DEMO_KILLS = 2,
     DEMO_FAILURES_MAX = 16,
-    DEMO_SAMPLE_BYTES = 240,
+    DEMO_SAMPLE_TOKENS = 240,
     DEMO_COMMITS_MIN = 300,
     DEMO_EPOCHS_MIN = 3,
     DEMO_LAYERS_MIN = 4,
@@ -30,7 +30,7 @@ struct demo_report {
     struct evaluation heldout;
     uint64_t seconds;                           // The run alone
     const char *prompt;
-    char text[EVALUATE_TEXT_MAX + 1];
+    char *text;                                 // What follows it
     char failures[DEMO_FAILURES_MAX][160];
     uint32_t failures_count;
 };

@@ -1,13 +1,14 @@
 #include "actors/shoal/evaluate.h"
-#include "common/data/byte_tokenizer.h"
 #include "common/data/provider.h"
 #include "common/ensure.h"
 #include "common/learn/model.h"
+#include "common/text/tokenizer.h"
+#include "common/text/unicode.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH = 16, SAMPLE_WINDOW_MAX = 1024 };
+enum { TOKENS = 4096 };                 // At a time
 
 uint32_t evaluate_threads(void)
 {
@@ -16,17 +17,56 @@ uint32_t evaluate_threads(void)
     return processors > POOL_THREADS_MAX ? POOL_THREADS_MAX : (uint32_t)processors;
 }
 
+// How many bytes of text each token stands for. The caller frees.
+static int measure_tokens(const struct model_folder *folder, const text_codec_t *codec,
+                          struct why *why, uint32_t **ret_bytes)
+{
+    uint32_t *bytes = calloc(folder->shape.vocab, sizeof *bytes);
+    ensure(bytes);
+    for (uint32_t i = 0; i < folder->shape.vocab && codec; i++) {
+        char *text;
+        size_t count;
+        const int rc = text_codec_decode(codec, &i, 1, why, &text, &count);
+        if (rc < 0) {
+            free(bytes);
+            return rc;
+        }
+        free(text);
+        bytes[i] = (uint32_t)count;
+    }
+    *ret_bytes = bytes;
+    return 0;
+}
+
+static uint64_t count_bytes(const uint32_t *tokens, uint32_t batch, uint64_t row,
+                            const uint32_t *bytes)
+{
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < batch * row; i++)
+        if (i % row != 0) sum += bytes[tokens[i]];          // A window's first is no target
+    return sum;
+}
+
+static uint32_t batch_of(const struct evaluate_options *options)
+{
+    const uint32_t samples = TOKENS / options->seq_len;
+    return samples ? samples : 1;
+}
+
 static int score(const struct model_folder *folder, const struct evaluate_options *options,
                  provider_t *provider, model_t *model, struct why *why,
                  struct evaluation *ret_evaluation)
 {
     uint64_t samples = provider_count(provider), row = (uint64_t)options->seq_len + 1;
-    uint32_t *tokens = malloc(BATCH * row * sizeof *tokens);
+    const uint32_t batch_max = batch_of(options);
+    uint32_t *tokens = malloc(batch_max * row * sizeof *tokens);
     ensure(tokens);
+    uint32_t *bytes = NULL;
+    uint64_t bytes_sum = 0;
     double sum = 0;
-    int rc = 0;
-    for (uint64_t at = 0; at < samples && rc == 0; at += BATCH) {
-        uint32_t batch = samples - at < BATCH ? (uint32_t)(samples - at) : BATCH;
+    int rc = measure_tokens(folder, options->codec, why, &bytes);
+    for (uint64_t at = 0; at < samples && rc == 0; at += batch_max) {
+        uint32_t batch = samples - at < batch_max ? (uint32_t)(samples - at) : batch_max;
         double loss = 0;
         if (options->stop && options->stop(options->arg))
             rc = why_set(why, FAULT_TIMEOUT, "stopped");
@@ -34,11 +74,14 @@ static int score(const struct model_folder *folder, const struct evaluate_option
         if (rc == 0)
             rc = model_loss(model, folder->params, tokens, batch, options->seq_len, why, &loss);
         sum += loss * batch;
+        if (rc == 0) bytes_sum += count_bytes(tokens, batch, row, bytes);
     }
     free(tokens);
+    free(bytes);
     if (rc < 0) return rc;
-    *ret_evaluation =
-        (struct evaluation){ .nats = sum / (double)samples, .tokens = samples * options->seq_len };
+    *ret_evaluation = (struct evaluation){ .nats = sum / (double)samples,
+                                           .tokens = samples * options->seq_len,
+                                           .bytes = bytes_sum };
     return 0;
 }
 
@@ -53,9 +96,13 @@ int evaluate_heldout(const struct model_folder *folder, const struct evaluate_op
     if (options->seq_len < 1 || options->seq_len > folder->shape.seq_len_max)
         return why_set(why, FAULT_RANGE, "a window of %u tokens, the model allows 1..%u",
                        options->seq_len, folder->shape.seq_len_max);
+    // Activations are for the way back, and there is none
+    const struct model_options of_model = { .batch_max = batch_of(options),
+                                            .seq_max = options->seq_len, .recompute = true };
     pool_t *pool = pool_new(options->threads);
     int rc = provider_open_local(options->data, &samples, why, &provider);
-    if (rc == 0) rc = model_new(&folder->shape, BATCH, options->seq_len, pool, why, &model);
+    if (rc == 0) rc = model_new(&folder->shape, &of_model, pool, why, &model);
+    if (rc == FAULT_MEMORY) rc = why_wrap(why, rc, "a shorter --seq-len takes less");
     if (rc == 0) rc = score(folder, options, provider, model, why, ret_evaluation);
     model_destroy(&model);
     provider_close(&provider);
@@ -65,65 +112,42 @@ int evaluate_heldout(const struct model_folder *folder, const struct evaluate_op
 
 // ---- text ---------------------------------------------------------------------------------------
 
-// How many bytes the UTF-8 character at `text` has; 0 if it is none, or a control character.
-static size_t character(const unsigned char *text)
-{
-    unsigned char first = text[0];
-    if (first == '\n' || (first >= 0x20 && first < 0x7f)) return 1;
-    size_t count = first >= 0xc3 && first < 0xe0 ? 2 : first >= 0xe1 && first < 0xed ? 3 : 0;
-    for (size_t i = 1; i < count; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    return count;
-}
-
+// What is no text (a byte of no UTF-8, a control character) becomes '?'.
 static void make_printable(char *text, size_t count)
 {
-    for (size_t i = 0; i < count;) {
-        size_t bytes = character((const unsigned char *)text + i);
-        if (bytes == 0) text[i] = '?';
-        i += bytes ? bytes : 1;
+    size_t length;
+    for (size_t i = 0; i < count; i += length) {
+        const uint32_t c = unicode_next((const uint8_t *)text + i, count - i, &length);
+        const bool control = c < 0x20 ? c != '\n' && c != '\t' : c >= 0x7f && c < 0xa0;
+        if (control || c == UNICODE_INVALID) memset(text + i, '?', length);
     }
 }
 
-static int generate(const struct model_folder *folder, const char *prompt, uint32_t count,
-                    const struct model_sampling *sampling, pool_t *pool, struct why *why,
-                    char *text)
+int evaluate_decoder(const struct model_folder *model, uint64_t tokens, pool_t *pool,
+                     struct why *why, decoder_t **ret_decoder)
 {
-    size_t length = strlen(prompt);
-    uint32_t window = folder->shape.seq_len_max < SAMPLE_WINDOW_MAX ? folder->shape.seq_len_max
-                                                                    : SAMPLE_WINDOW_MAX;
-    uint32_t *tokens = calloc(length + count, sizeof *tokens);
-    model_t *model = NULL;
-    ensure(tokens);
-    for (size_t i = 0; i < length; i++) tokens[i] = (unsigned char)prompt[i];
-    int rc = model_new(&folder->shape, 1, window, pool, why, &model);
-    if (rc == 0)
-        rc = model_generate(model, folder->params, tokens, (uint32_t)length, sampling, count, why,
-                            tokens + length);
-    for (uint32_t i = 0; i < count && rc == 0; i++) text[i] = (char)tokens[length + i];
-    model_destroy(&model);
-    free(tokens);
-    return rc;
+    const uint32_t most = model->shape.seq_len_max;
+    return decoder_new(&model->shape, model->params, tokens < most ? (uint32_t)tokens : most, pool,
+                       why, ret_decoder);
 }
 
-int evaluate_sample(const struct model_folder *folder, const char *prompt, uint32_t count,
-                    float temperature, uint64_t seed, uint32_t threads, struct why *why,
-                    char ret_text[EVALUATE_TEXT_MAX + 1])
+int evaluate_sample(decoder_t *decoder, const text_codec_t *codec, const char *prompt,
+                    uint32_t tokens, const struct generate_options *how, struct why *why,
+                    char **ret_text)
 {
-    struct model_sampling sampling = { .seed = seed, .temperature = temperature };
-    if (folder->shape.vocab != BYTE_VOCAB)
-        return why_set(why, FAULT_UNSUPPORTED,
-                       "a vocabulary of %u; only byte tokens (256) are turned into text",
-                       folder->shape.vocab);
-    if (!prompt[0] || strlen(prompt) > EVALUATE_TEXT_MAX || count > EVALUATE_TEXT_MAX)
-        return why_set(why, FAULT_RANGE,
-                       "a prompt of %zu bytes and a text of %u, allowed 1..%d and 0..%d",
-                       strlen(prompt), count, EVALUATE_TEXT_MAX, EVALUATE_TEXT_MAX);
-    pool_t *pool = pool_new(threads);
-    int rc = generate(folder, prompt, count, &sampling, pool, why, ret_text);
-    pool_destroy(&pool);
-    if (rc < 0) return rc;
-    ret_text[count] = 0;
-    make_printable(ret_text, count);
-    return 0;
+    const size_t bytes = strlen(prompt);
+    uint32_t *read = NULL;
+    size_t count = 0, text_bytes = 0;
+    if (bytes < 1 || bytes > EVALUATE_PROMPT_MAX)
+        return why_set(why, FAULT_RANGE, "a prompt of %zu bytes, allowed 1..%d", bytes,
+                       EVALUATE_PROMPT_MAX);
+    uint32_t *said = malloc(((size_t)tokens + 1) * sizeof *said);
+    int rc = said ? text_codec_encode(codec, prompt, bytes, why, &read, &count)
+                  : why_set(why, FAULT_MEMORY, "%u tokens", tokens);
+    if (rc == 0) rc = generate(decoder, read, (uint32_t)count, how, tokens, why, said);
+    if (rc == 0) rc = text_codec_decode(codec, said, tokens, why, ret_text, &text_bytes);
+    if (rc == 0) make_printable(*ret_text, text_bytes);
+    free(read);
+    free(said);
+    return rc;
 }

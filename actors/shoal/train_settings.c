@@ -188,6 +188,7 @@ static int read_numbers(struct train_settings *self, const struct train_flags *f
     return rc;
 }
 
+// Rounded as CONFIG carries them to the trainers of a run, so that the bits are a run's.
 static struct solo_options solo_options_of(const struct run_config *config, uint32_t micro_batch)
 {
     const uint32_t batch_max = (uint32_t)config->batch_end;
@@ -199,10 +200,11 @@ static struct solo_options solo_options_of(const struct run_config *config, uint
         .chunk = (uint32_t)config->compression_chunk,
         .topk = (uint32_t)config->compression_topk,
         .one_bit = config->quantize_1bit,
-        .clip_norm = config->clip_grad_norm,
+        .clip_norm = (double)(float)config->clip_grad_norm,
         .seq = (uint32_t)config->max_seq_len,
         .batch_max = batch_max,
         .micro_batch = micro_batch < batch_max ? micro_batch : batch_max,
+        .precision = config->products == CONFIG_PRODUCTS_FLOAT32 ? GEMM_FLOAT32 : GEMM_BF16,
     };
 }
 
@@ -237,7 +239,7 @@ int train_settings_read(const struct train_flags *flags, struct why *why,
     if (flags->no_checkpoint && (flags->resume || flags->checkpoint_dir || flags->checkpoint_every))
         return why_set(why, FAULT_USAGE, "--no-checkpoint, and another flag speaks of checkpoints");
     int rc = config_load_run(flags->state_path, &self.config, &faults);
-    if (rc < 0) config_faults_print(&faults, stderr);
+    config_faults_print(&faults, stderr);
     if (rc < 0) return why_set(why, rc, "%s", flags->state_path);
     rc = change_config(flags, &self.config, why);
     if (rc == 0) rc = find_model(&self, flags, why);

@@ -28,7 +28,7 @@ struct train_flags {
 
 struct train_settings {
     struct run_config config;
-    char run[CHECKPOINT_RUN_MAX + 1];   // Of the checkpoints: no run of several takes them for its own
+    char run[CHECKPOINT_RUN_MAX + 1];   // Of the checkpoints: no run takes them for its own
     char model[PATH_MAX];               // The folder
     bool init;                          // Random parameters of init_seed, not those of the folder
     uint64_t init_seed;

@@ -28,17 +28,28 @@ struct job {
     struct worker *workers;
 };
 
-static void add_result(const struct job *job, const struct apply_result *result, uint32_t chunk,
-                       struct worker *worker)
+// Of as many results at once as there is room for, `first` and those behind it. Returns how many.
+static uint32_t add_results(const struct job *job, uint32_t first, uint32_t chunk, uint32_t top_k,
+                            struct worker *worker)
 {
-    const uint32_t count =
-        payload_read(job->form, chunk, result->payload, worker->numbers, worker->values);
+    struct payload_chosen chosen[PAYLOAD_READ_MAX];
+    uint32_t count = DISTRO_ELEMENTS_MAX / top_k;
+    if (count > PAYLOAD_READ_MAX) count = PAYLOAD_READ_MAX;
+    if (count > job->count - first) count = job->count - first;
+    for (uint32_t i = 0; i < count; i++)
+        chosen[i] = (struct payload_chosen){.bytes = job->results[first + i].payload,
+                                            .numbers = worker->numbers + i * top_k,
+                                            .values = worker->values + i * top_k};
+    payload_read_each(job->form, chunk, chosen, count);
     for (uint32_t i = 0; i < count; i++) {
-        const uint32_t number = worker->numbers[i];
-        worker->sums[number] += worker->values[i];
-        worker->hits[number]++;
-        worker->hit[number / 64] |= UINT64_C(1) << number % 64;
+        for (uint32_t place = 0; place < chosen[i].count; place++) {
+            const uint32_t number = chosen[i].numbers[place];
+            worker->sums[number] += chosen[i].values[place];
+            worker->hits[number]++;
+            worker->hit[number / 64] |= UINT64_C(1) << number % 64;
+        }
     }
+    return count;
 }
 
 // The means into worker->values, by ascending number. Leaves sums and hits zero.
@@ -57,15 +68,19 @@ static uint32_t take_means(struct worker *worker, uint32_t elements)
     return count;
 }
 
-static void apply_chunk(const struct job *job, uint32_t number, struct worker *worker)
+static void apply_chunk(const struct job *job, uint32_t number, struct chunk chunk,
+                        const struct chunk *next, struct worker *worker)
 {
-    const struct chunk chunk = chunks_at(payload_chunks(job->form), number);
     const struct chunks_part *part = chunk.part;
-    for (uint32_t i = 0; i < job->count; i++) add_result(job, &job->results[i], number, worker);
+    const uint32_t top_k = payload_top_k(job->form, number);
+    chunks_prefetch(next, job->parameters, 0, 3);
+    for (uint32_t i = 0; i < job->count;) i += add_results(job, i, number, top_k, worker);
+    chunks_prefetch(next, job->parameters, 1, 3);
     const uint32_t count = take_means(worker, part->elements);
     float *dense = worker->scratch.dense;
     job->kernels->decode(part->row_dct, part->column_dct, worker->numbers, worker->values, count,
                          &worker->scratch, dense);
+    chunks_prefetch(next, job->parameters, 2, 3);
     for (uint32_t row = 0; row < part->row_dct->side; row++)
         job->kernels->update(part->column_dct->side, dense + (size_t)row * part->column_dct->stride,
                              job->keep, job->rate,
@@ -75,10 +90,14 @@ static void apply_chunk(const struct job *job, uint32_t number, struct worker *w
 static void apply_task(void *arg, uint32_t task, uint32_t worker)
 {
     const struct job *job = arg;
-    const struct pool_share share =
-        pool_share_of(chunks_count(payload_chunks(job->form)), 1, job->tasks, task);
-    for (uint64_t chunk = share.first; chunk < share.end; chunk++)
-        apply_chunk(job, (uint32_t)chunk, &job->workers[worker]);
+    const chunks_t *chunks = payload_chunks(job->form);
+    const struct pool_share share = pool_share_of(chunks_count(chunks), 1, job->tasks, task);
+    struct chunk next = chunks_at(chunks, (uint32_t)share.first);
+    for (uint32_t number = (uint32_t)share.first; number < share.end; number++) {
+        const struct chunk chunk = next;
+        if (number + 1 < share.end) next = chunks_at(chunks, number + 1);
+        apply_chunk(job, number, chunk, &next, &job->workers[worker]);
+    }
 }
 
 static int by_begin(const void *a, const void *b)

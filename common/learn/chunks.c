@@ -152,3 +152,19 @@ struct chunk chunks_at(const chunks_t *self, uint32_t chunk)
                           .at = part->begin + row * part->columns + column,
                           .coefficients = part->begin + (uint64_t)local * part->elements};
 }
+
+void chunks_prefetch_floats(const float *at, uint64_t count)
+{
+    enum { LINE = 64, SECOND_LEVEL = 2 }; // The first level has work of its own
+    const uintptr_t end = (uintptr_t)(at + count);
+    for (uintptr_t line = (uintptr_t)at / LINE * LINE; line < end; line += LINE)
+        __builtin_prefetch((const void *)line, 0, SECOND_LEVEL);
+}
+
+void chunks_prefetch(const struct chunk *chunk, const float *vector, uint32_t part, uint32_t parts)
+{
+    const struct chunks_part *tensor = chunk->part;
+    for (uint32_t row = part; row < tensor->row_dct->side; row += parts)
+        chunks_prefetch_floats(vector + chunk->at + (uint64_t)row * tensor->columns,
+                               tensor->column_dct->side);
+}

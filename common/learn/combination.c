@@ -34,12 +34,24 @@ static inline number_t divide(number_t multiple, const struct combination_diviso
     return (multiple >> by->shift) * by->inverse;
 }
 
-// a·(a-1)·...·(a-count+1) = C(a, count)·count!
+// a·(a-1)·...·(a-count+1) = C(a, count)·count!, for a <= 65536; in fours, for speed.
 static inline number_t falling(uint32_t a, uint32_t count)
 {
     number_t product = 1;
-    for (uint32_t i = 0; i < count; i++) product *= a - i;
-    return product;
+    uint64_t factor = a;
+    for (; count >= 4; count -= 4, factor -= 4)
+        product *= (number_t)(factor * (factor - 1)) * ((factor - 2) * (factor - 3));
+    uint64_t rest = 1;
+    for (; count > 0; count--) rest *= factor--;
+    return product * rest;
+}
+
+static void fill_root(struct combination_root *root, uint32_t i)
+{
+    const double power = 1.0 / (double)i;
+    for (int e = 0; e < 128; e++) root->octave[e] = (float)exp2(e * power);
+    for (int q = 0; q <= COMBINATION_ROOT_STEPS; q++)
+        root->mantissa[q] = (float)pow(1.0 + (double)q / COMBINATION_ROOT_STEPS, power);
 }
 
 void combination_init(struct combination *self, uint32_t elements, uint32_t top_k)
@@ -52,6 +64,7 @@ void combination_init(struct combination *self, uint32_t elements, uint32_t top_
     for (uint32_t i = 1; i <= top_k; i++) {
         self->factorial[i] = self->factorial[i - 1] * i;
         self->by[i] = divisor_of(i);
+        fill_root(&self->root[i], i);
         self->by_factorial[i] = divisor_of(self->factorial[i]);
         const number_t subsets = divide(falling(elements, i), &self->by_factorial[i]);
         self->first[i + 1] = self->first[i] + (subsets << i);
@@ -82,39 +95,58 @@ uint32_t combination_split(const struct combination *self, number_t number, uint
     return count;
 }
 
-// About the largest a with falling(a, count) <= product. The product is close to the power of its
-// middle factor; the last term is what the spread of the factors takes from it.
-static inline uint32_t guess(number_t product, uint32_t count, uint32_t least, uint32_t most)
+// About the largest a with falling(a, i) <= product, which is not 0: the product is close to the
+// i-th power of its middle factor.
+static inline uint32_t guess(const struct combination_root *root, number_t product, uint32_t i,
+                             uint32_t most)
 {
-    const float value = (float)(uint64_t)(product >> 64) * 0x1p64f + (float)(uint64_t)product;
-    const float middle = exp2f(log2f(value) / (float)count);
-    const float spread = (float)(count * count - 1) / (24.0f * middle);
-    const float a = middle + spread + 0.5f * (float)(count - 1);
-    return a < (float)most ? a > (float)least ? (uint32_t)a : least : most;
+    const uint32_t length = bits_of(product); // 1..128
+    const uint64_t top = (uint64_t)(product << (128 - length) >> 64); // Its leading one at bit 63
+    const uint32_t q = (uint32_t)(top >> 57) & 63, rest = (uint32_t)(top >> 33) & 0xffffff;
+    const float low = root->mantissa[q], high = root->mantissa[q + 1];
+    const float mantissa = low + (high - low) * (float)(int32_t)rest * 0x1p-24f;
+    const float a = root->octave[length - 1] * mantissa + 0.5f * (float)(int32_t)(i - 1);
+    return a < (float)(int32_t)most ? (uint32_t)(int32_t)a : most; // Not below i - 1: root >= 1
 }
 
-// The greatest number first. `scaled` is what is left of the rank, times count!. The guess may be
-// off by one where floats round; integers decide.
-void combination_decode(const struct combination *self, number_t rank, uint32_t count,
-                        uint16_t *ret_numbers)
+// The i-th number from below, which is below `end`, of what is left of a rank, times i!; that
+// becomes what is left then, times (i-1)!. The guess may be off by one where floats round; integers
+// decide.
+static inline uint16_t take_number(const struct combination *self, number_t *scaled, uint32_t i,
+                                   uint32_t end)
 {
-    number_t scaled = rank * self->factorial[count];
-    uint32_t end = self->elements; // What is left lies below it
-    for (uint32_t i = count; i >= 1; i--) {
-        uint32_t a = i - 1; // The least that has i-1 below it: C(a, i) = 0
-        number_t product = 0;
-        if (scaled != 0) {
-            a = guess(scaled, i, i - 1, end - 1);
-            for (;;) {
-                const number_t shared = falling(a, i - 1);
-                product = shared * (a - (i - 1));
-                if (product > scaled) a--;
-                else if (shared * (a + 1) <= scaled) a++;
-                else break;
-            }
+    if (i == 1) return (uint16_t)*scaled;
+    if (*scaled == 0) return (uint16_t)(i - 1); // The least that has i-1 below it: C(i-1, i) = 0
+    uint32_t a = guess(&self->root[i], *scaled, i, end - 1);
+    for (;;) {
+        const number_t shared = falling(a, i - 1), product = shared * (a - (i - 1));
+        if (product > *scaled) {
+            a--;
+        } else if (shared * (a + 1) <= *scaled) {
+            a++;
+        } else {
+            *scaled = divide(*scaled - product, &self->by[i]);
+            return (uint16_t)a;
         }
-        ret_numbers[i - 1] = (uint16_t)a;
-        scaled = divide(scaled - product, &self->by[i]);
-        end = a;
+    }
+}
+
+// The greatest numbers first.
+void combination_decode(const struct combination *self, struct combination_state *states,
+                        uint32_t count)
+{
+    ensure(count <= COMBINATION_STATES_MAX);
+    uint32_t end[COMBINATION_STATES_MAX]; // What is left of each lies below it
+    for (uint32_t s = 0; s < count; s++) {
+        states[s].rank *= self->factorial[states[s].count];
+        end[s] = self->elements;
+    }
+    for (uint32_t i = self->top_k; i >= 1; i--) {
+        for (uint32_t s = 0; s < count; s++) {
+            if (i > states[s].count) continue;
+            const uint16_t number = take_number(self, &states[s].rank, i, end[s]);
+            states[s].numbers[i - 1] = number;
+            end[s] = number;
+        }
     }
 }

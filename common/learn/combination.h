@@ -25,6 +25,13 @@ struct combination_divisor {    // Of a multiple of it: odd part and power of tw
     uint32_t shift;
 };
 
+// What brings a decoder close to a root at once: x^(1/i) of x = (1 + q/64)·2^e is about
+// mantissa[q]·octave[e].
+enum { COMBINATION_ROOT_STEPS = 64 };
+struct combination_root {
+    float octave[128], mantissa[COMBINATION_ROOT_STEPS + 1];
+};
+
 struct combination {
     uint32_t elements, top_k;                            // n and k
     uint32_t bits;                                       // ⌈log2 states⌉, at most 128
@@ -32,6 +39,7 @@ struct combination {
     combination_number factorial[COMBINATION_COUNT_MAX + 1];
     struct combination_divisor by[COMBINATION_COUNT_MAX + 1];           // Divides by i
     struct combination_divisor by_factorial[COMBINATION_COUNT_MAX + 1]; // Divides by i!
+    struct combination_root root[COMBINATION_COUNT_MAX + 1];
 };
 
 // Whether `top_k` of `elements` are few enough; 1 <= top_k <= elements <= 65536 (ensured).
@@ -48,6 +56,15 @@ combination_number combination_encode(const struct combination *self, const uint
 uint32_t combination_split(const struct combination *self, combination_number number,
                            uint32_t *ret_signs, combination_number *ret_rank);
 
-// The `count` numbers of a rank that combination_split gave.
-void combination_decode(const struct combination *self, combination_number rank, uint32_t count,
-                        uint16_t *ret_numbers);
+// What combination_split gave, to be decoded.
+struct combination_state {
+    combination_number rank; // Spoilt by combination_decode
+    uint32_t count;
+    uint16_t *numbers; // Room for `count`
+};
+
+// The numbers of 1..COMBINATION_STATES_MAX states. One depends on the one before it, so a processor
+// gets ahead only with several states at once: eight take little longer than three.
+enum { COMBINATION_STATES_MAX = 8 };
+void combination_decode(const struct combination *self, struct combination_state *states,
+                        uint32_t count);

@@ -41,7 +41,8 @@ struct compute_config {
     const payload_form_t *form;             // Borrowed for the life of the compute_t
     float decay;                            // Of the residual (distro.h)
     bool trains;                            // Else it only holds parameters and applies
-    bool float32;                           // GPU: no bf16, to be held against the CPU
+    bool float32;                           // Products in float32 rather than bf16 (gemm.h)
+    bool recompute;                         // CPU: of model_options
     pool_t *pool;                           // Borrowed likewise; NULL: no threads
 };
 

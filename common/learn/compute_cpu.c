@@ -18,12 +18,18 @@ struct cpu {
 
 static struct cpu *cpu_of(compute_t *self) { return (struct cpu *)(void *)self; }
 
+static struct model_options model_options_of(const struct compute_config *config)
+{
+    return (struct model_options){ config->micro_batch, config->seq,
+                                   config->float32 ? GEMM_FLOAT32 : GEMM_BF16, config->recompute };
+}
+
 struct compute_memory compute_cpu_memory(const struct compute_config *config)
 {
     const uint64_t vector = model_parameter_count(&config->shape) * sizeof(float);
+    const struct model_options options = model_options_of(config);
     const uint64_t model =
-        config->trains ? model_memory_bytes(&config->shape, config->micro_batch, config->seq,
-                                            pool_threads(config->pool))
+        config->trains ? model_memory_bytes(&config->shape, &options, pool_threads(config->pool))
                        : 0;
     return (struct compute_memory){ .host = model + (config->trains ? 5 : 1) * vector };
 }
@@ -133,8 +139,8 @@ static int take_memory(struct cpu *self, struct why *why)
                        " takes less",
                        compute_cpu_memory(config).host >> 20);
     if (!config->trains) return 0;
-    int rc = model_new(&config->shape, config->micro_batch, config->seq, config->pool, why,
-                       &self->model);
+    const struct model_options options = model_options_of(config);
+    int rc = model_new(&config->shape, &options, config->pool, why, &self->model);
     if (rc == 0) rc = distro_new(config->form, config->decay, config->pool, why, &self->distro);
     return rc;
 }

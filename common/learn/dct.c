@@ -106,8 +106,8 @@ static bool split_init(struct dct *self)
 {
     self->eighth = self->side / 8;
     for (int i = 0; i < DCT_LEAVES; i++)
-        self->leaf[i] = table_new(self->eighth, padded(self->eighth));
-    for (uint32_t i = 0; i < 2; i++) self->turn[i] = table_new(self->side >> i, DCT_LANES);
+        self->leaf[i] = table_new(1, padded(self->eighth * self->eighth));
+    for (uint32_t i = 0; i < 2; i++) self->turn[i] = table_new(1, padded(self->side >> i));
     if (!self->leaf[0] || !self->leaf[1] || !self->leaf[2] || !self->turn[0] || !self->turn[1])
         return false;
     fill_leaves(self);

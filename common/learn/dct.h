@@ -28,7 +28,9 @@ enum {
 // whole, where row 0 is √(1/n); as a part of a DCT-IV; and the DCT-IV, cos(π (2j+1)(2k+1) / (n/2)).
 enum dct_leaf { DCT_FIRST, DCT_PLAIN, DCT_FOURTH, DCT_LEAVES };
 
-// Of pair j: u = near·cos + far·sin, w = (-1)^j·(far·cos - near·sin) = far·far_w + near·near_w
+// A rotation of a DCT-IV of m points turns x[j] (near) and x[m-1-j] (far) by π(2j+1)/4m:
+//     u = near·near_u + far·far_u =           near·cos + far·sin
+//     w = near·near_w + far·far_w = (-1)^j · (far·cos - near·sin)
 enum dct_turn { DCT_NEAR_U, DCT_FAR_U, DCT_NEAR_W, DCT_FAR_W, DCT_TURN };
 
 struct dct {
@@ -40,9 +42,9 @@ struct dct {
     float *even;          // [half][half_stride] C[2u][j] as even[j][u]; zero beyond `half`
     float *odd;           // [half][half_stride] C[2u+1][j] as odd[j][u]; zero where 2u+1 >= n
 
-    uint32_t eighth; // n/8, or 0 where 8 does not divide n; the rest is NULL then
+    uint32_t eighth;         // n/8, or 0 where 8 does not divide n; the rest is NULL then
     float *leaf[DCT_LEAVES]; // [n/8][n/8] by j, k
-    float *turn[2];          // Of n and of n/2: [·/4][DCT_TURN], rotations
+    float *turn[2];          // [n/4][DCT_TURN] and [n/8][DCT_TURN]: of DCT-IV of n/2 and n/4 points
 };
 
 // The largest divisor of `size` that is <= `limit`. Both are at least 1 (ensured).

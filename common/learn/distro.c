@@ -7,12 +7,13 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { TASKS_MAX = 256 }; // Enough for every pool to share evenly
 
 struct worker {
     struct distro_scratch scratch;
-    _Alignas(64) float coefficients[DISTRO_ELEMENTS_MAX];
+    _Alignas(64) float candidate[DISTRO_ELEMENTS_MAX];
     uint16_t numbers[DISTRO_ELEMENTS_MAX];
     float values[DISTRO_ELEMENTS_MAX];
 };
@@ -33,11 +34,22 @@ struct distro {
     struct worker *workers; // One per thread of the pool
 };
 
+// Zeros, in large pages where the system has them: a step walks through all of it.
+static float *vector_new(size_t floats)
+{
+    enum { PAGE = 2 << 20 };
+    const size_t align = floats * sizeof(float) < PAGE ? 64 : PAGE;
+    const size_t bytes = (floats * sizeof(float) + align - 1) / align * align;
+    float *vector = aligned_alloc(align, bytes);
+    if (!vector) return NULL;
+    if (align == PAGE) madvise(vector, bytes, MADV_HUGEPAGE); // A wish
+    return memset(vector, 0, floats * sizeof(float));
+}
+
 static bool take_memory(struct distro *self)
 {
     const size_t floats = self->total ? self->total : 1;
-    self->residual[0] = calloc(floats, sizeof(float));
-    self->residual[1] = calloc(floats, sizeof(float));
+    for (int i = 0; i < 2; i++) self->residual[i] = vector_new(floats);
     self->leaves = calloc(self->leaf_count + 1, sizeof self->leaves[0]);
     const size_t bytes = pool_threads(self->pool) * sizeof(struct worker);
     self->workers = aligned_alloc(64, bytes);
@@ -96,20 +108,32 @@ struct compress_job {
     uint32_t largest[TASKS_MAX]; // Of each task: the largest magnitude, as bits
 };
 
-static uint32_t compress_chunk(const struct compress_job *job, uint32_t number,
-                               struct worker *worker)
+// A quarter of what the next chunk reads.
+static void prefetch(const struct compress_job *job, const struct chunk *next, uint32_t quarter)
+{
+    const uint32_t share = next->part->elements / 4;
+    chunks_prefetch(next, job->gradient, quarter, 4);
+    chunks_prefetch_floats(job->self->residual[job->self->adopted] + next->coefficients +
+                               quarter * share,
+                           share);
+}
+
+static uint32_t compress_chunk(const struct compress_job *job, uint32_t number, struct chunk chunk,
+                               const struct chunk *next, struct worker *worker)
 {
     const struct distro *self = job->self;
-    const struct chunk chunk = chunks_at(self->chunks, number);
     const struct chunks_part *part = chunk.part;
     const float *old = self->residual[self->adopted] + chunk.coefficients;
-    float *candidate = self->residual[!self->adopted] + chunk.coefficients;
+    float *candidate = worker->candidate; // First the coefficients of the gradient
 
+    prefetch(job, next, 0);
     self->kernels->encode(part->row_dct, part->column_dct, job->gradient + chunk.at, part->columns,
-                          &worker->scratch, worker->coefficients);
+                          &worker->scratch, candidate);
+    prefetch(job, next, 1);
     const uint32_t largest = self->kernels->momentum(part->elements, self->decay, job->rate, old,
-                                                     worker->coefficients, candidate);
+                                                     candidate, candidate);
     if (largest >= DISTRO_VALUE_LIMIT_BITS) return largest;
+    prefetch(job, next, 2);
     const uint32_t count =
         self->kernels->select(part->elements, candidate, payload_top_k(self->form, number),
                               &worker->scratch, worker->numbers);
@@ -117,7 +141,10 @@ static uint32_t compress_chunk(const struct compress_job *job, uint32_t number,
         worker->values[i] = candidate[worker->numbers[i]];
         candidate[worker->numbers[i]] = 0.0f;
     }
+    prefetch(job, next, 3);
     payload_write(self->form, number, worker->numbers, worker->values, count, job->payload);
+    self->kernels->store(part->elements, candidate,
+                         self->residual[!self->adopted] + chunk.coefficients);
     return largest;
 }
 
@@ -126,10 +153,15 @@ static void compress_task(void *arg, uint32_t task, uint32_t worker)
     struct compress_job *job = arg;
     struct distro *self = job->self;
     const struct pool_share share = pool_share_of(chunks_count(self->chunks), 1, job->tasks, task);
+    const uint32_t first = payload_group(self->form, (uint32_t)share.first);
     const uint32_t end = payload_group(self->form, (uint32_t)share.end);
     uint32_t largest = 0;
-    for (uint32_t chunk = payload_group(self->form, (uint32_t)share.first); chunk < end; chunk++) {
-        const uint32_t magnitude = compress_chunk(job, chunk, &self->workers[worker]);
+    struct chunk next = chunks_at(self->chunks, first);
+    for (uint32_t number = first; number < end; number++) {
+        const struct chunk chunk = next;
+        if (number + 1 < end) next = chunks_at(self->chunks, number + 1);
+        const uint32_t magnitude =
+            compress_chunk(job, number, chunk, &next, &self->workers[worker]);
         if (magnitude > largest) largest = magnitude;
     }
     job->largest[task] = largest;

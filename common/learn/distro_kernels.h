@@ -7,9 +7,18 @@
 // ascending positions or frequencies, even and odd ones apart (dct.h), and only the width of the
 // vectors differs. The exact order:
 //
-//     encode   S[j] = x[j] + x[n-1-j], D[j] = x[j] - x[n-1-j] (the middle of an odd n: S = x); then
-//              y[2u] = chain over j of C[2u][j]·S[j], y[2u+1] of C[2u+1][j]·D[j]. Rows first,
-//              columns second.
+//     encode   Rows first, columns second. S[j] = x[j] + x[n-1-j], D[j] = x[j] - x[n-1-j] (the
+//              middle of an odd n: S = x); then y[2u] = chain over j of C[2u][j]·S[j], y[2u+1] of
+//              C[2u+1][j]·D[j]. But where 8 divides n, n = 8h (the tables of dct.h):
+//                a  S of n points folds again, into SS and SD of 2h
+//                b  D, and SD, turn into u and w: fma(far, far_u, near·near_u), and w likewise
+//                c  SS, and u and w of D, fold once more
+//                d  eight products with matrices of h: the sums of c and what SD became by PLAIN
+//                   (those of SS by FIRST), the differences by FOURTH. A chain over ascending j; of
+//                   PLAIN and FIRST with even h, folded: over j < h/2 of M[j][k]·(x[j] ± x[h-1-j])
+//                e  U and V of m points, what came of a u and its w, join: Y[0] = U[0],
+//                   Y[2m-1] = 0 - V[0], Y[2p] = U[p] + V[m-p], Y[2p-1] = U[p] - V[m-p]
+//              y[8p] and y[8p+4] come from SS, y[4q+2] from SD, y[2q+1] from D.
 //     decode   t[b][w] = chain over ascending d of y[b][d]·C[d][w] (columns first); then
 //              E[h] = chain over ascending even b of C[b][h]·t[b], O[h] over odd b;
 //              x[h] = E[h] + O[h], x[n-1-h] = E[h] - O[h].
@@ -57,8 +66,8 @@ struct distro_kernels {
                    const float *values, uint32_t count, struct distro_scratch *scratch,
                    float *ret_x);
 
-    // ret[i] = fma(rate, y[i], decay·old[i]). Returns the largest magnitude as the bits of a float;
-    // at or above 0x7f800000 if any is not finite.
+    // ret[i] = fma(rate, y[i], decay·old[i]); ret may be y or old. Returns the largest magnitude as
+    // the bits of a float; at or above 0x7f800000 if any is not finite.
     uint32_t (*momentum)(uint32_t count, float decay, float rate, const float *old, const float *y,
                          float *ret);
 
@@ -67,6 +76,10 @@ struct distro_kernels {
     // finite.
     uint32_t (*select)(uint32_t count, const float *values, uint32_t top_k,
                        struct distro_scratch *scratch, uint16_t *ret_numbers);
+
+    // ret[i] = x[i], for memory that is not read again soon. Other threads see it as they see any
+    // store.
+    void (*store)(uint32_t count, const float *x, float *ret);
 
     // p[i] = fma(p[i], keep, -rate·sign(x[i])), sign(0) = 0.
     void (*update)(uint32_t count, const float *x, float keep, float rate, float *p);

@@ -10,6 +10,8 @@ typedef __m256 vector;
 #define ZERO()       _mm256_setzero_ps()
 #define LOAD(p)      _mm256_loadu_ps(p)
 #define STORE(p, v)  _mm256_storeu_ps(p, v)
+#define STREAM(p, v) _mm256_stream_ps(p, v)
+#define FENCE()      _mm_sfence()
 #define SPREAD(x)    _mm256_set1_ps(x)
 #define ADD(a, b)    _mm256_add_ps(a, b)
 #define SUB(a, b)    _mm256_sub_ps(a, b)

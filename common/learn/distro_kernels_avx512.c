@@ -9,6 +9,8 @@ typedef __m512 vector;
 #define ZERO()       _mm512_setzero_ps()
 #define LOAD(p)      _mm512_loadu_ps(p)
 #define STORE(p, v)  _mm512_storeu_ps(p, v)
+#define STREAM(p, v) _mm512_stream_ps(p, v)
+#define FENCE()      _mm_sfence()
 #define SPREAD(x)    _mm512_set1_ps(x)
 #define ADD(a, b)    _mm512_add_ps(a, b)
 #define SUB(a, b)    _mm512_sub_ps(a, b)

@@ -11,6 +11,8 @@ typedef float vector;
 #define ZERO()       0.0f
 #define LOAD(p)      (*(p))
 #define STORE(p, v)  (*(p) = (v))
+#define STREAM(p, v) (*(p) = (v))
+#define FENCE()      ((void)0)
 #define SPREAD(x)    (x)
 #define ADD(a, b)    ((a) + (b))
 #define SUB(a, b)    ((a) - (b))

@@ -5,10 +5,16 @@
 
 static _Atomic(const struct kernels *) chosen;
 
+// The fastest first.
+static const struct kernels *const sets[] = { &kernels_avx512bf16, &kernels_avx512, &kernels_avx2,
+                                              &kernels_base };
+enum { SETS = sizeof sets / sizeof sets[0] };
+
 static bool can_run(const struct kernels *set)
 {
     __builtin_cpu_init();
-    if (set == &kernels_avx512) {
+    if (set == &kernels_avx512bf16 && !__builtin_cpu_supports("avx512bf16")) return false;
+    if (set == &kernels_avx512bf16 || set == &kernels_avx512) {
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
             && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
     }
@@ -19,9 +25,9 @@ static bool can_run(const struct kernels *set)
 
 static const struct kernels *best(void)
 {
-    if (can_run(&kernels_avx512)) return &kernels_avx512;
-    if (can_run(&kernels_avx2)) return &kernels_avx2;
-    return &kernels_base;
+    size_t i = 0;
+    while (!can_run(sets[i])) i++;                  // The last runs anywhere
+    return sets[i];
 }
 
 const struct kernels *kernels_chosen(void)
@@ -34,12 +40,11 @@ const struct kernels *kernels_chosen(void)
 
 bool learn_set_isa(const char *name)
 {
-    static const struct kernels *const sets[] = { &kernels_avx512, &kernels_avx2, &kernels_base };
     if (strcmp(name, "best") == 0) {
         atomic_store(&chosen, best());
         return true;
     }
-    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+    for (size_t i = 0; i < SETS; i++) {
         if (strcmp(name, sets[i]->name) != 0) continue;
         if (!can_run(sets[i])) return false;
         atomic_store(&chosen, sets[i]);

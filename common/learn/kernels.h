@@ -1,19 +1,18 @@
 #pragma once
 // kernels -- the inner loops of the model, once per instruction set, and the choice between them.
 //
-//     kernels_avx512.c ┐
-//     kernels_avx2.c   ├ each includes gemm_kernel.h, row_kernel.h ──▶ one struct kernels
-//     kernels_base.c   ┘
+//     kernels_avx512bf16.c ┐
+//     kernels_avx512.c     ├ each includes gemm_kernel.h, row_kernel.h ──▶ one struct kernels
+//     kernels_avx2.c       │
+//     kernels_base.c       ┘
 //
 // All give the same bits for the same input (lanes.h says why), so the choice is speed alone.
 // Matrices are row-major; a stride is the distance between rows, in floats. Nothing here allocates
 // or fails.
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "common/learn/gemm.h"
 
-enum { KERNELS_TILE_ROWS_MAX = 14, KERNELS_TILE_COLUMNS_MAX = 32, KERNELS_PACK_SLACK = 16 };
+enum { KERNELS_TILE_ROWS_MAX = 14, KERNELS_TILE_COLUMNS_MAX = 32 };
 
 // What is the same for all parameters in one step: adamw.h has the formula.
 struct adamw_factors {
@@ -24,15 +23,14 @@ struct adamw_factors {
     float step;                     // rate / (1 - beta1^t)
 };
 
-struct kernels {
-    const char *name;               // "avx512", "avx2" or "base"
-    uint32_t tile_rows;             // The product's register tile
+// The product (gemm.h) in one precision.
+struct kernels_product {
+    uint32_t tile_rows;             // The register tile
     uint32_t tile_columns;
+    uint32_t group, group_words;    // So many k, rounded up, take so many words of 4 bytes
 
-    // The product. A packed panel holds `height` rows (missing ones zero) as [depth][height].
+    // A packed panel holds `height` rows (missing ones zero) as [words of the depth][height].
     // pack_rows takes element (r, k) from from[r*stride + k], pack_columns from from[k*stride + r].
-    // Either may write up to KERNELS_PACK_SLACK floats past the panel's end, so panels are packed
-    // in ascending order.
     void (*pack_rows)(const float *from, size_t stride, uint32_t rows, uint32_t height,
                       size_t depth, float *to);
     void (*pack_columns)(const float *from, size_t stride, uint32_t rows, uint32_t height,
@@ -41,6 +39,11 @@ struct kernels {
     // and tile_columns.
     void (*multiply)(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
                      float *c, size_t c_stride, bool add);
+};
+
+struct kernels {
+    const char *name;               // "avx512bf16", "avx512", "avx2" or "base"
+    struct kernels_product product[GEMM_PRECISIONS];
 
     // y = x * w / rms(x) per row; ret_inverse[row] = 1 / sqrt(mean(x^2) + eps).
     void (*norm)(size_t rows, size_t dim, const float *x, const float *w, float eps, float *y,
@@ -82,17 +85,24 @@ struct kernels {
     void (*add_scaled)(size_t count, float factor, const float *from, float *to);
     double (*square_sum)(size_t count, const float *x); // Sixteen double chains, one tree
 
+    // y[r][o] = sum over i of x[r][i] * w[o][i], each in sixteen chains and one tree, so that its
+    // bits do not depend on how many rows come together. For few rows: nothing is packed.
+    void (*project)(size_t rows, size_t out, size_t in, const float *x, size_t x_stride,
+                    const float *w, size_t w_stride, float *y, size_t y_stride);
+    // y[dim] = softmax(scale * k q) v, over `count` keys and values; scores[count] is scratch.
+    void (*attend)(size_t count, size_t dim, float scale, const float *q, const float *k,
+                   const float *v, float *scores, float *y);
+
     // One step of the optimizer on `count` parameters p with moments m and v.
     void (*adamw)(size_t count, const struct adamw_factors *by, const float *gradient, float *p,
                   float *m, float *v);
 };
 
-extern const struct kernels kernels_avx512, kernels_avx2, kernels_base;
+extern const struct kernels kernels_avx512bf16, kernels_avx512, kernels_avx2, kernels_base;
 
 // The best set this processor can run, or the one last named to learn_set_isa.
 const struct kernels *kernels_chosen(void);
 
-// For tests and measurements: "avx512", "avx2", "base", or "best" for the processor's own. False,
-// and nothing changed, for any other name or one this processor cannot run. Not while anybody
-// computes.
+// For tests and measurements: the name of a set, or "best" for the processor's own. False, and
+// nothing changed, for any other name or one this processor cannot run. Not while anybody computes.
 bool learn_set_isa(const char *name);

@@ -9,6 +9,7 @@
 // kernels_*.c include this; which of the three they get is decided by their compiler flags.
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -53,6 +54,21 @@ LANES_INLINE lanes lanes_power_of_two(lanes shifted)
 {
     const __m512i bits = _mm512_slli_epi32(_mm512_castps_si512(shifted), 23);
     return _mm512_castsi512_ps(_mm512_add_epi32(bits, _mm512_set1_epi32(0x3f800000)));
+}
+
+// The nearest bfloat16, halves to even, as a float; below 2^-126 a zero of that sign, NaN stays NaN.
+LANES_INLINE lanes lanes_round_bf16(lanes a)
+{
+    const __m512i bits = _mm512_castps_si512(a), half = _mm512_set1_epi32(0x7fff);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i near = _mm512_add_epi32(bits, _mm512_add_epi32(half, odd));
+    const __mmask16 none = _mm512_testn_epi32_mask(bits, _mm512_set1_epi32(0x7f800000));
+    const __mmask16 nan = _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q);
+    __m512i kept = _mm512_and_si512(near, _mm512_set1_epi32((int)0xffff0000u));
+    kept = _mm512_mask_and_epi32(kept, none, bits, _mm512_set1_epi32((int)0x80000000u));
+    kept = _mm512_mask_and_epi32(kept, nan, bits, _mm512_set1_epi32((int)0xffff0000u));
+    kept = _mm512_mask_or_epi32(kept, nan, kept, _mm512_set1_epi32(0x00400000));
+    return _mm512_castsi512_ps(kept);
 }
 
 LANES_INLINE __mmask16 lanes_mask(size_t count) { return (__mmask16)((1u << count) - 1); }
@@ -149,6 +165,27 @@ LANES_INLINE __m256 lanes_power_of_two_half(__m256 shifted)
 LANES_INLINE lanes lanes_power_of_two(lanes shifted)
 {
     return (lanes){ lanes_power_of_two_half(shifted.low), lanes_power_of_two_half(shifted.high) };
+}
+
+LANES_INLINE __m256 lanes_round_bf16_half(__m256 a)
+{
+    const __m256i bits = _mm256_castps_si256(a), top = _mm256_set1_epi32((int)0xffff0000u);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i half = _mm256_add_epi32(_mm256_set1_epi32(0x7fff), odd);
+    const __m256i near = _mm256_and_si256(_mm256_add_epi32(bits, half), top);
+    const __m256i exponent = _mm256_and_si256(bits, _mm256_set1_epi32(0x7f800000));
+    const __m256i none = _mm256_cmpeq_epi32(exponent, _mm256_setzero_si256());
+    const __m256i sign = _mm256_and_si256(bits, _mm256_set1_epi32((int)0x80000000u));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
+    const __m256i quiet = _mm256_or_si256(_mm256_and_si256(bits, top),
+                                          _mm256_set1_epi32(0x00400000));
+    __m256i kept = _mm256_blendv_epi8(near, sign, none);
+    kept = _mm256_blendv_epi8(kept, quiet, nan);
+    return _mm256_castsi256_ps(kept);
+}
+LANES_INLINE lanes lanes_round_bf16(lanes a)
+{
+    return (lanes){ lanes_round_bf16_half(a.low), lanes_round_bf16_half(a.high) };
 }
 
 LANES_INLINE __m256i lanes_mask(size_t count, int first)
@@ -259,6 +296,43 @@ LANES_INLINE lanes lanes_power_of_two(lanes shifted)
     return shifted;
 }
 
+static inline float round_bf16(float a)
+{
+    uint32_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    if (a != a) bits = (bits & 0xffff0000u) | 0x00400000u;
+    else if ((bits & 0x7f800000u) == 0) bits &= 0x80000000u;
+    else bits = (bits + 0x7fffu + (bits >> 16 & 1)) & 0xffff0000u;
+    memcpy(&a, &bits, sizeof a);
+    return a;
+}
+LANES_EACH(lanes_round_bf16, (lanes a), round_bf16(a.at[i]))
+
+LANES_INLINE unsigned lanes_flush_begin(void) { return 0; }
+LANES_INLINE void lanes_flush_end(unsigned before) { (void)before; }
+static inline float flush(float a) { return fabsf(a) < 0x1p-126f ? copysignf(0.0f, a) : a; }
+LANES_EACH(lanes_flush, (lanes a), flush(a.at[i]))
+
+// The processor asks whether a result is tiny after rounding it as if exponents had no end. So what
+// fmaf rounds up to 2^-126 is tiny all the same if it is below 2^-126 - 2^-151, the middle between
+// that and the next lower number of 24 bits. The product of two bfloat16 is exact in double, and so
+// is what the sum leaves over (Knuth's TwoSum).
+static inline bool is_tiny(double product, double c)
+{
+    const double limit = 0x1p-126 - 0x1p-151, sum = product + c, part = sum - product;
+    const double rest = (product - (sum - part)) + (c - part);
+    return sum < limit || (sum == limit && rest < 0.0);
+}
+static inline float fma_flushed(float a, float b, float c)
+{
+    const float sum = fmaf(a, b, c);
+    if (!(fabsf(sum) <= 0x1p-126f)) return sum;
+    const double product = (double)a * (double)b, turn = sum < 0.0f ? -1.0 : 1.0;
+    const bool stays = fabsf(sum) == 0x1p-126f && !is_tiny(turn * product, turn * (double)c);
+    return stays ? sum : copysignf(0.0f, sum);
+}
+LANES_EACH(lanes_fma_flushed, (lanes a, lanes b, lanes c), fma_flushed(a.at[i], b.at[i], c.at[i]))
+
 #define LANES_ADD_ONE(a, b) ((a) + (b))
 #define LANES_MAX_ONE(a, b) ((a) > (b) ? (a) : (b))
 #define LANES_HALVE(name, op256, op128) \
@@ -279,6 +353,20 @@ LANES_INLINE void lanes_transpose(lanes rows[LANES])
         }
     }
 }
+#endif
+
+#if defined(__AVX2__)
+// Between begin and end a lanes_fma_flushed takes what is below 2^-126 for a zero of its sign, in
+// its input and its result. With vectors that is a mode of the processor.
+LANES_INLINE unsigned lanes_flush_begin(void)
+{
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(before | _MM_FLUSH_ZERO_ON | 0x0040);            // And denormals are zero
+    return before;
+}
+LANES_INLINE void lanes_flush_end(unsigned before) { _mm_setcsr(before); }
+LANES_INLINE lanes lanes_flush(lanes a) { return a; }
+LANES_INLINE lanes lanes_fma_flushed(lanes a, lanes b, lanes c) { return lanes_fma(a, b, c); }
 #endif
 
 // The one tree of all sums across lanes: i with i+8, then i with i+4, i+2, i+1.

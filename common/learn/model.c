@@ -35,7 +35,6 @@ static void carve_layer(const struct model *self, struct arena *arena, uint64_t 
 {
     const struct model_shape *shape = &self->shape;
     *layer = (struct model_layer){
-        .x = take_floats(arena, rows * shape->dim),
         .x_norm = take_floats(arena, rows * shape->dim),
         .x_inverse = take_floats(arena, rows),
         .qkv = take_floats(arena, rows * model_qkv_width(shape)),
@@ -49,6 +48,17 @@ static void carve_layer(const struct model *self, struct arena *arena, uint64_t 
     };
 }
 
+static void carve_layers(struct model *self, struct arena *arena, uint64_t rows)
+{
+    struct model_layer layer;
+    self->layers = take(arena, self->shape.layers, sizeof *self->layers);
+    for (uint32_t i = 0; i < self->shape.layers; i++) {
+        if (i == 0 || !self->options.recompute) carve_layer(self, arena, rows, &layer);
+        layer.x = take_floats(arena, rows * self->shape.dim);
+        if (self->layers) self->layers[i] = layer;
+    }
+}
+
 static void carve_scratch(struct model *self, struct arena *arena, uint64_t rows)
 {
     const struct model_shape *shape = &self->shape;
@@ -56,8 +66,8 @@ static void carve_scratch(struct model *self, struct arena *arena, uint64_t rows
         larger(larger(2 * shape->ffn, model_qkv_width(shape)), larger(shape->vocab, shape->dim));
     self->product_scratch =
         take_floats(arena, gemm_scratch_count(self->threads, widest, larger(widest, rows)));
-    const uint32_t small = larger(self->seq_max, shape->head_dim);
-    self->attention_scratch_count = 2 * (uint64_t)MODEL_QUERY_BLOCK * self->seq_max
+    const uint32_t small = larger(self->options.seq_max, shape->head_dim);
+    self->attention_scratch_count = 2 * (uint64_t)MODEL_QUERY_BLOCK * self->options.seq_max
         + gemm_scratch_count(1, small, small);
     self->attention_scratch = take_floats(arena, self->threads * self->attention_scratch_count);
 }
@@ -65,15 +75,10 @@ static void carve_scratch(struct model *self, struct arena *arena, uint64_t rows
 static void carve(struct model *self, struct arena *arena)
 {
     const struct model_shape *shape = &self->shape;
-    const uint64_t rows = (uint64_t)self->batch_max * self->seq_max;
+    const uint64_t rows = (uint64_t)self->options.batch_max * self->options.seq_max;
     const uint64_t width = model_heads_width(shape);
-    const uint64_t half_turns = (uint64_t)self->seq_max * shape->head_dim / 2;
-    self->layers = take(arena, shape->layers, sizeof *self->layers);
-    for (uint32_t i = 0; i < shape->layers; i++) {
-        struct model_layer layer;
-        carve_layer(self, arena, rows, &layer);
-        if (self->layers) self->layers[i] = layer;
-    }
+    const uint64_t half_turns = (uint64_t)self->options.seq_max * shape->head_dim / 2;
+    carve_layers(self, arena, rows);
     self->inputs = take(arena, rows, sizeof *self->inputs);
     self->targets = take(arena, rows, sizeof *self->targets);
     self->cosine = take_floats(arena, half_turns);
@@ -97,15 +102,14 @@ static void carve(struct model *self, struct arena *arena)
     carve_scratch(self, arena, rows);
 }
 
-uint64_t model_memory_bytes(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_max,
+uint64_t model_memory_bytes(const struct model_shape *shape, const struct model_options *options,
                             uint32_t threads)
 {
     ensure(model_shape_check(shape, NULL) == 0);
-    ensure(batch_max >= 1 && batch_max <= MODEL_BATCH_MAX && seq_max >= 1
-           && seq_max <= shape->seq_len_max);
+    ensure(options->batch_max >= 1 && options->batch_max <= MODEL_BATCH_MAX);
+    ensure(options->seq_max >= 1 && options->seq_max <= shape->seq_len_max);
     ensure(threads >= 1 && threads <= POOL_THREADS_MAX);
-    struct model model = { .shape = *shape, .batch_max = batch_max, .seq_max = seq_max,
-                           .threads = threads };
+    struct model model = { .shape = *shape, .options = *options, .threads = threads };
     struct arena arena = { 0 };
     take(&arena, 1, sizeof model);
     carve(&model, &arena);
@@ -120,25 +124,26 @@ static int check_limit(const char *name, uint32_t value, uint32_t high, struct w
                    value, high);
 }
 
-int model_new(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_max, pool_t *pool,
+int model_new(const struct model_shape *shape, const struct model_options *options, pool_t *pool,
               struct why *why, model_t **ret_model)
 {
     int rc = model_shape_check(shape, why);
-    if (rc == 0) rc = check_limit("batch", batch_max, MODEL_BATCH_MAX, why);
-    if (rc == 0) rc = check_limit("seq", seq_max, shape->seq_len_max, why);
+    if (rc == 0) rc = check_limit("batch", options->batch_max, MODEL_BATCH_MAX, why);
+    if (rc == 0) rc = check_limit("seq", options->seq_max, shape->seq_len_max, why);
     if (rc < 0) return rc;
-    const uint64_t bytes = model_memory_bytes(shape, batch_max, seq_max, pool_threads(pool));
+    const uint64_t bytes = model_memory_bytes(shape, options, pool_threads(pool));
     struct arena arena = { .base = aligned_alloc(ALIGNMENT, bytes) };
     if (!arena.base)
         return why_set(why, FAULT_MEMORY,
                        "model: %" PRIu64 " bytes for batches of %" PRIu32 " x %" PRIu32
-                       " are not to be had; the model is not made", bytes, batch_max, seq_max);
+                       " are not to be had; the model is not made", bytes, options->batch_max,
+                       options->seq_max);
     struct model *self = take(&arena, 1, sizeof *self);
-    *self = (struct model){ .shape = *shape, .batch_max = batch_max, .seq_max = seq_max,
-                            .threads = pool_threads(pool), .pool = pool };
+    *self = (struct model){ .shape = *shape, .options = *options, .threads = pool_threads(pool),
+                            .pool = pool };
     carve(self, &arena);
     ensure(arena.used == bytes);
-    rope_fill_tables(&shape->rope_scaling, shape->rope_theta, shape->head_dim, seq_max,
+    rope_fill_tables(&shape->rope_scaling, shape->rope_theta, shape->head_dim, options->seq_max,
                      self->cosine, self->sine);
     *ret_model = self;
     return 0;
@@ -176,8 +181,8 @@ static int load_tokens(model_t *self, const uint32_t *tokens, struct why *why)
 static int pass(model_t *self, const float *params, const uint32_t *tokens, uint32_t batch,
                 uint32_t seq, float *grad, struct why *why, double *ret_loss)
 {
-    int rc = check_limit("batch", batch, self->batch_max, why);
-    if (rc == 0) rc = check_limit("seq", seq, self->seq_max, why);
+    int rc = check_limit("batch", batch, self->options.batch_max, why);
+    if (rc == 0) rc = check_limit("seq", seq, self->options.seq_max, why);
     if (rc < 0) return rc;
     self->batch = batch;
     self->seq = seq;

@@ -1,12 +1,13 @@
 #pragma once
-// model -- a Llama on the CPU: loss, gradient, and text from it.
+// model -- a Llama on the CPU: loss and gradient. (For text from it: decoder.h, generate.h.)
 //
 //     tokens ─▶ embedding ─▶ ┌ RMSNorm ─▶ q k v ─▶ RoPE ─▶ causal attention ─▶ o ─▶ (+) ┐
 //                            └ RMSNorm ─▶ silu(gate) * up ─▶ down ──────────────────▶ (+) ┘
 //                                        layers times           ─▶ RMSNorm ─▶ head ─▶ loss
 //
-// The arithmetic is Hugging Face's LlamaForCausalLM in float32 (half-split RoPE, grouped queries,
-// SwiGLU, tied or own head). Parameters are one flat vector in the order of model_layout.h.
+// The arithmetic is Hugging Face's LlamaForCausalLM (half-split RoPE, grouped queries, SwiGLU, tied
+// or own head), in float32 or with the matrix products in bfloat16. Parameters are one flat vector
+// in the order of model_layout.h.
 //
 // The same input gives the same bits for every number of threads and every instruction set
 // (kernels.h), so a stranger's gradient can be recomputed and compared by hash. Yardstick: 70 % of
@@ -15,22 +16,34 @@
 // Tokens come as [batch][seq + 1], row after row: positions 0..seq-1 are the input, 1..seq what is
 // to be predicted.
 
+#include "common/learn/gemm.h"
 #include "common/learn/model_layout.h"
 #include "common/learn/pool.h"
 
-enum { MODEL_BATCH_MAX = 4096, MODEL_GENERATE_MAX = 1 << 16 };
+enum { MODEL_BATCH_MAX = 4096 };
 
 typedef struct model model_t;
 
-// What model_new will allocate: activations, scratch and tables, not parameters or gradients.
-// batch_max is 1..MODEL_BATCH_MAX, seq_max 1..shape->seq_len_max (ensured).
-uint64_t model_memory_bytes(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_max,
+struct model_options {
+    uint32_t batch_max;         // 1..MODEL_BATCH_MAX
+    uint32_t seq_max;           // 1..shape->seq_len_max
+    // In what the products are computed. With GEMM_BF16 (gemm.h) their inputs are rounded to
+    // bfloat16; parameters, activations, sums and all else stay float32.
+    enum gemm_precision precision;
+    // Of each layer only its input is kept, and the rest computed again on the way back: the same
+    // bits for a third more arithmetic and, with many layers, a small part of the memory.
+    bool recompute;
+};
+
+// What model_new will allocate: activations, scratch and tables, not parameters or gradients. The
+// options are within their ranges (ensured).
+uint64_t model_memory_bytes(const struct model_shape *shape, const struct model_options *options,
                             uint32_t threads);
 
 // Takes all the memory it will ever use, in one piece, and computes the rotation tables. Borrows
 // the pool until destroyed (NULL: one thread). FAULT_RANGE for a shape, batch or length out of
 // bounds, FAULT_MEMORY.
-int model_new(const struct model_shape *shape, uint32_t batch_max, uint32_t seq_max, pool_t *pool,
+int model_new(const struct model_shape *shape, const struct model_options *options, pool_t *pool,
               struct why *why, model_t **ret_model);
 void model_destroy(model_t **self);         // NULL is allowed
 
@@ -52,15 +65,3 @@ int model_loss(model_t *self, const float *params, const uint32_t *tokens, uint3
 // them.
 int model_logits_last(model_t *self, const float *params, const uint32_t *tokens, uint32_t count,
                       struct why *why, float *ret_logits);
-
-struct model_sampling {
-    uint64_t seed;              // The same seed, parameters and prompt give the same text
-    float temperature;          // 0: always the likeliest (the first of equals); else 0.01..10
-};
-
-// Writes `count` (0..MODEL_GENERATE_MAX) tokens that follow the prompt of 1 or more; what no longer
-// fits in seq_max is forgotten from the front. Each costs a whole forward pass over what it sees.
-// FAULT_RANGE, FAULT_NAN as above.
-int model_generate(model_t *self, const float *params, const uint32_t *prompt,
-                   uint32_t prompt_count, const struct model_sampling *sampling, uint32_t count,
-                   struct why *why, uint32_t *ret_tokens);

@@ -47,7 +47,7 @@ static void multiply(const struct unit *unit, enum gemm_form form, bool add, siz
                      size_t k, const float *a, size_t a_stride, const float *b, size_t b_stride,
                      float *c, size_t c_stride)
 {
-    const struct gemm job = { .form = form, .add = add,
+    const struct gemm job = { .form = form, .precision = unit->model->options.precision, .add = add,
                               .m = (uint32_t)m, .n = (uint32_t)n, .k = (uint32_t)k,
                               .a = a, .a_stride = a_stride, .b = b, .b_stride = b_stride,
                               .c = c, .c_stride = c_stride };

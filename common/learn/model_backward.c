@@ -57,6 +57,7 @@ static void layer_backward(model_t *self, uint32_t index)
     const struct model_shape *shape = &self->shape;
     const struct model_layer_offsets at = model_layer_offsets(shape, index);
     const struct model_layer *layer = &self->layers[index];
+    model_layer_again(self, index);
     model_linear_back(self, layer->swiglu, self->d_stream, at.down, shape->ffn, shape->dim,
                       self->d_swiglu);
     struct swiglu_back_job job = { self, layer };

@@ -5,7 +5,7 @@
 void model_product(model_t *self, enum gemm_form form, bool add, size_t m, size_t n, size_t k,
                    const float *a, const float *b, float *c)
 {
-    const struct gemm job = { .form = form, .add = add,
+    const struct gemm job = { .form = form, .precision = self->options.precision, .add = add,
                               .m = (uint32_t)m, .n = (uint32_t)n, .k = (uint32_t)k,
                               .a = a, .a_stride = form == GEMM_TN ? m : k,
                               .b = b, .b_stride = form == GEMM_NT ? k : n,
@@ -53,7 +53,8 @@ static void swiglu_task(void *arg, uint32_t task, uint32_t worker)
                                 job->layer->swiglu + rows.first * ffn);
 }
 
-static void layer_forward(model_t *self, uint32_t index, float *out)
+// From x to what the last product of the layer takes; `out`, if any, gets what that is added to.
+static void layer_inside(model_t *self, uint32_t index, float *out)
 {
     const struct model_shape *shape = &self->shape;
     const struct model_layer_offsets at = model_layer_offsets(shape, index);
@@ -70,7 +71,20 @@ static void layer_forward(model_t *self, uint32_t index, float *out)
                  layer->gate_up);
     struct swiglu_job job = { self, layer };
     pool_run(self->pool, MODEL_ROW_PARTS, swiglu_task, &job);
-    model_linear(self, layer->swiglu, at.down, shape->ffn, shape->dim, true, out);
+}
+
+// The last layer's is still there when the way back begins.
+void model_layer_again(model_t *self, uint32_t index)
+{
+    if (self->options.recompute && index + 1 < self->shape.layers) layer_inside(self, index, NULL);
+}
+
+static void layer_forward(model_t *self, uint32_t index, float *out)
+{
+    const struct model_shape *shape = &self->shape;
+    layer_inside(self, index, out);
+    model_linear(self, self->layers[index].swiglu, model_layer_offsets(shape, index).down,
+                 shape->ffn, shape->dim, true, out);
 }
 
 void model_forward(model_t *self)

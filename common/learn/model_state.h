@@ -15,7 +15,7 @@ enum {
     MODEL_QUERY_BLOCK = 64,     // Queries whose scores are held at once
 };
 
-// What the backward pass needs of a layer.
+// What the backward pass needs of a layer. With recompute all but x is one place for all layers.
 struct model_layer {
     float *x;                   // [rows][D] what came in
     float *x_norm;              // [rows][D] ... normalised
@@ -32,7 +32,8 @@ struct model_layer {
 
 struct model {
     struct model_shape shape;
-    uint32_t batch_max, seq_max, threads;
+    struct model_options options;
+    uint32_t threads;
     pool_t *pool;               // Borrowed
     const struct kernels *kernels;          // As chosen when the present pass began
 
@@ -92,5 +93,6 @@ void model_attention(model_t *self, struct model_layer *layer);
 void model_attention_back(model_t *self, const struct model_layer *layer); // d_attended to d_qkv
 
 void model_forward(model_t *self);          // inputs to last_norm
+void model_layer_again(model_t *self, uint32_t index); // All of a layer but x, if it was not kept
 double model_head(model_t *self); // Mean loss; with self->grad also d_norm and the head's gradient
 void model_backward(model_t *self);         // From d_norm to all the rest of the gradient

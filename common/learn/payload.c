@@ -1,33 +1,12 @@
-#include "common/learn/payload.h"
 #include "common/ensure.h"
-#include "common/learn/combination.h"
-#include "common/learn/distro_kernels.h"
+#include "common/learn/payload_block.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUP = 8 }; // Chunks: their bits are a whole number of bytes, whatever one takes
+_Static_assert((int)PAYLOAD_READ_MAX == (int)COMBINATION_STATES_MAX, "read as many as decode");
 
-struct blocks {    // What the blocks of one tensor's chunks look like
-    size_t begin;  // Of the first one, in the payload
-    size_t values; // Where the first one's values are
-    size_t end;    // Of all
-    uint32_t bits; // Of each
-    uint32_t top_k, elements;
-    uint32_t count_bits, number_bits;      // Of fields
-    const struct combination *combination; // NULL: fields
-};
-
-struct payload_form {
-    const chunks_t *chunks;
-    uint32_t top_k;
-    bool one_bit;
-    size_t bytes;
-    struct combination *combinations; // One per kind of chunk
-    uint32_t combination_count;
-    struct blocks blocks[]; // By part of the chunks
-};
+enum { GROUP = 8 }; // Blocks: together whole bytes, whatever one takes
 
 // ---- the form
 
@@ -43,31 +22,44 @@ static uint32_t share_of(uint32_t top_k, const struct chunks_part *part, uint32_
     return share < 1 ? 1 : share > part->elements ? part->elements : (uint32_t)share;
 }
 
-// The one for such chunks, made when first asked for. There is room for one per tensor.
-static const struct combination *combination_for(struct payload_form *self, uint32_t elements,
-                                                 uint32_t top_k)
+// The one for such chunks, made when first asked for; NULL if they do not fit. There is room for
+// one per tensor.
+static int combination_for(struct payload_form *self, uint32_t elements, uint32_t top_k,
+                           const struct combination **ret_combination)
 {
-    if (!combination_fits(elements, top_k)) return NULL;
-    for (uint32_t i = 0; i < self->combination_count; i++)
-        if (self->combinations[i].elements == elements && self->combinations[i].top_k == top_k)
-            return &self->combinations[i];
-    combination_init(&self->combinations[self->combination_count], elements, top_k);
-    return &self->combinations[self->combination_count++];
+    *ret_combination = NULL;
+    if (!combination_fits(elements, top_k)) return 0;
+    uint32_t i = 0;
+    while (i < self->combination_count && (self->combinations[i]->elements != elements ||
+                                           self->combinations[i]->top_k != top_k))
+        i++;
+    if (i == self->combination_count) {
+        self->combinations[i] = malloc(sizeof *self->combinations[i]);
+        if (!self->combinations[i]) return FAULT_MEMORY;
+        combination_init(self->combinations[i], elements, top_k);
+        self->combination_count++;
+    }
+    *ret_combination = self->combinations[i];
+    return 0;
 }
 
-static struct blocks blocks_of(struct payload_form *self, const struct chunks_part *part)
+static int lay_blocks(struct payload_form *self, const struct chunks_part *part,
+                      struct blocks *ret_blocks)
 {
     struct blocks blocks = { .begin = self->bytes, .elements = part->elements };
     blocks.top_k = share_of(self->top_k, part, chunks_limit(self->chunks));
     blocks.count_bits = bits_for(blocks.top_k);
     blocks.number_bits = bits_for(part->elements - 1);
-    blocks.combination = combination_for(self, part->elements, blocks.top_k);
+    if (combination_for(self, part->elements, blocks.top_k, &blocks.combination) < 0)
+        return FAULT_MEMORY;
     blocks.bits = blocks.combination ? blocks.combination->bits
                                      : blocks.count_bits + blocks.top_k * (blocks.number_bits + 1);
     blocks.values = blocks.begin + ((uint64_t)part->count * blocks.bits + 7) / 8;
     blocks.end = blocks.values;
     if (!self->one_bit) blocks.end += (size_t)part->count * blocks.top_k * sizeof(float);
-    return blocks;
+    self->bytes = blocks.end;
+    *ret_blocks = blocks;
+    return 0;
 }
 
 int payload_form_new(const chunks_t *chunks, uint32_t top_k, bool one_bit, struct why *why,
@@ -78,20 +70,20 @@ int payload_form_new(const chunks_t *chunks, uint32_t top_k, bool one_bit, struc
                        PAYLOAD_TOP_K_MAX);
     const uint32_t parts = chunks_parts(chunks);
     struct payload_form *self = calloc(1, sizeof *self + parts * sizeof self->blocks[0]);
-    struct combination *combinations = calloc(parts, sizeof *combinations);
-    if (!self || !combinations) {
-        free(self);
-        free(combinations);
-        return why_set(why, FAULT_MEMORY, "the form of payloads of %u tensors", parts);
+    int rc = self ? 0 : FAULT_MEMORY;
+    if (rc == 0) {
+        *self = (struct payload_form){ .chunks = chunks,
+                                       .top_k = top_k,
+                                       .one_bit = one_bit,
+                                       .bytes = PAYLOAD_HEADER_BYTES,
+                                       .combinations = calloc(parts, sizeof(void *)) };
+        if (!self->combinations) rc = FAULT_MEMORY;
     }
-    *self = (struct payload_form){ .chunks = chunks,
-                                   .top_k = top_k,
-                                   .one_bit = one_bit,
-                                   .bytes = PAYLOAD_HEADER_BYTES,
-                                   .combinations = combinations };
-    for (uint32_t i = 0; i < parts; i++) {
-        self->blocks[i] = blocks_of(self, chunks_part(chunks, i));
-        self->bytes = self->blocks[i].end;
+    for (uint32_t i = 0; rc == 0 && i < parts; i++)
+        rc = lay_blocks(self, chunks_part(chunks, i), &self->blocks[i]);
+    if (rc < 0) {
+        payload_form_destroy(&self);
+        return why_set(why, rc, "the form of payloads of %u tensors", parts);
     }
     *ret_form = self;
     return 0;
@@ -100,6 +92,7 @@ int payload_form_new(const chunks_t *chunks, uint32_t top_k, bool one_bit, struc
 void payload_form_destroy(payload_form_t **self)
 {
     if (!*self) return;
+    for (uint32_t i = 0; i < (*self)->combination_count; i++) free((*self)->combinations[i]);
     free((*self)->combinations);
     free(*self);
     *self = NULL;
@@ -120,32 +113,16 @@ uint32_t payload_group(const payload_form_t *self, uint32_t chunk)
     return first + (chunk - first) / GROUP * GROUP;
 }
 
-// ---- little-endian integers and bits
+// ---- writing
 
 static void put(uint8_t *bytes, uint64_t value, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) bytes[i] = (uint8_t)(value >> (8 * i));
 }
 
-struct bits {    // From some bit on
-    uint8_t *to; // Zeros so far, where nothing was written
-    const uint8_t *from;
-    uint64_t held;
-    uint32_t count;
-};
-
 static struct bits bits_to(uint8_t *bytes, uint64_t at)
 {
     return (struct bits){ .to = bytes + at / 8, .count = at % 8 };
-}
-
-static struct bits bits_from(const uint8_t *bytes, uint64_t at)
-{
-    const uint32_t skipped = at % 8;
-    struct bits bits = { .from = bytes + at / 8 };
-    if (skipped != 0)
-        bits = (struct bits){ NULL, bits.from + 1, *bits.from >> skipped, 8 - skipped };
-    return bits;
 }
 
 static void bits_write(struct bits *self, uint32_t value, uint32_t width)
@@ -160,43 +137,10 @@ static void bits_flush(const struct bits *self)
     if (self->count > 0) *self->to |= (uint8_t)self->held;
 }
 
-// The caller knows that there are so many bits.
-static uint32_t bits_read(struct bits *self, uint32_t width)
-{
-    for (; self->count < width; self->count += 8)
-        self->held |= (uint64_t)*self->from++ << self->count;
-    const uint32_t value = (uint32_t)(self->held & ((UINT64_C(1) << width) - 1));
-    self->held >>= width;
-    self->count -= width;
-    return value;
-}
-
 static void bits_write_number(struct bits *self, combination_number number, uint32_t width)
 {
     for (; width > 32; width -= 32, number >>= 32) bits_write(self, (uint32_t)number, 32);
     bits_write(self, (uint32_t)number, width);
-}
-
-static combination_number bits_read_number(struct bits *self, uint32_t width)
-{
-    combination_number number = 0;
-    uint32_t at = 0;
-    for (; at + 32 < width; at += 32) number |= (combination_number)bits_read(self, 32) << at;
-    return number | (combination_number)bits_read(self, width - at) << at;
-}
-
-// ---- where a chunk's block lies
-
-struct block {
-    const struct blocks *blocks;
-    uint64_t at;   // Its first bit, from blocks->begin
-    size_t values; // Its first value
-};
-
-static struct block block_of(const struct blocks *blocks, uint32_t number)
-{
-    return (struct block){ blocks, (uint64_t)number * blocks->bits,
-                           blocks->values + (size_t)number * blocks->top_k * sizeof(float) };
 }
 
 static struct block block_at(const payload_form_t *self, uint32_t chunk)
@@ -205,9 +149,7 @@ static struct block block_at(const payload_form_t *self, uint32_t chunk)
     return block_of(&self->blocks[part], chunk - chunks_part(self->chunks, part)->first);
 }
 
-// ---- writing
-
-static void write_header(const payload_form_t *self, uint8_t *ret_bytes)
+void payload_write_header(const payload_form_t *self, uint8_t *ret_bytes)
 {
     uint64_t covered = 0;
     for (uint32_t i = 0; i < chunks_parts(self->chunks); i++) {
@@ -225,7 +167,7 @@ static void write_header(const payload_form_t *self, uint8_t *ret_bytes)
 
 void payload_clear(const payload_form_t *self, uint8_t *ret_bytes)
 {
-    write_header(self, ret_bytes);
+    payload_write_header(self, ret_bytes);
     memset(ret_bytes + PAYLOAD_HEADER_BYTES, 0, self->bytes - PAYLOAD_HEADER_BYTES);
 }
 
@@ -267,183 +209,62 @@ void payload_write(const payload_form_t *self, uint32_t chunk, const uint16_t *n
 
 // ---- reading
 
-static uint32_t value_at(const uint8_t *values, uint32_t i)
-{
-    const uint8_t *at = values + 4 * (size_t)i;
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
-}
-
 static float sign_of(uint32_t negative) { return negative ? -1.0f : 1.0f; }
 
-static uint32_t read_combination(const struct combination *combination, struct bits *bits,
-                                 uint16_t *ret_numbers, float *ret_values)
+static void read_combinations(const struct block *block, struct payload_chosen *chosen,
+                              uint32_t count)
 {
-    uint32_t signs;
-    combination_number rank;
-    const uint32_t count =
-        combination_split(combination, bits_read_number(bits, combination->bits), &signs, &rank);
-    combination_decode(combination, rank, count, ret_numbers);
-    for (uint32_t i = 0; i < count; i++) ret_values[i] = sign_of(signs >> i & 1);
-    return count;
+    const struct combination *combination = block->blocks->combination;
+    struct combination_state states[PAYLOAD_READ_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        struct bits bits = bits_from(chosen[i].bytes + block->blocks->begin, block->at);
+        uint32_t signs;
+        states[i].numbers = chosen[i].numbers;
+        states[i].count = combination_split(combination, bits_read_number(&bits, combination->bits),
+                                            &signs, &states[i].rank);
+        chosen[i].count = states[i].count;
+        for (uint32_t place = 0; place < chosen[i].count; place++)
+            chosen[i].values[place] = sign_of(signs >> place & 1);
+    }
+    combination_decode(combination, states, count);
 }
 
-static uint32_t read_fields(const struct blocks *blocks, struct bits *bits, uint16_t *ret_numbers,
-                            float *ret_values)
+static void read_fields(const struct block *block, struct payload_chosen *chosen)
 {
-    const uint32_t count = bits_read(bits, blocks->count_bits);
+    const struct blocks *blocks = block->blocks;
+    struct bits bits = bits_from(chosen->bytes + blocks->begin, block->at);
+    chosen->count = bits_read(&bits, blocks->count_bits);
     for (uint32_t i = 0; i < blocks->top_k; i++) {
-        const uint32_t number = bits_read(bits, blocks->number_bits);
-        if (i < count) ret_numbers[i] = (uint16_t)number;
+        const uint32_t number = bits_read(&bits, blocks->number_bits);
+        if (i < chosen->count) chosen->numbers[i] = (uint16_t)number;
     }
-    for (uint32_t i = 0; i < count; i++) ret_values[i] = sign_of(bits_read(bits, 1));
-    return count;
+    for (uint32_t i = 0; i < chosen->count; i++) chosen->values[i] = sign_of(bits_read(&bits, 1));
+}
+
+static void read_values(const struct block *block, struct payload_chosen *chosen)
+{
+    for (uint32_t i = 0; i < chosen->count; i++) {
+        const uint32_t pattern = value_at(chosen->bytes + block->values, i);
+        memcpy(&chosen->values[i], &pattern, sizeof pattern);
+    }
+}
+
+void payload_read_each(const payload_form_t *self, uint32_t chunk, struct payload_chosen *chosen,
+                       uint32_t count)
+{
+    ensure(count <= PAYLOAD_READ_MAX);
+    const struct block block = block_at(self, chunk);
+    if (block.blocks->combination) read_combinations(&block, chosen, count);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!block.blocks->combination) read_fields(&block, &chosen[i]);
+        if (!self->one_bit) read_values(&block, &chosen[i]);
+    }
 }
 
 uint32_t payload_read(const payload_form_t *self, uint32_t chunk, const uint8_t *bytes,
                       uint16_t *ret_numbers, float *ret_values)
 {
-    const struct block block = block_at(self, chunk);
-    const struct blocks *blocks = block.blocks;
-    struct bits bits = bits_from(bytes + blocks->begin, block.at);
-    const uint32_t count =
-        blocks->combination ? read_combination(blocks->combination, &bits, ret_numbers, ret_values)
-                            : read_fields(blocks, &bits, ret_numbers, ret_values);
-    for (uint32_t i = 0; !self->one_bit && i < count; i++) {
-        const uint32_t pattern = value_at(bytes + block.values, i);
-        memcpy(&ret_values[i], &pattern, sizeof pattern);
-    }
-    return count;
-}
-
-// ---- checking
-
-// Of the blocks' bits: how many coefficients, and where their signs are to be read.
-// Of the blocks' bits: how many coefficients, and where their signs are to be read.
-static int check_combination(const struct combination *combination, struct bits *bits,
-                             uint32_t *ret_count, struct bits *ret_signs, struct why *why)
-{
-    const combination_number number = bits_read_number(bits, combination->bits);
-    const combination_number states = combination->first[combination->top_k + 1];
-    if (number >= states)
-        return why_set(
-            why, FAULT_RANGE,
-            "a combination 0x%" PRIx64 "%016" PRIx64 ", it must be below 0x%" PRIx64 "%016" PRIx64,
-            (uint64_t)(number >> 64), (uint64_t)number, (uint64_t)(states >> 64), (uint64_t)states);
-    combination_number rank;
-    uint32_t signs;
-    *ret_count = combination_split(combination, number, &signs, &rank);
-    *ret_signs = (struct bits){ .held = signs, .count = 64 };
-    return 0;
-}
-
-static int check_fields(const struct blocks *blocks, struct bits *bits, uint32_t *ret_count,
-                        struct bits *ret_signs, struct why *why)
-{
-    const uint32_t count = bits_read(bits, blocks->count_bits);
-    if (count > blocks->top_k)
-        return why_set(why, FAULT_FORMAT, "%u coefficients, it must be 0..%u", count,
-                       blocks->top_k);
-    uint32_t floor = 0; // The lowest number that may come next
-    for (uint32_t i = 0; i < blocks->top_k; i++) {
-        const uint32_t number = bits_read(bits, blocks->number_bits);
-        if (i >= count) {
-            if (number != 0)
-                return why_set(why, FAULT_FORMAT, "place %u is unused and holds %u, it must hold 0",
-                               i, number);
-            continue;
-        }
-        if (number >= blocks->elements || number < floor)
-            return why_set(why, FAULT_RANGE, "coefficient number %u at place %u, it must be %u..%u",
-                           number, i, floor, blocks->elements - 1);
-        floor = number + 1;
-    }
-    *ret_count = count;
-    *ret_signs = *bits;
-    return 0;
-}
-
-// The value must agree with its sign bit, so that there is one encoding.
-static int check_value(uint32_t pattern, bool used, uint32_t negative, uint32_t place,
-                       struct why *why)
-{
-    const uint32_t magnitude = pattern & 0x7fffffffu;
-    if (!used) {
-        if (pattern == 0) return 0;
-        return why_set(why, FAULT_FORMAT, "place %u is unused and has a value, it must be 0",
-                       place);
-    }
-    if (magnitude >= DISTRO_VALUE_LIMIT_BITS)
-        return why_set(why, FAULT_NAN,
-                       "value 0x%08" PRIx32 " at place %u, it must be finite and below 2^64",
-                       pattern, place);
-    if (magnitude == 0 || pattern >> 31 != negative)
-        return why_set(why, FAULT_FORMAT,
-                       "value 0x%08" PRIx32 " at place %u with sign bit %u, it must not be zero"
-                       " and must have that sign",
-                       pattern, place, negative);
-    return 0;
-}
-
-static int check_values(const payload_form_t *self, uint32_t top_k, uint32_t count,
-                        struct bits *signs, const uint8_t *values, struct why *why)
-{
-    for (uint32_t i = 0; i < top_k; i++) {
-        const uint32_t negative = bits_read(signs, 1);
-        if (i >= count && negative)
-            return why_set(why, FAULT_FORMAT, "place %u is unused and has a sign, it must be 0", i);
-        const int rc =
-            self->one_bit ? 0 : check_value(value_at(values, i), i < count, negative, i, why);
-        if (rc < 0) return rc;
-    }
-    return 0;
-}
-
-static int check_block(const payload_form_t *self, const struct block *block, const uint8_t *bytes,
-                       struct why *why)
-{
-    const struct blocks *blocks = block->blocks;
-    struct bits bits = bits_from(bytes + blocks->begin, block->at), signs = bits;
-    uint32_t count = 0;
-    const int rc = blocks->combination
-                       ? check_combination(blocks->combination, &bits, &count, &signs, why)
-                       : check_fields(blocks, &bits, &count, &signs, why);
-    if (rc < 0 || (self->one_bit && blocks->combination)) return rc;
-    return check_values(self, blocks->top_k, count, &signs, bytes + block->values, why);
-}
-
-static int check_tensor(const payload_form_t *self, uint32_t number, const uint8_t *bytes,
-                        struct why *why)
-{
-    const struct blocks *blocks = &self->blocks[number];
-    const struct chunks_part *part = chunks_part(self->chunks, number);
-    for (uint32_t i = 0; i < part->count; i++) {
-        const struct block block = block_of(blocks, i);
-        const int rc = check_block(self, &block, bytes, why);
-        if (rc < 0)
-            return why_wrap(why, rc, "payload refused at chunk %u (tensor %u)", part->first + i,
-                            number);
-    }
-    const uint64_t used = (uint64_t)part->count * blocks->bits;
-    if (used % 8 != 0 && bytes[blocks->values - 1] >> used % 8 != 0)
-        return why_set(why, FAULT_FORMAT,
-                       "bits behind the last block of tensor %u, they must be 0; refused", number);
-    return 0;
-}
-
-int payload_check(const payload_form_t *self, const uint8_t *bytes, size_t count, struct why *why)
-{
-    if (count != self->bytes)
-        return why_set(why, FAULT_FORMAT, "a payload of %zu bytes, it must be %zu; refused", count,
-                       self->bytes);
-    uint8_t header[PAYLOAD_HEADER_BYTES];
-    write_header(self, header);
-    for (size_t i = 0; i < sizeof header; i++)
-        if (bytes[i] != header[i])
-            return why_set(why, FAULT_FORMAT,
-                           "byte %zu of the header is 0x%02x, it must be 0x%02x; refused", i,
-                           bytes[i], header[i]);
-    int rc = 0;
-    for (uint32_t i = 0; rc == 0 && i < chunks_parts(self->chunks); i++)
-        rc = check_tensor(self, i, bytes, why);
-    return rc;
+    struct payload_chosen chosen = { .bytes = bytes, .numbers = ret_numbers, .values = ret_values };
+    payload_read_each(self, chunk, &chosen, 1);
+    return chosen.count;
 }

@@ -29,15 +29,22 @@ static bool is_portioned(const struct solo_options *options)
     return options->batch_max > options->micro_batch;
 }
 
+static struct model_options model_options_of(const struct solo_options *options)
+{
+    return (struct model_options){ options->micro_batch, options->seq, options->precision,
+                                   options->recompute };
+}
+
 struct solo_memory solo_memory(const struct model_shape *shape, const struct solo_options *options,
                                uint32_t threads)
 {
     const uint64_t floats = model_parameter_count(shape), vector = vector_bytes(floats);
+    const struct model_options model = model_options_of(options);
     struct solo_memory memory = {
         .parameters = vector,
         .gradient = is_portioned(options) ? 2 * vector : vector,
         .optimizer = options->kind == SOLO_ADAMW ? adamw_memory_bytes(floats) : 2 * vector,
-        .activations = model_memory_bytes(shape, options->micro_batch, options->seq, threads),
+        .activations = model_memory_bytes(shape, &model, threads),
     };
     memory.total =
         memory.parameters + memory.gradient + memory.optimizer + memory.activations;
@@ -75,9 +82,9 @@ int solo_new(const struct model_shape *shape, const struct layout *layout, float
     solo_t *self = calloc(1, sizeof *self);
     if (!self) return why_set(why, FAULT_MEMORY, "a trainer");
     *self = (struct solo){ .options = *options, .layout = layout, .params = params, .pool = pool };
+    const struct model_options model = model_options_of(options);
     int rc = take_vectors(self, why);
-    if (rc == 0)
-        rc = model_new(shape, options->micro_batch, options->seq, pool, why, &self->model);
+    if (rc == 0) rc = model_new(shape, &model, pool, why, &self->model);
     if (rc == 0)
         rc = options->kind == SOLO_ADAMW
                  ? adamw_new(layout, &options->adamw, pool, why, &self->adamw)

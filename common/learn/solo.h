@@ -18,11 +18,13 @@ enum solo_kind { SOLO_ADAMW, SOLO_DISTRO };
 struct solo_options {
     enum solo_kind kind;
     struct adamw_options adamw;         // weight_decay counts for SOLO_DISTRO too
-    float compression_decay;            // SOLO_DISTRO: as distro_new, chunks_new and payload_form_new
-    uint32_t chunk, topk;
+    float compression_decay;            // SOLO_DISTRO: of distro_new
+    uint32_t chunk, topk;               // Of chunks_of_model and payload_form_new
     bool one_bit;
     double clip_norm;                   // Above 0; 0: never
     uint32_t seq, batch_max, micro_batch;
+    enum gemm_precision precision;      // Of model_options, as is recompute
+    bool recompute;
 };
 
 // What solo_new and its caller's N parameters take, in bytes; the tokens of a batch and what the

@@ -1,4 +1,5 @@
 #include "common/vector/hf_folder.h"
+#include "common/crypto/merkle.h"
 #include "common/ensure.h"
 #include "common/vector/half.h"
 #include <errno.h>
@@ -81,6 +82,22 @@ static int compare_head(const safetensors_t *set, const struct layout *layout,
                    embedding_name);
 }
 
+// A checkpoint of ours says what its numbers are; a copy of it in halves says it no longer.
+static int check_digest(const safetensors_t *set, const struct layout *layout, const float *params,
+                        struct why *why)
+{
+    const char *note = safetensors_note(set, "digest");
+    struct hash says;
+    char has[HASH_HEX];
+    if (!note || !hash_from_hex(note, &says)) return 0;
+    for (size_t i = 0; i < safetensors_count(set); i++)
+        if (safetensors_tensor(set, i)->dtype != LAYOUT_F32) return 0;
+    const struct hash digest = digest_of(params, layout->total);
+    if (hash_equal(&digest, &says)) return 0;
+    return why_set(why, FAULT_DIGEST, "the numbers have digest %s, the file says %s: it was "
+                   "damaged or changed; not to be used", hash_to_hex(&digest, has), note);
+}
+
 static int load(int dir, const struct layout *layout, float *params, struct why *why)
 {
     safetensors_t *set;
@@ -91,6 +108,7 @@ static int load(int dir, const struct layout *layout, float *params, struct why 
     const bool tied = take_tied_head(set, layout, &head);
     rc = safetensors_load(set, layout, (struct interval){ 0, layout->total }, params, why);
     if (rc == 0 && tied) rc = compare_head(set, layout, &head, params, why);
+    if (rc == 0) rc = check_digest(set, layout, params, why);
     safetensors_close(&set);
     return rc;
 }

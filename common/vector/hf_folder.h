@@ -24,8 +24,9 @@ extern const char *const hf_folder_beside[];
 // also hold "*.rotary_emb.inv_freq", tables that old versions of transformers saved, and, if the
 // layout has no head of its own, an "lm_head.weight" that is the embedding, number for number: if
 // it is not, the folder contradicts itself and is refused (FAULT_FORMAT), as versions of
-// transformers disagree on what it means. Links are followed (their cache is made of links); there
-// is no manifest, so nothing but the format is checked. After a fault `params` must not be used.
+// transformers disagree on what it means. Links are followed (their cache is made of links). A file
+// of F32 that notes its digest, as our checkpoints do, must have it (FAULT_DIGEST); of others
+// nothing but the format can be checked. After a fault `params` must not be used.
 int hf_folder_load(const char *dir, const struct layout *layout, float *params, struct why *why);
 
 // Writes the whole vector into an open directory, in the layout's dtypes: one file, or as many as

@@ -69,7 +69,9 @@ struct bed {
         tokens.resize((size_t)which->samples * (which->seq + 1));
         for (uint32_t &token : tokens)
             token = random_bits() % 4 ? random_bits() % shape->vocab : 3;
-        return model_new(shape, which->micro_batch, which->seq, NULL, &why, &model) == 0 &&
+        const struct model_options options = { which->micro_batch, which->seq, GEMM_FLOAT32,
+                                               false };
+        return model_new(shape, &options, NULL, &why, &model) == 0 &&
                chunks_of_model(shape, 16, &why, &chunks) == 0 &&
                payload_form_new(chunks, 4, true, &why, &form) == 0 &&
                plan_new(form, &why, &plan) == 0;

@@ -154,6 +154,21 @@ static void another_state_toml_is_refused_by_its_first_key(void **state)
     expect(bed, "coordinator", EX_DATAERR, "config.total_steps was 12, now is 13");
 }
 
+// Right for `shoal train`, and refused for a run before there is a ledger.
+static void an_optimizer_for_one_is_refused(void **state)
+{
+    struct testbed *bed = make(state);
+    char command[900];
+    snprintf(command, sizeof command,
+             "sed -i -e '/^compression/d; s/optimizer.Distro/optimizer.AdamW/' "
+             "-e 's/^quantize.*/betas = [0.9, 0.95]\\neps = 1e-8\\nweight_decay = 0.1/' '%s'",
+             in_dir(bed, "state.toml"));
+    assert_int_equal(system(command), 0);
+    testbed_start(bed, "broker");
+    testbed_start(bed, "coordinator");
+    expect(bed, "coordinator", EX_CONFIG, "AdamW exchanges no results, so a run cannot be made");
+}
+
 static void a_ledger_of_another_run_is_refused(void **state)
 {
     struct testbed *bed = make(state);
@@ -372,6 +387,7 @@ int main(void)
         TEST(another_protocol_is_refused_by_name),
         TEST(a_port_is_for_one_broker),
         TEST(another_state_toml_is_refused_by_its_first_key),
+        TEST(an_optimizer_for_one_is_refused),
         TEST(a_ledger_of_another_run_is_refused),
         TEST(a_run_of_another_key_is_refused),
         TEST(a_damaged_ledger_is_refused),

@@ -245,6 +245,51 @@ static void schedules_are_the_runs(void **state)
     }
 }
 
+// A seed of parameters is init-model's, and each order of the samples is another training.
+static void seeds_are_what_they_say(void **state)
+{
+    char made[80], digest[3][80];
+    (void)state;
+    expect("init-model --config @/model/config.json --seed 42 --out @/seeded", 0, "seed 42");
+    expect("train config/demo/state.toml --model @/seeded --data @/data/train --steps 3 "
+           "--no-checkpoint", 0, "digest");
+    snprintf(made, sizeof made, "%s", word_after("digest "));
+    expect("train config/demo/state.toml --model @/model --init-seed 42 --data @/data/train "
+           "--steps 3 --no-checkpoint", 0, made);
+    for (int i = 0; i < 3; i++) {
+        char line[600];
+        snprintf(line, sizeof line, TRAIN "--no-checkpoint --shuffle-seed %d", i / 2);
+        expect(line, 0, "digest");
+        snprintf(digest[i], sizeof digest[i], "%s", word_after("digest "));
+    }
+    assert_string_equal(digest[0], digest[1]);
+    assert_string_not_equal(digest[0], digest[2]);
+}
+
+// What state.toml pins and names must fit; what a flag names is meant.
+static void pinned_digests_hold(void **state)
+{
+    static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000001";
+    char command[1024];
+    (void)state;
+    snprintf(command, sizeof command,
+             "cp config/demo/*.toml '%s' && sed -i 's/^# digest = .*/digest = \"%s\"/' "
+             "'%s/state.toml'",
+             folder, zeros, folder);
+    assert_int_equal(system(command), 0);
+    expect("train @/state.toml --data @/data/train --no-checkpoint --steps 2", EX_DATAERR,
+           "model.digest of state.toml pins 0000000000000000");
+    expect("train @/state.toml --model @/model --data @/data/train --no-checkpoint --steps 2", 0,
+           "step 2 of 2");
+    snprintf(command, sizeof command,
+             "sed -i -e 's/^digest = .*//' -e 's/^# manifest_digest = .*/manifest_digest = "
+             "\"%s\"/' '%s/state.toml'", zeros, folder);
+    assert_int_equal(system(command), 0);
+    expect("train @/state.toml --data-config @/data.toml --no-checkpoint --steps 2", EX_DATAERR,
+           "data.manifest_digest of state.toml pins");
+    expect("train @/state.toml --data @/data/train --no-checkpoint --steps 2", 0, "step 2 of 2");
+}
+
 static void wrong_lines_are_refused_by_name(void **state)
 {
     (void)state;
@@ -269,6 +314,8 @@ int main(void)
         cmocka_unit_test(a_nan_stops_the_batch_and_keeps_the_state),
         cmocka_unit_test(too_much_memory_is_refused_with_the_knob),
         cmocka_unit_test(schedules_are_the_runs),
+        cmocka_unit_test(seeds_are_what_they_say),
+        cmocka_unit_test(pinned_digests_hold),
         cmocka_unit_test(wrong_lines_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, set_up, folder_tear_down);

@@ -15,10 +15,11 @@ enum { TOKENS_MAX = 1024 };
 static int print_logits(const struct model_folder *folder, const uint32_t *tokens, uint32_t count,
                         struct why *why)
 {
+    const struct model_options options = { .batch_max = 1, .seq_max = count };
     model_t *model;
     float *logits = calloc(folder->shape.vocab, sizeof *logits);
     if (!logits) return FAULT_MEMORY;
-    int rc = model_new(&folder->shape, 1, count, NULL, why, &model);
+    int rc = model_new(&folder->shape, &options, NULL, why, &model);
     for (uint32_t n = 1; n <= count && rc == 0; n++) {
         rc = model_logits_last(model, folder->params, tokens, n, why, logits);
         if (rc == 0 && fwrite(logits, sizeof *logits, folder->shape.vocab, stdout)

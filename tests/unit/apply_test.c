@@ -11,7 +11,7 @@
 
 enum { RESULTS = 9 };
 
-static const struct apply_step usual = {.rate = 0x1p-10f, .weight_decay = 0.1f};
+static const struct apply_step usual = { .rate = 0x1p-10f, .weight_decay = 0.1f };
 
 struct commit { // Drawn results of one form
     chunks_t *chunks;
@@ -20,7 +20,9 @@ struct commit { // Drawn results of one form
     uint32_t count;
 };
 
-static uint8_t *drawn_payload(const payload_form_t *form, uint64_t *seed)
+// Two in three values are +-large. Beside a value that is much larger, others vanish until its
+// opposite comes: their sum shows in which order they came.
+static uint8_t *drawn_payload(const payload_form_t *form, float large, uint64_t *seed)
 {
     uint8_t *bytes = malloc(payload_bytes(form));
     assert_non_null(bytes);
@@ -34,24 +36,31 @@ static uint8_t *drawn_payload(const payload_form_t *form, uint64_t *seed)
         for (uint32_t i = (uint32_t)(fixture_random(seed) % 9); i < elements && count < top_k;
              i += 1 + (uint32_t)(fixture_random(seed) % 9)) {
             numbers[count] = (uint16_t)i;
+            const float sign = fixture_random(seed) % 2 ? 1.0f : -1.0f;
             values[count++] =
-                fixture_float(seed) + 2.0f * (fixture_random(seed) % 2 ? 1.0f : -1.0f);
+                fixture_random(seed) % 3 ? sign * large : fixture_float(seed) + 2.0f * sign;
         }
         payload_write(form, chunk, numbers, values, count, bytes);
     }
     return bytes;
 }
 
+static struct commit commit_with(chunks_t *chunks, uint32_t top_k, bool one_bit, uint32_t count,
+                                 float large, uint64_t *seed)
+{
+    struct commit self = { .chunks = chunks, .count = count };
+    self.form = fixture_form(self.chunks, top_k, one_bit);
+    for (uint32_t i = 0; i < count; i++)
+        self.results[i] = (struct apply_result){ 10 * i + fixture_random(seed) % 10,
+                                                 drawn_payload(self.form, large, seed),
+                                                 payload_bytes(self.form) };
+    return self;
+}
+
 static struct commit commit_of(uint32_t limit, uint32_t top_k, bool one_bit, uint32_t count,
                                uint64_t *seed)
 {
-    struct commit self = {.chunks = fixture_chunks(limit), .count = count};
-    self.form = fixture_form(self.chunks, top_k, one_bit);
-    for (uint32_t i = 0; i < count; i++)
-        self.results[i] =
-            (struct apply_result){10 * i + fixture_random(seed) % 10,
-                                  drawn_payload(self.form, seed), payload_bytes(self.form)};
-    return self;
+    return commit_with(fixture_chunks(limit), top_k, one_bit, count, 2.0f, seed);
 }
 
 static void commit_free(struct commit *self)
@@ -79,46 +88,94 @@ static void draw_parameters(float *parameters, uint64_t seed)
 static struct hash applied(const struct commit *commit, const struct apply_step *step, pool_t *pool,
                            float *parameters)
 {
-    struct why why = {""};
+    struct why why = { "" };
     struct hash digest;
     if (apply_commit(commit->form, commit->results, commit->count, step, pool, parameters, &why) <
         0)
         fail_msg("%s", why.text);
-    assert_int_equal(apply_digest(parameters, FIXTURE_TOTAL, pool, &digest), 0);
+    const uint64_t total = chunks_total(payload_chunks(commit->form));
+    assert_int_equal(apply_digest(parameters, total, pool, &digest), 0);
     return digest;
 }
 
-// 100 commits, each by every instruction set with 1, 2, 3 or 4 threads, its results in another
-// order.
+enum { POOLS = 4 };
+
+struct replicas { // Who applies: each instruction set, with some numbers of threads
+    const struct distro_kernels *kernels[3];
+    pool_t *pools[POOLS];
+};
+
+static struct replicas replicas_new(void)
+{
+    static const char *const names[] = { "avx512", "avx2", "base" };
+    struct replicas self;
+    for (uint32_t i = 0; i < 3; i++) self.kernels[i] = distro_kernels_named(names[i]);
+    for (uint32_t i = 0; i < POOLS; i++) self.pools[i] = pool_new((uint32_t[]){ 1, 2, 3, 7 }[i]);
+    return self;
+}
+
+static void replicas_free(struct replicas *self)
+{
+    for (uint32_t i = 0; i < POOLS; i++) pool_destroy(&self->pools[i]);
+}
+
+// Every replica gets the commit's results in another order of arrival.
+static void assert_all_agree(const struct replicas *self, struct commit *commit, uint64_t *seed)
+{
+    const uint64_t total = chunks_total(commit->chunks);
+    static float begun[FIXTURE_TOTAL], parameters[FIXTURE_TOTAL];
+    draw_parameters(begun, fixture_random(seed));
+    memcpy(parameters, begun, total * sizeof *begun);
+    const struct hash truth = applied(commit, &usual, NULL, parameters);
+    const struct hash computed = digest_of(parameters, total);
+    assert_true(hash_equal(&truth, &computed));
+    for (uint32_t i = 0; i < 3 * POOLS; i++) {
+        const struct apply_step step = { usual.rate, usual.weight_decay, self->kernels[i / POOLS] };
+        if (!step.kernels) continue;
+        shuffle(commit, seed);
+        memcpy(parameters, begun, total * sizeof *begun);
+        const struct hash digest = applied(commit, &step, self->pools[i % POOLS], parameters);
+        assert_true(hash_equal(&digest, &truth));
+    }
+}
+
+// 1000 random commits over small tensors: whole chunks, odd ones, vectors; one bit and floats; k
+// from one to all, so that both codes of a block come; a result alone up to nine.
 static void everybody_comes_to_the_same_bits(void **state)
 {
     (void)state;
-    static const char *const names[] = {"avx512", "avx2", "base"};
-    pool_t *pools[4];
-    for (uint32_t i = 0; i < 4; i++) pools[i] = pool_new(i + 1);
+    static const struct chunks_tensor tensors[] = {
+        { 0, 1, 24 },    { 27, 16, 24 },  { 411, 7, 5 },
+        { 446, 48, 16 }, { 1214, 3, 40 }, { 1334, 1, 1 }
+    };
+    struct replicas replicas = replicas_new();
     uint64_t seed = 71;
-    for (uint32_t set = 0; set < 100; set++) {
-        const uint32_t limit = (uint32_t[]){16, 32, 32, 64}[set % 4];
-        struct commit commit = commit_of(limit, 1 + set % 40, set % 2, 1 + set % RESULTS, &seed);
-        static float parameters[FIXTURE_TOTAL];
-        draw_parameters(parameters, set + 1);
-        const struct hash truth = applied(&commit, &usual, NULL, parameters);
-        const struct hash computed = digest_of(parameters, FIXTURE_TOTAL);
-        assert_true(hash_equal(&truth, &computed));
-        for (uint32_t name = 0; name < 3; name++) {
-            const struct apply_step step = {usual.rate, usual.weight_decay,
-                                            distro_kernels_named(names[name])};
-            for (uint32_t i = 0; i < 4 && step.kernels; i++) {
-                if (name == 2 && i != set % 4) continue; // Slow; over the sets all four come
-                shuffle(&commit, &seed);
-                draw_parameters(parameters, set + 1);
-                const struct hash digest = applied(&commit, &step, pools[i], parameters);
-                assert_true(hash_equal(&digest, &truth));
-            }
-        }
+    for (uint32_t set = 0; set < 1000; set++) {
+        chunks_t *chunks = NULL;
+        const uint32_t limit = (uint32_t[]){ 3, 8, 16, 24, 48 }[fixture_random(&seed) % 5];
+        const uint32_t top_k = 1 + (uint32_t)(fixture_random(&seed) % (limit * limit));
+        assert_int_equal(chunks_new(tensors, 6, 1340, limit, NULL, &chunks), 0);
+        struct commit commit =
+            commit_with(chunks, set % 3 ? 1 + top_k % 12 : top_k, set % 2,
+                        1 + (uint32_t)(fixture_random(&seed) % RESULTS), 0x1p40f, &seed);
+        assert_all_agree(&replicas, &commit, &seed);
         commit_free(&commit);
     }
-    for (uint32_t i = 0; i < 4; i++) pool_destroy(&pools[i]);
+    replicas_free(&replicas);
+}
+
+static void everybody_comes_to_the_same_bits_of_large_chunks(void **state)
+{
+    (void)state;
+    struct replicas replicas = replicas_new();
+    uint64_t seed = 70;
+    for (uint32_t set = 0; set < 12; set++) {
+        struct commit commit =
+            commit_of(set % 2 ? 32 : 64, 1 + set * 5 % 40, set % 3, 1 + set % RESULTS, &seed);
+        assert_all_agree(&replicas, &commit, &seed);
+        commit_free(&commit);
+    }
+    replicas_free(&replicas);
 }
 
 // The bits themselves: they may never change, or old commits could not be applied again.
@@ -127,8 +184,9 @@ static void a_known_commit_gives_a_known_digest(void **state)
     (void)state;
     uint64_t seed = 72;
     static const char *const digests[2] = {
-        "ce9ac74f36683a9b3ec894eca7ea4c6a369c955b3ecf11bdd5fdda8badf2048b",
-        "500099c5380b2e3c20b53f4dee3504c15ff4f9b1c0d4d755597ed09844a761db"};
+        "e5134b7b020def367457a64311630c44d13adb5474b07c129e975924a1efbefe",
+        "08ff27e33ed4d22a96f90d8644cc459948db476bb077ce43a6276a4c038a204c"
+    };
     for (int one_bit = 0; one_bit < 2; one_bit++) {
         struct commit commit = commit_of(64, 32, one_bit, 4, &seed);
         static float parameters[FIXTURE_TOTAL];
@@ -155,7 +213,7 @@ static void the_step_is_the_formula(void **state)
     for (uint32_t c = 0; c < chunks_count(commit.chunks); c++) {
         const struct chunk chunk = chunks_at(commit.chunks, c);
         const uint32_t height = chunk.part->row_dct->side, width = chunk.part->column_dct->side;
-        float y[1024] = {0}, x[1024], hits[1024] = {0};
+        float y[1024] = { 0 }, x[1024], hits[1024] = { 0 };
         for (uint32_t i = 0; i < commit.count; i++) {
             uint16_t numbers[20];
             float values[20];
@@ -194,9 +252,9 @@ static void an_empty_result_only_decays(void **state)
     static float before[FIXTURE_TOTAL], after[FIXTURE_TOTAL];
     draw_parameters(before, 77);
     memcpy(after, before, sizeof before);
-    applied(&commit, &(struct apply_step){.rate = 0.5f}, NULL, after);
+    applied(&commit, &(struct apply_step){ .rate = 0.5f }, NULL, after);
     assert_memory_equal(after, before, sizeof before);
-    applied(&commit, &(struct apply_step){.rate = 0.5f, .weight_decay = 0.5f}, NULL, after);
+    applied(&commit, &(struct apply_step){ .rate = 0.5f, .weight_decay = 0.5f }, NULL, after);
     for (uint32_t i = 0; i < FIXTURE_TOTAL; i++)
         assert_true(after[i] == ((i >= FIXTURE_HOLE && i < FIXTURE_HOLE_END) || i >= FIXTURE_END
                                      ? before[i]
@@ -234,7 +292,7 @@ static int refused(const struct commit *commit, uint32_t count, const struct app
                    const char *says)
 {
     static float before[FIXTURE_TOTAL], after[FIXTURE_TOTAL];
-    struct why why = {""};
+    struct why why = { "" };
     draw_parameters(before, 80);
     memcpy(after, before, sizeof before);
     const int rc = apply_commit(commit->form, commit->results, count, step, NULL, after, &why);
@@ -255,18 +313,18 @@ static void a_bad_commit_changes_nothing(void **state)
     assert_int_equal(refused(&commit, APPLY_RESULTS_MAX + 1, &usual, "65537 results"), FAULT_RANGE);
     last[bytes - 1] = 0x7f, last[bytes - 2] = 0xc0; // The last value is no number
     assert_true(refused(&commit, 4, &usual, "result 3") < 0);
-    assert_int_equal(refused(&commit, 4, &(struct apply_step){.rate = NAN}, "learning rate"),
+    assert_int_equal(refused(&commit, 4, &(struct apply_step){ .rate = NAN }, "learning rate"),
                      FAULT_RANGE);
     commit.results[3].bytes--;
     assert_int_equal(refused(&commit, 4, &usual, "result 3"), FAULT_FORMAT);
     commit.results[2].begin = commit.results[0].begin;
     assert_int_equal(refused(&commit, 3, &usual, "two results"), FAULT_RANGE);
 
-    const struct apply_step wrong[] = {{.rate = -1.0f},
-                                       {.rate = INFINITY},
-                                       {.rate = 1.0f, .weight_decay = -0.1f},
-                                       {.rate = 1.0f, .weight_decay = NAN},
-                                       {.rate = 2.0f, .weight_decay = 0.6f}};
+    const struct apply_step wrong[] = { { .rate = -1.0f },
+                                        { .rate = INFINITY },
+                                        { .rate = 1.0f, .weight_decay = -0.1f },
+                                        { .rate = 1.0f, .weight_decay = NAN },
+                                        { .rate = 2.0f, .weight_decay = 0.6f } };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         assert_int_equal(refused(&commit, 2, &wrong[i], "not applied"), FAULT_RANGE);
     commit_free(&commit);
@@ -290,11 +348,11 @@ static void four_members_find_the_bottom(void **state)
     struct apply_result results[MEMBERS];
     for (uint32_t m = 0; m < MEMBERS; m++) {
         assert_int_equal(distro_new(form, 0.9f, NULL, NULL, &member[m]), 0);
-        results[m] = (struct apply_result){m, malloc(payload_bytes(form)), payload_bytes(form)};
+        results[m] = (struct apply_result){ m, malloc(payload_bytes(form)), payload_bytes(form) };
     }
-    double losses[2] = {0, 0};
+    double losses[2] = { 0, 0 };
     for (uint32_t round = 0; round <= ROUNDS; round++) {
-        const struct apply_step step = {.rate = 0.05f * (1.0f - (float)round / (ROUNDS + 1))};
+        const struct apply_step step = { .rate = 0.05f * (1.0f - (float)round / (ROUNDS + 1)) };
         double loss = 0;
         for (uint32_t i = 0; i < FIXTURE_TOTAL; i++)
             loss += (double)(parameters[i] - target[i]) * (double)(parameters[i] - target[i]);
@@ -323,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everybody_comes_to_the_same_bits),
+        cmocka_unit_test(everybody_comes_to_the_same_bits_of_large_chunks),
         cmocka_unit_test(a_known_commit_gives_a_known_digest),
         cmocka_unit_test(the_step_is_the_formula),
         cmocka_unit_test(an_empty_result_only_decays),

@@ -10,12 +10,13 @@ typedef combination_number number_t;
 static void there_and_back(const struct combination *self, number_t number)
 {
     uint16_t numbers[COMBINATION_COUNT_MAX];
+    struct combination_state found = {.numbers = numbers};
     uint32_t signs;
-    number_t rank;
-    const uint32_t count = combination_split(self, number, &signs, &rank);
+    const uint32_t count = combination_split(self, number, &signs, &found.rank);
+    found.count = count;
     assert_true(count <= self->top_k && signs >> count == 0);
     assert_true(number >= self->first[count] && number < self->first[count + 1]);
-    combination_decode(self, rank, count, numbers);
+    combination_decode(self, &found, 1);
     for (uint32_t i = 0; i < count; i++)
         assert_true(numbers[i] < self->elements && (i == 0 || numbers[i] > numbers[i - 1]));
     assert_true(combination_encode(self, numbers, signs, count) == number);
@@ -110,6 +111,32 @@ static void every_border_of_a_position_is_found(void **state)
     }
 }
 
+// States beside each other, of whatever counts, do not disturb each other.
+static void several_at_once_are_each_alone(void **state)
+{
+    (void)state;
+    enum { MANY = COMBINATION_STATES_MAX };
+    uint64_t seed = 92;
+    struct combination self;
+    combination_init(&self, 4096, 8);
+    for (int round = 0; round < 2000; round++) {
+        struct combination_state states[MANY];
+        uint16_t numbers[MANY][8];
+        uint32_t signs[MANY];
+        number_t number[MANY];
+        for (uint32_t i = 0; i < MANY; i++) { // Of every count alike often
+            number[i] = number_below(self.first[fixture_random(&seed) % 9 + 1], &seed);
+            states[i].numbers = numbers[i];
+            states[i].count = combination_split(&self, number[i], &signs[i], &states[i].rank);
+        }
+        const uint32_t count = 1 + (uint32_t)(fixture_random(&seed) % MANY);
+        combination_decode(&self, states, count);
+        for (uint32_t i = 0; i < count; i++)
+            assert_true(combination_encode(&self, numbers[i], signs[i], states[i].count) ==
+                        number[i]);
+    }
+}
+
 static void what_does_not_fit_is_said(void **state)
 {
     (void)state;
@@ -132,6 +159,7 @@ int main(void)
         cmocka_unit_test(the_order_is_the_one_of_the_page),
         cmocka_unit_test(real_chunks_go_there_and_back),
         cmocka_unit_test(every_border_of_a_position_is_found),
+        cmocka_unit_test(several_at_once_are_each_alone),
         cmocka_unit_test(what_does_not_fit_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -106,18 +106,26 @@ static void rows_are_orthonormal(void **state)
 static void the_tables_are_pinned(void **state)
 {
     (void)state;
-    struct hasher hasher;
+    struct hasher hasher, split;
     hasher_init(&hasher);
+    hasher_init(&split);
     for (uint32_t n = 1; n <= DCT_SIDE_MAX; n++) {
         struct dct dct;
         assert_int_equal(dct_init(&dct, n), 0);
         hasher_add(&hasher, dct.table, (size_t)n * dct.stride * sizeof(float));
+        for (int i = 0; i < DCT_LEAVES && dct.eighth; i++)
+            hasher_add(&split, dct.leaf[i], (size_t)dct.eighth * dct.eighth * sizeof(float));
+        for (uint32_t i = 0; i < 2 && dct.eighth; i++)
+            hasher_add(&split, dct.turn[i], (n >> i) * sizeof(float));
         dct_free(&dct);
     }
     const struct hash hash = hasher_end(&hasher);
     char text[HASH_HEX];
     assert_string_equal(hash_to_hex(&hash, text),
                         "2a4d8a046521c1ccc0611f679477a26cbe0e30335665cc75de301e835ff0a67f");
+    const struct hash split_hash = hasher_end(&split);
+    assert_string_equal(hash_to_hex(&split_hash, text), 
+                        "189a587777d4ec0523d1f4352c4c736b21374c4635d01e0691026c66d7216561");
 }
 
 static void a_chunk_there_and_back(void **state)

@@ -14,7 +14,8 @@ static struct distro_scratch scratch; // All a test thread needs; zero at first,
 // Each pair that matters: whole tiles, padding, odd, single rows and columns, the longest.
 static const uint32_t sides[][2] = {{64, 64}, {32, 48}, {1, 64},   {64, 1},  {1, 1},
                                     {43, 64}, {7, 5},   {2, 3},    {21, 11}, {128, 16},
-                                    {127, 9}, {17, 33}, {256, 16}, {9, 255}};
+                                    {127, 9}, {17, 33}, {256, 16}, {9, 255},
+                                    {8, 24},  {40, 56}, {72, 48}};
 
 static void pair_init(const uint32_t side[2], struct dct *rows, struct dct *columns)
 {

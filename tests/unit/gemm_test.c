@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const char *const isas[] = { "base", "avx2", "avx512" };
+static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
 static const char *const forms[] = { [GEMM_NT] = "NT", [GEMM_NN] = "NN", [GEMM_TN] = "TN" };
 
 enum { PAD = 3, GUARD = 12345 };
@@ -31,20 +31,62 @@ static float *numbers(size_t count)
     return x;
 }
 
-// The promise itself: one chain of fmaf per element.
+// Numbers whose size differs by powers of two around this one; a few are far below.
+static void scatter(float *x, size_t count, int exponent)
+{
+    for (size_t i = 0; i < count; i++) {
+        const int spread = (int)(fabsf(number()) * 8) - 4;
+        x[i] = ldexpf(x[i], exponent + spread - (i % 17 == 0 ? 75 : 0));
+    }
+}
+
+// ---- the promise itself: one chain of multiply-adds per element ---------------------------------
+
+static float element(const struct gemm *job, bool of_a, size_t i, size_t k)
+{
+    const float *x = of_a ? job->a : job->b;
+    const size_t stride = of_a ? job->a_stride : job->b_stride;
+    const bool by_row = job->form == GEMM_NT || (of_a && job->form == GEMM_NN);
+    if (k >= job->k) return 0.0f;
+    return by_row ? x[i * stride + k] : x[k * stride + i];
+}
+
+static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x; }
+
+static float rounded(float x)           // To 8 significant bits
+{
+    int exponent;
+    const float part = frexpf(flushed(x), &exponent);
+    return ldexpf(nearbyintf(ldexpf(part, 8)), exponent - 8);
+}
+
+static float chain_bf16(const struct gemm *job, size_t i, size_t j, float sum)
+{
+    for (size_t pair = 0; pair < job->k; pair += 2) {
+        for (size_t at = 2; at-- > 0;) {
+            const float a = rounded(element(job, true, i, pair + at));
+            const float b = rounded(element(job, false, j, pair + at));
+            sum = flushed(fmaf(a, b, flushed(sum)));
+        }
+    }
+    return sum;
+}
+
+static float chain_float32(const struct gemm *job, size_t i, size_t j, float sum)
+{
+    for (size_t k = 0; k < job->k; k++)
+        sum = fmaf(element(job, true, i, k), element(job, false, j, k), sum);
+    return sum;
+}
+
 static void chain(const struct gemm *job, float *c)
 {
     for (size_t i = 0; i < job->m; i++) {
         for (size_t j = 0; j < job->n; j++) {
-            float sum = job->add ? c[i * job->c_stride + j] : 0.0f;
-            for (size_t k = 0; k < job->k; k++) {
-                const float a = job->form == GEMM_TN ? job->a[k * job->a_stride + i]
-                                                    : job->a[i * job->a_stride + k];
-                const float b = job->form == GEMM_NT ? job->b[j * job->b_stride + k]
-                                                    : job->b[k * job->b_stride + j];
-                sum = fmaf(a, b, sum);
-            }
-            c[i * job->c_stride + j] = sum;
+            float *to = &c[i * job->c_stride + j];
+            const float sum = job->add ? *to : 0.0f;
+            *to = job->precision == GEMM_BF16 ? chain_bf16(job, i, j, sum)
+                                              : chain_float32(job, i, j, sum);
         }
     }
 }
@@ -52,20 +94,28 @@ static void chain(const struct gemm *job, float *c)
 // A product whose memory has a few floats beside each row that nobody may touch.
 struct fixture { struct gemm job; float *a, *b, *before, *wanted, *c; size_t c_count; };
 
-static struct fixture fixture_of(enum gemm_form form, bool add, uint32_t m, uint32_t n, uint32_t k)
+struct kind { enum gemm_form form; enum gemm_precision precision; bool add, tiny; };
+
+static struct fixture fixture_of(struct kind kind, uint32_t m, uint32_t n, uint32_t k)
 {
+    const enum gemm_form form = kind.form;
     const size_t a_stride = (form == GEMM_TN ? m : k) + PAD;
     const size_t b_stride = (form == GEMM_NT ? k : n) + PAD;
     struct fixture self = { .c_count = (size_t)m * (n + PAD) };
     self.a = numbers((form == GEMM_TN ? k : m) * a_stride);
     self.b = numbers((form == GEMM_NT ? n : k) * b_stride);
     self.before = numbers(self.c_count);
+    if (kind.tiny) {
+        scatter(self.a, (form == GEMM_TN ? k : m) * a_stride, -63);
+        scatter(self.b, (form == GEMM_NT ? n : k) * b_stride, -62);
+        scatter(self.before, self.c_count, -126);
+    }
     self.wanted = malloc((self.c_count + 1) * sizeof(float));
     self.c = malloc((self.c_count + 1) * sizeof(float));
     memcpy(self.wanted, self.before, self.c_count * sizeof(float));
-    self.job = (struct gemm){ .form = form, .add = add, .m = m, .n = n, .k = k, .a = self.a,
-                              .b = self.b, .c = self.c, .a_stride = a_stride, .b_stride = b_stride,
-                              .c_stride = n + PAD };
+    self.job = (struct gemm){ .form = form, .precision = kind.precision, .add = kind.add,
+                              .m = m, .n = n, .k = k, .a = self.a, .b = self.b, .c = self.c,
+                              .a_stride = a_stride, .b_stride = b_stride, .c_stride = n + PAD };
     chain(&self.job, self.wanted);
     return self;
 }
@@ -91,29 +141,32 @@ static void check(struct fixture *self, const char *isa, pool_t *pool)
     assert_true(scratch[scratch_count] == GUARD);
     free(scratch);
     if (memcmp(self->c, self->wanted, self->c_count * sizeof(float)) != 0)
-        fail_msg("%s %s m=%u n=%u k=%u add=%d threads=%u differs from the chain", isa,
-                 forms[self->job.form], self->job.m, self->job.n, self->job.k, self->job.add,
+        fail_msg("%s %s bf16=%d m=%u n=%u k=%u add=%d threads=%u differs from the chain", isa,
+                 forms[self->job.form], self->job.precision == GEMM_BF16, self->job.m,
+                 self->job.n, self->job.k, self->job.add,
                  pool_threads(pool));
 }
 
-// Every form and size, on every instruction set this processor has, with 1 to 4 threads: the
-// chain's bits.
-static void every_form_is_the_chain(const uint32_t (*sizes)[3], size_t count)
+static void check_everywhere(struct kind kind, const uint32_t size[3], pool_t *const pools[4])
+{
+    struct fixture self = fixture_of(kind, size[0], size[1], size[2]);
+    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
+        if (!learn_set_isa(isas[i])) continue;
+        for (uint32_t t = 0; t < 4; t++) check(&self, isas[i], pools[t]);
+    }
+    fixture_free(&self);
+}
+
+// Every form, precision and size, on every instruction set this processor has, with 1 to 4 threads:
+// the chain's bits.
+static void every_form_is_the_chain(const uint32_t (*sizes)[3], size_t count, bool tiny)
 {
     pool_t *pools[4];
     for (uint32_t t = 0; t < 4; t++) assert_non_null(pools[t] = pool_new(t + 1));
-    for (size_t s = 0; s < count; s++) {
-        for (enum gemm_form form = GEMM_NT; form <= GEMM_TN; form++) {
-            for (int add = 0; add <= 1; add++) {
-                struct fixture self = fixture_of(form, add, sizes[s][0], sizes[s][1], sizes[s][2]);
-                for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
-                    if (!learn_set_isa(isas[i])) continue;
-                    for (uint32_t t = 0; t < 4; t++) check(&self, isas[i], pools[t]);
-                }
-                fixture_free(&self);
-            }
-        }
-    }
+    for (size_t s = 0; s < count; s++)
+        for (uint32_t i = 0; i < 3 * GEMM_PRECISIONS * 2; i++)
+            check_everywhere((struct kind){ i % 3, i / 3 % GEMM_PRECISIONS,
+                                            i >= 3 * GEMM_PRECISIONS, tiny }, sizes[s], pools);
     for (uint32_t t = 0; t < 4; t++) pool_destroy(&pools[t]);
     assert_true(learn_set_isa("best"));
 }
@@ -126,14 +179,22 @@ static void small_sizes_are_the_chain(void **state)
         { 15, 33, 17 }, { 13, 31, 15 }, { 28, 64, 32 }, { 29, 65, 5 }, { 6, 16, 100 },
         { 7, 17, 31 }, { 4, 48, 33 }, { 100, 40, 24 }, { 71, 19, 48 },
     };
-    every_form_is_the_chain(sizes, sizeof sizes / sizeof sizes[0]);
+    every_form_is_the_chain(sizes, sizeof sizes / sizeof sizes[0], false);
 }
 
 static void sizes_beyond_one_block_are_the_chain(void **state)
 {
     (void)state;
     static const uint32_t sizes[][3] = { { 9, 20, 1030 }, { 150, 35, 20 }, { 5, 2100, 7 } };
-    every_form_is_the_chain(sizes, sizeof sizes / sizeof sizes[0]);
+    every_form_is_the_chain(sizes, sizeof sizes / sizeof sizes[0], false);
+}
+
+// Inputs, sums and results on either side of 2^-126.
+static void tiny_numbers_are_the_chain(void **state)
+{
+    (void)state;
+    static const uint32_t sizes[][3] = { { 30, 70, 41 }, { 17, 5, 1100 } };
+    every_form_is_the_chain(sizes, sizeof sizes / sizeof sizes[0], true);
 }
 
 static void unknown_isas_are_refused(void **state)
@@ -153,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_sizes_are_the_chain),
         cmocka_unit_test(sizes_beyond_one_block_are_the_chain),
+        cmocka_unit_test(tiny_numbers_are_the_chain),
         cmocka_unit_test(unknown_isas_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

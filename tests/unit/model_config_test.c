@@ -37,6 +37,57 @@ static void a_config_of_hugging_face_is_read(void **state)
     assert_int_equal(model_parameter_count(&shape), 1100048384);       // As its model card says
 }
 
+// The fields that matter of published models, and the parameters that their cards count.
+static void published_models_have_their_number_of_parameters(void **state)
+{
+    (void)state;
+    static const struct { const char *name; uint64_t parameters; const char *text; } cards[] = {
+        { "Llama 2 7B", 6738415616, "{\"architectures\": [\"LlamaForCausalLM\"], "
+          "\"hidden_act\": \"silu\", \"hidden_size\": 4096, \"intermediate_size\": 11008, "
+          "\"max_position_embeddings\": 4096, \"model_type\": \"llama\", "
+          "\"num_attention_heads\": 32, \"num_hidden_layers\": 32, \"num_key_value_heads\": 32, "
+          "\"pretraining_tp\": 1, \"rms_norm_eps\": 1e-05, \"rope_scaling\": null, "
+          "\"tie_word_embeddings\": false, \"torch_dtype\": \"float16\", "
+          "\"vocab_size\": 32000}" },
+        { "Llama 3.1 8B", 8030261248, "{\"architectures\": [\"LlamaForCausalLM\"], "
+          "\"attention_bias\": false, \"attention_dropout\": 0.0, \"eos_token_id\": [128001, "
+          "128008], \"hidden_size\": 4096, \"intermediate_size\": 14336, "
+          "\"max_position_embeddings\": 131072, \"mlp_bias\": false, \"model_type\": \"llama\", "
+          "\"num_attention_heads\": 32, \"num_hidden_layers\": 32, \"num_key_value_heads\": 8, "
+          "\"rms_norm_eps\": 1e-05, \"rope_scaling\": {\"factor\": 8.0, \"low_freq_factor\": 1.0, "
+          "\"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192, "
+          "\"rope_type\": \"llama3\"}, \"rope_theta\": 500000.0, \"vocab_size\": 128256}" },
+        { "Llama 3.2 1B", 1235814400, "{\"architectures\": [\"LlamaForCausalLM\"], "
+          "\"head_dim\": 64, \"hidden_size\": 2048, \"intermediate_size\": 8192, "
+          "\"max_position_embeddings\": 131072, \"model_type\": \"llama\", "
+          "\"num_attention_heads\": 32, \"num_hidden_layers\": 16, \"num_key_value_heads\": 8, "
+          "\"rope_scaling\": {\"factor\": 32.0, \"high_freq_factor\": 4.0, "
+          "\"low_freq_factor\": 1.0, \"original_max_position_embeddings\": 8192, "
+          "\"rope_type\": \"llama3\"}, \"rope_theta\": 500000.0, "
+          "\"tie_word_embeddings\": true, \"vocab_size\": 128256}" },
+        { "SmolLM2 135M", 134515008, "{\"architectures\": [\"LlamaForCausalLM\"], "
+          "\"hidden_size\": 576, \"intermediate_size\": 1536, \"is_llama_config\": true, "
+          "\"max_position_embeddings\": 8192, \"model_type\": \"llama\", "
+          "\"num_attention_heads\": 9, \"num_hidden_layers\": 30, \"num_key_value_heads\": 3, "
+          "\"rope_interleaved\": false, \"rope_scaling\": null, \"rope_theta\": 100000, "
+          "\"tie_word_embeddings\": true, \"transformers.js_config\": {\"kv_cache_dtype\": "
+          "{\"fp16\": \"float16\"}}, \"vocab_size\": 49152}" },
+        { "Mistral 7B v0.3", 7248023552, "{\"architectures\": [\"MistralForCausalLM\"], "
+          "\"hidden_size\": 4096, \"intermediate_size\": 14336, "
+          "\"max_position_embeddings\": 32768, \"model_type\": \"mistral\", "
+          "\"num_attention_heads\": 32, \"num_hidden_layers\": 32, \"num_key_value_heads\": 8, "
+          "\"rms_norm_eps\": 1e-05, \"rope_theta\": 1000000.0, \"sliding_window\": null, "
+          "\"tie_word_embeddings\": false, \"vocab_size\": 32768}" },
+    };
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+        struct why why = { 0 };
+        struct model_shape shape;
+        if (model_shape_from_config_json(cards[i].text, strlen(cards[i].text), &why, &shape) < 0)
+            fail_msg("%s: %s", cards[i].name, why.text);
+        assert_int_equal(model_parameter_count(&shape), cards[i].parameters);
+    }
+}
+
 static void what_is_written_is_read_back(void **state)
 {
     (void)state;
@@ -325,6 +376,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_config_of_hugging_face_is_read),
+        cmocka_unit_test(published_models_have_their_number_of_parameters),
         cmocka_unit_test(what_is_written_is_read_back),
         cmocka_unit_test(what_is_absent_has_hugging_faces_default),
         cmocka_unit_test(what_we_do_not_compute_is_refused_by_name),

@@ -61,7 +61,8 @@ static void expect_logits(const struct model_folder *self, const char *path)
     slurp(path, wanted, sizeof wanted);
     assert_int_equal(self->shape.vocab, VOCAB);
     for (uint32_t i = 0; i < TOKENS; i++) tokens[i] = (i * i * 7 + i * 3 + 1) % VOCAB;
-    if (model_new(&self->shape, 1, TOKENS, NULL, &why, &model) < 0) fail_msg("%s", why.text);
+    if (model_new(&self->shape, &(struct model_options){ 1, TOKENS, GEMM_FLOAT32, false }, NULL,
+                  &why, &model) < 0) fail_msg("%s", why.text);
     for (uint32_t n = 0; n < TOKENS; n++) {
         assert_int_equal(model_logits_last(model, self->params, tokens, n + 1, NULL, logits), 0);
         for (int v = 0; v < VOCAB; v++) {
@@ -242,6 +243,33 @@ static void what_is_missing_or_cut_is_named(void **state)
     expect_refusal(path_of("model"), FAULT_FORMAT, "model_type");
 }
 
+static void a_checkpoint_that_is_damaged_is_refused(void **state)
+{
+    (void)state;
+    struct model_folder model = loaded(GOLDEN "tied");
+    char hex[HASH_HEX];
+    const struct safetensors_note note = { "digest", hash_to_hex(&model.digest, hex) };
+    struct layout halves;
+    struct layout_tensor halves_room[40];
+    layout_init(&halves, halves_room, 40);
+    layout_copy_as(&halves, &model.layout, LAYOUT_BF16);
+    for (int turn = 0; turn < 3; turn++) {          // Whole, damaged, and in halves
+        size_t files;
+        put_tied("true", NULL, 0, 0);
+        const int dir = open(path_of("model"), O_RDONLY | O_DIRECTORY);
+        model.params[100] += turn ? 1e-3f : 0;
+        assert_int_equal(hf_folder_write_weights(dir, turn < 2 ? &model.layout : &halves,
+                                                 model.params, &note, 1, 1 << 20, NULL, &files), 0);
+        close(dir);
+        if (turn == 1) expect_refusal(path_of("model"), FAULT_DIGEST, "damaged or changed");
+        else {
+            struct model_folder again = loaded(path_of("model"));
+            model_folder_free(&again);
+        }
+    }
+    model_folder_free(&model);
+}
+
 // ---- What is not written
 
 static void expect_no_export(struct model_folder *model, const struct model_export *how,
@@ -312,6 +340,7 @@ int main(void)
         cmocka_unit_test(a_tied_head_may_stand_there_if_it_is_the_embedding),
         cmocka_unit_test(old_rotation_tables_are_passed_over_and_nothing_else),
         cmocka_unit_test(what_is_missing_or_cut_is_named),
+        cmocka_unit_test(a_checkpoint_that_is_damaged_is_refused),
         cmocka_unit_test(what_does_not_fit_is_not_written),
         cmocka_unit_test(genesis_keeps_what_its_config_says),
     };

@@ -1,0 +1,22 @@
+#pragma once
+// text_codec -- text to the tokens of a model's folder, and back: by the folder's tokenizer.json
+// (common/text/tokenizer.h), or byte for byte if it has none and its vocabulary is bytes.
+
+#include "common/fault.h"
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct text_codec text_codec_t;
+
+// `dir` is the model's folder, where its tokenizer lies; `vocab` the model's. FAULT_UNSUPPORTED if
+// text cannot be made of its tokens.
+int text_codec_open(const char *dir, uint32_t vocab, struct why *why, text_codec_t **ret_codec);
+void text_codec_close(text_codec_t **self);     // NULL is allowed
+
+// As a text begins: with what the tokenizer puts before it, if anything. The caller frees.
+int text_codec_encode(const text_codec_t *self, const char *text, size_t bytes, struct why *why,
+                      uint32_t **ret_tokens, size_t *ret_count);
+
+// Any bytes, ended by a zero that does not count. The caller frees.
+int text_codec_decode(const text_codec_t *self, const uint32_t *tokens, size_t count,
+                      struct why *why, char **ret_text, size_t *ret_bytes);

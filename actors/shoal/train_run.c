@@ -1,0 +1,314 @@
+#include "actors/shoal/train_run.h"
+#include "common/actor/memory.h"
+#include "actors/shoal/shoal.h"
+#include "actors/shoal/show.h"
+#include "actors/shoal/train_checkpoint.h"
+#include "actors/shoal/train_report.h"
+#include "common/crypto/merkle.h"
+#include "common/learn/genesis.h"
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct training {
+    struct train_flags flags;
+    struct train_settings settings;
+    struct model_folder model;
+    pool_t *pool;
+    solo_t *solo;
+    provider_t *data;
+    uint32_t *tokens, *heldout_tokens;
+    uint32_t heldout_count;
+    struct train_position position;
+    uint64_t saved_step;                // UINT64_MAX: none yet
+    struct train_report report;
+};
+
+static volatile sig_atomic_t asked_to_stop;
+
+static void stop(int number)
+{
+    asked_to_stop = 1;
+    signal(number, SIG_DFL);            // The second one kills
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+// ---- before it starts ---------------------------------------------------------------------------
+
+static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
+
+// Enough less that it fits, or 0: a smaller portion does not help.
+static uint32_t micro_batch_that_fits(const struct train_settings *settings, uint64_t bytes)
+{
+    struct solo_options options = settings->solo;
+    while (options.micro_batch > 1) {
+        options.micro_batch /= 2;
+        if (solo_memory(&settings->shape, &options, (uint32_t)settings->threads).total <= bytes)
+            return options.micro_batch;
+    }
+    return 0;
+}
+
+// Says what it will take. Activations that do not fit are computed again rather than kept.
+static int check_memory(struct training *self, struct why *why)
+{
+    struct train_settings *settings = &self->settings;
+    const uint64_t free_bytes = settings->memory_mib ? settings->memory_mib << 20
+                                                     : memory_available_bytes();
+    struct solo_memory need =
+        solo_memory(&settings->shape, &settings->solo, (uint32_t)settings->threads);
+    if (free_bytes && need.total > free_bytes) {
+        settings->solo.recompute = true;
+        need = solo_memory(&settings->shape, &settings->solo, (uint32_t)settings->threads);
+    }
+    fprintf(stderr,
+            "memory: parameters %.1f + gradient %.1f + optimizer %.1f + activations of %u x %u "
+            "tokens, %s, %.1f = %.1f MiB; %.1f MiB %s\n",
+            mib(need.parameters), mib(need.gradient), mib(need.optimizer),
+            settings->solo.micro_batch, settings->solo.seq,
+            settings->solo.recompute ? "computed again" : "kept", mib(need.activations),
+            mib(need.total), mib(free_bytes), settings->memory_mib ? "allowed" : "free");
+    if (free_bytes == 0 || need.total <= free_bytes) return 0;
+    const uint32_t fits = micro_batch_that_fits(settings, free_bytes);
+    if (fits)
+        return why_set(why, FAULT_MEMORY,
+                       "%.1f MiB are needed, there are %.1f; --micro-batch-size %u takes less "
+                       "(now %u). Nothing was begun", mib(need.total), mib(free_bytes), fits,
+                       settings->solo.micro_batch);
+    return why_set(why, FAULT_MEMORY,
+                   "%.1f MiB are needed, there are %.1f, and no --micro-batch-size takes as "
+                   "little: a smaller model or max_seq_len would. Nothing was begun",
+                   mib(need.total), mib(free_bytes));
+}
+
+// What state.toml pins counts for what state.toml names; a flag that names another thing means it.
+static int check_pin(const struct hash *pinned, const struct hash *found, const char *key,
+                     struct why *why)
+{
+    char ours[HASH_HEX], theirs[HASH_HEX];
+    if (hash_is_none(pinned) || (found && hash_equal(pinned, found))) return 0;
+    return why_set(why, FAULT_DIGEST, "%s of state.toml pins %.16s, found is %.16s", key,
+                   hash_to_hex(pinned, theirs), found ? hash_to_hex(found, ours) : "no manifest");
+}
+
+static int load_folder(struct training *self, struct why *why)
+{
+    const struct train_settings *settings = &self->settings;
+    const int rc = model_folder_load(settings->model, why, &self->model);
+    if (rc < 0 || self->flags.model) return rc;
+    return check_pin(&settings->config.model_digest, &self->model.digest, "model.digest", why);
+}
+
+static int open_data(struct training *self, struct why *why)
+{
+    const struct train_settings *settings = &self->settings;
+    const struct samples_config samples = { .seq_len = settings->solo.seq,
+                                            .vocab_size = settings->shape.vocab };
+    const int rc = source_open(&settings->data, &samples, why, &self->data);
+    if (rc < 0 || self->flags.data || settings->data.kind != DATA_LOCAL) return rc;
+    return check_pin(&settings->config.manifest_digest, provider_digest(self->data),
+                     "data.manifest_digest", why);
+}
+
+static int load_model(struct training *self, struct why *why)
+{
+    const struct train_settings *settings = &self->settings;
+    if (!settings->init && !self->flags.resume) return load_folder(self, why);
+    const int rc = model_folder_prepare(settings->model, why, &self->model);
+    if (rc == 0 && settings->init)
+        genesis_fill(&settings->shape, settings->init_seed, self->model.params);
+    return rc;
+}
+
+static int take_tokens(uint32_t count, uint32_t seq, struct why *why, uint32_t **ret_tokens)
+{
+    *ret_tokens = malloc((size_t)count * (seq + 1) * sizeof **ret_tokens);
+    return *ret_tokens ? 0 : why_set(why, FAULT_MEMORY, "the tokens of %u samples", count);
+}
+
+// The head of the folder, kept: it is measured again and again.
+static int read_heldout(struct training *self, struct why *why)
+{
+    const struct train_settings *settings = &self->settings;
+    const struct samples_config config = { .token_bytes = settings->data.token_bytes,
+                                           .seq_len = settings->solo.seq,
+                                           .vocab_size = settings->shape.vocab };
+    provider_t *provider = NULL;
+    int rc = provider_open_local(settings->heldout, &config, why, &provider);
+    if (rc < 0) return why_wrap(why, rc, "--heldout");
+    const uint64_t samples = provider_count(provider), most = settings->heldout_samples;
+    self->heldout_count = (uint32_t)(samples < most ? samples : most);
+    rc = take_tokens(self->heldout_count, settings->solo.seq, why, &self->heldout_tokens);
+    if (rc == 0) rc = provider_read(provider, 0, self->heldout_count, self->heldout_tokens, why);
+    provider_close(&provider);
+    return rc;
+}
+
+static int prepare(struct training *self, struct why *why)
+{
+    const struct train_settings *settings = &self->settings;
+    int rc = check_memory(self, why);
+    if (rc == 0) rc = open_data(self, why);
+    if (rc == 0 && settings->heldout) rc = read_heldout(self, why);
+    if (rc == 0 && settings->checkpoint_dir && !self->flags.resume)
+        rc = train_checkpoint_begin(settings, why);
+    if (rc == 0)
+        rc = take_tokens(settings->solo.batch_max, settings->solo.seq, why, &self->tokens);
+    if (rc == 0) rc = load_model(self, why);
+    if (rc < 0) return rc;
+    self->pool = pool_new((uint32_t)settings->threads);
+    if (!self->pool)
+        return why_set(why, FAULT_MEMORY, "%" PRIu64 " threads", settings->threads);
+    rc = solo_new(&settings->shape, &self->model.layout, self->model.params, &settings->solo,
+                  self->pool, why, &self->solo);
+    self->position = train_position_first(settings);
+    if (rc == 0 && self->flags.resume) {
+        rc = train_checkpoint_load(settings, &self->model, self->solo, why, &self->position);
+        self->saved_step = self->position.step;
+    }
+    return rc;
+}
+
+// ---- on the way ---------------------------------------------------------------------------------
+
+static int save(struct training *self, struct why *why)
+{
+    const struct train_settings *settings = &self->settings;
+    if (!settings->checkpoint_dir || self->saved_step == self->position.step) return 0;
+    const int rc =
+        train_checkpoint_write(settings, &self->position, &self->model, self->solo, why);
+    if (rc == 0) self->saved_step = self->position.step;
+    return rc;
+}
+
+// Whatever went wrong, what was learned before it is not lost.
+static void keep_state(struct training *self, int rc)
+{
+    const char *dir = self->settings.checkpoint_dir;
+    struct why saving = { 0 };
+    if (!dir) fprintf(stderr, "shoal train: stopped; with --no-checkpoint nothing is kept\n");
+    else if (save(self, &saving) < 0)
+        fprintf(stderr, "shoal train: what was learned could not be kept: %s\n", saving.text);
+    else
+        fprintf(stderr, "shoal train: what was learned before is kept in %s/step-%08" PRIu64 "\n",
+                dir, self->position.step);
+    if (rc == FAULT_NAN)
+        fprintf(stderr, "shoal train: a lower --learning-rate may help%s\n",
+                self->settings.solo.clip_norm > 0 ? "" : ", or --set clip_grad_norm=1");
+}
+
+static bool is_due(uint64_t every, uint64_t step) { return every && step % every == 0; }
+
+// One step, and what is due after it.
+static int step(struct training *self, struct why *why)
+{
+    const struct train_settings *settings = &self->settings;
+    struct train_position *at = &self->position;
+    const uint32_t batch = train_batch_size(settings, at->samples), seq = settings->solo.seq;
+    const float rate = schedule_rate(&settings->schedule, (uint32_t)at->step, &settings->cold);
+    const double began_s = now_s();
+    struct solo_result result;
+    int rc = provider_read(self->data, at->sample, batch, self->tokens, why);
+    if (rc == 0) rc = solo_step(self->solo, self->tokens, batch, rate, why, &result);
+    if (rc < 0)
+        return why_wrap(why, rc, "step %" PRIu64 ", samples %" PRIu64 "..%" PRIu64
+                        ", learning rate %g", at->step + 1, at->sample, at->sample + batch - 1,
+                        (double)rate);
+    at->step++, at->sample += batch, at->samples += batch;
+
+    struct train_row row = { .step = at->step, .tokens = at->samples * seq, .batch = batch,
+                             .loss = result.loss, .norm = result.norm, .rate = rate,
+                             .seconds = now_s() - began_s,
+                             .heldout = NAN };
+    const bool last = at->step == settings->total_steps;
+    if (settings->heldout && (last || is_due(settings->heldout_every, at->step)))
+        rc = solo_loss(self->solo, self->heldout_tokens, self->heldout_count, why, &row.heldout);
+    if (rc < 0) return why_wrap(why, rc, "the held-out loss after step %" PRIu64, at->step);
+    rc = train_report_row(&self->report, &row, seq, (uint64_t)(now_s() * 1000), why);
+    if (rc == 0 && is_due(settings->checkpoint_every, at->step)) rc = save(self, why);
+    return rc;
+}
+
+static json_t *real_or_null(double value)
+{
+    return isnan(value) ? json_null() : json_real(value);
+}
+
+static int print_end(const struct training *self, struct why *why)
+{
+    const struct train_settings *settings = &self->settings;
+    const struct train_report *report = &self->report;
+    const struct hash digest = digest_of(self->model.params, self->model.floats);
+    const double pace = report->seconds > 0 ? report->tokens / report->seconds : 0;
+    const uint64_t tokens = self->position.samples * settings->solo.seq;
+    char hex[HASH_HEX], text[SHOW_MAX], dir[PATH_MAX + 32] = "";
+    hash_to_hex(&digest, hex);
+    if (self->saved_step == self->position.step)
+        snprintf(dir, sizeof dir, "%s/step-%08" PRIu64, settings->checkpoint_dir,
+                 self->saved_step);
+    if (self->flags.json)
+        return shoal_print_json(
+            json_pack("{s:s, s:I, s:b, s:I, s:o, s:o, s:f, s:s, s:s?}", "schema", "shoal.train.1",
+                      "step", (json_int_t)self->position.step, "finished",
+                      (int)(self->position.step == settings->total_steps), "tokens",
+                      (json_int_t)tokens, "loss", real_or_null(report->loss), "heldout_loss",
+                      real_or_null(report->heldout), "tokens_per_s", pace, "digest", hex,
+                      "checkpoint", dir[0] ? dir : NULL),
+            why);
+    printf("step %" PRIu64 " of %" PRIu64, self->position.step, settings->total_steps);
+    if (!isnan(report->loss)) printf(": loss %.4f (running mean)", report->loss);
+    if (!isnan(report->heldout)) printf(", held out %.4f", report->heldout);
+    printf(", %" PRIu64 " tokens, %s tokens/s\ndigest %s\n", tokens, show_count(pace, text), hex);
+    if (dir[0]) printf("checkpoint %s\n", dir);
+    return 0;
+}
+
+static int train(struct training *self, struct why *why)
+{
+    const struct train_settings *settings = &self->settings;
+    int rc = train_report_open(&self->report, self->flags.log, self->position.step,
+                               settings->total_steps, why);
+    if (rc < 0) return rc;
+    signal(SIGINT, stop);
+    signal(SIGTERM, stop);
+    while (rc == 0 && !asked_to_stop && self->position.step < settings->total_steps)
+        rc = step(self, why);
+    train_report_close(&self->report);
+    if (rc < 0) keep_state(self, rc);
+    else rc = save(self, why);
+    if (rc == 0) rc = print_end(self, why);
+    if (rc < 0 || self->position.step == settings->total_steps) return rc;
+    fprintf(stderr, "shoal train: interrupted at step %" PRIu64 "%s\n", self->position.step,
+            settings->checkpoint_dir ? "; --resume goes on" : "; nothing was kept");
+    return FAULT_TIMEOUT;
+}
+
+static int run(struct training *self, struct why *why)
+{
+    int rc = train_settings_read(&self->flags, why, &self->settings);
+    if (rc == 0) rc = prepare(self, why);
+    if (rc == 0) rc = train(self, why);
+    solo_destroy(&self->solo);
+    provider_close(&self->data);
+    pool_destroy(&self->pool);
+    model_folder_free(&self->model);
+    free(self->tokens);
+    free(self->heldout_tokens);
+    return rc;
+}
+
+int train_run(const struct train_flags *flags, struct why *why)
+{
+    static struct training self = { .saved_step = UINT64_MAX };
+    self.flags = *flags;
+    return run(&self, why);
+}

@@ -1,0 +1,328 @@
+// train_bench -- how fast the model trains, as a share of what this processor can multiply at most.
+//
+//     train_bench                                 both models, one thread and all; then trainers
+//                                                 of one thread each, twice as many as processors,
+//                                                 beside one trainer with a thread for each
+//     train_bench MODEL PRECISION THREADS [STEPS] one of them: 8m|32m, float32|bf16
+//     train_bench --serve MODEL PRECISION THREADS reads numbers of steps, answers with seconds
+//
+// A step is loss, gradient and clipping of 2048 tokens. Arithmetic is counted as 6 operations a
+// token and matrix parameter, and 12 * layers * seq * heads' width a token for attention, as if it
+// were not causal. The peak is that of independent multiply-adds in registers, in the same run on
+// the same threads: of float32, and of bf16 pairs where the processor has them. The share of it is
+// taken by processor time, so that neighbours on the machine do not count; tokens a second are by
+// the clock on the wall.
+
+#include "common/ensure.h"
+#include "common/learn/gradient.h"
+#include "common/learn/kernels.h"
+#include "common/learn/model.h"
+#include "tests/bench/train_models.h"
+
+#include <immintrin.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CHAINS = 24, PEAK_TURNS = 1 << 20, PEAK_REPEATS = 5, STEPS = 8, TURNS = 5, TURN_S = 4 };
+
+static double clock_of(clockid_t id)
+{
+    struct timespec now;
+    clock_gettime(id, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static double seconds(void) { return clock_of(CLOCK_MONOTONIC); }
+static double processor_seconds(void) { return clock_of(CLOCK_PROCESS_CPUTIME_ID); }
+
+// ---- the peak -----------------------------------------------------------------------------------
+
+// Many chains at a time, each as long as the loop: their latency is hidden.
+static volatile float sink;
+
+#define CHAINS_OF(name, isa, type, all, step, first_lane) \
+    __attribute__((target(isa))) static void name(void) \
+    { \
+        type sums[CHAINS], rest; \
+        _Pragma("GCC unroll 24") \
+        for (int i = 0; i < CHAINS; i++) sums[i] = all(1.0f + (float)i * 1e-6f); \
+        const type a = all(0.9999f), b = all(1e-7f); \
+        for (int turn = 0; turn < PEAK_TURNS; turn++) { \
+            _Pragma("GCC unroll 24") \
+            for (int i = 0; i < CHAINS; i++) sums[i] = step; \
+            __asm__ volatile("" : "+v"(sums[0])); \
+        } \
+        rest = sums[0]; \
+        _Pragma("GCC unroll 24") \
+        for (int i = 1; i < CHAINS; i++) rest += sums[i]; \
+        sink = first_lane(rest); \
+    }
+
+CHAINS_OF(chains_bf16, "avx512f,avx512bf16", __m512, _mm512_set1_ps,
+          _mm512_dpbf16_ps(sums[i], (__m512bh)a, (__m512bh)b), _mm512_cvtss_f32)
+CHAINS_OF(chains_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps(sums[i], a, b),
+          _mm512_cvtss_f32)
+CHAINS_OF(chains_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps(sums[i], a, b),
+          _mm256_cvtss_f32)
+
+struct peak { void (*run)(void); uint32_t operations; };     // Operations of one step of a chain
+
+static struct peak peak_of(enum gemm_precision precision)
+{
+    if (precision == GEMM_BF16 && __builtin_cpu_supports("avx512bf16"))
+        return (struct peak){ chains_bf16, 64 };
+    if (__builtin_cpu_supports("avx512f")) return (struct peak){ chains_avx512, 32 };
+    return (struct peak){ chains_avx2, 16 };
+}
+
+static void peak_task(void *arg, uint32_t task, uint32_t worker)
+{
+    (void)task, (void)worker;
+    ((const struct peak *)arg)->run();
+}
+
+// Operations a second of processor time, when all threads are at it; the best of a few.
+static double peak_rate(pool_t *pool, enum gemm_precision precision)
+{
+    struct peak peak = peak_of(precision);
+    double best = 1e9;
+    for (int i = 0; i < PEAK_REPEATS; i++) {
+        const double began = processor_seconds();
+        pool_run(pool, pool_threads(pool), peak_task, &peak);
+        const double took = processor_seconds() - began;
+        if (took < best) best = took;
+    }
+    return (double)pool_threads(pool) * PEAK_TURNS * CHAINS * peak.operations / best;
+}
+
+// ---- a trainer ----------------------------------------------------------------------------------
+
+struct trainer {
+    const struct bench_model *bench;
+    pool_t *pool;
+    model_t *model;
+    uint64_t count;
+    float *params, *grad;
+    uint32_t *tokens;
+};
+
+static struct trainer trainer_of(const struct bench_model *bench, enum gemm_precision precision,
+                                 uint32_t threads)
+{
+    struct why why = { 0 };
+    const struct model_shape *shape = &bench->shape;
+    const size_t tokens = (size_t)bench->batch * (shape->seq_len_max + 1);
+    struct trainer self = { .bench = bench, .pool = pool_new(threads),
+                            .count = model_parameter_count(shape) };
+    const struct model_options options = { bench->batch, shape->seq_len_max, precision, false };
+    ensure(self.pool && model_new(shape, &options, self.pool, &why, &self.model) == 0);
+    self.params = train_numbers(self.count);
+    self.grad = train_numbers(self.count);
+    self.tokens = calloc(tokens, sizeof *self.tokens);
+    ensure(self.tokens);
+    for (size_t i = 0; i < tokens; i++) self.tokens[i] = (uint32_t)(i * 7919 % shape->vocab);
+    return self;
+}
+
+static void trainer_free(struct trainer *self)
+{
+    model_destroy(&self->model);
+    pool_destroy(&self->pool);
+    free(self->params);
+    free(self->grad);
+    free(self->tokens);
+}
+
+static void train(struct trainer *self, uint32_t steps)
+{
+    struct why why = { 0 };
+    double loss, norm;
+    for (uint32_t i = 0; i < steps; i++) {
+        ensure(model_loss_and_grad(self->model, self->params, self->tokens, self->bench->batch,
+                                   self->bench->shape.seq_len_max, &why, self->grad, &loss) == 0);
+        ensure(gradient_clip(self->pool, self->grad, self->count, 1.0, &why, &norm) == 0);
+    }
+}
+
+static double step_tokens(const struct bench_model *bench)
+{
+    return (double)bench->batch * bench->shape.seq_len_max;
+}
+
+static double operations_per_token(const struct model_shape *shape)
+{
+    const double heads = (double)shape->heads * shape->head_dim;
+    const double kv = (double)shape->kv_heads * shape->head_dim;
+    const double layer =
+        shape->dim * (2 * heads + 2 * kv) + 3.0 * (double)shape->dim * (double)shape->ffn;
+    const double matrices = shape->layers * layer + (double)shape->vocab * shape->dim;
+    return 6 * matrices + 12.0 * shape->layers * shape->seq_len_max * heads;
+}
+
+static const char *precision_name(enum gemm_precision precision)
+{
+    return precision == GEMM_BF16 ? "bf16" : "float32";
+}
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, uint32_t count)
+{
+    qsort(values, count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+static void measure(const struct bench_model *bench, enum gemm_precision precision,
+                    uint32_t threads, uint32_t steps)
+{
+    struct trainer trainer = trainer_of(bench, precision, threads);
+    double *wall = calloc(2 * (size_t)steps, sizeof *wall), *processor = wall + steps;
+    ensure(wall);
+    train(&trainer, 2);
+    const double peak = peak_rate(trainer.pool, precision);
+    for (uint32_t i = 0; i < steps; i++) {
+        wall[i] = seconds(), processor[i] = processor_seconds();
+        train(&trainer, 1);
+        wall[i] = seconds() - wall[i], processor[i] = processor_seconds() - processor[i];
+    }
+    const double tokens = step_tokens(bench);
+    const double operations = tokens * operations_per_token(&bench->shape);
+    printf("%-4s %-8s %2u threads  %9.0f tokens/s  %9.0f per processor second and thread, "
+           "%5.1f %% of %.0f GFLOP/s\n", bench->name, precision_name(precision), threads,
+           tokens / median(wall, steps), tokens / median(processor, steps),
+           100 * operations / median(processor, steps) / peak, peak * 1e-9);
+    fflush(stdout);
+    free(wall);
+    trainer_free(&trainer);
+}
+
+// ---- several on one machine ---------------------------------------------------------------------
+
+static void exchange(int fd, bool write_it, void *bytes, size_t count)
+{
+    ensure((write_it ? write(fd, bytes, count) : read(fd, bytes, count)) == (ssize_t)count);
+}
+
+static _Noreturn void train_for_a_turn(const struct bench_model *bench, uint32_t threads, int start,
+                                       int result)
+{
+    struct trainer trainer = trainer_of(bench, GEMM_BF16, threads);
+    double rate = 0;
+    char byte = 0;
+    train(&trainer, 1);
+    exchange(result, true, &byte, 1);
+    exchange(start, false, &byte, 1);
+    const double began = seconds();
+    for (uint32_t steps = 1; seconds() - began < TURN_S; steps++) {
+        train(&trainer, 1);
+        rate = steps * step_tokens(bench) / (seconds() - began);
+    }
+    exchange(result, true, &rate, sizeof rate);
+    _exit(0);
+}
+
+// Tokens a second of so many processes that train at the same time.
+static double rate_of(const struct bench_model *bench, uint32_t processes, uint32_t threads)
+{
+    int start[2], result[2];
+    double sum = 0, rate;
+    char bytes[256] = { 0 };
+    ensure(processes <= sizeof bytes && pipe(start) == 0 && pipe(result) == 0);
+    fflush(stdout);
+    for (uint32_t i = 0; i < processes; i++) {
+        const pid_t pid = fork();
+        ensure(pid >= 0);
+        if (pid == 0) train_for_a_turn(bench, threads, start[0], result[1]);
+    }
+    for (uint32_t i = 0; i < processes; i++) exchange(result[0], false, bytes, 1);
+    exchange(start[1], true, bytes, processes);
+    for (uint32_t i = 0; i < processes; i++) {
+        exchange(result[0], false, &rate, sizeof rate);
+        sum += rate;
+    }
+    while (wait(NULL) > 0) {}
+    for (int i = 0; i < 2; i++) close(start[i]), close(result[i]);
+    return sum;
+}
+
+static void measure_together(const struct bench_model *bench, uint32_t processors)
+{
+    double alone[TURNS], together[TURNS];
+    for (int i = 0; i < TURNS; i++) {
+        alone[i] = rate_of(bench, 1, processors);
+        together[i] = rate_of(bench, 2 * processors, 1);
+    }
+    printf("%-4s bf16     %u trainers of one thread together %.0f tokens/s, %.1f %% of the %.0f of "
+           "one with %u threads (medians of %d turns)\n", bench->name, 2 * processors,
+           median(together, TURNS), 100 * median(together, TURNS) / median(alone, TURNS),
+           median(alone, TURNS), processors, TURNS);
+    fflush(stdout);
+}
+
+static void serve(const struct bench_model *bench, enum gemm_precision precision, uint32_t threads)
+{
+    struct trainer trainer = trainer_of(bench, precision, threads);
+    unsigned steps;
+    train(&trainer, 1);
+    printf("%.0f %s\n", step_tokens(bench), kernels_chosen()->name);
+    fflush(stdout);
+    while (scanf("%u", &steps) == 1) {
+        const double began = seconds();
+        train(&trainer, steps);
+        printf("%.6f\n", seconds() - began);
+        fflush(stdout);
+    }
+    trainer_free(&trainer);
+}
+
+// ---- command line -------------------------------------------------------------------------------
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: train_bench [[--serve] 8m|32m float32|bf16 THREADS [STEPS]]\n");
+    return 64;
+}
+
+static int run_one(char **argv, int argc, bool serves)
+{
+    const struct bench_model *bench = NULL;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        if (strcmp(argv[0], models[i].name) == 0) bench = &models[i];
+    const bool bf16 = strcmp(argv[1], "bf16") == 0;
+    const long threads = strtol(argv[2], NULL, 10);
+    const long steps = argc > 3 ? strtol(argv[3], NULL, 10) : STEPS;
+    if (!bench || (!bf16 && strcmp(argv[1], "float32") != 0) || threads < 1 ||
+        threads > POOL_THREADS_MAX || steps < 1 || steps > 10000)
+        return usage();
+    const enum gemm_precision precision = bf16 ? GEMM_BF16 : GEMM_FLOAT32;
+    if (serves) serve(bench, precision, (uint32_t)threads);
+    else measure(bench, precision, (uint32_t)threads, (uint32_t)steps);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const bool serves = argc > 1 && strcmp(argv[1], "--serve") == 0;
+    if (argc > 1) return argc - serves < 4 ? usage() : run_one(argv + 1 + serves, argc - 1 - serves,
+                                                               serves);
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const uint32_t processors = online < POOL_THREADS_MAX ? (uint32_t)online : POOL_THREADS_MAX;
+    printf("kernels %s\n", kernels_chosen()->name);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        for (int precision = GEMM_FLOAT32; precision < GEMM_PRECISIONS; precision++) {
+            measure(&models[i], (enum gemm_precision)precision, 1, STEPS);
+            if (processors > 1)
+                measure(&models[i], (enum gemm_precision)precision, processors, STEPS);
+        }
+    }
+    measure_together(&models[0], processors);
+    return 0;
+}

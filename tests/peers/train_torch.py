@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""train_torch -- our training step and PyTorch's, in turns, on one machine in one run.
+
+    train_torch.py BUILD [--threads N] [--turns N] [--model 8m|32m] [--precision float32|bf16]
+
+The same model, batch, precision and threads: train_bench (tests/bench) against a plain Llama in
+PyTorch, eager and compiled, with its fused attention and, for bf16, its autocast. A step is loss,
+gradient and clipping of 2048 tokens. Each turn lasts about a second and a half; the medians and
+their ratio are printed. What PyTorch cannot do here is said and left out.
+"""
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+MODELS = {
+    "8m": dict(vocab=4096, dim=288, layers=6, heads=6, kv_heads=6, ffn=768, seq=256, batch=8),
+    "32m": dict(vocab=8192, dim=512, layers=8, heads=8, kv_heads=4, ffn=1376, seq=512, batch=4),
+}
+TURN_SECONDS = 1.5
+
+
+# ---- PyTorch, in a process of its own
+
+def torch_model(shape):
+    import torch
+    from torch import nn
+    import torch.nn.functional as F
+    head_dim = shape["dim"] // shape["heads"]
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            dim, kv = shape["dim"], shape["kv_heads"] * head_dim
+            self.norm_1, self.norm_2 = nn.RMSNorm(dim, 1e-5), nn.RMSNorm(dim, 1e-5)
+            self.qkv = nn.Linear(dim, dim + 2 * kv, bias=False)
+            self.o = nn.Linear(dim, dim, bias=False)
+            self.gate_up = nn.Linear(dim, 2 * shape["ffn"], bias=False)
+            self.down = nn.Linear(shape["ffn"], dim, bias=False)
+
+        def forward(self, x, cosine, sine):
+            b, t, dim = x.shape
+            kv = shape["kv_heads"] * head_dim
+            q, k, v = self.qkv(self.norm_1(x)).split((dim, kv, kv), dim=-1)
+            q, k, v = (y.view(b, t, -1, head_dim).transpose(1, 2) for y in (q, k, v))
+            q, k = rotate(q, cosine, sine), rotate(k, cosine, sine)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True,
+                                               enable_gqa=shape["kv_heads"] != shape["heads"])
+            x = x + self.o(y.transpose(1, 2).reshape(b, t, dim))
+            gate, up = self.gate_up(self.norm_2(x)).chunk(2, dim=-1)
+            return x + self.down(F.silu(gate) * up)
+
+    def rotate(x, cosine, sine):
+        a, b = x.chunk(2, dim=-1)
+        return torch.cat((a * cosine - b * sine, b * cosine + a * sine), dim=-1).to(x.dtype)
+
+    class Llama(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed = nn.Embedding(shape["vocab"], shape["dim"])
+            self.layers = nn.ModuleList(Layer() for _ in range(shape["layers"]))
+            self.norm = nn.RMSNorm(shape["dim"], 1e-5)
+            self.head = nn.Linear(shape["dim"], shape["vocab"], bias=False)
+            turn = torch.outer(torch.arange(shape["seq"]).float(),
+                               10000 ** (-torch.arange(0, head_dim, 2).float() / head_dim))
+            self.register_buffer("cosine", turn.cos())
+            self.register_buffer("sine", turn.sin())
+
+        def forward(self, tokens):
+            x = self.embed(tokens[:, :-1])
+            for layer in self.layers:
+                x = layer(x, self.cosine, self.sine)
+            logits = self.head(self.norm(x)).float()
+            return F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
+
+    return Llama()
+
+
+def serve_torch(name, precision, threads, compiled):
+    import torch
+    torch.set_num_threads(threads)
+    torch.manual_seed(0)
+    shape = MODELS[name]
+    model = torch_model(shape)
+    forward = torch.compile(model) if compiled else model
+    tokens = torch.arange(shape["batch"] * (shape["seq"] + 1)).mul(7919).remainder(shape["vocab"])
+    tokens = tokens.view(shape["batch"], -1)
+
+    def step():
+        model.zero_grad(set_to_none=True)
+        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+            loss = forward(tokens)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+
+    step(), step()
+    print(shape["batch"] * shape["seq"], torch.__version__, flush=True)
+    for line in sys.stdin:
+        began = time.perf_counter()
+        for _ in range(int(line)):
+            step()
+        print(f"{time.perf_counter() - began:.6f}", flush=True)
+
+
+# ---- turns
+
+class Runner:
+    def __init__(self, label, command):
+        self.label, self.rates, self.steps = label, [], 1
+        environment = dict(os.environ)
+        for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "OMP_NUM_THREADS"):
+            environment.pop(name, None)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env=environment)
+
+    def begin(self):
+        first = self.process.stdout.readline().split()
+        if not first:
+            reason = self.process.stderr.read().strip().splitlines()
+            print(f"  {self.label}: left out: {reason[-1] if reason else 'it ended'}", flush=True)
+            return False
+        self.tokens, self.version = float(first[0]), first[1]
+        self.steps = max(1, round(TURN_SECONDS / self.seconds(2) * 2))
+        return True
+
+    def seconds(self, steps):
+        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.flush()
+        return float(self.process.stdout.readline())
+
+    def turn(self):
+        self.rates.append(self.tokens * self.steps / self.seconds(self.steps))
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def compare(build, name, precision, threads, turns):
+    torch = [sys.executable, os.path.abspath(__file__), "--serve", name, precision,
+             str(threads)]
+    runners = [Runner("ours", [f"{build}/bench/train_bench", "--serve", name, precision,
+                               str(threads)]),
+               Runner("eager", torch + ["eager"]), Runner("compiled", torch + ["compiled"])]
+    runners = [runner for runner in runners if runner.begin()]
+    for _ in range(turns):
+        for runner in runners:
+            runner.turn()
+    medians = {runner.label: statistics.median(runner.rates) for runner in runners}
+    versions = {runner.label: runner.version for runner in runners}
+    for runner in runners:
+        runner.end()
+    line = f"{name:4} {precision:8} {threads} threads  ours {medians['ours']:8.0f} tokens/s"
+    for label in ("eager", "compiled"):
+        if label in medians:
+            line += f"  {label} {medians[label]:8.0f}, ours is {medians['ours'] / medians[label]:.2f} times that"
+    print(f"{line}  (PyTorch {versions.get('eager', '-')}, our kernels {versions['ours']}, "
+          f"medians of {turns} turns)", flush=True)
+
+
+def main():
+    if len(sys.argv) == 6 and sys.argv[1] == "--serve":
+        return serve_torch(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5] == "compiled")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("build")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--model", choices=MODELS)
+    parser.add_argument("--precision", choices=("float32", "bf16"))
+    options = parser.parse_args()
+    for name in [options.model] if options.model else MODELS:
+        for precision in [options.precision] if options.precision else ("float32", "bf16"):
+            compare(options.build, name, precision, options.threads, options.turns)
+
+
+if __name__ == "__main__":
+    main()
