@@ -300,6 +300,9 @@ static void wrong_lines_are_refused_by_name(void **state)
     expect(TRAIN "--set base_rl=1", EX_USAGE, "did you mean base_lr");
     expect(TRAIN "--set lr_schedule=WarmupStableDecay", EX_CONFIG, "stable_steps has no value");
     expect(TRAIN "--set global_batch_size_start=9", EX_CONFIG, "a batch grows");
+    expect(TRAIN "--set Linear.total_steps=4 --set warmup_steps=6", EX_CONFIG,
+           "warmup_steps: 6 must be at most model.LLM.lr_schedule.Linear.total_steps (4)");
+    expect(TRAIN "--set compression_topk=9000", EX_CONFIG, "than a square of compression_chunk");
     expect(TRAIN "--set max_seq_len=129", EX_DATAERR, "allows 1..128");
     expect(TRAIN "--log @/rows.txt --no-checkpoint", EX_USAGE, ".csv or .jsonl");
     expect(TRAIN "--resume --checkpoint-dir @/nowhere", EX_NOINPUT, "--resume from");
