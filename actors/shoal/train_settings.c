@@ -23,6 +23,12 @@ static int override(struct run_config *config, const char *key, const char *valu
                : why_set(why, FAULT_USAGE, "a value of %zu bytes for %s", strlen(value), key);
 }
 
+static bool is_set(const struct run_config *config, const char *path)
+{
+    const struct config_schema *schema = &config_run_schema;
+    return config->origin.line[config_key_index(schema, config_key_find(schema, path))] != 0;
+}
+
 // Flags with a name of their own are settings like any other; --set comes after them.
 static int change_config(const struct train_flags *flags, struct run_config *config,
                          struct why *why)
@@ -40,8 +46,9 @@ static int change_config(const struct train_flags *flags, struct run_config *con
             return why_set(why, FAULT_USAGE, "--optimizer %s: adamw or distro", flags->optimizer);
         rc = override(config, "model.LLM.optimizer", adamw ? "AdamW" : "Distro", why);
         // What a file that was written for Distro cannot say
-        if (rc == 0 && adamw && config->adamw_eps == 0) rc = override(config, "eps", "1e-8", why);
-        if (rc == 0 && adamw && config->adamw_betas[0] == 0 && config->adamw_betas[1] == 0)
+        if (rc == 0 && adamw && !is_set(config, "model.LLM.optimizer.AdamW.eps"))
+            rc = override(config, "eps", "1e-8", why);
+        if (rc == 0 && adamw && !is_set(config, "model.LLM.optimizer.AdamW.betas"))
             rc = override(config, "betas", "0.9,0.95", why);
     }
     for (size_t i = 0; i < sizeof named / sizeof *named && rc == 0; i++) {
