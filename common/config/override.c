@@ -68,7 +68,6 @@ static bool make_node(const struct config_key *key, const char *text, struct tom
     case CONFIG_FLAG:
         node->type = TOML_BOOLEAN, node->integer = strcmp(text, "true") == 0;
         return node->integer || strcmp(text, "false") == 0;
-    case CONFIG_DIGEST: case CONFIG_SEED: return false;
     default: return true;
     }
 }
@@ -77,6 +76,11 @@ static bool read_value(const struct config_key *key, const char *text, struct ru
                        struct config_complaint *complaint)
 {
     struct toml_node node;
+    if (key->type == CONFIG_DIGEST || key->type == CONFIG_SEED) {
+        config_text_add(&complaint->text, "digests and seeds are for the file alone");
+        config_text_add(&complaint->note, "write %s into it", key->path);
+        return false;
+    }
     if (!make_node(key, text, &node)) {
         config_text_add(&complaint->text, "expected %s", config_value_expected(key));
         config_value_print_range(key, &complaint->note);

@@ -50,7 +50,7 @@ static void a_wrong_one_changes_nothing(void **state)
         { "lr_schedule=Cosin", "did you mean `Cosine`" },
         { "optimizer=Dummy", "a run learns" },
         { "run_id=a b", "holds a character" },
-        { "model.digest=00", "expected string" },
+        { "model.digest=00", "for the file alone; write model.digest into it" },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
