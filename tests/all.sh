@@ -33,10 +33,8 @@ programs+=("EMULATED_ORDER=reverse $B/emulated/attention_test" "EMULATED_ORDER=r
 
 say "building with sanitizers ..."
 asan="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
-# Not under ASan: what measures memory or takes minutes of arithmetic; its plain form ran above.
-asan_unit=$(for t in $unit; do echo "$t"; done | grep -vE '^(model|distro|apply|gemm|checkpoint_crash)_test$')
-build asan B="$B/asan" SAN="$asan" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" $(for t in $asan_unit; do echo "$B/asan/unit/$t"; done) "$B/asan/bin/sim"
-for t in $asan_unit; do programs+=("ASAN_OPTIONS=detect_leaks=1 $B/asan/unit/$t"); done
+build asan B="$B/asan" SAN="$asan" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" $(for t in $unit; do echo "$B/asan/unit/$t"; done) "$B/asan/bin/sim"
+for t in $unit; do programs+=("ASAN_OPTIONS=detect_leaks=1 $B/asan/unit/$t"); done
 tsan_unit=$(for t in pool store bulk; do [ -f tests/unit/${t}_test.c ] && echo "${t}_test"; done)
 build tsan B="$B/tsan" SAN="-fsanitize=thread" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" $(for t in $tsan_unit; do echo "$B/tsan/unit/$t"; done)
 for t in $tsan_unit; do programs+=("TSAN_OPTIONS=suppressions=tests/tsan.supp $B/tsan/unit/$t"); done

@@ -17,6 +17,7 @@ void text_codec_close(text_codec_t **self);     // NULL is allowed
 int text_codec_encode(const text_codec_t *self, const char *text, size_t bytes, struct why *why,
                       uint32_t **ret_tokens, size_t *ret_count);
 
-// Any bytes, ended by a zero that does not count. The caller frees.
+// Any bytes, ended by a zero that does not count. A token that the model's vocabulary has and the
+// tokenizer has not, in a hole or behind its end, stands for no text. The caller frees.
 int text_codec_decode(const text_codec_t *self, const uint32_t *tokens, size_t count,
                       struct why *why, char **ret_text, size_t *ret_bytes);

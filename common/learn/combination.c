@@ -96,7 +96,8 @@ uint32_t combination_split(const struct combination *self, number_t number, uint
 }
 
 // About the largest a with falling(a, i) <= product, which is not 0: the product is close to the
-// i-th power of its middle factor.
+// i-th power of its middle factor. Of small products it may lie below i - 1 (i = 25, product 25!:
+// 22), where falling is 0, with a factor of 0 in it: whoever searches goes up from there.
 static inline uint32_t guess(const struct combination_root *root, number_t product, uint32_t i,
                              uint32_t most)
 {
@@ -106,12 +107,12 @@ static inline uint32_t guess(const struct combination_root *root, number_t produ
     const float low = root->mantissa[q], high = root->mantissa[q + 1];
     const float mantissa = low + (high - low) * (float)(int32_t)rest * 0x1p-24f;
     const float a = root->octave[length - 1] * mantissa + 0.5f * (float)(int32_t)(i - 1);
-    return a < (float)(int32_t)most ? (uint32_t)(int32_t)a : most; // Not below i - 1: root >= 1
+    return a < (float)(int32_t)most ? (uint32_t)(int32_t)a : most;
 }
 
 // The i-th number from below, which is below `end`, of what is left of a rank, times i!; that
-// becomes what is left then, times (i-1)!. The guess may be off by one where floats round; integers
-// decide.
+// becomes what is left then, times (i-1)!. The guess may be off by one where floats round, and by a
+// few where little is left; integers decide.
 static inline uint16_t take_number(const struct combination *self, number_t *scaled, uint32_t i,
                                    uint32_t end)
 {

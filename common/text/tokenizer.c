@@ -163,15 +163,17 @@ typedef int encode_gap_fn(encoder_t *self, const uint8_t *text, size_t count);
 
 // Ids for the added tokens of one set, and `gap` for the text between them. The search goes on
 // behind a token's content, even within white space that it took along. There Hugging Face finds
-// tokens of white space once more, except for one whose lstrip leaves nothing of it; so do we.
+// tokens of white space once more, except for one whose lstrip leaves nothing of it; so do we. Such
+// tokens all end where their white space does, which is looked for once.
 static int encode_around(encoder_t *self, const struct added_tokens *added, const uint8_t *text,
                          size_t count, encode_gap_fn *gap)
 {
     const struct added_token *token;
-    size_t done = 0, from = 0, at;
+    size_t done = 0, from = 0, spaces_end = 0, at;
     while ((token = added_tokens_search(added, text, count, from, &at))) {
         from = at + token->bytes;
-        const size_t end = token->rstrip ? spaces_behind(text, count, from) : from;
+        if (token->rstrip && from >= spaces_end) spaces_end = spaces_behind(text, count, from);
+        const size_t end = token->rstrip ? spaces_end : from;
         if (token->lstrip) at = done < at ? spaces_before(text, done, at) : done;
         if (done < at) {
             int rc = gap(self, text + done, at - done);

@@ -1,4 +1,4 @@
-// tokenizer_bench -- how fast one thread encodes a text, and decodes it again; best of five.
+// tokenizer_bench -- how fast one thread encodes a text, and decodes it again; best of three.
 //
 //     tokenizer_bench                          on the demo's text, with a tokenizer made from it
 //     tokenizer_bench TOKENIZER TEXT [IDS]     writes the ids, 4 bytes each, to IDS
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { REPETITIONS = 5, VOCAB = 8192, TEXT_MAX = 64 << 20 };
+enum { REPETITIONS = 3, VOCAB = 8192, TEXT_MAX = 64 << 20 };
 
 static double seconds(void)
 {

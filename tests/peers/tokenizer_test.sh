@@ -1,6 +1,6 @@
 #!/bin/bash
 # Our tokenizers beside Hugging Face's `tokenizers` from PyPI on 5 MB of text: the same vocabulary
-# trained, the same ids with a tokenizer trained by either, and at least their speed on one thread.
+# trained and the same ids with a tokenizer trained by either; the speeds of one thread are shown.
 # Needs a Python with tokenizers, named by SHOAL_PYTHON or found as python3; "make test-peers" makes
 # one. Skipped, and said so, where there is none: the golden ids of tests/golden/tokenizer stand in.
 #

@@ -157,6 +157,29 @@ static void test_any_bytes_come_back(void **state)
     }
 }
 
+// A token of white space that takes along what is behind it, in a text of nothing else.
+static void test_much_white_space_takes_linear_time(void **state)
+{
+    (void)state;
+    static const char json[] =
+        "{\"added_tokens\":[{\"id\":1,\"content\":\" \",\"rstrip\":true}],\"model\":{\"type\":"
+        "\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"pre_tokenizer\":{\"type\":\"ByteLevel\","
+        "\"add_prefix_space\":false},\"decoder\":{\"type\":\"ByteLevel\"}}";
+    enum { SPACES = 1 << 20 };                              // Squared, these are half an hour
+    tokenizer_t *tokenizer = NULL;
+    uint8_t *text = malloc(2 * SPACES + 2);
+    assert_int_equal(tokenizer_read("it", json, sizeof json - 1, &why, &tokenizer), 0);
+    memset(text, ' ', 2 * SPACES + 2);
+    text[SPACES] = text[2 * SPACES + 1] = 'a';              // Two runs
+    struct token_list ids = encode(tokenizer, text, 2 * SPACES + 2);
+    assert_int_equal(ids.count, 2 * SPACES + 2);
+    for (size_t i = 0; i < ids.count; i++)
+        if (ids.ids[i] != (text[i] == ' ')) fail_msg("token %zu is %u", i, ids.ids[i]);
+    token_list_free(&ids);
+    free(text);
+    tokenizer_destroy(&tokenizer);
+}
+
 static void test_decode_refuses_and_skips(void **state)
 {
     (void)state;
@@ -507,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_ids_are_those_of_hugging_face),
         cmocka_unit_test(test_template),
         cmocka_unit_test(test_any_bytes_come_back),
+        cmocka_unit_test(test_much_white_space_takes_linear_time),
         cmocka_unit_test(test_decode_refuses_and_skips),
         cmocka_unit_test(test_a_byte_without_a_token),
         cmocka_unit_test(test_cuts_change_nothing),
