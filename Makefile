@@ -14,7 +14,8 @@ WARN_C    = $(WARN) -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definit
 # One order of operations per number, on every compiler: no contraction, no fast-math.
 CFLAGS   += -std=gnu11 -D_GNU_SOURCE $(OPT) $(SAN) $(WARN_C) -ffp-contract=off -fno-math-errno -pthread -I. -MMD -MP
 CXXFLAGS += -std=c++17 $(OPT) $(SAN) $(WARN) -I. -MMD -MP
-LDFLAGS  += $(SAN) -pthread -Wl,--as-needed
+# The GPU library is sought beside the programs: build/lib/shoal, or lib/shoal of the PREFIX.
+LDFLAGS  += $(SAN) -pthread -Wl,--as-needed -Wl,-rpath,'$$ORIGIN/../lib/shoal'
 LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lsystemd -lstdc++ -lm
 
 # Kernels are compiled once per instruction set and chosen at run time.
@@ -51,7 +52,34 @@ LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
 LIVE_BED := $(filter-out %_test.c tests/live/failpoint.c, $(wildcard tests/live/*.c))
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
-all: $(BINS)                                    ## Build every program into build/bin
+# CUDA: built where there is an nvcc, make CUDA=0 leaves it out, CUDA=1 insists. A library of its own
+# that a trainer loads at run time (common/learn/cuda/plugin.h); no program links a GPU library.
+NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA      ?= $(if $(NVCC),1,0)
+CUDA_ARCH ?= 80 90
+CUDA_FLAGS ?=
+CUDA_HOME  = $(patsubst %/bin/nvcc,%,$(NVCC))
+ifeq ($(CUDA)$(NVCC),1)
+$(error CUDA=1, and no nvcc on the PATH or in /usr/local/cuda/bin; name one with NVCC=, or leave CUDA out)
+endif
+NVCCFLAGS  = -std=c++17 -O3 -I. -Xcompiler -fPIC,-fvisibility=hidden,-Wall -MMD -MP \
+             $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
+             $(foreach a,$(lastword $(CUDA_ARCH)),-gencode arch=compute_$(a),code=compute_$(a)) $(CUDA_FLAGS)
+CUDA_SRC  := $(wildcard common/learn/cuda/*.cu)
+CUDA_C    := common/fault.c common/ensure.c common/learn/model_layout.c common/learn/rope.c common/learn/elementary.c
+CUDA_LIB   = $(B)/lib/shoal/libshoal-cuda.so
+CUDA_LINK  = -cudart static -L$(CUDA_HOME)/lib64 -lcublasLt -Xlinker -rpath,$(CUDA_HOME)/lib64
+GPU_TESTS := $(patsubst tests/gpu/%.cu, %, $(wildcard tests/gpu/*_test.cu))
+# What the GPU tests ask of the host: no library but libc's, since where a GPU is there may be no other.
+GPU_HOST   = $(filter-out common/learn/model_config% common/learn/recipe.c common/learn/solo.c, $(wildcard common/learn/*.c)) \
+             common/crypto/merkle.c common/fault.c common/ensure.c tests/gpu/plain_hash.c
+
+all: $(BINS) $(if $(filter 1,$(CUDA)),cuda,no-cuda)  ## Build every program into build/bin
+
+cuda: $(CUDA_LIB)                               ## Build the GPU library (nvcc; CUDA=0 to leave it out)
+	@echo "  cuda: compiled and linked by $(NVCC) for $(CUDA_ARCH:%=sm_%); nothing is run on a GPU here"
+no-cuda:
+	@echo "  cuda: left out, $(if $(NVCC),CUDA=$(CUDA),no nvcc found); trainers use the CPU"
 
 demo: deps                                      ## Watch four trainers train one model; two are killed
 	@$(MAKE) --no-print-directory -s -j$$(nproc) all
@@ -80,7 +108,8 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@$(MAKE) --no-print-directory -s -j$$(nproc) test-build
 	@tests/all.sh $(B)
 
-test-build: all $(UNIT:%=$(B)/unit/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so $(B)/tests/peers/logits
+test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) \
+            $(B)/live/failpoint.so $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -94,13 +123,14 @@ mutants:                                        ## Break the cores on purpose; e
 live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
 
-test-peers: all $(B)/tests/peers/logits         ## Hold our files against torch and transformers from PyPI
+test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers (PyPI)
 	@$(peers_python)
 	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh $(patsubst %,"% $(B)",$(wildcard tests/peers/*_test.sh))
 
 bench-train: $(B)/bench/train_bench             ## Time a training step: share of the peak, and beside PyTorch from PyPI
 	@$<
-	@$(peers_python) && $(B)/peers/bin/python tests/peers/train_torch.py $(B) || echo "PyTorch left out: it could not be installed"
+	@if $(peers_python); then $(B)/peers/bin/python tests/peers/train_torch.py $(B); \
+	else echo "PyTorch left out: it could not be installed"; fi
 
 same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
 	@$<
@@ -109,10 +139,21 @@ convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and A
 	@tests/numeric/convergence.py $(B) $(if $(QUICK),--quick)
 
 # torch and transformers, beside the build: only what is held against them wants them.
-peers_python = test -x $(B)/peers/bin/python || { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers; }
+peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers' 2>/dev/null || \
+    { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers; }
 
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
 	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
+
+gpu-test: $(GPU_TESTS:%=$(B)/gpu/%)             ## On a machine with a GPU: its kernels against the CPU's
+	@tests/run.sh $(addprefix $(B)/gpu/,$(or $(T),$(GPU_TESTS)))
+
+gpu-emulated: $(GPU_TESTS:%=$(B)/emulated/%)    ## The same tests on a device emulated by the processor
+	@tests/run.sh $(addprefix $(B)/emulated/,$(or $(T),$(GPU_TESTS)))
+
+gpu-bench: $(B)/gpu/train_bench                 ## On a machine with a GPU: tokens/s and MFU beside PyTorch
+	@$(B)/gpu/train_bench
+	@$(or $(SHOAL_PYTHON),python3) tests/peers/train_torch_gpu.py
 
 pure: $(CORE:%.c=$(B)/%.o)                      ## List what the cores ask of the outside world
 	@nm -u $^ | awk '/ U /{print $$2}' | sort -u | tr '\n' ' '; echo
@@ -122,6 +163,7 @@ install: all                                    ## Install (PREFIX, DESTDIR, sys
 	    $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(PREFIX)/lib/tmpfiles.d \
 	    $(DESTDIR)$(PREFIX)/share/shoal/demo $(DESTDIR)$(sysconfdir)/shoal
 	install -m 755 $(BINS) $(DESTDIR)$(PREFIX)/bin
+	$(if $(filter 1,$(CUDA)),install -D -m 755 $(CUDA_LIB) $(DESTDIR)$(PREFIX)/lib/shoal/libshoal-cuda.so)
 	for u in systemd/*.in; do sed -e 's#@bindir@#$(PREFIX)/bin#g' -e 's#@sysconfdir@#$(sysconfdir)#g' $$u \
 	    > $(B)/$$(basename $${u%.in}) || exit 1; done
 	for u in systemd/*.service.in; do install -m 644 $(B)/$$(basename $${u%.in}) $(DESTDIR)$(PREFIX)/lib/systemd/system || exit 1; done
@@ -135,7 +177,7 @@ install: all                                    ## Install (PREFIX, DESTDIR, sys
 
 uninstall:                                      ## Remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,$(notdir $(BINS)))
-	rm -rf $(DESTDIR)$(PREFIX)/share/shoal $(DESTDIR)$(PREFIX)/lib/systemd/system/shoal*
+	rm -rf $(DESTDIR)$(PREFIX)/share/shoal $(DESTDIR)$(PREFIX)/lib/shoal $(DESTDIR)$(PREFIX)/lib/systemd/system/shoal*
 	rm -f $(DESTDIR)$(PREFIX)/lib/sysusers.d/shoal.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/shoal.conf
 
 help:                                           ## Show this
@@ -171,6 +213,25 @@ $(B)/unit/%: $(B)/tests/unit/%.o $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
 $(B)/live/%_test: $(B)/tests/live/%_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
+# The GPU library, its tests, and the same sources for the emulated device.
+$(CUDA_LIB): $(CUDA_SRC:%.cu=$(B)/nvcc/%.o) $(CUDA_C:%.c=$(B)/pic/%.o)
+	@mkdir -p $(@D) && echo "  LD  $@" && $(NVCC) -shared -Xlinker --no-undefined $^ $(CUDA_LINK) -o $@
+$(B)/gpu/%: $(B)/nvcc/tests/gpu/%.o $(CUDA_SRC:%.cu=$(B)/nvcc/%.o) $(B)/libgpu-host.a
+	@mkdir -p $(@D) && echo "  LD  $@" && $(NVCC) $^ $(CUDA_LINK) -Xcompiler -pthread -ldl -o $@
+$(B)/libgpu-host.a: $(GPU_HOST:%.c=$(B)/%.o)
+$(B)/emulated/%_test: $(B)/emulated/tests/gpu/%_test.o $(CUDA_SRC:%.cu=$(B)/emulated/%.o) $(B)/emulated/device.o $(B)/libshoal.a
+	@mkdir -p $(@D) && echo "  LD  $@" && $(CXX) $(LDFLAGS) $^ -lcrypto -lm -ldl -o $@
+# To the bit as on the CPU: no contraction of what is written apart.
+$(B)/nvcc/common/learn/cuda/distro%.o: NVCCFLAGS += -fmad=false
+$(B)/nvcc/%.o: %.cu
+	@mkdir -p $(@D) && echo "  NV  $<" && $(NVCC) $(NVCCFLAGS) -MF $(@:.o=.d) -c $< -o $@
+$(B)/pic/%.o: %.c
+	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@
+EMULATED = -x c++ -std=c++17 -O2 -g -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=off -Itests/gpu/emulated -I. -MMD -MP
+$(B)/emulated/%.o: %.cu
+	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
+$(B)/emulated/device.o: tests/gpu/emulated/emulated.cc
+	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/live/failpoint.so: tests/live/failpoint.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
@@ -196,4 +257,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train same-bits convergence pure install uninstall help clean
+.PHONY: all cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train same-bits convergence pure install uninstall help clean

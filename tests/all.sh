@@ -4,6 +4,7 @@
 #     tests/all.sh BUILD_DIR
 #
 # unit        pure functions, golden values and conversations          (gcc -O2)
+# emulated    the GPU's kernels and model, on a device emulated by the processor
 # sanitized   the same under ASan + UBSan; those with threads under TSan
 # simulation  seeds of the whole cluster; one trace under three compilers; a few mutants
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
@@ -26,13 +27,14 @@ build() { # name, make arguments...
 programs=()
 unit=$(cd tests/unit && ls ./*_test.c | sed 's#^\./##; s#\.c$##')
 for t in $unit; do programs+=("$B/unit/$t"); done
+for t in tests/gpu/*_test.cu; do programs+=("$B/emulated/$(basename "${t%.cu}")"); done
+# Once more with the threads of a block in the other order: what then differs lacks a barrier.
+programs+=("EMULATED_ORDER=reverse $B/emulated/attention_test" "EMULATED_ORDER=reverse $B/emulated/distro_test")
 
 say "building with sanitizers ..."
 asan="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
-# Not under ASan: what measures memory or takes minutes of arithmetic; its plain form ran above.
-asan_unit=$(for t in $unit; do echo "$t"; done | grep -vE '^(model|distro|apply|gemm|checkpoint_crash)_test$')
-build asan B="$B/asan" SAN="$asan" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" $(for t in $asan_unit; do echo "$B/asan/unit/$t"; done) "$B/asan/bin/sim"
-for t in $asan_unit; do programs+=("ASAN_OPTIONS=detect_leaks=1 $B/asan/unit/$t"); done
+build asan B="$B/asan" SAN="$asan" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" $(for t in $unit; do echo "$B/asan/unit/$t"; done) "$B/asan/bin/sim"
+for t in $unit; do programs+=("ASAN_OPTIONS=detect_leaks=1 $B/asan/unit/$t"); done
 tsan_unit=$(for t in pool store bulk; do [ -f tests/unit/${t}_test.c ] && echo "${t}_test"; done)
 build tsan B="$B/tsan" SAN="-fsanitize=thread" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" $(for t in $tsan_unit; do echo "$B/tsan/unit/$t"; done)
 for t in $tsan_unit; do programs+=("TSAN_OPTIONS=suppressions=tests/tsan.supp $B/tsan/unit/$t"); done

@@ -261,9 +261,9 @@ static int compare_config(struct keeper *self, const char *state_dir, struct why
                        "put it back, or begin a new run in another --state-dir",
                        self->state_path, state_dir, difference.path, difference.a, difference.b);
     return why_set(why, FAULT_FOREIGN,
-                   "%s makes this another run than the one in %s; put it back, or begin a "
-                   "new run in another --state-dir",
-                   self->state_path, state_dir);
+                   "the run in %s was begun by another version of this program, for which %s meant "
+                   "something else; finish it with that version, or begin a new run in another "
+                   "--state-dir", state_dir, self->state_path);
 }
 
 static int copy_file(const char *from, const char *to, struct why *why)

@@ -5,12 +5,7 @@
 #include "common/crypto/merkle.h"
 #include "common/data/source.h"
 #include "common/ensure.h"
-#include "common/learn/apply.h"
-#include "common/learn/batch.h"
-#include "common/learn/distro.h"
-#include "common/learn/gradient.h"
-#include "common/learn/kernels.h"
-#include "common/learn/model.h"
+#include "common/learn/compute.h"
 #include "common/learn/model_config.h"
 #include "common/vector/checkpoint.h"
 #include "common/vector/hf_folder.h"
@@ -31,19 +26,17 @@ struct learner {
     struct layout layout;
     struct layout_tensor *tensors;
     pool_t *pool;
-    struct model_options model_options;
-    model_t *model;
+    struct compute_config compute_config;
     chunks_t *chunks;
     payload_form_t *form;
-    distro_t *distro;
+    compute_t *compute;
     provider_t *provider;
     struct bulk_client *client;         // Of data-provider actors
     uint64_t floats, step;
     struct hash digest;
     struct hash *leaves;
     size_t leaf_count;
-    float *params, *spare;
-    float *gradient, *sum;              // Of one portion of the batch, and of all of it
+    float *params, *spare;              // compute_host of the replica; room for a pinned step
     uint32_t *tokens;                   // Of one batch
     uint64_t tokens_max;
     uint8_t *payload;
@@ -73,13 +66,12 @@ static void drop_model(struct learner *self)
 {
     provider_close(&self->provider);
     bulk_client_destroy(&self->client);
-    distro_destroy(&self->distro);
+    compute_destroy(&self->compute);
     payload_form_destroy(&self->form);
     chunks_destroy(&self->chunks);
-    model_destroy(&self->model);
-    free(self->params), free(self->gradient), free(self->sum), free(self->spare);
+    free(self->spare);
     free(self->tensors), free(self->leaves), free(self->tokens), free(self->payload);
-    self->params = self->gradient = self->sum = self->spare = NULL;
+    self->params = self->spare = NULL;
     self->tensors = NULL, self->leaves = NULL, self->tokens = NULL, self->payload = NULL;
     self->tokens_max = 0;
     self->built = self->holding = false;
@@ -110,59 +102,58 @@ static int fill_layout(struct learner *self, struct why *why)
     return rc;
 }
 
-static float *take(uint64_t floats)
+// Settles how the replica computes, and says what it will take before it takes it: activations that
+// do not fit are computed again rather than kept.
+static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
 {
-    return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
-}
-
-// Settles how the model computes, and says what it will take before it takes it.
-static int plan_memory(struct learner *self, uint64_t vectors, struct why *why)
-{
-    const uint64_t floats_bytes = vectors * self->floats * sizeof(float);
+    const struct learner_options *options = self->options;
     const uint64_t free_bytes = memory_available_bytes();
-    struct model_options *options = &self->model_options;
-    *options = (struct model_options){
-        .batch_max = self->options->micro_batch, .seq_max = self->config.seq_len,
-        .precision = self->config.products == PRODUCTS_FLOAT32 ? GEMM_FLOAT32 : GEMM_BF16 };
-    uint64_t model = 0;
-    for (int less = 0; self->options->trains && less <= 1; less++) {
-        options->recompute = less;
-        model = model_memory_bytes(&self->shape, options, self->options->threads);
-        if (free_bytes == 0 || model + floats_bytes <= free_bytes) break;
+    struct compute_config *config = &self->compute_config;
+    struct compute_memory memory;
+    *config = (struct compute_config){ .shape = self->shape,
+                                       .micro_batch = options->micro_batch,
+                                       .seq = self->config.seq_len,
+                                       .form = self->form,
+                                       .decay = self->config.compression_decay,
+                                       .trains = options->trains,
+                                       .float32 = self->config.products == PRODUCTS_FLOAT32,
+                                       .pool = self->pool };
+    for (int less = 0; less <= 1; less++) {
+        config->recompute = less;
+        memory = compute_memory(&options->device, config);
+        if (free_bytes == 0 || memory.host + beside <= free_bytes) break;
     }
-    shell_log(6, "learner.memory parameters=%llu model_mib=%llu vectors_mib=%llu free_mib=%llu "
+    shell_log(6, "learner.memory parameters=%llu host_mib=%llu free_mib=%llu device_mib=%llu "
               "activations=%s", (unsigned long long)self->floats,
-              (unsigned long long)(model >> 20), (unsigned long long)(floats_bytes >> 20),
-              (unsigned long long)(free_bytes >> 20), options->recompute ? "recomputed" : "kept");
-    shell_log(6, "learner.compute device=cpu kernels=%s products=%s threads=%u",
-              kernels_chosen()->name, wire_enum_name(&wire_enum_products, self->config.products),
-              self->options->threads);
-    if (free_bytes == 0 || model + floats_bytes <= free_bytes) return 0;
-    return why_set(why, FAULT_MEMORY,
-                   "the model needs %llu MiB and there are %llu, activations recomputed already; a "
-                   "--micro-batch-size below %u takes less",
-                   (unsigned long long)((model + floats_bytes) >> 20),
-                   (unsigned long long)(free_bytes >> 20), self->options->micro_batch);
+              (unsigned long long)(memory.host + beside) >> 20,
+              (unsigned long long)free_bytes >> 20, (unsigned long long)memory.device >> 20,
+              config->recompute ? "recomputed" : "kept");
+    shell_log(6, "learner.compute products=%s threads=%u",
+              wire_enum_name(&wire_enum_products, self->config.products), options->threads);
+    if (free_bytes == 0 || memory.host + beside <= free_bytes) return 0;
+    const bool less = options->trains && options->micro_batch > 1;
+    return why_set(why, FAULT_MEMORY, "the model needs %llu MiB and there are %llu; %s",
+                   (unsigned long long)(memory.host + beside) >> 20,
+                   (unsigned long long)free_bytes >> 20,
+                   less ? "--micro-batch-size 1 takes the least"
+                        : "free some, or take a larger machine");
 }
 
 static int take_memory(struct learner *self, struct why *why)
 {
-    const struct learner_options *options = self->options;
-    const uint64_t vectors = options->trains ? 6 : 2;
-    int rc = plan_memory(self, vectors, why);
+    const uint64_t beside = self->floats * sizeof(float);
+    int rc = plan_memory(self, beside, why);
     if (rc < 0) return rc;
     self->leaf_count = digest_leaf_count(self->floats);
-    self->params = take(self->floats);
-    self->spare = take(self->floats);
+    self->spare = aligned_alloc(64, (beside + 63) / 64 * 64);
     self->leaves = calloc(self->leaf_count, sizeof *self->leaves);
     self->payload = malloc(payload_bytes(self->form));
-    if (options->trains) self->gradient = take(self->floats), self->sum = take(self->floats);
-    if (!self->params || !self->spare || !self->leaves || !self->payload ||
-        (options->trains && (!self->gradient || !self->sum)))
-        return why_set(why, FAULT_MEMORY,
-                       "%llu MiB for parameters and gradients are not to be had",
-                       (unsigned long long)(vectors * self->floats * sizeof(float) >> 20));
-    return 0;
+    if (!self->spare || !self->leaves || !self->payload)
+        return why_set(why, FAULT_MEMORY, "%llu MiB for a copy of the parameters",
+                       (unsigned long long)beside >> 20);
+    rc = compute_new(&self->options->device, &self->compute_config, why, &self->compute);
+    if (rc == 0) self->params = compute_host(self->compute);
+    return rc;
 }
 
 static int fetch_samples(void *context, uint64_t position, uint32_t count, uint32_t *tokens,
@@ -213,10 +204,6 @@ static int build(struct learner *self, const struct wire_config *config, struct 
     if (rc == 0)
         rc = payload_form_new(self->chunks, config->topk, config->one_bit, why, &self->form);
     if (rc == 0) rc = take_memory(self, why);
-    if (rc == 0 && self->options->trains)
-        rc = model_new(&self->shape, &self->model_options, self->pool, why, &self->model);
-    if (rc == 0 && self->options->trains)
-        rc = distro_new(self->form, config->compression_decay, self->pool, why, &self->distro);
     if (rc == 0 && self->options->trains) rc = open_data(self, why);
     self->built = rc == 0;
     return rc;
@@ -225,7 +212,9 @@ static int build(struct learner *self, const struct wire_config *config, struct 
 static void hear_build(struct learner *self, const struct wire_config *config)
 {
     struct why why = { 0 };
-    struct wire_built built = { .ok = build(self, config, &why) == 0, .floats = self->floats };
+    const int rc = build(self, config, &why);
+    struct wire_built built = { .ok = rc == 0, .floats = self->floats,
+                                .may_pass = rc == FAULT_MEMORY };
     put_reason(built.reason, &why);
     if (built.ok) built.payload_bytes = (uint32_t)payload_bytes(self->form);
     if (!built.ok) drop_model(self);
@@ -234,21 +223,17 @@ static void hear_build(struct learner *self, const struct wire_config *config)
 
 // ---- LOAD, PIN ----------------------------------------------------------------------------------
 
-static void fill_leaves(void *arg, uint32_t task, uint32_t worker)
+static int take_digest(struct learner *self, struct why *why)
 {
-    struct learner *self = arg;
-    (void)worker;
-    digest_fill_leaves(self->params, self->floats, task, 1, self->leaves + task);
-}
-
-static void take_digest(struct learner *self)
-{
-    pool_run(self->pool, (uint32_t)self->leaf_count, fill_leaves, self);
-    self->digest = merkle_root(self->leaves, self->leaf_count);
+    const int rc = compute_leaves(self->compute, why, self->leaves);
+    if (rc == 0) self->digest = merkle_root(self->leaves, self->leaf_count);
+    return rc;
 }
 
 static int pin(struct learner *self, struct why *why)
 {
+    const int rc = compute_pull(self->compute, why);
+    if (rc < 0) return rc;
     return blob_store_pin(self->options->store, self->step, &self->digest, self->params,
                           self->floats, self->leaves, self->leaf_count, why);
 }
@@ -286,8 +271,9 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     int rc = !load->path[0] ? take_staged(self, load, why)
            : load->step > 0 ? load_checkpoint(self, load, why)
            : hf_folder_load(load->path, &self->layout, self->params, why);
+    if (rc == 0) rc = compute_push(self->compute, why); // A residual belongs to who made it: zero
+    if (rc == 0) rc = take_digest(self, why);
     if (rc < 0) return rc;
-    take_digest(self);
     if (load->path[0] && load->step == 0 && !hash_is_none(&self->config.genesis_digest) &&
         !hash_equal(&self->digest, &self->config.genesis_digest)) {
         char ours[HASH_HEX], theirs[HASH_HEX];
@@ -297,11 +283,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     }
     self->step = load->step;
     self->holding = true;
-    if (self->distro) { // A residual belongs to the replica that made it
-        distro_discard(self->distro);
-        rc = distro_set_residual(self->distro, NULL, why);
-    }
-    return rc < 0 ? rc : pin(self, why);
+    return pin(self, why);
 }
 
 static void hear_load(struct learner *self, const struct wire_load *job)
@@ -351,27 +333,23 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     double loss = 0, norm;
     float rate;
     memcpy(&rate, &job->lr_bits, sizeof rate);
-    if (!self->holding || !self->distro || job->step != self->step)
+    if (!self->holding || !self->options->trains || job->step != self->step)
         return why_set(why, FAULT_RANGE, "asked to train step %llu, step %llu is held",
                        (unsigned long long)job->step, (unsigned long long)self->step);
     int rc = read_samples(self, job, why, &count);
-    struct batch batch = { self->tokens, (uint32_t)count, self->config.seq_len,
-                           self->options->micro_batch };
-    if (rc == 0)
-        rc = batch_gradient(self->model, self->params, &batch, self->pool, self->gradient, why,
-                            self->sum, &loss);
+    if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, why, &loss);
     if (rc == 0 && self->config.clip_norm > 0)
-        rc = gradient_clip(self->pool, self->sum, self->floats, (double)self->config.clip_norm, why,
-                           &norm);
-    if (rc == 0) rc = distro_compress(self->distro, self->sum, rate, self->payload, why);
+        rc = compute_clip(self->compute, (double)self->config.clip_norm, why, &norm);
+    if (rc == 0) rc = compute_compress(self->compute, rate, why, self->payload);
+    if (rc == 0)
+        rc = compute_residual_hashes(self->compute, why, &ret_trained->residual_from,
+                                     &ret_trained->residual_to);
     if (rc == 0)
         rc = blob_store_put(self->options->store, self->payload, payload_bytes(self->form), why,
                             &self->candidate);
     if (rc < 0) return rc;
     uint64_t took_us = now_us() - began_us;
     ret_trained->base = self->digest;
-    ret_trained->residual_from = distro_residual_hash(self->distro);
-    ret_trained->residual_to = distro_candidate_hash(self->distro);
     ret_trained->payload = self->candidate;
     ret_trained->payload_bytes = (uint32_t)payload_bytes(self->form);
     ret_trained->loss = (float)loss;
@@ -418,20 +396,20 @@ static int apply(struct learner *self, const struct wire_apply *job, struct why 
                       (unsigned long long)job->step, held, bad.text);
     }
     if (rc == 0 && sound > 0)
-        rc = apply_commit(self->form, results, sound, &step, self->pool, self->params, why);
+        rc = compute_apply(self->compute, results, sound, &step, why);
     for (uint32_t i = 0; refs && i < held; i++) blob_store_release(&refs[i]);
     free(refs);
     free(results);
     if (rc < 0) return rc;
-    if (self->distro && distro_has_candidate(self->distro)) {
+    if (compute_has_candidate(self->compute)) {
         if (!hash_is_none(&job->own_payload) && hash_equal(&job->own_payload, &self->candidate))
-            distro_adopt(self->distro);
+            compute_adopt(self->compute);
         else
-            distro_discard(self->distro);
+            compute_discard(self->compute);
     }
     self->step = job->step + 1;
-    take_digest(self);
-    return job->pin ? pin(self, why) : 0;
+    rc = take_digest(self, why);
+    return rc == 0 && job->pin ? pin(self, why) : rc;
 }
 
 static void hear_apply(struct learner *self, const struct wire_apply *job)
@@ -493,7 +471,8 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
     if (!options->checkpoint_root)
         return why_set(why, FAULT_CONFIG, "no --checkpoint-dir was given");
     bool held = self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest);
-    int rc = held ? 0 : gather(self, &job->digest, self->spare, why);
+    int rc = held ? compute_pull(self->compute, why)
+                  : gather(self, &job->digest, self->spare, why);
     if (rc < 0) return rc;
     const float *params = held ? self->params : self->spare;
     struct interval *done = calloc((size_t)job->returned_count + 1, sizeof *done);

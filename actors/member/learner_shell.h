@@ -13,10 +13,12 @@
 
 #include "common/actor/worker.h"
 #include "common/bulk/blob_store.h"
+#include "common/learn/compute.h"
 
 struct learner_options {
     blob_store_t *store;                // Borrowed; shared with the bulk server and the fetcher
     const char *run_id;
+    struct compute_device device;       // What computes
     uint32_t threads;                   // 1..64
     uint32_t micro_batch;               // Sequences at a time: memory against speed
     bool trains;                        // A checkpointer only applies

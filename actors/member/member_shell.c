@@ -124,11 +124,17 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
     if (rc == 0)
         rc = command_number("--micro-batch-size", options->micro_batch, 1, 4096, why, &micro_batch);
     if (rc == 0) rc = command_number("--keep-steps", options->keep, 1, 1000, why, &keep);
+    struct compute_device device = { .kind = COMPUTE_CPU };
+    if (rc == 0 && self->process->has_learner) {
+        rc = compute_find(options->device, why, &device);
+        if (rc == 0) shell_log(6, "learner.device uses=\"%s\"", device.text);
+    }
     if (rc < 0) return rc;
     if (self->process->has_learner) {
         self->learner = (struct learner_options){
-            .store = self->store, .run_id = options->command.run_id, .threads = (uint32_t)threads,
-            .micro_batch = (uint32_t)micro_batch, .keep = (uint32_t)keep,
+            .store = self->store, .run_id = options->command.run_id, .device = device,
+            .threads = (uint32_t)threads, .micro_batch = (uint32_t)micro_batch,
+            .keep = (uint32_t)keep,
             .trains = self->member->role == ACTOR_TRAINER,
             .checkpoint_root = options->checkpoint_dir, .tokenizer_dir = options->tokenizer_dir };
         self->workers[count++] = worker_new(PORT_LEARNER, learner_body, &self->learner);
@@ -282,7 +288,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         const char *port = command_env("BIND_P2P_PORT");
         self->bulk_bind = "127.0.0.1";
         self->bulk_port = port ? port : "*";
-        self->threads = "1", self->micro_batch = "4", self->keep = "3";
+        self->device = "cpu", self->threads = "1", self->micro_batch = "4", self->keep = "3";
         state->child_inputs[0] = &self->command;
     } else if (key == KEY_BULK_BIND) self->bulk_bind = arg;
     else if (key == KEY_BULK_PORT) self->bulk_port = arg;

@@ -12,7 +12,8 @@ struct member_options {
     struct command command;
     const char *bulk_bind;              // --bulk-bind HOST: where peers reach us; 127.0.0.1
     const char *bulk_port;              // --bind-p2p-port; "*": any free one
-    const char *threads, *micro_batch;  // Trainers: --threads, --micro-batch-size
+    const char *device, *threads, *micro_batch; // Trainers: --device, --threads,
+                                        // --micro-batch-size
     const char *checkpoint_dir, *keep, *tokenizer_dir;     // Checkpointers
 };
 

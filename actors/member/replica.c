@@ -111,8 +111,9 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
         fetch_pinned(self, member, out);
     } else {
         self->failures++;
-        outbox_note(out,
-                    "model.unknown no genesis folder and no digest on record yet; asking again");
+        self->peers_turn = false;                   // Nobody is known who could be asked
+        outbox_note(out, "model.unknown genesis is not to be had, and no digest is on record yet; "
+                    "trying again");
     }
 }
 
@@ -130,8 +131,9 @@ enum replica_event replica_hear_learner(struct replica *self, const struct msg *
 {
     if (in->kind == FRAME_BUILT) {
         const struct wire_built *built = in->body;
-        if (!built->ok)
-            outbox_quit(out, EX_CONFIG, "the run's model cannot be built: %s", built->reason);
+        if (!built->ok)                 // A want of memory may be over; a wrong shape stays
+            outbox_quit(out, built->may_pass ? EX_TEMPFAIL : EX_CONFIG,
+                        "the run's model cannot be built: %s", built->reason);
         self->built = built->ok;
         self->payload_bytes = built->payload_bytes;
         self->floats = built->floats;

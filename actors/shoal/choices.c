@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { BLOCK = 64 };                    // Positions whose logits are held at a time
+
 // ---- text ---------------------------------------------------------------------------------------
 
 static void put_question(FILE *out, const struct choices_question *question)
@@ -59,19 +61,25 @@ static int score_tokens(decoder_t *decoder, const uint32_t *tokens, size_t count
 {
     const size_t window = decoder_seq_max(decoder), vocab = decoder_shape(decoder)->vocab;
     if (wanted < 1 || wanted > window || wanted >= count)
-        return why_set(why, FAULT_RANGE,
-                       "a choice of %zu tokens, allowed 1..%zu, the model's window", wanted,
+        return why_set(why, FAULT_RANGE, "%zu tokens, allowed 1..%zu, the model's window", wanted,
                        window);
     const size_t read = count - 1 < window ? count - 1 : window;    // The last is only predicted
     const uint32_t *from = tokens + (count - 1 - read);
-    const uint32_t held = decoder_keep(decoder, from, (uint32_t)(read - wanted));
-    float *logits = malloc(wanted * vocab * sizeof *logits);
-    if (!logits) return why_set(why, FAULT_MEMORY, "the logits of %zu tokens", wanted);
-    const int rc = decoder_read(decoder, from + held, (uint32_t)(read - held), (uint32_t)wanted,
-                                why, logits);
+    const size_t block = wanted < BLOCK ? wanted : BLOCK;
+    float *logits = malloc(block * vocab * sizeof *logits);
+    if (!logits) return why_set(why, FAULT_MEMORY, "the logits of %zu tokens", block);
+    size_t at = decoder_keep(decoder, from, (uint32_t)(read - wanted));
     double sum = 0;
-    for (size_t i = 0; i < wanted && rc == 0; i++)
-        sum += log_probability(logits + i * vocab, (uint32_t)vocab, tokens[count - wanted + i]);
+    int rc = 0;
+    for (size_t done = 0, some; done < wanted && rc == 0; done += some) {
+        some = wanted - done < block ? wanted - done : block;
+        const size_t end = read - wanted + done + some;
+        rc = decoder_read(decoder, from + at, (uint32_t)(end - at), (uint32_t)some, why, logits);
+        at = end;
+        for (size_t i = 0; i < some && rc == 0; i++)
+            sum += log_probability(logits + i * vocab, (uint32_t)vocab,
+                                   tokens[count - wanted + done + i]);
+    }
     free(logits);
     if (rc == 0) *ret_sum = sum;
     return rc;
@@ -109,15 +117,18 @@ static int ask(decoder_t *decoder, const text_codec_t *codec,
     uint32_t best = 0, best_normalized = 0;
     double high = -INFINITY, high_normalized = -INFINITY, sum = 0;
     char *context = context_of(options, question);
-    int rc = context ? 0 : why_set(why, FAULT_MEMORY, "a context");
+    if (!context) return why_set(why, FAULT_MEMORY, "a context");
+    int rc = 0;
     for (uint32_t i = 0; i < question->count && rc == 0; i++) {
         rc = score_choice(decoder, codec, context, question->choices[i], why, &sum);
+        if (rc < 0)
+            why_wrap(why, rc, "%.150s:%" PRIu64 ": choice %u", options->path, question->line, i);
         const double normalized = sum / (double)characters(question->choices[i]);
         if (sum > high) high = sum, best = i;
         if (normalized > high_normalized) high_normalized = normalized, best_normalized = i;
     }
     free(context);
-    if (rc < 0) return why_wrap(why, rc, "line %" PRIu64, question->line);
+    if (rc < 0) return rc;
     result->questions++;
     result->right += best == question->answer;
     result->right_normalized += best_normalized == question->answer;

@@ -38,6 +38,7 @@ int choices_read(const char *path, struct why *why, struct choices *ret_choices)
 void choices_free(struct choices *self);
 
 struct choices_options {
+    const char *path;                       // Of the questions, to say where a fault is; borrowed
     const struct choices_question *shots;   // The same ones before every question; borrowed
     size_t shots_count;
     bool (*asked)(void *arg, size_t done, size_t of);   // After each question; false: stop. Or NULL
@@ -45,8 +46,8 @@ struct choices_options {
 };
 struct choices_result { uint64_t questions, right, right_normalized; };
 
-// Asks `count` questions. FAULT_RANGE, with the line, for a choice that alone is longer than the
-// window; FAULT_NAN; FAULT_TIMEOUT if `asked` said so.
+// Asks `count` questions. FAULT_RANGE, with path, line and choice (the first is 0), for one that
+// alone is longer than the window; FAULT_NAN, likewise; FAULT_TIMEOUT if `asked` said so.
 int choices_score(decoder_t *decoder, const text_codec_t *codec,
                   const struct choices_question *questions, size_t count,
                   const struct choices_options *options, struct why *why,

@@ -149,7 +149,8 @@ static int ask(struct eval *self, const struct choices *asked, const struct choi
                        self->shots_count, self->shots_file ? self->shots_file : self->choices,
                        shots->count);
     const size_t left = asked->count - first, limit = (size_t)self->limit_count;
-    const struct choices_options options = { .shots = shots->questions,
+    const struct choices_options options = { .path = self->choices,
+                                             .shots = shots->questions,
                                              .shots_count = (size_t)self->shots_count,
                                              .asked = say_asked };
     struct choices_result result;

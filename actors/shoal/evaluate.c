@@ -2,11 +2,13 @@
 #include "common/data/provider.h"
 #include "common/ensure.h"
 #include "common/learn/model.h"
+#include "common/text/tokenizer.h"
+#include "common/text/unicode.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { BATCH = 16 };
+enum { TOKENS = 4096 };                 // At a time
 
 uint32_t evaluate_threads(void)
 {
@@ -45,19 +47,26 @@ static uint64_t count_bytes(const uint32_t *tokens, uint32_t batch, uint64_t row
     return sum;
 }
 
+static uint32_t batch_of(const struct evaluate_options *options)
+{
+    const uint32_t samples = TOKENS / options->seq_len;
+    return samples ? samples : 1;
+}
+
 static int score(const struct model_folder *folder, const struct evaluate_options *options,
                  provider_t *provider, model_t *model, struct why *why,
                  struct evaluation *ret_evaluation)
 {
     uint64_t samples = provider_count(provider), row = (uint64_t)options->seq_len + 1;
-    uint32_t *tokens = malloc(BATCH * row * sizeof *tokens);
+    const uint32_t batch_max = batch_of(options);
+    uint32_t *tokens = malloc(batch_max * row * sizeof *tokens);
     ensure(tokens);
     uint32_t *bytes = NULL;
     uint64_t bytes_sum = 0;
     double sum = 0;
     int rc = measure_tokens(folder, options->codec, why, &bytes);
-    for (uint64_t at = 0; at < samples && rc == 0; at += BATCH) {
-        uint32_t batch = samples - at < BATCH ? (uint32_t)(samples - at) : BATCH;
+    for (uint64_t at = 0; at < samples && rc == 0; at += batch_max) {
+        uint32_t batch = samples - at < batch_max ? (uint32_t)(samples - at) : batch_max;
         double loss = 0;
         if (options->stop && options->stop(options->arg))
             rc = why_set(why, FAULT_TIMEOUT, "stopped");
@@ -87,10 +96,13 @@ int evaluate_heldout(const struct model_folder *folder, const struct evaluate_op
     if (options->seq_len < 1 || options->seq_len > folder->shape.seq_len_max)
         return why_set(why, FAULT_RANGE, "a window of %u tokens, the model allows 1..%u",
                        options->seq_len, folder->shape.seq_len_max);
-    const struct model_options of_model = { .batch_max = BATCH, .seq_max = options->seq_len };
+    // Activations are for the way back, and there is none
+    const struct model_options of_model = { .batch_max = batch_of(options),
+                                            .seq_max = options->seq_len, .recompute = true };
     pool_t *pool = pool_new(options->threads);
     int rc = provider_open_local(options->data, &samples, why, &provider);
     if (rc == 0) rc = model_new(&folder->shape, &of_model, pool, why, &model);
+    if (rc == FAULT_MEMORY) rc = why_wrap(why, rc, "a shorter --seq-len takes less");
     if (rc == 0) rc = score(folder, options, provider, model, why, ret_evaluation);
     model_destroy(&model);
     provider_close(&provider);
@@ -100,23 +112,14 @@ int evaluate_heldout(const struct model_folder *folder, const struct evaluate_op
 
 // ---- text ---------------------------------------------------------------------------------------
 
-// How many bytes the UTF-8 character at `text` has; 0 if it is none, or a control character.
-static size_t character(const unsigned char *text)
-{
-    unsigned char first = text[0];
-    if (first == '\n' || (first >= 0x20 && first < 0x7f)) return 1;
-    size_t count = first >= 0xc3 && first < 0xe0 ? 2 : first >= 0xe1 && first < 0xed ? 3 : 0;
-    for (size_t i = 1; i < count; i++)
-        if ((text[i] & 0xc0) != 0x80) return 0;
-    return count;
-}
-
+// What is no text (a byte of no UTF-8, a control character) becomes '?'.
 static void make_printable(char *text, size_t count)
 {
-    for (size_t i = 0; i < count;) {
-        size_t bytes = character((const unsigned char *)text + i);
-        if (bytes == 0) text[i] = '?';
-        i += bytes ? bytes : 1;
+    size_t length;
+    for (size_t i = 0; i < count; i += length) {
+        const uint32_t c = unicode_next((const uint8_t *)text + i, count - i, &length);
+        const bool control = c < 0x20 ? c != '\n' && c != '\t' : c >= 0x7f && c < 0xa0;
+        if (control || c == UNICODE_INVALID) memset(text + i, '?', length);
     }
 }
 

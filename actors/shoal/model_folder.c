@@ -1,6 +1,6 @@
 #include "actors/shoal/model_folder.h"
 #include "common/crypto/merkle.h"
-#include "common/data/byte_tokenizer.h"
+#include "common/text/tokenizer_json.h"
 #include "common/ensure.h"
 #include "common/learn/genesis.h"
 #include "common/learn/model_config.h"
@@ -90,11 +90,13 @@ static int prepare(struct model_folder *self, struct why *why)
     return fill_layout(self, why);
 }
 
-int model_folder_prepare(const struct model_shape *shape, struct why *why,
-                         struct model_folder *ret_model)
+int model_folder_prepare(const char *dir, struct why *why, struct model_folder *ret_model)
 {
-    struct model_folder self = { .shape = *shape };
-    const int rc = prepare(&self, why);
+    char path[PATH_MAX];
+    struct model_folder self = { 0 };
+    snprintf(path, sizeof path, "%s/config.json", dir);
+    int rc = model_folder_read_config(path, why, &self.shape, &self.config);
+    if (rc == 0) rc = prepare(&self, why);
     if (rc < 0) model_folder_free(&self);
     else *ret_model = self;
     return rc;
@@ -102,12 +104,10 @@ int model_folder_prepare(const struct model_shape *shape, struct why *why,
 
 int model_folder_load(const char *dir, struct why *why, struct model_folder *ret_model)
 {
-    char path[PATH_MAX];
-    struct model_folder self = { 0 };
-    snprintf(path, sizeof path, "%s/config.json", dir);
-    int rc = model_folder_read_config(path, why, &self.shape, &self.config);
-    if (rc == 0) rc = prepare(&self, why);
-    if (rc == 0) rc = hf_folder_load(dir, &self.layout, self.params, why);
+    struct model_folder self;
+    int rc = model_folder_prepare(dir, why, &self);
+    if (rc < 0) return rc;
+    rc = hf_folder_load(dir, &self.layout, self.params, why);
     if (rc < 0) {
         model_folder_free(&self);
         return rc;
@@ -190,7 +190,7 @@ static int fill(const char *path, int dir, const struct contents *contents, stru
     if (rc == 0 && contents->beside)
         rc = copy_beside(contents->beside, dir, contents->beside_needed, why);
     if (rc == 0 && contents->byte_seq_len)
-        rc = byte_tokenizer_write(path, contents->byte_seq_len, why);
+        rc = tokenizer_install("bytes", path, contents->byte_seq_len, why);
     if (rc == 0) rc = dirfile_sync_dir(dir, path, why);
     return rc;
 }
@@ -247,7 +247,7 @@ int model_folder_create(const char *dir, const struct model_genesis *genesis, st
     ensure(model.config);
     rc = prepare(&model, why);
     if (rc == 0) {
-        const bool bytes = !genesis->tokenizer_dir && shape->vocab == BYTE_VOCAB;
+        const bool bytes = !genesis->tokenizer_dir && shape->vocab == TOKENIZER_BYTES_VOCAB;
         genesis_fill(shape, genesis->seed, model.params);
         model.digest = digest_of(model.params, model.floats);
         const struct contents contents = { .config = model.config, .layout = &model.layout,

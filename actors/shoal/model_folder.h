@@ -18,10 +18,9 @@ struct model_folder {
     struct layout_tensor *tensors;
 };
 
-// Layout and room for the parameters of a shape, which nobody has filled yet: params and digest
-// mean nothing. After success model_folder_free.
-int model_folder_prepare(const struct model_shape *shape, struct why *why,
-                         struct model_folder *ret_model);
+// All but the weights: params is room that nobody has filled, and digest means nothing. After
+// success model_folder_free.
+int model_folder_prepare(const char *dir, struct why *why, struct model_folder *ret_model);
 
 // FAULT_NOT_FOUND, FAULT_FORMAT ... name the file. After success model_folder_free.
 int model_folder_load(const char *dir, struct why *why, struct model_folder *ret_model);

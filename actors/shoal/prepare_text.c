@@ -3,9 +3,9 @@
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
-#include "common/data/demo_text.h"
 #include "common/data/json_file.h"
-#include "common/data/text_tokens.h"
+#include "common/text/demo_text.h"
+#include "common/text/text_tokens.h"
 #include <argp.h>
 #include <inttypes.h>
 #include <limits.h>

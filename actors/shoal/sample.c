@@ -125,7 +125,7 @@ static int run(struct sample *self, struct why *why)
 int shoal_sample(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        { "model", 'm', "DIR", 0, "A Hugging Face folder whose tokens are bytes", 0 },
+        { "model", 'm', "DIR", 0, "A Hugging Face folder; its tokenizer.json, or bytes", 0 },
         { "prompt", 'p', "TEXT", 0, "What the text begins with (\"And \")", 0 },
         { "tokens", 'n', "N", 0, "How many tokens follow (200)", 0 },
         { "temperature", KEY_TEMPERATURE, "T", 0, "0: always the likeliest; 0.01 to 10 (0.7)", 0 },

@@ -27,7 +27,9 @@ int shoal_sample(int argc, char **argv);
 int shoal_show_identity(int argc, char **argv);
 int shoal_status(int argc, char **argv);
 int shoal_testnet(int argc, char **argv);
+int shoal_tokenize(int argc, char **argv);
 int shoal_train(int argc, char **argv);
+int shoal_train_tokenizer(int argc, char **argv);
 int shoal_validate_config(int argc, char **argv);
 
 // Prints the object on one line and frees it. NULL (no memory) is FAULT_MEMORY, a full pipe

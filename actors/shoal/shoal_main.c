@@ -29,6 +29,8 @@ static const struct {
     { "show-identity", shoal_show_identity, "its public key and the names it goes by" },
     { "init-model", shoal_init_model, "a model to begin a run with, from a seed" },
     { "prepare-text", shoal_prepare_text, "text to tokens, a part held out, and baselines" },
+    { "train-tokenizer", shoal_train_tokenizer, "a tokenizer.json from text" },
+    { "tokenize", shoal_tokenize, "text, JSONL or folders to token files, by a tokenizer.json" },
     { "train", shoal_train, "one trainer alone: find a learning rate, make a small model" },
     { "eval", shoal_eval, "loss of a model on held-out tokens" },
     { "sample", shoal_sample, "text from a model" },

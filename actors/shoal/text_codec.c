@@ -1,24 +1,44 @@
 #include "actors/shoal/text_codec.h"
-#include "common/data/byte_tokenizer.h"
+#include "common/text/tokenizer.h"
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-struct text_codec { uint32_t vocab; };
+struct text_codec { tokenizer_t *tokenizer; encoder_t *encoder; };
+
+// A folder without a tokenizer.json speaks bytes, if its vocabulary says so.
+static int load(const char *dir, uint32_t vocab, struct why *why, tokenizer_t **ret_tokenizer)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/tokenizer.json", dir);
+    if (access(path, F_OK) == 0) return tokenizer_load(path, why, ret_tokenizer);
+    if (vocab == TOKENIZER_BYTES_VOCAB) return tokenizer_new_bytes(why, ret_tokenizer);
+    return why_set(why, FAULT_UNSUPPORTED,
+                   "%s: a vocabulary of %u without a tokenizer.json; text cannot be made of it",
+                   dir, vocab);
+}
 
 int text_codec_open(const char *dir, uint32_t vocab, struct why *why, text_codec_t **ret_codec)
 {
-    if (vocab != BYTE_VOCAB)
-        return why_set(why, FAULT_UNSUPPORTED,
-                       "%s: a vocabulary of %u; only byte tokens (256) are turned into text", dir,
-                       vocab);
     text_codec_t *self = calloc(1, sizeof *self);
     if (!self) return why_set(why, FAULT_MEMORY, "a tokenizer");
-    self->vocab = vocab;
-    *ret_codec = self;
-    return 0;
+    int rc = load(dir, vocab, why, &self->tokenizer);
+    if (rc == 0 && tokenizer_id_end(self->tokenizer) > vocab)
+        rc = why_set(why, FAULT_FORMAT, "%s: its tokenizer has ids up to %u, the model's vocabulary"
+                     " ends at %u", dir, tokenizer_id_end(self->tokenizer) - 1, vocab - 1);
+    if (rc == 0) self->encoder = encoder_new(self->tokenizer);
+    if (rc == 0 && !self->encoder) rc = why_set(why, FAULT_MEMORY, "an encoder");
+    if (rc < 0) text_codec_close(&self);
+    else *ret_codec = self;
+    return rc;
 }
 
 void text_codec_close(text_codec_t **self)
 {
+    if (!*self) return;
+    encoder_destroy(&(*self)->encoder);
+    tokenizer_destroy(&(*self)->tokenizer);
     free(*self);
     *self = NULL;
 }
@@ -26,30 +46,31 @@ void text_codec_close(text_codec_t **self)
 int text_codec_encode(const text_codec_t *self, const char *text, size_t bytes, struct why *why,
                       uint32_t **ret_tokens, size_t *ret_count)
 {
-    (void)self;
-    uint32_t *tokens = malloc((bytes + 1) * sizeof *tokens);
-    if (!tokens) return why_set(why, FAULT_MEMORY, "%zu tokens", bytes);
-    for (size_t i = 0; i < bytes; i++) tokens[i] = (unsigned char)text[i];
-    *ret_tokens = tokens;
-    *ret_count = bytes;
+    struct token_list list = { 0 };
+    tokenizer_template(self->tokenizer, false, &list);
+    const int rc = tokenizer_encode(self->encoder, (const uint8_t *)text, bytes, 0, why, &list);
+    if (rc < 0) {
+        token_list_free(&list);
+        return rc;
+    }
+    *ret_tokens = list.ids;
+    *ret_count = list.count;
     return 0;
 }
 
 int text_codec_decode(const text_codec_t *self, const uint32_t *tokens, size_t count,
                       struct why *why, char **ret_text, size_t *ret_bytes)
 {
-    char *text = malloc(count + 1);
-    if (!text) return why_set(why, FAULT_MEMORY, "a text of %zu tokens", count);
-    for (size_t i = 0; i < count; i++) {
-        if (tokens[i] >= self->vocab) {
-            free(text);
-            return why_set(why, FAULT_RANGE, "token %u at place %zu, allowed 0..%u", tokens[i], i,
-                           self->vocab - 1);
-        }
-        text[i] = (char)tokens[i];
+    struct byte_list list = { 0 };
+    for (size_t i = 0; i < count; i++)          // FAULT_RANGE, its one fault: a token without text
+        (void)tokenizer_decode(self->tokenizer, tokens + i, 1, false, NULL, &list);
+    char *text = realloc(list.bytes, list.count + 1);
+    if (!text) {
+        byte_list_free(&list);
+        return why_set(why, FAULT_MEMORY, "a text");
     }
-    text[count] = 0;
+    text[list.count] = 0;
     *ret_text = text;
-    *ret_bytes = count;
+    *ret_bytes = list.count;
     return 0;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// text_codec -- text to the tokens of a model's folder, and back. So far for the one vocabulary in
-// which a token is a byte (byte_tokenizer.h).
+// text_codec -- text to the tokens of a model's folder, and back: by the folder's tokenizer.json
+// (common/text/tokenizer.h), or byte for byte if it has none and its vocabulary is bytes.
 
 #include "common/fault.h"
 #include <stddef.h>
@@ -17,6 +17,7 @@ void text_codec_close(text_codec_t **self);     // NULL is allowed
 int text_codec_encode(const text_codec_t *self, const char *text, size_t bytes, struct why *why,
                       uint32_t **ret_tokens, size_t *ret_count);
 
-// Any bytes, ended by a zero that does not count. The caller frees.
+// Any bytes, ended by a zero that does not count. A token that the model's vocabulary has and the
+// tokenizer has not, in a hole or behind its end, stands for no text. The caller frees.
 int text_codec_decode(const text_codec_t *self, const uint32_t *tokens, size_t count,
                       struct why *why, char **ret_text, size_t *ret_bytes);

@@ -1,5 +1,6 @@
 #include "actors/shoal/train_checkpoint.h"
 #include "common/crypto/merkle.h"
+#include "common/learn/model_config.h"
 #include "common/wire/wire.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -38,8 +39,8 @@ int train_checkpoint_begin(const struct train_settings *settings, struct why *wh
 }
 
 int train_checkpoint_write(const struct train_settings *settings,
-                           const struct train_position *position, const char *config_json,
-                           const struct model_folder *model, const solo_t *solo, struct why *why)
+                           const struct train_position *position, const struct model_folder *model,
+                           const solo_t *solo, struct why *why)
 {
     static char recipe[TRAIN_RECIPE_MAX];
     const uint64_t first = settings->config.progress_data_index;
@@ -61,7 +62,9 @@ int train_checkpoint_write(const struct train_settings *settings,
     tags_init(&tags, room, SOLO_ITEMS);
     int rc = solo_add_state(solo, &tags, why, values);
     if (rc < 0) return rc;
-    const struct checkpoint_parts parts = { .config_json = config_json,
+    char *config = model_config_with_dtype(model->config, "float32");   // As its numbers are
+    if (!config) return why_set(why, FAULT_MEMORY, "a config.json");
+    const struct checkpoint_parts parts = { .config_json = config,
                                             .tokenizer_dir = settings->model,
                                             .files = &file,
                                             .file_count = 1,
@@ -70,6 +73,7 @@ int train_checkpoint_write(const struct train_settings *settings,
                                             .keep = (unsigned)settings->keep };
     rc = checkpoint_write(settings->checkpoint_dir, &info, &parts, &model->layout, model->params,
                           why, NULL);
+    free(config);
     if (rc == 0 && why->text[0]) fprintf(stderr, "shoal train: %s\n", why->text);
     return rc;
 }

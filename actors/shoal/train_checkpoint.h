@@ -19,10 +19,10 @@ struct train_position train_position_first(const struct train_settings *settings
 // checkpoints already, with which a new training would mix.
 int train_checkpoint_begin(const struct train_settings *settings, struct why *why);
 
-// Writes that of `position`. `config_json` is the text of the model's config.json.
+// Writes that of `position`.
 int train_checkpoint_write(const struct train_settings *settings,
-                           const struct train_position *position, const char *config_json,
-                           const struct model_folder *model, const solo_t *solo, struct why *why);
+                           const struct train_position *position, const struct model_folder *model,
+                           const solo_t *solo, struct why *why);
 
 // Loads parameters and optimizer from the newest. Says on stderr by which lines the recipe differs.
 int train_checkpoint_load(const struct train_settings *settings, struct model_folder *model,

@@ -6,22 +6,16 @@
 #include "actors/shoal/train_report.h"
 #include "common/crypto/merkle.h"
 #include "common/learn/genesis.h"
-#include "common/learn/model_config.h"
-#include "common/vector/dirfile.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 struct training {
     struct train_flags flags;
     struct train_settings settings;
-    char *config_json;
     struct model_folder model;
     pool_t *pool;
     solo_t *solo;
@@ -96,19 +90,6 @@ static int check_memory(struct training *self, struct why *why)
                    mib(need.total), mib(free_bytes));
 }
 
-static int read_config_json(struct training *self, struct why *why)
-{
-    size_t count;
-    const int dir = open(self->settings.model, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0)
-        return why_set(why, fault_from_errno(errno), "%s: %s", self->settings.model,
-                       strerror(errno));
-    const int rc = dirfile_slurp(dir, CHECKPOINT_CONFIG, true, MODEL_CONFIG_BYTES_MAX, why,
-                                 &self->config_json, &count);
-    close(dir);
-    return rc;
-}
-
 // What state.toml pins counts for what state.toml names; a flag that names another thing means it.
 static int check_pin(const struct hash *pinned, const struct hash *found, const char *key,
                      struct why *why)
@@ -142,7 +123,7 @@ static int load_model(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
     if (!settings->init && !self->flags.resume) return load_folder(self, why);
-    const int rc = model_folder_prepare(&settings->shape, why, &self->model);
+    const int rc = model_folder_prepare(settings->model, why, &self->model);
     if (rc == 0 && settings->init)
         genesis_fill(&settings->shape, settings->init_seed, self->model.params);
     return rc;
@@ -176,7 +157,6 @@ static int prepare(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
     int rc = check_memory(self, why);
-    if (rc == 0) rc = read_config_json(self, why);
     if (rc == 0) rc = open_data(self, why);
     if (rc == 0 && settings->heldout) rc = read_heldout(self, why);
     if (rc == 0 && settings->checkpoint_dir && !self->flags.resume)
@@ -204,8 +184,8 @@ static int save(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
     if (!settings->checkpoint_dir || self->saved_step == self->position.step) return 0;
-    const int rc = train_checkpoint_write(settings, &self->position, self->config_json,
-                                          &self->model, self->solo, why);
+    const int rc =
+        train_checkpoint_write(settings, &self->position, &self->model, self->solo, why);
     if (rc == 0) self->saved_step = self->position.step;
     return rc;
 }
@@ -323,7 +303,6 @@ static int run(struct training *self, struct why *why)
     model_folder_free(&self->model);
     free(self->tokens);
     free(self->heldout_tokens);
-    free(self->config_json);
     return rc;
 }
 

@@ -23,6 +23,12 @@ static int override(struct run_config *config, const char *key, const char *valu
                : why_set(why, FAULT_USAGE, "a value of %zu bytes for %s", strlen(value), key);
 }
 
+static bool is_set(const struct run_config *config, const char *path)
+{
+    const struct config_schema *schema = &config_run_schema;
+    return config->origin.line[config_key_index(schema, config_key_find(schema, path))] != 0;
+}
+
 // Flags with a name of their own are settings like any other; --set comes after them.
 static int change_config(const struct train_flags *flags, struct run_config *config,
                          struct why *why)
@@ -40,8 +46,9 @@ static int change_config(const struct train_flags *flags, struct run_config *con
             return why_set(why, FAULT_USAGE, "--optimizer %s: adamw or distro", flags->optimizer);
         rc = override(config, "model.LLM.optimizer", adamw ? "AdamW" : "Distro", why);
         // What a file that was written for Distro cannot say
-        if (rc == 0 && adamw && config->adamw_eps == 0) rc = override(config, "eps", "1e-8", why);
-        if (rc == 0 && adamw && config->adamw_betas[0] == 0 && config->adamw_betas[1] == 0)
+        if (rc == 0 && adamw && !is_set(config, "model.LLM.optimizer.AdamW.eps"))
+            rc = override(config, "eps", "1e-8", why);
+        if (rc == 0 && adamw && !is_set(config, "model.LLM.optimizer.AdamW.betas"))
             rc = override(config, "betas", "0.9,0.95", why);
     }
     for (size_t i = 0; i < sizeof named / sizeof *named && rc == 0; i++) {
@@ -51,33 +58,17 @@ static int change_config(const struct train_flags *flags, struct run_config *con
     }
     for (size_t i = 0; i < flags->sets_count && rc == 0; i++)
         rc = config_override(config, flags->sets[i], why);
-    return rc;
+    return rc < 0 ? rc : config_override_check(config, why);
 }
 
-// What the file's own rules would have said of the changed settings.
-static int check_config(const struct train_settings *self, struct why *why)
+// What no rule of the file knows: the model's limits, and those of training alone.
+static int check_settings(const struct train_settings *self, struct why *why)
 {
     const struct run_config *config = &self->config;
-    const char *missing = config_override_missing(config);
-    const char *wrong = schedule_wrong_key(&self->schedule);
-    if (missing)
-        return why_set(why, FAULT_CONFIG, "%s has no value; give one with --set %s=...", missing,
-                       strrchr(missing, '.') + 1);
-    if (wrong)
-        return why_set(why, FAULT_CONFIG,
-                       "%s is above what it decays from; a decay goes down: --set %s=...", wrong,
-                       wrong);
-    if (config->batch_start > config->batch_end)
-        return why_set(why, FAULT_CONFIG,
-                       "global_batch_size_start = %" PRIu64 " is above global_batch_size_end = %"
-                       PRIu64 "; a batch grows", config->batch_start, config->batch_end);
     if (config->max_seq_len > self->shape.seq_len_max)
         return why_set(why, FAULT_RANGE,
                        "max_seq_len = %" PRIu64 ", the model's config.json allows 1..%u",
                        config->max_seq_len, self->shape.seq_len_max);
-    if (self->first_step >= self->total_steps)
-        return why_set(why, FAULT_CONFIG, "total_steps = %" PRIu64 ", and progress.step says that "
-                       "%" PRIu64 " are done", self->total_steps, self->first_step);
     if (self->total_steps > CHECKPOINT_STEP_MAX)
         return why_set(why, FAULT_RANGE, "total_steps = %" PRIu64 ", a checkpoint counts to %d",
                        self->total_steps, CHECKPOINT_STEP_MAX);
@@ -225,7 +216,7 @@ static int derive(struct train_settings *self, const struct train_flags *flags, 
     self->cold = (struct cold_start){ (uint32_t)self->first_step,
                                       (uint32_t)config->cold_start_steps };
     self->solo = solo_options_of(config, (uint32_t)micro_batch);
-    return check_config(self, why);
+    return check_settings(self, why);
 }
 
 int train_settings_read(const struct train_flags *flags, struct why *why,

@@ -6,6 +6,10 @@
 static void init(void *state) { trainer_init(state); }
 
 static const struct argp_option options[] = {
+    { "device", 'd', "WORD", 0,
+      "What computes: cpu, cuda, or auto, which takes a GPU if there is one and says so (cpu). "
+      "The GPU's part has been compiled, not yet run on a GPU",
+      0 },
     { "threads", 't', "N", 0, "Compute threads (1)", 0 },
     { "micro-batch-size", 'm', "N", 0,
       "Sequences at a time: memory against speed (4; env MICRO_BATCH_SIZE). "
@@ -18,6 +22,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct member_options *self = state->input;
     if (key == ARGP_KEY_INIT) state->child_inputs[0] = self;
+    else if (key == 'd') self->device = arg;
     else if (key == 't') self->threads = arg;
     else if (key == 'm') self->micro_batch = arg;
     else return ARGP_ERR_UNKNOWN;

@@ -30,7 +30,7 @@ static uint64_t left(uint64_t limit, uint64_t used) { return limit > used ? limi
 static void ask_groups(uint64_t *least_bytes)
 {
     char line[PATH_MAX], path[PATH_MAX + 64];
-    uint64_t limit, used;
+    uint64_t limit, used, files;
     FILE *file = fopen("/proc/self/cgroup", "re");
     bool found = false;
     while (file && !found && fgets(line, sizeof line, file))
@@ -43,7 +43,11 @@ static void ask_groups(uint64_t *least_bytes)
         snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.max", line + 3);
         const bool limited = number_in(path, "", &limit);
         snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.current", line + 3);
-        if (limited && number_in(path, "", &used)) least(least_bytes, left(limit, used));
+        if (!limited || !number_in(path, "", &used)) continue;
+        // What files left in memory counts as used there, and is given back when it is wanted
+        snprintf(path, sizeof path, "/sys/fs/cgroup%s/memory.stat", line + 3);
+        if (!number_in(path, "inactive_file", &files)) files = 0;
+        least(least_bytes, left(limit, left(used, files)));
     }
 }
 

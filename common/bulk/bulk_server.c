@@ -29,9 +29,13 @@ struct bulk_server {
 
 // ---- answers --------------------------------------------------------------------------------
 
-static bool answer(struct bulk_server *self, uint16_t kind, const void *body, zmq_msg_t *raw)
+// Counted before it is sent: whoever has the answer finds it counted.
+static bool answer(struct bulk_server *self, uint16_t kind, const void *body, zmq_msg_t *raw,
+                   _Atomic uint64_t *counter, uint64_t count)
 {
+    *counter += count;
     const bool sent = bulk_send(self->router, &self->mail, self->run, kind, body, raw);
+    if (!sent) *counter -= count;
     if (!sent) self->dropped++;
     if (!sent && raw) zmq_msg_close(raw);
     return sent;
@@ -42,7 +46,7 @@ static void lack(struct bulk_server *self, uint32_t request, const struct hash *
 {
     struct wire_lacking lacking = { .request = request, .hash = *hash };
     snprintf(lacking.reason, sizeof lacking.reason, "%s", reason);
-    if (answer(self, FRAME_LACKING, &lacking, NULL)) self->lacking++;
+    answer(self, FRAME_LACKING, &lacking, NULL, &self->lacking, 1);
 }
 
 static void refuse_samples(struct bulk_server *self, uint32_t request, const char *reason)
@@ -51,7 +55,7 @@ static void refuse_samples(struct bulk_server *self, uint32_t request, const cha
     snprintf(refusal.reason, sizeof refusal.reason, "%.*s", (int)sizeof refusal.reason - 1, reason);
     for (char *at = refusal.reason; *at; at++)
         if ((uint8_t)*at < 0x20) *at = ' ';
-    if (answer(self, FRAME_NO_SAMPLES, &refusal, NULL)) self->lacking++;
+    answer(self, FRAME_NO_SAMPLES, &refusal, NULL, &self->lacking, 1);
 }
 
 // Called by the library's I/O thread when the bytes are sent, or will never be.
@@ -103,9 +107,7 @@ static void hear_want(struct bulk_server *self, const struct wire_want *want)
         zmq_msg_init(&raw);
     }
     const struct wire_chunk chunk = { want->request, want->hash, offset, total };
-    if (!answer(self, FRAME_CHUNK, &chunk, &raw)) return;
-    self->chunks++;
-    self->chunk_bytes += count;
+    if (answer(self, FRAME_CHUNK, &chunk, &raw, &self->chunks, 1)) self->chunk_bytes += count;
 }
 
 static void hear_want_leaves(struct bulk_server *self, const struct wire_want_leaves *want)
@@ -125,7 +127,7 @@ static void hear_want_leaves(struct bulk_server *self, const struct wire_want_le
     }
     view(&raw, &ref, 0, ref.count);
     const struct wire_leaves leaves = { want->request, want->digest, floats };
-    if (answer(self, FRAME_LEAVES, &leaves, &raw)) self->leaf_lists++;
+    answer(self, FRAME_LEAVES, &leaves, &raw, &self->leaf_lists, 1);
 }
 
 struct tokens { struct bulk_server *server; size_t bytes; };
@@ -174,7 +176,7 @@ static void hear_want_samples(struct bulk_server *self, const struct wire_want_s
     ensure(zmq_msg_init_data(&raw, words, (size_t)bytes, sent_tokens, tokens) == 0);
     const struct wire_samples samples = { want->request, want->position, want->count,
                                           self->options.seq_len };
-    if (answer(self, FRAME_SAMPLES, &samples, &raw)) self->samples += want->count;
+    answer(self, FRAME_SAMPLES, &samples, &raw, &self->samples, want->count);
 }
 
 // An answer instead of silence, since it is a mistake of configuration that somebody has to find.

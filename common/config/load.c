@@ -313,12 +313,11 @@ static void set_defaults(struct config_load *load)
     }
 }
 
-static void load_document(struct config_load *load, config_rules *rules)
+static void load_document(struct config_load *load)
 {
     set_defaults(load);
     for (size_t i = 1; i < load->document.count;) i += read_node(load, &load->document.nodes[i]);
     report_missing(load);
-    if (rules) rules(load);
 }
 
 // A file that cannot be read at all.
@@ -386,8 +385,9 @@ int config_load_file(const struct config_schema *schema, const char *path, confi
         config_faults_add(faults, false, place, bytes, load.bytes_count, error.text, "");
         goto out;
     }
-    load_document(&load, rules);
+    load_document(&load);
     record_origin(&load, path, origin);
+    if (rules) rules(&load);
     config_faults_sort(faults);
 out:
     toml_document_destroy(&load.document);

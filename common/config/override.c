@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/config/rules.h"
 #include "common/config/suggest.h"
 #include "common/config/value.h"
 
@@ -67,7 +68,6 @@ static bool make_node(const struct config_key *key, const char *text, struct tom
     case CONFIG_FLAG:
         node->type = TOML_BOOLEAN, node->integer = strcmp(text, "true") == 0;
         return node->integer || strcmp(text, "false") == 0;
-    case CONFIG_DIGEST: case CONFIG_SEED: return false;
     default: return true;
     }
 }
@@ -76,6 +76,11 @@ static bool read_value(const struct config_key *key, const char *text, struct ru
                        struct config_complaint *complaint)
 {
     struct toml_node node;
+    if (key->type == CONFIG_DIGEST || key->type == CONFIG_SEED) {
+        config_text_add(&complaint->text, "digests and seeds are for the file alone");
+        config_text_add(&complaint->note, "write %s into it", key->path);
+        return false;
+    }
     if (!make_node(key, text, &node)) {
         config_text_add(&complaint->text, "expected %s", config_value_expected(key));
         config_value_print_range(key, &complaint->note);
@@ -113,7 +118,7 @@ static bool has_value(const struct run_config *config, size_t wanted)
     return false;
 }
 
-const char *config_override_missing(const struct run_config *config)
+static const char *missing(const struct run_config *config)
 {
     for (size_t i = 0; i < schema->count; i++) {
         const struct config_key *key = &schema->keys[i];
@@ -121,4 +126,30 @@ const char *config_override_missing(const struct run_config *config)
             return key->path;
     }
     return NULL;
+}
+
+static int check_rules(const struct run_config *config, struct why *why)
+{
+    struct config_faults faults;
+    struct run_config base = *config;
+    struct config_load load = { .schema = schema, .base = &base, .faults = &faults };
+    config_faults_init(&faults, config->origin.file);
+    for (size_t i = 0; i < schema->count; i++)
+        load.valid[i] = counts(&schema->keys[i], config) &&
+            (schema->keys[i].fallback.need == CONFIG_DEFAULT || has_value(config, i));
+    config_run_rules(&load);
+    for (uint32_t i = 0; i < faults.count; i++)
+        if (!faults.list[i].warning)
+            return why_set(why, FAULT_CONFIG, "%s; %s; give another value with --set",
+                           faults.list[i].text, faults.list[i].note);
+    return 0;
+}
+
+int config_override_check(const struct run_config *config, struct why *why)
+{
+    const char *path = missing(config);
+    if (path)
+        return why_set(why, FAULT_CONFIG, "%s has no value; give one with --set %s=...", path,
+                       strrchr(path, '.') + 1);
+    return check_rules(config, why);
 }

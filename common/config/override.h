@@ -4,7 +4,8 @@
 //
 // KEY is the whole path, or the end of it if only one setting that counts ends so: base_lr,
 // AdamW.eps, config.total_steps. A word that brings settings of its own (lr_schedule=Cosine) makes
-// those count; config_override_missing says which of them nobody has given yet. Pure.
+// those count. What settings owe each other is checked once all flags are in, since two of them may
+// be right only together: config_override_check. Pure.
 
 #include "common/config/run_config.h"
 
@@ -15,5 +16,6 @@
 // value. Digests and seeds are for the file alone.
 int config_override(struct run_config *config, const char *assignment, struct why *why);
 
-// The path of the first setting that counts, is required and has no value, or NULL.
-const char *config_override_missing(const struct run_config *config);
+// What the file would have been refused for, had it said what the flags say: the first setting that
+// counts, is required and has no value; or the first rule (rules.h) that is broken. FAULT_CONFIG.
+int config_override_check(const struct run_config *config, struct why *why);

@@ -30,12 +30,13 @@ static const struct comparison comparisons[] = {
     { WSD "linear_decay_final_lr", AT_MOST, WSD "cosine_decay_final_lr", "a decay goes down" },
 };
 
-// A setting of the file being loaded, found by its path.
+// A setting of the configuration, found by its path.
 struct setting {
     const struct config_key *key;
     const struct toml_node *node;       // NULL: not in the file
-    double number;                      // In ms, if it is a time
+    bool set;                           // By the file or by a flag
     bool right;                         // By itself, that is
+    double number;                      // In ms, if it is a time
 };
 
 static struct setting setting_of(const struct config_load *load, const char *path)
@@ -43,7 +44,9 @@ static struct setting setting_of(const struct config_load *load, const char *pat
     const struct config_key *key = config_key_find(load->schema, path);
     ensure(key);
     const size_t index = config_key_index(load->schema, key);
-    struct setting found = { .key = key, .node = load->nodes[index], .right = load->valid[index] };
+    const struct run_config *config = load->base;
+    struct setting found = { .key = key, .node = load->nodes[index], .right = load->valid[index],
+                             .set = config->origin.line[index] != 0 };
     if (found.right) found.number = config_value_number(key, load->base);
     return found;
 }
@@ -55,13 +58,18 @@ static void print_setting(const struct config_load *load, const struct setting *
     if (setting->key->type == CONFIG_SECONDS) config_text_add(out, " s");
 }
 
+static bool is_default(const struct setting *setting)
+{
+    return !setting->set && setting->key->fallback.need == CONFIG_DEFAULT;
+}
+
 static void compare(struct config_load *load, const struct comparison *rule)
 {
     const struct setting a = setting_of(load, rule->a), b = setting_of(load, rule->b);
     if (!a.right || !b.right || a.number < b.number) return;
     if (rule->relation == AT_MOST && a.number == b.number) return;
 
-    const bool first = a.node != NULL;                  // A default cannot be pointed at
+    const bool first = !is_default(&a);                 // A default cannot be pointed at
     const struct setting *here = first ? &a : &b, *there = first ? &b : &a;
     const char *must =
         rule->relation == BELOW ? (first ? "below" : "above") : (first ? "at most" : "at least");
@@ -71,7 +79,7 @@ static void compare(struct config_load *load, const struct comparison *rule)
     print_setting(load, here, &text);
     config_text_add(&text, " must be %s %s (", must, there->key->path);
     print_setting(load, there, &text);
-    config_text_add(&text, there->node ? ")" : " by default)");
+    config_text_add(&text, is_default(there) ? " by default)" : ")");
     config_load_fault(load, false, here->node, here->key->path, bytes, rule->why);
 }
 
@@ -89,11 +97,11 @@ static void check_epoch_end(struct config_load *load)
 {
     const struct setting time = setting_of(load, "config.epoch_time");
     const struct setting rounds = setting_of(load, "config.rounds_per_epoch");
-    if (time.node && rounds.node)
+    if (time.set && rounds.set)
         fault_at(load, &rounds, "config.epoch_time is set too",
                  "exactly one of them ends an epoch; drop the other");
-    const bool table = setting_of(load, "config.min_clients").node;     // Else all of it is missing
-    if (!time.node && !rounds.node && table)
+    const bool table = setting_of(load, "config.min_clients").set;      // Else all of it is missing
+    if (!time.set && !rounds.set && table)
         fault_at(load, &time, "missing, and so is config.rounds_per_epoch",
                  "exactly one of them ends an epoch");
 }
@@ -146,12 +154,13 @@ static void check_template(struct config_load *load)
 {
     const char *path = "model.LLM.data_location.Http.location.NumberedFiles.url_template";
     const struct config_key *key = config_key_find(load->schema, path);
-    const struct toml_node *node = load->nodes[config_key_index(load->schema, key)];
-    if (!node || !load->valid[config_key_index(load->schema, key)]) return;
-    const char *place = strstr(node->text, "{}");
+    const size_t index = config_key_index(load->schema, key);
+    const struct run_config *config = load->base;
+    if (!load->valid[index]) return;
+    const char *place = strstr(config->http_url, "{}");
     if (!place || strstr(place + 2, "{}"))
         config_load_fault(
-            load, false, node, path,
+            load, false, load->nodes[index], path,
             "model.LLM.data_location.Http.location.NumberedFiles.url_template: must hold {} once",
             "{} stands for the number of the file");
 }

@@ -121,10 +121,11 @@ static int check_step(const struct apply_step *step, struct why *why)
     return 0;
 }
 
-// A sorted copy of the results, once all of them are known to be good.
-static int sort_results(const payload_form_t *form, const struct apply_result *results,
-                        uint32_t count, struct why *why, struct apply_result **ret_sorted)
+int apply_check(const payload_form_t *form, const struct apply_result *results, uint32_t count,
+                const struct apply_step *step, struct why *why, struct apply_result **ret_sorted)
 {
+    const int bad_step = check_step(step, why);
+    if (bad_step < 0) return bad_step;
     if (count < 1 || count > APPLY_RESULTS_MAX)
         return why_set(why, FAULT_RANGE, "%u results, it must be 1..%d; not applied", count,
                        APPLY_RESULTS_MAX);
@@ -165,10 +166,8 @@ static void *workers_new(uint32_t count, struct worker **ret_workers)
 int apply_commit(const payload_form_t *form, const struct apply_result *results, uint32_t count,
                  const struct apply_step *step, pool_t *pool, float *parameters, struct why *why)
 {
-    int rc = check_step(step, why);
-    if (rc < 0) return rc;
     struct apply_result *sorted = NULL;
-    rc = sort_results(form, results, count, why, &sorted);
+    int rc = apply_check(form, results, count, step, why, &sorted);
     if (rc < 0) return rc;
     const uint32_t chunks = chunks_count(payload_chunks(form));
     struct job job = {.form = form,

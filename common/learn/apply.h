@@ -39,6 +39,11 @@ struct apply_step {
 int apply_commit(const payload_form_t *form, const struct apply_result *results, uint32_t count,
                  const struct apply_step *step, pool_t *pool, float *parameters, struct why *why);
 
+// What apply_commit does first: all checks, and a copy of the results in the order in which they
+// count, which the caller frees. For another device than this one (compute.h).
+int apply_check(const payload_form_t *form, const struct apply_result *results, uint32_t count,
+                const struct apply_step *step, struct why *why, struct apply_result **ret_sorted);
+
 // The digest (common/crypto/merkle.h) of a vector, its leaves shared out over the pool.
 // FAULT_MEMORY.
 int apply_digest(const float *parameters, uint64_t count, pool_t *pool, struct hash *ret_digest);

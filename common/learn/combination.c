@@ -46,6 +46,14 @@ static inline number_t falling(uint32_t a, uint32_t count)
     return product * rest;
 }
 
+static void fill_root(struct combination_root *root, uint32_t i)
+{
+    const double power = 1.0 / (double)i;
+    for (int e = 0; e < 128; e++) root->octave[e] = (float)exp2(e * power);
+    for (int q = 0; q <= COMBINATION_ROOT_STEPS; q++)
+        root->mantissa[q] = (float)pow(1.0 + (double)q / COMBINATION_ROOT_STEPS, power);
+}
+
 void combination_init(struct combination *self, uint32_t elements, uint32_t top_k)
 {
     ensure(combination_fits(elements, top_k));
@@ -56,6 +64,7 @@ void combination_init(struct combination *self, uint32_t elements, uint32_t top_
     for (uint32_t i = 1; i <= top_k; i++) {
         self->factorial[i] = self->factorial[i - 1] * i;
         self->by[i] = divisor_of(i);
+        fill_root(&self->root[i], i);
         self->by_factorial[i] = divisor_of(self->factorial[i]);
         const number_t subsets = divide(falling(elements, i), &self->by_factorial[i]);
         self->first[i + 1] = self->first[i] + (subsets << i);
@@ -86,26 +95,30 @@ uint32_t combination_split(const struct combination *self, number_t number, uint
     return count;
 }
 
-// About the largest a with falling(a, count) <= product. The product is close to the power of its
-// middle factor; the last term is what the spread of the factors takes from it.
-static inline uint32_t guess(number_t product, uint32_t count, uint32_t least, uint32_t most)
+// About the largest a with falling(a, i) <= product, which is not 0: the product is close to the
+// i-th power of its middle factor. Of small products it may lie below i - 1 (i = 25, product 25!:
+// 22), where falling is 0, with a factor of 0 in it: whoever searches goes up from there.
+static inline uint32_t guess(const struct combination_root *root, number_t product, uint32_t i,
+                             uint32_t most)
 {
-    const float value = (float)(uint64_t)(product >> 64) * 0x1p64f + (float)(uint64_t)product;
-    const float middle = exp2f(log2f(value) / (float)count);
-    const float spread = (float)(count * count - 1) / (24.0f * middle);
-    const float a = middle + spread + 0.5f * (float)(count - 1);
-    return a < (float)most ? a > (float)least ? (uint32_t)a : least : most;
+    const uint32_t length = bits_of(product); // 1..128
+    const uint64_t top = (uint64_t)(product << (128 - length) >> 64); // Its leading one at bit 63
+    const uint32_t q = (uint32_t)(top >> 57) & 63, rest = (uint32_t)(top >> 33) & 0xffffff;
+    const float low = root->mantissa[q], high = root->mantissa[q + 1];
+    const float mantissa = low + (high - low) * (float)(int32_t)rest * 0x1p-24f;
+    const float a = root->octave[length - 1] * mantissa + 0.5f * (float)(int32_t)(i - 1);
+    return a < (float)(int32_t)most ? (uint32_t)(int32_t)a : most;
 }
 
 // The i-th number from below, which is below `end`, of what is left of a rank, times i!; that
-// becomes what is left then, times (i-1)!. The guess may be off by one where floats round; integers
-// decide.
-static inline uint16_t take_number(number_t *scaled, uint32_t i, uint32_t end,
-                                   const struct combination_divisor *by)
+// becomes what is left then, times (i-1)!. The guess may be off by one where floats round, and by a
+// few where little is left; integers decide.
+static inline uint16_t take_number(const struct combination *self, number_t *scaled, uint32_t i,
+                                   uint32_t end)
 {
     if (i == 1) return (uint16_t)*scaled;
     if (*scaled == 0) return (uint16_t)(i - 1); // The least that has i-1 below it: C(i-1, i) = 0
-    uint32_t a = guess(*scaled, i, i - 1, end - 1);
+    uint32_t a = guess(&self->root[i], *scaled, i, end - 1);
     for (;;) {
         const number_t shared = falling(a, i - 1), product = shared * (a - (i - 1));
         if (product > *scaled) {
@@ -113,7 +126,7 @@ static inline uint16_t take_number(number_t *scaled, uint32_t i, uint32_t end,
         } else if (shared * (a + 1) <= *scaled) {
             a++;
         } else {
-            *scaled = divide(*scaled - product, by);
+            *scaled = divide(*scaled - product, &self->by[i]);
             return (uint16_t)a;
         }
     }
@@ -132,7 +145,7 @@ void combination_decode(const struct combination *self, struct combination_state
     for (uint32_t i = self->top_k; i >= 1; i--) {
         for (uint32_t s = 0; s < count; s++) {
             if (i > states[s].count) continue;
-            const uint16_t number = take_number(&states[s].rank, i, end[s], &self->by[i]);
+            const uint16_t number = take_number(self, &states[s].rank, i, end[s]);
             states[s].numbers[i - 1] = number;
             end[s] = number;
         }

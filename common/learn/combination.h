@@ -25,6 +25,13 @@ struct combination_divisor {    // Of a multiple of it: odd part and power of tw
     uint32_t shift;
 };
 
+// What brings a decoder close to a root at once: x^(1/i) of x = (1 + q/64)·2^e is about
+// mantissa[q]·octave[e].
+enum { COMBINATION_ROOT_STEPS = 64 };
+struct combination_root {
+    float octave[128], mantissa[COMBINATION_ROOT_STEPS + 1];
+};
+
 struct combination {
     uint32_t elements, top_k;                            // n and k
     uint32_t bits;                                       // ⌈log2 states⌉, at most 128
@@ -32,6 +39,7 @@ struct combination {
     combination_number factorial[COMBINATION_COUNT_MAX + 1];
     struct combination_divisor by[COMBINATION_COUNT_MAX + 1];           // Divides by i
     struct combination_divisor by_factorial[COMBINATION_COUNT_MAX + 1]; // Divides by i!
+    struct combination_root root[COMBINATION_COUNT_MAX + 1];
 };
 
 // Whether `top_k` of `elements` are few enough; 1 <= top_k <= elements <= 65536 (ensured).

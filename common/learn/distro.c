@@ -38,11 +38,12 @@ struct distro {
 static float *vector_new(size_t floats)
 {
     enum { PAGE = 2 << 20 };
-    const size_t bytes = (floats * sizeof(float) + 63) / 64 * 64;
-    float *vector = aligned_alloc(bytes < PAGE ? 64 : PAGE, (bytes + PAGE - 1) / PAGE * PAGE);
+    const size_t align = floats * sizeof(float) < PAGE ? 64 : PAGE;
+    const size_t bytes = (floats * sizeof(float) + align - 1) / align * align;
+    float *vector = aligned_alloc(align, bytes);
     if (!vector) return NULL;
-    madvise(vector, bytes, MADV_HUGEPAGE); // A wish
-    return memset(vector, 0, bytes);
+    if (align == PAGE) madvise(vector, bytes, MADV_HUGEPAGE); // A wish
+    return memset(vector, 0, floats * sizeof(float));
 }
 
 static bool take_memory(struct distro *self)

@@ -66,8 +66,8 @@ struct distro_kernels {
                    const float *values, uint32_t count, struct distro_scratch *scratch,
                    float *ret_x);
 
-    // ret[i] = fma(rate, y[i], decay·old[i]); ret may be y or old. Returns the largest magnitude as the bits of a float;
-    // at or above 0x7f800000 if any is not finite.
+    // ret[i] = fma(rate, y[i], decay·old[i]); ret may be y or old. Returns the largest magnitude as
+    // the bits of a float; at or above 0x7f800000 if any is not finite.
     uint32_t (*momentum)(uint32_t count, float decay, float rate, const float *old, const float *y,
                          float *ret);
 

@@ -49,18 +49,6 @@ LANES_INLINE lanes lanes_fnma(lanes a, lanes b, lanes c) { return _mm512_fnmadd_
 LANES_INLINE lanes lanes_max(lanes a, lanes b) { return _mm512_max_ps(a, b); }
 LANES_INLINE lanes lanes_min(lanes a, lanes b) { return _mm512_min_ps(a, b); }
 
-// Between begin and end a lanes_fma_flushed takes what is below 2^-126 for a zero of its sign, in
-// its input and its result. Here that is a mode of the processor.
-LANES_INLINE unsigned lanes_flush_begin(void)
-{
-    const unsigned before = _mm_getcsr();
-    _mm_setcsr(before | _MM_FLUSH_ZERO_ON | 0x0040);            // And denormals are zero
-    return before;
-}
-LANES_INLINE void lanes_flush_end(unsigned before) { _mm_setcsr(before); }
-LANES_INLINE lanes lanes_flush(lanes a) { return a; }
-LANES_INLINE lanes lanes_fma_flushed(lanes a, lanes b, lanes c) { return lanes_fma(a, b, c); }
-
 // 2^n for the n in the low bits of a float near 1.5 * 2^23: see lanes_exp.
 LANES_INLINE lanes lanes_power_of_two(lanes shifted)
 {
@@ -168,16 +156,6 @@ LANES_INLINE lanes lanes_sqrt(lanes a)
 }
 LANES_THREE(lanes_fma, _mm256_fmadd_ps)
 LANES_THREE(lanes_fnma, _mm256_fnmadd_ps)
-
-LANES_INLINE unsigned lanes_flush_begin(void)
-{
-    const unsigned before = _mm_getcsr();
-    _mm_setcsr(before | _MM_FLUSH_ZERO_ON | 0x0040);            // And denormals are zero
-    return before;
-}
-LANES_INLINE void lanes_flush_end(unsigned before) { _mm_setcsr(before); }
-LANES_INLINE lanes lanes_flush(lanes a) { return a; }
-LANES_INLINE lanes lanes_fma_flushed(lanes a, lanes b, lanes c) { return lanes_fma(a, b, c); }
 
 LANES_INLINE __m256 lanes_power_of_two_half(__m256 shifted)
 {
@@ -375,6 +353,20 @@ LANES_INLINE void lanes_transpose(lanes rows[LANES])
         }
     }
 }
+#endif
+
+#if defined(__AVX2__)
+// Between begin and end a lanes_fma_flushed takes what is below 2^-126 for a zero of its sign, in
+// its input and its result. With vectors that is a mode of the processor.
+LANES_INLINE unsigned lanes_flush_begin(void)
+{
+    const unsigned before = _mm_getcsr();
+    _mm_setcsr(before | _MM_FLUSH_ZERO_ON | 0x0040);            // And denormals are zero
+    return before;
+}
+LANES_INLINE void lanes_flush_end(unsigned before) { _mm_setcsr(before); }
+LANES_INLINE lanes lanes_flush(lanes a) { return a; }
+LANES_INLINE lanes lanes_fma_flushed(lanes a, lanes b, lanes c) { return lanes_fma(a, b, c); }
 #endif
 
 // The one tree of all sums across lanes: i with i+8, then i with i+4, i+2, i+1.

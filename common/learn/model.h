@@ -6,7 +6,8 @@
 //                                        layers times           ─▶ RMSNorm ─▶ head ─▶ loss
 //
 // The arithmetic is Hugging Face's LlamaForCausalLM (half-split RoPE, grouped queries, SwiGLU, tied
-// or own head), in float32 or with the matrix products in bfloat16. Parameters are one flat vector in the order of model_layout.h.
+// or own head), in float32 or with the matrix products in bfloat16. Parameters are one flat vector
+// in the order of model_layout.h.
 //
 // The same input gives the same bits for every number of threads and every instruction set
 // (kernels.h), so a stranger's gradient can be recomputed and compared by hash. Yardstick: 70 % of

@@ -22,31 +22,44 @@ static uint32_t share_of(uint32_t top_k, const struct chunks_part *part, uint32_
     return share < 1 ? 1 : share > part->elements ? part->elements : (uint32_t)share;
 }
 
-// The one for such chunks, made when first asked for. There is room for one per tensor.
-static const struct combination *combination_for(struct payload_form *self, uint32_t elements,
-                                                 uint32_t top_k)
+// The one for such chunks, made when first asked for; NULL if they do not fit. There is room for
+// one per tensor.
+static int combination_for(struct payload_form *self, uint32_t elements, uint32_t top_k,
+                           const struct combination **ret_combination)
 {
-    if (!combination_fits(elements, top_k)) return NULL;
-    for (uint32_t i = 0; i < self->combination_count; i++)
-        if (self->combinations[i].elements == elements && self->combinations[i].top_k == top_k)
-            return &self->combinations[i];
-    combination_init(&self->combinations[self->combination_count], elements, top_k);
-    return &self->combinations[self->combination_count++];
+    *ret_combination = NULL;
+    if (!combination_fits(elements, top_k)) return 0;
+    uint32_t i = 0;
+    while (i < self->combination_count && (self->combinations[i]->elements != elements ||
+                                           self->combinations[i]->top_k != top_k))
+        i++;
+    if (i == self->combination_count) {
+        self->combinations[i] = malloc(sizeof *self->combinations[i]);
+        if (!self->combinations[i]) return FAULT_MEMORY;
+        combination_init(self->combinations[i], elements, top_k);
+        self->combination_count++;
+    }
+    *ret_combination = self->combinations[i];
+    return 0;
 }
 
-static struct blocks blocks_of(struct payload_form *self, const struct chunks_part *part)
+static int lay_blocks(struct payload_form *self, const struct chunks_part *part,
+                      struct blocks *ret_blocks)
 {
     struct blocks blocks = { .begin = self->bytes, .elements = part->elements };
     blocks.top_k = share_of(self->top_k, part, chunks_limit(self->chunks));
     blocks.count_bits = bits_for(blocks.top_k);
     blocks.number_bits = bits_for(part->elements - 1);
-    blocks.combination = combination_for(self, part->elements, blocks.top_k);
+    if (combination_for(self, part->elements, blocks.top_k, &blocks.combination) < 0)
+        return FAULT_MEMORY;
     blocks.bits = blocks.combination ? blocks.combination->bits
                                      : blocks.count_bits + blocks.top_k * (blocks.number_bits + 1);
     blocks.values = blocks.begin + ((uint64_t)part->count * blocks.bits + 7) / 8;
     blocks.end = blocks.values;
     if (!self->one_bit) blocks.end += (size_t)part->count * blocks.top_k * sizeof(float);
-    return blocks;
+    self->bytes = blocks.end;
+    *ret_blocks = blocks;
+    return 0;
 }
 
 int payload_form_new(const chunks_t *chunks, uint32_t top_k, bool one_bit, struct why *why,
@@ -57,20 +70,20 @@ int payload_form_new(const chunks_t *chunks, uint32_t top_k, bool one_bit, struc
                        PAYLOAD_TOP_K_MAX);
     const uint32_t parts = chunks_parts(chunks);
     struct payload_form *self = calloc(1, sizeof *self + parts * sizeof self->blocks[0]);
-    struct combination *combinations = calloc(parts, sizeof *combinations);
-    if (!self || !combinations) {
-        free(self);
-        free(combinations);
-        return why_set(why, FAULT_MEMORY, "the form of payloads of %u tensors", parts);
+    int rc = self ? 0 : FAULT_MEMORY;
+    if (rc == 0) {
+        *self = (struct payload_form){ .chunks = chunks,
+                                       .top_k = top_k,
+                                       .one_bit = one_bit,
+                                       .bytes = PAYLOAD_HEADER_BYTES,
+                                       .combinations = calloc(parts, sizeof(void *)) };
+        if (!self->combinations) rc = FAULT_MEMORY;
     }
-    *self = (struct payload_form){ .chunks = chunks,
-                                   .top_k = top_k,
-                                   .one_bit = one_bit,
-                                   .bytes = PAYLOAD_HEADER_BYTES,
-                                   .combinations = combinations };
-    for (uint32_t i = 0; i < parts; i++) {
-        self->blocks[i] = blocks_of(self, chunks_part(chunks, i));
-        self->bytes = self->blocks[i].end;
+    for (uint32_t i = 0; rc == 0 && i < parts; i++)
+        rc = lay_blocks(self, chunks_part(chunks, i), &self->blocks[i]);
+    if (rc < 0) {
+        payload_form_destroy(&self);
+        return why_set(why, rc, "the form of payloads of %u tensors", parts);
     }
     *ret_form = self;
     return 0;
@@ -79,6 +92,7 @@ int payload_form_new(const chunks_t *chunks, uint32_t top_k, bool one_bit, struc
 void payload_form_destroy(payload_form_t **self)
 {
     if (!*self) return;
+    for (uint32_t i = 0; i < (*self)->combination_count; i++) free((*self)->combinations[i]);
     free((*self)->combinations);
     free(*self);
     *self = NULL;

@@ -20,7 +20,7 @@ struct payload_form {
     uint32_t top_k;
     bool one_bit;
     size_t bytes;
-    struct combination *combinations; // One per kind of chunk
+    struct combination **combinations; // One per kind of chunk
     uint32_t combination_count;
     struct blocks blocks[]; // By part of the chunks
 };

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 
 // Of the blocks' bits: how many coefficients, and where their signs are to be read.
-// Of the blocks' bits: how many coefficients, and where their signs are to be read.
 static int check_combination(const struct combination *combination, struct bits *bits,
                              uint32_t *ret_count, struct bits *ret_signs, struct why *why)
 {

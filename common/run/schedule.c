@@ -1,6 +1,5 @@
 #include "common/run/schedule.h"
 #include "common/ensure.h"
-#include <float.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -80,22 +79,6 @@ float schedule_rate(const struct schedule *self, uint32_t step, const struct col
     if (cold && step >= cold->start && step - cold->start < cold->steps)
         factor = (double)(step - cold->start) / cold->steps;
     return (float)(rate(self, step) * factor);
-}
-
-static bool is_rate(double value, double max) { return value >= 0 && value <= max; }
-
-const char *schedule_wrong_key(const struct schedule *self)
-{
-    const bool decays = self->kind == SCHEDULE_WARMUP_STABLE_DECAY;
-    const bool ends = self->kind == SCHEDULE_LINEAR || self->kind == SCHEDULE_COSINE;
-    if (!is_rate(self->base_lr, FLT_MAX)) return "base_lr";
-    if (!is_rate(self->warmup_init_lr, FLT_MAX)) return "warmup_init_lr";
-    if (ends && !is_rate(self->final_lr, FLT_MAX)) return "final_lr";
-    if (decays && !is_rate(self->cosine_decay_final_lr, self->base_lr))
-        return "cosine_decay_final_lr";
-    if (decays && !is_rate(self->linear_decay_final_lr, self->cosine_decay_final_lr))
-        return "linear_decay_final_lr";
-    return NULL;
 }
 
 uint32_t schedule_batch_size(uint32_t start, uint32_t end, uint64_t warmup_tokens, uint64_t tokens)

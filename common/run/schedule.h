@@ -38,11 +38,7 @@ struct schedule {
 // rising from 0 at `start` to 1 at start + steps. steps = 0: no cold start.
 struct cold_start { uint32_t start, steps; };
 
-// NULL, or the first key of the kind in use whose value is not finite, negative, above what a float
-// holds or above its limit.
-const char *schedule_wrong_key(const struct schedule *self);
-
-// The rate of any step, for a schedule without a wrong key. `cold` may be NULL.
+// The rate of any step. `cold` may be NULL.
 float schedule_rate(const struct schedule *self, uint32_t step, const struct cold_start *cold);
 
 // round(start + (end − start) · tokens / warmup_tokens), halves up, in exact arithmetic; `end` from

@@ -151,9 +151,11 @@ static int run(struct bench *bench, uint32_t threads, struct why *why)
         keep_best(begin, &apply);
     }
     if (rc == 0)
-        printf("  %u thread%s  compress %6.2f ms, %4.2f x its floor of %5.2f ms, %4.1f %% of a step "
-               "of %u tokens (%.0f ms);  apply of %u %6.2f ms, %4.2f x its floor of %5.2f ms\n",
-               threads, threads == 1 ? " " : "s", compress.wall, compress.busy / floor[0].busy,
+        printf("  %u thread%s\n"
+               "    compress    %6.2f ms, %4.2f x its floor of %5.2f ms, %.2f %% of a step of %u "
+               "tokens (%.0f ms)\n"
+               "    apply of %-2u %6.2f ms, %4.2f x its floor of %5.2f ms\n",
+               threads, threads == 1 ? "" : "s", compress.wall, compress.busy / floor[0].busy,
                floor[0].wall, 100 * compress.busy / took.busy, STEP_TOKENS, took.wall, bench->count,
                apply.wall, apply.busy / floor[1].busy, floor[1].wall);
     distro_destroy(&distro);

@@ -110,18 +110,6 @@ struct trainer {
     uint32_t *tokens;
 };
 
-static float *numbers(uint64_t count)
-{
-    float *x = aligned_alloc(64, (count * sizeof *x + 63) / 64 * 64);
-    uint32_t state = 1;
-    ensure(x);
-    for (uint64_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        x[i] = (float)(int32_t)state * 0x1p-31f * 0.03f;
-    }
-    return x;
-}
-
 static struct trainer trainer_of(const struct bench_model *bench, enum gemm_precision precision,
                                  uint32_t threads)
 {
@@ -132,8 +120,8 @@ static struct trainer trainer_of(const struct bench_model *bench, enum gemm_prec
                             .count = model_parameter_count(shape) };
     const struct model_options options = { bench->batch, shape->seq_len_max, precision, false };
     ensure(self.pool && model_new(shape, &options, self.pool, &why, &self.model) == 0);
-    self.params = numbers(self.count);
-    self.grad = numbers(self.count);
+    self.params = train_numbers(self.count);
+    self.grad = train_numbers(self.count);
     self.tokens = calloc(tokens, sizeof *self.tokens);
     ensure(self.tokens);
     for (size_t i = 0; i < tokens; i++) self.tokens[i] = (uint32_t)(i * 7919 % shape->vocab);
@@ -272,8 +260,8 @@ static void measure_together(const struct bench_model *bench, uint32_t processor
         alone[i] = rate_of(bench, 1, processors);
         together[i] = rate_of(bench, 2 * processors, 1);
     }
-    printf("%-4s bf16     %u trainers of one thread together %.0f tokens/s, %.1f %% of the %.0f of one "
-           "with %u threads (medians of %d turns)\n", bench->name, 2 * processors,
+    printf("%-4s bf16     %u trainers of one thread together %.0f tokens/s, %.1f %% of the %.0f of "
+           "one with %u threads (medians of %d turns)\n", bench->name, 2 * processors,
            median(together, TURNS), 100 * median(together, TURNS) / median(alone, TURNS),
            median(alone, TURNS), processors, TURNS);
     fflush(stdout);
@@ -331,7 +319,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         for (int precision = GEMM_FLOAT32; precision < GEMM_PRECISIONS; precision++) {
             measure(&models[i], (enum gemm_precision)precision, 1, STEPS);
-            if (processors > 1) measure(&models[i], (enum gemm_precision)precision, processors, STEPS);
+            if (processors > 1)
+                measure(&models[i], (enum gemm_precision)precision, processors, STEPS);
         }
     }
     measure_together(&models[0], processors);

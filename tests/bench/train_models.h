@@ -1,7 +1,10 @@
 #pragma once
 // train_models -- the two models that training is measured on: 8.3 and 31.6 million parameters.
 
+#include "common/ensure.h"
 #include "common/learn/model_layout.h"
+
+#include <stdlib.h>
 
 struct bench_model { const char *name; struct model_shape shape; uint32_t batch; };
 
@@ -11,3 +14,16 @@ static const struct bench_model models[] = {
     { "32m", { .vocab = 8192, .dim = 512, .layers = 8, .heads = 8, .kv_heads = 4, .head_dim = 64,
                .ffn = 1376, .seq_len_max = 512, .rope_theta = 10000, .rms_eps = 1e-5 }, 4 },
 };
+
+// Small numbers of either sign, as parameters are. The caller frees.
+static inline float *train_numbers(uint64_t count)
+{
+    float *x = aligned_alloc(64, (count * sizeof *x + 63) / 64 * 64);
+    uint32_t state = 1;
+    ensure(x);
+    for (uint64_t i = 0; i < count; i++) {
+        state = state * 1664525u + 1013904223u;
+        x[i] = (float)(int32_t)state * 0x1p-31f * 0.03f;
+    }
+    return x;
+}

@@ -290,6 +290,30 @@ static void pinned_digests_hold(void **state)
     expect("train @/state.toml --data @/data/train --no-checkpoint --steps 2", 0, "step 2 of 2");
 }
 
+// A flag that chooses AdamW adds what the file does not say of it, and nothing else.
+static void settings_of_the_file_stay(void **state)
+{
+    static const struct { const char *table, *kept; } cases[] = {
+        { "AdamW]\\nbetas = [0, 0]\\neps = 1e-6\\nweight_decay = 0.1",
+          "AdamW.betas = [0, 0]\nmodel.LLM.optimizer.AdamW.eps = 1e-06\n" },
+        { "Distro]\\ncompression_decay = 0.95\\ncompression_chunk = 32\\ncompression_topk = 64\\n"
+          "quantize_1bit = true\\nweight_decay = 0.1",
+          "AdamW.betas = [0.9, 0.95]\nmodel.LLM.optimizer.AdamW.eps = 1e-08\n" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[1024], recipe[8192];
+        snprintf(command, sizeof command, "sed '/^.model.LLM.optimizer.Distro/,$d' "
+                 "config/demo/state.toml > '%s/own.toml' && printf '[model.LLM.optimizer.%s\n' "
+                 ">> '%s/own.toml' && rm -rf '%s/o'", folder, cases[i].table, folder, folder);
+        assert_int_equal(system(command), 0);
+        expect("train @/own.toml --model @/model --data @/data/train --optimizer adamw --steps 1 "
+               "--set AdamW.weight_decay=0.1 --checkpoint-dir @/o", 0, "step 1 of 1");
+        slurp("o/step-00000001/recipe.txt", recipe, sizeof recipe);
+        if (!strstr(recipe, cases[i].kept)) fail_msg("%s", recipe);
+    }
+}
+
 static void wrong_lines_are_refused_by_name(void **state)
 {
     (void)state;
@@ -300,6 +324,9 @@ static void wrong_lines_are_refused_by_name(void **state)
     expect(TRAIN "--set base_rl=1", EX_USAGE, "did you mean base_lr");
     expect(TRAIN "--set lr_schedule=WarmupStableDecay", EX_CONFIG, "stable_steps has no value");
     expect(TRAIN "--set global_batch_size_start=9", EX_CONFIG, "a batch grows");
+    expect(TRAIN "--set Linear.total_steps=4 --set warmup_steps=6", EX_CONFIG,
+           "warmup_steps: 6 must be at most model.LLM.lr_schedule.Linear.total_steps (4)");
+    expect(TRAIN "--set compression_topk=9000", EX_CONFIG, "than a square of compression_chunk");
     expect(TRAIN "--set max_seq_len=129", EX_DATAERR, "allows 1..128");
     expect(TRAIN "--log @/rows.txt --no-checkpoint", EX_USAGE, ".csv or .jsonl");
     expect(TRAIN "--resume --checkpoint-dir @/nowhere", EX_NOINPUT, "--resume from");
@@ -316,6 +343,7 @@ int main(void)
         cmocka_unit_test(schedules_are_the_runs),
         cmocka_unit_test(seeds_are_what_they_say),
         cmocka_unit_test(pinned_digests_hold),
+        cmocka_unit_test(settings_of_the_file_stay),
         cmocka_unit_test(wrong_lines_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, set_up, folder_tear_down);

@@ -61,7 +61,7 @@ static const struct {
 };
 
 enum { REALS = sizeof reals / sizeof *reals, WHOLES = sizeof wholes / sizeof *wholes };
-enum { KEY_REAL = 1000, KEY_WHOLE = 1100, KEY_CONFIG = 1200, KEY_TRAIN, KEY_HELDOUT, KEY_OPTIMIZER,
+enum { KEY_REAL = 1000, KEY_WHOLE = 1100, KEY_MODEL = 1200, KEY_TRAIN, KEY_HELDOUT, KEY_OPTIMIZER,
        KEY_SCHEDULE, KEY_FLOAT_VALUES, KEY_NO_SIGN, KEY_SPREAD };
 
 static void read_real(struct trial_settings *self, int which, const char *text,
@@ -97,8 +97,8 @@ static void read_schedule(struct trial_settings *self, const char *text, struct 
 // What two flags together must hold to.
 static void check(struct trial_settings *self, struct argp_state *state)
 {
-    if (!self->config || !self->train || !self->heldout)
-        argp_error(state, "--config, --train and --heldout are needed");
+    if (!self->model || !self->train || !self->heldout)
+        argp_error(state, "--model, --train and --heldout are needed");
     if (self->adamw && (self->trainers != 1 || self->lag || !self->sign))
         argp_error(state, "--trainers, --lag and --no-sign belong to --optimizer distro");
     if (self->trainers > self->batch)
@@ -114,7 +114,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (key >= KEY_REAL && key < KEY_REAL + REALS) read_real(self, key - KEY_REAL, arg, state);
     else if (key >= KEY_WHOLE && key < KEY_WHOLE + WHOLES)
         read_whole(self, key - KEY_WHOLE, arg, state);
-    else if (key == KEY_CONFIG) self->config = arg;
+    else if (key == KEY_MODEL) self->model = arg;
     else if (key == KEY_TRAIN) self->train = arg;
     else if (key == KEY_HELDOUT) self->heldout = arg;
     else if (key == KEY_SCHEDULE) read_schedule(self, arg, state);
@@ -133,7 +133,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static void read_settings(int argc, char **argv, struct trial_settings *self)
 {
     static struct argp_option options[REALS + WHOLES + 9] = {
-        { "config", KEY_CONFIG, "FILE", 0, "config.json of the model", 0 },
+        { "model", KEY_MODEL, "DIR", 0, "Folder of the model's config.json", 0 },
         { "train", KEY_TRAIN, "DIR", 0, "Token files to learn from, two bytes each", 0 },
         { "heldout", KEY_HELDOUT, "DIR", 0, "Token files to be measured on", 0 },
         { "optimizer", KEY_OPTIMIZER, "NAME", 0, "adamw, or distro (what is meant without)", 0 },

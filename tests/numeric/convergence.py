@@ -72,12 +72,14 @@ class Lab:
         self.build, self.jobs = pathlib.Path(build), jobs
         self.dir = self.build / "convergence"
         self.text, self.runs = self.dir / "text", self.dir / "runs"
+        self.model = self.dir / "model"
         self.out = self.dir / "quick" if quick else self.dir
         self.base, self.tune, self.windows = (24, 12, 32) if quick else (600, 200, 256)
         self.seeds = SEEDS[:1] if quick else SEEDS
         self.quick = quick
-        for folder in (self.runs, self.out):
+        for folder in (self.runs, self.out, self.model):
             folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy("config/demo/model.json", self.model / "config.json")
         if not (self.text / "baselines.json").exists():
             subprocess.run([self.build / "bin/shoal", "prepare-text", "--out", self.text],
                            check=True, stdout=subprocess.DEVNULL)
@@ -98,7 +100,7 @@ class Lab:
         program = self.build / "numeric/convergence"
         if not path.exists() or path.stat().st_mtime < program.stat().st_mtime:
             done = subprocess.run(
-                ["nice", "-n", "10", program, "--config=config/demo/model.json",
+                ["nice", "-n", "10", program, f"--model={self.model}",
                  f"--train={self.text}/train", f"--heldout={self.text}/heldout", "--threads=1",
                  *flags],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -132,11 +134,8 @@ class Lab:
 def check_product(lab):
     """One trainer of this experiment has the bits of `shoal train`, or it is about nothing."""
     steps, common = 12, [f"--train={lab.text}/train", f"--heldout={lab.text}/heldout"]
-    model = lab.dir / "shape"
-    model.mkdir(exist_ok=True)
-    shutil.copy("config/demo/model.json", model / "config.json")
     ours = subprocess.run(
-        [lab.build / "numeric/convergence", "--config=config/demo/model.json", *common, "--seed=1",
+        [lab.build / "numeric/convergence", f"--model={lab.model}", *common, "--seed=1",
          "--trainers=1", "--chunk=64", "--topk=8", "--compression-decay=0.95", "--batch=8",
          "--learning-rate=0.002", f"--steps={steps}", "--warmup=3", "--heldout-samples=4"],
         check=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -145,7 +144,7 @@ def check_product(lab):
             "clip_grad_norm=1", "weight_decay=0", "compression_decay=0.95",
             "compression_chunk=64", "compression_topk=8", "quantize_1bit=true", "products=bf16"]
     theirs = subprocess.run(
-        [lab.build / "bin/shoal", "train", "config/demo/state.toml", f"--model={model}",
+        [lab.build / "bin/shoal", "train", "config/demo/state.toml", f"--model={lab.model}",
          "--init-seed=1", "--shuffle-seed=1", f"--data={lab.text}/train", "--batch-size=8",
          "--learning-rate=0.002", f"--steps={steps}", "--no-checkpoint", "--json",
          *(f"--set={key}" for key in sets)],

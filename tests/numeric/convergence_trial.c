@@ -249,10 +249,9 @@ static int open_optimizer(struct trial *self, struct why *why)
 int trial_open(struct trial *self, struct why *why)
 {
     const struct trial_settings *settings = &self->settings;
-    struct model_shape shape;
-    int rc = model_folder_read_shape(settings->config, why, &shape);
-    if (rc == 0) rc = model_folder_prepare(&shape, why, &self->model);
+    int rc = model_folder_prepare(settings->model, why, &self->model);
     if (rc < 0) return rc;
+    const struct model_shape shape = self->model.shape;
     const struct model_options options = { MICRO_BATCH, shape.seq_len_max, GEMM_BF16, false };
     const size_t row = (size_t)shape.seq_len_max + 1, bytes = self->model.floats * sizeof(float);
     genesis_fill(&shape, settings->seed, self->model.params);

@@ -18,18 +18,6 @@ enum { STEPS = 12 };
 static const char *const isas[] = { "avx512bf16", "avx512", "avx2", "base" };
 static const uint32_t thread_counts[] = { 1, 2, 3, 7 };
 
-static float *numbers(uint64_t count)
-{
-    float *x = malloc(count * sizeof *x);
-    uint32_t state = 1;
-    ensure(x);
-    for (uint64_t i = 0; i < count; i++) {
-        state = state * 1664525u + 1013904223u;
-        x[i] = (float)(int32_t)state * 0x1p-31f * 0.03f;
-    }
-    return x;
-}
-
 // Gradients of all steps, and the parameters after each, as one hash. Descent along the gradient:
 // each of its bits matters to the next step.
 static struct hash train(const struct bench_model *bench, enum gemm_precision precision,
@@ -39,7 +27,7 @@ static struct hash train(const struct bench_model *bench, enum gemm_precision pr
     const uint64_t count = model_parameter_count(shape);
     const size_t tokens_count = (size_t)bench->batch * (shape->seq_len_max + 1);
     const struct model_options options = { bench->batch, shape->seq_len_max, precision, false };
-    float *params = numbers(count), *grad = numbers(count);
+    float *params = train_numbers(count), *grad = train_numbers(count);
     uint32_t *tokens = calloc(tokens_count, sizeof *tokens);
     pool_t *pool = pool_new(threads);
     struct hash hash = { { 0 } };

@@ -204,6 +204,8 @@ void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit)
 {
     hold(quit->code == EX_OK || quit->code == EX_UNAVAILABLE,
          "no honest process is told to give up", "%s: %s", sim->nodes[id].name, quit->text);
+    hold(quit->code == EX_OK || check_commits(sim) > 0 || !sim->nodes[id].has_genesis,
+         "who has a folder with genesis begins with it", "%s: %s", sim->nodes[id].name, quit->text);
     // Before the first commit nobody may have the first parameters.
     bool early = faulty(sim) || sim->now_ms < sim->plan.heal_ms + 60000 || check_commits(sim) == 0;
     hold(quit->code == EX_OK || early, "no honest process is told to give up", "%s: %s",

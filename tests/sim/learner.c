@@ -152,7 +152,8 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
     struct node *node = &self->nodes[id];
     struct learner *learner = &node->learner;
     struct wire_loaded loaded = { .step = job->step };
-    loaded.ok = learner->built && find_model(node, job, &loaded.digest);
+    const bool unreadable = job->path[0] && chance(self, self->plan.damage / 4);     // This time
+    loaded.ok = learner->built && !unreadable && find_model(node, job, &loaded.digest);
     learner->holding = loaded.ok;
     if (!job->path[0]) learner->staged = false;
     if (loaded.ok) {

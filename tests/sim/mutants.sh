@@ -117,6 +117,8 @@ mutant 'only the news say which step is pinned' $M/replica.c \
     's/ &&\n           settle\(self, run->pin_step, &run->pin_digest, out\)/ \&\& run/'
 mutant 'who is stuck on its own folder tries it again' $M/replica.c \
     's/start_over\(self, true\)/start_over(self, false)/g; s/run->checkpoint_step == 0 &&\n           self->failures > 0/true/'
+mutant 'a folder that failed is never read again' $M/replica.c \
+    's/        self->peers_turn = false; [^\n]*\n//'
 mutant 'what is held is told once and for all' $M/replica.c 's/self->told_seq != member->now.log_seq/self->told_seq == UINT64_MAX/'
 
 # ---- recovery -------------------------------------------------------------------------------------------

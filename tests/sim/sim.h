@@ -58,7 +58,8 @@ struct plan {
     uint32_t delay_ms;                  // At most, of a delayed one
     uint32_t partition, freeze, leave, broker_crash, pause;     // Of 1000 seconds (and nodes)
     uint32_t crash;                     // Of 1000 seconds and nodes
-    uint32_t damage;                    // Of 1000 starts of the checkpointer: its newest are unreadable
+    uint32_t damage;                    // Of 1000 starts of the checkpointer: its newest are unreadable;
+                                        // and of 4000 folders read
     uint32_t cut; // Of 10000 steps: the crash falls between two of its effects
     uint32_t slow;                      // Node that computes ten times slower; NOBODY
     uint32_t liar;                      // Node that lies when it votes; NOBODY

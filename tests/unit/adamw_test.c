@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const char *const isas[] = { "base", "avx2", "avx512" };
+static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
 
 // A matrix and a vector, whose sizes are no multiples of anything.
 struct world { struct layout_tensor room[2]; struct layout layout; };
@@ -137,7 +137,7 @@ static void test_same_bits(void **state)
     adamw_t *alone = adamw_of(&world->layout, &usual, NULL);
     assert_true(learn_set_isa("base"));
     float *expected = trained(alone, floats, 0, 4, begin(floats));
-    for (size_t isa = 0; isa < 3; isa++) {
+    for (size_t isa = 0; isa < sizeof isas / sizeof *isas; isa++) {
         if (!learn_set_isa(isas[isa])) continue;
         for (uint32_t threads = 1; threads <= 3; threads++) {
             pool_t *pool = pool_new(threads);

@@ -1,7 +1,19 @@
 // choices_test -- multiple-choice questions: what is read, what is asked, and scores that were
 // computed by hand.
 
+#include <stdlib.h>
+
+static size_t largest;                  // Bytes that choices.c asked for at once
+
+static void *counted_malloc(size_t bytes)
+{
+    if (bytes > largest) largest = bytes;
+    return malloc(bytes);
+}
+
+#define malloc counted_malloc
 #include "actors/shoal/choices.c"       // The front command's own parts are in no library
+#undef malloc
 #include "actors/shoal/choices_read.c"
 #include "actors/shoal/text_codec.c"
 #include "tests/unit/folder_fixture.h"
@@ -223,14 +235,44 @@ static void scores_are_those_computed_by_hand(void **state)
     struct choices choices = read_text(GOOD ASK("[\"a\", \"123456\"]", "0"));
     struct why why = { 0 };
     struct choices_result result;
-    const struct choices_options options = { 0 };
+    const struct choices_options options = { .path = "two/q.jsonl" };
     decoder_destroy(&decoder);
     free(params);
     decoder = hand_made(6, &params);
     assert_int_equal(choices_score(decoder, codec, choices.questions, 2, &options, &why, &result),
                      FAULT_RANGE);
-    assert_non_null(strstr(why.text, "line 2: a choice of 7 tokens, allowed 1..6"));
+    assert_non_null(strstr(why.text, "two/q.jsonl:2: choice 1: 7 tokens, allowed 1..6"));
     choices_free(&choices);
+    text_codec_close(&codec);
+    decoder_destroy(&decoder);
+    free(params);
+}
+
+// In blocks, of which the last is not full; memory is a block's, however long the choice.
+static void long_choices_are_scored_in_blocks(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = { BLOCK - 2, BLOCK - 1, BLOCK, 2 * BLOCK, 3000 };
+    float *params;
+    text_codec_t *codec = NULL;
+    decoder_t *decoder = hand_made(4096, &params);
+    assert_int_equal(text_codec_open("here", 256, NULL, &codec), 0);
+    largest = 0;
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        char choice[3001];
+        double sum, wanted = -log(2550);                    // Of the space
+        for (size_t i = 0; i < lengths[k]; i++) {
+            choice[i] = i % 5 ? 'a' : 'b';
+            wanted += i % 5 ? log(0.9) : -log(2550);
+        }
+        choice[lengths[k]] = 0;
+        for (int again = 0; again < 2; again++) {           // The context is held the second time
+            assert_int_equal(score_choice(decoder, codec, "Answer:", choice, NULL, &sum), 0);
+            if (!(fabs(sum - wanted) < 1e-6 * fabs(wanted)))
+                fail_msg("%zu: %g, not %g", lengths[k], sum, wanted);
+        }
+    }
+    assert_int_equal(largest, BLOCK * 256 * sizeof(float));
     text_codec_close(&codec);
     decoder_destroy(&decoder);
     free(params);
@@ -281,6 +323,7 @@ int main(void)
                                         folder_tear_down),
         cmocka_unit_test_setup_teardown(scores_are_those_computed_by_hand, folder_set_up,
                                         folder_tear_down),
+        cmocka_unit_test(long_choices_are_scored_in_blocks),
         cmocka_unit_test_setup_teardown(what_is_shared_is_read_once, folder_set_up,
                                         folder_tear_down),
     };

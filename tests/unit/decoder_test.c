@@ -16,14 +16,15 @@
 
 enum { SEQ = 150, VOCAB = 53 };         // More than two of the decoder's blocks
 
-static const char *const isas[] = { "base", "avx2", "avx512" };
+static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
 static const struct model_shape shapes[] = {
     { .vocab = VOCAB, .dim = 40, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 10, .ffn = 72,
       .seq_len_max = SEQ, .rope_theta = 10000, .rms_eps = 1e-5 },
     { .vocab = VOCAB, .dim = 20, .layers = 3, .heads = 3, .kv_heads = 1, .head_dim = 34, .ffn = 37,
       .seq_len_max = SEQ, .rope_theta = 500000, .rms_eps = 1e-6, .tied = true },
     { .vocab = VOCAB, .dim = 32, .layers = 1, .heads = 2, .kv_heads = 2, .head_dim = 16, .ffn = 64,
-      .seq_len_max = SEQ, .rope_theta = 10000, .rms_eps = 1e-5 },
+      .seq_len_max = SEQ, .rope_theta = 10000, .rms_eps = 1e-5,
+      .rope_scaling = { .type = ROPE_LINEAR, .factor = 3 } },
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -87,7 +88,7 @@ static void bits_depend_on_the_tokens_alone(void **state)
     decoder_t *whole = decoder_of(&shapes[0], params, SEQ, NULL);
     assert_true(learn_set_isa("base"));
     assert_int_equal(decoder_read(whole, tokens, SEQ, SEQ, NULL, all), 0);
-    for (size_t isa = 0; isa < 3; isa++) {
+    for (size_t isa = 0; isa < sizeof isas / sizeof *isas; isa++) {
         if (!learn_set_isa(isas[isa])) continue;
         pool_t *pool = pool_new((uint32_t)isa + 1);
         decoder_t *decoder = decoder_of(&shapes[0], params, SEQ, pool);

@@ -142,7 +142,8 @@ static void check(struct fixture *self, const char *isa, pool_t *pool)
     free(scratch);
     if (memcmp(self->c, self->wanted, self->c_count * sizeof(float)) != 0)
         fail_msg("%s %s bf16=%d m=%u n=%u k=%u add=%d threads=%u differs from the chain", isa,
-                 forms[self->job.form], self->job.precision == GEMM_BF16, self->job.m, self->job.n, self->job.k, self->job.add,
+                 forms[self->job.form], self->job.precision == GEMM_BF16, self->job.m,
+                 self->job.n, self->job.k, self->job.add,
                  pool_threads(pool));
 }
 

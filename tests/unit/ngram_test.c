@@ -1,11 +1,10 @@
 // From text to a dataset: the baselines, the tokeniser, the split, the demo's text.
-#include "common/data/byte_tokenizer.h"
 #include "common/data/child_output.h"
-#include "common/data/demo_text.h"
 #include "common/data/manifest.h"
 #include "common/data/ngram.h"
-#include "common/data/text_tokens.h"
 #include "common/data/token_files.h"
+#include "common/text/demo_text.h"
+#include "common/text/text_tokens.h"
 #include "tests/unit/folder_fixture.h"
 #include <jansson.h>
 #include <math.h>
@@ -86,52 +85,13 @@ static void test_ngram_sums_to_one(void **state)
     ngram_destroy(&self);
 }
 
-// ---- tokeniser
-
-static void test_byte_alphabet(void **state)
-{
-    (void)state;
-    assert_int_equal(byte_tokenizer_code_point('A'), 'A');
-    assert_int_equal(byte_tokenizer_code_point(' '), 0x120);
-    assert_int_equal(byte_tokenizer_code_point('\n'), 0x10a);
-    assert_int_equal(byte_tokenizer_code_point(0), 0x100);
-    assert_int_equal(byte_tokenizer_code_point(0x7f), 0x121);
-    assert_int_equal(byte_tokenizer_code_point(0xad), 0x143);
-    assert_int_equal(byte_tokenizer_code_point(0xff), 0xff);
-    for (int a = 0; a < 256; a++)
-        for (int b = 0; b < a; b++)
-            assert_int_not_equal(byte_tokenizer_code_point((uint8_t)a),
-                                 byte_tokenizer_code_point((uint8_t)b));
-}
-
-static void test_tokenizer_files(void **state)
-{
-    (void)state;
-    json_error_t error;
-    const char *key;
-    json_t *id;
-    uint8_t seen[256] = { 0 };
-    assert_int_equal(byte_tokenizer_write(folder, 512, &why), 0);
-    json_t *json = json_load_file(path_of("tokenizer.json"), 0, &error);
-    assert_non_null(json);
-    json_t *vocab = json_object_get(json_object_get(json, "model"), "vocab");
-    assert_int_equal(json_object_size(vocab), 256);
-    json_object_foreach(vocab, key, id) seen[json_integer_value(id)]++;
-    for (int i = 0; i < 256; i++) assert_int_equal(seen[i], 1);
-    assert_int_equal(json_integer_value(json_object_get(vocab, "Ġ")), ' ');
-    json_decref(json);
-    json = json_load_file(path_of("tokenizer_config.json"), 0, &error);
-    assert_int_equal(json_integer_value(json_object_get(json, "model_max_length")), 512);
-    json_decref(json);
-}
-
 // ---- the split
 
 static void test_text_is_split_in_blocks(void **state)
 {
     (void)state;
     enum { BLOCK = 10, EVERY = 4, TEXT = 95 };      // 9 blocks and a half; 3 and 7 are held out
-    const struct text_config config = { .block_bytes = BLOCK, .heldout_every = EVERY,
+    const struct text_config config = { .block_tokens = BLOCK, .heldout_every = EVERY,
                                         .seq_len = 5 };
     uint8_t text[TEXT], *train, *heldout;
     size_t train_count, heldout_count;
@@ -180,7 +140,7 @@ static void test_text_is_split_in_blocks(void **state)
 static void test_text_is_refused(void **state)
 {
     (void)state;
-    struct text_config config = { .block_bytes = 10, .heldout_every = 4, .seq_len = 5 };
+    struct text_config config = { .block_tokens = 10, .heldout_every = 4, .seq_len = 5 };
     struct text_counts counts;
     text_tokens_t *self = NULL;
     put("short.txt", "thirty bytes are one too few..", 30);
@@ -274,8 +234,8 @@ static void test_demo_text(void **state)
                      0);
     assert_int_equal(result.bible_bytes, 400000);
     assert_int_equal(result.jargon_bytes, 8);
-    assert_int_equal(result.heldout_bytes, TEXT_BLOCK_BYTES);
-    assert_int_equal(result.train_bytes, 400008 - TEXT_BLOCK_BYTES);
+    assert_int_equal(result.heldout_bytes, TEXT_BLOCK_TOKENS);
+    assert_int_equal(result.train_bytes, 400008 - TEXT_BLOCK_TOKENS);
     assert_true(result.nats[0] > result.nats[1] && result.nats[1] > 0);
     json_t *json = json_load_file(path_of("data/baselines.json"), 0, &error);
     assert_non_null(json);
@@ -326,8 +286,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ngram_by_hand),
         cmocka_unit_test(test_ngram_sums_to_one),
-        cmocka_unit_test(test_byte_alphabet),
-        TEST(test_tokenizer_files),
         TEST(test_text_is_split_in_blocks),
         TEST(test_text_is_refused),
         TEST(test_child_output),

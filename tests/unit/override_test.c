@@ -50,7 +50,7 @@ static void a_wrong_one_changes_nothing(void **state)
         { "lr_schedule=Cosin", "did you mean `Cosine`" },
         { "optimizer=Dummy", "a run learns" },
         { "run_id=a b", "holds a character" },
-        { "model.digest=00", "expected string" },
+        { "model.digest=00", "for the file alone; write model.digest into it" },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -63,24 +63,71 @@ static void a_wrong_one_changes_nothing(void **state)
     }
 }
 
+static void set(struct run_config *config, const char *assignment)
+{
+    struct why why = { 0 };
+    if (config_override(config, assignment, &why) < 0) fail_msg("%s", why.text);
+}
+
+static void check_says(const struct run_config *config, const char *says)
+{
+    struct why why = { 0 };
+    const int rc = config_override_check(config, &why);
+    assert_int_equal(rc, says ? FAULT_CONFIG : 0);
+    if (says && !strstr(why.text, says)) fail_msg("%s lacks %s", why.text, says);
+}
+
 static void a_word_brings_settings_of_its_own(void **state)
 {
     (void)state;
     struct run_config config = good();
-    assert_null(config_override_missing(&config));
-    assert_int_equal(config_override(&config, "lr_schedule=WarmupStableDecay", NULL), 0);
-    assert_string_equal(config_override_missing(&config),
-                        "model.LLM.lr_schedule.WarmupStableDecay.stable_steps");
-    assert_int_equal(config_override(&config, "lr_schedule=Constant", NULL), 0);
-    assert_null(config_override_missing(&config));         // base_lr and warm-up are Cosine's
-    assert_int_equal(config_override(&config, "optimizer=AdamW", NULL), 0);
-    assert_string_equal(config_override_missing(&config), "model.LLM.optimizer.AdamW.betas");
-    assert_int_equal(config_override(&config, "betas=0.9,0.95", NULL), 0);
+    check_says(&config, NULL);
+    set(&config, "lr_schedule=WarmupStableDecay");
+    check_says(&config, "model.LLM.lr_schedule.WarmupStableDecay.stable_steps has no value");
+    set(&config, "lr_schedule=Constant");
+    check_says(&config, NULL);                              // base_lr and warm-up are Cosine's
+    set(&config, "optimizer=AdamW");
+    check_says(&config, "model.LLM.optimizer.AdamW.betas has no value");
+    set(&config, "betas=0.9,0.95");
     assert_true(config.adamw_betas[0] == 0.9 && config.adamw_betas[1] == 0.95);
     assert_int_equal(config_override(&config, "betas=0.9", NULL), FAULT_USAGE);
     assert_int_equal(config_override(&config, "betas=0.9,1", NULL), FAULT_USAGE);
     assert_int_equal(config_override(&config, "betas=0.9,0.9,0.9", NULL), FAULT_USAGE);
-    assert_int_equal(config_override(&config, "eps=1e-8", NULL), 0);
+    set(&config, "eps=1e-8");
+    set(&config, "AdamW.weight_decay=0.1");
+    check_says(&config, NULL);                              // Only a warning: it trains alone
+}
+
+// As tests/golden/config has files that break them.
+static void flags_keep_the_rules_of_the_file(void **state)
+{
+    static const struct { const char *sets[8], *says; } cases[] = {
+        { { "Cosine.total_steps=4", "warmup_steps=6" },
+          "model.LLM.lr_schedule.Cosine.warmup_steps: 6 must be at most "
+          "model.LLM.lr_schedule.Cosine.total_steps (4); the schedule includes its warm-up" },
+        { { "warmup_steps=6", "Cosine.total_steps=6" }, NULL },
+        // One flag alone is judged beside what the file says, also under another schedule's name
+        { { "lr_schedule=Linear", "Linear.total_steps=4" },
+          "Linear.warmup_steps: 20 must be at most model.LLM.lr_schedule.Linear.total_steps (4)" },
+        { { "lr_schedule=Constant", "warmup_steps=4294967295" }, NULL },
+        { { "compression_topk=4096", "compression_chunk=64" }, NULL },
+        { { "compression_topk=4097", "compression_chunk=64" }, "than a square of" },
+        { { "global_batch_size_start=17", "global_batch_size_end=16" }, "a batch grows" },
+        { { "progress.step=78", "config.total_steps=77" }, "the run would be over" },
+        { { "lease_time=2", "heartbeat_time=2" }, "must be below members.lease_time (2 s)" },
+        { { "lease_time=1" }, "members.lease_time: 1 s must be above members.heartbeat_time" },
+        { { "verification_percent=1" }, "no verifier recomputes" },
+        { { "epoch_time=600", "rounds_per_epoch=5" }, "config.epoch_time is set too" },
+        { { "data_location=Http", "location=NumberedFiles", "url_template=http://a/{}{}",
+            "start_index=0", "n_left_pad_zeros=0", "num_files=1", "shuffle=DontShuffle",
+            "token_size_in_bytes=TwoBytes" }, "must hold {} once" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct run_config config = good();
+        for (size_t k = 0; k < 8 && cases[i].sets[k]; k++) set(&config, cases[i].sets[k]);
+        check_says(&config, cases[i].says);
+    }
 }
 
 int main(void)
@@ -89,6 +136,7 @@ int main(void)
         cmocka_unit_test(a_setting_is_found_by_the_end_of_its_path),
         cmocka_unit_test(a_wrong_one_changes_nothing),
         cmocka_unit_test(a_word_brings_settings_of_its_own),
+        cmocka_unit_test(flags_keep_the_rules_of_the_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,30 +156,6 @@ static void a_cold_start_rises_from_zero(void **state)
     assert_int_equal(bits_of(schedule_rate(&constant, 99, &late)), bits_of(0.01f));
 }
 
-static void wrong_keys_are_named(void **state)
-{
-    (void)state;
-    struct schedule wrong;
-    assert_null(schedule_wrong_key(&constant));
-    assert_null(schedule_wrong_key(&linear));
-    assert_null(schedule_wrong_key(&cosine));
-    assert_null(schedule_wrong_key(&stable_decay));
-    wrong = constant, wrong.base_lr = (double)NAN;
-    assert_string_equal(schedule_wrong_key(&wrong), "base_lr");
-    wrong = constant, wrong.base_lr = 1e39;
-    assert_string_equal(schedule_wrong_key(&wrong), "base_lr");
-    wrong = constant, wrong.warmup_init_lr = -1e-9;
-    assert_string_equal(schedule_wrong_key(&wrong), "warmup_init_lr");
-    wrong = constant, wrong.final_lr = -1;                      // Not a key of this kind
-    assert_null(schedule_wrong_key(&wrong));
-    wrong = linear, wrong.final_lr = (double)INFINITY;
-    assert_string_equal(schedule_wrong_key(&wrong), "final_lr");
-    wrong = stable_decay, wrong.cosine_decay_final_lr = 0.02;
-    assert_string_equal(schedule_wrong_key(&wrong), "cosine_decay_final_lr");
-    wrong = stable_decay, wrong.linear_decay_final_lr = 0.002;
-    assert_string_equal(schedule_wrong_key(&wrong), "linear_decay_final_lr");
-}
-
 static void batch_sizes_are_exact(void **state)
 {
     (void)state;
@@ -218,7 +194,6 @@ int main(void)
         cmocka_unit_test(rates_go_where_they_should),
         cmocka_unit_test(parts_of_no_length_are_skipped),
         cmocka_unit_test(a_cold_start_rises_from_zero),
-        cmocka_unit_test(wrong_keys_are_named),
         cmocka_unit_test(batch_sizes_are_exact),
     };
     return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);

@@ -25,7 +25,8 @@ static const struct solo_options usual[] = {
     { .kind = SOLO_ADAMW, .adamw = { 0.9, 0.95, 1e-8, 0.1 }, .clip_norm = 1, .seq = SEQ,
       .batch_max = BATCH, .micro_batch = 3 },
     { .kind = SOLO_DISTRO, .adamw = { .weight_decay = 0.1 }, .compression_decay = 0.9f,
-      .chunk = 8, .topk = 4, .one_bit = true, .seq = SEQ, .batch_max = BATCH, .micro_batch = 3 },
+      .chunk = 8, .topk = 4, .one_bit = true, .seq = SEQ, .batch_max = BATCH, .micro_batch = 3,
+      .precision = GEMM_BF16 },
 };
 
 struct world {
@@ -83,14 +84,14 @@ static double run(struct world *self, uint32_t steps)
 
 static void test_same_bits(void **state)
 {
-    static const char *const isas[] = { "base", "avx2", "avx512" };
+    static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
     (void)state;
     for (size_t k = 0; k < 2; k++) {
         learn_set_isa("base");
         struct world *first = world_of(&usual[k], 1);
         const double loss = run(first, STEPS);
         assert_true(loss < log(shape.vocab));               // It does learn
-        for (size_t isa = 0; isa < 3; isa++) {
+        for (size_t isa = 0; isa < sizeof isas / sizeof *isas; isa++) {
             if (!learn_set_isa(isas[isa])) continue;
             for (uint32_t threads = 1; threads <= 3; threads++) {
                 struct world *world = world_of(&usual[k], threads);

@@ -1,8 +1,8 @@
-#include "common/data/demo_text.h"
+#include "common/text/demo_text.h"
 #include "common/data/child_output.h"
 #include "common/data/json_file.h"
-#include "common/data/text_tokens.h"
 #include "common/data/token_dir.h"
+#include "common/text/text_tokens.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,33 +1,40 @@
 #pragma once
-// text_tokens -- text becomes a dataset: one token per byte (its value; vocabulary 256), two bytes
-// per token in the file, split into a part to train on and a part held out, each in a folder of its
-// own so that no provider opened on the one can ever serve the other:
+// text_tokens -- tokens become a dataset: token files, split into a part to train on and a part
+// held out, each in a folder of its own so that no provider opened on the one can ever serve the
+// other:
 //
-//   dir/tokenizer.json  tokenizer_config.json        byte_tokenizer.h
+//   dir/tokenizer.json  tokenizer_config.json        tokenizer_json.h
 //   dir/train/train.bin      manifest.json           blocks 0 .. k-2 of every k
 //   dir/heldout/heldout.bin  manifest.json           block k-1 of every k
 //
-// The text is taken as one stream of bytes, cut into blocks of a fixed size; each part is its
-// blocks end to end. So both parts have seams, one for every k blocks, where a sample may join two
-// places of the text: with the defaults one sample in about 600 of 512 tokens.
+// The tokens are one stream, cut into blocks of a fixed size; each part is its blocks end to end.
+// So both parts have seams, one for every k blocks, where a sample may join two places of the text:
+// with the defaults one sample in about 600 of 512 tokens.
+//
+// The trivial tokenizer is that of bytes: a token is a byte's value, the vocabulary 256. For it
+// there are short ways here, from text files to a dataset and back.
 //
 // Memory is small and constant whatever the length. Nothing appears under its name before it is
 // whole, manifests last; after a crash, run it again.
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/fault.h"
 
-enum { TEXT_BLOCK_BYTES = 16384, TEXT_HELDOUT_EVERY = 20 };
+enum { TEXT_BLOCK_TOKENS = 16384, TEXT_HELDOUT_EVERY = 20 };
 
 struct text_config {
-    uint32_t block_bytes;                   // 1 .. 2^24; 0: TEXT_BLOCK_BYTES
+    uint32_t block_tokens;                  // 1 .. 2^24; 0: TEXT_BLOCK_TOKENS
     uint32_t heldout_every;                 // k, 2 .. 2^20; 0: TEXT_HELDOUT_EVERY
-    uint32_t seq_len;                       // For tokenizer_config.json alone; 1 or more
+    bool no_heldout;                        // Everything is to train on; then no heldout folder
+    uint32_t token_bytes;                   // 2 or 4; 0: 2
+    const char *tokenizer;                  // As for tokenizer_install; NULL: "bytes". Borrowed
+    uint32_t seq_len;                       // For tokenizer_config.json alone; 0: it does not say
 };
 
-struct text_counts { uint64_t train, heldout; };    // In bytes of text, which is in tokens
+struct text_counts { uint64_t train, heldout; };    // In tokens
 
 typedef struct text_tokens text_tokens_t;
 
@@ -36,7 +43,11 @@ typedef struct text_tokens text_tokens_t;
 int text_tokens_new(const char *dir, const struct text_config *config, struct why *why,
                     text_tokens_t **ret_self);
 
-// More text. After a failure only destroy makes sense.
+// More tokens. After a failure only destroy makes sense. FAULT_RANGE for a token that token_bytes
+// cannot hold.
+int text_tokens_add_ids(text_tokens_t *self, const uint32_t *ids, size_t count, struct why *why);
+
+// More text, whose tokens are its bytes.
 int text_tokens_add(text_tokens_t *self, const void *bytes, size_t count, struct why *why);
 
 // Commits both files, then writes tokenizer and manifests. FAULT_RANGE if the text was too short to
@@ -46,7 +57,8 @@ int text_tokens_finish(text_tokens_t *self, struct why *why, struct text_counts 
 // What was not finished leaves no trace but the folders.
 void text_tokens_destroy(text_tokens_t **self);
 
-// The whole of it, for text files: their bytes, one after the other, in the order given.
+// The whole of it, for text files and the tokenizer of bytes: their bytes, one after the other, in
+// the order given.
 int text_tokens_convert(const char *const *paths, size_t count, const char *dir,
                         const struct text_config *config, struct why *why,
                         struct text_counts *ret_counts);

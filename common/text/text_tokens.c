@@ -1,15 +1,15 @@
-#include "common/data/text_tokens.h"
-#include "common/data/byte_tokenizer.h"
+#include "common/text/text_tokens.h"
 #include "common/data/durable_file.h"
 #include "common/data/manifest.h"
 #include "common/data/token_dir.h"
+#include "common/text/tokenizer_json.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TRAIN, HELDOUT, PARTS, CHUNK = 8192, TOKEN_BYTES = 2 };
+enum { TRAIN, HELDOUT, PARTS, CHUNK = 8192, BYTE_TOKEN_BYTES = 2 };
 
 static const struct { const char *folder, *file; } parts[PARTS] = {
     [TRAIN] = { "train", "train.bin" },
@@ -20,7 +20,8 @@ struct text_tokens {
     struct text_config config;
     char *dir, *folders[PARTS];
     struct durable_file files[PARTS];
-    uint64_t bytes;                         // Of text so far
+    int parts_count;                        // 1: nothing is held out
+    uint64_t tokens;                        // So far
 };
 
 // ---- the folders
@@ -35,23 +36,26 @@ static int make_folder(const char *path, struct why *why)
 
 static int check_config(struct text_config *config, struct why *why)
 {
-    if (!config->block_bytes) config->block_bytes = TEXT_BLOCK_BYTES;
+    if (!config->block_tokens) config->block_tokens = TEXT_BLOCK_TOKENS;
+    if (!config->token_bytes) config->token_bytes = BYTE_TOKEN_BYTES;
+    if (!config->tokenizer) config->tokenizer = "bytes";
     if (!config->heldout_every) config->heldout_every = TEXT_HELDOUT_EVERY;
-    if (config->block_bytes > 1 << 24)
-        return why_set(why, FAULT_RANGE, "block_bytes is %u; it must be 1 to 2^24",
-                       config->block_bytes);
+    if (config->block_tokens > 1 << 24)
+        return why_set(why, FAULT_RANGE, "block_tokens is %u; it must be 1 to 2^24",
+                       config->block_tokens);
     if (config->heldout_every < 2 || config->heldout_every > 1 << 20)
         return why_set(why, FAULT_RANGE, "heldout_every is %u; it must be 2 to 2^20",
                        config->heldout_every);
-    if (config->seq_len < 1)
-        return why_set(why, FAULT_RANGE, "seq_len is 0; it must be 1 or more");
+    if (config->token_bytes != 2 && config->token_bytes != 4)
+        return why_set(why, FAULT_RANGE, "token_bytes is %u; it must be 2 or 4",
+                       config->token_bytes);
     return 0;
 }
 
 static int open_parts(text_tokens_t *self, struct why *why)
 {
     int rc = make_folder(self->dir, why);
-    for (int part = 0; rc == 0 && part < PARTS; part++) {
+    for (int part = 0; rc == 0 && part < self->parts_count; part++) {
         self->folders[part] = token_dir_path(self->dir, parts[part].folder);
         if (!self->folders[part]) return why_set(why, FAULT_MEMORY, "a path in %s", self->dir);
         rc = make_folder(self->folders[part], why);
@@ -68,6 +72,7 @@ int text_tokens_new(const char *dir, const struct text_config *config, struct wh
     if (!self) return why_set(why, FAULT_MEMORY, "a text converter");
     self->config = *config;
     self->dir = strdup(dir);
+    self->parts_count = config->no_heldout ? 1 : PARTS;
     for (int part = 0; part < PARTS; part++) self->files[part].fd = self->files[part].dir_fd = -1;
     int rc = self->dir ? check_config(&self->config, why) : why_set(why, FAULT_MEMORY, "a path");
     if (rc == 0) rc = open_parts(self, why);
@@ -91,43 +96,59 @@ void text_tokens_destroy(text_tokens_t **self_p)
 
 // ---- the text
 
-static int append(struct durable_file *file, const uint8_t *bytes, size_t count, struct why *why)
+static int append(struct durable_file *file, const uint32_t *ids, size_t count, uint32_t size,
+                  struct why *why)
 {
-    uint8_t tokens[CHUNK * TOKEN_BYTES];
+    uint8_t bytes[CHUNK * 4];
     for (size_t done = 0; done < count; ) {
         const size_t step = count - done < CHUNK ? count - done : CHUNK;
         for (size_t i = 0; i < step; i++) {
-            tokens[2 * i] = bytes[done + i];
-            tokens[2 * i + 1] = 0;
+            const uint32_t id = ids[done + i];
+            if (size == 2 && id > UINT16_MAX)
+                return why_set(why, FAULT_RANGE, "token %u does not fit into 2 bytes", id);
+            for (uint32_t k = 0; k < size; k++) bytes[size * i + k] = (uint8_t)(id >> 8 * k);
         }
-        int rc = durable_file_append(file, tokens, step * TOKEN_BYTES, why);
+        int rc = durable_file_append(file, bytes, step * size, why);
         if (rc < 0) return rc;
         done += step;
     }
     return 0;
 }
 
-int text_tokens_add(text_tokens_t *self, const void *bytes, size_t count, struct why *why)
+int text_tokens_add_ids(text_tokens_t *self, const uint32_t *ids, size_t count, struct why *why)
 {
-    const uint32_t size = self->config.block_bytes, every = self->config.heldout_every;
-    const uint8_t *at = bytes;
+    const uint32_t size = self->config.block_tokens, every = self->config.heldout_every;
     for (size_t left = count; left > 0; ) {
-        const uint64_t room = size - self->bytes % size;
+        const uint64_t room = size - self->tokens % size;
         const size_t step = left < room ? left : (size_t)room;
-        const int part = self->bytes / size % every == every - 1 ? HELDOUT : TRAIN;
-        int rc = append(&self->files[part], at, step, why);
+        const bool held = !self->config.no_heldout && self->tokens / size % every == every - 1;
+        int rc = append(&self->files[held ? HELDOUT : TRAIN], ids, step, self->config.token_bytes,
+                        why);
         if (rc < 0) return rc;
-        self->bytes += step;
-        at += step;
+        self->tokens += step;
+        ids += step;
         left -= step;
     }
     return 0;
 }
 
-static int write_manifest(const char *folder, struct why *why)
+int text_tokens_add(text_tokens_t *self, const void *bytes, size_t count, struct why *why)
+{
+    uint32_t ids[CHUNK];
+    int rc = 0;
+    for (size_t done = 0; rc == 0 && done < count; ) {
+        const size_t step = count - done < CHUNK ? count - done : CHUNK;
+        for (size_t i = 0; i < step; i++) ids[i] = ((const uint8_t *)bytes)[done + i];
+        rc = text_tokens_add_ids(self, ids, step, why);
+        done += step;
+    }
+    return rc;
+}
+
+static int write_manifest(const char *folder, uint32_t token_bytes, struct why *why)
 {
     struct manifest manifest;
-    int rc = manifest_build(folder, TOKEN_BYTES, why, &manifest);
+    int rc = manifest_build(folder, token_bytes, why, &manifest);
     if (rc < 0) return rc;
     rc = manifest.file_count == 1 ? manifest_write(&manifest, folder, why)
        : why_set(why, FAULT_FORMAT, "%s holds %u token files and only one is ours; move the others"
@@ -136,22 +157,31 @@ static int write_manifest(const char *folder, struct why *why)
     return rc;
 }
 
+static int check_length(const text_tokens_t *self, const struct text_counts *counts,
+                        struct why *why)
+{
+    const unsigned long long tokens = self->tokens;
+    if (self->config.no_heldout && counts->train == 0)
+        return why_set(why, FAULT_RANGE, "the text has no tokens");
+    if (self->config.no_heldout || counts->heldout > 0) return 0;
+    return why_set(why, FAULT_RANGE, "the text has %llu tokens; to hold one block of %u out of "
+                   "every %u it needs more than %llu", tokens, self->config.block_tokens,
+                   self->config.heldout_every, (unsigned long long)self->config.block_tokens
+                       * (self->config.heldout_every - 1));
+}
+
 int text_tokens_finish(text_tokens_t *self, struct why *why, struct text_counts *ret_counts)
 {
-    const struct text_counts counts = { .train = self->files[TRAIN].bytes / TOKEN_BYTES,
-                                        .heldout = self->files[HELDOUT].bytes / TOKEN_BYTES };
-    int rc = 0;
-    if (counts.heldout == 0)
-        return why_set(why, FAULT_RANGE, "the text has %llu bytes; to hold one block of %u out of"
-                       " every %u it needs more than %llu", (unsigned long long)self->bytes,
-                       self->config.block_bytes, self->config.heldout_every,
-                       (unsigned long long)self->config.block_bytes
-                           * (self->config.heldout_every - 1));
-    for (int part = 0; rc == 0 && part < PARTS; part++)
+    const uint32_t size = self->config.token_bytes;
+    const struct text_counts counts = { .train = self->files[TRAIN].bytes / size,
+                                        .heldout = self->files[HELDOUT].bytes / size };
+    int rc = check_length(self, &counts, why);
+    for (int part = 0; rc == 0 && part < self->parts_count; part++)
         rc = durable_file_commit(&self->files[part], why);
-    if (rc == 0) rc = byte_tokenizer_write(self->dir, self->config.seq_len, why);
-    for (int part = 0; rc == 0 && part < PARTS; part++)
-        rc = write_manifest(self->folders[part], why);
+    if (rc == 0)
+        rc = tokenizer_install(self->config.tokenizer, self->dir, self->config.seq_len, why);
+    for (int part = 0; rc == 0 && part < self->parts_count; part++)
+        rc = write_manifest(self->folders[part], size, why);
     if (rc == 0) *ret_counts = counts;
     return rc;
 }
@@ -208,19 +238,19 @@ int text_tokens_load(const char *path, size_t bytes_max, struct why *why, uint8_
     int rc = token_dir_open(path, why, &fd, &size);
     if (rc < 0) return rc;
     uint8_t *bytes = NULL;
-    if (size % TOKEN_BYTES || size / TOKEN_BYTES > bytes_max)
+    if (size % BYTE_TOKEN_BYTES || size / BYTE_TOKEN_BYTES > bytes_max)
         rc = why_set(why, FAULT_LIMIT, "%s has %llu bytes; it must be even and at most twice %zu",
                      path, (unsigned long long)size, bytes_max);
     else if (!(bytes = malloc(size ? (size_t)size : 1)))
         rc = why_set(why, FAULT_MEMORY, "%s: %llu bytes", path, (unsigned long long)size);
     if (rc == 0) rc = token_dir_read(fd, path, 0, (size_t)size, bytes, why);
-    if (rc == 0) rc = squeeze(bytes, (size_t)size / TOKEN_BYTES, path, why);
+    if (rc == 0) rc = squeeze(bytes, (size_t)size / BYTE_TOKEN_BYTES, path, why);
     close(fd);
     if (rc < 0) {
         free(bytes);
         return rc;
     }
     *ret_bytes = bytes;
-    *ret_count = (size_t)size / TOKEN_BYTES;
+    *ret_count = (size_t)size / BYTE_TOKEN_BYTES;
     return 0;
 }

@@ -1,0 +1,23 @@
+#pragma once
+// text_progress -- how far a text is, in one line on stderr: redrawn in place on a terminal, else
+// printed anew every few seconds.
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct text_progress {
+    const char *what;                   // What is made of the text: "tokens"; NULL: not shown
+    uint64_t bytes_all, began_ms, due_ms;
+    bool is_tty;
+};
+
+void text_progress_init(struct text_progress *self, const char *what, uint64_t bytes_all);
+
+// Prints if it is time.
+void text_progress_tick(struct text_progress *self, uint64_t bytes, uint64_t made);
+
+// A line of another kind, under the same rule.
+void text_progress_say(struct text_progress *self, const char *line);
+
+double text_progress_seconds(const struct text_progress *self);     // Since init
+void text_progress_end(struct text_progress *self);     // Leaves the cursor on an empty line

@@ -1,0 +1,88 @@
+#pragma once
+// compute -- what a device can do for a learner: hold one replica's parameters, find the gradient
+// of a batch, make a result of it, apply a commit.
+//
+//     compute_find   "auto" | "cpu" | "cuda" ─▶ which device, in words
+//     compute_new    room for parameters, and to train: model, gradient, residuals
+//     host ─ push ─▶ parameters ─ pull ─▶ host             leaves: their digest, where they lie
+//     gradient ─▶ clip ─▶ compress ─▶ payload, candidate   adopt | discard
+//     payloads of a commit ─ apply ─▶ parameters
+//
+// Two stand behind it. The CPU (compute_cpu.c) is the reference, and reproducible: model.h,
+// gradient.h, distro.h, apply.h. The GPU (compute_cuda.c, and libshoal-cuda.so, loaded at run time)
+// computes the gradient in bf16 and its bits are its own; a commit changes the parameters to the
+// same bits as on a CPU. It has been compiled and tested on an emulated device, not yet run on a
+// GPU. One thread at a time.
+
+#include "common/crypto/hash.h"
+#include "common/learn/apply.h"
+#include "common/learn/model_layout.h"
+#include "common/learn/payload.h"
+#include "common/learn/pool.h"
+
+struct cuda_plugin;
+
+enum compute_kind { COMPUTE_CPU, COMPUTE_CUDA };
+
+struct compute_device {
+    enum compute_kind kind;
+    char text[512];                         // For people: what it is, or why it is not another
+    const struct cuda_plugin *plugin;       // Of COMPUTE_CUDA; loaded once, never unloaded
+};
+
+// "cpu", "cuda", or "auto": the GPU if there is one, else the CPU, and *text says why. FAULT_USAGE
+// for another word. With "cuda", FAULT_UNREACHABLE where library, driver or device are missing,
+// with what to do. A plugin that is there and of another version is an error for "auto" too.
+int compute_find(const char *name, struct why *why, struct compute_device *ret_device);
+
+struct compute_config {
+    struct model_shape shape;               // Has passed model_shape_check
+    uint32_t micro_batch, seq;              // Sequences at a time, and their length
+    const payload_form_t *form;             // Borrowed for the life of the compute_t
+    float decay;                            // Of the residual (distro.h)
+    bool trains;                            // Else it only holds parameters and applies
+    bool float32;                           // Products in float32 rather than bf16 (gemm.h)
+    bool recompute;                         // CPU: of model_options
+    pool_t *pool;                           // Borrowed likewise; NULL: no threads
+};
+
+typedef struct compute compute_t;
+
+// What compute_new will take, on the device and beside it on the host.
+struct compute_memory { uint64_t device, host; };
+struct compute_memory compute_memory(const struct compute_device *device,
+                                     const struct compute_config *config);
+
+// FAULT_RANGE, FAULT_MEMORY with the number needed and the knob, FAULT_UNREACHABLE.
+int compute_new(const struct compute_device *device, const struct compute_config *config,
+                struct why *why, compute_t **ret_compute);
+void compute_destroy(compute_t **self);     // NULL is allowed
+
+// The vector of N floats on this side. Fill it and push, or pull and read it; in between it may be
+// the parameters themselves, so nobody else writes to it.
+float *compute_host(compute_t *self);
+int compute_push(compute_t *self, struct why *why); // The residual becomes zero, no candidate
+int compute_pull(compute_t *self, struct why *why);
+
+// Leaves of the digest of the parameters (merkle.h): digest_leaf_count(N) of them.
+int compute_leaves(compute_t *self, struct why *why, struct hash *ret_leaves);
+
+// Mean loss of `count` sequences [count][seq + 1], and its gradient, which stays on the device.
+// FAULT_RANGE for a token outside the vocabulary, FAULT_NAN, both with the samples.
+int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
+                     double *ret_loss);
+// Scales the gradient to `limit` (above 0) if it is longer. FAULT_NAN if it is not finite.
+int compute_clip(compute_t *self, double limit, struct why *why, double *ret_norm);
+
+// As distro_compress: payload_bytes(form) bytes of the gradient, and a candidate residual.
+int compute_compress(compute_t *self, float rate, struct why *why, uint8_t *ret_payload);
+bool compute_has_candidate(const compute_t *self);
+void compute_adopt(compute_t *self);        // There is a candidate (ensured)
+void compute_discard(compute_t *self);
+// Digests of the residual that a result starts from, and of the candidate it leads to.
+int compute_residual_hashes(compute_t *self, struct why *why, struct hash *ret_from,
+                            struct hash *ret_to);
+
+// As apply_commit.
+int compute_apply(compute_t *self, const struct apply_result *results, uint32_t count,
+                  const struct apply_step *step, struct why *why);

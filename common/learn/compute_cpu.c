@@ -1,0 +1,158 @@
+// The CPU behind compute.h: the modules of this folder, each called by its name.
+#include "common/ensure.h"
+#include "common/crypto/merkle.h"
+#include "common/learn/batch.h"
+#include "common/learn/compute_device.h"
+#include "common/learn/distro.h"
+#include "common/learn/gradient.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct cpu {
+    struct compute base;                    // Its host vector is the parameters themselves
+    model_t *model;
+    distro_t *distro;
+    float *gradient, *portion;              // Of the batch, and of one micro-batch of it
+};
+
+static struct cpu *cpu_of(compute_t *self) { return (struct cpu *)(void *)self; }
+
+static struct model_options model_options_of(const struct compute_config *config)
+{
+    return (struct model_options){ config->micro_batch, config->seq,
+                                   config->float32 ? GEMM_FLOAT32 : GEMM_BF16, config->recompute };
+}
+
+struct compute_memory compute_cpu_memory(const struct compute_config *config)
+{
+    const uint64_t vector = model_parameter_count(&config->shape) * sizeof(float);
+    const struct model_options options = model_options_of(config);
+    const uint64_t model =
+        config->trains ? model_memory_bytes(&config->shape, &options, pool_threads(config->pool))
+                       : 0;
+    return (struct compute_memory){ .host = model + (config->trains ? 5 : 1) * vector };
+}
+
+static void destroy(compute_t *base)
+{
+    struct cpu *self = cpu_of(base);
+    distro_destroy(&self->distro);
+    model_destroy(&self->model);
+    free(self->base.host);
+    free(self->gradient);
+    free(self->portion);
+    free(self);
+}
+
+static int push(compute_t *base, struct why *why)
+{
+    struct cpu *self = cpu_of(base);
+    return self->distro ? distro_set_residual(self->distro, NULL, why) : 0;
+}
+
+static int pull(compute_t *base, struct why *why)
+{
+    (void)base, (void)why; // There already
+    return 0;
+}
+
+struct leaves_job { const struct compute *base; struct hash *leaves; };
+
+static void fill_leaf(void *arg, uint32_t task, uint32_t worker)
+{
+    (void)worker;
+    const struct leaves_job *job = arg;
+    digest_fill_leaves(job->base->host, job->base->floats, task, 1, job->leaves + task);
+}
+
+static int leaves(compute_t *base, struct why *why, struct hash *ret_leaves)
+{
+    (void)why; // Cannot fail here
+    struct leaves_job job = { base, ret_leaves };
+    pool_run(base->config.pool, (uint32_t)digest_leaf_count(base->floats), fill_leaf, &job);
+    return 0;
+}
+
+static int gradient(compute_t *base, const uint32_t *tokens, uint32_t count, struct why *why,
+                    double *ret_loss)
+{
+    struct cpu *self = cpu_of(base);
+    const struct batch batch = { tokens, count, base->config.seq, base->config.micro_batch };
+    return batch_gradient(self->model, base->host, &batch, base->config.pool, self->portion, why,
+                          self->gradient, ret_loss);
+}
+
+static int clip(compute_t *base, double limit, struct why *why, double *ret_norm)
+{
+    return gradient_clip(base->config.pool, cpu_of(base)->gradient, base->floats, limit, why,
+                         ret_norm);
+}
+
+static int compress(compute_t *base, float rate, struct why *why, uint8_t *ret_payload)
+{
+    struct cpu *self = cpu_of(base);
+    return distro_compress(self->distro, self->gradient, rate, ret_payload, why);
+}
+
+static void adopt(compute_t *base) { distro_adopt(cpu_of(base)->distro); }
+static void discard(compute_t *base) { distro_discard(cpu_of(base)->distro); }
+
+static int residual_hashes(compute_t *base, struct why *why, struct hash *ret_from,
+                           struct hash *ret_to)
+{
+    (void)why; // Cannot fail here
+    *ret_from = distro_residual_hash(cpu_of(base)->distro);
+    *ret_to = distro_candidate_hash(cpu_of(base)->distro);
+    return 0;
+}
+
+static int apply(compute_t *base, const struct apply_result *results, uint32_t count,
+                 const struct apply_step *step, struct why *why)
+{
+    return apply_commit(base->config.form, results, count, step, base->config.pool, base->host,
+                        why);
+}
+
+static const struct compute_ops ops = {
+    .destroy = destroy, .push = push, .pull = pull, .leaves = leaves, .gradient = gradient,
+    .clip = clip, .compress = compress, .adopt = adopt, .discard = discard,
+    .residual_hashes = residual_hashes, .apply = apply,
+};
+
+static float *vector_new(uint64_t floats)
+{
+    return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
+}
+
+static int take_memory(struct cpu *self, struct why *why)
+{
+    const struct compute_config *config = &self->base.config;
+    self->base.host = vector_new(self->base.floats);
+    if (config->trains) {
+        self->gradient = vector_new(self->base.floats);
+        self->portion = vector_new(self->base.floats);
+    }
+    if (!self->base.host || (config->trains && (!self->gradient || !self->portion)))
+        return why_set(why, FAULT_MEMORY,
+                       "the model needs %" PRIu64 " MiB more than there is; a smaller micro-batch"
+                       " takes less",
+                       compute_cpu_memory(config).host >> 20);
+    if (!config->trains) return 0;
+    const struct model_options options = model_options_of(config);
+    int rc = model_new(&config->shape, &options, config->pool, why, &self->model);
+    if (rc == 0) rc = distro_new(config->form, config->decay, config->pool, why, &self->distro);
+    return rc;
+}
+
+int compute_cpu_new(const struct compute_config *config, struct why *why, compute_t **ret_compute)
+{
+    struct cpu *self = calloc(1, sizeof *self);
+    if (!self) return why_set(why, FAULT_MEMORY, "a replica");
+    self->base = (struct compute){ .ops = &ops, .config = *config,
+                                   .floats = model_parameter_count(&config->shape) };
+    const int rc = take_memory(self, why);
+    if (rc < 0) destroy(&self->base);
+    else *ret_compute = &self->base;
+    return rc;
+}

@@ -1,0 +1,313 @@
+#include "common/text/corpus.h"
+#include "common/data/token_dir.h"
+#include "common/ensure.h"
+#include "common/text/unicode.h"
+#include "common/vector/strict_json.h"
+#include <errno.h>
+#include <fts.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { JSON_DEPTH_MAX = 64, JSON_VALUES_MAX = 1 << 20, PLACE_MAX = 400, FIRST_READ = 1 << 16 };
+
+struct source {
+    char *path;
+    uint64_t bytes;
+};
+
+struct corpus {
+    struct corpus_options options;
+    struct source *sources;
+    size_t sources_count, sources_room, next;
+    uint64_t bytes, bytes_read;
+    int fd; // Of sources[next - 1]; -1: none is open
+    bool is_jsonl, begins;
+    uint64_t left, line; // left: bytes of the file that are not read yet
+    uint8_t *buffer;     // Read and not taken: [taken, have)
+    size_t taken, have, room;
+    struct corpus_unit units[CORPUS_BATCH_UNITS];
+    size_t units_count;
+};
+
+// ---- the files
+
+static int add_source(corpus_t *self, const char *path, struct why *why)
+{
+    int fd;
+    uint64_t bytes;
+    int rc = token_dir_open(path, why, &fd, &bytes);
+    if (rc < 0) return rc;
+    close(fd);
+    if (bytes == 0) return why_set(why, FAULT_FORMAT, "%s is empty; refused", path);
+    if (self->sources_count == CORPUS_FILES_MAX)
+        return why_set(why, FAULT_LIMIT, "more than %d files", CORPUS_FILES_MAX);
+    if (self->sources_count == self->sources_room) {
+        self->sources_room = 2 * self->sources_room + 64;
+        self->sources = realloc(self->sources, self->sources_room * sizeof *self->sources);
+        ensure(self->sources);
+    }
+    char *copy = strdup(path);
+    if (!copy) return why_set(why, FAULT_MEMORY, "the path %s", path);
+    self->sources[self->sources_count++] = (struct source){ copy, bytes };
+    self->bytes += bytes;
+    return 0;
+}
+
+static int by_name(const FTSENT **left, const FTSENT **right)
+{
+    return strcmp((*left)->fts_name, (*right)->fts_name);
+}
+
+static int visit(corpus_t *self, FTS *tree, FTSENT *entry, struct why *why)
+{
+    if (entry->fts_level > 0 && entry->fts_name[0] == '.') {
+        fts_set(tree, entry, FTS_SKIP);
+        return 0;
+    }
+    switch (entry->fts_info) {
+    case FTS_D:
+    case FTS_DP: return 0;
+    case FTS_DC:
+        return why_set(why, FAULT_FORMAT, "%s links to a folder it lies in; refused",
+                       entry->fts_path);
+    case FTS_DNR:
+    case FTS_ERR:
+    case FTS_NS:
+        return why_set(why, fault_from_errno(entry->fts_errno), "%s: %s", entry->fts_path,
+                       strerror(entry->fts_errno));
+    default: return add_source(self, entry->fts_path, why);
+    }
+}
+
+static int add_path(corpus_t *self, const char *path, struct why *why)
+{
+    char *const roots[] = { (char *)path, NULL };
+    const size_t before = self->sources_count;
+    FTS *tree = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
+    int rc = tree ? 0 : why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    for (FTSENT *entry; rc == 0 && (entry = fts_read(tree));) rc = visit(self, tree, entry, why);
+    if (tree) fts_close(tree);
+    if (rc == 0 && self->sources_count == before)
+        rc = why_set(why, FAULT_FORMAT, "%s has no files; refused", path);
+    return rc;
+}
+
+int corpus_open(const char *const *paths, size_t count, const struct corpus_options *options,
+                struct why *why, corpus_t **ret_self)
+{
+    corpus_t *self = calloc(1, sizeof *self);
+    if (!self) return why_set(why, FAULT_MEMORY, "a corpus");
+    self->options = *options;
+    self->fd = -1;
+    int rc = 0;
+    for (size_t i = 0; rc == 0 && i < count; i++) rc = add_path(self, paths[i], why);
+    if (rc < 0) corpus_close(&self);
+    else *ret_self = self;
+    return rc;
+}
+
+static void free_units(corpus_t *self)
+{
+    for (size_t i = 0; i < self->units_count; i++) free(self->units[i].text);
+    self->units_count = 0;
+}
+
+void corpus_close(corpus_t **self_p)
+{
+    corpus_t *self = *self_p;
+    if (!self) return;
+    free_units(self);
+    for (size_t i = 0; i < self->sources_count; i++) free(self->sources[i].path);
+    if (self->fd >= 0) close(self->fd);
+    free(self->sources);
+    free(self->buffer);
+    free(self);
+    *self_p = NULL;
+}
+
+uint64_t corpus_bytes(const corpus_t *self) { return self->bytes; }
+
+uint64_t corpus_bytes_read(const corpus_t *self) { return self->bytes_read; }
+
+// ---- reading
+
+static const struct source *source_of(const corpus_t *self)
+{
+    return &self->sources[self->next - 1];
+}
+
+static int open_next(corpus_t *self, struct why *why)
+{
+    uint64_t bytes;
+    const struct source *source = &self->sources[self->next];
+    int rc = token_dir_open(source->path, why, &self->fd, &bytes);
+    if (rc < 0) return rc;
+    const size_t length = strlen(source->path);
+    self->next++;
+    self->is_jsonl = length > 6 && strcmp(source->path + length - 6, ".jsonl") == 0;
+    self->begins = true;
+    self->left = source->bytes; // What grew since it was listed is not of this corpus
+    self->taken = self->have = 0;
+    self->line = 0;
+    return 0;
+}
+
+static void end_source(corpus_t *self)
+{
+    close(self->fd);
+    self->fd = -1;
+}
+
+// Reads until `want` bytes wait to be taken or the file ends.
+static int fill(corpus_t *self, size_t want, struct why *why)
+{
+    const struct source *source = source_of(self);
+    const size_t waiting = self->have - self->taken;
+    if (waiting >= want || self->left == 0) return 0;
+    if (waiting) memmove(self->buffer, self->buffer + self->taken, waiting);
+    self->taken = 0;
+    self->have = waiting;
+    if (self->room < want) {
+        self->room = want;
+        self->buffer = realloc(self->buffer, self->room);
+        ensure(self->buffer);
+    }
+    const uint64_t room = self->room - self->have;
+    const size_t step = self->left < room ? (size_t)self->left : (size_t)room;
+    int rc = token_dir_read(self->fd, source->path, source->bytes - self->left, step,
+                            self->buffer + self->have, why);
+    if (rc < 0) return rc;
+    self->have += step;
+    self->left -= step;
+    self->bytes_read += step;
+    return 0;
+}
+
+static int add_unit(corpus_t *self, const uint8_t *text, size_t count, bool ends, struct why *why)
+{
+    const struct source *source = source_of(self);
+    struct corpus_unit *unit = &self->units[self->units_count];
+    *unit = (struct corpus_unit){ .text = malloc(count + 1),
+                                  .count = count,
+                                  .ends = ends,
+                                  .begins = self->begins,
+                                  .path = source->path,
+                                  .line = self->line };
+    unit->offset = source->bytes - self->left - (self->have - self->taken);
+    if (!unit->text) return why_set(why, FAULT_MEMORY, "%zu bytes of %s", count, source->path);
+    memcpy(unit->text, text, count);
+    self->begins = ends;
+    self->units_count++;
+    return 0;
+}
+
+// The rest of the document, or as much of it as may be cut off.
+static int next_text(corpus_t *self, struct why *why)
+{
+    for (size_t want = CORPUS_UNIT_BYTES;; want *= 2) {
+        int rc = fill(self, want, why);
+        if (rc < 0) return rc;
+        const uint8_t *text = self->buffer + self->taken;
+        const size_t waiting = self->have - self->taken;
+        const bool ends = self->left == 0 && waiting <= CORPUS_UNIT_MAX;
+        const size_t count =
+            ends ? waiting : self->options.cut(self->options.context, text, waiting);
+        if (count) {
+            rc = add_unit(self, text, count, ends, why);
+            self->taken += count;
+            if (ends) end_source(self);
+            return rc;
+        }
+        if (want >= CORPUS_UNIT_MAX)
+            return why_set(why, FAULT_LIMIT,
+                           "%s: %d MiB from byte %" PRIu64 " on have no place "
+                           "where this tokenizer lets a document be taken apart (a letter before a "
+                           "line feed); split the file",
+                           source_of(self)->path, CORPUS_UNIT_MAX >> 20,
+                           source_of(self)->bytes - self->left - waiting);
+    }
+}
+
+static bool is_blank(const uint8_t *text, size_t count)
+{
+    size_t at = 0;
+    while (at < count && strchr(" \t\r\n", text[at]) && text[at]) at++;
+    return at == count;
+}
+
+static int take_line(corpus_t *self, const uint8_t *text, size_t count, struct why *why)
+{
+    char place[PLACE_MAX];
+    json_t *root;
+    snprintf(place, sizeof place, "%s:%" PRIu64, source_of(self)->path, self->line);
+    if (is_blank(text, count)) return 0;
+    int rc = strict_json_parse(place, (const char *)text, count, JSON_DEPTH_MAX, JSON_VALUES_MAX,
+                               why, &root);
+    if (rc < 0) return rc;
+    const json_t *value = json_object_get(root, self->options.field);
+    if (json_is_string(value))
+        rc = add_unit(self, (const uint8_t *)json_string_value(value), json_string_length(value),
+                      true, why);
+    else
+        rc = why_set(why, FAULT_FORMAT, "%s: the field '%s' is %s; refused", place,
+                     self->options.field, value ? "no text" : "missing");
+    json_decref(root);
+    return rc;
+}
+
+static int next_line(corpus_t *self, struct why *why)
+{
+    const uint8_t *end = NULL;
+    for (size_t want = FIRST_READ;; want *= 2) {
+        int rc = fill(self, want, why);
+        if (rc < 0) return rc;
+        const uint8_t *text = self->buffer + self->taken;
+        const size_t waiting = self->have - self->taken;
+        end = memchr(text, '\n', waiting);
+        if (!end && self->left > 0 && want < CORPUS_UNIT_MAX) continue;
+        const size_t count = end ? (size_t)(end - text) + 1 : waiting;
+        self->line++;
+        if (!end && self->left > 0)
+            return why_set(why, FAULT_LIMIT, "%s:%" PRIu64 ": a line above %d MiB; refused",
+                           source_of(self)->path, self->line, CORPUS_UNIT_MAX >> 20);
+        rc = take_line(self, text, count, why);
+        self->taken += count;
+        if (self->taken == self->have && self->left == 0) end_source(self);
+        return rc;
+    }
+}
+
+int corpus_next(corpus_t *self, struct why *why, const struct corpus_unit **ret_units,
+                size_t *ret_count)
+{
+    size_t bytes = 0;
+    int rc = 0;
+    free_units(self);
+    while (rc == 0 && bytes < CORPUS_BATCH_BYTES && self->units_count < CORPUS_BATCH_UNITS) {
+        const size_t before = self->units_count;
+        if (self->fd < 0 && self->next == self->sources_count) break;
+        if (self->fd < 0) rc = open_next(self, why);
+        if (rc == 0) rc = self->is_jsonl ? next_line(self, why) : next_text(self, why);
+        if (rc == 0 && self->units_count > before) bytes += self->units[before].count;
+    }
+    if (rc < 0) return rc;
+    *ret_units = self->units;
+    *ret_count = self->units_count;
+    return 0;
+}
+
+int corpus_check(const struct corpus_unit *unit, struct why *why)
+{
+    const size_t valid = unicode_valid_until(unit->text, unit->count);
+    if (valid == unit->count) return 0;
+    if (unit->line)
+        return why_set(why, FAULT_FORMAT, "%s:%" PRIu64 ": no valid UTF-8; refused", unit->path,
+                       unit->line);
+    return why_set(why, FAULT_FORMAT,
+                   "%s: the byte 0x%02x at %" PRIu64 " is no valid UTF-8; "
+                   "refused",
+                   unit->path, unit->text[valid], unit->offset + valid);
+}

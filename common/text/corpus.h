@@ -1,0 +1,61 @@
+#pragma once
+// corpus -- texts of files and folders, as documents, in pieces that fit into memory.
+//
+// A file named *.jsonl has a document in each line: the text in one field of a JSON object; lines
+// of white space alone are passed over. Any other file is one document. A folder stands for all
+// files below it in ascending order of path, hidden ones left out; links are followed.
+//
+// A document comes as one unit, or as several, cut where its owner says that it may be. Nothing
+// depends on chance: the same files give the same units in the same order.
+//
+// Not for two threads at once, but for corpus_check.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/fault.h"
+
+enum {
+    CORPUS_UNIT_BYTES = 1 << 20,            // A longer document is cut, if it may be
+    CORPUS_UNIT_MAX = 64 << 20,             // A longer one that has no place to be cut is refused
+    CORPUS_BATCH_BYTES = 8 << 20,           // About how much text corpus_next reads at once
+    CORPUS_BATCH_UNITS = 8192,
+    CORPUS_FILES_MAX = 1 << 20,
+};
+
+// The last place at or before `count` where the text may be taken apart, whatever follows; 0: none.
+typedef size_t corpus_cut_fn(const void *context, const uint8_t *text, size_t count);
+
+struct corpus_options {
+    const char *field;                      // Of a JSON line that has the text; borrowed
+    corpus_cut_fn *cut;
+    const void *context;                    // For `cut`; borrowed
+};
+
+struct corpus_unit {
+    uint8_t *text;
+    size_t count;
+    bool begins, ends;                      // The first, the last unit of its document
+    const char *path;                       // Where it comes from: bytes from `offset` on, or,
+    uint64_t offset, line;                  // if that is not 0, a line of JSON
+};
+
+typedef struct corpus corpus_t;
+
+// Lists the files. FAULT_NOT_FOUND, FAULT_FORMAT for an empty folder or file and for what is
+// neither file nor folder, FAULT_LIMIT, FAULT_DENIED, FAULT_IO.
+int corpus_open(const char *const *paths, size_t count, const struct corpus_options *options,
+                struct why *why, corpus_t **ret_self);
+void corpus_close(corpus_t **self);
+
+uint64_t corpus_bytes(const corpus_t *self);            // Of all files
+uint64_t corpus_bytes_read(const corpus_t *self);       // Of them so far
+
+// The next units, which live until the next call; *ret_count 0 at the end. FAULT_FORMAT with file
+// and line, FAULT_LIMIT, FAULT_IO.
+int corpus_next(corpus_t *self, struct why *why, const struct corpus_unit **ret_units,
+                size_t *ret_count);
+
+// FAULT_FORMAT, with its place, if the unit is no valid UTF-8. Any thread.
+int corpus_check(const struct corpus_unit *unit, struct why *why);

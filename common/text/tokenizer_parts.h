@@ -1,0 +1,33 @@
+#pragma once
+// tokenizer_parts -- inside tokenizer_json: what all parts of a tokenizer.json need to be read, and
+// the readers of pre-tokenizer, post-processor and decoder. Nobody else includes it.
+
+#include "common/text/tokenizer.h"
+#include "common/vector/strict_json.h"
+
+enum { TOKENIZER_PLACE_MAX = 300 };
+
+// "PLACE: WHAT; refused, because it may change ids". FAULT_UNSUPPORTED.
+int tokenizer_refuse(const char *place, struct why *why, const char *what);
+int tokenizer_refuse_type(const char *place, const char *type, const char *known, struct why *why);
+
+// FAULT_UNSUPPORTED for a key that is not one of `known` (ended by NULL).
+int tokenizer_check_keys(const json_t *object, const char *place, const char *const known[],
+                         struct why *why);
+
+bool tokenizer_is_none(const json_t *value);            // Missing or null
+
+// A flag that may be missing; FAULT_FORMAT for another kind.
+int tokenizer_read_flag(const json_t *object, const char *place, const char *key, bool missing,
+                        struct why *why, bool *ret_flag);
+
+// The 'type' of what must be an object. Borrowed.
+int tokenizer_read_type(const json_t *object, const char *place, struct why *why,
+                        const char **ret_type);
+
+// Parts of the root; `whole` is the root's place.
+int tokenizer_read_pretokenizer(const json_t *root, const char *whole, struct pretokenizer *self,
+                                struct why *why);
+int tokenizer_read_post_processor(const json_t *root, const char *whole, tokenizer_t *self,
+                                  struct why *why);
+int tokenizer_check_decoder(const json_t *root, const char *whole, struct why *why);

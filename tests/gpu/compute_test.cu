@@ -1,0 +1,148 @@
+// The GPU behind compute.h beside the CPU behind compute.h: two members of one run, three rounds.
+// Their gradients are close; after every commit of both results their digests are equal.
+#include "tests/gpu/check.cuh"
+
+#define _Alignas alignas // As C++ calls it
+extern "C" {
+#include "common/crypto/merkle.h"
+#include "common/learn/compute.h"
+#include "common/learn/cuda/plugin.h"
+#include "common/learn/genesis.h"
+extern const struct cuda_plugin shoal_cuda_plugin;
+}
+
+enum { MEMBERS = 2, SAMPLES = 3, SEQ = 20, ROUNDS = 3 };
+
+struct member {
+    compute_t *compute;
+    std::vector<uint8_t> payload;
+    std::vector<struct hash> leaves;
+    double loss, norm;
+    struct hash from, to;
+};
+
+static struct why why;
+
+static bool good(const char *what, int rc)
+{
+    if (rc < 0) check_say(false, "%s: %s", what, why.text);
+    return rc == 0;
+}
+
+static bool train(struct member *self, const std::vector<uint32_t> &tokens)
+{
+    return good("gradient",
+                compute_gradient(self->compute, tokens.data(), SAMPLES, &why, &self->loss)) &&
+           good("clip", compute_clip(self->compute, 1.0, &why, &self->norm)) &&
+           good("compress",
+                compute_compress(self->compute, 0.01f, &why, self->payload.data())) &&
+           good("residual hashes",
+                compute_residual_hashes(self->compute, &why, &self->from, &self->to));
+}
+
+static bool apply(struct member *members, int round)
+{
+    const struct apply_step step = { 0.01f, 0.1f, NULL };
+    struct apply_result results[MEMBERS];
+    for (int i = 0; i < MEMBERS; i++) // In any order
+        results[MEMBERS - 1 - i] = { (uint64_t)i * SAMPLES, members[i].payload.data(),
+                                     members[i].payload.size() };
+    for (int i = 0; i < MEMBERS; i++) {
+        if (!good("apply", compute_apply(members[i].compute, results, MEMBERS, &step, &why)) ||
+            !good("leaves", compute_leaves(members[i].compute, &why, members[i].leaves.data())))
+            return false;
+        if (round == 1) compute_discard(members[i].compute);
+        else compute_adopt(members[i].compute);
+    }
+    return true;
+}
+
+static void run(struct member *members, const struct model_shape *shape)
+{
+    std::vector<struct hash> before(1), after(1);
+    for (int round = 0; round < ROUNDS; round++) {
+        std::vector<uint32_t> tokens(SAMPLES * (SEQ + 1));
+        for (uint32_t &token : tokens) token = random_bits() % shape->vocab;
+        const struct hash adopted = members[1].to, stayed = members[1].from;
+        for (int i = 0; i < MEMBERS; i++)
+            if (!train(&members[i], tokens)) return;
+        check_close("loss", { members[1].loss }, { members[0].loss }, 1e-5);
+        check_close("norm", { members[1].norm }, { members[0].norm }, 1e-4);
+        if (round > 0) { // Round 1's candidate was discarded
+            const struct hash expected = round == 2 ? stayed : adopted;
+            check_say(hash_equal(&members[1].from, &expected), "round %d starts from the residual"
+                      " that the one before led to", round);
+        }
+        if (!apply(members, round)) return;
+        check_same("leaves after a commit", members[1].leaves, members[0].leaves);
+    }
+    std::vector<float> mine(compute_host(members[0].compute),
+                            compute_host(members[0].compute) + model_parameter_count(shape));
+    if (!good("pull", compute_pull(members[1].compute, &why))) return;
+    check_same("parameters", std::vector<float>(compute_host(members[1].compute),
+                                                compute_host(members[1].compute) + mine.size()),
+               mine);
+    uint32_t beyond[SEQ + 1] = { shape->vocab };
+    double loss;
+    check_say(compute_gradient(members[1].compute, beyond, 1, &why, &loss) == FAULT_RANGE,
+              "a token outside the vocabulary: %s", why.text);
+    members[0].payload[0] ^= 1;
+    const struct apply_step step = { 0.01f, 0.1f, NULL };
+    const struct apply_result bad = { 0, members[0].payload.data(), members[0].payload.size() };
+    check_say(compute_apply(members[1].compute, &bad, 1, &step, &why) == FAULT_FORMAT,
+              "a payload that is none: %s", why.text);
+}
+
+static void test_words()
+{
+    struct compute_device found = {};
+    check_say(compute_find("cpu", &why, &found) == 0 && found.kind == COMPUTE_CPU && found.text[0],
+              "cpu: %s", found.text);
+    check_say(compute_find("tpu", &why, &found) == FAULT_USAGE, "another word: %s", why.text);
+    const int rc = compute_find("cuda", &why, &found), rc_auto = compute_find("auto", &why, &found);
+    check_say(rc == 0 ? found.kind == COMPUTE_CUDA : rc == FAULT_UNREACHABLE && rc_auto == 0 &&
+                                                     found.kind == COMPUTE_CPU,
+              "auto: %s", found.text);
+}
+
+static void tests()
+{
+    test_words();
+    struct model_shape shape = {};
+    shape.vocab = 90, shape.dim = 48, shape.layers = 1, shape.heads = 3, shape.kv_heads = 1;
+    shape.head_dim = 16, shape.ffn = 64, shape.seq_len_max = SEQ, shape.rope_theta = 10000;
+    shape.rms_eps = 1e-5;
+    chunks_t *chunks = NULL;
+    payload_form_t *form = NULL;
+    if (!good("chunks", chunks_of_model(&shape, 16, &why, &chunks)) ||
+        !good("form", payload_form_new(chunks, 4, true, &why, &form)))
+        return;
+    const uint64_t floats = model_parameter_count(&shape);
+    struct compute_device devices[MEMBERS] = {};
+    devices[1].kind = COMPUTE_CUDA, devices[1].plugin = &shoal_cuda_plugin;
+    struct compute_config config = {};
+    config.shape = shape, config.micro_batch = 2, config.seq = SEQ, config.form = form;
+    config.decay = 0.9f, config.trains = true, config.float32 = true;
+    std::vector<float> genesis(floats);
+    genesis_fill(&shape, 3, genesis.data());
+    struct member members[MEMBERS] = {};
+    bool all = true;
+    for (int i = 0; i < MEMBERS && all; i++) {
+        members[i].payload.resize(payload_bytes(form));
+        members[i].leaves.resize(digest_leaf_count(floats));
+        all = good("new", compute_new(&devices[i], &config, &why, &members[i].compute));
+        if (!all) break;
+        std::copy(genesis.begin(), genesis.end(), compute_host(members[i].compute));
+        all = good("push", compute_push(members[i].compute, &why));
+    }
+    const struct compute_memory memory = compute_memory(&devices[1], &config);
+    check_say(memory.device > floats * 4 && memory.host >= floats * 4,
+              "memory: %llu bytes on the device, %llu beside it",
+              (unsigned long long)memory.device, (unsigned long long)memory.host);
+    if (all) run(members, &shape);
+    for (struct member &member : members) compute_destroy(&member.compute);
+    payload_form_destroy(&form);
+    chunks_destroy(&chunks);
+}
+
+int main() { return check_main(tests); }

@@ -1,0 +1,175 @@
+// Files, lines and folders as documents, and token files made of them.
+
+#include "common/data/token_files.h"
+#include "common/text/corpus.h"
+#include "common/text/text_tokens.h"
+#include "tests/unit/folder_fixture.h"
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct why why;
+static size_t last_line(const void *context, const uint8_t *text, size_t count)
+{
+    (void)context;
+    const uint8_t *end = memrchr(text, '\n', count);
+    return end ? (size_t)(end - text) : 0;
+}
+
+static const struct corpus_options options = { .field = "text", .cut = last_line };
+
+static corpus_t *open_corpus(const char *name)
+{
+    const char *path = path_of(name);
+    corpus_t *self = NULL;
+    const int rc = corpus_open(&path, 1, &options, &why, &self);
+    if (rc < 0) fail_msg("%s", why.text);
+    return self;
+}
+
+static int open_fault(const char *name)
+{
+    const char *path = path_of(name);
+    corpus_t *self = NULL;
+    return corpus_open(&path, 1, &options, &why, &self);
+}
+
+static void put_text(const char *name, const char *text)
+{
+    put(name, text, strlen(text));
+}
+
+static void test_a_folder_in_order(void **state)
+{
+    (void)state;
+    const struct corpus_unit *units;
+    size_t count;
+    mkdir(path_of("in"), 0700);
+    mkdir(path_of("in/b"), 0700);
+    put_text("in/c.txt", "third");
+    put_text("in/b/x.txt", "second");
+    put_text("in/a.jsonl", "{\"text\":\"one\"}\n \n{\"id\":2,\"text\":\"\"}\n{\"text\":\"\\u00e9\\n\"}");
+    put_text("in/.hidden", "no");
+    corpus_t *self = open_corpus("in");
+    assert_int_equal(corpus_next(self, &why, &units, &count), 0);
+    static const struct { const char *text; uint64_t line; } wanted[] = {
+        { "one", 1 }, { "", 3 }, { "é\n", 4 }, { "second", 0 }, { "third", 0 },
+    };
+    assert_int_equal(count, 5);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(units[i].count, strlen(wanted[i].text));
+        assert_memory_equal(units[i].text, wanted[i].text, units[i].count);
+        assert_int_equal(units[i].line, wanted[i].line);
+        assert_true(units[i].begins && units[i].ends);
+    }
+    assert_int_equal(corpus_bytes_read(self), corpus_bytes(self));
+    assert_int_equal(corpus_next(self, &why, &units, &count), 0);
+    assert_int_equal(count, 0);
+    corpus_close(&self);
+}
+
+static void test_a_long_document_is_cut(void **state)
+{
+    (void)state;
+    enum { BYTES = 5 * CORPUS_UNIT_BYTES / 2 };
+    char *text = malloc(BYTES);
+    const struct corpus_unit *units;
+    size_t count, at = 0;
+    for (size_t i = 0; i < BYTES; i++) text[i] = i % 1000 == 999 ? '\n' : (char)('a' + i % 26);
+    put("long.txt", text, BYTES);
+    corpus_t *self = open_corpus("long.txt");
+    assert_int_equal(corpus_next(self, &why, &units, &count), 0);
+    assert_int_equal(count, 3);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(units[i].begins, i == 0);
+        assert_int_equal(units[i].ends, i == 2);
+        assert_int_equal(units[i].offset, at);
+        assert_memory_equal(units[i].text, text + at, units[i].count);
+        at += units[i].count;
+        if (i < 2) assert_int_equal(text[at], '\n');
+    }
+    assert_int_equal(at, BYTES);
+    corpus_close(&self);
+    free(text);
+}
+
+static int next_fault(const char *name)
+{
+    const struct corpus_unit *units;
+    size_t count;
+    corpus_t *self = open_corpus(name);
+    const int rc = corpus_next(self, &why, &units, &count);
+    corpus_close(&self);
+    return rc;
+}
+
+static void test_refusals(void **state)
+{
+    (void)state;
+    assert_int_equal(open_fault("none"), FAULT_NOT_FOUND);
+    put_text("empty", "");
+    assert_int_equal(open_fault("empty"), FAULT_FORMAT);
+    mkdir(path_of("bare"), 0700);
+    assert_int_equal(open_fault("bare"), FAULT_FORMAT);
+    assert_non_null(strstr(why.text, "no files"));
+    assert_int_equal(symlink(".", path_of("bare/loop")), 0);
+    assert_int_equal(open_fault("bare"), FAULT_FORMAT);
+    assert_non_null(strstr(why.text, "links to a folder"));
+    put_text("a.jsonl", "{\"text\":\"x\"}\n{\"txt\":\"x\"}\n");
+    assert_int_equal(next_fault("a.jsonl"), FAULT_FORMAT);
+    assert_non_null(strstr(why.text, "a.jsonl:2: the field 'text' is missing"));
+    put_text("b.jsonl", "{\"text\":5}");
+    assert_int_equal(next_fault("b.jsonl"), FAULT_FORMAT);
+    assert_non_null(strstr(why.text, "is no text"));
+    put_text("c.jsonl", "\n{\"text\":");
+    assert_int_equal(next_fault("c.jsonl"), FAULT_FORMAT);
+    assert_non_null(strstr(why.text, "c.jsonl:2: no valid JSON"));
+    put_text("d.txt", "fine so far \xc3(");
+    const struct corpus_unit *units;
+    size_t count;
+    corpus_t *self = open_corpus("d.txt");
+    assert_int_equal(corpus_next(self, &why, &units, &count), 0);
+    assert_int_equal(corpus_check(&units[0], &why), FAULT_FORMAT);
+    assert_non_null(strstr(why.text, "0xc3 at 12"));
+    corpus_close(&self);
+}
+
+// Tokens of 4 bytes, without a part held out, as a provider reads them.
+static void test_wide_tokens(void **state)
+{
+    (void)state;
+    const struct text_config config = { .no_heldout = true, .token_bytes = 4 };
+    const struct samples_config samples = { .token_bytes = 4, .seq_len = 2, .vocab_size = 200000 };
+    const uint32_t ids[] = { 7, 65536, 199999 };
+    struct text_counts counts;
+    text_tokens_t *self = NULL;
+    token_files_t *files = NULL;
+    uint32_t tokens[3];
+    assert_int_equal(text_tokens_new(path_of("data"), &config, &why, &self), 0);
+    assert_int_equal(text_tokens_add_ids(self, ids, 3, &why), 0);
+    assert_int_equal(text_tokens_finish(self, &why, &counts), 0);
+    text_tokens_destroy(&self);
+    assert_int_equal(counts.train, 3);
+    assert_int_equal(counts.heldout, 0);
+    assert_int_not_equal(access(path_of("data/heldout"), F_OK), 0);
+    assert_int_equal(token_files_open(path_of("data/train"), &samples, &why, &files), 0);
+    assert_int_equal(token_files_read(files, 0, 1, tokens, &why), 0);
+    assert_memory_equal(tokens, ids, sizeof ids);
+    token_files_close(&files);
+    const struct text_config narrow = { .no_heldout = true, .token_bytes = 2 };
+    assert_int_equal(text_tokens_new(path_of("data"), &narrow, &why, &self), 0);
+    assert_int_equal(text_tokens_add_ids(self, ids, 3, &why), FAULT_RANGE);
+    text_tokens_destroy(&self);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_a_folder_in_order, folder_set_up, folder_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_long_document_is_cut, folder_set_up,
+                                        folder_tear_down),
+        cmocka_unit_test_setup_teardown(test_refusals, folder_set_up, folder_tear_down),
+        cmocka_unit_test_setup_teardown(test_wide_tokens, folder_set_up, folder_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
