@@ -12,6 +12,11 @@ struct worker {
     uint32_t number;            // From 1; 0 is whoever calls pool_run
 };
 
+// Tasks of a job that are not taken yet: each worker begins with a run of them, the same one in
+// every job of that many, so that what it wrote lies in its own cache when it comes to read it. Who
+// has none left helps the one who has most, from the end.
+struct share { uint32_t next, end; };
+
 // All but `threads` and `workers` is guarded by `lock`. A worker that wakes late finds no task left
 // and sleeps on: a job waits for its tasks, never for its workers.
 struct pool {
@@ -20,18 +25,34 @@ struct pool {
     pthread_cond_t done;        // `left` reached 0
     pool_task_fn *fn;
     void *arg;
-    uint32_t next, tasks;       // Tasks from `next` on are not taken yet
+    struct share shares[POOL_THREADS_MAX];
     uint32_t left;              // Tasks that have not returned yet
     bool busy, stop;
     uint32_t threads;
     struct worker workers[];    // threads - 1 of them
 };
 
+static bool take_task(pool_t *self, uint32_t worker, uint32_t *ret_task)
+{
+    struct share *own = &self->shares[worker], *most = own;
+    if (own->next < own->end) {
+        *ret_task = own->next++;
+        return true;
+    }
+    for (uint32_t i = 0; i < self->threads; i++) {
+        struct share *other = &self->shares[i];
+        if (other->end - other->next > most->end - most->next) most = other;
+    }
+    if (most->next == most->end) return false;
+    *ret_task = --most->end;
+    return true;
+}
+
 // Takes and runs tasks until none is left to take. Called and returns with the lock held.
 static void take_tasks(pool_t *self, uint32_t worker)
 {
-    while (self->next < self->tasks) {
-        const uint32_t task = self->next++;
+    uint32_t task;
+    while (take_task(self, worker, &task)) {
         pool_task_fn *fn = self->fn;
         void *arg = self->arg;
         pthread_mutex_unlock(&self->lock);
@@ -125,15 +146,17 @@ void pool_run(pool_t *self, uint32_t tasks, pool_task_fn *fn, void *arg)
     self->busy = true;
     self->fn = fn;
     self->arg = arg;
-    self->next = 0;
-    self->left = self->tasks = tasks;
+    self->left = tasks;
+    for (uint32_t i = 0; i < self->threads; i++) {
+        const struct pool_share share = pool_share_of(tasks, 1, self->threads, i);
+        self->shares[i] = (struct share){ (uint32_t)share.first, (uint32_t)share.end };
+    }
     pthread_mutex_unlock(&self->lock);
     if (tasks > 1) pthread_cond_broadcast(&self->work); // One task is quicker done than handed over
 
     pthread_mutex_lock(&self->lock);
     take_tasks(self, 0);
     while (self->left > 0) pthread_cond_wait(&self->done, &self->lock);
-    self->tasks = 0;
     self->busy = false;
     pthread_mutex_unlock(&self->lock);
 }

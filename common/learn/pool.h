@@ -3,7 +3,8 @@
 //
 //     pool_run(n tasks) ──▶ workers 0 (the caller), 1, 2, ... take tasks 0..n-1 ──▶ returns
 //
-// A task is known by its number; which worker takes it, and when, is chance. So let the number
+// A task is known by its number; which worker takes it, and when, is chance: each begins with a run
+// of neighbours, the same in every job of so many tasks, for its cache's sake. So let the number
 // alone say what is computed and where it goes, and `worker` nothing but which scratch memory to
 // use: then the result is the same for every number of threads. Waiting threads sleep on a
 // condition variable and never spin: several actors share a machine.
