@@ -240,7 +240,7 @@ int shoal_eval(int argc, char **argv)
         "How good a model is. Tokens: in windows one after the other, each but the first is "
         "predicted once, from those before it in its window. Questions: acc and acc_norm as "
         "lm-evaluation-harness defines them.\n\n"
-        "  shoal eval --model checkpoints/step-00000600 --data data/heldout -s 128\n"
+        "  shoal eval --model checkpoints/step-00000460 --data data/heldout -s 128\n"
         "  shoal eval --model model --choices arc.jsonl --shots 5 --json\n",
         NULL,
         NULL,

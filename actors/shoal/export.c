@@ -93,7 +93,7 @@ int shoal_export(int argc, char **argv)
     };
     static const struct argp argp = { options, parse, NULL,
         "Writes a model for other tools: config.json, safetensors and what tokenizer there is.\n\n"
-        "  shoal export --model checkpoints/step-00000600 --out model-bf16\n"
+        "  shoal export --model checkpoints/step-00000460 --out model-bf16\n"
         "  shoal export --model model --dtype f32 --max-shard-bytes 1000000000 --out f32\n",
         NULL, NULL, NULL };
     struct export self = { .dtype = "bf16" };

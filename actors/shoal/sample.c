@@ -142,8 +142,8 @@ int shoal_sample(int argc, char **argv)
         parse,
         NULL,
         "Text from a model.\n\n"
-        "  shoal sample --model checkpoints/step-00000600 --prompt 'And the LORD said'\n"
-        "  shoal sample --model checkpoints/step-00000600 --top-p 0.9 --samples 3\n",
+        "  shoal sample --model checkpoints/step-00000460 --prompt 'And the LORD said'\n"
+        "  shoal sample --model checkpoints/step-00000460 --top-p 0.9 --samples 3\n",
         NULL,
         NULL,
         NULL
