@@ -168,7 +168,7 @@ static void a_nan_stops_the_batch_and_keeps_the_state(void **state)
     char line[600], kept[32], digest[80];
     (void)state;
 #define ABSURD "train config/demo/state.toml --model @/model --data @/data/train " \
-               "--set warmup_steps=0 --learning-rate 10 "
+               "--set warmup_steps=0 --learning-rate 10 --batch-size 8 "
     expect(ABSURD "--checkpoint-dir @/n", EX_DATAERR, "learning rate");
     const long failed = strtol(word_after("is not: step "), NULL, 10);
     assert_true(failed >= 2 && failed <= 600);
@@ -323,7 +323,7 @@ static void wrong_lines_are_refused_by_name(void **state)
     expect(TRAIN "--optimizer adam", EX_USAGE, "adamw or distro");
     expect(TRAIN "--set base_rl=1", EX_USAGE, "did you mean base_lr");
     expect(TRAIN "--set lr_schedule=WarmupStableDecay", EX_CONFIG, "stable_steps has no value");
-    expect(TRAIN "--set global_batch_size_start=9", EX_CONFIG, "a batch grows");
+    expect(TRAIN "--set global_batch_size_start=60000", EX_CONFIG, "a batch grows");
     expect(TRAIN "--set Linear.total_steps=4 --set warmup_steps=6", EX_CONFIG,
            "warmup_steps: 6 must be at most model.LLM.lr_schedule.Linear.total_steps (4)");
     expect(TRAIN "--set compression_topk=9000", EX_CONFIG, "than a square of compression_chunk");
