@@ -5,12 +5,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/wait.h>
 #include <sysexits.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { OUTPUT_MAX = 64 << 10, WORDS_MAX = 40, TEXT_BYTES = 400 << 10 };
@@ -142,8 +143,7 @@ static void resumed_bits_are_those_of_one_piece(void **state)
 
 static void ctrl_c_saves(void **state)
 {
-    static const struct timespec nap = { 0, 10000000 };
-    char whole[80], log[256];
+    char whole[80], log[256], events[4096];
     (void)state;
     expect("train config/demo/state.toml --model @/model --data @/data/train --steps 60 "
            "--no-checkpoint --threads 1", 0, "step 60 of 60");
@@ -152,8 +152,14 @@ static void ctrl_c_saves(void **state)
     const char *line = "train config/demo/state.toml --model @/model --data @/data/train "
                        "--steps 60 --heldout @/data/heldout --heldout-every 1 --threads 1 "
                        "--checkpoint-dir @/c --log @/c.jsonl";
+    struct pollfd watch = { .fd = inotify_init1(IN_CLOEXEC), .events = POLLIN };
+    assert_true(inotify_add_watch(watch.fd, folder, IN_MODIFY) >= 0);
     const pid_t pid = start(line);
-    for (int i = 0; i < 3000 && slurp("c.jsonl", log, sizeof log) == 0; i++) nanosleep(&nap, NULL);
+    while (slurp("c.jsonl", log, sizeof log) == 0) {
+        assert_int_equal(poll(&watch, 1, 30000), 1);
+        assert_true(read(watch.fd, events, sizeof events) > 0);
+    }
+    close(watch.fd);
     assert_int_equal(kill(pid, SIGINT), 0);
     assert_int_equal(finish(pid), EX_TEMPFAIL);
     assert_non_null(strstr(output, "--resume goes on"));
