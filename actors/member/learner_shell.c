@@ -7,6 +7,7 @@
 #include "common/ensure.h"
 #include "common/learn/compute.h"
 #include "common/learn/model_config.h"
+#include "common/learn/model_tensors.h"
 #include "common/vector/checkpoint.h"
 #include "common/vector/hf_folder.h"
 #include <stdio.h>
@@ -79,26 +80,11 @@ static void drop_model(struct learner *self)
 
 static int fill_layout(struct learner *self, struct why *why)
 {
-    uint32_t count = model_tensor_count(&self->shape);
-    struct chunks_tensor *cuts = calloc(count, sizeof *cuts);
+    const uint32_t count = model_tensor_count(&self->shape);
     self->tensors = calloc(count, sizeof *self->tensors);
-    if (!cuts || !self->tensors) {
-        free(cuts);
-        return why_set(why, FAULT_MEMORY, "%u tensors", count);
-    }
-    layout_init(&self->layout, self->tensors, count);
-    int rc = 0;
-    for (uint32_t i = 0; i < count && rc == 0; i++) {
-        struct model_tensor tensor = model_tensor_at(&self->shape, i);
-        cuts[i] = tensor.cols ? (struct chunks_tensor){ tensor.offset, tensor.rows, tensor.cols }
-                              : (struct chunks_tensor){ tensor.offset, 1, tensor.rows };
-        rc = tensor.cols
-                 ? layout_add_matrix(&self->layout, tensor.name, tensor.rows, tensor.cols,
-                                     LAYOUT_F32, why)
-                 : layout_add_vector(&self->layout, tensor.name, tensor.rows, LAYOUT_F32, why);
-    }
-    if (rc == 0) rc = chunks_new(cuts, count, self->floats, self->config.chunk, why, &self->chunks);
-    free(cuts);
+    if (!self->tensors) return why_set(why, FAULT_MEMORY, "%u tensors", count);
+    int rc = model_tensors_layout(&self->shape, self->tensors, why, &self->layout);
+    if (rc == 0) rc = chunks_of_model(&self->shape, self->config.chunk, why, &self->chunks);
     return rc;
 }
 

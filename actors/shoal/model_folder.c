@@ -1,9 +1,10 @@
 #include "actors/shoal/model_folder.h"
 #include "common/crypto/merkle.h"
-#include "common/text/tokenizer_json.h"
 #include "common/ensure.h"
 #include "common/learn/genesis.h"
 #include "common/learn/model_config.h"
+#include "common/learn/model_tensors.h"
+#include "common/text/tokenizer_json.h"
 #include "common/vector/checkpoint.h"
 #include "common/vector/dirfile.h"
 #include "common/vector/hf_folder.h"
@@ -65,19 +66,9 @@ int model_folder_read_shape(const char *path, struct why *why, struct model_shap
 
 static int fill_layout(struct model_folder *self, struct why *why)
 {
-    uint32_t count = model_tensor_count(&self->shape);
-    self->tensors = calloc(count, sizeof *self->tensors);
+    self->tensors = calloc(model_tensor_count(&self->shape), sizeof *self->tensors);
     ensure(self->tensors);
-    layout_init(&self->layout, self->tensors, count);
-    for (uint32_t i = 0; i < count; i++) {
-        struct model_tensor tensor = model_tensor_at(&self->shape, i);
-        int rc = tensor.cols
-                     ? layout_add_matrix(&self->layout, tensor.name, tensor.rows, tensor.cols,
-                                         LAYOUT_F32, why)
-                     : layout_add_vector(&self->layout, tensor.name, tensor.rows, LAYOUT_F32, why);
-        if (rc < 0) return rc;
-    }
-    return 0;
+    return model_tensors_layout(&self->shape, self->tensors, why, &self->layout);
 }
 
 // Layout and room for the parameters of self->shape.

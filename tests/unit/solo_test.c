@@ -3,6 +3,7 @@
 
 #include "common/learn/genesis.h"
 #include "common/learn/kernels.h"
+#include "common/learn/model_tensors.h"
 #include "common/learn/solo.h"
 
 #include <math.h>
@@ -45,14 +46,7 @@ static struct world *world_of(const struct solo_options *options, uint32_t threa
     assert_non_null(self);
     const uint32_t count = model_tensor_count(&shape);
     self->room = calloc(count, sizeof *self->room);
-    layout_init(&self->layout, self->room, count);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct model_tensor t = model_tensor_at(&shape, i);
-        assert_int_equal(t.cols ? layout_add_matrix(&self->layout, t.name, t.rows, t.cols,
-                                                    LAYOUT_F32, NULL)
-                                : layout_add_vector(&self->layout, t.name, t.rows, LAYOUT_F32,
-                                                    NULL), 0);
-    }
+    assert_int_equal(model_tensors_layout(&shape, self->room, NULL, &self->layout), 0);
     self->floats = self->layout.total;
     self->params = malloc(self->floats * sizeof *self->params);
     assert_non_null(self->params);
