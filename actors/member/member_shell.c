@@ -103,8 +103,7 @@ static int open_bulk(struct running *self, struct why *why)
     struct blob_store_options store = { .dir = process->keeps_blobs ? self->blobs : NULL,
                                         .lazy = member->role != ACTOR_CHECKPOINTER };
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);
-    int rc = command_require_loopback("--bulk-bind", endpoint, options->command.insecure, why);
-    if (rc == 0) rc = blob_store_new(&store, why, &self->store);
+    int rc = blob_store_new(&store, why, &self->store);
     if (rc < 0) return rc;
     struct bulk_server_options server = { .endpoint = endpoint, .run = options->command.run_id,
                                           .store = self->store, .read = process->read,
@@ -193,7 +192,7 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
     struct shell_options shell = {
         .actor = self->process->actor, .state = self->member, .identity = self->identity,
         .role = member->role, .name = member->name, .run = options->command.run_id,
-        .broker = options->command.server_addr, .follows_news = true, .deaf_to = deaf_to,
+        .broker = &options->command.ticket, .follows_news = true, .deaf_to = deaf_to,
         .incarnation = instance, .instance = instance, .workers_count = workers,
         .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit },
         .verbose = options->command.verbose,
@@ -225,13 +224,13 @@ static void prepare_member(struct running *self)
     member->data = process->data;
 }
 
-static int check_line(const struct member_options *options, struct why *why)
+static int check_line(struct member_options *options, struct why *why)
 {
-    const struct command *command = &options->command;
-    if (!command->run_id) return why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
-    if (!command->server_addr)
-        return why_set(why, FAULT_USAGE, "--server-addr HOST:PORT (or SERVER_ADDR) is needed");
-    return command_check(command, why);
+    struct command *command = &options->command;
+    int rc = command_check_broker(command, NULL, why);
+    if (rc == 0 && !command->run_id)
+        rc = why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
+    return rc;
 }
 
 int member_run(struct member_options *options, const struct member_process *process)
