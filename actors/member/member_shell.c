@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { GUESTS_TURN_MAX = 64 };
+
 struct running {
     struct member_options *options;
     const struct member_process *process;
@@ -27,6 +29,9 @@ struct running {
     struct shell *shell;
     struct wire_journal promised;
     struct wire_load resume;
+    struct hash guests[MEMBERS_MAX];    // By index in the roster: who has been let in to fetch
+    uint8_t guest_states[MEMBERS_MAX];  // 1 + the state they had then; 0: not yet
+    uint64_t guests_version;            // Of the roster they are from, once all are
     uint8_t record[JOURNAL_RECORD_MAX];
 };
 
@@ -105,13 +110,38 @@ static int open_bulk(struct running *self, struct why *why)
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);
     int rc = blob_store_new(&store, why, &self->store);
     if (rc < 0) return rc;
-    struct bulk_server_options server = { .endpoint = endpoint, .run = options->command.run_id,
+    struct bulk_server_options server = { .identity = self->identity,
+                                          .endpoint = endpoint, .run = options->command.run_id,
                                           .store = self->store, .read = process->read,
                                           .arg = process->read_arg, .seq_len = process->seq_len };
     rc = bulk_server_new(&server, why, &self->server);
     if (rc < 0) return rc;
     snprintf(member->endpoint, sizeof member->endpoint, "%s", bulk_server_endpoint(self->server));
     return 0;
+}
+
+// The roster says who may fetch from us: all members but the ejected. A key costs a tenth of a
+// millisecond to become a connection's, so a large roster takes several turns.
+static void let_guests_in(void *arg)
+{
+    struct running *self = arg;
+    const struct member *member = self->member;
+    uint32_t done = 0;
+    if (member->roster_version == self->guests_version) return;
+    for (uint32_t i = 0; i < member->members_count; i++) {
+        const struct wire_member *guest = &member->members[i];
+        struct curve_key curve;
+        struct key key;
+        bool known = self->guest_states[i] && hash_equal(&self->guests[i], &guest->key);
+        bool is_in = guest->state != MEMBER_EJECTED;
+        if (known && is_in == (self->guest_states[i] != 1 + MEMBER_EJECTED)) continue;
+        if (++done > GUESTS_TURN_MAX) return;
+        self->guests[i] = guest->key;
+        self->guest_states[i] = (uint8_t)(1 + guest->state);
+        memcpy(key.bytes, guest->key.bytes, KEY_BYTES);
+        if (curve_of_key(&key, &curve)) bulk_server_admit(self->server, &curve, is_in);
+    }
+    self->guests_version = member->roster_version;
 }
 
 static int open_workers(struct running *self, struct why *why, uint32_t *ret_count)
@@ -131,6 +161,7 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
     if (rc < 0) return rc;
     if (self->process->has_learner) {
         self->learner = (struct learner_options){
+            .identity = self->identity,
             .store = self->store, .run_id = options->command.run_id, .device = device,
             .threads = (uint32_t)threads, .micro_batch = (uint32_t)micro_batch,
             .keep = (uint32_t)keep,
@@ -140,7 +171,8 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
     }
     if (self->process->has_fetcher) {
         self->fetcher =
-            (struct fetcher_options){ .store = self->store, .run = options->command.run_id };
+            (struct fetcher_options){ .identity = self->identity, .store = self->store,
+                                      .run = options->command.run_id };
         self->workers[count++] = worker_new(PORT_FETCHER, fetcher_run, &self->fetcher);
     }
     *ret_count = count;
@@ -194,6 +226,7 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
         .role = member->role, .name = member->name, .run = options->command.run_id,
         .broker = &options->command.ticket, .follows_news = true, .deaf_to = deaf_to,
         .incarnation = instance, .instance = instance, .workers_count = workers,
+        .after_turn = let_guests_in, .after_turn_arg = self,
         .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit },
         .verbose = options->command.verbose,
     };

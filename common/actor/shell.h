@@ -56,6 +56,9 @@ struct shell_options {
     uint64_t incarnation;               // For START and for every frame it sends
     uint64_t instance;                  // Of this process: unix ms at its start
     struct disk disk;
+    // NULL, or called after each turn: looks at the core's state, and changes nothing of it.
+    void (*after_turn)(void *arg);
+    void *after_turn_arg;
     struct worker *workers[SHELL_WORKERS_MAX];
     uint32_t workers_count;
     // Messages before START (a JOURNAL, a RESUME), ended by one without a body.
