@@ -48,6 +48,17 @@ static uint64_t run_seed(const struct run_config *config)
     return seed;
 }
 
+// Only this key can make it, and makes it again after every restart.
+static struct hash audit_secret(const struct keeper *self)
+{
+    static const char domain[] = "shoal audit secret 1";
+    struct signature signature;
+    char text[sizeof domain + sizeof self->config.run_id];
+    const int count = snprintf(text, sizeof text, "%s %s", domain, self->config.run_id);
+    identity_sign(self->identity, text, (size_t)count, &signature);
+    return hash_of(signature.bytes, sizeof signature.bytes);
+}
+
 static int read_model(struct keeper *self, const char *folder, struct why *why)
 {
     char path[512];
@@ -100,6 +111,8 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .first_step = config->progress_step - 1,
         .first_position = config->progress_data_index,
         .start_paused = config->run_state == CONFIG_RUN_STATE_PAUSED,
+        .verification_percent = (uint32_t)config->verification_percent,
+        .audit_secret = audit_secret(self),
     };
     snprintf(rules.run_id, sizeof rules.run_id, "%s", config->run_id);
     memcpy(rules.owner.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
@@ -121,6 +134,8 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .snapshot_rounds = rules.snapshot_rounds,
         .total_steps = rules.total_steps,
         .data_digest = config->manifest_digest,
+        .verification_percent = rules.verification_percent,
+        .micro_batch = (uint32_t)config->micro_batch,
         .products = config->products == CONFIG_PRODUCTS_FLOAT32 ? PRODUCTS_FLOAT32 : PRODUCTS_BF16,
     };
     snprintf(frame->run, sizeof frame->run, "%s", rules.run_id);

@@ -231,6 +231,27 @@ static enum post_result bad(struct letter *letter, const char *reason)
     return POST_BAD;
 }
 
+// What the head says of the sender is true.
+static bool is_signed_well(const uint8_t *bytes, size_t count, const struct wire_head *head)
+{
+    struct key key;
+    struct signature signature;
+    memcpy(key.bytes, head->sender, sizeof key.bytes);
+    memcpy(signature.bytes, wire_signature(bytes, count), sizeof signature.bytes);
+    return signature_verify(&key, bytes, wire_signed_bytes(bytes, count), &signature);
+}
+
+// The claim that somebody passes on was signed by the one it names.
+static bool is_true_testimony(const struct wire_testimony *testimony)
+{
+    struct wire_head head;
+    struct wire_refusal refusal;
+    const uint8_t *bytes = testimony->claim.data;
+    const size_t count = testimony->claim.count;
+    return wire_unpack_head(bytes, count, WIRE_MAIL, &head, &refusal) && head.kind == FRAME_CLAIM &&
+           wire_signature(bytes, count) && is_signed_well(bytes, count, &head);
+}
+
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
                            struct letter *ret_letter)
 {
@@ -254,14 +275,14 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     }
     self->heard_ms = mail ? shell_now_ms() : self->heard_ms;
     if (wire_kind_flags(head.kind) & WIRE_SIGNED) {
-        struct key key;
-        struct signature signature;
-        memcpy(key.bytes, head.sender, sizeof key.bytes);
-        memcpy(signature.bytes, wire_signature(bytes, count), sizeof signature.bytes);
-        if (!signature_verify(&key, bytes, wire_signed_bytes(bytes, count), &signature))
+        if (!is_signed_well(bytes, count, &head))
             return bad(ret_letter, "the signature does not verify; dropped");
         memcpy(ret_letter->msg.sender.bytes, head.sender, HASH_BYTES);
+        ret_letter->msg.frame = bytes;
+        ret_letter->msg.frame_bytes = (uint32_t)count;
     }
+    if (head.kind == FRAME_TESTIMONY && !is_true_testimony(body))
+        return bad(ret_letter, "the claim inside was not signed by whom it names; dropped");
     if (strcmp(ret_letter->from, "broker") == 0) {
         if (head.kind == FRAME_UNDELIVERABLE && !((const struct wire_undeliverable *)body)->to[0])
             self->hello_ms = 0;                     // It has forgotten us: say HELLO at once
