@@ -573,7 +573,7 @@ static void hear_recompute(struct learner *self, const struct wire_recompute *jo
                               ? FINDING_SAME : FINDING_DIFFERENT;
     blob_store_release(&residual);
     snprintf(finding.reason, sizeof finding.reason, "%.*s", (int)sizeof finding.reason - 1,
-             why.text);
+             rc < 0 ? why.text : "");
     for (char *c = finding.reason; *c; c++)
         if ((unsigned char)*c < 0x20) *c = ' ';
     worker_answer(self->worker, FRAME_RECOMPUTED, &finding);
