@@ -21,7 +21,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { EFFECTS_MAX = 4096, OUTBOX_BYTES = 16 << 20, JOBS_MAX = 32, RECORDS_BYTES = 8 << 20,
+// Of one step, far less than the shell has room for.
+enum { EFFECTS_MAX = 2048, OUTBOX_BYTES = 16 << 20, JOBS_MAX = 32, RECORDS_BYTES = 8 << 20,
        WAKES_MAX = 24, EVENTS_PER_INPUT = 400, FLOATS = 4096, PAYLOAD_BYTES = 9 };
 
 struct job { uint16_t kind; uint32_t bytes; uint8_t *body; };
@@ -288,7 +289,8 @@ static void answer_fetch(struct talk *talk, const struct wire_fetch *fetch, bool
 {
     struct hash hashes[16];
     uint32_t count = 0;
-    for (; count < fetch->blobs_count && count < 16; count++) hashes[count] = fetch->blobs[count].hash;
+    for (; count < fetch->blobs_count && count < 16; count++)
+        hashes[count] = fetch->blobs[count].hash;
     for (uint32_t i = 0; i < count; i++) {          // `fetch` lies in the arena that steps reuse
         struct wire_fetched fetched = { .hash = hashes[i], .ok = ok || (salt >> i % 8 & 1) };
         hear_local(talk, FRAME_FETCHED, &fetched);

@@ -208,7 +208,8 @@ static struct hash make_hash(struct maker *self, const struct wire_field *field)
     const uint8_t choice = choose(self);
     const uint32_t place = self->place == UINT32_MAX ? 0 : self->place;
     const bool is_key = strcmp(field->name, "key") == 0 || strcmp(field->name, "author") == 0;
-    uint8_t seed[3] = { (uint8_t)number, (uint8_t)place, choice };
+    const uint8_t seed[4] = { (uint8_t)number, (uint8_t)place, choice, (uint8_t)(place >> 8) };
+    if (place >= EVENT_LIST_MAX) return hash_of(seed, sizeof seed);     // Of many, each another one
     switch (choice & 7) {
     case 0:
         if (is_key && self->place != UINT32_MAX) return event_people()[place % EVENT_PEOPLE].key;
@@ -273,7 +274,7 @@ static void make_list(struct maker *self, const struct wire_field *field, uint8_
 {
     const uint8_t choice = choose(self);
     const uint32_t before = self->place;
-    uint32_t count = choice == 0 ? 3 : (choice - 1u) % EVENT_LIST_MAX;
+    uint32_t count = choice == 0 ? 3 : choice == 255 ? EVENT_MANY : (choice - 1u) % EVENT_LIST_MAX;
     if (count > field->max) count = (uint32_t)field->max;
     uint8_t *items = take(self, (size_t)count * field->record->size);
     memset(items, 0, (size_t)count * field->record->size);

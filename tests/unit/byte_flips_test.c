@@ -376,22 +376,43 @@ static int check_record(void *arg, const struct record *record)
 
 enum { SAME = 0, REFUSED = 1, OTHER = 2 };
 
+static bool holds_all(struct ledger *ledger, uint64_t records)
+{
+    struct snapshot snapshot;
+    struct hash head;
+    uint64_t seq, next = 0;
+    ledger_head(ledger, &seq, &head);
+    if (ledger_each(ledger, 1, check_record, &next, &why) != 0 || seq != records || next != records)
+        return false;
+    if (ledger_snapshot(ledger, &why, &snapshot) < 0 || snapshot.seq == 0) return true;
+    return snapshot.count == 5 && memcmp(snapshot.bytes, "state", 5) == 0;
+}
+
+// It goes on from there: what is written next is there after a restart, and so is all before it.
+static bool goes_on(const char *folder, struct ledger *ledger)
+{
+    uint8_t bytes[400];
+    uint64_t seq;
+    if (ledger_begin(ledger, &why) < 0 ||
+        ledger_append(ledger, bytes, fill_record(RECORDS + 1, bytes), NULL, &why, &seq) < 0 ||
+        ledger_commit(ledger, &why) < 0) return false;
+    ledger_close(&ledger);
+    if (ledger_open_readonly(folder, &why, &ledger) < 0) return false;
+    const bool all = holds_all(ledger, RECORDS + 1);
+    ledger_close(&ledger);
+    return all;
+}
+
 // What a coordinator would see after a restart: everything, as it was written, or a refusal.
 static int judge_ledger(const char *folder, bool readonly)
 {
     struct ledger *ledger = NULL;
-    struct snapshot snapshot;
-    struct hash head;
-    uint64_t seq, next = 0;
-    int rc = readonly ? ledger_open_readonly(folder, &why, &ledger)
-                      : ledger_open(folder, "run", NULL, &why, &ledger);
+    const int rc = readonly ? ledger_open_readonly(folder, &why, &ledger)
+                            : ledger_open(folder, "run", NULL, &why, &ledger);
     if (rc < 0) return why.text[0] ? REFUSED : OTHER;
-    ledger_head(ledger, &seq, &head);
-    rc = ledger_each(ledger, 1, check_record, &next, &why);
-    bool same = rc == 0 && seq == RECORDS && next == RECORDS;
-    if (same && ledger_snapshot(ledger, &why, &snapshot) == 0 && snapshot.seq)
-        same = snapshot.count == 5 && memcmp(snapshot.bytes, "state", 5) == 0;
-    ledger_close(&ledger);
+    bool same = holds_all(ledger, RECORDS);
+    if (same && !readonly) same = goes_on(folder, ledger);
+    else ledger_close(&ledger);
     return same ? SAME : OTHER;
 }
 
