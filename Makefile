@@ -52,6 +52,8 @@ LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
 LIVE_BED := $(filter-out %_test.c tests/live/failpoint.c, $(wildcard tests/live/*.c))
 FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/choices_read.c
 FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+# Those with threads of their own, or of a library.
+TSAN_UNIT = pool_test store_test bulk_test bulk_server_test tokenizer_test decoder_test provider_test byte_flips_test
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
 # CUDA: built where there is an nvcc, make CUDA=0 leaves it out, CUDA=1 insists. A library of its own
@@ -146,6 +148,11 @@ peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, toke
 
 fuzz: fuzz-build                             ## Fuzz every decoder and core: make fuzz TIME=60, T=wire for one
 	@tests/fuzz/run.sh $(B)/fuzz $(or $(TIME),60) $(T)
+
+tsan:                                           ## Run the tests with threads under ThreadSanitizer
+	@$(MAKE) --no-print-directory -s B=$(B)/tsan CUDA=0 SAN="-fsanitize=thread" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" \
+	    $(TSAN_UNIT:%=$(B)/tsan/unit/%)
+	@TSAN_OPTIONS=suppressions=tests/tsan.supp tests/run.sh $(addprefix $(B)/tsan/unit/,$(or $(T),$(TSAN_UNIT)))
 
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
 	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
@@ -274,4 +281,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build bench bench-train same-bits convergence pure install uninstall help clean
+.PHONY: all cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train same-bits convergence pure install uninstall help clean
