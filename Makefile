@@ -146,7 +146,7 @@ convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and A
 peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers' 2>/dev/null || \
     { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers; }
 
-fuzz: fuzz-build                             ## Fuzz every decoder and core: make fuzz TIME=60, T=wire for one
+fuzz: deps-test fuzz-build                          ## Fuzz every decoder and core: make fuzz TIME=60, T=wire for one
 	@tests/fuzz/run.sh $(B)/fuzz $(or $(TIME),60) $(T)
 
 tsan:                                           ## Run the tests with threads under ThreadSanitizer

@@ -6,6 +6,7 @@
 #include "tests/fuzz/events.h"
 #include "tests/fuzz/fuzz.h"
 
+#include <stdio.h>
 #include <string.h>
 
 // What a field's choice is to be; of all that are not named: 0, what is plausible.
@@ -60,9 +61,16 @@ static void say(struct seed *seed, uint16_t kind, uint8_t from, uint8_t after,
 
 static void say_round(struct seed *seed)
 {
-    for (uint8_t from = 1; from <= 3; from++)
+    for (uint8_t from = 1; from <= 4; from++)
         SAY(FRAME_VOTE, from, 4, { "complete", 4 }, { "result", 5 }, { "payload", 5 },
-            { "payload_bytes", NUMBER(9) });
+            { "payload_bytes", NUMBER(9) }, { "participants", 254 });
+}
+
+static void set_rules(struct seed *seed, uint8_t bits)
+{
+    const uint8_t event[] = { EVENT_RULES, 0, 0, 1, bits };
+    memcpy(seed->bytes, event, sizeof event);
+    seed->used = sizeof event;
 }
 
 static void begin_run(struct seed *seed)
@@ -71,6 +79,24 @@ static void begin_run(struct seed *seed)
     for (uint8_t from = 1; from <= 5; from++) SAY(FRAME_JOIN, from, 0, { "samples", 3 });
     SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
     for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_HOLDS, from, 0, { "digest", 5 });
+}
+
+// The same under every other setting.
+static void write_rules(const char *folder)
+{
+    static struct seed room;
+    for (uint8_t bit = 0; bit < 6; bit++) {
+        char name[32];
+        set_rules(&room, (uint8_t)(1 << bit));
+        begin_run(&room);
+        say_round(&room);
+        const uint8_t restart[] = { EVENT_RESTART, 0, 0, 1, 1 };    // By way of a snapshot
+        memcpy(room.bytes + room.used, restart, sizeof restart);
+        room.used += sizeof restart;
+        say_round(&room);
+        snprintf(name, sizeof name, "seed-rules-%u", bit);
+        fuzz_write_seed(folder, name, room.bytes, room.used);
+    }
 }
 
 void core_write_seeds_coordinator(const char *folder)
@@ -95,6 +121,7 @@ void core_write_seeds_coordinator(const char *folder)
     SAY(FRAME_PING, 2, 13, { NULL, 0 });
     SAY(EVENT_WAKE, 0, 13, { NULL, 0 });
     fuzz_write_seed(folder, "seed-cooldown", room.bytes, room.used);
+    write_rules(folder);
 }
 
 static void answer(struct seed *seed, int times)
@@ -129,7 +156,8 @@ void core_write_seeds_member(const char *folder)
                 { "step", NUMBER(round - 1) }, { "payload", 5 }, { "payload_bytes", NUMBER(9) });
         answer(seed, 4);
         SAY(FRAME_COMMIT, 0, 6, { "outcome", NUMBER(1) }, { "round", NUMBER(round) },
-            { "step", NUMBER(round - 1) }, { "payload", 5 }, { "payload_bytes", NUMBER(9) }, { "base", 3 });
+            { "step", NUMBER(round - 1) }, { "payload", 5 }, { "payload_bytes", NUMBER(9) },
+            { "base", 3 });
         answer(seed, 4);
     }
     fuzz_write_seed(folder, "seed-rounds", room.bytes, room.used);
@@ -138,6 +166,10 @@ void core_write_seeds_member(const char *folder)
     SAY(FRAME_RUN, 0, 11, { "phase", NUMBER(4) }, { "step", NUMBER(3) }, { "log_seq", NUMBER(9) },
         { "pin_digest", 3 });
     answer(seed, 4);
+    SAY(EVENT_REBORN, 0, 0, { NULL, 0 });
+    SAY(FRAME_ACK, 2, 0, { "kind", 0 });
+    SAY(FRAME_RUN, 0, 11, { "phase", NUMBER(5) }, { "step", NUMBER(3) }, { "log_seq", NUMBER(11) },
+        { "pin_digest", 3 });
     SAY(EVENT_QUIT, 0, 0, { NULL, 0 });
     SAY(FRAME_ACK, 0, 0, { "kind", NUMBER(0) });
     fuzz_write_seed(folder, "seed-end", room.bytes, room.used);

@@ -32,6 +32,8 @@ struct talk {
     const struct core *core;
     void *state;
     uint64_t now_ms, alarm_ms, life;
+    uint64_t reborn;                    // How often the coordinator that speaks to us has restarted
+    uint8_t rules;                      // Bits of other settings: enum rule_bits
     bool quits;
     struct outbox out;
     struct wire_arena arena, scratch;
@@ -58,17 +60,23 @@ struct core {
 
 // ---- lives --------------------------------------------------------------------------------------
 
+enum rule_bits { STANDALONE = 1, BY_TIME = 2, PAUSED = 4, STRICT = 8, DATA = 16, GENESIS = 32 };
+
 static void init_coordinator(struct talk *talk)
 {
     static const struct schedule lr = { .kind = SCHEDULE_COSINE, .warmup_steps = 3,
                                         .warmup_init_lr = 0.0001, .base_lr = 0.001,
                                         .total_steps = 1000 };
-    static struct rules rules = {
+    const uint8_t bits = talk->rules;
+    struct rules rules = {
         .run_id = "fuzz", .run_seed = 7, .waiting_ms = 500, .warmup_ms = 4000, .train_ms = 3000,
-        .witness_ms = 1000, .cooldown_ms = 2000, .epoch_rounds = 3, .total_steps = 6,
-        .min_clients = 2, .init_min_clients = 2, .witness_nodes = 2, .batch_start = 3,
-        .batch_end = 5, .batch_warmup_tokens = 100, .seq_len = 16, .cold_start_steps = 1,
-        .heartbeat_ms = 500, .lease_ms = 4000, .unhealthy_rounds = 6, .snapshot_rounds = 2 };
+        .witness_ms = 1000, .cooldown_ms = 2000, .epoch_rounds = bits & BY_TIME ? 0 : 3,
+        .epoch_ms = bits & BY_TIME ? 5000 : 0, .total_steps = 6, .start_paused = bits & PAUSED,
+        .min_clients = 2, .init_min_clients = 2, .witness_nodes = 2,
+        .witness_standalone = bits & STANDALONE, .batch_start = 3, .batch_end = 5,
+        .batch_warmup_tokens = 100, .seq_len = 16, .cold_start_steps = 1, .heartbeat_ms = 500,
+        .lease_ms = 4000, .unhealthy_rounds = bits & STRICT ? 1 : 6, .snapshot_rounds = 2 };
+    if (bits & GENESIS) rules.genesis_digest = hash_of("genesis", 7);
     rules.owner = event_people()[0].key;
     rules.config = hash_of("config", 6);
     rules.lr = lr;
@@ -76,6 +84,7 @@ static void init_coordinator(struct talk *talk)
         .run = "fuzz", .config = rules.config, .genesis = "genesis", .seq_len = 16, .topk = 1,
         .chunk = 1, .witness_nodes = 2, .heartbeat_ms = 500, .lease_ms = 4000,
         .snapshot_rounds = 2, .total_steps = 6, .data = { .token_bytes = 2 } };
+    if (bits & DATA) rules.frame.data_digest = hash_of("data", 4);
     coordinator_init(talk->state, &rules);
 }
 
@@ -146,8 +155,21 @@ static void forget_jobs(struct talk *talk)
     while (talk->jobs_count) free(talk->jobs[--talk->jobs_count].body);
 }
 
-static void begin_life(struct talk *talk)
+// The state that the last life leaves, as a snapshot that was just written.
+static size_t pack_snapshot(struct talk *talk, uint8_t *bytes, size_t max)
 {
+    struct coordinator *core = talk->state;
+    const struct wire_snapshot snapshot = run_to_snapshot(&core->run, core->scratch);
+    const size_t count = wire_pack_body(FRAME_SNAPSHOT, &snapshot, bytes, max);
+    ensure(count > 0);
+    return count;
+}
+
+static void begin_life(struct talk *talk, bool by_snapshot)
+{
+    static uint8_t snapshot[RECORDS_BYTES];
+    const size_t bytes = by_snapshot && is_coordinator(talk)
+                             ? pack_snapshot(talk, snapshot, sizeof snapshot) : 0;
     const struct event_person *person = &event_people()[talk->core->person];
     ensure(madvise(talk->state, talk->core->state_bytes, MADV_DONTNEED) == 0);
     talk->core->init(talk);
@@ -157,8 +179,10 @@ static void begin_life(struct talk *talk)
     forget_jobs(talk);
     event_memory_keep(&talk->memory, FRAME_ADMITTED, &(struct wire_admitted){
         .index = talk->core->person, .instance = person->instance });   // What would be plausible
-    if (is_coordinator(talk)) replay(talk, &((struct coordinator *)talk->state)->run);
-    else {
+    struct run *run = &((struct coordinator *)talk->state)->run;
+    if (bytes) run_from_snapshot(run, unpack(&talk->scratch, FRAME_SNAPSHOT, snapshot, bytes));
+    else if (is_coordinator(talk)) replay(talk, run);
+    if (!is_coordinator(talk)) {
         struct member *member = talk->state;
         member->key = person->key;
         memcpy(member->name, person->name, sizeof member->name);
@@ -216,6 +240,8 @@ static void check_promise(struct talk *talk, const struct effect *effect, const 
         ensure(talk->claimed_round != claim->round || hash_equal(&talk->claimed, &name));
         talk->claimed_round = claim->round;
         talk->claimed = name;
+        event_memory_keep(&talk->memory, FRAME_ACK, &(struct wire_ack){
+            .kind = FRAME_CLAIM, .round = claim->round, .hash = name });    // What it waits for
     } else if (effect->kind == FRAME_VOTE) {
         const struct wire_vote *vote = body;
         const struct hash said = hash_of(effect->body, effect->bytes);
@@ -365,14 +391,15 @@ static void hear_others(struct talk *talk, const struct event *event)
     const struct event_person *people = event_people();
     const unsigned flags = wire_kind_flags(event->what);
     const bool by_mail = flags & WIRE_MAIL && (!(flags & WIRE_NEWS) || event->bearer % 2 == 0);
-    struct msg in = { .now_ms = talk->now_ms, .kind = event->what, .run = "fuzz", .from = "" };
+    struct msg in = { .now_ms = talk->now_ms, .kind = event->what, .run = event->other_run ? "other" : "fuzz", .from = "" };
     if (!(flags & (WIRE_MAIL | WIRE_NEWS))) return;
     if (event->what == FRAME_WELCOME || event->what == FRAME_UNDELIVERABLE) {
         if (event->what == FRAME_UNDELIVERABLE) return;             // The shell's
         in.from = "broker";
     } else if (by_mail) in.from = people[event->bearer].name;
     if (flags & WIRE_SIGNED) in.sender = people[event->signer].key;
-    in.incarnation = event->signer == 0 ? talk->life : people[event->signer].instance;
+    in.incarnation = event->signer == 0 ? 2 + talk->reborn : people[event->signer].instance;
+    in.incarnation -= event->late;
     in.seq = talk->now_ms;
     in.body = event_body(event, &talk->memory, &talk->arena);
     event_memory_keep(&talk->memory, event->what, in.body);
@@ -382,7 +409,9 @@ static void hear_others(struct talk *talk, const struct event *event)
 static void take_event(struct talk *talk, const struct event *event)
 {
     pass_time(talk, talk->now_ms + event->after_ms);
-    if (talk->quits || event->what == EVENT_RESTART) begin_life(talk);
+    if (talk->quits || event->what == EVENT_RESTART)
+        begin_life(talk, event->choices_count > 0 && event->choices[0]);
+    else if (event->what == EVENT_REBORN) talk->reborn++;
     else if (event->what == EVENT_ANSWER) answer(talk, event);
     else if (event->what == EVENT_QUIT)
         hear_local(talk, FRAME_QUIT, &(struct wire_quit){ 0 });
@@ -432,7 +461,7 @@ static struct talk *talk_with(const struct core *core)
     struct talk *talk = *place;
     memset(&talk->memory, 0, sizeof talk->memory);
     talk->now_ms = 1000;
-    talk->life = talk->records_bytes = 0;
+    talk->life = talk->reborn = talk->records_bytes = 0;
     talk->has_journal = false;
     talk->journal = (struct wire_journal){ 0 };
     talk->claimed_round = talk->voted_round = talk->born_unix_ms = 0;
@@ -445,7 +474,8 @@ static bool converse(const struct core *core, const uint8_t *bytes, size_t count
     struct event event;
     const uint8_t *at = bytes;
     int events = 0;
-    begin_life(talk);
+    talk->rules = count > EVENT_HEAD && at[0] == EVENT_RULES && at[3] ? at[EVENT_HEAD] : 0;
+    begin_life(talk, false);
     for (; events < EVENTS_PER_INPUT && event_next(&at, bytes + count, &event); events++)
         take_event(talk, &event);
     if (is_coordinator(talk)) check_replay(talk);

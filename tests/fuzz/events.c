@@ -1,5 +1,6 @@
 #include "tests/fuzz/events.h"
 #include "common/actor/msg.h"
+#include "common/run/bloom.h"
 #include "common/ensure.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -16,7 +17,7 @@ bool event_next(const uint8_t **at, const uint8_t *end, struct event *ret_event)
     *ret_event = (struct event){
         .what = p[0], .signer = (p[1] & 15) % EVENT_PEOPLE,
         .bearer = (uint8_t)((p[1] & 15) + (p[1] >> 4)) % EVENT_PEOPLE,
-        .after_ms = power ? UINT64_C(1) << power : 0,
+        .other_run = p[2] & 0x10, .late = p[2] & 0x20, .after_ms = power ? UINT64_C(1) << power : 0,
         .choices = p + EVENT_HEAD, .choices_count = p[3] < left ? p[3] : (uint8_t)left };
     *at = p + EVENT_HEAD + ret_event->choices_count;
     return true;
@@ -126,6 +127,7 @@ struct maker {
     struct wire_arena *arena;
     uint32_t used;                      // Choices
     uint32_t place;                     // In the list that is being made
+    uint8_t role;                       // That the body says; ACTOR_COUNT: none yet
 };
 
 static uint8_t choose(struct maker *self)
@@ -189,6 +191,7 @@ static void make_number(struct maker *self, const struct wire_field *field, uint
         if (value < field->min) value = field->min;
         if (value > field->max) value = field->max;
     }
+    if (strcmp(field->name, "role") == 0) self->role = (uint8_t)value;
     const uint8_t byte = (uint8_t)value;
     const uint16_t two = (uint16_t)value;
     const uint32_t four = (uint32_t)value;
@@ -235,8 +238,12 @@ static void make_text(struct maker *self, const struct wire_field *field, char *
     const uint32_t place = self->place == UINT32_MAX ? self->event->signer
                                                      : self->place % EVENT_PEOPLE;
     const char *text = "text";
-    if (strcmp(field->name, "name") == 0 || strcmp(field->name, "to") == 0)
-        text = people[place].name;
+    char name[ACTOR_NAME_MAX + 1];
+    if (strcmp(field->name, "name") == 0 || strcmp(field->name, "to") == 0) {
+        actor_name(self->role < ACTOR_COUNT ? self->role : people[place].role, &people[place].key,
+                   name);
+        text = name;
+    }
     if (strcmp(field->name, "run") == 0) text = "fuzz";
     if (strcmp(field->name, "endpoint") == 0) text = "tcp://127.0.0.1:4";
     switch (choice & 7) {
@@ -288,10 +295,15 @@ static void make_list(struct maker *self, const struct wire_field *field, uint8_
 static void make_bytes(struct maker *self, const struct wire_field *field, uint8_t *out)
 {
     const uint8_t choice = choose(self);
+    const bool is_bloom = choice == 254 && field->max >= 64;
+    const uint8_t items = is_bloom ? choose(self) : 0;
     uint32_t count = choice == 255 ? (uint32_t)field->max : choice;
+    if (is_bloom) count = (uint32_t)bloom_bytes(items ? items : 3);
     if (count > field->max) count = (uint32_t)field->max;
     uint8_t *bytes = take(self, count);
-    for (uint32_t i = 0; i < count; i++) bytes[i] = i < 64 ? choose(self) : (uint8_t)i;
+    for (uint32_t i = 0; i < count; i++)
+        bytes[i] = is_bloom && i < BLOOM_HEAD_BYTES ? 0 : i < 64 ? choose(self) : (uint8_t)i;
+    if (is_bloom) bytes[0] = items ? items : 3;
     const struct wire_bytes view = { bytes, count };
     memcpy(out, &view, sizeof view);
 }
@@ -332,7 +344,7 @@ void *event_body(const struct event *event, const struct event_memory *memory,
                  struct wire_arena *arena)
 {
     const struct wire_record *record = wire_table_frame(event->what)->record;
-    struct maker maker = { .event = event, .memory = memory, .arena = arena, .place = UINT32_MAX };
+    struct maker maker = { .event = event, .memory = memory, .arena = arena, .place = UINT32_MAX, .role = ACTOR_COUNT };
     struct wire_refusal refusal;
     arena->used = 0;
     uint8_t *body = take(&maker, record->size);
@@ -360,7 +372,7 @@ static bool comes_from_outside(uint16_t kind)
 static uint8_t roll_what(uint32_t *seed)
 {
     static const uint8_t others[] = { EVENT_ANSWER, EVENT_ANSWER, EVENT_WAKE, EVENT_QUIT,
-                                      EVENT_RESTART };
+                                      EVENT_RESTART, EVENT_REBORN };
     uint8_t known[128];
     uint32_t count = 0;
     for (uint16_t kind = wire_kind_next(0); kind && kind < 100; kind = wire_kind_next(kind))
@@ -420,7 +432,7 @@ size_t event_mutate(uint8_t *bytes, size_t count, size_t max, uint32_t seed)
         memcpy(bytes + begin + (starts[one + 2] - starts[one + 1]), copy, length);
         return count;
     case 4: bytes[begin + 1] = (uint8_t)roll(&seed, 256); return count; // Signed by another
-    case 5: bytes[begin + 2] = (uint8_t)roll(&seed, 16); return count;
+    case 5: bytes[begin + 2] = (uint8_t)roll(&seed, 64); return count;
     default: {                                      // Another choice; a field more if there is none
         const size_t place = begin + length;
         if (length > EVENT_HEAD && roll(&seed, 3)) {

@@ -5,7 +5,8 @@
 //     event:   what  from  after  count  choices[count]
 //     what     a frame's number of frames.def, or one of enum event_what
 //     from     low half: who signs it; high half: how many places further stands who brings it
-//     after    low half: milliseconds since the event before, as a power of two; 0: none
+//     after    low half: milliseconds since the event before, as a power of two; 0: none. High half:
+//              1 of another run, 2 of the incarnation before
 //     choices  one byte for each field, in the table's order; where they end, all further are 0
 //
 // A choice of 0 is the plausible value: what a field of this name held when it was last seen in this
@@ -20,11 +21,15 @@ enum event_what {
     EVENT_ANSWER = 240,                 // The oldest job but `choices[0]` is done; choices[1]: failed
     EVENT_WAKE = 241,
     EVENT_QUIT = 242,
-    EVENT_RESTART = 243,                // The process dies and comes back with what it had stored
+    EVENT_RESTART = 243,                // The process dies and comes back with what it had stored;
+                                        // choices[0]: by way of a snapshot
+    EVENT_RULES = 244,                  // As first event: choices[0] are bits of other settings
+    EVENT_REBORN = 245,                 // The coordinator that speaks to us has restarted
 };
 
 struct event {
     uint8_t what, signer, bearer;       // Both below EVENT_PEOPLE
+    bool other_run, late;
     uint64_t after_ms;
     const uint8_t *choices;
     uint8_t choices_count;
