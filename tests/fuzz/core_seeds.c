@@ -81,6 +81,13 @@ static void begin_run(struct seed *seed)
     for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_HOLDS, from, 0, { "digest", 5 });
 }
 
+static void restart_by_snapshot(struct seed *seed)
+{
+    static const uint8_t event[] = { EVENT_RESTART, 0, 0, 1, 1 };
+    memcpy(seed->bytes + seed->used, event, sizeof event);
+    seed->used += sizeof event;
+}
+
 // The same under every other setting.
 static void write_rules(const char *folder)
 {
@@ -90,9 +97,7 @@ static void write_rules(const char *folder)
         set_rules(&room, (uint8_t)(1 << bit));
         begin_run(&room);
         say_round(&room);
-        const uint8_t restart[] = { EVENT_RESTART, 0, 0, 1, 1 };    // By way of a snapshot
-        memcpy(room.bytes + room.used, restart, sizeof restart);
-        room.used += sizeof restart;
+        restart_by_snapshot(&room);
         say_round(&room);
         snprintf(name, sizeof name, "seed-rules-%u", bit);
         fuzz_write_seed(folder, name, room.bytes, room.used);
@@ -114,7 +119,8 @@ void core_write_seeds_coordinator(const char *folder)
     SAY(EVENT_RESTART, 0, 0, { NULL, 0 });
     SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(0) });
     SAY(FRAME_CONTROL, 0, 5, { "action", NUMBER(1) });
-    SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
+    SAY(EVENT_WAKE, 0, 12, { NULL, 0 });
+    restart_by_snapshot(seed);
     for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_HOLDS, from, 0, { "digest", 13 });
     say_round(seed);
     SAY(FRAME_LEAVE, 3, 0, { NULL, 0 });

@@ -167,7 +167,7 @@ static size_t pack_snapshot(struct talk *talk, uint8_t *bytes, size_t max)
 
 static void begin_life(struct talk *talk, bool by_snapshot)
 {
-    static uint8_t snapshot[RECORDS_BYTES];
+    static uint8_t snapshot[RECORDS_BYTES], again[RECORDS_BYTES];
     const size_t bytes = by_snapshot && is_coordinator(talk)
                              ? pack_snapshot(talk, snapshot, sizeof snapshot) : 0;
     const struct event_person *person = &event_people()[talk->core->person];
@@ -180,8 +180,11 @@ static void begin_life(struct talk *talk, bool by_snapshot)
     event_memory_keep(&talk->memory, FRAME_ADMITTED, &(struct wire_admitted){
         .index = talk->core->person, .instance = person->instance });   // What would be plausible
     struct run *run = &((struct coordinator *)talk->state)->run;
-    if (bytes) run_from_snapshot(run, unpack(&talk->scratch, FRAME_SNAPSHOT, snapshot, bytes));
-    else if (is_coordinator(talk)) replay(talk, run);
+    if (bytes) {
+        run_from_snapshot(run, unpack(&talk->scratch, FRAME_SNAPSHOT, snapshot, bytes));
+        ensure(pack_snapshot(talk, again, sizeof again) == bytes);
+        ensure(memcmp(snapshot, again, bytes) == 0);        // It comes back as it went
+    } else if (is_coordinator(talk)) replay(talk, run);
     if (!is_coordinator(talk)) {
         struct member *member = talk->state;
         member->key = person->key;

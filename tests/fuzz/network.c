@@ -171,9 +171,15 @@ void claims_fuzz_write_seeds(const char *folder)
     const struct wire_commit commit = { .round = 1, .outcome = OUTCOME_COMMITTED,
                                         .accepted = accepted, .accepted_count = 2 };
     const struct wire_vote vote = { .round = 1, .seen = seen, .seen_count = 3 };
+    static const struct wire_accepted overlapping[] = { { .begin = 0, .end = 4 },
+                                                        { .client = 1, .begin = 3, .end = 9 } };
+    struct wire_commit overlap = commit;
     uint8_t seed[1024] = { 'c' };
     size_t count = wire_pack_body(FRAME_COMMIT, &commit, seed + 1, sizeof seed - 1);
     fuzz_write_seed(folder, "seed-commit", seed, 1 + count);
+    overlap.accepted = overlapping;
+    count = wire_pack_body(FRAME_COMMIT, &overlap, seed + 1, sizeof seed - 1);
+    fuzz_write_seed(folder, "refused-overlap", seed, 1 + count);
     seed[0] = 'v';
     count = wire_pack_body(FRAME_VOTE, &vote, seed + 1, sizeof seed - 1);
     fuzz_write_seed(folder, "seed-vote", seed, 1 + count);

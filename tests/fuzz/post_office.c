@@ -59,6 +59,17 @@ static void take(struct post_office *office, const uint8_t *event, uint64_t *now
     }
 }
 
+// Nothing is left in the tables of who has gone.
+static void check_tables(const struct post_office *office)
+{
+    uint32_t routes = 0, names = 0;
+    for (size_t i = 0; i < sizeof office->by_route / sizeof *office->by_route; i++) {
+        routes += office->by_route[i] != 0;
+        names += office->by_name[i] != 0;
+    }
+    ensure(routes == office->count && names == office->count);
+}
+
 bool core_check_post_office(const uint8_t *bytes, size_t count)
 {
     static struct post_office *office;
@@ -71,5 +82,6 @@ bool core_check_post_office(const uint8_t *bytes, size_t count)
         take(office, bytes + at, &now_ms);
         check(office, now_ms);
     }
+    check_tables(office);
     return count >= EVENT_BYTES;
 }
