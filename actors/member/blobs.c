@@ -111,11 +111,16 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
                  struct outbox *out)
 {
     struct wire_holder holders[64];
+    uint32_t asked = 0;
     if (self->wanted == 0 || now_ms < self->due_ms) return;
     self->due_ms = UINT64_MAX;
     for (uint32_t i = 0; i < self->wanted; i++) {
         struct blob_entry *entry = &self->entries[i];
         if (entry->state != BLOB_WANTED) continue;
+        if (asked == BLOBS_FETCH_MAX) {
+            self->due_ms = now_ms; // The others at the next step: each answer brings one
+            return;
+        }
         uint32_t count =
             now_ms < entry->retry_ms ? 0 : member_holders(member, entry->author, holders, 64);
         if (now_ms >= entry->retry_ms) entry->retry_ms = now_ms + BLOBS_RETRY_MS;
@@ -125,6 +130,7 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
         }
         struct wire_blob blob = { entry->hash, entry->bytes };
         entry->state = BLOB_COMING;
+        asked++;
         outbox_job(out, PORT_FETCHER, FRAME_FETCH, &(struct wire_fetch){
             .blobs = &blob, .blobs_count = 1, .holders = holders, .holders_count = count });
     }

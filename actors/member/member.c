@@ -130,7 +130,9 @@ static bool is_sound(const struct wire_round *round)
     if (round->clients_count == 0 || round->witnesses_count > WITNESSES_MAX) return false;
     for (uint32_t i = 0; i < round->dealt_count; i++) {
         if (round->dealt[i].begin >= round->dealt[i].end) return false;
-        samples += round->dealt[i].end - round->dealt[i].begin;
+        uint64_t length = round->dealt[i].end - round->dealt[i].begin;
+        if (length > round->batch_size - samples) return false;
+        samples += length;
     }
     return samples == round->batch_size && round->dealt_count <= DEALT_MAX &&
            audits_are_sound(round);

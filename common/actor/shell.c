@@ -14,7 +14,9 @@
 #include <unistd.h>
 #include <zmq.h>
 
-enum { EFFECTS_MAX = 65536, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20 };
+// Half is for what waits already, half for one step more: that all of MEMBERS_MAX are dropped at once
+// is a record and a note for each.
+enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20 };
 
 struct shell {
     struct shell_options options;
