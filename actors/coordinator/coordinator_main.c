@@ -6,6 +6,7 @@
 #include "common/config/run_config.h"
 #include "common/data/source.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include "common/learn/recipe.h"
 #include "common/ledger/ledger.h"
 #include "common/ledger/stored.h"
@@ -171,6 +172,7 @@ static int disk_commit(void *arg, struct why *why)
         size_t bytes =
             wire_pack_record(FRAME_SNAPSHOT, &snapshot, self->buffer, SNAPSHOT_BYTES_MAX);
         ensure(bytes > 0);
+        failpoint("ledger_snapshot");
         int rc = ledger_put_snapshot(self->ledger, self->buffer, bytes, why);
         if (rc < 0) return rc;
         self->snapshot_seq = run->log_seq;
@@ -184,6 +186,7 @@ static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
     struct keeper *self = arg;
     const struct wire_recite recite = *(const struct wire_recite *)body;
     ensure(kind == FRAME_RECITE);
+    failpoint("recite");
     for (uint64_t step = recite.from_step; step < recite.from_step + recite.count; step++) {
         uint64_t seq;
         struct record record;
@@ -272,7 +275,7 @@ static int copy_file(const char *from, const char *to, struct why *why)
     int in = open(from, O_RDONLY | O_CLOEXEC),
         out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     ssize_t count = -1;
-    if (in >= 0 && out >= 0)
+    if (failpoint("config_copy") == 0 && in >= 0 && out >= 0)
         while ((count = read(in, bytes, sizeof bytes)) > 0)
             if (write(out, bytes, (size_t)count) != count) { count = -1; break; }
     if (count == 0 && fsync(out) != 0) count = -1;
@@ -290,7 +293,7 @@ static int write_owner(const struct keeper *self, const char *path, struct why *
     key_to_hex(identity_key(self->identity), hex);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     ssize_t count = fd < 0 ? -1 : write(fd, hex, KEY_HEX - 1);
-    bool durable = count == KEY_HEX - 1 && fsync(fd) == 0;
+    bool durable = count == KEY_HEX - 1 && failpoint("owner_sync") == 0 && fsync(fd) == 0;
     int error = errno;
     if (fd >= 0) close(fd);
     return durable ? 0 : why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
@@ -326,6 +329,7 @@ static int open_run(struct keeper *self, struct why *why)
     coordinator_init(self->core, &rules);
     rc = recover(self, why);
     if (rc < 0) return rc;
+    failpoint("ledger_recovered");
     snprintf(copy, sizeof copy, "%s/state.toml", dir);
     snprintf(owner, sizeof owner, "%s/owner", dir);
     if (self->core->run.log_seq > 0) {

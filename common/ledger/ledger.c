@@ -1,5 +1,6 @@
 #include "common/ledger/ledger.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include "common/ledger/contents.h"
 #include "common/ledger/instance_lock.h"
 #include "common/ledger/pending.h"
@@ -97,6 +98,7 @@ static int make_new(struct ledger *self, const char *run_id, struct why *why)
 {
     char copy[LEDGER_RUN_ID_MAX + 1];
     strcpy(copy, run_id);
+    failpoint("ledger_make");
     int rc = store_write(&self->store, put_new, copy, why);
     return rc < 0 ? rc : verify(self, why);
 }
@@ -105,6 +107,7 @@ static int take_over(struct ledger *self, const char *run_id, struct why *why)
 {
     int rc = verify(self, why);
     if (rc < 0) return rc;
+    failpoint("ledger_take_over");
     if (strcmp(self->contents.run_id, run_id) != 0)
         return why_set(why, FAULT_FOREIGN, "%s belongs to run \"%s\", not \"%s\"; nothing was "
                        "changed: give the directory of that run, or a new one", self->dir,

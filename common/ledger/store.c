@@ -1,5 +1,6 @@
 #include "common/ledger/store.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -165,7 +166,7 @@ static int grow(struct store *self, struct why *why)
         return why_set(why, FAULT_DISK_FULL, "%s/data.mdb: would exceed map_bytes_max, %" PRIu64
                        " bytes; nothing was written and what was committed stands; raise the "
                        "limit, or trim", self->dir, self->map_bytes_max);
-    int error = mdb_env_set_mapsize(self->env, bytes);
+    int error = failpoint("ledger_grow") < 0 ? errno : mdb_env_set_mapsize(self->env, bytes);
     if (error) return fail_for_good(self, error, why);
     self->map_bytes = bytes;
     return 0;
@@ -174,9 +175,10 @@ static int grow(struct store *self, struct why *why)
 static int run(struct store *self, store_put_fn *put, void *arg)
 {
     MDB_txn *txn;
-    int error = mdb_txn_begin(self->env, NULL, 0, &txn);
+    int error = failpoint("ledger_begin") < 0 ? errno : mdb_txn_begin(self->env, NULL, 0, &txn);
     if (error) return error;
     error = put(self, txn, arg);
+    if (!error && failpoint("ledger_commit") < 0) error = errno;
     if (!error) return mdb_txn_commit(txn);
     mdb_txn_abort(txn);
     return error;
