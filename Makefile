@@ -232,7 +232,9 @@ $(B)/emulated/%.o: %.cu
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/emulated/device.o: tests/gpu/emulated/emulated.cc
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
-$(B)/live/failpoint.so: tests/live/failpoint.c
+$(B)/chaos/%: $(B)/tests/chaos/%.o $(B)/tests/chaos/cell.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+$(B)/live/failpoint.so: tests/live/failpoint.c tests/live/failpoints.def
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
