@@ -232,8 +232,13 @@ $(B)/emulated/%.o: %.cu
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/emulated/device.o: tests/gpu/emulated/emulated.cc
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
-$(B)/chaos/%: $(B)/tests/chaos/%.o $(B)/tests/chaos/cell.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+$(B)/chaos/matrix: $(patsubst %,$(B)/tests/chaos/%.o,matrix cell) $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
+$(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay) $(LIVE_BED:%.c=$(B)/%.o) \
+                  $(patsubst %,$(B)/actors/shoal/%.o,demo_setup toml_edit model_folder) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+$(B)/chaos/clock.so: tests/chaos/clock.c
+	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -o $@
 $(B)/live/failpoint.so: tests/live/failpoint.c tests/live/failpoints.def
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)

@@ -14,7 +14,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { ROUNDS_A_TRY = 30, SLOW_MS = 20, TRIES_MAX = 12, SHORT_SHARE = 6, STEPS_MAX = 4000 };
+enum { ROUNDS_A_TRY = 20, SLOW_MS = 30, TRIES_MAX = 12, SHORT_SHARE = 6, STEPS_MAX = 4000,
+       LONG_LEDGER_MS = 150000, REST_MS = 400000 };
 
 static const struct place { const char *name, *actor, *actions; } places[] = {
 #define FAILPOINT(name, actor, actions) { #name, actor, actions },
@@ -74,11 +75,20 @@ static void provoke(struct testbed *bed, const char *name)
     }
 }
 
+// So that there are commits behind the checkpoint that the epoch began with.
+static void hear_an_epoch_begin(struct testbed *bed)
+{
+    testbed_await_epoch(bed, bed->news.run.epoch + 1);
+    testbed_await_phase(bed, PHASE_TRAIN);
+    testbed_await_step(bed, bed->news.commits + 4);
+}
+
 static void reach(struct testbed *bed, const struct place *p, uint64_t time, const char *action)
 {
     char what[96], missing[160];
     const char *name = p->actor;
     snprintf(what, sizeof what, "%s:%llu:%s", p->name, (unsigned long long)time, action);
+    if (strcmp(p->name, "blob_load") == 0) hear_an_epoch_begin(bed);
     testbed_signal(bed, name, SIGKILL);
     start_with(bed, name, what);
     testbed_actor(bed, name)->may_end = true;
@@ -88,7 +98,8 @@ static void reach(struct testbed *bed, const struct place *p, uint64_t time, con
     }
     if (is_any_of(p->name, " recite serve_chunk serve_leaves ")) provoke(bed, name);
     snprintf(missing, sizeof missing, "%s at %s", name, what);
-    testbed_await(bed, is_reached, name, TESTBED_WAIT_MS, missing);
+    const bool later = is_of_a_long_ledger(p);
+    testbed_await(bed, is_reached, name, later ? LONG_LEDGER_MS : TESTBED_WAIT_MS, missing);
 }
 
 static void restart_plainly(struct testbed *bed, const char *name)
@@ -144,10 +155,17 @@ static struct testbed *begin(void **state, unsigned tries, const char *slowly)
     return bed;
 }
 
+static bool is_finished(struct testbed *bed, const void *arg)
+{
+    (void)arg;
+    return bed->news.run.phase == PHASE_FINISHED;
+}
+
 static void finish(struct testbed *bed)
 {
     restart_plainly(bed, "trainer0");               // At its own pace again
-    if (bed->news.run.phase == PHASE_FINISHED) testbed_fail(bed, "the run ended before the last place");
+    if (is_finished(bed, NULL)) testbed_fail(bed, "the run ended before the last place");
+    testbed_await(bed, is_finished, NULL, REST_MS, "the rest of the run");
     testbed_finish(bed);
 }
 
@@ -218,7 +236,7 @@ static void at_the_beginning_of_a_run(void **state)
 static void in_a_long_ledger(void **state)
 {
     if (!testbed_is_long()) skip();
-    struct testbed *bed = begin(state, 60, NULL);
+    struct testbed *bed = begin(state, 130, NULL);
     for (unsigned i = 0; i < PLACES; i++)
         if (is_of_a_long_ledger(&places[i])) kill_at(bed, &places[i], 1);
     finish(bed);
