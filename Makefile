@@ -49,7 +49,8 @@ bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(su
 BINS     := $(foreach m,$(MAINS),$(B)/bin/$(call bin,$(m)))
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
-LIVE_BED := $(filter-out %_test.c tests/live/failpoint.c, $(wildcard tests/live/*.c))
+LIVE_PRE := failpoint clock              # Loaded with LD_PRELOAD
+LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
 # CUDA: built where there is an nvcc, make CUDA=0 leaves it out, CUDA=1 insists. A library of its own
@@ -109,7 +110,7 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@tests/all.sh $(B)
 
 test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) \
-            $(B)/live/failpoint.so $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
+            $(LIVE_PRE:%=$(B)/live/%.so) $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -120,7 +121,7 @@ sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh
 
-live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
+live: all $(LIVE:%=$(B)/live/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
 
 test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers (PyPI)
@@ -237,9 +238,7 @@ $(B)/chaos/matrix: $(patsubst %,$(B)/tests/chaos/%.o,matrix cell) $(LIVE_BED:%.c
 $(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay) $(LIVE_BED:%.c=$(B)/%.o) \
                   $(patsubst %,$(B)/actors/shoal/%.o,demo_setup toml_edit model_folder) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
-$(B)/chaos/clock.so: tests/chaos/clock.c
-	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -o $@
-$(B)/live/failpoint.so: tests/live/failpoint.c tests/live/failpoints.def
+$(B)/live/%.so: tests/live/%.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@

@@ -2,6 +2,7 @@
 
 #include "actors/coordinator/coordinator.h"
 #include "common/actor/command.h"
+#include "common/actor/instance.h"
 #include "common/actor/shell.h"
 #include "common/config/run_config.h"
 #include "common/data/source.h"
@@ -34,6 +35,7 @@ struct keeper {
     uint64_t snapshot_seq;              // After which a snapshot is due
     char model_json[65536];
     uint32_t model_bytes;
+    uint64_t instance;                  // Of this life, for the broker
 };
 
 // ---- the rules of the run -----------------------------------------------------------------------
@@ -327,7 +329,8 @@ static int open_run(struct keeper *self, struct why *why)
     if (rc == 0) rc = ledger_open(dir, self->config.run_id, &options, why, &self->ledger);
     if (rc < 0) return rc;
     coordinator_init(self->core, &rules);
-    rc = recover(self, why);
+    rc = instance_take(dir, shell_unix_ms(), why, &self->instance);
+    if (rc == 0) rc = recover(self, why);
     if (rc < 0) return rc;
     failpoint("ledger_recovered");
     snprintf(copy, sizeof copy, "%s/state.toml", dir);
@@ -362,7 +365,7 @@ static int run(struct keeper *self, struct why *why)
         .broker = self->command.server_addr,
         .deaf_to = deaf_to,
         .incarnation = ledger_incarnation(self->ledger),
-        .instance = shell_unix_ms(),
+        .instance = self->instance,
         .disk = { .arg = self,
                   .begin = disk_begin,
                   .store = disk_store,

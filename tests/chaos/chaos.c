@@ -7,7 +7,7 @@
 // Twelve real processes: broker, coordinator, data-provider, checkpointer, witnesses in one network
 // namespace, four trainers in another, a relay of ours between the two (relay.h). A schedule drawn from
 // the seed (schedule.h) kills, stops and ends actors, loses, delays, doubles, reorders and damages packets,
-// parts the network, fills disks (a small tmpfs), sets clocks wrong (clock.c). Each event waits for the
+// parts the network, fills disks (a small tmpfs), sets clocks wrong (live/clock.c). Each event waits for the
 // news of its phase. Who ends is started again, as systemd would.
 //
 // Fails unless the run finishes, all replicas say one digest at every step, and ledger, checkpoint and
@@ -17,7 +17,7 @@
 // Without root, /dev/net/tun or leave to mount, network and disk are left out, and it says so.
 // Exit code 0: all held; 1: not; 64: usage. Only processes that it started are signalled, by their pid.
 //
-//     cell matrix          the kill matrix             clock      LD_PRELOAD: a wall clock that is wrong
+//     cell matrix          the kill matrix
 //     schedule relay       what chaos does             power_cut  torn images of a ledger's disk
 
 #include "actors/shoal/demo_setup.h"
@@ -131,7 +131,7 @@ static void start(struct chaos *self, const char *name)
     const bool is_trainer = strncmp(name, "trainer", 7) == 0;
     const bool serves = strcmp(name, "broker") != 0 && strcmp(name, "coordinator") != 0;
     const char *bind[] = { "--bulk-bind", is_trainer ? RELAY_THERE : RELAY_HERE, NULL };
-    snprintf(preload, sizeof preload, "LD_PRELOAD=%s/clock.so", self->bed->live);
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s/../live/clock.so", self->bed->live);
     snprintf(clock, sizeof clock, "SHOAL_CLOCK=%s/clock-%s", self->bed->dir, name);
     testbed_start_with(self->bed, name, &(struct testbed_launch){
         .args = self->relay && serves ? bind : NULL, .netns = self->relay && is_trainer ? self->relay->there : 0,
