@@ -70,11 +70,19 @@ static int check_length(struct store *self, const MDB_envinfo *info, bool readon
     return 0;
 }
 
+// LMDB ends the process where pages contradict each other; our word comes before its own.
+static void say_damaged(MDB_env *env, const char *text)
+{
+    fprintf(stderr, STORE_CURE ": LMDB found %s\n", (const char *)mdb_env_get_userctx(env), text);
+}
+
 static int open_env(struct store *self, uint64_t map_bytes, bool readonly, struct why *why)
 {
     int dead_readers;
     MDB_envinfo info;
     int error = mdb_env_set_maxdbs(self->env, TABLES);
+    if (!error) error = mdb_env_set_userctx(self->env, (void *)(uintptr_t)self->dir);
+    if (!error) error = mdb_env_set_assert(self->env, say_damaged);
     if (!error && !readonly) error = mdb_env_set_mapsize(self->env, map_bytes);
     unsigned flags = MDB_NOTLS | (readonly ? MDB_RDONLY : 0);
     if (!error) error = mdb_env_open(self->env, self->dir, flags, 0600);
