@@ -14,7 +14,7 @@ static const struct { const char *name; unsigned share, ms_min, ms_max; bool net
     [CHAOS_MESSY]     = { "copies, disorder, flipped bits", 1, 1000, 4000, true, false },
     [CHAOS_PARTITION] = { "partition", 1, 500, 8000, true, false },
     [CHAOS_ONE_WAY]   = { "one-way partition", 1, 500, 8000, true, false },
-    [CHAOS_DISK_FULL] = { "disk full", 1, 500, 3000, false, true },
+    [CHAOS_DISK_FULL] = { "disk full", 1, 2000, 8000, false, true },
     [CHAOS_CLOCK]     = { "clock", 2, 0, 0, false, false },
 };
 static const char *const victims[] = { "broker", "coordinator", "data-provider", "checkpointer", "trainer0",

@@ -150,7 +150,10 @@ static struct testbed *begin(void **state, unsigned tries, const char *slowly)
     bed->options.trainers = 3;
     if (slowly) start_with(bed, "trainer0", slowly);
     else testbed_start(bed, "trainer0");
-    for (unsigned i = 1; i < 3; i++) testbed_start(bed, testbed_trainer(i));
+    for (unsigned i = 0; i < 3; i++) {              // One by one: trainer1 asks the member after it first
+        if (i > 0) testbed_start(bed, testbed_trainer(i));
+        await_back(bed, testbed_trainer(i));
+    }
     testbed_await_step(bed, 1);
     return bed;
 }
