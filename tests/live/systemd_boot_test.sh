@@ -76,7 +76,8 @@ inside()
     then ok "the watchdog ends a trainer that hangs, and it comes back"
     else not_ok "the watchdog ends a trainer that hangs, and it comes back" "$(tell shoal-trainer@2)"; fi
 
-    says shoal-trainer@2 "member.admitted" 20
+    local n life; life=$(show shoal-trainer@2 MainPID)       # Its life before said so, too
+    for ((n = 0; n < 300; n++)); do journalctl -q -o cat "_PID=$life" | grep -q member.admitted && break; sleep 0.1; done
     systemctl stop shoal-trainer@2
     check "stopped, a trainer ends by itself" "$(show shoal-trainer@2 Result) $(show shoal-trainer@2 ExecMainStatus)" "success 0"
     local name; name=$(log shoal-trainer@2 | sed -n 's/.*actor.ready name=\([^ ]*\).*/\1/p' | tail -n 1)
@@ -89,19 +90,21 @@ inside()
     else
         check "the broker's memory is limited to 1 GiB" "$limit" 1073741824
         mkdir -p /run/systemd/system/shoal-trainer@2.service.d
-        printf '[Service]\nMemoryMax=12M\nMemorySwapMax=0\n' >/run/systemd/system/shoal-trainer@2.service.d/60-small.conf
+        printf '[Service]\nMemoryMax=4M\nMemorySwapMax=0\n' >/run/systemd/system/shoal-trainer@2.service.d/60-small.conf
         systemctl daemon-reload
         systemctl reset-failed shoal-trainer@2 2>/dev/null
         systemctl start --no-block shoal-trainer@2
-        if says shoal-trainer@2 "oom-kill" 30; then ok "a trainer that takes more than it may is killed, alone"
+        # With cgroups of the first kind systemd is not told that it was for want of memory.
+        if says shoal-trainer@2 "oom-kill" 10 || says shoal-trainer@2 "status=9/KILL" 10; then ok "a trainer that takes more than it may is killed, alone"
         else not_ok "a trainer that takes more than it may is killed, alone" "$(tell shoal-trainer@2)"; fi
         systemctl stop shoal-trainer@2
     fi
+    local down=""
     for unit in shoal-broker shoal-coordinator@demo shoal-trainer@1 shoal-checkpointer@1; do
         after=$(show $unit ActiveState)
-        [ "$after" = active ] || not_ok "$unit goes on meanwhile" "$after"
+        [ "$after" = active ] || down+="$unit $after "
     done
-    ok "the others go on meanwhile"
+    check "the others go on meanwhile" "$down" ""
 
     for unit in $actors; do
         [ $unit = shoal-trainer@2 ] && continue
@@ -139,18 +142,26 @@ unshare --mount --pid --fork --ipc --uts --net --cgroup true 2>/dev/null || skip
 
 work=$(mktemp -d)
 group=shoal-boot-$$
-# Only what this test made; systemd has moved its children below the groups named here.
+# Only what this test made; systemd has moved its children below the groups named here, and the last of
+# them may still be going.
 clean_up()
 {
-    local controller
-    for controller in /sys/fs/cgroup/*/"$group" /sys/fs/cgroup/"$group"; do
-        [ -d "$controller" ] && find "$controller" -depth -type d -exec rmdir {} \; 2>/dev/null
+    local n controller left
+    for ((n = 0; n < 50; n++)); do
+        left=0
+        for controller in /sys/fs/cgroup/*/"$group" /sys/fs/cgroup/"$group"; do
+            [ -d "$controller" ] || continue
+            find "$controller" -depth -type d -exec rmdir {} \; 2>/dev/null
+            [ -d "$controller" ] && left=1
+        done
+        [ $left = 1 ] || break
+        sleep 0.1
     done
     rm -rf "$work"
 }
 trap clean_up EXIT
 
-mkdir -p "$work/conf/demo/model" "$work/conf/demo/data/train" "$work/test"
+mkdir -p "$work/conf/demo/data/train" "$work/test"
 cp "$0" "$work/test/run.sh"
 sample=$tree/usr/local/share/shoal/demo
 sed -e 's/^init_min_clients = .*/init_min_clients = 2/' -e 's/^min_clients = .*/min_clients = 1/' \
@@ -158,13 +169,8 @@ sed -e 's/^init_min_clients = .*/init_min_clients = 2/' -e 's/^min_clients = .*/
     "$sample/state.toml" >"$work/conf/demo/state.toml"
 cp "$sample/data.toml" "$work/conf/demo/"
 head -c 1048576 /dev/zero >"$work/conf/demo/data/train/text.bin"
-cat >"$work/conf/demo/model/config.json" <<'JSON'
-{ "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 256,
-  "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 2,
-  "num_key_value_heads": 2, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
-  "rope_theta": 10000.0, "tie_word_embeddings": true }
-JSON
-"$tree/usr/local/bin/shoal" init-model --help >/dev/null 2>&1 || { echo "not ok 1 - shoal runs"; exit 1; }
+"$tree/usr/local/bin/shoal" init-model --dim 64 --layers 1 --heads 2 --ffn 128 --seq-len 128 \
+    --out "$work/conf/demo/model" >"$work/console" 2>&1 || { echo "not ok 1 - a model is made"; sed 's/^/# | /' "$work/console"; exit 1; }
 
 cat >"$work/boot.sh" <<'BOOT'
 set -eu
