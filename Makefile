@@ -49,6 +49,7 @@ bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(su
 BINS     := $(foreach m,$(MAINS),$(B)/bin/$(call bin,$(m)))
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
+CHAOS    := chaos matrix
 LIVE_PRE := failpoint clock              # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
@@ -109,7 +110,7 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@$(MAKE) --no-print-directory -s -j$$(nproc) test-build
 	@tests/all.sh $(B)
 
-test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) \
+test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) \
             $(LIVE_PRE:%=$(B)/live/%.so) $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
@@ -117,6 +118,12 @@ unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit
 
 sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000, or replay make sim SEED=7
 	@$(if $(SEED),$< -v $(SEED),$< --seeds 1 $(or $(SEEDS),1000))
+
+chaos: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) $(B)/live/failpoints_test $(B)/unit/ledger_power_test
+chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60; MATRIX=1, FAILPOINTS=1, POWER=1 instead
+	@$(if $(MATRIX),$(B)/chaos/matrix $(B)/chaos/matrix.txt, \
+	 $(if $(FAILPOINTS),LIVE_LONG=1 $(B)/live/failpoints_test, \
+	 $(if $(POWER),LEDGER_IMAGES=1000000 LEDGER_KILLS=10000 $(B)/unit/ledger_power_test,$(B)/chaos/chaos)))
 
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh
@@ -263,4 +270,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train same-bits convergence pure install uninstall help clean
+.PHONY: all chaos cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train same-bits convergence pure install uninstall help clean

@@ -10,7 +10,9 @@
 // fault), "failed" (see FILE.d/NAME.log). An interrupted matrix loses the cell at hand and no more.
 
 #include "tests/chaos/cell.h"
+#include "common/ensure.h"
 #include "tests/live/testbed.h"
+#include <ftw.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -168,12 +170,21 @@ static int run_sample(unsigned seconds_max, uint64_t seed)
     return faults > 0;
 }
 
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *walk)
+{
+    (void)status, (void)type, (void)walk;
+    return remove(path);
+}
+
 int main(int argc, char **argv)
 {
-    char wanted[LINE] = "", made[] = "/tmp/shoal-matrix-XXXXXX";
+    char wanted[LINE] = "";
     if (argc >= 3 && strcmp(argv[1], "--sample") == 0) {
-        snprintf(logs, sizeof logs, "%s", mkdtemp(made));
-        return run_sample((unsigned)atoi(argv[2]), argc > 3 ? strtoull(argv[3], NULL, 10) : 1);
+        snprintf(logs, sizeof logs, "%s/shoal-matrix-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+        ensure(mkdtemp(logs));
+        const int code = run_sample((unsigned)atoi(argv[2]), argc > 3 ? strtoull(argv[3], NULL, 10) : 1);
+        if (code == 0) nftw(logs, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+        return code;
     }
     if (argc < 2 || argv[1][0] == '-') {
         fprintf(stderr, "usage: matrix FILE [VICTIM PHASE SIGNAL] | matrix --sample SECONDS [SEED]\n");
