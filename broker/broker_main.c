@@ -11,6 +11,7 @@
 #include "broker/post_office.h"
 #include "common/actor/command.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -101,6 +102,7 @@ static void hear_hello(struct broker *self, const struct route *sender, const ui
     const struct wire_hello *hello = body;
     const struct peer *before = post_office_named(self->office, hello->name);
     bool renewed = before != NULL, reborn = !before || before->instance != hello->instance;
+    failpoint("broker_hello");
     const char *reason = post_office_hello(self->office, sender, &key, hello, now_ms);
     if (reason) { // Of kind HELLO: for good, and the actor gives up
         undeliverable(self, sender, "broker", reason == POST_OFFICE_FULL ? FRAME_NONE : FRAME_HELLO,
@@ -114,6 +116,7 @@ static void hear_hello(struct broker *self, const struct route *sender, const ui
     struct wire_welcome welcome = { .instance = self->instance };
     memcpy(welcome.name, hello->name, sizeof welcome.name);
     answer(self, sender, FRAME_WELCOME, &welcome);
+    failpoint("broker_welcomed");
 }
 
 static void hear_recall(struct broker *self, const struct route *sender, const uint8_t *frame,
@@ -125,6 +128,7 @@ static void hear_recall(struct broker *self, const struct route *sender, const u
     const void *body;
     if (!wire_unpack(frame, count, WIRE_MAIL, &arena, &head, &body, &refusal)) return;
     const struct wire_recall *recall = body;
+    failpoint("broker_recall");
     size_t length = strlen(recall->run);
     for (uint32_t i = 0; i < self->bulletins_count; i++) {
         const struct bulletin *kept = &self->bulletins[i];
@@ -163,7 +167,9 @@ static void pass_on(struct broker *self, const struct route *sender, const char 
                       receiver ? "not passed on" : "nobody of that name");
         return;
     }
+    failpoint("broker_pass");
     if (send_parts(self, &receiver->route, from->name, frame, count)) {
+        failpoint("broker_passed");
         self->passed++;
         return;
     }
@@ -268,6 +274,7 @@ static bool take_news(struct broker *self)
     }
     if (parts == 2 && count < (int)sizeof topic &&
         may_publish(self, topic, zmq_msg_data(&part), zmq_msg_size(&part))) {
+        failpoint("broker_publish");
         zmq_send(self->news_out, topic, (size_t)count, ZMQ_SNDMORE | ZMQ_DONTWAIT);
         if (zmq_msg_send(&part, self->news_out, ZMQ_DONTWAIT) >= 0) self->published++;
     }

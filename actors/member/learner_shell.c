@@ -6,6 +6,7 @@
 #include "common/crypto/merkle.h"
 #include "common/data/source.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include "common/learn/compute.h"
 #include "common/learn/model_config.h"
 #include "common/learn/model_tensors.h"
@@ -221,6 +222,7 @@ static int build(struct learner *self, const struct wire_config *config, struct 
 static void hear_build(struct learner *self, const struct wire_config *config)
 {
     struct why why = { 0 };
+    failpoint("learner_build");
     const int rc = build(self, config, &why);
     struct wire_built built = { .ok = rc == 0, .floats = self->floats,
                                 .may_pass = rc == FAULT_MEMORY };
@@ -244,6 +246,7 @@ static int pin(struct learner *self, struct why *why)
     const int rc = compute_pull(self->compute, why);
     if (rc < 0) return rc;
     past_pinned(&self->past, self->step, &self->digest);
+    failpoint("learner_pin");
     return blob_store_pin(self->options->store, self->step, &self->digest, self->params,
                           self->floats, self->leaves, self->leaf_count, why);
 }
@@ -300,6 +303,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
 static void hear_load(struct learner *self, const struct wire_load *job)
 {
     struct why why = { 0 };
+    failpoint("learner_load");
     struct wire_loaded loaded = { .ok = load(self, job, &why) == 0, .step = job->step };
     loaded.digest = self->digest;
     put_reason(loaded.reason, &why);
@@ -374,7 +378,9 @@ static void hear_train(struct learner *self, const struct wire_train *job)
 {
     struct why why = { 0 };
     struct wire_trained trained = { .round = job->round };
+    failpoint("learner_train");
     int rc = train(self, job, &why, &trained);
+    failpoint("learner_trained");
     trained.ok = rc == 0;
     if (rc < 0 && why.text[0] == 0) why_set(&why, rc, "%s", fault_sentence(rc));
     put_reason(trained.reason, &why);
@@ -414,7 +420,9 @@ static void hear_apply(struct learner *self, const struct wire_apply *job)
 {
     struct why why = { 0 };
     uint64_t began_us = now_us();
+    failpoint("learner_apply");
     struct wire_applied applied = { .ok = apply(self, job, &why) == 0 };
+    failpoint("learner_applied");
     applied.step = self->step;
     applied.digest = self->digest;
     applied.apply_ms = (uint32_t)((now_us() - began_us) / 1000);
@@ -483,12 +491,14 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
 static void hear_save(struct learner *self, const struct wire_save *job)
 {
     struct why why = { 0 };
+    failpoint("learner_save");
     struct wire_saved saved = { .ok = save(self, job, &why) == 0,
                                 .epoch = job->epoch,
                                 .step = job->step,
                                 .digest = job->digest };
     snprintf(saved.name, sizeof saved.name, "step-%08llu", (unsigned long long)job->step);
     put_reason(saved.reason, &why);
+    failpoint("learner_saved");
     worker_answer(self->worker, FRAME_SAVED, &saved);
 }
 

@@ -1,6 +1,7 @@
 #include "common/actor/post.h"
 #include "common/actor/shell.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,7 @@ static void subscribe(struct post *self)
 
 static void open_sockets(struct post *self)
 {
+    failpoint("connect");
     self->news = connect_socket(self, ZMQ_SUB, 1);      // First, so that little is missed
     subscribe(self);
     self->publish = connect_socket(self, ZMQ_PUB, 2);
@@ -179,6 +181,7 @@ void post_tick(struct post *self)
         open_sockets(self);
         self->hello_ms = now_ms + HELLO_MS;
     }
+    failpoint("hello");
     struct wire_hello hello = { .role = self->options.role, .instance = self->options.instance };
     snprintf(hello.name, sizeof hello.name, "%s", self->options.name);
     if (!post_mail(self, "broker", FRAME_HELLO, &hello)) self->hello_ms = now_ms + HELLO_RETRY_MS;
@@ -218,6 +221,7 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
     if (!self->options.quiet)
         shell_log(6, "broker.welcome address=%s name=%s", self->broker, self->options.name);
     self->broker_instance = welcome->instance;
+    failpoint("welcome");
     if (!self->options.follows_news) return true;
     struct wire_recall recall;
     memcpy(recall.run, self->run, sizeof recall.run);
