@@ -40,7 +40,8 @@ COMMON_CC := $(wildcard common/*/*.cc)
 # side of the wall; the front command and the monitor have no core.
 ACTORS    = coordinator member trainer witness checkpointer data-provider
 CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*.c)))
-SHELL_C  := $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*_shell.c))
+SHELL_C  := $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*_shell.c)) \
+            $(filter-out %_main.c broker/post_office.c, $(wildcard broker/*.c))
 # What cores may lean on: pure parts of common. The simulator links these, libcrypto and nothing else.
 PURE     := common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c) common/crypto/hash.c common/ensure.c
 SIM      := $(wildcard tests/sim/*.c)

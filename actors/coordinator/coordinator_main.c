@@ -377,7 +377,7 @@ static int run(struct keeper *self, struct why *why)
         .identity = self->identity,
         .role = ACTOR_COORDINATOR,
         .run = self->config.run_id,
-        .broker = self->command.server_addr,
+        .broker = &self->command.ticket,
         .deaf_to = deaf_to,
         .incarnation = ledger_incarnation(self->ledger),
         .instance = self->instance,
@@ -432,8 +432,8 @@ int main(int argc, char **argv)
     if (rc < 0) return fault_exit_code(rc);
     if (self.server_port) snprintf(address, sizeof address, "127.0.0.1:%s", self.server_port);
     else snprintf(address, sizeof address, "%s", self.config.broker_mail);
-    if (!self.command.server_addr || self.server_port) self.command.server_addr = address;
-    rc = command_check(&self.command, &why);
+    if (self.server_port) self.command.server_addr = address;
+    rc = command_check_broker(&self.command, address, &why);
     if (rc == 0) rc = command_identity(&self.command, &why, &self.identity);
     if (rc == 0) rc = open_run(&self, &why);
     if (rc == 0) rc = run(&self, &why);

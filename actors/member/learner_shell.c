@@ -157,11 +157,9 @@ static int fetch_samples(void *context, uint64_t position, uint32_t count, uint3
                          struct why *why)
 {
     struct learner *self = context;
-    const char *endpoints[16];
-    for (uint32_t i = 0; i < self->providers_count; i++) endpoints[i] = self->providers[i].endpoint;
     if (self->providers_count == 0)
         return why_set(why, FAULT_UNREACHABLE, "no data-provider has joined the run; start one");
-    bulk_client_set_endpoints(self->client, endpoints, self->providers_count);
+    bulk_client_set_providers(self->client, self->providers, self->providers_count);
     return bulk_read_samples(self->client, position, count, tokens, why);
 }
 
@@ -173,7 +171,8 @@ static int open_data(struct learner *self, struct why *why)
     if (data->kind != DATA_SERVER) return source_open(data, &samples, why, &self->provider);
     struct provider_fetch fetch = { .fetch = fetch_samples, .context = self, .count = 1 };
     // Not for long: the core tries again, with those who have joined by then.
-    struct bulk_client_options client = { .run = self->options->run_id,
+    struct bulk_client_options client = { .identity = self->options->identity,
+                                          .run = self->options->run_id,
                                           .seq_len = self->config.seq_len,
                                           .patience_ms = 1500,
                                           .rounds_max = 2 };

@@ -302,13 +302,19 @@ uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t e
     return count;
 }
 
+static void add_holder(struct wire_holder *holder, const struct wire_member *member)
+{
+    memcpy(holder->endpoint, member->endpoint, sizeof holder->endpoint);
+    holder->key = member->key;
+}
+
 uint32_t member_holders(const struct member *self, uint32_t first_member,
                         struct wire_holder *ret_list, uint32_t max)
 {
     uint32_t count = 0;
     const struct wire_member *first = member_at(self, first_member);
     if (first && first->endpoint[0] && first_member != self->index && count < max)
-        memcpy(ret_list[count++].endpoint, first->endpoint, sizeof first->endpoint);
+        add_holder(&ret_list[count++], first);
     for (uint32_t n = 1; n < self->members_count && count < max; n++) {
         uint32_t i = (self->index + n) % self->members_count;
         const struct wire_member *member = &self->members[i];
@@ -316,7 +322,7 @@ uint32_t member_holders(const struct member *self, uint32_t first_member,
                      member->role == ACTOR_WITNESS;
         if (i == first_member || i == self->index || !holds || !member->endpoint[0] ||
             (member->state != MEMBER_HEALTHY && member->state != MEMBER_PENDING)) continue;
-        memcpy(ret_list[count++].endpoint, member->endpoint, sizeof member->endpoint);
+        add_holder(&ret_list[count++], member);
     }
     return count;
 }
@@ -328,7 +334,7 @@ uint32_t member_providers(const struct member *self, struct wire_holder *ret_lis
         const struct wire_member *member = &self->members[(self->index + n) % self->members_count];
         if (member->role == ACTOR_PROVIDER && member->state == MEMBER_HEALTHY &&
             member->endpoint[0])
-            memcpy(ret_list[count++].endpoint, member->endpoint, sizeof member->endpoint);
+            add_holder(&ret_list[count++], member);
     }
     return count;
 }

@@ -370,6 +370,7 @@ static int turn(struct shell *self, struct why *why)
     take_alarm(self);
     int rc = flush(self, why);
     if (rc < 0) return rc;
+    if (self->options.after_turn) self->options.after_turn(self->options.after_turn_arg);
     post_tick(self->post);
     mind_the_watchdog(self);
     if (self->patience_ms && !self->quitting && shell_now_ms() >= self->patience_ms) {
