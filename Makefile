@@ -50,7 +50,13 @@ bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(su
 BINS     := $(foreach m,$(MAINS),$(B)/bin/$(call bin,$(m)))
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
-LIVE_BED := $(filter-out %_test.c tests/live/failpoint.c, $(wildcard tests/live/*.c))
+FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/choices_read.c
+FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+# Those with threads of their own, or of a library.
+TSAN_UNIT = pool_test store_test bulk_test bulk_server_test tokenizer_test decoder_test provider_test byte_flips_test
+CHAOS    := chaos matrix
+LIVE_PRE := failpoint clock              # Loaded with LD_PRELOAD
+LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
 # CUDA: built where there is an nvcc, make CUDA=0 leaves it out, CUDA=1 insists. A library of its own
@@ -109,8 +115,8 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@$(MAKE) --no-print-directory -s -j$$(nproc) test-build
 	@tests/all.sh $(B)
 
-test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) \
-            $(B)/live/failpoint.so $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
+test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) \
+            $(LIVE_PRE:%=$(B)/live/%.so) $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -118,10 +124,16 @@ unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit
 sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000, or replay make sim SEED=7
 	@$(if $(SEED),$< -v $(SEED),$< --seeds 1 $(or $(SEEDS),1000))
 
+chaos: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) $(B)/live/failpoints_test $(B)/unit/ledger_power_test
+chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60; MATRIX=1, FAILPOINTS=1, POWER=1 instead
+	@$(if $(MATRIX),$(B)/chaos/matrix $(B)/chaos/matrix.txt, \
+	 $(if $(FAILPOINTS),LIVE_LONG=1 $(B)/live/failpoints_test, \
+	 $(if $(POWER),LEDGER_IMAGES=1000000 LEDGER_KILLS=10000 $(B)/unit/ledger_power_test,$(B)/chaos/chaos)))
+
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh
 
-live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
+live: all $(LIVE:%=$(B)/live/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
 
 test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers (PyPI)
@@ -142,6 +154,14 @@ convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and A
 # torch and transformers, beside the build: only what is held against them wants them.
 peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers' 2>/dev/null || \
     { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers; }
+
+fuzz: deps-test fuzz-build                          ## Fuzz every decoder and core: make fuzz TIME=60, T=wire for one
+	@tests/fuzz/run.sh $(B)/fuzz $(or $(TIME),60) $(T)
+
+tsan:                                           ## Run the tests with threads under ThreadSanitizer
+	@$(MAKE) --no-print-directory -s B=$(B)/tsan CUDA=0 SAN="-fsanitize=thread" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" \
+	    $(TSAN_UNIT:%=$(B)/tsan/unit/%)
+	@TSAN_OPTIONS=suppressions=tests/tsan.supp tests/run.sh $(addprefix $(B)/tsan/unit/,$(or $(T),$(TSAN_UNIT)))
 
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
 	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
@@ -212,6 +232,18 @@ $(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(CORE:%.c=$(B)/%.o) $(PURE:%.c=$(B)/%.o)
 	$(link) -lcrypto -o $@
 $(B)/unit/%: $(B)/tests/unit/%.o $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
+# Every target in one test, and under libFuzzer: clang builds everything once more for it.
+$(B)/unit/fuzz_corpus_test: $(B)/tests/unit/fuzz_corpus_test.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
+fuzz-build:
+	@$(MAKE) --no-print-directory -s B=$(B)/fuzz CC=clang CXX=clang++ CUDA=0 OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" \
+	    SAN="$(FUZZ_SAN)" $(B)/fuzz/fuzzer $(B)/fuzz/replay
+$(B)/fuzzer: $(B)/tests/fuzz/libfuzzer_main.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -fsanitize=fuzzer -lmsgpackc $(LIBS) -o $@
+$(B)/replay: $(B)/tests/fuzz/fuzz_main.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lmsgpackc $(LIBS) -o $@
+$(B)/tests/fuzz/libfuzzer_main.o: tests/fuzz/fuzz_main.c
+	@mkdir -p $(@D) && echo "  CC  $< (libFuzzer)" && $(CC) $(CFLAGS) -DFUZZ_LIBFUZZER -c $< -o $@
 $(B)/live/%_test: $(B)/tests/live/%_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
 # The GPU library, its tests, and the same sources for the emulated device.
@@ -233,7 +265,12 @@ $(B)/emulated/%.o: %.cu
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/emulated/device.o: tests/gpu/emulated/emulated.cc
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
-$(B)/live/failpoint.so: tests/live/failpoint.c
+$(B)/chaos/matrix: $(patsubst %,$(B)/tests/chaos/%.o,matrix cell) $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+$(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay) $(LIVE_BED:%.c=$(B)/%.o) \
+                  $(patsubst %,$(B)/actors/shoal/%.o,demo_setup toml_edit model_folder) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+$(B)/live/%.so: tests/live/%.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
@@ -258,4 +295,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train same-bits convergence pure install uninstall help clean
+.PHONY: all chaos cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train same-bits convergence pure install uninstall help clean

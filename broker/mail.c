@@ -1,5 +1,6 @@
 #include "broker/broker.h"
 #include "common/actor/zap.h"
+#include "common/failpoint.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,6 +79,7 @@ static void hear_hello(struct broker *self, const struct delivery *in)
     const struct wire_hello *hello = body;
     const struct peer *before = post_office_named(self->office, hello->name);
     bool renewed = before != NULL, reborn = !before || before->instance != hello->instance;
+    failpoint("broker_hello");
     const char *reason = judge_hello(self, in, &head, hello, &key);
     if (reason) { // Of kind HELLO: for good, and the actor gives up
         bool later = reason == POST_OFFICE_FULL || reason == ADMISSION_LATER;
@@ -89,6 +91,7 @@ static void hear_hello(struct broker *self, const struct delivery *in)
     struct wire_welcome welcome = { .instance = self->instance };
     memcpy(welcome.name, hello->name, sizeof welcome.name);
     answer(self, &in->sender, FRAME_WELCOME, &welcome);
+    failpoint("broker_welcomed");
 }
 
 static void hear_recall(struct broker *self, const struct delivery *in)
@@ -114,7 +117,9 @@ static void deliver(struct broker *self, const struct delivery *in, const struct
         undeliverable(self, &in->sender, in->to, head->kind, forbidden);
         return;
     }
+    failpoint("broker_pass");
     if (broker_send(self, &receiver->route, from->name, in->frame, in->count)) {
+        failpoint("broker_passed");
         self->passed++;
         return;
     }

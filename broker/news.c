@@ -1,5 +1,6 @@
 #include "broker/broker.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,12 +55,14 @@ void broker_publish(struct broker *self, const struct peer *from, const struct w
         if (head->kind == FRAME_ROSTER && from->role == ACTOR_COORDINATOR)
             hear_roster(self, frame, count);
     }
+    failpoint("broker_publish");
     zmq_send(self->news, topic, strlen(topic), ZMQ_SNDMORE | ZMQ_DONTWAIT);
     if (zmq_send(self->news, frame, count, ZMQ_DONTWAIT) >= 0) self->published++;
 }
 
 void broker_recall(struct broker *self, const struct route *sender, const struct wire_recall *recall)
 {
+    failpoint("broker_recall");
     size_t length = strlen(recall->run);
     for (uint32_t i = 0; i < self->bulletins_count; i++) {
         const struct bulletin *kept = &self->bulletins[i];

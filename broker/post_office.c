@@ -154,19 +154,16 @@ static const struct { uint16_t kind; uint8_t from, to; } rules[] = {
     { FRAME_RUN, COORDINATOR, ALL },            { FRAME_ROSTER, COORDINATOR, ALL },
     { FRAME_ROUND, COORDINATOR, ALL },          { FRAME_COMMIT, COORDINATOR, ALL },
     { FRAME_EPOCH_END, COORDINATOR, ALL },      { FRAME_CLAIM, TRAINER, TRAINER | WITNESS },
-    { FRAME_HELLO, 0, 0 },                      { FRAME_WELCOME, 0, 0 },    // Never passed on
-    { FRAME_UNDELIVERABLE, 0, 0 },              { FRAME_RECALL, 0, 0 },
+    { FRAME_FINDING, TRAINER, COORDINATOR },    { FRAME_REVEAL, TRAINER, TRAINER },
+    { FRAME_TESTIMONY, TRAINER | WITNESS, COORDINATOR },
+    { FRAME_PRODUCE, COORDINATOR, TRAINER | WITNESS },
 };
 
 const char *post_office_forbids_mail(uint8_t from, uint16_t kind, uint8_t to)
 {
-    bool ruled = false;
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        if (rules[i].kind != kind) continue;
-        if (rules[i].from & 1 << from && rules[i].to & 1 << to) return NULL;
-        ruled = true;
-    }
-    if (!ruled && !(ONLOOKERS & 1 << from)) return NULL;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].kind == kind && rules[i].from & 1 << from && rules[i].to & 1 << to)
+            return NULL;
     return "not from such an actor, or not to such a one";
 }
 

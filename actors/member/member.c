@@ -130,9 +130,12 @@ static bool is_sound(const struct wire_round *round)
     if (round->clients_count == 0 || round->witnesses_count > WITNESSES_MAX) return false;
     for (uint32_t i = 0; i < round->dealt_count; i++) {
         if (round->dealt[i].begin >= round->dealt[i].end) return false;
-        samples += round->dealt[i].end - round->dealt[i].begin;
+        uint64_t length = round->dealt[i].end - round->dealt[i].begin;
+        if (length > round->batch_size - samples) return false;
+        samples += length;
     }
-    return samples == round->batch_size && round->dealt_count <= DEALT_MAX;
+    return samples == round->batch_size && round->dealt_count <= DEALT_MAX &&
+           audits_are_sound(round);
 }
 
 // An empty list may have no address.
@@ -150,14 +153,18 @@ static unsigned hear_round(struct member *self, const struct msg *in)
     copy_list(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
     copy_list(self->clients, round->clients, round->clients_count * sizeof *round->clients);
     copy_list(self->witnesses, round->witnesses, round->witnesses_count * sizeof *round->witnesses);
+    copy_list(self->audits, round->audits, round->audits_count * sizeof *round->audits);
+    copy_list(self->audited, round->audited, round->audited_count * sizeof *round->audited);
+    self->round.audits = self->audits;
+    self->round.audited = self->audited;
     self->round.dealt = self->dealt;
     self->round.clients = self->clients;
     self->round.witnesses = self->witnesses;
     self->has_round = true;
-    for (uint32_t i = 0; i < round->clients_count; i++) self->trainers[i] = i;
+    const uint32_t trainers = audits_trainers(&self->round, self->trainers);
     self->deal = (struct deal){ .capacity = MEMBERS_MAX, .shares = self->shares,
                                 .by_trainer = self->by_trainer };
-    assignment_deal(round->seed, self->trainers, round->clients_count, round->batch_size,
+    assignment_deal(round->seed, self->trainers, trainers, round->batch_size,
                     &self->deal);
     return HEARD_ROUND;
 }

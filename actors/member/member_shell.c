@@ -1,4 +1,5 @@
 #include "actors/member/member_shell.h"
+#include "common/actor/instance.h"
 #include "common/actor/journal.h"
 #include "common/actor/shell.h"
 #include "common/bulk/fetcher.h"
@@ -21,6 +22,7 @@ struct running {
     struct identity *identity;
     char dir[512], blobs[600], host[128];
     struct journal *journal;
+    uint64_t instance;                  // Its incarnation as well: one life, one number
     blob_store_t *store;
     bulk_server_t *server;
     struct worker *workers[2];
@@ -89,6 +91,7 @@ static int open_dir(struct running *self, struct why *why)
     if (command->state_dir) snprintf(self->dir, sizeof self->dir, "%s", command->state_dir);
     else snprintf(self->dir, sizeof self->dir, "%s-state", member->name);
     int rc = journal_open(self->dir, why, &self->journal);
+    if (rc == 0) rc = instance_take(self->dir, shell_unix_ms(), why, &self->instance);
     if (rc == 0) rc = read_journal(self, why);
     if (rc < 0 || !self->process->keeps_blobs) return rc;
     snprintf(self->blobs, sizeof self->blobs, "%s/blobs", self->dir);
@@ -220,12 +223,11 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
     const struct member_options *options = self->options;
     const struct member *member = self->member;
     static const char *const deaf_to[] = { "PROGRESS", NULL };
-    uint64_t instance = shell_unix_ms();            // Its incarnation as well: one life, one number
     struct shell_options shell = {
         .actor = self->process->actor, .state = self->member, .identity = self->identity,
         .role = member->role, .name = member->name, .run = options->command.run_id,
         .broker = &options->command.ticket, .follows_news = true, .deaf_to = deaf_to,
-        .incarnation = instance, .instance = instance, .workers_count = workers,
+        .incarnation = self->instance, .instance = self->instance, .workers_count = workers,
         .after_turn = let_guests_in, .after_turn_arg = self,
         .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit },
         .verbose = options->command.verbose,

@@ -1,6 +1,7 @@
 #include "common/actor/journal.h"
 #include "common/crypto/hash.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,9 +28,11 @@ static struct hash slot_hash(const struct slot *slot)
     return hash_of_two(head, sizeof head, slot->bytes, slot->count);
 }
 
-static bool slot_is_whole(const struct slot *slot)
+// Whole, and where its number belongs, so that the next write spares it.
+static bool slot_is_whole(const struct slot *slot, uint64_t place)
 {
     if (slot->magic != MAGIC || slot->count > JOURNAL_RECORD_MAX) return false;
+    if (slot->number % 2 != place || slot->number == UINT64_MAX) return false;
     struct hash hash = slot_hash(slot);
     return hash_equal(&hash, &slot->hash);
 }
@@ -69,7 +72,7 @@ static int read_slots(struct journal *self, const char *path, struct why *why)
     for (int i = 0; i < 2; i++)
         if (pread(self->fd, &slots[i], sizeof slots[i], i * SLOT) < 0)
             return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-    bool whole[2] = { slot_is_whole(&slots[0]), slot_is_whole(&slots[1]) };
+    bool whole[2] = { slot_is_whole(&slots[0], 0), slot_is_whole(&slots[1], 1) };
     if (!whole[0] && !whole[1]) {
         if (slot_is_blank(&slots[0]) && slot_is_blank(&slots[1])) return 0;
         return why_set(why, FAULT_CORRUPT,
@@ -94,7 +97,7 @@ int journal_open(const char *dir, struct why *why, struct journal **ret_journal)
     snprintf(path, sizeof path, "%s/journal", dir);
     int rc = take_lock(dir, why, &self->lock);
     if (rc == 0) {
-        self->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        self->fd = failpoint("journal_open") < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         rc = self->fd < 0 ? why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno))
                           : read_slots(self, path, why);
     }
@@ -127,8 +130,9 @@ int journal_write(struct journal *self, const void *bytes, size_t count, struct 
                          .number = self->newest.number + 1 };
     memcpy(slot.bytes, bytes, count);
     slot.hash = slot_hash(&slot);
-    if (pwrite(self->fd, &slot, sizeof slot, (off_t)(slot.number % 2) * SLOT) != sizeof slot ||
-        fdatasync(self->fd) != 0)
+    if (failpoint("journal_write") < 0 ||
+        pwrite(self->fd, &slot, sizeof slot, (off_t)(slot.number % 2) * SLOT) != sizeof slot ||
+        failpoint("journal_sync") < 0 || fdatasync(self->fd) != 0)
         return why_set(why, fault_from_errno(errno),
                        "journal: %s; ending, a restart reads the record before", strerror(errno));
     self->newest = slot;

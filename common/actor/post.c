@@ -2,6 +2,7 @@
 #include "common/actor/shell.h"
 #include "common/actor/zap.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,6 +102,7 @@ static void watch_handshakes(struct post *self)
 // know us yet would refuse it, and then it were deaf.
 static void open_sockets(struct post *self)
 {
+    failpoint("connect");
     self->news = new_socket(self, ZMQ_SUB);
     subscribe(self);
     self->mail = new_socket(self, ZMQ_DEALER);
@@ -257,6 +259,7 @@ void post_tick(struct post *self)
         open_sockets(self);
         self->hello_ms = now_ms + HELLO_MS;
     }
+    failpoint("hello");
     struct wire_hello hello = { .role = self->options.role, .instance = self->options.instance };
     snprintf(hello.name, sizeof hello.name, "%s", self->options.name);
     if (self->broker.has_invitation)
@@ -303,6 +306,7 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
         subscribe(self);
     }
     self->broker_instance = welcome->instance;
+    failpoint("welcome");
     if (!self->options.follows_news) return true;
     connect_socket(self, self->news, 1);
     struct wire_recall recall;
@@ -315,6 +319,27 @@ static enum post_result bad(struct letter *letter, const char *reason)
 {
     snprintf(letter->reason, sizeof letter->reason, "%s", reason);
     return POST_BAD;
+}
+
+// What the head says of the sender is true.
+static bool is_signed_well(const uint8_t *bytes, size_t count, const struct wire_head *head)
+{
+    struct key key;
+    struct signature signature;
+    memcpy(key.bytes, head->sender, sizeof key.bytes);
+    memcpy(signature.bytes, wire_signature(bytes, count), sizeof signature.bytes);
+    return signature_verify(&key, bytes, wire_signed_bytes(bytes, count), &signature);
+}
+
+// The claim that somebody passes on was signed by the one it names.
+static bool is_true_testimony(const struct wire_testimony *testimony)
+{
+    struct wire_head head;
+    struct wire_refusal refusal;
+    const uint8_t *bytes = testimony->claim.data;
+    const size_t count = testimony->claim.count;
+    return wire_unpack_head(bytes, count, WIRE_MAIL, &head, &refusal) && head.kind == FRAME_CLAIM &&
+           wire_signature(bytes, count) && is_signed_well(bytes, count, &head);
 }
 
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
@@ -340,14 +365,14 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     }
     self->heard_ms = mail ? shell_now_ms() : self->heard_ms;
     if (wire_kind_flags(head.kind) & WIRE_SIGNED) {
-        struct key key;
-        struct signature signature;
-        memcpy(key.bytes, head.sender, sizeof key.bytes);
-        memcpy(signature.bytes, wire_signature(bytes, count), sizeof signature.bytes);
-        if (!signature_verify(&key, bytes, wire_signed_bytes(bytes, count), &signature))
+        if (!is_signed_well(bytes, count, &head))
             return bad(ret_letter, "the signature does not verify; dropped");
         memcpy(ret_letter->msg.sender.bytes, head.sender, HASH_BYTES);
+        ret_letter->msg.frame = bytes;
+        ret_letter->msg.frame_bytes = (uint32_t)count;
     }
+    if (head.kind == FRAME_TESTIMONY && !is_true_testimony(body))
+        return bad(ret_letter, "the claim inside was not signed by whom it names; dropped");
     if (strcmp(ret_letter->from, "broker") == 0) {
         if (head.kind == FRAME_UNDELIVERABLE && !((const struct wire_undeliverable *)body)->to[0])
             self->hello_ms = 0;                     // It has forgotten us: say HELLO at once

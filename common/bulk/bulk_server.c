@@ -1,6 +1,7 @@
 #include "common/bulk/bulk_server.h"
 #include "common/bulk/bulk_socket.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -110,6 +111,7 @@ static void hear_want(struct bulk_server *self, const struct wire_want *want)
         blob_store_release(&ref);
         zmq_msg_init(&raw);
     }
+    failpoint("serve_chunk");
     const struct wire_chunk chunk = { want->request, want->hash, offset, total };
     if (answer(self, FRAME_CHUNK, &chunk, &raw, &self->chunks, 1)) self->chunk_bytes += count;
 }
@@ -130,6 +132,7 @@ static void hear_want_leaves(struct bulk_server *self, const struct wire_want_le
         return;
     }
     view(&raw, &ref, 0, ref.count);
+    failpoint("serve_leaves");
     const struct wire_leaves leaves = { want->request, want->digest, floats };
     answer(self, FRAME_LEAVES, &leaves, &raw, &self->leaf_lists, 1);
 }
@@ -178,6 +181,7 @@ static void hear_want_samples(struct bulk_server *self, const struct wire_want_s
     *tokens = (struct tokens){ self, (size_t)bytes };
     self->samples_waiting += bytes;
     ensure(zmq_msg_init_data(&raw, words, (size_t)bytes, sent_tokens, tokens) == 0);
+    failpoint("serve_samples");
     const struct wire_samples samples = { want->request, want->position, want->count,
                                           self->options.seq_len };
     answer(self, FRAME_SAMPLES, &samples, &raw, &self->samples, want->count);

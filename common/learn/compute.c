@@ -53,7 +53,7 @@ float *compute_host(compute_t *self) { return self->host; }
 
 int compute_push(compute_t *self, struct why *why)
 {
-    self->candidate = false;
+    self->candidate = self->adopted = false;
     return self->ops->push(self, why);
 }
 
@@ -64,8 +64,8 @@ int compute_leaves(compute_t *self, struct why *why, struct hash *ret_leaves)
     return self->ops->leaves(self, why, ret_leaves);
 }
 
-int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
-                     double *ret_loss)
+static int check_tokens(const compute_t *self, const uint32_t *tokens, uint32_t count,
+                        struct why *why)
 {
     ensure(self->config.trains && count >= 1);
     const size_t row = (size_t)self->config.seq + 1;
@@ -75,7 +75,14 @@ int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, st
                            "token %" PRIu32 " at position %zu of sample %zu of the batch, allowed"
                            " 0..%" PRIu32 "; nothing is computed",
                            tokens[i], i % row, i / row, self->config.shape.vocab - 1);
-    return self->ops->gradient(self, tokens, count, why, ret_loss);
+    return 0;
+}
+
+int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
+                     double *ret_loss)
+{
+    const int rc = check_tokens(self, tokens, count, why);
+    return rc < 0 ? rc : self->ops->gradient(self, tokens, count, why, ret_loss);
 }
 
 int compute_clip(compute_t *self, double limit, struct why *why, double *ret_norm)
@@ -99,6 +106,7 @@ void compute_adopt(compute_t *self)
 {
     ensure(self->candidate);
     self->candidate = false;
+    self->adopted = true;
     self->ops->adopt(self);
 }
 
@@ -112,7 +120,23 @@ int compute_residual_hashes(compute_t *self, struct why *why, struct hash *ret_f
                             struct hash *ret_to)
 {
     ensure(self->candidate);
-    return self->ops->residual_hashes(self, why, ret_from, ret_to);
+    const int rc = self->ops->residual_hashes(self, why, ret_from, ret_to);
+    if (rc == 0 && !self->adopted) *ret_from = (struct hash){ { 0 } };
+    return rc;
+}
+
+const float *compute_residual_of(compute_t *self, const struct hash *digest)
+{
+    return self->ops->residual_of ? self->ops->residual_of(self, digest) : NULL;
+}
+
+int compute_again(compute_t *self, const struct compute_work *work, struct why *why,
+                  uint8_t *ret_payload, struct hash *ret_to)
+{
+    if (!self->ops->again)
+        return why_set(why, FAULT_UNSUPPORTED, "a GPU does not compute a CPU's bits again");
+    const int rc = check_tokens(self, work->tokens, work->count, why);
+    return rc < 0 ? rc : self->ops->again(self, work, why, ret_payload, ret_to);
 }
 
 int compute_apply(compute_t *self, const struct apply_result *results, uint32_t count,

@@ -80,8 +80,28 @@ bool compute_has_candidate(const compute_t *self);
 void compute_adopt(compute_t *self);        // There is a candidate (ensured)
 void compute_discard(compute_t *self);
 // Digests of the residual that a result starts from, and of the candidate it leads to.
+// (Before a first candidate was adopted it starts from the declared zero, whose digest is none.)
 int compute_residual_hashes(compute_t *self, struct why *why, struct hash *ret_from,
                             struct hash *ret_to);
+
+// The residual of that digest: the one that results start from now, or the one before it, which is
+// there until the next compute_compress. NULL if it is neither. Lives until then. CPU only: a GPU's
+// gradients are not those of another device, and nobody audits them.
+const float *compute_residual_of(compute_t *self, const struct hash *digest);
+
+// Somebody else's result, made again: what compute_gradient, _clip and _compress would have given on
+// these parameters and this residual. Nothing of this replica changes.
+struct compute_work {
+    const float *params;                        // N, of the step that the result was made on
+    const float *residual;                      // N, finite (FAULT_NAN); NULL: zero
+    const uint32_t *tokens;                     // As of compute_gradient
+    uint32_t count;
+    double clip;                                // 0: not at all
+    float rate;
+};
+// FAULT_UNSUPPORTED on a GPU; else as the three.
+int compute_again(compute_t *self, const struct compute_work *work, struct why *why,
+                  uint8_t *ret_payload, struct hash *ret_to);
 
 // As apply_commit.
 int compute_apply(compute_t *self, const struct apply_result *results, uint32_t count,

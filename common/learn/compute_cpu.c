@@ -74,13 +74,19 @@ static int leaves(compute_t *base, struct why *why, struct hash *ret_leaves)
     return 0;
 }
 
+static int gradient_on(struct cpu *self, const float *params, const uint32_t *tokens,
+                       uint32_t count, struct why *why, double *ret_loss)
+{
+    const struct compute_config *config = &self->base.config;
+    const struct batch batch = { tokens, count, config->seq, config->micro_batch };
+    return batch_gradient(self->model, params, &batch, config->pool, self->portion, why,
+                          self->gradient, ret_loss);
+}
+
 static int gradient(compute_t *base, const uint32_t *tokens, uint32_t count, struct why *why,
                     double *ret_loss)
 {
-    struct cpu *self = cpu_of(base);
-    const struct batch batch = { tokens, count, base->config.seq, base->config.micro_batch };
-    return batch_gradient(self->model, base->host, &batch, base->config.pool, self->portion, why,
-                          self->gradient, ret_loss);
+    return gradient_on(cpu_of(base), base->host, tokens, count, why, ret_loss);
 }
 
 static int clip(compute_t *base, double limit, struct why *why, double *ret_norm)
@@ -107,6 +113,31 @@ static int residual_hashes(compute_t *base, struct why *why, struct hash *ret_fr
     return 0;
 }
 
+static const float *residual_of(compute_t *base, const struct hash *digest)
+{
+    struct cpu *self = cpu_of(base);
+    return self->distro ? distro_residual_of(self->distro, digest) : NULL;
+}
+
+// A residual of its own, so that this replica's is left as it is; it takes two vectors for as long.
+static int again(compute_t *base, const struct compute_work *work, struct why *why,
+                 uint8_t *ret_payload, struct hash *ret_to)
+{
+    struct cpu *self = cpu_of(base);
+    const struct compute_config *config = &base->config;
+    distro_t *distro = NULL;
+    double loss, norm;
+    int rc = gradient_on(self, work->params, work->tokens, work->count, why, &loss);
+    if (rc == 0 && work->clip > 0.0)
+        rc = gradient_clip(config->pool, self->gradient, base->floats, work->clip, why, &norm);
+    if (rc == 0) rc = distro_new(config->form, config->decay, config->pool, why, &distro);
+    if (rc == 0) rc = distro_set_residual(distro, work->residual, why);
+    if (rc == 0) rc = distro_compress(distro, self->gradient, work->rate, ret_payload, why);
+    if (rc == 0) *ret_to = distro_candidate_hash(distro);
+    distro_destroy(&distro);
+    return rc;
+}
+
 static int apply(compute_t *base, const struct apply_result *results, uint32_t count,
                  const struct apply_step *step, struct why *why)
 {
@@ -117,7 +148,7 @@ static int apply(compute_t *base, const struct apply_result *results, uint32_t c
 static const struct compute_ops ops = {
     .destroy = destroy, .push = push, .pull = pull, .leaves = leaves, .gradient = gradient,
     .clip = clip, .compress = compress, .adopt = adopt, .discard = discard,
-    .residual_hashes = residual_hashes, .apply = apply,
+    .residual_hashes = residual_hashes, .residual_of = residual_of, .again = again, .apply = apply,
 };
 
 static float *vector_new(uint64_t floats)

@@ -11,7 +11,7 @@ struct compute {
     struct compute_config config;
     uint64_t floats;                        // N
     float *host;                            // As compute_host says
-    bool candidate;
+    bool candidate, adopted;                // There is one; one has been adopted since the last push
 };
 
 struct compute_ops {
@@ -27,6 +27,9 @@ struct compute_ops {
     void (*discard)(compute_t *self);
     int (*residual_hashes)(compute_t *self, struct why *why, struct hash *ret_from,
                            struct hash *ret_to);
+    const float *(*residual_of)(compute_t *self, const struct hash *digest);    // Or NULL
+    int (*again)(compute_t *self, const struct compute_work *work, struct why *why,
+                 uint8_t *ret_payload, struct hash *ret_to);                    // Likewise
     int (*apply)(compute_t *self, const struct apply_result *results, uint32_t count,
                  const struct apply_step *step, struct why *why);
 };

@@ -56,8 +56,12 @@ void distro_discard(distro_t *self); // Drops the candidate, if there is one
 struct hash distro_residual_hash(distro_t *self);
 struct hash distro_candidate_hash(distro_t *self); // There is a candidate (ensured)
 
-// The adopted residual, chunks_total floats; to save it, or to show it to a verifier.
+// The adopted residual, chunks_total floats; to save it.
 const float *distro_residual(const distro_t *self);
+
+// The residual of that digest, to show it to an auditor: the adopted one, or the one before it,
+// which is there until the next distro_compress. NULL: neither.
+const float *distro_residual_of(distro_t *self, const struct hash *digest);
 
 // Keeps `residual` (chunks_total finite floats) as the adopted one, NULL for the declared zero;
 // drops any candidate. FAULT_NAN, and nothing changed, if a value is not finite or reaches 2^64.
