@@ -83,7 +83,8 @@ CUDA_LINK  = -cudart static -L$(CUDA_HOME)/lib64 -lcublasLt -Xlinker -rpath,$(CU
 GPU_TESTS := $(patsubst tests/gpu/%.cu, %, $(wildcard tests/gpu/*_test.cu))
 # What the GPU tests ask of the host: no library but libc's, since where a GPU is there may be no other.
 GPU_HOST   = $(filter-out common/learn/model_config% common/learn/recipe.c common/learn/solo.c common/learn/gemm_blas.c, $(wildcard common/learn/*.c)) \
-             common/crypto/merkle.c common/fault.c common/ensure.c tests/gpu/plain_hash.c
+             common/crypto/merkle.c common/vector/layout.c common/vector/tags.c common/fault.c common/ensure.c \
+             tests/gpu/plain_hash.c
 
 all: $(BINS) $(if $(filter 1,$(CUDA)),cuda,no-cuda)  ## Build every program into build/bin
 
@@ -239,7 +240,7 @@ $(B)/libgpu-host.a: $(GPU_HOST:%.c=$(B)/%.o)
 $(B)/emulated/%_test: $(B)/emulated/tests/gpu/%_test.o $(CUDA_SRC:%.cu=$(B)/emulated/%.o) $(B)/emulated/device.o $(B)/libshoal.a
 	@mkdir -p $(@D) && echo "  LD  $@" && $(CXX) $(LDFLAGS) $^ -lcrypto -lm -ldl $(BLAS_LIB) -o $@
 # To the bit as on the CPU: no contraction of what is written apart.
-$(B)/nvcc/common/learn/cuda/distro%.o: NVCCFLAGS += -fmad=false
+$(B)/nvcc/common/learn/cuda/distro%.o $(B)/nvcc/common/learn/cuda/vector.o: NVCCFLAGS += -fmad=false
 $(B)/nvcc/%.o: %.cu
 	@mkdir -p $(@D) && echo "  NV  $<" && $(NVCC) $(NVCCFLAGS) -MF $(@:.o=.d) -c $< -o $@
 $(B)/pic/%.o: %.c
