@@ -254,6 +254,8 @@ int trial_open(struct trial *self, struct why *why)
     const struct model_shape shape = self->model.shape;
     const struct model_options options = { MICRO_BATCH, shape.seq_len_max, GEMM_BF16, false };
     const size_t row = (size_t)shape.seq_len_max + 1, bytes = self->model.floats * sizeof(float);
+    self->model.params = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    ensure(self->model.params);
     genesis_fill(&shape, settings->seed, self->model.params);
     self->pool = pool_new((uint32_t)settings->threads);
     self->gradient = aligned_alloc(64, (bytes + 63) / 64 * 64);
