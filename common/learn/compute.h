@@ -68,7 +68,7 @@ void compute_destroy(compute_t **self);     // NULL is allowed
 // The vector of N floats on this side. Fill it and push, or pull and read it; in between it may be
 // the parameters themselves, so nobody else writes to it.
 float *compute_host(compute_t *self);
-int compute_push(compute_t *self, struct why *why); // Residual and moments become zero, no candidate
+int compute_push(compute_t *self, struct why *why); // Residual, moments: zero. No candidate
 int compute_pull(compute_t *self, struct why *why);
 
 // Leaves of the digest of the parameters (merkle.h): digest_leaf_count(N) of them.
