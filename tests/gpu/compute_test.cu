@@ -1,7 +1,8 @@
 // The GPU behind compute.h beside the CPU behind compute.h: two members of one run, three rounds.
-// Their gradients are close; after every commit of both results their digests are equal. Then two
-// that are alone, with AdamW and with DisTrO: close to each other, and what they remember, moved to
-// the other device or to a fresh replica, is the same there.
+// Their gradients are close; after every commit of both results their digests are equal, also of
+// one whose values are ten times what the other's are, and clipped. Then two that are alone, with
+// AdamW and with DisTrO: close to each other, and what they remember, moved to the other device or to
+// a fresh replica, is the same there.
 #include "tests/gpu/check.cuh"
 
 #define _Alignas alignas // As C++ calls it
@@ -43,10 +44,26 @@ static bool train(struct member *self, const std::vector<uint32_t> &tokens)
                 compute_residual_hashes(self->compute, &why, &self->from, &self->to));
 }
 
-static bool apply(struct member *members, int round)
+static std::vector<uint8_t> multiplied(const payload_form_t *form,
+                                       const std::vector<uint8_t> &payload, float by)
+{
+    std::vector<uint8_t> result(payload.size());
+    std::vector<uint16_t> numbers(PAYLOAD_TOP_K_MAX);
+    std::vector<float> values(PAYLOAD_TOP_K_MAX);
+    payload_clear(form, result.data());
+    for (uint32_t c = 0; c < chunks_count(payload_chunks(form)); c++) {
+        const uint32_t count = payload_read(form, c, payload.data(), numbers.data(), values.data());
+        for (uint32_t i = 0; i < count; i++) values[i] *= by;
+        payload_write(form, c, numbers.data(), values.data(), count, result.data());
+    }
+    return result;
+}
+
+static bool apply(const payload_form_t *form, struct member *members, int round)
 {
     const struct apply_step step = { 0.01f, 0.1f, NULL };
     struct apply_result results[MEMBERS];
+    members[round % 2].payload = multiplied(form, members[round % 2].payload, -10.0f);
     for (int i = 0; i < MEMBERS; i++) // In any order
         results[MEMBERS - 1 - i] = { (uint64_t)i * SAMPLES, members[i].payload.data(),
                                      members[i].payload.size() };
@@ -60,7 +77,8 @@ static bool apply(struct member *members, int round)
     return true;
 }
 
-static void run(struct member *members, const struct model_shape *shape)
+static void run(const payload_form_t *form, struct member *members,
+                const struct model_shape *shape)
 {
     std::vector<struct hash> before(1), after(1);
     for (int round = 0; round < ROUNDS; round++) {
@@ -76,7 +94,7 @@ static void run(struct member *members, const struct model_shape *shape)
             check_say(hash_equal(&members[1].from, &expected), "round %d starts from the residual"
                       " that the one before led to", round);
         }
-        if (!apply(members, round)) return;
+        if (!apply(form, members, round)) return;
         check_same("leaves after a commit", members[1].leaves, members[0].leaves);
     }
     std::vector<float> mine(compute_host(members[0].compute),
@@ -244,9 +262,8 @@ static void test_both_alone(const struct compute_device devices[MEMBERS],
               (unsigned long long)memory.device, (unsigned long long)memory.host);
 }
 
-static void tests()
+static void test_form(bool one_bit)
 {
-    test_words();
     struct model_shape shape = {};
     shape.vocab = 90, shape.dim = 48, shape.layers = 1, shape.heads = 3, shape.kv_heads = 1;
     shape.head_dim = 16, shape.ffn = 64, shape.seq_len_max = SEQ, shape.rope_theta = 10000;
@@ -254,7 +271,7 @@ static void tests()
     chunks_t *chunks = NULL;
     payload_form_t *form = NULL;
     if (!good("chunks", chunks_of_model(&shape, 16, &why, &chunks)) ||
-        !good("form", payload_form_new(chunks, 4, true, &why, &form)))
+        !good("form", payload_form_new(chunks, 4, one_bit, &why, &form)))
         return;
     const uint64_t floats = model_parameter_count(&shape);
     struct compute_device devices[MEMBERS] = {};
@@ -278,11 +295,18 @@ static void tests()
     check_say(memory.device > floats * 4 && memory.host >= floats * 4,
               "memory: %llu bytes on the device, %llu beside it",
               (unsigned long long)memory.device, (unsigned long long)memory.host);
-    if (all) run(members, &shape);
-    test_both_alone(devices, &config, genesis);
+    if (all) run(form, members, &shape);
+    if (one_bit) test_both_alone(devices, &config, genesis);
     for (struct member &member : members) compute_destroy(&member.compute);
     payload_form_destroy(&form);
     chunks_destroy(&chunks);
+}
+
+static void tests()
+{
+    test_words();
+    test_form(true);
+    test_form(false);
 }
 
 int main() { return check_main(tests); }
