@@ -22,10 +22,13 @@ static const struct budget coordinator = { 100000, 400000, 400 << 20, 400 << 20 
 
 // ---- cutting off --------------------------------------------------------------------------------
 
-// As if the peer had hung up: the library notices, and frees what waits.
+// As if the peer had hung up: the library notices, and frees what waits. What the peer still sends is
+// answered with a reset, not with patience.
 static void cut(void *arg, int fd)
 {
+    static const struct linger none = { .l_onoff = 1 };
     struct broker *self = arg;
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
     self->cut++;
     shutdown(fd, SHUT_RDWR);
 }

@@ -143,14 +143,20 @@ static int show_live(struct status *self, struct why *why)
                                    .role = ACTOR_MONITOR, .kinds = kinds,
                                    .kinds_count = sizeof kinds / sizeof *kinds };
     struct tap *tap = NULL;
+    struct identity *identity = NULL;   // Only a broker that does not admit all wants to know it
     struct run_view *view = calloc(1, sizeof *view);
     ensure(view);
-    int rc = tap_open(&options, why, &tap);
+    int rc = 0;
+    if (self->command.identity_path || command_env(IDENTITY_ENV))
+        rc = command_identity(&self->command, why, &identity);
+    options.identity = identity;
+    if (rc == 0) rc = tap_open(&options, why, &tap);
     if (rc == 0) rc = hear_state(self, tap, view, why);
     if (rc == 0 && self->command.json)
         rc = shoal_print_json(view_to_json(view, self->command.run_id), why);
     else if (rc == 0) print_view(view, self->command.run_id);
     tap_close(&tap);
+    identity_destroy(&identity);
     free(view);
     return rc;
 }

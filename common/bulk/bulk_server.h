@@ -6,7 +6,8 @@
 //     WANT_SAMPLES  ─▶ SAMPLES + tokens or NO_SAMPLES     through a function of the caller
 //
 // Whoever is not a guest, a member of the run's roster, is refused at the handshake; who is no more a
-// guest is cut off with the next word it says. Beyond that it remembers nothing about anybody. Bytes go from the store to the socket without a copy; a
+// guest is cut off with the next word it says. Strangers' connections last 5 s each, as many at once as
+// there are descriptors (LimitNOFILE of the unit). Beyond that it remembers nothing about anybody. Bytes go from the store to the socket without a copy; a
 // reference keeps them alive until they are sent, even if they are forgotten meanwhile. What waits
 // for one peer is bounded by its queue: an answer that does not fit is dropped, since a receiver
 // that keeps to its credit never has so many outstanding, and one that does not will ask again.
