@@ -223,8 +223,10 @@ static struct tally cut(unsigned images, bool below_sector)
     const size_t first = oldest_cut();
     for (unsigned n = 0; n < images; n++) {
         size_t end = first + 1 + draw(ops_count - first);
-        while (below_sector && !(ops[end - 1].kind == WRITE && ops[end - 1].is_synchronous))
+        for (int tries = 0; below_sector && !(ops[end - 1].kind == WRITE && ops[end - 1].is_synchronous);) {
+            assert_true(++tries < 10000);       // Nobody writes meta pages
             end = first + 1 + draw(ops_count - first);
+        }
         const uint64_t acknowledged = make_image(image, end, below_sector);
         write_image(image);
         tally.of[below_sector ? open_in_child(acknowledged) : open_image(acknowledged)]++;
