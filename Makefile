@@ -176,6 +176,9 @@ peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, toke
 fuzz: deps-test fuzz-build                          ## Fuzz every decoder and core: make fuzz TIME=60, T=wire for one
 	@tests/fuzz/run.sh $(B)/fuzz $(or $(TIME),60) $(T)
 
+fuzz-keep: fuzz-build                           ## Add what it found and reaches new code to tests/fuzz/corpus
+	@tests/fuzz/keep.sh $(B)/fuzz $(T)
+
 tsan:                                           ## Run the tests with threads under ThreadSanitizer
 	@$(MAKE) --no-print-directory -s B=$(B)/tsan CUDA=0 SAN="-fsanitize=thread" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" \
 	    $(TSAN_UNIT:%=$(B)/tsan/unit/%)
@@ -315,4 +318,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all chaos cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train blas-check same-bits convergence pure install uninstall help clean
+.PHONY: all chaos cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train blas-check same-bits convergence pure install uninstall help clean fuzz-keep
