@@ -8,6 +8,7 @@
 #include "common/ensure.h"
 #include "common/failpoint.h"
 #include "common/learn/compute.h"
+#include "common/learn/gemm.h"
 #include "common/learn/model_config.h"
 #include "common/learn/model_tensors.h"
 #include "common/vector/checkpoint.h"
@@ -127,6 +128,15 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
               config->recompute ? "recomputed" : "kept");
     shell_log(6, "learner.compute products=%s threads=%u",
               wire_enum_name(&wire_enum_products, self->config.products), options->threads);
+    const char *library = gemm_library(config->float32 ? GEMM_FLOAT32 : GEMM_BF16);
+    if (library && options->trains && self->config.verification_percent)
+        return why_set(why, FAULT_CONFIG,
+                       "the run recomputes results, and the float32 products of this build are those "
+                       "of %s, which nobody else's are to the bit; take a build without BLAS=1",
+                       library);
+    if (library && options->trains && options->device.kind == COMPUTE_CPU)
+        shell_log(4, "learner.not_reproducible products_of=\"%s\": nobody can recompute these "
+                  "gradients to the bit; a build without BLAS=1 has products of its own", library);
     if (free_bytes == 0 || memory.host + beside <= free_bytes) return 0;
     const bool less = options->trains && options->micro_batch > 1;
     return why_set(why, FAULT_MEMORY, "the model needs %llu MiB and there are %llu; %s",

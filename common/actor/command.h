@@ -42,4 +42,8 @@ const char *command_env(const char *name);
 int command_number(const char *flag, const char *text, uint64_t min, uint64_t max, struct why *why,
                    uint64_t *ret_value);
 
+#ifdef SHOAL_BLAS
+#define SHOAL_VERSION "0.1.0, built with BLAS=1: float32 products are NOT reproducible"
+#else
 #define SHOAL_VERSION "0.1.0"
+#endif

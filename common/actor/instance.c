@@ -23,10 +23,13 @@ static int read_last(const char *dir, struct why *why, uint64_t *ret_last)
     if (count < 0) return why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
     errno = 0;
     *ret_last = strtoull(text, &end, 10);
-    if (text[0] >= '0' && text[0] <= '9' && strcmp(end, "\n") == 0 && !errno && *ret_last < UINT64_MAX)
+    if (text[0] >= '0' && text[0] <= '9' && strcmp(end, "\n") == 0 && !errno &&
+        *ret_last < UINT64_MAX)
         return 0;
-    return why_set(why, FAULT_CORRUPT, "%s: expected a number below 2^64 and a newline; remove the file "
-                   "if the clock is right", path);
+    return why_set(why, FAULT_CORRUPT,
+                   "%s: expected a number below 2^64 and a newline; remove the file "
+                   "if the clock is right",
+                   path);
 }
 
 int instance_take(const char *dir, uint64_t unix_ms, struct why *why, uint64_t *ret_instance)

@@ -97,7 +97,8 @@ int journal_open(const char *dir, struct why *why, struct journal **ret_journal)
     snprintf(path, sizeof path, "%s/journal", dir);
     int rc = take_lock(dir, why, &self->lock);
     if (rc == 0) {
-        self->fd = failpoint("journal_open") < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        self->fd =
+            failpoint("journal_open") < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         rc = self->fd < 0 ? why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno))
                           : read_slots(self, path, why);
     }

@@ -35,7 +35,8 @@ int durable_file_create(const char *dir, const char *name, struct why *why,
                        strerror(error));
     }
     if (failpoint("file_create") == 0)
-        self.fd = openat(self.dir_fd, self.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+        self.fd =
+            openat(self.dir_fd, self.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (self.fd < 0) {
         int rc = fail(&self, "cannot create", why);
         end(&self);

@@ -54,6 +54,7 @@ float *compute_host(compute_t *self) { return self->host; }
 int compute_push(compute_t *self, struct why *why)
 {
     self->candidate = self->adopted = false;
+    if (self->adamw) adamw_reset(self->adamw);
     return self->ops->push(self, why);
 }
 
@@ -81,8 +82,17 @@ static int check_tokens(const compute_t *self, const uint32_t *tokens, uint32_t 
 int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
                      double *ret_loss)
 {
+    const uint32_t most = self->config.batch_max;
+    ensure(most == 0 || count <= most);
     const int rc = check_tokens(self, tokens, count, why);
     return rc < 0 ? rc : self->ops->gradient(self, tokens, count, why, ret_loss);
+}
+
+int compute_loss(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
+                 double *ret_loss)
+{
+    const int rc = check_tokens(self, tokens, count, why);
+    return rc < 0 ? rc : self->ops->loss(self, tokens, count, why, ret_loss);
 }
 
 int compute_clip(compute_t *self, double limit, struct why *why, double *ret_norm)
@@ -93,7 +103,7 @@ int compute_clip(compute_t *self, double limit, struct why *why, double *ret_nor
 
 int compute_compress(compute_t *self, float rate, struct why *why, uint8_t *ret_payload)
 {
-    ensure(self->config.trains && rate >= 0.0f);
+    ensure(self->config.trains && self->config.form && rate >= 0.0f);
     compute_discard(self);
     const int rc = self->ops->compress(self, rate, why, ret_payload);
     self->candidate = rc == 0;
@@ -142,5 +152,33 @@ int compute_again(compute_t *self, const struct compute_work *work, struct why *
 int compute_apply(compute_t *self, const struct apply_result *results, uint32_t count,
                   const struct apply_step *step, struct why *why)
 {
+    ensure(self->config.form);
     return self->ops->apply(self, results, count, step, why);
+}
+
+int compute_adamw(compute_t *self, float rate, struct why *why)
+{
+    ensure(self->adamw && rate >= 0.0f);
+    return self->ops->adamw(self, rate, why);
+}
+
+// ---- the optimizer's state
+
+int compute_pull_state(compute_t *self, struct tags *tags, struct why *why,
+                       void *ret_values[COMPUTE_ITEMS])
+{
+    ensure(self->config.trains && (self->adamw || self->config.form));
+    const int rc = self->ops->pull_state(self, why);
+    if (rc < 0) return rc;
+    if (self->adamw) return adamw_add_state(self->adamw, tags, why, ret_values);
+    ret_values[0] = self->residual;
+    return tags_add(tags, "distro-residual", TAG_DROP, self->floats, sizeof(float), why);
+}
+
+int compute_push_state(compute_t *self, struct why *why)
+{
+    compute_discard(self);
+    const int rc = self->adamw ? adamw_loaded(self->adamw, why) : 0;
+    if (rc == 0) self->adopted = true;          // No more the declared zero
+    return rc < 0 ? rc : self->ops->push_state(self, why);
 }

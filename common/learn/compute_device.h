@@ -11,6 +11,8 @@ struct compute {
     struct compute_config config;
     uint64_t floats;                        // N
     float *host;                            // As compute_host says
+    adamw_t *adamw;                         // Or NULL. On a GPU its moments are a copy
+    float *residual;                        // Where pull_state brings it; not freed by compute.c
     bool candidate, adopted;                // There is one; one has been adopted since the last push
 };
 
@@ -21,6 +23,8 @@ struct compute_ops {
     int (*leaves)(compute_t *self, struct why *why, struct hash *ret_leaves);
     int (*gradient)(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
                     double *ret_loss);
+    int (*loss)(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
+                double *ret_loss);
     int (*clip)(compute_t *self, double limit, struct why *why, double *ret_norm);
     int (*compress)(compute_t *self, float rate, struct why *why, uint8_t *ret_payload);
     void (*adopt)(compute_t *self);
@@ -32,6 +36,10 @@ struct compute_ops {
                  uint8_t *ret_payload, struct hash *ret_to);                    // Likewise
     int (*apply)(compute_t *self, const struct apply_result *results, uint32_t count,
                  const struct apply_step *step, struct why *why);
+    int (*adamw)(compute_t *self, float rate, struct why *why);
+    // The moments to and from base.adamw, or the residual to and from base.residual.
+    int (*pull_state)(compute_t *self, struct why *why);
+    int (*push_state)(compute_t *self, struct why *why);
 };
 
 struct compute_memory compute_cpu_memory(const struct compute_config *config);

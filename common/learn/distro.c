@@ -209,14 +209,21 @@ void distro_discard(distro_t *self)
     self->candidate = false;
 }
 
-int distro_set_residual(distro_t *self, const float *residual, struct why *why)
+int distro_check_residual(const float *residual, uint64_t count, struct why *why)
 {
-    for (uint64_t i = 0; residual && i < self->total; i++)
+    for (uint64_t i = 0; i < count; i++)
         if (!(fabsf(residual[i]) < DISTRO_VALUE_LIMIT))
             return why_set(why, FAULT_NAN,
                            "residual %" PRIu64
                            " is %g, it must be finite and below 2^64; not taken",
                            i, (double)residual[i]);
+    return 0;
+}
+
+int distro_set_residual(distro_t *self, const float *residual, struct why *why)
+{
+    const int rc = residual ? distro_check_residual(residual, self->total, why) : 0;
+    if (rc < 0) return rc;
     float *adopted = self->residual[self->adopted];
     if (residual)
         memcpy(adopted, residual, self->total * sizeof *adopted);

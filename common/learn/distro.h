@@ -67,5 +67,8 @@ const float *distro_residual_of(distro_t *self, const struct hash *digest);
 // drops any candidate. FAULT_NAN, and nothing changed, if a value is not finite or reaches 2^64.
 int distro_set_residual(distro_t *self, const float *residual, struct why *why);
 
+// FAULT_NAN, naming the first that no residual can have: not finite, or 2^64 and more.
+int distro_check_residual(const float *residual, uint64_t count, struct why *why);
+
 // For tests: another instruction set's kernels (distro_kernels.h).
 void distro_set_kernels(distro_t *self, const struct distro_kernels *kernels);

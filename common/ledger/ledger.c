@@ -114,8 +114,8 @@ static int take_over(struct ledger *self, const char *run_id, struct why *why)
                        self->contents.run_id, run_id);
     uint64_t incarnation = self->contents.incarnation + 1;
     rc = store_write(&self->store, put_incarnation, &incarnation, why);
-    // Once more: where a disk tore the page that names the tables, the tables may be whole and the list
-    // of free pages name some of theirs, so that only a write shows it.
+    // Once more: where a disk tore the page that names the tables, the tables may be whole and the
+    // list of free pages name some of theirs, so that only a write shows it.
     return rc < 0 ? rc : verify(self, why);
 }
 
@@ -266,8 +266,10 @@ static int visit_from(struct ledger *self, MDB_txn *txn, uint64_t seq, ledger_vi
         int error = store_get_checked(txn, self->store.log, seq, &value);
         if (error == MDB_NOTFOUND && seq > self->contents.head_seq) return 0;
         if (error == MDB_NOTFOUND && seq > first)
-            return why_set(why, FAULT_CORRUPT, STORE_CURE ": record %" PRIu64 " is missing, and the "
-                           "head is %" PRIu64, self->dir, seq, self->contents.head_seq);
+            return why_set(why, FAULT_CORRUPT,
+                           STORE_CURE ": record %" PRIu64 " is missing, and the "
+                                      "head is %" PRIu64,
+                           self->dir, seq, self->contents.head_seq);
         if (error == MDB_NOTFOUND)
             return why_set(why, FAULT_NOT_FOUND, "%s: record %" PRIu64 " was trimmed", self->dir,
                            seq);

@@ -16,15 +16,16 @@
 
 enum { STOPPED_MS = 10000, CELL_S_MAX = 150, EPOCH_ROUNDS = 6, NEWCOMER_STEP = 4 };
 
-const char *const cell_victims[CELL_VICTIMS] = { "broker", "coordinator", "data-provider", "trainer",
-                                                 "witness", "checkpointer" };
+const char *const cell_victims[CELL_VICTIMS] = { "broker",  "coordinator", "data-provider",
+                                                 "trainer", "witness",     "checkpointer" };
 const char *const cell_phases[CELL_PHASES] = { "Waiting", "Warmup", "Train", "Witness", "Cooldown",
                                                "Checkpoint", "Transfer" };
 static const int signals[CELL_SIGNALS] = { SIGKILL, SIGSTOP, SIGTERM };
 
 struct cell cell_at(unsigned index)
 {
-    return (struct cell){ .victim = index / CELL_SIGNALS % CELL_VICTIMS, .signal = signals[index % CELL_SIGNALS],
+    return (struct cell){ .victim = index / CELL_SIGNALS % CELL_VICTIMS,
+                          .signal = signals[index % CELL_SIGNALS],
                           .phase = (enum cell_phase)(index / CELL_SIGNALS / CELL_VICTIMS) };
 }
 
@@ -33,10 +34,15 @@ void cell_name(const struct cell *cell, char ret_name[64])
     if (cell->signal == 0) snprintf(ret_name, 64, "undisturbed %s", cell_phases[cell->phase]);
     else
         snprintf(ret_name, 64, "%s %s %s", cell_victims[cell->victim], cell_phases[cell->phase],
-                 cell->signal == SIGKILL ? "SIGKILL" : cell->signal == SIGSTOP ? "SIGSTOP" : "SIGTERM");
+                 cell->signal == SIGKILL   ? "SIGKILL"
+                 : cell->signal == SIGSTOP ? "SIGSTOP"
+                                           : "SIGTERM");
 }
 
-static bool is_trainer(const struct cell *cell) { return strcmp(cell_victims[cell->victim], "trainer") == 0; }
+static bool is_trainer(const struct cell *cell)
+{
+    return strcmp(cell_victims[cell->victim], "trainer") == 0;
+}
 
 bool cell_promises_digest(const struct cell *cell)
 {
@@ -68,7 +74,8 @@ static void await_stopped(struct testbed *bed, const char *name)
 {
     siginfo_t info;
     testbed_await_log(bed, name, "failpoint.reached", TESTBED_WAIT_MS);
-    ensure(waitid(P_PID, (id_t)testbed_actor(bed, name)->pid, &info, WSTOPPED | WEXITED | WNOWAIT) == 0);
+    ensure(waitid(P_PID, (id_t)testbed_actor(bed, name)->pid, &info,
+                  WSTOPPED | WEXITED | WNOWAIT) == 0);
 }
 
 static bool in_witness(struct testbed *bed, const void *arg)
@@ -85,7 +92,8 @@ static void start_trainers(struct testbed *bed, unsigned from, unsigned to)
 // Returns who has to go on for the phase to end; NULL: nobody, trainer2 has to be started.
 static const char *hold(struct testbed *bed, enum cell_phase phase)
 {
-    const char *holder = phase == CELL_COOLDOWN || phase == CELL_CHECKPOINT ? "checkpointer" : "trainer2";
+    const char *holder =
+        phase == CELL_COOLDOWN || phase == CELL_CHECKPOINT ? "checkpointer" : "trainer2";
     const uint64_t witnessed = bed->news.entered[PHASE_WITNESS];
     switch (phase) {
     case CELL_WAITING:
@@ -116,7 +124,7 @@ static const char *hold(struct testbed *bed, enum cell_phase phase)
         testbed_await_phase(bed, PHASE_COOLDOWN);
         return holder;
     default:
-        start_to_stop_at(bed, "trainer0", "learner_train:5");       // So that the epoch does not end
+        start_to_stop_at(bed, "trainer0", "learner_train:5"); // So that the epoch does not end
         start_trainers(bed, 1, 2);
         await_stopped(bed, "trainer0");
         testbed_await_step(bed, NEWCOMER_STEP);
@@ -155,8 +163,8 @@ static void hit(struct testbed *bed, const char *name, int signal)
     if (signal != SIGSTOP) testbed_start(bed, name);
 }
 
-// Longer than any cell, so that nothing is left out because it took long; but who waits for a trainer
-// that died need not wait for long.
+// Longer than any cell, so that nothing is left out because it took long; but who waits for a
+// trainer that died need not wait for long.
 static struct testbed_options options_of(const struct cell *cell)
 {
     const bool brief = cell->signal && !cell_promises_digest(cell);

@@ -1,24 +1,28 @@
 // chaos -- the demo's run, disturbed on purpose, beside the same run left in peace.
 //
-//     make chaos                    seed 1, 30 events          make chaos SEED=7 EVENTS=60 STEPS=300
-//     build/chaos/chaos --plan 7    only what would be done    make chaos MATRIX=1   the kill matrix instead
+//     make chaos                              30 events in 150 rounds, by seed 1
+//     make chaos SEED=7 EVENTS=60 STEPS=300
+//     build/chaos/chaos --plan 7              only what would be done
+//     make chaos MATRIX=1                     instead: the kill matrix (matrix.c)
+//     make chaos FAILPOINTS=1                 instead: every failpoint (live/failpoints_test.c)
+//     make chaos POWER=1                      instead: the power is cut (unit/ledger_power_test.c)
 //
-// config/demo's model, data and settings, but fewer rounds, three standalone witnesses and shorter limits.
-// Twelve real processes: broker, coordinator, data-provider, checkpointer, witnesses in one network
-// namespace, four trainers in another, a relay of ours between the two (relay.h). A schedule drawn from
-// the seed (schedule.h) kills, stops and ends actors, loses, delays, doubles, reorders and damages packets,
-// parts the network, fills disks (a small tmpfs), sets clocks wrong (live/clock.c). Each event waits for the
-// news of its phase. Who ends is started again, as systemd would.
+// config/demo's model, data and settings, but fewer rounds, three standalone witnesses and shorter
+// limits. Eleven real processes: broker, coordinator, data-provider, checkpointer, witnesses in one
+// network namespace, four trainers in another, a relay of ours between the two (relay.h). A
+// schedule drawn from the seed (schedule.h) kills, stops and ends actors, loses, delays, doubles,
+// reorders and damages packets, parts the network, fills disks (a small tmpfs), sets clocks wrong
+// (live/clock.c). Each event waits for the news of its phase. Who ends is started again, as systemd
+// would.
 //
-// Fails unless the run finishes, all replicas say one digest at every step, and ledger, checkpoint and
-// replicas agree at the end. Prints what was done when, how long the next commit took to come, and the
-// goodput: committed samples a second, against the undisturbed run.
+// Fails unless the run finishes, all replicas say one digest at every step, and ledger, checkpoint
+// and replicas agree at the end. Prints what was done when, how long the next commit took to come,
+// and the goodput: committed samples a second, against the undisturbed run.
 //
 // Without root, /dev/net/tun or leave to mount, network and disk are left out, and it says so.
-// Exit code 0: all held; 1: not; 64: usage. Only processes that it started are signalled, by their pid.
+// Exit code 0: all held; 64: usage; else not. Only processes that it started are signalled, by pid.
 //
-//     cell matrix          the kill matrix
-//     schedule relay       what chaos does             power_cut  torn images of a ledger's disk
+//     cell matrix      the kill matrix          schedule relay      what chaos does, and how
 
 #include "actors/shoal/demo_setup.h"
 #include "actors/shoal/toml_edit.h"
@@ -43,8 +47,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { TRAINERS = 4, WITNESSES = 3, RUN_MS_MAX = 900000, RESTART_MS = 200, NOT_AGAIN = 3,
-       UNDO_MAX = 64, DISK_MIB = 24 };
+enum { TRAINERS = 4, WITNESSES = 3, RUN_MS_MAX = 900000, RESTART_MS = 200,
+       REAPED_MS = 500, UNDO_MAX = 64, DISK_MIB = 24 };
 
 // What has to be undone, and when.
 struct undo { uint64_t due_ms; enum chaos_kind kind; char victim[24]; };
@@ -67,13 +71,18 @@ struct chaos {
     unsigned batch;
 };
 
-static double seconds_of(const struct chaos *self) { return (double)(shell_now_ms() - self->began_ms) / 1000; }
+static double seconds_of(const struct chaos *self)
+{
+    return (double)(shell_now_ms() - self->began_ms) / 1000;
+}
 
-// ---- the run's folder -----------------------------------------------------------------------------
+// ---- the run's folder
+// -----------------------------------------------------------------------------
 
 static void say_nothing(void *arg, const char *line) { (void)arg, (void)line; }
 
-static void edit(struct testbed *bed, char **text, const char *table, const char *key, const char *format, ...)
+static void edit(struct testbed *bed, char **text, const char *table, const char *key,
+                 const char *format, ...)
 {
     char value[64];
     va_list args;
@@ -123,7 +132,8 @@ static void mount_disk(struct chaos *self, const char *name)
     if (mount("tmpfs", path, "tmpfs", 0, options) != 0) self->permits.disk = false;
 }
 
-// ---- who runs -------------------------------------------------------------------------------------
+// ---- who runs
+// -------------------------------------------------------------------------------------
 
 static void start(struct chaos *self, const char *name)
 {
@@ -133,9 +143,11 @@ static void start(struct chaos *self, const char *name)
     const char *bind[] = { "--bulk-bind", is_trainer ? RELAY_THERE : RELAY_HERE, NULL };
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s/../live/clock.so", self->bed->live);
     snprintf(clock, sizeof clock, "SHOAL_CLOCK=%s/clock-%s", self->bed->dir, name);
-    testbed_start_with(self->bed, name, &(struct testbed_launch){
-        .args = self->relay && serves ? bind : NULL, .netns = self->relay && is_trainer ? self->relay->there : 0,
-        .env = (const char *const[]){ preload, clock, NULL } });
+    testbed_start_with(
+        self->bed, name,
+        &(struct testbed_launch){ .args = self->relay && serves ? bind : NULL,
+                                  .netns = self->relay && is_trainer ? self->relay->there : 0,
+                                  .env = (const char *const[]){ preload, clock, NULL } });
     testbed_actor(self->bed, name)->may_end = true; // We look ourselves why
 }
 
@@ -156,11 +168,15 @@ static void set_clock(struct chaos *self, const char *name, int64_t seconds)
     close(fd);
 }
 
-static const char *const names[] = { "broker", "coordinator", "data-provider", "checkpointer", "witness0",
-                                     "witness1", "witness2", "trainer0", "trainer1", "trainer2", "trainer3" };
+static const char *const names[] = { "broker",   "coordinator", "data-provider", "checkpointer",
+                                     "witness0", "witness1",    "witness2",      "trainer0",
+                                     "trainer1", "trainer2",    "trainer3" };
 enum { NAMES = sizeof names / sizeof *names };
 
-static bool is_finished(const struct chaos *self) { return self->bed->news.run.phase == PHASE_FINISHED; }
+static bool is_finished(const struct chaos *self)
+{
+    return self->bed->news.run.phase == PHASE_FINISHED;
+}
 
 // As systemd: whoever ends is started again, unless it says that trying again is of no use.
 static void revive(struct chaos *self, uint64_t now_ms)
@@ -171,10 +187,13 @@ static void revive(struct chaos *self, uint64_t now_ms)
         const int code = WIFEXITED(actor->status) ? WEXITSTATUS(actor->status) : 0;
         if (is_finished(self) && strncmp(actor->name, "witness", 7) == 0) continue;
         if (code == 64 || code == 77 || code == 78)
-            testbed_fail(self->bed, "%s ended with %d, and would not be started again", actor->name, code);
+            testbed_fail(self->bed, "%s ended with %d, and would not be started again", actor->name,
+                         code);
         if (!self->due_ms[i]) {
             self->due_ms[i] = now_ms + RESTART_MS;
-            if (code) printf("%7.1f s  %s ended with %d; started again\n", seconds_of(self), actor->name, code);
+            if (code)
+                printf("%7.1f s  %s ended with %d; started again\n", seconds_of(self), actor->name,
+                       code);
         } else if (now_ms >= self->due_ms[i]) {
             self->due_ms[i] = 0;
             self->restarts++;
@@ -183,7 +202,8 @@ static void revive(struct chaos *self, uint64_t now_ms)
     }
 }
 
-// ---- doing and undoing ------------------------------------------------------------------------------
+// ---- doing and undoing
+// ------------------------------------------------------------------------------
 
 static void fill_disk(struct chaos *self, const char *name, bool full)
 {
@@ -200,11 +220,14 @@ static void fill_disk(struct chaos *self, const char *name, bool full)
 static void set_network(struct chaos *self, enum chaos_kind kind)
 {
     static const struct relay_profile profiles[CHAOS_KINDS] = {
-        [CHAOS_LOSSY]     = { .delay_us = 500, .lost_ppm = 50000 },
-        [CHAOS_SLOW]      = { .delay_us = 60000, .jitter_us = 20000, .lost_ppm = 5000 },
-        [CHAOS_MESSY]     = { .delay_us = 2000, .jitter_us = 4000, .twice_ppm = 50000, .flipped_ppm = 10000 },
+        [CHAOS_LOSSY] = { .delay_us = 500, .lost_ppm = 50000 },
+        [CHAOS_SLOW] = { .delay_us = 60000, .jitter_us = 20000, .lost_ppm = 5000 },
+        [CHAOS_MESSY] = { .delay_us = 2000,
+                          .jitter_us = 4000,
+                          .twice_ppm = 50000,
+                          .flipped_ppm = 10000 },
         [CHAOS_PARTITION] = { .deaf_here = true, .deaf_there = true },
-        [CHAOS_ONE_WAY]   = { .deaf_there = true },
+        [CHAOS_ONE_WAY] = { .deaf_there = true },
     };
     if (self->relay) relay_set(self->relay, &profiles[kind]);
 }
@@ -239,7 +262,8 @@ static void act(struct chaos *self, const struct chaos_event *event, uint64_t no
     struct testbed_actor *actor = event->victim[0] ? testbed_actor(self->bed, event->victim) : NULL;
     char text[120];
     chaos_event_text(event, text);
-    printf("%7.1f s  commit %-4llu %s%s\n", seconds_of(self), (unsigned long long)self->bed->news.commits, text,
+    printf("%7.1f s  commit %-4llu %s%s\n", seconds_of(self),
+           (unsigned long long)self->bed->news.commits, text,
            actor && !actor->pid ? " (it is down)" : "");
     fflush(stdout);
     self->done[event->kind]++;
@@ -261,11 +285,16 @@ static void act(struct chaos *self, const struct chaos_event *event, uint64_t no
 static void act_if_due(struct chaos *self, uint64_t now_ms)
 {
     const struct testbed_news *news = &self->bed->news;
+    if (is_finished(self) && self->next < self->count) {
+        printf("%7.1f s  the run is over before %u events\n", seconds_of(self),
+               self->count - self->next);
+        self->count = self->next;
+    }
     if (self->next == self->count || news->commits < self->events[self->next].step) return;
     if (!self->waiting) memcpy(self->entered, news->entered, sizeof self->entered);
     self->waiting = true;
     const struct chaos_event *event = &self->events[self->next];
-    if (news->entered[event->phase] == self->entered[event->phase] && !is_finished(self)) return;
+    if (news->entered[event->phase] == self->entered[event->phase]) return;
     self->waiting = false;
     self->next++;
     self->event_commits = news->commits;
@@ -273,7 +302,8 @@ static void act_if_due(struct chaos *self, uint64_t now_ms)
     act(self, event, now_ms);
 }
 
-// ---- the loop -----------------------------------------------------------------------------------------
+// ---- the loop
+// -----------------------------------------------------------------------------------------
 
 static bool turn(struct testbed *bed, const void *arg)
 {
@@ -300,22 +330,34 @@ static uint64_t due_in_ms(const struct chaos *self)
     return due_ms > now_ms ? due_ms - now_ms : 0;
 }
 
-static bool all_run(const struct chaos *self)
+// Somebody who should be there is not, or does not come to be within the time of the wait.
+static bool is_down(struct testbed *bed, const void *arg)
 {
-    for (unsigned i = 0; i < self->bed->actors_count; i++)
-        if (!self->bed->actors[i].pid && strncmp(self->bed->actors[i].name, "witness", 7) != 0) return false;
-    return true;
+    (void)arg;
+    for (unsigned i = 0; i < bed->actors_count; i++)
+        if (!bed->actors[i].pid && strncmp(bed->actors[i].name, "witness", 7) != 0) return true;
+    return false;
 }
 
 // Committed samples a second, from the first commit to the last. Everything is checked on the way.
 static double run(struct chaos *self, const char *title)
 {
     static struct demo_setup setup;
-    struct testbed *bed = self->bed = testbed_new(&(struct testbed_options){
-        .run_id = "demo", .host = self->relay ? RELAY_HERE : "127.0.0.1", .insecure = self->relay != NULL,
-        .trainers = TRAINERS, .witnesses = WITNESSES, .min_clients = 1, .init_min_clients = TRAINERS,
-        .epoch_rounds = 12, .total_steps = (unsigned)self->steps, .train_s = 6, .witness_s = 3, .lease_s = 4,
-        .warmup_s = 10, .cooldown_s = 10 });
+    struct testbed *bed = self->bed =
+        testbed_new(&(struct testbed_options){ .run_id = "demo",
+                                               .host = self->relay ? RELAY_HERE : "127.0.0.1",
+                                               .insecure = self->relay != NULL,
+                                               .trainers = TRAINERS,
+                                               .witnesses = WITNESSES,
+                                               .min_clients = 1,
+                                               .init_min_clients = TRAINERS,
+                                               .epoch_rounds = 6,
+                                               .total_steps = (unsigned)self->steps,
+                                               .train_s = 6,
+                                               .witness_s = 3,
+                                               .lease_s = 4,
+                                               .warmup_s = 10,
+                                               .cooldown_s = 10 });
     set_up(bed, &setup);
     self->batch = (unsigned)setup.config.batch_end;
     if (self->permits.disk) {
@@ -323,15 +365,20 @@ static double run(struct chaos *self, const char *title)
         for (int i = 0; i < 3; i++) mount_disk(self, disks[i]);
     }
     self->began_ms = shell_now_ms();
-    printf("%s: %llu rounds of %u samples, in %s\n", title, (unsigned long long)self->steps, self->batch, bed->dir);
+    printf("%s: %llu rounds of %u samples, in %s\n", title, (unsigned long long)self->steps,
+           self->batch, bed->dir);
     for (unsigned i = 0; i < NAMES; i++) make_clock(self, names[i]), start(self, names[i]);
-    while (!testbed_wait(bed, turn, self, due_in_ms(self)) || !all_run(self))
+    while (!testbed_wait(bed, turn, self, due_in_ms(self)))
         if (shell_now_ms() - self->began_ms > RUN_MS_MAX)
-            testbed_fail(bed, "not finished within %d s, %u of %u events done", RUN_MS_MAX / 1000, self->next, self->count);
+            testbed_fail(bed, "not finished within %d s, %u of %u events done", RUN_MS_MAX / 1000,
+                         self->next, self->count);
     const double seconds = (double)(shell_now_ms() - self->first_ms) / 1000;
+    while (testbed_wait(bed, is_down, self, REAPED_MS))
+        testbed_wait(bed, turn, self, due_in_ms(self));
     struct testbed_end end = testbed_finish(bed);
     const double goodput = (double)end.ledger.samples / seconds;
-    printf("%s: finished after %.1f s, %llu samples, %.1f samples/s; replicas, ledger and checkpoint agree\n",
+    printf("%s: finished after %.1f s, %llu samples, %.1f samples/s; replicas, ledger and "
+           "checkpoint agree\n",
            title, seconds, (unsigned long long)end.ledger.samples, goodput);
     static const char *const disks[] = { "coordinator", "checkpointer", "trainer1" };
     for (int i = 0; i < 3 && self->permits.disk; i++) {
@@ -363,16 +410,19 @@ static void report(const struct chaos *self, double calm, double wild)
     printf("\n%u events:", self->count);
     for (unsigned k = 0; k < CHAOS_KINDS; k++)
         if (self->done[k]) printf("  %s %u", chaos_kind_name((enum chaos_kind)k), self->done[k]);
-    printf("\n%u processes were started again; the longest wait for a commit after an event was %.1f s\n",
+    printf("\n%u processes were started again; the longest wait for a commit after an event was "
+           "%.1f s\n",
            self->restarts, (double)self->longest_ms / 1000);
     if (self->relay) {
         const struct relay_counts n = relay_count(self->relay);
-        printf("relay: %llu packets, %llu lost, %llu twice, %llu with a bit flipped, %llu overtook\n",
-               (unsigned long long)n.packets, (unsigned long long)n.lost, (unsigned long long)n.twice,
-               (unsigned long long)n.flipped, (unsigned long long)n.overtook);
+        printf(
+            "relay: %llu packets, %llu lost, %llu twice, %llu with a bit flipped, %llu overtook\n",
+            (unsigned long long)n.packets, (unsigned long long)n.lost, (unsigned long long)n.twice,
+            (unsigned long long)n.flipped, (unsigned long long)n.overtook);
     }
     printf("goodput: %.1f of %.1f samples/s, %.0f %%\n", wild, calm, 100 * wild / calm);
-    printf("ok 1 - %u events, and the run ends with one digest at every step, ledger and checkpoint included\n",
+    printf("ok 1 - %u events, and the run ends with one digest at every step, ledger and "
+           "checkpoint included\n",
            self->count);
 }
 
@@ -382,8 +432,8 @@ static uint64_t number(const char *name, uint64_t otherwise, uint64_t least, uin
     const char *text = getenv(name);
     const uint64_t value = text && *text ? strtoull(text, &end, 10) : otherwise;
     if (text && *text && (*end || value < least || value > most)) {
-        fprintf(stderr, "chaos: %s=%s: a number from %llu to %llu\n", name, text, (unsigned long long)least,
-                (unsigned long long)most);
+        fprintf(stderr, "chaos: %s=%s: a number from %llu to %llu\n", name, text,
+                (unsigned long long)least, (unsigned long long)most);
         exit(64);
     }
     return value;
@@ -406,10 +456,12 @@ int main(int argc, char **argv)
         permits.network = relay_open(&relay, seed, &why);
         if (!permits.network) printf("LEFT OUT: the network: %s\n", why);
         permits.disk = may_mount();
-        if (!permits.disk) printf("LEFT OUT: full disks: mounting is not permitted here (needs root)\n");
+        if (!permits.disk)
+            printf("LEFT OUT: full disks: mounting is not permitted here (needs root)\n");
     }
     schedule_draw(seed, wild.count, wild.steps, &permits, events);
-    printf("SEED=%llu EVENTS=%u STEPS=%llu\n", (unsigned long long)seed, wild.count, (unsigned long long)wild.steps);
+    printf("SEED=%llu EVENTS=%u STEPS=%llu\n", (unsigned long long)seed, wild.count,
+           (unsigned long long)wild.steps);
     if (plan) {
         print_plan(&wild);
         return 0;

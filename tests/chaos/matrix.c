@@ -1,13 +1,14 @@
-// matrix -- every actor, in every phase, killed, stopped for ten seconds and asked to end: 126 cells.
+// matrix -- every actor in every phase is killed, stopped for ten seconds, asked to end: 126 cells.
 //
 //     make chaos MATRIX=1                      all cells that the results file does not have yet
 //     matrix FILE                              the same; takes up where it was left
 //     matrix FILE coordinator Train SIGKILL    that cell, again
-//     matrix --sample SECONDS SEED             as TAP: cells drawn from the seed until the time is up
+//     matrix --sample SECONDS SEED             as TAP: cells from the seed, while the time lasts
 //
-// A line of the results file: victim phase signal outcome seconds voids partial. Outcomes: "same" (the
-// digest of the undisturbed run), "finished" (none was promised), "other" (promised, and another: a
-// fault), "failed" (see FILE.d/NAME.log). An interrupted matrix loses the cell at hand and no more.
+// A line of the results file: victim phase signal outcome seconds voids partial. Outcomes: "same"
+// (the digest of the undisturbed run), "finished" (none was promised), "other" (promised, and
+// another: a fault), "failed" (see FILE.d/NAME.log). An interrupted matrix loses the cell at hand
+// and no more.
 
 #include "tests/chaos/cell.h"
 #include "common/ensure.h"
@@ -40,7 +41,8 @@ static struct cell_result run_logged(const struct cell *cell)
 // Without an undisturbed run there is nothing to be measured against.
 static const struct hash *expected(enum cell_phase phase)
 {
-    struct cell_result *result = &undisturbed[phase == CELL_TRANSFER ? CELL_TRANSFER : CELL_WAITING];
+    struct cell_result *result =
+        &undisturbed[phase == CELL_TRANSFER ? CELL_TRANSFER : CELL_WAITING];
     const struct cell cell = { .phase = phase == CELL_TRANSFER ? CELL_TRANSFER : CELL_WAITING };
     if (!result->finished) *result = run_logged(&cell);
     if (!result->finished) {
@@ -104,8 +106,9 @@ static void print_table(const int known[CELLS], const double seconds[CELLS])
                 if (known[i] >= 0 && seconds[i] > longest) longest = seconds[i];
             }
         }
-    printf("\n%u same, %u finished, %u other, %u failed, %u not run; the longest took %.0f s\n", sums[0],
-           sums[1], sums[2], sums[3], CELLS - sums[0] - sums[1] - sums[2] - sums[3], longest);
+    printf("\n%u same, %u finished, %u other, %u failed, %u not run; the longest took %.0f s\n",
+           sums[0], sums[1], sums[2], sums[3], CELLS - sums[0] - sums[1] - sums[2] - sums[3],
+           longest);
 }
 
 static void keep(const char *file, const struct cell *cell, unsigned outcome,
@@ -145,7 +148,8 @@ static int run_matrix(const char *file, const char *wanted)
     return faults > 0;
 }
 
-// ---- a sample, for every day ----------------------------------------------------------------------
+// ---- a sample, for every day
+// ----------------------------------------------------------------------
 
 static int run_sample(unsigned seconds_max, uint64_t seed)
 {
@@ -180,18 +184,22 @@ int main(int argc, char **argv)
 {
     char wanted[LINE] = "";
     if (argc >= 3 && strcmp(argv[1], "--sample") == 0) {
-        snprintf(logs, sizeof logs, "%s/shoal-matrix-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
+        snprintf(logs, sizeof logs, "%s/shoal-matrix-XXXXXX",
+                 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
         ensure(mkdtemp(logs));
-        const int code = run_sample((unsigned)atoi(argv[2]), argc > 3 ? strtoull(argv[3], NULL, 10) : 1);
+        const int code =
+            run_sample((unsigned)atoi(argv[2]), argc > 3 ? strtoull(argv[3], NULL, 10) : 1);
         if (code == 0) nftw(logs, remove_one, 8, FTW_DEPTH | FTW_PHYS);
         return code;
     }
     if (argc < 2 || argv[1][0] == '-') {
-        fprintf(stderr, "usage: matrix FILE [VICTIM PHASE SIGNAL] | matrix --sample SECONDS [SEED]\n");
+        fprintf(stderr,
+                "usage: matrix FILE [VICTIM PHASE SIGNAL] | matrix --sample SECONDS [SEED]\n");
         return 64;
     }
     for (int i = 2; i < argc; i++)
-        snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "%s%s", i > 2 ? " " : "", argv[i]);
+        snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "%s%s", i > 2 ? " " : "",
+                 argv[i]);
     snprintf(logs, sizeof logs, "%.390s.d", argv[1]);
     mkdir(logs, 0755);
     return run_matrix(argv[1], wanted);

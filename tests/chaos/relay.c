@@ -36,7 +36,8 @@ static uint64_t now_us(void)
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
-// ---- packets on their way, by due time ------------------------------------------------------------
+// ---- packets on their way, by due time
+// ------------------------------------------------------------
 
 static bool is_before(const struct packet *a, const struct packet *b)
 {
@@ -66,18 +67,20 @@ static struct packet pop(struct heap *self)
     for (unsigned at = 0, least;; at = least) {
         least = at;
         for (unsigned child = 2 * at + 1; child <= 2 * at + 2; child++)
-            if (child < self->count && is_before(&self->list[child], &self->list[least])) least = child;
+            if (child < self->count && is_before(&self->list[child], &self->list[least]))
+                least = child;
         if (least == at) return first;
         swap(&self->list[at], &self->list[least]);
     }
 }
 
-// ---- fates ----------------------------------------------------------------------------------------
+// ---- fates
+// ----------------------------------------------------------------------------------------
 
 static bool happens(uint64_t *seed, unsigned ppm) { return testbed_draw(seed) % 1000000 < ppm; }
 
-static void send_copy(struct heap *heap, volatile struct relay_shared *shared, uint64_t *seed, int to,
-                      const uint8_t *bytes, int count)
+static void send_copy(struct heap *heap, volatile struct relay_shared *shared, uint64_t *seed,
+                      int to, const uint8_t *bytes, int count)
 {
     const unsigned jitter = shared->profile.jitter_us;
     static uint64_t latest_us[2];
@@ -88,7 +91,8 @@ static void send_copy(struct heap *heap, volatile struct relay_shared *shared, u
     }
     memcpy(packet.bytes, bytes, (size_t)count);
     if (count > 40 && happens(seed, shared->profile.flipped_ppm)) {
-        packet.bytes[40 + testbed_draw(seed) % (unsigned)(count - 40)] ^= (uint8_t)(1u << testbed_draw(seed) % 8);
+        packet.bytes[40 + testbed_draw(seed) % (unsigned)(count - 40)] ^=
+            (uint8_t)(1u << testbed_draw(seed) % 8);
         shared->counts.flipped++;
     }
     packet.due_us = now_us() + shared->profile.delay_us;
@@ -98,7 +102,8 @@ static void send_copy(struct heap *heap, volatile struct relay_shared *shared, u
     push(heap, packet);
 }
 
-static void take(struct heap *heap, volatile struct relay_shared *shared, uint64_t *seed, int fd, int to)
+static void take(struct heap *heap, volatile struct relay_shared *shared, uint64_t *seed, int fd,
+                 int to)
 {
     static uint8_t bytes[PACKET_BYTES];
     for (int n = 0; n < TURN; n++) {
@@ -124,7 +129,8 @@ static void pass_on(int fds[2], volatile struct relay_shared *shared, uint64_t s
     for (;;) {
         while (heap.count && heap.list[0].due_us <= now_us()) {
             const struct packet packet = pop(&heap);
-            if (write(fds[packet.to], packet.bytes, (size_t)packet.count) < 0) shared->counts.lost++;
+            if (write(fds[packet.to], packet.bytes, (size_t)packet.count) < 0)
+                shared->counts.lost++;
             free(packet.bytes);
         }
         const uint64_t us = heap.count ? heap.list[0].due_us - now_us() : 1000000;
@@ -134,14 +140,16 @@ static void pass_on(int fds[2], volatile struct relay_shared *shared, uint64_t s
     }
 }
 
-// ---- namespaces -----------------------------------------------------------------------------------
+// ---- namespaces
+// -----------------------------------------------------------------------------------
 
 static bool run(int netns, const char *line)
 {
     char text[200], *args[16], *rest = NULL;
     int count = 0, status;
     snprintf(text, sizeof text, "%s", line);
-    for (char *word = strtok_r(text, " ", &rest); word && count < 15; word = strtok_r(NULL, " ", &rest))
+    for (char *word = strtok_r(text, " ", &rest); word && count < 15;
+         word = strtok_r(NULL, " ", &rest))
         args[count++] = word;
     args[count] = NULL;
     const pid_t pid = fork();
@@ -150,7 +158,8 @@ static bool run(int netns, const char *line)
         execvp(args[0], args);
         _exit(127);
     }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
+           WEXITSTATUS(status) == 0;
 }
 
 // A TUN device in the namespace that the caller is in.
@@ -189,7 +198,8 @@ static bool set_up(int netns, const char *address, const char *peer)
 {
     char line[160];
     snprintf(line, sizeof line, "ip addr add %s peer %s dev chaos0", address, peer);
-    return run(netns, "ip link set lo up") && run(netns, line) && run(netns, "ip link set chaos0 up");
+    return run(netns, "ip link set lo up") && run(netns, line) &&
+           run(netns, "ip link set chaos0 up");
 }
 
 bool relay_open(struct relay *self, uint64_t seed, const char **ret_why)
@@ -208,8 +218,10 @@ bool relay_open(struct relay *self, uint64_t seed, const char **ret_why)
     *ret_why = "no TUN device (needs /dev/net/tun)";
     if (fds[0] < 0 || fds[1] < 0) goto failed;
     *ret_why = "the two ends could not be given addresses (needs ip of iproute2)";
-    if (!set_up(-1, RELAY_HERE, RELAY_THERE) || !set_up(self->there, RELAY_THERE, RELAY_HERE)) goto failed;
-    self->shared = mmap(NULL, sizeof *self->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (!set_up(-1, RELAY_HERE, RELAY_THERE) || !set_up(self->there, RELAY_THERE, RELAY_HERE))
+        goto failed;
+    self->shared =
+        mmap(NULL, sizeof *self->shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ensure(self->shared != MAP_FAILED);
     self->pid = fork();
     ensure(self->pid >= 0);
@@ -227,7 +239,10 @@ failed:
     return false;
 }
 
-void relay_set(struct relay *self, const struct relay_profile *profile) { self->shared->profile = *profile; }
+void relay_set(struct relay *self, const struct relay_profile *profile)
+{
+    self->shared->profile = *profile;
+}
 
 struct relay_counts relay_count(const struct relay *self) { return self->shared->counts; }
 

@@ -22,14 +22,22 @@ static struct route route_of(uint8_t number)
     return route;
 }
 
+// What somebody is called in a role: made up once.
+static const char *name_of(int person, uint8_t role)
+{
+    static char names[EVENT_PEOPLE][ACTOR_COUNT][ACTOR_NAME_MAX + 1];
+    char *name = names[person][role];
+    if (!name[0]) actor_name(role, &event_people()[person].key, name);
+    return name;
+}
+
 static void check(struct post_office *office, uint64_t now_ms)
 {
     const struct event_person *people = event_people();
     uint32_t found = 0;
     for (int i = 0; i < EVENT_PEOPLE; i++)
         for (uint8_t role = 0; role < ACTOR_COUNT; role++) {
-            char name[ACTOR_NAME_MAX + 1];
-            actor_name(role, &people[i].key, name);
+            const char *name = name_of(i, role);
             const struct peer *peer = post_office_named(office, name);
             if (!peer) continue;
             const struct route route = peer->route;

@@ -1,4 +1,5 @@
-// clock -- the wall clock of a process, off by as many seconds as a file says. Loaded with LD_PRELOAD:
+// clock -- the wall clock of a process, off by as many seconds as a file says. Loaded with
+// LD_PRELOAD:
 //
 //     SHOAL_CLOCK=FILE shoal-trainer ...          FILE: one int64_t, which may change at any time
 //

@@ -4,10 +4,10 @@
 //
 //     write   write: sockets' wake-ups, the log   before  the call is not made
 //     pwrite  pwrite, writev: the ledger's pages  after   it is
-//     sync    fsync, fdatasync, msync             half    a pwrite of the first half of its bytes is,
-//     send    send, sendto, sendmsg                       a writev of the first half of its parts
+//     sync    fsync, fdatasync, msync             half    a pwrite of the first half of its bytes
+//     send    send, sendto, sendmsg                       is, a writev of half of its parts
 //
-//     SHOAL_FAILPOINT=turn_committed:3:kill shoal-coordinator ...     At the n-th passing of a place
+//     SHOAL_FAILPOINT=turn_committed:3:kill shoal-coordinator ...    At the n-th passing of a place
 //
 //     places: failpoints.def                      kill    SIGKILL     stop   SIGSTOP
 //     "3+" is the third time and ever after       eio     the call at the place fails with EIO
@@ -16,8 +16,9 @@
 //
 // Both are counted from the start of the process, over all threads. What happens at a place is said
 // on stderr before: "failpoint.reached name=turn_committed time=3 action=kill". Whoever wants to
-// know which places a process passed names a file in SHOAL_FAILPOINT_LIST: each is added to it once.
-// A place that is not in failpoints.def ends the process, so that the list is the whole of it.
+// know which places a process passed names a file in SHOAL_FAILPOINT_LIST: each is added to it
+// once. A place that is not in failpoints.def ends the process, so that the list is the whole of
+// it.
 
 #include "common/failpoint.h"
 #include <dlfcn.h>
@@ -164,7 +165,9 @@ static int is_it(enum kind kind)
     return 1;
 }
 
-#define REAL(name) static __typeof__(&name) real; if (!real) *(void **)&real = dlsym(RTLD_NEXT, #name)
+#define REAL(name)                                                                                 \
+    static __typeof__(&name) real;                                                                 \
+    if (!real) *(void **)&real = dlsym(RTLD_NEXT, #name)
 
 ssize_t write(int fd, const void *bytes, size_t count)
 {
@@ -193,7 +196,10 @@ ssize_t pwrite64(int fd, const void *bytes, size_t count, off_t at)
     return rc;
 }
 
-ssize_t pwrite(int fd, const void *bytes, size_t count, off_t at) { return pwrite64(fd, bytes, count, at); }
+ssize_t pwrite(int fd, const void *bytes, size_t count, off_t at)
+{
+    return pwrite64(fd, bytes, count, at);
+}
 
 ssize_t pwritev64(int fd, const struct iovec *parts, int count, off_t at)
 {
@@ -242,7 +248,8 @@ ssize_t send(int fd, const void *bytes, size_t count, int flags)
     return rc;
 }
 
-ssize_t sendto(int fd, const void *bytes, size_t count, int flags, __CONST_SOCKADDR_ARG to, socklen_t size)
+ssize_t sendto(int fd, const void *bytes, size_t count, int flags, __CONST_SOCKADDR_ARG to,
+               socklen_t size)
 {
     REAL(sendto);
     int last = is_it(SEND);

@@ -1,5 +1,5 @@
-// Every named place (failpoints.def): the process is killed there, the call there fails, time goes by
-// there, in the midst of a run; it comes back, and the run ends with all replicas, ledger and
+// Every named place (failpoints.def): the process is killed there, the call there fails, time goes
+// by there, in the midst of a run; it comes back, and the run ends with all replicas, ledger and
 // checkpoint in agreement. Short form: a sixth of the places, killed, by LIVE_SEED, beside one run
 // that shows which are passed. LIVE_LONG=1: all, with every action, at the first, the second and a
 // later passing; a place that was not reached is a failure.
@@ -63,7 +63,10 @@ static bool is_reached(struct testbed *bed, const void *arg)
     return testbed_log_has(bed, arg, "failpoint.reached", NULL, 0);
 }
 
-static bool has_died(struct testbed *bed, const void *arg) { return testbed_actor(bed, arg)->pid == 0; }
+static bool has_died(struct testbed *bed, const void *arg)
+{
+    return testbed_actor(bed, arg)->pid == 0;
+}
 
 // Somebody comes back, and asks for the model and for the commits since.
 static void provoke(struct testbed *bed, const char *name)
@@ -142,15 +145,22 @@ static void try_place(struct testbed *bed, const struct place *p, uint64_t time,
 static struct testbed *begin(void **state, unsigned tries, const char *slowly)
 {
     const unsigned steps = 40 + tries * ROUNDS_A_TRY;
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .trainers = 3, .epoch_rounds = 8, .total_steps = steps < STEPS_MAX ? steps : STEPS_MAX,
-        .snapshot_rounds = 3, .train_s = 1, .witness_s = 1, .lease_s = 2, .cooldown_s = 3, .min_clients = 1 });
+    struct testbed *bed = *state =
+        testbed_new(&(struct testbed_options){ .trainers = 3,
+                                               .epoch_rounds = 8,
+                                               .total_steps = steps < STEPS_MAX ? steps : STEPS_MAX,
+                                               .snapshot_rounds = 3,
+                                               .train_s = 1,
+                                               .witness_s = 1,
+                                               .lease_s = 2,
+                                               .cooldown_s = 3,
+                                               .min_clients = 1 });
     bed->options.trainers = 0;
     testbed_start_all(bed);
     bed->options.trainers = 3;
     if (slowly) start_with(bed, "trainer0", slowly);
     else testbed_start(bed, "trainer0");
-    for (unsigned i = 0; i < 3; i++) {              // One by one: trainer1 asks the member after it first
+    for (unsigned i = 0; i < 3; i++) { // One by one: trainer1 asks the member after it first
         if (i > 0) testbed_start(bed, testbed_trainer(i));
         await_back(bed, testbed_trainer(i));
     }
@@ -204,14 +214,16 @@ static void in_the_midst_of_a_run(void **state)
     for (uint64_t pass = 1; pass <= 3; pass++)
         for (unsigned a = 0; a < sizeof actors / sizeof *actors; a++) {
             // What a life passes once, it passes first
-            static const char once[] = " connect ready welcome hello quit broker_hello journal_open "
-                " ledger_recovered ledger_take_over ledger_begin blob_load learner_build learner_load "
+            static const char once[] =
+                " connect ready welcome hello quit broker_hello journal_open "
+                " ledger_recovered ledger_take_over ledger_begin blob_load learner_build "
+                "learner_load "
                 " fetch_model fetch_stage learner_save learner_saved checkpoint_manifest "
                 " checkpoint_rename checkpoint_durable checkpoint_retire recite serve_leaves ";
             const uint64_t time = pass < 3 ? pass : 3 + testbed_draw(&seed) % 4;
             for (unsigned i = 0; i < PLACES; i++)
-                wanted[i] = strcmp(places[i].actor, actors[a]) == 0 && !is_of_a_beginning(&places[i]) &&
-                            !is_of_a_long_ledger(&places[i]) &&
+                wanted[i] = strcmp(places[i].actor, actors[a]) == 0 &&
+                            !is_of_a_beginning(&places[i]) && !is_of_a_long_ledger(&places[i]) &&
                             (pass == 1 || !is_any_of(places[i].name, once));
             run_places(state, wanted, time, true);
         }
@@ -238,7 +250,10 @@ static void at_the_beginning_of_a_run(void **state)
 
 static void in_a_long_ledger(void **state)
 {
-    if (!testbed_is_long()) skip();
+    if (!testbed_is_long()) {
+        print_message("SKIP: thousands of rounds; LIVE_LONG=1 runs them\n");
+        skip();
+    }
     struct testbed *bed = begin(state, 130, NULL);
     for (unsigned i = 0; i < PLACES; i++)
         if (is_of_a_long_ledger(&places[i])) kill_at(bed, &places[i], 1);

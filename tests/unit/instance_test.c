@@ -45,9 +45,12 @@ static void what_we_did_not_write_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(it_is_the_clock_where_that_rises, folder_set_up, folder_tear_down),
-        cmocka_unit_test_setup_teardown(it_rises_where_the_clock_does_not, folder_set_up, folder_tear_down),
-        cmocka_unit_test_setup_teardown(what_we_did_not_write_is_refused, folder_set_up, folder_tear_down),
+        cmocka_unit_test_setup_teardown(it_is_the_clock_where_that_rises, folder_set_up,
+                                        folder_tear_down),
+        cmocka_unit_test_setup_teardown(it_rises_where_the_clock_does_not, folder_set_up,
+                                        folder_tear_down),
+        cmocka_unit_test_setup_teardown(what_we_did_not_write_is_refused, folder_set_up,
+                                        folder_tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
