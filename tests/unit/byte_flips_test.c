@@ -299,11 +299,11 @@ static struct fixture_holder hold(const char *folder)
     const struct blob_store_options store = { .dir = folder, .lazy = true };
     assert_rc(blob_store_new(&store, &why, &self.store), 0);
     const struct bulk_server_options options = { .identity = fixture_identity(),
-        .endpoint = "tcp://127.0.0.1:*",
+                                                 .endpoint = "tcp://127.0.0.1:*",
                                                  .run = FIXTURE_RUN, .store = self.store };
     assert_rc(bulk_server_new(&options, &why, &self.server), 0);
-    snprintf(self.holder.endpoint, sizeof self.holder.endpoint, "%s",
-             bulk_server_endpoint(self.server));
+    fixture_admit(self.server);
+    self.holder = fixture_at(bulk_server_endpoint(self.server));
     return self;
 }
 
