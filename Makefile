@@ -2,8 +2,9 @@
 # make demo                 watch four trainers train one model, two kills included
 # make test                 everything that needs no GPU; ends with "N passed, N failed"
 # make sim SEED=273         replay one simulated run
+# make BLAS=1               into build-blas, with float32 products by OpenBLAS; tests are for the build without
 
-B        ?= build
+B        ?= build$(if $(filter 1,$(BLAS)),-blas)
 SAN      ?=
 OPT      ?= -O2 -g
 ifeq ($(origin CC),default)
@@ -16,7 +17,16 @@ CFLAGS   += -std=gnu11 -D_GNU_SOURCE $(OPT) $(SAN) $(WARN_C) -ffp-contract=off -
 CXXFLAGS += -std=c++17 $(OPT) $(SAN) $(WARN) -I. -MMD -MP
 # The GPU library is sought beside the programs: build/lib/shoal, or lib/shoal of the PREFIX.
 LDFLAGS  += $(SAN) -pthread -Wl,--as-needed -Wl,-rpath,'$$ORIGIN/../lib/shoal'
-LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lsystemd -lstdc++ -lm
+LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lsystemd -lstdc++ -lm $(BLAS_LIB)
+
+# make BLAS=1: float32 products by OpenBLAS (common/learn/gemm_blas.c). Not reproducible, and every program that
+# computes says so at its start. A build folder of its own, since nothing else tells the objects apart.
+BLAS      ?= 0
+PACKAGES_BLAS = libopenblas-dev
+ifeq ($(BLAS),1)
+CFLAGS    += -DSHOAL_BLAS
+BLAS_LIB   = -lopenblas
+endif
 
 # Kernels are compiled once per instruction set and chosen at run time.
 ISA_avx512bf16 = $(ISA_avx512) -mavx512bf16
@@ -32,15 +42,17 @@ DESTDIR    ?=
 PACKAGES   = gcc g++ make pkg-config libzmq3-dev libczmq-dev liblmdb-dev libsodium-dev libssl-dev \
              libcurl4-openssl-dev libjansson-dev libtomlplusplus-dev libsystemd-dev openssl \
              bible-kjv bible-kjv-text jargon-text
+PACKAGES  += $(if $(filter 1,$(BLAS)),$(PACKAGES_BLAS))
 PACKAGES_TEST = libcmocka-dev libmsgpack-dev clang libclang-rt-14-dev strace iproute2 systemd procps
 
-COMMON   := $(filter-out %_main.c, $(wildcard common/*.c common/*/*.c))
+COMMON   := $(filter-out %_main.c $(if $(BLAS_LIB),,common/learn/gemm_blas.c), $(wildcard common/*.c common/*/*.c))
 COMMON_CC := $(wildcard common/*/*.cc)
 # Cores: pure, linked by the actors and by the simulator alike. *_shell.c and *_main.c are the far
 # side of the wall; the front command and the monitor have no core.
 ACTORS    = coordinator member trainer witness checkpointer data-provider
 CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*.c)))
-SHELL_C  := $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*_shell.c))
+SHELL_C  := $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*_shell.c)) \
+            $(filter-out %_main.c broker/post_office.c, $(wildcard broker/*.c))
 # What cores may lean on: pure parts of common. The simulator links these, libcrypto and nothing else.
 PURE     := common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c) common/crypto/hash.c common/ensure.c
 SIM      := $(wildcard tests/sim/*.c)
@@ -49,6 +61,10 @@ bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(su
 BINS     := $(foreach m,$(MAINS),$(B)/bin/$(call bin,$(m)))
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
+FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/choices_read.c
+FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+# Those with threads of their own, or of a library.
+TSAN_UNIT = pool_test store_test bulk_test bulk_server_test tokenizer_test decoder_test provider_test byte_flips_test
 CHAOS    := chaos matrix
 LIVE_PRE := failpoint clock              # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
@@ -73,8 +89,9 @@ CUDA_LIB   = $(B)/lib/shoal/libshoal-cuda.so
 CUDA_LINK  = -cudart static -L$(CUDA_HOME)/lib64 -lcublasLt -Xlinker -rpath,$(CUDA_HOME)/lib64
 GPU_TESTS := $(patsubst tests/gpu/%.cu, %, $(wildcard tests/gpu/*_test.cu))
 # What the GPU tests ask of the host: no library but libc's, since where a GPU is there may be no other.
-GPU_HOST   = $(filter-out common/learn/model_config% common/learn/recipe.c common/learn/solo.c, $(wildcard common/learn/*.c)) \
-             common/crypto/merkle.c common/fault.c common/ensure.c tests/gpu/plain_hash.c
+GPU_HOST   = $(filter-out common/learn/model_config% common/learn/recipe.c common/learn/solo.c common/learn/gemm_blas.c, $(wildcard common/learn/*.c)) \
+             common/crypto/merkle.c common/vector/layout.c common/vector/tags.c common/fault.c common/ensure.c \
+             tests/gpu/plain_hash.c
 
 all: $(BINS) $(if $(filter 1,$(CUDA)),cuda,no-cuda)  ## Build every program into build/bin
 
@@ -140,6 +157,12 @@ bench-train: $(B)/bench/train_bench             ## Time a training step: share o
 	@if $(peers_python); then $(B)/peers/bin/python tests/peers/train_torch.py $(B); \
 	else echo "PyTorch left out: it could not be installed"; fi
 
+blas-check:                                     ## Hold our products against OpenBLAS's. BLAS=1 builds with them: not reproducible, and not what the tests are for
+	@$(if $(BLAS_LIB),echo "blas-check holds our own products against the library's: not with BLAS=1"; exit 64)
+	@$(call install_packages,$(PACKAGES_BLAS))
+	@$(MAKE) --no-print-directory -s $(B)/numeric/blas_check
+	@$(B)/numeric/blas_check
+
 same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
 	@$<
 
@@ -149,6 +172,17 @@ convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and A
 # torch and transformers, beside the build: only what is held against them wants them.
 peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers' 2>/dev/null || \
     { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers; }
+
+fuzz: deps-test fuzz-build                          ## Fuzz every decoder and core: make fuzz TIME=60, T=wire for one
+	@tests/fuzz/run.sh $(B)/fuzz $(or $(TIME),60) $(T)
+
+fuzz-keep: fuzz-build                           ## Add what it found and reaches new code to tests/fuzz/corpus
+	@tests/fuzz/keep.sh $(B)/fuzz $(T)
+
+tsan:                                           ## Run the tests with threads under ThreadSanitizer
+	@$(MAKE) --no-print-directory -s B=$(B)/tsan CUDA=0 SAN="-fsanitize=thread" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" \
+	    $(TSAN_UNIT:%=$(B)/tsan/unit/%)
+	@TSAN_OPTIONS=suppressions=tests/tsan.supp tests/run.sh $(addprefix $(B)/tsan/unit/,$(or $(T),$(TSAN_UNIT)))
 
 bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
 	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
@@ -219,6 +253,18 @@ $(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(CORE:%.c=$(B)/%.o) $(PURE:%.c=$(B)/%.o)
 	$(link) -lcrypto -o $@
 $(B)/unit/%: $(B)/tests/unit/%.o $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
+# Every target in one test, and under libFuzzer: clang builds everything once more for it.
+$(B)/unit/fuzz_corpus_test: $(B)/tests/unit/fuzz_corpus_test.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
+fuzz-build:
+	@$(MAKE) --no-print-directory -s B=$(B)/fuzz CC=clang CXX=clang++ CUDA=0 OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" \
+	    SAN="$(FUZZ_SAN)" $(B)/fuzz/fuzzer $(B)/fuzz/replay
+$(B)/fuzzer: $(B)/tests/fuzz/libfuzzer_main.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -fsanitize=fuzzer -lmsgpackc $(LIBS) -o $@
+$(B)/replay: $(B)/tests/fuzz/fuzz_main.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lmsgpackc $(LIBS) -o $@
+$(B)/tests/fuzz/libfuzzer_main.o: tests/fuzz/fuzz_main.c
+	@mkdir -p $(@D) && echo "  CC  $< (libFuzzer)" && $(CC) $(CFLAGS) -DFUZZ_LIBFUZZER -c $< -o $@
 $(B)/live/%_test: $(B)/tests/live/%_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
 # The GPU library, its tests, and the same sources for the emulated device.
@@ -228,9 +274,9 @@ $(B)/gpu/%: $(B)/nvcc/tests/gpu/%.o $(CUDA_SRC:%.cu=$(B)/nvcc/%.o) $(B)/libgpu-h
 	@mkdir -p $(@D) && echo "  LD  $@" && $(NVCC) $^ $(CUDA_LINK) -Xcompiler -pthread -ldl -o $@
 $(B)/libgpu-host.a: $(GPU_HOST:%.c=$(B)/%.o)
 $(B)/emulated/%_test: $(B)/emulated/tests/gpu/%_test.o $(CUDA_SRC:%.cu=$(B)/emulated/%.o) $(B)/emulated/device.o $(B)/libshoal.a
-	@mkdir -p $(@D) && echo "  LD  $@" && $(CXX) $(LDFLAGS) $^ -lcrypto -lm -ldl -o $@
+	@mkdir -p $(@D) && echo "  LD  $@" && $(CXX) $(LDFLAGS) $^ -lcrypto -lm -ldl $(BLAS_LIB) -o $@
 # To the bit as on the CPU: no contraction of what is written apart.
-$(B)/nvcc/common/learn/cuda/distro%.o: NVCCFLAGS += -fmad=false
+$(B)/nvcc/common/learn/cuda/distro%.o $(B)/nvcc/common/learn/cuda/vector.o: NVCCFLAGS += -fmad=false
 $(B)/nvcc/%.o: %.cu
 	@mkdir -p $(@D) && echo "  NV  $<" && $(NVCC) $(NVCCFLAGS) -MF $(@:.o=.d) -c $< -o $@
 $(B)/pic/%.o: %.c
@@ -249,6 +295,8 @@ $(B)/live/%.so: tests/live/%.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
+$(B)/numeric/blas_check: $(B)/tests/numeric/blas_check.o $(B)/libshoal.a
+	$(link) -lopenblas -lm -o $@
 $(B)/numeric/convergence: $(patsubst %,$(B)/tests/numeric/%.o,convergence convergence_trial) $(B)/actors/shoal/model_folder.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
 $(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
@@ -270,4 +318,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all chaos cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live bench bench-train same-bits convergence pure install uninstall help clean
+.PHONY: all chaos cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train blas-check same-bits convergence pure install uninstall help clean fuzz-keep

@@ -51,6 +51,17 @@ static uint64_t run_seed(const struct run_config *config)
     return seed;
 }
 
+// Only this key can make it, and makes it again after every restart.
+static struct hash audit_secret(const struct keeper *self)
+{
+    static const char domain[] = "shoal audit secret 1";
+    struct signature signature;
+    char text[sizeof domain + sizeof self->config.run_id];
+    const int count = snprintf(text, sizeof text, "%s %s", domain, self->config.run_id);
+    identity_sign(self->identity, text, (size_t)count, &signature);
+    return hash_of(signature.bytes, sizeof signature.bytes);
+}
+
 static int read_model(struct keeper *self, const char *folder, struct why *why)
 {
     char path[512];
@@ -103,6 +114,8 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .first_step = config->progress_step - 1,
         .first_position = config->progress_data_index,
         .start_paused = config->run_state == CONFIG_RUN_STATE_PAUSED,
+        .verification_percent = (uint32_t)config->verification_percent,
+        .audit_secret = audit_secret(self),
     };
     snprintf(rules.run_id, sizeof rules.run_id, "%s", config->run_id);
     memcpy(rules.owner.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
@@ -124,6 +137,8 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .snapshot_rounds = rules.snapshot_rounds,
         .total_steps = rules.total_steps,
         .data_digest = config->manifest_digest,
+        .verification_percent = rules.verification_percent,
+        .micro_batch = (uint32_t)config->micro_batch,
         .products = config->products == CONFIG_PRODUCTS_FLOAT32 ? PRODUCTS_FLOAT32 : PRODUCTS_BF16,
     };
     snprintf(frame->run, sizeof frame->run, "%s", rules.run_id);
@@ -362,7 +377,7 @@ static int run(struct keeper *self, struct why *why)
         .identity = self->identity,
         .role = ACTOR_COORDINATOR,
         .run = self->config.run_id,
-        .broker = self->command.server_addr,
+        .broker = &self->command.ticket,
         .deaf_to = deaf_to,
         .incarnation = ledger_incarnation(self->ledger),
         .instance = self->instance,
@@ -417,8 +432,8 @@ int main(int argc, char **argv)
     if (rc < 0) return fault_exit_code(rc);
     if (self.server_port) snprintf(address, sizeof address, "127.0.0.1:%s", self.server_port);
     else snprintf(address, sizeof address, "%s", self.config.broker_mail);
-    if (!self.command.server_addr || self.server_port) self.command.server_addr = address;
-    rc = command_check(&self.command, &why);
+    if (self.server_port) self.command.server_addr = address;
+    rc = command_check_broker(&self.command, address, &why);
     if (rc == 0) rc = command_identity(&self.command, &why, &self.identity);
     if (rc == 0) rc = open_run(&self, &why);
     if (rc == 0) rc = run(&self, &why);

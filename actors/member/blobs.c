@@ -111,11 +111,16 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
                  struct outbox *out)
 {
     struct wire_holder holders[64];
+    uint32_t asked = 0;
     if (self->wanted == 0 || now_ms < self->due_ms) return;
     self->due_ms = UINT64_MAX;
     for (uint32_t i = 0; i < self->wanted; i++) {
         struct blob_entry *entry = &self->entries[i];
         if (entry->state != BLOB_WANTED) continue;
+        if (asked == BLOBS_FETCH_MAX) {
+            self->due_ms = now_ms; // The others at the next step: each answer brings one
+            return;
+        }
         uint32_t count =
             now_ms < entry->retry_ms ? 0 : member_holders(member, entry->author, holders, 64);
         if (now_ms >= entry->retry_ms) entry->retry_ms = now_ms + BLOBS_RETRY_MS;
@@ -125,15 +130,23 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
         }
         struct wire_blob blob = { entry->hash, entry->bytes };
         entry->state = BLOB_COMING;
+        asked++;
         outbox_job(out, PORT_FETCHER, FRAME_FETCH, &(struct wire_fetch){
             .blobs = &blob, .blobs_count = 1, .holders = holders, .holders_count = count });
     }
+}
+
+static void forget_in_store(const struct wire_blob *blob, uint64_t step, struct outbox *out)
+{
+    outbox_job(out, PORT_FETCHER, FRAME_FORGET, &(struct wire_forget){ step, blob, 1 });
 }
 
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
                 struct outbox *out)
 {
     struct blob_entry *entry = known(self, &fetched->hash);
+    if (!entry && fetched->ok)                      // It was on its way when it was forgotten
+        forget_in_store(&(struct wire_blob){ .hash = fetched->hash }, 0, out);
     if (!entry || entry->state != BLOB_COMING) return false;
     if (fetched->ok) {
         arrived(self, entry);
@@ -165,6 +178,16 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
     if (count)
         outbox_job(out, PORT_FETCHER, FRAME_FORGET,
                    &(struct wire_forget){ before_step, gone, count });
+}
+
+void blobs_forget_one(struct blobs *self, const struct hash *hash, struct outbox *out)
+{
+    const struct blob_entry *entry = known(self, hash);
+    if (!entry) return;
+    const struct wire_blob blob = { entry->hash, entry->bytes };
+    const uint64_t step = entry->step;
+    take_out(self, (uint32_t)(entry - self->entries));
+    forget_in_store(&blob, step, out);
 }
 
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)

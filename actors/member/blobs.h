@@ -10,7 +10,8 @@
 
 #include "actors/member/member.h"
 
-enum { BLOBS_MAX = 32768, BLOBS_RETRY_MS = 400 };
+enum { BLOBS_MAX = 32768, BLOBS_RETRY_MS = 400,
+       BLOBS_FETCH_MAX = 256 };         // FETCHes of one step: what an outbox has room for, and the fetcher work
 enum blob_state { BLOB_UNKNOWN, BLOB_WANTED, BLOB_COMING, BLOB_HERE };
 
 struct blob_entry {
@@ -36,11 +37,14 @@ void blobs_have(struct blobs *self, const struct hash *hash, uint32_t bytes, uin
 // Asks for it unless it is here or on its way. A full table refuses in silence: the next retry comes.
 void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step, uint32_t author);
 
-// Sends FETCH for all that is wanted and due.
+// Sends FETCH for what is wanted and due, BLOBS_FETCH_MAX at most.
 void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms, struct outbox *out);
 
 // Takes a FETCHED; true if the blob is here now.
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms, struct outbox *out);
+
+// Forgets one, here and in the store; unknown is allowed.
+void blobs_forget_one(struct blobs *self, const struct hash *hash, struct outbox *out);
 
 // Forgets all that belong to commits before this step, here and in the store.
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out);

@@ -28,9 +28,11 @@ static struct hash slot_hash(const struct slot *slot)
     return hash_of_two(head, sizeof head, slot->bytes, slot->count);
 }
 
-static bool slot_is_whole(const struct slot *slot)
+// Whole, and where its number belongs, so that the next write spares it.
+static bool slot_is_whole(const struct slot *slot, uint64_t place)
 {
     if (slot->magic != MAGIC || slot->count > JOURNAL_RECORD_MAX) return false;
+    if (slot->number % 2 != place || slot->number == UINT64_MAX) return false;
     struct hash hash = slot_hash(slot);
     return hash_equal(&hash, &slot->hash);
 }
@@ -70,7 +72,7 @@ static int read_slots(struct journal *self, const char *path, struct why *why)
     for (int i = 0; i < 2; i++)
         if (pread(self->fd, &slots[i], sizeof slots[i], i * SLOT) < 0)
             return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-    bool whole[2] = { slot_is_whole(&slots[0]), slot_is_whole(&slots[1]) };
+    bool whole[2] = { slot_is_whole(&slots[0], 0), slot_is_whole(&slots[1], 1) };
     if (!whole[0] && !whole[1]) {
         if (slot_is_blank(&slots[0]) && slot_is_blank(&slots[1])) return 0;
         return why_set(why, FAULT_CORRUPT,

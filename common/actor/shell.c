@@ -15,7 +15,9 @@
 #include <unistd.h>
 #include <zmq.h>
 
-enum { EFFECTS_MAX = 65536, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20 };
+// Half is for what waits already, half for one step more: that all of MEMBERS_MAX are dropped at once
+// is a record and a note for each.
+enum { EFFECTS_MAX = 1 << 17, OUTBOX_BYTES = 64 << 20, ARENA_BYTES = 64 << 20 };
 
 struct shell {
     struct shell_options options;
@@ -368,6 +370,7 @@ static int turn(struct shell *self, struct why *why)
     take_alarm(self);
     int rc = flush(self, why);
     if (rc < 0) return rc;
+    if (self->options.after_turn) self->options.after_turn(self->options.after_turn_arg);
     post_tick(self->post);
     mind_the_watchdog(self);
     if (self->patience_ms && !self->quitting && shell_now_ms() >= self->patience_ms) {

@@ -288,7 +288,7 @@ void fetcher_run(struct worker *worker, void *arg)
     self->stats = options->stats ? options->stats : &nobody_reads;
     self->worker = worker;
     self->peers =
-        peers_new(options->run, options->patience_ms ? options->patience_ms : PATIENCE_MS);
+        peers_new(options->identity, options->run, options->patience_ms ? options->patience_ms : PATIENCE_MS);
     self->active_bytes_max = options->active_bytes_max ? options->active_bytes_max : 1 << 30;
     TAILQ_INIT(&self->waiting);
     TAILQ_INIT(&self->active);

@@ -87,13 +87,14 @@ static bool is_stopped(const http_range_t *self, int wait_ms)
     return poll(&stop, self->config.stop_fd >= 0, wait_ms) > 0;
 }
 
-// "Content-Range: bytes 0-99/1234", strictly.
+// "Content-Range: bytes 0-99/1234", written in this one way: no sign, no blank, no zero in front.
 static bool parse_range(const char *text, struct attempt *attempt)
 {
     unsigned long long first, last, total;
-    int used = 0;
-    if (sscanf(text, "bytes %18llu-%18llu/%18llu%n", &first, &last, &total, &used) != 3
-        || text[used]) return false;
+    char canonical[80];
+    if (sscanf(text, "bytes %18llu-%18llu/%18llu", &first, &last, &total) != 3) return false;
+    snprintf(canonical, sizeof canonical, "bytes %llu-%llu/%llu", first, last, total);
+    if (strcmp(text, canonical) != 0) return false;
     attempt->first = first;
     attempt->last = last;
     attempt->total = total;

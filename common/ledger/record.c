@@ -77,6 +77,9 @@ int record_decode(const uint8_t *stored, size_t count, uint64_t seq, struct why 
     struct record record = { .seq = seq, .index_key = be64_get(stored + 16), .indexed = indexed,
                              .bytes = stored + RECORD_HEADER_BYTES,
                              .count = count - RECORD_HEADER_BYTES };
+    if (!indexed && record.index_key)
+        return why_set(why, FAULT_CORRUPT, "record %" PRIu64 " has an index key, and says that it "
+                       "has none", seq);
     memcpy(record.previous.bytes, stored + 24, HASH_BYTES);
     memcpy(record.chain.bytes, stored + 56, HASH_BYTES);
     struct hash chain = record_chain(&record.previous, seq, record.bytes, record.count);

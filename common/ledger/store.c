@@ -1,5 +1,6 @@
 #include "common/ledger/store.h"
 #include "common/ensure.h"
+#include "common/ledger/pages.h"
 #include "common/failpoint.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -70,6 +71,24 @@ static int check_length(struct store *self, const MDB_envinfo *info, bool readon
     return 0;
 }
 
+// Before LMDB looks at a page.
+static int check_pages(const struct store *self, struct why *why)
+{
+    enum { ATTEMPTS = 100 };
+    MDB_txn *txn;
+    int rc = PAGES_OVERTAKEN;
+    for (int i = 0; i < ATTEMPTS && rc == PAGES_OVERTAKEN; i++) {
+        const int error = mdb_txn_begin(self->env, NULL, MDB_RDONLY, &txn);
+        if (error) return store_open_failed(self, error, why);
+        rc = pages_check(txn, self->dir, why);
+        mdb_txn_abort(txn);
+    }
+    if (rc == PAGES_OVERTAKEN)
+        return why_set(why, FAULT_BUSY, "%s/data.mdb is written to faster than it can be read; try "
+                       "again", self->dir);
+    return rc == FAULT_CORRUPT ? why_wrap(why, rc, STORE_CURE, self->dir) : rc;
+}
+
 // LMDB ends the process where pages contradict each other; our word comes before its own.
 static void say_damaged(MDB_env *env, const char *text)
 {
@@ -91,7 +110,8 @@ static int open_env(struct store *self, uint64_t map_bytes, bool readonly, struc
     if (error) return store_open_failed(self, error, why);
     ensure(mdb_env_info(self->env, &info) == 0);
     self->map_bytes = info.me_mapsize;
-    return check_length(self, &info, readonly, why);
+    const int rc = check_length(self, &info, readonly, why);
+    return rc < 0 ? rc : check_pages(self, why);
 }
 
 int store_open(struct store *self, const char *dir, int dir_fd, uint64_t map_bytes,

@@ -132,8 +132,7 @@ size_t pretokenize_next(enum pretokenize_rule rule, const uint8_t *text, size_t 
     case PRETOKENIZE_DIGITS:  return run_end(text, count, 0, numbers ? NUMBER : others);
     case PRETOKENIZE_RULES:   break;
     }
-    ensure(!"a rule");
-    return count;
+    ensure_failed("a rule of the list", __FILE__, __LINE__);
 }
 
 // ---- the chain

@@ -351,7 +351,6 @@ static double run(struct chaos *self, const char *title)
     struct testbed *bed = self->bed =
         testbed_new(&(struct testbed_options){ .run_id = "demo",
                                                .host = self->relay ? RELAY_HERE : "127.0.0.1",
-                                               .insecure = self->relay != NULL,
                                                .trainers = TRAINERS,
                                                .witnesses = WITNESSES,
                                                .min_clients = 1,

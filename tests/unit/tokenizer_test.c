@@ -6,7 +6,6 @@
 #include "common/text/unicode.h"
 #include "tests/fuzz/tokenizer_check.h"
 #include "tests/unit/folder_fixture.h"
-#include <dirent.h>
 #include <jansson.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -417,28 +416,6 @@ static uint8_t *slurp(const char *path, size_t *ret_count)
     return bytes;
 }
 
-// The regression corpus of the fuzzer: the name of a file says what must become of it.
-static void test_the_corpus_is_judged_as_its_names_say(void **state)
-{
-    (void)state;
-    int judged = 0;
-    DIR *files = opendir("tests/fuzz/corpus/tokenizer");
-    assert_non_null(files);
-    for (const struct dirent *entry; (entry = readdir(files)); judged++) {
-        char path[512];
-        size_t count;
-        if (entry->d_name[0] == '.') continue;
-        snprintf(path, sizeof path, "tests/fuzz/corpus/tokenizer/%s", entry->d_name);
-        uint8_t *bytes = slurp(path, &count);
-        uint8_t *exact = realloc(bytes, count + !count);    // A byte beyond it would be seen
-        if (tokenizer_check_bytes(exact, count) != (strncmp(entry->d_name, "accepted", 8) == 0))
-            fail_msg("%s is wrong: %s", entry->d_name, tokenizer_check_why.text);
-        free(exact);
-    }
-    closedir(files);
-    assert_true(judged >= 17);
-}
-
 // ---- training
 
 // Of LICENSE, cut wherever it may be, dealt to some workers.
@@ -537,7 +514,6 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_written_is_read, folder_set_up, folder_tear_down),
         cmocka_unit_test_setup_teardown(test_install, folder_set_up, folder_tear_down),
         cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_the_corpus_is_judged_as_its_names_say),
         cmocka_unit_test(test_training_is_that_of_hugging_face),
         cmocka_unit_test(test_training_is_refused),
         cmocka_unit_test(test_utf8),

@@ -1,0 +1,21 @@
+#pragma once
+// pages -- whether the file that LMDB keeps is sound, looked at before LMDB does: it believes what
+// lies in its pages, and a flipped bit there is a wild pointer, or an older state without a word.
+//
+//     meta 0, meta 1 ──the newer one──▶ free list     every page of every tree once, each as the one
+//                                  └──▶ tables ──▶ tables' trees     above it says; none of them free
+//
+// Looked at are the numbers, kinds and sizes of all pages, the places and order of all entries,
+// their counts, and the free list. That the newer meta is the newest that was written follows from
+// three facts: a transaction writes the meta page that its number's lowest bit names, so the two
+// numbers are neighbours; and it frees pages under its own number. What the entries say is for
+// contents.h. Source of the layout: LMDB 0.9, mdb.c.
+
+#include "common/fault.h"
+#include <lmdb.h>
+
+// Of the state that this read transaction sees. FAULT_CORRUPT, with the page; FAULT_IO, FAULT_MEMORY;
+// PAGES_OVERTAKEN if another process has written twice since it began: try again with a new one.
+// Reads each page once: some 250,000 a second.
+enum { PAGES_OVERTAKEN = 1 };
+int pages_check(MDB_txn *txn, const char *dir, struct why *why);

@@ -1,0 +1,512 @@
+// cores -- each actor's core, driven by a conversation (events.h) that anybody could hold with it:
+// members, strangers, liars, a coordinator that contradicts itself. What its own process answers
+// (learner, fetcher, disk) is true, but may fail and may come at any time.
+//
+// A core dies of nothing that comes from outside: every ensure that is reached is a finding. After
+// each step its effects are held against what may be said at all; at the end of a life, the
+// coordinator's records against its state, and a member's promises against its journal.
+
+#include "actors/checkpointer/checkpointer.h"
+#include "actors/coordinator/coordinator.h"
+#include "actors/data-provider/data_provider.h"
+#include "actors/trainer/trainer.h"
+#include "common/ensure.h"
+#include "common/wire/claims.h"
+#include "tests/fuzz/cores.h"
+#include "tests/fuzz/events.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+// Of one step, far less than the shell has room for.
+enum { EFFECTS_MAX = 2048, OUTBOX_BYTES = 16 << 20, JOBS_MAX = 32, RECORDS_BYTES = 8 << 20,
+       WAKES_MAX = 24, EVENTS_PER_INPUT = 400, FLOATS = 4096, PAYLOAD_BYTES = 9 };
+
+struct job { uint16_t kind; uint32_t bytes; uint8_t *body; };
+
+// One conversation: what the core's process would keep for it.
+struct talk {
+    const struct core *core;
+    void *state;
+    uint64_t now_ms, alarm_ms, life;
+    uint64_t reborn;                    // How often the coordinator that speaks to us has restarted
+    uint8_t rules;                      // Bits of other settings: enum rule_bits
+    bool quits;
+    struct outbox out;
+    struct wire_arena arena, scratch;
+    struct event_memory memory;
+    struct job jobs[JOBS_MAX];
+    uint32_t jobs_count;
+    // What a crash leaves: the ledger's records, or the journal.
+    uint8_t *records;
+    size_t records_bytes;
+    bool has_journal;
+    struct wire_journal journal;
+    // What was promised, whatever the life.
+    uint64_t claimed_round, voted_round, born_unix_ms;
+    struct hash claimed, voted;
+};
+
+struct core {
+    const char *name;
+    size_t state_bytes;
+    uint8_t person;                     // Which of event_people it is
+    void (*init)(struct talk *talk);
+    void (*step)(void *state, const struct msg *in, struct outbox *out);
+};
+
+// ---- lives --------------------------------------------------------------------------------------
+
+enum rule_bits { STANDALONE = 1, BY_TIME = 2, PAUSED = 4, STRICT = 8, DATA = 16, GENESIS = 32 };
+
+static void init_coordinator(struct talk *talk)
+{
+    static const struct schedule lr = { .kind = SCHEDULE_COSINE, .warmup_steps = 3,
+                                        .warmup_init_lr = 0.0001, .base_lr = 0.001,
+                                        .total_steps = 1000 };
+    const uint8_t bits = talk->rules;
+    struct rules rules = {
+        .run_id = "fuzz", .run_seed = 7, .waiting_ms = 500, .warmup_ms = 4000, .train_ms = 3000,
+        .witness_ms = 1000, .cooldown_ms = 2000, .epoch_rounds = bits & BY_TIME ? 0 : 3,
+        .epoch_ms = bits & BY_TIME ? 5000 : 0, .total_steps = 6, .start_paused = bits & PAUSED,
+        .min_clients = 2, .init_min_clients = 2, .witness_nodes = 2,
+        .witness_standalone = bits & STANDALONE, .batch_start = 3, .batch_end = 5,
+        .batch_warmup_tokens = 100, .seq_len = 16, .cold_start_steps = 1, .heartbeat_ms = 500,
+        .lease_ms = 4000, .unhealthy_rounds = bits & STRICT ? 1 : 6, .snapshot_rounds = 2 };
+    if (bits & GENESIS) rules.genesis_digest = hash_of("genesis", 7);
+    rules.owner = event_people()[0].key;
+    rules.config = hash_of("config", 6);
+    rules.lr = lr;
+    rules.frame = (struct wire_config){
+        .run = "fuzz", .config = rules.config, .genesis = "genesis", .seq_len = 16, .topk = 1,
+        .chunk = 1, .witness_nodes = 2, .heartbeat_ms = 500, .lease_ms = 4000,
+        .snapshot_rounds = 2, .total_steps = 6, .data = { .token_bytes = 2 } };
+    if (bits & DATA) rules.frame.data_digest = hash_of("data", 4);
+    coordinator_init(talk->state, &rules);
+}
+
+static void init_trainer(struct talk *talk) { trainer_init(talk->state); }
+static void init_witness(struct talk *talk) { witness_actor_init(talk->state); }
+static void init_checkpointer(struct talk *talk) { checkpointer_init(talk->state); }
+
+static void init_provider(struct talk *talk)
+{
+    struct member *member = talk->state;
+    data_provider_init(talk->state);
+    member->samples = 50;
+    member->data = hash_of("data", 4);
+}
+
+static const struct core cores[] = {
+    { "coordinator", sizeof(struct coordinator), 0, init_coordinator, coordinator_step },
+    { "trainer", sizeof(struct trainer), 1, init_trainer, trainer_step },
+    { "witness", sizeof(struct witness_actor), 4, init_witness, witness_actor_step },
+    { "checkpointer", sizeof(struct checkpointer), 5, init_checkpointer, checkpointer_step },
+    { "data-provider", sizeof(struct data_provider), 6, init_provider, data_provider_step },
+};
+
+static bool is_coordinator(const struct talk *talk) { return talk->core->person == 0; }
+
+static void *take_memory(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ensure(memory != MAP_FAILED);
+    return memory;
+}
+
+static void hear(struct talk *talk, const struct msg *in);
+
+static void hear_local(struct talk *talk, uint16_t kind, const void *body)
+{
+    const struct msg in = { .now_ms = talk->now_ms, .kind = kind, .run = "", .from = "",
+                            .body = body };
+    hear(talk, &in);
+}
+
+static const void *unpack(struct wire_arena *arena, uint16_t kind, const uint8_t *body,
+                          size_t bytes)
+{
+    struct wire_refusal refusal;
+    const void *ret = NULL;
+    arena->used = 0;
+    ensure(wire_unpack_body(body, bytes, kind, arena, &ret, &refusal));
+    return ret;
+}
+
+// The ledger, read from its beginning into a state that has just been made.
+static void replay(struct talk *talk, struct run *run)
+{
+    for (size_t at = 0; at < talk->records_bytes; ) {
+        struct { uint32_t kind, bytes; } head;
+        memcpy(&head, talk->records + at, sizeof head);
+        at += sizeof head;
+        run_apply(run, (uint16_t)head.kind,
+                  unpack(&talk->scratch, (uint16_t)head.kind, talk->records + at, head.bytes));
+        at += head.bytes;
+    }
+}
+
+static void forget_jobs(struct talk *talk)
+{
+    while (talk->jobs_count) free(talk->jobs[--talk->jobs_count].body);
+}
+
+// The state that the last life leaves, as a snapshot that was just written.
+static size_t pack_snapshot(struct talk *talk, uint8_t *bytes, size_t max)
+{
+    struct coordinator *core = talk->state;
+    const struct wire_snapshot snapshot = run_to_snapshot(&core->run, core->scratch);
+    const size_t count = wire_pack_body(FRAME_SNAPSHOT, &snapshot, bytes, max);
+    ensure(count > 0);
+    return count;
+}
+
+static void begin_life(struct talk *talk, bool by_snapshot)
+{
+    static uint8_t snapshot[RECORDS_BYTES], again[RECORDS_BYTES];
+    const size_t bytes = by_snapshot && is_coordinator(talk)
+                             ? pack_snapshot(talk, snapshot, sizeof snapshot) : 0;
+    const struct event_person *person = &event_people()[talk->core->person];
+    ensure(madvise(talk->state, talk->core->state_bytes, MADV_DONTNEED) == 0);
+    talk->core->init(talk);
+    talk->life++;
+    talk->alarm_ms = UINT64_MAX;
+    talk->quits = false;
+    forget_jobs(talk);
+    event_memory_keep(&talk->memory, FRAME_ADMITTED, &(struct wire_admitted){
+        .index = talk->core->person, .instance = person->instance });   // What would be plausible
+    struct run *run = &((struct coordinator *)talk->state)->run;
+    if (bytes) {
+        run_from_snapshot(run, unpack(&talk->scratch, FRAME_SNAPSHOT, snapshot, bytes));
+        ensure(pack_snapshot(talk, again, sizeof again) == bytes);
+        ensure(memcmp(snapshot, again, bytes) == 0);        // It comes back as it went
+    } else if (is_coordinator(talk)) replay(talk, run);
+    if (!is_coordinator(talk)) {
+        struct member *member = talk->state;
+        member->key = person->key;
+        memcpy(member->name, person->name, sizeof member->name);
+        memcpy(member->run, "fuzz", 5);
+        memcpy(member->endpoint, "tcp://127.0.0.1:4", 18);
+        if (talk->has_journal) hear_local(talk, FRAME_JOURNAL, &talk->journal);
+    }
+    hear_local(talk, FRAME_START, &(struct wire_start){
+        .incarnation = is_coordinator(talk) ? talk->life : person->instance,
+        .instance = person->instance, .unix_ms = 1800000000000u + talk->now_ms });
+}
+
+// ---- effects ------------------------------------------------------------------------------------
+
+static void keep_record(struct talk *talk, const struct effect *effect)
+{
+    const struct { uint32_t kind, bytes; } head = { effect->kind, effect->bytes };
+    if (effect->kind == FRAME_JOURNAL) {
+        talk->journal = *(const struct wire_journal *)
+            unpack(&talk->scratch, effect->kind, effect->body, effect->bytes);
+        talk->has_journal = true;
+    } else if (effect->kind != FRAME_RECITE) {
+        ensure(effect->kind >= 200 && is_coordinator(talk));
+        ensure(talk->records_bytes + sizeof head + effect->bytes <= RECORDS_BYTES);
+        memcpy(talk->records + talk->records_bytes, &head, sizeof head);
+        memcpy(talk->records + talk->records_bytes + sizeof head, effect->body, effect->bytes);
+        talk->records_bytes += sizeof head + effect->bytes;
+    }
+}
+
+static void keep_job(struct talk *talk, const struct effect *effect)
+{
+    if (effect->kind == FRAME_PIN || effect->kind == FRAME_FORGET) return;
+    if (talk->jobs_count == JOBS_MAX) return;       // The worker never answers: as if it hung
+    struct job job = { effect->kind, effect->bytes, malloc(effect->bytes) };
+    ensure(job.body);
+    memcpy(job.body, effect->body, effect->bytes);
+    talk->jobs[talk->jobs_count++] = job;
+}
+
+// One claim and one vote for a round, whatever happens, and both journalled before they are said.
+// What was promised to another run of the name binds nobody.
+static void check_promise(struct talk *talk, const struct effect *effect, const void *body)
+{
+    if (is_coordinator(talk)) return;
+    if (talk->journal.born_unix_ms != talk->born_unix_ms) {
+        talk->born_unix_ms = talk->journal.born_unix_ms;
+        talk->claimed_round = talk->voted_round = 0;
+    }
+    if (effect->kind == FRAME_CLAIM) {
+        const struct wire_claim *claim = body;
+        const struct hash name = claim_hash(claim);
+        ensure(talk->has_journal && talk->journal.claim_round == claim->round);
+        ensure(hash_equal(&talk->journal.claim, &name));
+        ensure(talk->claimed_round != claim->round || hash_equal(&talk->claimed, &name));
+        talk->claimed_round = claim->round;
+        talk->claimed = name;
+        event_memory_keep(&talk->memory, FRAME_ACK, &(struct wire_ack){
+            .kind = FRAME_CLAIM, .round = claim->round, .hash = name });    // What it waits for
+    } else if (effect->kind == FRAME_VOTE) {
+        const struct wire_vote *vote = body;
+        const struct hash said = hash_of(effect->body, effect->bytes);
+        ensure(talk->has_journal && talk->journal.vote_round == vote->round);
+        ensure(talk->voted_round != vote->round || hash_equal(&talk->voted, &said));
+        talk->voted_round = vote->round;
+        talk->voted = said;
+    }
+}
+
+static void perform(struct talk *talk, const struct effect *effect)
+{
+    const unsigned flags = wire_kind_flags(effect->kind);
+    const void *body = unpack(&talk->scratch, effect->kind, effect->body, effect->bytes);
+    event_memory_keep(&talk->memory, effect->kind, body);
+    switch (effect->port) {
+    case PORT_MAIL:
+        ensure(flags & WIRE_MAIL);
+        check_promise(talk, effect, body);
+        break;
+    case PORT_NEWS:
+        ensure(flags & WIRE_NEWS);
+        check_promise(talk, effect, body);
+        break;
+    case PORT_DISK: keep_record(talk, effect); break;
+    case PORT_CLOCK: {
+        const struct wire_wake *wake = body;
+        if (wake->at_ms < talk->alarm_ms) talk->alarm_ms = wake->at_ms;
+        break;
+    }
+    case PORT_LOG: break;
+    case PORT_LEARNER:
+    case PORT_FETCHER:
+        ensure(flags & WIRE_LOCAL || effect->kind == FRAME_CONFIG);
+        keep_job(talk, effect);
+        break;
+    case PORT_SHELL: talk->quits = true; break;
+    default: ensure_failed("a port that this core has", __FILE__, __LINE__);
+    }
+}
+
+static void print(const struct talk *talk, const char *way, uint16_t kind, const void *body)
+{
+    char line[512];
+    wire_print(kind, body, line, sizeof line);
+    printf("%8llu  %-24.24s %s\n", (unsigned long long)talk->now_ms, way, line);
+}
+
+static void hear(struct talk *talk, const struct msg *in)
+{
+    static const char *const ways[PORT_COUNT] = { "> mail", "> news", "> disk", "> clock", "> log",
+                                                  "> learner", "> fetcher", "> shell", "> peer" };
+    const bool verbose = fuzz_is_verbose();
+    if (verbose) print(talk, in->from[0] ? in->from : "local or news", in->kind, in->body);
+    outbox_clear(&talk->out);
+    talk->core->step(talk->state, in, &talk->out);
+    for (uint32_t i = 0; i < talk->out.count; i++) {
+        const struct effect *effect = &talk->out.effects[i];
+        if (verbose && effect->port != PORT_CLOCK)
+            print(talk, ways[effect->port], effect->kind,
+                  unpack(&talk->scratch, effect->kind, effect->body, effect->bytes));
+        perform(talk, effect);
+    }
+}
+
+// ---- what its own process says ------------------------------------------------------------------
+
+static struct hash digest_of_step(uint64_t step) { return hash_of(&step, sizeof step); }
+
+static void answer_fetch(struct talk *talk, const struct wire_fetch *fetch, bool ok, uint8_t salt)
+{
+    struct hash hashes[16];
+    uint32_t count = 0;
+    for (; count < fetch->blobs_count && count < 16; count++)
+        hashes[count] = fetch->blobs[count].hash;
+    for (uint32_t i = 0; i < count; i++) {          // `fetch` lies in the arena that steps reuse
+        struct wire_fetched fetched = { .hash = hashes[i], .ok = ok || (salt >> i % 8 & 1) };
+        hear_local(talk, FRAME_FETCHED, &fetched);
+    }
+}
+
+static void answer_learner(struct talk *talk, uint16_t kind, const void *body, bool ok)
+{
+    if (kind == FRAME_BUILD)
+        hear_local(talk, FRAME_BUILT, &(struct wire_built){
+            .ok = ok, .floats = FLOATS, .payload_bytes = PAYLOAD_BYTES, .may_pass = true });
+    if (kind == FRAME_LOAD) {
+        const struct wire_load *load = body;
+        hear_local(talk, FRAME_LOADED, &(struct wire_loaded){
+            .ok = ok, .step = load->step, .digest = digest_of_step(load->step) });
+    }
+    if (kind == FRAME_TRAIN) {
+        const struct wire_train *train = body;
+        hear_local(talk, FRAME_TRAINED, &(struct wire_trained){
+            .round = train->round, .ok = ok, .base = digest_of_step(train->step),
+            .payload = hash_of(&train->round, 8), .payload_bytes = PAYLOAD_BYTES, .loss = 2 });
+    }
+    if (kind == FRAME_APPLY) {
+        const struct wire_apply *apply = body;
+        hear_local(talk, FRAME_APPLIED, &(struct wire_applied){
+            .ok = ok, .step = apply->step + 1, .digest = digest_of_step(apply->step + 1) });
+    }
+    if (kind == FRAME_SAVE) {
+        const struct wire_save *save = body;
+        hear_local(talk, FRAME_SAVED, &(struct wire_saved){
+            .ok = ok, .epoch = save->epoch, .step = save->step, .digest = save->digest,
+            .name = "step" });
+    }
+}
+
+static void answer(struct talk *talk, const struct event *event)
+{
+    if (talk->jobs_count == 0) return;
+    const uint8_t *choices = event->choices;
+    const uint32_t place = (event->choices_count > 0 ? choices[0] : 0) % talk->jobs_count;
+    const bool ok = event->choices_count < 2 || choices[1] == 0;
+    const struct job job = talk->jobs[place];
+    memmove(talk->jobs + place, talk->jobs + place + 1,
+            (--talk->jobs_count - place) * sizeof job);
+    const void *body = unpack(&talk->arena, job.kind, job.body, job.bytes);
+    if (job.kind == FRAME_FETCH) answer_fetch(talk, body, ok, ok ? 0 : choices[1]);
+    else if (job.kind == FRAME_FETCH_MODEL) {
+        const struct wire_fetch_model *fetch = body;
+        hear_local(talk, FRAME_FETCHED_MODEL, &(struct wire_fetched_model){
+            .ok = ok, .step = fetch->step, .digest = fetch->digest });
+    } else answer_learner(talk, job.kind, body, ok);
+    free(job.body);
+}
+
+// The clock rings as often as it was asked to, until the event.
+static void pass_time(struct talk *talk, uint64_t until_ms)
+{
+    for (int n = 0; n < WAKES_MAX && talk->alarm_ms <= until_ms && !talk->quits; n++) {
+        if (talk->alarm_ms > talk->now_ms) talk->now_ms = talk->alarm_ms;
+        talk->alarm_ms = UINT64_MAX;
+        hear_local(talk, FRAME_WAKE, &(struct wire_wake){ talk->now_ms });
+    }
+    talk->now_ms = until_ms;
+}
+
+// ---- what others say ----------------------------------------------------------------------------
+
+// As post_take would give it: what is signed is signed by whoever it says; mail comes with the name
+// of who brought it, news come from nobody.
+static void hear_others(struct talk *talk, const struct event *event)
+{
+    const struct event_person *people = event_people();
+    const unsigned flags = wire_kind_flags(event->what);
+    const bool by_mail = flags & WIRE_MAIL && (!(flags & WIRE_NEWS) || event->bearer % 2 == 0);
+    struct msg in = { .now_ms = talk->now_ms, .kind = event->what, .run = event->other_run ? "other" : "fuzz", .from = "" };
+    if (!(flags & (WIRE_MAIL | WIRE_NEWS))) return;
+    if (event->what == FRAME_WELCOME || event->what == FRAME_UNDELIVERABLE) {
+        if (event->what == FRAME_UNDELIVERABLE) return;             // The shell's
+        in.from = "broker";
+    } else if (by_mail) in.from = people[event->bearer].name;
+    if (flags & WIRE_SIGNED) in.sender = people[event->signer].key;
+    in.incarnation = event->signer == 0 ? 2 + talk->reborn : people[event->signer].instance;
+    in.incarnation -= event->late;
+    in.seq = talk->now_ms;
+    in.body = event_body(event, &talk->memory, &talk->arena);
+    event_memory_keep(&talk->memory, event->what, in.body);
+    hear(talk, &in);
+}
+
+static void take_event(struct talk *talk, const struct event *event)
+{
+    pass_time(talk, talk->now_ms + event->after_ms);
+    if (talk->quits || event->what == EVENT_RESTART)
+        begin_life(talk, event->choices_count > 0 && event->choices[0]);
+    else if (event->what == EVENT_REBORN) talk->reborn++;
+    else if (event->what == EVENT_ANSWER) answer(talk, event);
+    else if (event->what == EVENT_QUIT)
+        hear_local(talk, FRAME_QUIT, &(struct wire_quit){ 0 });
+    else if (event->what == EVENT_WAKE) {
+        talk->alarm_ms = UINT64_MAX;
+        hear_local(talk, FRAME_WAKE, &(struct wire_wake){ talk->now_ms });
+    } else hear_others(talk, event);
+}
+
+// ---- at the end ---------------------------------------------------------------------------------
+
+// What the records lead to is what the core believes: to the last bit of a snapshot.
+static void check_replay(struct talk *talk)
+{
+    static struct run *other;
+    static struct wire_interval *lists[2];
+    struct coordinator *self = talk->state;
+    if (!other) {
+        other = take_memory(sizeof *other);
+        for (int i = 0; i < 2; i++) lists[i] = take_memory(TABLE_INTERVALS_MAX * sizeof **lists);
+    }
+    ensure(madvise(other, sizeof *other, MADV_DONTNEED) == 0);
+    run_init(other, self->rules.snapshot_rounds);
+    replay(talk, other);
+    const struct wire_snapshot ours = run_to_snapshot(&self->run, lists[0]);
+    const struct wire_snapshot theirs = run_to_snapshot(other, lists[1]);
+    ensure(wire_equal(FRAME_SNAPSHOT, &ours, &theirs));
+}
+
+static struct talk *talk_with(const struct core *core)
+{
+    static struct talk *talks[sizeof cores / sizeof *cores];
+    struct talk **place = &talks[core - cores];
+    if (!*place) {
+        struct talk *talk = *place = take_memory(sizeof *talk);
+        talk->core = core;
+        talk->state = take_memory(core->state_bytes);
+        talk->records = take_memory(RECORDS_BYTES);
+        talk->out = (struct outbox){ .effects = take_memory(EFFECTS_MAX * sizeof(struct effect)),
+                                     .count_max = EFFECTS_MAX, .bytes = take_memory(OUTBOX_BYTES),
+                                     .bytes_max = OUTBOX_BYTES };
+        talk->arena = (struct wire_arena){ .bytes = take_memory(OUTBOX_BYTES),
+                                           .max = OUTBOX_BYTES };
+        talk->scratch = (struct wire_arena){ .bytes = take_memory(OUTBOX_BYTES),
+                                             .max = OUTBOX_BYTES };
+    }
+    struct talk *talk = *place;
+    memset(&talk->memory, 0, sizeof talk->memory);
+    talk->now_ms = 1000;
+    talk->life = talk->reborn = talk->records_bytes = 0;
+    talk->has_journal = false;
+    talk->journal = (struct wire_journal){ 0 };
+    talk->claimed_round = talk->voted_round = talk->born_unix_ms = 0;
+    return talk;
+}
+
+static bool converse(const struct core *core, const uint8_t *bytes, size_t count)
+{
+    struct talk *talk = talk_with(core);
+    struct event event;
+    const uint8_t *at = bytes;
+    int events = 0;
+    talk->rules = count > EVENT_HEAD && at[0] == EVENT_RULES && at[3] ? at[EVENT_HEAD] : 0;
+    begin_life(talk, false);
+    for (; events < EVENTS_PER_INPUT && event_next(&at, bytes + count, &event); events++)
+        take_event(talk, &event);
+    if (is_coordinator(talk)) check_replay(talk);
+    forget_jobs(talk);
+    return events > 0;
+}
+
+bool core_check_coordinator(const uint8_t *bytes, size_t count)
+{
+    return converse(&cores[0], bytes, count);
+}
+
+bool core_check_trainer(const uint8_t *bytes, size_t count)
+{
+    return converse(&cores[1], bytes, count);
+}
+
+bool core_check_witness(const uint8_t *bytes, size_t count)
+{
+    return converse(&cores[2], bytes, count);
+}
+
+bool core_check_checkpointer(const uint8_t *bytes, size_t count)
+{
+    return converse(&cores[3], bytes, count);
+}
+
+bool core_check_provider(const uint8_t *bytes, size_t count)
+{
+    return converse(&cores[4], bytes, count);
+}

@@ -1,0 +1,19 @@
+#pragma once
+// cores -- what must hold of an actor's core, whatever is said to it. Bytes are a conversation
+// (events.h); each returns whether they hold an event at all.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+bool core_check_coordinator(const uint8_t *bytes, size_t count);
+bool core_check_trainer(const uint8_t *bytes, size_t count);
+bool core_check_witness(const uint8_t *bytes, size_t count);
+bool core_check_checkpointer(const uint8_t *bytes, size_t count);
+bool core_check_provider(const uint8_t *bytes, size_t count);
+
+// The broker's table of names: HELLO, mail, silence, lost connections.
+bool core_check_post_office(const uint8_t *bytes, size_t count);
+
+void core_write_seeds_coordinator(const char *folder);
+void core_write_seeds_member(const char *folder);       // Of all that follow a coordinator

@@ -1,0 +1,134 @@
+// fuzz -- runs one target of targets.c: alone, or under libFuzzer (with -DFUZZ_LIBFUZZER).
+//
+//     fuzz TARGET FILE|FOLDER...           replays, says of each what became of it
+//                                          (FUZZ_VERBOSE=1: of a core, the whole conversation)
+//     fuzz --list                          the targets and the longest input of each
+//     fuzz --dictionary TARGET             libFuzzer's dictionary, from the table of frames
+//     fuzz --seeds TARGET FOLDER           writes its seeds
+//
+// Under libFuzzer the target is named by the environment: FUZZ_TARGET=wire.
+
+#include "common/ensure.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#ifdef FUZZ_LIBFUZZER
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count);
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t count, size_t max, unsigned seed);
+size_t LLVMFuzzerMutate(uint8_t *bytes, size_t count, size_t max);
+
+static const struct fuzz_target *target;
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    (void)argc, (void)argv;
+    const char *name = getenv("FUZZ_TARGET");
+    target = name ? fuzz_target_named(name) : NULL;
+    if (target) return 0;
+    fprintf(stderr, "FUZZ_TARGET=%s: no such target; one of tests/fuzz/targets.c\n",
+            name ? name : "");
+    exit(64);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t count)
+{
+    target->check(bytes, count);
+    return 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t count, size_t max, unsigned seed)
+{
+    return target->mutate ? target->mutate(bytes, count, max, seed)
+                          : LLVMFuzzerMutate(bytes, count, max);
+}
+
+size_t fuzz_mutate_blindly(uint8_t *bytes, size_t count, size_t max)
+{
+    return LLVMFuzzerMutate(bytes, count, max);
+}
+
+#else
+
+size_t fuzz_mutate_blindly(uint8_t *bytes, size_t count, size_t max)
+{
+    (void)bytes, (void)max;
+    return count;
+}
+
+static int replay(const struct fuzz_target *target, const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) return fprintf(stderr, "%s: cannot be read: skipped\n", path), 1;
+    uint8_t *bytes = malloc(1 << 20);
+    ensure(bytes);
+    const size_t count = fread(bytes, 1, 1 << 20, file);
+    fclose(file);
+    uint8_t *exact = realloc(bytes, count + !count); // Its own block: a byte beyond it would be seen
+    ensure(exact);
+    printf("%s: %zu bytes: ", path, count);
+    fflush(stdout);
+    printf("%s\n", target->check(exact, count) ? "accepted" : "refused");
+    free(exact);
+    return 0;
+}
+
+static int replay_all(const struct fuzz_target *target, const char *path)
+{
+    struct stat status;
+    struct dirent *entry;
+    char name[4096];
+    int failed = 0;
+    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) return replay(target, path);
+    DIR *folder = opendir(path);
+    if (!folder) return fprintf(stderr, "%s: cannot be read: skipped\n", path), 1;
+    while ((entry = readdir(folder)))
+        if (entry->d_name[0] != '.') {
+            snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+            failed |= replay(target, name);
+        }
+    closedir(folder);
+    return failed;
+}
+
+static int list(void)
+{
+    for (const struct fuzz_target *target = fuzz_targets; target->name; target++)
+        printf("%s %zu\n", target->name, target->bytes_max);
+    return 0;
+}
+
+static const struct fuzz_target *named(const char *name)
+{
+    const struct fuzz_target *target = fuzz_target_named(name);
+    if (target) return target;
+    fprintf(stderr, "%s: no such target; --list names them\n", name);
+    exit(64);
+}
+
+int main(int argc, char **argv)
+{
+    int failed = 0;
+    if (argc == 2 && strcmp(argv[1], "--list") == 0) return list();
+    if (argc == 3 && strcmp(argv[1], "--dictionary") == 0) {
+        const struct fuzz_target *target = named(argv[2]);
+        if (target->print_dictionary) target->print_dictionary();
+        return 0;
+    }
+    if (argc == 4 && strcmp(argv[1], "--seeds") == 0) {
+        const struct fuzz_target *target = named(argv[2]);
+        if (target->write_seeds) target->write_seeds(argv[3]);
+        return 0;
+    }
+    if (argc < 3) return fprintf(stderr, "usage: fuzz TARGET FILE|FOLDER...\n"), 64;
+    for (int i = 2; i < argc; i++) failed |= replay_all(named(argv[1]), argv[i]);
+    return failed;
+}
+
+#endif

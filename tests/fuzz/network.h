@@ -1,0 +1,26 @@
+#pragma once
+// network -- what peers and servers send beside frames. Each returns whether it was accepted.
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// A result's payload: the first byte chooses the form (which tensors, how many coefficients, one
+// bit or not), the rest is filled up with zeros or cut to the size that this form has.
+bool payload_fuzz_check(const uint8_t *bytes, size_t count);
+void payload_fuzz_write_seeds(const char *folder);
+
+// A Merkle path: leaf count, index, which leaf is proved, then the path.
+bool merkle_fuzz_check(const uint8_t *bytes, size_t count);
+
+// The packed body of a COMMIT or a VOTE, as receivers judge it: 'c', 'v'.
+bool claims_fuzz_check(const uint8_t *bytes, size_t count);
+void claims_fuzz_write_seeds(const char *folder);
+
+// Lines of an HTTP answer's header, to a request for 10 of 100 bytes.
+bool http_fuzz_check(const uint8_t *bytes, size_t count);
+void http_fuzz_print_dictionary(void);
+
+// Answers of peers while a blob ('b') or a model ('m') is fetched: four bytes each.
+bool bulk_fuzz_check(const uint8_t *bytes, size_t count);
+void bulk_fuzz_write_seeds(const char *folder);

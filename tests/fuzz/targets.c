@@ -1,0 +1,79 @@
+// targets -- the list: one line for each decoder and each core.
+
+#include "tests/fuzz/cores.h"
+#include "tests/fuzz/events.h"
+#include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/files.h"
+#include "tests/fuzz/network.h"
+#include "tests/fuzz/tokenizer_check.h"
+#include "tests/fuzz/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JSON files_fuzz_print_json_words
+#define CORE event_mutate, event_print_dictionary
+
+const struct fuzz_target fuzz_targets[] = {
+    // From the network.
+    { "wire", 4096, wire_fuzz_check, wire_fuzz_mutate, wire_fuzz_print_dictionary,
+      wire_fuzz_write_seeds },
+    { "payload", 1024, payload_fuzz_check, NULL, NULL, payload_fuzz_write_seeds },
+    { "merkle", 64, merkle_fuzz_check, NULL, NULL, NULL },
+    { "claims", 2048, claims_fuzz_check, NULL, NULL, claims_fuzz_write_seeds },
+    { "http", 1024, http_fuzz_check, NULL, http_fuzz_print_dictionary, NULL },
+    { "bulk", 512, bulk_fuzz_check, NULL, NULL, bulk_fuzz_write_seeds },
+    // Here: ZAP request, join ticket, sample proofs.
+    // From files.
+    { "manifest", 4096, manifest_fuzz_check, NULL, JSON, manifest_fuzz_write_seeds },
+    { "npy", 512, npy_fuzz_check, NULL, npy_fuzz_print_dictionary, npy_fuzz_write_seeds },
+    { "tokens", 512, tokens_fuzz_check, NULL, npy_fuzz_print_dictionary, tokens_fuzz_write_seeds },
+    { "checkpoint", 4096, checkpoint_fuzz_check, NULL, JSON, checkpoint_fuzz_write_seeds },
+    { "ledger", 4096, ledger_fuzz_check, NULL, NULL, ledger_fuzz_write_seeds },
+    { "journal", 8193, journal_fuzz_check, NULL, NULL, journal_fuzz_write_seeds },
+    { "config", 16384, config_fuzz_check, NULL, config_fuzz_print_dictionary, config_fuzz_write_seeds },
+    { "json", 2048, json_fuzz_check, NULL, JSON, NULL },
+    { "choices", 2048, choices_fuzz_check, NULL, JSON, NULL },
+    { "model", 4096, model_fuzz_check, NULL, NULL, NULL },
+    { "tokenizer", 4096, tokenizer_check_bytes, NULL, JSON, NULL },
+    // Cores, as conversations.
+    { "coordinator", 4096, core_check_coordinator, CORE, core_write_seeds_coordinator },
+    { "trainer", 4096, core_check_trainer, CORE, core_write_seeds_member },
+    { "witness", 4096, core_check_witness, CORE, core_write_seeds_member },
+    { "checkpointer", 4096, core_check_checkpointer, CORE, core_write_seeds_member },
+    { "data-provider", 2048, core_check_provider, CORE, core_write_seeds_member },
+    { "post-office", 800, core_check_post_office, NULL, NULL, NULL },
+    { NULL, 0, NULL, NULL, NULL, NULL },
+};
+
+bool fuzz_is_verbose(void)
+{
+    static int verbose = -1;
+    if (verbose < 0) verbose = getenv("FUZZ_VERBOSE") != NULL;
+    return verbose;
+}
+
+const struct fuzz_target *fuzz_target_named(const char *name)
+{
+    for (const struct fuzz_target *target = fuzz_targets; target->name; target++)
+        if (strcmp(target->name, name) == 0) return target;
+    return NULL;
+}
+
+void fuzz_print_token(const char *prefix, const char *name, const uint8_t *bytes, size_t count)
+{
+    printf("%s%s=\"", prefix, name);
+    for (size_t i = 0; i < count; i++) printf("\\x%02x", bytes[i]);
+    printf("\"\n");
+}
+
+void fuzz_write_seed(const char *folder, const char *name, const void *bytes, size_t count)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "wb");
+    if (file && fwrite(bytes, 1, count, file) == count && fclose(file) == 0) return;
+    fprintf(stderr, "%s: cannot be written: giving up\n", path);
+    exit(74);
+}
