@@ -36,8 +36,8 @@ static void print_word(const char *word)
 void files_fuzz_print_json_words(void)
 {
     static const char *const words[] = {
-        "{", "}", "[", "]", ":", ",", "\"", "\\u0000", "\\ud800", "true", "null", "-0", "1e9", "1.5",
-        "9007199254740992", "18446744073709551615", "\"format\"", "\"version\"", "\"name\"",
+        "{", "}", "[", "]", ":", ",", "\"", "\\u0000", "\\ud800", "true", "null", "-0", "1e9",
+        "1.5", "9007199254740992", "18446744073709551615", "\"format\"", "\"version\"", "\"name\"",
         "\"bytes\"", "\"files\"", "\"root\"", "\"leaves\"", "\"digest\"", "\"token_bytes\"",
         "\"leaf_bytes\"", "\"sha256\"", "\"data\"", "\"done\"", "\"state\"", "\"tag\"",
         "\"question\"", "\"choices\"", "\"answer\"", "\"model\"", "\"vocab\"", "\"merges\"",
@@ -176,7 +176,8 @@ void tokens_fuzz_write_seeds(const char *folder)
     char seed[256] = { 0, 3, 1 };
     fuzz_write_seed(folder, "seed-bin", seed, 3 + 58);
     seed[2] = 1 | 4;
-    fuzz_write_seed(folder, "seed-npy", seed, 3 + make_npy(seed + 3, sizeof seed - 3, "<u2", 20, 1));
+    const size_t count = make_npy(seed + 3, sizeof seed - 3, "<u2", 20, 1);
+    fuzz_write_seed(folder, "seed-npy", seed, 3 + count);
 }
 
 // ---- settings -----------------------------------------------------------------------------------
