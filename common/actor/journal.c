@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { SLOT = 4096, MAGIC = 0x314a4853 };       // "SHJ1"
+#define NUMBER_MAX (UINT64_MAX >> 1)            // Of a write: no honest journal gets there
 
 struct slot {
     uint32_t magic, count;
@@ -32,7 +33,7 @@ static struct hash slot_hash(const struct slot *slot)
 static bool slot_is_whole(const struct slot *slot, uint64_t place)
 {
     if (slot->magic != MAGIC || slot->count > JOURNAL_RECORD_MAX) return false;
-    if (slot->number % 2 != place || slot->number == UINT64_MAX) return false;
+    if (slot->number % 2 != place || slot->number > NUMBER_MAX) return false;
     struct hash hash = slot_hash(slot);
     return hash_equal(&hash, &slot->hash);
 }
@@ -126,6 +127,9 @@ size_t journal_read(const struct journal *self, const uint8_t **ret_bytes)
 int journal_write(struct journal *self, const void *bytes, size_t count, struct why *why)
 {
     ensure(count <= JOURNAL_RECORD_MAX);
+    if (self->newest.number == NUMBER_MAX)
+        return why_set(why, FAULT_LIMIT, "journal: it says that it was written 2^63 times; remove it "
+                       "after the round that is open has ended");
     struct slot slot = { .magic = MAGIC,
                          .count = (uint32_t)count,
                          .number = self->newest.number + 1 };

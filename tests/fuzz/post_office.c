@@ -2,7 +2,7 @@
 //
 //     what (HELLO, mail, lost, silence), connection, person, name said, instance, seconds, -, -
 //
-// Names and connections lead to each other, always, and nobody is called what another key is called.
+// Names and connections lead to each other, and nobody is called what another key is called.
 
 #include "broker/post_office.h"
 #include "common/ensure.h"

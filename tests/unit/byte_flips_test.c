@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { SEQ_LEN = 31, SAMPLES = 40, TOKENS = SAMPLES * SEQ_LEN + 1, RECORDS = 60, ENOUGH_MS = 30000 };
+enum { SEQ_LEN = 31, SAMPLES = 40, TOKENS = SAMPLES * SEQ_LEN + 1, RECORDS = 60,
+       ENOUGH_MS = 30000 };
 
 struct tally { unsigned flips, refused, harmless; };
 
