@@ -74,7 +74,9 @@ void news_beat(struct coordinator *self, struct outbox *out)
     const struct run *run = &self->run;
     outbox_news(out, FRAME_BEAT, &(struct wire_beat){
         .log_seq = run->log_seq, .phase = run->phase, .round = run->round.round, .step = run->step,
-        .roster_version = run->roster_version });
+        .roster_version = run->roster_version, .chain = run->chain,
+        .born_unix_ms = run->born_unix_ms });
+    self->beat_seq = run->log_seq;
 }
 
 void news_hear_ask(struct coordinator *self, const struct msg *in, struct outbox *out)

@@ -330,6 +330,21 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
     set_table(self, restore->cursor, restore->returned, restore->returned_count);
 }
 
+struct hash run_chain(const struct hash *previous, uint64_t seq, uint16_t kind, const uint8_t *body,
+                      size_t bytes)
+{
+    struct hasher hasher;
+    uint8_t number[8], head[3] = { 0x92, 0xcc, (uint8_t)kind };     // [kind, body], as it is stored
+    ensure(kind >= 128 && kind < 256);
+    for (int i = 0; i < 8; i++) number[i] = (uint8_t)(seq >> (56 - 8 * i));
+    hasher_init(&hasher);
+    hasher_add(&hasher, previous->bytes, HASH_BYTES);
+    hasher_add(&hasher, number, sizeof number);
+    hasher_add(&hasher, head, sizeof head);
+    hasher_add(&hasher, body, bytes);
+    return hasher_end(&hasher);
+}
+
 void run_apply(struct run *self, uint16_t kind, const void *record)
 {
     self->log_seq++;

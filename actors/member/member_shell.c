@@ -200,7 +200,7 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
     };
     memcpy(shell.workers, self->workers, workers * sizeof *self->workers);
     int first = 0;
-    if (self->promised.claim_round || self->promised.vote_round) {
+    if (self->promised.claim_round || self->promised.vote_round || self->promised.position.log_seq) {
         shell.first[first].kind = FRAME_JOURNAL;
         shell.first[first++].body = &self->promised;
     }

@@ -31,6 +31,8 @@ struct msg {
     uint64_t incarnation;   // Of the sender, 0 if local
     uint64_t seq;           // Of the sender's news or mail, 0 if local
     const void *body;       // struct wire_<record of kind>, already within all declared bounds
+    const uint8_t *frame;   // All of it as it came, signature included; NULL if local
+    uint32_t frame_bytes;
 };
 
 enum port {

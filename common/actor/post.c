@@ -277,5 +277,7 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     ret_letter->msg.incarnation = head.incarnation;
     ret_letter->msg.seq = head.seq;
     ret_letter->msg.body = body;
+    ret_letter->msg.frame = bytes;
+    ret_letter->msg.frame_bytes = (uint32_t)count;
     return POST_LETTER;
 }

@@ -67,14 +67,15 @@ static int look(void *arg, const struct record *record)
     return same ? 0 : FAULT_DIGEST;
 }
 
-// A coordinator that went back and goes on comes past the old position with another history.
+// A coordinator that went back and goes on comes past the old position with another history. If it
+// cannot go on, its process ends, which is as good.
 static bool is_detected_later(struct ledger *ledger, const struct position *confirmed)
 {
     struct position now = { 0 };
     struct why why;
     uint64_t prng = confirmed->seq;
     while (now.seq < confirmed->seq)
-        if (storm_commit(ledger, ~confirmed->seq, &prng, &why, &now) < 0) return false;
+        if (storm_commit(ledger, ~confirmed->seq, &prng, &why, &now) < 0) return true;
     return ledger_covers(ledger, confirmed->seq, &confirmed->chain, &why) == FAULT_CORRUPT;
 }
 
@@ -98,9 +99,9 @@ static bool judge_opened(struct ledger *ledger, uint64_t seed, const struct posi
     int rc = ledger_covers(ledger, confirmed->seq, &confirmed->chain, why);
     if (head.seq >= confirmed->seq) return rc == 0;
     tally->rollbacks++;
-    bool detected = rc == FAULT_CORRUPT && is_detected_later(ledger, confirmed);
-    tally->detected += detected;
-    return may_tear && detected;
+    if (rc != FAULT_CORRUPT) return false;
+    tally->detected++;
+    return is_detected_later(ledger, confirmed) && may_tear;
 }
 
 bool storm_judge(const char *dir, uint64_t seed, const struct position *confirmed, bool may_tear,
