@@ -292,6 +292,7 @@ static void apply_data(struct run *self, const struct wire_record_data *data)
 {
     self->pass_samples = self->table.pass_length = data->samples;
     self->data = data->data;
+    self->order = data->order;
 }
 
 // A checkpoint of the present step is a way back: its data position is known here, and only here.
@@ -405,7 +406,7 @@ struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *ret
         .returned = returned, .returned_count = run_returned(self, returned),
         .roster_version = self->roster_version, .members = self->members,
         .members_count = self->members_count, .way_back = run_way_back(self),
-        .born_unix_ms = self->born_unix_ms,
+        .born_unix_ms = self->born_unix_ms, .order = self->order,
     };
     memcpy(snapshot.run, self->run_id, sizeof snapshot.run);
     if (snapshot.round.round == 0) snapshot.round.round = snapshot.round.batch_size = 1; // None yet
@@ -427,6 +428,7 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     self->pin_step = from->pin_step, self->pin_digest = from->pin_digest;
     self->checkpoint = from->checkpoint, self->last_commit = from->last_commit;
     self->pass_samples = from->pass_samples, self->data = from->data;
+    self->order = from->order;
     copy_list(self->members, from->members, from->members_count * sizeof *from->members);
     for (uint32_t i = 0; i < from->members_count; i++) {
         insert_key(self, i, &from->members[i].key);

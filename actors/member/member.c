@@ -15,7 +15,8 @@ static void ask(const struct member *self, uint8_t topic, uint64_t from, struct 
 static void join(struct member *self, uint64_t now_ms, struct outbox *out)
 {
     struct wire_join join = {
-        .role = self->role, .instance = self->instance, .samples = self->samples, .data = self->data
+        .role = self->role, .instance = self->instance, .samples = self->samples, .data = self->data,
+        .order = self->order
     };
     memcpy(join.name, self->name, sizeof join.name);
     memcpy(join.endpoint, self->endpoint, sizeof join.endpoint);

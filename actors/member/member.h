@@ -25,7 +25,7 @@ struct member {
     struct hash key;
     char name[ACTOR_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], endpoint[128];
     uint64_t samples;                   // Of a data source of its own; 0: none
-    struct hash data;
+    struct hash data, order;
 
     uint64_t instance;                  // Of this process: its start in unix ms
     bool admitted, has_config, has_run, has_round, leaving;

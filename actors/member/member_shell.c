@@ -107,8 +107,11 @@ static int open_bulk(struct running *self, struct why *why)
     if (rc == 0) rc = blob_store_new(&store, why, &self->store);
     if (rc < 0) return rc;
     struct bulk_server_options server = { .endpoint = endpoint, .run = options->command.run_id,
-                                          .store = self->store, .read = process->read,
-                                          .arg = process->read_arg, .seq_len = process->seq_len };
+                                          .store = self->store, .answer = process->answer,
+                                          .arg = process->answer_arg,
+                                          .description = process->description,
+                                          .description_bytes = process->description_bytes,
+                                          .seq_len = process->seq_len };
     rc = bulk_server_new(&server, why, &self->server);
     if (rc < 0) return rc;
     snprintf(member->endpoint, sizeof member->endpoint, "%s", bulk_server_endpoint(self->server));
@@ -223,6 +226,7 @@ static void prepare_member(struct running *self)
     snprintf(member->run, sizeof member->run, "%s", self->options->command.run_id);
     member->samples = process->samples;
     member->data = process->data;
+    member->order = process->order;
 }
 
 static int check_line(const struct member_options *options, struct why *why)

@@ -35,6 +35,8 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
                                      .samples = self->samples,
                                      .samples_count = member_samples_at(member, share.begin,
                                                                         share.end, self->samples),
+                                     .data = member->now.data,
+                                     .order = member->now.order,
                                      .providers = providers,
                                      .providers_count = member_providers(member, providers, 16) });
 }
