@@ -86,6 +86,17 @@ static int read_slots(struct journal *self, const char *path, struct why *why)
     return 0;
 }
 
+// The names of a directory and of its parent: a record in a file that no power cut may take away.
+static int sync_names(const char *dir, struct why *why)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
+    int parent_fd = fd < 0 ? -1 : openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent_fd < 0 || fsync(fd) != 0 || fsync(parent_fd) != 0) error = errno;
+    if (fd >= 0) close(fd);
+    if (parent_fd >= 0) close(parent_fd);
+    return error ? why_set(why, fault_from_errno(error), "%s: %s", dir, strerror(error)) : 0;
+}
+
 int journal_open(const char *dir, struct why *why, struct journal **ret_journal)
 {
     char path[4096];
@@ -103,6 +114,7 @@ int journal_open(const char *dir, struct why *why, struct journal **ret_journal)
         rc = self->fd < 0 ? why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno))
                           : read_slots(self, path, why);
     }
+    if (rc == 0 && self->newest.number == 0) rc = sync_names(dir, why);
     if (rc < 0) journal_close(&self);
     else *ret_journal = self;
     return rc;

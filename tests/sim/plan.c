@@ -9,7 +9,7 @@
 
 const char *const fault_names[FAULT_KINDS] = {
     "lost", "doubled", "late", "partitions", "crashes", "cuts", "reboots", "freezes", "leaves",
-    "broker_crashes", "lies", "pauses", "damaged", "wrong", "ejected",
+    "broker_crashes", "lies", "pauses", "damaged", "wrong", "ejected", "behind",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)
@@ -69,6 +69,7 @@ static void draw_faults(struct sim *self)
     plan->broker_crash = rate(self, 5, 30);
     plan->pause = rate(self, 5, 20);
     plan->damage = rate(self, 200, 900);
+    plan->behind = rate(self, 100, 500);
     plan->train_ms = pick(self, 200, 1500);
     plan->slow = roll(self, 3) ? NOBODY : pick(self, 1, plan->trainers);
     plan->snapshot_every = pick(self, 3, 60);
