@@ -15,6 +15,15 @@ void disk_clear(struct disk *self)
     self->count = self->snapshot_seq = self->snapshot_bytes = 0;
 }
 
+// Nothing can be stored: the process ends, and its supervisor starts it again, until it can.
+static bool is_full(struct sim *self, uint8_t id)
+{
+    const struct node *node = &self->nodes[id];
+    if (!faulty(self) || self->now_ms >= node->full_ms || !may_lose(self, id)) return false;
+    node_crash(self, id, between(self, 200, 3000));
+    return true;
+}
+
 void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
@@ -23,6 +32,7 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
                     unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
         return;
     }
+    if (is_full(self, id)) return;
     const void *record = unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
     if (id != COORDINATOR) {
         ensure(effect->kind == FRAME_JOURNAL);
