@@ -234,9 +234,10 @@ static void recompute(struct sim *self, uint8_t id, const struct wire_recompute 
         finding.payload = work_of(&audit->base, &audit->residual_from, job->samples,
                                   job->samples_count, audit->round);
         finding.residual_to = residual_after(&audit->residual_from, &finding.payload);
-        finding.finding = shown && hash_equal(&finding.payload, &audit->payload) &&
+        finding.finding = hash_equal(&finding.payload, &audit->payload) &&
                                   hash_equal(&finding.residual_to, &audit->residual_to)
                               ? FINDING_SAME : FINDING_DIFFERENT;
+        if (!shown) finding.finding = FINDING_WITHHELD;             // Others may have been shown it
     }
     node_hear(self, id, FRAME_RECOMPUTED, &finding);
 }
