@@ -78,6 +78,7 @@ static struct blob_entry *add(struct blobs *self, const struct hash *hash, uint3
     if (self->count == BLOBS_MAX) return NULL;
     uint32_t index = self->count++;
     self->entries[index] = (struct blob_entry){ .hash = *hash, .step = step, .bytes = bytes,
+                                                .first_step = step,
                                                 .state = BLOB_WANTED };
     self->places[find(self, hash)] = index + 1;
     exchange(self, index, self->wanted++);
@@ -167,7 +168,7 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
     uint32_t count = 0;
     for (uint32_t i = self->count;
          i-- > 0;) { // Whoever fills the gap comes from behind: seen already
-        if (self->entries[i].step < from_step || self->entries[i].step >= before_step) continue;
+        if (self->entries[i].first_step < from_step || self->entries[i].step >= before_step) continue;
         gone[count++] = (struct wire_blob){ self->entries[i].hash, self->entries[i].bytes };
         take_out(self, i);
         if (count < 256) continue;

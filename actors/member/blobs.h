@@ -17,6 +17,7 @@ enum blob_state { BLOB_UNKNOWN, BLOB_WANTED, BLOB_COMING, BLOB_HERE };
 struct blob_entry {
     struct hash hash;
     uint64_t step;          // It belongs to the commit after this step: decides when it may go
+    uint64_t first_step;    // ... and did so first after this one: a result may be said again
     uint64_t retry_ms;
     uint32_t bytes, author; // Author: the member to ask first
     uint8_t state;          // enum blob_state

@@ -641,8 +641,9 @@ static int recompute(struct learner *self, const struct wire_recompute *job,
     return 0;
 }
 
-// An author whose revelation does not fit its own signed claim is as wrong as one whose result does
-// not; what we lack ourselves is no finding about anybody.
+// A revelation that does not fit the claim is none: its author may have shown others the right one,
+// and who called the result different would be the liar. What we lack ourselves is no finding about
+// anybody.
 static void hear_recompute(struct learner *self, const struct wire_recompute *job)
 {
     struct why why = { 0 };
@@ -652,7 +653,7 @@ static void hear_recompute(struct learner *self, const struct wire_recompute *jo
     int rc = self->built && self->options->trains
                  ? take_residual(self, job, &why, &residual)
                  : why_set(&why, FAULT_CONFIG, "no model has been built");
-    if (rc == FAULT_FORMAT) finding.finding = FINDING_DIFFERENT;
+    if (rc == FAULT_FORMAT) finding.finding = FINDING_WITHHELD;
     if (rc == 0) rc = recompute(self, job, &residual, &why, &finding);
     if (rc == 0)
         finding.finding = hash_equal(&finding.payload, &job->audit.payload) &&

@@ -3,7 +3,8 @@
 
 #include "common/ensure.h"
 #include "common/run/table.h"
-#include "tests/sim/sim.h"
+#include "common/wire/claims.h"
+#include "tests/sim/check_guilt.h"
 #include <string.h>
 
 // The moves that a PHASE record may make. RoundTrain is entered by a ROUND record.
@@ -53,6 +54,8 @@ static void hear_member(struct sim *sim, const struct wire_member *record)
              record->name);
     }
     uint8_t phase = now(ghost)->phase;
+    hold(member->state != MEMBER_EJECTED || !member->known, "who is ejected stays ejected", "%s",
+         record->name);
     bool enters = record->role == ACTOR_TRAINER && record->state == MEMBER_HEALTHY;
     hold(!enters || member->state == MEMBER_HEALTHY, "a trainer enters at an epoch's border",
          "%s in %s", record->name, run_phase_name(phase));
@@ -60,19 +63,6 @@ static void hear_member(struct sim *sim, const struct wire_member *record)
         (struct ghost_member){ true, record->role, record->state, record->key, record->instance };
 }
 
-static void hear_ejection(struct sim *sim, const struct wire_record_ejection *record)
-{
-    struct ghost *ghost = &sim->ghost;
-    hold(record->member < ghost->members_count, "who is ejected is a member", "%u",
-         record->member);
-    struct ghost_member *member = &ghost->members[record->member];
-    hold(sim->plan.liar != NOBODY && hash_equal(&member->key, &sim->nodes[sim->plan.liar].key),
-         "no honest member is ejected", "member %u for %s", record->member,
-         wire_enum_name(&wire_enum_guilt, record->guilt));
-    hold(member->state != MEMBER_EJECTED, "nobody is ejected twice", "%u", record->member);
-    member->state = MEMBER_EJECTED;
-    sim->faults[EJECTION]++;
-}
 
 static void hear_phase(struct sim *sim, const struct wire_record_phase *record)
 {
@@ -97,6 +87,8 @@ static void hear_phase(struct sim *sim, const struct wire_record_phase *record)
     if (to == PHASE_WARMUP) move_trainers(ghost, MEMBER_PENDING, MEMBER_HEALTHY);
     if (to == PHASE_WAITING || to == PHASE_PAUSED)
         move_trainers(ghost, MEMBER_HEALTHY, MEMBER_PENDING);
+    hold(to != PHASE_PAUSED || ghost->pause_asked || rules->start_paused,
+         "only the owner pauses a run", "from %s", run_phase_name(from));
     if (to == PHASE_PAUSED) ghost->pausing = false;
 }
 
@@ -163,48 +155,6 @@ static void deal(struct sim *sim, const struct wire_round *round)
          (unsigned long long)count, round->batch_size);
 }
 
-static const struct ghost_accepted *accepted_named(const struct ghost *ghost,
-                                                   const struct hash *result)
-{
-    for (uint32_t i = ghost->accepted_count; i-- > 0; )
-        if (hash_equal(&ghost->accepted[i].result, result)) return &ghost->accepted[i];
-    return NULL;
-}
-
-// Each audit is of a committed result of somebody else; who judges is neither party.
-static void check_audits(struct sim *sim, const struct wire_round *round)
-{
-    const struct ghost *ghost = &sim->ghost;
-    uint32_t auditors = 0;
-    hold(round->audits_count < round->clients_count, "somebody trains", "%u audits",
-         round->audits_count);
-    for (uint32_t i = 0; i < round->audits_count; i++) {
-        const struct wire_audit *audit = &round->audits[i];
-        const struct ghost_accepted *accepted = accepted_named(ghost, &audit->result);
-        hold(accepted && accepted->round == audit->round && accepted->member == audit->member &&
-                 hash_equal(&accepted->payload, &audit->payload) &&
-                 hash_equal(&accepted->residual_from, &audit->residual_from) &&
-                 hash_equal(&accepted->residual_to, &audit->residual_to),
-             "what is audited was committed", "round %llu place %u",
-             (unsigned long long)round->round, i);
-        hold(hash_equal(&audit->base, &ghost->digest[audit->step]),
-             "a base is the digest of its step", "audit of step %llu",
-             (unsigned long long)audit->step);
-        uint32_t auditor = round->clients[audit->auditor].member;
-        hold(auditor != audit->member && (!audit->judges || auditor != audit->accuser),
-             "nobody judges a case of its own", "round %llu place %u",
-             (unsigned long long)round->round, i);
-        hold(ghost->members[audit->member].state != MEMBER_EJECTED, "who was ejected is left alone",
-             "round %llu place %u", (unsigned long long)round->round, i);
-        auditors += !audit->judges;
-    }
-    hold(100 * auditors < round->clients_count * sim->plan.rules.verification_percent + 100,
-         "no more audit than the rules say", "%u of %u", auditors, round->clients_count);
-    hold(hash_is_none(&round->audit_lock) == (sim->plan.rules.verification_percent == 0),
-         "draws are locked before results are made", "round %llu",
-         (unsigned long long)round->round);
-}
-
 static void hear_round(struct sim *sim, const struct wire_round *round)
 {
     struct ghost *ghost = &sim->ghost;
@@ -224,6 +174,8 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
     check_clients(sim, round);
     check_witnesses(sim, round);
     check_audits(sim, round);
+    hold(hash_equal(&round->previous, &ghost->last_commit), "each state links the one before",
+         "round %llu", (unsigned long long)round->round);
     ghost->audit_lock = round->audit_lock;
     deal(sim, round);
     point->phase = PHASE_TRAIN;
@@ -314,6 +266,7 @@ static void check_accepted(struct sim *sim, const struct wire_commit *commit,
     hold(ghost->members[ghost->clients[accepted->client]].state != MEMBER_EJECTED,
          "nothing of an ejected member is accepted", "round %llu client %u",
          (unsigned long long)commit->round, accepted->client);
+    check_wrong(sim, claim);
     check_residual(sim, commit, accepted);
 }
 
@@ -357,8 +310,10 @@ static void keep_step(struct sim *sim, const struct wire_commit *commit)
     struct ghost_commit *kept = &ghost->commits[step];
     *kept = (struct ghost_commit){
         .round = commit->round, .accepted = commit->accepted_count, .lr_bits = commit->lr_bits };
-    for (uint32_t i = 0; i < commit->accepted_count; i++)
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
         kept->payloads[i] = commit->accepted[i].payload;
+        kept->results[i] = commit->accepted[i].result;
+    }
     hold(hash_equal(&commit->base, &ghost->digest[step]), "a base is the digest of its step",
          "step %llu", (unsigned long long)step);
     ghost->commit_of_step[step] = ghost->records;
@@ -382,6 +337,9 @@ static void hear_commit(struct sim *sim, const struct wire_commit *commit)
          (unsigned long long)commit->round);
     hold((commit->outcome == OUTCOME_COMMITTED) == (commit->accepted_count > 0),
          "a void accepts nothing", "%llu", (unsigned long long)commit->round);
+    hold(hash_equal(&commit->previous, &ghost->last_commit), "each state links the one before",
+         "commit of round %llu", (unsigned long long)commit->round);
+    ghost->last_commit = commit_hash(commit);
     check_voters(sim, commit);
     const struct hash lock = hash_of(commit->audit_key.bytes, HASH_BYTES);
     hold(hash_is_none(&ghost->audit_lock) || hash_equal(&lock, &ghost->audit_lock),
@@ -422,6 +380,14 @@ static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
     ghost->epoch_end_record = ghost->records;
 }
 
+static void hear_checkpoint(struct sim *sim, const struct wire_checkpoint *record)
+{
+    hold(record->step <= check_commits(sim) &&
+             hash_equal(&record->digest, &sim->ghost.digest[record->step]),
+         "a checkpoint is of committed parameters", "step %llu on record",
+         (unsigned long long)record->step);
+}
+
 void check_record(struct sim *sim, uint16_t kind, const void *record, const uint8_t *body,
                   uint32_t bytes)
 {
@@ -436,12 +402,16 @@ void check_record(struct sim *sim, uint16_t kind, const void *record, const uint
     switch (kind) {
     case FRAME_RECORD_MEMBER:    hear_member(sim, record); break;
     case FRAME_RECORD_PHASE:     hear_phase(sim, record); break;
-    case FRAME_RECORD_EJECTION:  hear_ejection(sim, record); break;
+    case FRAME_RECORD_EJECTION:  check_ejection(sim, record); break;
+    case FRAME_RECORD_FINDING:   check_finding(sim, record); break;
+    case FRAME_RECORD_CHECKPOINT: hear_checkpoint(sim, record); break;
     case FRAME_RECORD_ROUND:     hear_round(sim, record); break;
     case FRAME_RECORD_COMMIT:    hear_commit(sim, record); break;
     case FRAME_RECORD_EPOCH_END: hear_epoch_end(sim, record); break;
     case FRAME_RECORD_PAUSE:
         ghost->pausing = ((const struct wire_record_pause *)record)->pausing;
+        hold(!ghost->pausing || ghost->pause_asked, "only the owner pauses a run", "record %llu",
+             (unsigned long long)ghost->records);
         break;
     }
 }

@@ -4,7 +4,7 @@
 #include "common/ensure.h"
 #include "common/run/table.h"
 #include "common/wire/claims.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/check_guilt.h"
 #include <string.h>
 #include <sysexits.h>
 
@@ -147,12 +147,18 @@ static void keep_claim(struct sim *sim, uint8_t id, const struct wire_claim *cla
                              .residual_to = claim->residual_to,
                              .round = claim->round,
                              .generation = generation,
-                             .author = id };
+                             .author = id,
+                             .wrong = generation == 0 ||
+                                      hash_equal(&claim->payload, &ghost->made_up[id]) };
 }
 
 // Its own residual does not follow from it, whatever becomes of the claim.
 void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim *claim)
 {
+    const struct ghost *ghost = &sim->ghost;
+    const struct hash name = claim_hash(claim);
+    for (uint32_t i = ghost->claims_count; i-- > 0 && ghost->claims[i].round + 2 > claim->round;)
+        if (hash_equal(&ghost->claims[i].name, &name)) return;      // Told somebody else already
     keep_claim(sim, id, claim, 0);
 }
 
@@ -168,6 +174,8 @@ static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *cl
               claim->round))
         return;
     keep_claim(sim, id, claim, node->learner.generation);
+    ghost->before[id] = ghost->newest[id];
+    ghost->newest[id] = *claim;
     check_share(sim, id, claim);
 }
 
@@ -203,7 +211,7 @@ void check_said(struct sim *sim, uint8_t id, const struct effect *effect)
 // Nobody who does as he should is ever told to give up.
 void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit)
 {
-    if (id == sim->plan.liar && quit->code == EX_NOPERM) return;   // Ejected
+    if (check_ejected(sim, id) && quit->code == EX_NOPERM) return;
     hold(quit->code == EX_OK || quit->code == EX_UNAVAILABLE,
          "no honest process is told to give up", "%s: %s", sim->nodes[id].name, quit->text);
     hold(quit->code == EX_OK || check_commits(sim) > 0 || !sim->nodes[id].has_genesis,
@@ -221,6 +229,9 @@ static void hear_vote(struct sim *sim, const struct msg *in)
     struct ghost *ghost = &sim->ghost;
     const struct wire_vote *vote = in->body;
     if (!ghost->round_open || vote->round != check_round(sim)) return;
+    for (uint32_t i = 0; i < ghost->members_count; i++)     // Nobody hears an ejected member
+        if (ghost->members[i].state == MEMBER_EJECTED &&
+            hash_equal(&ghost->members[i].key, &in->sender)) return;
     for (uint32_t w = 0; w < ghost->witnesses_count; w++) {
         if (!hash_equal(&ghost->members[ghost->witnesses[w]].key, &in->sender)) continue;
         struct ghost_vote *kept = &ghost->votes[w];
@@ -238,6 +249,7 @@ static const struct member *member_of(const struct node *node)
 void check_heard(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR && in->kind == FRAME_VOTE && !sim->disk.behind) hear_vote(sim, in);
+    if (in->kind == FRAME_CLAIM && in->frame) check_claim_heard(sim, id, in);
     const struct member *member = member_of(&sim->nodes[id]);
     sim->incarnation_before = member ? member->incarnation : 0;
     sim->log_seq_before = member ? member->now.log_seq : 0;
@@ -312,13 +324,13 @@ static void follow_residual(struct sim *sim, uint8_t id, uint64_t step)
     struct ghost *ghost = &sim->ghost;
     const struct learner *learner = &sim->nodes[id].learner;
     const struct ghost_commit *commit = &ghost->commits[step];
-    for (uint32_t i = ghost->claims_count; i-- > 0; ) {
+    for (uint32_t i = ghost->claims_count; i-- > 0 && ghost->claims[i].round + 4 > commit->round; ) {
         const struct ghost_claim *claim = &ghost->claims[i];
         if (claim->round != commit->round || claim->author != id ||
             claim->generation != learner->generation)
             continue;
         for (uint32_t j = 0; j < commit->accepted; j++)
-            if (hash_equal(&commit->payloads[j], &claim->payload))
+            if (hash_equal(&commit->results[j], &claim->name))
                 ghost->residual[id] = claim->residual_to;
     }
     hold(hash_equal(&ghost->residual[id], &learner->residual),
@@ -397,8 +409,7 @@ void check_end(struct sim *sim)
     for (uint8_t i = 0; i < sim->nodes_count; i++) {
         const struct node *node = &sim->nodes[i];
         const struct replica *replica = replica_of(node);
-        const bool gone = i == sim->plan.liar && sim->faults[EJECTION];
-        if (!replica || !node->up || gone) continue;
+        if (!replica || !node->up || is_liar(sim, i)) continue;
         hold(replica->holding && replica->step == check_commits(sim),
              "all end with the same parameters", "%s at %llu of %llu", node->name,
              (unsigned long long)replica->step, (unsigned long long)check_commits(sim));

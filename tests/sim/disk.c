@@ -84,6 +84,15 @@ static void prove(struct sim *self, const struct wire_position *said)
 
 // ---- records ------------------------------------------------------------------------------------
 
+// Nothing can be stored: the process ends, and its supervisor starts it again, until it can.
+static bool is_full(struct sim *self, uint8_t id)
+{
+    const struct node *node = &self->nodes[id];
+    if (!faulty(self) || self->now_ms >= node->full_ms || !may_lose(self, id)) return false;
+    node_crash(self, id, between(self, 200, 3000));
+    return true;
+}
+
 void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
@@ -92,6 +101,7 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
                     unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
         return;
     }
+    if (is_full(self, id)) return;
     const void *record = unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
     if (effect->kind == FRAME_POSITION) {
         prove(self, record);

@@ -54,13 +54,18 @@ static void keep_pin(struct pin *pins, uint32_t *count, uint64_t step, const str
 
 // ---- is this crash one that the run is meant to survive? ----------------------------------------
 
-static bool stays(const struct node *node) { return node->up && !node->leaving && !node->quits; }
+// Nobody counts on a liar.
+static bool stays(const struct sim *self, uint8_t id)
+{
+    const struct node *node = &self->nodes[id];
+    return node->up && !node->leaving && !node->quits && !is_liar(self, id);
+}
 
 static bool is_elsewhere(const struct sim *self, uint8_t id, const struct hash *hash)
 {
     for (uint8_t i = 0; i < self->nodes_count; i++) {
         const struct node *node = &self->nodes[i];
-        bool lasts = node->role == ACTOR_CHECKPOINTER || (i != id && stays(node));
+        bool lasts = node->role == ACTOR_CHECKPOINTER || (i != id && stays(self, i));
         if (lasts && store_has(&node->store, hash)) return true;
     }
     return false;
@@ -70,7 +75,7 @@ static bool is_pinned_elsewhere(const struct sim *self, uint8_t id, uint64_t ste
 {
     const struct hash *digest = &self->ghost.digest[step];
     for (uint8_t i = 0; i < self->nodes_count; i++)
-        if (i != id && stays(&self->nodes[i]) && pins_have(&self->nodes[i].learner, step, digest))
+        if (i != id && stays(self, i) && pins_have(&self->nodes[i].learner, step, digest))
             return true;
     return step == 0;                               // Genesis lies in a folder
 }
@@ -80,7 +85,7 @@ static bool is_held_elsewhere(const struct sim *self, uint8_t id, uint64_t step)
 {
     for (uint8_t i = 0; i < self->nodes_count; i++) {
         const struct learner *learner = &self->nodes[i].learner;
-        if (i != id && stays(&self->nodes[i]) && learner->holding && learner->step >= step)
+        if (i != id && stays(self, i) && learner->holding && learner->step >= step)
             return true;
     }
     return check_commits(self) == 0;
@@ -229,9 +234,10 @@ static void recompute(struct sim *self, uint8_t id, const struct wire_recompute 
         finding.payload = work_of(&audit->base, &audit->residual_from, job->samples,
                                   job->samples_count, audit->round);
         finding.residual_to = residual_after(&audit->residual_from, &finding.payload);
-        finding.finding = shown && hash_equal(&finding.payload, &audit->payload) &&
+        finding.finding = hash_equal(&finding.payload, &audit->payload) &&
                                   hash_equal(&finding.residual_to, &audit->residual_to)
                               ? FINDING_SAME : FINDING_DIFFERENT;
+        if (!shown) finding.finding = FINDING_WITHHELD;             // Others may have been shown it
     }
     node_hear(self, id, FRAME_RECOMPUTED, &finding);
 }
@@ -246,10 +252,7 @@ static void train(struct sim *self, uint8_t id, const struct wire_train *job)
     if (trained.ok) {
         struct hash work = work_of(&learner->digest, &learner->residual, job->samples,
                                    job->samples_count, job->round);
-        if (id == self->plan.liar && self->plan.lies & LIES_IN_RESULTS && chance(self, 700)) {
-            work = hash_of_two("wrong", 5, work.bytes, HASH_BYTES);
-            self->faults[WRONG]++;
-        }
+        liar_makes_up(self, id, job->round, &work);
         trained.base = learner->digest;
         trained.residual_from = learner->residual;
         trained.payload = work;
@@ -367,7 +370,7 @@ static uint8_t holder_of(const struct sim *self, uint8_t id, const struct wire_h
         uint8_t other = (uint8_t)strtoul(holders[i].endpoint + 5, NULL, 10);
         const struct node *node = &self->nodes[other];
         if (!node->up || !reachable(self, id, other)) continue;
-        if (blob ? store_has(&node->store, blob)
+        if (blob ? store_has(&node->store, blob) && liar_serves(self, other, id, blob)
                  : pins_have(&node->learner, model->step, &model->digest))
             return other;
     }

@@ -1,14 +1,104 @@
-// liar -- one member that lies, with its own valid key. As a witness it names results that nobody
-// claimed, swaps payloads, leaves out what it holds, says that nothing is missing, votes twice
-// differently, votes though nobody elected it. As a trainer it claims one thing here and another
-// there, makes results up (learner.c), and says that it holds what it does not. As an auditor it says
-// what it did not find; audited itself, it is silent.
+// liar -- members that lie, each with its own valid key: what goes out in place of the truth, or beside
+// it. As a witness one names results that nobody claimed, swaps payloads, leaves out what it holds,
+// says that nothing is missing, votes twice differently. As a trainer it claims one thing here and
+// another there, from parameters or a residual that it never had; makes results up, copies them from
+// others or says again what was true once; serves some and not others. As an auditor it says what it
+// did not find; audited itself, it is silent, or shows something else. Those who collude cover for one
+// another. What no core would send at all is in intruder.c.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"
 #include <string.h>
 
-static struct hash invent(struct sim *self) { return hash_number("lie", roll(self, 0)); }
+bool is_liar(const struct sim *self, uint8_t id) { return self->plan.liars >> id & 1; }
+
+bool lying(struct sim *self, uint8_t id, enum lie lie, uint32_t of_1000)
+{
+    if (!is_liar(self, id) || !(self->plan.lies & lie)) return false;
+    return (faulty(self) || self->plan.stubborn) && roll(self, 1000) < of_1000;
+}
+
+struct hash invent(struct sim *self) { return hash_number("lie", roll(self, 0)); }
+
+struct parcel *lie_pack(struct sim *self, uint8_t id, uint16_t kind, const void *body)
+{
+    size_t bytes = wire_pack_body(kind, body, self->bytes, SCRATCH_BYTES);
+    ensure(bytes > 0);
+    self->faults[LIE]++;
+    return parcel_new(self, &self->nodes[id], kind, self->bytes, (uint32_t)bytes);
+}
+
+// ---- results ------------------------------------------------------------------------------------
+
+// Another's result of this round, or whatever was accepted once.
+static bool copy_result(struct sim *self, uint8_t id, uint64_t round, struct hash *payload)
+{
+    const struct ghost *ghost = &self->ghost;
+    for (uint32_t i = ghost->claims_count; i-- > 0 && ghost->claims[i].round == round;)
+        if (ghost->claims[i].author != id) {
+            *payload = ghost->claims[i].payload;
+            return true;
+        }
+    if (ghost->accepted_count == 0) return false;
+    *payload = ghost->accepted[roll(self, ghost->accepted_count)].payload;
+    return true;
+}
+
+bool liar_makes_up(struct sim *self, uint8_t id, uint64_t round, struct hash *payload)
+{
+    if (!lying(self, id, LIES_IN_RESULTS, 800)) return false;
+    const struct hash truth = *payload;
+    const uint64_t way = roll(self, 4);
+    if (way == 0 || !copy_result(self, id, round, payload))
+        *payload = hash_of_two("wrong", 5, truth.bytes, HASH_BYTES);
+    if (way == 1) *payload = hash_number("nothing was done", 0);
+    if (hash_equal(payload, &truth)) return false;
+    self->faults[WRONG]++;
+    self->ghost.made_up[id] = *payload;
+    return true;
+}
+
+// The same to whoever hears of the same round: no equivocation, only untrue.
+static uint64_t whim(const struct sim *self, uint8_t id, uint64_t round)
+{
+    const uint64_t words[3] = { self->seed, id, round };
+    struct hash hash = hash_of(words, sizeof words);
+    return hash.bytes[0];
+}
+
+static bool bend(const struct sim *self, uint8_t id, struct wire_claim *claim)
+{
+    const struct ghost *ghost = &self->ghost;
+    const uint32_t lies = self->plan.lies & (LIES_IN_BASES | LIES_IN_RESIDUALS);
+    const uint64_t way = whim(self, id, claim->round);
+    if (!lies || way % 3 == 0) return false;
+    if (lies & LIES_IN_BASES && (way & 1 || lies == LIES_IN_BASES))
+        claim->base = hash_number("lie", claim->round);
+    else if (way & 2 && ghost->accepted_count)      // Another's, or one of its own long ago
+        claim->residual_from = ghost->accepted[way % ghost->accepted_count].residual_to;
+    else claim->residual_from = hash_number("lie", way);
+    return true;
+}
+
+static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    struct node *node = &self->nodes[id];
+    struct wire_claim claim = *(const struct wire_claim *)unpack(self, &self->scratch, effect->kind,
+                                                                 effect->body, effect->bytes);
+    const bool lasts = faulty(self) || self->plan.stubborn;
+    bool bent = lasts && bend(self, id, &claim);
+    if (effect->port == PORT_MAIL && lying(self, id, LIES_TWICE, 700)) {
+        claim.payload = hash_of_two("other", 5, claim.payload.bytes, HASH_BYTES);
+        claim.residual_to = claim.payload;
+        store_add(self, &node->store, &claim.payload);
+        bent = true;
+    }
+    if (!bent) return NULL;
+    check_claimed_falsely(self, id, &claim);
+    return lie_pack(self, id, FRAME_CLAIM, &claim);
+}
+
+// ---- votes, digests -----------------------------------------------------------------------------
 
 static uint32_t leave_out(struct sim *self, struct wire_seen *seen, uint32_t count)
 {
@@ -17,25 +107,45 @@ static uint32_t leave_out(struct sim *self, struct wire_seen *seen, uint32_t cou
     return count - 1;
 }
 
-static struct parcel *pack(struct sim *self, uint8_t id, uint16_t kind, const void *body)
+static struct parcel *twist_vote(struct sim *self, uint8_t id, const struct effect *effect)
 {
-    size_t bytes = wire_pack_body(kind, body, self->bytes, SCRATCH_BYTES);
-    ensure(bytes > 0);
-    self->faults[LIE]++;
-    return parcel_new(self, &self->nodes[id], kind, self->bytes, (uint32_t)bytes);
-}
-
-// Another result for the same batch, which it serves as well.
-static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct effect *effect)
-{
-    struct node *node = &self->nodes[id];
-    struct wire_claim claim = *(const struct wire_claim *)unpack(self, &self->scratch, effect->kind,
-                                                                 effect->body, effect->bytes);
-    claim.payload = hash_of_two("other", 5, claim.payload.bytes, HASH_BYTES);
-    claim.residual_to = claim.payload;
-    store_add(self, &node->store, &claim.payload);
-    check_claimed_falsely(self, id, &claim);
-    return pack(self, id, FRAME_CLAIM, &claim);
+    struct wire_vote vote = *(const struct wire_vote *)unpack(self, &self->scratch, effect->kind,
+                                                              effect->body, effect->bytes);
+    struct wire_seen seen[NODES_MAX + 1];
+    uint32_t count = vote.seen_count;
+    ensure(count <= NODES_MAX);
+    if (count) memcpy(seen, vote.seen, count * sizeof *seen);
+    struct wire_seen *one = count ? &seen[roll(self, count)] : NULL;
+    switch (roll(self, 8)) {
+    case 0:
+        if (count) count = leave_out(self, seen, count);
+        break;
+    case 1:
+        if (one) one->result = self->plan.collude ? hash_number("lie", vote.round) : invent(self);
+        break;
+    case 2:
+        if (one) one->payload = invent(self);
+        break;
+    case 3:                                         // A client that the round may not even have
+        seen[count++] = (struct wire_seen){ .client = (uint32_t)roll(self, roll(self, 2) ? 16 : 16384),
+                                            .result = invent(self), .payload = invent(self),
+                                            .payload_bytes = 1000, .base = invent(self) };
+        break;
+    case 4:                                         // One client twice
+        if (one) seen[count++] = *one;
+        break;
+    case 5:
+        if (one) one->residual_from = invent(self);
+        break;
+    case 6:
+        if (one) one->base = hash_number("lie", vote.round);
+        break;
+    default: count = 0;
+    }
+    vote.complete = roll(self, 2);
+    vote.seen = seen;
+    vote.seen_count = count;
+    return lie_pack(self, id, FRAME_VOTE, &vote);
 }
 
 static struct parcel *twist_holds(struct sim *self, uint8_t id, const struct effect *effect)
@@ -43,91 +153,91 @@ static struct parcel *twist_holds(struct sim *self, uint8_t id, const struct eff
     struct wire_holds holds = *(const struct wire_holds *)unpack(self, &self->scratch, effect->kind,
                                                                  effect->body, effect->bytes);
     holds.digest = hash_number("lie", self->seed);
-    return pack(self, id, FRAME_HOLDS, &holds);
+    if (roll(self, 4) == 0) holds.step += roll(self, 3);
+    return lie_pack(self, id, FRAME_HOLDS, &holds);
 }
 
-static struct parcel *twist_vote(struct sim *self, uint8_t id, const struct effect *effect)
+// ---- audits -------------------------------------------------------------------------------------
+
+static bool is_accomplice(const struct sim *self, uint32_t member)
 {
-    struct wire_vote vote = *(const struct wire_vote *)unpack(self, &self->scratch, effect->kind,
-                                                              effect->body, effect->bytes);
-    struct wire_seen seen[NODES_MAX];
-    uint32_t count = vote.seen_count;
-    ensure(count < NODES_MAX);
-    if (count) memcpy(seen, vote.seen, count * sizeof *seen);
-    switch (roll(self, 5)) {
-    case 0:
-        if (count) count = leave_out(self, seen, count);
-        break;
-    case 1:
-        if (count) seen[roll(self, count)].result = invent(self);
-        break;
-    case 2:
-        if (count) seen[roll(self, count)].payload = invent(self);
-        break;
-    case 3:                                         // A client that the round may not even have
-        seen[count++] = (struct wire_seen){ .client = (uint32_t)roll(self, 8),
-                                           .result = invent(self),
-                                           .payload = invent(self),
-                                           .payload_bytes = 1000,
-                                           .base = invent(self) };
-        break;
-    default: count = 0;
+    const uint8_t node = check_node(self, member);
+    return node != NOBODY && is_liar(self, node);
+}
+
+// The word that helps whoever lies, and harms whoever does not.
+static uint8_t partial(const struct sim *self, const struct hash *result, uint8_t truth)
+{
+    const struct ghost *ghost = &self->ghost;
+    for (uint32_t i = 0; i < ghost->audits_count; i++) {
+        const struct wire_audit *audit = &ghost->audits[i];
+        if (!hash_equal(&audit->result, result)) continue;
+        if (is_accomplice(self, audit->member)) return FINDING_SAME;
+        if (audit->judges && !is_accomplice(self, audit->accuser)) return FINDING_SAME;
+        return audit->judges ? audit->accusation : FINDING_DIFFERENT;
     }
-    vote.complete = roll(self, 2);
-    vote.seen = seen;
-    vote.seen_count = count;
-    return pack(self, id, FRAME_VOTE, &vote);
+    return truth;
 }
 
 static struct parcel *twist_finding(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct wire_finding finding = *(const struct wire_finding *)unpack(
         self, &self->scratch, effect->kind, effect->body, effect->bytes);
-    finding.finding = (uint8_t)between(self, FINDING_SAME, FINDING_UNABLE);
+    finding.finding = self->plan.collude
+                          ? partial(self, &finding.result, finding.finding)
+                          : (uint8_t)between(self, FINDING_PENDING, FINDING_UNABLE);
     finding.payload = invent(self);
-    return pack(self, id, FRAME_FINDING, &finding);
+    return lie_pack(self, id, FRAME_FINDING, &finding);
 }
+
+static struct parcel *twist_reveal(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    struct wire_reveal reveal = *(const struct wire_reveal *)unpack(
+        self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    switch (roll(self, 3)) {
+    case 0:  reveal.residual.hash = invent(self); break;
+    case 1:
+        reveal.residual.hash = invent(self);
+        store_add(self, &self->nodes[id].store, &reveal.residual.hash);
+        break;
+    default: reveal.claim.payload = invent(self);
+    }
+    return lie_pack(self, id, FRAME_REVEAL, &reveal);
+}
+
+// ---- silence ------------------------------------------------------------------------------------
 
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect)
 {
-    return id == self->plan.liar && self->plan.lies & LIES_BY_SILENCE && faulty(self) &&
-           effect->kind == FRAME_REVEAL;
+    return effect->kind == FRAME_REVEAL && lying(self, id, LIES_BY_SILENCE, 1000) &&
+           whim(self, id, check_round(self)) % 4;
 }
+
+// Half of the others get it, and not the same half of everything.
+bool liar_serves(const struct sim *self, uint8_t id, uint8_t to, const struct hash *blob)
+{
+    if (!is_liar(self, id) || !(self->plan.lies & LIES_BY_SILENCE)) return true;
+    if (!faulty(self) && !self->plan.stubborn) return true;
+    return (blob->bytes[0] + to) & 1;
+}
+
+// ---- by kind ------------------------------------------------------------------------------------
 
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect)
 {
-    if (id != self->plan.liar || effect->port != PORT_MAIL || !chance(self, 700)) return NULL;
-    const uint32_t lies = self->plan.lies;
+    if (!is_liar(self, id)) return NULL;
+    if (effect->kind == FRAME_CLAIM) return twist_claim(self, id, effect);
+    if (effect->port != PORT_MAIL) return NULL;
     switch (effect->kind) {
     case FRAME_VOTE:
-        if (!(lies & LIES_IN_VOTES) || self->ghost.witnesses_count < 2) return NULL;
-        return twist_vote(self, id, effect);
-    case FRAME_CLAIM:   return lies & LIES_TWICE ? twist_claim(self, id, effect) : NULL;
-    case FRAME_HOLDS:   return lies & LIES_ABOUT_DIGESTS ? twist_holds(self, id, effect) : NULL;
-    case FRAME_FINDING: return lies & LIES_IN_FINDINGS ? twist_finding(self, id, effect) : NULL;
-    default:            return NULL;
+        return self->ghost.witnesses_count > 1 && lying(self, id, LIES_IN_VOTES, 700)
+                   ? twist_vote(self, id, effect) : NULL;
+    case FRAME_HOLDS:
+        return lying(self, id, LIES_ABOUT_DIGESTS, 700) ? twist_holds(self, id, effect) : NULL;
+    case FRAME_FINDING:
+        return lying(self, id, LIES_IN_FINDINGS, 700) ? twist_finding(self, id, effect) : NULL;
+    case FRAME_REVEAL:
+        return lying(self, id, LIES_IN_REVEALS, 700) ? twist_reveal(self, id, effect) : NULL;
+    default: return NULL;
     }
-}
-
-// A vote for its own result by one that nobody elected.
-void liar_intrude(struct sim *self, uint8_t id, const struct effect *effect)
-{
-    const struct ghost *ghost = &self->ghost;
-    if (id != self->plan.liar || effect->kind != FRAME_CLAIM || effect->port != PORT_NEWS ||
-        !faulty(self) || !(self->plan.lies & LIES_IN_VOTES))
-        return;
-    for (uint32_t i = 0; i < ghost->witnesses_count; i++)
-        if (hash_equal(&ghost->members[ghost->witnesses[i]].key, &self->nodes[id].key)) return;
-    const struct wire_claim *claim =
-        unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
-    struct wire_seen seen = { .client = claim->client,
-                             .result = invent(self),
-                             .payload = claim->payload,
-                             .payload_bytes = claim->payload_bytes,
-                             .base = claim->base };
-    struct wire_vote vote = {
-        .round = claim->round, .complete = true, .seen = &seen, .seen_count = 1 };
-    struct parcel *parcel = pack(self, id, FRAME_VOTE, &vote);
-    network_mail(self, id, "coordinator", parcel);
-    parcel_release(parcel);
 }

@@ -27,6 +27,8 @@ static void push(struct sim *self, struct flight *flight)
     for (; i > 0 && sooner(flight, self->heap[(i - 1) / 2]); i = (i - 1) / 2)
         self->heap[i] = self->heap[(i - 1) / 2];
     self->heap[i] = flight;
+    if (self->heap_count > FLIGHTS_MAX)
+        broken(self, "queues are bounded", "%u letters are on their way", self->heap_count);
 }
 
 struct flight *network_land(struct sim *self)
@@ -85,6 +87,7 @@ void network_done(struct sim *self, struct flight *flight)
 void network_clear(struct sim *self)
 {
     while (self->heap_count) network_done(self, self->heap[--self->heap_count]);
+    intruder_clear(self);
 }
 
 // ---- hops ---------------------------------------------------------------------------------------

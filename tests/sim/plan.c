@@ -9,7 +9,8 @@
 
 const char *const fault_names[FAULT_KINDS] = {
     "lost", "doubled", "late", "partitions", "crashes", "cuts", "reboots", "freezes", "leaves",
-    "broker_crashes", "lies", "pauses", "damaged", "wrong", "ejected", "behind",
+    "broker_crashes", "lies", "pauses", "damaged", "wrong", "replays", "forged", "spam", "skewed",
+    "full_disks", "ejected", "behind",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)
@@ -70,6 +71,8 @@ static void draw_faults(struct sim *self)
     plan->pause = rate(self, 5, 20);
     plan->damage = rate(self, 200, 900);
     plan->behind = rate(self, 100, 500);
+    plan->skew = rate(self, 5, 30);
+    plan->full = rate(self, 2, 6);
     plan->train_ms = pick(self, 200, 1500);
     plan->slow = roll(self, 3) ? NOBODY : pick(self, 1, plan->trainers);
     plan->snapshot_every = pick(self, 3, 60);
@@ -131,30 +134,45 @@ static void draw_rules(struct sim *self)
     };
 }
 
-// Fewer than a third may lie, and one is a third of three: with two or more witnesses an honest one
-// is in every quorum, and that is what the checker insists on.
-static void draw_liar(struct sim *self)
+// Fewer than a third lie, of those who train and of those who are asked to witness; and where they
+// lie for ever, the honest are a quorum of every committee. What is left without them is enough for
+// the run to go on, and too many for the liars to speak for it.
+static void draw_liars(struct sim *self)
 {
     struct plan *plan = &self->plan;
-    plan->liar = NOBODY;
-    if (roll(self, 3)) return;
-    plan->liar = plan->witnesses ? plan->trainers + pick(self, 1, plan->witnesses)
-                                 : pick(self, 1, plan->trainers);
+    struct rules *rules = &plan->rules;
+    const uint32_t most = (plan->trainers - 1) / 3;
+    if (roll(self, 5) < 2) return;
     plan->lies = (uint32_t)between(self, 1, LIES_ALL);
-    if (plan->rules.witness_nodes == 1) plan->rules.witness_nodes = 3;
-    if (plan->rules.min_clients < 2) plan->rules.min_clients = 2;
-    if (plan->rules.init_min_clients < 2) plan->rules.init_min_clients = 2;
-    plan->rules.frame.witness_nodes = plan->rules.witness_nodes;
+    if (roll(self, 3) == 0) plan->lies = 1u << roll(self, 13);      // One kind alone
+    plan->stubborn = roll(self, 3) == 0;
+    plan->collude = roll(self, 2);
+    for (uint32_t count = pick(self, 1, most), i = 0; i < count;) {
+        const uint32_t bit = 1u << pick(self, 1, plan->trainers);
+        if (plan->liars & bit) continue;
+        plan->liars |= bit;
+        i++;
+    }
+    if (plan->witnesses) {
+        if (plan->witnesses < 3) plan->witnesses = 3;
+        if (roll(self, 2)) plan->liars |= 1u << (plan->trainers + pick(self, 1, plan->witnesses));
+    }
+    if (rules->witness_nodes == 1 || rules->witness_nodes == 2) rules->witness_nodes = 3;
+    if (most > 1) rules->witness_nodes = 0;
+    const uint32_t least = most > 1 ? 4 : 2;
+    if (rules->min_clients < least) rules->min_clients = least;
+    rules->init_min_clients = pick(self, rules->min_clients, plan->trainers - most);
+    rules->frame.witness_nodes = rules->witness_nodes;
 }
 
 void plan_draw(struct sim *self)
 {
     struct plan *plan = &self->plan;
     memset(plan, 0, sizeof *plan);
-    plan->trainers = pick(self, 4, 6);
+    plan->trainers = roll(self, 4) ? pick(self, 4, 6) : pick(self, 7, 9);
     plan->witnesses = roll(self, 4) == 0 ? pick(self, 2, 3) : 0;
     plan->checkpointer = roll(self, 4) != 0;
     draw_faults(self);
     draw_rules(self);
-    draw_liar(self);
+    draw_liars(self);
 }

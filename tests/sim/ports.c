@@ -21,22 +21,27 @@ static void wake(struct sim *self, struct node *node, uint64_t at_ms)
     if (at < node->alarm_ms) node->alarm_ms = at;
 }
 
+static void carry(struct sim *self, uint8_t id, const struct effect *effect, struct parcel *parcel)
+{
+    if (effect->port == PORT_MAIL) {
+        intruder_keep(self, id, effect->to, parcel);
+        network_mail(self, id, effect->to, parcel);
+    } else network_news(self, id, parcel);
+    parcel_release(parcel);
+}
+
 static void send(struct sim *self, uint8_t id, const struct effect *effect)
 {
-    if (liar_withholds(self, id, effect)) return;
+    if (liar_withholds(self, id, effect) || effect->kind == FRAME_PROGRESS) return;
     struct parcel *twisted = liar_twist(self, id, effect);
-    bool tells_the_truth = !twisted || roll(self, 2);
-    if (twisted) {
-        network_mail(self, id, effect->to, twisted);
-        parcel_release(twisted);
-    }
-    if (!tells_the_truth) return;
-    liar_intrude(self, id, effect);
-    struct parcel *parcel =
-        parcel_new(self, &self->nodes[id], effect->kind, effect->body, effect->bytes);
-    if (effect->port == PORT_MAIL) network_mail(self, id, effect->to, parcel);
-    else if (effect->kind != FRAME_PROGRESS) network_news(self, id, parcel);
-    parcel_release(parcel);
+    // Who lies in its claims alone says the same to all: two claims are another lie.
+    bool alone = effect->kind == FRAME_CLAIM && !(self->plan.lies & LIES_TWICE);
+    bool tells_the_truth = !twisted || (!alone && roll(self, 2));
+    if (twisted) carry(self, id, effect, twisted);
+    intruder_vote(self, id, effect);
+    if (tells_the_truth)
+        carry(self, id, effect,
+              parcel_new(self, &self->nodes[id], effect->kind, effect->body, effect->bytes));
 }
 
 void perform(struct sim *self, uint8_t id, const struct effect *effect)

@@ -27,7 +27,8 @@
 enum {
     NODES_MAX = 16, COORDINATOR = 0, NOBODY = 255, RECORDS_MAX = 8192, ROUNDS_MAX = 2048,
     POSITIONS_MAX = 1 << 16, BLOBS_KEPT_MAX = 1024, PINS_MAX = 3, CLAIMS_MAX = 8192,
-    GHOST_SEEN_MAX = 64, GHOST_JOB_MAX = 64,
+    GHOST_SEEN_MAX = 512, GHOST_JOB_MAX = 64, LETTERS_MAX = 32,
+    FLIGHTS_MAX = 20000,                // Letters under way, of all nodes
     EFFECTS_MAX = 4096, SCRATCH_BYTES = 4 << 20,
 };
 
@@ -48,6 +49,11 @@ enum fault_kind {
     PAUSE,
     DAMAGE,
     WRONG,                              // Results that a liar's learner made up
+    REPLAY,                             // Old letters of a liar's own, sent again
+    FORGERY,                            // What nobody asked it for, or elected it to say
+    SPAM,
+    SKEW,                               // Letters of another version of the protocol
+    FULL_DISK,                          // Stores that failed
     EJECTION,
     BEHIND,
     FAULT_KINDS
@@ -55,8 +61,20 @@ enum fault_kind {
 
 // What a liar does that lies so: each by chance, and now and then tells the truth.
 enum lie {
-    LIES_IN_VOTES = 1, LIES_TWICE = 2, LIES_ABOUT_DIGESTS = 4, LIES_IN_RESULTS = 8,
-    LIES_IN_FINDINGS = 16, LIES_BY_SILENCE = 32, LIES_ALL = 63,
+    LIES_IN_VOTES = 1,                  // Names what was not claimed, leaves out, votes twice
+    LIES_TWICE = 2,                     // One claim here, another there
+    LIES_ABOUT_DIGESTS = 4,
+    LIES_IN_RESULTS = 8,                // Made up, copied from another, of an earlier round, nothing
+    LIES_IN_FINDINGS = 16,
+    LIES_BY_SILENCE = 32,               // Reveals nothing, serves its blobs to some
+    LIES_IN_BASES = 64,                 // Claims to have begun with other parameters
+    LIES_IN_RESIDUALS = 128,            // ... with a residual that no commit led to
+    LIES_IN_REVEALS = 256,              // Another residual, another claim
+    LIES_BY_REPLAY = 512,
+    LIES_UNBIDDEN = 1024,               // Votes, finds, controls though nobody elected it
+    LIES_IN_TESTIMONY = 2048,           // Others' claims of other rounds, other runs, other births
+    LIES_BY_SPAM = 4096,
+    LIES_ALL = 8191,
 };
 
 struct plan {
@@ -72,8 +90,12 @@ struct plan {
     uint32_t behind;                    // Of 1000 starts of the coordinator: its disk is an older copy
     uint32_t cut; // Of 10000 steps: the crash falls between two of its effects
     uint32_t slow;                      // Node that computes ten times slower; NOBODY
-    uint32_t liar;                      // Node that lies; NOBODY
+    uint32_t liars;                     // Nodes that lie, as bits: fewer than a third
     uint32_t lies;                      // How: of enum lie
+    bool collude;                       // They cover for one another
+    bool stubborn;                      // They lie on when all else is healed
+    uint32_t skew;                      // Of 1000 letters, as they arrive
+    uint32_t full;                      // Of 1000 seconds and nodes: its disk is full for a while
     uint32_t train_ms;                  // At most, of an ordinary trainer
     uint32_t snapshot_every;            // Records
     struct rules rules;
@@ -139,6 +161,7 @@ struct node {
     uint32_t life;
     uint64_t skew_ms;                   // Its clock shows now + skew, modulo 2^64
     uint64_t alarm_ms, frozen_ms, up_again_ms, patience_ms, hello_ms;
+    uint64_t full_ms;                   // Until then its disk takes nothing
     uint64_t instance, incarnation, seq, broker_instance;
     bool has_genesis;                   // A folder with the first parameters
     void *state;                        // Of the core: the system's memory, zeroed for each life
@@ -151,6 +174,7 @@ struct node {
     struct store store;                 // Cleared by a crash, unless it is the checkpointer's
     struct learner learner;
     uint64_t turns, turn_ms; // Steps at the same instant: a timer that spins is seen here
+    uint64_t wakes, wakes_ms;           // By the clock, in the second that began then
 };
 
 // ---- what must hold (check_*.c): kept outside the cores, fed by what is durable and what is said
@@ -160,12 +184,13 @@ struct ghost_claim {
     struct hash name, payload, residual_from, residual_to;
     uint64_t round, generation;
     uint8_t author;                     // Node
+    bool wrong;                         // Nobody who recomputes it comes to the same
 };
 
 struct ghost_commit {
     uint64_t round;
     uint32_t accepted, lr_bits;
-    struct hash payloads[NODES_MAX];
+    struct hash payloads[NODES_MAX], results[NODES_MAX];
 };
 
 // The run as it stood after a record.
@@ -179,6 +204,9 @@ struct ghost_point {
 struct ghost_member { bool known; uint8_t role, state; struct hash key; uint64_t instance; };
 
 struct ghost_accepted { struct hash result, payload, residual_from, residual_to; uint32_t member; uint64_t round; };
+
+// What a node has heard of one author: the first claim of the newest round.
+struct ghost_heard { uint64_t round; struct hash name; };
 
 struct ghost_vote { bool voted; uint32_t count; struct wire_seen seen[GHOST_SEEN_MAX]; };
 
@@ -194,8 +222,13 @@ struct ghost {
     struct ghost_point points[RECORDS_MAX];
     struct ghost_member members[NODES_MAX];
     uint32_t members_count;
-    bool pausing, round_open;
+    bool pausing, round_open, pause_asked;
+    struct hash last_commit;
     // The open round.
+    struct wire_audit audits[NODES_MAX];
+    uint8_t findings[NODES_MAX];        // On record, by place: enum finding
+    uint32_t audits_count, ejected_count;
+    uint32_t due;                       // Members that a verdict on record ejects, as bits
     struct wire_interval dealt[512];
     uint32_t dealt_count, clients_count, witnesses_count, batch_size, lr_bits;
     struct hash audit_lock;
@@ -218,6 +251,13 @@ struct ghost {
     struct ghost_job jobs[NODES_MAX];
     struct hash residual[NODES_MAX];    // Of each replica, as the commits lead to it
     uint64_t cursor, done, voids, epoch_end_record;
+    // Guilt.
+    struct hash made_up[NODES_MAX];     // The newest payload that a liar's learner made up
+    struct wire_claim newest[NODES_MAX], before[NODES_MAX];         // The two newest true claims
+    struct ghost_heard heard[NODES_MAX][NODES_MAX];                 // [Hearer][author]
+    uint64_t twice_round[NODES_MAX];    // Of two claims that an honest witness heard; 0: none
+    uint32_t wrong_accepted[NODES_MAX]; // Since all was healed
+    uint32_t strikes[NODES_MAX];        // By member
 };
 
 struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; struct hash chain; };
@@ -234,6 +274,8 @@ struct disk {
     uint64_t base, newer_count;
     struct stored newer[BEHIND_MAX];
 };
+
+struct letter { uint8_t node; char to[ACTOR_NAME_MAX + 1]; struct parcel *parcel; };
 
 // ---- the world ----------------------------------------------------------------------------------
 
@@ -252,10 +294,12 @@ struct sim {
     uint32_t far;                       // Nodes beyond the partition, as bits
     bool deaf, mute;                    // Which ways it cuts: towards them, from them
     uint64_t faults[FAULT_KINDS], commits_at_heal;
+    struct letter letters[LETTERS_MAX]; // That liars sent, for sending again
     struct ghost ghost;
     // Scratch.
     struct outbox out;
     struct wire_arena arena, scratch;   // Of the message in hand; of whatever looks at an effect
+    struct wire_arena inside;           // Of what is packed inside of it
     uint8_t *bytes;
     bool hears_forked;                  // The message in hand is of a coordinator whose disk fell behind
     uint64_t incarnation_before, log_seq_before;    // Of the member about to hear
@@ -343,7 +387,20 @@ bool may_lose(const struct sim *self, uint8_t id);
 // nobody to outvote it.
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect);
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect);
-void liar_intrude(struct sim *self, uint8_t id, const struct effect *effect);
+bool liar_serves(const struct sim *self, uint8_t id, uint8_t to, const struct hash *blob);
+// The result that a liar's learner says it has made; false: the true one.
+bool liar_makes_up(struct sim *self, uint8_t id, uint64_t round, struct hash *payload);
+
+bool is_liar(const struct sim *self, uint8_t id);
+bool lying(struct sim *self, uint8_t id, enum lie lie, uint32_t of_1000);       // This time
+struct hash invent(struct sim *self);
+struct parcel *lie_pack(struct sim *self, uint8_t id, uint16_t kind, const void *body);
+
+// What no honest core would send at all (intruder.c).
+void intruder_act(struct sim *self, uint8_t id);                // Once a second
+void intruder_vote(struct sim *self, uint8_t id, const struct effect *effect);
+void intruder_keep(struct sim *self, uint8_t id, const char *to, struct parcel *parcel);
+void intruder_clear(struct sim *self);
 
 void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim *claim);
 void check_begin(struct sim *sim);
@@ -360,6 +417,10 @@ void check_saved(struct sim *sim, const struct wire_save *job);
 void check_loaded(struct sim *sim, uint8_t id);
 void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit);
 void check_end(struct sim *sim);
+uint32_t check_member(const struct sim *sim, uint8_t id);       // Its place, or UINT32_MAX
+uint8_t check_node(const struct sim *sim, uint32_t member);     // Whose place it is, or NOBODY
+bool check_ejected(const struct sim *sim, uint8_t id);
+bool check_at_large(const struct sim *sim); // Somebody makes wrong results for ever, and is audited
 uint64_t check_commits(const struct sim *sim);
 uint8_t check_phase(const struct sim *sim);
 uint64_t check_round(const struct sim *sim);

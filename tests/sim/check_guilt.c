@@ -1,0 +1,303 @@
+// check_guilt -- see check_guilt.h. The ghost counts strikes and verdicts on its own.
+
+#include "tests/sim/check_guilt.h"
+#include "common/wire/claims.h"
+#include <string.h>
+
+enum {
+    WRONG_MAX = 10,                     // Committed results, of one liar without accomplices
+    WRONG_COVERED_MAX = 40,             // ... with
+    TWICE_ROUNDS_MAX = 2,               // An equivocation is punished within so many rounds
+    CALM_MS = 30000,                    // After the healing: what was down then is up again
+};
+
+uint32_t check_member(const struct sim *sim, uint8_t id)
+{
+    for (uint32_t i = 0; i < sim->ghost.members_count; i++)
+        if (hash_equal(&sim->ghost.members[i].key, &sim->nodes[id].key)) return i;
+    return UINT32_MAX;
+}
+
+uint8_t check_node(const struct sim *sim, uint32_t member)
+{
+    if (member >= sim->ghost.members_count) return NOBODY;
+    for (uint8_t i = 0; i < sim->nodes_count; i++)
+        if (hash_equal(&sim->ghost.members[member].key, &sim->nodes[i].key) &&
+            sim->nodes[i].role != ACTOR_OPERATOR)
+            return i;
+    return NOBODY;
+}
+
+static bool is_ejected(const struct sim *sim, uint32_t member)
+{
+    return member < sim->ghost.members_count &&
+           sim->ghost.members[member].state == MEMBER_EJECTED;
+}
+
+bool check_ejected(const struct sim *sim, uint8_t id)
+{
+    return is_ejected(sim, check_member(sim, id));
+}
+
+// ---- the audits of a round ----------------------------------------------------------------------
+
+static const struct ghost_accepted *accepted_named(const struct ghost *ghost,
+                                                   const struct hash *result)
+{
+    for (uint32_t i = ghost->accepted_count; i-- > 0; )
+        if (hash_equal(&ghost->accepted[i].result, result)) return &ghost->accepted[i];
+    return NULL;
+}
+
+// Each audit is of a committed result of somebody else; who judges is neither party.
+static void check_drawn(struct sim *sim, const struct wire_round *round)
+{
+    const struct ghost *ghost = &sim->ghost;
+    uint32_t auditors = 0;
+    hold(round->audits_count < round->clients_count, "somebody trains", "%u audits",
+         round->audits_count);
+    for (uint32_t i = 0; i < round->audits_count; i++) {
+        const struct wire_audit *audit = &round->audits[i];
+        const struct ghost_accepted *accepted = accepted_named(ghost, &audit->result);
+        hold(accepted && accepted->round == audit->round && accepted->member == audit->member &&
+                 hash_equal(&accepted->payload, &audit->payload) &&
+                 hash_equal(&accepted->residual_from, &audit->residual_from) &&
+                 hash_equal(&accepted->residual_to, &audit->residual_to),
+             "what is audited was committed", "round %llu place %u",
+             (unsigned long long)round->round, i);
+        hold(hash_equal(&audit->base, &ghost->digest[audit->step]),
+             "a base is the digest of its step", "audit of step %llu",
+             (unsigned long long)audit->step);
+        uint32_t auditor = round->clients[audit->auditor].member;
+        hold(auditor != audit->member && (!audit->judges || auditor != audit->accuser),
+             "nobody judges a case of its own", "round %llu place %u",
+             (unsigned long long)round->round, i);
+        hold(ghost->members[audit->member].state != MEMBER_EJECTED, "who was ejected is left alone",
+             "round %llu place %u", (unsigned long long)round->round, i);
+        auditors += !audit->judges;
+    }
+    hold(100 * auditors < round->clients_count * sim->plan.rules.verification_percent + 100,
+         "no more audit than the rules say", "%u of %u", auditors, round->clients_count);
+    hold(hash_is_none(&round->audit_lock) == (sim->plan.rules.verification_percent == 0),
+         "draws are locked before results are made", "round %llu",
+         (unsigned long long)round->round);
+}
+
+// What a verdict demands is done, and two claims are punished, before the run goes on.
+static void check_punished(struct sim *sim, uint64_t round)
+{
+    struct ghost *ghost = &sim->ghost;
+    for (uint32_t i = 0; i < ghost->members_count; i++)
+        hold(!(ghost->due >> i & 1) || is_ejected(sim, i), "a verdict is carried out",
+             "member %u, before round %llu", i, (unsigned long long)round);
+    ghost->due = 0;
+    for (uint8_t id = 0; id < sim->nodes_count; id++)
+        hold(!ghost->twice_round[id] || round <= ghost->twice_round[id] + TWICE_ROUNDS_MAX ||
+                 check_ejected(sim, id),
+             "who signs two claims of a round is ejected", "%s, round %llu", sim->nodes[id].name,
+             (unsigned long long)ghost->twice_round[id]);
+}
+
+void check_audits(struct sim *sim, const struct wire_round *round)
+{
+    struct ghost *ghost = &sim->ghost;
+    check_punished(sim, round->round);
+    check_drawn(sim, round);
+    ghost->audits_count = round->audits_count;
+    if (round->audits_count)
+        memcpy(ghost->audits, round->audits, round->audits_count * sizeof *round->audits);
+    memset(ghost->findings, FINDING_PENDING, sizeof ghost->findings);
+}
+
+// ---- findings and verdicts ----------------------------------------------------------------------
+
+static bool same_case(const struct wire_audit *a, const struct wire_audit *b)
+{
+    return a->judges && b->judges && a->accuser == b->accuser && hash_equal(&a->result, &b->result);
+}
+
+// Judges of this case who were appointed, and those who are on record as saying `finding`.
+static uint32_t count_judges(const struct ghost *ghost, uint32_t place, uint8_t finding,
+                             uint32_t *ret_said)
+{
+    uint32_t judges = 0;
+    *ret_said = 0;
+    for (uint32_t i = 0; i < ghost->audits_count; i++) {
+        if (!same_case(&ghost->audits[i], &ghost->audits[place])) continue;
+        judges++;
+        *ret_said += ghost->findings[i] == finding;
+    }
+    return judges;
+}
+
+// With so many votes a verdict has at least one honest judge: of all clients fewer than a third lie,
+// and one of those is a party to the case.
+static uint32_t needed(const struct ghost *ghost, uint32_t judges)
+{
+    const uint32_t most = judges / 2 + 1, liars = (ghost->clients_count - 1) / 3;
+    return most > liars ? most : liars;
+}
+
+static bool is_decided(const struct ghost *ghost, uint32_t place, uint8_t finding)
+{
+    uint32_t said, judges = count_judges(ghost, place, finding, &said);
+    return judges > 0 && said >= needed(ghost, judges);
+}
+
+static void take_verdict(struct ghost *ghost, uint32_t place, uint8_t finding)
+{
+    const struct wire_audit *audit = &ghost->audits[place];
+    uint32_t said, judges = count_judges(ghost, place, finding, &said);
+    if (judges == 0 || said != needed(ghost, judges)) return;       // Not yet, or taken before
+    if (finding == FINDING_DIFFERENT) ghost->due |= 1u << audit->member;
+    if (finding == FINDING_SAME) ghost->strikes[audit->member] = 0;
+    if (finding == FINDING_SAME && audit->accusation == FINDING_DIFFERENT)
+        ghost->due |= 1u << audit->accuser;
+    if (finding == FINDING_WITHHELD) ghost->strikes[audit->member]++;
+}
+
+void check_finding(struct sim *sim, const struct wire_record_finding *record)
+{
+    struct ghost *ghost = &sim->ghost;
+    hold(ghost->round_open && record->round == check_round(sim) &&
+             record->place < ghost->audits_count,
+         "a finding is of an audit of the open round", "round %llu place %u",
+         (unsigned long long)record->round, record->place);
+    const struct wire_audit *audit = &ghost->audits[record->place];
+    const uint32_t auditor = ghost->clients[audit->auditor];
+    struct wire_head head;
+    struct wire_refusal refusal;
+    const void *body;
+    sim->inside.used = 0;
+    hold(wire_unpack(record->frame.data, record->frame.count, WIRE_MAIL, &sim->inside, &head, &body,
+                     &refusal) && head.kind == FRAME_FINDING &&
+             memcmp(head.sender, ghost->members[auditor].key.bytes, HASH_BYTES) == 0 &&
+             ((const struct wire_finding *)body)->finding == record->finding &&
+             hash_equal(&((const struct wire_finding *)body)->result, &audit->result),
+         "a finding is its auditor's, of that result", "round %llu place %u",
+         (unsigned long long)record->round, record->place);
+    hold(ghost->findings[record->place] == FINDING_PENDING && record->finding != FINDING_PENDING,
+         "the first finding counts", "round %llu place %u", (unsigned long long)record->round,
+         record->place);
+    hold(!is_ejected(sim, auditor), "nobody hears an ejected member", "a finding of member %u",
+         auditor);
+    ghost->findings[record->place] = record->finding;
+    if (audit->judges) take_verdict(ghost, record->place, record->finding);
+    else if (record->finding == FINDING_SAME) ghost->strikes[audit->member] = 0;
+}
+
+// ---- ejections ----------------------------------------------------------------------------------
+
+static const struct wire_claim *claim_in(struct sim *sim, const struct wire_bytes *frame,
+                                         const struct hash *author, struct wire_arena *arena)
+{
+    struct wire_head head;
+    struct wire_refusal refusal;
+    const void *body = NULL;
+    arena->used = 0;
+    hold(wire_unpack(frame->data, frame->count, WIRE_MAIL, arena, &head, &body, &refusal) &&
+             head.kind == FRAME_CLAIM && memcmp(head.sender, author->bytes, HASH_BYTES) == 0,
+         "an equivocation is proven", "what is in the record is no claim of that member's%s", "");
+    return body;
+}
+
+static void check_proof(struct sim *sim, const struct wire_record_ejection *record)
+{
+    const struct hash *key = &sim->ghost.members[record->member].key;
+    const struct wire_claim first = *claim_in(sim, &record->first, key, &sim->inside);
+    const struct wire_claim second = *claim_in(sim, &record->second, key, &sim->inside);
+    const struct hash a = claim_hash(&first), b = claim_hash(&second);
+    hold(first.round == second.round && !hash_equal(&a, &b) &&
+             first.born_unix_ms == second.born_unix_ms && strcmp(first.run, second.run) == 0,
+         "an equivocation is proven", "round %llu", (unsigned long long)record->round);
+}
+
+// Some case of the open round has come to it, by what is on record.
+static bool was_judged(const struct ghost *ghost, const struct wire_record_ejection *record)
+{
+    for (uint32_t i = 0; i < ghost->audits_count; i++) {
+        const struct wire_audit *audit = &ghost->audits[i];
+        const bool accused = audit->member == record->member;
+        if (!audit->judges) continue;
+        if (record->guilt == GUILT_WRONG_RESULT && accused &&
+            is_decided(ghost, i, FINDING_DIFFERENT)) return true;
+        if (record->guilt == GUILT_FALSE_ACCUSATION && audit->accuser == record->member &&
+            is_decided(ghost, i, FINDING_SAME)) return true;
+        if (record->guilt == GUILT_WITHHOLDING && accused && is_decided(ghost, i, FINDING_WITHHELD))
+            return true;
+    }
+    return false;
+}
+
+void check_ejection(struct sim *sim, const struct wire_record_ejection *record)
+{
+    struct ghost *ghost = &sim->ghost;
+    const char *guilt = wire_enum_name(&wire_enum_guilt, record->guilt);
+    hold(record->member < ghost->members_count, "who is ejected is a member", "%u",
+         record->member);
+    struct ghost_member *member = &ghost->members[record->member];
+    const uint8_t node = check_node(sim, record->member);
+    hold(node != NOBODY && is_liar(sim, node), "no honest member is ejected", "member %u for %s",
+         record->member, guilt);
+    hold(member->state != MEMBER_EJECTED, "nobody is ejected twice", "%u", record->member);
+    if (record->guilt == GUILT_EQUIVOCATION) check_proof(sim, record);
+    else hold(was_judged(ghost, record), "who is ejected was judged", "member %u for %s",
+              record->member, guilt);
+    hold(record->guilt != GUILT_WITHHOLDING || ghost->strikes[record->member] >= AUDIT_STRIKES_MAX,
+         "silence is a crime the third time", "member %u: %u", record->member,
+         ghost->strikes[record->member]);
+    member->state = MEMBER_EJECTED;
+    sim->faults[EJECTION]++;
+}
+
+// ---- nobody stays who was caught ----------------------------------------------------------------
+
+// Only where each result that can be is audited, and the liar goes on when all else is healed.
+static bool is_wanted(const struct sim *sim, uint8_t id)
+{
+    return sim->plan.stubborn && sim->plan.lies == LIES_IN_RESULTS && is_liar(sim, id) &&
+           sim->plan.rules.verification_percent == 100 && !faulty(sim) &&
+           sim->nodes[id].role == ACTOR_TRAINER;
+}
+
+void check_wrong(struct sim *sim, const struct ghost_claim *claim)
+{
+    if (!claim->wrong || !is_wanted(sim, claim->author)) return;
+    const uint32_t most = sim->plan.collude && (sim->plan.liars & (sim->plan.liars - 1))
+                              ? WRONG_COVERED_MAX : WRONG_MAX;
+    hold(++sim->ghost.wrong_accepted[claim->author] <= most,
+         "a maker of wrong results is ejected", "%s: %u since all was healed",
+         sim->nodes[claim->author].name, sim->ghost.wrong_accepted[claim->author]);
+}
+
+bool check_at_large(const struct sim *sim)
+{
+    for (uint8_t id = 0; id < sim->nodes_count; id++)
+        if (is_wanted(sim, id) && !check_ejected(sim, id)) return true;
+    return false;
+}
+
+void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
+{
+    const struct wire_claim *claim = in->body;
+    struct ghost *ghost = &sim->ghost;
+    const struct node *node = &sim->nodes[id];
+    if (sim->now_ms < sim->plan.heal_ms + CALM_MS || is_liar(sim, id) ||
+        (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS)) return;
+    const struct member *member = node->state;
+    const uint32_t place = check_member(sim, id);
+    if (!member->has_round || claim->round != member->round.round || !ghost->round_open ||
+        claim->round != check_round(sim) || place == UINT32_MAX ||
+        ghost->members[place].state != MEMBER_HEALTHY || !sim->nodes[COORDINATOR].up) return;
+    for (uint8_t author = 0; author < sim->nodes_count; author++) {
+        if (sim->nodes[author].role != ACTOR_TRAINER ||
+            !hash_equal(&sim->nodes[author].key, &in->sender) ||
+            !hash_equal(&claim->author, &in->sender)) continue;
+        struct ghost_heard *heard = &ghost->heard[id][author];
+        const struct hash name = claim_hash(claim);
+        if (heard->round == claim->round && !hash_equal(&heard->name, &name) &&
+            !ghost->twice_round[author])
+            ghost->twice_round[author] = claim->round;
+        *heard = (struct ghost_heard){ claim->round, name };
+    }
+}
