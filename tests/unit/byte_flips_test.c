@@ -156,10 +156,22 @@ static void a_dataset_is_refused_or_as_it_was(void **unused)
     remove_folder(folder);
 }
 
-static int read_tokens(void *arg, uint64_t position, uint32_t count, uint32_t *tokens,
-                       struct why *reason)
+static int give_tokens(void *arg, uint64_t position, uint32_t count, uint8_t **ret_bytes,
+                       size_t *ret_count, struct why *reason)
 {
-    return token_files_read(arg, position, count, tokens, reason);
+    *ret_count = count * (SEQ_LEN + 1) * sizeof(uint32_t);
+    *ret_bytes = malloc(*ret_count);
+    return token_files_read(arg, position, count, (uint32_t *)(void *)*ret_bytes, reason);
+}
+
+static int take_tokens(void *arg, uint64_t position, uint32_t count, const uint8_t *bytes,
+                       size_t bytes_count, uint32_t *tokens, struct why *reason)
+{
+    (void)arg, (void)position;
+    if (bytes_count != count * (SEQ_LEN + 1) * sizeof *tokens)
+        return why_set(reason, FAULT_FORMAT, "%zu bytes", bytes_count);
+    memcpy(tokens, bytes, bytes_count);
+    return 0;
 }
 
 struct provider { token_files_t *files; bulk_server_t *server; };
@@ -170,7 +182,7 @@ static struct provider provide(const char *folder)
     assert_rc(token_files_open(folder, &samples, &why, &self.files), 0);
     const struct bulk_server_options options = { .identity = fixture_identity(),
         .endpoint = "tcp://127.0.0.1:*",
-        .run = FIXTURE_RUN, .read = read_tokens, .arg = self.files, .seq_len = SEQ_LEN };
+        .run = FIXTURE_RUN, .answer = give_tokens, .arg = self.files, .seq_len = SEQ_LEN };
     assert_rc(bulk_server_new(&options, &why, &self.server), 0);
     fixture_admit(self.server);
     return self;
@@ -185,7 +197,8 @@ static void withdraw(struct provider *self)
 static void samples_come_from_the_second_provider(void **unused)
 {
     const struct bulk_client_options options = { .identity = fixture_identity(),
-                                                 .run = FIXTURE_RUN, .seq_len = SEQ_LEN };
+                                                 .run = FIXTURE_RUN, .seq_len = SEQ_LEN,
+                                                 .take = take_tokens };
     char folders[2][256];
     struct bulk_client *client;
     (void)unused;
