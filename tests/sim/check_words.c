@@ -319,7 +319,7 @@ static void follow_residual(struct sim *sim, uint8_t id, uint64_t step)
     struct ghost *ghost = &sim->ghost;
     const struct learner *learner = &sim->nodes[id].learner;
     const struct ghost_commit *commit = &ghost->commits[step];
-    for (uint32_t i = ghost->claims_count; i-- > 0 && ghost->claims[i].round + 4 > commit->round; ) {
+    for (uint32_t i = ghost->claims_count; i-- > 0; ) {
         const struct ghost_claim *claim = &ghost->claims[i];
         if (claim->round != commit->round || claim->author != id ||
             claim->generation != learner->generation)
