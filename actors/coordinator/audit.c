@@ -4,12 +4,15 @@
 //                                           └▶ different, withheld: the round after draws judges, who
 //                                              recompute it too; most of them decide
 //
-//     most judges say     the accused                     the accuser
+//     the judges say      the accused                     the accuser
 //     different           ejected                         -
 //     same                -                               ejected, if it had said "different"
 //     withheld            loses its place for the epoch;  -
 //                         the third time ejected
-//     no majority         judged again, AUDIT_TRIES_MAX times, then left
+//     no verdict          judged again, AUDIT_TRIES_MAX times, then left
+//
+// A verdict is the word of most of the judges, and of at least as many as members may lie: one of
+// those is a party to the case, so an honest judge has said it.
 //
 // A round waits for its auditors as it waits for its trainers. Two different claims of one round,
 // both signed by their author, eject it at once: that needs no judge.
@@ -17,10 +20,11 @@
 #include "actors/coordinator/coordinator.h"
 #include "common/ensure.h"
 #include "common/run/committee.h"
+#include "common/run/quorum.h"
 #include "common/wire/claims.h"
 #include <string.h>
 
-enum { JUDGES = 3, CLAIM_AGE_MAX = 2 };
+enum { JUDGES_MIN = 3, JUDGES_MAX = 15, CLAIM_AGE_MAX = 2 };
 
 // ---- what the findings of the newest round come to ------------------------------------------------
 
@@ -30,7 +34,23 @@ static bool same_case(const struct wire_audit *a, const struct wire_audit *b)
     return a->judges && b->judges && a->accuser == b->accuser && hash_equal(&a->result, &b->result);
 }
 
-// What most of the judges say whose case stands at `place`; PENDING: there is no such majority.
+// Of a round with so many clients: the judges of a case, if so many can be had, ...
+static uint32_t judges_of(uint32_t clients)
+{
+    const uint32_t liars = quorum_liars(clients);
+    if (2 * liars < JUDGES_MIN + 1) return JUDGES_MIN;
+    return 2 * liars < JUDGES_MAX + 1 ? 2 * liars - 1 : JUDGES_MAX;
+}
+
+// ... and how many of those appointed must say the same.
+static uint32_t verdict_of(uint32_t judges, uint32_t clients)
+{
+    const uint32_t most = judges / 2 + 1, liars = quorum_liars(clients);
+    const uint32_t least = liars < JUDGES_MAX / 2 + 1 ? liars : JUDGES_MAX / 2 + 1;
+    return most > least ? most : least;
+}
+
+// What the judges say whose case stands at `place`; PENDING: there is no verdict.
 static uint8_t verdict(const struct run *run, uint32_t place)
 {
     uint32_t judges = 0, votes[FINDING_COUNT] = { 0 };
@@ -41,7 +61,7 @@ static uint8_t verdict(const struct run *run, uint32_t place)
     }
     static const uint8_t decisive[] = { FINDING_SAME, FINDING_DIFFERENT, FINDING_WITHHELD };
     for (size_t i = 0; i < sizeof decisive; i++)
-        if (2 * votes[decisive[i]] > judges) return decisive[i];
+        if (votes[decisive[i]] >= verdict_of(judges, run->clients_count)) return decisive[i];
     return FINDING_PENDING;
 }
 
@@ -57,7 +77,7 @@ static bool is_first_of_case(const struct run *run, uint32_t place)
 struct draw {
     struct coordinator *self;
     struct wire_round *round;           // About to be opened: clients and seed are there
-    uint32_t free;                      // Clients that still train
+    uint32_t free;                      // Clients that may still be taken from training
 };
 
 // Takes the client as an auditor. The samples are already behind those of the others.
@@ -66,7 +86,7 @@ static void appoint(struct draw *draw, const struct wire_audit *audit, uint32_t 
 {
     struct coordinator *self = draw->self;
     struct wire_round *round = draw->round;
-    ensure(round->audits_count < AUDITS_MAX && draw->free > 1);
+    ensure(round->audits_count < AUDITS_MAX && draw->free > 0);
     memcpy(self->audited + round->audited_count, samples, audit->intervals * sizeof *samples);
     round->audited_count += audit->intervals;
     self->audits[round->audits_count] = *audit;
@@ -86,10 +106,11 @@ static bool may_judge(const struct draw *draw, uint32_t client, const struct wir
 static void appoint_judges(struct draw *draw, const struct wire_audit *audit,
                            const struct wire_interval *samples, struct outbox *out)
 {
+    const uint32_t due = judges_of(draw->round->clients_count);
     uint32_t judges = 0;
-    for (uint32_t i = 0; i < draw->round->clients_count && judges < JUDGES; i++) {
+    for (uint32_t i = 0; i < draw->round->clients_count && judges < due; i++) {
         uint32_t client = draw->self->order[i];
-        if (draw->free <= 1 || draw->round->audits_count == AUDITS_MAX) break;
+        if (draw->free == 0 || draw->round->audits_count == AUDITS_MAX) break;
         if (!may_judge(draw, client, audit)) continue;
         appoint(draw, audit, client, samples);
         judges++;
@@ -183,14 +204,15 @@ static void draw_verifiers(struct draw *draw)
     struct coordinator *self = draw->self;
     const struct run *run = &self->run;
     uint32_t results = self->accepted_round == run->last.round ? self->accepted_count : 0, given = 0;
-    uint64_t number = chance(draw->round), hundredths = (uint64_t)draw->free *
-                                                        self->rules.verification_percent;
+    const uint32_t train = draw->round->clients_count - draw->round->audits_count;
+    const uint64_t number = chance(draw->round),
+                   hundredths = (uint64_t)train * self->rules.verification_percent;
     // In the mean exactly the share that was asked for, also where it is less than one of them.
     uint64_t verifiers = hundredths / 100 + (number % 100 < hundredths % 100);
     uint64_t first = number / 100;
     for (uint32_t i = 0; i < draw->round->clients_count && given < verifiers; i++) {
         uint32_t client = draw->self->order[i];
-        if (draw->free <= 1 || draw->round->audits_count == AUDITS_MAX) return;
+        if (draw->free == 0 || draw->round->audits_count == AUDITS_MAX) return;
         if (draw->self->taken[client]) continue;
         for (uint32_t t = 0; t < results; t++) {
             const struct wire_accepted *accepted = &self->accepted[(first + given + t) % results];
@@ -210,7 +232,10 @@ static void draw_verifiers(struct draw *draw)
 
 void audit_draw(struct coordinator *self, struct wire_round *round, struct outbox *out)
 {
-    struct draw draw = { .self = self, .round = round, .free = round->clients_count };
+    struct draw draw = { .self = self, .round = round };
+    // One trains at least; and where the witnesses hold no parameters, so many that not all may lie.
+    draw.free = round->clients_count - 1;
+    if (self->rules.witness_standalone) draw.free -= quorum_liars(round->clients_count);
     round->audits = self->audits, round->audited = self->audited;
     if (self->rules.verification_percent == 0) return;
     const struct hash key = audit_key(self, round->round);

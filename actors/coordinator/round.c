@@ -236,7 +236,10 @@ static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_
     *ret_base = any;
     if (!quorum_reached(self->tally.voted, self->tally.elected)) return 0;
     const struct hash *only = run->digest_step == run->step ? &run->digest : &any;
-    if (!tally_base(&self->tally, only, ret_base)) return 0;
+    // Witnesses that hold no parameters cannot tell a base that nobody else has.
+    const uint32_t least =
+        self->rules.witness_standalone ? quorum_liars(run->clients_count) + 1 : 1;
+    if (!tally_base(&self->tally, only, least, ret_base)) return 0;
     for (uint32_t i = 0; i < self->deal.count; i++) {
         const struct share *share = &self->deal.shares[i];
         const struct wire_seen *seen = tally_accepted(&self->tally, share->trainer);

@@ -64,7 +64,8 @@ const struct wire_seen *tally_accepted(const struct tally *self, uint32_t client
     return NULL;
 }
 
-bool tally_base(const struct tally *self, const struct hash *only, struct hash *ret_base)
+bool tally_base(const struct tally *self, const struct hash *only, uint32_t least,
+                struct hash *ret_base)
 {
     // Majority vote of Boyer and Moore finds the only candidate in one pass, a second pass counts.
     const struct hash *candidate = NULL;
@@ -82,7 +83,8 @@ bool tally_base(const struct tally *self, const struct hash *only, struct hash *
         const struct wire_seen *seen = tally_accepted(self, c);
         if (seen && hash_equal(candidate, &seen->base)) share++;
     }
-    if (share == 0 || (hash_is_none(only) && 3 * (uint64_t)share < 2 * (uint64_t)accepted))
+    if (share == 0 || (hash_is_none(only) &&
+                       (share < least || 3 * (uint64_t)share < 2 * (uint64_t)accepted)))
         return false;
     *ret_base = *candidate;
     return true;

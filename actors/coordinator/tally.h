@@ -40,6 +40,7 @@ enum tally_verdict tally_count(struct tally *self, uint32_t witness, const struc
 // The result of `client` that has a quorum of votes, or NULL. Not yet held against the base.
 const struct wire_seen *tally_accepted(const struct tally *self, uint32_t client);
 
-// The base that at least two thirds (rounded up) of the accepted share, and true; or false.
-// With `only` not none, no other base will do.
-bool tally_base(const struct tally *self, const struct hash *only, struct hash *ret_base);
+// The base that at least two thirds (rounded up) of the accepted share, `least` of them or more, and
+// true; or false. With `only` not none, no other base will do, and one is enough.
+bool tally_base(const struct tally *self, const struct hash *only, uint32_t least,
+                struct hash *ret_base);

@@ -16,6 +16,10 @@
 enum { QUORUM_NONE = INT32_MAX };       // The quorum of no witnesses: more than there can be
 
 uint32_t quorum_of(uint32_t elected);       // elected ≤ WITNESSES_MAX
+
+// How many of `members` may lie, at most: a third, rounded down. One more of the same word, and
+// somebody honest has said it.
+uint32_t quorum_liars(uint32_t members);
 bool quorum_reached(uint32_t votes, uint32_t elected);
 
 // How many of the witnesses saw this trainer take part: whose participants' filter has SHA256(key).

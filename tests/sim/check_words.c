@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sysexits.h>
 
+enum { SAID_MAX = 512 };                // Effects of one step
+
 // ---- the coordinator's words --------------------------------------------------------------------
 
 // The same bytes as the record of that number, which therefore is on disk.
@@ -253,6 +255,9 @@ void check_heard(struct sim *sim, uint8_t id, const struct msg *in)
     const struct member *member = member_of(&sim->nodes[id]);
     sim->incarnation_before = member ? member->incarnation : 0;
     sim->log_seq_before = member ? member->now.log_seq : 0;
+    sim->had_run = member && member->has_run;
+    sim->epoch_before = member ? member->now.epoch : 0;
+    sim->step_before = member ? member->now.step : 0;
 }
 
 // ---- what is held -------------------------------------------------------------------------------
@@ -265,8 +270,36 @@ static const struct replica *replica_of(const struct node *node)
     return NULL;
 }
 
+// What one step may say, and what a member may keep for later, whatever it is told.
+static void check_room(struct sim *sim, const struct node *node)
+{
+    const struct blobs *blobs = NULL;
+    if (node->role == ACTOR_TRAINER) blobs = &((const struct trainer *)node->state)->blobs;
+    if (node->role == ACTOR_WITNESS) blobs = &((const struct witness_actor *)node->state)->blobs;
+    if (node->role == ACTOR_CHECKPOINTER) blobs = &((const struct checkpointer *)node->state)->blobs;
+    hold(!blobs || blobs->count <= BLOBS_KEPT_MAX, "queues are bounded", "%s knows %u blobs",
+         node->name, blobs->count);
+    hold(sim->out.count <= SAID_MAX, "queues are bounded", "%s says %u things at once", node->name,
+         sim->out.count);
+}
+
+// Whoever asks the coordinator for something is answered: done, refused, or what it asked for.
+static void check_answered(struct sim *sim, const struct msg *in)
+{
+    static const uint16_t asking[] = { FRAME_JOIN, FRAME_LEAVE, FRAME_HOLDS, FRAME_VOTE,
+                                       FRAME_FINDING, FRAME_CHECKPOINT, FRAME_CONTROL };
+    bool asks = false, answered = false;
+    for (size_t i = 0; i < sizeof asking / sizeof *asking; i++) asks |= in->kind == asking[i];
+    for (uint32_t i = 0; i < sim->out.count; i++)
+        answered |= sim->out.effects[i].port == PORT_MAIL &&
+                    strcmp(sim->out.effects[i].to, in->from) == 0;
+    hold(!asks || answered, "every request is answered", "%s of %s", wire_kind_name(in->kind),
+         in->from);
+}
+
 void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
 {
+    if (id == COORDINATOR) check_answered(sim, in);
     const struct node *node = &sim->nodes[id];
     const struct member *member = member_of(node);
     const struct replica *replica = replica_of(node);
@@ -284,6 +317,11 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
          wire_kind_name(in->kind));
     hold(member->now.log_seq <= sim->ghost.records, "nobody knows what is not on disk", "%s",
          node->name);
+    hold(!sim->had_run || !member->has_run || member->now.log_seq < sim->log_seq_before ||
+             member->now.epoch > sim->epoch_before ||
+             (member->now.epoch == sim->epoch_before && member->now.step >= sim->step_before),
+         "epoch and step never go back", "%s", node->name);
+    check_room(sim, node);
     if (!replica || !replica->holding) return;
     hold(replica->step <= check_commits(sim), "nobody is ahead of the ledger", "%s at %llu",
          node->name, (unsigned long long)replica->step);
@@ -307,12 +345,26 @@ void check_loaded(struct sim *sim, uint8_t id)
     sim->ghost.residual[id] = (struct hash){ 0 };
 }
 
+// Nobody else trains any of these in the same round.
+static void check_alone(struct sim *sim, uint8_t id, uint64_t round,
+                        const struct wire_interval *samples)
+{
+    for (uint8_t other = 0; other < sim->nodes_count; other++) {
+        const struct ghost_job *job = &sim->ghost.jobs[other];
+        for (uint32_t i = 0; other != id && job->round == round && i < job->count; i++)
+            hold(samples->end <= job->samples[i].begin || samples->begin >= job->samples[i].end,
+                 "a sample has one owner in a round", "round %llu, %s and %s",
+                 (unsigned long long)round, sim->nodes[id].name, sim->nodes[other].name);
+    }
+}
+
 void check_trained(struct sim *sim, uint8_t id, const struct wire_train *job)
 {
     struct ghost_job *kept = &sim->ghost.jobs[id];
     hold(job->samples_count <= GHOST_JOB_MAX, "a share is small here", "%u", job->samples_count);
     *kept = (struct ghost_job){ .round = job->round, .count = job->samples_count };
     for (uint32_t i = 0; i < job->samples_count; i++) {
+        check_alone(sim, id, job->round, &job->samples[i]);
         kept->samples[i] = job->samples[i];
         kept->total += job->samples[i].end - job->samples[i].begin;
     }
@@ -324,7 +376,7 @@ static void follow_residual(struct sim *sim, uint8_t id, uint64_t step)
     struct ghost *ghost = &sim->ghost;
     const struct learner *learner = &sim->nodes[id].learner;
     const struct ghost_commit *commit = &ghost->commits[step];
-    for (uint32_t i = ghost->claims_count; i-- > 0 && ghost->claims[i].round + 4 > commit->round; ) {
+    for (uint32_t i = ghost->claims_count; i-- > 0; ) {
         const struct ghost_claim *claim = &ghost->claims[i];
         if (claim->round != commit->round || claim->author != id ||
             claim->generation != learner->generation)

@@ -159,7 +159,7 @@ static void draw_liars(struct sim *self)
     }
     if (rules->witness_nodes == 1 || rules->witness_nodes == 2) rules->witness_nodes = 3;
     if (most > 1) rules->witness_nodes = 0;
-    const uint32_t least = most > 1 ? 4 : 2;
+    const uint32_t least = most > 1 ? 4 : plan->witnesses ? 3 : 2;
     if (rules->min_clients < least) rules->min_clients = least;
     rules->init_min_clients = pick(self, rules->min_clients, plan->trainers - most);
     rules->frame.witness_nodes = rules->witness_nodes;

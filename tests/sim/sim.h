@@ -14,7 +14,37 @@
 // the same run. A seed has two parts: everything breaks until `plan.heal_ms`; then all is healed
 // and the run must get on. The checker's picture of the run (struct ghost) is made of records,
 // messages and what the learners did; where it looks into a core, it holds what that believes
-// against this picture.
+// against this picture. It also counts each letter, each second and each bug: a build with a known bug
+// (`make canary`) must break.
+//
+// The 25 invariants, and where they are held:
+//
+//    1  record numbers rise          disk.c  "what is true is on disk"; a log is only appended to
+//    2  nothing said before durable  check_words.c  check_recorded, check_run, check_roster, BEAT
+//    3  one content for a number     check_words.c  "what is published is what is on record"
+//    4  epoch, step never go back    check_words.c  "epoch and step never go back", hear_phase in check_records.c
+//    5  each links the one before    check_records.c  "each state links the one before"
+//    6  one owner, accepted once     check_words.c check_alone, check_share; check_records.c finish
+//    7  no sample left out           check_records.c deal, return_rest; check_words.c check_table
+//    8  equal steps, equal bits      check_words.c  check_stepped, check_applied
+//    9  replicas are the log         check_records.c keep_step, held against by 8 and epoch ends
+//   10  distinct, elected voters     check_records.c  check_witnesses, check_voters, count_votes
+//   11  two thirds for a result      check_records.c  check_accepted
+//   12  two claims eject             check_guilt.c  check_claim_heard, check_punished, check_proof
+//   13  nobody honest is ejected     check_guilt.c  check_ejection
+//   14  the ejected are not heard    check_guilt.c check_finding; check_records.c hear_member,
+//                                    check_accepted, check_clients, check_witnesses; hear_vote
+//   15  recovery is a prefix         disk.c  disk_recover
+//   16  ... whenever it is cut       the same; a start is a step like any, and dies within (world.c)
+//   17  no step without a quorum     check_records.c  check_accepted, "a void accepts nothing"
+//   18  phases move as drawn         check_records.c  may_enter, hear_round, hear_commit
+//   19  checkpoints are committed    check_words.c check_saved; check_records.c hear_checkpoint
+//   20  a commit applies whole       check_words.c  check_applied (no collectives are simulated yet)
+//   21  queues are bounded           network.c push, learner.c store_add, check_words.c check_room
+//   22  no timer spins               world.c  count_wake, turns
+//   23  requests are answered        check_words.c  check_answered; members' own retries by 24
+//   24  once healed it gets on       world.c  live; check_guilt.c check_at_large, check_wrong
+//   25  a seed is a run              sim.c  run_checked, one in a hundred runs twice
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/coordinator/coordinator.h"
@@ -302,7 +332,8 @@ struct sim {
     struct wire_arena inside;           // Of what is packed inside of it
     uint8_t *bytes;
     bool hears_forked;                  // The message in hand is of a coordinator whose disk fell behind
-    uint64_t incarnation_before, log_seq_before;    // Of the member about to hear
+    uint64_t incarnation_before, log_seq_before, epoch_before, step_before;  // Of who is about to hear
+    bool had_run;
     uint8_t frame[1024];                // Of the letter in hand, as its sender signed it
     jmp_buf broken;
     char verdict[512];
