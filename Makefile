@@ -49,7 +49,7 @@ bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(su
 BINS     := $(foreach m,$(MAINS),$(B)/bin/$(call bin,$(m)))
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
-LIVE_BED := $(filter-out %_test.c tests/live/failpoint.c, $(wildcard tests/live/*.c))
+LIVE_BED := $(filter-out %_test.c tests/live/failpoint.c tests/live/liar.c, $(wildcard tests/live/*.c))
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
 # CUDA: built where there is an nvcc, make CUDA=0 leaves it out, CUDA=1 insists. A library of its own
@@ -109,7 +109,7 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@tests/all.sh $(B)
 
 test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) \
-            $(B)/live/failpoint.so $(B)/storage $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
+            $(B)/live/failpoint.so $(B)/live/liar.so $(B)/storage $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -123,7 +123,7 @@ mutants:                                        ## Break the cores on purpose; e
 storage: $(B)/storage                           ## Kill a ledger's writer, cut its power: KILLS=10000 IMAGES=1000000
 	@$< $(or $(KILLS),10000) $(or $(IMAGES),1000000) $(or $(SEED),1)
 
-live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
+live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so $(B)/live/liar.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
 
 test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers (PyPI)
@@ -235,6 +235,8 @@ $(B)/emulated/%.o: %.cu
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/emulated/device.o: tests/gpu/emulated/emulated.cc
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
+$(B)/live/liar.so: tests/live/liar.c
+	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/live/failpoint.so: tests/live/failpoint.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/storage: $(patsubst %.c,$(B)/%.o,$(wildcard tests/storage/*.c)) $(LIBRARIES)
