@@ -121,7 +121,7 @@ mutants:                                        ## Break the cores on purpose; e
 	@tests/sim/mutants.sh
 
 storage: $(B)/storage                           ## Kill a ledger's writer, cut its power: KILLS=10000 IMAGES=1000000
-	@$< $(or $(KILLS),10000) $(or $(IMAGES),1000000) $(or $(SEED),1)
+	@$< $(or $(KILLS),10000) $(or $(IMAGES),1000000) $(or $(FLIPS),10000) $(or $(SEED),1)
 
 live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so $(B)/live/liar.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))

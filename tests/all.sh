@@ -43,7 +43,7 @@ for t in $tsan_unit; do programs+=("TSAN_OPTIONS=suppressions=tests/tsan.supp $B
 build clang B="$B/clang" CC=clang CXX=clang++ "$B/clang/bin/sim"
 programs+=("tests/sim/short.sh $B")
 
-programs+=("$B/storage 300 5000")
+programs+=("$B/storage 300 5000 500")
 
 for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
 programs+=("tests/live/installed.sh $B")
