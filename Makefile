@@ -66,7 +66,7 @@ FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,funct
 # Those with threads of their own, or of a library.
 TSAN_UNIT = pool_test store_test bulk_test bulk_server_test tokenizer_test decoder_test provider_test byte_flips_test
 CHAOS    := chaos matrix
-LIVE_PRE := failpoint clock              # Loaded with LD_PRELOAD
+LIVE_PRE := failpoint clock liar            # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
@@ -146,7 +146,7 @@ mutants:                                        ## Break the cores on purpose; e
 	@tests/sim/mutants.sh
 
 storage: $(B)/storage                           ## Kill a ledger's writer, cut its power: KILLS=10000 IMAGES=1000000
-	@$< $(or $(KILLS),10000) $(or $(IMAGES),1000000) $(or $(SEED),1)
+	@$< $(or $(KILLS),10000) $(or $(IMAGES),1000000) $(or $(FLIPS),10000) $(or $(SEED),1)
 
 live: all $(LIVE:%=$(B)/live/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))

@@ -44,7 +44,7 @@ for t in $tsan_unit; do programs+=("TSAN_OPTIONS=suppressions=tests/tsan.supp $B
 build clang B="$B/clang" CC=clang CXX=clang++ "$B/clang/bin/sim"
 programs+=("tests/sim/short.sh $B")
 
-programs+=("$B/storage 300 5000")
+programs+=("$B/storage 300 5000 500")
 
 for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
 programs+=("$B/chaos/matrix --sample 40 ${SEED:-1}" "STEPS=36 EVENTS=8 $B/chaos/chaos" "tests/live/installed.sh $B")

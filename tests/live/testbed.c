@@ -274,7 +274,7 @@ static void put_usual(struct testbed *self, const char *name, struct line *line)
         return;
     }
     put_pair(line, "--run-id", o->run_id);
-    if (strcmp(name, "data-provider") == 0) put_pair(line, "--data-config", "data.toml");
+    if (strncmp(name, "data-provider", 13) == 0) put_pair(line, "--data-config", "data.toml");
     else if (strcmp(name, "checkpointer") == 0) put_pair(line, "--checkpoint-dir", "checkpoints");
     else if (strncmp(name, "trainer", 7) == 0) put(line, "--threads=%u", o->threads);
 }
