@@ -2,8 +2,9 @@
 # make demo                 watch four trainers train one model, two kills included
 # make test                 everything that needs no GPU; ends with "N passed, N failed"
 # make sim SEED=273         replay one simulated run
+# make BLAS=1               into build-blas, with float32 products by OpenBLAS; tests are for the build without
 
-B        ?= build
+B        ?= build$(if $(filter 1,$(BLAS)),-blas)
 SAN      ?=
 OPT      ?= -O2 -g
 ifeq ($(origin CC),default)
@@ -16,7 +17,16 @@ CFLAGS   += -std=gnu11 -D_GNU_SOURCE $(OPT) $(SAN) $(WARN_C) -ffp-contract=off -
 CXXFLAGS += -std=c++17 $(OPT) $(SAN) $(WARN) -I. -MMD -MP
 # The GPU library is sought beside the programs: build/lib/shoal, or lib/shoal of the PREFIX.
 LDFLAGS  += $(SAN) -pthread -Wl,--as-needed -Wl,-rpath,'$$ORIGIN/../lib/shoal'
-LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lsystemd -lstdc++ -lm
+LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lsystemd -lstdc++ -lm $(BLAS_LIB)
+
+# make BLAS=1: float32 products by OpenBLAS (common/learn/gemm_blas.c). Not reproducible, and every program that
+# computes says so at its start. A build folder of its own, since nothing else tells the objects apart.
+BLAS      ?= 0
+PACKAGES_BLAS = libopenblas-dev
+ifeq ($(BLAS),1)
+CFLAGS    += -DSHOAL_BLAS
+BLAS_LIB   = -lopenblas
+endif
 
 # Kernels are compiled once per instruction set and chosen at run time.
 ISA_avx512bf16 = $(ISA_avx512) -mavx512bf16
@@ -32,15 +42,17 @@ DESTDIR    ?=
 PACKAGES   = gcc g++ make pkg-config libzmq3-dev libczmq-dev liblmdb-dev libsodium-dev libssl-dev \
              libcurl4-openssl-dev libjansson-dev libtomlplusplus-dev libsystemd-dev openssl \
              bible-kjv bible-kjv-text jargon-text
+PACKAGES  += $(if $(filter 1,$(BLAS)),$(PACKAGES_BLAS))
 PACKAGES_TEST = libcmocka-dev libmsgpack-dev clang libclang-rt-14-dev strace iproute2 systemd procps
 
-COMMON   := $(filter-out %_main.c, $(wildcard common/*.c common/*/*.c))
+COMMON   := $(filter-out %_main.c $(if $(BLAS_LIB),,common/learn/gemm_blas.c), $(wildcard common/*.c common/*/*.c))
 COMMON_CC := $(wildcard common/*/*.cc)
 # Cores: pure, linked by the actors and by the simulator alike. *_shell.c and *_main.c are the far
 # side of the wall; the front command and the monitor have no core.
 ACTORS    = coordinator member trainer witness checkpointer data-provider
 CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*.c)))
-SHELL_C  := $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*_shell.c))
+SHELL_C  := $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*_shell.c)) \
+            $(filter-out %_main.c broker/post_office.c, $(wildcard broker/*.c))
 # What cores may lean on: pure parts of common. The simulator links these, libcrypto and nothing else.
 PURE     := common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c) common/crypto/hash.c common/ensure.c
 SIM      := $(wildcard tests/sim/*.c)
@@ -49,11 +61,13 @@ bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(su
 BINS     := $(foreach m,$(MAINS),$(B)/bin/$(call bin,$(m)))
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
-LIVE_BED := $(filter-out %_test.c tests/live/failpoint.c, $(wildcard tests/live/*.c))
 FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/choices_read.c
 FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 # Those with threads of their own, or of a library.
 TSAN_UNIT = pool_test store_test bulk_test bulk_server_test tokenizer_test decoder_test provider_test byte_flips_test
+CHAOS    := chaos matrix
+LIVE_PRE := failpoint clock              # Loaded with LD_PRELOAD
+LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
 # CUDA: built where there is an nvcc, make CUDA=0 leaves it out, CUDA=1 insists. A library of its own
@@ -75,8 +89,9 @@ CUDA_LIB   = $(B)/lib/shoal/libshoal-cuda.so
 CUDA_LINK  = -cudart static -L$(CUDA_HOME)/lib64 -lcublasLt -Xlinker -rpath,$(CUDA_HOME)/lib64
 GPU_TESTS := $(patsubst tests/gpu/%.cu, %, $(wildcard tests/gpu/*_test.cu))
 # What the GPU tests ask of the host: no library but libc's, since where a GPU is there may be no other.
-GPU_HOST   = $(filter-out common/learn/model_config% common/learn/recipe.c common/learn/solo.c, $(wildcard common/learn/*.c)) \
-             common/crypto/merkle.c common/fault.c common/ensure.c tests/gpu/plain_hash.c
+GPU_HOST   = $(filter-out common/learn/model_config% common/learn/recipe.c common/learn/solo.c common/learn/gemm_blas.c, $(wildcard common/learn/*.c)) \
+             common/crypto/merkle.c common/vector/layout.c common/vector/tags.c common/fault.c common/ensure.c \
+             tests/gpu/plain_hash.c
 
 all: $(BINS) $(if $(filter 1,$(CUDA)),cuda,no-cuda)  ## Build every program into build/bin
 
@@ -112,8 +127,8 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@$(MAKE) --no-print-directory -s -j$$(nproc) test-build
 	@tests/all.sh $(B)
 
-test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) \
-            $(B)/live/failpoint.so $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
+test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) \
+            $(LIVE_PRE:%=$(B)/live/%.so) $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -121,10 +136,16 @@ unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit
 sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000, or replay make sim SEED=7
 	@$(if $(SEED),$< -v $(SEED),$< --seeds 1 $(or $(SEEDS),1000))
 
+chaos: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) $(B)/live/failpoints_test $(B)/unit/ledger_power_test
+chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60; MATRIX=1, FAILPOINTS=1, POWER=1 instead
+	@$(if $(MATRIX),$(B)/chaos/matrix $(B)/chaos/matrix.txt, \
+	 $(if $(FAILPOINTS),LIVE_LONG=1 $(B)/live/failpoints_test, \
+	 $(if $(POWER),LEDGER_IMAGES=1000000 LEDGER_KILLS=10000 $(B)/unit/ledger_power_test,$(B)/chaos/chaos)))
+
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh
 
-live: all $(LIVE:%=$(B)/live/%) $(B)/live/failpoint.so  ## Run the live tests: make live T=join_test, LIVE_LONG=1
+live: all $(LIVE:%=$(B)/live/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
 
 test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers (PyPI)
@@ -135,6 +156,12 @@ bench-train: $(B)/bench/train_bench             ## Time a training step: share o
 	@$<
 	@if $(peers_python); then $(B)/peers/bin/python tests/peers/train_torch.py $(B); \
 	else echo "PyTorch left out: it could not be installed"; fi
+
+blas-check:                                     ## Hold our products against OpenBLAS's. BLAS=1 builds with them: not reproducible, and not what the tests are for
+	@$(if $(BLAS_LIB),echo "blas-check holds our own products against the library's: not with BLAS=1"; exit 64)
+	@$(call install_packages,$(PACKAGES_BLAS))
+	@$(MAKE) --no-print-directory -s $(B)/numeric/blas_check
+	@$(B)/numeric/blas_check
 
 same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
 	@$<
@@ -247,9 +274,9 @@ $(B)/gpu/%: $(B)/nvcc/tests/gpu/%.o $(CUDA_SRC:%.cu=$(B)/nvcc/%.o) $(B)/libgpu-h
 	@mkdir -p $(@D) && echo "  LD  $@" && $(NVCC) $^ $(CUDA_LINK) -Xcompiler -pthread -ldl -o $@
 $(B)/libgpu-host.a: $(GPU_HOST:%.c=$(B)/%.o)
 $(B)/emulated/%_test: $(B)/emulated/tests/gpu/%_test.o $(CUDA_SRC:%.cu=$(B)/emulated/%.o) $(B)/emulated/device.o $(B)/libshoal.a
-	@mkdir -p $(@D) && echo "  LD  $@" && $(CXX) $(LDFLAGS) $^ -lcrypto -lm -ldl -o $@
+	@mkdir -p $(@D) && echo "  LD  $@" && $(CXX) $(LDFLAGS) $^ -lcrypto -lm -ldl $(BLAS_LIB) -o $@
 # To the bit as on the CPU: no contraction of what is written apart.
-$(B)/nvcc/common/learn/cuda/distro%.o: NVCCFLAGS += -fmad=false
+$(B)/nvcc/common/learn/cuda/distro%.o $(B)/nvcc/common/learn/cuda/vector.o: NVCCFLAGS += -fmad=false
 $(B)/nvcc/%.o: %.cu
 	@mkdir -p $(@D) && echo "  NV  $<" && $(NVCC) $(NVCCFLAGS) -MF $(@:.o=.d) -c $< -o $@
 $(B)/pic/%.o: %.c
@@ -259,10 +286,17 @@ $(B)/emulated/%.o: %.cu
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/emulated/device.o: tests/gpu/emulated/emulated.cc
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
-$(B)/live/failpoint.so: tests/live/failpoint.c
+$(B)/chaos/matrix: $(patsubst %,$(B)/tests/chaos/%.o,matrix cell) $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+$(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay) $(LIVE_BED:%.c=$(B)/%.o) \
+                  $(patsubst %,$(B)/actors/shoal/%.o,demo_setup toml_edit model_folder) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+$(B)/live/%.so: tests/live/%.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
+$(B)/numeric/blas_check: $(B)/tests/numeric/blas_check.o $(B)/libshoal.a
+	$(link) -lopenblas -lm -o $@
 $(B)/numeric/convergence: $(patsubst %,$(B)/tests/numeric/%.o,convergence convergence_trial) $(B)/actors/shoal/model_folder.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
 $(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
@@ -284,4 +318,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build fuzz-keep tsan bench bench-train same-bits convergence pure install uninstall help clean
+.PHONY: all chaos cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train blas-check same-bits convergence pure install uninstall help clean fuzz-keep

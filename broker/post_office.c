@@ -77,8 +77,8 @@ static void add_peer(struct post_office *self, const struct peer *peer)
 const char POST_OFFICE_FULL[] = "the post office is full; try again later";
 
 const char *post_office_hello(struct post_office *self, const struct route *route,
-                              const struct hash *key, const struct wire_hello *hello,
-                              uint64_t now_ms)
+                              const struct hash *key, const struct hash *connection,
+                              const struct wire_hello *hello, uint64_t now_ms)
 {
     char name[ACTOR_NAME_MAX + 1];
     actor_name(hello->role, key, name);
@@ -94,6 +94,7 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
     }
     struct peer peer = { .route = *route,
                          .key = *key,
+                         .connection = *connection,
                          .role = hello->role,
                          .instance = hello->instance,
                          .heard_ms = now_ms };
@@ -121,10 +122,60 @@ const struct peer *post_office_named(const struct post_office *self, const char 
     return place ? &self->peers[place - 1] : NULL;
 }
 
-bool post_office_passes(uint16_t kind)
+bool post_office_knows(const struct post_office *self, const struct route *route,
+                       const struct hash *key, const struct hash *connection,
+                       const struct wire_hello *hello)
 {
-    return kind != FRAME_HELLO && kind != FRAME_WELCOME && kind != FRAME_UNDELIVERABLE &&
-           kind != FRAME_RECALL;
+    uint32_t place = self->by_route[find_route(self, route)];
+    const struct peer *peer = place ? &self->peers[place - 1] : NULL;
+    return peer && hash_equal(&peer->key, key) && hash_equal(&peer->connection, connection) &&
+           peer->role == hello->role && peer->instance == hello->instance &&
+           strcmp(peer->name, hello->name) == 0;
+}
+
+// ---- who may say what to whom -------------------------------------------------------------------
+
+enum {
+    COORDINATOR = 1 << ACTOR_COORDINATOR, TRAINER = 1 << ACTOR_TRAINER, WITNESS = 1 << ACTOR_WITNESS,
+    CHECKPOINTER = 1 << ACTOR_CHECKPOINTER, OPERATOR = 1 << ACTOR_OPERATOR,
+    ONLOOKERS = 1 << ACTOR_MONITOR | OPERATOR,
+    ALL = (1 << ACTOR_COUNT) - 1, MEMBERS = ALL & ~ONLOOKERS & ~COORDINATOR
+};
+
+static const struct { uint16_t kind; uint8_t from, to; } rules[] = {
+    { FRAME_JOIN, MEMBERS, COORDINATOR },       { FRAME_PING, MEMBERS, COORDINATOR },
+    { FRAME_ASK, ALL, COORDINATOR },            { FRAME_HOLDS, MEMBERS, COORDINATOR },
+    { FRAME_VOTE, TRAINER | WITNESS, COORDINATOR },
+    { FRAME_CHECKPOINT, CHECKPOINTER, COORDINATOR },
+    { FRAME_LEAVE, MEMBERS, COORDINATOR },      { FRAME_CONTROL, OPERATOR, COORDINATOR },
+    { FRAME_CONTROL, COORDINATOR, CHECKPOINTER },
+    { FRAME_ADMITTED, COORDINATOR, MEMBERS },   { FRAME_CONFIG, COORDINATOR, ALL },
+    { FRAME_REFUSED, COORDINATOR, ALL },        { FRAME_ACK, MEMBERS | COORDINATOR, ALL },
+    { FRAME_RUN, COORDINATOR, ALL },            { FRAME_ROSTER, COORDINATOR, ALL },
+    { FRAME_ROUND, COORDINATOR, ALL },          { FRAME_COMMIT, COORDINATOR, ALL },
+    { FRAME_EPOCH_END, COORDINATOR, ALL },      { FRAME_CLAIM, TRAINER, TRAINER | WITNESS },
+    { FRAME_FINDING, TRAINER, COORDINATOR },    { FRAME_REVEAL, TRAINER, TRAINER },
+    { FRAME_TESTIMONY, TRAINER | WITNESS, COORDINATOR },
+    { FRAME_PRODUCE, COORDINATOR, TRAINER | WITNESS },
+};
+
+const char *post_office_forbids_mail(uint8_t from, uint16_t kind, uint8_t to)
+{
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].kind == kind && rules[i].from & 1 << from && rules[i].to & 1 << to)
+            return NULL;
+    return "not from such an actor, or not to such a one";
+}
+
+const char *post_office_forbids_news(uint8_t from, uint16_t kind)
+{
+    if (!(wire_kind_flags(kind) & WIRE_NEWS)) return "no news";
+    if (ONLOOKERS & 1 << from) return "onlookers publish nothing";
+    if (wire_kind_flags(kind) & WIRE_STATE && from != ACTOR_COORDINATOR)
+        return "only the coordinator speaks for the run";
+    if ((kind == FRAME_CLAIM || kind == FRAME_PROGRESS) && from != ACTOR_TRAINER)
+        return "only trainers say that";
+    return NULL;
 }
 
 void post_office_forget(struct post_office *self, const struct route *route)

@@ -20,7 +20,7 @@ struct route { uint8_t count, bytes[ROUTE_MAX]; };      // How a connection is t
 struct peer {
     struct route route;
     char name[ACTOR_NAME_MAX + 1];      // "" where the place is free
-    struct hash key;
+    struct hash key, connection;        // Who it is, and the CURVE key that follows from it
     uint8_t role;
     uint64_t instance, heard_ms;
 };
@@ -37,8 +37,13 @@ struct post_office {
 // for good.
 extern const char POST_OFFICE_FULL[];
 const char *post_office_hello(struct post_office *self, const struct route *route,
-                              const struct hash *key, const struct wire_hello *hello,
-                              uint64_t now_ms);
+                              const struct hash *key, const struct hash *connection,
+                              const struct wire_hello *hello, uint64_t now_ms);
+
+// Whether this HELLO says again what is known of the connection: then nothing needs to be proven.
+bool post_office_knows(const struct post_office *self, const struct route *route,
+                       const struct hash *key, const struct hash *connection,
+                       const struct wire_hello *hello);
 
 // Who is registered on a connection, or under a name; NULL: nobody. Hearing from one renews its
 // lease.
@@ -46,8 +51,10 @@ const struct peer *post_office_sender(struct post_office *self, const struct rou
                                       uint64_t now_ms);
 const struct peer *post_office_named(const struct post_office *self, const char *name);
 
-// Whether a mail of this kind may be passed on at all: what only brokers say is never passed on.
-bool post_office_passes(uint16_t kind);
+// Who may say what to whom: NULL if this role may send mail of this kind to that one, or publish it
+// as news; else the reason. What no line of the table allows is forbidden.
+const char *post_office_forbids_mail(uint8_t from, uint16_t kind, uint8_t to);
+const char *post_office_forbids_news(uint8_t from, uint16_t kind);
 
 // The connection turned out to be gone.
 void post_office_forget(struct post_office *self, const struct route *route);

@@ -8,7 +8,8 @@
 # sanitized   the same under ASan + UBSan; those with threads under TSan
 # simulation  seeds of the whole cluster; one trace under three compilers; a few mutants
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
-# installed   the systemd units of a staging tree
+# chaos       a sample of the kill matrix, the demo's run disturbed     (make chaos for the long forms)
+# installed   the systemd units of a staging tree, by hand and under a systemd of their own
 # peers       what torch and transformers say of our files, where PyPI is reachable
 set -u
 B=${1:-build}
@@ -43,7 +44,7 @@ build clang B="$B/clang" CC=clang CXX=clang++ "$B/clang/bin/sim"
 programs+=("tests/sim/short.sh $B")
 
 for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
-programs+=("tests/live/installed.sh $B")
+programs+=("$B/chaos/matrix --sample 40 ${SEED:-1}" "STEPS=36 EVENTS=8 $B/chaos/chaos" "tests/live/installed.sh $B")
 for t in tests/peers/*_test.sh; do [ -f "$t" ] && programs+=("$t $B"); done
 
 tests/run.sh "${programs[@]}"

@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
     sed -i -E 's/^not (ok [0-9]+ # SKIP)/\1/' "$log"     # cmocka calls a skipped test "not ok"
     ok=$(grep -cE '^ok [0-9]+' "$log"); no=$(grep -cE '^not ok [0-9]+' "$log")
     skip=$(grep -ciE '^ok [0-9]+.*# skip' "$log")
-    name=$(echo "$program" | sed -E 's#^.*(asan|tsan|unit|emulated|gpu|live|peers|sim|build)/#\1/#; s#(asan|tsan)/unit/#\1/#; s# .*##')
+    name=$(echo "$program" | sed -E 's#^.*(asan|tsan|unit|emulated|gpu|live|chaos|peers|sim|build)/#\1/#; s#(asan|tsan)/unit/#\1/#; s# .*##')
     printf '  %-34s %3d ok %3d failed %2d skipped  %3d s\n' "$name" $((ok - skip)) "$no" "$skip" $(($(date +%s) - began))
     if [ "$no" -gt 0 ] || { [ "$code" -ne 0 ] && [ "$no" -eq 0 ]; } || [ $((ok + no)) -eq 0 ]; then
         [ "$no" -gt 0 ] || { no=1; echo "    $program: exit status $code after $ok tests$([ $code -eq 124 ] && echo ' (out of time)')"; }

@@ -41,9 +41,9 @@ int main(int argc, char **argv)
         parse,
         NULL,
         "Turns commits into checkpoints that other tools can read.\n\n"
-        "  shoal-checkpointer -i secret.key --run-id demo --server-addr 127.0.0.1:5550 -c "
+        "  shoal-checkpointer -i secret.key --ticket ticket -c "
         "checkpoints\n"
-        "  shoal-checkpointer -i secret.key --run-id demo --server-addr 127.0.0.1:5550 -c "
+        "  shoal-checkpointer -i secret.key --ticket ticket -c "
         "checkpoints --keep-steps 10\n",
         children,
         NULL,

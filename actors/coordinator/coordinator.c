@@ -29,6 +29,14 @@ void coordinator_refuse(const struct msg *in, uint8_t reason, uint64_t round, st
     if (in->from[0]) outbox_mail(out, in->from, FRAME_REFUSED, &refused);
 }
 
+void coordinator_mail_refusal(struct outbox *out, const char *to, uint16_t kind, uint8_t reason,
+                              uint64_t round, const char *text)
+{
+    struct wire_refused refused = { .kind = kind, .reason = reason, .round = round };
+    snprintf(refused.text, sizeof refused.text, "%s", text);
+    outbox_mail(out, to, FRAME_REFUSED, &refused);
+}
+
 void coordinator_ack(const struct msg *in, uint64_t round, const struct hash *hash,
                      struct outbox *out)
 {
@@ -98,6 +106,8 @@ static void hear(struct coordinator *self, const struct msg *in, struct outbox *
     case FRAME_ASK:        news_hear_ask(self, in, out); break;
     case FRAME_HOLDS:      epoch_hear_holds(self, in, out); break;
     case FRAME_VOTE:       round_hear_vote(self, in, out); break;
+    case FRAME_FINDING:    audit_hear_finding(self, in, out); break;
+    case FRAME_TESTIMONY:  audit_hear_testimony(self, in, out); break;
     case FRAME_CHECKPOINT: epoch_hear_checkpoint(self, in, out); break;
     case FRAME_CONTROL:    epoch_hear_control(self, in, out); break;
     case FRAME_WELCOME:                             // A broker that has forgotten what it was told

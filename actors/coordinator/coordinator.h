@@ -4,6 +4,7 @@
 //   coordinator.c   hears everything: messages in, decisions out, the clock
 //   members.c       who comes, stays and goes
 //   round.c         a round: opened, proved by its witnesses, committed
+//   audit.c         results recomputed by chance, and who lied ejected
 //   epoch.c         phases around the rounds: waiting, warm-up, cooldown, pause
 //   news.c          what everybody is told
 //   tally.[hc]      the votes of one round           run.[hc]  the durable state and its records
@@ -26,6 +27,7 @@
 #include "common/run/assignment.h"
 #include "common/run/bloom.h"
 #include "common/run/schedule.h"
+#include "common/wire/claims.h"
 
 // The configuration, as the core needs it. Durations in ms; 0 where the limit does not apply.
 struct rules {
@@ -48,8 +50,12 @@ struct rules {
     struct hash genesis_digest;         // None: pinned by the first quorum
     uint64_t first_epoch, first_step, first_position;      // [progress]
     bool start_paused;
+    uint32_t verification_percent;      // Of a round's clients who recompute instead of training
+    struct hash audit_secret;           // That the draws' keys follow from; nobody else knows it
     struct wire_config frame;           // What members are sent; its bytes are the shell's
 };
+
+struct testimony { uint64_t round; struct hash name; uint32_t bytes; uint8_t frame[CLAIM_FRAME_MAX]; };
 
 struct holding { uint64_t step; struct hash digest; bool known; };
 
@@ -77,6 +83,15 @@ struct coordinator {
     struct share shares[MEMBERS_MAX];
     uint32_t by_trainer[MEMBERS_MAX];
     struct deal deal;                   // Who trains what in the open round
+    uint32_t accepted_count;            // Of `accepted`, of the commit of this round:
+    uint64_t accepted_round;            // 0 after a restart, which forgot it
+    uint8_t strikes[MEMBERS_MAX];       // Audits in a row that a member did not answer
+    struct testimony testimonies[MEMBERS_MAX];      // The first claim heard of each one's newest round
+    // Scratch of a draw: the audits, the clients in order of the committee, who of them audits.
+    struct wire_audit audits[AUDITS_MAX];
+    struct wire_interval audited[AUDITED_MAX];
+    uint32_t order[MEMBERS_MAX];
+    bool taken[MEMBERS_MAX];
 };
 
 // Prepares zeroed memory. To be followed by `rules`, by the replay of the ledger into `run`, and by
@@ -91,12 +106,15 @@ void coordinator_step(void *self, const struct msg *in, struct outbox *out);
 void coordinator_put(struct coordinator *self, uint16_t kind, const void *record, struct outbox *out);
 void coordinator_refuse(const struct msg *in, uint8_t reason, uint64_t round, struct outbox *out,
                         const char *format, ...) __attribute__((format(printf, 5, 6)));
+void coordinator_mail_refusal(struct outbox *out, const char *to, uint16_t kind, uint8_t reason,
+                              uint64_t round, const char *text);
 void coordinator_ack(const struct msg *in, uint64_t round, const struct hash *hash, struct outbox *out);
 
 void members_hear_join(struct coordinator *self, const struct msg *in, struct outbox *out);
 void members_hear_ping(struct coordinator *self, const struct msg *in, struct outbox *out);
 void members_hear_leave(struct coordinator *self, const struct msg *in, struct outbox *out);
 void members_check_leases(struct coordinator *self, uint64_t now_ms, struct outbox *out);
+void members_tell(struct coordinator *self);        // The roster has changed: to be told at the next turn
 void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, struct outbox *out);
 
 // The member that signed, if it is one and the process is the one on record; else refuses.
@@ -108,6 +126,16 @@ void round_resume(struct coordinator *self, uint64_t now_ms);       // After a r
 void round_hear_vote(struct coordinator *self, const struct msg *in, struct outbox *out);
 void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out);     // Has anything ripened?
 void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out);   // After a commit
+
+// Names the audits of the round about to be opened, whose clients and seed are there.
+void audit_draw(struct coordinator *self, struct wire_round *round, struct outbox *out);
+struct hash audit_reveal(const struct coordinator *self);      // The key of the open round
+void audit_hear_finding(struct coordinator *self, const struct msg *in, struct outbox *out);
+void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct outbox *out);
+bool audit_is_over(const struct coordinator *self);             // No live auditor is waited for
+void audit_tell_missing(const struct coordinator *self, struct outbox *out);
+// Two results of one client are named: those who voted are asked for the claims.
+void audit_ask_rivals(struct coordinator *self, const struct wire_vote *vote, struct outbox *out);
 
 void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struct outbox *out,
                  const char *cause);

@@ -2,10 +2,12 @@
 
 #include "actors/coordinator/coordinator.h"
 #include "common/actor/command.h"
+#include "common/actor/instance.h"
 #include "common/actor/shell.h"
 #include "common/config/run_config.h"
 #include "common/data/source.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include "common/learn/recipe.h"
 #include "common/ledger/ledger.h"
 #include "common/ledger/stored.h"
@@ -33,6 +35,7 @@ struct keeper {
     uint64_t snapshot_seq;              // After which a snapshot is due
     char model_json[65536];
     uint32_t model_bytes;
+    uint64_t instance;                  // Of this life, for the broker
 };
 
 // ---- the rules of the run -----------------------------------------------------------------------
@@ -46,6 +49,17 @@ static uint64_t run_seed(const struct run_config *config)
     uint64_t seed = 0;
     for (int i = 0; i < 8; i++) seed |= (uint64_t)hash.bytes[i] << 8 * i;
     return seed;
+}
+
+// Only this key can make it, and makes it again after every restart.
+static struct hash audit_secret(const struct keeper *self)
+{
+    static const char domain[] = "shoal audit secret 1";
+    struct signature signature;
+    char text[sizeof domain + sizeof self->config.run_id];
+    const int count = snprintf(text, sizeof text, "%s %s", domain, self->config.run_id);
+    identity_sign(self->identity, text, (size_t)count, &signature);
+    return hash_of(signature.bytes, sizeof signature.bytes);
 }
 
 static int read_model(struct keeper *self, const char *folder, struct why *why)
@@ -100,6 +114,8 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .first_step = config->progress_step - 1,
         .first_position = config->progress_data_index,
         .start_paused = config->run_state == CONFIG_RUN_STATE_PAUSED,
+        .verification_percent = (uint32_t)config->verification_percent,
+        .audit_secret = audit_secret(self),
     };
     snprintf(rules.run_id, sizeof rules.run_id, "%s", config->run_id);
     memcpy(rules.owner.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
@@ -121,6 +137,8 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .snapshot_rounds = rules.snapshot_rounds,
         .total_steps = rules.total_steps,
         .data_digest = config->manifest_digest,
+        .verification_percent = rules.verification_percent,
+        .micro_batch = (uint32_t)config->micro_batch,
         .products = config->products == CONFIG_PRODUCTS_FLOAT32 ? PRODUCTS_FLOAT32 : PRODUCTS_BF16,
     };
     snprintf(frame->run, sizeof frame->run, "%s", rules.run_id);
@@ -171,6 +189,7 @@ static int disk_commit(void *arg, struct why *why)
         size_t bytes =
             wire_pack_record(FRAME_SNAPSHOT, &snapshot, self->buffer, SNAPSHOT_BYTES_MAX);
         ensure(bytes > 0);
+        failpoint("ledger_snapshot");
         int rc = ledger_put_snapshot(self->ledger, self->buffer, bytes, why);
         if (rc < 0) return rc;
         self->snapshot_seq = run->log_seq;
@@ -184,6 +203,7 @@ static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
     struct keeper *self = arg;
     const struct wire_recite recite = *(const struct wire_recite *)body;
     ensure(kind == FRAME_RECITE);
+    failpoint("recite");
     for (uint64_t step = recite.from_step; step < recite.from_step + recite.count; step++) {
         uint64_t seq;
         struct record record;
@@ -272,7 +292,7 @@ static int copy_file(const char *from, const char *to, struct why *why)
     int in = open(from, O_RDONLY | O_CLOEXEC),
         out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     ssize_t count = -1;
-    if (in >= 0 && out >= 0)
+    if (failpoint("config_copy") == 0 && in >= 0 && out >= 0)
         while ((count = read(in, bytes, sizeof bytes)) > 0)
             if (write(out, bytes, (size_t)count) != count) { count = -1; break; }
     if (count == 0 && fsync(out) != 0) count = -1;
@@ -290,7 +310,7 @@ static int write_owner(const struct keeper *self, const char *path, struct why *
     key_to_hex(identity_key(self->identity), hex);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     ssize_t count = fd < 0 ? -1 : write(fd, hex, KEY_HEX - 1);
-    bool durable = count == KEY_HEX - 1 && fsync(fd) == 0;
+    bool durable = count == KEY_HEX - 1 && failpoint("owner_sync") == 0 && fsync(fd) == 0;
     int error = errno;
     if (fd >= 0) close(fd);
     return durable ? 0 : why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
@@ -324,8 +344,10 @@ static int open_run(struct keeper *self, struct why *why)
     if (rc == 0) rc = ledger_open(dir, self->config.run_id, &options, why, &self->ledger);
     if (rc < 0) return rc;
     coordinator_init(self->core, &rules);
-    rc = recover(self, why);
+    rc = instance_take(dir, shell_unix_ms(), why, &self->instance);
+    if (rc == 0) rc = recover(self, why);
     if (rc < 0) return rc;
+    failpoint("ledger_recovered");
     snprintf(copy, sizeof copy, "%s/state.toml", dir);
     snprintf(owner, sizeof owner, "%s/owner", dir);
     if (self->core->run.log_seq > 0) {
@@ -355,10 +377,10 @@ static int run(struct keeper *self, struct why *why)
         .identity = self->identity,
         .role = ACTOR_COORDINATOR,
         .run = self->config.run_id,
-        .broker = self->command.server_addr,
+        .broker = &self->command.ticket,
         .deaf_to = deaf_to,
         .incarnation = ledger_incarnation(self->ledger),
-        .instance = shell_unix_ms(),
+        .instance = self->instance,
         .disk = { .arg = self,
                   .begin = disk_begin,
                   .store = disk_store,
@@ -410,8 +432,8 @@ int main(int argc, char **argv)
     if (rc < 0) return fault_exit_code(rc);
     if (self.server_port) snprintf(address, sizeof address, "127.0.0.1:%s", self.server_port);
     else snprintf(address, sizeof address, "%s", self.config.broker_mail);
-    if (!self.command.server_addr || self.server_port) self.command.server_addr = address;
-    rc = command_check(&self.command, &why);
+    if (self.server_port) self.command.server_addr = address;
+    rc = command_check_broker(&self.command, address, &why);
     if (rc == 0) rc = command_identity(&self.command, &why, &self.identity);
     if (rc == 0) rc = open_run(&self, &why);
     if (rc == 0) rc = run(&self, &why);

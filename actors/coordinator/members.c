@@ -20,12 +20,18 @@ static void put_member(struct coordinator *self, const struct wire_member *membe
     roster_change(self, now_ms);
 }
 
+void members_tell(struct coordinator *self)
+{
+    roster_change(self, 0);
+    self->roster_ms = 0;
+}
+
 void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, struct outbox *out)
 {
     struct wire_member member = self->run.members[index];
     member.state = state;
     put_member(self, &member, self->beat_ms, out);
-    self->roster_ms = 0;                // At the next turn: somebody must stop waiting for it
+    members_tell(self);                 // Somebody must stop waiting for it
     outbox_note(out, "member.%s name=%s index=%u", wire_enum_name(&wire_enum_member_state, state),
                 member.name, index);
 }

@@ -9,8 +9,9 @@
 
 // ---- opening ------------------------------------------------------------------------------------
 
-// Nobody may choose a seed: it follows from the run's seed and from all that was committed so far.
-// (Whoever knows the state can compute it; grinding it is for the issue "Strangers".)
+// Nobody may choose a seed: it follows from the run's seed and from all that was committed so far;
+// and where results are audited, also from the key that the commit before revealed, so that nobody
+// who chooses a result knows what will be drawn because of it.
 static uint64_t draw_seed(const struct run *run, uint64_t round)
 {
     uint8_t bytes[24];
@@ -20,6 +21,8 @@ static uint64_t draw_seed(const struct run *run, uint64_t round)
         bytes[16 + i] = (uint8_t)(run->step >> 8 * i);
     }
     struct hash hash = hash_of_two(bytes, sizeof bytes, run->last_commit.bytes, HASH_BYTES);
+    if (!hash_is_none(&run->audit_key))
+        hash = hash_of_two(hash.bytes, HASH_BYTES, run->audit_key.bytes, HASH_BYTES);
     uint64_t seed = 0;
     for (int i = 0; i < 8; i++) seed |= (uint64_t)hash.bytes[i] << 8 * i;
     return seed >> 1;                               // Some JSON readers stop at 2^63
@@ -61,13 +64,14 @@ static float learning_rate(const struct coordinator *self)
 static void prepare(struct coordinator *self)
 {
     const struct run *run = &self->run;
+    const struct wire_round round = run_round(run);
+    const uint32_t trainers = audits_trainers(&round, self->trainers);
     for (uint32_t i = 0; i < run->clients_count; i++) {
-        self->trainers[i] = i;
         self->items[i] = hash_of(run->members[run->clients[i].member].key.bytes, HASH_BYTES);
     }
     self->deal = (struct deal){ .capacity = MEMBERS_MAX, .shares = self->shares,
                                 .by_trainer = self->by_trainer };
-    assignment_deal(run->round.seed, self->trainers, run->clients_count, run->round.batch_size,
+    assignment_deal(run->round.seed, self->trainers, trainers, run->round.batch_size,
                     &self->deal);
     tally_init(&self->tally, run->clients_count, run->witnesses_count);
 }
@@ -96,6 +100,7 @@ void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     if (!self->rules.witness_standalone)
         round.witnesses_count = elect(self, round.seed, clients, round.clients_count, witnesses);
     round.clients = clients, round.witnesses = witnesses;
+    audit_draw(self, &round, out);
 
     round.cursor = run->table.cursor;
     round.returned = self->returned, round.returned_count = run_returned(run, self->returned);
@@ -179,7 +184,10 @@ void round_hear_vote(struct coordinator *self, const struct msg *in, struct outb
                            "most once, in rising order");
         return;
     }
-    if (verdict == TALLY_COUNTED) score_health(self, vote);
+    if (verdict == TALLY_COUNTED) {
+        score_health(self, vote);
+        audit_ask_rivals(self, vote, out);
+    }
     coordinator_ack(in, vote->round, NULL, out);
     round_look(self, in->now_ms, out);
 }
@@ -208,6 +216,16 @@ static bool all_live_accepted(const struct coordinator *self)
     return true;
 }
 
+// Nobody who was ejected meanwhile; and a residual is the one that the member's newest accepted
+// result led to, or the declared zero: nobody invents one that explains a wrong result.
+static bool may_count(const struct coordinator *self, uint32_t client, const struct wire_seen *seen)
+{
+    const uint32_t member = self->run.clients[client].member;
+    return self->run.members[member].state != MEMBER_EJECTED &&
+           (hash_is_none(&seen->residual_from) ||
+            hash_equal(&seen->residual_from, &self->run.residuals[member].key));
+}
+
 // Fills self->accepted, in order of position. Returns how many; 0 is a void.
 static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_t *ret_samples)
 {
@@ -222,13 +240,16 @@ static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_
     for (uint32_t i = 0; i < self->deal.count; i++) {
         const struct share *share = &self->deal.shares[i];
         const struct wire_seen *seen = tally_accepted(&self->tally, share->trainer);
-        if (!seen || !hash_equal(&seen->base, ret_base)) continue;
+        if (!seen || !hash_equal(&seen->base, ret_base) || !may_count(self, share->trainer, seen))
+            continue;
         self->accepted[count++] = (struct wire_accepted){ .client = share->trainer,
                                                           .begin = share->begin,
                                                           .end = share->end,
                                                           .result = seen->result,
                                                           .payload = seen->payload,
-                                                          .payload_bytes = seen->payload_bytes };
+                                                          .payload_bytes = seen->payload_bytes,
+                                                          .residual_from = seen->residual_from,
+                                                          .residual_to = seen->residual_to };
         *ret_samples += share->end - share->begin;
     }
     return count;
@@ -263,7 +284,10 @@ static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out
         .train_ms = (uint32_t)(self->trained_ms - self->round_began_ms),
         .witness_ms = (uint32_t)(now_ms - self->trained_ms),
     };
-    commit.accepted_count = collect(self, &commit.base, &commit.samples);
+    self->accepted_round = commit.round;
+    self->accepted_count = commit.accepted_count = collect(self, &commit.base, &commit.samples);
+    commit.audit_key = audit_reveal(self);
+    audit_tell_missing(self, out);
     commit.outcome = commit.accepted_count > 0 ? OUTCOME_COMMITTED : OUTCOME_VOID;
     bool proved = quorum_reached(self->tally.voted, self->tally.elected);
     coordinator_put(self, FRAME_RECORD_COMMIT, &commit, out);
@@ -311,6 +335,6 @@ void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
         late = false;
     }
     bool enough = quorum_reached(tally->voted, tally->elected);
-    if (late || (enough && (all_live_voted(self) || all_live_accepted(self))))
+    if (late || (enough && (all_live_voted(self) || all_live_accepted(self)) && audit_is_over(self)))
         commit(self, now_ms, out);
 }

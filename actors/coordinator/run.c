@@ -72,6 +72,7 @@ static void apply_member(struct run *self, const struct wire_member *member)
     if (member->index < self->members_count) {
         self->counts[place->role][place->state]--;
         if (!hash_equal(&place->key, &member->key)) {               // A place handed on
+            self->residuals[member->index] = (struct wire_key){ { { 0 } } };
             remove_key(self, &place->key);
             insert_key(self, member->index, &member->key);
         }
@@ -81,6 +82,14 @@ static void apply_member(struct run *self, const struct wire_member *member)
     *place = *member;
     self->counts[member->role][member->state]++;
     self->roster_version++;
+}
+
+static void apply_ejection(struct run *self, const struct wire_record_ejection *record)
+{
+    struct wire_member member = self->members[record->member];
+    ensure(record->member < self->members_count && member.state != MEMBER_EJECTED);
+    member.state = MEMBER_EJECTED;
+    apply_member(self, &member);
 }
 
 // All trainers of one state change to another: at the borders of an epoch.
@@ -146,6 +155,8 @@ struct wire_round run_round(const struct run *self)
     round.clients = self->clients, round.clients_count = self->clients_count;
     round.witnesses = self->witnesses, round.witnesses_count = self->witnesses_count;
     round.returned = self->round_returned, round.returned_count = self->round_returned_count;
+    round.audits = self->audits, round.audits_count = self->audits_count;
+    round.audited = self->audited, round.audited_count = self->audited_count;
     return round;
 }
 
@@ -157,12 +168,16 @@ static void copy_list(void *to, const void *from, size_t bytes)
 
 static void keep_round(struct run *self, const struct wire_round *round)
 {
-    ensure(round->witnesses_count <= WITNESSES_MAX);
+    ensure(round->witnesses_count <= WITNESSES_MAX && audits_are_sound(round));
     copy_list(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
     copy_list(self->clients, round->clients, round->clients_count * sizeof *round->clients);
     copy_list(self->witnesses, round->witnesses, round->witnesses_count * sizeof *round->witnesses);
     copy_list(self->round_returned, round->returned,
               round->returned_count * sizeof *round->returned);
+    copy_list(self->audits, round->audits, round->audits_count * sizeof *round->audits);
+    copy_list(self->audited, round->audited, round->audited_count * sizeof *round->audited);
+    self->audits_count = round->audits_count;
+    self->audited_count = round->audited_count;
     self->round_returned_count = round->returned_count;
     self->dealt_count = round->dealt_count;
     self->clients_count = round->clients_count;
@@ -170,6 +185,8 @@ static void keep_round(struct run *self, const struct wire_round *round)
     self->round = *round;
     self->round.dealt = self->round.returned = NULL;
     self->round.clients = self->round.witnesses = NULL;
+    self->round.audits = NULL, self->round.audited = NULL;
+    self->round.audits_count = self->round.audited_count = 0;
     self->round.returned_count = self->round.dealt_count = self->round.clients_count =
         self->round.witnesses_count = 0;
 }
@@ -182,8 +199,17 @@ static void apply_round(struct run *self, const struct wire_round *round)
     ensure(table_deal_again(&self->table, round->round, self->scratch, round->dealt_count) ==
            TABLE_OK);
     keep_round(self, round);
+    memset(self->findings, 0, sizeof self->findings);
     self->epoch_elapsed_ms = round->epoch_elapsed_ms;
     self->round_open = true;
+}
+
+// The first word counts.
+static void apply_finding(struct run *self, const struct wire_record_finding *record)
+{
+    ensure(record->round == self->round.round && record->place < self->audits_count);
+    ensure(self->findings[record->place].finding == FINDING_PENDING);
+    self->findings[record->place].finding = record->finding;
 }
 
 bool run_is_round_client(const struct run *self, uint32_t member)
@@ -244,6 +270,11 @@ static void apply_commit(struct run *self, const struct wire_commit *commit)
     self->last = *commit;
     self->last.accepted = NULL;
     self->last.accepted_count = 0;
+    self->audit_key = commit->audit_key;
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_accepted *accepted = &commit->accepted[i];
+        self->residuals[self->clients[accepted->client].member].key = accepted->residual_to;
+    }
     if (self->phase == PHASE_TRAIN) enter(self, PHASE_WITNESS);
     if (commit->outcome == OUTCOME_VOID) return;
     self->digest_step = commit->step;
@@ -327,6 +358,7 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
         self->checkpoint = (struct wire_checkpoint){ .epoch = restore->epoch, .step = restore->step,
                                                      .digest = restore->digest };
     self->cold_start = true;
+    memset(self->residuals, 0, sizeof self->residuals);         // Everybody loads, and begins at zero
     set_table(self, restore->cursor, restore->returned, restore->returned_count);
 }
 
@@ -351,6 +383,8 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
         break;
     case FRAME_RECORD_DATA:       apply_data(self, record); break;
     case FRAME_RECORD_RESTORE:    apply_restore(self, record); break;
+    case FRAME_RECORD_FINDING:    apply_finding(self, record); break;
+    case FRAME_RECORD_EJECTION:   apply_ejection(self, record); break;
     default:                      ensure_failed("a record that is none", __FILE__, __LINE__);
     }
 }
@@ -390,7 +424,9 @@ struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *ret
         .returned = returned, .returned_count = run_returned(self, returned),
         .roster_version = self->roster_version, .members = self->members,
         .members_count = self->members_count, .way_back = run_way_back(self),
-        .born_unix_ms = self->born_unix_ms,
+        .born_unix_ms = self->born_unix_ms, .audit_key = self->audit_key,
+        .findings = self->findings, .findings_count = self->audits_count,
+        .residuals = self->residuals, .residuals_count = self->members_count,
     };
     memcpy(snapshot.run, self->run_id, sizeof snapshot.run);
     if (snapshot.round.round == 0) snapshot.round.round = snapshot.round.batch_size = 1; // None yet
@@ -419,6 +455,9 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     }
     self->roster_version = from->roster_version;
     self->born_unix_ms = from->born_unix_ms;
+    self->audit_key = from->audit_key;
+    copy_list(self->findings, from->findings, from->findings_count * sizeof *from->findings);
+    copy_list(self->residuals, from->residuals, from->residuals_count * sizeof *from->residuals);
     self->way_back = from->way_back;
     self->way_back.returned = NULL;
     copy_list(self->way_back_returned, from->way_back.returned,

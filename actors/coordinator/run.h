@@ -17,7 +17,7 @@
 
 #include "common/run/limits.h"
 #include "common/run/table.h"
-#include "common/wire/wire.h"
+#include "common/wire/audits.h"
 
 #define NO_MEMBER UINT32_MAX
 enum { TABLE_INTERVALS_MAX = 65536 };
@@ -42,6 +42,11 @@ struct run {
     uint32_t round_returned_count;
     struct wire_client clients[MEMBERS_MAX], witnesses[WITNESSES_MAX];
     uint32_t dealt_count, clients_count, witnesses_count;
+    struct wire_audit audits[AUDITS_MAX];           // Of the newest round, and what came of them
+    struct wire_interval audited[AUDITED_MAX];
+    struct wire_found findings[AUDITS_MAX];
+    uint32_t audits_count, audited_count;
+    struct hash audit_key;              // That the newest commit revealed
 
     uint64_t digest_step, pin_step;     // Whose parameters are `digest` and `pin_digest`, if not none
     struct hash digest, pin_digest;
@@ -64,6 +69,8 @@ struct run {
     uint32_t members_count;
     struct wire_member members[MEMBERS_MAX];        // Place = index for the life of the run
     uint32_t by_key[MEMBERS_MAX];       // Places in order of identity
+    // That the newest accepted result of each member led to: its next one starts there, or at zero.
+    struct wire_key residuals[MEMBERS_MAX];
     uint32_t counts[ACTOR_COUNT][MEMBER_COUNT];     // By role and state
 };
 

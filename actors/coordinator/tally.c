@@ -27,7 +27,9 @@ static bool well_formed(const struct tally *self, const struct wire_vote *vote)
 static bool same(const struct wire_seen *a, const struct wire_seen *b)
 {
     return a->payload_bytes == b->payload_bytes && hash_equal(&a->result, &b->result) &&
-           hash_equal(&a->payload, &b->payload) && hash_equal(&a->base, &b->base);
+           hash_equal(&a->payload, &b->payload) && hash_equal(&a->base, &b->base) &&
+           hash_equal(&a->residual_from, &b->residual_from) &&
+           hash_equal(&a->residual_to, &b->residual_to);
 }
 
 static void count_one(struct tally *self, const struct wire_seen *seen)

@@ -64,7 +64,7 @@ int main(int argc, char **argv)
         parse,
         NULL,
         "Serves tokenised samples, checked against their manifest.\n\n"
-        "  shoal-data-provider -i secret.key --run-id demo --server-addr 127.0.0.1:5550 -d "
+        "  shoal-data-provider -i secret.key --ticket ticket -d "
         "config/demo/data.toml\n"
         "  shoal prepare-text --out data             makes the files\n",
         children,

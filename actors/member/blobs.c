@@ -136,10 +136,17 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
     }
 }
 
+static void forget_in_store(const struct wire_blob *blob, uint64_t step, struct outbox *out)
+{
+    outbox_job(out, PORT_FETCHER, FRAME_FORGET, &(struct wire_forget){ step, blob, 1 });
+}
+
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
                 struct outbox *out)
 {
     struct blob_entry *entry = known(self, &fetched->hash);
+    if (!entry && fetched->ok)                      // It was on its way when it was forgotten
+        forget_in_store(&(struct wire_blob){ .hash = fetched->hash }, 0, out);
     if (!entry || entry->state != BLOB_COMING) return false;
     if (fetched->ok) {
         arrived(self, entry);
@@ -171,6 +178,16 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
     if (count)
         outbox_job(out, PORT_FETCHER, FRAME_FORGET,
                    &(struct wire_forget){ before_step, gone, count });
+}
+
+void blobs_forget_one(struct blobs *self, const struct hash *hash, struct outbox *out)
+{
+    const struct blob_entry *entry = known(self, hash);
+    if (!entry) return;
+    const struct wire_blob blob = { entry->hash, entry->bytes };
+    const uint64_t step = entry->step;
+    take_out(self, (uint32_t)(entry - self->entries));
+    forget_in_store(&blob, step, out);
 }
 
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)

@@ -43,6 +43,9 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
 // Takes a FETCHED; true if the blob is here now.
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms, struct outbox *out);
 
+// Forgets one, here and in the store; unknown is allowed.
+void blobs_forget_one(struct blobs *self, const struct hash *hash, struct outbox *out);
+
 // Forgets all that belong to commits before this step, here and in the store.
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out);
 

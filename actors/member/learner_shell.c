@@ -1,11 +1,14 @@
 #include "actors/member/learner_shell.h"
+#include "actors/member/past_shell.h"
 #include "common/actor/memory.h"
 #include "common/actor/shell.h"
 #include "common/bulk/bulk_client.h"
 #include "common/crypto/merkle.h"
 #include "common/data/source.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include "common/learn/compute.h"
+#include "common/learn/gemm.h"
 #include "common/learn/model_config.h"
 #include "common/learn/model_tensors.h"
 #include "common/vector/checkpoint.h"
@@ -41,6 +44,7 @@ struct learner {
     uint32_t *tokens;                   // Of one batch
     uint64_t tokens_max;
     uint8_t *payload;
+    struct past past;                   // For audits
     struct hash candidate;              // Payload that the candidate residual belongs to
     struct wire_holder providers[16];   // Of the TRAIN in hand
     uint32_t providers_count;
@@ -70,6 +74,7 @@ static void drop_model(struct learner *self)
     compute_destroy(&self->compute);
     payload_form_destroy(&self->form);
     chunks_destroy(&self->chunks);
+    past_clear(&self->past);
     free(self->spare);
     free(self->tensors), free(self->leaves), free(self->tokens), free(self->payload);
     self->params = self->spare = NULL;
@@ -88,6 +93,13 @@ static int fill_layout(struct learner *self, struct why *why)
     return rc;
 }
 
+// The bits of a gradient depend on it, so in a run that recomputes results it is everybody's.
+static uint32_t micro_batch(const struct learner *self)
+{
+    return self->config.verification_percent ? self->config.micro_batch
+                                             : self->options->micro_batch;
+}
+
 // Settles how the replica computes, and says what it will take before it takes it: activations that
 // do not fit are computed again rather than kept.
 static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
@@ -97,7 +109,7 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
     struct compute_config *config = &self->compute_config;
     struct compute_memory memory;
     *config = (struct compute_config){ .shape = self->shape,
-                                       .micro_batch = options->micro_batch,
+                                       .micro_batch = micro_batch(self),
                                        .seq = self->config.seq_len,
                                        .form = self->form,
                                        .decay = self->config.compression_decay,
@@ -116,6 +128,15 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
               config->recompute ? "recomputed" : "kept");
     shell_log(6, "learner.compute products=%s threads=%u",
               wire_enum_name(&wire_enum_products, self->config.products), options->threads);
+    const char *library = gemm_library(config->float32 ? GEMM_FLOAT32 : GEMM_BF16);
+    if (library && options->trains && self->config.verification_percent)
+        return why_set(why, FAULT_CONFIG,
+                       "the run recomputes results, and the float32 products of this build are those "
+                       "of %s, which nobody else's are to the bit; take a build without BLAS=1",
+                       library);
+    if (library && options->trains && options->device.kind == COMPUTE_CPU)
+        shell_log(4, "learner.not_reproducible products_of=\"%s\": nobody can recompute these "
+                  "gradients to the bit; a build without BLAS=1 has products of its own", library);
     if (free_bytes == 0 || memory.host + beside <= free_bytes) return 0;
     const bool less = options->trains && options->micro_batch > 1;
     return why_set(why, FAULT_MEMORY, "the model needs %llu MiB and there are %llu; %s",
@@ -146,11 +167,9 @@ static int fetch_samples(void *context, uint64_t position, uint32_t count, uint3
                          struct why *why)
 {
     struct learner *self = context;
-    const char *endpoints[16];
-    for (uint32_t i = 0; i < self->providers_count; i++) endpoints[i] = self->providers[i].endpoint;
     if (self->providers_count == 0)
         return why_set(why, FAULT_UNREACHABLE, "no data-provider has joined the run; start one");
-    bulk_client_set_endpoints(self->client, endpoints, self->providers_count);
+    bulk_client_set_providers(self->client, self->providers, self->providers_count);
     return bulk_read_samples(self->client, position, count, tokens, why);
 }
 
@@ -162,7 +181,8 @@ static int open_data(struct learner *self, struct why *why)
     if (data->kind != DATA_SERVER) return source_open(data, &samples, why, &self->provider);
     struct provider_fetch fetch = { .fetch = fetch_samples, .context = self, .count = 1 };
     // Not for long: the core tries again, with those who have joined by then.
-    struct bulk_client_options client = { .run = self->options->run_id,
+    struct bulk_client_options client = { .identity = self->options->identity,
+                                          .run = self->options->run_id,
                                           .seq_len = self->config.seq_len,
                                           .patience_ms = 1500,
                                           .rounds_max = 2 };
@@ -175,6 +195,15 @@ static int build(struct learner *self, const struct wire_config *config, struct 
 {
     drop_model(self);
     self->config = *config;
+    if (config->verification_percent && self->options->trains &&
+        self->options->device.kind != COMPUTE_CPU)
+        return why_set(why, FAULT_CONFIG,
+                       "the run recomputes results (verification_percent %u), and what a GPU "
+                       "computes nobody can recompute to the bit; use --device cpu",
+                       config->verification_percent);
+    if (config->verification_percent && config->micro_batch != self->options->micro_batch)
+        shell_log(6, "learner.micro_batch size=%u; the run's, since it recomputes results",
+                  config->micro_batch);
     if (config->model.count > MODEL_CONFIG_BYTES_MAX)
         return why_set(why, FAULT_LIMIT, "config.json of %u bytes", config->model.count);
     memcpy(self->config_json, config->model.data, config->model.count);
@@ -186,6 +215,10 @@ static int build(struct learner *self, const struct wire_config *config, struct 
         return why_set(why, FAULT_RANGE, "max_seq_len %u, the model's config.json allows 1..%u",
                        config->seq_len, self->shape.seq_len_max);
     self->floats = model_parameter_count(&self->shape);
+    if (config->verification_percent && self->floats > BLOB_BYTES_MAX / sizeof(float))
+        return why_set(why, FAULT_LIMIT, "a model of %llu parameters; the run recomputes results, "
+                       "and a residual of more than %zu cannot be revealed",
+                       (unsigned long long)self->floats, BLOB_BYTES_MAX / sizeof(float));
     rc = fill_layout(self, why);
     if (rc == 0)
         rc = payload_form_new(self->chunks, config->topk, config->one_bit, why, &self->form);
@@ -198,6 +231,7 @@ static int build(struct learner *self, const struct wire_config *config, struct 
 static void hear_build(struct learner *self, const struct wire_config *config)
 {
     struct why why = { 0 };
+    failpoint("learner_build");
     const int rc = build(self, config, &why);
     struct wire_built built = { .ok = rc == 0, .floats = self->floats,
                                 .may_pass = rc == FAULT_MEMORY };
@@ -220,6 +254,8 @@ static int pin(struct learner *self, struct why *why)
 {
     const int rc = compute_pull(self->compute, why);
     if (rc < 0) return rc;
+    past_pinned(&self->past, self->step, &self->digest);
+    failpoint("learner_pin");
     return blob_store_pin(self->options->store, self->step, &self->digest, self->params,
                           self->floats, self->leaves, self->leaf_count, why);
 }
@@ -254,6 +290,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
 {
     if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
     self->holding = false;
+    past_clear(&self->past);
     int rc = !load->path[0] ? take_staged(self, load, why)
            : load->step > 0 ? load_checkpoint(self, load, why)
            : hf_folder_load(load->path, &self->layout, self->params, why);
@@ -275,6 +312,7 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
 static void hear_load(struct learner *self, const struct wire_load *job)
 {
     struct why why = { 0 };
+    failpoint("learner_load");
     struct wire_loaded loaded = { .ok = load(self, job, &why) == 0, .step = job->step };
     loaded.digest = self->digest;
     put_reason(loaded.reason, &why);
@@ -283,12 +321,12 @@ static void hear_load(struct learner *self, const struct wire_load *job)
 
 // ---- TRAIN --------------------------------------------------------------------------------------
 
-static int read_samples(struct learner *self, const struct wire_train *job, struct why *why,
-                        uint64_t *ret_count)
+static int read_samples(struct learner *self, const struct wire_interval *samples,
+                        uint32_t samples_count, const struct wire_holder *providers,
+                        uint32_t providers_count, struct why *why, uint64_t *ret_count)
 {
     uint64_t row = (uint64_t)self->config.seq_len + 1, count = 0;
-    for (uint32_t i = 0; i < job->samples_count; i++)
-        count += job->samples[i].end - job->samples[i].begin;
+    for (uint32_t i = 0; i < samples_count; i++) count += samples[i].end - samples[i].begin;
     if (count == 0 || count > 65535)
         return why_set(why, FAULT_RANGE, "%llu samples", (unsigned long long)count);
     if (count * row > self->tokens_max) {
@@ -298,13 +336,12 @@ static int read_samples(struct learner *self, const struct wire_train *job, stru
         if (!self->tokens)
             return why_set(why, FAULT_MEMORY, "%llu samples", (unsigned long long)count);
     }
-    self->providers_count = job->providers_count;
-    memcpy(self->providers, job->providers, job->providers_count * sizeof *job->providers);
+    self->providers_count = providers_count;
+    if (providers_count) memcpy(self->providers, providers, providers_count * sizeof *providers);
     uint64_t at = 0;
-    for (uint32_t i = 0; i < job->samples_count; i++) {
-        uint32_t n = (uint32_t)(job->samples[i].end - job->samples[i].begin);
-        int rc =
-            provider_read(self->provider, job->samples[i].begin, n, self->tokens + at * row, why);
+    for (uint32_t i = 0; i < samples_count; i++) {
+        uint32_t n = (uint32_t)(samples[i].end - samples[i].begin);
+        int rc = provider_read(self->provider, samples[i].begin, n, self->tokens + at * row, why);
         if (rc < 0) return rc;
         at += n;
     }
@@ -322,7 +359,8 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     if (!self->holding || !self->options->trains || job->step != self->step)
         return why_set(why, FAULT_RANGE, "asked to train step %llu, step %llu is held",
                        (unsigned long long)job->step, (unsigned long long)self->step);
-    int rc = read_samples(self, job, why, &count);
+    int rc = read_samples(self, job->samples, job->samples_count, job->providers,
+                          job->providers_count, why, &count);
     if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, why, &loss);
     if (rc == 0 && self->config.clip_norm > 0)
         rc = compute_clip(self->compute, (double)self->config.clip_norm, why, &norm);
@@ -349,7 +387,9 @@ static void hear_train(struct learner *self, const struct wire_train *job)
 {
     struct why why = { 0 };
     struct wire_trained trained = { .round = job->round };
+    failpoint("learner_train");
     int rc = train(self, job, &why, &trained);
+    failpoint("learner_trained");
     trained.ok = rc == 0;
     if (rc < 0 && why.text[0] == 0) why_set(&why, rc, "%s", fault_sentence(rc));
     put_reason(trained.reason, &why);
@@ -360,32 +400,19 @@ static void hear_train(struct learner *self, const struct wire_train *job)
 
 static int apply(struct learner *self, const struct wire_apply *job, struct why *why)
 {
-    uint32_t count = job->payloads_count, held = 0, sound = 0;
     struct apply_step step = { .weight_decay = self->config.weight_decay };
     memcpy(&step.rate, &job->lr_bits, sizeof step.rate);
     if (!self->holding || job->step != self->step)
         return why_set(why, FAULT_RANGE, "asked to apply commit %llu, step %llu is held",
                        (unsigned long long)job->step, (unsigned long long)self->step);
-    struct blob_ref *refs = calloc(count, sizeof *refs);
-    struct apply_result *results = calloc(count, sizeof *results);
-    int rc = refs && results ? 0 : why_set(why, FAULT_MEMORY, "%u results", count);
-    for (; rc == 0 && held < count; held++) {
-        rc = blob_store_get(self->options->store, &job->payloads[held].hash, why, &refs[held]);
-        if (rc < 0) break;
-        // What is no payload of this model changes nothing: everybody finds so from the same bytes.
-        struct why bad = { 0 };
-        if (payload_check(self->form, refs[held].bytes, refs[held].count, &bad) == 0)
-            results[sound++] = (struct apply_result){ .begin = held, .payload = refs[held].bytes,
-                                                      .bytes = refs[held].count };
-        else
-            shell_log(4, "apply.skipped step=%llu result=%u reason=\"%s\"",
-                      (unsigned long long)job->step, held, bad.text);
-    }
-    if (rc == 0 && sound > 0)
-        rc = compute_apply(self->compute, results, sound, &step, why);
-    for (uint32_t i = 0; refs && i < held; i++) blob_store_release(&refs[i]);
-    free(refs);
-    free(results);
+    past_applied(&self->past, job);
+    const struct past_step *past = &self->past.steps[job->step % PAST_STEPS];
+    struct past_results taken;
+    int rc = past_results_take(self->options->store, self->form, past->payloads, past->count,
+                               job->step, why, &taken);
+    if (rc == 0 && taken.sound > 0)
+        rc = compute_apply(self->compute, taken.results, taken.sound, &step, why);
+    past_results_release(&taken);
     if (rc < 0) return rc;
     if (compute_has_candidate(self->compute)) {
         if (!hash_is_none(&job->own_payload) && hash_equal(&job->own_payload, &self->candidate))
@@ -402,7 +429,9 @@ static void hear_apply(struct learner *self, const struct wire_apply *job)
 {
     struct why why = { 0 };
     uint64_t began_us = now_us();
+    failpoint("learner_apply");
     struct wire_applied applied = { .ok = apply(self, job, &why) == 0 };
+    failpoint("learner_applied");
     applied.step = self->step;
     applied.digest = self->digest;
     applied.apply_ms = (uint32_t)((now_us() - began_us) / 1000);
@@ -411,32 +440,6 @@ static void hear_apply(struct learner *self, const struct wire_apply *job)
 }
 
 // ---- SAVE ---------------------------------------------------------------------------------------
-
-// The parameters of a pinned step, put together again from its leaves.
-static int gather(struct learner *self, const struct hash *digest, float *ret_params,
-                  struct why *why)
-{
-    struct blob_ref list, leaf;
-    uint64_t floats;
-    int rc = blob_store_leaves(self->options->store, digest, why, &list, &floats);
-    if (rc < 0) return rc;
-    const struct hash *hashes = (const void *)list.bytes;
-    uint64_t at = 0;
-    for (size_t i = 0; i < list.count / HASH_BYTES && rc == 0 && floats == self->floats; i++) {
-        rc = blob_store_get(self->options->store, &hashes[i], why, &leaf);
-        if (rc < 0) break;
-        memcpy(ret_params + at, leaf.bytes, leaf.count);
-        at += leaf.count / sizeof(float);
-        blob_store_release(&leaf);
-    }
-    blob_store_release(&list);
-    return rc < 0 || at == self->floats
-               ? rc
-               : why_set(why, FAULT_CORRUPT,
-                         "a pinned step of %llu floats, the "
-                         "model has %llu",
-                         (unsigned long long)floats, (unsigned long long)self->floats);
-}
 
 // All samples below the cursor that were not returned, as the manifest wants them.
 static size_t done_list(const struct wire_save *job, struct interval *ret_list)
@@ -458,7 +461,7 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
         return why_set(why, FAULT_CONFIG, "no --checkpoint-dir was given");
     bool held = self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest);
     int rc = held ? compute_pull(self->compute, why)
-                  : gather(self, &job->digest, self->spare, why);
+                  : past_gather(options->store, &job->digest, self->floats, why, self->spare);
     if (rc < 0) return rc;
     const float *params = held ? self->params : self->spare;
     struct interval *done = calloc((size_t)job->returned_count + 1, sizeof *done);
@@ -497,13 +500,102 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
 static void hear_save(struct learner *self, const struct wire_save *job)
 {
     struct why why = { 0 };
+    failpoint("learner_save");
     struct wire_saved saved = { .ok = save(self, job, &why) == 0,
                                 .epoch = job->epoch,
                                 .step = job->step,
                                 .digest = job->digest };
     snprintf(saved.name, sizeof saved.name, "step-%08llu", (unsigned long long)job->step);
     put_reason(saved.reason, &why);
+    failpoint("learner_saved");
     worker_answer(self->worker, FRAME_SAVED, &saved);
+}
+
+// ---- SHOW, RECOMPUTE ----------------------------------------------------------------------------
+
+static int show(struct learner *self, const struct wire_show *job, struct why *why,
+                struct wire_shown *ret_shown)
+{
+    const float *residual =
+        self->holding ? compute_residual_of(self->compute, &job->residual) : NULL;
+    if (!residual)
+        return why_set(why, FAULT_NOT_FOUND, "the residual of that result is no more here");
+    ret_shown->blob.bytes = (uint32_t)(self->floats * sizeof *residual);
+    return blob_store_put(self->options->store, residual, self->floats * sizeof *residual, why,
+                          &ret_shown->blob.hash);
+}
+
+static void hear_show(struct learner *self, const struct wire_show *job)
+{
+    struct why why = { 0 };
+    struct wire_shown shown = { .round = job->round, .residual = job->residual };
+    shown.ok = show(self, job, &why, &shown) == 0;
+    put_reason(shown.reason, &why);
+    worker_answer(self->worker, FRAME_SHOWN, &shown);
+}
+
+// The revealed residual, if it is the one that the claim names. NULL for the declared zero.
+static int take_residual(struct learner *self, const struct wire_recompute *job, struct why *why,
+                         struct blob_ref *ret_ref)
+{
+    struct hash digest;
+    if (hash_is_none(&job->audit.residual_from)) return 0;
+    int rc = blob_store_get(self->options->store, &job->residual, why, ret_ref);
+    if (rc < 0) return rc;
+    if (ret_ref->count == self->floats * sizeof(float))
+        rc = apply_digest((const void *)ret_ref->bytes, self->floats, self->pool, &digest);
+    if (rc < 0) return rc;
+    if (ret_ref->count == self->floats * sizeof(float) &&
+        hash_equal(&digest, &job->audit.residual_from))
+        return 0;
+    return why_set(why, FAULT_FORMAT, "what was revealed is not the residual that the claim names");
+}
+
+static int recompute(struct learner *self, const struct wire_recompute *job,
+                     const struct blob_ref *residual, struct why *why, struct wire_finding *ret)
+{
+    const struct wire_audit *audit = &job->audit;
+    const struct past_means means = { self->options->store, self->form, self->pool,
+                                      self->config.weight_decay, self->floats };
+    struct compute_work work = { .residual = (const void *)residual->bytes,
+                                 .clip = (double)self->config.clip_norm };
+    uint64_t count = 0;
+    memcpy(&work.rate, &audit->lr_bits, sizeof work.rate);
+    int rc = past_params(&self->past, &means, audit->step, &audit->base, why, self->spare);
+    if (rc == 0)
+        rc = read_samples(self, job->samples, job->samples_count, job->providers,
+                          job->providers_count, why, &count);
+    if (rc < 0) return rc;
+    work.params = self->spare, work.tokens = self->tokens, work.count = (uint32_t)count;
+    rc = compute_again(self->compute, &work, why, self->payload, &ret->residual_to);
+    if (rc < 0) return rc;
+    ret->payload = hash_of(self->payload, payload_bytes(self->form));
+    return 0;
+}
+
+// An author whose revelation does not fit its own signed claim is as wrong as one whose result does
+// not; what we lack ourselves is no finding about anybody.
+static void hear_recompute(struct learner *self, const struct wire_recompute *job)
+{
+    struct why why = { 0 };
+    struct blob_ref residual = { 0 };
+    struct wire_finding finding = { .round = job->round, .result = job->audit.result,
+                                    .finding = FINDING_UNABLE };
+    int rc = self->built && self->options->trains
+                 ? take_residual(self, job, &why, &residual)
+                 : why_set(&why, FAULT_CONFIG, "no model has been built");
+    if (rc == FAULT_FORMAT) finding.finding = FINDING_DIFFERENT;
+    if (rc == 0) rc = recompute(self, job, &residual, &why, &finding);
+    if (rc == 0)
+        finding.finding = hash_equal(&finding.payload, &job->audit.payload) &&
+                                  hash_equal(&finding.residual_to, &job->audit.residual_to)
+                              ? FINDING_SAME : FINDING_DIFFERENT;
+    blob_store_release(&residual);
+    snprintf(finding.reason, sizeof finding.reason, "%.*s", (int)sizeof finding.reason - 1,
+             rc < 0 ? why.text : "");
+    for (char *c = finding.reason; *c; c++)
+        if ((unsigned char)*c < 0x20) *c = ' ';
+    worker_answer(self->worker, FRAME_RECOMPUTED, &finding);
 }
 
 // ---- the thread ---------------------------------------------------------------------------------
@@ -525,6 +617,8 @@ void learner_body(struct worker *worker, void *arg)
         case FRAME_TRAIN: hear_train(self, job.body); break;
         case FRAME_APPLY: hear_apply(self, job.body); break;
         case FRAME_SAVE:  hear_save(self, job.body); break;
+        case FRAME_SHOW:  hear_show(self, job.body); break;
+        case FRAME_RECOMPUTE: hear_recompute(self, job.body); break;
         case FRAME_PIN:
             if (self->holding && self->step == ((const struct wire_pin *)job.body)->step &&
                 pin(self, &why) < 0)

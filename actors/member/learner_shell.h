@@ -13,9 +13,11 @@
 
 #include "common/actor/worker.h"
 #include "common/bulk/blob_store.h"
+#include "common/crypto/identity.h"
 #include "common/learn/compute.h"
 
 struct learner_options {
+    const struct identity *identity;    // Borrowed; for the data providers
     blob_store_t *store;                // Borrowed; shared with the bulk server and the fetcher
     const char *run_id;
     struct compute_device device;       // What computes

@@ -134,7 +134,8 @@ static bool is_sound(const struct wire_round *round)
         if (length > round->batch_size - samples) return false;
         samples += length;
     }
-    return samples == round->batch_size && round->dealt_count <= DEALT_MAX;
+    return samples == round->batch_size && round->dealt_count <= DEALT_MAX &&
+           audits_are_sound(round);
 }
 
 // An empty list may have no address.
@@ -152,14 +153,18 @@ static unsigned hear_round(struct member *self, const struct msg *in)
     copy_list(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
     copy_list(self->clients, round->clients, round->clients_count * sizeof *round->clients);
     copy_list(self->witnesses, round->witnesses, round->witnesses_count * sizeof *round->witnesses);
+    copy_list(self->audits, round->audits, round->audits_count * sizeof *round->audits);
+    copy_list(self->audited, round->audited, round->audited_count * sizeof *round->audited);
+    self->round.audits = self->audits;
+    self->round.audited = self->audited;
     self->round.dealt = self->dealt;
     self->round.clients = self->clients;
     self->round.witnesses = self->witnesses;
     self->has_round = true;
-    for (uint32_t i = 0; i < round->clients_count; i++) self->trainers[i] = i;
+    const uint32_t trainers = audits_trainers(&self->round, self->trainers);
     self->deal = (struct deal){ .capacity = MEMBERS_MAX, .shares = self->shares,
                                 .by_trainer = self->by_trainer };
-    assignment_deal(round->seed, self->trainers, round->clients_count, round->batch_size,
+    assignment_deal(round->seed, self->trainers, trainers, round->batch_size,
                     &self->deal);
     return HEARD_ROUND;
 }
@@ -297,13 +302,19 @@ uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t e
     return count;
 }
 
+static void add_holder(struct wire_holder *holder, const struct wire_member *member)
+{
+    memcpy(holder->endpoint, member->endpoint, sizeof holder->endpoint);
+    holder->key = member->key;
+}
+
 uint32_t member_holders(const struct member *self, uint32_t first_member,
                         struct wire_holder *ret_list, uint32_t max)
 {
     uint32_t count = 0;
     const struct wire_member *first = member_at(self, first_member);
     if (first && first->endpoint[0] && first_member != self->index && count < max)
-        memcpy(ret_list[count++].endpoint, first->endpoint, sizeof first->endpoint);
+        add_holder(&ret_list[count++], first);
     for (uint32_t n = 1; n < self->members_count && count < max; n++) {
         uint32_t i = (self->index + n) % self->members_count;
         const struct wire_member *member = &self->members[i];
@@ -311,7 +322,7 @@ uint32_t member_holders(const struct member *self, uint32_t first_member,
                      member->role == ACTOR_WITNESS;
         if (i == first_member || i == self->index || !holds || !member->endpoint[0] ||
             (member->state != MEMBER_HEALTHY && member->state != MEMBER_PENDING)) continue;
-        memcpy(ret_list[count++].endpoint, member->endpoint, sizeof member->endpoint);
+        add_holder(&ret_list[count++], member);
     }
     return count;
 }
@@ -323,7 +334,7 @@ uint32_t member_providers(const struct member *self, struct wire_holder *ret_lis
         const struct wire_member *member = &self->members[(self->index + n) % self->members_count];
         if (member->role == ACTOR_PROVIDER && member->state == MEMBER_HEALTHY &&
             member->endpoint[0])
-            memcpy(ret_list[count++].endpoint, member->endpoint, sizeof member->endpoint);
+            add_holder(&ret_list[count++], member);
     }
     return count;
 }

@@ -15,6 +15,7 @@
 #include "common/actor/msg.h"
 #include "common/run/assignment.h"
 #include "common/run/limits.h"
+#include "common/wire/audits.h"
 
 enum { MEMBER_TICK_MS = 200, MEMBER_RETRY_MS = 1000, MODEL_JSON_MAX = 65536,
        DEALT_MAX = 65536 };
@@ -41,6 +42,8 @@ struct member {
     struct wire_round round;            // The newest ROUND, lists below
     struct wire_interval dealt[DEALT_MAX];
     struct wire_client clients[MEMBERS_MAX], witnesses[WITNESSES_MAX];
+    struct wire_audit audits[AUDITS_MAX];
+    struct wire_interval audited[AUDITED_MAX];
     struct share shares[MEMBERS_MAX];
     uint32_t by_trainer[MEMBERS_MAX], trainers[MEMBERS_MAX];
     struct deal deal;                   // Who trains what in it

@@ -1,4 +1,5 @@
 #include "actors/member/member_shell.h"
+#include "common/actor/instance.h"
 #include "common/actor/journal.h"
 #include "common/actor/shell.h"
 #include "common/bulk/fetcher.h"
@@ -12,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { GUESTS_TURN_MAX = 64 };
+
 struct running {
     struct member_options *options;
     const struct member_process *process;
@@ -19,6 +22,7 @@ struct running {
     struct identity *identity;
     char dir[512], blobs[600], host[128];
     struct journal *journal;
+    uint64_t instance;                  // Its incarnation as well: one life, one number
     blob_store_t *store;
     bulk_server_t *server;
     struct worker *workers[2];
@@ -27,6 +31,9 @@ struct running {
     struct shell *shell;
     struct wire_journal promised;
     struct wire_load resume;
+    struct hash guests[MEMBERS_MAX];    // By index in the roster: who has been let in to fetch
+    uint8_t guest_states[MEMBERS_MAX];  // 1 + the state they had then; 0: not yet
+    uint64_t guests_version;            // Of the roster they are from, once all are
     uint8_t record[JOURNAL_RECORD_MAX];
 };
 
@@ -84,6 +91,7 @@ static int open_dir(struct running *self, struct why *why)
     if (command->state_dir) snprintf(self->dir, sizeof self->dir, "%s", command->state_dir);
     else snprintf(self->dir, sizeof self->dir, "%s-state", member->name);
     int rc = journal_open(self->dir, why, &self->journal);
+    if (rc == 0) rc = instance_take(self->dir, shell_unix_ms(), why, &self->instance);
     if (rc == 0) rc = read_journal(self, why);
     if (rc < 0 || !self->process->keeps_blobs) return rc;
     snprintf(self->blobs, sizeof self->blobs, "%s/blobs", self->dir);
@@ -103,16 +111,40 @@ static int open_bulk(struct running *self, struct why *why)
     struct blob_store_options store = { .dir = process->keeps_blobs ? self->blobs : NULL,
                                         .lazy = member->role != ACTOR_CHECKPOINTER };
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);
-    int rc = command_require_loopback("--bulk-bind", endpoint, options->command.insecure, why);
-    if (rc == 0) rc = blob_store_new(&store, why, &self->store);
+    int rc = blob_store_new(&store, why, &self->store);
     if (rc < 0) return rc;
-    struct bulk_server_options server = { .endpoint = endpoint, .run = options->command.run_id,
+    struct bulk_server_options server = { .identity = self->identity,
+                                          .endpoint = endpoint, .run = options->command.run_id,
                                           .store = self->store, .read = process->read,
                                           .arg = process->read_arg, .seq_len = process->seq_len };
     rc = bulk_server_new(&server, why, &self->server);
     if (rc < 0) return rc;
     snprintf(member->endpoint, sizeof member->endpoint, "%s", bulk_server_endpoint(self->server));
     return 0;
+}
+
+// The roster says who may fetch from us: all members but the ejected. A key costs a tenth of a
+// millisecond to become a connection's, so a large roster takes several turns.
+static void let_guests_in(void *arg)
+{
+    struct running *self = arg;
+    const struct member *member = self->member;
+    uint32_t done = 0;
+    if (member->roster_version == self->guests_version) return;
+    for (uint32_t i = 0; i < member->members_count; i++) {
+        const struct wire_member *guest = &member->members[i];
+        struct curve_key curve;
+        struct key key;
+        bool known = self->guest_states[i] && hash_equal(&self->guests[i], &guest->key);
+        bool is_in = guest->state != MEMBER_EJECTED;
+        if (known && is_in == (self->guest_states[i] != 1 + MEMBER_EJECTED)) continue;
+        if (++done > GUESTS_TURN_MAX) return;
+        self->guests[i] = guest->key;
+        self->guest_states[i] = (uint8_t)(1 + guest->state);
+        memcpy(key.bytes, guest->key.bytes, KEY_BYTES);
+        if (curve_of_key(&key, &curve)) bulk_server_admit(self->server, &curve, is_in);
+    }
+    self->guests_version = member->roster_version;
 }
 
 static int open_workers(struct running *self, struct why *why, uint32_t *ret_count)
@@ -132,6 +164,7 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
     if (rc < 0) return rc;
     if (self->process->has_learner) {
         self->learner = (struct learner_options){
+            .identity = self->identity,
             .store = self->store, .run_id = options->command.run_id, .device = device,
             .threads = (uint32_t)threads, .micro_batch = (uint32_t)micro_batch,
             .keep = (uint32_t)keep,
@@ -141,7 +174,8 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
     }
     if (self->process->has_fetcher) {
         self->fetcher =
-            (struct fetcher_options){ .store = self->store, .run = options->command.run_id };
+            (struct fetcher_options){ .identity = self->identity, .store = self->store,
+                                      .run = options->command.run_id };
         self->workers[count++] = worker_new(PORT_FETCHER, fetcher_run, &self->fetcher);
     }
     *ret_count = count;
@@ -189,12 +223,12 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
     const struct member_options *options = self->options;
     const struct member *member = self->member;
     static const char *const deaf_to[] = { "PROGRESS", NULL };
-    uint64_t instance = shell_unix_ms();            // Its incarnation as well: one life, one number
     struct shell_options shell = {
         .actor = self->process->actor, .state = self->member, .identity = self->identity,
         .role = member->role, .name = member->name, .run = options->command.run_id,
-        .broker = options->command.server_addr, .follows_news = true, .deaf_to = deaf_to,
-        .incarnation = instance, .instance = instance, .workers_count = workers,
+        .broker = &options->command.ticket, .follows_news = true, .deaf_to = deaf_to,
+        .incarnation = self->instance, .instance = self->instance, .workers_count = workers,
+        .after_turn = let_guests_in, .after_turn_arg = self,
         .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit },
         .verbose = options->command.verbose,
     };
@@ -225,13 +259,13 @@ static void prepare_member(struct running *self)
     member->data = process->data;
 }
 
-static int check_line(const struct member_options *options, struct why *why)
+static int check_line(struct member_options *options, struct why *why)
 {
-    const struct command *command = &options->command;
-    if (!command->run_id) return why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
-    if (!command->server_addr)
-        return why_set(why, FAULT_USAGE, "--server-addr HOST:PORT (or SERVER_ADDR) is needed");
-    return command_check(command, why);
+    struct command *command = &options->command;
+    int rc = command_check_broker(command, NULL, why);
+    if (rc == 0 && !command->run_id)
+        rc = why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
+    return rc;
 }
 
 int member_run(struct member_options *options, const struct member_process *process)

@@ -57,10 +57,10 @@ static int ask(const struct control *self, struct tap *tap, struct why *why)
             if (verdict) return verdict < 0 ? verdict : 0;
         }
     }
+    if (!tap_is_connected(tap))
+        return tap_no_answer(tap, self->command.server_addr, ANSWER_MS, why);
     return why_set(why, FAULT_UNREACHABLE,
-                   tap_is_connected(tap)
-                       ? "the broker at %s answers, but no coordinator within %d s: is it running?"
-                       : "no broker answers at %s within %d s: is --server-addr right?",
+                   "the broker at %s answers, but no coordinator within %d s: is it running?",
                    self->command.server_addr, ANSWER_MS / 1000);
 }
 
@@ -69,12 +69,12 @@ static int run(struct control *self, struct why *why)
     static const uint16_t kinds[] = { FRAME_RUN };
     struct identity *identity = NULL;
     struct tap *tap = NULL;
-    if (!self->command.run_id)
-        return why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
-    int rc = command_check(&self->command, why);
+    int rc = command_check_broker(&self->command, SHOAL_BROKER, why);
+    if (rc == 0 && !self->command.run_id)
+        rc = why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
     if (rc == 0) rc = command_identity(&self->command, why, &identity);
     if (rc < 0) return rc;
-    struct tap_options options = { .broker = self->command.server_addr,
+    struct tap_options options = { .broker = &self->command.ticket,
                                    .run = self->command.run_id,
                                    .identity = identity,
                                    .role = ACTOR_OPERATOR,
@@ -94,7 +94,6 @@ static int control(int argc, char **argv, uint8_t action, const char *doc, const
     struct control self = { .action = action };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
-    if (!self.command.server_addr) self.command.server_addr = SHOAL_BROKER;
     int rc = run(&self, &why);
     if (rc == 0 && self.command.json)
         rc = shoal_print_json(json_pack("{s:s, s:s, s:b}", "schema", "shoal.control.1", "action",

@@ -232,12 +232,11 @@ static int train(struct demo *self, uint32_t port, struct why *why)
     uint64_t began_ms = shell_now_ms();
     plan_kills(self);
     if (rc == 0) {
-        char line[400];
+        char line[PATH_MAX + 200];
         snprintf(line, sizeof line,
                  "run \"%s\": broker, coordinator, data-provider, checkpointer and %d trainers; "
-                 "watch with zmq-monitor --run-id %s --server-addr %s",
-                 self->setup.config.run_id, DEMO_TRAINERS, self->setup.config.run_id,
-                 self->net.broker);
+                 "watch with zmq-monitor --ticket %s",
+                 self->setup.config.run_id, DEMO_TRAINERS, self->net.ticket_path);
         say(self, line);
         rc = watch(self, why);
     }
@@ -256,7 +255,7 @@ static int run(struct demo *self, struct why *why)
                  ? command_number("--seconds-max", self->seconds_text, 30, 86400, why, &seconds)
                  : 0;
     if (rc == 0 && self->port_text)
-        rc = command_number("--port", self->port_text, 1, 65533, why, &port);
+        rc = command_number("--port", self->port_text, 1, 65536 - POST_PORTS, why, &port);
     if (rc == 0 && self->seed_text)
         rc = command_number("--seed", self->seed_text, 0, UINT64_MAX, why, &seed);
     if (rc < 0) return rc;
@@ -300,7 +299,7 @@ int shoal_demo(int argc, char **argv)
     static const struct argp_option options[] = {
         { "dir", KEY_DIR, "DIR", 0,
           "Where all of it goes (shoal-demo); an earlier demo there is removed", 0 },
-        { "port", KEY_PORT, "PORT", 0, "Of the broker, and the two above (5560)", 0 },
+        { "port", KEY_PORT, "PORT", 0, "Of the broker, and the one above (5560)", 0 },
         { "seconds-max", KEY_SECONDS, "S", 0, "Fail if it takes longer (280)", 0 },
         { "config-path", KEY_CONFIG, "DIR", 0,
           "Holds state.toml, data.toml and model.json (config/demo)", 0 },

@@ -71,14 +71,18 @@ static int fill_layout(struct model_folder *self, struct why *why)
     return model_tensors_layout(&self->shape, self->tensors, why, &self->layout);
 }
 
-// Layout and room for the parameters of self->shape.
 static int prepare(struct model_folder *self, struct why *why)
 {
     self->floats = model_parameter_count(&self->shape);
+    return fill_layout(self, why);
+}
+
+static int take_params(struct model_folder *self, struct why *why)
+{
     self->params = aligned_alloc(64, (self->floats * sizeof(float) + 63) / 64 * 64);
     if (!self->params)
         return why_set(why, FAULT_MEMORY, "%llu parameters", (unsigned long long)self->floats);
-    return fill_layout(self, why);
+    return 0;
 }
 
 int model_folder_prepare(const char *dir, struct why *why, struct model_folder *ret_model)
@@ -98,7 +102,8 @@ int model_folder_load(const char *dir, struct why *why, struct model_folder *ret
     struct model_folder self;
     int rc = model_folder_prepare(dir, why, &self);
     if (rc < 0) return rc;
-    rc = hf_folder_load(dir, &self.layout, self.params, why);
+    rc = take_params(&self, why);
+    if (rc == 0) rc = hf_folder_load(dir, &self.layout, self.params, why);
     if (rc < 0) {
         model_folder_free(&self);
         return rc;
@@ -237,6 +242,7 @@ int model_folder_create(const char *dir, const struct model_genesis *genesis, st
                                    : model_shape_to_config_json(shape);
     ensure(model.config);
     rc = prepare(&model, why);
+    if (rc == 0) rc = take_params(&model, why);
     if (rc == 0) {
         const bool bytes = !genesis->tokenizer_dir && shape->vocab == TOKENIZER_BYTES_VOCAB;
         genesis_fill(shape, genesis->seed, model.params);

@@ -12,13 +12,13 @@ struct model_folder {
     struct model_shape shape;
     char *config;                   // The text of config.json
     uint64_t floats;
-    float *params;                  // 64-byte aligned
+    float *params;                  // 64-byte aligned; NULL if only prepared
     struct hash digest;             // digest_of the parameters
     struct layout layout;
     struct layout_tensor *tensors;
 };
 
-// All but the weights: params is room that nobody has filled, and digest means nothing. After
+// All but the weights, whose room is the caller's: params is NULL, and digest means nothing. After
 // success model_folder_free.
 int model_folder_prepare(const char *dir, struct why *why, struct model_folder *ret_model);
 

@@ -27,6 +27,7 @@ static const struct {
     { "explain", shoal_explain, "what a setting means, or the whole annotated file" },
     { "new-identity", shoal_new_identity, "make a secret key" },
     { "show-identity", shoal_show_identity, "its public key and the names it goes by" },
+    { "invite", shoal_invite, "a ticket for somebody else: broker, its key, run, invitation" },
     { "init-model", shoal_init_model, "a model to begin a run with, from a seed" },
     { "prepare-text", shoal_prepare_text, "text to tokens, a part held out, and baselines" },
     { "train-tokenizer", shoal_train_tokenizer, "a tokenizer.json from text" },
@@ -42,7 +43,7 @@ static int help(FILE *out)
 {
     fprintf(out, "Many strangers, one model.\n\n"
                  "  shoal demo                                                 see it work\n"
-                 "  shoal status --run-id demo --server-addr 127.0.0.1:5560    where it stands\n\n"
+                 "  shoal status --ticket shoal-demo/run/ticket                where it stands\n\n"
                  "Commands:\n");
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-16s %s\n", commands[i].name, commands[i].does);

@@ -129,9 +129,7 @@ static int hear_state(const struct status *self, struct tap *tap, struct run_vie
     }
     if (view->has_run) return 0;
     if (!tap_is_connected(tap))
-        return why_set(why, FAULT_UNREACHABLE,
-                       "no broker answers at %s within %d s: is --server-addr right?",
-                       self->command.server_addr, ANSWER_MS / 1000);
+        return tap_no_answer(tap, self->command.server_addr, ANSWER_MS, why);
     return why_set(why, FAULT_UNREACHABLE,
                    "the broker at %s knows nothing of run \"%s\": no coordinator has "
                    "published yet, or it is another --run-id",
@@ -141,18 +139,24 @@ static int hear_state(const struct status *self, struct tap *tap, struct run_vie
 static int show_live(struct status *self, struct why *why)
 {
     static const uint16_t kinds[] = { FRAME_RUN, FRAME_ROSTER, FRAME_COMMIT, FRAME_EPOCH_END };
-    struct tap_options options = { .broker = self->command.server_addr, .run = self->command.run_id,
+    struct tap_options options = { .broker = &self->command.ticket, .run = self->command.run_id,
                                    .role = ACTOR_MONITOR, .kinds = kinds,
                                    .kinds_count = sizeof kinds / sizeof *kinds };
     struct tap *tap = NULL;
+    struct identity *identity = NULL;   // Only a broker that does not admit all wants to know it
     struct run_view *view = calloc(1, sizeof *view);
     ensure(view);
-    int rc = tap_open(&options, why, &tap);
+    int rc = 0;
+    if (self->command.identity_path || command_env(IDENTITY_ENV))
+        rc = command_identity(&self->command, why, &identity);
+    options.identity = identity;
+    if (rc == 0) rc = tap_open(&options, why, &tap);
     if (rc == 0) rc = hear_state(self, tap, view, why);
     if (rc == 0 && self->command.json)
         rc = shoal_print_json(view_to_json(view, self->command.run_id), why);
     else if (rc == 0) print_view(view, self->command.run_id);
     tap_close(&tap);
+    identity_destroy(&identity);
     free(view);
     return rc;
 }
@@ -263,8 +267,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct status *self = state->input;
     if (key == ARGP_KEY_INIT) state->child_inputs[0] = &self->command;
     else if (key == 'l') self->ledger = arg;
-    else if (key == ARGP_KEY_END && !self->ledger && !self->command.run_id)
-        argp_error(state, "--run-id ID (or RUN_ID) or --ledger DIR is needed");
     else return ARGP_ERR_UNKNOWN;
     return 0;
 }
@@ -279,13 +281,15 @@ int shoal_status(int argc, char **argv)
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
     static const struct argp argp = { options, parse, NULL,
         "Says where a run stands.\n\n"
-        "  shoal status --run-id demo --server-addr 127.0.0.1:5550\n"
+        "  shoal status --ticket ticket              (or TICKET; `shoal invite` makes one)\n"
         "  shoal status --ledger coordinator-state --json\n", children, NULL, NULL };
     struct status self = { 0 };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
-    if (!self.command.server_addr) self.command.server_addr = SHOAL_BROKER;
-    int rc = self.ledger ? show_ledger(&self, &why) : command_check(&self.command, &why);
+    int rc = self.ledger ? show_ledger(&self, &why)
+                         : command_check_broker(&self.command, SHOAL_BROKER, &why);
+    if (rc == 0 && !self.ledger && !self.command.run_id)
+        rc = why_set(&why, FAULT_USAGE, "--run-id ID (or RUN_ID) or --ledger DIR is needed");
     if (rc == 0 && !self.ledger) rc = show_live(&self, &why);
     return fault_exit(rc, &why);
 }

@@ -85,10 +85,8 @@ static struct child *add_actor(struct testnet *self, const char *name, const cha
     struct child *child = add(self, name, program);
     fleet_arg(child, "--identity-secret-key-path");
     fleet_arg(child, "%s/keys/%s.key", self->state_dir, name);
-    fleet_arg(child, "--server-addr");
-    fleet_arg(child, "%s", self->broker);
-    fleet_arg(child, "--run-id");
-    fleet_arg(child, "%s", self->config.run_id);
+    fleet_arg(child, "--ticket");
+    fleet_arg(child, "%s", self->ticket_path);
     fleet_arg(child, "--state-dir");
     fleet_arg(child, "%s/%s", self->state_dir, name);
     return child;
@@ -112,6 +110,8 @@ static void add_trainers(struct testnet *self)
 static void add_children(struct testnet *self)
 {
     struct child *child = add(self, "broker", "shoal-broker");
+    fleet_arg(child, "--identity-secret-key-path");
+    fleet_arg(child, "%s/keys/broker.key", self->state_dir);
     fleet_arg(child, "--server-port");
     fleet_arg(child, "%u", self->options.port);
     self->coordinator = add_actor(self, "coordinator", "shoal-coordinator");
@@ -159,6 +159,25 @@ static int check_config(struct testnet *self, struct why *why)
     return 0;
 }
 
+// Where the broker is and who it is, for our children and for whoever wants to look on.
+static int make_ticket(struct testnet *self, struct why *why)
+{
+    char text[TICKET_TEXT_MAX];
+    struct hash key;
+    int rc = make_key(self, "broker", 0, why, &key);
+    if (rc < 0) return rc;
+    memcpy(self->ticket.server.bytes, key.bytes, KEY_BYTES);
+    snprintf(self->ticket.address, sizeof self->ticket.address, "127.0.0.1:%u", self->options.port);
+    memccpy(self->ticket.run, self->config.run_id, 0, WIRE_RUN_MAX);
+    ensure(snprintf(self->ticket_path, PATH_MAX, "%s/ticket", self->state_dir) < PATH_MAX);
+    FILE *file = fopen(self->ticket_path, "we");
+    bool done = file && fprintf(file, "%s\n", ticket_print(&self->ticket, text)) > 0;
+    int error = errno;
+    if (file && fclose(file) != 0) done = false, error = errno;
+    return done ? 0 : why_set(why, fault_from_errno(error), "%s: %s", self->ticket_path,
+                              strerror(error));
+}
+
 static int make_places(struct testnet *self, struct why *why)
 {
     const struct testnet_options *options = &self->options;
@@ -172,6 +191,7 @@ static int make_places(struct testnet *self, struct why *why)
     static const char *const names[] = { "coordinator", "data-provider", "checkpointer" };
     for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++)
         rc = make_key(self, names[i], 0, why, NULL);
+    if (rc == 0) rc = make_ticket(self, why);
     for (uint32_t i = 0; i < options->trainers && rc == 0; i++) {
         char name[32];
         snprintf(name, sizeof name, "trainer-%u", i + 1);
@@ -184,7 +204,7 @@ static int make_places(struct testnet *self, struct why *why)
 // its trainers have the same keys as ours.
 static int check_ports(const struct testnet *self, struct why *why)
 {
-    for (uint32_t port = self->options.port; port < self->options.port + 3; port++) {
+    for (uint32_t port = self->options.port; port < self->options.port + POST_PORTS; port++) {
         struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -195,7 +215,7 @@ static int check_ports(const struct testnet *self, struct why *why)
         if (rc != 0)
             return why_set(why, fault_from_errno(error),
                            "port %u of 127.0.0.1: %s; another run? The broker needs "
-                           "three free ports in a row, choose others",
+                           "two free ports in a row, choose others",
                            port, strerror(error));
     }
     return 0;
@@ -220,7 +240,6 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
     *self = (struct testnet){ .options = *options, .signals = -1 };
     self->view = calloc(1, sizeof *self->view);
     ensure(self->view);
-    snprintf(self->broker, sizeof self->broker, "127.0.0.1:%u", options->port);
     watch_signals(self);
     int rc = fleet_init(&self->fleet, options->say, options->arg, why);
     if (rc == 0) rc = check_config(self, why);
@@ -228,7 +247,7 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
     if (rc == 0) rc = make_places(self, why);
     if (rc < 0) return rc;
     add_children(self);
-    tap = (struct tap_options){ .broker = self->broker,
+    tap = (struct tap_options){ .broker = &self->ticket,
                                 .run = self->config.run_id,
                                 .role = ACTOR_MONITOR };
     for (uint32_t i = 0; i < self->fleet.count && rc == 0; i++)

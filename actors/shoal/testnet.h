@@ -28,7 +28,7 @@ struct testnet_options {
     const char *config_dir;             // Holds state.toml, and data.toml if the data comes from a Server
     const char *state_dir, *log_dir;    // Made if missing; log_dir NULL: <state_dir>/logs
     uint32_t trainers;                  // 1..TESTNET_TRAINERS_MAX
-    uint32_t port;                      // Of the broker: this and the two above
+    uint32_t port;                      // Of the broker: this and the one above
     const char *threads, *micro_batch;  // Of each trainer; NULL: its default
     bool debug;                         // Children log every message
     testnet_hear *hear;
@@ -40,7 +40,8 @@ struct testnet {
     struct testnet_options options;
     struct run_config config;
     char state_dir[PATH_MAX], log_dir[PATH_MAX], state_toml[PATH_MAX], data_toml[PATH_MAX],
-        broker[64];
+        ticket_path[PATH_MAX];
+    struct ticket ticket;               // Of the broker; also in <state_dir>/ticket, for tools
     struct fleet fleet;
     struct child *coordinator, *trainers;       // trainers[0 .. options.trainers - 1]
     uint32_t members_from;              // Place in the fleet: all before are broker and coordinator

@@ -113,9 +113,9 @@ static int run(struct session *self, const struct testnet_options *options, stru
         self->kill_ms = shell_now_ms() + self->interval_ms;
         printf("run \"%s\": %u trainers, broker at %s, logs in %s\nThe keys are numbers that "
                "anybody can guess: not "
-               "for real runs. Watch with: zmq-monitor --run-id %s --server-addr %s\n",
-               self->net.config.run_id, options->trainers, self->net.broker, self->net.log_dir,
-               self->net.config.run_id, self->net.broker);
+               "for real runs. Watch with: zmq-monitor --ticket %s\n",
+               self->net.config.run_id, options->trainers, self->net.ticket.address,
+               self->net.log_dir, self->net.ticket_path);
         rc = watch(self, why);
     }
     progress_end(&self->progress);
@@ -159,7 +159,7 @@ static int read_line(struct command_line *line, struct session *self, struct why
         return why_set(why, FAULT_USAGE, "--config-path DIR is needed: the folder of state.toml");
     int rc = command_number("--num-clients", line->clients, 1, TESTNET_TRAINERS_MAX, why, &clients);
     if (rc == 0 && line->port)
-        rc = command_number("--server-port", line->port, 1, 65533, why, &port);
+        rc = command_number("--server-port", line->port, 1, 65536 - POST_PORTS, why, &port);
     if (rc == 0 && line->log && strcmp(line->log, "info") != 0 && strcmp(line->log, "debug") != 0)
         rc = why_set(why, FAULT_USAGE, "--log %s: info or debug", line->log);
     options->trainers = (uint32_t)clients;
@@ -201,7 +201,7 @@ static struct argp_option options[12 + REFUSED + 1] = {
     { "num-clients", 'n', "N", 0, "Trainers, 1 to 256", 1 },
     { "config-path", 'c', "DIR", 0,
       "The folder of state.toml, data.toml, and the model and data they name", 1 },
-    { "server-port", 's', "PORT", 0, "Of the broker, and the two above (20000)", 1 },
+    { "server-port", 's', "PORT", 0, "Of the broker, and the one above (20000)", 1 },
     { "state-dir", KEY_STATE_DIR, "DIR", 0,
       "What the children keep (testnet-state); the same again goes on", 1 },
     { "random-kill-num", KEY_KILLS, "N", 0, "Kill so many trainers with SIGKILL each time (0)", 2 },

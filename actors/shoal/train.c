@@ -26,6 +26,7 @@ static const struct { struct argp_option option; size_t offset; } texts[] = {
     TEXT("learning-rate", learning_rate, "X", "base_lr of the schedule", 2),
     TEXT("batch-size", batch_size, "N", "Sequences a step, from first to last", 2),
     TEXT("steps", steps, "N", "config.total_steps; a schedule keeps its own", 2),
+    TEXT("device", device, "WORD", "cpu, cuda, or auto: a GPU if there is one (cpu)", 3),
     TEXT("micro-batch-size", micro_batch, "N", "Sequences at a time: memory against speed (4)", 3),
     TEXT("threads", threads, "N", "Compute threads (one per processor)", 3),
     TEXT("memory-mib", memory_mib, "N", "The most it may need (what is free)", 3),
@@ -77,7 +78,8 @@ int shoal_train(int argc, char **argv)
     static const struct argp argp = {
         options, parse, "STATE_TOML",
         "One trainer alone, without a run: to find a learning rate, or to make a small model. "
-        "Ctrl-C saves. The bits are the same for any number of threads, and with --resume.\n\n"
+        "Ctrl-C saves. On the CPU the bits are the same for any number of threads, and with "
+        "--resume. The GPU's part has been compiled, not yet run on a GPU.\n\n"
         "  shoal train state.toml --data-config data.toml --learning-rate 1e-3\n"
         "  shoal train state.toml --data data/train --optimizer adamw --log a.csv\n",
         NULL, NULL, NULL

@@ -40,13 +40,15 @@ int train_checkpoint_begin(const struct train_settings *settings, struct why *wh
 
 int train_checkpoint_write(const struct train_settings *settings,
                            const struct train_position *position, const struct model_folder *model,
-                           const solo_t *solo, struct why *why)
+                           solo_t *solo, struct why *why)
 {
     static char recipe[TRAIN_RECIPE_MAX];
     const uint64_t first = settings->config.progress_data_index;
     const struct interval done = { first, position->sample };
+    int rc = solo_pull(solo, why);
+    if (rc < 0) return rc;
     struct checkpoint_info info = { .step = position->step,
-                                    .digest = digest_of(model->params, model->floats),
+                                    .digest = digest_of(solo_params(solo), model->floats),
                                     .protocol = WIRE_PROTOCOL,
                                     .created_unix_s = (uint64_t)time(NULL),
                                     .pass_length = CHECKPOINT_NUMBER_MAX,
@@ -60,7 +62,7 @@ int train_checkpoint_write(const struct train_settings *settings,
     struct tags tags;
     const void *values[SOLO_ITEMS];
     tags_init(&tags, room, SOLO_ITEMS);
-    int rc = solo_add_state(solo, &tags, why, values);
+    rc = solo_pull_state(solo, &tags, why, values);
     if (rc < 0) return rc;
     char *config = model_config_with_dtype(model->config, "float32");   // As its numbers are
     if (!config) return why_set(why, FAULT_MEMORY, "a config.json");
@@ -71,8 +73,8 @@ int train_checkpoint_write(const struct train_settings *settings,
                                             .state = &tags,
                                             .values = values,
                                             .keep = (unsigned)settings->keep };
-    rc = checkpoint_write(settings->checkpoint_dir, &info, &parts, &model->layout, model->params,
-                          why, NULL);
+    rc = checkpoint_write(settings->checkpoint_dir, &info, &parts, &model->layout,
+                          solo_params(solo), why, NULL);
     free(config);
     if (rc == 0 && why->text[0]) fprintf(stderr, "shoal train: %s\n", why->text);
     return rc;
@@ -112,13 +114,14 @@ static int compare_recipes(const checkpoint_t *checkpoint, const struct train_se
 }
 
 static int load_all(const checkpoint_t *checkpoint, const struct train_settings *settings,
-                    struct model_folder *model, solo_t *solo, struct why *why,
+                    const struct model_folder *model, solo_t *solo, struct why *why,
                     struct train_position *ret_position)
 {
     const struct checkpoint_info *info = checkpoint_info(checkpoint);
     const uint64_t first = settings->config.progress_data_index;
     int rc = compare_recipes(checkpoint, settings, why);
-    if (rc == 0) rc = checkpoint_load_params(checkpoint, &model->layout, model->params, why);
+    if (rc == 0) rc = checkpoint_load_params(checkpoint, &model->layout, solo_params(solo), why);
+    if (rc == 0) rc = solo_push(solo, why);
     if (rc == 0) rc = solo_load_state(solo, checkpoint, why);
     if (rc < 0) return rc;
     if (info->step < settings->first_step || info->cursor < first)
@@ -128,7 +131,7 @@ static int load_all(const checkpoint_t *checkpoint, const struct train_settings 
     return 0;
 }
 
-int train_checkpoint_load(const struct train_settings *settings, struct model_folder *model,
+int train_checkpoint_load(const struct train_settings *settings, const struct model_folder *model,
                           solo_t *solo, struct why *why, struct train_position *ret_position)
 {
     checkpoint_t *checkpoint = NULL;

@@ -22,8 +22,8 @@ int train_checkpoint_begin(const struct train_settings *settings, struct why *wh
 // Writes that of `position`.
 int train_checkpoint_write(const struct train_settings *settings,
                            const struct train_position *position, const struct model_folder *model,
-                           const solo_t *solo, struct why *why);
+                           solo_t *solo, struct why *why);
 
 // Loads parameters and optimizer from the newest. Says on stderr by which lines the recipe differs.
-int train_checkpoint_load(const struct train_settings *settings, struct model_folder *model,
+int train_checkpoint_load(const struct train_settings *settings, const struct model_folder *model,
                           solo_t *solo, struct why *why, struct train_position *ret_position);

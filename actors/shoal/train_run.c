@@ -6,6 +6,7 @@
 #include "actors/shoal/train_report.h"
 #include "common/crypto/merkle.h"
 #include "common/learn/genesis.h"
+#include "common/vector/hf_folder.h"
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>
@@ -46,16 +47,37 @@ static double now_s(void)
 
 static double mib(uint64_t bytes) { return (double)bytes / (1 << 20); }
 
-// Enough less that it fits, or 0: a smaller portion does not help.
-static uint32_t micro_batch_that_fits(const struct train_settings *settings, uint64_t bytes)
+static struct solo_place place_of(const struct training *self)
 {
-    struct solo_options options = settings->solo;
+    return (struct solo_place){ &self->settings.device, &self->settings.shape, &self->model.layout,
+                                self->pool };
+}
+
+// Enough less that it fits, or 0: a smaller portion does not help.
+static uint32_t micro_batch_that_fits(const struct training *self, uint64_t bytes)
+{
+    const struct solo_place place = place_of(self);
+    struct solo_options options = self->settings.solo;
+    struct compute_memory need = { 0 };
     while (options.micro_batch > 1) {
         options.micro_batch /= 2;
-        if (solo_memory(&settings->shape, &options, (uint32_t)settings->threads).total <= bytes)
-            return options.micro_batch;
+        if (solo_memory(&place, &options, NULL, &need) < 0) return 0;
+        if (need.host <= bytes) return options.micro_batch;
     }
     return 0;
+}
+
+static void say_memory(const struct train_settings *settings, const struct compute_memory *need,
+                       uint64_t free_bytes)
+{
+    const bool cpu = settings->device.kind == COMPUTE_CPU;
+    fprintf(stderr, "device: %s\nmemory: %.1f MiB; %.1f MiB %s", settings->device.text,
+            mib(need->host), mib(free_bytes), settings->memory_mib ? "allowed" : "free");
+    if (!cpu) fprintf(stderr, "; on the GPU %.1f MiB", mib(need->device));
+    fprintf(stderr, "; activations of %u x %u tokens%s\n", settings->solo.micro_batch,
+            settings->solo.seq, !cpu                       ? ""
+                                : settings->solo.recompute ? ", computed again"
+                                                           : ", kept");
 }
 
 // Says what it will take. Activations that do not fit are computed again rather than kept.
@@ -64,30 +86,26 @@ static int check_memory(struct training *self, struct why *why)
     struct train_settings *settings = &self->settings;
     const uint64_t free_bytes = settings->memory_mib ? settings->memory_mib << 20
                                                      : memory_available_bytes();
-    struct solo_memory need =
-        solo_memory(&settings->shape, &settings->solo, (uint32_t)settings->threads);
-    if (free_bytes && need.total > free_bytes) {
+    const struct solo_place place = place_of(self);
+    struct compute_memory need = { 0 };
+    int rc = solo_memory(&place, &settings->solo, why, &need);
+    if (rc == 0 && free_bytes && need.host > free_bytes) {
         settings->solo.recompute = true;
-        need = solo_memory(&settings->shape, &settings->solo, (uint32_t)settings->threads);
+        rc = solo_memory(&place, &settings->solo, why, &need);
     }
-    fprintf(stderr,
-            "memory: parameters %.1f + gradient %.1f + optimizer %.1f + activations of %u x %u "
-            "tokens, %s, %.1f = %.1f MiB; %.1f MiB %s\n",
-            mib(need.parameters), mib(need.gradient), mib(need.optimizer),
-            settings->solo.micro_batch, settings->solo.seq,
-            settings->solo.recompute ? "computed again" : "kept", mib(need.activations),
-            mib(need.total), mib(free_bytes), settings->memory_mib ? "allowed" : "free");
-    if (free_bytes == 0 || need.total <= free_bytes) return 0;
-    const uint32_t fits = micro_batch_that_fits(settings, free_bytes);
+    if (rc < 0) return rc;
+    say_memory(settings, &need, free_bytes);
+    if (free_bytes == 0 || need.host <= free_bytes) return 0;
+    const uint32_t fits = micro_batch_that_fits(self, free_bytes);
     if (fits)
         return why_set(why, FAULT_MEMORY,
                        "%.1f MiB are needed, there are %.1f; --micro-batch-size %u takes less "
-                       "(now %u). Nothing was begun", mib(need.total), mib(free_bytes), fits,
+                       "(now %u). Nothing was begun", mib(need.host), mib(free_bytes), fits,
                        settings->solo.micro_batch);
     return why_set(why, FAULT_MEMORY,
                    "%.1f MiB are needed, there are %.1f, and no --micro-batch-size takes as "
                    "little: a smaller model or max_seq_len would. Nothing was begun",
-                   mib(need.total), mib(free_bytes));
+                   mib(need.host), mib(free_bytes));
 }
 
 // What state.toml pins counts for what state.toml names; a flag that names another thing means it.
@@ -100,12 +118,21 @@ static int check_pin(const struct hash *pinned, const struct hash *found, const 
                    hash_to_hex(pinned, theirs), found ? hash_to_hex(found, ours) : "no manifest");
 }
 
-static int load_folder(struct training *self, struct why *why)
+// The parameters to begin with, for the device.
+static int load_params(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
-    const int rc = model_folder_load(settings->model, why, &self->model);
-    if (rc < 0 || self->flags.model) return rc;
-    return check_pin(&settings->config.model_digest, &self->model.digest, "model.digest", why);
+    float *params = solo_params(self->solo);
+    if (settings->init) {
+        genesis_fill(&settings->shape, settings->init_seed, params);
+        return solo_push(self->solo, why);
+    }
+    int rc = hf_folder_load(settings->model, &self->model.layout, params, why);
+    if (rc == 0 && !self->flags.model) {
+        const struct hash digest = digest_of(params, self->model.floats);
+        rc = check_pin(&settings->config.model_digest, &digest, "model.digest", why);
+    }
+    return rc < 0 ? rc : solo_push(self->solo, why);
 }
 
 static int open_data(struct training *self, struct why *why)
@@ -117,16 +144,6 @@ static int open_data(struct training *self, struct why *why)
     if (rc < 0 || self->flags.data || settings->data.kind != DATA_LOCAL) return rc;
     return check_pin(&settings->config.manifest_digest, provider_digest(self->data),
                      "data.manifest_digest", why);
-}
-
-static int load_model(struct training *self, struct why *why)
-{
-    const struct train_settings *settings = &self->settings;
-    if (!settings->init && !self->flags.resume) return load_folder(self, why);
-    const int rc = model_folder_prepare(settings->model, why, &self->model);
-    if (rc == 0 && settings->init)
-        genesis_fill(&settings->shape, settings->init_seed, self->model.params);
-    return rc;
 }
 
 static int take_tokens(uint32_t count, uint32_t seq, struct why *why, uint32_t **ret_tokens)
@@ -156,25 +173,24 @@ static int read_heldout(struct training *self, struct why *why)
 static int prepare(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
-    int rc = check_memory(self, why);
+    self->pool = pool_new((uint32_t)settings->threads);
+    if (!self->pool)
+        return why_set(why, FAULT_MEMORY, "%" PRIu64 " threads", settings->threads);
+    int rc = model_folder_prepare(settings->model, why, &self->model);
+    if (rc == 0) rc = check_memory(self, why);
     if (rc == 0) rc = open_data(self, why);
     if (rc == 0 && settings->heldout) rc = read_heldout(self, why);
     if (rc == 0 && settings->checkpoint_dir && !self->flags.resume)
         rc = train_checkpoint_begin(settings, why);
     if (rc == 0)
         rc = take_tokens(settings->solo.batch_max, settings->solo.seq, why, &self->tokens);
-    if (rc == 0) rc = load_model(self, why);
+    const struct solo_place place = place_of(self);
+    if (rc == 0) rc = solo_new(&place, &settings->solo, why, &self->solo);
     if (rc < 0) return rc;
-    self->pool = pool_new((uint32_t)settings->threads);
-    if (!self->pool)
-        return why_set(why, FAULT_MEMORY, "%" PRIu64 " threads", settings->threads);
-    rc = solo_new(&settings->shape, &self->model.layout, self->model.params, &settings->solo,
-                  self->pool, why, &self->solo);
     self->position = train_position_first(settings);
-    if (rc == 0 && self->flags.resume) {
-        rc = train_checkpoint_load(settings, &self->model, self->solo, why, &self->position);
-        self->saved_step = self->position.step;
-    }
+    if (!self->flags.resume) return load_params(self, why);
+    rc = train_checkpoint_load(settings, &self->model, self->solo, why, &self->position);
+    self->saved_step = self->position.step;
     return rc;
 }
 
@@ -243,11 +259,13 @@ static json_t *real_or_null(double value)
     return isnan(value) ? json_null() : json_real(value);
 }
 
-static int print_end(const struct training *self, struct why *why)
+static int print_end(struct training *self, struct why *why)
 {
+    const int rc = solo_pull(self->solo, why);
+    if (rc < 0) return rc;
     const struct train_settings *settings = &self->settings;
     const struct train_report *report = &self->report;
-    const struct hash digest = digest_of(self->model.params, self->model.floats);
+    const struct hash digest = digest_of(solo_params(self->solo), self->model.floats);
     const double pace = report->seconds > 0 ? report->tokens / report->seconds : 0;
     const uint64_t tokens = self->position.samples * settings->solo.seq;
     char hex[HASH_HEX], text[SHOW_MAX], dir[PATH_MAX + 32] = "";

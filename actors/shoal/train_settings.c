@@ -5,6 +5,7 @@
 #include "common/config/data_config.h"
 #include "common/config/override.h"
 #include "common/config/text.h"
+#include "common/learn/model.h"
 #include "common/learn/recipe.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -216,7 +217,8 @@ static int derive(struct train_settings *self, const struct train_flags *flags, 
     self->cold = (struct cold_start){ (uint32_t)self->first_step,
                                       (uint32_t)config->cold_start_steps };
     self->solo = solo_options_of(config, (uint32_t)micro_batch);
-    return check_settings(self, why);
+    rc = compute_find(flags->device ? flags->device : "cpu", why, &self->device);
+    return rc < 0 ? rc : check_settings(self, why);
 }
 
 int train_settings_read(const struct train_flags *flags, struct why *why,
@@ -248,7 +250,11 @@ void train_settings_recipe(const struct train_settings *self, char ret_text[TRAI
     for (size_t i = 0; self->data.seeded && i < sizeof self->data.seed; i++)
         snprintf(seed + 2 * i, 3, "%02x", self->data.seed[i]);
     config_text_add(&text, "%.*s", (int)count, canonical);
+    const char *library = gemm_library(self->solo.precision);
     config_text_add(&text, "micro batch = %u\n", self->solo.micro_batch);
+    config_text_add(&text, "device = %s\n", self->device.kind == COMPUTE_CUDA ? "cuda"
+                                            : library                        ? library
+                                                                             : "cpu");
     config_text_add(&text, "data = %s\ntoken bytes = %u\nshuffle seed = %s\n", self->data.where,
                     self->data.token_bytes, seed);
 }

@@ -20,7 +20,7 @@ struct train_flags {
     const char *state_path, *model, *init_seed, *data, *data_config, *token_bytes, *shuffle_seed;
     const char *heldout, *heldout_every, *heldout_samples;
     const char *optimizer, *learning_rate, *batch_size, *steps, *sets[TRAIN_SETS_MAX];
-    const char *micro_batch, *threads, *memory_mib;
+    const char *device, *micro_batch, *threads, *memory_mib;
     const char *checkpoint_dir, *checkpoint_every, *keep, *log;
     size_t sets_count;
     bool resume, no_checkpoint, json;
@@ -39,6 +39,7 @@ struct train_settings {
     struct schedule schedule;
     struct cold_start cold;
     struct solo_options solo;
+    struct compute_device device;
     uint64_t first_step, total_steps;
     uint64_t threads, memory_mib;       // memory_mib 0: what is free
     const char *checkpoint_dir;         // NULL: none is written

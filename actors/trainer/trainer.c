@@ -50,7 +50,8 @@ static void publish(struct trainer *self, const struct wire_trained *trained, st
         .client = client, .begin = share.begin, .end = share.end, .author = member->key,
         .base = trained->base, .residual_from = trained->residual_from,
         .residual_to = trained->residual_to, .payload = trained->payload,
-        .payload_bytes = trained->payload_bytes, .loss = trained->loss };
+        .payload_bytes = trained->payload_bytes, .loss = trained->loss,
+        .born_unix_ms = member->born_unix_ms };
     memcpy(self->claim.run, member->run, sizeof self->claim.run);
     self->claim_name = claim_hash(&self->claim);
     memset(self->acknowledged, 0, sizeof self->acknowledged);
@@ -154,11 +155,14 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
     if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
     if (heard & HEARD_ROUND) {
         witness_begin(&self->witness, member);
+        auditor_begin(&self->auditor, &self->blobs, member, in->now_ms, out);
+        challenge_begin(&self->challenges, &self->blobs, member, &self->claim, &self->claim_name, out);
         if (!replica_knows_commit(&self->replica, member->round.step))
             blobs_forget_void(&self->blobs, member->round.step, out);
     }
     if (heard & HEARD_REBORN) {                     // It has forgotten votes and what we hold
         self->witness.acknowledged = false;
+        auditor_say_again(&self->auditor);
         self->witness.resend_ms = self->replica.tell_ms = 0;
         self->replica.told = false;
     }
@@ -170,6 +174,7 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
         const struct wire_ack *ack = in->body;
         if (ack->kind == FRAME_LEAVE) outbox_quit(out, EX_OK, "left the run");
         witness_hear_ack(&self->witness, ack);
+        auditor_hear_ack(&self->auditor, ack);
         replica_hear_ack(&self->replica, ack);
     }
 }
@@ -191,6 +196,17 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
         break;
     case FRAME_TRAINED:       hear_trained(self, in, out); break;
     case FRAME_FETCHED:       blobs_hear(&self->blobs, in->body, in->now_ms, out); break;
+    case FRAME_SHOWN:
+        challenge_hear_shown(&self->challenges, &self->blobs, in->body, out);
+        break;
+    case FRAME_RECOMPUTED:    auditor_hear_recomputed(&self->auditor, in->body); break;
+    case FRAME_REVEAL:
+        auditor_hear_reveal(&self->auditor, &self->blobs, &self->member, &self->replica, in);
+        break;
+    case FRAME_PRODUCE:
+        if (member_is_coordinator(&self->member, in))
+            witness_hear_produce(&self->witness, in->body, out);
+        break;
     case FRAME_FETCHED_MODEL: replica_hear_fetched_model(&self->replica, in, out); break;
     case FRAME_CLAIM:
         witness_hear_claim(&self->witness, &self->blobs, &self->member, in, out);
@@ -214,6 +230,8 @@ void trainer_step(void *state, const struct msg *in, struct outbox *out)
                     out);
     train(self, in->now_ms, out);
     send_claim(self, in->now_ms, out);
+    challenge_send(&self->challenges, &self->member, in->now_ms, out);
+    auditor_advance(&self->auditor, &self->blobs, &self->member, &self->replica, in->now_ms, out);
     bool there = self->replica.holding && self->replica.step == self->member.round.step;
     self->witness.base = there ? self->replica.digest : (struct hash){ { 0 } };
     if (witness_is_due(&self->witness, &self->blobs, &self->member)) {

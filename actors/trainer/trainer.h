@@ -12,6 +12,8 @@
 // Pure; the learner, the bulk store and the sockets are the shell's (trainer_main.c).
 
 #include "actors/member/replica.h"
+#include "actors/trainer/auditor.h"
+#include "actors/trainer/challenge.h"
 #include "actors/witness/witness.h"
 
 struct trainer {
@@ -23,6 +25,8 @@ struct trainer {
     uint64_t training_round;            // The learner is at work on it; 0: it is not
     uint64_t tried_round;               // No second attempt at the same round, unless the first failed:
     uint64_t retry_ms;                  // then not before this
+    struct auditor auditor;
+    struct challenges challenges;
     struct wire_claim claim;            // The newest result of ours
     struct hash claim_name;
     bool acknowledged[WITNESSES_MAX];   // By place among the round's witnesses

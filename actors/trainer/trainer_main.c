@@ -35,8 +35,8 @@ int main(int argc, char **argv)
     static const struct argp_child children[] = { { &member_argp, 0, NULL, 1 }, { 0 } };
     static const struct argp argp = { options, parse, "[train]",
         "Trains one model together with others.\n\n"
-        "  shoal-trainer -i secret.key --run-id demo --server-addr 127.0.0.1:5550\n"
-        "  shoal-trainer -i secret.key --run-id demo --server-addr 127.0.0.1:5550 -t 2\n",
+        "  shoal-trainer -i secret.key --ticket ticket\n"
+        "  shoal-trainer -i secret.key --ticket ticket -t 2\n",
         children, NULL, NULL };
     struct member_options self = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);

@@ -26,8 +26,31 @@ static bool is_sound(const struct member *member, const struct msg *in,
            claim->epoch == member->round.epoch && claim->step == member->round.step &&
            deal_of_trainer(&member->deal, claim->client, &share) && share.begin == claim->begin &&
            share.end == claim->end && claim->payload_bytes > 0 &&
+           claim->born_unix_ms == member->born_unix_ms &&
            (member->payload_bytes == 0 || claim->payload_bytes == member->payload_bytes) &&
            (hash_is_none(&member->round.base) || hash_equal(&member->round.base, &claim->base));
+}
+
+// For whoever must see later that its author signed it.
+static void keep_frame(struct sighting *sighting, const struct msg *in)
+{
+    sighting->frame_bytes = in->frame_bytes <= CLAIM_FRAME_MAX ? in->frame_bytes : 0;
+    if (sighting->frame_bytes) memcpy(sighting->frame, in->frame, in->frame_bytes);
+}
+
+static void testify(const uint8_t *frame, uint32_t bytes, struct outbox *out)
+{
+    if (bytes == 0 || bytes > CLAIM_FRAME_MAX) return;
+    outbox_mail(out, "coordinator", FRAME_TESTIMONY,
+                &(struct wire_testimony){ .claim = { frame, bytes } });
+}
+
+void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
+                          struct outbox *out)
+{
+    if (produce->round != self->round || produce->client >= MEMBERS_MAX) return;
+    const struct sighting *sighting = &self->sightings[produce->client];
+    if (sighting->claimed) testify(sighting->frame, sighting->frame_bytes, out);
 }
 
 void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct member *member,
@@ -46,13 +69,17 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
     if (!sighting->claimed) {
         sighting->claimed = true;
         sighting->seen = (struct wire_seen){ .client = claim->client, .result = name,
-            .payload = claim->payload, .payload_bytes = claim->payload_bytes, .base = claim->base };
+            .payload = claim->payload, .payload_bytes = claim->payload_bytes, .base = claim->base,
+            .residual_from = claim->residual_from, .residual_to = claim->residual_to };
+        keep_frame(sighting, in);
         self->claimed++;
         blobs_want(blobs, &claim->payload, claim->payload_bytes, claim->step,
                    member->clients[claim->client].member);
     } else if (!hash_equal(&sighting->seen.result, &name)) {
         outbox_note(out, "claim.equivocation round=%llu client=%u; the first one counts",
                     (unsigned long long)claim->round, claim->client);
+        testify(sighting->frame, sighting->frame_bytes, out);
+        testify(in->frame, in->frame_bytes, out);
         return;
     }
     if (in->from[0])

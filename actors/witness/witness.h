@@ -16,11 +16,14 @@
 #include "actors/member/blobs.h"
 #include "actors/member/member.h"
 #include "common/run/bloom.h"
+#include "common/wire/claims.h"
 
 struct sighting {
     struct wire_seen seen;
     uint64_t instance;      // Of the client's process when the round began: a later one resumes with the next
     bool claimed;
+    uint32_t frame_bytes;   // Of the claim as its author signed it; 0: ours, or not signed
+    uint8_t frame[CLAIM_FRAME_MAX];
 };
 
 struct witness {
@@ -50,6 +53,9 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
 bool witness_is_due(struct witness *self, const struct blobs *blobs, const struct member *member);
 struct hash witness_cast(struct witness *self, const struct blobs *blobs, const struct member *member);
 void witness_send(struct witness *self, const struct member *member, uint64_t now_ms, struct outbox *out);
+// The coordinator wants to see the claim that we named.
+void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
+                          struct outbox *out);
 void witness_hear_ack(struct witness *self, const struct wire_ack *ack);
 
 // The actor of its own.

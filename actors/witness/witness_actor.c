@@ -34,6 +34,10 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
     case FRAME_CLAIM:
         witness_hear_claim(&self->witness, &self->blobs, &self->member, in, out);
         break;
+    case FRAME_PRODUCE:
+        if (member_is_coordinator(&self->member, in))
+            witness_hear_produce(&self->witness, in->body, out);
+        break;
     case FRAME_FETCHED:
         blobs_hear(&self->blobs, in->body, in->now_ms, out);
         break;

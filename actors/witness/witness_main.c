@@ -23,8 +23,8 @@ int main(int argc, char **argv)
         parse,
         NULL,
         "Records who delivered what, and proves it.\n\n"
-        "  shoal-witness -i secret.key --run-id demo --server-addr 127.0.0.1:5550\n"
-        "  shoal-witness -i secret.key --run-id demo --server-addr 127.0.0.1:5550 --state-dir "
+        "  shoal-witness -i secret.key --ticket ticket\n"
+        "  shoal-witness -i secret.key --ticket ticket --state-dir "
         "/var/lib/shoal/w\n",
         children,
         NULL,

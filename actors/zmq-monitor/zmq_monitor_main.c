@@ -125,19 +125,19 @@ static int watch(struct monitor *self, struct tap *tap, int signals, struct why 
                            self->command.server_addr, self->command.run_id);
         return 0;
     }
-    return why_set(why, FAULT_UNREACHABLE,
-                   "%s: no broker answers within %d s; is --server-addr right?",
-                   self->command.server_addr, ONCE_MS / 1000);
+    return tap_no_answer(tap, self->command.server_addr, ONCE_MS, why);
 }
 
 static int run(struct monitor *self, struct why *why)
 {
     uint16_t kinds[TOPICS_MAX];
-    struct tap_options options = { .broker = self->command.server_addr, .run = self->command.run_id,
-                                   .role = ACTOR_MONITOR, .kinds = kinds };
+    struct tap_options options = { .broker = &self->command.ticket, .role = ACTOR_MONITOR,
+                                   .kinds = kinds };
     struct identity *identity = NULL;
     struct tap *tap = NULL;
-    int rc = command_check(&self->command, why);
+    int rc = command_check_broker(&self->command, "127.0.0.1:5550", why);
+    if (rc == 0 && !self->command.run_id)
+        rc = why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
     if (rc == 0 && self->count_text)
         rc = command_number("--count", self->count_text, 1, UINT64_MAX, why, &self->count_max);
     if (rc == 0 && self->topics)
@@ -146,6 +146,7 @@ static int run(struct monitor *self, struct why *why)
         rc = command_identity(&self->command, why, &identity);
     if (rc < 0) return rc;
     options.identity = identity;
+    options.run = self->command.run_id;
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
@@ -188,8 +189,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     else if (key == 'n') self->count_text = arg;
     else if (key == 'g') self->shows_gaps = true;
     else if (key == KEY_ONCE) self->once = true;
-    else if (key == ARGP_KEY_END && !self->command.run_id)
-        argp_error(state, "--run-id ID (or RUN_ID) is needed");
     else return ARGP_ERR_UNKNOWN;
     return 0;
 }
@@ -200,11 +199,10 @@ int main(int argc, char **argv)
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
     static const struct argp argp = { options, parse, NULL,
         "Shows what is broadcast in a run; changes and slows nothing.\n\n"
-        "  zmq-monitor --run-id demo --server-addr 127.0.0.1:5550\n"
-        "  zmq-monitor --run-id demo --topic RUN --json | jq .body.loss\n", children, NULL, NULL };
+        "  zmq-monitor --ticket ticket               (or TICKET; `shoal invite` makes one)\n"
+        "  zmq-monitor --topic RUN --json | jq .body.loss\n", children, NULL, NULL };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
-    if (!self.command.server_addr) self.command.server_addr = "127.0.0.1:5550";
     self.line_max = LINE_BYTES;
     self.line = malloc(self.line_max);
     ensure(self.line);

@@ -1,6 +1,7 @@
 #include "common/actor/journal.h"
 #include "common/crypto/hash.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -97,7 +98,8 @@ int journal_open(const char *dir, struct why *why, struct journal **ret_journal)
     snprintf(path, sizeof path, "%s/journal", dir);
     int rc = take_lock(dir, why, &self->lock);
     if (rc == 0) {
-        self->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        self->fd =
+            failpoint("journal_open") < 0 ? -1 : open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         rc = self->fd < 0 ? why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno))
                           : read_slots(self, path, why);
     }
@@ -133,8 +135,9 @@ int journal_write(struct journal *self, const void *bytes, size_t count, struct 
                          .number = self->newest.number + 1 };
     memcpy(slot.bytes, bytes, count);
     slot.hash = slot_hash(&slot);
-    if (pwrite(self->fd, &slot, sizeof slot, (off_t)(slot.number % 2) * SLOT) != sizeof slot ||
-        fdatasync(self->fd) != 0)
+    if (failpoint("journal_write") < 0 ||
+        pwrite(self->fd, &slot, sizeof slot, (off_t)(slot.number % 2) * SLOT) != sizeof slot ||
+        failpoint("journal_sync") < 0 || fdatasync(self->fd) != 0)
         return why_set(why, fault_from_errno(errno),
                        "journal: %s; ending, a restart reads the record before", strerror(errno));
     self->newest = slot;

@@ -30,6 +30,8 @@ struct msg {
     struct hash sender;     // The key whose signature was verified; none if unsigned or local
     uint64_t incarnation;   // Of the sender, 0 if local
     uint64_t seq;           // Of the sender's news or mail, 0 if local
+    const uint8_t *frame;   // As it was signed, with the signature; NULL if unsigned or local
+    uint32_t frame_bytes;
     const void *body;       // struct wire_<record of kind>, already within all declared bounds
 };
 

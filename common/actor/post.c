@@ -1,18 +1,25 @@
 #include "common/actor/post.h"
 #include "common/actor/shell.h"
+#include "common/actor/zap.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zmq.h>
 
-enum { HELLO_MS = 1000, HELLO_RETRY_MS = 50, ZERO_COPY_RECV = 10, NAME_AND_FRAME = 2 };
+enum { HELLO_MS = 1000, HELLO_RETRY_MS = 50, ZERO_COPY_RECV = 10, NAME_AND_FRAME = 2,
+       FAILURES_MAX = 3, EVENT_BYTES = 6 };
 
 struct post {
     struct post_options options;
-    char run[WIRE_RUN_MAX + 1], broker[128];
-    void *context, *mail, *news, *publish;
-    uint64_t seq, hello_ms, heard_ms, broker_instance;
+    char run[WIRE_RUN_MAX + 1];
+    struct ticket broker;
+    struct curve_key broker_key;
+    void *context, *mail, *news, *events;       // Events: what becomes of the mail's handshakes
+    uint64_t seq, hello_ms, heard_ms, broker_instance, sockets_made;
+    uint32_t failures;                  // Handshakes that came to nothing, in a row
+    char trouble[256];
     zmq_msg_t part;                     // The frame in hand: letters point into it
     uint8_t *buffer;                    // For the frame being sent
     struct wire_arena scratch;
@@ -25,7 +32,7 @@ bool post_endpoint(const char *broker, unsigned offset, char *ret_endpoint, size
     char *end;
     if (!colon || colon == address || colon - address > 64) return false;
     unsigned long port = strtoul(colon + 1, &end, 10);
-    if (*end || end == colon + 1 || port == 0 || port + 2 > 65535) return false;
+    if (*end || end == colon + 1 || port == 0 || port + offset > 65535) return false;
     return snprintf(ret_endpoint, max, "tcp://%.*s:%lu", (int)(colon - address), address,
                     port + offset) < (int)max;
 }
@@ -36,12 +43,11 @@ static void set(void *socket, int option, int value)
 }
 
 // Limits stand on every socket. No ZMTP heartbeats: they abort the process when a consumer stalls.
-static void *connect_socket(struct post *self, int type, unsigned offset)
+static void *new_socket(struct post *self, int type)
 {
-    char endpoint[128];
     int64_t bytes_max = WIRE_FRAME_MAX + 1024;
     void *socket = zmq_socket(self->context, type);
-    ensure(socket && post_endpoint(self->broker, offset, endpoint, sizeof endpoint));
+    ensure(socket);
     set(socket, ZMQ_LINGER, 500);
     set(socket, ZMQ_SNDHWM, 10000);
     set(socket, ZMQ_RCVHWM, 10000);
@@ -51,8 +57,15 @@ static void *connect_socket(struct post *self, int type, unsigned offset)
     set(socket, ZMQ_TCP_KEEPALIVE_IDLE, 15);
     ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes_max, sizeof bytes_max) == 0);
     if (type == ZMQ_DEALER) set(socket, ZMQ_IMMEDIATE, 1);
-    ensure(zmq_connect(socket, endpoint) == 0);
+    zap_secure_client(socket, self->options.identity, &self->broker_key);
     return socket;
+}
+
+static void connect_socket(struct post *self, void *socket, unsigned offset)
+{
+    char endpoint[128];
+    ensure(post_endpoint(self->broker.address, offset, endpoint, sizeof endpoint));
+    ensure(zmq_connect(socket, endpoint) == 0);
 }
 
 // "Every kind but those": there is no such subscription, so each wanted kind is named.
@@ -69,37 +82,64 @@ static void subscribe(struct post *self)
     }
 }
 
+static void watch_handshakes(struct post *self)
+{
+    char endpoint[64];
+    snprintf(endpoint, sizeof endpoint, "inproc://mail.%llu",
+             (unsigned long long)++self->sockets_made);
+    ensure(zmq_socket_monitor(self->mail, endpoint,
+                              ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                                  ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                                  ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) == 0);
+    self->events = zmq_socket(self->context, ZMQ_PAIR);
+    ensure(self->events);
+    set(self->events, ZMQ_LINGER, 0);
+    set(self->events, ZMQ_RCVHWM, 0);       // Whoever fills it is a thread of the library's
+    ensure(zmq_connect(self->events, endpoint) == 0);
+}
+
+// The news have a socket at once, and a connection from the first WELCOME on: a broker that does not
+// know us yet would refuse it, and then it were deaf.
 static void open_sockets(struct post *self)
 {
-    self->news = connect_socket(self, ZMQ_SUB, 1);      // First, so that little is missed
+    failpoint("connect");
+    self->news = new_socket(self, ZMQ_SUB);
     subscribe(self);
-    self->publish = connect_socket(self, ZMQ_PUB, 2);
-    self->mail = connect_socket(self, ZMQ_DEALER, 0);
+    self->mail = new_socket(self, ZMQ_DEALER);
+    watch_handshakes(self);
+    connect_socket(self, self->mail, 0);
     self->hello_ms = 0;
     self->heard_ms = shell_now_ms();
     self->broker_instance = 0;
+    self->failures = 0;
 }
 
 static void close_sockets(struct post *self)
 {
+    zmq_socket_monitor(self->mail, NULL, 0);
+    zmq_close(self->events);
     zmq_close(self->mail);
     zmq_close(self->news);
-    zmq_close(self->publish);
 }
 
 int post_new(const struct post_options *options, struct why *why, struct post **ret_post)
 {
     char endpoint[128];
-    if (!post_endpoint(options->broker, 2, endpoint, sizeof endpoint))
+    struct curve_key key;
+    if (!post_endpoint(options->broker->address, POST_PORTS - 1, endpoint, sizeof endpoint))
         return why_set(why, FAULT_USAGE,
-                       "broker address \"%s\": expected HOST:PORT with PORT 1..65533 (mail "
-                       "there, news on PORT+1, publishing on PORT+2)",
-                       options->broker);
+                       "broker address \"%s\": expected HOST:PORT with PORT 1..%d (mail there, "
+                       "news on PORT+1)",
+                       options->broker->address, 65536 - POST_PORTS);
+    if (!curve_of_key(&options->broker->server, &key))
+        return why_set(why, FAULT_USAGE, "the broker's key is the key of nobody: 64 digits as "
+                       "`shoal show-identity -i broker.key` prints them");
     struct post *self = calloc(1, sizeof *self);
     ensure(self);
     self->options = *options;
     snprintf(self->run, sizeof self->run, "%s", options->run);
-    snprintf(self->broker, sizeof self->broker, "%s", options->broker);
+    self->broker = *options->broker;
+    self->broker_key = key;
     self->buffer = malloc(WIRE_FRAME_MAX);
     self->scratch = (struct wire_arena){ .bytes = malloc(WIRE_FRAME_MAX), .max = WIRE_FRAME_MAX };
     self->context = zmq_ctx_new();
@@ -125,6 +165,7 @@ void post_destroy(struct post **self_p)
     *self_p = NULL;
 }
 
+const char *post_trouble(const struct post *self) { return self->trouble[0] ? self->trouble : NULL; }
 void *post_mail_socket(struct post *self) { return self->mail; }
 void *post_news_socket(struct post *self) { return self->news; }
 bool post_is_known(const struct post *self) { return self->broker_instance != 0; }
@@ -159,28 +200,70 @@ bool post_mail(struct post *self, const char *to, uint16_t kind, const void *bod
 
 void post_publish(struct post *self, uint16_t kind, const void *body)
 {
-    char topic[96];
-    size_t count = seal(self, kind, body);
-    int length = snprintf(topic, sizeof topic, "%s.%s", self->run, wire_kind_name(kind));
-    if (zmq_send(self->publish, topic, (size_t)length, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) return;
-    zmq_send(self->publish, self->buffer, count, ZMQ_DONTWAIT);    // News may be lost
+    post_mail(self, "news", kind, body);            // News may be lost
+}
+
+// ---- what keeps us out --------------------------------------------------------------------------
+
+static void be_in_trouble(struct post *self, const char *text)
+{
+    if (strcmp(self->trouble, text) == 0) return;
+    snprintf(self->trouble, sizeof self->trouble, "%s", text);
+    if (!self->options.quiet) shell_log(3, "broker.refused address=%s reason=\"%s\"; trying again",
+                                        self->broker.address, text);
+}
+
+// A broker with another key than ours says nothing at all: it hangs up, every time.
+static void hear_event(struct post *self, uint16_t event)
+{
+    char text[256], hex[KEY_HEX];
+    if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) {
+        self->failures = 0;
+        self->trouble[0] = 0;
+    } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
+        key_to_hex(identity_key(self->options.identity), hex);
+        snprintf(text, sizeof text, "the broker does not admit our key %s: its owner has to list it, "
+                 "or to invite us", hex);
+        be_in_trouble(self, text);
+    } else if (++self->failures >= FAILURES_MAX) {
+        key_to_hex(&self->broker.server, hex);
+        snprintf(text, sizeof text, "whoever answers there does not hold the key %s: is the ticket "
+                 "(or --server-key) of this broker, and is it the broker's port?", hex);
+        be_in_trouble(self, text);
+    }
+}
+
+static void hear_events(struct post *self)
+{
+    uint8_t bytes[EVENT_BYTES];
+    char address[256];
+    uint16_t event;
+    while (zmq_recv(self->events, bytes, sizeof bytes, ZMQ_DONTWAIT) == sizeof bytes) {
+        memcpy(&event, bytes, sizeof event);
+        zmq_recv(self->events, address, sizeof address, 0);
+        hear_event(self, event);
+    }
 }
 
 void post_tick(struct post *self)
 {
     uint64_t now_ms = shell_now_ms();
     if (now_ms < self->hello_ms) return;
+    hear_events(self);
     self->hello_ms = now_ms + HELLO_MS;
     if (now_ms - self->heard_ms > SHELL_SILENCE_MS) {
         if (!self->options.quiet)
-            shell_log(4, "broker.silent address=%s for_ms=%llu; connecting anew", self->broker,
+            shell_log(4, "broker.silent address=%s for_ms=%llu; connecting anew", self->broker.address,
                       (unsigned long long)(now_ms - self->heard_ms));
         close_sockets(self);
         open_sockets(self);
         self->hello_ms = now_ms + HELLO_MS;
     }
+    failpoint("hello");
     struct wire_hello hello = { .role = self->options.role, .instance = self->options.instance };
     snprintf(hello.name, sizeof hello.name, "%s", self->options.name);
+    if (self->broker.has_invitation)
+        hello.invitation = (struct wire_bytes){ self->broker.invitation, INVITATION_BYTES };
     if (!post_mail(self, "broker", FRAME_HELLO, &hello)) self->hello_ms = now_ms + HELLO_RETRY_MS;
 }
 
@@ -216,9 +299,16 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
 {
     if (welcome->instance == self->broker_instance) return false;
     if (!self->options.quiet)
-        shell_log(6, "broker.welcome address=%s name=%s", self->broker, self->options.name);
+        shell_log(6, "broker.welcome address=%s name=%s", self->broker.address, self->options.name);
+    if (self->broker_instance) {                    // Another life of it may have refused the news
+        zmq_close(self->news);
+        self->news = new_socket(self, ZMQ_SUB);
+        subscribe(self);
+    }
     self->broker_instance = welcome->instance;
+    failpoint("welcome");
     if (!self->options.follows_news) return true;
+    connect_socket(self, self->news, 1);
     struct wire_recall recall;
     memcpy(recall.run, self->run, sizeof recall.run);
     post_mail(self, "broker", FRAME_RECALL, &recall);
@@ -229,6 +319,27 @@ static enum post_result bad(struct letter *letter, const char *reason)
 {
     snprintf(letter->reason, sizeof letter->reason, "%s", reason);
     return POST_BAD;
+}
+
+// What the head says of the sender is true.
+static bool is_signed_well(const uint8_t *bytes, size_t count, const struct wire_head *head)
+{
+    struct key key;
+    struct signature signature;
+    memcpy(key.bytes, head->sender, sizeof key.bytes);
+    memcpy(signature.bytes, wire_signature(bytes, count), sizeof signature.bytes);
+    return signature_verify(&key, bytes, wire_signed_bytes(bytes, count), &signature);
+}
+
+// The claim that somebody passes on was signed by the one it names.
+static bool is_true_testimony(const struct wire_testimony *testimony)
+{
+    struct wire_head head;
+    struct wire_refusal refusal;
+    const uint8_t *bytes = testimony->claim.data;
+    const size_t count = testimony->claim.count;
+    return wire_unpack_head(bytes, count, WIRE_MAIL, &head, &refusal) && head.kind == FRAME_CLAIM &&
+           wire_signature(bytes, count) && is_signed_well(bytes, count, &head);
 }
 
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
@@ -254,19 +365,22 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     }
     self->heard_ms = mail ? shell_now_ms() : self->heard_ms;
     if (wire_kind_flags(head.kind) & WIRE_SIGNED) {
-        struct key key;
-        struct signature signature;
-        memcpy(key.bytes, head.sender, sizeof key.bytes);
-        memcpy(signature.bytes, wire_signature(bytes, count), sizeof signature.bytes);
-        if (!signature_verify(&key, bytes, wire_signed_bytes(bytes, count), &signature))
+        if (!is_signed_well(bytes, count, &head))
             return bad(ret_letter, "the signature does not verify; dropped");
         memcpy(ret_letter->msg.sender.bytes, head.sender, HASH_BYTES);
+        ret_letter->msg.frame = bytes;
+        ret_letter->msg.frame_bytes = (uint32_t)count;
     }
+    if (head.kind == FRAME_TESTIMONY && !is_true_testimony(body))
+        return bad(ret_letter, "the claim inside was not signed by whom it names; dropped");
     if (strcmp(ret_letter->from, "broker") == 0) {
         if (head.kind == FRAME_UNDELIVERABLE && !((const struct wire_undeliverable *)body)->to[0])
             self->hello_ms = 0;                     // It has forgotten us: say HELLO at once
         bool unwelcome = head.kind == FRAME_UNDELIVERABLE &&
                          ((const struct wire_undeliverable *)body)->kind == FRAME_HELLO;
+        if (unwelcome)                              // The core hears of it, and gives up
+            snprintf(self->trouble, sizeof self->trouble, "%s",
+                     ((const struct wire_undeliverable *)body)->reason);
         if (!unwelcome && (head.kind != FRAME_WELCOME || !hear_welcome(self, body)))
             return POST_OWN;
     }

@@ -1,23 +1,29 @@
 #pragma once
-// post -- an actor's three sockets to the broker, and what a frame must pass before a core hears
-// it.
+// post -- an actor's two sockets to the broker, and what a frame must pass before a core hears it.
 //
-//     mail     DEALER  ─▶ ROUTER   [to][frame] out, [from][frame] in; HELLO once a heartbeat
-//     news     SUB     ◀─ XPUB     [topic][frame], topic "<run>.<KIND>"
-//     publish  PUB     ─▶ XSUB     the same, outward
+//     mail     DEALER  ─▶ ROUTER   [to][frame] out, [from][frame] in; HELLO once a heartbeat;
+//                                  what is for everybody goes out as mail to "news"
+//     news     SUB     ◀─ XPUB     [topic][frame], topic "<run>.<KIND>"; from the WELCOME on
+//
+// Both are CURVE: the broker proves the key that the ticket names, and we prove ours. With a broker
+// that has another key, or that does not let us in, nothing is exchanged; post_trouble says so.
 //
 // A broker that has been silent for SHELL_SILENCE_MS, or that says by a new instance that it has
 // restarted, gets new sockets or a new HELLO, and the last values of the run are asked for. One
 // thread.
 
 #include "common/actor/msg.h"
+#include "common/actor/ticket.h"
 #include "common/crypto/identity.h"
 #include "common/fault.h"
+
+enum { POST_PORTS = 2 };                // Of a broker: mail, and news on the next one
 
 struct post_options {
     const struct identity *identity;
     uint8_t role;
-    const char *name, *run, *broker;
+    const char *name, *run;
+    const struct ticket *broker;        // Where it is, its key, our invitation if any; copied
     bool follows_news;
     const char *const *deaf_to;
     uint64_t incarnation, instance;
@@ -26,9 +32,12 @@ struct post_options {
 
 struct post;
 
-// FAULT_USAGE if `broker` is not host:port with two ports free above it.
+// FAULT_USAGE if the broker's address is not host:port, or its key is nobody's.
 int post_new(const struct post_options *options, struct why *why, struct post **ret_post);
 void post_destroy(struct post **self_p);
+
+// What keeps us out, in one sentence, since the last WELCOME; NULL: nothing is known to.
+const char *post_trouble(const struct post *self);
 
 void *post_mail_socket(struct post *self);
 void *post_news_socket(struct post *self);

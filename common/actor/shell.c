@@ -1,6 +1,7 @@
 #include "common/actor/shell.h"
 #include "common/actor/post.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -176,10 +177,14 @@ static int perform(struct shell *self, const struct effect *effect, struct why *
 {
     switch (effect->port) {
     case PORT_MAIL:
+        failpoint("mail");
         shell_mail(self, effect->to, effect->kind, unpack(self, effect));
+        failpoint("mailed");
         return 0;
     case PORT_NEWS:
+        failpoint("news");
         post_publish(self->post, effect->kind, unpack(self, effect));
+        failpoint("published");
         return 0;
     case PORT_DISK:
         return self->options.disk.job ? self->options.disk.job(self->options.disk.arg, effect->kind,
@@ -223,13 +228,17 @@ static int flush(struct shell *self, struct why *why)
     for (uint32_t i = 0; i < self->out.count && rc >= 0; i++) {
         const struct effect *effect = &self->out.effects[i];
         if (!is_store(effect)) continue;
+        if (!open) failpoint("turn_begin");
         if (!open) rc = disk->begin(disk->arg, why);
         open = true;
         if (rc >= 0) rc = disk->store(disk->arg, effect->kind, effect->body, effect->bytes, why);
     }
+    if (open) failpoint("turn_commit");
     if (rc >= 0 && open) rc = disk->commit(disk->arg, why);
+    if (open) failpoint("turn_committed");
     for (uint32_t i = 0; i < self->out.count && rc >= 0; i++)
         if (!is_store(&self->out.effects[i])) rc = perform(self, &self->out.effects[i], why);
+    if (open) failpoint("turn_said");
     outbox_clear(&self->out);
     return rc;
 }
@@ -305,6 +314,7 @@ static void take_signals(struct shell *self)
         }
         shell_log(6, "actor.asked_to_stop leaving the run");
         sd_notify(0, "STOPPING=1");
+        failpoint("quit");
         self->patience_ms = shell_now_ms() + SHELL_PATIENCE_MS;
         step_local(self, FRAME_QUIT, &(struct wire_quit){ 0 });
     }
@@ -360,6 +370,7 @@ static int turn(struct shell *self, struct why *why)
     take_alarm(self);
     int rc = flush(self, why);
     if (rc < 0) return rc;
+    if (self->options.after_turn) self->options.after_turn(self->options.after_turn_arg);
     post_tick(self->post);
     mind_the_watchdog(self);
     if (self->patience_ms && !self->quitting && shell_now_ms() >= self->patience_ms) {
@@ -377,6 +388,7 @@ int shell_run(struct shell *self, struct why *why)
         step_local(self, self->options.first[i].kind, self->options.first[i].body);
     step_local(self, FRAME_START, &start);
     int rc = flush(self, why);
+    failpoint("ready");
     sd_notify(0, "READY=1");
     while (rc >= 0 && !self->quitting) rc = turn(self, why);
     return rc < 0 ? rc : self->exit_code;

@@ -19,6 +19,7 @@
 // systemd: READY=1 after the first step, WATCHDOG=1 from the loop, STATUS= from the core's notes.
 
 #include "common/actor/msg.h"
+#include "common/actor/ticket.h"
 #include "common/actor/worker.h"
 #include "common/crypto/identity.h"
 #include "common/fault.h"
@@ -49,12 +50,15 @@ struct shell_options {
     uint8_t role;
     const char *name;                   // "" or NULL: the role and the key, see actor_name
     const char *run;                    // Run id, 1 to 32 bytes
-    const char *broker;                 // "host:port": mail there, news on port + 1, publishing on + 2
+    const struct ticket *broker;        // Where it is, and its key
     bool follows_news;                  // Subscribes to the run
     const char *const *deaf_to;         // Kinds of news it need not hear, NULL-terminated; or NULL
     uint64_t incarnation;               // For START and for every frame it sends
     uint64_t instance;                  // Of this process: unix ms at its start
     struct disk disk;
+    // NULL, or called after each turn: looks at the core's state, and changes nothing of it.
+    void (*after_turn)(void *arg);
+    void *after_turn_arg;
     struct worker *workers[SHELL_WORKERS_MAX];
     uint32_t workers_count;
     // Messages before START (a JOURNAL, a RESUME), ended by one without a body.

@@ -70,12 +70,14 @@ int tap_open(const struct tap_options *options, struct why *why, struct tap **re
     actor_name(options->role, &key, self->name);
     self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
     ensure(self->arena.bytes);
+    struct ticket broker = *options->broker;
+    if (self->own) broker.has_invitation = false;   // It would be used up by a key of this hour
     struct post_options post = { .identity = identity,
                                  .quiet = true,
                                  .role = options->role,
                                  .name = self->name,
                                  .run = options->run,
-                                 .broker = options->broker,
+                                 .broker = &broker,
                                  .follows_news = true,
                                  .deaf_to = self->deaf_to,
                                  .instance = shell_unix_ms() };
@@ -208,6 +210,16 @@ bool tap_mail(struct tap *self, const char *to, uint16_t kind, const void *body)
 }
 
 bool tap_is_connected(const struct tap *self) { return post_is_known(self->post); }
+
+int tap_no_answer(const struct tap *self, const char *address, unsigned patience_ms,
+                  struct why *why)
+{
+    const char *trouble = post_trouble(self->post);
+    if (trouble) return why_set(why, FAULT_UNREACHABLE, "%s: %s", address, trouble);
+    return why_set(why, FAULT_UNREACHABLE,
+                   "no broker answers at %s within %u s: is --server-addr right?", address,
+                   patience_ms / 1000);
+}
 
 struct wire_head tap_head(const struct letter *letter)
 {

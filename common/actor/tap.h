@@ -14,7 +14,8 @@
 #include "common/actor/post.h"
 
 struct tap_options {
-    const char *broker, *run;           // Kept by the caller until tap_close
+    const struct ticket *broker;        // Copied
+    const char *run;                    // Kept by the caller until tap_close
     const struct identity *identity;    // Borrowed; NULL: a new one
     uint8_t role;                       // ACTOR_MONITOR or ACTOR_OPERATOR
     const uint16_t *kinds;              // News to hear, kinds_count of them; NULL: all
@@ -43,6 +44,10 @@ enum tap_result tap_take(struct tap *self, struct letter *ret_letter);
 bool tap_mail(struct tap *self, const char *to, uint16_t kind, const void *body);
 
 bool tap_is_connected(const struct tap *self);      // The broker has answered at least once
+
+// FAULT_UNREACHABLE, with what is known of why no broker answers at `address`.
+int tap_no_answer(const struct tap *self, const char *address, unsigned patience_ms,
+                  struct why *why);
 
 // The head of the letter, as wire_print_json takes it.
 struct wire_head tap_head(const struct letter *letter);

@@ -1,6 +1,7 @@
 #include "common/bulk/blob_store_inside.h"
 #include "common/data/durable_file.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include "common/vector/dirfile.h"
 #include <dirent.h>
 #include <errno.h>
@@ -327,6 +328,7 @@ static int load_file(struct blob_store *self, const struct hash *hash, struct wh
     char name[HASH_HEX], *bytes = NULL;
     size_t count = 0;
     hash_to_hex(hash, name);
+    failpoint("blob_load");
     int rc = dirfile_slurp(self->dir_fd, name, false, BLOB_BYTES_MAX, why, &bytes, &count);
     if (rc == FAULT_MEMORY) return rc;
     const struct hash is = rc < 0 ? (struct hash){ { 0 } } : hash_of(bytes, count);

@@ -8,9 +8,10 @@
 
 enum { PATIENCE_MS = 5000, ROUNDS = 5, WAIT_MS = 100, WAIT_MAX_MS = 2000, QUEUE = 4 };
 
-struct provider_peer { char endpoint[BULK_ENDPOINT_MAX + 1], said[192]; };
+struct provider_peer { struct wire_holder holder; char said[192]; };
 
 struct bulk_client {
+    const struct identity *identity;
     char run[WIRE_RUN_MAX + 1];
     uint32_t seq_len, patience_ms, rounds_max;
     struct provider_peer peers[BULK_PROVIDERS_MAX];
@@ -32,6 +33,7 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
                        BULK_SAMPLES_BYTES / 4 - 1);
     struct bulk_client *self = calloc(1, sizeof *self);
     ensure(self);
+    self->identity = options->identity;
     snprintf(self->run, sizeof self->run, "%s", options->run);
     self->seq_len = options->seq_len;
     self->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
@@ -59,19 +61,22 @@ void bulk_client_destroy(struct bulk_client **self_p)
     *self_p = NULL;
 }
 
-void bulk_client_set_endpoints(struct bulk_client *self, const char *const *endpoints,
+static bool is_same(const struct wire_holder *a, const struct wire_holder *b)
+{
+    return strcmp(a->endpoint, b->endpoint) == 0 && hash_equal(&a->key, &b->key);
+}
+
+void bulk_client_set_providers(struct bulk_client *self, const struct wire_holder *providers,
                                uint32_t count)
 {
-    char now[BULK_ENDPOINT_MAX + 1] = "";
-    if (self->peers_count) snprintf(now, sizeof now, "%s", self->peers[self->turn].endpoint);
+    struct wire_holder now = { .endpoint = "" };
+    if (self->peers_count) now = self->peers[self->turn].holder;
     self->peers_count = self->turn = 0;
     for (uint32_t i = 0; i < count && self->peers_count < BULK_PROVIDERS_MAX; i++) {
-        if (strlen(endpoints[i]) > BULK_ENDPOINT_MAX) continue;
-        if (strcmp(endpoints[i], now) == 0) self->turn = self->peers_count;
-        struct provider_peer *peer = &self->peers[self->peers_count++];
-        snprintf(peer->endpoint, sizeof peer->endpoint, "%s", endpoints[i]);
+        if (is_same(&providers[i], &now)) self->turn = self->peers_count;
+        self->peers[self->peers_count++].holder = providers[i];
     }
-    if (self->peers_count == 0 || strcmp(self->peers[self->turn].endpoint, now) != 0) hang_up(self);
+    if (self->peers_count == 0 || !is_same(&self->peers[self->turn].holder, &now)) hang_up(self);
 }
 
 // ---- one question ---------------------------------------------------------------------------
@@ -80,9 +85,7 @@ static bool call(struct bulk_client *self, struct provider_peer *peer)
 {
     if (self->socket) return true;
     self->socket = bulk_socket_new(self->context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, QUEUE);
-    if (self->socket && strncmp(peer->endpoint, "tcp://", 6) == 0
-        && zmq_connect(self->socket, peer->endpoint) == 0)
-        return true;
+    if (self->socket && bulk_connect(self->socket, self->identity, &peer->holder)) return true;
     snprintf(peer->said, sizeof peer->said, "cannot be called: %s", zmq_strerror(zmq_errno()));
     hang_up(self);
     return false;
@@ -147,7 +150,7 @@ static int give_up(const struct bulk_client *self, uint64_t position, uint32_t c
     size_t used = 0;
     for (uint32_t i = 0; i < self->peers_count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s",
-                                 self->peers[i].endpoint, self->peers[i].said);
+                                 self->peers[i].holder.endpoint, self->peers[i].said);
     return why_set(why, FAULT_UNREACHABLE,
                    "samples %" PRIu64 "..%" PRIu64 ": %" PRIu32 " providers asked %" PRIu32
                    " times, none gave them%s",

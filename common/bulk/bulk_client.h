@@ -10,11 +10,14 @@
 
 #include <stdint.h>
 
+#include "common/crypto/identity.h"
 #include "common/fault.h"
+#include "common/wire/wire.h"
 
 enum { BULK_PROVIDERS_MAX = 64 };
 
 struct bulk_client_options {
+    const struct identity *identity;    // Borrowed for the client's life
     const char *run;
     uint32_t seq_len;           // 1 .. 1048575: a sample is seq_len + 1 tokens
     uint32_t patience_ms;       // Of one answer; 0: 5000
@@ -28,9 +31,8 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
                     struct bulk_client **ret_self);
 void bulk_client_destroy(struct bulk_client **self_p);
 
-// Whom to ask from now on: at most BULK_PROVIDERS_MAX, the rest is ignored, as is what is longer
-// than an endpoint can be. Copied.
-void bulk_client_set_endpoints(struct bulk_client *self, const char *const *endpoints,
+// Whom to ask from now on: at most BULK_PROVIDERS_MAX, the rest is ignored. Copied.
+void bulk_client_set_providers(struct bulk_client *self, const struct wire_holder *providers,
                                uint32_t count);
 
 // Fills tokens[count][seq_len + 1] with the samples from `position` on. FAULT_UNREACHABLE names

@@ -1,6 +1,7 @@
 #include "common/bulk/bulk_server.h"
 #include "common/bulk/bulk_socket.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -9,21 +10,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens travel as little-endian uint32");
 
 // Tokens of all answers that are not sent yet: beyond this askers are told to come back.
+enum { GUEST = 1, GONE, HANDSHAKES_TURN_MAX = 16 };
 enum { PEER_ANSWERS = 64, TURN_MESSAGES = 64, SAMPLES_WAITING_MAX = 64 << 20 };
 
 struct bulk_server {
     struct bulk_server_options options;
     char *run;
-    void *context, *router;
+    void *context, *router, *zap;
+    pthread_mutex_t lock;                       // Of the guests
+    struct curve_set guests;                    // GUEST or GONE
     void *stop, *stopped;                       // A pair: the caller's end, the thread's end
     char endpoint[256];
     pthread_t thread;
     struct bulk_mail mail;                      // The thread's own
-    _Atomic uint64_t chunks, chunk_bytes, leaf_lists, samples, lacking, dropped, malformed;
+    _Atomic uint64_t chunks, chunk_bytes, leaf_lists, samples, lacking, dropped, malformed, refused;
     _Atomic uint64_t samples_waiting;           // Bytes
 };
 
@@ -106,6 +111,7 @@ static void hear_want(struct bulk_server *self, const struct wire_want *want)
         blob_store_release(&ref);
         zmq_msg_init(&raw);
     }
+    failpoint("serve_chunk");
     const struct wire_chunk chunk = { want->request, want->hash, offset, total };
     if (answer(self, FRAME_CHUNK, &chunk, &raw, &self->chunks, 1)) self->chunk_bytes += count;
 }
@@ -126,6 +132,7 @@ static void hear_want_leaves(struct bulk_server *self, const struct wire_want_le
         return;
     }
     view(&raw, &ref, 0, ref.count);
+    failpoint("serve_leaves");
     const struct wire_leaves leaves = { want->request, want->digest, floats };
     answer(self, FRAME_LEAVES, &leaves, &raw, &self->leaf_lists, 1);
 }
@@ -174,6 +181,7 @@ static void hear_want_samples(struct bulk_server *self, const struct wire_want_s
     *tokens = (struct tokens){ self, (size_t)bytes };
     self->samples_waiting += bytes;
     ensure(zmq_msg_init_data(&raw, words, (size_t)bytes, sent_tokens, tokens) == 0);
+    failpoint("serve_samples");
     const struct wire_samples samples = { want->request, want->position, want->count,
                                           self->options.seq_len };
     answer(self, FRAME_SAMPLES, &samples, &raw, &self->samples, want->count);
@@ -209,21 +217,52 @@ static void hear(struct bulk_server *self)
     else hear_want_samples(self, mail->body);
 }
 
+// ---- guests -------------------------------------------------------------------------------------
+
+void bulk_server_admit(bulk_server_t *self, const struct curve_key *key, bool is_guest)
+{
+    ensure(pthread_mutex_lock(&self->lock) == 0);
+    curve_set_put(&self->guests, key, is_guest ? GUEST : GONE);
+    ensure(pthread_mutex_unlock(&self->lock) == 0);
+}
+
+static bool is_guest(struct bulk_server *self, const struct curve_key *key)
+{
+    ensure(pthread_mutex_lock(&self->lock) == 0);
+    const bool is = curve_set_get(&self->guests, key) == GUEST;
+    ensure(pthread_mutex_unlock(&self->lock) == 0);
+    if (!is) self->refused++;
+    return is;
+}
+
+static bool judge(void *arg, const struct zap_request *request)
+{
+    return is_guest(arg, &request->key);
+}
+
+static void take(struct bulk_server *self)
+{
+    if (is_guest(self, &self->mail.user)) hear(self);
+    else if (self->mail.fd >= 0) shutdown(self->mail.fd, SHUT_RDWR);    // As if it had hung up
+}
+
 // ---- its life -------------------------------------------------------------------------------
 
 static void *serve(void *arg)
 {
     struct bulk_server *self = arg;
     zmq_pollitem_t items[] = { { .socket = self->stopped, .events = ZMQ_POLLIN },
-                               { .socket = self->router, .events = ZMQ_POLLIN } };
+                               { .socket = self->router, .events = ZMQ_POLLIN },
+                               { .socket = self->zap, .events = ZMQ_POLLIN } };
     bulk_mail_init(&self->mail);
     for (;;) {
-        if (zmq_poll(items, 2, -1) < 0) continue;           // Interrupted
+        if (zmq_poll(items, 3, -1) < 0) continue;           // Interrupted
         if (items[0].revents) break;
+        zap_serve(self->zap, judge, self, HANDSHAKES_TURN_MAX);
         for (int n = 0; n < TURN_MESSAGES; n++) {
             const enum bulk_heard heard = bulk_mail_recv(&self->mail, self->router);
             if (heard == BULK_NOTHING) break;
-            if (heard == BULK_MAIL) hear(self);
+            if (heard == BULK_MAIL) take(self);
             else self->malformed++;
         }
     }
@@ -277,10 +316,12 @@ static void open_sockets(struct bulk_server *self)
     const int queue_max =
         (int)(options->peer_answers_max ? options->peer_answers_max : PEER_ANSWERS);
     self->context = bulk_context_new((int)(options->io_threads ? options->io_threads : 1));
+    self->zap = zap_open(self->context);
     self->router = bulk_socket_new(self->context, ZMQ_ROUTER, BULK_ASK_BYTES_MAX, queue_max);
     self->stop = zmq_socket(self->context, ZMQ_PAIR);
     self->stopped = zmq_socket(self->context, ZMQ_PAIR);
     ensure(self->router && self->stop && self->stopped);
+    zap_secure_server(self->router, options->identity, "peer");
     ensure(zmq_bind(self->stopped, "inproc://stop") == 0);
     ensure(zmq_connect(self->stop, "inproc://stop") == 0);
 }
@@ -288,6 +329,7 @@ static void open_sockets(struct bulk_server *self)
 static void close_sockets(struct bulk_server *self)
 {
     zmq_close(self->router);
+    zmq_close(self->zap);
     zmq_close(self->stop);
     zmq_close(self->stopped);
     bulk_context_destroy(&self->context);
@@ -307,11 +349,13 @@ int bulk_server_new(const struct bulk_server_options *options, struct why *why,
                        options->io_threads, options->seq_len, BULK_SAMPLES_BYTES / 4 - 1);
     struct bulk_server *self = calloc(1, sizeof *self);
     ensure(self && (self->run = strdup(options->run)));
+    ensure(pthread_mutex_init(&self->lock, NULL) == 0);
     self->options = *options;
     open_sockets(self);
     const int rc = bind_router(self, why);
     if (rc < 0) {
         close_sockets(self);
+        pthread_mutex_destroy(&self->lock);
         free(self->run);
         free(self);
         return rc;
@@ -329,6 +373,8 @@ void bulk_server_destroy(bulk_server_t **self_p)
     ensure(pthread_join(self->thread, NULL) == 0);
     close_sockets(self);
     ensure(self->samples_waiting == 0);
+    curve_set_clear(&self->guests);
+    pthread_mutex_destroy(&self->lock);
     free(self->run);
     free(self);
     *self_p = NULL;
@@ -341,5 +387,5 @@ struct bulk_server_stats bulk_server_stats(bulk_server_t *self)
     return (struct bulk_server_stats){
         .chunks = self->chunks, .chunk_bytes = self->chunk_bytes, .leaf_lists = self->leaf_lists,
         .samples = self->samples, .lacking = self->lacking, .dropped = self->dropped,
-        .malformed = self->malformed };
+        .malformed = self->malformed, .refused = self->refused };
 }

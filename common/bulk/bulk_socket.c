@@ -6,7 +6,8 @@
 #include <time.h>
 
 // A peer that takes nothing for so long is cut off, and what waits for it is freed.
-enum { STALLED_MS = 20000, HANDSHAKE_MS = 5000, RECONNECT_MS = 250, RECONNECT_MAX_MS = 4000 };
+enum { CURVE_PART_BYTES = 33, STALLED_MS = 20000, HANDSHAKE_MS = 5000, RECONNECT_MS = 250,
+       RECONNECT_MAX_MS = 4000 };
 
 void *bulk_context_new(int io_threads)
 {
@@ -32,7 +33,8 @@ void *bulk_socket_new(void *context, int type, int64_t bytes_max, int queue_max)
 {
     void *socket = zmq_socket(context, type);
     if (!socket) return NULL;
-    ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes_max, sizeof bytes_max) == 0);
+    const int64_t wire_max = bytes_max < 0 ? bytes_max : bytes_max + CURVE_PART_BYTES;
+    ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &wire_max, sizeof wire_max) == 0);
     set(socket, ZMQ_SNDHWM, queue_max);
     set(socket, ZMQ_RCVHWM, queue_max);
     set(socket, ZMQ_LINGER, 0);
@@ -46,6 +48,20 @@ void *bulk_socket_new(void *context, int type, int64_t bytes_max, int queue_max)
     set(socket, ZMQ_TCP_KEEPALIVE_CNT, 3);
     if (type == ZMQ_ROUTER) set(socket, ZMQ_ROUTER_MANDATORY, 1);
     return socket;
+}
+
+bool bulk_connect(void *socket, const struct identity *identity, const struct wire_holder *holder)
+{
+    struct key key;
+    struct curve_key curve;
+    memcpy(key.bytes, holder->key.bytes, KEY_BYTES);
+    // Other transports lead into this machine or this process.
+    if (strncmp(holder->endpoint, "tcp://", 6) != 0 || !curve_of_key(&key, &curve)) {
+        errno = EINVAL;
+        return false;
+    }
+    zap_secure_client(socket, identity, &curve);
+    return zmq_connect(socket, holder->endpoint) == 0;
 }
 
 // ---- receiving ------------------------------------------------------------------------------
@@ -64,6 +80,13 @@ static bool take_id(struct bulk_mail *mail, zmq_msg_t *part)
     if (mail->id_count > sizeof mail->id) return false;
     memcpy(mail->id, zmq_msg_data(part), mail->id_count);
     return true;
+}
+
+// At a ROUTER only what came over CURVE; a DEALER has no handler, and its server's key is proven.
+static bool take_user(struct bulk_mail *mail, zmq_msg_t *part, bool is_router)
+{
+    mail->fd = is_router ? zmq_msg_get(part, ZMQ_SRCFD) : -1;
+    return !is_router || zap_user(part, &mail->user);
 }
 
 static bool take_frame(struct bulk_mail *mail, zmq_msg_t *part)
@@ -103,7 +126,8 @@ enum bulk_heard bulk_mail_recv(struct bulk_mail *mail, void *socket)
         }
         more = zmq_msg_more(&part);
         if (is_sound)
-            is_sound = number == 0 ? take_id(mail, &part) : number == 1 ? take_frame(mail, &part)
+            is_sound = number == 0 ? take_id(mail, &part)
+                     : number == 1 ? take_user(mail, &part, first == 0) && take_frame(mail, &part)
                      : number == 2 ? take_raw(mail, &part) : false;
         zmq_msg_close(&part);
     }

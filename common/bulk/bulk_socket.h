@@ -10,13 +10,16 @@
 // assertion of the library. A connecting socket can go deaf for good (after an oversized message,
 // say): who gets no answer makes a new one.
 //
-// Connections are in the clear, and need not be believed: what arrives is checked against a hash.
+// Connections are CURVE (common/actor/zap.h): who serves lets in the members of the run's roster, who
+// asks demands the key that the roster names beside the endpoint. What arrives is checked against a
+// hash all the same.
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <zmq.h>
 
+#include "common/actor/zap.h"
 #include "common/wire/wire.h"
 
 enum {
@@ -44,6 +47,9 @@ void bulk_context_destroy(void **context_p);
 // wait for one peer, in either direction.
 void *bulk_socket_new(void *context, int type, int64_t bytes_max, int queue_max);
 
+// Has a DEALER ask the holder, as this identity. False: no such endpoint or key can be.
+bool bulk_connect(void *socket, const struct identity *identity, const struct wire_holder *holder);
+
 struct bulk_mail {
     uint8_t id[BULK_ID_MAX];            // ROUTER: who asks
     size_t id_count;
@@ -51,6 +57,8 @@ struct bulk_mail {
     const void *body;                   // By head.kind; in `arena`
     zmq_msg_t raw;                      // Empty if there was none
     bool has_raw;
+    struct curve_key user;              // ROUTER: whose connection it is, by the handshake's word
+    int fd;                             // And its descriptor
     _Alignas(16) uint8_t arena[BULK_BODY_MAX];
 };
 

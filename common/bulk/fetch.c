@@ -28,9 +28,9 @@ struct holder *fetch_holder_of(struct fetch *self, const struct peer *peer)
     return NULL;
 }
 
-static void add_holder(struct fetch *self, const char *endpoint)
+static void add_holder(struct fetch *self, const struct wire_holder *holder)
 {
-    struct peer *peer = peers_find(self->peers, endpoint);
+    struct peer *peer = peers_find(self->peers, holder);
     if (!peer) return;
     if (fetch_holder_of(self, peer)) peers_leave(self->peers, peer);
     else self->holders[self->holders_count++] = (struct holder){ .peer = peer };
@@ -50,7 +50,7 @@ void fetch_add_holders(struct fetch *self, const struct wire_holder *list, uint3
     ensure(holders);
     self->holders = holders;
     for (uint32_t i = 0; i < count; i++)
-        if (list[i].endpoint[0]) add_holder(self, list[i].endpoint);
+        if (list[i].endpoint[0]) add_holder(self, &list[i]);
 }
 
 static struct holder *next_untried(struct fetch *self, bool is_trusted)

@@ -2,6 +2,7 @@
 #include "common/bulk/blob_fetch.h"
 #include "common/bulk/model_fetch.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ static struct entry *add(struct fetcher *self, const struct wire_blob *blob)
 {
     struct entry *entry = calloc(1, sizeof *entry);
     ensure(entry);
+    failpoint("fetch_blob");
     entry->blob = blob_fetch_new(self->peers, &blob->hash, blob->bytes);
     LIST_INSERT_HEAD(bucket(self, &blob->hash), entry, bucket);
     TAILQ_INSERT_TAIL(&self->waiting, entry, line);
@@ -121,6 +123,7 @@ static void end_model(struct fetcher *self)
 {
     struct model_fetch *model = self->model;
     if (model->fetch.state == FETCH_DONE) {
+        failpoint("fetch_stage");
         model_fetch_stage(model, self->options->store);
         self->stats->kept_bytes += model->got_bytes;
         tell_model(self, true, "");
@@ -178,6 +181,7 @@ static void hear_model(struct fetcher *self, const struct wire_fetch_model *job)
         model_fetch_destroy(&self->model);
     }
     if (!self->model) self->model = model_fetch_new(self->peers, job->step, &job->digest);
+    failpoint("fetch_model");
     model_fetch_begin(self->model, job->step, job->holders, job->holders_count);
     self->is_model_awaited = true;
 }
@@ -223,6 +227,7 @@ static bool work(struct fetcher *self)
         struct blob_fetch *blob = entry->blob;
         if (blob->fetch.state == FETCH_GOING && !peers_is_spent(self->peers))
             blob_fetch_ask(blob, bulk_now_ms());    // Keeping the one before may have taken long
+        if (blob_fetch_is_whole(blob)) failpoint("fetch_keep");
         if (blob_fetch_is_whole(blob)) blob_fetch_keep(blob, self->options->store);
         if (blob->fetch.state != FETCH_GOING) end_blob(self, entry);
     }
@@ -283,7 +288,7 @@ void fetcher_run(struct worker *worker, void *arg)
     self->stats = options->stats ? options->stats : &nobody_reads;
     self->worker = worker;
     self->peers =
-        peers_new(options->run, options->patience_ms ? options->patience_ms : PATIENCE_MS);
+        peers_new(options->identity, options->run, options->patience_ms ? options->patience_ms : PATIENCE_MS);
     self->active_bytes_max = options->active_bytes_max ? options->active_bytes_max : 1 << 30;
     TAILQ_INIT(&self->waiting);
     TAILQ_INIT(&self->active);

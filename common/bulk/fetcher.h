@@ -34,6 +34,7 @@ struct fetcher_stats {
 };
 
 struct fetcher_options {
+    const struct identity *identity;
     blob_store_t *store;                // Borrowed for the thread's life, as all of this
     const char *run;
     uint32_t patience_ms;               // A holder that sends nothing so long is silent; 0: 1000.

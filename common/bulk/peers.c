@@ -21,6 +21,7 @@ struct want {
 };
 
 struct peers {
+    const struct identity *identity;
     void *context;
     char run[WIRE_RUN_MAX + 1];
     uint32_t patience_ms;
@@ -34,11 +35,12 @@ struct peers {
     struct bulk_mail mail;
 };
 
-struct peers *peers_new(const char *run, uint32_t patience_ms)
+struct peers *peers_new(const struct identity *identity, const char *run, uint32_t patience_ms)
 {
     struct peers *self = calloc(1, sizeof *self);
     ensure(self && strlen(run) <= WIRE_RUN_MAX && patience_ms > 0);
     snprintf(self->run, sizeof self->run, "%s", run);
+    self->identity = identity;
     self->patience_ms = patience_ms;
     self->context = bulk_context_new(1);
     bulk_mail_init(&self->mail);
@@ -70,19 +72,21 @@ void peers_destroy(struct peers **self_p)
 
 // ---- who there is ---------------------------------------------------------------------------
 
-static uint64_t name_hash(const char *text)             // FNV-1a
+static uint64_t name_hash(const struct wire_holder *holder)     // FNV-1a
 {
     uint64_t hash = 0xcbf29ce484222325u;
-    while (*text) hash = (hash ^ (uint8_t)*text++) * 0x100000001b3u;
+    for (const char *c = holder->endpoint; *c; c++) hash = (hash ^ (uint8_t)*c) * 0x100000001b3u;
+    for (int i = 0; i < 8; i++) hash = (hash ^ holder->key.bytes[i]) * 0x100000001b3u;
     return hash;
 }
 
-struct peer *peers_find(struct peers *self, const char *endpoint)
+struct peer *peers_find(struct peers *self, const struct wire_holder *holder)
 {
-    const uint64_t hash = name_hash(endpoint);
+    const uint64_t hash = name_hash(holder);
     for (uint32_t i = 0; i < self->count; i++) {
         struct peer *peer = self->list[i];
-        if (peer->name_hash != hash || strcmp(peer->endpoint, endpoint) != 0) continue;
+        if (peer->name_hash != hash || strcmp(peer->holder.endpoint, holder->endpoint) != 0 ||
+            !hash_equal(&peer->holder.key, &holder->key)) continue;
         peer->users++;
         return peer;
     }
@@ -95,8 +99,8 @@ struct peer *peers_find(struct peers *self, const char *endpoint)
     }
     struct peer *peer = calloc(1, sizeof *peer);
     if (!peer) return NULL;
-    *peer = (struct peer){ .name_hash = hash, .users = 1, .window = PEER_WINDOW_MIN };
-    snprintf(peer->endpoint, sizeof peer->endpoint, "%s", endpoint);
+    *peer = (struct peer){ .holder = *holder, .name_hash = hash, .users = 1,
+                           .window = PEER_WINDOW_MIN };
     return self->list[self->count++] = peer;
 }
 
@@ -143,9 +147,7 @@ static bool open_peer(struct peers *self, struct peer *peer)
     peer->socket = bulk_socket_new(self->context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, QUEUE_MAX);
     if (!peer->socket) return false;
     self->open[self->open_count++] = peer;
-    // Other transports lead into this machine or this process.
-    const bool is_tcp = strncmp(peer->endpoint, "tcp://", 6) == 0;
-    if (is_tcp && zmq_connect(peer->socket, peer->endpoint) == 0) return true;
+    if (bulk_connect(peer->socket, self->identity, &peer->holder)) return true;
     close_peer(self, peer);
     return false;
 }

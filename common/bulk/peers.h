@@ -22,8 +22,8 @@ struct fetch;                           // Whoever asks; see fetch.h
 struct peers;
 
 struct peer {
-    char endpoint[BULK_ENDPOINT_MAX + 1];
-    uint64_t name_hash;                 // Of the endpoint, to find it fast
+    struct wire_holder holder;          // Where it is, and its key
+    uint64_t name_hash;                 // Of both, to find it fast
     uint32_t users;                     // Lists that name it
     void *socket;                       // NULL: not connected
     uint64_t used_ms, heard_ms;
@@ -49,11 +49,12 @@ struct answer {
     uint64_t total;                     // ANSWER_CHUNK: bytes of the whole blob, by the peer's word
 };
 
-struct peers *peers_new(const char *run, uint32_t patience_ms);
+// The identity is borrowed.
+struct peers *peers_new(const struct identity *identity, const char *run, uint32_t patience_ms);
 void peers_destroy(struct peers **self_p);
 
 // Names a peer for as long as a list holds it. Does not connect. NULL: no memory.
-struct peer *peers_find(struct peers *self, const char *endpoint);
+struct peer *peers_find(struct peers *self, const struct wire_holder *holder);
 void peers_leave(struct peers *self, struct peer *peer);
 
 // Whether a request for so many bytes may be sent now.

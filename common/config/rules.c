@@ -106,14 +106,6 @@ static void check_epoch_end(struct config_load *load)
                  "exactly one of them ends an epoch");
 }
 
-static void check_verification(struct config_load *load)
-{
-    const struct setting percent = setting_of(load, "config.verification_percent");
-    if (percent.right && percent.number > 0)
-        fault_at(load, &percent, "not supported above 0: no verifier recomputes results yet",
-                 "set it to 0");
-}
-
 static void check_witnesses(struct config_load *load)
 {
     static const struct comparison rule = { "config.witness_nodes", AT_MOST, "config.min_clients",
@@ -193,7 +185,6 @@ void config_run_rules(struct config_load *load)
     for (size_t i = 0; i < sizeof comparisons / sizeof *comparisons; i++)
         compare(load, &comparisons[i]);
     check_epoch_end(load);
-    check_verification(load);
     check_witnesses(load);
     check_compression(load);
     check_cold_start(load);

@@ -160,6 +160,11 @@ void identity_sign(const struct identity *self, const void *bytes, size_t count,
     ensure(crypto_sign_detached(ret_signature->bytes, NULL, bytes, count, self->secret) == 0);
 }
 
+void identity_curve_secret(const struct identity *self, uint8_t ret_secret[32])
+{
+    ensure(crypto_sign_ed25519_sk_to_curve25519(ret_secret, self->secret) == 0);
+}
+
 bool signature_verify(const struct key *key, const void *bytes, size_t count,
                       const struct signature *signature)
 {

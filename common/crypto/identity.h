@@ -45,6 +45,7 @@ void identity_destroy(struct identity **self_p);            // Wipes; NULL is al
 const struct key *identity_key(const struct identity *self);        // Lives as long as `self`
 void identity_sign(const struct identity *self, const void *bytes, size_t count,
                    struct signature *ret_signature);    // The same bytes give the same signature
+void identity_curve_secret(const struct identity *self, uint8_t ret_secret[32]);    // For curve.h
 
 // Total: key, bytes and signature may come from anyone.
 bool signature_verify(const struct key *key, const void *bytes, size_t count,

@@ -1,5 +1,6 @@
 #include "common/data/durable_file.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,7 +34,9 @@ int durable_file_create(const char *dir, const char *name, struct why *why,
         return why_set(why, fault_from_errno(error), "cannot open the folder %s: %s", dir,
                        strerror(error));
     }
-    self.fd = openat(self.dir_fd, self.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (failpoint("file_create") == 0)
+        self.fd =
+            openat(self.dir_fd, self.temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (self.fd < 0) {
         int rc = fail(&self, "cannot create", why);
         end(&self);
@@ -47,7 +50,7 @@ int durable_file_append(struct durable_file *self, const void *bytes, size_t cou
 {
     const char *at = bytes;
     for (size_t left = count; left > 0; ) {
-        const ssize_t wrote = write(self->fd, at, left);
+        const ssize_t wrote = failpoint("file_write") < 0 ? -1 : write(self->fd, at, left);
         if (wrote < 0 && errno == EINTR) continue;
         if (wrote < 0) return fail(self, "cannot write", why);
         at += wrote;
@@ -60,8 +63,9 @@ int durable_file_append(struct durable_file *self, const void *bytes, size_t cou
 int durable_file_commit(struct durable_file *self, struct why *why)
 {
     int rc = 0;
-    if (fsync(self->fd) < 0 || renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0
-        || fsync(self->dir_fd) < 0)
+    if (failpoint("file_sync") < 0 || fsync(self->fd) < 0 || failpoint("file_rename") < 0
+        || renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0
+        || failpoint("file_renamed") < 0 || fsync(self->dir_fd) < 0)
         rc = fail(self, "cannot make durable", why);
     if (rc < 0) unlinkat(self->dir_fd, self->temporary, 0);
     end(self);
@@ -70,7 +74,8 @@ int durable_file_commit(struct durable_file *self, struct why *why)
 
 int durable_file_place(struct durable_file *self, struct why *why)
 {
-    int rc = renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0
+    int rc = failpoint("file_place") < 0
+           || renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0
            ? fail(self, "cannot rename", why) : 0;
     if (rc < 0) unlinkat(self->dir_fd, self->temporary, 0);
     end(self);

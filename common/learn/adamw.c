@@ -75,6 +75,8 @@ void adamw_destroy(adamw_t **self)
 }
 
 uint64_t adamw_steps(const adamw_t *self) { return self->steps; }
+float *adamw_first_moment(adamw_t *self) { return self->m; }
+float *adamw_second_moment(adamw_t *self) { return self->v; }
 
 // ---- the step
 
@@ -110,14 +112,13 @@ static double power(double base, uint64_t exponent)
     return result;
 }
 
-void adamw_step(adamw_t *self, const float *gradient, float rate, float *params)
+struct adamw_factors adamw_begin(adamw_t *self, float rate)
 {
     ensure(isfinite(rate) && rate >= 0);
     const struct adamw_options *options = &self->options;
     const uint64_t steps = ++self->steps;
-    struct step_job job = { .self = self, .gradient = gradient, .params = params };
-    job.vector = (struct adamw_factors){
-        .keep = 1.0f,
+    return (struct adamw_factors){
+        .keep = (float)(1.0 - (double)rate * options->weight_decay),
         .one_less_beta1 = (float)(1.0 - options->beta1),
         .beta2 = (float)options->beta2,
         .one_less_beta2 = (float)(1.0 - options->beta2),
@@ -125,8 +126,14 @@ void adamw_step(adamw_t *self, const float *gradient, float rate, float *params)
         .eps = (float)options->eps,
         .step = (float)((double)rate / (1.0 - power(options->beta1, steps))),
     };
-    job.matrix = job.vector;
-    job.matrix.keep = (float)(1.0 - (double)rate * options->weight_decay);
+}
+
+void adamw_step(adamw_t *self, const float *gradient, float rate, float *params)
+{
+    struct step_job job = { .self = self, .gradient = gradient, .params = params,
+                            .matrix = adamw_begin(self, rate) };
+    job.vector = job.matrix;
+    job.vector.keep = 1.0f;
     const uint64_t pieces = (self->layout->total + PIECE - 1) / PIECE;
     ensure(pieces <= UINT32_MAX);
     pool_run(self->pool, (uint32_t)pieces, step_task, &job);
@@ -134,8 +141,8 @@ void adamw_step(adamw_t *self, const float *gradient, float rate, float *params)
 
 // ---- the state
 
-int adamw_add_state(const adamw_t *self, struct tags *tags, struct why *why,
-                    const void *ret_values[ADAMW_ITEMS])
+int adamw_add_state(adamw_t *self, struct tags *tags, struct why *why,
+                    void *ret_values[ADAMW_ITEMS])
 {
     const uint64_t floats = self->layout->total;
     int rc = tags_add(tags, "adamw-m", TAG_RESHARD, floats, sizeof(float), why);

@@ -19,6 +19,7 @@
 //     adamw-steps          replicate    t
 
 #include "common/fault.h"
+#include "common/learn/adamw_factors.h"
 #include "common/learn/pool.h"
 #include "common/vector/layout.h"
 #include "common/vector/tags.h"
@@ -44,12 +45,19 @@ uint64_t adamw_memory_bytes(uint64_t floats);
 // must be below ADAMW_GRADIENT_LIMIT in magnitude, which its norm (gradient.h) tells.
 void adamw_step(adamw_t *self, const float *gradient, float rate, float *params);
 
+// For a device that holds the moments itself: counts the step, and gives the factors of matrices.
+struct adamw_factors adamw_begin(adamw_t *self, float rate);
+
 uint64_t adamw_steps(const adamw_t *self);                      // Taken so far: t
 
-// For saving: registers the three items, in the order of the drawing, and gives their values.
+// m and v on this side, N floats each; a device that holds them itself copies them here and back.
+float *adamw_first_moment(adamw_t *self);
+float *adamw_second_moment(adamw_t *self);
+
+// Registers the three items, in the order of the drawing, and gives their values.
 enum { ADAMW_ITEMS = 3 };
-int adamw_add_state(const adamw_t *self, struct tags *tags, struct why *why,
-                    const void *ret_values[ADAMW_ITEMS]);
+int adamw_add_state(adamw_t *self, struct tags *tags, struct why *why,
+                    void *ret_values[ADAMW_ITEMS]);
 
 // For loading: fill what adamw_add_state's values point at, then say so here. FAULT_NAN, and the
 // moments zero again, unless all are finite and no second moment is negative.

@@ -16,6 +16,7 @@ struct worker {
     uint64_t hit[WORDS];                          // One bit each: any did
     uint16_t numbers[DISTRO_ELEMENTS_MAX];
     float values[DISTRO_ELEMENTS_MAX];
+    struct apply_weights *weights;
 };
 
 struct job {
@@ -42,9 +43,10 @@ static uint32_t add_results(const struct job *job, uint32_t first, uint32_t chun
                                             .values = worker->values + i * top_k};
     payload_read_each(job->form, chunk, chosen, count);
     for (uint32_t i = 0; i < count; i++) {
+        const float factor = worker->weights->factors[first + i];
         for (uint32_t place = 0; place < chosen[i].count; place++) {
             const uint32_t number = chosen[i].numbers[place];
-            worker->sums[number] += chosen[i].values[place];
+            worker->sums[number] += factor * chosen[i].values[place];
             worker->hits[number]++;
             worker->hit[number / 64] |= UINT64_C(1) << number % 64;
         }
@@ -74,6 +76,7 @@ static void apply_chunk(const struct job *job, uint32_t number, struct chunk chu
     const struct chunks_part *part = chunk.part;
     const uint32_t top_k = payload_top_k(job->form, number);
     chunks_prefetch(next, job->parameters, 0, 3);
+    apply_weigh(job->form, number, job->results, job->count, worker->weights);
     for (uint32_t i = 0; i < job->count;) i += add_results(job, i, number, top_k, worker);
     chunks_prefetch(next, job->parameters, 1, 3);
     const uint32_t count = take_means(worker, part->elements);
@@ -154,12 +157,14 @@ int apply_check(const payload_form_t *form, const struct apply_result *results, 
 
 // Scratch that begins at a cache line; free what is returned. All zero, and from calloc, so that
 // what no chunk is large enough to need is never touched.
-static void *workers_new(uint32_t count, struct worker **ret_workers)
+static void *workers_new(uint32_t count, struct apply_weights *weights,
+                         struct worker **ret_workers)
 {
     enum { LINE = _Alignof(struct worker) };
     char *memory = calloc(1, count * sizeof(struct worker) + LINE);
     if (!memory) return NULL;
     *ret_workers = (struct worker *)(void *)(memory + LINE - (uintptr_t)memory % LINE);
+    for (uint32_t i = 0; i < count; i++) (*ret_workers)[i].weights = &weights[i];
     return memory;
 }
 
@@ -178,12 +183,16 @@ int apply_commit(const payload_form_t *form, const struct apply_result *results,
                       .rate = step->rate,
                       .keep = fmaf(-step->rate, step->weight_decay, 1.0f),
                       .parameters = parameters};
-    void *memory = workers_new(pool_threads(pool), &job.workers);
+    const uint32_t threads = pool_threads(pool);
+    struct apply_weights *weights = NULL;
+    rc = apply_weights_new(threads, count, &weights);
+    void *memory = rc == 0 ? workers_new(threads, weights, &job.workers) : NULL;
     if (memory)
         pool_run(pool, job.tasks, apply_task, &job);
     else
-        rc = why_set(why, FAULT_MEMORY, "scratch for %u threads; not applied", pool_threads(pool));
+        rc = why_set(why, FAULT_MEMORY, "scratch for %u threads; not applied", threads);
     free(memory);
+    free(weights);
     free(sorted);
     return rc;
 }

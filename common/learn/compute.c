@@ -53,7 +53,8 @@ float *compute_host(compute_t *self) { return self->host; }
 
 int compute_push(compute_t *self, struct why *why)
 {
-    self->candidate = false;
+    self->candidate = self->adopted = false;
+    if (self->adamw) adamw_reset(self->adamw);
     return self->ops->push(self, why);
 }
 
@@ -64,8 +65,8 @@ int compute_leaves(compute_t *self, struct why *why, struct hash *ret_leaves)
     return self->ops->leaves(self, why, ret_leaves);
 }
 
-int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
-                     double *ret_loss)
+static int check_tokens(const compute_t *self, const uint32_t *tokens, uint32_t count,
+                        struct why *why)
 {
     ensure(self->config.trains && count >= 1);
     const size_t row = (size_t)self->config.seq + 1;
@@ -75,7 +76,23 @@ int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, st
                            "token %" PRIu32 " at position %zu of sample %zu of the batch, allowed"
                            " 0..%" PRIu32 "; nothing is computed",
                            tokens[i], i % row, i / row, self->config.shape.vocab - 1);
-    return self->ops->gradient(self, tokens, count, why, ret_loss);
+    return 0;
+}
+
+int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
+                     double *ret_loss)
+{
+    const uint32_t most = self->config.batch_max;
+    ensure(most == 0 || count <= most);
+    const int rc = check_tokens(self, tokens, count, why);
+    return rc < 0 ? rc : self->ops->gradient(self, tokens, count, why, ret_loss);
+}
+
+int compute_loss(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
+                 double *ret_loss)
+{
+    const int rc = check_tokens(self, tokens, count, why);
+    return rc < 0 ? rc : self->ops->loss(self, tokens, count, why, ret_loss);
 }
 
 int compute_clip(compute_t *self, double limit, struct why *why, double *ret_norm)
@@ -86,7 +103,7 @@ int compute_clip(compute_t *self, double limit, struct why *why, double *ret_nor
 
 int compute_compress(compute_t *self, float rate, struct why *why, uint8_t *ret_payload)
 {
-    ensure(self->config.trains && rate >= 0.0f);
+    ensure(self->config.trains && self->config.form && rate >= 0.0f);
     compute_discard(self);
     const int rc = self->ops->compress(self, rate, why, ret_payload);
     self->candidate = rc == 0;
@@ -99,6 +116,7 @@ void compute_adopt(compute_t *self)
 {
     ensure(self->candidate);
     self->candidate = false;
+    self->adopted = true;
     self->ops->adopt(self);
 }
 
@@ -112,11 +130,55 @@ int compute_residual_hashes(compute_t *self, struct why *why, struct hash *ret_f
                             struct hash *ret_to)
 {
     ensure(self->candidate);
-    return self->ops->residual_hashes(self, why, ret_from, ret_to);
+    const int rc = self->ops->residual_hashes(self, why, ret_from, ret_to);
+    if (rc == 0 && !self->adopted) *ret_from = (struct hash){ { 0 } };
+    return rc;
+}
+
+const float *compute_residual_of(compute_t *self, const struct hash *digest)
+{
+    return self->ops->residual_of ? self->ops->residual_of(self, digest) : NULL;
+}
+
+int compute_again(compute_t *self, const struct compute_work *work, struct why *why,
+                  uint8_t *ret_payload, struct hash *ret_to)
+{
+    if (!self->ops->again)
+        return why_set(why, FAULT_UNSUPPORTED, "a GPU does not compute a CPU's bits again");
+    const int rc = check_tokens(self, work->tokens, work->count, why);
+    return rc < 0 ? rc : self->ops->again(self, work, why, ret_payload, ret_to);
 }
 
 int compute_apply(compute_t *self, const struct apply_result *results, uint32_t count,
                   const struct apply_step *step, struct why *why)
 {
+    ensure(self->config.form);
     return self->ops->apply(self, results, count, step, why);
+}
+
+int compute_adamw(compute_t *self, float rate, struct why *why)
+{
+    ensure(self->adamw && rate >= 0.0f);
+    return self->ops->adamw(self, rate, why);
+}
+
+// ---- the optimizer's state
+
+int compute_pull_state(compute_t *self, struct tags *tags, struct why *why,
+                       void *ret_values[COMPUTE_ITEMS])
+{
+    ensure(self->config.trains && (self->adamw || self->config.form));
+    const int rc = self->ops->pull_state(self, why);
+    if (rc < 0) return rc;
+    if (self->adamw) return adamw_add_state(self->adamw, tags, why, ret_values);
+    ret_values[0] = self->residual;
+    return tags_add(tags, "distro-residual", TAG_DROP, self->floats, sizeof(float), why);
+}
+
+int compute_push_state(compute_t *self, struct why *why)
+{
+    compute_discard(self);
+    const int rc = self->adamw ? adamw_loaded(self->adamw, why) : 0;
+    if (rc == 0) self->adopted = true;          // No more the declared zero
+    return rc < 0 ? rc : self->ops->push_state(self, why);
 }

@@ -1,20 +1,23 @@
 #pragma once
 // compute -- what a device can do for a learner: hold one replica's parameters, find the gradient
-// of a batch, make a result of it, apply a commit.
+// of a batch, make a result of it, apply a commit, or take a step of AdamW.
 //
 //     compute_find   "auto" | "cpu" | "cuda" ─▶ which device, in words
-//     compute_new    room for parameters, and to train: model, gradient, residuals
+//     compute_new    room for parameters, and to train: model, gradient, residuals or moments
 //     host ─ push ─▶ parameters ─ pull ─▶ host             leaves: their digest, where they lie
-//     gradient ─▶ clip ─▶ compress ─▶ payload, candidate   adopt | discard
+//     gradient ─▶ clip ─┬▶ compress ─▶ payload, candidate   adopt | discard
+//                       └▶ adamw ─▶ parameters
 //     payloads of a commit ─ apply ─▶ parameters
+//     residual or moments ─ pull_state ─▶ a checkpoint ─ push_state ─▶ residual or moments
 //
 // Two stand behind it. The CPU (compute_cpu.c) is the reference, and reproducible: model.h,
-// gradient.h, distro.h, apply.h. The GPU (compute_cuda.c, and libshoal-cuda.so, loaded at run time)
-// computes the gradient in bf16 and its bits are its own; a commit changes the parameters to the
-// same bits as on a CPU. It has been compiled and tested on an emulated device, not yet run on a
-// GPU. One thread at a time.
+// gradient.h, distro.h, apply.h, adamw.h. The GPU (compute_cuda.c, and libshoal-cuda.so, loaded at
+// run time) computes the gradient in bf16 and its bits are its own; from equal gradients it makes
+// the same parameters and moments as a CPU, and so it does from a commit. It has been compiled and
+// tested on an emulated device, not yet run on a GPU. One thread at a time.
 
 #include "common/crypto/hash.h"
+#include "common/learn/adamw.h"
 #include "common/learn/apply.h"
 #include "common/learn/model_layout.h"
 #include "common/learn/payload.h"
@@ -38,7 +41,11 @@ int compute_find(const char *name, struct why *why, struct compute_device *ret_d
 struct compute_config {
     struct model_shape shape;               // Has passed model_shape_check
     uint32_t micro_batch, seq;              // Sequences at a time, and their length
-    const payload_form_t *form;             // Borrowed for the life of the compute_t
+    uint32_t batch_max;                     // The most of a gradient; 0: any number
+    const payload_form_t *form;             // To compress and apply; NULL: neither. Borrowed for
+                                            // the life of the compute_t
+    const struct adamw_options *adamw;      // To step with AdamW; NULL: not. For compute_new alone
+    const struct layout *layout;            // With adamw: of the shape's tensors. Borrowed likewise
     float decay;                            // Of the residual (distro.h)
     bool trains;                            // Else it only holds parameters and applies
     bool float32;                           // Products in float32 rather than bf16 (gemm.h)
@@ -61,7 +68,7 @@ void compute_destroy(compute_t **self);     // NULL is allowed
 // The vector of N floats on this side. Fill it and push, or pull and read it; in between it may be
 // the parameters themselves, so nobody else writes to it.
 float *compute_host(compute_t *self);
-int compute_push(compute_t *self, struct why *why); // The residual becomes zero, no candidate
+int compute_push(compute_t *self, struct why *why); // Residual, moments: zero. No candidate
 int compute_pull(compute_t *self, struct why *why);
 
 // Leaves of the digest of the parameters (merkle.h): digest_leaf_count(N) of them.
@@ -71,6 +78,9 @@ int compute_leaves(compute_t *self, struct why *why, struct hash *ret_leaves);
 // FAULT_RANGE for a token outside the vocabulary, FAULT_NAN, both with the samples.
 int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
                      double *ret_loss);
+// The same loss without the gradient.
+int compute_loss(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
+                 double *ret_loss);
 // Scales the gradient to `limit` (above 0) if it is longer. FAULT_NAN if it is not finite.
 int compute_clip(compute_t *self, double limit, struct why *why, double *ret_norm);
 
@@ -80,9 +90,41 @@ bool compute_has_candidate(const compute_t *self);
 void compute_adopt(compute_t *self);        // There is a candidate (ensured)
 void compute_discard(compute_t *self);
 // Digests of the residual that a result starts from, and of the candidate it leads to.
+// (Before a first candidate was adopted it starts from the declared zero, whose digest is none.)
 int compute_residual_hashes(compute_t *self, struct why *why, struct hash *ret_from,
                             struct hash *ret_to);
+
+// The residual of that digest: the one that results start from now, or the one before it, which is
+// there until the next compute_compress. NULL if it is neither. Lives until then. CPU only: a GPU's
+// gradients are not those of another device, and nobody audits them.
+const float *compute_residual_of(compute_t *self, const struct hash *digest);
+
+// Somebody else's result, made again: what compute_gradient, _clip and _compress would have given on
+// these parameters and this residual. Nothing of this replica changes.
+struct compute_work {
+    const float *params;                        // N, of the step that the result was made on
+    const float *residual;                      // N, finite (FAULT_NAN); NULL: zero
+    const uint32_t *tokens;                     // As of compute_gradient
+    uint32_t count;
+    double clip;                                // 0: not at all
+    float rate;
+};
+// FAULT_UNSUPPORTED on a GPU; else as the three.
+int compute_again(compute_t *self, const struct compute_work *work, struct why *why,
+                  uint8_t *ret_payload, struct hash *ret_to);
 
 // As apply_commit.
 int compute_apply(compute_t *self, const struct apply_result *results, uint32_t count,
                   const struct apply_step *step, struct why *why);
+
+// As adamw_step, with the gradient. `rate` is finite and >= 0, there is room for moments (ensured).
+int compute_adamw(compute_t *self, float rate, struct why *why);
+
+// What the optimizer remembers, by tag: adamw.h's items, or DisTrO's residual, which drops: it
+// belongs to who made it. Registers them, and gives their values on the host: to be saved, or to be
+// overwritten and pushed. They are good until the next call. FAULT_MEMORY on a GPU, too.
+enum { COMPUTE_ITEMS = ADAMW_ITEMS };
+int compute_pull_state(compute_t *self, struct tags *tags, struct why *why,
+                       void *ret_values[COMPUTE_ITEMS]);
+// FAULT_NAN for values that no optimizer left behind; then compute_push begins with zeros.
+int compute_push_state(compute_t *self, struct why *why);

@@ -8,12 +8,14 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct cpu {
     struct compute base;                    // Its host vector is the parameters themselves
     model_t *model;
     distro_t *distro;
-    float *gradient, *portion;              // Of the batch, and of one micro-batch of it
+    float *gradient;                        // Of the batch; its room is pull_state's as well
+    float *portion;                         // Of one micro-batch, if a batch may have several
 };
 
 static struct cpu *cpu_of(compute_t *self) { return (struct cpu *)(void *)self; }
@@ -24,19 +26,29 @@ static struct model_options model_options_of(const struct compute_config *config
                                    config->float32 ? GEMM_FLOAT32 : GEMM_BF16, config->recompute };
 }
 
+static bool is_portioned(const struct compute_config *config)
+{
+    return config->batch_max == 0 || config->batch_max > config->micro_batch;
+}
+
 struct compute_memory compute_cpu_memory(const struct compute_config *config)
 {
-    const uint64_t vector = model_parameter_count(&config->shape) * sizeof(float);
+    const uint64_t floats = model_parameter_count(&config->shape);
+    const uint64_t vector = floats * sizeof(float);
     const struct model_options options = model_options_of(config);
-    const uint64_t model =
-        config->trains ? model_memory_bytes(&config->shape, &options, pool_threads(config->pool))
-                       : 0;
-    return (struct compute_memory){ .host = model + (config->trains ? 5 : 1) * vector };
+    struct compute_memory memory = { .host = vector };
+    if (!config->trains) return memory;
+    memory.host += (is_portioned(config) ? 2 : 1) * vector;
+    memory.host += model_memory_bytes(&config->shape, &options, pool_threads(config->pool));
+    if (config->form) memory.host += 2 * vector;
+    if (config->adamw) memory.host += adamw_memory_bytes(floats);
+    return memory;
 }
 
 static void destroy(compute_t *base)
 {
     struct cpu *self = cpu_of(base);
+    adamw_destroy(&self->base.adamw);
     distro_destroy(&self->distro);
     model_destroy(&self->model);
     free(self->base.host);
@@ -74,13 +86,26 @@ static int leaves(compute_t *base, struct why *why, struct hash *ret_leaves)
     return 0;
 }
 
+static int gradient_on(struct cpu *self, const float *params, const uint32_t *tokens,
+                       uint32_t count, struct why *why, double *ret_loss)
+{
+    const struct compute_config *config = &self->base.config;
+    const struct batch batch = { tokens, count, config->seq, config->micro_batch };
+    return batch_gradient(self->model, params, &batch, config->pool, self->portion, why,
+                          self->gradient, ret_loss);
+}
+
 static int gradient(compute_t *base, const uint32_t *tokens, uint32_t count, struct why *why,
                     double *ret_loss)
 {
-    struct cpu *self = cpu_of(base);
+    return gradient_on(cpu_of(base), base->host, tokens, count, why, ret_loss);
+}
+
+static int loss(compute_t *base, const uint32_t *tokens, uint32_t count, struct why *why,
+                double *ret_loss)
+{
     const struct batch batch = { tokens, count, base->config.seq, base->config.micro_batch };
-    return batch_gradient(self->model, base->host, &batch, base->config.pool, self->portion, why,
-                          self->gradient, ret_loss);
+    return batch_loss(cpu_of(base)->model, base->host, &batch, why, ret_loss);
 }
 
 static int clip(compute_t *base, double limit, struct why *why, double *ret_norm)
@@ -107,6 +132,31 @@ static int residual_hashes(compute_t *base, struct why *why, struct hash *ret_fr
     return 0;
 }
 
+static const float *residual_of(compute_t *base, const struct hash *digest)
+{
+    struct cpu *self = cpu_of(base);
+    return self->distro ? distro_residual_of(self->distro, digest) : NULL;
+}
+
+// A residual of its own, so that this replica's is left as it is; it takes two vectors for as long.
+static int again(compute_t *base, const struct compute_work *work, struct why *why,
+                 uint8_t *ret_payload, struct hash *ret_to)
+{
+    struct cpu *self = cpu_of(base);
+    const struct compute_config *config = &base->config;
+    distro_t *distro = NULL;
+    double loss, norm;
+    int rc = gradient_on(self, work->params, work->tokens, work->count, why, &loss);
+    if (rc == 0 && work->clip > 0.0)
+        rc = gradient_clip(config->pool, self->gradient, base->floats, work->clip, why, &norm);
+    if (rc == 0) rc = distro_new(config->form, config->decay, config->pool, why, &distro);
+    if (rc == 0) rc = distro_set_residual(distro, work->residual, why);
+    if (rc == 0) rc = distro_compress(distro, self->gradient, work->rate, ret_payload, why);
+    if (rc == 0) *ret_to = distro_candidate_hash(distro);
+    distro_destroy(&distro);
+    return rc;
+}
+
 static int apply(compute_t *base, const struct apply_result *results, uint32_t count,
                  const struct apply_step *step, struct why *why)
 {
@@ -114,10 +164,31 @@ static int apply(compute_t *base, const struct apply_result *results, uint32_t c
                         why);
 }
 
+static int adamw(compute_t *base, float rate, struct why *why)
+{
+    (void)why; // Cannot fail here
+    adamw_step(base->adamw, cpu_of(base)->gradient, rate, base->host);
+    return 0;
+}
+
+static int pull_state(compute_t *base, struct why *why)
+{
+    (void)why; // Likewise
+    if (!base->adamw)
+        memcpy(base->residual, distro_residual(cpu_of(base)->distro), base->floats * sizeof(float));
+    return 0;
+}
+
+static int push_state(compute_t *base, struct why *why)
+{
+    return base->adamw ? 0 : distro_set_residual(cpu_of(base)->distro, base->residual, why);
+}
+
 static const struct compute_ops ops = {
     .destroy = destroy, .push = push, .pull = pull, .leaves = leaves, .gradient = gradient,
-    .clip = clip, .compress = compress, .adopt = adopt, .discard = discard,
-    .residual_hashes = residual_hashes, .apply = apply,
+    .loss = loss, .clip = clip, .compress = compress, .adopt = adopt, .discard = discard,
+    .residual_hashes = residual_hashes, .residual_of = residual_of, .again = again, .apply = apply,
+    .adamw = adamw, .pull_state = pull_state, .push_state = push_state,
 };
 
 static float *vector_new(uint64_t floats)
@@ -129,11 +200,10 @@ static int take_memory(struct cpu *self, struct why *why)
 {
     const struct compute_config *config = &self->base.config;
     self->base.host = vector_new(self->base.floats);
-    if (config->trains) {
-        self->gradient = vector_new(self->base.floats);
-        self->portion = vector_new(self->base.floats);
-    }
-    if (!self->base.host || (config->trains && (!self->gradient || !self->portion)))
+    if (config->trains) self->gradient = self->base.residual = vector_new(self->base.floats);
+    const bool portioned = config->trains && is_portioned(config);
+    if (portioned) self->portion = vector_new(self->base.floats);
+    if (!self->base.host || (config->trains && !self->gradient) || (portioned && !self->portion))
         return why_set(why, FAULT_MEMORY,
                        "the model needs %" PRIu64 " MiB more than there is; a smaller micro-batch"
                        " takes less",
@@ -141,7 +211,10 @@ static int take_memory(struct cpu *self, struct why *why)
     if (!config->trains) return 0;
     const struct model_options options = model_options_of(config);
     int rc = model_new(&config->shape, &options, config->pool, why, &self->model);
-    if (rc == 0) rc = distro_new(config->form, config->decay, config->pool, why, &self->distro);
+    if (rc == 0 && config->form)
+        rc = distro_new(config->form, config->decay, config->pool, why, &self->distro);
+    if (rc == 0 && config->adamw)
+        rc = adamw_new(config->layout, config->adamw, config->pool, why, &self->base.adamw);
     return rc;
 }
 

@@ -59,6 +59,8 @@ static void destroy(compute_t *base)
     struct cuda *self = cuda_of(base);
     self->plugin->close(&self->replica);
     plan_destroy(&self->plan);
+    adamw_destroy(&self->base.adamw);
+    free(self->bare), free(self->base.residual);
     free(self->chosen.counts), free(self->chosen.numbers), free(self->chosen.values);
     free(self->leaves);
     free(self->base.host);
@@ -71,7 +73,8 @@ static struct cuda_config config_of(const struct compute_config *config, const s
     return (struct cuda_config){ .shape = config->shape, .micro_batch = config->micro_batch,
                                  .seq = config->seq, .cosine = cosine, .sine = sine, .plan = plan,
                                  .decay = config->decay, .trains = config->trains,
-                                 .float32 = config->float32, .graph = true };
+                                 .float32 = config->float32, .graph = true,
+                                 .adamw = config->adamw != NULL };
 }
 
 struct compute_memory compute_cuda_memory(const struct cuda_plugin *plugin,
@@ -79,28 +82,37 @@ struct compute_memory compute_cuda_memory(const struct cuda_plugin *plugin,
 {
     struct why why = { 0 };
     struct plan *plan = NULL;
-    struct compute_memory memory = { .host =
-                                         model_parameter_count(&config->shape) * sizeof(float) };
-    if (plan_new(config->form, &why, &plan) < 0) return memory;
-    const struct cuda_config cuda = config_of(config, plan, NULL, NULL);
+    const uint64_t floats = model_parameter_count(&config->shape);
+    struct compute_memory memory = { .host = floats * sizeof(float) };
+    if (config->adamw) memory.host += adamw_memory_bytes(floats);
+    if (config->form && plan_new(config->form, &why, &plan) < 0) return memory;
+    struct cuda_config cuda = config_of(config, plan, NULL, NULL);
+    if (config->adamw) cuda.bare_count = cuda_list_bare(config->layout, NULL);
     memory.device = plugin->memory_bytes(&cuda);
     plan_destroy(&plan);
     return memory;
 }
 
-static bool take_memory(struct cuda *self)
+static bool take_chosen(struct cuda *self)
 {
     const struct plan *plan = self->plan;
+    self->chosen.counts = malloc(plan->chunks * sizeof *self->chosen.counts);
+    self->chosen.numbers = malloc(plan->slots * sizeof *self->chosen.numbers);
+    self->chosen.values = malloc(plan->slots * sizeof *self->chosen.values);
+    return self->chosen.counts && self->chosen.numbers && self->chosen.values;
+}
+
+static int take_memory(struct cuda *self, struct why *why)
+{
+    const struct compute_config *config = &self->base.config;
     self->base.host = malloc(self->base.floats * sizeof(float));
     self->leaves = malloc(digest_leaf_count(self->base.floats) * sizeof *self->leaves);
-    if (self->base.config.trains) {
-        self->chosen.counts = malloc(plan->chunks * sizeof *self->chosen.counts);
-        self->chosen.numbers = malloc(plan->slots * sizeof *self->chosen.numbers);
-        self->chosen.values = malloc(plan->slots * sizeof *self->chosen.values);
-    }
-    return self->base.host && self->leaves &&
-           (!self->base.config.trains ||
-            (self->chosen.counts && self->chosen.numbers && self->chosen.values));
+    bool all = self->base.host && self->leaves;
+    if (config->trains && config->form) all = take_chosen(self) && all;
+    if (!all)
+        return why_set(why, FAULT_MEMORY, "the host's side of a replica of %" PRIu64 " floats",
+                       self->base.floats);
+    return config->adamw ? cuda_take_adamw(self, why) : 0;
 }
 
 static int open_replica(struct cuda *self, struct why *why)
@@ -112,7 +124,8 @@ static int open_replica(struct cuda *self, struct why *why)
     if (!tables) return why_set(why, FAULT_MEMORY, "tables of %zu rotations", turns);
     rope_fill_tables(&shape->rope_scaling, shape->rope_theta, shape->head_dim, config->seq, tables,
                      tables + turns);
-    const struct cuda_config cuda = config_of(config, self->plan, tables, tables + turns);
+    struct cuda_config cuda = config_of(config, self->plan, tables, tables + turns);
+    cuda.bare = self->bare, cuda.bare_count = self->bare_count;
     const int rc = self->plugin->open(&cuda, why, &self->replica);
     free(tables);
     return rc;
@@ -125,8 +138,12 @@ static int push(compute_t *base, struct why *why)
     struct cuda *self = cuda_of(base);
     self->residual = (struct hash){ 0 };
     int rc = self->plugin->put(self->replica, CUDA_PARAMETERS, base->host, why);
-    if (rc == 0 && base->config.trains)
+    if (rc == 0 && base->config.trains && base->config.form)
         rc = self->plugin->put(self->replica, CUDA_RESIDUAL, NULL, why);
+    if (rc == 0 && base->adamw)
+        rc = self->plugin->put(self->replica, CUDA_FIRST_MOMENT, NULL, why);
+    if (rc == 0 && base->adamw)
+        rc = self->plugin->put(self->replica, CUDA_SECOND_MOMENT, NULL, why);
     return rc;
 }
 
@@ -149,6 +166,13 @@ static int gradient(compute_t *base, const uint32_t *tokens, uint32_t count, str
 {
     struct cuda *self = cuda_of(base);
     return self->plugin->loss(self->replica, tokens, count, true, why, ret_loss);
+}
+
+static int loss(compute_t *base, const uint32_t *tokens, uint32_t count, struct why *why,
+                double *ret_loss)
+{
+    struct cuda *self = cuda_of(base);
+    return self->plugin->loss(self->replica, tokens, count, false, why, ret_loss);
 }
 
 static int clip(compute_t *base, double limit, struct why *why, double *ret_norm)
@@ -218,8 +242,9 @@ static int residual_hashes(compute_t *base, struct why *why, struct hash *ret_fr
 
 static const struct compute_ops ops = {
     .destroy = destroy, .push = push, .pull = pull, .leaves = leaves, .gradient = gradient,
-    .clip = clip, .compress = compress, .adopt = adopt, .discard = discard,
-    .residual_hashes = residual_hashes, .apply = cuda_apply,
+    .loss = loss, .clip = clip, .compress = compress, .adopt = adopt, .discard = discard,
+    .residual_hashes = residual_hashes, .apply = cuda_apply, .adamw = cuda_adamw,
+    .pull_state = cuda_pull_state, .push_state = cuda_push_state,
 };
 
 int compute_cuda_new(const struct cuda_plugin *plugin, const struct compute_config *config,
@@ -230,10 +255,8 @@ int compute_cuda_new(const struct cuda_plugin *plugin, const struct compute_conf
     self->base = (struct compute){ .ops = &ops, .config = *config,
                                    .floats = model_parameter_count(&config->shape) };
     self->plugin = plugin;
-    int rc = plan_new(config->form, why, &self->plan);
-    if (rc == 0 && !take_memory(self))
-        rc = why_set(why, FAULT_MEMORY, "the host's side of a replica of %" PRIu64 " floats",
-                     self->base.floats);
+    int rc = config->form ? plan_new(config->form, why, &self->plan) : 0;
+    if (rc == 0) rc = take_memory(self, why);
     if (rc == 0) rc = open_replica(self, why);
     if (rc < 0) destroy(&self->base);
     else *ret_compute = &self->base;

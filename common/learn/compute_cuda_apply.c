@@ -11,13 +11,22 @@ enum { TASKS_MAX = 256, RANGE_BYTES = 64 << 20 };
 struct decode_job {
     const struct cuda *self;
     const struct apply_result *results;
+    struct apply_weights *weights; // Of each thread
     struct cuda_commit range;
     uint32_t tasks;
 };
 
+// One result's chunk, times its factor, as apply.c rounds it too. Returns how many.
+static uint16_t decode(const payload_form_t *form, uint32_t chunk, const uint8_t *payload,
+                       float factor, uint16_t *ret_numbers, float *ret_values)
+{
+    const uint32_t count = payload_read(form, chunk, payload, ret_numbers, ret_values);
+    for (uint32_t i = 0; i < count; i++) ret_values[i] *= factor;
+    return (uint16_t)count;
+}
+
 static void decode_task(void *arg, uint32_t task, uint32_t worker)
 {
-    (void)worker;
     const struct decode_job *job = arg;
     const struct cuda_commit *range = &job->range;
     const payload_form_t *form = job->self->base.config.form;
@@ -26,10 +35,13 @@ static void decode_task(void *arg, uint32_t task, uint32_t worker)
     for (uint64_t i = share.first; i < share.end; i++) {
         const uint32_t chunk = range->first + (uint32_t)i;
         const uint64_t slot = cuda_slot_of(job->self, chunk) - range->slot;
+        struct apply_weights *weights = &job->weights[worker];
+        apply_weigh(form, chunk, job->results, range->results, weights);
         for (uint32_t r = 0; r < range->results; r++)
-            range->sent.counts[(size_t)r * chunks + i] = (uint16_t)payload_read(
-                form, chunk, job->results[r].payload, range->sent.numbers + r * range->slots + slot,
-                range->sent.values + r * range->slots + slot);
+            range->sent.counts[(size_t)r * chunks + i] =
+                decode(form, chunk, job->results[r].payload, weights->factors[r],
+                       range->sent.numbers + r * range->slots + slot,
+                       range->sent.values + r * range->slots + slot);
     }
 }
 
@@ -81,6 +93,9 @@ int cuda_apply(compute_t *base, const struct apply_result *results, uint32_t cou
     int rc = apply_check(base->config.form, results, count, step, why, &sorted);
     if (rc < 0) return rc;
     struct decode_job job = { .self = self, .results = sorted };
+    const uint32_t threads = pool_threads(base->config.pool);
+    if (apply_weights_new(threads, count, &job.weights) < 0)
+        rc = why_set(why, FAULT_MEMORY, "weights for %u threads; not applied", threads);
     for (uint32_t first = 0; first < self->plan->chunks && rc == 0; first = job.range.end) {
         const uint32_t end = range_end(self, first, count);
         const uint64_t slot = cuda_slot_of(self, first);
@@ -93,6 +108,7 @@ int cuda_apply(compute_t *base, const struct apply_result *results, uint32_t cou
                                           .rate = step->rate };
         rc = apply_range(self, &job, why);
     }
+    free(job.weights);
     free(sorted);
     return rc < 0 ? rc : self->plugin->wait(self->replica, why);
 }

@@ -171,6 +171,7 @@ int distro_compress(distro_t *self, const float *gradient, float rate, uint8_t *
                     struct why *why)
 {
     ensure(isfinite(rate) && rate >= 0.0f);
+    self->candidate = true;             // Whatever the other one was, it is no more
     distro_discard(self);
     const uint32_t count = chunks_count(self->chunks);
     struct compress_job job = {.self = self,
@@ -199,23 +200,30 @@ void distro_adopt(distro_t *self)
 {
     ensure(self->candidate);
     self->adopted = !self->adopted;
-    distro_discard(self);
+    self->candidate = false;
 }
 
 void distro_discard(distro_t *self)
 {
+    if (self->candidate) self->hash[!self->adopted] = (struct hash){0};
     self->candidate = false;
-    self->hash[!self->adopted] = (struct hash){0};
 }
 
-int distro_set_residual(distro_t *self, const float *residual, struct why *why)
+int distro_check_residual(const float *residual, uint64_t count, struct why *why)
 {
-    for (uint64_t i = 0; residual && i < self->total; i++)
+    for (uint64_t i = 0; i < count; i++)
         if (!(fabsf(residual[i]) < DISTRO_VALUE_LIMIT))
             return why_set(why, FAULT_NAN,
                            "residual %" PRIu64
                            " is %g, it must be finite and below 2^64; not taken",
                            i, (double)residual[i]);
+    return 0;
+}
+
+int distro_set_residual(distro_t *self, const float *residual, struct why *why)
+{
+    const int rc = residual ? distro_check_residual(residual, self->total, why) : 0;
+    if (rc < 0) return rc;
     float *adopted = self->residual[self->adopted];
     if (residual)
         memcpy(adopted, residual, self->total * sizeof *adopted);
@@ -248,6 +256,15 @@ static struct hash hash_residual(struct distro *self, uint32_t which)
         self->hash[which] = merkle_root(self->leaves, self->leaf_count);
     }
     return self->hash[which];
+}
+
+const float *distro_residual_of(distro_t *self, const struct hash *digest)
+{
+    for (uint32_t which = 0; which < 2; which++) {
+        const struct hash hash = hash_residual(self, which);
+        if (hash_equal(&hash, digest)) return self->residual[which];
+    }
+    return NULL;
 }
 
 struct hash distro_residual_hash(distro_t *self) { return hash_residual(self, self->adopted); }

@@ -56,12 +56,19 @@ void distro_discard(distro_t *self); // Drops the candidate, if there is one
 struct hash distro_residual_hash(distro_t *self);
 struct hash distro_candidate_hash(distro_t *self); // There is a candidate (ensured)
 
-// The adopted residual, chunks_total floats; to save it, or to show it to a verifier.
+// The adopted residual, chunks_total floats; to save it.
 const float *distro_residual(const distro_t *self);
+
+// The residual of that digest, to show it to an auditor: the adopted one, or the one before it,
+// which is there until the next distro_compress. NULL: neither.
+const float *distro_residual_of(distro_t *self, const struct hash *digest);
 
 // Keeps `residual` (chunks_total finite floats) as the adopted one, NULL for the declared zero;
 // drops any candidate. FAULT_NAN, and nothing changed, if a value is not finite or reaches 2^64.
 int distro_set_residual(distro_t *self, const float *residual, struct why *why);
+
+// FAULT_NAN, naming the first that no residual can have: not finite, or 2^64 and more.
+int distro_check_residual(const float *residual, uint64_t count, struct why *why);
 
 // For tests: another instruction set's kernels (distro_kernels.h).
 void distro_set_kernels(distro_t *self, const struct distro_kernels *kernels);

@@ -1,5 +1,8 @@
 #include "common/learn/gemm.h"
 #include "common/learn/kernels.h"
+#ifdef SHOAL_BLAS
+#include "common/learn/gemm_blas.h"
+#endif
 
 #include <string.h>
 
@@ -116,10 +119,25 @@ static size_t depth_of_parts(const struct kernels_product *kernels, size_t k)
     return round_up((k + parts - 1) / parts, DEPTH_GRAIN);
 }
 
+const char *gemm_library(enum gemm_precision precision)
+{
+#ifdef SHOAL_BLAS
+    if (precision == GEMM_FLOAT32) return gemm_blas_name();
+#endif
+    (void)precision;
+    return NULL;
+}
+
 void gemm_run(pool_t *pool, const struct gemm *job, float *scratch)
 {
     if (job->k == 0 && !job->add) clear(job);
-    if (job->m == 0 || job->k == 0) return;
+    if (job->m == 0 || job->n == 0 || job->k == 0) return;
+#ifdef SHOAL_BLAS
+    if (job->precision == GEMM_FLOAT32) {
+        gemm_blas_run(pool, job);
+        return;
+    }
+#endif
     const struct kernels_product *kernels = &kernels_chosen()->product[job->precision];
     struct product product = { .job = job, .kernels = kernels, .b_packed = scratch,
                                .a_packed = scratch + round_up(b_packed_count(job->n, job->k), 16),

@@ -16,6 +16,9 @@
 //               2^-126 counts as zero, in a, b, c and every sum: what VDPBF16PS does (Intel's
 //               manual), and what the other instruction sets do with their multiply-adds
 //
+// In a build of `make BLAS=1` FLOAT32 is a library's (gemm_blas.h), and of all this only the table of
+// forms holds for it.
+//
 // Yardstick: 87 % of one core's peak of FMA or VDPBF16PS for shapes of a few hundred.
 
 #include "common/learn/pool.h"
@@ -43,3 +46,7 @@ size_t gemm_scratch_count(uint32_t threads, uint32_t n, uint32_t k);
 // Computes on the pool (NULL: inline, also within a task of a pool, with scratch of its own).
 // Cannot fail.
 void gemm_run(pool_t *pool, const struct gemm *job, float *scratch);
+
+// NULL where the products of that precision are our own, with the promises above. Else the name of
+// the library whose they are: then they are not reproducible.
+const char *gemm_library(enum gemm_precision precision);

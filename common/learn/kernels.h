@@ -10,18 +10,10 @@
 // Matrices are row-major; a stride is the distance between rows, in floats. Nothing here allocates
 // or fails.
 
+#include "common/learn/adamw_factors.h"
 #include "common/learn/gemm.h"
 
 enum { KERNELS_TILE_ROWS_MAX = 14, KERNELS_TILE_COLUMNS_MAX = 32 };
-
-// What is the same for all parameters in one step: adamw.h has the formula.
-struct adamw_factors {
-    float keep;                     // 1 - rate * weight_decay
-    float one_less_beta1, beta2, one_less_beta2;
-    float root_factor;              // 1 / sqrt(1 - beta2^t)
-    float eps;
-    float step;                     // rate / (1 - beta1^t)
-};
 
 // The product (gemm.h) in one precision.
 struct kernels_product {

@@ -100,6 +100,7 @@ void payload_form_destroy(payload_form_t **self)
 
 const chunks_t *payload_chunks(const payload_form_t *self) { return self->chunks; }
 size_t payload_bytes(const payload_form_t *self) { return self->bytes; }
+bool payload_one_bit(const payload_form_t *self) { return self->one_bit; }
 
 uint32_t payload_top_k(const payload_form_t *self, uint32_t chunk)
 {
@@ -241,12 +242,18 @@ static void read_fields(const struct block *block, struct payload_chosen *chosen
     for (uint32_t i = 0; i < chosen->count; i++) chosen->values[i] = sign_of(bits_read(&bits, 1));
 }
 
+static float float_at(const uint8_t *values, uint32_t i)
+{
+    const uint32_t pattern = value_at(values, i);
+    float value;
+    memcpy(&value, &pattern, sizeof value);
+    return value;
+}
+
 static void read_values(const struct block *block, struct payload_chosen *chosen)
 {
-    for (uint32_t i = 0; i < chosen->count; i++) {
-        const uint32_t pattern = value_at(chosen->bytes + block->values, i);
-        memcpy(&chosen->values[i], &pattern, sizeof pattern);
-    }
+    for (uint32_t i = 0; i < chosen->count; i++)
+        chosen->values[i] = float_at(chosen->bytes + block->values, i);
 }
 
 void payload_read_each(const payload_form_t *self, uint32_t chunk, struct payload_chosen *chosen,
@@ -267,4 +274,20 @@ uint32_t payload_read(const payload_form_t *self, uint32_t chunk, const uint8_t 
     struct payload_chosen chosen = { .bytes = bytes, .numbers = ret_numbers, .values = ret_values };
     payload_read_each(self, chunk, &chosen, 1);
     return chosen.count;
+}
+
+// Places that are not used hold 0, which changes no sum.
+double payload_square_sum(const payload_form_t *self, uint32_t chunk, const uint8_t *bytes)
+{
+    ensure(!self->one_bit);
+    enum { LANES = 8 };
+    const struct block block = block_at(self, chunk);
+    double sums[LANES] = { 0 };
+    for (uint32_t i = 0; i < block.blocks->top_k; i++) {
+        const double value = (double)float_at(bytes + block.values, i);
+        sums[i % LANES] += value * value;
+    }
+    for (uint32_t width = LANES / 2; width > 0; width /= 2)
+        for (uint32_t lane = 0; lane < width; lane++) sums[lane] += sums[lane + width];
+    return sums[0];
 }

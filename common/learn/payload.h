@@ -40,6 +40,7 @@ int payload_form_new(const chunks_t *chunks, uint32_t top_k, bool one_bit, struc
 void payload_form_destroy(payload_form_t **self); // NULL is allowed
 
 const chunks_t *payload_chunks(const payload_form_t *self);
+bool payload_one_bit(const payload_form_t *self);
 uint32_t payload_top_k(const payload_form_t *self, uint32_t chunk); // k of that chunk
 size_t payload_bytes(const payload_form_t *self);                   // Of every payload of this form
 
@@ -73,6 +74,11 @@ void payload_read_each(const payload_form_t *self, uint32_t chunk, struct payloa
 // The same of one payload. Returns how many.
 uint32_t payload_read(const payload_form_t *self, uint32_t chunk, const uint8_t *bytes,
                       uint16_t *ret_numbers, float *ret_values);
+
+// The sum of the squares of a chunk's values, in a payload that payload_check has passed and that
+// is not one-bit (ensured). A square is exact in double; that of place i is added to sum i mod 8, then
+// the upper half of the sums to the lower, 4, 2 and 1 of them: the same bits everywhere.
+double payload_square_sum(const payload_form_t *self, uint32_t chunk, const uint8_t *bytes);
 
 // Blocks share bytes, but only within a group: so many chunks of a tensor that they end at a whole
 // byte. The first chunk of the group that holds `chunk`; chunks_count for chunks_count.

@@ -1,5 +1,6 @@
 #include "common/ledger/ledger.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include "common/ledger/contents.h"
 #include "common/ledger/instance_lock.h"
 #include "common/ledger/pending.h"
@@ -97,6 +98,7 @@ static int make_new(struct ledger *self, const char *run_id, struct why *why)
 {
     char copy[LEDGER_RUN_ID_MAX + 1];
     strcpy(copy, run_id);
+    failpoint("ledger_make");
     int rc = store_write(&self->store, put_new, copy, why);
     return rc < 0 ? rc : verify(self, why);
 }
@@ -105,14 +107,16 @@ static int take_over(struct ledger *self, const char *run_id, struct why *why)
 {
     int rc = verify(self, why);
     if (rc < 0) return rc;
+    failpoint("ledger_take_over");
     if (strcmp(self->contents.run_id, run_id) != 0)
         return why_set(why, FAULT_FOREIGN, "%s belongs to run \"%s\", not \"%s\"; nothing was "
                        "changed: give the directory of that run, or a new one", self->dir,
                        self->contents.run_id, run_id);
     uint64_t incarnation = self->contents.incarnation + 1;
     rc = store_write(&self->store, put_incarnation, &incarnation, why);
-    if (rc == 0) self->contents.incarnation = incarnation;
-    return rc;
+    // Once more: where a disk tore the page that names the tables, the tables may be whole and the
+    // list of free pages name some of theirs, so that only a write shows it.
+    return rc < 0 ? rc : verify(self, why);
 }
 
 static struct ledger *ledger_new(const char *dir, bool readonly)
@@ -260,7 +264,12 @@ static int visit_from(struct ledger *self, MDB_txn *txn, uint64_t seq, ledger_vi
         MDB_val value;
         struct record record;
         int error = store_get_checked(txn, self->store.log, seq, &value);
-        if (error == MDB_NOTFOUND && (seq > first || seq > self->contents.head_seq)) return 0;
+        if (error == MDB_NOTFOUND && seq > self->contents.head_seq) return 0;
+        if (error == MDB_NOTFOUND && seq > first)
+            return why_set(why, FAULT_CORRUPT,
+                           STORE_CURE ": record %" PRIu64 " is missing, and the "
+                                      "head is %" PRIu64,
+                           self->dir, seq, self->contents.head_seq);
         if (error == MDB_NOTFOUND)
             return why_set(why, FAULT_NOT_FOUND, "%s: record %" PRIu64 " was trimmed", self->dir,
                            seq);

@@ -1,6 +1,7 @@
 #include "common/ledger/store.h"
 #include "common/ensure.h"
 #include "common/ledger/pages.h"
+#include "common/failpoint.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -88,11 +89,19 @@ static int check_pages(const struct store *self, struct why *why)
     return rc == FAULT_CORRUPT ? why_wrap(why, rc, STORE_CURE, self->dir) : rc;
 }
 
+// LMDB ends the process where pages contradict each other; our word comes before its own.
+static void say_damaged(MDB_env *env, const char *text)
+{
+    fprintf(stderr, STORE_CURE ": LMDB found %s\n", (const char *)mdb_env_get_userctx(env), text);
+}
+
 static int open_env(struct store *self, uint64_t map_bytes, bool readonly, struct why *why)
 {
     int dead_readers;
     MDB_envinfo info;
     int error = mdb_env_set_maxdbs(self->env, TABLES);
+    if (!error) error = mdb_env_set_userctx(self->env, (void *)(uintptr_t)self->dir);
+    if (!error) error = mdb_env_set_assert(self->env, say_damaged);
     if (!error && !readonly) error = mdb_env_set_mapsize(self->env, map_bytes);
     unsigned flags = MDB_NOTLS | (readonly ? MDB_RDONLY : 0);
     if (!error) error = mdb_env_open(self->env, self->dir, flags, 0600);
@@ -185,7 +194,7 @@ static int grow(struct store *self, struct why *why)
         return why_set(why, FAULT_DISK_FULL, "%s/data.mdb: would exceed map_bytes_max, %" PRIu64
                        " bytes; nothing was written and what was committed stands; raise the "
                        "limit, or trim", self->dir, self->map_bytes_max);
-    int error = mdb_env_set_mapsize(self->env, bytes);
+    int error = failpoint("ledger_grow") < 0 ? errno : mdb_env_set_mapsize(self->env, bytes);
     if (error) return fail_for_good(self, error, why);
     self->map_bytes = bytes;
     return 0;
@@ -194,9 +203,10 @@ static int grow(struct store *self, struct why *why)
 static int run(struct store *self, store_put_fn *put, void *arg)
 {
     MDB_txn *txn;
-    int error = mdb_txn_begin(self->env, NULL, 0, &txn);
+    int error = failpoint("ledger_begin") < 0 ? errno : mdb_txn_begin(self->env, NULL, 0, &txn);
     if (error) return error;
     error = put(self, txn, arg);
+    if (!error && failpoint("ledger_commit") < 0) error = errno;
     if (!error) return mdb_txn_commit(txn);
     mdb_txn_abort(txn);
     return error;

@@ -2,6 +2,7 @@
 #include "common/vector/checkpoint.h"
 #include "common/crypto/merkle.h"
 #include "common/ensure.h"
+#include "common/failpoint.h"
 #include "common/vector/checkpoint_manifest.h"
 #include "common/vector/checkpoint_root.h"
 #include "common/vector/hf_folder.h"
@@ -130,6 +131,7 @@ static int add_manifest(struct writer *self, struct why *why, struct hash *ret_h
     size_t count;
     struct dirfile file;
     uint64_t bytes;
+    failpoint("checkpoint_manifest");
     int rc = checkpoint_manifest_pack(&self->manifest, why, &text, &count);
     if (rc < 0) return rc;
     rc = dirfile_begin(&file, self->dir, CHECKPOINT_MANIFEST, why);
@@ -182,6 +184,7 @@ static int rename_failed(const struct writer *self, struct why *why)
 // A full directory of this name is swapped with ours, which leaves the old one under the .tmp name.
 static int publish(struct writer *self, struct why *why)
 {
+    if (failpoint("checkpoint_rename") < 0) return rename_failed(self, why);
     if (renameat(self->root, self->tmp, self->root, self->name) == 0) return 0;
     if (errno != ENOTEMPTY && errno != EEXIST) return rename_failed(self, why);
     if (renameat2(self->root, self->tmp, self->root, self->name, RENAME_EXCHANGE) == 0) return 0;
@@ -192,6 +195,7 @@ static int retire(struct writer *self, uint64_t step, struct why *why)
 {
     checkpoint_root_name(step, self->name);
     checkpoint_root_tmp_name(step, self->tmp);
+    if (failpoint("checkpoint_retire") < 0) return rename_failed(self, why);
     if (renameat(self->root, self->name, self->root, self->tmp) < 0)
         return errno == ENOENT ? 0 : rename_failed(self, why);
     return dirfile_remove(self->root, self->tmp, why);
@@ -267,6 +271,7 @@ static int write_all(struct writer *self, const char *root, const struct checkpo
     rc = dirfile_sync_dir(self->root, root, why);
     if (rc < 0) return why_wrap(why, rc, "%s is complete but not certain to survive a power cut; "
                                 "nothing was removed", self->name);
+    failpoint("checkpoint_durable");
     if (why) why->text[0] = 0;
     rc = retire_older(self, root, parts->keep, why);
     if (rc < 0) why_wrap(why, rc, "%s: the checkpoint is durable, but an older one could not be "

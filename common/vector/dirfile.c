@@ -1,4 +1,5 @@
 #include "common/vector/dirfile.h"
+#include "common/failpoint.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -110,8 +111,8 @@ int dirfile_hash(int fd, const char *place, uint64_t count, struct why *why, str
 
 int dirfile_begin(struct dirfile *self, int dir, const char *name, struct why *why)
 {
-    const int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                          FILE_MODE);
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    const int fd = failpoint("checkpoint_create") < 0 ? -1 : openat(dir, name, flags, FILE_MODE);
     if (fd < 0) return failed(name, "creating", why);
     *self = (struct dirfile){ .fd = fd, .name = name };
     hasher_init(&self->hasher);
@@ -122,7 +123,8 @@ int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct wh
 {
     for (size_t done = 0; done < count; ) {
         const size_t block = count - done < BLOCK_BYTES ? count - done : BLOCK_BYTES;
-        const ssize_t n = write(self->fd, (const char *)bytes + done, block);
+        const ssize_t n = failpoint("checkpoint_write") < 0 ? -1
+                        : write(self->fd, (const char *)bytes + done, block);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return failed(self->name, "writing", why);
         hasher_add(&self->hasher, (const char *)bytes + done, (size_t)n);
@@ -134,7 +136,8 @@ int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct wh
 
 int dirfile_end(struct dirfile *self, struct why *why, struct hash *ret_hash, uint64_t *ret_bytes)
 {
-    int rc = fsync(self->fd) < 0 ? failed(self->name, "making it durable", why) : 0;
+    int rc = failpoint("checkpoint_sync") < 0 || fsync(self->fd) < 0
+           ? failed(self->name, "making it durable", why) : 0;
     if (close(self->fd) < 0 && rc == 0) rc = failed(self->name, "closing", why);
     const struct hash hash = hasher_end(&self->hasher);
     if (rc == 0) {
@@ -152,7 +155,8 @@ void dirfile_abandon(struct dirfile *self)
 
 int dirfile_sync_dir(int dir, const char *place, struct why *why)
 {
-    return fsync(dir) < 0 ? failed(place, "making the directory durable", why) : 0;
+    return failpoint("checkpoint_sync_dir") < 0 || fsync(dir) < 0
+         ? failed(place, "making the directory durable", why) : 0;
 }
 
 // Takes `fd`.

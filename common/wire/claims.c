@@ -17,7 +17,9 @@ struct hash claim_hash(const struct wire_claim *claim)
 {
     static const char domain[] = "shoal claim 1";
     uint8_t bytes[1024];
-    size_t count = wire_pack_body(FRAME_CLAIM, claim, bytes, sizeof bytes);
+    struct wire_claim timeless = *claim;
+    timeless.born_unix_ms = 0;
+    size_t count = wire_pack_body(FRAME_CLAIM, &timeless, bytes, sizeof bytes);
     ensure(count > 0);
     return hash_of_two(domain, sizeof domain, bytes, count);
 }

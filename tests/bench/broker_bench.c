@@ -1,33 +1,41 @@
 // broker_bench -- frames per second through the post office, beside a bare ROUTER that passes the
-// same messages on without looking at them; and what broker and coordinator take of memory when
-// idle.
+// same messages on without looking at them, without CURVE and with it; what a connection costs to
+// make, without and with; and what the broker takes of memory.
 //
 //     broker_bench [BINDIR]       where shoal-broker lies; default build/bin
 //
-// Both ways: one sender, one receiver, frames of the size of an ASK, a window of 200 outstanding;
-// in turns, median of 5. The bare ROUTER drains what waits before it sleeps, as the post office
-// does.
+// All ways: an actor that writes to itself (the coordinator, whose budget allows it), frames of the
+// size of an ASK, a window of 200 outstanding; in turns, median of 5. The bare ROUTER drains what waits before it sleeps, as the post office
+// does. Of connections: processor time of both ends together, one after the other.
 
 #include "common/actor/post.h"
 #include "common/actor/shell.h"
+#include "common/actor/zap.h"
 #include "common/ensure.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
 
-enum { FRAMES = 100000, WINDOW = 200, TURNS = 5, BYTES = 64 };        // An ASK: about 60 bytes
+enum { FRAMES = 100000, WINDOW = 200, TURNS = 5, BYTES = 64, CONNECTIONS = 200 };        // An ASK: about 60 bytes
 
 static double now_s(void) { return (double)shell_now_ms() / 1e3; }
 
 // ---- the peer: a ROUTER that only passes on -----------------------------------------------------
 
-struct bare { void *context, *router; };
+struct bare {
+    void *context, *router, *zap;
+    struct identity *identity;          // NULL: without CURVE
+    char endpoint[64];
+    pthread_t thread;
+    void *dealer;
+};
 
 static bool pass_one(struct bare *self)             // [from][to][bytes] becomes [to][from][bytes]
 {
@@ -42,23 +50,38 @@ static bool pass_one(struct bare *self)             // [from][to][bytes] becomes
     return zmq_send(self->router, bytes, (size_t)n, 0) >= 0;
 }
 
+static bool let_in(void *arg, const struct zap_request *request)
+{
+    (void)arg, (void)request;
+    return true;
+}
+
 static void *pass_on(void *arg)
 {
     struct bare *self = arg;
-    zmq_pollitem_t item = { .socket = self->router, .events = ZMQ_POLLIN };
-    while (zmq_poll(&item, 1, -1) >= 0)
+    zmq_pollitem_t items[] = { { .socket = self->router, .events = ZMQ_POLLIN },
+                               { .socket = self->zap, .events = ZMQ_POLLIN } };
+    while (zmq_poll(items, self->zap ? 2 : 1, -1) >= 0) {
+        if (self->zap) zap_serve(self->zap, let_in, NULL, 16);
         while (pass_one(self)) continue;
+    }
     zmq_close(self->router);
+    if (self->zap) zmq_close(self->zap);
     return NULL;
 }
 
-static void *dealer(void *context, const char *endpoint, const char *name)
+static void *dealer(struct bare *bare, const char *name)
 {
-    void *socket = zmq_socket(context, ZMQ_DEALER);
+    void *socket = zmq_socket(bare->context, ZMQ_DEALER);
+    struct curve_key key;
     int zero = 0;
     zmq_setsockopt(socket, ZMQ_ROUTING_ID, name, strlen(name));
     zmq_setsockopt(socket, ZMQ_LINGER, &zero, sizeof zero);
-    ensure(zmq_connect(socket, endpoint) == 0);
+    if (bare->identity) {
+        ensure(curve_of_key(identity_key(bare->identity), &key));
+        zap_secure_client(socket, bare->identity, &key);
+    }
+    ensure(zmq_connect(socket, bare->endpoint) == 0);
     return socket;
 }
 
@@ -69,23 +92,71 @@ static void take_bare(void *socket)
            zmq_recv(socket, bytes, sizeof bytes, 0) >= 0);
 }
 
-static double bare_rate(void *a, void *b)
+static void open_bare(struct bare *self, struct identity *identity)
 {
+    size_t size = sizeof self->endpoint;
+    *self = (struct bare){ .context = zmq_ctx_new(), .identity = identity };
+    self->router = zmq_socket(self->context, ZMQ_ROUTER);
+    if (identity) {
+        self->zap = zap_open(self->context);
+        zap_secure_server(self->router, identity, "bench");
+    }
+    ensure(zmq_bind(self->router, "tcp://127.0.0.1:*") == 0);
+    zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->endpoint, &size);
+    ensure(pthread_create(&self->thread, NULL, pass_on, self) == 0);
+    self->dealer = dealer(self, "a");
+}
+
+static void close_bare(struct bare *self)
+{
+    zmq_close(self->dealer);
+    zmq_ctx_shutdown(self->context);
+    pthread_join(self->thread, NULL);
+    zmq_ctx_term(self->context);
+}
+
+static double processor_ms(void)
+{
+    struct rusage use;
+    getrusage(RUSAGE_SELF, &use);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) * 1e3 +
+           (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e3;
+}
+
+// Milliseconds of processor time for a connection, its first message, and its answer.
+static double connection_ms(struct bare *self)
+{
+    double began = processor_ms();
+    for (int i = 0; i < CONNECTIONS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "c%d", i);
+        void *socket = dealer(self, name);
+        zmq_send(socket, name, strlen(name), ZMQ_SNDMORE);
+        zmq_send(socket, "", 0, 0);
+        take_bare(socket);
+        zmq_close(socket);
+    }
+    return (processor_ms() - began) / CONNECTIONS;
+}
+
+static double bare_rate(struct bare *self)
+{
+    void *a = self->dealer;
     static char bytes[BYTES];
     double began = now_s();
     for (int sent = 0, got = 0; got < FRAMES;) {
         for (; sent < FRAMES && sent - got < WINDOW; sent++) {
-            zmq_send(a, "b", 1, ZMQ_SNDMORE);
+            zmq_send(a, "a", 1, ZMQ_SNDMORE);
             zmq_send(a, bytes, sizeof bytes, 0);
         }
-        for (int n = 0; n < WINDOW / 2 && got < sent; n++, got++) take_bare(b);
+        for (int n = 0; n < WINDOW / 2 && got < sent; n++, got++) take_bare(a);
     }
     return FRAMES / (now_s() - began);
 }
 
 // ---- ours ---------------------------------------------------------------------------------------
 
-static struct post *actor(const char *broker, struct identity *identity, uint8_t role, char *name)
+static struct post *actor(const struct ticket *broker, struct identity *identity, uint8_t role, char *name)
 {
     struct why why = { 0 };
     struct post *post;
@@ -113,19 +184,20 @@ static enum post_result take(struct post *post, struct wire_arena *arena, int ti
 }
 
 // ASK is not signed: it is the post office that is measured, not Ed25519.
-static double our_rate(struct post *a, struct post *b, const char *to, struct wire_arena *arena)
+static double our_rate(struct post *a, const char *to, struct wire_arena *arena)
 {
     double began = now_s();
     for (int sent = 0, got = 0; got < FRAMES;) {
         for (; sent < FRAMES && sent - got < WINDOW; sent++)
             ensure(post_mail(a, to, FRAME_ASK, &(struct wire_ask){ .topic = TOPIC_RUN }));
         for (int n = 0; n < WINDOW / 2 && got < sent;)
-            if (take(b, arena, 1000) == POST_LETTER) n++, got++;
+            if (take(a, arena, 1000) == POST_LETTER) n++, got++;
     }
     return FRAMES / (now_s() - began);
 }
 
-static pid_t start_broker(const char *bin_dir, const char *port)
+// Its identity is the one of the file `key`, made here.
+static pid_t start_broker(const char *bin_dir, const char *port, const char *key)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/shoal-broker", bin_dir);
@@ -133,7 +205,7 @@ static pid_t start_broker(const char *bin_dir, const char *port)
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (!freopen("/dev/null", "w", stderr)) _exit(70);
-        execl(path, path, "-s", port, (char *)NULL);
+        execl(path, path, "-i", key, "-s", port, (char *)NULL);
         _exit(69);
     }
     return child;
@@ -156,67 +228,80 @@ static int compare(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
+static double median(double values[TURNS])
+{
+    qsort(values, TURNS, sizeof *values, compare);
+    return values[TURNS / 2];
+}
+
+static struct ticket make_ticket(const char *key, const char *port)
+{
+    struct ticket ticket = { .run = "" };
+    struct identity *identity;
+    struct why why = { 0 };
+    ensure(identity_create(key, &why) == 0 && identity_load(key, NULL, &why, &identity) == 0);
+    ticket.server = *identity_key(identity);
+    identity_destroy(&identity);
+    snprintf(ticket.address, sizeof ticket.address, "127.0.0.1:%s", port);
+    return ticket;
+}
+
+static bool await_welcome(struct post *post, struct wire_arena *arena)
+{
+    for (uint64_t until = shell_now_ms() + 10000; shell_now_ms() < until;) {
+        post_tick(post);
+        if (take(post, arena, 20) == POST_LETTER) return true;
+    }
+    return false;
+}
+
 int main(int argc, char **argv)
 {
-    char name_a[ACTOR_NAME_MAX + 1], name_b[ACTOR_NAME_MAX + 1], broker[64], port[16];
+    char name[ACTOR_NAME_MAX + 1], port[16], key[64];
     uint8_t secret[SECRET_BYTES] = { 1 };
-    struct identity *ia, *ib;
+    struct identity *identity;
     struct why why = { 0 };
-    double ours[TURNS], bares[TURNS];
-    snprintf(port, sizeof port, "%d", 20000 + getpid() % 20000);
-    snprintf(broker, sizeof broker, "127.0.0.1:%s", port);
-    pid_t child = start_broker(argc > 1 ? argv[1] : "build/bin", port);
-    ensure(identity_from_secret(secret, &why, &ia) == 0);
-    secret[0] = 2;
-    ensure(identity_from_secret(secret, &why, &ib) == 0);
-    struct post *a = actor(broker, ia, ACTOR_TRAINER, name_a),
-                *b = actor(broker, ib, ACTOR_WITNESS, name_b);
+    struct bare plain, curve;
+    double ours[TURNS], plains[TURNS], curves[TURNS];
+    snprintf(port, sizeof port, "%d", 20000 + getpid() % 10000);
+    snprintf(key, sizeof key, "/tmp/broker-bench.%d.key", (int)getpid());
+    struct ticket ticket = make_ticket(key, port);
+    pid_t child = start_broker(argc > 1 ? argv[1] : "build/bin", port, key);
+    ensure(identity_from_secret(secret, &why, &identity) == 0);
+    struct post *post = actor(&ticket, identity, ACTOR_COORDINATOR, name);
     struct wire_arena arena = { .bytes = malloc(1 << 20), .max = 1 << 20 };
-    int welcomed = 0;
-    for (uint64_t until = shell_now_ms() + 10000; welcomed < 2 && shell_now_ms() < until;) {
-        post_tick(a), post_tick(b);
-        welcomed += take(a, &arena, 20) == POST_LETTER;
-        welcomed += take(b, &arena, 20) == POST_LETTER;
-    }
-    if (welcomed < 2) {
+    bool welcome = await_welcome(post, &arena);
+    unlink(key);
+    if (!welcome) {
         fprintf(stderr, "broker_bench: no broker answered at %s; is %s/shoal-broker built?\n",
-                broker, argc > 1 ? argv[1] : "build/bin");
+                ticket.address, argc > 1 ? argv[1] : "build/bin");
         return 69;
     }
     long idle_kib = resident_kib(child);
-    char endpoint[64];
-    size_t size = sizeof endpoint;
-    struct bare bare = { .context = zmq_ctx_new() };
-    bare.router = zmq_socket(bare.context, ZMQ_ROUTER);
-    ensure(zmq_bind(bare.router, "tcp://127.0.0.1:*") == 0);
-    zmq_getsockopt(bare.router, ZMQ_LAST_ENDPOINT, endpoint, &size);
-    pthread_t thread;
-    ensure(pthread_create(&thread, NULL, pass_on, &bare) == 0);
-    void *da = dealer(bare.context, endpoint, "a"), *db = dealer(bare.context, endpoint, "b");
-    zmq_send(db, "a", 1, ZMQ_SNDMORE); // Each is known to the ROUTER once it has spoken
-    zmq_send(db, "", 0, 0);
-    take_bare(da);
+    open_bare(&plain, NULL);
+    open_bare(&curve, identity);
     for (int i = 0; i < TURNS; i++) {
-        bares[i] = bare_rate(da, db);
-        ours[i] = our_rate(a, b, name_b, &arena);
+        plains[i] = bare_rate(&plain);
+        curves[i] = bare_rate(&curve);
+        ours[i] = our_rate(post, name, &arena);
     }
-    qsort(bares, TURNS, sizeof *bares, compare);
-    qsort(ours, TURNS, sizeof *ours, compare);
-    puts("broker, mail from one actor to another (median of 5 turns, window 200)");
-    printf("  limit: a bare ROUTER passing on %9.0f frames/s\n", bares[TURNS / 2]);
-    printf("  through the post office         %9.0f frames/s   %.2f of the limit (packing, "
-           "checking, names included)\n",
-           ours[TURNS / 2], ours[TURNS / 2] / bares[TURNS / 2]);
+    double plain_ms = connection_ms(&plain), curve_ms = connection_ms(&curve);
+    double limit = median(plains), curve_rate = median(curves), our = median(ours);
+    puts("broker, mail (median of 5 turns, window 200)");
+    printf("  limit: a bare ROUTER passing on %9.0f frames/s\n", limit);
+    printf("  the same with CURVE             %9.0f frames/s   %.2f of the limit\n", curve_rate,
+           curve_rate / limit);
+    printf("  through the post office         %9.0f frames/s   %.2f of that (packing, checking, "
+           "names, budgets included)\n", our, our / curve_rate);
+    printf("  a connection, both ends, without CURVE %.3f ms, with %.3f ms of processor time\n",
+           plain_ms, curve_ms);
     printf("  broker resident: idle %.1f MB, after %d frames %.1f MB (limit 30)\n",
            (double)idle_kib / 1e3, TURNS * FRAMES, (double)resident_kib(child) / 1e3);
     kill(child, SIGTERM);
     waitpid(child, NULL, 0);
-    zmq_close(da), zmq_close(db);
-    zmq_ctx_shutdown(bare.context);
-    pthread_join(thread, NULL);
-    zmq_ctx_term(bare.context);
-    post_destroy(&a), post_destroy(&b);
-    identity_destroy(&ia), identity_destroy(&ib);
+    close_bare(&plain), close_bare(&curve);
+    post_destroy(&post);
+    identity_destroy(&identity);
     free(arena.bytes);
     return 0;
 }

@@ -1,9 +1,10 @@
 // distro_bench -- what compress and apply cost, beside what moving the same memory costs and
 // beside a training step.
 //
-//     distro_bench [results in a commit = 4] [avx512|avx2|base] [8m|32m]
+//     distro_bench [results in a commit = 4] [avx512|avx2|base] [8m|32m|all] [float]
 //
-// Two models at Psyche's setting: squares of 64 x 64, 8 of 4096, one bit. The floors are measured
+// Two models at Psyche's setting: squares of 64 x 64, 8 of 4096, one bit unless `float` asks for
+// values, whose norms apply then measures (apply.h). The floors are measured
 // in the same run, in turns with the work, over the same vectors and threads: compress reads the
 // gradient and reads and writes the momentum (12 bytes a parameter), apply reads and writes the
 // parameters (8). Each figure is the best of a few; multiples and shares are of processor time, so
@@ -67,6 +68,7 @@ struct bench {
     uint8_t *payload;
     struct apply_result results[RESULTS_MAX];
     uint32_t count;
+    bool one_bit;
     const struct distro_kernels *kernels;
 };
 
@@ -186,7 +188,7 @@ static int bench_init(struct bench *bench, struct why *why)
     bench->parameters = numbers(bench->total);
     int rc = bench->gradient && bench->momentum && bench->parameters ? 0 : FAULT_MEMORY;
     if (rc == 0) rc = chunks_of_model(bench->shape, 64, why, &bench->chunks);
-    if (rc == 0) rc = payload_form_new(bench->chunks, 8, true, why, &bench->form);
+    if (rc == 0) rc = payload_form_new(bench->chunks, 8, bench->one_bit, why, &bench->form);
     if (rc == 0) bench->payload = malloc(payload_bytes(bench->form));
     if (rc == 0 && !bench->payload) rc = FAULT_MEMORY;
     return rc == 0 ? fill_results(bench, why) : rc;
@@ -208,22 +210,29 @@ int main(int argc, char **argv)
     const long results = argc > 1 ? strtol(argv[1], NULL, 10) : 4;
     const struct distro_kernels *kernels =
         argc > 2 ? distro_kernels_named(argv[2]) : distro_kernels_best();
-    if (results < 1 || results > RESULTS_MAX || !kernels) {
+    const char *model = argc > 3 ? argv[3] : "all";
+    const bool one_bit = argc <= 4;
+    if (results < 1 || results > RESULTS_MAX || !kernels || argc > 5 ||
+        (!one_bit && strcmp(argv[4], "float") != 0)) {
         fprintf(stderr,
-                "distro_bench: 1..%d results and an instruction set of this processor, please\n",
+                "distro_bench: 1..%d results, an instruction set of this processor, a model and"
+                " perhaps `float`, please\n",
                 RESULTS_MAX);
         return 2;
     }
     struct why why = {""};
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof models / sizeof models[0]; i++) {
-        if (argc > 3 && strcmp(argv[3], models[i].name) != 0) continue;
-        struct bench bench = {
-            .shape = &models[i].shape, .count = (uint32_t)results, .kernels = kernels};
+        if (strcmp(model, "all") != 0 && strcmp(model, models[i].name) != 0) continue;
+        struct bench bench = {.shape = &models[i].shape,
+                              .count = (uint32_t)results,
+                              .one_bit = one_bit,
+                              .kernels = kernels};
         rc = bench_init(&bench, &why);
         if (rc == 0)
-            printf("%.2f M parameters, %s: a result of %zu bytes, %.3f per 4096 parameters\n",
-                   (double)bench.total * 1e-6, kernels->name, payload_bytes(bench.form),
+            printf("%.2f M parameters, %s, %s: a result of %zu bytes, %.3f per 4096 parameters\n",
+                   (double)bench.total * 1e-6, kernels->name, one_bit ? "one bit" : "values",
+                   payload_bytes(bench.form),
                    (double)payload_bytes(bench.form) * 4096 / (double)bench.total);
         for (uint32_t threads = 1; threads <= 2 && rc == 0; threads++)
             rc = run(&bench, threads, &why);

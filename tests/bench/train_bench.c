@@ -6,17 +6,19 @@
 //     train_bench MODEL PRECISION THREADS [STEPS] one of them: 8m|32m, float32|bf16
 //     train_bench --serve MODEL PRECISION THREADS reads numbers of steps, answers with seconds
 //
-// A step is loss, gradient and clipping of 2048 tokens. Arithmetic is counted as 6 operations a
-// token and matrix parameter, and 12 * layers * seq * heads' width a token for attention, as if it
-// were not causal. The peak is that of independent multiply-adds in registers, in the same run on
+// A step is loss, gradient and clipping of 2048 tokens, and after it AdamW's update where it says
+// so: always with --serve. Arithmetic is counted as 6 operations a token and matrix parameter, and
+// 12 * layers * seq * heads' width a token for attention, as if it were not causal. The peak is that of independent multiply-adds in registers, in the same run on
 // the same threads: of float32, and of bf16 pairs where the processor has them. The share of it is
 // taken by processor time, so that neighbours on the machine do not count; tokens a second are by
 // the clock on the wall.
 
 #include "common/ensure.h"
+#include "common/learn/adamw.h"
 #include "common/learn/gradient.h"
 #include "common/learn/kernels.h"
 #include "common/learn/model.h"
+#include "common/learn/model_tensors.h"
 #include "tests/bench/train_models.h"
 
 #include <immintrin.h>
@@ -27,7 +29,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHAINS = 24, PEAK_TURNS = 1 << 20, PEAK_REPEATS = 5, STEPS = 8, TURNS = 5, TURN_S = 4 };
+enum { CHAINS = 24, PEAK_TURNS = 1 << 20, PEAK_REPEATS = 5, STEPS = 8, TURNS = 5, TURN_S = 4,
+       TENSORS_MAX = 128 };
 
 static double clock_of(clockid_t id)
 {
@@ -105,39 +108,50 @@ struct trainer {
     const struct bench_model *bench;
     pool_t *pool;
     model_t *model;
+    struct layout_tensor tensors[TENSORS_MAX];
+    struct layout layout;
+    adamw_t *adamw;
     uint64_t count;
     float *params, *grad;
     uint32_t *tokens;
 };
 
-static struct trainer trainer_of(const struct bench_model *bench, enum gemm_precision precision,
-                                 uint32_t threads)
+static struct trainer *trainer_new(const struct bench_model *bench, enum gemm_precision precision,
+                                   uint32_t threads)
 {
+    static const struct adamw_options adamw = { 0.9, 0.95, 1e-8, 0.1 };
     struct why why = { 0 };
     const struct model_shape *shape = &bench->shape;
-    const size_t tokens = (size_t)bench->batch * (shape->seq_len_max + 1);
-    struct trainer self = { .bench = bench, .pool = pool_new(threads),
-                            .count = model_parameter_count(shape) };
     const struct model_options options = { bench->batch, shape->seq_len_max, precision, false };
-    ensure(self.pool && model_new(shape, &options, self.pool, &why, &self.model) == 0);
-    self.params = train_numbers(self.count);
-    self.grad = train_numbers(self.count);
-    self.tokens = calloc(tokens, sizeof *self.tokens);
-    ensure(self.tokens);
-    for (size_t i = 0; i < tokens; i++) self.tokens[i] = (uint32_t)(i * 7919 % shape->vocab);
+    const size_t tokens = (size_t)bench->batch * (shape->seq_len_max + 1);
+    struct trainer *self = calloc(1, sizeof *self);
+    ensure(self && model_tensor_count(shape) <= TENSORS_MAX);
+    self->bench = bench;
+    self->count = model_parameter_count(shape);
+    self->pool = pool_new(threads);
+    ensure(self->pool && model_new(shape, &options, self->pool, &why, &self->model) == 0);
+    ensure(model_tensors_layout(shape, self->tensors, &why, &self->layout) == 0);
+    ensure(adamw_new(&self->layout, &adamw, self->pool, &why, &self->adamw) == 0);
+    self->params = train_numbers(self->count);
+    self->grad = train_numbers(self->count);
+    self->tokens = calloc(tokens, sizeof *self->tokens);
+    ensure(self->tokens);
+    for (size_t i = 0; i < tokens; i++) self->tokens[i] = (uint32_t)(i * 7919 % shape->vocab);
     return self;
 }
 
-static void trainer_free(struct trainer *self)
+static void trainer_destroy(struct trainer *self)
 {
+    adamw_destroy(&self->adamw);
     model_destroy(&self->model);
     pool_destroy(&self->pool);
     free(self->params);
     free(self->grad);
     free(self->tokens);
+    free(self);
 }
 
-static void train(struct trainer *self, uint32_t steps)
+static void train(struct trainer *self, uint32_t steps, bool updates)
 {
     struct why why = { 0 };
     double loss, norm;
@@ -145,6 +159,7 @@ static void train(struct trainer *self, uint32_t steps)
         ensure(model_loss_and_grad(self->model, self->params, self->tokens, self->bench->batch,
                                    self->bench->shape.seq_len_max, &why, self->grad, &loss) == 0);
         ensure(gradient_clip(self->pool, self->grad, self->count, 1.0, &why, &norm) == 0);
+        if (updates) adamw_step(self->adamw, self->grad, 1e-5f, self->params);
     }
 }
 
@@ -180,28 +195,40 @@ static double median(double *values, uint32_t count)
     return values[count / 2];
 }
 
+struct step_times { double wall, processor; };
+
+// Medians of so many steps, in seconds.
+static struct step_times time_steps(struct trainer *trainer, uint32_t steps, bool updates)
+{
+    double *wall = calloc(2 * (size_t)steps, sizeof *wall), *processor = wall + steps;
+    ensure(wall);
+    for (uint32_t i = 0; i < steps; i++) {
+        wall[i] = seconds(), processor[i] = processor_seconds();
+        train(trainer, 1, updates);
+        wall[i] = seconds() - wall[i], processor[i] = processor_seconds() - processor[i];
+    }
+    const struct step_times times = { median(wall, steps), median(processor, steps) };
+    free(wall);
+    return times;
+}
+
 static void measure(const struct bench_model *bench, enum gemm_precision precision,
                     uint32_t threads, uint32_t steps)
 {
-    struct trainer trainer = trainer_of(bench, precision, threads);
-    double *wall = calloc(2 * (size_t)steps, sizeof *wall), *processor = wall + steps;
-    ensure(wall);
-    train(&trainer, 2);
-    const double peak = peak_rate(trainer.pool, precision);
-    for (uint32_t i = 0; i < steps; i++) {
-        wall[i] = seconds(), processor[i] = processor_seconds();
-        train(&trainer, 1);
-        wall[i] = seconds() - wall[i], processor[i] = processor_seconds() - processor[i];
-    }
+    struct trainer *trainer = trainer_new(bench, precision, threads);
+    train(trainer, 2, false);
+    const double peak = peak_rate(trainer->pool, precision);
+    const struct step_times bare = time_steps(trainer, steps, false);
+    const struct step_times whole = time_steps(trainer, steps, true);
     const double tokens = step_tokens(bench);
     const double operations = tokens * operations_per_token(&bench->shape);
     printf("%-4s %-8s %2u threads  %9.0f tokens/s  %9.0f per processor second and thread, "
-           "%5.1f %% of %.0f GFLOP/s\n", bench->name, precision_name(precision), threads,
-           tokens / median(wall, steps), tokens / median(processor, steps),
-           100 * operations / median(processor, steps) / peak, peak * 1e-9);
+           "%5.1f %% of %.0f GFLOP/s  (with AdamW %.0f tokens/s, %.1f %%)\n", bench->name,
+           precision_name(precision), threads, tokens / bare.wall, tokens / bare.processor,
+           100 * operations / bare.processor / peak, peak * 1e-9, tokens / whole.wall,
+           100 * operations / whole.processor / peak);
     fflush(stdout);
-    free(wall);
-    trainer_free(&trainer);
+    trainer_destroy(trainer);
 }
 
 // ---- several on one machine ---------------------------------------------------------------------
@@ -214,15 +241,15 @@ static void exchange(int fd, bool write_it, void *bytes, size_t count)
 static _Noreturn void train_for_a_turn(const struct bench_model *bench, uint32_t threads, int start,
                                        int result)
 {
-    struct trainer trainer = trainer_of(bench, GEMM_BF16, threads);
+    struct trainer *trainer = trainer_new(bench, GEMM_BF16, threads);
     double rate = 0;
     char byte = 0;
-    train(&trainer, 1);
+    train(trainer, 1, false);
     exchange(result, true, &byte, 1);
     exchange(start, false, &byte, 1);
     const double began = seconds();
     for (uint32_t steps = 1; seconds() - began < TURN_S; steps++) {
-        train(&trainer, 1);
+        train(trainer, 1, false);
         rate = steps * step_tokens(bench) / (seconds() - began);
     }
     exchange(result, true, &rate, sizeof rate);
@@ -269,18 +296,18 @@ static void measure_together(const struct bench_model *bench, uint32_t processor
 
 static void serve(const struct bench_model *bench, enum gemm_precision precision, uint32_t threads)
 {
-    struct trainer trainer = trainer_of(bench, precision, threads);
+    struct trainer *trainer = trainer_new(bench, precision, threads);
     unsigned steps;
-    train(&trainer, 1);
+    train(trainer, 1, true);
     printf("%.0f %s\n", step_tokens(bench), kernels_chosen()->name);
     fflush(stdout);
     while (scanf("%u", &steps) == 1) {
         const double began = seconds();
-        train(&trainer, steps);
+        train(trainer, steps, true);
         printf("%.6f\n", seconds() - began);
         fflush(stdout);
     }
-    trainer_free(&trainer);
+    trainer_destroy(trainer);
 }
 
 // ---- command line -------------------------------------------------------------------------------

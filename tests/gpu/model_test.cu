@@ -87,7 +87,7 @@ struct bed {
     {
         const struct cuda_config config = { 0, setting->shape, setting->micro_batch, setting->seq,
                                             cosine.data(), sine.data(), plan, 0.9f, true, float32,
-                                            graph };
+                                            graph, false, NULL, 0 };
         int rc = plugin->open(&config, &why, ret);
         if (rc == 0) rc = plugin->put(*ret, CUDA_PARAMETERS, parameters.data(), &why);
         return rc;

@@ -222,9 +222,9 @@ static int run_steps(struct cuda_replica *replica, const struct model_case *whic
     for (int i = 1; i <= WARM + STEPS && rc == 0; i++) {
         double norm;
         const double begin = now_s();
-        const struct cuda_adamw step = { (float)(3e-4 / (1 - pow(0.9, i))),
-                                         (float)(1 / sqrt(1 - pow(0.95, i))), 0.9f, 0.95f, 1e-8f,
-                                         1.0f - 3e-5f, NULL, 0 };
+        const struct adamw_factors step = { 1.0f - 3e-5f, 0.1f, 0.95f, 0.05f,
+                                            (float)(1 / sqrt(1 - pow(0.95, i))), 1e-8f,
+                                            (float)(3e-4 / (1 - pow(0.9, i))) };
         rc = plugin->loss(replica, tokens.data(), which->samples, true, why, ret_loss);
         if (rc == 0) rc = plugin->clip(replica, 1.0, why, &norm);
         if (rc == 0) rc = plugin->adamw(replica, &step, why);
@@ -293,7 +293,8 @@ static void bench_model(const struct model_case *which)
     if (rc == 0) rc = payload_form_new(chunks, 8, true, &why, &form);
     if (rc == 0) rc = plan_new(form, &why, &plan);
     const struct cuda_config config = { 0, *shape, which->micro_batch, which->seq, cosine.data(),
-                                        sine.data(), plan, 0.999f, true, false, true };
+                                        sine.data(), plan, 0.999f, true, false, true, true, NULL,
+                                        0 };
     const uint64_t bytes = rc == 0 ? shoal_cuda_plugin.memory_bytes(&config) : 0;
     if (rc == 0) rc = shoal_cuda_plugin.open(&config, &why, &replica);
     if (rc == 0)

@@ -1,6 +1,7 @@
 // What people and disks do wrong: each is refused by name, or survived, and the run goes on.
 
 #include "tests/live/testbed.h"
+#include "common/actor/zap.h"
 #include "common/actor/shell.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -98,6 +99,11 @@ static void another_protocol_is_refused_by_name(void **state)
     assert_true(count > 1);
     frame[1] = WIRE_PROTOCOL + 1;                   // [array][protocol]..
     void *context = zmq_ctx_new(), *socket = zmq_socket(context, ZMQ_DEALER);
+    struct identity *stranger = testbed_identity("stranger");
+    struct curve_key broker;
+    assert_true(curve_of_key(&bed->ticket.server, &broker));
+    zap_secure_client(socket, stranger, &broker);
+    identity_destroy(&stranger);
     snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", bed->port);
     zmq_setsockopt(socket, ZMQ_RCVTIMEO, &patience_ms, sizeof patience_ms);
     assert_int_equal(zmq_connect(socket, endpoint), 0);
@@ -129,7 +135,7 @@ static void a_port_is_for_one_broker(void **state)
     char port[16];
     snprintf(port, sizeof port, "%u", bed->port);
     testbed_start_with(bed, "broker2", &(struct testbed_launch){
-        .args = (const char *const[]){ "-s", port, NULL }, .bare = true });
+        .args = (const char *const[]){ "-i", "broker.key", "-s", port, NULL }, .bare = true });
     expect(bed, "broker2", EX_TEMPFAIL, port);
 }
 

@@ -84,7 +84,7 @@ static void trainers_are_elsewhere(void **state)
         skip();
     }
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .host = HERE, .insecure = true, .trainers = 3, .epoch_rounds = 8, .total_steps = 24 });
+        .host = HERE, .trainers = 3, .epoch_rounds = 8, .total_steps = 24 });
     const struct testbed_launch here = { .args =
                                              (const char *const[]){ "--bulk-bind", HERE, NULL } };
     const struct testbed_launch there = { .args =

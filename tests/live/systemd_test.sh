@@ -52,7 +52,7 @@ check() { [ -z "$2" ] && ok "$1" || not_ok "$1" "${2//$'\n'/; }"; }     # name, 
 setting() { sed -n "s/^$2=//p" "$units/$1" "$common" 2>/dev/null; }
 
 # The specifiers that our units use, and $$ for $.
-expand() { sed -e "s|%i|$instance|g" -e "s|%N|$name|g" -e "s|%S|$work/state|g" -e 's|\$\$|$|g'; }
+expand() { sed -e "s|%i|$instance|g" -e "s|%N|$name|g" -e "s|%S|$work/state|g" -e "s|%t|$work/run|g" -e 's|\$\$|$|g'; }
 
 # What a unit's process is started with: its own variables, the files' over them, what systemd adds.
 environment()
@@ -134,7 +134,7 @@ stop()                                  # unit file
 
 # A copy in which programs and configuration are found where they are staged.
 sysconf=$(sed -n 's|^EnvironmentFile=-\(.*\)/shoal/shoal.env|\1|p' "$installed/shoal-broker.service")
-mkdir -p "$units" "$conf/demo/model" "$conf/demo/data/train" "$work/state"
+mkdir -p "$units" "$conf/demo/model" "$conf/demo/data/train" "$work/state" "$work/run/shoal"
 cp -r "$installed"/shoal* "$units"
 find "$units" -type f -exec sed -i -e "s|$prefix/bin/|$tree$prefix/bin/|g" \
     -e "/^#/!s|$sysconf/shoal|$conf|g" {} +
@@ -189,7 +189,7 @@ started()                               # unit file
     else not_ok "$1: ExecStart starts its actor: ready, watchdog fed" "$said" "$work/$name.log"; fi
 }
 
-# Three ports in a row that nobody has: the broker says itself whether it got them.
+# Two ports in a row that nobody has: the broker says itself whether it got them.
 said="no free ports in 20 attempts"
 for _ in {1..20}; do
     port=$((20000 + RANDOM % 10000))
@@ -200,7 +200,7 @@ for _ in {1..20}; do
     unset 'running[shoal-broker.service]'
 done
 started shoal-broker.service
-printf 'RUN_ID=demo\nSERVER_ADDR=127.0.0.1:%d\n' "$port" >"$conf/shoal.env"
+echo 'RUN_ID=demo' >"$conf/shoal.env"
 
 for role in coordinator:demo data-provider:demo witness:1 checkpointer:1 trainer:1; do
     start "shoal-${role%:*}@.service" "${role#*:}"

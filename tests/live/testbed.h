@@ -46,7 +46,8 @@ struct testbed_options {
     unsigned map_mib_max;               // 64
     unsigned threads;                   // 1, of every trainer
     const char *host;                   // "127.0.0.1": where the broker listens
-    bool insecure;
+    const char *admit;                  // "open": the broker's --admit
+    bool owned;                         // The broker knows the coordinator's key as its owner's
     bool poisoned;                      // One weight of the genesis model is NaN
 };
 
@@ -76,7 +77,9 @@ struct testbed {
     struct testbed_options options;
     char dir[256], bin[256], live[256];
     unsigned port;
+    struct ticket ticket;               // Of the broker, without an invitation
     struct tap *tap;
+    struct identity *observer;          // The tap's
     int events, inotify;
     struct testbed_actor actors[TESTBED_ACTORS_MAX];
     unsigned actors_count;
@@ -155,6 +158,7 @@ uint64_t testbed_seed(void);            // LIVE_SEED or 1; printed
 void testbed_write_all(struct testbed *self);       // Model, data, state.toml, data.toml
 void testbed_write_data(struct testbed *self);      // The text and its manifest, the same bytes each time
 void testbed_write_key(struct testbed *self, const char *name);     // NAME.key, always the same for a name
+struct identity *testbed_identity(const char *name);                // The same, for who has to sign
 void testbed_write_state(struct testbed *self, const char *file);   // From the options
 void testbed_write_file(struct testbed *self, const char *file, const void *bytes, size_t count);
 void testbed_read_file(const char *path, char *ret_text, size_t max);   // Its end, if it is longer

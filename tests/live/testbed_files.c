@@ -2,6 +2,7 @@
 
 #include "tests/live/testbed.h"
 #include "common/data/manifest.h"
+#include "common/ensure.h"
 #include "common/learn/genesis.h"
 #include "common/learn/model_config.h"
 #include "common/vector/safetensors.h"
@@ -46,10 +47,24 @@ void testbed_read_file(const char *path, char *ret_text, size_t max)
     close(fd);
 }
 
+static struct hash secret_of(const char *name)
+{
+    return hash_of_two("live test key", 13, name, strlen(name));
+}
+
+struct identity *testbed_identity(const char *name)
+{
+    struct hash secret = secret_of(name);
+    struct identity *identity;
+    struct why why = { 0 };
+    ensure(identity_from_secret(secret.bytes, &why, &identity) == 0);
+    return identity;
+}
+
 void testbed_write_key(struct testbed *self, const char *name)
 {
     char path[512];
-    struct hash secret = hash_of_two("live test key", 13, name, strlen(name));
+    struct hash secret = secret_of(name);
     snprintf(path, sizeof path, "%s/%s.key", self->dir, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, secret.bytes, HASH_BYTES) != HASH_BYTES)

@@ -7,12 +7,13 @@
 //            └▶ share n-1 ...                                         ┘   waits `lag` steps
 //
 // With lag 0 and signs it is the product's arithmetic: one trainer gives the bits of `shoal train
-// --optimizer distro`. Two variants exist here alone, as experiments:
+// --optimizer distro`. What exists here alone, as experiments:
 //
 //     --lag L     a commit is applied L steps after its gradients were taken, at its own rate;
 //                 1 is Psyche's overlap (without its look-ahead)
 //     --no-sign   p <- p·keep - rate·s·x instead of rate·sign(x), where x is the decoded mean and s,
 //                 one number per tensor, gives the update the length that its signs would have
+//     --hostile X  the last trainer multiplies its result by X: -1 turns it round, -10 shouts it
 //
 // Genesis and the order of the data come from --seed. Prints CSV: tokens, mean training loss since
 // the row before, held-out loss in nats per token, and over how many windows that is: the first, as
@@ -40,6 +41,7 @@ static const struct {
     { "weight-decay", offsetof(struct trial_settings, weight_decay), 0, 100 },
     { "beta1", offsetof(struct trial_settings, beta1), 0, 0.999999 },
     { "beta2", offsetof(struct trial_settings, beta2), 0, 0.999999 },
+    { "hostile", offsetof(struct trial_settings, hostile), -1e6, 1e6 },
 };
 
 static const struct {
@@ -99,8 +101,10 @@ static void check(struct trial_settings *self, struct argp_state *state)
 {
     if (!self->model || !self->train || !self->heldout)
         argp_error(state, "--model, --train and --heldout are needed");
-    if (self->adamw && (self->trainers != 1 || self->lag || !self->sign))
-        argp_error(state, "--trainers, --lag and --no-sign belong to --optimizer distro");
+    if (self->adamw && (self->trainers != 1 || self->lag || !self->sign || self->hostile != 1.0))
+        argp_error(state, "--trainers, --lag, --no-sign, --hostile belong to --optimizer distro");
+    if (self->hostile == 0.0)
+        argp_error(state, "--hostile 0: a value that is zero is not sent");
     if (self->trainers > self->batch)
         argp_error(state, "%" PRIu64 " trainers and a batch of %" PRIu64 ": each needs a sequence",
                    self->trainers, self->batch);
@@ -159,7 +163,7 @@ int main(int argc, char **argv)
         .settings = { .one_bit = true, .sign = true, .trainers = 1, .chunk = 64, .top_k = 8,
                       .batch = 8, .steps = 600, .warmup = 20, .threads = 2,
                       .heldout_every = 61440, .heldout_samples = 256, .decay = 0.95, .clip = 1.0,
-                      .beta1 = 0.9, .beta2 = 0.95,
+                      .beta1 = 0.9, .beta2 = 0.95, .hostile = 1.0,
                       .schedule = { .kind = SCHEDULE_LINEAR, .base_lr = 2e-3 } }
     };
     struct why why = { 0 };

@@ -42,8 +42,26 @@ static int take_gradient(struct trial *self, uint64_t first, uint64_t count, str
     return rc;
 }
 
+// --hostile.
+static void multiply(const struct trial *self, uint8_t *payload)
+{
+    static float values[DISTRO_ELEMENTS_MAX];
+    static uint16_t numbers[DISTRO_ELEMENTS_MAX];
+    uint8_t *honest = malloc(payload_bytes(self->form));
+    ensure(honest);
+    memcpy(honest, payload, payload_bytes(self->form));
+    payload_clear(self->form, payload);
+    for (uint32_t chunk = 0; chunk < chunks_count(self->chunks); chunk++) {
+        const uint32_t count = payload_read(self->form, chunk, honest, numbers, values);
+        for (uint32_t i = 0; i < count; i++) values[i] *= (float)self->settings.hostile;
+        payload_write(self->form, chunk, numbers, values, count, payload);
+    }
+    free(honest);
+}
+
 // What the results say of one chunk, as apply.c sums them up, decoded into the update.
-static void decode_chunk(struct trial *self, uint64_t step, uint32_t number)
+static void decode_chunk(struct trial *self, const struct apply_result *results,
+                         struct apply_weights *weights, uint32_t number)
 {
     static struct distro_scratch scratch;
     static float sums[DISTRO_ELEMENTS_MAX], values[DISTRO_ELEMENTS_MAX];
@@ -54,10 +72,12 @@ static void decode_chunk(struct trial *self, uint64_t step, uint32_t number)
     uint32_t count = 0;
     memset(sums, 0, part->elements * sizeof *sums);
     memset(hits, 0, part->elements * sizeof *hits);
+    apply_weigh(self->form, number, results, (uint32_t)self->settings.trainers, weights);
     for (uint64_t t = 0; t < self->settings.trainers; t++) {
         const uint32_t sent =
-            payload_read(self->form, number, payload_of(self, step, t), numbers, values);
-        for (uint32_t i = 0; i < sent; i++) sums[numbers[i]] += values[i], hits[numbers[i]]++;
+            payload_read(self->form, number, results[t].payload, numbers, values);
+        for (uint32_t i = 0; i < sent; i++)
+            sums[numbers[i]] += weights->factors[t] * values[i], hits[numbers[i]]++;
     }
     for (uint32_t i = 0; i < part->elements; i++) {
         if (hits[i] == 0) continue;
@@ -73,10 +93,14 @@ static void decode_chunk(struct trial *self, uint64_t step, uint32_t number)
 }
 
 // --no-sign.
-static void apply_scaled(struct trial *self, uint64_t step, float rate)
+static void apply_scaled(struct trial *self, const struct apply_result *results, float rate)
 {
     const float keep = fmaf(-rate, (float)self->settings.weight_decay, 1.0f);
-    for (uint32_t i = 0; i < chunks_count(self->chunks); i++) decode_chunk(self, step, i);
+    struct apply_weights *weights = NULL;
+    ensure(apply_weights_new(1, (uint32_t)self->settings.trainers, &weights) == 0);
+    for (uint32_t i = 0; i < chunks_count(self->chunks); i++)
+        decode_chunk(self, results, weights, i);
+    free(weights);
     for (uint32_t i = 0; i < chunks_parts(self->chunks); i++) {
         const struct chunks_part *part = chunks_part(self->chunks, i);
         const float *x = self->update + part->begin;
@@ -94,15 +118,15 @@ static int apply(struct trial *self, uint64_t step, struct why *why)
     struct apply_result results[TRIAL_TRAINERS_MAX];
     const struct apply_step how = { .rate = rate_of(self, step),
                                     .weight_decay = (float)self->settings.weight_decay };
-    if (!self->settings.sign) {
-        apply_scaled(self, step, how.rate);
-        return 0;
-    }
-    for (uint64_t t = 0; t < self->settings.trainers; t++)
+    const uint32_t count = (uint32_t)self->settings.trainers;
+    for (uint32_t t = 0; t < count; t++)
         results[t] = (struct apply_result){ t, payload_of(self, step, t),
                                             payload_bytes(self->form) };
-    return apply_commit(self->form, results, (uint32_t)self->settings.trainers, &how, self->pool,
-                        self->model.params, why);
+    if (!self->settings.sign) {
+        apply_scaled(self, results, how.rate);
+        return 0;
+    }
+    return apply_commit(self->form, results, count, &how, self->pool, self->model.params, why);
 }
 
 // Every trainer's share; then the commit whose turn it is.
@@ -119,6 +143,8 @@ static int step_distro(struct trial *self, uint64_t step, struct why *why, doubl
                                  payload_of(self, step, t), why);
         if (rc < 0) return why_wrap(why, rc, "trainer %" PRIu64, t);
         distro_adopt(self->trainers[t]);
+        if (t + 1 == settings->trainers && settings->hostile != 1.0)
+            multiply(self, payload_of(self, step, t));
         sum += loss * (double)count;
     }
     *ret_loss = sum / (double)settings->batch;
@@ -254,6 +280,8 @@ int trial_open(struct trial *self, struct why *why)
     const struct model_shape shape = self->model.shape;
     const struct model_options options = { MICRO_BATCH, shape.seq_len_max, GEMM_BF16, false };
     const size_t row = (size_t)shape.seq_len_max + 1, bytes = self->model.floats * sizeof(float);
+    self->model.params = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    ensure(self->model.params);
     genesis_fill(&shape, settings->seed, self->model.params);
     self->pool = pool_new((uint32_t)settings->threads);
     self->gradient = aligned_alloc(64, (bytes + 63) / 64 * 64);

@@ -17,6 +17,7 @@ struct trial_settings {
     uint64_t trainers, chunk, top_k, batch, steps, warmup, seed, lag, threads;
     uint64_t heldout_every, heldout_samples;            // In tokens; windows, from the first on
     double decay, clip, weight_decay, beta1, beta2;
+    double hostile;                     // What the last trainer's result is multiplied by
     struct schedule schedule;
 };
 

@@ -60,6 +60,20 @@ static void hear_member(struct sim *sim, const struct wire_member *record)
         (struct ghost_member){ true, record->role, record->state, record->key, record->instance };
 }
 
+static void hear_ejection(struct sim *sim, const struct wire_record_ejection *record)
+{
+    struct ghost *ghost = &sim->ghost;
+    hold(record->member < ghost->members_count, "who is ejected is a member", "%u",
+         record->member);
+    struct ghost_member *member = &ghost->members[record->member];
+    hold(sim->plan.liar != NOBODY && hash_equal(&member->key, &sim->nodes[sim->plan.liar].key),
+         "no honest member is ejected", "member %u for %s", record->member,
+         wire_enum_name(&wire_enum_guilt, record->guilt));
+    hold(member->state != MEMBER_EJECTED, "nobody is ejected twice", "%u", record->member);
+    member->state = MEMBER_EJECTED;
+    sim->faults[EJECTION]++;
+}
+
 static void hear_phase(struct sim *sim, const struct wire_record_phase *record)
 {
     struct ghost *ghost = &sim->ghost;
@@ -149,6 +163,48 @@ static void deal(struct sim *sim, const struct wire_round *round)
          (unsigned long long)count, round->batch_size);
 }
 
+static const struct ghost_accepted *accepted_named(const struct ghost *ghost,
+                                                   const struct hash *result)
+{
+    for (uint32_t i = ghost->accepted_count; i-- > 0; )
+        if (hash_equal(&ghost->accepted[i].result, result)) return &ghost->accepted[i];
+    return NULL;
+}
+
+// Each audit is of a committed result of somebody else; who judges is neither party.
+static void check_audits(struct sim *sim, const struct wire_round *round)
+{
+    const struct ghost *ghost = &sim->ghost;
+    uint32_t auditors = 0;
+    hold(round->audits_count < round->clients_count, "somebody trains", "%u audits",
+         round->audits_count);
+    for (uint32_t i = 0; i < round->audits_count; i++) {
+        const struct wire_audit *audit = &round->audits[i];
+        const struct ghost_accepted *accepted = accepted_named(ghost, &audit->result);
+        hold(accepted && accepted->round == audit->round && accepted->member == audit->member &&
+                 hash_equal(&accepted->payload, &audit->payload) &&
+                 hash_equal(&accepted->residual_from, &audit->residual_from) &&
+                 hash_equal(&accepted->residual_to, &audit->residual_to),
+             "what is audited was committed", "round %llu place %u",
+             (unsigned long long)round->round, i);
+        hold(hash_equal(&audit->base, &ghost->digest[audit->step]),
+             "a base is the digest of its step", "audit of step %llu",
+             (unsigned long long)audit->step);
+        uint32_t auditor = round->clients[audit->auditor].member;
+        hold(auditor != audit->member && (!audit->judges || auditor != audit->accuser),
+             "nobody judges a case of its own", "round %llu place %u",
+             (unsigned long long)round->round, i);
+        hold(ghost->members[audit->member].state != MEMBER_EJECTED, "who was ejected is left alone",
+             "round %llu place %u", (unsigned long long)round->round, i);
+        auditors += !audit->judges;
+    }
+    hold(100 * auditors < round->clients_count * sim->plan.rules.verification_percent + 100,
+         "no more audit than the rules say", "%u of %u", auditors, round->clients_count);
+    hold(hash_is_none(&round->audit_lock) == (sim->plan.rules.verification_percent == 0),
+         "draws are locked before results are made", "round %llu",
+         (unsigned long long)round->round);
+}
+
 static void hear_round(struct sim *sim, const struct wire_round *round)
 {
     struct ghost *ghost = &sim->ghost;
@@ -167,6 +223,8 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
          "a base is the digest of its step", "round %llu", (unsigned long long)round->round);
     check_clients(sim, round);
     check_witnesses(sim, round);
+    check_audits(sim, round);
+    ghost->audit_lock = round->audit_lock;
     deal(sim, round);
     point->phase = PHASE_TRAIN;
     point->round = round->round;
@@ -213,6 +271,25 @@ static uint32_t count_votes(const struct ghost *ghost, const struct wire_accepte
     return count;
 }
 
+// It starts from where the member's last accepted result led, or from zero.
+static void check_residual(struct sim *sim, const struct wire_commit *commit,
+                           const struct wire_accepted *accepted)
+{
+    struct ghost *ghost = &sim->ghost;
+    const uint32_t member = ghost->clients[accepted->client];
+    struct hash last = { { 0 } };
+    for (uint32_t i = 0; i < ghost->accepted_count; i++)
+        if (ghost->accepted[i].member == member) last = ghost->accepted[i].residual_to;
+    hold(hash_is_none(&accepted->residual_from) || hash_equal(&last, &accepted->residual_from),
+         "nobody invents a residual", "round %llu client %u", (unsigned long long)commit->round,
+         accepted->client);
+    hold(ghost->accepted_count < CLAIMS_MAX, "a simulation has few claims", "%u",
+         ghost->accepted_count);
+    ghost->accepted[ghost->accepted_count++] = (struct ghost_accepted){
+        accepted->result, accepted->payload, accepted->residual_from, accepted->residual_to,
+        member, commit->round };
+}
+
 static void check_accepted(struct sim *sim, const struct wire_commit *commit,
                            const struct wire_accepted *accepted)
 {
@@ -230,6 +307,14 @@ static void check_accepted(struct sim *sim, const struct wire_commit *commit,
              hash_equal(&sim->nodes[claim->author].key, key),
          "what is accepted was claimed", "round %llu client %u", (unsigned long long)commit->round,
          accepted->client);
+    hold(hash_equal(&claim->residual_from, &accepted->residual_from) &&
+             hash_equal(&claim->residual_to, &accepted->residual_to),
+         "what is accepted was claimed", "residual, round %llu client %u",
+         (unsigned long long)commit->round, accepted->client);
+    hold(ghost->members[ghost->clients[accepted->client]].state != MEMBER_EJECTED,
+         "nothing of an ejected member is accepted", "round %llu client %u",
+         (unsigned long long)commit->round, accepted->client);
+    check_residual(sim, commit, accepted);
 }
 
 // Positions [begin, end) of the round's list are done.
@@ -298,6 +383,9 @@ static void hear_commit(struct sim *sim, const struct wire_commit *commit)
     hold((commit->outcome == OUTCOME_COMMITTED) == (commit->accepted_count > 0),
          "a void accepts nothing", "%llu", (unsigned long long)commit->round);
     check_voters(sim, commit);
+    const struct hash lock = hash_of(commit->audit_key.bytes, HASH_BYTES);
+    hold(hash_is_none(&ghost->audit_lock) || hash_equal(&lock, &ghost->audit_lock),
+         "the key fits the lock", "round %llu", (unsigned long long)commit->round);
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         check_accepted(sim, commit, &commit->accepted[i]);
         hold(i == 0 || commit->accepted[i].begin >= commit->accepted[i - 1].end,
@@ -348,6 +436,7 @@ void check_record(struct sim *sim, uint16_t kind, const void *record, const uint
     switch (kind) {
     case FRAME_RECORD_MEMBER:    hear_member(sim, record); break;
     case FRAME_RECORD_PHASE:     hear_phase(sim, record); break;
+    case FRAME_RECORD_EJECTION:  hear_ejection(sim, record); break;
     case FRAME_RECORD_ROUND:     hear_round(sim, record); break;
     case FRAME_RECORD_COMMIT:    hear_commit(sim, record); break;
     case FRAME_RECORD_EPOCH_END: hear_epoch_end(sim, record); break;

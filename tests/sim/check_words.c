@@ -202,6 +202,7 @@ void check_said(struct sim *sim, uint8_t id, const struct effect *effect)
 // Nobody who does as he should is ever told to give up.
 void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit)
 {
+    if (id == sim->plan.liar && quit->code == EX_NOPERM) return;   // Ejected
     hold(quit->code == EX_OK || quit->code == EX_UNAVAILABLE,
          "no honest process is told to give up", "%s: %s", sim->nodes[id].name, quit->text);
     hold(quit->code == EX_OK || check_commits(sim) > 0 || !sim->nodes[id].has_genesis,
@@ -391,7 +392,8 @@ void check_end(struct sim *sim)
     for (uint8_t i = 0; i < sim->nodes_count; i++) {
         const struct node *node = &sim->nodes[i];
         const struct replica *replica = replica_of(node);
-        if (!replica || !node->up) continue;
+        const bool gone = i == sim->plan.liar && sim->faults[EJECTION];
+        if (!replica || !node->up || gone) continue;
         hold(replica->holding && replica->step == check_commits(sim),
              "all end with the same parameters", "%s at %llu of %llu", node->name,
              (unsigned long long)replica->step, (unsigned long long)check_commits(sim));

@@ -111,6 +111,7 @@ static uint64_t takes_ms(struct sim *self, uint8_t id, uint16_t kind)
 {
     bool slow = self->plan.slow == id && faulty(self);
     switch (kind) {
+    case FRAME_RECOMPUTE:
     case FRAME_TRAIN: return between(self, 50, self->plan.train_ms) * (slow ? 10 : 1);
     case FRAME_BUILD: return between(self, 20, 100);
     case FRAME_LOAD:  return between(self, 20, 200);
@@ -161,6 +162,8 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
         learner->digest = loaded.digest;
         learner->has_candidate = false;
         learner->residual = (struct hash){ 0 }; // A residual belongs to the replica that made it
+        learner->has_previous = false;
+        learner->loaded_step = job->step;
         learner->generation++;
         keep_pin(learner->pins, &learner->pins_count, job->step, &loaded.digest);
         check_loaded(self, id);
@@ -168,13 +171,69 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
     node_hear(self, id, FRAME_LOADED, &loaded);
 }
 
-static bool has_data(const struct sim *self, uint8_t id, const struct wire_train *job)
+static bool has_data(const struct sim *self, uint8_t id, const struct wire_holder *providers,
+                     uint32_t count)
 {
-    for (uint32_t i = 0; i < job->providers_count; i++) {
-        uint32_t provider = (uint32_t)strtoul(job->providers[i].endpoint + 5, NULL, 10);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t provider = (uint32_t)strtoul(providers[i].endpoint + 5, NULL, 10);
         if (self->nodes[provider].up && reachable(self, id, (uint8_t)provider)) return true;
     }
     return false;
+}
+
+static struct hash work_of(const struct hash *base, const struct hash *residual,
+                           const struct wire_interval *samples, uint32_t count, uint64_t round)
+{
+    struct hash parts[3] = { *base, *residual, hash_of(samples, count * sizeof *samples) };
+    return hash_of_two(parts, sizeof parts, &round, sizeof round);
+}
+
+static struct hash residual_after(const struct hash *residual, const struct hash *work)
+{
+    return hash_of_two(residual, HASH_BYTES, work, HASH_BYTES);
+}
+
+static struct hash revelation_of(const struct hash *residual)
+{
+    return hash_of_two("residual", 8, residual, HASH_BYTES);
+}
+
+static void show(struct sim *self, uint8_t id, const struct wire_show *job)
+{
+    struct node *node = &self->nodes[id];
+    const struct learner *learner = &node->learner;
+    struct wire_shown shown = { .round = job->round, .residual = job->residual };
+    shown.ok = learner->holding &&
+               (hash_equal(&learner->residual, &job->residual) ||
+                (learner->has_previous && hash_equal(&learner->previous, &job->residual)));
+    if (shown.ok) {
+        shown.blob = (struct wire_blob){ revelation_of(&job->residual), 400 };
+        store_add(self, &node->store, &shown.blob.hash);
+    } else snprintf(shown.reason, sizeof shown.reason, "no more here");
+    node_hear(self, id, FRAME_SHOWN, &shown);
+}
+
+static void recompute(struct sim *self, uint8_t id, const struct wire_recompute *job)
+{
+    const struct node *node = &self->nodes[id];
+    const struct learner *learner = &node->learner;
+    const struct wire_audit *audit = &job->audit;
+    struct wire_finding finding = { .round = job->round, .result = audit->result,
+                                    .finding = FINDING_UNABLE };
+    const struct hash blob = revelation_of(&audit->residual_from);
+    const bool zero = hash_is_none(&audit->residual_from);
+    const bool shown = zero || hash_equal(&blob, &job->residual);
+    if (learner->holding && audit->step >= learner->loaded_step && audit->step <= learner->step &&
+        has_data(self, id, job->providers, job->providers_count) &&
+        (zero || store_has(&node->store, &job->residual))) {
+        finding.payload = work_of(&audit->base, &audit->residual_from, job->samples,
+                                  job->samples_count, audit->round);
+        finding.residual_to = residual_after(&audit->residual_from, &finding.payload);
+        finding.finding = shown && hash_equal(&finding.payload, &audit->payload) &&
+                                  hash_equal(&finding.residual_to, &audit->residual_to)
+                              ? FINDING_SAME : FINDING_DIFFERENT;
+    }
+    node_hear(self, id, FRAME_RECOMPUTED, &finding);
 }
 
 static void train(struct sim *self, uint8_t id, const struct wire_train *job)
@@ -182,16 +241,21 @@ static void train(struct sim *self, uint8_t id, const struct wire_train *job)
     struct node *node = &self->nodes[id];
     struct learner *learner = &node->learner;
     struct wire_trained trained = { .round = job->round, .loss = 1, .tokens_per_s = 10 };
-    trained.ok = learner->holding && job->step == learner->step && has_data(self, id, job);
+    trained.ok = learner->holding && job->step == learner->step &&
+                 has_data(self, id, job->providers, job->providers_count);
     if (trained.ok) {
-        struct hash samples = hash_of(job->samples, job->samples_count * sizeof *job->samples);
-        struct hash parts[4] = { learner->digest, learner->residual, node->key, samples };
-        struct hash work = hash_of_two(parts, sizeof parts, &job->round, sizeof job->round);
+        struct hash work = work_of(&learner->digest, &learner->residual, job->samples,
+                                   job->samples_count, job->round);
+        if (id == self->plan.liar && self->plan.lies & LIES_IN_RESULTS && chance(self, 700)) {
+            work = hash_of_two("wrong", 5, work.bytes, HASH_BYTES);
+            self->faults[WRONG]++;
+        }
         trained.base = learner->digest;
         trained.residual_from = learner->residual;
         trained.payload = work;
         trained.payload_bytes = 1000;
-        trained.residual_to = hash_of_two(&learner->residual, HASH_BYTES, &work, HASH_BYTES);
+        trained.residual_to = residual_after(&learner->residual, &work);
+        learner->has_previous = false;
         learner->has_candidate = true;
         learner->candidate = work;
         learner->candidate_to = trained.residual_to;
@@ -223,8 +287,11 @@ static void apply(struct sim *self, uint8_t id, const struct wire_apply *job)
         learner->digest =
             digest_after(&learner->digest, payloads, job->payloads_count, job->lr_bits);
         learner->step++;
-        if (learner->has_candidate && hash_equal(&job->own_payload, &learner->candidate))
+        if (learner->has_candidate && hash_equal(&job->own_payload, &learner->candidate)) {
+            learner->previous = learner->residual;
+            learner->has_previous = true;
             learner->residual = learner->candidate_to;
+        }
         learner->has_candidate = false;
         if (job->pin)
             keep_pin(learner->pins, &learner->pins_count, learner->step, &learner->digest);
@@ -269,6 +336,8 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
     case FRAME_TRAIN: train(self, id, body); break;
     case FRAME_APPLY: apply(self, id, body); break;
     case FRAME_SAVE:  save(self, id, body); break;
+    case FRAME_SHOW:  show(self, id, body); break;
+    case FRAME_RECOMPUTE: recompute(self, id, body); break;
     case FRAME_PIN:
         if (learner->holding && learner->step == ((const struct wire_pin *)body)->step)
             keep_pin(learner->pins, &learner->pins_count, learner->step, &learner->digest);

@@ -1,7 +1,8 @@
 // liar -- one member that lies, with its own valid key. As a witness it names results that nobody
 // claimed, swaps payloads, leaves out what it holds, says that nothing is missing, votes twice
 // differently, votes though nobody elected it. As a trainer it claims one thing here and another
-// there, and says that it holds what it does not.
+// there, makes results up (learner.c), and says that it holds what it does not. As an auditor it says
+// what it did not find; audited itself, it is silent.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"
@@ -78,14 +79,33 @@ static struct parcel *twist_vote(struct sim *self, uint8_t id, const struct effe
     return pack(self, id, FRAME_VOTE, &vote);
 }
 
+static struct parcel *twist_finding(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    struct wire_finding finding = *(const struct wire_finding *)unpack(
+        self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    finding.finding = (uint8_t)between(self, FINDING_SAME, FINDING_UNABLE);
+    finding.payload = invent(self);
+    return pack(self, id, FRAME_FINDING, &finding);
+}
+
+bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    return id == self->plan.liar && self->plan.lies & LIES_BY_SILENCE && faulty(self) &&
+           effect->kind == FRAME_REVEAL;
+}
+
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect)
 {
     if (id != self->plan.liar || effect->port != PORT_MAIL || !chance(self, 700)) return NULL;
+    const uint32_t lies = self->plan.lies;
     switch (effect->kind) {
-    case FRAME_VOTE:  return self->ghost.witnesses_count < 2 ? NULL : twist_vote(self, id, effect);
-    case FRAME_CLAIM: return twist_claim(self, id, effect);
-    case FRAME_HOLDS: return twist_holds(self, id, effect);
-    default:          return NULL;
+    case FRAME_VOTE:
+        if (!(lies & LIES_IN_VOTES) || self->ghost.witnesses_count < 2) return NULL;
+        return twist_vote(self, id, effect);
+    case FRAME_CLAIM:   return lies & LIES_TWICE ? twist_claim(self, id, effect) : NULL;
+    case FRAME_HOLDS:   return lies & LIES_ABOUT_DIGESTS ? twist_holds(self, id, effect) : NULL;
+    case FRAME_FINDING: return lies & LIES_IN_FINDINGS ? twist_finding(self, id, effect) : NULL;
+    default:            return NULL;
     }
 }
 
@@ -94,7 +114,7 @@ void liar_intrude(struct sim *self, uint8_t id, const struct effect *effect)
 {
     const struct ghost *ghost = &self->ghost;
     if (id != self->plan.liar || effect->kind != FRAME_CLAIM || effect->port != PORT_NEWS ||
-        !faulty(self))
+        !faulty(self) || !(self->plan.lies & LIES_IN_VOTES))
         return;
     for (uint32_t i = 0; i < ghost->witnesses_count; i++)
         if (hash_equal(&ghost->members[ghost->witnesses[i]].key, &self->nodes[id].key)) return;

@@ -174,7 +174,8 @@ static void hear_hello(struct sim *self, const struct flight *flight, const stru
     const struct wire_hello *hello =
         unpack(self, &self->scratch, parcel->kind, parcel->body, parcel->bytes);
     const char *reason =
-        post_office_hello(self->office, route, &parcel->sender, hello, self->now_ms);
+        post_office_hello(self->office, route, &parcel->sender, &parcel->sender, hello,
+                          self->now_ms);
     if (reason) {
         undeliverable(self, flight, "broker", reason);
         return;
@@ -209,9 +210,10 @@ void broker_hear_mail(struct sim *self, const struct flight *flight)
         return;
     }
     const struct peer *receiver = post_office_named(self->office, flight->name);
-    if (!receiver || !post_office_passes(kind)) {
-        undeliverable(self, flight, flight->name,
-                      receiver ? "not passed on" : "nobody of that name");
+    const char *reason = receiver ? post_office_forbids_mail(from->role, kind, receiver->role)
+                                  : "nobody of that name";
+    if (reason) {
+        undeliverable(self, flight, flight->name, reason);
         return;
     }
     uint8_t node = receiver->route.bytes[0];

@@ -9,7 +9,7 @@
 
 const char *const fault_names[FAULT_KINDS] = {
     "lost", "doubled", "late", "partitions", "crashes", "cuts", "reboots", "freezes", "leaves",
-    "broker_crashes", "lies", "pauses", "damaged",
+    "broker_crashes", "lies", "pauses", "damaged", "wrong", "ejected",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)
@@ -111,7 +111,10 @@ static void draw_rules(struct sim *self)
         .unhealthy_rounds = pick(self, 2, 5),
         .snapshot_rounds = pick(self, 1, 8),
         .start_paused = roll(self, 10) == 0,
+        .audit_secret = hash_number("secret", self->seed),
     };
+    static const uint32_t percents[] = { 0, 0, 10, 25, 50, 100 };
+    rules->verification_percent = percents[roll(self, 6)];
     if (roll(self, 3) == 0) rules->epoch_ms = between(self, 5000, 30000), rules->epoch_rounds = 0;
     if (roll(self, 2)) rules->genesis_digest = hash_number("genesis", 0);
     rules->init_min_clients = pick(self, rules->min_clients, plan->trainers - 1);
@@ -123,7 +126,7 @@ static void draw_rules(struct sim *self)
         .witness_nodes = rules->witness_nodes, .witness_standalone = rules->witness_standalone,
         .heartbeat_ms = rules->heartbeat_ms, .lease_ms = rules->lease_ms,
         .snapshot_rounds = rules->snapshot_rounds, .total_steps = rules->total_steps,
-        .data = { .token_bytes = 2 },
+        .data = { .token_bytes = 2 }, .verification_percent = rules->verification_percent,
     };
 }
 
@@ -136,6 +139,7 @@ static void draw_liar(struct sim *self)
     if (roll(self, 3)) return;
     plan->liar = plan->witnesses ? plan->trainers + pick(self, 1, plan->witnesses)
                                  : pick(self, 1, plan->trainers);
+    plan->lies = (uint32_t)between(self, 1, LIES_ALL);
     if (plan->rules.witness_nodes == 1) plan->rules.witness_nodes = 3;
     if (plan->rules.min_clients < 2) plan->rules.min_clients = 2;
     if (plan->rules.init_min_clients < 2) plan->rules.init_min_clients = 2;

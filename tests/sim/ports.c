@@ -23,6 +23,7 @@ static void wake(struct sim *self, struct node *node, uint64_t at_ms)
 
 static void send(struct sim *self, uint8_t id, const struct effect *effect)
 {
+    if (liar_withholds(self, id, effect)) return;
     struct parcel *twisted = liar_twist(self, id, effect);
     bool tells_the_truth = !twisted || roll(self, 2);
     if (twisted) {

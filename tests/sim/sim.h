@@ -47,7 +47,15 @@ enum fault_kind {
     LIE,
     PAUSE,
     DAMAGE,
+    WRONG,                              // Results that a liar's learner made up
+    EJECTION,
     FAULT_KINDS
+};
+
+// What a liar does that lies so: each by chance, and now and then tells the truth.
+enum lie {
+    LIES_IN_VOTES = 1, LIES_TWICE = 2, LIES_ABOUT_DIGESTS = 4, LIES_IN_RESULTS = 8,
+    LIES_IN_FINDINGS = 16, LIES_BY_SILENCE = 32, LIES_ALL = 63,
 };
 
 struct plan {
@@ -62,7 +70,8 @@ struct plan {
                                         // and of 4000 folders read
     uint32_t cut; // Of 10000 steps: the crash falls between two of its effects
     uint32_t slow;                      // Node that computes ten times slower; NOBODY
-    uint32_t liar;                      // Node that lies when it votes; NOBODY
+    uint32_t liar;                      // Node that lies; NOBODY
+    uint32_t lies;                      // How: of enum lie
     uint32_t train_ms;                  // At most, of an ordinary trainer
     uint32_t snapshot_every;            // Records
     struct rules rules;
@@ -109,9 +118,10 @@ struct broker {
 struct pin { uint64_t step; struct hash digest; };
 
 struct learner {
-    bool built, holding, has_candidate, staged;
+    bool built, holding, has_candidate, staged, has_previous;
     uint64_t step, busy_until_ms, generation; // Generation: of the residual, new with every load
-    struct hash digest, residual, candidate, candidate_to;
+    struct hash digest, residual, candidate, candidate_to, previous;
+    uint64_t loaded_step;               // Where its history begins
     struct pin pins[PINS_MAX], stage;
     uint32_t pins_count;
 };
@@ -166,6 +176,8 @@ struct ghost_point {
 
 struct ghost_member { bool known; uint8_t role, state; struct hash key; uint64_t instance; };
 
+struct ghost_accepted { struct hash result, payload, residual_from, residual_to; uint32_t member; uint64_t round; };
+
 struct ghost_vote { bool voted; uint32_t count; struct wire_seen seen[GHOST_SEEN_MAX]; };
 
 // The newest share a learner has trained.
@@ -184,6 +196,7 @@ struct ghost {
     // The open round.
     struct wire_interval dealt[512];
     uint32_t dealt_count, clients_count, witnesses_count, batch_size, lr_bits;
+    struct hash audit_lock;
     uint32_t clients[NODES_MAX], witnesses[NODES_MAX];
     struct ghost_vote votes[NODES_MAX]; // As this life of the coordinator heard them, by place
     // All rounds, all steps.
@@ -195,6 +208,8 @@ struct ghost {
     struct hash digest[ROUNDS_MAX];                 // Of the parameters of each step
     uint64_t commit_of_step[ROUNDS_MAX];            // Number of the record
     struct hash claimed[NODES_MAX][ROUNDS_MAX], voted[NODES_MAX][ROUNDS_MAX];
+    struct ghost_accepted accepted[CLAIMS_MAX];
+    uint32_t accepted_count;
     struct ghost_claim claims[CLAIMS_MAX];
     uint32_t claims_count;
     uint8_t samples[POSITIONS_MAX];     // By position: enum table_state
@@ -236,6 +251,7 @@ struct sim {
     struct wire_arena arena, scratch;   // Of the message in hand; of whatever looks at an effect
     uint8_t *bytes;
     uint64_t incarnation_before, log_seq_before;    // Of the member about to hear
+    uint8_t frame[1024];                // Of the letter in hand, as its sender signed it
     jmp_buf broken;
     char verdict[512];
 };
@@ -317,6 +333,7 @@ bool may_lose(const struct sim *self, uint8_t id);
 // What goes out in place of the true mail, or beside it; NULL: it is honest this time, or there is
 // nobody to outvote it.
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect);
+bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect);
 void liar_intrude(struct sim *self, uint8_t id, const struct effect *effect);
 
 void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim *claim);

@@ -84,7 +84,7 @@ static void test_as_torch(void **state)
     }
     struct tags_item room[ADAMW_ITEMS];
     struct tags tags;
-    const void *values[ADAMW_ITEMS];
+    void *values[ADAMW_ITEMS];
     tags_init(&tags, room, ADAMW_ITEMS);
     assert_int_equal(adamw_add_state(adamw, &tags, NULL, values), 0);
     for (int moment = 0; moment < 2; moment++) {
@@ -169,21 +169,20 @@ static void test_state_by_tag(void **state)
     float *params = trained(first, floats, 0, 4, begin(floats));
     struct tags_item room[2][ADAMW_ITEMS];
     struct tags saved, loaded;
-    const void *from[ADAMW_ITEMS], *to[ADAMW_ITEMS];
+    void *from[ADAMW_ITEMS], *to[ADAMW_ITEMS];
     tags_init(&saved, room[0], ADAMW_ITEMS);
     tags_init(&loaded, room[1], ADAMW_ITEMS);
     assert_int_equal(adamw_add_state(first, &saved, NULL, from), 0);
     assert_int_equal(adamw_add_state(second, &loaded, NULL, to), 0);
     for (size_t i = 0; i < ADAMW_ITEMS; i++)
-        memcpy((void *)(uintptr_t)to[i], from[i],
-               saved.items[i].elements * saved.items[i].element_bytes);
+        memcpy(to[i], from[i], saved.items[i].elements * saved.items[i].element_bytes);
     assert_int_equal(adamw_loaded(second, NULL), 0);
     assert_int_equal(adamw_steps(second), 4);
     trained(second, floats, 4, 9, params);
     assert_memory_equal(params, expected, floats * sizeof *params);
 
     // Moments that no training makes
-    ((float *)(uintptr_t)to[1])[3] = -1e-20f;
+    ((float *)to[1])[3] = -1e-20f;
     struct why why = { 0 };
     assert_int_equal(adamw_loaded(second, &why), FAULT_NAN);
     assert_non_null(strstr(why.text, "parameter 3"));

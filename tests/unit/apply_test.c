@@ -63,11 +63,43 @@ static struct commit commit_of(uint32_t limit, uint32_t top_k, bool one_bit, uin
     return commit_with(fixture_chunks(limit), top_k, one_bit, count, 2.0f, seed);
 }
 
+// All say the same.
+static struct commit commit_alike(bool one_bit, uint32_t count)
+{
+    struct commit self = { .chunks = fixture_chunks(32), .count = count };
+    self.form = fixture_form(self.chunks, 20, one_bit);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t seed = 90;
+        self.results[i] = (struct apply_result){ 10 * i, drawn_payload(self.form, 2.0f, &seed),
+                                                 payload_bytes(self.form) };
+    }
+    return self;
+}
+
 static void commit_free(struct commit *self)
 {
     for (uint32_t i = 0; i < self->count; i++) free((void *)(uintptr_t)self->results[i].payload);
     payload_form_destroy(&self->form);
     chunks_destroy(&self->chunks);
+}
+
+// As a liar would: all that the result says times `by`; by 0 it says nothing.
+static void multiply(struct commit *self, uint32_t result, float by)
+{
+    static uint16_t numbers[PAYLOAD_TOP_K_MAX];
+    static float values[PAYLOAD_TOP_K_MAX];
+    const payload_form_t *form = self->form;
+    uint8_t *payload = malloc(payload_bytes(form));
+    assert_non_null(payload);
+    payload_clear(form, payload);
+    for (uint32_t chunk = 0; by != 0.0f && chunk < chunks_count(self->chunks); chunk++) {
+        const uint32_t count =
+            payload_read(form, chunk, self->results[result].payload, numbers, values);
+        for (uint32_t i = 0; i < count; i++) values[i] *= by;
+        payload_write(form, chunk, numbers, values, count, payload);
+    }
+    free((void *)(uintptr_t)self->results[result].payload);
+    self->results[result].payload = payload;
 }
 
 static void shuffle(struct commit *self, uint64_t *seed)
@@ -140,7 +172,8 @@ static void assert_all_agree(const struct replicas *self, struct commit *commit,
 }
 
 // 1000 random commits over small tensors: whole chunks, odd ones, vectors; one bit and floats; k
-// from one to all, so that both codes of a block come; a result alone up to nine.
+// from one to all, so that both codes of a block come; a result alone up to nine; one in four is
+// hostile.
 static void everybody_comes_to_the_same_bits(void **state)
 {
     (void)state;
@@ -158,6 +191,11 @@ static void everybody_comes_to_the_same_bits(void **state)
         struct commit commit =
             commit_with(chunks, set % 3 ? 1 + top_k % 12 : top_k, set % 2,
                         1 + (uint32_t)(fixture_random(&seed) % RESULTS), 0x1p40f, &seed);
+        for (uint32_t i = 0; i < commit.count; i++)
+            if (fixture_random(&seed) % 4 == 0)
+                multiply(&commit, i,
+                         (float[]){ -1.0f, 10.0f, -0x1p23f, 0x1p-126f,
+                                    0.0f }[fixture_random(&seed) % 5]);
         assert_all_agree(&replicas, &commit, &seed);
         commit_free(&commit);
     }
@@ -184,7 +222,7 @@ static void a_known_commit_gives_a_known_digest(void **state)
     (void)state;
     uint64_t seed = 72;
     static const char *const digests[2] = {
-        "e5134b7b020def367457a64311630c44d13adb5474b07c129e975924a1efbefe",
+        "67f055734ab90e5c76cdcd3ba866b4a0e552f16ec9d04d0f1d777288a7938b59",
         "08ff27e33ed4d22a96f90d8644cc459948db476bb077ce43a6276a4c038a204c"
     };
     for (int one_bit = 0; one_bit < 2; one_bit++) {
@@ -204,6 +242,9 @@ static void the_step_is_the_formula(void **state)
     (void)state;
     uint64_t seed = 74;
     struct commit commit = commit_of(32, 20, false, 5, &seed);
+    multiply(&commit, 3, -10.0f);
+    struct apply_weights *weights = NULL;
+    assert_int_equal(apply_weights_new(1, commit.count, &weights), 0);
     static float before[FIXTURE_TOTAL], after[FIXTURE_TOTAL];
     draw_parameters(before, 75);
     memcpy(after, before, sizeof before);
@@ -213,6 +254,7 @@ static void the_step_is_the_formula(void **state)
     for (uint32_t c = 0; c < chunks_count(commit.chunks); c++) {
         const struct chunk chunk = chunks_at(commit.chunks, c);
         const uint32_t height = chunk.part->row_dct->side, width = chunk.part->column_dct->side;
+        apply_weigh(commit.form, c, commit.results, commit.count, weights);
         float y[1024] = { 0 }, x[1024], hits[1024] = { 0 };
         for (uint32_t i = 0; i < commit.count; i++) {
             uint16_t numbers[20];
@@ -220,7 +262,8 @@ static void the_step_is_the_formula(void **state)
             const uint32_t count =
                 payload_read(commit.form, c, commit.results[i].payload, numbers, values);
             for (uint32_t q = 0; q < count; q++) {
-                y[numbers[q] % height * width + numbers[q] / height] += values[q];
+                y[numbers[q] % height * width + numbers[q] / height] +=
+                    weights->factors[i] * values[q];
                 hits[numbers[q] % height * width + numbers[q] / height] += 1.0f;
             }
         }
@@ -238,7 +281,80 @@ static void the_step_is_the_formula(void **state)
     }
     assert_true(unsure < FIXTURE_TOTAL / 100);
     for (uint32_t i = FIXTURE_HOLE; i < FIXTURE_HOLE_END; i++) assert_true(after[i] == before[i]);
+    free(weights);
     commit_free(&commit);
+}
+
+// What each result counts for, if all are alike but for these lengths; 0 is an empty one.
+static void assert_factors(bool one_bit, const float lengths[], const float factors[],
+                           uint32_t count)
+{
+    struct commit commit = commit_alike(one_bit, count);
+    for (uint32_t i = 0; i < count; i++) multiply(&commit, i, lengths[i]);
+    struct apply_weights *weights = NULL;
+    assert_int_equal(apply_weights_new(1, count, &weights), 0);
+    for (uint32_t chunk = 0; chunk < chunks_count(commit.chunks); chunk++) {
+        double most = 0.0; // What is alike may be nothing here
+        apply_weigh(commit.form, chunk, commit.results, count, weights);
+        for (uint32_t i = 0; i < count && !one_bit; i++)
+            most = fmax(most, payload_square_sum(commit.form, chunk, commit.results[i].payload));
+        for (uint32_t i = 0; i < count; i++) {
+            const float want = most > 0.0 ? factors[i] : 1.0f;
+            if (weights->factors[i] != want)
+                fail_msg("result %u of %u, chunk %u, length %g: %a, wanted %a", i, count, chunk,
+                         (double)lengths[i], (double)weights->factors[i], (double)want);
+        }
+    }
+    free(weights);
+    commit_free(&commit);
+}
+
+static void nothing_is_longer_than_the_median_allows(void **state)
+{
+    (void)state;
+    static const struct {
+        float lengths[6], median;
+        uint32_t count;
+        bool one_bit;
+    } known[] = {
+        { { 3 }, 3, 1, false },                      // Alone, or all equal: nothing is clipped
+        { { -2, 2, 2, -2 }, 2, 4, false },
+        { { 0, 0 }, 1, 2, false },
+        { { 1, 16 }, 1, 2, false },                  // The lower median of two is the lesser
+        { { 16, 1 }, 1, 2, false },
+        { { 1, 1, 1, -8 }, 1, 4, false },            // The shout counts as a voice
+        { { 4, 1, 0.25, 2 }, 1, 4, false },
+        { { 4, 1, 0.25, 2, 64 }, 2, 5, false },
+        { { 0, 0, 0, 0, 1, 16 }, 1, 6, false },      // Who says nothing has no say in the length
+        { { 0x1p-60f, 0x1p60f }, 0x1p-60f, 2, false },
+        { { 0x1p-126f, 0x1p62f }, 0x1p-126f, 2, false }, // To nothing
+        { { 1, 0, -10, 1 }, 1, 4, true },            // One bit: every value is one vote
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        float factors[6];
+        for (uint32_t q = 0; q < known[i].count; q++) {
+            const float length = fabsf(known[i].lengths[q]), limit = known[i].median;
+            factors[q] = known[i].one_bit || length <= limit ? 1.0f : limit / length;
+        }
+        assert_factors(known[i].one_bit, known[i].lengths, factors, known[i].count);
+    }
+}
+
+// Three say the same and one the opposite, however loudly: what they say is done, to the bit.
+static void a_shout_does_not_drown_three_voices(void **state)
+{
+    (void)state;
+    struct hash digests[3];
+    for (uint32_t way = 0; way < 3; way++) {
+        static float parameters[FIXTURE_TOTAL];
+        struct commit commit = commit_alike(false, 4);
+        if (way > 0) multiply(&commit, 3, way == 1 ? -1.0f : -0x1p60f);
+        draw_parameters(parameters, 92);
+        digests[way] = applied(&commit, &usual, NULL, parameters);
+        commit_free(&commit);
+    }
+    assert_true(hash_equal(&digests[0], &digests[1]));
+    assert_true(hash_equal(&digests[0], &digests[2]));
 }
 
 // Where nobody sent anything the sign is 0; decay comes to all alike.
@@ -384,6 +500,8 @@ int main(void)
         cmocka_unit_test(everybody_comes_to_the_same_bits_of_large_chunks),
         cmocka_unit_test(a_known_commit_gives_a_known_digest),
         cmocka_unit_test(the_step_is_the_formula),
+        cmocka_unit_test(nothing_is_longer_than_the_median_allows),
+        cmocka_unit_test(a_shout_does_not_drown_three_voices),
         cmocka_unit_test(an_empty_result_only_decays),
         cmocka_unit_test(the_largest_values_do_no_harm),
         cmocka_unit_test(a_bad_commit_changes_nothing),

@@ -17,6 +17,30 @@
 enum { FIXTURE_ARENA = 1 << 20, FIXTURE_BODY = 1 << 20 };
 #define FIXTURE_RUN "demo"
 
+// One identity for all of them: who may fetch is another test's matter.
+static inline const struct identity *fixture_identity(void)
+{
+    static struct identity *identity;
+    static const uint8_t secret[SECRET_BYTES] = { 1, 2, 3 };
+    if (!identity) ensure(identity_from_secret(secret, NULL, &identity) == 0);
+    return identity;
+}
+
+static inline struct wire_holder fixture_at(const char *endpoint)
+{
+    struct wire_holder holder = { .endpoint = "" };
+    snprintf(holder.endpoint, sizeof holder.endpoint, "%s", endpoint);
+    memcpy(holder.key.bytes, identity_key(fixture_identity())->bytes, HASH_BYTES);
+    return holder;
+}
+
+static inline void fixture_admit(bulk_server_t *server)
+{
+    struct curve_key key;
+    ensure(curve_of_key(identity_key(fixture_identity()), &key));
+    bulk_server_admit(server, &key, true);
+}
+
 static inline uint8_t *fixture_bytes(size_t count, uint64_t seed)
 {
     uint8_t *bytes = malloc(count + 8);
@@ -38,11 +62,12 @@ static inline struct fixture_holder fixture_holder_new(void)
     struct fixture_holder self = { 0 };
     struct why why;
     ensure(blob_store_new(NULL, &why, &self.store) == 0);
-    const struct bulk_server_options options = { .endpoint = "tcp://127.0.0.1:*",
+    const struct bulk_server_options options = { .identity = fixture_identity(),
+                                                 .endpoint = "tcp://127.0.0.1:*",
                                                  .run = FIXTURE_RUN, .store = self.store };
     ensure(bulk_server_new(&options, &why, &self.server) == 0);
-    snprintf(self.holder.endpoint, sizeof self.holder.endpoint, "%s",
-             bulk_server_endpoint(self.server));
+    fixture_admit(self.server);
+    self.holder = fixture_at(bulk_server_endpoint(self.server));
     return self;
 }
 
@@ -73,7 +98,7 @@ static inline struct fixture_fetcher *fixture_fetcher_new(uint32_t patience_ms)
 {
     struct fixture_fetcher *self = calloc(1, sizeof *self);
     ensure(self && blob_store_new(NULL, NULL, &self->store) == 0);
-    self->options = (struct fetcher_options){ .store = self->store, .run = FIXTURE_RUN,
+    self->options = (struct fetcher_options){ .identity = fixture_identity(), .store = self->store, .run = FIXTURE_RUN,
                                               .patience_ms = patience_ms, .stats = &self->stats };
     self->arena = malloc(FIXTURE_ARENA);
     self->body = malloc(FIXTURE_BODY);
@@ -148,7 +173,7 @@ struct rogue {
     enum rogue_mode mode;
     uint32_t chunks;
     blob_store_t *store;    // Borrowed: what it would hold if it were honest
-    void *context, *router;
+    void *context, *router, *zap;
     pthread_t thread;
     atomic_uint asked;
     struct wire_holder holder;
@@ -190,13 +215,21 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
     blob_store_release(&ref);
 }
 
+static inline bool rogue_lets_in(void *arg, const struct zap_request *request)
+{
+    (void)arg, (void)request;
+    return true;
+}
+
 static inline void *rogue_run(void *arg)
 {
     struct rogue *self = arg;
     struct bulk_mail mail;
     bulk_mail_init(&mail);
-    zmq_pollitem_t item = { .socket = self->router, .events = ZMQ_POLLIN };
-    while (zmq_poll(&item, 1, -1) >= 0) {
+    zmq_pollitem_t items[] = { { .socket = self->router, .events = ZMQ_POLLIN },
+                               { .socket = self->zap, .events = ZMQ_POLLIN } };
+    while (zmq_poll(items, 2, -1) >= 0) {
+        zap_serve(self->zap, rogue_lets_in, NULL, 16);
         while (bulk_mail_recv(&mail, self->router) == BULK_MAIL) {
             self->asked++;
             if (self->mode == ROGUE_DIES && self->asked > self->chunks) goto out;
@@ -206,6 +239,7 @@ static inline void *rogue_run(void *arg)
 out:
     bulk_mail_end(&mail);
     zmq_close(self->router);
+    zmq_close(self->zap);
     return NULL;
 }
 
@@ -214,12 +248,16 @@ static inline struct rogue *rogue_new(enum rogue_mode mode, uint32_t chunks, blo
     struct rogue *self = calloc(1, sizeof *self);
     size_t size = sizeof self->holder.endpoint;
     ensure(self);
+    self->holder = fixture_at("");
     self->mode = mode;
     self->chunks = chunks;
     self->store = store;
     self->context = bulk_context_new(1);
     self->router = bulk_socket_new(self->context, ZMQ_ROUTER, -1, 1000);
-    ensure(self->router && zmq_bind(self->router, "tcp://127.0.0.1:*") == 0);
+    self->zap = zap_open(self->context);
+    ensure(self->router);
+    zap_secure_server(self->router, fixture_identity(), "peer");
+    ensure(zmq_bind(self->router, "tcp://127.0.0.1:*") == 0);
     ensure(zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->holder.endpoint, &size) == 0);
     ensure(pthread_create(&self->thread, NULL, rogue_run, self) == 0);
     return self;

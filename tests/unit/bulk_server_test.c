@@ -25,18 +25,15 @@ static int dial(const struct wire_holder *holder)
     return fd;
 }
 
-// ZMTP 3.0 with the NULL mechanism, as a DEALER.
-static int shake_hands(const struct wire_holder *holder)
+// ZMTP 3.0, as far as one comes without a key.
+static int greet(const struct wire_holder *holder, const char *mechanism)
 {
-    uint8_t greeting[64] = {0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0x7f, 3, 0, 'N', 'U', 'L', 'L'},
-            theirs[256];
-    static const char ready[] = "\x04\x1c\x05READY\x0bSocket-Type\0\0\0\x06" "DEALER";
+    uint8_t greeting[64] = { 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0x7f, 3, 0 }, theirs[64];
     const int fd = dial(holder);
+    memcpy(greeting + 12, mechanism, strlen(mechanism));
     assert_int_equal(send(fd, greeting, sizeof greeting, MSG_NOSIGNAL), sizeof greeting);
-    assert_int_equal(recv(fd, theirs, 64, MSG_WAITALL), 64);
-    assert_int_equal(send(fd, ready, sizeof ready - 1, MSG_NOSIGNAL), sizeof ready - 1);
-    assert_int_equal(recv(fd, theirs, 2, MSG_WAITALL), 2);
-    assert_int_equal(recv(fd, theirs + 2, theirs[1], MSG_WAITALL), theirs[1]);
+    const ssize_t count = recv(fd, theirs, 64, MSG_WAITALL);
+    if (strcmp(mechanism, "CURVE") == 0) assert_int_equal(count, 64);
     return fd;
 }
 
@@ -66,8 +63,12 @@ static void test_hostile_bytes(void **state)
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
     uint8_t *noise = fixture_bytes(1 << 20, 12), huge[9] = { 2, 0, 0, 1, 0, 0, 0, 0, 0 };
-    int fds[4] = { dial(&holder.holder), dial(&holder.holder), shake_hands(&holder.holder),
-                   shake_hands(&holder.holder) };
+    int fds[4] = { dial(&holder.holder), dial(&holder.holder), greet(&holder.holder, "CURVE"),
+                   greet(&holder.holder, "CURVE") };
+    const int plain = greet(&holder.holder, "NULL");
+    uint8_t nothing;
+    assert_true(recv(plain, &nothing, 1, 0) <= 0);          // Hung up at once
+    close(plain);
     send_all(fds[0], noise, 1 << 20);                       // No protocol at all
     send_all(fds[1], "\xff\0\0", 3);                        // Begins, and never goes on
     send_all(fds[2], huge, sizeof huge);                    // A frame of a terabyte
@@ -79,6 +80,80 @@ static void test_hostile_bytes(void **state)
     for (int i = 0; i < 4; i++) close(fds[i]);
     expect_serving(&holder, 14);
     free(noise);
+    fixture_holder_destroy(&holder);
+}
+
+static struct identity *stranger(void)
+{
+    static const uint8_t secret[SECRET_BYTES] = { 9 };
+    struct identity *identity;
+    assert_int_equal(identity_from_secret(secret, &why, &identity), 0);
+    return identity;
+}
+
+// Whether a question of this identity is answered within a second.
+static bool is_answered(void *context, const struct identity *identity,
+                        const struct wire_holder *holder)
+{
+    void *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 10);
+    zmq_pollitem_t item = { .socket = dealer, .events = ZMQ_POLLIN };
+    const struct wire_want want = { .request = 1, .hash = { { 1 } }, .count = 1 };
+    assert_true(bulk_connect(dealer, identity, holder));
+    bulk_send(dealer, NULL, FIXTURE_RUN, FRAME_WANT, &want, NULL);
+    const bool is = zmq_poll(&item, 1, 1000) == 1;
+    zmq_close(dealer);
+    return is;
+}
+
+static void test_only_guests_are_served(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    struct identity *identity = stranger();
+    struct curve_key key;
+    void *context = bulk_context_new(1);
+    assert_true(curve_of_key(identity_key(identity), &key));
+    assert_false(is_answered(context, identity, &holder.holder));
+    assert_true(bulk_server_stats(holder.server).refused >= 1);
+    bulk_server_admit(holder.server, &key, true);
+    assert_true(is_answered(context, identity, &holder.holder));
+    struct wire_holder other = holder.holder;       // Our own key there, not the holder's
+    memcpy(other.key.bytes, identity_key(identity)->bytes, HASH_BYTES);
+    assert_false(is_answered(context, identity, &other));
+    bulk_context_destroy(&context);
+    identity_destroy(&identity);
+    fixture_holder_destroy(&holder);
+}
+
+// One who is thrown out while connected hears nothing more, and its connection ends.
+static void test_who_is_out_is_cut_off(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    void *context = bulk_context_new(1), *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 10),
+         *events = zmq_socket(context, ZMQ_PAIR);
+    const struct wire_want want = { .request = 1, .hash = { { 1 } }, .count = 1 };
+    zmq_pollitem_t items[] = { { .socket = dealer, .events = ZMQ_POLLIN },
+                               { .socket = events, .events = ZMQ_POLLIN } };
+    struct bulk_mail mail;
+    struct curve_key key;
+    assert_int_equal(zmq_socket_monitor(dealer, "inproc://events", ZMQ_EVENT_DISCONNECTED), 0);
+    assert_int_equal(zmq_connect(events, "inproc://events"), 0);
+    assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
+    bulk_send(dealer, NULL, FIXTURE_RUN, FRAME_WANT, &want, NULL);
+    assert_int_equal(zmq_poll(items, 1, ENOUGH_MS), 1);
+    bulk_mail_init(&mail);
+    assert_int_equal(bulk_mail_recv(&mail, dealer), BULK_MAIL);
+    bulk_mail_end(&mail);
+    assert_true(curve_of_key(identity_key(fixture_identity()), &key));
+    bulk_server_admit(holder.server, &key, false);
+    bulk_send(dealer, NULL, FIXTURE_RUN, FRAME_WANT, &want, NULL);
+    assert_int_equal(zmq_poll(items, 2, ENOUGH_MS), 1);
+    assert_false(items[0].revents);                 // No answer but the end
+    assert_true(items[1].revents);
+    zmq_close(events);
+    zmq_close(dealer);
+    bulk_context_destroy(&context);
     fixture_holder_destroy(&holder);
 }
 
@@ -112,7 +187,7 @@ static void test_hostile_frames(void **state)
     struct fixture_holder holder = fixture_holder_new();
     void *context = bulk_context_new(1), *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 100000);
     uint8_t *noise = fixture_bytes(BULK_ASK_BYTES_MAX, 15), frame[BULK_FRAME_MAX];
-    assert_int_equal(zmq_connect(dealer, holder.holder.endpoint), 0);
+    assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
     for (int i = 0; i < 200; i++) send_parts(dealer, noise + i, (size_t)i * 5, 1);
     send_parts(dealer, noise, BULK_ASK_BYTES_MAX, 1);
     send_parts(dealer, noise, 10, 5000);
@@ -150,7 +225,7 @@ static void test_refusals(void **state)
     void *context = bulk_context_new(1), *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 100);
     char text[192];
     const struct hash hash = fixture_give(holder.store, (const uint8_t *)"alpha", 5);
-    assert_int_equal(zmq_connect(dealer, holder.holder.endpoint), 0);
+    assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
     struct wire_want want = { 1, hash, 5, 1 };
     assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT, &want, text), FRAME_LACKING);
     assert_string_equal(text, "it ends before this offset");
@@ -180,7 +255,7 @@ static void test_end_with_peers_connected(void **state)
     void *context = bulk_context_new(1), *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 2);
     uint8_t *bytes = fixture_bytes(8 << 20, 17);
     const struct hash hash = fixture_give(holder.store, bytes, 8 << 20);
-    assert_int_equal(zmq_connect(dealer, holder.holder.endpoint), 0);
+    assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
     const struct wire_want want = { 1, hash, 0, BULK_CHUNK_MAX };
     for (int i = 0; i < 100000 && bulk_server_stats(holder.server).dropped == 0; i++) {
         zmq_pollitem_t item = { .socket = dealer, .events = ZMQ_POLLOUT };
@@ -203,7 +278,8 @@ static void test_bad_options(void **state)
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
     bulk_server_t *server = NULL;
-    struct bulk_server_options options = { .endpoint = holder.holder.endpoint, .run = FIXTURE_RUN };
+    struct bulk_server_options options = { .identity = fixture_identity(),
+                                           .endpoint = holder.holder.endpoint, .run = FIXTURE_RUN };
     assert_int_equal(bulk_server_new(&options, &why, &server), FAULT_BUSY);
     options.endpoint = "ipc:///nowhere";
     assert_int_equal(bulk_server_new(&options, &why, &server), FAULT_CONFIG);
@@ -234,10 +310,12 @@ static int read_samples(void *arg, uint64_t position, uint32_t count, uint32_t *
 static bulk_server_t *new_provider(const uint64_t *missing_from)
 {
     const struct bulk_server_options options = {
+        .identity = fixture_identity(),
         .endpoint = "tcp://127.0.0.1:*", .run = FIXTURE_RUN, .read = read_samples,
         .arg = (void *)(uintptr_t)missing_from, .seq_len = SEQ_LEN };
     bulk_server_t *server = NULL;
     assert_int_equal(bulk_server_new(&options, &why, &server), 0);
+    fixture_admit(server);
     return server;
 }
 
@@ -247,13 +325,15 @@ static void test_samples(void **state)
     static const uint64_t none = 0, many = FIRST_MISSING;
     bulk_server_t *empty = new_provider(&none), *full = new_provider(&many);
     struct bulk_client *client = NULL;
-    const struct bulk_client_options options = { FIXTURE_RUN, SEQ_LEN, 2000, 2 };
+    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, 2000,
+                                                 2 };
     assert_int_equal(bulk_client_new(&options, &why, &client), 0);
     uint32_t tokens[2][10 * (SEQ_LEN + 1)];
     assert_int_equal(bulk_read_samples(client, 0, 1, tokens[0], &why), FAULT_UNREACHABLE);
     assert_string_equal(why.text, "samples 0..0: 0 providers asked 2 times, none gave them");
-    const char *endpoints[] = { bulk_server_endpoint(empty), bulk_server_endpoint(full) };
-    bulk_client_set_endpoints(client, endpoints, 2);
+    const struct wire_holder list[] = { fixture_at(bulk_server_endpoint(empty)),
+                                        fixture_at(bulk_server_endpoint(full)) };
+    bulk_client_set_providers(client, list, 2);
     for (uint64_t position = 0; position < 50; position += 10) {
         assert_int_equal(bulk_client_fetch(client, position, 10, tokens[0], &why), 0);
         read_samples((void *)(uintptr_t)&many, position, 10, tokens[1], &why);
@@ -283,26 +363,29 @@ static void test_samples_from_whom_nothing_is_to_be_had(void **state)
     bulk_server_t *full = new_provider(&many);
     struct rogue *silent = rogue_new(ROGUE_SILENT, 0, NULL);
     struct bulk_client *client = NULL, *other = NULL;
-    const struct bulk_client_options options = { FIXTURE_RUN, SEQ_LEN, 100, 2 };
-    const struct bulk_client_options longer = { FIXTURE_RUN, SEQ_LEN + 1, 2000, 1 };
-    const struct bulk_client_options foreign = { "other", SEQ_LEN, 2000, 1 }, bad = { "", 0, 0, 0 };
-    const char *endpoints[] = { silent->holder.endpoint, "nonsense", bulk_server_endpoint(full) };
+    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, 500, 2 };
+    const struct bulk_client_options longer = { fixture_identity(), FIXTURE_RUN, SEQ_LEN + 1,
+                                                2000, 1 };
+    const struct bulk_client_options foreign = { fixture_identity(), "other", SEQ_LEN, 2000,
+                                                 1 }, bad = { .run = "" };
+    const struct wire_holder list[] = { silent->holder, fixture_at("nonsense"),
+                                        fixture_at(bulk_server_endpoint(full)) };
     uint32_t tokens[SEQ_LEN + 2];
     assert_int_equal(bulk_client_new(&options, &why, &client), 0);
-    bulk_client_set_endpoints(client, endpoints, 2);
+    bulk_client_set_providers(client, list, 2);
     assert_int_equal(bulk_read_samples(client, 3, 1, tokens, &why), FAULT_UNREACHABLE);
-    assert_non_null(strstr(why.text, ": no answer in 100 ms; nonsense: cannot be called"));
+    assert_non_null(strstr(why.text, ": no answer in 500 ms; nonsense: cannot be called"));
     assert_int_equal(silent->asked, 2);
-    bulk_client_set_endpoints(client, endpoints, 3);
+    bulk_client_set_providers(client, list, 3);
     assert_int_equal(bulk_read_samples(client, 3, 1, tokens, &why), 0);
     assert_int_equal(tokens[1], 3 * (SEQ_LEN + 1) + 1);
     assert_int_equal(bulk_client_new(&longer, &why, &other), 0);
-    bulk_client_set_endpoints(other, endpoints + 2, 1);
+    bulk_client_set_providers(other, list + 2, 1);
     assert_int_equal(bulk_read_samples(other, 3, 1, tokens, &why), FAULT_UNREACHABLE);
     assert_non_null(strstr(why.text, "sent 1 samples of seq_len 7 in 32 bytes, asked were 1 of 8"));
     bulk_client_destroy(&other);
     assert_int_equal(bulk_client_new(&foreign, &why, &other), 0);
-    bulk_client_set_endpoints(other, endpoints + 2, 1);
+    bulk_client_set_providers(other, list + 2, 1);
     assert_int_equal(bulk_read_samples(other, 3, 1, tokens, &why), FAULT_UNREACHABLE);
     assert_non_null(strstr(why.text, "this is run '" FIXTURE_RUN "'"));
     bulk_client_destroy(&other);
@@ -317,6 +400,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hostile_bytes),
         cmocka_unit_test(test_hostile_frames),
+        cmocka_unit_test(test_only_guests_are_served),
+        cmocka_unit_test(test_who_is_out_is_cut_off),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_end_with_peers_connected),
         cmocka_unit_test(test_bad_options),

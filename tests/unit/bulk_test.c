@@ -401,15 +401,19 @@ static void test_more_holders_than_connections(void **state)
     enum { NAMES = PEERS_OPEN_MAX + 8 };
     struct fixture_holder holder = fixture_holder_new();
     struct fixture_fetcher *fetcher = fixture_fetcher_new(2000);
-    const struct bulk_server_options options = { .endpoint = "tcp://*:*", .run = FIXTURE_RUN,
+    const struct bulk_server_options options = { .identity = fixture_identity(),
+                                                 .endpoint = "tcp://*:*", .run = FIXTURE_RUN,
                                                  .store = holder.store };
     bulk_server_t *server = NULL;
     assert_int_equal(bulk_server_new(&options, &why, &server), 0);
+    fixture_admit(server);
     const char *port = strrchr(bulk_server_endpoint(server), ':');
     struct wire_holder list[NAMES];
     uint8_t *bytes = fixture_bytes(MODEL_BYTES, 12);
-    for (int i = 0; i < NAMES; i++)
+    for (int i = 0; i < NAMES; i++) {
+        list[i] = fixture_at("");
         snprintf(list[i].endpoint, sizeof list[i].endpoint, "tcp://127.0.0.%d%s", i + 1, port);
+    }
     for (int i = 0; i < NAMES; i++) {
         const struct hash hash = fixture_give(holder.store, bytes, 1000 + (size_t)i);
         fixture_fetch(fetcher, &hash, 1000 + (size_t)i, &list[i], 1);

@@ -168,9 +168,11 @@ static struct provider provide(const char *folder)
 {
     struct provider self = { NULL, NULL };
     assert_rc(token_files_open(folder, &samples, &why, &self.files), 0);
-    const struct bulk_server_options options = { .endpoint = "tcp://127.0.0.1:*",
+    const struct bulk_server_options options = { .identity = fixture_identity(),
+        .endpoint = "tcp://127.0.0.1:*",
         .run = FIXTURE_RUN, .read = read_tokens, .arg = self.files, .seq_len = SEQ_LEN };
     assert_rc(bulk_server_new(&options, &why, &self.server), 0);
+    fixture_admit(self.server);
     return self;
 }
 
@@ -182,7 +184,8 @@ static void withdraw(struct provider *self)
 
 static void samples_come_from_the_second_provider(void **unused)
 {
-    const struct bulk_client_options options = { .run = FIXTURE_RUN, .seq_len = SEQ_LEN };
+    const struct bulk_client_options options = { .identity = fixture_identity(),
+                                                 .run = FIXTURE_RUN, .seq_len = SEQ_LEN };
     char folders[2][256];
     struct bulk_client *client;
     (void)unused;
@@ -193,10 +196,10 @@ static void samples_come_from_the_second_provider(void **unused)
     for (unsigned n = 0; n < times; n++) {
         victim_flip(&victim);
         struct provider bad = provide(folders[0]);
-        const char *const endpoints[] = { bulk_server_endpoint(bad.server),
-                                          bulk_server_endpoint(good.server) };
+        const struct wire_holder providers[] = { fixture_at(bulk_server_endpoint(bad.server)),
+                                                 fixture_at(bulk_server_endpoint(good.server)) };
         assert_rc(bulk_client_new(&options, &why, &client), 0);
-        bulk_client_set_endpoints(client, endpoints, 2);
+        bulk_client_set_providers(client, providers, 2);
         memset(got, 0, sizeof got);
         assert_rc(bulk_read_samples(client, 0, SAMPLES, got[0], &why), 0);
         assert_memory_equal(got, truth, sizeof truth);
@@ -296,11 +299,12 @@ static struct fixture_holder hold(const char *folder)
     struct fixture_holder self = { 0 };
     const struct blob_store_options store = { .dir = folder, .lazy = true };
     assert_rc(blob_store_new(&store, &why, &self.store), 0);
-    const struct bulk_server_options options = { .endpoint = "tcp://127.0.0.1:*",
+    const struct bulk_server_options options = { .identity = fixture_identity(),
+                                                 .endpoint = "tcp://127.0.0.1:*",
                                                  .run = FIXTURE_RUN, .store = self.store };
     assert_rc(bulk_server_new(&options, &why, &self.server), 0);
-    snprintf(self.holder.endpoint, sizeof self.holder.endpoint, "%s",
-             bulk_server_endpoint(self.server));
+    fixture_admit(self.server);
+    self.holder = fixture_at(bulk_server_endpoint(self.server));
     return self;
 }
 

@@ -147,6 +147,7 @@ static void to_words(const struct talk *self, char *text)
             replace(text, hex, self->texts[i]);
         }
     }
+    replace(text, " residual_from=00000000 residual_to=00000000", "");     // The declared zero
 }
 
 // Top-level fields that are zero, false or empty say nothing.

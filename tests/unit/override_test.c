@@ -116,7 +116,7 @@ static void flags_keep_the_rules_of_the_file(void **state)
         { { "progress.step=78", "config.total_steps=77" }, "the run would be over" },
         { { "lease_time=2", "heartbeat_time=2" }, "must be below members.lease_time (2 s)" },
         { { "lease_time=1" }, "members.lease_time: 1 s must be above members.heartbeat_time" },
-        { { "verification_percent=1" }, "no verifier recomputes" },
+        { { "verification_percent=25" }, NULL },
         { { "epoch_time=600", "rounds_per_epoch=5" }, "config.epoch_time is set too" },
         { { "data_location=Http", "location=NumberedFiles", "url_template=http://a/{}{}",
             "start_index=0", "n_left_pad_zeros=0", "num_files=1", "shuffle=DontShuffle",

@@ -435,7 +435,9 @@ static void damaged_payloads_are_refused_or_canonical(void **state)
     chunks_t *chunks = NULL;
     assert_int_equal(chunks_new(tensors, 3, 400, 8, NULL, &chunks), 0);
     for (int round = 0; round < 20000; round++) {
-        payload_form_t *form = fixture_form(chunks, 1 + (uint32_t)round % 9, round % 2);
+        // From 22 of 64 on a block is fields
+        const uint32_t top_k = (uint32_t[]){ 1, 2, 3, 5, 8, 9, 21, 22, 40, 63, 64 }[round % 11];
+        payload_form_t *form = fixture_form(chunks, top_k, round % 2);
         uint8_t *bytes = drawn_payload(form, &seed);
         const size_t body = payload_bytes(form) - PAYLOAD_HEADER_BYTES;
         for (uint64_t n = fixture_random(&seed) % 4 + 1; n > 0; n--)
@@ -453,6 +455,103 @@ static void damaged_payloads_are_refused_or_canonical(void **state)
         payload_form_destroy(&form);
     }
     assert_true(passed > 1000 && refused > 1000);
+    chunks_destroy(&chunks);
+}
+
+// All that 16 bits can be, for chunks of 2 of 4 (33 states, twice), 1 of 3 (7 states) and one (3):
+// as many are accepted as there are results, and each says another. So a result has one encoding.
+static void a_result_has_one_encoding(void **state)
+{
+    (void)state;
+    static const struct {
+        struct chunks_tensor tensor;
+        uint32_t limit, top_k, accepted;
+    } known[] = {
+        { { 0, 1, 8 }, 4, 2, 33 * 33 },
+        { { 0, 1, 6 }, 3, 1, 7 * 7 },
+        { { 0, 1, 5 }, 1, 1, 3 * 3 * 3 * 3 * 3 },
+        { { 0, 2, 4 }, 2, 4, 81 * 81 }, // All of four: three for each
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        chunks_t *chunks = NULL;
+        assert_int_equal(chunks_new(&known[i].tensor, 1, 8, known[i].limit, NULL, &chunks), 0);
+        payload_form_t *form = fixture_form(chunks, known[i].top_k, true);
+        const size_t body = payload_bytes(form) - PAYLOAD_HEADER_BYTES;
+        uint8_t bytes[PAYLOAD_HEADER_BYTES + 2];
+        uint32_t accepted = 0;
+        assert_true(body == 1 || body == 2);
+        payload_clear(form, bytes);
+        for (uint32_t bits = 0; bits < 1u << 8 * body; bits++) {
+            bytes[PAYLOAD_HEADER_BYTES] = (uint8_t)bits;
+            if (body == 2) bytes[PAYLOAD_HEADER_BYTES + 1] = (uint8_t)(bits >> 8);
+            if (payload_check(form, bytes, payload_bytes(form), NULL) < 0) continue;
+            uint8_t *copy = copied_payload(form, bytes);
+            assert_memory_equal(copy, bytes, payload_bytes(form));
+            free(copy);
+            accepted++;
+        }
+        assert_int_equal(accepted, known[i].accepted);
+        payload_form_destroy(&form);
+        chunks_destroy(&chunks);
+    }
+}
+
+// One bad value in one chunk, whichever: refused, and the chunk is named.
+static void no_chunk_is_overlooked(void **state)
+{
+    (void)state;
+    static const uint32_t bad[] = { 0x7fc00000, 0xff800000, 0x5f800000, 0x80000000, 0xbf9d0000, 0 };
+    chunks_t *chunks = fixture_chunks(32);
+    for (uint32_t top_k = 3; top_k <= 300; top_k += 297) { // Combinations; mostly fields
+        payload_form_t *form = fixture_form(chunks, top_k, false);
+        const size_t count = payload_bytes(form);
+        uint8_t *bytes = malloc(count);
+        assert_non_null(bytes);
+        for (uint32_t chunk = 0; chunk < chunks_count(chunks); chunk++) {
+            const float value = 1.2265625f; // 0x3f9d0000, which is found again
+            const uint16_t number = (uint16_t)(chunks_at(chunks, chunk).part->elements - 1);
+            payload_clear(form, bytes);
+            payload_write(form, chunk, &number, &value, 1, bytes);
+            assert_int_equal(payload_check(form, bytes, count, NULL), 0);
+            uint8_t *at = memmem(bytes, count, &value, sizeof value);
+            assert_non_null(at);
+            char says[32];
+            snprintf(says, sizeof says, "at chunk %u (", chunk);
+            for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+                struct why why = { "" };
+                memcpy(at, &bad[i], sizeof bad[i]);
+                assert_int_equal(payload_check(form, bytes, count, &why),
+                                 i < 3 ? FAULT_NAN : FAULT_FORMAT);
+                if (!strstr(why.text, says)) fail_msg("chunk %u says: %s", chunk, why.text);
+            }
+        }
+        free(bytes);
+        payload_form_destroy(&form);
+    }
+    chunks_destroy(&chunks);
+}
+
+// By its definition; its bits are in the digests of apply_test.c.
+static void the_square_sum_is_that_of_the_values(void **state)
+{
+    (void)state;
+    uint64_t seed = 24;
+    chunks_t *chunks = fixture_chunks(32);
+    for (uint32_t top_k = 1; top_k < 1024; top_k += 55) {
+        payload_form_t *form = fixture_form(chunks, top_k, false);
+        uint8_t *bytes = drawn_payload(form, &seed);
+        static uint16_t numbers[1024];
+        static float values[1024];
+        for (uint32_t chunk = 0; chunk < chunks_count(chunks); chunk++) {
+            const uint32_t count = payload_read(form, chunk, bytes, numbers, values);
+            long double want = 0.0L;
+            for (uint32_t i = 0; i < count; i++) want += (long double)values[i] * values[i];
+            const double sum = payload_square_sum(form, chunk, bytes);
+            assert_true(fabs(sum - (double)want) <= 1e-14 * (double)want);
+        }
+        free(bytes);
+        payload_form_destroy(&form);
+    }
     chunks_destroy(&chunks);
 }
 
@@ -484,6 +583,9 @@ int main(void)
         cmocka_unit_test(groups_share_no_byte),
         cmocka_unit_test(another_size_or_header_is_refused),
         cmocka_unit_test(damaged_payloads_are_refused_or_canonical),
+        cmocka_unit_test(a_result_has_one_encoding),
+        cmocka_unit_test(no_chunk_is_overlooked),
+        cmocka_unit_test(the_square_sum_is_that_of_the_values),
         cmocka_unit_test(a_top_k_out_of_range_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 // solo_test -- one trainer alone: the same bits everywhere, and nothing changed by a step that
 // fails.
 
+#include "common/learn/batch.h"
 #include "common/learn/genesis.h"
 #include "common/learn/kernels.h"
 #include "common/learn/model_tensors.h"
@@ -34,7 +35,8 @@ struct world {
     struct layout_tensor *room;
     struct layout layout;
     uint64_t floats;
-    float *params;
+    struct compute_device device;
+    float *params;                      // The solo's
     uint32_t tokens[BATCH * (SEQ + 1)];
     pool_t *pool;
     solo_t *solo;
@@ -48,14 +50,15 @@ static struct world *world_of(const struct solo_options *options, uint32_t threa
     self->room = calloc(count, sizeof *self->room);
     assert_int_equal(model_tensors_layout(&shape, self->room, NULL, &self->layout), 0);
     self->floats = self->layout.total;
-    self->params = malloc(self->floats * sizeof *self->params);
-    assert_non_null(self->params);
-    genesis_fill(&shape, 5, self->params);
     for (size_t i = 0; i < BATCH * (SEQ + 1); i++)
         self->tokens[i] = (uint32_t)(i * i + i / 5) % shape.vocab;
     self->pool = pool_new(threads);
-    assert_int_equal(solo_new(&shape, &self->layout, self->params, options, self->pool, NULL,
-                              &self->solo), 0);
+    assert_int_equal(compute_find("cpu", NULL, &self->device), 0);
+    const struct solo_place place = { &self->device, &shape, &self->layout, self->pool };
+    assert_int_equal(solo_new(&place, options, NULL, &self->solo), 0);
+    self->params = solo_params(self->solo);
+    genesis_fill(&shape, 5, self->params);
+    assert_int_equal(solo_push(self->solo, NULL), 0);
     return self;
 }
 
@@ -64,7 +67,6 @@ static void world_destroy(struct world *self)
     solo_destroy(&self->solo);
     pool_destroy(&self->pool);
     free(self->room);
-    free(self->params);
     free(self);
 }
 
@@ -101,7 +103,7 @@ static void test_same_bits(void **state)
 }
 
 // The optimizer's items, one after the other.
-static uint8_t *state_of(const struct world *self, size_t *ret_count)
+static uint8_t *state_of(struct world *self, size_t *ret_count)
 {
     struct tags_item room[SOLO_ITEMS];
     struct tags tags;
@@ -110,7 +112,7 @@ static uint8_t *state_of(const struct world *self, size_t *ret_count)
     uint8_t *bytes = malloc(4 * self->floats * sizeof(float) + 64);
     assert_non_null(bytes);
     tags_init(&tags, room, SOLO_ITEMS);
-    assert_int_equal(solo_add_state(self->solo, &tags, NULL, values), 0);
+    assert_int_equal(solo_pull_state(self->solo, &tags, NULL, values), 0);
     for (size_t i = 0; i < tags.count; i++) {
         memcpy(bytes + count, values[i], room[i].elements * room[i].element_bytes);
         count += room[i].elements * room[i].element_bytes;

@@ -211,8 +211,8 @@ static void test_frames_are_refused_by_name(void **state)
                          "WELCOME.signature: an integer, should be binary", 46);
     assert_frame_refused(HEAD_HEX("02") "92 05 a0", ~0u,
                          "WELCOME.signature: needs 1 bytes, 0 are left", 46);
-    assert_frame_refused(HEAD_HEX("01") "93 a0 00 05 c0", ~0u,
-                         "HELLO: needs a signature and has none", 47);
+    assert_frame_refused(HEAD_HEX("01") "94 a0 00 05 c400 c0", ~0u,
+                         "HELLO: needs a signature and has none", 49);
     memset(packed, 0xc0, WIRE_FRAME_MAX + 1);
     assert_false(unpack(packed, WIRE_FRAME_MAX + 1, ~0u, &refusal));
     assert_dropped(&refusal, "frame: 4194305 bytes, allowed 0..4194304", 0);

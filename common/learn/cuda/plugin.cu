@@ -50,6 +50,12 @@ static void carve_plan(struct cuda_replica *self, struct arena *arena)
     self->largest = arena_take<uint32_t>(arena, 1);
 }
 
+static void carve_moments(struct cuda_replica *self, struct arena *arena)
+{
+    for (float *&moment : self->moment) moment = arena_take<float>(arena, self->floats);
+    self->bare = arena_take<uint64_t>(arena, 2 * (uint64_t)self->config.bare_count);
+}
+
 template <typename T>
 static void carve_model(struct cuda_replica *self, struct llama<T> *model, const T *weights,
                         struct arena *arena)
@@ -76,6 +82,7 @@ static void carve(struct cuda_replica *self, struct arena *arena)
     self->parameters = arena_take<float>(arena, self->floats);
     if (!self->config.float32) self->weights = arena_take<bf16>(arena, self->floats);
     if (self->config.trains) self->gradient = arena_take<float>(arena, self->floats);
+    if (self->config.adamw) carve_moments(self, arena);
     self->words.at = arena_take<uint32_t>(arena, words);
     for (struct staged &staged : self->staged) staged.device = arena_take<uint32_t>(arena, words);
     self->weight = arena_take<float>(arena, 1);
@@ -117,9 +124,6 @@ static void close(struct cuda_replica **self)
     if (!replica) return;
     if (replica->device.stream) cudaStreamSynchronize(replica->device.stream);
     replica_close_batches(replica);
-    for (float *moment : replica->moment)
-        if (moment) cudaFree(moment);
-    if (replica->bare) cudaFree(replica->bare);
     if (replica->sent) cudaFree(replica->sent);
     if (replica->memory) cudaFree(replica->memory);
     device_close(&replica->device);
@@ -133,21 +137,29 @@ static void upload(struct cuda_replica *self, const void *to, const void *from, 
                                               self->device.stream));
 }
 
-// What a replica is told once: tables, plan, and residuals of zero.
+static void clear(struct cuda_replica *self, float *vector)
+{
+    DEVICE_TRY(&self->device, cudaMemsetAsync(vector, 0, self->floats * sizeof(float),
+                                              self->device.stream));
+}
+
+// What a replica is told once: tables, intervals, plan; and moments and residuals of zero.
 static void bring_constants(struct cuda_replica *self, const struct cuda_config *config)
 {
     const size_t turns = (size_t)config->seq * config->shape.head_dim / 2 * sizeof(float);
     upload(self, config->float32 ? self->wide.cosine : self->narrow.cosine, config->cosine, turns);
     upload(self, config->float32 ? self->wide.sine : self->narrow.sine, config->sine, turns);
+    if (config->adamw) {
+        upload(self, self->bare, config->bare, 2 * config->bare_count * sizeof *config->bare);
+        for (float *moment : self->moment) clear(self, moment);
+    }
     const struct plan *plan = config->plan;
     if (!plan) return;
     upload(self, self->plan.parts, plan->parts, plan->parts_count * sizeof *plan->parts);
     upload(self, self->plan.tables, plan->tables, plan->tables_count * sizeof *plan->tables);
     upload(self, self->plan.floats, plan->floats, plan->floats_count * sizeof *plan->floats);
     for (float *residual : self->residual)
-        if (residual)
-            DEVICE_TRY(&self->device, cudaMemsetAsync(residual, 0, self->floats * sizeof(float),
-                                                      self->device.stream));
+        if (residual) clear(self, residual);
 }
 
 // Rows times the widest row are counted in 32 bits (rows.cuh).
@@ -207,6 +219,7 @@ static int open(const struct cuda_config *config, struct why *why, struct cuda_r
         bring_constants(self, config);
         rc = device_wait(&self->device, why); // What was passed in is not needed any more
         self->config.plan = NULL, self->config.cosine = self->config.sine = NULL;
+        self->config.bare = NULL;
     }
     if (rc < 0) close(&self);
     else *ret = self;
@@ -222,6 +235,8 @@ float *replica_vector(struct cuda_replica *self, enum cuda_vector which)
     case CUDA_GRADIENT:   return self->gradient;
     case CUDA_RESIDUAL:   return self->residual[self->adopted];
     case CUDA_CANDIDATE:  return self->residual[!self->adopted];
+    case CUDA_FIRST_MOMENT:  return self->moment[0];
+    case CUDA_SECOND_MOMENT: return self->moment[1];
     }
     return NULL;
 }
@@ -239,10 +254,7 @@ static int put(struct cuda_replica *self, enum cuda_vector which, const float *f
     const int rc = check_vector(self, which, why);
     if (rc < 0) return rc;
     if (from) upload(self, replica_vector(self, which), from, self->floats * sizeof(float));
-    else
-        DEVICE_TRY(&self->device, cudaMemsetAsync(replica_vector(self, which), 0,
-                                                  self->floats * sizeof(float),
-                                                  self->device.stream));
+    else clear(self, replica_vector(self, which));
     if (which == CUDA_PARAMETERS) self->weights_stale = true;
     return device_wait(&self->device, why);
 }

@@ -15,6 +15,7 @@
 // every call with it. One thread at a time per replica. Nothing is kept of what is passed in.
 
 #include "common/fault.h"
+#include "common/learn/adamw_factors.h"
 #include "common/learn/cuda/plan.h"
 #include "common/learn/model_layout.h"
 
@@ -23,7 +24,7 @@
 
 #define CUDA_PLUGIN_NAME   "libshoal-cuda.so"
 #define CUDA_PLUGIN_SYMBOL "shoal_cuda_plugin"
-enum { CUDA_PLUGIN_VERSION = 1, CUDA_SAMPLES_MAX = 65536, CUDA_DEVICE_NAME_MAX = 255 };
+enum { CUDA_PLUGIN_VERSION = 2, CUDA_SAMPLES_MAX = 65536, CUDA_DEVICE_NAME_MAX = 255 };
 
 struct cuda_device {
     char name[CUDA_DEVICE_NAME_MAX + 1];
@@ -41,6 +42,9 @@ struct cuda_config {
     bool trains;                // Else parameters alone: to apply, and to say a loss
     bool float32;               // Products and activations in float32, to be held against the CPU
     bool graph;                 // Capture the step
+    bool adamw;                 // Room for AdamW's moments, zero at first
+    const uint64_t *bare;       // With adamw: intervals that do not decay, sorted [bare_count][2]
+    uint32_t bare_count;
 };
 
 struct cuda_coefficients { // As struct coefficients in distro.cuh, on the host
@@ -55,13 +59,10 @@ struct cuda_commit { // A range of chunks of the results of a commit: distro.cuh
     float keep, rate;
 };
 
-struct cuda_adamw { // vector.cuh; `bare` on the host, the same at every call
-    float first, second, b1, b2, eps, keep;
-    const uint64_t *bare;
-    uint32_t bare_count;
+enum cuda_vector {
+    CUDA_PARAMETERS, CUDA_GRADIENT, CUDA_RESIDUAL, CUDA_CANDIDATE,
+    CUDA_FIRST_MOMENT, CUDA_SECOND_MOMENT,
 };
-
-enum cuda_vector { CUDA_PARAMETERS, CUDA_GRADIENT, CUDA_RESIDUAL, CUDA_CANDIDATE };
 
 struct cuda_replica;
 
@@ -87,6 +88,7 @@ struct cuda_plugin {
                     struct why *why);
     int (*adopt)(struct cuda_replica *self); // The candidate is the residual
     int (*apply)(struct cuda_replica *self, const struct cuda_commit *commit, struct why *why);
-    int (*adamw)(struct cuda_replica *self, const struct cuda_adamw *step, struct why *why);
+    // A step of AdamW on the gradient: parameters and moments.
+    int (*adamw)(struct cuda_replica *self, const struct adamw_factors *by, struct why *why);
     int (*wait)(struct cuda_replica *self, struct why *why); // For all that was begun
 };

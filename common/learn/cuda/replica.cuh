@@ -43,8 +43,8 @@ struct cuda_replica {
     float *gradient;    // [N], if it trains
     float *residual[2]; // [N], [adopted] and the candidate, if it trains and compresses
     uint32_t adopted;
-    float *moment[2];   // [N], from the first AdamW on
-    uint64_t *bare;
+    float *moment[2];   // [N], if it steps with AdamW
+    uint64_t *bare;     // [config.bare_count][2], likewise
     struct llama<bf16> narrow; // One of the two is in use
     struct llama<float> wide;
 
@@ -69,7 +69,7 @@ struct cuda_replica {
 int replica_loss(struct cuda_replica *self, const uint32_t *tokens, uint32_t count, bool gradient,
                  struct why *why, double *ret_loss);
 int replica_clip(struct cuda_replica *self, double limit, struct why *why, double *ret_norm);
-int replica_adamw(struct cuda_replica *self, const struct cuda_adamw *step, struct why *why);
+int replica_adamw(struct cuda_replica *self, const struct adamw_factors *by, struct why *why);
 int replica_compress(struct cuda_replica *self, float rate, const struct cuda_coefficients *ret,
                      struct why *why);
 int replica_adopt(struct cuda_replica *self);

@@ -202,27 +202,13 @@ int replica_clip(struct cuda_replica *self, double limit, struct why *why, doubl
     return 0;
 }
 
-static void take_moments(struct cuda_replica *self, const struct cuda_adamw *step)
+int replica_adamw(struct cuda_replica *self, const struct adamw_factors *by, struct why *why)
 {
-    struct device *device = &self->device;
-    const size_t bytes = self->floats * sizeof(float);
-    const size_t bare = 2 * step->bare_count * sizeof(uint64_t);
-    for (float *&moment : self->moment) {
-        DEVICE_TRY(device, cudaMalloc(&moment, bytes));
-        DEVICE_TRY(device, cudaMemsetAsync(moment, 0, bytes, device->stream));
-    }
-    DEVICE_TRY(device, cudaMalloc(&self->bare, bare + 1));
-    DEVICE_TRY(device, cudaMemcpyAsync(self->bare, step->bare, bare, cudaMemcpyHostToDevice,
-                                       device->stream));
-}
-
-int replica_adamw(struct cuda_replica *self, const struct cuda_adamw *step, struct why *why)
-{
-    if (!self->moment[0]) take_moments(self, step);
-    const struct adamw_step job = { step->first, step->second, step->b1, step->b2, step->eps,
-                                    step->keep, self->bare, step->bare_count };
+    if (!self->moment[0])
+        return why_set(why, FAULT_UNSUPPORTED, "a step of AdamW of a replica without moments");
+    const struct adamw_step step = { *by, self->bare, self->config.bare_count };
     vector_adamw(&self->device, self->parameters, self->weights, self->moment[0], self->moment[1],
-                 self->gradient, &job, self->floats);
+                 self->gradient, &step, self->floats);
     if (self->device.fault == 0) return 0;
     return why_set(why, self->device.fault, "%s", self->device.why.text);
 }

@@ -90,13 +90,17 @@ __device__ inline bool is_bare(const struct adamw_step &step, size_t i)
     return low > 0 && i < step.bare[2 * low - 1];
 }
 
+// As vector_adamw of vector_kernel.h does it: every operation here is rounded to nearest, since the
+// Makefile has nothing contracted and nvcc's own quotients and roots are exact (-prec-div, -prec-sqrt).
 __device__ inline void adamw(float *p, float *m, float *v, float g, const struct adamw_step &step,
                              size_t i)
 {
-    *m = fmaf(1.0f - step.b1, g - *m, *m);
-    *v = fmaf(step.b2, *v, (1.0f - step.b2) * g * g);
-    const float kept = is_bare(step, i) ? *p : *p * step.keep;
-    *p = kept - step.first * *m / (sqrtf(*v) * step.second + step.eps);
+    const struct adamw_factors &by = step.by;
+    *m = fmaf(by.one_less_beta1, g - *m, *m);
+    *v = fmaf(by.beta2, *v, by.one_less_beta2 * (g * g));
+    const float below = fmaf(sqrtf(*v), by.root_factor, by.eps);
+    const float kept = is_bare(step, i) ? *p : by.keep * *p;
+    *p = fmaf(-by.step, *m / below, kept);
 }
 
 __global__ void adamw_kernel(float *p, bf16 *narrow, float *m, float *v, const float *g,

@@ -1,6 +1,7 @@
 #pragma once
 // vector -- operations on whole vectors of parameters: copy to bf16, norm and clip, AdamW.
 
+#include "common/learn/adamw_factors.h"
 #include "common/learn/cuda/device.cuh"
 #include "common/learn/cuda/numbers.cuh"
 
@@ -15,11 +16,10 @@ void vector_norm(struct device *device, double *ret_norm, double *parts, const f
 // x *= limit / *norm where that is below 1. *norm lies on the device.
 void vector_clip(struct device *device, float *x, const double *norm, double limit, size_t count);
 
-// One step of adamw.h, same formula, not the same bits. `first` is rate / (1 - b1^t), `second`
-// 1 / sqrt(1 - b2^t), `keep` 1 - rate · weight_decay. Only what lies outside the `bare` intervals
-// decays: sorted, [bare_count][2], on the device. `narrow`, if not NULL, gets the new p as bf16.
+// One step of adamw.h, to the bit as on the CPU. What lies in the `bare` intervals does not decay:
+// sorted, [bare_count][2], on the device. `narrow`, if not NULL, gets the new p as bf16.
 struct adamw_step {
-    float first, second, b1, b2, eps, keep;
+    struct adamw_factors by;
     const uint64_t *bare;
     uint32_t bare_count;
 };

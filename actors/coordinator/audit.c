@@ -1,0 +1,401 @@
+// audit -- results are recomputed by chance, and who lied is ejected.
+//
+//   commit ─▶ the next round draws auditors ─▶ FINDING same: nothing more
+//                                           └▶ different, withheld: the round after draws judges, who
+//                                              recompute it too; most of them decide
+//
+//     most judges say     the accused                     the accuser
+//     different           ejected                         -
+//     same                -                               ejected, if it had said "different"
+//     withheld            loses its place for the epoch;  -
+//                         the third time ejected
+//     no majority         judged again, AUDIT_TRIES_MAX times, then left
+//
+// A round waits for its auditors as it waits for its trainers. Two different claims of one round,
+// both signed by their author, eject it at once: that needs no judge.
+
+#include "actors/coordinator/coordinator.h"
+#include "common/ensure.h"
+#include "common/run/committee.h"
+#include "common/wire/claims.h"
+#include <string.h>
+
+enum { JUDGES = 3, CLAIM_AGE_MAX = 2 };
+
+// ---- what the findings of the newest round come to ------------------------------------------------
+
+// Judges of one dispute stand side by side, and name the same result and accuser.
+static bool same_case(const struct wire_audit *a, const struct wire_audit *b)
+{
+    return a->judges && b->judges && a->accuser == b->accuser && hash_equal(&a->result, &b->result);
+}
+
+// What most of the judges say whose case stands at `place`; PENDING: there is no such majority.
+static uint8_t verdict(const struct run *run, uint32_t place)
+{
+    uint32_t judges = 0, votes[FINDING_COUNT] = { 0 };
+    for (uint32_t i = 0; i < run->audits_count; i++) {
+        if (!same_case(&run->audits[i], &run->audits[place])) continue;
+        judges++;
+        votes[run->findings[i].finding]++;
+    }
+    static const uint8_t decisive[] = { FINDING_SAME, FINDING_DIFFERENT, FINDING_WITHHELD };
+    for (size_t i = 0; i < sizeof decisive; i++)
+        if (2 * votes[decisive[i]] > judges) return decisive[i];
+    return FINDING_PENDING;
+}
+
+static bool is_first_of_case(const struct run *run, uint32_t place)
+{
+    for (uint32_t i = 0; i < place; i++)
+        if (same_case(&run->audits[i], &run->audits[place])) return false;
+    return true;
+}
+
+// ---- drawing --------------------------------------------------------------------------------------
+
+struct draw {
+    struct coordinator *self;
+    struct wire_round *round;           // About to be opened: clients and seed are there
+    uint32_t free;                      // Clients that still train
+};
+
+// Takes the client as an auditor. The samples are already behind those of the others.
+static void appoint(struct draw *draw, const struct wire_audit *audit, uint32_t client,
+                    const struct wire_interval *samples)
+{
+    struct coordinator *self = draw->self;
+    struct wire_round *round = draw->round;
+    ensure(round->audits_count < AUDITS_MAX && draw->free > 1);
+    memcpy(self->audited + round->audited_count, samples, audit->intervals * sizeof *samples);
+    round->audited_count += audit->intervals;
+    self->audits[round->audits_count] = *audit;
+    self->audits[round->audits_count++].auditor = client;
+    draw->self->taken[client] = true;
+    draw->free--;
+}
+
+static bool may_judge(const struct draw *draw, uint32_t client, const struct wire_audit *audit)
+{
+    uint32_t member = draw->round->clients[client].member;
+    return !draw->self->taken[client] && member != audit->member && member != audit->accuser;
+}
+
+// The first of the committee who are neither party. One judge alone would be one word against
+// another; but with three members there is no other.
+static void appoint_judges(struct draw *draw, const struct wire_audit *audit,
+                           const struct wire_interval *samples, struct outbox *out)
+{
+    uint32_t judges = 0;
+    for (uint32_t i = 0; i < draw->round->clients_count && judges < JUDGES; i++) {
+        uint32_t client = draw->self->order[i];
+        if (draw->free <= 1 || draw->round->audits_count == AUDITS_MAX) break;
+        if (!may_judge(draw, client, audit)) continue;
+        appoint(draw, audit, client, samples);
+        judges++;
+    }
+    if (judges == 0)
+        outbox_note(out, "audit.no_judge round=%llu accused=%u accuser=%u; nobody else takes part",
+                    (unsigned long long)audit->round, audit->member, audit->accuser);
+}
+
+static bool is_ejected(const struct run *run, uint32_t member)
+{
+    return run->members[member].state == MEMBER_EJECTED;
+}
+
+// Disputes of the round before that are not decided.
+static void draw_judges(struct draw *draw, struct outbox *out)
+{
+    const struct run *run = &draw->self->run;
+    struct wire_round before = run_round(run);
+    for (uint32_t i = 0; i < run->audits_count; i++) {
+        struct wire_audit audit = run->audits[i];
+        uint8_t finding = run->findings[i].finding;
+        if (audit.judges) {
+            if (!is_first_of_case(run, i) || verdict(run, i) != FINDING_PENDING) continue;
+            audit.tries++;
+        } else {
+            if (finding != FINDING_DIFFERENT && finding != FINDING_WITHHELD) continue;
+            audit.judges = true;
+            audit.accuser = run->clients[audit.auditor].member;
+            audit.accusation = finding;
+            audit.tries = 0;
+        }
+        if (is_ejected(run, audit.member) || is_ejected(run, audit.accuser)) continue;
+        if (audit.tries >= AUDIT_TRIES_MAX) {
+            outbox_note(out, "audit.undecided round=%llu accused=%u accuser=%u",
+                        (unsigned long long)audit.round, audit.member, audit.accuser);
+            continue;
+        }
+        appoint_judges(draw, &audit, audits_samples(&before, i), out);
+    }
+}
+
+// Known to the coordinator alone until the round's commit. Nothing is kept for it: it follows from a
+// secret that the run's key makes again.
+static struct hash audit_key(const struct coordinator *self, uint64_t round)
+{
+    uint8_t number[8];
+    for (int i = 0; i < 8; i++) number[i] = (uint8_t)(round >> 8 * i);
+    return hash_of_two(self->rules.audit_secret.bytes, HASH_BYTES, number, sizeof number);
+}
+
+struct hash audit_reveal(const struct coordinator *self)
+{
+    static const struct hash none;
+    return hash_is_none(&self->run.round.audit_lock) ? none
+                                                     : audit_key(self, self->run.round.round);
+}
+
+static uint64_t chance(const struct wire_round *round)
+{
+    static const char domain[] = "shoal audits 1";
+    uint8_t seed[8];
+    for (int i = 0; i < 8; i++) seed[i] = (uint8_t)(round->seed >> 8 * i);
+    struct hash hash = hash_of_two(domain, sizeof domain, seed, sizeof seed);
+    uint64_t number = 0;
+    for (int i = 0; i < 8; i++) number |= (uint64_t)hash.bytes[i] << 8 * i;
+    return number;
+}
+
+// The audit of an accepted result, its samples in self->scratch. False: it cannot be audited.
+static bool audit_of(struct coordinator *self, const struct wire_accepted *accepted,
+                     struct wire_audit *ret_audit)
+{
+    struct run *run = &self->run;
+    uint32_t member = run->clients[accepted->client].member;
+    if (!members_is_live(self, member)) return false;
+    uint32_t intervals = run_samples_at(run, accepted->begin, accepted->end, self->scratch);
+    if (intervals == 0 || intervals > AUDIT_INTERVALS_MAX) return false;
+    *ret_audit = (struct wire_audit){
+        .member = member, .round = run->last.round, .step = run->last.step,
+        .lr_bits = run->last.lr_bits, .result = accepted->result, .payload = accepted->payload,
+        .payload_bytes = accepted->payload_bytes, .base = run->last.base,
+        .residual_from = accepted->residual_from, .residual_to = accepted->residual_to,
+        .intervals = intervals };
+    return true;
+}
+
+// Each verifier gets a result of the commit before that is not its own, and no two the same one.
+static void draw_verifiers(struct draw *draw)
+{
+    struct coordinator *self = draw->self;
+    const struct run *run = &self->run;
+    uint32_t results = self->accepted_round == run->last.round ? self->accepted_count : 0, given = 0;
+    uint64_t number = chance(draw->round), hundredths = (uint64_t)draw->free *
+                                                        self->rules.verification_percent;
+    // In the mean exactly the share that was asked for, also where it is less than one of them.
+    uint64_t verifiers = hundredths / 100 + (number % 100 < hundredths % 100);
+    uint64_t first = number / 100;
+    for (uint32_t i = 0; i < draw->round->clients_count && given < verifiers; i++) {
+        uint32_t client = draw->self->order[i];
+        if (draw->free <= 1 || draw->round->audits_count == AUDITS_MAX) return;
+        if (draw->self->taken[client]) continue;
+        for (uint32_t t = 0; t < results; t++) {
+            const struct wire_accepted *accepted = &self->accepted[(first + given + t) % results];
+            struct wire_audit audit;
+            bool used = false;
+            for (uint32_t a = 0; a < draw->round->audits_count; a++)
+                used |= hash_equal(&self->audits[a].result, &accepted->result);
+            if (used || run->clients[accepted->client].member == draw->round->clients[client].member ||
+                !audit_of(self, accepted, &audit))
+                continue;
+            appoint(draw, &audit, client, self->scratch);
+            given++;
+            break;
+        }
+    }
+}
+
+void audit_draw(struct coordinator *self, struct wire_round *round, struct outbox *out)
+{
+    struct draw draw = { .self = self, .round = round, .free = round->clients_count };
+    round->audits = self->audits, round->audited = self->audited;
+    if (self->rules.verification_percent == 0) return;
+    const struct hash key = audit_key(self, round->round);
+    round->audit_lock = hash_of(key.bytes, HASH_BYTES);
+    committee_positions(round->seed, SALT_COMMITTEE, round->clients_count, self->positions);
+    for (uint32_t c = 0; c < round->clients_count; c++) self->order[self->positions[c]] = c;
+    memset(self->taken, 0, round->clients_count);
+    draw_judges(&draw, out);
+    draw_verifiers(&draw);
+}
+
+// ---- findings -------------------------------------------------------------------------------------
+
+static void eject(struct coordinator *self, const struct wire_record_ejection *record,
+                  struct outbox *out)
+{
+    const struct wire_member *member = &self->run.members[record->member];
+    if (member->state == MEMBER_EJECTED) return;
+    coordinator_put(self, FRAME_RECORD_EJECTION, record, out);
+    members_tell(self);
+    char hex[HASH_HEX];
+    outbox_note(out, "member.ejected name=%s index=%u guilt=%s round=%llu result=%.16s",
+                member->name, record->member, wire_enum_name(&wire_enum_guilt, record->guilt),
+                (unsigned long long)record->round, hash_to_hex(&record->result, hex));
+    coordinator_mail_refusal(out, member->name, FRAME_CLAIM, REFUSAL_EJECTED, record->round,
+                             "this identity was ejected; give up");
+}
+
+// What it started from was not to be had. Once may be a crash at the wrong moment.
+static void strike(struct coordinator *self, const struct wire_audit *audit, struct outbox *out)
+{
+    uint32_t member = audit->member;
+    if (++self->strikes[member] >= AUDIT_STRIKES_MAX)
+        eject(self, &(struct wire_record_ejection){ .member = member, .guilt = GUILT_WITHHOLDING,
+              .round = audit->round, .result = audit->result }, out);
+    else if (members_is_live(self, member))
+        members_set_state(self, member, MEMBER_DROPPED, out);
+}
+
+static void conclude(struct coordinator *self, const struct wire_audit *audit, uint8_t finding,
+                     struct outbox *out)
+{
+    struct wire_record_ejection ejection = { .member = audit->member, .guilt = GUILT_WRONG_RESULT,
+                                             .round = audit->round, .result = audit->result };
+    outbox_note(out, "audit.judged round=%llu accused=%u accuser=%u verdict=%s",
+                (unsigned long long)audit->round, audit->member, audit->accuser,
+                wire_enum_name(&wire_enum_finding, finding));
+    if (finding == FINDING_DIFFERENT) {
+        eject(self, &ejection, out);
+    } else if (finding == FINDING_SAME) {
+        self->strikes[audit->member] = 0;
+        ejection.member = audit->accuser, ejection.guilt = GUILT_FALSE_ACCUSATION;
+        if (audit->accusation == FINDING_DIFFERENT) eject(self, &ejection, out);
+    } else {
+        strike(self, audit, out);
+    }
+}
+
+static void take_finding(struct coordinator *self, const struct msg *in, uint32_t place,
+                         struct outbox *out)
+{
+    const struct wire_finding *finding = in->body;
+    const struct run *run = &self->run;
+    const struct wire_audit *audit = &run->audits[place];
+    uint8_t before = audit->judges ? verdict(run, place) : FINDING_PENDING;
+    struct wire_record_finding record = { .round = finding->round, .place = place,
+                                          .finding = finding->finding };
+    if (in->frame_bytes <= 1024)
+        record.frame = (struct wire_bytes){ in->frame, in->frame_bytes };
+    coordinator_put(self, FRAME_RECORD_FINDING, &record, out);
+    outbox_note(out, "audit.%s round=%llu of=%llu member=%u by=%u%s reason=\"%s\"",
+                wire_enum_name(&wire_enum_finding, finding->finding),
+                (unsigned long long)finding->round, (unsigned long long)audit->round,
+                audit->member, run->clients[audit->auditor].member,
+                audit->judges ? " judge" : "", finding->reason);
+    if (!audit->judges) {
+        if (finding->finding == FINDING_SAME) self->strikes[audit->member] = 0;
+        return;
+    }
+    uint8_t after = verdict(run, place);
+    if (before == FINDING_PENDING && after != FINDING_PENDING) conclude(self, audit, after, out);
+}
+
+void audit_hear_finding(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_finding *finding = in->body;
+    const struct run *run = &self->run;
+    uint32_t member = members_of(self, in, out), place = 0;
+    if (member == NO_MEMBER) return;
+    if (!run->round_open || finding->round != run->round.round) {
+        coordinator_refuse(in, REFUSAL_STALE, finding->round, out, "round %llu is not open",
+                           (unsigned long long)finding->round);
+        return;
+    }
+    while (place < run->audits_count &&
+           run->clients[run->audits[place].auditor].member != member) place++;
+    if (place == run->audits_count || finding->finding == FINDING_PENDING ||
+        !hash_equal(&finding->result, &run->audits[place].result)) {
+        coordinator_refuse(in, REFUSAL_NOT_ELECTED, finding->round, out,
+                           "no auditor of that result in round %llu",
+                           (unsigned long long)finding->round);
+        return;
+    }
+    if (run->findings[place].finding == FINDING_PENDING) take_finding(self, in, place, out);
+    coordinator_ack(in, finding->round, &finding->result, out);
+    round_look(self, in->now_ms, out);
+}
+
+bool audit_is_over(const struct coordinator *self)
+{
+    const struct run *run = &self->run;
+    for (uint32_t i = 0; i < run->audits_count; i++)
+        if (run->findings[i].finding == FINDING_PENDING &&
+            members_is_live(self, run->clients[run->audits[i].auditor].member))
+            return false;
+    return true;
+}
+
+void audit_tell_missing(const struct coordinator *self, struct outbox *out)
+{
+    const struct run *run = &self->run;
+    for (uint32_t i = 0; i < run->audits_count; i++)
+        if (run->findings[i].finding == FINDING_PENDING)
+            outbox_note(out, "audit.missing round=%llu of=%llu member=%u by=%u; round_witness_time "
+                        "may be too short", (unsigned long long)run->round.round,
+                        (unsigned long long)run->audits[i].round, run->audits[i].member,
+                        run->clients[run->audits[i].auditor].member);
+}
+
+// ---- two claims of one round ----------------------------------------------------------------------
+
+// The claim inside, if it is one of a member of this run, and not of long ago.
+static uint32_t claimant(struct coordinator *self, const struct wire_bytes *frame,
+                         struct wire_arena *arena, const struct wire_claim **ret_claim)
+{
+    const struct run *run = &self->run;
+    struct wire_head head;
+    struct wire_refusal refusal;
+    struct hash author;
+    const void *body;
+    if (!wire_unpack(frame->data, frame->count, WIRE_MAIL, arena, &head, &body, &refusal) ||
+        head.kind != FRAME_CLAIM)
+        return NO_MEMBER;
+    const struct wire_claim *claim = *ret_claim = body;
+    memcpy(author.bytes, head.sender, HASH_BYTES);
+    bool ours = strcmp(claim->run, self->rules.run_id) == 0 &&
+                claim->born_unix_ms == run->born_unix_ms && hash_equal(&claim->author, &author);
+    bool recent = claim->round <= run->round.round &&
+                  claim->round + CLAIM_AGE_MAX >= run->round.round;
+    return ours && recent ? run_find(run, &author) : NO_MEMBER;
+}
+
+void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_testimony *testimony = in->body;
+    const struct wire_claim *claim;
+    _Alignas(8) uint8_t bytes[2048];
+    struct wire_arena arena = { .bytes = bytes, .max = sizeof bytes };
+    if (members_of(self, in, out) == NO_MEMBER) return;
+    uint32_t member = claimant(self, &testimony->claim, &arena, &claim);
+    if (member == NO_MEMBER || testimony->claim.count > CLAIM_FRAME_MAX) return;
+    struct testimony *known = &self->testimonies[member];
+    struct hash name = claim_hash(claim);
+    if (known->round != claim->round) {
+        *known = (struct testimony){ .round = claim->round, .name = name,
+                                     .bytes = testimony->claim.count };
+        memcpy(known->frame, testimony->claim.data, testimony->claim.count);
+    } else if (!hash_equal(&known->name, &name)) {
+        eject(self, &(struct wire_record_ejection){ .member = member, .guilt = GUILT_EQUIVOCATION,
+              .round = claim->round, .result = name, .first = { known->frame, known->bytes },
+              .second = testimony->claim }, out);
+        round_look(self, in->now_ms, out);
+    }
+}
+
+void audit_ask_rivals(struct coordinator *self, const struct wire_vote *vote, struct outbox *out)
+{
+    const struct run *run = &self->run;
+    for (uint32_t i = 0; i < vote->seen_count; i++) {
+        uint32_t client = vote->seen[i].client;
+        if (self->tally.rivals_count[client] < 2 ||
+            is_ejected(run, run->clients[client].member)) continue;
+        for (uint32_t w = 0; w < run->witnesses_count; w++)
+            if (self->tally.has_voted[w])
+                outbox_mail(out, run->members[run->witnesses[w].member].name, FRAME_PRODUCE,
+                            &(struct wire_produce){ run->round.round, client });
+    }
+}

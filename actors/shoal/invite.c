@@ -1,0 +1,97 @@
+// invite -- a ticket: one line with which somebody else finds the broker and comes in.
+
+#include "actors/shoal/shoal.h"
+#include "common/actor/command.h"
+#include "common/ensure.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+enum { DAYS_MAX = 36500, USES_MAX = 65535, DAY_S = 86400 };
+
+struct invite { struct command command; const char *guest, *uses, *days; };
+
+// The broker's key is the one we are told, or the one that signs: then we are the broker's owner.
+static int find_broker(struct invite *self, const struct identity *owner, struct why *why)
+{
+    static const struct key nobody;
+    struct ticket *ticket = &self->command.ticket;
+    int rc = command_check(&self->command, why);
+    if (rc < 0) return rc;
+    if (key_equal(&ticket->server, &nobody)) ticket->server = *identity_key(owner);
+    if (!self->command.server_addr)
+        snprintf(ticket->address, sizeof ticket->address, "%s", SHOAL_BROKER);
+    snprintf(ticket->run, sizeof ticket->run, "%s", self->command.run_id ? self->command.run_id : "");
+    return 0;
+}
+
+static int make(struct invite *self, const struct identity *owner, struct why *why)
+{
+    struct ticket *ticket = &self->command.ticket;
+    struct invitation invitation = { .uses = 1 };
+    uint64_t uses = 1, days = 7;
+    int rc = self->uses ? command_number("--uses", self->uses, 1, USES_MAX, why, &uses) : 0;
+    if (rc == 0 && self->days)
+        rc = command_number("--days", self->days, 1, DAYS_MAX, why, &days);
+    if (rc == 0 && self->guest && !key_from_hex(self->guest, &invitation.guest))
+        rc = why_set(why, FAULT_USAGE, "--for %.80s: the guest's public key, 64 hexadecimal digits",
+                     self->guest);
+    if (rc < 0) return rc;
+    invitation.uses = (uint16_t)uses;
+    invitation.expires_unix_s = (uint64_t)time(NULL) + days * DAY_S;
+    ensure(getrandom(invitation.number, sizeof invitation.number, 0) == sizeof invitation.number);
+    invitation_sign(&invitation, owner, &ticket->server, ticket->run, ticket->invitation);
+    ticket->has_invitation = true;
+    return 0;
+}
+
+static int print(const struct invite *self, struct why *why)
+{
+    const struct ticket *ticket = &self->command.ticket;
+    char text[TICKET_TEXT_MAX], hex[KEY_HEX];
+    ticket_print(ticket, text);
+    if (!self->command.json) return puts(text) < 0 ? why_set(why, FAULT_IO, "standard output") : 0;
+    return shoal_print_json(json_pack("{s:s, s:s, s:s, s:s, s:s}", "schema", "shoal.ticket.1",
+                                      "ticket", text, "broker", ticket->address, "broker_key",
+                                      key_to_hex(&ticket->server, hex), "run", ticket->run), why);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct invite *self = state->input;
+    if (key == ARGP_KEY_INIT) state->child_inputs[0] = &self->command;
+    else if (key == 'f') self->guest = arg;
+    else if (key == 'u') self->uses = arg;
+    else if (key == 'd') self->days = arg;
+    else return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+int shoal_invite(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        { "for", 'f', "HEX", 0, "Only for this public key; without it, for whoever has the ticket", 0 },
+        { "uses", 'u', "N", 0, "How many keys may come in by it (1)", 0 },
+        { "days", 'd', "N", 0, "How long it lasts (7)", 0 },
+        { 0 },
+    };
+    static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
+    static const struct argp argp = { options, parse, NULL,
+        "Prints a ticket: where the broker is, its key, the run, and an invitation signed by -i, the "
+        "key of the broker or of its owner. Whoever has the ticket joins with --ticket.\n\n"
+        "  shoal invite -i broker.key --run-id demo --server-addr 10.0.0.1:5550\n"
+        "  shoal invite -i coordinator.key --ticket broker.ticket --for 3fa2..64 digits..\n",
+        children, NULL, NULL };
+    struct invite self = { 0 };
+    struct why why = { 0 };
+    struct identity *owner = NULL;
+    argp_parse(&argp, argc, argv, 0, NULL, &self);
+    int rc = command_identity(&self.command, &why, &owner);
+    if (rc == 0) rc = find_broker(&self, owner, &why);
+    if (rc == 0) rc = make(&self, owner, &why);
+    if (rc == 0) rc = print(&self, &why);
+    identity_destroy(&owner);
+    return fault_exit(rc, &why);
+}

@@ -1,0 +1,79 @@
+#include "actors/trainer/challenge.h"
+
+static struct challenge *known(struct challenges *self, const struct hash *result)
+{
+    for (uint32_t i = 0; i < CHALLENGES_MAX; i++)
+        if (hash_equal(&self->all[i].result, result)) return &self->all[i];
+    return NULL;
+}
+
+static void forget(struct challenge *challenge, struct blobs *blobs, struct outbox *out)
+{
+    if (!hash_is_none(&challenge->reveal.residual.hash))
+        blobs_forget_one(blobs, &challenge->reveal.residual.hash, out);
+    *challenge = (struct challenge){ 0 };
+}
+
+static void take(struct challenges *self, struct blobs *blobs, const struct wire_claim *claim,
+                 const struct hash *name, struct outbox *out)
+{
+    struct challenge *challenge = &self->all[self->next++ % CHALLENGES_MAX];
+    forget(challenge, blobs, out);
+    *challenge = (struct challenge){ .result = *name, .reveal.claim = *claim };
+    challenge->ready = hash_is_none(&claim->residual_from);         // The declared zero
+    if (!challenge->ready)
+        outbox_job(out, PORT_LEARNER, FRAME_SHOW,
+                   &(struct wire_show){ claim->round, claim->residual_from });
+}
+
+void challenge_begin(struct challenges *self, struct blobs *blobs, const struct member *member,
+                     const struct wire_claim *claim, const struct hash *claim_name,
+                     struct outbox *out)
+{
+    for (uint32_t i = 0; i < CHALLENGES_MAX; i++)
+        if (self->all[i].reveal.claim.round + CHALLENGES_MAX < member->round.round)
+            forget(&self->all[i], blobs, out);
+    for (uint32_t i = 0; i < member->round.audits_count; i++) {
+        const struct wire_audit *audit = &member->audits[i];
+        struct challenge *before = known(self, &audit->result);
+        if (audit->member != member->index) continue;
+        if (before) before->resend_ms = 0;
+        else if (hash_equal(&audit->result, claim_name)) take(self, blobs, claim, claim_name, out);
+    }
+}
+
+void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
+                          const struct wire_shown *shown, struct outbox *out)
+{
+    for (uint32_t i = 0; i < CHALLENGES_MAX; i++) {
+        struct challenge *challenge = &self->all[i];
+        if (challenge->ready || challenge->reveal.claim.round != shown->round) continue;
+        challenge->ready = shown->ok;
+        challenge->failed = !shown->ok;
+        challenge->reveal.residual = shown->blob;
+        if (shown->ok)
+            blobs_have(blobs, &shown->blob.hash, shown->blob.bytes, challenge->reveal.claim.step);
+        else
+            outbox_note(out, "audit.cannot_show round=%llu reason=\"%s\"",
+                        (unsigned long long)shown->round, shown->reason);
+    }
+}
+
+void challenge_send(struct challenges *self, const struct member *member, uint64_t now_ms,
+                    struct outbox *out)
+{
+    bool open = member->has_round && member->now.round == member->round.round &&
+                (member->now.phase == PHASE_TRAIN || member->now.phase == PHASE_WITNESS);
+    if (!open) return;
+    for (uint32_t i = 0; i < member->round.audits_count; i++) {
+        const struct wire_audit *audit = &member->audits[i];
+        struct challenge *challenge = known(self, &audit->result);
+        const struct wire_member *auditor = member_of_client(member, audit->auditor);
+        if (audit->member != member->index || !challenge || !challenge->ready || !auditor) continue;
+        if (now_ms < challenge->resend_ms) continue;
+        outbox_mail(out, auditor->name, FRAME_REVEAL, &challenge->reveal);
+    }
+    for (uint32_t i = 0; i < CHALLENGES_MAX; i++)
+        if (self->all[i].ready && now_ms >= self->all[i].resend_ms)
+            self->all[i].resend_ms = now_ms + MEMBER_RETRY_MS;
+}

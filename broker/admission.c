@@ -1,0 +1,270 @@
+#include "broker/admission.h"
+#include "common/ensure.h"
+#include "common/wire/wire.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(ACTOR_COUNT <= 8, "a set of roles is a byte");
+enum { ROLES_ALL = (1 << ACTOR_COUNT) - 1, ROLES_MEMBER = ROLES_ALL & ~(1 << ACTOR_COORDINATOR),
+       NUMBER_HEX = 2 * INVITATION_NUMBER_BYTES, RECORD_BYTES = NUMBER_HEX + 1 + 2 * KEY_BYTES + 1 };
+
+struct record { uint8_t number[INVITATION_NUMBER_BYTES]; struct key guest; };
+
+struct admission {
+    struct admission_options options;
+    struct key server, owner;
+    bool has_owner;
+    struct curve_key owner_curve;
+    struct curve_set known, banned;     // Known: the roles it may take, as a set of bits
+    struct record *records;
+    uint32_t records_count;
+    int record_fd;
+};
+
+// ---- the list -----------------------------------------------------------------------------------
+
+static int line_fault(const char *path, unsigned number, const char *word, const char *wanted,
+                      struct why *why)
+{
+    return why_set(why, FAULT_FORMAT, "%s:%u: \"%.70s\" is %s; the file is refused, the list before it "
+                   "stays", path, number, word, wanted);
+}
+
+static int read_roles(char **rest, const char *path, unsigned number, struct why *why,
+                      uint8_t *ret_roles)
+{
+    uint8_t roles = 0;
+    for (char *word; (word = strtok_r(NULL, " \t\r\n", rest));) {
+        uint8_t role = 0;
+        while (role < ACTOR_COUNT && strcmp(word, wire_enum_name(&wire_enum_role, role)) != 0) role++;
+        if (role == ACTOR_COUNT)
+            return line_fault(path, number, word, "no role (trainer witness checkpointer "
+                              "data-provider monitor operator coordinator)", why);
+        roles |= (uint8_t)(1 << role);
+    }
+    *ret_roles = roles ? roles : ROLES_MEMBER;
+    return 0;
+}
+
+static int read_line(char *line, const char *path, unsigned number, struct why *why,
+                     struct curve_set *set)
+{
+    struct key key;
+    struct curve_key curve;
+    uint8_t roles = 0;
+    char *rest;
+    line[strcspn(line, "#")] = 0;
+    char *word = strtok_r(line, " \t\r\n", &rest);
+    if (!word) return 0;
+    if (!key_from_hex(word, &key)) return line_fault(path, number, word, "no key: 64 hexadecimal "
+                                                     "digits, as `shoal show-identity` prints", why);
+    if (!curve_of_key(&key, &curve)) return line_fault(path, number, word, "the key of nobody", why);
+    if (set->count == ADMISSION_LIST_MAX)
+        return line_fault(path, number, word, "one key too many, 65536 are allowed", why);
+    int rc = read_roles(&rest, path, number, why, &roles);
+    if (rc == 0) curve_set_put(set, &curve, curve_set_get(set, &curve) | roles);
+    return rc;
+}
+
+static int read_list(const char *path, struct why *why, struct curve_set *ret_set)
+{
+    char line[ADMISSION_LINE_MAX];
+    struct curve_set set = { 0 };
+    unsigned number = 0;
+    int rc = 0;
+    FILE *file = fopen(path, "re");
+    if (!file) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    while (rc == 0 && fgets(line, sizeof line, file)) {
+        number++;
+        size_t length = strlen(line);
+        if (length + 1 == sizeof line && line[length - 1] != '\n')
+            rc = line_fault(path, number, line, "the begin of a line of more than 254 bytes", why);
+        else rc = read_line(line, path, number, why, &set);
+    }
+    if (rc == 0 && ferror(file)) rc = why_set(why, FAULT_IO, "%s: %s", path, strerror(errno));
+    fclose(file);
+    if (rc == 0) *ret_set = set;
+    else curve_set_clear(&set);
+    return rc;
+}
+
+int admission_reload(struct admission *self, struct why *why)
+{
+    struct curve_set set;
+    if (self->options.policy != ADMIT_ALLOWLIST) return 0;
+    int rc = read_list(self->options.list_path, why, &set);
+    if (rc < 0) return rc;
+    curve_set_clear(&self->known);
+    self->known = set;
+    return 0;
+}
+
+// ---- the record of invitations ------------------------------------------------------------------
+
+static bool remember(struct admission *self, const struct record *record)
+{
+    struct curve_key curve;
+    if (self->records_count == ADMISSION_RECORDS_MAX || !curve_of_key(&record->guest, &curve))
+        return false;
+    self->records[self->records_count++] = *record;
+    curve_set_put(&self->known, &curve, ROLES_MEMBER);
+    return true;
+}
+
+// A line that a crash has cut is one whose guest was never welcomed: it is left out.
+static int read_records(struct admission *self, struct why *why)
+{
+    const char *path = self->options.record_path;
+    char line[RECORD_BYTES + 1];
+    self->record_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (self->record_fd < 0)
+        return why_set(why, fault_from_errno(errno), "%s: %s; the record of invitations belongs there",
+                       path, strerror(errno));
+    off_t whole = 0;
+    while (pread(self->record_fd, line, RECORD_BYTES, whole) == RECORD_BYTES) {
+        struct record record;
+        line[RECORD_BYTES - 1] = 0, line[NUMBER_HEX] = 0;
+        if (sodium_hex2bin(record.number, sizeof record.number, line, NUMBER_HEX, NULL, NULL, NULL)
+            || !key_from_hex(line + NUMBER_HEX + 1, &record.guest) || !remember(self, &record))
+            return why_set(why, FAULT_CORRUPT, "%s: line %lld is none of ours; move the file away, or "
+                           "mend it", path, (long long)(whole / RECORD_BYTES + 1));
+        whole += RECORD_BYTES;
+    }
+    if (ftruncate(self->record_fd, whole) != 0)
+        return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+static bool write_record(struct admission *self, const struct record *record)
+{
+    char line[RECORD_BYTES + 1], hex[KEY_HEX], number[NUMBER_HEX + 1];
+    sodium_bin2hex(number, sizeof number, record->number, sizeof record->number);
+    snprintf(line, sizeof line, "%s %s\n", number, key_to_hex(&record->guest, hex));
+    off_t end = (off_t)self->records_count * RECORD_BYTES;
+    return pwrite(self->record_fd, line, RECORD_BYTES, end) == RECORD_BYTES &&
+           fdatasync(self->record_fd) == 0;
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+int admission_new(const struct admission_options *options, struct why *why,
+                  struct admission **ret_self)
+{
+    struct admission *self = calloc(1, sizeof *self);
+    ensure(self);
+    self->options = *options;
+    self->record_fd = -1;
+    self->server = *options->server;
+    self->has_owner = options->owner != NULL;
+    int rc = 0;
+    if (self->has_owner) {
+        self->owner = *options->owner;
+        if (!curve_of_key(&self->owner, &self->owner_curve))
+            rc = why_set(why, FAULT_USAGE, "--owner: the key of nobody");
+    }
+    if (rc == 0) rc = admission_reload(self, why);
+    if (rc == 0 && options->policy == ADMIT_INVITE) {
+        self->records = calloc(ADMISSION_RECORDS_MAX, sizeof *self->records);
+        ensure(self->records);
+        rc = read_records(self, why);
+    }
+    if (rc < 0) admission_destroy(&self);
+    else *ret_self = self;
+    return rc;
+}
+
+void admission_destroy(struct admission **self_p)
+{
+    struct admission *self = *self_p;
+    if (!self) return;
+    curve_set_clear(&self->known);
+    curve_set_clear(&self->banned);
+    if (self->record_fd >= 0) close(self->record_fd);
+    free(self->records);
+    free(self);
+    *self_p = NULL;
+}
+
+// ---- judging ------------------------------------------------------------------------------------
+
+static bool is_owner(const struct admission *self, const struct curve_key *key)
+{
+    return self->has_owner && memcmp(self->owner_curve.bytes, key->bytes, CURVE_BYTES) == 0;
+}
+
+static uint8_t roles_of(const struct admission *self, const struct curve_key *key)
+{
+    if (curve_set_get(&self->banned, key)) return 0;
+    if (is_owner(self, key)) return ROLES_ALL;
+    uint8_t roles = self->options.policy == ADMIT_OPEN ? ROLES_ALL : curve_set_get(&self->known, key);
+    return self->has_owner ? roles & ROLES_MEMBER : roles;
+}
+
+bool admission_lets_in(const struct admission *self, const struct curve_key *key, bool guests)
+{
+    if (curve_set_get(&self->banned, key)) return false;
+    return roles_of(self, key) || (guests && self->options.policy == ADMIT_INVITE);
+}
+
+static bool is_ours(const struct admission *self, const struct invitation *invitation, const char *run)
+{
+    const struct key *owners[] = { &self->server, self->has_owner ? &self->owner : NULL };
+    for (int i = 0; i < 2 && owners[i]; i++)
+        if (invitation_is_by(invitation, owners[i], &self->server, run) ||
+            invitation_is_by(invitation, owners[i], &self->server, "")) return true;
+    return false;
+}
+
+const char ADMISSION_LATER[] = "the invitation cannot be recorded now; try again later";
+
+static const char *accept(struct admission *self, const struct key *key, const char *run,
+                          const uint8_t *bytes, size_t count, uint64_t now_unix_s)
+{
+    static const struct key bearer;
+    struct invitation invitation;
+    uint32_t used = 0;
+    if (count == 0) return "an invitation is needed: ask the run's owner for a ticket of your own";
+    if (!invitation_parse(bytes, count, &invitation)) return "the invitation is not made as they are";
+    if (!is_ours(self, &invitation, run)) return "the invitation is not by this run's owner";
+    if (now_unix_s > invitation.expires_unix_s) return "the invitation has expired";
+    if (!key_equal(&invitation.guest, &bearer) && !key_equal(&invitation.guest, key))
+        return "the invitation is for another key";
+    struct record record = { .guest = *key };
+    memcpy(record.number, invitation.number, sizeof record.number);
+    for (uint32_t i = 0; i < self->records_count; i++)
+        used += memcmp(self->records[i].number, record.number, sizeof record.number) == 0;
+    if (used >= invitation.uses) return "the invitation is used up: ask for another one";
+    if (self->records_count == ADMISSION_RECORDS_MAX) return "the record of invitations is full";
+    if (!write_record(self, &record)) return ADMISSION_LATER;
+    return remember(self, &record) ? NULL : "the key is the key of nobody";
+}
+
+const char *admission_hello(struct admission *self, const struct key *key, uint8_t role,
+                            const char *run, const uint8_t *invitation, size_t invitation_bytes,
+                            uint64_t now_unix_s)
+{
+    struct curve_key curve;
+    if (!curve_of_key(key, &curve) || curve_set_get(&self->banned, &curve))
+        return "this key was ejected";
+    if (!roles_of(self, &curve) && self->options.policy == ADMIT_INVITE) {
+        const char *reason = accept(self, key, run, invitation, invitation_bytes, now_unix_s);
+        if (reason) return reason;
+    }
+    if (roles_of(self, &curve) & 1 << role) return NULL;
+    return role == ACTOR_COORDINATOR && self->has_owner ? "only the owner's key is coordinator here"
+                                                        : "this key may not take that role";
+}
+
+bool admission_ban(struct admission *self, const struct curve_key *key)
+{
+    if (is_owner(self, key) || curve_set_get(&self->banned, key)) return false;
+    curve_set_put(&self->banned, key, 1);
+    return true;
+}
+
+uint32_t admission_count(const struct admission *self) { return self->known.count; }

@@ -1,0 +1,75 @@
+#pragma once
+// broker -- the post office as a process: what its parts share. Only broker/ includes this.
+//
+//     broker_main.c   flags, sockets, the loop            post_office.[ch]  names and routes
+//     mail.c          what comes by mail, where it goes   admission.[ch]    who may come in
+//     news.c          what is for everybody               connections.[ch]  who has to go
+//     gate.c          handshakes, budgets, cutting off    budget.[ch]       who says too much
+
+#include "broker/admission.h"
+#include "broker/connections.h"
+#include "broker/post_office.h"
+#include "common/actor/command.h"
+#include <zmq.h>
+
+enum { BULLETINS_MAX = 64 };
+
+struct bulletin {
+    char topic[96];
+    uint8_t *frame;
+    size_t count;
+    uint64_t incarnation, seq;          // Of the frame kept: an older one does not come after it
+};
+
+struct broker {
+    struct command command;
+    const char *bind, *port, *admit, *owner_hex;
+    struct identity *identity;
+    struct admission *admission;
+    void *context, *mail, *news, *zap, *events[WHERE_COUNT];
+    int signals;
+    struct post_office *office;
+    struct connections *connections;
+    uint64_t instance, seq, expire_ms, look_ms, sweep_ms, swept_kib, log_ms;
+    struct bulletin bulletins[BULLETINS_MAX];
+    uint32_t bulletins_count;
+    uint8_t buffer[4096], arena_bytes[8192];
+    uint64_t passed, undeliverable, published, refused, dropped, cut;
+};
+
+// One letter, as it came. `user`: by the word of the handshake.
+struct delivery {
+    struct route sender;
+    char to[ACTOR_NAME_MAX + 1];
+    const uint8_t *frame;
+    size_t count;
+    struct hash user;
+    int fd;
+    uint64_t now_ms;
+};
+
+// mail.c
+bool broker_take_mail(struct broker *self, uint64_t now_ms);        // False: none was waiting
+bool broker_send(struct broker *self, const struct route *to, const char *from, const void *frame,
+                 size_t count);
+bool broker_is_signed_well(const uint8_t *frame, size_t count, const struct wire_head *head);
+
+// news.c
+void broker_publish(struct broker *self, const struct peer *from, const struct wire_head *head,
+                    const uint8_t *frame, size_t count);
+void broker_recall(struct broker *self, const struct route *sender, const struct wire_recall *recall);
+void broker_doubt_bulletins(struct broker *self);   // The coordinator is another process: its ledger
+                                                    // may be a new one
+bool broker_take_subscription(struct broker *self, uint64_t now_ms);
+
+// gate.c
+void *broker_watch(struct broker *self, void *socket, const char *endpoint);
+void broker_mind_gate(struct broker *self, uint64_t now_ms);        // Once a turn, before all else
+void broker_sweep(struct broker *self, uint64_t now_ms);
+void broker_eject(struct broker *self, const struct wire_roster *roster);
+void broker_cut_unlisted(struct broker *self);      // After the list was read again
+
+// False: what came is over the budget of its connection, and not looked at.
+bool broker_may_say(struct broker *self, const struct delivery *delivery, const struct peer *from,
+                    uint32_t parts, uint64_t bytes);
+void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms);

@@ -1,0 +1,89 @@
+#include "broker/broker.h"
+#include "common/ensure.h"
+#include "common/failpoint.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROSTER_ARENA_BYTES = 16 << 20 };
+
+// False for a frame that is older than the one kept: signed once, said again by somebody else.
+static bool keep(struct broker *self, const char *topic, const struct wire_head *head,
+                 const void *frame, size_t count)
+{
+    struct bulletin *kept = NULL;
+    for (uint32_t i = 0; i < self->bulletins_count && !kept; i++)
+        if (strcmp(self->bulletins[i].topic, topic) == 0) kept = &self->bulletins[i];
+    if (!kept && self->bulletins_count < BULLETINS_MAX) {
+        kept = &self->bulletins[self->bulletins_count++];
+        snprintf(kept->topic, sizeof kept->topic, "%s", topic);
+    }
+    if (!kept) return true;
+    if (head->incarnation < kept->incarnation ||
+        (head->incarnation == kept->incarnation && head->seq <= kept->seq)) return false;
+    kept->frame = realloc(kept->frame, count);
+    ensure(kept->frame);
+    memcpy(kept->frame, frame, count);
+    kept->count = count;
+    kept->incarnation = head->incarnation;
+    kept->seq = head->seq;
+    return true;
+}
+
+// Who was ejected is cut off by the word of the coordinator, whoever else may have heard it.
+static void hear_roster(struct broker *self, const uint8_t *frame, size_t count)
+{
+    struct wire_arena arena = { .bytes = malloc(ROSTER_ARENA_BYTES), .max = ROSTER_ARENA_BYTES };
+    struct wire_head head;
+    struct wire_refusal refusal;
+    const void *body;
+    ensure(arena.bytes);
+    if (wire_unpack(frame, count, WIRE_NEWS, &arena, &head, &body, &refusal))
+        broker_eject(self, body);
+    free(arena.bytes);
+}
+
+// A state topic speaks for the run: its signature is looked at before the frame is kept for others.
+void broker_publish(struct broker *self, const struct peer *from, const struct wire_head *head,
+                    const uint8_t *frame, size_t count)
+{
+    char topic[96];
+    snprintf(topic, sizeof topic, "%s.%s", head->run, wire_kind_name(head->kind));
+    if (wire_kind_flags(head->kind) & WIRE_STATE) {
+        if (!broker_is_signed_well(frame, count, head)) return;
+        if (!keep(self, topic, head, frame, count)) return;
+        if (head->kind == FRAME_ROSTER && from->role == ACTOR_COORDINATOR)
+            hear_roster(self, frame, count);
+    }
+    failpoint("broker_publish");
+    zmq_send(self->news, topic, strlen(topic), ZMQ_SNDMORE | ZMQ_DONTWAIT);
+    if (zmq_send(self->news, frame, count, ZMQ_DONTWAIT) >= 0) self->published++;
+}
+
+void broker_recall(struct broker *self, const struct route *sender, const struct wire_recall *recall)
+{
+    failpoint("broker_recall");
+    size_t length = strlen(recall->run);
+    for (uint32_t i = 0; i < self->bulletins_count; i++) {
+        const struct bulletin *kept = &self->bulletins[i];
+        if (strncmp(kept->topic, recall->run, length) == 0 && kept->topic[length] == '.')
+            broker_send(self, sender, "", kept->frame, kept->count);
+    }
+}
+
+void broker_doubt_bulletins(struct broker *self)
+{
+    for (uint32_t i = 0; i < self->bulletins_count; i++)
+        self->bulletins[i].incarnation = self->bulletins[i].seq = 0;
+}
+
+// The socket itself has taken note of it; here it only says whose connection this is.
+bool broker_take_subscription(struct broker *self, uint64_t now_ms)
+{
+    zmq_msg_t part;
+    zmq_msg_init(&part);
+    bool some = zmq_msg_recv(&part, self->news, ZMQ_DONTWAIT) >= 0;
+    if (some) broker_hear_subscriber(self, &part, now_ms);
+    zmq_msg_close(&part);
+    return some;
+}

@@ -1,0 +1,46 @@
+#include "common/actor/instance.h"
+#include "common/data/durable_file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DIGITS_MAX = 20 };
+
+// 0 where there is no file. One more than it must fit as well.
+static int read_last(const char *dir, struct why *why, uint64_t *ret_last)
+{
+    char path[4096], text[DIGITS_MAX + 2] = "", *end;
+    snprintf(path, sizeof path, "%s/instance", dir);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT) return 0;
+    const ssize_t count = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    if (count < 0) return why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
+    errno = 0;
+    *ret_last = strtoull(text, &end, 10);
+    if (text[0] >= '0' && text[0] <= '9' && strcmp(end, "\n") == 0 && !errno &&
+        *ret_last < UINT64_MAX)
+        return 0;
+    return why_set(why, FAULT_CORRUPT,
+                   "%s: expected a number below 2^64 and a newline; remove the file "
+                   "if the clock is right",
+                   path);
+}
+
+int instance_take(const char *dir, uint64_t unix_ms, struct why *why, uint64_t *ret_instance)
+{
+    char text[DIGITS_MAX + 2];
+    uint64_t last = 0;
+    int rc = read_last(dir, why, &last);
+    if (rc < 0) return rc;
+    const uint64_t instance = unix_ms > last ? unix_ms : last + 1;
+    const int count = snprintf(text, sizeof text, "%" PRIu64 "\n", instance);
+    rc = durable_file_write(dir, "instance", text, (size_t)count, why);
+    if (rc == 0) *ret_instance = instance;
+    return rc < 0 ? why_wrap(why, rc, "%s", dir) : 0;
+}

@@ -1,0 +1,57 @@
+#pragma once
+// ticket -- one line that says where a broker is, who it is, and that its bearer may come in.
+//
+//     shoal:<base64url of:>
+//     [1] [server: its Ed25519 key, 32] [n, address] [n, run; 0: any] [0 or 123, invitation]
+//     [the first 4 bytes of the SHA-256 of all before]
+//
+// The last four bytes find what a mail program did to the line; they protect from nobody. A ticket
+// holds no secret but its invitation, if that is a bearer's.
+//
+// An invitation is signed by the broker's own key or its owner's (shoal-broker --owner), so that the
+// broker can admit without a list:
+//
+//     [1] [expires, unix s, 8] [uses, 2] [number: random, 16] [guest: a key, or 0 for the bearer, 32]
+//     [signature, 64: over "shoal invitation 1" 0, server, n run, and the 59 bytes above]
+//
+// It travels in the HELLO, which the guest signs and which only counts on a connection with the
+// guest's own key: nobody who sees it on the way can use it. The first `uses` keys that bring it
+// before it expires are admitted, the broker writes them down, and then it is used up. Numbers are
+// little-endian. Pure but for ticket_read; any thread.
+
+#include "common/crypto/identity.h"
+#include "common/wire/wire.h"
+
+enum { TICKET_ADDRESS_MAX = 127, TICKET_TEXT_MAX = 512, INVITATION_NUMBER_BYTES = 16,
+       INVITATION_BYTES = 1 + 8 + 2 + INVITATION_NUMBER_BYTES + KEY_BYTES + SIGNATURE_BYTES };
+
+struct ticket {
+    struct key server;
+    char address[TICKET_ADDRESS_MAX + 1];       // host:port, of the mail
+    char run[WIRE_RUN_MAX + 1];                 // "": any
+    bool has_invitation;
+    uint8_t invitation[INVITATION_BYTES];
+};
+
+struct invitation {
+    uint64_t expires_unix_s;
+    uint16_t uses;                              // 1 ..
+    uint8_t number[INVITATION_NUMBER_BYTES];
+    struct key guest;                           // Zeros: whoever comes first
+    struct signature signature;
+};
+
+// FAULT_FORMAT names what is wrong with the line. Blanks around it are allowed.
+int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket);
+char *ticket_print(const struct ticket *self, char text[TICKET_TEXT_MAX]);
+
+// The ticket itself, or the name of a file that holds one.
+int ticket_read(const char *text_or_path, struct why *why, struct ticket *ret_ticket);
+
+void invitation_sign(const struct invitation *self, const struct identity *owner,
+                     const struct key *server, const char *run, uint8_t ret_bytes[INVITATION_BYTES]);
+
+// False: the bytes are no invitation; nothing is said of who signed it.
+bool invitation_parse(const uint8_t *bytes, size_t count, struct invitation *ret_invitation);
+bool invitation_is_by(const struct invitation *self, const struct key *owner,
+                      const struct key *server, const char *run);

@@ -1,0 +1,28 @@
+#pragma once
+// audits -- who recomputes whose result in a round, as its record says. Pure; any thread.
+//
+//     clients of a round ─┬─ trainers: the batch is dealt among them
+//                         └─ auditors: each recomputes one result that was committed before
+//
+// The coordinator draws the auditors from the round's seed when it opens the round (verification_
+// percent of the clients). That seed follows from the commit before and from a key that the commit
+// revealed, so that nobody could know, while it chose its result, who would audit it.
+
+#include "common/wire/wire.h"
+
+enum { AUDITS_MAX = 256, AUDIT_INTERVALS_MAX = 64, AUDITED_MAX = AUDITS_MAX * AUDIT_INTERVALS_MAX,
+       AUDIT_TRIES_MAX = 3, AUDIT_STRIKES_MAX = 3 };
+
+// Whether the audits of a ROUND from outside can be what it says: each auditor is a client and has
+// one audit, at least one client trains, the lists of samples fit together.
+bool audits_are_sound(const struct wire_round *round);
+
+// The places among the clients of those who train, rising. `ret_clients` has room for all. Returns
+// how many.
+uint32_t audits_trainers(const struct wire_round *round, uint32_t *ret_clients);
+
+// The place of this client's audit, or UINT32_MAX.
+uint32_t audits_of(const struct wire_round *round, uint32_t client);
+
+// The samples of the audit at this place: `intervals` of them.
+const struct wire_interval *audits_samples(const struct wire_round *round, uint32_t place);

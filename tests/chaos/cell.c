@@ -1,0 +1,233 @@
+#include "tests/chaos/cell.h"
+#include "common/actor/shell.h"
+#include "common/ensure.h"
+#include "tests/live/testbed.h"
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { STOPPED_MS = 10000, CELL_S_MAX = 150, EPOCH_ROUNDS = 6, NEWCOMER_STEP = 4 };
+
+const char *const cell_victims[CELL_VICTIMS] = { "broker",  "coordinator", "data-provider",
+                                                 "trainer", "witness",     "checkpointer" };
+const char *const cell_phases[CELL_PHASES] = { "Waiting", "Warmup", "Train", "Witness", "Cooldown",
+                                               "Checkpoint", "Transfer" };
+static const int signals[CELL_SIGNALS] = { SIGKILL, SIGSTOP, SIGTERM };
+
+struct cell cell_at(unsigned index)
+{
+    return (struct cell){ .victim = index / CELL_SIGNALS % CELL_VICTIMS,
+                          .signal = signals[index % CELL_SIGNALS],
+                          .phase = (enum cell_phase)(index / CELL_SIGNALS / CELL_VICTIMS) };
+}
+
+void cell_name(const struct cell *cell, char ret_name[64])
+{
+    if (cell->signal == 0) snprintf(ret_name, 64, "undisturbed %s", cell_phases[cell->phase]);
+    else
+        snprintf(ret_name, 64, "%s %s %s", cell_victims[cell->victim], cell_phases[cell->phase],
+                 cell->signal == SIGKILL   ? "SIGKILL"
+                 : cell->signal == SIGSTOP ? "SIGSTOP"
+                                           : "SIGTERM");
+}
+
+static bool is_trainer(const struct cell *cell)
+{
+    return strcmp(cell_victims[cell->victim], "trainer") == 0;
+}
+
+bool cell_promises_digest(const struct cell *cell)
+{
+    return !is_trainer(cell) || cell->signal == SIGSTOP;
+}
+
+// The victim's name in the testbed: never one that holds the phase.
+static const char *victim_of(const struct cell *cell)
+{
+    static const char *const names[CELL_VICTIMS] = { "broker", "coordinator", "data-provider",
+                                                     "trainer1", "witness1", "checkpointer" };
+    if (is_trainer(cell) && cell->phase == CELL_TRANSFER) return "trainer2"; // Who receives it
+    return names[cell->victim];
+}
+
+// ---- holding a phase ----------------------------------------------------------------------------
+
+static void start_to_stop_at(struct testbed *bed, const char *name, const char *point)
+{
+    char preload[320], choice[64];
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s/../live/failpoint.so", bed->live);
+    snprintf(choice, sizeof choice, "SHOAL_FAILPOINT=%s:stop", point);
+    testbed_start_with(bed, name, &(struct testbed_launch){
+        .env = (const char *const[]){ preload, choice, NULL } });
+}
+
+// Its word comes just before the stop; who is told to go on in between stops for ever.
+static void await_stopped(struct testbed *bed, const char *name)
+{
+    siginfo_t info;
+    testbed_await_log(bed, name, "failpoint.reached", TESTBED_WAIT_MS);
+    ensure(waitid(P_PID, (id_t)testbed_actor(bed, name)->pid, &info,
+                  WSTOPPED | WEXITED | WNOWAIT) == 0);
+}
+
+static bool in_witness(struct testbed *bed, const void *arg)
+{
+    return bed->news.has_run && bed->news.run.phase == PHASE_WITNESS &&
+           bed->news.entered[PHASE_WITNESS] > *(const uint64_t *)arg;
+}
+
+static void start_trainers(struct testbed *bed, unsigned from, unsigned to)
+{
+    for (unsigned i = from; i < to; i++) testbed_start(bed, testbed_trainer(i));
+}
+
+// Returns who has to go on for the phase to end; NULL: nobody, trainer2 has to be started.
+static const char *hold(struct testbed *bed, enum cell_phase phase)
+{
+    const char *holder =
+        phase == CELL_COOLDOWN || phase == CELL_CHECKPOINT ? "checkpointer" : "trainer2";
+    const uint64_t witnessed = bed->news.entered[PHASE_WITNESS];
+    switch (phase) {
+    case CELL_WAITING:
+        start_trainers(bed, 0, 2);
+        testbed_await_log(bed, "trainer1", "member.admitted", TESTBED_WAIT_MS);
+        testbed_await_phase(bed, PHASE_WAITING);
+        return NULL;
+    case CELL_WARMUP:
+        start_trainers(bed, 0, 2);
+        start_to_stop_at(bed, "trainer2", "learner_load:1");
+        testbed_await_phase(bed, PHASE_WARMUP);
+        await_stopped(bed, "trainer2");
+        return holder;
+    case CELL_TRAIN:
+        start_trainers(bed, 0, 2);
+        start_to_stop_at(bed, "trainer2", "learner_train:3");
+        await_stopped(bed, "trainer2");
+        return holder;
+    case CELL_WITNESS:
+        start_trainers(bed, 0, 3);
+        testbed_await_step(bed, 1);
+        testbed_signal(bed, "witness0", SIGSTOP);
+        testbed_await(bed, in_witness, &witnessed, TESTBED_WAIT_MS, "RoundWitness");
+        return "witness0";
+    case CELL_COOLDOWN: case CELL_CHECKPOINT:
+        start_trainers(bed, 0, 3);
+        await_stopped(bed, "checkpointer");
+        testbed_await_phase(bed, PHASE_COOLDOWN);
+        return holder;
+    default:
+        start_to_stop_at(bed, "trainer0", "learner_train:5"); // So that the epoch does not end
+        start_trainers(bed, 1, 2);
+        await_stopped(bed, "trainer0");
+        testbed_await_step(bed, NEWCOMER_STEP);
+        start_to_stop_at(bed, "trainer2", "fetch_stage:1");
+        await_stopped(bed, "trainer2");
+        return holder;
+    }
+}
+
+static void go_on(struct testbed *bed, const char *name) { testbed_signal(bed, name, SIGCONT); }
+
+static void let_go(struct testbed *bed, const struct cell *cell, const char *holder)
+{
+    if (!holder) start_trainers(bed, 2, 3);
+    else if (testbed_actor(bed, holder)->pid) go_on(bed, holder);
+    if (cell->phase == CELL_TRANSFER) go_on(bed, "trainer0");
+}
+
+// ---- hitting ------------------------------------------------------------------------------------
+
+// A stopped process hears SIGTERM once it goes on.
+static void ask_to_end(struct testbed *bed, const char *name)
+{
+    struct testbed_actor *actor = testbed_actor(bed, name);
+    actor->may_end = true;
+    kill(actor->pid, SIGTERM);
+    kill(actor->pid, SIGCONT);
+    int code = testbed_await_end(bed, name, TESTBED_WAIT_MS);
+    if (code != 0) testbed_fail(bed, "%s answers SIGTERM with exit %d", name, code);
+}
+
+static void hit(struct testbed *bed, const char *name, int signal)
+{
+    if (signal == SIGTERM) ask_to_end(bed, name);
+    else testbed_signal(bed, name, signal);
+    if (signal != SIGSTOP) testbed_start(bed, name);
+}
+
+// Longer than any cell, so that nothing is left out because it took long; but who waits for a
+// trainer that died need not wait for long.
+static struct testbed_options options_of(const struct cell *cell)
+{
+    const bool brief = cell->signal && !cell_promises_digest(cell);
+    const double s = brief ? 2 : 30;
+    return (struct testbed_options){ .trainers = 3, .witnesses = 3, .min_clients = 1,
+        .init_min_clients = cell->phase == CELL_TRANSFER ? 2 : 3, .snapshot_rounds = 2,
+        .epoch_rounds = EPOCH_ROUNDS, .total_steps = 2 * EPOCH_ROUNDS, .train_s = s, .witness_s = s,
+        .lease_s = brief ? 3 : s, .warmup_s = brief ? 5 : s, .cooldown_s = brief ? 5 : s };
+}
+
+static void run(const struct cell *cell, struct cell_result *ret_result)
+{
+    const struct testbed_options options = options_of(cell);
+    struct testbed *bed = testbed_new(&options);
+    const char *point = cell->phase == CELL_COOLDOWN ? "learner_save:1"
+                      : cell->phase == CELL_CHECKPOINT ? "checkpoint_manifest:1" : NULL;
+    print_message("in %s\n", bed->dir);
+    uint64_t began_ms = shell_now_ms();
+    const struct testbed_options whole = bed->options;
+    bed->options.trainers = 0;                      // hold() starts them
+    bed->options.no_checkpointer = true;
+    testbed_start_all(bed);
+    bed->options = whole;
+    if (point) start_to_stop_at(bed, "checkpointer", point);
+    else testbed_start(bed, "checkpointer");
+    testbed_await_log(bed, "checkpointer", "member.admitted", TESTBED_WAIT_MS);
+    const char *holder = hold(bed, cell->phase);
+    print_message("held in %s at commit %llu\n", cell_phases[cell->phase],
+                  (unsigned long long)bed->news.commits);
+    if (cell->signal) hit(bed, victim_of(cell), cell->signal);
+    let_go(bed, cell, holder && cell->signal == SIGSTOP && strcmp(holder, victim_of(cell)) == 0
+                          ? "witness0" : holder);   // The victim itself stays stopped
+    if (cell->signal == SIGSTOP) {
+        testbed_pass_ms(bed, STOPPED_MS);
+        testbed_signal(bed, victim_of(cell), SIGCONT);
+    }
+    struct testbed_end end = testbed_finish(bed);
+    *ret_result = (struct cell_result){ .digest = end.digest, .voids = end.ledger.voids,
+                                        .partial = end.ledger.partial,
+                                        .seconds = (double)(shell_now_ms() - began_ms) / 1000,
+                                        .finished = true };
+    testbed_destroy(&bed);
+}
+
+struct cell_result cell_run(const struct cell *cell, const char *log)
+{
+    struct cell_result *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
+                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ensure(shared != MAP_FAILED);
+    const pid_t pid = fork();
+    ensure(pid >= 0);
+    if (pid == 0) {
+        const int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(fd, 1), dup2(fd, 2);
+        alarm(CELL_S_MAX);
+        run(cell, shared);
+        _exit(0);
+    }
+    int status;
+    ensure(waitpid(pid, &status, 0) == pid);
+    struct cell_result result = *shared;
+    munmap(shared, sizeof *shared);
+    result.finished = result.finished && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return result;
+}

@@ -1,0 +1,50 @@
+#pragma once
+// cell -- one field of the kill matrix: a small run in which one actor is hit in one phase.
+//
+//     start ──▶ hold the phase ──▶ hit the victim ──▶ let go ──▶ the run ends ──▶ check
+//
+// Phases are too short to be hit by luck, so each is held open by somebody who is stopped in it, at
+// a failpoint or by a signal, and whom nobody waits for in vain: every limit is longer than a cell.
+// The instant is known from the run's news and from the holder's own word, never from a clock.
+//
+//     Waiting     trainer2 is not there yet       Cooldown    the checkpointer does not write yet
+//     Warmup      trainer2 has not loaded         Checkpoint  its files are there, its manifest not
+//     Train       trainer2 has not trained        Transfer    a newcomer has fetched, not loaded
+//     Witness     witness0 has not voted
+//
+// What a cell shows: the run finishes; all replicas, the ledger and the last checkpoint agree
+// (testbed_finish); and where the victim's absence may cost time but no work, the digest of the end
+// is that of the same run undisturbed. Only a trainer that dies may change it: its residual is
+// lost.
+
+#include "common/crypto/hash.h"
+#include <stdbool.h>
+
+enum cell_phase {
+    CELL_WAITING, CELL_WARMUP, CELL_TRAIN, CELL_WITNESS, CELL_COOLDOWN, CELL_CHECKPOINT,
+    CELL_TRANSFER, CELL_PHASES
+};
+enum { CELL_VICTIMS = 6, CELL_SIGNALS = 3, CELLS = CELL_VICTIMS * CELL_PHASES * CELL_SIGNALS };
+
+struct cell {
+    unsigned victim;                    // Into cell_victims
+    enum cell_phase phase;
+    int signal; // SIGKILL, SIGSTOP (for ten seconds), SIGTERM; 0: undisturbed
+};
+
+struct cell_result {
+    bool finished;                      // And all that testbed_finish checks
+    double seconds;
+    struct hash digest;
+    unsigned long long voids, partial;  // Rounds that committed nothing, or less than was dealt
+};
+
+extern const char *const cell_victims[CELL_VICTIMS], *const cell_phases[CELL_PHASES];
+
+struct cell cell_at(unsigned index);                        // 0 .. CELLS - 1
+void cell_name(const struct cell *cell, char ret_name[64]); // "coordinator Train SIGKILL"
+bool cell_promises_digest(const struct cell *cell);
+
+// In a process of its own, which a failure ends; what it and its actors said is in the file `log`.
+// The directory of a failed cell stays, and the log names it.
+struct cell_result cell_run(const struct cell *cell, const char *log);

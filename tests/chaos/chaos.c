@@ -1,0 +1,479 @@
+// chaos -- the demo's run, disturbed on purpose, beside the same run left in peace.
+//
+//     make chaos                              30 events in 150 rounds, by seed 1
+//     make chaos SEED=7 EVENTS=60 STEPS=300
+//     build/chaos/chaos --plan 7              only what would be done
+//     make chaos MATRIX=1                     instead: the kill matrix (matrix.c)
+//     make chaos FAILPOINTS=1                 instead: every failpoint (live/failpoints_test.c)
+//     make chaos POWER=1                      instead: the power is cut (unit/ledger_power_test.c)
+//
+// config/demo's model, data and settings, but fewer rounds, three standalone witnesses and shorter
+// limits. Eleven real processes: broker, coordinator, data-provider, checkpointer, witnesses in one
+// network namespace, four trainers in another, a relay of ours between the two (relay.h). A
+// schedule drawn from the seed (schedule.h) kills, stops and ends actors, loses, delays, doubles,
+// reorders and damages packets, parts the network, fills disks (a small tmpfs), sets clocks wrong
+// (live/clock.c). Each event waits for the news of its phase. Who ends is started again, as systemd
+// would.
+//
+// Fails unless the run finishes, all replicas say one digest at every step, and ledger, checkpoint
+// and replicas agree at the end. Prints what was done when, how long the next commit took to come,
+// and the goodput: committed samples a second, against the undisturbed run.
+//
+// Without root, /dev/net/tun or leave to mount, network and disk are left out, and it says so.
+// Exit code 0: all held; 64: usage; else not. Only processes that it started are signalled, by pid.
+//
+//     cell matrix      the kill matrix          schedule relay      what chaos does, and how
+
+#include "actors/shoal/demo_setup.h"
+#include "actors/shoal/toml_edit.h"
+#include "common/actor/shell.h"
+#include "common/ensure.h"
+#include "tests/chaos/relay.h"
+#include "tests/chaos/schedule.h"
+#include "tests/live/testbed.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { TRAINERS = 4, WITNESSES = 3, RUN_MS_MAX = 900000, RESTART_MS = 200,
+       REAPED_MS = 500, UNDO_MAX = 64, DISK_MIB = 24 };
+
+// What has to be undone, and when.
+struct undo { uint64_t due_ms; enum chaos_kind kind; char victim[24]; };
+
+struct chaos {
+    struct testbed *bed;
+    struct relay *relay;                // NULL: not permitted
+    struct chaos_permits permits;
+    struct chaos_event *events;
+    unsigned count, next;
+    uint64_t entered[PHASE_COUNT];      // When the next event began to wait for its phase
+    bool waiting;
+    struct undo undo[UNDO_MAX];
+    unsigned undo_count;
+    uint64_t began_ms, first_ms, event_commits, event_ms, longest_ms;
+    unsigned restarts, done[CHAOS_KINDS];
+    uint64_t due_ms[TESTBED_ACTORS_MAX];
+    int said[TESTBED_ACTORS_MAX];       // With which code it ended last: said once
+    volatile int64_t *clocks;           // One for each actor, in files
+    uint64_t steps;
+    unsigned batch;
+};
+
+static double seconds_of(const struct chaos *self)
+{
+    return (double)(shell_now_ms() - self->began_ms) / 1000;
+}
+
+// ---- the run's folder
+// -----------------------------------------------------------------------------
+
+static void say_nothing(void *arg, const char *line) { (void)arg, (void)line; }
+
+static void edit(struct testbed *bed, char **text, const char *table, const char *key,
+                 const char *format, ...)
+{
+    char value[64];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(value, sizeof value, format, args);
+    va_end(args);
+    char *edited = toml_edit(*text, table, key, value);
+    if (!edited) testbed_fail(bed, "config/demo has no table [%s]", table);
+    free(*text);
+    *text = edited;
+}
+
+// The demo's own folder takes the place of what the testbed wrote.
+static void set_up(struct testbed *bed, struct demo_setup *setup)
+{
+    struct why why = { 0 };
+    char path[300];
+    const struct testbed_options *o = &bed->options;
+    testbed_write_file(bed, ".shoal-demo", "", 0);
+    int rc = demo_set_up(setup, bed->dir, NULL, 1, say_nothing, NULL, &why);
+    if (rc < 0) testbed_fail(bed, "the demo cannot be set up: %s %s", fault_name(rc), why.text);
+    char *text = calloc(1, 1 << 16);
+    ensure(text);
+    snprintf(path, sizeof path, "%s/state.toml", bed->dir);
+    testbed_read_file(path, text, 1 << 16);
+    edit(bed, &text, "config", "total_steps", "%u", o->total_steps);
+    edit(bed, &text, "config", "rounds_per_epoch", "%u", o->epoch_rounds);
+    edit(bed, &text, "config", "min_clients", "%u", o->min_clients);
+    edit(bed, &text, "config", "init_min_clients", "%u", o->init_min_clients);
+    edit(bed, &text, "config", "max_round_train_time", "%g", o->train_s);
+    edit(bed, &text, "config", "round_witness_time", "%g", o->witness_s);
+    edit(bed, &text, "config", "warmup_time", "%g", o->warmup_s);
+    edit(bed, &text, "config", "cooldown_time", "%g", o->cooldown_s);
+    edit(bed, &text, "members", "lease_time", "%g", o->lease_s);
+    edit(bed, &text, "members", "heartbeat_time", "0.3");
+    edit(bed, &text, "witness", "standalone", "true");
+    testbed_write_file(bed, "state.toml", text, strlen(text));
+    free(text);
+}
+
+static void mount_disk(struct chaos *self, const char *name)
+{
+    char path[300], options[32];
+    snprintf(path, sizeof path, "%s/%s", self->bed->dir, name);
+    snprintf(options, sizeof options, "size=%dm", DISK_MIB);
+    mkdir(path, 0755);
+    if (mount("tmpfs", path, "tmpfs", 0, options) != 0) self->permits.disk = false;
+}
+
+// ---- who runs
+// -------------------------------------------------------------------------------------
+
+static void start(struct chaos *self, const char *name)
+{
+    char preload[320], clock[320];
+    const bool is_trainer = strncmp(name, "trainer", 7) == 0;
+    const bool serves = strcmp(name, "broker") != 0 && strcmp(name, "coordinator") != 0;
+    const char *bind[] = { "--bulk-bind", is_trainer ? RELAY_THERE : RELAY_HERE, NULL };
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s/../live/clock.so", self->bed->live);
+    snprintf(clock, sizeof clock, "SHOAL_CLOCK=%s/clock-%s", self->bed->dir, name);
+    testbed_start_with(
+        self->bed, name,
+        &(struct testbed_launch){ .args = self->relay && serves ? bind : NULL,
+                                  .netns = self->relay && is_trainer ? self->relay->there : 0,
+                                  .env = (const char *const[]){ preload, clock, NULL } });
+    testbed_actor(self->bed, name)->may_end = true; // We look ourselves why
+}
+
+static void make_clock(struct chaos *self, const char *name)
+{
+    char file[64];
+    const int64_t right = 0;
+    snprintf(file, sizeof file, "clock-%s", name);
+    testbed_write_file(self->bed, file, &right, sizeof right);
+}
+
+static void set_clock(struct chaos *self, const char *name, int64_t seconds)
+{
+    char path[320];
+    snprintf(path, sizeof path, "%s/clock-%s", self->bed->dir, name);
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);        // In place: the actor has it mapped
+    ensure(fd >= 0 && pwrite(fd, &seconds, sizeof seconds, 0) == sizeof seconds);
+    close(fd);
+}
+
+static const char *const names[] = { "broker",   "coordinator", "data-provider", "checkpointer",
+                                     "witness0", "witness1",    "witness2",      "trainer0",
+                                     "trainer1", "trainer2",    "trainer3" };
+enum { NAMES = sizeof names / sizeof *names };
+
+static bool is_finished(const struct chaos *self)
+{
+    return self->bed->news.run.phase == PHASE_FINISHED;
+}
+
+// As systemd: whoever ends is started again, unless it says that trying again is of no use.
+static void revive(struct chaos *self, uint64_t now_ms)
+{
+    for (unsigned i = 0; i < self->bed->actors_count; i++) {
+        struct testbed_actor *actor = &self->bed->actors[i];
+        if (actor->pid || actor->lives == 0) continue;
+        const int code = WIFEXITED(actor->status) ? WEXITSTATUS(actor->status) : 0;
+        if (is_finished(self) && strncmp(actor->name, "witness", 7) == 0) continue;
+        if (code == 64 || code == 77 || code == 78)
+            testbed_fail(self->bed, "%s ended with %d, and would not be started again", actor->name,
+                         code);
+        if (!self->due_ms[i]) {
+            self->due_ms[i] = now_ms + RESTART_MS;
+            if (code && code != self->said[i])
+                printf("%7.1f s  %s ended with %d; started again until it stays\n",
+                       seconds_of(self), actor->name, code);
+            self->said[i] = code;
+        } else if (now_ms >= self->due_ms[i]) {
+            self->due_ms[i] = 0;
+            self->restarts++;
+            start(self, actor->name);
+        }
+    }
+}
+
+// ---- doing and undoing
+// ------------------------------------------------------------------------------
+
+static void fill_disk(struct chaos *self, const char *name, bool full)
+{
+    static const char block[65536];
+    char path[320];
+    snprintf(path, sizeof path, "%s/%s/ballast", self->bed->dir, name);
+    unlink(path);
+    const int fd = full ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
+    for (size_t step = sizeof block; fd >= 0 && step >= 512; step /= 2)
+        while (write(fd, block, step) > 0) continue;
+    if (fd >= 0) close(fd);
+}
+
+static void set_network(struct chaos *self, enum chaos_kind kind)
+{
+    static const struct relay_profile profiles[CHAOS_KINDS] = {
+        [CHAOS_LOSSY] = { .delay_us = 500, .lost_ppm = 50000 },
+        [CHAOS_SLOW] = { .delay_us = 60000, .jitter_us = 20000, .lost_ppm = 5000 },
+        [CHAOS_MESSY] = { .delay_us = 2000,
+                          .jitter_us = 4000,
+                          .twice_ppm = 50000,
+                          .flipped_ppm = 10000 },
+        [CHAOS_PARTITION] = { .deaf_here = true, .deaf_there = true },
+        [CHAOS_ONE_WAY] = { .deaf_there = true },
+    };
+    if (self->relay) relay_set(self->relay, &profiles[kind]);
+}
+
+static void later(struct chaos *self, const struct chaos_event *event, uint64_t now_ms)
+{
+    ensure(self->undo_count < UNDO_MAX);
+    struct undo *undo = &self->undo[self->undo_count++];
+    *undo = (struct undo){ .due_ms = now_ms + event->ms, .kind = event->kind };
+    snprintf(undo->victim, sizeof undo->victim, "%s", event->victim);
+}
+
+static void undo(struct chaos *self, const struct undo *undo)
+{
+    struct testbed_actor *actor = undo->victim[0] ? testbed_actor(self->bed, undo->victim) : NULL;
+    if (undo->kind == CHAOS_STOP && actor->pid) kill(actor->pid, SIGCONT);
+    else if (undo->kind == CHAOS_DISK_FULL) fill_disk(self, undo->victim, false);
+    else if (undo->kind != CHAOS_STOP) set_network(self, CHAOS_KILL);          // None
+}
+
+static void undo_due(struct chaos *self, uint64_t now_ms)
+{
+    for (unsigned i = 0; i < self->undo_count;) {
+        if (self->undo[i].due_ms > now_ms) { i++; continue; }
+        undo(self, &self->undo[i]);
+        self->undo[i] = self->undo[--self->undo_count];
+    }
+}
+
+static void act(struct chaos *self, const struct chaos_event *event, uint64_t now_ms)
+{
+    struct testbed_actor *actor = event->victim[0] ? testbed_actor(self->bed, event->victim) : NULL;
+    char text[120];
+    chaos_event_text(event, text);
+    printf("%7.1f s  commit %-4llu %s%s\n", seconds_of(self),
+           (unsigned long long)self->bed->news.commits, text,
+           actor && !actor->pid ? " (it is down)" : "");
+    fflush(stdout);
+    self->done[event->kind]++;
+    if (event->ms) later(self, event, now_ms);
+    switch (event->kind) {
+    case CHAOS_CLOCK:
+        set_clock(self, event->victim, event->seconds);
+        if (actor->pid) kill(actor->pid, SIGKILL);
+        break;
+    case CHAOS_KILL: if (actor->pid) kill(actor->pid, SIGKILL); break;
+    case CHAOS_STOP: if (actor->pid) kill(actor->pid, SIGSTOP); break;
+    case CHAOS_TERM: if (actor->pid) kill(actor->pid, SIGTERM); break;
+    case CHAOS_DISK_FULL:                           // So that it has to write at once
+        fill_disk(self, event->victim, true);
+        if (actor->pid) kill(actor->pid, SIGKILL);
+        break;
+    default: set_network(self, event->kind);
+    }
+}
+
+// The event that is next, once its commit has come and then its phase is entered.
+static void act_if_due(struct chaos *self, uint64_t now_ms)
+{
+    const struct testbed_news *news = &self->bed->news;
+    if (is_finished(self) && self->next < self->count) {
+        printf("%7.1f s  the run is over before %u events\n", seconds_of(self),
+               self->count - self->next);
+        self->count = self->next;
+    }
+    if (self->next == self->count || news->commits < self->events[self->next].step) return;
+    if (!self->waiting) memcpy(self->entered, news->entered, sizeof self->entered);
+    self->waiting = true;
+    const struct chaos_event *event = &self->events[self->next];
+    if (news->entered[event->phase] == self->entered[event->phase]) return;
+    self->waiting = false;
+    self->next++;
+    self->event_commits = news->commits;
+    self->event_ms = now_ms;
+    act(self, event, now_ms);
+}
+
+// ---- the loop
+// -----------------------------------------------------------------------------------------
+
+static bool turn(struct testbed *bed, const void *arg)
+{
+    struct chaos *self = (struct chaos *)(uintptr_t)arg;
+    const uint64_t now_ms = shell_now_ms();
+    if (!self->first_ms && bed->news.commits > 0) self->first_ms = now_ms;
+    if (self->event_ms && bed->news.commits > self->event_commits) {
+        if (now_ms - self->event_ms > self->longest_ms) self->longest_ms = now_ms - self->event_ms;
+        self->event_ms = 0;
+    }
+    act_if_due(self, now_ms);
+    undo_due(self, now_ms);
+    revive(self, now_ms);
+    return is_finished(self) && self->next == self->count && self->undo_count == 0;
+}
+
+static uint64_t due_in_ms(const struct chaos *self)
+{
+    uint64_t now_ms = shell_now_ms(), due_ms = now_ms + 1000;
+    for (unsigned i = 0; i < self->undo_count; i++)
+        if (self->undo[i].due_ms < due_ms) due_ms = self->undo[i].due_ms;
+    for (unsigned i = 0; i < TESTBED_ACTORS_MAX; i++)
+        if (self->due_ms[i] && self->due_ms[i] < due_ms) due_ms = self->due_ms[i];
+    return due_ms > now_ms ? due_ms - now_ms : 0;
+}
+
+// Somebody who should be there is not, or does not come to be within the time of the wait.
+static bool is_down(struct testbed *bed, const void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; i < bed->actors_count; i++)
+        if (!bed->actors[i].pid && strncmp(bed->actors[i].name, "witness", 7) != 0) return true;
+    return false;
+}
+
+// Committed samples a second, from the first commit to the last. Everything is checked on the way.
+static double run(struct chaos *self, const char *title)
+{
+    static struct demo_setup setup;
+    struct testbed *bed = self->bed =
+        testbed_new(&(struct testbed_options){ .run_id = "demo",
+                                               .host = self->relay ? RELAY_HERE : "127.0.0.1",
+                                               .trainers = TRAINERS,
+                                               .witnesses = WITNESSES,
+                                               .min_clients = 1,
+                                               .init_min_clients = TRAINERS,
+                                               .epoch_rounds = 6,
+                                               .total_steps = (unsigned)self->steps,
+                                               .train_s = 6,
+                                               .witness_s = 3,
+                                               .lease_s = 4,
+                                               .warmup_s = 10,
+                                               .cooldown_s = 10 });
+    set_up(bed, &setup);
+    self->batch = (unsigned)setup.config.batch_end;
+    if (self->permits.disk) {
+        static const char *const disks[] = { "coordinator", "checkpointer", "trainer1" };
+        for (int i = 0; i < 3; i++) mount_disk(self, disks[i]);
+    }
+    self->began_ms = shell_now_ms();
+    printf("%s: %llu rounds of %u samples, in %s\n", title, (unsigned long long)self->steps,
+           self->batch, bed->dir);
+    for (unsigned i = 0; i < NAMES; i++) make_clock(self, names[i]), start(self, names[i]);
+    while (!testbed_wait(bed, turn, self, due_in_ms(self)))
+        if (shell_now_ms() - self->began_ms > RUN_MS_MAX)
+            testbed_fail(bed, "not finished within %d s, %u of %u events done", RUN_MS_MAX / 1000,
+                         self->next, self->count);
+    const double seconds = (double)(shell_now_ms() - self->first_ms) / 1000;
+    while (testbed_wait(bed, is_down, self, REAPED_MS))
+        testbed_wait(bed, turn, self, due_in_ms(self));
+    struct testbed_end end = testbed_finish(bed);
+    const double goodput = (double)end.ledger.samples / seconds;
+    printf("%s: finished after %.1f s, %llu samples, %.1f samples/s; replicas, ledger and "
+           "checkpoint agree\n",
+           title, seconds, (unsigned long long)end.ledger.samples, goodput);
+    static const char *const disks[] = { "coordinator", "checkpointer", "trainer1" };
+    for (int i = 0; i < 3 && self->permits.disk; i++) {
+        char path[300];
+        snprintf(path, sizeof path, "%s/%s", bed->dir, disks[i]);
+        umount2(path, MNT_DETACH);
+    }
+    testbed_destroy(&self->bed);
+    return goodput;
+}
+
+// A mount namespace of our own, so that nothing is left behind.
+static bool may_mount(void)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+static void print_plan(const struct chaos *self)
+{
+    for (unsigned i = 0; i < self->count; i++) {
+        char text[120];
+        chaos_event_text(&self->events[i], text);
+        printf("commit %-4llu %s\n", (unsigned long long)self->events[i].step, text);
+    }
+}
+
+static void report(const struct chaos *self, double calm, double wild)
+{
+    printf("\n%u events:", self->count);
+    for (unsigned k = 0; k < CHAOS_KINDS; k++)
+        if (self->done[k]) printf("  %s %u", chaos_kind_name((enum chaos_kind)k), self->done[k]);
+    printf("\n%u processes were started again; the longest wait for a commit after an event was "
+           "%.1f s\n",
+           self->restarts, (double)self->longest_ms / 1000);
+    if (self->relay) {
+        const struct relay_counts n = relay_count(self->relay);
+        printf(
+            "relay: %llu packets, %llu lost, %llu twice, %llu with a bit flipped, %llu overtook\n",
+            (unsigned long long)n.packets, (unsigned long long)n.lost, (unsigned long long)n.twice,
+            (unsigned long long)n.flipped, (unsigned long long)n.overtook);
+    }
+    printf("goodput: %.1f of %.1f samples/s, %.0f %%\n", wild, calm, 100 * wild / calm);
+    printf("ok 1 - %u events, and the run ends with one digest at every step, ledger and "
+           "checkpoint included\n",
+           self->count);
+}
+
+static uint64_t number(const char *name, uint64_t otherwise, uint64_t least, uint64_t most)
+{
+    char *end;
+    const char *text = getenv(name);
+    const uint64_t value = text && *text ? strtoull(text, &end, 10) : otherwise;
+    if (text && *text && (*end || value < least || value > most)) {
+        fprintf(stderr, "chaos: %s=%s: a number from %llu to %llu\n", name, text,
+                (unsigned long long)least, (unsigned long long)most);
+        exit(64);
+    }
+    return value;
+}
+
+int main(int argc, char **argv)
+{
+    static struct chaos calm, wild;
+    static struct chaos_event events[CHAOS_EVENTS_MAX];
+    static struct relay relay;
+    const char *why = "";
+    const bool plan = argc > 1 && strcmp(argv[1], "--plan") == 0;
+    const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : number("SEED", 1, 0, UINT64_MAX);
+    wild.steps = calm.steps = number("STEPS", 150, 24, TESTBED_STEPS_MAX - 1);
+    wild.count = (unsigned)number("EVENTS", 30, 1, CHAOS_EVENTS_MAX);
+    wild.events = events;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    struct chaos_permits permits = { .network = true, .disk = true };
+    if (!plan) {
+        permits.network = relay_open(&relay, seed, &why);
+        if (!permits.network) printf("LEFT OUT: the network: %s\n", why);
+        permits.disk = may_mount();
+        if (!permits.disk)
+            printf("LEFT OUT: full disks: mounting is not permitted here (needs root)\n");
+    }
+    schedule_draw(seed, wild.count, wild.steps, &permits, events);
+    printf("SEED=%llu EVENTS=%u STEPS=%llu\n", (unsigned long long)seed, wild.count,
+           (unsigned long long)wild.steps);
+    if (plan) {
+        print_plan(&wild);
+        return 0;
+    }
+    calm.permits = wild.permits = permits;
+    if (permits.network) calm.relay = wild.relay = &relay;
+    const double goodput = run(&calm, "undisturbed");
+    report(&wild, goodput, run(&wild, "disturbed"));
+    relay_close(&relay);
+    return 0;
+}

@@ -1,0 +1,256 @@
+// Who gets in at a real broker, who does not and is told so, and who is thrown out.
+
+#include "tests/live/testbed.h"
+#include "common/actor/shell.h"
+#include "common/actor/zap.h"
+#include "common/ensure.h"
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <cmocka.h>
+
+enum { SOON_MS = 15000, ARENA_BYTES = 1 << 20 };
+
+static char *public_key(const char *name, char hex[KEY_HEX])
+{
+    struct identity *identity = testbed_identity(name);
+    key_to_hex(identity_key(identity), hex);
+    identity_destroy(&identity);
+    return hex;
+}
+
+static void write_list(struct testbed *bed, const char *const *names)
+{
+    char text[2048] = "# who takes part\n", hex[KEY_HEX];
+    for (; *names; names++) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s  # %s\n", public_key(*names, hex), *names);
+    }
+    testbed_write_file(bed, "list", text, strlen(text));
+}
+
+// ---- lists --------------------------------------------------------------------------------------
+
+static void only_who_is_listed_and_as_long(void **state)
+{
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
+        .trainers = 2, .init_min_clients = 1, .admit = "allowlist=list", .owned = true });
+    static const char *const without[] = { "data-provider", "checkpointer", "trainer0", "observer",
+                                           NULL },
+                      *const with[] = { "data-provider", "checkpointer", "trainer0", "observer",
+                                        "trainer1", NULL };
+    char rest[128];
+    write_list(bed, without);
+    testbed_start(bed, "broker");
+    testbed_await_log(bed, "broker", "broker.ready", TESTBED_WAIT_MS);
+    testbed_start(bed, "trainer1");
+    testbed_await_log(bed, "trainer1", "the broker does not admit our key", SOON_MS);
+    assert_false(testbed_log_has(bed, "broker", "name=trainer.", NULL, 0)); // It never came so far
+
+    testbed_write_file(bed, "list", "nonsense\n", 9);
+    testbed_signal(bed, "broker", SIGHUP);
+    testbed_await_log(bed, "broker", "gate.reload fault=FORMAT", SOON_MS);
+    write_list(bed, with);
+    testbed_signal(bed, "broker", SIGHUP);
+    testbed_await_log(bed, "broker", "gate.reload policy=", SOON_MS);
+    testbed_await_log(bed, "trainer1", "broker.welcome", SOON_MS);
+
+    write_list(bed, without);                       // Out again: cut off, not only ignored
+    testbed_signal(bed, "broker", SIGHUP);
+    testbed_await_log(bed, "trainer1", "broker.silent", SOON_MS);
+    assert_true(testbed_log_has(bed, "trainer1", "broker.refused", rest, sizeof rest));
+    testbed_signal(bed, "trainer1", SIGKILL);
+}
+
+// ---- invitations --------------------------------------------------------------------------------
+
+static void make_ticket(struct testbed *bed, uint8_t number, uint16_t uses, char text[TICKET_TEXT_MAX])
+{
+    struct ticket ticket = bed->ticket;
+    struct invitation invitation = { .expires_unix_s = shell_unix_ms() / 1000 + 600, .uses = uses,
+                                     .number = { number } };
+    struct identity *owner = testbed_identity("coordinator");
+    snprintf(ticket.run, sizeof ticket.run, "%s", bed->options.run_id);
+    invitation_sign(&invitation, owner, &ticket.server, ticket.run, ticket.invitation);
+    ticket.has_invitation = true;
+    ticket_print(&ticket, text);
+    identity_destroy(&owner);
+}
+
+static void a_ticket_is_for_one(void **state)
+{
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
+        .trainers = 2, .admit = "invite", .owned = true });
+    char text[TICKET_TEXT_MAX];
+    make_ticket(bed, 1, 1, text);
+    const struct testbed_launch invited = { .args = (const char *const[]){ "--ticket", text, NULL } };
+    testbed_start(bed, "broker");
+    testbed_start(bed, "coordinator");              // The owner's key needs none
+    testbed_await_log(bed, "coordinator", "broker.welcome", SOON_MS);
+    testbed_start(bed, "trainer2");
+    assert_int_equal(testbed_await_end(bed, "trainer2", SOON_MS), EX_NOPERM);
+    assert_true(testbed_log_has(bed, "trainer2", "an invitation is needed", NULL, 0));
+    testbed_start_with(bed, "trainer0", &invited);
+    testbed_await_log(bed, "trainer0", "member.admitted", SOON_MS);
+    testbed_start_with(bed, "trainer1", &invited);
+    assert_int_equal(testbed_await_end(bed, "trainer1", SOON_MS), EX_NOPERM);
+    assert_true(testbed_log_has(bed, "trainer1", "the invitation is used up", NULL, 0));
+    // Another life of the broker: it has written down whom it let in.
+    testbed_signal(bed, "broker", SIGKILL);
+    testbed_start(bed, "broker");
+    testbed_await_log(bed, "broker", "actor.hello name=trainer.", SOON_MS);
+    testbed_start_with(bed, "trainer1", &invited);
+    assert_int_equal(testbed_await_end(bed, "trainer1", SOON_MS), EX_NOPERM);
+}
+
+static void a_wrong_server_key_is_said(void **state)
+{
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 1 });
+    char hex[KEY_HEX];
+    public_key("somebody", hex);
+    testbed_start(bed, "broker");
+    testbed_await_log(bed, "broker", "broker.ready", TESTBED_WAIT_MS);
+    uint64_t began_ms = shell_now_ms();
+    testbed_start_with(bed, "trainer0", &(struct testbed_launch){
+        .args = (const char *const[]){ "--server-key", hex, NULL } });
+    testbed_await_log(bed, "trainer0", "does not hold the key", 5000);
+    print_message("said after %llu ms\n", (unsigned long long)(shell_now_ms() - began_ms));
+}
+
+// ---- actors of the test's own -------------------------------------------------------------------
+
+struct own {
+    struct identity *identity;
+    struct post *post;
+    char name[ACTOR_NAME_MAX + 1];
+    struct wire_arena arena;
+    struct letter letter;
+};
+
+static struct own *own_new(struct testbed *bed, const char *key, uint8_t role)
+{
+    struct own *self = calloc(1, sizeof *self);
+    struct hash hash;
+    ensure(self);
+    self->identity = testbed_identity(key);
+    self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
+    memcpy(hash.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
+    actor_name(role, &hash, self->name);
+    struct post_options options = { .identity = self->identity, .role = role, .name = self->name,
+                                    .run = "live", .broker = &bed->ticket, .quiet = true,
+                                    .incarnation = 1, .instance = 1 };
+    ensure(self->arena.bytes && post_new(&options, NULL, &self->post) == 0);
+    return self;
+}
+
+static void own_destroy(struct own *self)
+{
+    post_destroy(&self->post);
+    identity_destroy(&self->identity);
+    free(self->arena.bytes);
+    free(self);
+}
+
+// Goes on until a letter of this kind has come by mail. False when the time is up.
+static bool own_await(struct own *self, uint16_t kind, uint64_t timeout_ms)
+{
+    for (uint64_t until = shell_now_ms() + timeout_ms; shell_now_ms() < until;) {
+        zmq_pollitem_t item = { .socket = post_mail_socket(self->post), .events = ZMQ_POLLIN };
+        post_tick(self->post);
+        zmq_poll(&item, 1, 20);
+        while (post_take(self->post, true, &self->arena, &self->letter) != POST_NOTHING)
+            if (self->letter.msg.kind == kind) return true;
+    }
+    return false;
+}
+
+// The coordinator's word that a member was ejected ends the member's connection, and it does not
+// come back.
+static void the_ejected_are_cut_off(void **state)
+{
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .owned = true });
+    testbed_start(bed, "broker");
+    struct own *coordinator = own_new(bed, "coordinator", ACTOR_COORDINATOR),
+               *trainer = own_new(bed, "trainer0", ACTOR_TRAINER),
+               *other = own_new(bed, "trainer1", ACTOR_TRAINER);
+    assert_true(own_await(coordinator, FRAME_WELCOME, SOON_MS));
+    assert_true(own_await(trainer, FRAME_WELCOME, SOON_MS));
+    assert_true(own_await(other, FRAME_WELCOME, SOON_MS));
+    post_mail(trainer->post, "coordinator", FRAME_PING, &(struct wire_ping){ .instance = 1 });
+    assert_true(own_await(coordinator, FRAME_PING, SOON_MS));
+
+    struct wire_member member = { .role = ACTOR_TRAINER, .state = MEMBER_EJECTED };
+    memcpy(member.key.bytes, identity_key(trainer->identity)->bytes, HASH_BYTES);
+    memcpy(member.name, trainer->name, sizeof member.name);
+    post_publish(coordinator->post, FRAME_ROSTER,
+                 &(struct wire_roster){ .version = 1, .members = &member, .members_count = 1 });
+    testbed_await_log(bed, "broker", "gate.banned name=trainer.", SOON_MS);
+    post_mail(trainer->post, "coordinator", FRAME_PING, &(struct wire_ping){ .instance = 1 });
+    assert_false(own_await(coordinator, FRAME_PING, 1000));
+    assert_false(own_await(trainer, FRAME_WELCOME, 2000));
+    assert_non_null(post_trouble(trainer->post));   // It dialled again, and was refused
+    assert_non_null(strstr(post_trouble(trainer->post), "does not admit our key"));
+    post_mail(other->post, "coordinator", FRAME_PING, &(struct wire_ping){ .instance = 1 });
+    assert_true(own_await(coordinator, FRAME_PING, SOON_MS));
+    own_destroy(coordinator), own_destroy(trainer), own_destroy(other);
+}
+
+// What another key has signed is worth nothing on our connection.
+static void nobody_speaks_for_another(void **state)
+{
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .owned = true });
+    struct identity *thief = testbed_identity("thief"), *victim = testbed_identity("trainer0");
+    struct curve_key broker;
+    struct hash key;
+    struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = 1 };
+    struct wire_head head = { .kind = FRAME_HELLO, .run = "live", .seq = 1 };
+    struct signature signature;
+    uint8_t frame[1024], answer[1024], memory[4096];
+    int patience_ms = SOON_MS, zero = 0;
+    testbed_start(bed, "broker");
+    memcpy(key.bytes, identity_key(victim)->bytes, HASH_BYTES);
+    memcpy(head.sender, key.bytes, sizeof head.sender);
+    actor_name(ACTOR_TRAINER, &key, hello.name);
+    size_t count = wire_pack(&head, &hello, frame, sizeof frame);
+    identity_sign(victim, frame, wire_signed_bytes(frame, count), &signature);
+    count = wire_put_signature(frame, count, signature.bytes, sizeof frame);
+    assert_true(count > 0 && curve_of_key(&bed->ticket.server, &broker));
+
+    void *context = zmq_ctx_new(), *dealer = zmq_socket(context, ZMQ_DEALER);
+    zap_secure_client(dealer, thief, &broker);
+    zmq_setsockopt(dealer, ZMQ_RCVTIMEO, &patience_ms, sizeof patience_ms);
+    zmq_setsockopt(dealer, ZMQ_LINGER, &zero, sizeof zero);
+    char endpoint[64], from[64];
+    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", bed->port);
+    assert_int_equal(zmq_connect(dealer, endpoint), 0);
+    zmq_send(dealer, "broker", 6, ZMQ_SNDMORE);
+    zmq_send(dealer, frame, count, 0);
+    int bytes = zmq_recv(dealer, from, sizeof from, 0) < 0 ? -1
+              : zmq_recv(dealer, answer, sizeof answer, 0);
+    zmq_close(dealer);
+    zmq_ctx_term(context);
+    identity_destroy(&thief), identity_destroy(&victim);
+    assert_true(bytes > 0);
+    struct wire_arena arena = { .bytes = memory, .max = sizeof memory };
+    struct wire_refusal refusal;
+    const void *body;
+    assert_true(wire_unpack(answer, (size_t)bytes, WIRE_MAIL, &arena, &head, &body, &refusal));
+    assert_int_equal(head.kind, FRAME_UNDELIVERABLE);
+    assert_non_null(strstr(((const struct wire_undeliverable *)body)->reason, "not the one of this"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(only_who_is_listed_and_as_long, testbed_teardown),
+        cmocka_unit_test_teardown(a_ticket_is_for_one, testbed_teardown),
+        cmocka_unit_test_teardown(a_wrong_server_key_is_said, testbed_teardown),
+        cmocka_unit_test_teardown(the_ejected_are_cut_off, testbed_teardown),
+        cmocka_unit_test_teardown(nobody_speaks_for_another, testbed_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

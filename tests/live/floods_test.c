@@ -1,0 +1,341 @@
+// Floods at a real broker, one after the other, while an honest member is served: idle connections,
+// joins by keys that are on no list, frames that claim 8 GiB, messages without an end, and more
+// frames than anybody has to say. LIVE_LONG=1 holds each for a minute instead of some seconds.
+
+#include "tests/live/testbed.h"
+#include "tests/live/hostile_peer.h"
+#include "common/actor/shell.h"
+#include "common/actor/zap.h"
+#include "common/ensure.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+// Of the broker: 256 MiB of messages on their way (connections.h), what arrives between two looks,
+// and 30 KiB for each connection.
+enum { SERVED_MS = 1000, RESIDENT_MIB_MAX = 512, SHORT_MS = 3000, LONG_MS = 60000, IDLE_MAX = 10000,
+       JOINS_S = 1000, SOON_MS = 10000, ARENA_BYTES = 1 << 20, PING_MS = 20, OWN_DESCRIPTORS = 200 };
+
+// ---- an honest actor ----------------------------------------------------------------------------
+
+struct own {
+    struct identity *identity;
+    struct post *post;
+    char name[ACTOR_NAME_MAX + 1];
+    struct wire_arena arena;
+    struct letter letter;
+};
+
+static struct own *own_new(struct testbed *bed, const char *key, uint8_t role)
+{
+    struct own *self = calloc(1, sizeof *self);
+    struct hash hash;
+    ensure(self);
+    self->identity = testbed_identity(key);
+    self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
+    memcpy(hash.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
+    actor_name(role, &hash, self->name);
+    struct post_options options = { .identity = self->identity, .role = role, .name = self->name,
+                                    .run = "live", .broker = &bed->ticket, .quiet = true,
+                                    .incarnation = 1, .instance = shell_unix_ms() };
+    ensure(self->arena.bytes && post_new(&options, NULL, &self->post) == 0);
+    return self;
+}
+
+static void own_destroy(struct own *self)
+{
+    post_destroy(&self->post);
+    identity_destroy(&self->identity);
+    free(self->arena.bytes);
+    free(self);
+}
+
+static bool own_heard(struct own *self, uint16_t kind)
+{
+    bool heard = false;
+    post_tick(self->post);
+    while (post_take(self->post, true, &self->arena, &self->letter) != POST_NOTHING)
+        heard |= self->letter.msg.kind == kind;
+    return heard;
+}
+
+static uint64_t own_await(struct own *self, uint16_t kind)      // Milliseconds it took
+{
+    uint64_t began_ms = shell_now_ms();
+    while (shell_now_ms() < began_ms + SOON_MS) {
+        zmq_pollitem_t item = { .socket = post_mail_socket(self->post), .events = ZMQ_POLLIN };
+        if (own_heard(self, kind)) return shell_now_ms() - began_ms;
+        zmq_poll(&item, 1, 5);
+    }
+    return UINT64_MAX;
+}
+
+// ---- floods -------------------------------------------------------------------------------------
+
+struct flood {
+    const char *name, *unit, *said;     // Said: by the broker's log, of what it did about it; or NULL
+    void *(*run)(void *flood);
+    struct testbed *bed;
+    atomic_bool stop;
+    atomic_ullong amount;
+};
+
+static int dial(const struct flood *flood, unsigned port)
+{
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons((uint16_t)(flood->bed->port + port)),
+                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    if (connect(fd, (struct sockaddr *)&to, sizeof to) == 0 || errno == EINPROGRESS) return fd;
+    close(fd);
+    return -1;
+}
+
+// As many as there may be, half at each port; who was cut off dials again.
+static void *stay_idle(void *arg)
+{
+    struct flood *self = arg;
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    unsigned max = limit.rlim_cur < IDLE_MAX + OWN_DESCRIPTORS ? (unsigned)limit.rlim_cur - OWN_DESCRIPTORS
+                                                              : IDLE_MAX;
+    int *fds = malloc(max * sizeof *fds);
+    ensure(fds);
+    for (unsigned i = 0; i < max; i++) fds[i] = -1;
+    while (!self->stop) {
+        unsigned open_now = 0;
+        for (unsigned i = 0; i < max && !self->stop; i++) {
+            char byte;
+            if (fds[i] >= 0 && recv(fds[i], &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+                close(fds[i]), fds[i] = -1;
+            if (fds[i] < 0) fds[i] = dial(self, i % 2);
+            open_now += fds[i] >= 0;
+        }
+        if (open_now > self->amount) self->amount = open_now;
+        usleep(100000);
+    }
+    for (unsigned i = 0; i < max; i++)
+        if (fds[i] >= 0) close(fds[i]);
+    free(fds);
+    return NULL;
+}
+
+static void *call(void *context, const struct flood *flood, const struct identity *identity)
+{
+    struct curve_key broker;
+    char endpoint[64];
+    int zero = 0, many = 1000000;
+    void *dealer = zmq_socket(context, ZMQ_DEALER);
+    ensure(dealer && curve_of_key(&flood->bed->ticket.server, &broker));
+    zmq_setsockopt(dealer, ZMQ_LINGER, &zero, sizeof zero);
+    zmq_setsockopt(dealer, ZMQ_SNDHWM, &many, sizeof many);
+    zap_secure_client(dealer, identity, &broker);
+    snprintf(endpoint, sizeof endpoint, "tcp://127.0.0.1:%u", flood->bed->port);
+    ensure(zmq_connect(dealer, endpoint) == 0);
+    return dealer;
+}
+
+// A thousand new keys a second, if this machine makes so many.
+static void *join_unlisted(void *arg)
+{
+    struct flood *self = arg;
+    enum { OPEN = 200 };
+    void *context = zmq_ctx_new(), *open_now[OPEN] = { NULL };
+    uint64_t began_ms = shell_now_ms();
+    for (uint32_t i = 0; !self->stop; i++) {
+        uint8_t secret[SECRET_BYTES] = { 77, (uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16) };
+        struct identity *identity;
+        ensure(identity_from_secret(secret, NULL, &identity) == 0);
+        if (open_now[i % OPEN]) zmq_close(open_now[i % OPEN]);
+        open_now[i % OPEN] = call(context, self, identity);
+        identity_destroy(&identity);
+        self->amount++;
+        while (!self->stop && self->amount > (shell_now_ms() - began_ms) * JOINS_S / 1000) usleep(1000);
+    }
+    for (int i = 0; i < OPEN; i++)
+        if (open_now[i]) zmq_close(open_now[i]);
+    zmq_ctx_term(context);
+    return NULL;
+}
+
+static void wait_ready(int fd, short events)
+{
+    zmq_pollitem_t item = { .fd = fd, .events = events };
+    zmq_poll(&item, 1, 200);
+}
+
+// A greeting, then a command that says of itself that it has 8 GiB, and as much of it as is taken.
+static void *claim_8_gib(void *arg)
+{
+    struct flood *self = arg;
+    static const uint8_t header[] = { 0x06, 0, 0, 0, 2, 0, 0, 0, 0 };
+    uint8_t greeting[64] = { 0xff, 0, 0, 0, 0, 0, 0, 0, 0, 0x7f, 3, 0, 'C', 'U', 'R', 'V', 'E' };
+    static uint8_t noise[65536];
+    while (!self->stop) {
+        int fd = dial(self, 0);
+        if (fd < 0) continue;
+        wait_ready(fd, ZMQ_POLLOUT);
+        send(fd, greeting, sizeof greeting, MSG_NOSIGNAL);
+        send(fd, header, sizeof header, MSG_NOSIGNAL);
+        for (int i = 0; i < 100 && !self->stop; i++) {
+            wait_ready(fd, ZMQ_POLLOUT);
+            if (send(fd, noise, sizeof noise, MSG_NOSIGNAL) < 0 && errno != EAGAIN) break;
+        }
+        close(fd);
+        self->amount++;
+    }
+    return NULL;
+}
+
+// A member whose message never ends: small parts, that cost the most. In MiB that were taken.
+static void *never_end(void *arg)
+{
+    struct flood *self = arg;
+    static uint8_t part[1000];
+    struct identity *identity = testbed_identity("mallory");
+    struct hostile_peer peer = { .fd = -1 };
+    uint64_t bytes = 0;
+    while (!self->stop) {
+        if (peer.fd < 0 && !hostile_peer_connect(&peer, self->bed->port, identity,
+                                                 &self->bed->ticket.server)) usleep(100000);
+        for (int i = 0; i < 1000 && peer.fd >= 0; i++)
+            if (hostile_peer_send(&peer, true, part, sizeof part)) bytes += sizeof part;
+        self->amount = bytes >> 20;
+    }
+    hostile_peer_close(&peer);
+    identity_destroy(&identity);
+    return NULL;
+}
+
+// Whole frames, as many as go: junk, from a member that has not even said HELLO.
+static void *talk_too_much(void *arg)
+{
+    struct flood *self = arg;
+    struct identity *identity = testbed_identity("mallory");
+    void *context = zmq_ctx_new(), *dealer = call(context, self, identity);
+    for (uint64_t bounds = 0; !self->stop; bounds++) {
+        zmq_send(dealer, "coordinator", 11, ZMQ_SNDMORE | ZMQ_DONTWAIT);
+        if (zmq_send(dealer, "junk", 4, ZMQ_DONTWAIT) == 4) self->amount++;
+        if (bounds % 1000 == 0) usleep(1000);
+    }
+    zmq_close(dealer);
+    zmq_ctx_term(context);
+    identity_destroy(&identity);
+    return NULL;
+}
+
+// ---- the measure --------------------------------------------------------------------------------
+
+static unsigned long resident_mib(pid_t pid)
+{
+    char path[64], line[256];
+    unsigned long kib = 0;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) sscanf(line, "VmRSS: %lu", &kib);
+    if (file) fclose(file);
+    return kib >> 10;
+}
+
+struct measured { uint64_t worst_ms, newcomer_ms; unsigned long mib; unsigned letters; };
+
+// A letter each PING_MS from the member to the coordinator, the next once the last has come; in the
+// middle of it a newcomer is let in.
+static struct measured measure(struct testbed *bed, struct own *coordinator, struct own *trainer,
+                               uint64_t lasts_ms)
+{
+    struct measured measured = { 0 };
+    pid_t broker = testbed_actor(bed, "broker")->pid;
+    uint64_t until_ms = shell_now_ms() + lasts_ms, middle_ms = until_ms - lasts_ms / 2;
+    while (shell_now_ms() < until_ms) {
+        uint64_t began_ms = shell_now_ms();
+        ensure(post_mail(trainer->post, "coordinator", FRAME_PING, &(struct wire_ping){ .instance = 1 }));
+        uint64_t took_ms = own_await(coordinator, FRAME_PING);
+        measured.letters++;
+        if (took_ms > measured.worst_ms) measured.worst_ms = took_ms;
+        own_heard(trainer, FRAME_NONE);
+        unsigned long mib = resident_mib(broker);
+        if (mib > measured.mib) measured.mib = mib;
+        if (!measured.newcomer_ms && shell_now_ms() > middle_ms) {
+            struct own *newcomer = own_new(bed, "newcomer", ACTOR_WITNESS);
+            measured.newcomer_ms = own_await(newcomer, FRAME_WELCOME) + 1;
+            own_destroy(newcomer);
+        }
+        while (shell_now_ms() < began_ms + PING_MS) usleep(1000);
+    }
+    return measured;
+}
+
+static void an_honest_member_is_served(void **state)
+{
+    static const char *const names[] = { "coordinator", "trainer0", "newcomer", "mallory" };
+    static struct flood floods[] = {
+        { .name = "nothing", .unit = "" },
+        { .name = "idle connections", .unit = "at once", .run = stay_idle },
+        { .name = "unlisted joins", .unit = "in all", .run = join_unlisted },
+        { .name = "8 GiB claimed", .unit = "times", .run = claim_8_gib },
+        { .name = "endless multipart", .unit = "MiB", .run = never_end,
+          .said = "more bytes than messages" },
+        { .name = "junk frames", .unit = "in all", .run = talk_too_much,
+          .said = "gate.over_budget from=a stranger" },
+    };
+    uint64_t lasts_ms = testbed_is_long() ? LONG_MS : SHORT_MS;
+    char text[512] = "", hex[KEY_HEX];
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
+        .admit = "allowlist=list", .owned = true });
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    for (int i = 0; i < 4; i++) {
+        struct identity *identity = testbed_identity(names[i]);
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s\n", key_to_hex(identity_key(identity), hex));
+        identity_destroy(&identity);
+    }
+    testbed_write_file(bed, "list", text, strlen(text));
+    testbed_start(bed, "broker");
+    struct own *coordinator = own_new(bed, "coordinator", ACTOR_COORDINATOR),
+               *trainer = own_new(bed, "trainer0", ACTOR_TRAINER);
+    assert_true(own_await(coordinator, FRAME_WELCOME) < SOON_MS);
+    assert_true(own_await(trainer, FRAME_WELCOME) < SOON_MS);
+    print_message("%-18s %12s %-8s %14s %14s %16s\n", "flood", "amount", "", "letter, worst",
+                  "newcomer", "broker resident");
+    bool well = true;
+    for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) {
+        struct flood *flood = &floods[i];
+        pthread_t thread;
+        flood->bed = bed;
+        if (flood->run) ensure(pthread_create(&thread, NULL, flood->run, flood) == 0);
+        struct measured m = measure(bed, coordinator, trainer, lasts_ms);
+        flood->stop = true;
+        if (flood->run) pthread_join(thread, NULL);
+        print_message("%-18s %12llu %-8s %11llu ms %11llu ms %12lu MiB\n", flood->name,
+                      (unsigned long long)flood->amount, flood->unit,
+                      (unsigned long long)m.worst_ms, (unsigned long long)m.newcomer_ms, m.mib);
+        if (flood->said) testbed_await_log(bed, "broker", flood->said, SOON_MS);
+        well = well && m.worst_ms < SERVED_MS && m.newcomer_ms < SERVED_MS &&
+               m.mib < RESIDENT_MIB_MAX && m.letters > 0 && (!flood->run || flood->amount > 0);
+    }
+    own_destroy(coordinator), own_destroy(trainer);
+    if (!well) testbed_fail(bed, "a letter or a newcomer took %d ms or more, or the broker %d MiB",
+                            SERVED_MS, RESIDENT_MIB_MAX);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test_teardown(an_honest_member_is_served,
+                                                                  testbed_teardown) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

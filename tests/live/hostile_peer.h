@@ -1,0 +1,21 @@
+#pragma once
+// hostile_peer -- a connection with CURVE by hand, from the greeting on: says what the library would
+// not. (ZeroMQ RFC 23, ZMTP 3.0, and RFC 26, CurveZMQ.)
+
+#include "common/crypto/identity.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct hostile_peer {
+    int fd;                             // -1: the broker has hung up, or takes nothing for 0.3 s
+    uint8_t shared[32];                 // Of both transient keys
+    uint64_t nonce;
+};
+
+// As a DEALER, with the key of `identity`. False: the broker did not let it in.
+bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct identity *identity,
+                          const struct key *server);
+// One part of a message; `more`: another one follows. False: hung up.
+bool hostile_peer_send(struct hostile_peer *self, bool more, const void *bytes, size_t count);
+void hostile_peer_close(struct hostile_peer *self);

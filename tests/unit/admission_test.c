@@ -1,0 +1,301 @@
+// Who may come in: lists, invitations, bans; and who has said or taken too much.
+#include "broker/admission.h"
+#include "broker/connections.h"
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static struct why why;
+static char dir[] = "/tmp/admission.XXXXXX", list[64], record[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    if (!mkdtemp(dir)) return -1;
+    snprintf(list, sizeof list, "%s/list", dir);
+    snprintf(record, sizeof record, "%s/record", dir);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    unlink(list), unlink(record);
+    return rmdir(dir);
+}
+
+static struct identity *identity_of(uint8_t number)
+{
+    uint8_t secret[SECRET_BYTES] = { number };
+    struct identity *identity;
+    assert_int_equal(identity_from_secret(secret, &why, &identity), 0);
+    return identity;
+}
+
+static struct key key_of(uint8_t number)
+{
+    struct identity *identity = identity_of(number);
+    struct key key = *identity_key(identity);
+    identity_destroy(&identity);
+    return key;
+}
+
+static struct curve_key curve_of(uint8_t number)
+{
+    struct key key = key_of(number);
+    struct curve_key curve;
+    assert_true(curve_of_key(&key, &curve));
+    return curve;
+}
+
+static void write_list(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void write_list(const char *format, ...)
+{
+    va_list args;
+    FILE *file = fopen(list, "w");
+    assert_non_null(file);
+    va_start(args, format);
+    vfprintf(file, format, args);
+    va_end(args);
+    assert_int_equal(fclose(file), 0);
+}
+
+static const char *hello(struct admission *self, uint8_t number, uint8_t role)
+{
+    struct key key = key_of(number);
+    return admission_hello(self, &key, role, "demo", NULL, 0, 1000);
+}
+
+static bool lets_in(struct admission *self, uint8_t number)
+{
+    struct curve_key curve = curve_of(number);
+    return admission_lets_in(self, &curve, false);
+}
+
+// ---- policies -----------------------------------------------------------------------------------
+
+static void a_list_is_read_and_read_again(void **state)
+{
+    (void)state;
+    char a[KEY_HEX], b[KEY_HEX];
+    struct key server = key_of(1), key_a = key_of(2), key_b = key_of(3);
+    struct admission_options options = { .policy = ADMIT_ALLOWLIST, .list_path = list,
+                                         .server = &server };
+    struct admission *self = NULL;
+    key_to_hex(&key_a, a), key_to_hex(&key_b, b);
+    write_list("# friends\n\n  %s   # anything\n%s monitor coordinator\r\n", a, b);
+    assert_int_equal(admission_new(&options, &why, &self), 0);
+    assert_int_equal(admission_count(self), 2);
+    assert_true(lets_in(self, 2) && lets_in(self, 3));
+    assert_false(lets_in(self, 4));
+    assert_null(hello(self, 2, ACTOR_TRAINER));
+    assert_non_null(hello(self, 2, ACTOR_COORDINATOR));
+    assert_null(hello(self, 3, ACTOR_COORDINATOR));
+    assert_non_null(hello(self, 3, ACTOR_TRAINER));
+    assert_non_null(hello(self, 4, ACTOR_MONITOR));
+    write_list("%s\n", b);
+    assert_int_equal(admission_reload(self, &why), 0);
+    assert_false(lets_in(self, 2));
+    // A fault anywhere: the table before it stays.
+    const char *bad[] = { "%s\n12ab\n", "%s\n%s pilot\n", "%s\n0%s\n" };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        FILE *file = fopen(list, "w");
+        fprintf(file, bad[i], a, b);
+        fclose(file);
+#pragma GCC diagnostic pop
+        assert_int_equal(admission_reload(self, &why), FAULT_FORMAT);
+        assert_non_null(strstr(why.text, "/list:2: "));
+        assert_true(lets_in(self, 3) && !lets_in(self, 2));
+    }
+    unlink(list);
+    assert_int_equal(admission_reload(self, &why), FAULT_NOT_FOUND);
+    assert_true(lets_in(self, 3));
+    admission_destroy(&self);
+    assert_int_equal(admission_new(&options, &why, &self), FAULT_NOT_FOUND);
+}
+
+static const char *hello_with(struct admission *self, uint8_t number, const uint8_t *bytes,
+                              uint64_t now_s)
+{
+    struct key key = key_of(number);
+    return admission_hello(self, &key, ACTOR_TRAINER, "demo", bytes, INVITATION_BYTES, now_s);
+}
+
+static void an_invitation_lets_in_so_many_and_no_more(void **state)
+{
+    (void)state;
+    struct identity *owner = identity_of(2), *stranger = identity_of(9);
+    struct key server = key_of(1);
+    struct admission_options options = { .policy = ADMIT_INVITE, .record_path = record,
+                                         .server = &server, .owner = identity_key(owner) };
+    struct invitation bearer = { .expires_unix_s = 2000, .uses = 1, .number = { 1 } },
+                      named = { .expires_unix_s = 2000, .uses = 1, .number = { 2 },
+                                .guest = key_of(5) };
+    uint8_t bytes[INVITATION_BYTES];
+    struct admission *self = NULL;
+    struct curve_key three = curve_of(3);
+    assert_int_equal(admission_new(&options, &why, &self), 0);
+    assert_true(lets_in(self, 2));                  // The owner needs none
+    assert_false(lets_in(self, 3));
+    assert_true(admission_lets_in(self, &three, true));     // As far as the door
+    assert_non_null(hello(self, 3, ACTOR_TRAINER));
+
+    invitation_sign(&bearer, stranger, &server, "demo", bytes);
+    assert_non_null(strstr(hello_with(self, 3, bytes, 1000), "not by this run's owner"));
+    invitation_sign(&bearer, owner, &server, "demo", bytes);
+    assert_non_null(strstr(hello_with(self, 3, bytes, 2001), "expired"));
+    assert_null(hello_with(self, 3, bytes, 1000));
+    assert_true(lets_in(self, 3));
+    assert_null(hello_with(self, 3, bytes, 3000));  // Again: known by now
+    assert_non_null(strstr(hello_with(self, 4, bytes, 1000), "used up"));
+
+    invitation_sign(&named, owner, &server, "demo", bytes);
+    assert_non_null(strstr(hello_with(self, 4, bytes, 1000), "another key"));
+    assert_null(hello_with(self, 5, bytes, 1000));
+    assert_non_null(hello(self, 5, ACTOR_COORDINATOR));
+    assert_null(hello(self, 2, ACTOR_COORDINATOR));
+
+    // Written down: another life of the broker knows them, and that the invitation is used up. What
+    // a crash has cut is as if it had not been.
+    admission_destroy(&self);
+    int fd = open(record, O_WRONLY | O_APPEND);
+    assert_int_equal(write(fd, "0100", 4), 4);
+    close(fd);
+    assert_int_equal(admission_new(&options, &why, &self), 0);
+    assert_true(lets_in(self, 3) && lets_in(self, 5) && !lets_in(self, 4));
+    invitation_sign(&bearer, owner, &server, "demo", bytes);
+    assert_non_null(strstr(hello_with(self, 4, bytes, 1000), "used up"));
+    admission_destroy(&self);
+    identity_destroy(&owner);
+    identity_destroy(&stranger);
+}
+
+static void a_banned_key_stays_out(void **state)
+{
+    (void)state;
+    struct key server = key_of(1), owner = key_of(2);
+    struct admission_options options = { .server = &server, .owner = &owner };
+    struct admission *self = NULL;
+    struct curve_key three = curve_of(3), two = curve_of(2);
+    assert_int_equal(admission_new(&options, &why, &self), 0);
+    assert_true(lets_in(self, 3));
+    assert_true(admission_ban(self, &three));
+    assert_false(admission_ban(self, &three));
+    assert_false(admission_lets_in(self, &three, true));
+    assert_non_null(hello(self, 3, ACTOR_TRAINER));
+    assert_false(admission_ban(self, &two));        // Never the owner
+    assert_non_null(hello(self, 4, ACTOR_COORDINATOR));
+    admission_destroy(&self);
+}
+
+// ---- budgets and connections --------------------------------------------------------------------
+
+static void a_bucket_fills_drops_and_cuts(void **state)
+{
+    (void)state;
+    const struct budget budget = { .frames_s = 10, .frames_burst = 5, .bytes_s = 1000,
+                                   .bytes_burst = 1000 };
+    struct bucket bucket;
+    bucket_fill(&bucket, &budget, 0);
+    for (int i = 0; i < 5; i++) assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_WITHIN);
+    assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_OVER);
+    assert_int_equal(bucket_take(&bucket, &budget, 1, 300), BUDGET_WITHIN);     // 3 more came
+    for (uint64_t ms = 1000; ms < 20000; ms += 100)     // At its rate for ever
+        assert_int_equal(bucket_take(&bucket, &budget, 100, ms), BUDGET_WITHIN);
+    assert_int_equal(bucket_take(&bucket, &budget, 2000, 20000), BUDGET_OVER);
+    assert_int_equal(bucket_take(&bucket, &budget, UINT64_MAX, 20000), BUDGET_CUT);
+    bucket_fill(&bucket, &budget, 0);
+    int over = 0;
+    while (bucket_take(&bucket, &budget, 1, 0) != BUDGET_CUT) over++;
+    assert_int_equal(over, 5 + 4 * 5);
+}
+
+struct cuts { int fds[64], count; int64_t received[64]; };
+
+static void note(void *arg, int fd)
+{
+    struct cuts *cuts = arg;
+    cuts->fds[cuts->count++] = fd;
+}
+
+static int64_t received(void *arg, int fd) { return ((struct cuts *)arg)->received[fd]; }
+
+static void the_oldest_unproven_goes_first(void **state)
+{
+    (void)state;
+    struct connections *self = connections_new(4);
+    struct curve_key key = curve_of(3);
+    struct cuts cuts = { .count = 0 };
+    for (int fd = 10; fd < 16; fd++) connections_opened(self, fd, AT_MAIL, 100 - (uint64_t)fd);
+    connections_heard(self, 15, AT_MAIL, &key, 2, 10, 200);
+    connections_cut_surplus(self, note, &cuts);
+    assert_int_equal(cuts.count, 2);                // 15 is the oldest, and proven
+    assert_int_equal(cuts.fds[0], 14);
+    assert_int_equal(cuts.fds[1], 13);
+    assert_int_equal(connections_count(self, AT_MAIL), 4);
+    connections_closed(self, 14), connections_closed(self, 14), connections_closed(self, 99);
+    assert_int_equal(connections_count(self, AT_MAIL), 4);
+    connections_cut_key(self, &key, note, &cuts);
+    assert_int_equal(cuts.count, 3);
+    assert_int_equal(cuts.fds[2], 15);
+    connections_destroy(&self);
+}
+
+static void who_hoards_is_cut(void **state)
+{
+    (void)state;
+    struct connections *self = connections_new(40);
+    struct curve_key key = curve_of(3);
+    struct cuts cuts = { .count = 0 };
+    for (int fd = 10; fd < 50; fd++) connections_opened(self, fd, AT_MAIL, 1);
+    connections_opened(self, 50, AT_NEWS, 1);
+    // All that came is out: what was on the wire is counted to the byte.
+    connections_heard(self, 10, AT_MAIL, &key, 1, 1 << 24, 2);
+    cuts.received[10] = (1 << 24) + 33 + 9;
+    cuts.received[11] = CONNECTION_PENDING_MAX + 1;
+    cuts.received[50] = SUBSCRIBED_MAX + 1;
+    connections_cut_hoarders(self, received, note, &cuts);
+    assert_int_equal(cuts.count, 2);
+    assert_int_equal(cuts.fds[0], 11);
+    assert_int_equal(cuts.fds[1], 50);
+    // Each within its bound, all together not: the largest go until they are.
+    for (int fd = 12; fd < 42; fd++) cuts.received[fd] = (10 << 20) + fd;
+    connections_cut_hoarders(self, received, note, &cuts);
+    assert_int_equal(cuts.count, 2 + 5);            // 25 times 10 MiB fit into 256
+    assert_int_equal(cuts.fds[2], 41);
+    connections_destroy(&self);
+}
+
+static void a_penalty_ends(void **state)
+{
+    (void)state;
+    struct connections *self = connections_new(4);
+    struct curve_key key = curve_of(3), other = curve_of(4);
+    connections_punish(self, &key, 1000);
+    assert_true(connections_is_punished(self, &key, 1000 + PENALTY_MS - 1));
+    assert_false(connections_is_punished(self, &other, 1001));
+    assert_false(connections_is_punished(self, &key, 1000 + PENALTY_MS));
+    connections_destroy(&self);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_list_is_read_and_read_again),
+        cmocka_unit_test(an_invitation_lets_in_so_many_and_no_more),
+        cmocka_unit_test(a_banned_key_stays_out),
+        cmocka_unit_test(a_bucket_fills_drops_and_cuts),
+        cmocka_unit_test(the_oldest_unproven_goes_first),
+        cmocka_unit_test(who_hoards_is_cut),
+        cmocka_unit_test(a_penalty_ends),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,103 @@
+// Connection keys: the map of RFC 7748, and who is nobody.
+#include "common/crypto/curve.h"
+#include "common/crypto/curve_set.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sodium.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct key key_of(const char *hex)
+{
+    struct key key;
+    assert_true(key_from_hex(hex, &key));
+    return key;
+}
+
+// The base point of edwards25519 and its image: y = 4/5 becomes u = 9 (RFC 7748, section 4.1).
+static void the_base_point_becomes_nine(void **state)
+{
+    (void)state;
+    struct key base = key_of("5866666666666666666666666666666666666666666666666666666666666666");
+    struct key negative = base;
+    struct curve_key curve, nine = { { 9 } }, other;
+    assert_true(curve_of_key(&base, &curve));
+    assert_memory_equal(curve.bytes, nine.bytes, CURVE_BYTES);
+    negative.bytes[31] |= 0x80;                     // -A has the same u: one connection key for both
+    assert_true(curve_of_key(&negative, &other));
+    assert_memory_equal(other.bytes, nine.bytes, CURVE_BYTES);
+}
+
+// Secret 1 of RFC 8032, section 7.1; its hash and its image by Python's hashlib and integers.
+static void an_identity_becomes_a_pair(void **state)
+{
+    (void)state;
+    static const char seed[] = "9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60";
+    static const char secret_hex[] =
+        "307c83864f2833cb427a2ef1c00a013cfdff2768d980c0a3a520f006904de94f";
+    static const char public_hex[] =
+        "d85e07ec22b0ad881537c2f44d662d1a143cf830c57aca4305d85c7a90f6b62e";
+    uint8_t bytes[SECRET_BYTES], secret[CURVE_BYTES], again[CURVE_BYTES];
+    char hex[2 * CURVE_BYTES + 1];
+    struct identity *identity;
+    struct curve_key public;
+    assert_int_equal(sodium_hex2bin(bytes, sizeof bytes, seed, 64, NULL, NULL, NULL), 0);
+    assert_int_equal(identity_from_secret(bytes, NULL, &identity), 0);
+    curve_of_identity(identity, &public, secret);
+    assert_string_equal(sodium_bin2hex(hex, sizeof hex, secret, sizeof secret), secret_hex);
+    assert_string_equal(sodium_bin2hex(hex, sizeof hex, public.bytes, CURVE_BYTES), public_hex);
+    assert_int_equal(crypto_scalarmult_base(again, secret), 0);     // And they belong together
+    assert_memory_equal(again, public.bytes, CURVE_BYTES);
+    identity_destroy(&identity);
+}
+
+static void nobody_has_no_key(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0100000000000000000000000000000000000000000000000000000000000000",     // The neutral point
+        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",     // Of order 2
+        "0200000000000000000000000000000000000000000000000000000000000000",     // On no curve
+        "abababababababababababababababababababababababababababababababab",
+    };
+    struct curve_key curve;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct key key = key_of(bad[i]);
+        assert_false(curve_of_key(&key, &curve));
+    }
+}
+
+static void a_set_finds_what_was_put(void **state)
+{
+    (void)state;
+    struct curve_set set = { 0 };
+    struct curve_key key = { { 0 } };
+    assert_int_equal(curve_set_get(&set, &key), 0);
+    for (int round = 1; round <= 2; round++)
+        for (int i = 0; i < 5000; i++) {            // Many of them fall on the same place
+            key.bytes[0] = (uint8_t)(i % 7), key.bytes[20] = (uint8_t)i, key.bytes[21] = (uint8_t)(i >> 8);
+            curve_set_put(&set, &key, (uint8_t)(round + i % 3));
+        }
+    assert_int_equal(set.count, 5000);
+    for (int i = 0; i < 5000; i++) {
+        key.bytes[0] = (uint8_t)(i % 7), key.bytes[20] = (uint8_t)i, key.bytes[21] = (uint8_t)(i >> 8);
+        assert_int_equal(curve_set_get(&set, &key), 2 + i % 3);
+    }
+    key.bytes[22] = 1;
+    assert_int_equal(curve_set_get(&set, &key), 0);
+    curve_set_clear(&set);
+    assert_int_equal(curve_set_get(&set, &key), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_base_point_becomes_nine),
+        cmocka_unit_test(an_identity_becomes_a_pair),
+        cmocka_unit_test(nobody_has_no_key),
+        cmocka_unit_test(a_set_finds_what_was_put),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
