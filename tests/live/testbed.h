@@ -48,6 +48,8 @@ struct testbed_options {
     const char *host;                   // "127.0.0.1": where the broker listens
     bool insecure;
     bool poisoned;                      // One weight of the genesis model is NaN
+    unsigned verification_percent;      // 0
+    bool full_values;                   // Results send values, not only signs
 };
 
 struct testbed_actor {
@@ -89,6 +91,7 @@ struct testbed_launch {
     const char *const *env;             // "NAME=value", beside the environment of the test
     int netns;                          // A network namespace to start it in; 0: the test's own
     bool bare;                          // Only `args`, none of the usual ones
+    const char *program;                // Beside the tests, instead of the usual one
 };
 
 struct testbed *testbed_new(const struct testbed_options *options);
