@@ -109,7 +109,8 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@tests/all.sh $(B)
 
 test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) \
-            $(B)/live/failpoint.so $(B)/live/adversary_test $(B)/live/hostile-trainer $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
+            $(B)/live/failpoint.so $(B)/live/adversary_test $(B)/live/hostile-trainer $(B)/numeric/honest_audits \
+            $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -137,6 +138,9 @@ bench-train: $(B)/bench/train_bench             ## Time a training step: share o
 
 same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
 	@$<
+
+honest-audits: $(B)/numeric/honest_audits       ## Recompute N=10000 honest results on other instruction sets: all the same?
+	@$< $(or $(N),10000)
 
 convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and AdamW, see what limits it; 20 minutes (QUICK=1: one)
 	@tests/numeric/convergence.py $(B) $(if $(QUICK),--quick)
@@ -246,6 +250,8 @@ $(B)/live/failpoint.so: tests/live/failpoint.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
 $(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
+$(B)/numeric/honest_audits: $(B)/tests/numeric/honest_audits.o $(LIBRARIES)
+	$(link) -Wl,--wrap=distro_kernels_best $(LIBS) -o $@
 $(B)/numeric/convergence: $(patsubst %,$(B)/tests/numeric/%.o,convergence convergence_trial) $(B)/actors/shoal/model_folder.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
 $(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
@@ -267,4 +273,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live adversaries bench bench-train same-bits convergence pure install uninstall help clean
+.PHONY: all cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live adversaries bench bench-train same-bits honest-audits convergence pure install uninstall help clean

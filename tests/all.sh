@@ -8,6 +8,7 @@
 # sanitized   the same under ASan + UBSan; those with threads under TSan
 # simulation  seeds of the whole cluster; one trace under three compilers; a few mutants
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
+# audits      honest results made again on other instruction sets
 # adversary   a liar of each kind among four trainers (make adversaries for the long form)
 # installed   the systemd units of a staging tree
 # peers       what torch and transformers say of our files, where PyPI is reachable
@@ -44,7 +45,7 @@ build clang B="$B/clang" CC=clang CXX=clang++ "$B/clang/bin/sim"
 programs+=("tests/sim/short.sh $B")
 
 for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
-programs+=("$B/live/adversary_test" "tests/live/installed.sh $B")
+programs+=("$B/numeric/honest_audits 400" "$B/live/adversary_test" "tests/live/installed.sh $B")
 for t in tests/peers/*_test.sh; do [ -f "$t" ] && programs+=("$t $B"); done
 
 tests/run.sh "${programs[@]}"
