@@ -256,6 +256,8 @@ $(B)/numeric/convergence: $(patsubst %,$(B)/tests/numeric/%.o,convergence conver
 	$(link) $(LIBS) -o $@
 $(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
+$(B)/bench/audit_bench: $(B)/tests/bench/audit_bench.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 $(B)/%_avx512bf16.o: %_avx512bf16.c
