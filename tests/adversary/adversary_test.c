@@ -171,7 +171,7 @@ static struct played play(void **state, const struct expected *expected, uint64_
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
         .run_id = run_id, .trainers = 1, .init_min_clients = alone || strikes ? 3 : 4,
         .total_steps = steps, .epoch_rounds = strikes ? 8 : 4 * steps, .full_values = true,
-        .verification_percent = is_long ? 25 : 50, .train_s = waits ? 1 : 10, .witness_s = waits ? 0.5 : 5,
+        .verification_percent = is_long ? 25 : 50, .train_s = waits ? 1 : 10, .witness_s = waits ? 0.5 : strikes ? 1 : 5,
         .lease_s = strikes ? 2 : 5, .warmup_s = 20, .cooldown_s = 20 });
     testbed_start_all(bed);
     if (!alone) start_liar(bed, expected->kind, liar);
