@@ -280,8 +280,13 @@ static void put_usual(struct testbed *self, const char *name, struct line *line)
 }
 
 // "trainer3" is a shoal-trainer, "monitor0" a zmq-monitor.
-static void put_program(struct testbed *self, const char *name, struct line *line)
+static void put_program(struct testbed *self, const char *name, const char *other,
+                        struct line *line)
 {
+    if (other) {
+        put(line, "%s/%s", self->live, other);
+        return;
+    }
     size_t length = strcspn(name, "0123456789");
     put(line, "%s/%s-%.*s", self->bin, strncmp(name, "monitor", 7) == 0 ? "zmq" : "shoal",
         (int)length, name);
@@ -322,7 +327,7 @@ void testbed_start_with(struct testbed *self, const char *name, const struct tes
     struct line *line = calloc(1, sizeof *line);
     char tail[2];
     ensure(line && !actor->pid);
-    put_program(self, name, line);
+    put_program(self, name, launch->program, line);
     if (!launch->bare) put_usual(self, name, line);
     for (int i = 0; launch->args && launch->args[i]; i++) put(line, "%s", launch->args[i]);
     char **env = make_env(launch->env);
