@@ -128,7 +128,7 @@ test: deps-test                                 ## Run all tests; ends with "N p
 	@tests/all.sh $(B)
 
 test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) \
-            $(LIVE_PRE:%=$(B)/live/%.so) $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
+            $(LIVE_PRE:%=$(B)/live/%.so) $(B)/storage $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -144,6 +144,9 @@ chaos:                                          ## Disturb the demo's run: SEED=
 
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh
+
+storage: $(B)/storage                           ## Kill a ledger's writer, cut its power: KILLS=10000 IMAGES=1000000
+	@$< $(or $(KILLS),10000) $(or $(IMAGES),1000000) $(or $(SEED),1)
 
 live: all $(LIVE:%=$(B)/live/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
@@ -293,6 +296,8 @@ $(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay) $(LIVE
 	$(link) -lcmocka $(LIBS) -o $@
 $(B)/live/%.so: tests/live/%.c
 	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+$(B)/storage: $(patsubst %.c,$(B)/%.o,$(wildcard tests/storage/*.c)) $(LIBRARIES)
+	$(link) $(LIBS) -o $@
 $(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
 $(B)/numeric/blas_check: $(B)/tests/numeric/blas_check.o $(B)/libshoal.a
@@ -318,4 +323,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all chaos cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train blas-check same-bits convergence pure install uninstall help clean fuzz-keep
+.PHONY: all chaos storage cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train blas-check same-bits convergence pure install uninstall help clean fuzz-keep

@@ -156,7 +156,7 @@ static const struct { uint16_t kind; uint8_t from, to; } rules[] = {
     { FRAME_EPOCH_END, COORDINATOR, ALL },      { FRAME_CLAIM, TRAINER, TRAINER | WITNESS },
     { FRAME_FINDING, TRAINER, COORDINATOR },    { FRAME_REVEAL, TRAINER, TRAINER },
     { FRAME_TESTIMONY, TRAINER | WITNESS, COORDINATOR },
-    { FRAME_PRODUCE, COORDINATOR, TRAINER | WITNESS },
+    { FRAME_PRODUCE, COORDINATOR, TRAINER | WITNESS }, { FRAME_POSITION, ALL, COORDINATOR },
 };
 
 const char *post_office_forbids_mail(uint8_t from, uint16_t kind, uint8_t to)

@@ -52,7 +52,7 @@ const struct peer *post_office_sender(struct post_office *self, const struct rou
 const struct peer *post_office_named(const struct post_office *self, const char *name);
 
 // Who may say what to whom: NULL if this role may send mail of this kind to that one, or publish it
-// as news; else the reason. Kinds that are not in the table may be sent by all but onlookers.
+// as news; else the reason. What no line of the table allows is forbidden.
 const char *post_office_forbids_mail(uint8_t from, uint16_t kind, uint8_t to);
 const char *post_office_forbids_news(uint8_t from, uint16_t kind);
 

@@ -7,6 +7,7 @@
 # emulated    the GPU's kernels and model, on a device emulated by the processor
 # sanitized   the same under ASan + UBSan; those with threads under TSan
 # simulation  seeds of the whole cluster; one trace under three compilers; a few mutants
+# storage     a ledger's writer killed, its power cut                  (long form: make storage)
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
 # chaos       a sample of the kill matrix, the demo's run disturbed     (make chaos for the long forms)
 # installed   the systemd units of a staging tree, by hand and under a systemd of their own
@@ -42,6 +43,8 @@ for t in $tsan_unit; do programs+=("TSAN_OPTIONS=suppressions=tests/tsan.supp $B
 
 build clang B="$B/clang" CC=clang CXX=clang++ "$B/clang/bin/sim"
 programs+=("tests/sim/short.sh $B")
+
+programs+=("$B/storage 300 5000")
 
 for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
 programs+=("$B/chaos/matrix --sample 40 ${SEED:-1}" "STEPS=36 EVENTS=8 $B/chaos/chaos" "tests/live/installed.sh $B")

@@ -141,8 +141,13 @@ static void hear(struct checkpointer *self, const struct msg *in, struct outbox 
         member_leave(&self->member, out);
         if (!self->member.admitted) outbox_quit(out, EX_OK, "stopped before it was admitted");
         break;
-    case FRAME_CONTROL:
-        if (member_is_coordinator(&self->member, in)) self->requested = true;
+    case FRAME_JOURNAL:
+        self->journal = *(const struct wire_journal *)in->body;
+        member_recall_position(&self->member, &self->journal);
+        break;
+    case FRAME_CONTROL:                             // Of a life before: said again by somebody else
+        if (member_is_coordinator(&self->member, in) && in->incarnation >= self->member.incarnation)
+            self->requested = true;
         break;
     case FRAME_BUILT: case FRAME_LOADED: case FRAME_APPLIED:
         replica_hear_learner(&self->replica, in, out);
@@ -160,6 +165,10 @@ void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct checkpointer *self = state;
     hear(self, in, out);
+    if (member_should_keep(&self->member, &self->journal)) {
+        member_keep_position(&self->member, &self->journal);
+        outbox_store(out, FRAME_JOURNAL, &self->journal);
+    }
     take_request(self);
     save(self, out); // Before the next commit moves the parameters on
     replica_advance(&self->replica, &self->blobs, &self->member, NULL, in->now_ms, out);

@@ -14,8 +14,11 @@ void coordinator_init(struct coordinator *self, const struct rules *rules)
 void coordinator_put(struct coordinator *self, uint16_t kind, const void *record,
                      struct outbox *out)
 {
+    struct run *run = &self->run;
     outbox_store(out, kind, record);
-    run_apply(&self->run, kind, record);
+    const struct effect *stored = &out->effects[out->count - 1];
+    run->chain = run_chain(&run->chain, run->log_seq + 1, kind, stored->body, stored->bytes);
+    run_apply(run, kind, record);
 }
 
 void coordinator_refuse(const struct msg *in, uint8_t reason, uint64_t round, struct outbox *out,
@@ -97,6 +100,16 @@ static void wake(struct coordinator *self, const struct msg *in, struct outbox *
     news_beat(self, out);
 }
 
+// The far side of the disk holds it against the ledger and ends the process if that does not have
+// it: so the acknowledgement, which comes later in the outbox, is the proof.
+static void hear_position(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_position *said = in->body;
+    if (members_of(self, in, out) == NO_MEMBER) return;
+    outbox_job(out, PORT_DISK, FRAME_POSITION, said);
+    coordinator_ack(in, said->log_seq, &said->chain, out);
+}
+
 static void hear(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
     switch (in->kind) {
@@ -109,6 +122,7 @@ static void hear(struct coordinator *self, const struct msg *in, struct outbox *
     case FRAME_FINDING:    audit_hear_finding(self, in, out); break;
     case FRAME_TESTIMONY:  audit_hear_testimony(self, in, out); break;
     case FRAME_CHECKPOINT: epoch_hear_checkpoint(self, in, out); break;
+    case FRAME_POSITION:   hear_position(self, in, out); break;
     case FRAME_CONTROL:    epoch_hear_control(self, in, out); break;
     case FRAME_WELCOME:                             // A broker that has forgotten what it was told
         news_roster(self, out);
@@ -143,6 +157,7 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
         phase = self->run.phase;
         epoch_look(self, in->now_ms, out);
     } while (phase != self->run.phase);
+    if (self->beat_seq != self->run.log_seq) news_beat(self, out);
     uint64_t next_ms = self->beat_ms;
     // A deadline that has passed without effect waits for a message, not for the clock.
     if (self->deadline_ms > in->now_ms && self->deadline_ms < next_ms) next_ms = self->deadline_ms;

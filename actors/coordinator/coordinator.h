@@ -67,6 +67,9 @@ struct coordinator {
     uint64_t phase_began_ms, deadline_ms, beat_ms, roster_ms, round_began_ms, trained_ms, epoch_began_ms;
     uint64_t roster_told;               // Version that everybody was last told
     bool roster_changed, started;
+    uint64_t beat_seq;                  // The record that the newest BEAT told of
+    uint64_t control_number;            // Of the newest order of this life, and
+    bool control_done;                  // whether it was carried out
     bool proved;                        // The newest round had a quorum of votes
     struct tally tally;
     uint64_t heard_ms[MEMBERS_MAX];     // When each was last heard

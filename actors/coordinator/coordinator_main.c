@@ -194,13 +194,42 @@ static int disk_commit(void *arg, struct why *why)
         if (rc < 0) return rc;
         self->snapshot_seq = run->log_seq;
     }
-    return ledger_commit(self->ledger, why);
+    int rc = ledger_commit(self->ledger, why);
+    if (rc < 0) return rc;
+    uint64_t head;
+    struct hash chain;
+    ledger_head(self->ledger, &head, &chain);
+    ensure(head == run->log_seq && hash_equal(&chain, &run->chain));    // What is true is on disk
+    return 0;
+}
+
+// What a member says that this coordinator once said. Only what our own key signed for this very run
+// counts: nobody else can say that the ledger fell behind.
+static int hear_position(struct keeper *self, const struct wire_position *said, struct why *why)
+{
+    struct wire_head head;
+    struct wire_refusal refusal;
+    struct signature signature;
+    const void *body;
+    const struct key *own = identity_key(self->identity);
+    self->arena.used = 0;
+    if (!wire_unpack(said->beat, said->beat_bytes, WIRE_NEWS, &self->arena, &head, &body, &refusal) ||
+        head.kind != FRAME_BEAT || strcmp(head.run, self->config.run_id) != 0)
+        return 0;
+    memcpy(signature.bytes, wire_signature(said->beat, said->beat_bytes), sizeof signature.bytes);
+    const size_t covered = wire_signed_bytes(said->beat, said->beat_bytes);
+    const struct wire_beat *beat = body;
+    if (!signature_verify(own, said->beat, covered, &signature) ||
+        beat->born_unix_ms != self->core->run.born_unix_ms)
+        return 0;
+    return ledger_covers(self->ledger, beat->log_seq, &beat->chain, why);
 }
 
 // Answers ASK commits: those from a step on, one COMMIT a mail, signed now.
 static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
 {
     struct keeper *self = arg;
+    if (kind == FRAME_POSITION) return hear_position(self, body, why);
     const struct wire_recite recite = *(const struct wire_recite *)body;
     ensure(kind == FRAME_RECITE);
     failpoint("recite");
@@ -252,8 +281,7 @@ static int recover(struct keeper *self, struct why *why)
         self->snapshot_seq = snapshot.seq;
     }
     uint64_t head;
-    struct hash chain;
-    ledger_head(self->ledger, &head, &chain);
+    ledger_head(self->ledger, &head, &self->core->run.chain);
     struct replaying replaying = { self, why };
     if (head > snapshot.seq)
         rc = ledger_each(self->ledger, snapshot.seq + 1, replay, &replaying, why);
@@ -368,6 +396,9 @@ static void step(void *state, const struct msg *in, struct outbox *out)
 
 static int run(struct keeper *self, struct why *why)
 {
+    // Higher than ever before, also if the ledger is an older copy that does not know of all lives.
+    const uint64_t known = self->core->run.incarnation, now_ms = shell_unix_ms();
+    const uint64_t incarnation = now_ms > known ? now_ms : known + 1;
     static const struct actor actor = { "coordinator", sizeof(struct coordinator), step };
     static const char *const deaf_to[] = { "CLAIM", "PROGRESS", "RUN", "ROSTER", "ROUND", "COMMIT",
                                            "EPOCH_END", "BEAT", NULL };
@@ -379,7 +410,7 @@ static int run(struct keeper *self, struct why *why)
         .run = self->config.run_id,
         .broker = &self->command.ticket,
         .deaf_to = deaf_to,
-        .incarnation = ledger_incarnation(self->ledger),
+        .incarnation = incarnation,
         .instance = self->instance,
         .disk = { .arg = self,
                   .begin = disk_begin,

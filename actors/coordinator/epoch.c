@@ -331,20 +331,42 @@ static bool control(struct coordinator *self, uint8_t action, const struct msg *
     return false;
 }
 
+// True if this order is new; else it has been answered as it was before.
+static bool is_new_order(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_control *said = in->body;
+    if (said->incarnation != self->run.incarnation || said->number < self->control_number)
+        coordinator_refuse(in, REFUSAL_STALE, 0, out,
+                           "an order of before: it was given to incarnation %llu, this is %llu; "
+                           "give it again", (unsigned long long)said->incarnation,
+                           (unsigned long long)self->run.incarnation);
+    else if (said->number > self->control_number) return true;
+    else if (self->control_done) coordinator_ack(in, 0, NULL, out);
+    else coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out, "as was said before: not now");
+    return false;
+}
+
 void epoch_hear_control(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_control *said = in->body;
     const char *name = wire_enum_name(&wire_enum_action, said->action);
-    if (!hash_equal(&in->sender, &self->rules.owner))
+    if (!hash_equal(&in->sender, &self->rules.owner)) {
         coordinator_refuse(in, REFUSAL_NOT_ALLOWED, 0, out,
-                           "only the owner of the run may %s it: sign with "
-                           "the coordinator's key",
+                           "only the owner of the run may %s it: sign with the coordinator's key",
                            name);
-    else if (said->action == ACTION_CHECKPOINT &&
-             run_count(&self->run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) == 0)
+        return;
+    }
+    if (!is_new_order(self, in, out)) return;
+    self->control_number = said->number;
+    self->control_done = false;
+    if (said->action == ACTION_CHECKPOINT &&
+        run_count(&self->run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) == 0)
         coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out, "no checkpointer is in the run; start one");
     else if (!control(self, said->action, in, out))
         coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out, "cannot %s in phase %s", name,
                            run_phase_name(self->run.phase));
-    else coordinator_ack(in, 0, NULL, out);
+    else {
+        self->control_done = true;
+        coordinator_ack(in, 0, NULL, out);
+    }
 }

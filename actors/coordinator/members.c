@@ -114,10 +114,12 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
         return false;
     }
     if (join->samples && run->pass_samples &&
-        (join->samples != run->pass_samples || !hash_equal(&join->data, &run->data))) {
+        (join->samples != run->pass_samples || !hash_equal(&join->data, &run->data) ||
+         !hash_equal(&join->order, &run->order))) {
         coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
                            "the run trains on %llu samples a pass, this "
-                           "source has %llu or another manifest; give it the run's dataset",
+                           "source has %llu, another manifest or another order; give it the run's "
+                           "dataset and data.toml",
                            (unsigned long long)run->pass_samples,
                            (unsigned long long)join->samples);
         return false;
@@ -154,7 +156,8 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     }
     if (join->samples && join->role == ACTOR_PROVIDER && !run->pass_samples)
         coordinator_put(self, FRAME_RECORD_DATA,
-                        &(struct wire_record_data){ .samples = join->samples, .data = join->data },
+                        &(struct wire_record_data){ .samples = join->samples, .data = join->data,
+                                                    .order = join->order },
                         out);
     outbox_mail(out, in->from, FRAME_ADMITTED, &(struct wire_admitted){
         .index = index, .state = member.state, .instance = join->instance,

@@ -35,7 +35,7 @@ struct wire_run news_run_state(const struct coordinator *self, uint64_t now_ms)
         .digest_step = run->digest_step, .digest = run->digest, .pin_step = run->pin_step,
         .pin_digest = run->pin_digest, .source = run->source,
         .checkpoint_step = run->checkpoint.step, .checkpoint_digest = run->checkpoint.digest,
-        .pausing = run->pausing, .tokens_done = run->samples_done * self->rules.seq_len,
+        .data = run->data, .order = run->order, .pausing = run->pausing, .tokens_done = run->samples_done * self->rules.seq_len,
         .passes = run->pass_samples ? table_frontier(&run->table) / run->pass_samples : 0,
     };
     memcpy(state.checkpoint_name, run->checkpoint.name, sizeof state.checkpoint_name);
@@ -74,7 +74,9 @@ void news_beat(struct coordinator *self, struct outbox *out)
     const struct run *run = &self->run;
     outbox_news(out, FRAME_BEAT, &(struct wire_beat){
         .log_seq = run->log_seq, .phase = run->phase, .round = run->round.round, .step = run->step,
-        .roster_version = run->roster_version });
+        .roster_version = run->roster_version, .chain = run->chain,
+        .born_unix_ms = run->born_unix_ms });
+    self->beat_seq = run->log_seq;
 }
 
 void news_hear_ask(struct coordinator *self, const struct msg *in, struct outbox *out)

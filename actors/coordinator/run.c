@@ -323,6 +323,7 @@ static void apply_data(struct run *self, const struct wire_record_data *data)
 {
     self->pass_samples = self->table.pass_length = data->samples;
     self->data = data->data;
+    self->order = data->order;
 }
 
 // A checkpoint of the present step is a way back: its data position is known here, and only here.
@@ -360,6 +361,21 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
     self->cold_start = true;
     memset(self->residuals, 0, sizeof self->residuals);         // Everybody loads, and begins at zero
     set_table(self, restore->cursor, restore->returned, restore->returned_count);
+}
+
+struct hash run_chain(const struct hash *previous, uint64_t seq, uint16_t kind, const uint8_t *body,
+                      size_t bytes)
+{
+    struct hasher hasher;
+    uint8_t number[8], head[3] = { 0x92, 0xcc, (uint8_t)kind };     // [kind, body], as it is stored
+    ensure(kind >= 128 && kind < 256);
+    for (int i = 0; i < 8; i++) number[i] = (uint8_t)(seq >> (56 - 8 * i));
+    hasher_init(&hasher);
+    hasher_add(&hasher, previous->bytes, HASH_BYTES);
+    hasher_add(&hasher, number, sizeof number);
+    hasher_add(&hasher, head, sizeof head);
+    hasher_add(&hasher, body, bytes);
+    return hasher_end(&hasher);
 }
 
 void run_apply(struct run *self, uint16_t kind, const void *record)
@@ -424,7 +440,7 @@ struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *ret
         .returned = returned, .returned_count = run_returned(self, returned),
         .roster_version = self->roster_version, .members = self->members,
         .members_count = self->members_count, .way_back = run_way_back(self),
-        .born_unix_ms = self->born_unix_ms, .audit_key = self->audit_key,
+        .born_unix_ms = self->born_unix_ms, .audit_key = self->audit_key, .order = self->order,
         .findings = self->findings, .findings_count = self->audits_count,
         .residuals = self->residuals, .residuals_count = self->members_count,
     };
@@ -448,6 +464,7 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     self->pin_step = from->pin_step, self->pin_digest = from->pin_digest;
     self->checkpoint = from->checkpoint, self->last_commit = from->last_commit;
     self->pass_samples = from->pass_samples, self->data = from->data;
+    self->order = from->order;
     copy_list(self->members, from->members, from->members_count * sizeof *from->members);
     for (uint32_t i = 0; i < from->members_count; i++) {
         insert_key(self, i, &from->members[i].key);

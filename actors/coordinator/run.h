@@ -28,6 +28,7 @@ struct run {
     uint64_t run_seed;                  // All draws of all rounds follow from it and from the commits
     uint64_t incarnation, log_seq;      // Of the newest start, and of the newest record
     uint64_t born_unix_ms;              // Of the first start
+    struct hash chain;                  // The ledger's, up to log_seq: kept by who applies
 
     uint8_t phase;                      // enum phase
     uint64_t epoch, epoch_start_step, epoch_start_round;
@@ -60,7 +61,7 @@ struct run {
     struct wire_commit last;            // Its figures, lists NULL
 
     uint64_t pass_samples;              // Samples of one pass, 0 until a data source was seen
-    struct hash data;                   // Digest of its manifest, none if it has none
+    struct hash data, order;            // Digests of its manifest and of what positions mean (proof.h)
     struct table table;                 // What is todo, pending and done
     struct table_entry table_memory[2 * TABLE_INTERVALS_MAX];
     struct sample_interval scratch[TABLE_INTERVALS_MAX];
@@ -82,6 +83,10 @@ void run_init(struct run *self, uint32_t snapshot_rounds);
 // coordinator's own decisions or from a verified ledger, so one that does not fit is a bug
 // (ensure).
 void run_apply(struct run *self, uint16_t kind, const void *record);
+
+// The ledger's chain (common/ledger/record.h) after record `seq`, whose packed body this is.
+struct hash run_chain(const struct hash *previous, uint64_t seq, uint16_t kind, const uint8_t *body,
+                      size_t bytes);
 
 // The whole state as a SNAPSHOT body whose lists point into *self or into `returned` (room for
 // TABLE_INTERVALS_MAX), and back into a state that run_init has just made.

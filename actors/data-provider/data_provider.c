@@ -11,7 +11,16 @@ void data_provider_step(void *state, const struct msg *in, struct outbox *out)
         if (!self->member.admitted) outbox_quit(out, EX_OK, "stopped before it was admitted");
         return;
     }
+    if (in->kind == FRAME_JOURNAL) {
+        self->journal = *(const struct wire_journal *)in->body;
+        member_recall_position(&self->member, &self->journal);
+        return;
+    }
     unsigned heard = member_hear(&self->member, in, out);
     if (heard & HEARD_ACK && ((const struct wire_ack *)in->body)->kind == FRAME_LEAVE)
         outbox_quit(out, EX_OK, "left the run");
+    if (member_should_keep(&self->member, &self->journal)) {
+        member_keep_position(&self->member, &self->journal);
+        outbox_store(out, FRAME_JOURNAL, &self->journal);
+    }
 }

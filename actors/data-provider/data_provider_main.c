@@ -6,6 +6,7 @@
 #include "common/config/run_config.h"
 #include "common/data/provider.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct served {
@@ -14,14 +15,33 @@ struct served {
     struct data_config config;
     char dir[512];
     provider_t *provider;
+    uint8_t *description;
+    size_t description_bytes;
 };
 
 static void init(void *state) { data_provider_init(state); }
 
-static int read_samples(void *arg, uint64_t position, uint32_t count, uint32_t *tokens,
-                        struct why *why)
+static int answer(void *arg, uint64_t position, uint32_t count, uint8_t **ret_bytes,
+                  size_t *ret_count, struct why *why)
 {
-    return provider_read(arg, position, count, tokens, why);
+    struct served *self = arg;
+    struct proof proof = { 0 };
+    int rc = token_files_prove(provider_files(self->provider), position, count, &proof, why);
+    if (rc < 0) free(proof.bytes);
+    else *ret_bytes = proof.bytes, *ret_count = proof.count;
+    return rc;
+}
+
+// What trainers hold the samples against. Without it nobody could believe them.
+static int describe(struct served *self, struct why *why)
+{
+    const token_files_t *files = provider_files(self->provider);
+    const struct manifest *manifest = token_files_manifest(files);
+    if (!manifest)
+        return why_set(why, FAULT_NOT_FOUND, "%s has no " MANIFEST_NAME ", by which trainers check "
+                       "the samples; make it with `shoal manifest %s`", self->dir, self->dir);
+    return dataset_describe(token_files_samples(files), manifest, why, &self->description,
+                            &self->description_bytes);
 }
 
 static int open_source(struct served *self, struct why *why)
@@ -79,16 +99,21 @@ int main(int argc, char **argv)
     config_faults_print(&faults, stderr);
     if (rc < 0) return fault_exit_code(rc);
     rc = open_source(&self, &why);
+    if (rc == 0) rc = describe(&self, &why);
     if (rc < 0) return fault_exit(rc, &why);
     struct member_process process = { .actor = &actor,
                                       .init = init,
-                                      .read = read_samples,
-                                      .read_arg = self.provider,
+                                      .answer = answer,
+                                      .answer_arg = &self,
+                                      .description = self.description,
+                                      .description_bytes = self.description_bytes,
                                       .seq_len = provider_seq_len(self.provider),
-                                      .samples = provider_count(self.provider) };
-    const struct hash *digest = provider_digest(self.provider);
-    if (digest) process.data = *digest;
+                                      .samples = provider_count(self.provider),
+                                      .data = *provider_digest(self.provider),
+                                      .order = dataset_order(token_files_samples(
+                                          provider_files(self.provider))) };
     int code = member_run(&self.options, &process);
     provider_close(&self.provider);
+    free(self.description);
     return code;
 }

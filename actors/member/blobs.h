@@ -11,7 +11,7 @@
 #include "actors/member/member.h"
 
 enum { BLOBS_MAX = 32768, BLOBS_RETRY_MS = 400,
-       BLOBS_FETCH_MAX = 256 };         // FETCHes of one step: what an outbox has room for, and the fetcher work
+       BLOBS_FETCH_MAX = 256 };         // FETCHes of one step: an outbox has room for no more
 enum blob_state { BLOB_UNKNOWN, BLOB_WANTED, BLOB_COMING, BLOB_HERE };
 
 struct blob_entry {

@@ -4,6 +4,7 @@
 #include "common/actor/shell.h"
 #include "common/bulk/bulk_client.h"
 #include "common/crypto/merkle.h"
+#include "common/data/proof.h"
 #include "common/data/source.h"
 #include "common/ensure.h"
 #include "common/failpoint.h"
@@ -36,6 +37,8 @@ struct learner {
     compute_t *compute;
     provider_t *provider;
     struct bulk_client *client;         // Of data-provider actors
+    struct dataset dataset;             // What their samples are held against, once it is known
+    struct hash data, order;            // What the run says it is, of the TRAIN in hand
     uint64_t floats, step;
     struct hash digest;
     struct hash *leaves;
@@ -71,6 +74,7 @@ static void drop_model(struct learner *self)
 {
     provider_close(&self->provider);
     bulk_client_destroy(&self->client);
+    dataset_free(&self->dataset);
     compute_destroy(&self->compute);
     payload_form_destroy(&self->form);
     chunks_destroy(&self->chunks);
@@ -163,6 +167,46 @@ static int take_memory(struct learner *self, struct why *why)
     return rc;
 }
 
+// ---- samples of data-provider actors ------------------------------------------------------------
+
+static int know_dataset(void *arg, const uint8_t *bytes, size_t count, struct why *why)
+{
+    struct learner *self = arg;
+    struct dataset dataset;
+    int rc = dataset_parse(bytes, count, &self->data, &self->order, why, &dataset);
+    if (rc < 0) return rc;
+    if (dataset.samples.config.seq_len != self->config.seq_len) {
+        rc = why_set(why, FAULT_RANGE, "its samples are of seq_len %u, the run's of %u",
+                     dataset.samples.config.seq_len, self->config.seq_len);
+        dataset_free(&dataset);
+        return rc;
+    }
+    dataset.samples.config.vocab_size = self->shape.vocab;
+    dataset_free(&self->dataset);
+    self->dataset = dataset;
+    return 0;
+}
+
+static int take_samples(void *arg, uint64_t position, uint32_t count, const uint8_t *bytes,
+                        size_t bytes_count, uint32_t *tokens, struct why *why)
+{
+    struct learner *self = arg;
+    return dataset_check(&self->dataset, position, count, bytes, bytes_count, tokens, why);
+}
+
+static void refuse_provider(void *arg, const char *endpoint, const char *reason)
+{
+    (void)arg;
+    shell_log(4, "data.refused provider=%s reason=\"%s\"; another one is asked", endpoint, reason);
+}
+
+static bool is_known(const struct learner *self)
+{
+    return self->dataset.manifest.file_count > 0 &&
+           hash_equal(&self->dataset.manifest.digest, &self->data) &&
+           hash_equal(&self->dataset.order, &self->order);
+}
+
 static int fetch_samples(void *context, uint64_t position, uint32_t count, uint32_t *tokens,
                          struct why *why)
 {
@@ -170,7 +214,23 @@ static int fetch_samples(void *context, uint64_t position, uint32_t count, uint3
     if (self->providers_count == 0)
         return why_set(why, FAULT_UNREACHABLE, "no data-provider has joined the run; start one");
     bulk_client_set_providers(self->client, self->providers, self->providers_count);
-    return bulk_read_samples(self->client, position, count, tokens, why);
+    int rc = is_known(self) ? 0 : bulk_know_dataset(self->client, why);
+    return rc < 0 ? rc : bulk_read_samples(self->client, position, count, tokens, why);
+}
+
+// A folder of our own is checked against its manifest, and that against what the run pins.
+static int open_source(struct learner *self, const struct wire_data_source *data,
+                       const struct samples_config *samples, struct why *why)
+{
+    int rc = source_open(data, samples, why, &self->provider);
+    if (rc < 0 || data->kind != DATA_LOCAL) return rc;
+    const struct hash *digest = provider_digest(self->provider), *pin = &self->config.data_digest;
+    if (!digest)
+        return why_set(why, FAULT_NOT_FOUND, "%s has no " MANIFEST_NAME ", by which its bytes are "
+                       "checked; make it with `shoal manifest %s`", data->where, data->where);
+    if (hash_is_none(pin) || hash_equal(digest, pin)) return 0;
+    return why_set(why, FAULT_DIGEST, "%s is another dataset than [data] manifest_digest names",
+                   data->where);
 }
 
 static int open_data(struct learner *self, struct why *why)
@@ -178,14 +238,18 @@ static int open_data(struct learner *self, struct why *why)
     const struct wire_data_source *data = &self->config.data;
     struct samples_config samples = { .seq_len = self->config.seq_len,
                                       .vocab_size = self->shape.vocab };
-    if (data->kind != DATA_SERVER) return source_open(data, &samples, why, &self->provider);
+    if (data->kind != DATA_SERVER) return open_source(self, data, &samples, why);
     struct provider_fetch fetch = { .fetch = fetch_samples, .context = self, .count = 1 };
     // Not for long: the core tries again, with those who have joined by then.
     struct bulk_client_options client = { .identity = self->options->identity,
                                           .run = self->options->run_id,
                                           .seq_len = self->config.seq_len,
                                           .patience_ms = 1500,
-                                          .rounds_max = 2 };
+                                          .rounds_max = 2,
+                                          .take = take_samples,
+                                          .know = know_dataset,
+                                          .refused = refuse_provider,
+                                          .arg = self };
     samples.token_bytes = data->token_bytes;
     int rc = bulk_client_new(&client, why, &self->client);
     return rc < 0 ? rc : provider_open_fetch(&fetch, &samples, why, &self->provider);
@@ -321,12 +385,12 @@ static void hear_load(struct learner *self, const struct wire_load *job)
 
 // ---- TRAIN --------------------------------------------------------------------------------------
 
-static int read_samples(struct learner *self, const struct wire_interval *samples,
-                        uint32_t samples_count, const struct wire_holder *providers,
-                        uint32_t providers_count, struct why *why, uint64_t *ret_count)
+static int read_samples(struct learner *self, const struct wire_train *job, struct why *why,
+                        uint64_t *ret_count)
 {
     uint64_t row = (uint64_t)self->config.seq_len + 1, count = 0;
-    for (uint32_t i = 0; i < samples_count; i++) count += samples[i].end - samples[i].begin;
+    for (uint32_t i = 0; i < job->samples_count; i++)
+        count += job->samples[i].end - job->samples[i].begin;
     if (count == 0 || count > 65535)
         return why_set(why, FAULT_RANGE, "%llu samples", (unsigned long long)count);
     if (count * row > self->tokens_max) {
@@ -336,12 +400,16 @@ static int read_samples(struct learner *self, const struct wire_interval *sample
         if (!self->tokens)
             return why_set(why, FAULT_MEMORY, "%llu samples", (unsigned long long)count);
     }
-    self->providers_count = providers_count;
-    if (providers_count) memcpy(self->providers, providers, providers_count * sizeof *providers);
+    self->data = job->data;
+    self->order = job->order;
+    self->providers_count = job->providers_count;
+    if (job->providers_count)
+        memcpy(self->providers, job->providers, job->providers_count * sizeof *job->providers);
     uint64_t at = 0;
-    for (uint32_t i = 0; i < samples_count; i++) {
-        uint32_t n = (uint32_t)(samples[i].end - samples[i].begin);
-        int rc = provider_read(self->provider, samples[i].begin, n, self->tokens + at * row, why);
+    for (uint32_t i = 0; i < job->samples_count; i++) {
+        uint32_t n = (uint32_t)(job->samples[i].end - job->samples[i].begin);
+        int rc =
+            provider_read(self->provider, job->samples[i].begin, n, self->tokens + at * row, why);
         if (rc < 0) return rc;
         at += n;
     }
@@ -359,8 +427,7 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     if (!self->holding || !self->options->trains || job->step != self->step)
         return why_set(why, FAULT_RANGE, "asked to train step %llu, step %llu is held",
                        (unsigned long long)job->step, (unsigned long long)self->step);
-    int rc = read_samples(self, job->samples, job->samples_count, job->providers,
-                          job->providers_count, why, &count);
+    int rc = read_samples(self, job, why, &count);
     if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, why, &loss);
     if (rc == 0 && self->config.clip_norm > 0)
         rc = compute_clip(self->compute, (double)self->config.clip_norm, why, &norm);
@@ -559,12 +626,13 @@ static int recompute(struct learner *self, const struct wire_recompute *job,
                                       self->config.weight_decay, self->floats };
     struct compute_work work = { .residual = (const void *)residual->bytes,
                                  .clip = (double)self->config.clip_norm };
+    const struct wire_train samples = {
+        .samples = job->samples, .samples_count = job->samples_count, .providers = job->providers,
+        .providers_count = job->providers_count, .data = job->data, .order = job->order };
     uint64_t count = 0;
     memcpy(&work.rate, &audit->lr_bits, sizeof work.rate);
     int rc = past_params(&self->past, &means, audit->step, &audit->base, why, self->spare);
-    if (rc == 0)
-        rc = read_samples(self, job->samples, job->samples_count, job->providers,
-                          job->providers_count, why, &count);
+    if (rc == 0) rc = read_samples(self, &samples, why, &count);
     if (rc < 0) return rc;
     work.params = self->spare, work.tokens = self->tokens, work.count = (uint32_t)count;
     rc = compute_again(self->compute, &work, why, self->payload, &ret->residual_to);

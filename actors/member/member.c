@@ -15,7 +15,8 @@ static void ask(const struct member *self, uint8_t topic, uint64_t from, struct 
 static void join(struct member *self, uint64_t now_ms, struct outbox *out)
 {
     struct wire_join join = {
-        .role = self->role, .instance = self->instance, .samples = self->samples, .data = self->data
+        .role = self->role, .instance = self->instance, .samples = self->samples, .data = self->data,
+        .order = self->order
     };
     memcpy(join.name, self->name, sizeof join.name);
     memcpy(join.endpoint, self->endpoint, sizeof join.endpoint);
@@ -79,6 +80,8 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     }
     bool first = !self->admitted;
     self->coordinator = in->sender;
+    member_forget_position(self, admitted->born_unix_ms);
+    if (!member_follows(self, in, out)) return 0;
     self->admitted = true;
     self->index = admitted->index;
     bool reborn = !first && in->incarnation > self->incarnation;
@@ -241,7 +244,12 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
     if (in->kind == FRAME_ADMITTED) return hear_admitted(self, in, out);
     if (in->kind == FRAME_REFUSED && strcmp(in->from, COORDINATOR) == 0)
         return hear_refused(self, in, out);
-    if (!member_is_coordinator(self, in) || in->incarnation < self->incarnation) return 0;
+    if (in->kind == FRAME_ACK && ((const struct wire_ack *)in->body)->kind == FRAME_POSITION) {
+        member_hear_proof(self, in);
+        return 0;
+    }
+    if (!member_is_coordinator(self, in)) return 0;
+    if (!member_follows(self, in, out) || in->incarnation < self->incarnation) return 0;
     unsigned reborn = in->incarnation > self->incarnation ? HEARD_REBORN : 0;
     self->incarnation = in->incarnation;
     switch (in->kind) {

@@ -26,7 +26,7 @@ struct member {
     struct hash key;
     char name[ACTOR_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], endpoint[128];
     uint64_t samples;                   // Of a data source of its own; 0: none
-    struct hash data;
+    struct hash data, order;
 
     uint64_t instance;                  // Of this process: its start in unix ms
     bool admitted, has_config, has_run, has_round, leaving;
@@ -51,6 +51,11 @@ struct member {
     uint32_t members_count;
     struct wire_member members[MEMBERS_MAX];
 
+    struct wire_position position;      // The newest BEAT, as evidence; log_seq 0: none (position.c)
+    uint64_t proved_incarnation;        // The coordinator's life that is followed
+    uint64_t doubt_ms;                  // No POSITION before
+    uint32_t doubts;                    // How often one was sent and not yet acknowledged
+
     // For the pings; kept by the role.
     uint64_t step_held;
     float loss, tokens_per_s;
@@ -73,6 +78,19 @@ enum heard {
 
 // Takes the message if it concerns every member. Returns what it brought; 0: not for us.
 unsigned member_hear(struct member *self, const struct msg *in, struct outbox *out);
+
+// ---- position.c: the coordinator's word on its ledger, remembered -------------------------------
+
+// Into the journal that the role is about to store, and back from the one that was found. Once it
+// has moved far since it was kept, a role that stores nothing else should do so for its sake.
+void member_keep_position(const struct member *self, struct wire_journal *journal);
+bool member_should_keep(const struct member *self, const struct wire_journal *journal);
+void member_recall_position(struct member *self, const struct wire_journal *journal);
+
+// Whether this message of the coordinator's key comes from a life that is followed. Takes BEATs down.
+bool member_follows(struct member *self, const struct msg *in, struct outbox *out);
+void member_hear_proof(struct member *self, const struct msg *in);      // An ACK of a POSITION
+void member_forget_position(struct member *self, uint64_t born_unix_ms);    // If it is another run's
 
 // Says LEAVE; the role quits when it is acknowledged or the shell's patience ends.
 void member_leave(struct member *self, struct outbox *out);

@@ -113,10 +113,13 @@ static int open_bulk(struct running *self, struct why *why)
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);
     int rc = blob_store_new(&store, why, &self->store);
     if (rc < 0) return rc;
-    struct bulk_server_options server = { .identity = self->identity,
-                                          .endpoint = endpoint, .run = options->command.run_id,
-                                          .store = self->store, .read = process->read,
-                                          .arg = process->read_arg, .seq_len = process->seq_len };
+    struct bulk_server_options server = { .identity = self->identity, .endpoint = endpoint,
+                                          .run = options->command.run_id,
+                                          .store = self->store, .answer = process->answer,
+                                          .arg = process->answer_arg,
+                                          .description = process->description,
+                                          .description_bytes = process->description_bytes,
+                                          .seq_len = process->seq_len };
     rc = bulk_server_new(&server, why, &self->server);
     if (rc < 0) return rc;
     snprintf(member->endpoint, sizeof member->endpoint, "%s", bulk_server_endpoint(self->server));
@@ -234,7 +237,7 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
     };
     memcpy(shell.workers, self->workers, workers * sizeof *self->workers);
     int first = 0;
-    if (self->promised.claim_round || self->promised.vote_round) {
+    if (self->promised.claim_round || self->promised.vote_round || self->promised.position.log_seq) {
         shell.first[first].kind = FRAME_JOURNAL;
         shell.first[first++].body = &self->promised;
     }
@@ -257,6 +260,7 @@ static void prepare_member(struct running *self)
     snprintf(member->run, sizeof member->run, "%s", self->options->command.run_id);
     member->samples = process->samples;
     member->data = process->data;
+    member->order = process->order;
 }
 
 static int check_line(struct member_options *options, struct why *why)

@@ -21,12 +21,15 @@ struct member_process {
     const struct actor *actor;          // Whose state begins with a struct member
     void (*init)(void *state);
     bool has_learner, has_fetcher, keeps_blobs;
-    // A data provider's samples; or NULL.
-    int (*read)(void *arg, uint64_t position, uint32_t count, uint32_t *tokens, struct why *why);
-    void *read_arg;
+    // A data provider's proved samples and the description of its dataset (common/data/proof.h); or
+    // NULL.
+    bulk_answer_fn *answer;
+    void *answer_arg;
+    const uint8_t *description;
+    size_t description_bytes;
     uint32_t seq_len;
     uint64_t samples;
-    struct hash data;
+    struct hash data, order;
 };
 
 extern const struct argp member_argp;   // Child of a main's argp, with a struct member_options

@@ -13,7 +13,8 @@ enum { ANSWER_MS = 5000, RESEND_MS = 1000 };
 
 struct control {
     struct command command;
-    uint8_t action;
+    struct wire_control order;          // Meant for the coordinator's present life, once it is known
+    struct hash owner;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -25,36 +26,40 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
-// 1: this is the coordinator's yes. Negative: its no. 0: something else.
-static int judge(const struct letter *letter, struct why *why)
+// 1: this is the coordinator's yes. Negative: its no. 0: something else. Whatever it says tells
+// which life of it is to be given the order.
+static int judge(struct control *self, const struct letter *letter, struct why *why)
 {
     const struct msg *msg = &letter->msg;
+    if (hash_equal(&msg->sender, &self->owner) && msg->incarnation > self->order.incarnation)
+        self->order.incarnation = msg->incarnation;
     if (strcmp(letter->from, "coordinator") != 0) return 0;
     if (msg->kind == FRAME_ACK) return ((const struct wire_ack *)msg->body)->kind == FRAME_CONTROL;
     if (msg->kind != FRAME_REFUSED) return 0;
     const struct wire_refused *refused = msg->body;
-    if (refused->kind != FRAME_CONTROL) return 0;
+    if (refused->kind != FRAME_CONTROL || refused->reason == REFUSAL_STALE) return 0;
     return why_set(why, refused->reason == REFUSAL_NOT_ALLOWED ? FAULT_DENIED : FAULT_BUSY,
                    "the coordinator refuses (%s): %s",
                    wire_enum_name(&wire_enum_refusal, refused->reason), refused->text);
 }
 
 // Sent again each second, since mail may be lost; to pause what pauses is refused and no harm.
-static int ask(const struct control *self, struct tap *tap, struct why *why)
+static int ask(struct control *self, struct tap *tap, struct why *why)
 {
-    const struct wire_control control = { .action = self->action };
     uint64_t end_ms = shell_now_ms() + ANSWER_MS, send_ms = 0;
     while (shell_now_ms() < end_ms) {
         struct letter letter;
         uint64_t now_ms = shell_now_ms();
         if (tap_is_connected(tap) && now_ms >= send_ms) {
-            tap_mail(tap, "coordinator", FRAME_CONTROL, &control);
+            tap_mail(tap, "coordinator", FRAME_CONTROL, &self->order);
             send_ms = now_ms + RESEND_MS;
         }
         tap_wait(tap, -1, tap_is_connected(tap) && send_ms < end_ms ? send_ms : end_ms);
         for (enum tap_result got; (got = tap_take(tap, &letter)) != TAP_NOTHING;) {
-            int verdict = got == TAP_FRAME ? judge(&letter, why) : 0;
+            const uint64_t meant = self->order.incarnation;
+            int verdict = got == TAP_FRAME ? judge(self, &letter, why) : 0;
             if (verdict) return verdict < 0 ? verdict : 0;
+            if (self->order.incarnation != meant) send_ms = 0;
         }
     }
     if (!tap_is_connected(tap))
@@ -80,6 +85,7 @@ static int run(struct control *self, struct why *why)
                                    .role = ACTOR_OPERATOR,
                                    .kinds = kinds,
                                    .kinds_count = 1 };
+    memcpy(self->owner.bytes, identity_key(identity)->bytes, HASH_BYTES);
     rc = tap_open(&options, why, &tap);
     if (rc == 0) rc = ask(self, tap, why);
     tap_close(&tap);
@@ -91,7 +97,7 @@ static int control(int argc, char **argv, uint8_t action, const char *doc, const
 {
     const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
     const struct argp argp = { NULL, parse, NULL, doc, children, NULL, NULL };
-    struct control self = { .action = action };
+    struct control self = { .order = { .action = action, .number = shell_unix_ms() } };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     int rc = run(&self, &why);

@@ -70,7 +70,8 @@ static void recompute(struct auditor *self, const struct member *member, struct 
         .round = self->round, .audit = *audit,
         .samples = audits_samples(&member->round, self->place), .samples_count = audit->intervals,
         .providers = providers, .providers_count = member_providers(member, providers, 16),
-        .residual = self->reveal.residual.hash });
+        .residual = self->reveal.residual.hash, .data = member->now.data,
+        .order = member->now.order });
 }
 
 void auditor_advance(struct auditor *self, const struct blobs *blobs, const struct member *member,

@@ -35,6 +35,8 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
                                      .samples = self->samples,
                                      .samples_count = member_samples_at(member, share.begin,
                                                                         share.end, self->samples),
+                                     .data = member->now.data,
+                                     .order = member->now.order,
                                      .providers = providers,
                                      .providers_count = member_providers(member, providers, 16) });
 }
@@ -58,6 +60,7 @@ static void publish(struct trainer *self, const struct wire_trained *trained, st
     self->resend_ms = 0;
     self->journal.claim_round = trained->round;
     self->journal.claim = self->claim_name;
+    member_keep_position(member, &self->journal);
     outbox_store(out, FRAME_JOURNAL, &self->journal);
     outbox_news(out, FRAME_CLAIM, &self->claim);
     blobs_have(&self->blobs, &trained->payload, trained->payload_bytes, member->round.step);
@@ -184,6 +187,7 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
     switch (in->kind) {
     case FRAME_JOURNAL:
         self->journal = *(const struct wire_journal *)in->body;
+        member_recall_position(&self->member, &self->journal);
         self->witness.voted_round = self->journal.vote_round;
         break;
     case FRAME_QUIT:
@@ -212,7 +216,7 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
         witness_hear_claim(&self->witness, &self->blobs, &self->member, in, out);
         break;
     case FRAME_ACK:                                 // From another witness, or from the coordinator
-        if (!member_is_coordinator(&self->member, in)) {
+        if (!hash_equal(&in->sender, &self->member.coordinator)) {
             hear_ack(self, in);
             break;
         }
@@ -237,6 +241,7 @@ void trainer_step(void *state, const struct msg *in, struct outbox *out)
     if (witness_is_due(&self->witness, &self->blobs, &self->member)) {
         self->journal.vote = witness_cast(&self->witness, &self->blobs, &self->member);
         self->journal.vote_round = self->witness.round;
+        member_keep_position(&self->member, &self->journal);
         outbox_store(out, FRAME_JOURNAL, &self->journal);
     }
     witness_send(&self->witness, &self->member, in->now_ms, out);

@@ -13,6 +13,7 @@ static void advance(struct witness_actor *self, uint64_t now_ms, struct outbox *
     if (witness_is_due(&self->witness, &self->blobs, &self->member)) {
         self->journal.vote = witness_cast(&self->witness, &self->blobs, &self->member);
         self->journal.vote_round = self->witness.round;
+        member_keep_position(&self->member, &self->journal);
         outbox_store(out, FRAME_JOURNAL, &self->journal);
     }
     witness_send(&self->witness, &self->member, now_ms, out);
@@ -26,6 +27,7 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
     case FRAME_JOURNAL:
         self->journal = *(const struct wire_journal *)in->body;
         self->witness.voted_round = self->journal.vote_round;
+        member_recall_position(&self->member, &self->journal);
         return;
     case FRAME_QUIT:
         member_leave(&self->member, out);

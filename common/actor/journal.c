@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { SLOT = 4096, MAGIC = 0x314a4853 };       // "SHJ1"
+#define NUMBER_MAX (UINT64_MAX >> 1)            // Of a write: no honest journal gets there
 
 struct slot {
     uint32_t magic, count;
@@ -32,7 +33,7 @@ static struct hash slot_hash(const struct slot *slot)
 static bool slot_is_whole(const struct slot *slot, uint64_t place)
 {
     if (slot->magic != MAGIC || slot->count > JOURNAL_RECORD_MAX) return false;
-    if (slot->number % 2 != place || slot->number == UINT64_MAX) return false;
+    if (slot->number % 2 != place || slot->number > NUMBER_MAX) return false;
     struct hash hash = slot_hash(slot);
     return hash_equal(&hash, &slot->hash);
 }
@@ -85,6 +86,17 @@ static int read_slots(struct journal *self, const char *path, struct why *why)
     return 0;
 }
 
+// The names of a directory and of its parent: a record in a file that no power cut may take away.
+static int sync_names(const char *dir, struct why *why)
+{
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), error = 0;
+    int parent_fd = fd < 0 ? -1 : openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent_fd < 0 || fsync(fd) != 0 || fsync(parent_fd) != 0) error = errno;
+    if (fd >= 0) close(fd);
+    if (parent_fd >= 0) close(parent_fd);
+    return error ? why_set(why, fault_from_errno(error), "%s: %s", dir, strerror(error)) : 0;
+}
+
 int journal_open(const char *dir, struct why *why, struct journal **ret_journal)
 {
     char path[4096];
@@ -102,6 +114,7 @@ int journal_open(const char *dir, struct why *why, struct journal **ret_journal)
         rc = self->fd < 0 ? why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno))
                           : read_slots(self, path, why);
     }
+    if (rc == 0 && self->newest.number == 0) rc = sync_names(dir, why);
     if (rc < 0) journal_close(&self);
     else *ret_journal = self;
     return rc;
@@ -126,6 +139,9 @@ size_t journal_read(const struct journal *self, const uint8_t **ret_bytes)
 int journal_write(struct journal *self, const void *bytes, size_t count, struct why *why)
 {
     ensure(count <= JOURNAL_RECORD_MAX);
+    if (self->newest.number == NUMBER_MAX)
+        return why_set(why, FAULT_LIMIT, "journal: it says that it was written 2^63 times; remove it "
+                       "after the round that is open has ended");
     struct slot slot = { .magic = MAGIC,
                          .count = (uint32_t)count,
                          .number = self->newest.number + 1 };

@@ -16,7 +16,7 @@ enum { JOURNAL_RECORD_MAX = 3968 };
 
 struct journal;
 
-// Makes the directory (0700) if it is not there. FAULT_CORRUPT if both slots are damaged.
+// Makes the directory (0700) if it is not there; its name and the file's are durable then. FAULT_CORRUPT if both slots are damaged.
 int journal_open(const char *dir, struct why *why, struct journal **ret_journal);
 void journal_close(struct journal **self_p);
 

@@ -11,7 +11,7 @@ enum { PATIENCE_MS = 5000, ROUNDS = 5, WAIT_MS = 100, WAIT_MAX_MS = 2000, QUEUE 
 struct provider_peer { struct wire_holder holder; char said[192]; };
 
 struct bulk_client {
-    const struct identity *identity;
+    struct bulk_client_options options;
     char run[WIRE_RUN_MAX + 1];
     uint32_t seq_len, patience_ms, rounds_max;
     struct provider_peer peers[BULK_PROVIDERS_MAX];
@@ -33,7 +33,7 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
                        BULK_SAMPLES_BYTES / 4 - 1);
     struct bulk_client *self = calloc(1, sizeof *self);
     ensure(self);
-    self->identity = options->identity;
+    self->options = *options;
     snprintf(self->run, sizeof self->run, "%s", options->run);
     self->seq_len = options->seq_len;
     self->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
@@ -85,56 +85,104 @@ static bool call(struct bulk_client *self, struct provider_peer *peer)
 {
     if (self->socket) return true;
     self->socket = bulk_socket_new(self->context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, QUEUE);
-    if (self->socket && bulk_connect(self->socket, self->identity, &peer->holder)) return true;
+    if (self->socket && bulk_connect(self->socket, self->options.identity, &peer->holder)) return true;
     snprintf(peer->said, sizeof peer->said, "cannot be called: %s", zmq_strerror(zmq_errno()));
     hang_up(self);
     return false;
 }
 
-// Whether the mail is the answer to the newest request; if so, *ret_ok: it gave the tokens.
-static bool hear(struct bulk_client *self, struct provider_peer *peer,
-                 const struct wire_want_samples *want, uint32_t *tokens, bool *ret_ok)
+struct question { uint64_t position; uint32_t count, *tokens; };     // No tokens: the dataset
+
+static void refuse(struct bulk_client *self, struct provider_peer *peer, const char *reason)
+{
+    snprintf(peer->said, sizeof peer->said, "%.*s", (int)sizeof peer->said - 1, reason);
+    if (self->options.refused) self->options.refused(self->options.arg, peer->holder.endpoint, peer->said);
+}
+
+// Whether the samples are those that were asked for.
+static bool judge_samples(struct bulk_client *self, struct provider_peer *peer,
+                          const struct question *question)
 {
     struct bulk_mail *mail = &self->mail;
-    const size_t bytes = want->count * ((size_t)self->seq_len + 1) * sizeof *tokens;
+    const struct wire_samples *samples = mail->body;
+    const size_t bytes = mail->has_raw ? zmq_msg_size(&mail->raw) : 0;
+    struct why why = { 0 };
+    if (samples->position != question->position || samples->count != question->count ||
+        samples->seq_len != self->seq_len) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "sent %" PRIu32 " samples of seq_len %" PRIu32 " in %zu bytes, "
+                 "asked were %" PRIu32 " of %" PRIu32,
+                 samples->count, samples->seq_len, bytes, question->count, self->seq_len);
+        refuse(self, peer, text);
+        return false;
+    }
+    if (self->options.take(self->options.arg, question->position, question->count,
+                           mail->has_raw ? zmq_msg_data(&mail->raw) : NULL, bytes,
+                           question->tokens, &why) == 0)
+        return true;
+    refuse(self, peer, why.text[0] ? why.text : "sent what is no proof");
+    return false;
+}
+
+static bool judge_dataset(struct bulk_client *self, struct provider_peer *peer)
+{
+    struct bulk_mail *mail = &self->mail;
+    struct why why = { 0 };
+    if (self->options.know(self->options.arg, mail->has_raw ? zmq_msg_data(&mail->raw) : NULL,
+                           mail->has_raw ? zmq_msg_size(&mail->raw) : 0, &why) == 0)
+        return true;
+    refuse(self, peer, why.text);
+    return false;
+}
+
+// Whether the mail is the answer to the newest request; if so, *ret_ok: it gave what was asked for.
+static bool hear(struct bulk_client *self, struct provider_peer *peer,
+                 const struct question *question, bool *ret_ok)
+{
+    const struct bulk_mail *mail = &self->mail;
+    const void *body = mail->body;
     if (mail->head.kind == FRAME_NO_SAMPLES) {
-        const struct wire_no_samples *refusal = mail->body;
-        if (refusal->request != want->request) return false;
+        const struct wire_no_samples *refusal = body;
+        if (refusal->request != self->request) return false;
         snprintf(peer->said, sizeof peer->said, "%s", refusal->reason);
         *ret_ok = false;
         return true;
     }
-    if (mail->head.kind != FRAME_SAMPLES) return false;
-    const struct wire_samples *samples = mail->body;
-    if (samples->request != want->request) return false;
-    *ret_ok = mail->has_raw && zmq_msg_size(&mail->raw) == bytes &&
-              samples->position == want->position && samples->count == want->count &&
-              samples->seq_len == self->seq_len;
-    if (*ret_ok) memcpy(tokens, zmq_msg_data(&mail->raw), bytes);
-    else
-        snprintf(peer->said, sizeof peer->said,
-                 "sent %" PRIu32 " samples of seq_len %" PRIu32 " in %zu bytes, "
-                 "asked were %" PRIu32 " of %" PRIu32,
-                 samples->count, samples->seq_len, zmq_msg_size(&mail->raw), want->count,
-                 self->seq_len);
+    if (mail->head.kind != (question->tokens ? FRAME_SAMPLES : FRAME_DATASET)) return false;
+    if (question->tokens) {
+        if (((const struct wire_samples *)body)->request != self->request) return false;
+        *ret_ok = judge_samples(self, peer, question);
+    } else {
+        if (((const struct wire_dataset *)body)->request != self->request) return false;
+        *ret_ok = judge_dataset(self, peer);
+    }
     return true;
 }
 
-static bool ask(struct bulk_client *self, struct provider_peer *peer, uint64_t position,
-                uint32_t count, uint32_t *tokens)
+static void send(struct bulk_client *self, const struct question *question)
 {
-    const struct wire_want_samples want = { ++self->request, position, count };
+    const struct wire_want_dataset dataset = { ++self->request };
+    const struct wire_want_samples samples = { self->request, question->position, question->count };
+    if (question->tokens)
+        bulk_send(self->socket, NULL, self->run, FRAME_WANT_SAMPLES, &samples, NULL);
+    else bulk_send(self->socket, NULL, self->run, FRAME_WANT_DATASET, &dataset, NULL);
+}
+
+static bool ask(struct bulk_client *self, struct provider_peer *peer,
+                const struct question *question)
+{
     const uint64_t until_ms = bulk_now_ms() + self->patience_ms;
     bool ok = false;
     if (!call(self, peer)) return false;
-    bulk_send(self->socket, NULL, self->run, FRAME_WANT_SAMPLES, &want, NULL);
+    send(self, question);
     for (uint64_t now_ms; (now_ms = bulk_now_ms()) < until_ms; ) {
         zmq_pollitem_t item = { .socket = self->socket, .events = ZMQ_POLLIN };
         zmq_poll(&item, 1, (long)(until_ms - now_ms));
         while (bulk_now_ms() < until_ms) {
             const enum bulk_heard heard = bulk_mail_recv(&self->mail, self->socket);
             if (heard == BULK_NOTHING) break;
-            if (heard == BULK_MAIL && hear(self, peer, &want, tokens, &ok)) return ok;
+            if (heard == BULK_MAIL && hear(self, peer, question, &ok)) return ok;
         }
     }
     snprintf(peer->said, sizeof peer->said, "no answer in %" PRIu32 " ms", self->patience_ms);
@@ -143,7 +191,7 @@ static bool ask(struct bulk_client *self, struct provider_peer *peer, uint64_t p
 
 // ---- all of them ----------------------------------------------------------------------------
 
-static int give_up(const struct bulk_client *self, uint64_t position, uint32_t count,
+static int give_up(const struct bulk_client *self, const struct question *question,
                    struct why *why)
 {
     char text[WHY_MAX / 2] = "";
@@ -151,19 +199,22 @@ static int give_up(const struct bulk_client *self, uint64_t position, uint32_t c
     for (uint32_t i = 0; i < self->peers_count && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s",
                                  self->peers[i].holder.endpoint, self->peers[i].said);
+    if (!question->tokens)
+        return why_set(why, FAULT_UNREACHABLE, "%" PRIu32 " providers asked %" PRIu32 " times, none "
+                       "described the run's dataset%s", self->peers_count, self->rounds_max, text);
     return why_set(why, FAULT_UNREACHABLE,
                    "samples %" PRIu64 "..%" PRIu64 ": %" PRIu32 " providers asked %" PRIu32
                    " times, none gave them%s",
-                   position, position + count - 1, self->peers_count, self->rounds_max, text);
+                   question->position, question->position + question->count - 1,
+                   self->peers_count, self->rounds_max, text);
 }
 
-static int read_part(struct bulk_client *self, uint64_t position, uint32_t count, uint32_t *tokens,
-                     struct why *why)
+static int ask_all(struct bulk_client *self, const struct question *question, struct why *why)
 {
     uint32_t wait_ms = WAIT_MS;
     for (uint32_t round = 0; round < self->rounds_max && self->peers_count; round++) {
         for (uint32_t n = 0; n < self->peers_count; n++) {
-            if (ask(self, &self->peers[self->turn], position, count, tokens)) return 0;
+            if (ask(self, &self->peers[self->turn], question)) return 0;
             hang_up(self);
             self->turn = (self->turn + 1) % self->peers_count;
         }
@@ -171,18 +222,26 @@ static int read_part(struct bulk_client *self, uint64_t position, uint32_t count
         zmq_poll(NULL, 0, wait_ms);
         wait_ms = 2 * wait_ms < WAIT_MAX_MS ? 2 * wait_ms : WAIT_MAX_MS;
     }
-    return give_up(self, position, count, why);
+    return give_up(self, question, why);
+}
+
+int bulk_know_dataset(struct bulk_client *self, struct why *why)
+{
+    return ask_all(self, &(struct question){ .count = 0 }, why);
 }
 
 int bulk_read_samples(struct bulk_client *self, uint64_t position, uint32_t count, uint32_t *tokens,
                       struct why *why)
 {
     const size_t words = (size_t)self->seq_len + 1;
-    const uint32_t part_max = (uint32_t)(BULK_SAMPLES_BYTES / (words * sizeof *tokens));
+    // With its proof a sample may take two blocks and two paths more.
+    const size_t each = words * sizeof *tokens + 12288;
+    const uint32_t part_max = each < BULK_SAMPLES_BYTES ? (uint32_t)(BULK_SAMPLES_BYTES / each) : 1;
     for (uint32_t done = 0, part; done < count; done += part) {
         part = count - done < part_max ? count - done : part_max;
         if (part > UINT16_MAX) part = UINT16_MAX;       // WANT_SAMPLES.count
-        const int rc = read_part(self, position + done, part, tokens + done * words, why);
+        const struct question question = { position + done, part, tokens + done * words };
+        const int rc = ask_all(self, &question, why);
         if (rc < 0) return rc;
     }
     return 0;

@@ -22,6 +22,15 @@ struct bulk_client_options {
     uint32_t seq_len;           // 1 .. 1048575: a sample is seq_len + 1 tokens
     uint32_t patience_ms;       // Of one answer; 0: 5000
     uint32_t rounds_max;        // Through all endpoints; 0: 5
+    // Makes count * (seq_len + 1) tokens of an answer, or says what is wrong with it: then it is
+    // refused, and the next provider is asked.
+    int (*take)(void *arg, uint64_t position, uint32_t count, const uint8_t *bytes,
+                size_t bytes_count, uint32_t *tokens, struct why *why);
+    // Takes the description of a dataset, or refuses it likewise.
+    int (*know)(void *arg, const uint8_t *bytes, size_t count, struct why *why);
+    // Hears who sent something that was refused, and why; may be NULL.
+    void (*refused)(void *arg, const char *endpoint, const char *reason);
+    void *arg;
 };
 
 struct bulk_client;
@@ -41,6 +50,9 @@ void bulk_client_set_providers(struct bulk_client *self, const struct wire_holde
 int bulk_read_samples(struct bulk_client *self, uint64_t position, uint32_t count, uint32_t *tokens,
                       struct why *why);
 
-// The same, with the signature of provider_fetch.fetch.
+// Asks for the description of the dataset until `know` takes one. FAULT_UNREACHABLE as above.
+int bulk_know_dataset(struct bulk_client *self, struct why *why);
+
+// As bulk_read_samples, with the signature of provider_fetch.fetch.
 int bulk_client_fetch(void *client, uint64_t position, uint32_t count, uint32_t *tokens,
                       struct why *why);

@@ -12,9 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tokens travel as little-endian uint32");
-
-// Tokens of all answers that are not sent yet: beyond this askers are told to come back.
+// Of all answers that are not sent yet: beyond this askers are told to come back.
 enum { GUEST = 1, GONE, HANDSHAKES_TURN_MAX = 16 };
 enum { PEER_ANSWERS = 64, TURN_MESSAGES = 64, SAMPLES_WAITING_MAX = 64 << 20 };
 
@@ -137,54 +135,78 @@ static void hear_want_leaves(struct bulk_server *self, const struct wire_want_le
     answer(self, FRAME_LEAVES, &leaves, &raw, &self->leaf_lists, 1);
 }
 
-struct tokens { struct bulk_server *server; size_t bytes; };
+struct waiting { struct bulk_server *server; size_t bytes; };
 
-static void sent_tokens(void *bytes, void *arg)
+static void sent_samples(void *bytes, void *arg)
 {
-    struct tokens *tokens = arg;
-    tokens->server->samples_waiting -= tokens->bytes;
-    free(tokens);
+    struct waiting *waiting = arg;
+    waiting->server->samples_waiting -= waiting->bytes;
+    free(waiting);
     free(bytes);
+}
+
+// Takes the bytes.
+static void give(struct bulk_server *self, const struct wire_want_samples *want, uint8_t *bytes,
+                 size_t count)
+{
+    zmq_msg_t raw;
+    struct waiting *waiting = malloc(sizeof *waiting);
+    ensure(waiting);
+    *waiting = (struct waiting){ self, count };
+    self->samples_waiting += count;
+    ensure(zmq_msg_init_data(&raw, bytes, count, sent_samples, waiting) == 0);
+    failpoint("serve_samples");
+    const struct wire_samples samples = { want->request, want->position, want->count,
+                                          self->options.seq_len };
+    answer(self, FRAME_SAMPLES, &samples, &raw, &self->samples, want->count);
 }
 
 static void hear_want_samples(struct bulk_server *self, const struct wire_want_samples *want)
 {
     const uint64_t sample_bytes = 4 * ((uint64_t)self->options.seq_len + 1);
-    const uint64_t bytes = want->count * sample_bytes;
     struct why why = { 0 };
     char text[160];
-    zmq_msg_t raw;
-    if (!self->options.read) {
+    uint8_t *bytes = NULL;
+    size_t count = 0;
+    if (!self->options.answer) {
         refuse_samples(self, want->request, "no samples are served here");
         return;
     }
-    if (bytes > BULK_SAMPLES_BYTES) {
+    if (want->count * sample_bytes > BULK_SAMPLES_BYTES) {
         snprintf(text, sizeof text,
                  "count %" PRIu32 ", allowed 1..%" PRIu64 " of %" PRIu64 " bytes each", want->count,
                  BULK_SAMPLES_BYTES / sample_bytes, sample_bytes);
         refuse_samples(self, want->request, text);
         return;
     }
-    if (self->samples_waiting + bytes > SAMPLES_WAITING_MAX) {
+    if (self->samples_waiting > SAMPLES_WAITING_MAX) {
         refuse_samples(self, want->request, "busy: too many answers wait to be sent; ask again");
         return;
     }
-    uint32_t *words = malloc((size_t)bytes);
-    struct tokens *tokens = malloc(sizeof *tokens);
-    ensure(words && tokens);
-    if (self->options.read(self->options.arg, want->position, want->count, words, &why) < 0) {
-        refuse_samples(self, want->request, why.text[0] ? why.text : "reading them failed");
-        free(words);
-        free(tokens);
+    int rc = self->options.answer(self->options.arg, want->position, want->count, &bytes, &count,
+                                  &why);
+    if (rc == 0 && count > BULK_ANSWER_BYTES_MAX - BULK_FRAME_MAX)
+        rc = why_set(&why, FAULT_LIMIT, "%zu bytes with their proofs; ask for fewer", count);
+    if (rc == 0) {
+        give(self, want, bytes, count);
         return;
     }
-    *tokens = (struct tokens){ self, (size_t)bytes };
-    self->samples_waiting += bytes;
-    ensure(zmq_msg_init_data(&raw, words, (size_t)bytes, sent_tokens, tokens) == 0);
-    failpoint("serve_samples");
-    const struct wire_samples samples = { want->request, want->position, want->count,
-                                          self->options.seq_len };
-    answer(self, FRAME_SAMPLES, &samples, &raw, &self->samples, want->count);
+    free(bytes);
+    refuse_samples(self, want->request, why.text[0] ? why.text : "reading them failed");
+}
+
+static void hear_want_dataset(struct bulk_server *self, const struct wire_want_dataset *want)
+{
+    const struct bulk_server_options *options = &self->options;
+    const struct wire_dataset dataset = { want->request };
+    zmq_msg_t raw;
+    if (!options->description) {
+        refuse_samples(self, want->request, "no samples are served here");
+        return;
+    }
+    ensure(zmq_msg_init_size(&raw, options->description_bytes) == 0);
+    memcpy(zmq_msg_data(&raw), options->description, options->description_bytes);
+    answer(self, FRAME_DATASET, &dataset, &raw, &self->samples, 0);
 }
 
 // An answer instead of silence, since it is a mistake of configuration that somebody has to find.
@@ -199,6 +221,8 @@ static void refuse_run(struct bulk_server *self)
     } else if (mail->head.kind == FRAME_WANT_LEAVES) {
         const struct wire_want_leaves *want = mail->body;
         lack(self, want->request, &want->digest, text);
+    } else if (mail->head.kind == FRAME_WANT_DATASET) {
+        refuse_samples(self, ((const struct wire_want_dataset *)mail->body)->request, text);
     } else if (mail->head.kind == FRAME_WANT_SAMPLES) {
         refuse_samples(self, ((const struct wire_want_samples *)mail->body)->request, text);
     }
@@ -208,12 +232,13 @@ static void hear(struct bulk_server *self)
 {
     const struct bulk_mail *mail = &self->mail;
     const uint16_t kind = mail->head.kind;
-    const bool is_question =
-        kind == FRAME_WANT || kind == FRAME_WANT_LEAVES || kind == FRAME_WANT_SAMPLES;
+    const bool is_question = kind == FRAME_WANT || kind == FRAME_WANT_LEAVES ||
+                             kind == FRAME_WANT_SAMPLES || kind == FRAME_WANT_DATASET;
     if (mail->has_raw || !is_question) self->malformed++;
     else if (strcmp(mail->head.run, self->run) != 0) refuse_run(self);
     else if (kind == FRAME_WANT) hear_want(self, mail->body);
     else if (kind == FRAME_WANT_LEAVES) hear_want_leaves(self, mail->body);
+    else if (kind == FRAME_WANT_DATASET) hear_want_dataset(self, mail->body);
     else hear_want_samples(self, mail->body);
 }
 
@@ -340,7 +365,7 @@ int bulk_server_new(const struct bulk_server_options *options, struct why *why,
 {
     if (strlen(options->run) > WIRE_RUN_MAX || options->peer_answers_max > 65536 ||
         options->io_threads > 16 ||
-        (options->read && (options->seq_len == 0 || options->seq_len >= BULK_SAMPLES_BYTES / 4)))
+        (options->answer && (options->seq_len == 0 || options->seq_len >= BULK_SAMPLES_BYTES / 4)))
         return why_set(why, FAULT_RANGE,
                        "bulk server: run of %zu bytes (allowed 0..%d), peer_answers_max "
                        "%" PRIu32 " (0..65536), io_threads %" PRIu32 " (0..16), seq_len %" PRIu32

@@ -3,7 +3,8 @@
 //
 //     WANT          ─▶ CHUNK + bytes    or LACKING        blobs and leaves, out of the blob store
 //     WANT_LEAVES   ─▶ LEAVES + bytes   or LACKING
-//     WANT_SAMPLES  ─▶ SAMPLES + tokens or NO_SAMPLES     through a function of the caller
+//     WANT_SAMPLES  ─▶ SAMPLES + bytes  or NO_SAMPLES     through a function of the caller
+//     WANT_DATASET  ─▶ DATASET + bytes  or NO_SAMPLES
 //
 // Whoever is not a guest, a member of the run's roster, is refused at the handshake; who is no more a
 // guest is cut off with the next word it says. Strangers' connections last 5 s each, as many at once as
@@ -22,17 +23,24 @@
 #include "common/crypto/curve_set.h"
 #include "common/fault.h"
 
+// Gives the samples from `position` on with their proofs, in memory from malloc. What it says in *why
+// goes to the asker.
+typedef int bulk_answer_fn(void *arg, uint64_t position, uint32_t count, uint8_t **ret_bytes,
+                           size_t *ret_count, struct why *why);
+
 struct bulk_server_options {
     const struct identity *identity;    // Borrowed for the server's life
     const char *endpoint;       // tcp://ADDRESS:PORT; ADDRESS may be *, PORT too (any free one)
     const char *run;            // Who asks on behalf of another run is refused
     blob_store_t *store;        // Borrowed for the server's life; NULL: no blobs are served
 
-    // NULL: no samples are served. Fills tokens[count][seq_len + 1]; called in the server's
-    // thread, which serves nothing else until it returns. What it says in *why goes to the asker.
-    int (*read)(void *arg, uint64_t position, uint32_t count, uint32_t *tokens, struct why *why);
+    // NULL: no samples are served. Called in the server's thread, which serves nothing else until it
+    // returns. `description` is what the samples are held against.
+    bulk_answer_fn *answer;
     void *arg;
-    uint32_t seq_len;           // 1 .. 1048575, if there is `read`
+    const uint8_t *description;
+    size_t description_bytes;
+    uint32_t seq_len;           // 1 .. 1048575, if there is `answer`
 
     uint32_t peer_answers_max;  // Answers that may wait for one peer; 0: 64
     uint32_t io_threads;        // 0: 1

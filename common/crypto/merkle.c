@@ -101,6 +101,60 @@ bool merkle_check_path(const struct hash *root, const struct hash *leaf, uint64_
     return last == 0 && hash_equal(&hash, root);
 }
 
+struct range {
+    uint64_t first, end;
+    merkle_subtree_fn *subtree;
+    void *arg;
+    struct hash *made;
+    const struct hash *leaves, *path;
+    size_t used, count;
+};
+
+static void make_range(struct range *self, uint64_t from, uint64_t to)
+{
+    if (to <= self->first || from >= self->end) {
+        self->made[self->used++] = self->subtree(self->arg, from, to);
+        return;
+    }
+    if (to - from == 1) return;
+    const uint64_t middle = from + left_count(to - from);
+    make_range(self, from, middle);
+    make_range(self, middle, to);
+}
+
+size_t merkle_make_range(uint64_t count, uint64_t first, uint64_t end, merkle_subtree_fn *subtree,
+                         void *arg, struct hash ret_path[MERKLE_RANGE_MAX])
+{
+    struct range self = { .first = first, .end = end, .subtree = subtree, .arg = arg,
+                          .made = ret_path };
+    ensure(first < end && end <= count);
+    make_range(&self, 0, count);
+    ensure(self.used <= MERKLE_RANGE_MAX);
+    return self.used;
+}
+
+// A path that is too short gives a hash of nothing, and is found out by its count.
+static struct hash climb(struct range *self, uint64_t from, uint64_t to)
+{
+    static const struct hash none;
+    if (to <= self->first || from >= self->end)
+        return self->used++ < self->count ? self->path[self->used - 1] : none;
+    if (to - from == 1) return self->leaves[from - self->first];
+    const uint64_t middle = from + left_count(to - from);
+    const struct hash left = climb(self, from, middle), right = climb(self, middle, to);
+    return merkle_node(&left, &right);
+}
+
+bool merkle_check_range(const struct hash *root, uint64_t count, uint64_t first, uint64_t end,
+                        const struct hash *leaves, const struct hash *path, size_t path_count)
+{
+    struct range self = { .first = first, .end = end, .leaves = leaves, .path = path,
+                          .count = path_count };
+    if (first >= end || end > count) return false;
+    const struct hash hash = climb(&self, 0, count);
+    return self.used == path_count && hash_equal(&hash, root);
+}
+
 size_t digest_leaf_count(size_t count)
 {
     return count / DIGEST_LEAF_FLOATS + (count % DIGEST_LEAF_FLOATS != 0);

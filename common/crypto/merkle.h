@@ -45,6 +45,18 @@ size_t merkle_make_path(const struct hash *leaves, size_t count, size_t index,
 bool merkle_check_path(const struct hash *root, const struct hash *leaf, uint64_t index,
                        uint64_t count, const struct hash *path, size_t path_count);
 
+// Neighbouring leaves [first, end) are proved together: `path` holds, from left to right, the roots of
+// the largest subtrees that none of them is in, at most MERKLE_RANGE_MAX. `subtree` gives the root
+// of leaves [from, to); the ranges it is asked for are subtrees of a tree of `count` leaves.
+enum { MERKLE_RANGE_MAX = 2 * MERKLE_PATH_MAX };
+typedef struct hash merkle_subtree_fn(void *arg, uint64_t from, uint64_t to);
+size_t merkle_make_range(uint64_t count, uint64_t first, uint64_t end, merkle_subtree_fn *subtree,
+                         void *arg, struct hash ret_path[MERKLE_RANGE_MAX]);
+
+// True if and only if these are leaves [first, end) of the `count` under `root`. Total.
+bool merkle_check_range(const struct hash *root, uint64_t count, uint64_t first, uint64_t end,
+                        const struct hash *leaves, const struct hash *path, size_t path_count);
+
 size_t digest_leaf_count(size_t count);         // Leaves of a vector of `count` floats
 void digest_fill_leaves(const float *values, size_t count, size_t first_leaf, size_t leaf_count,
                         struct hash *ret_leaves);   // Leaves [first_leaf, first_leaf + leaf_count)

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char format_name[] = "shoal-manifest-1";
+static const char format_name[] = "shoal-manifest-2";
 enum { HEX = 2 * HASH_BYTES };
 
 static uint64_t leaves_of(uint64_t bytes)
@@ -22,7 +22,7 @@ static void add_number(struct hasher *hasher, uint64_t value, size_t count)
     hasher_add(hasher, bytes, count);
 }
 
-static struct hash dataset_digest(const struct manifest *self)
+struct hash manifest_digest(const struct manifest *self)
 {
     struct hasher hasher;
     hasher_init(&hasher);
@@ -63,13 +63,20 @@ static int file_init(struct manifest_file *self, const char *name, uint64_t byte
 // ---- from files
 
 static int read_leaf(const struct manifest_file *file, uint64_t leaf, int fd, const char *path,
-                     uint8_t *buffer, struct why *why, struct hash *ret_hash)
+                     uint8_t *buffer, struct why *why,
+                     struct hash ret_blocks[MANIFEST_LEAF_BLOCKS], struct hash *ret_hash)
 {
     const uint64_t offset = leaf * MANIFEST_LEAF_BYTES, left = file->bytes - offset;
     const size_t count = left < MANIFEST_LEAF_BYTES ? (size_t)left : MANIFEST_LEAF_BYTES;
     int rc = token_dir_read(fd, path, offset, count, buffer, why);
     if (rc < 0) return rc;
-    *ret_hash = merkle_leaf(buffer, count);
+    size_t blocks = 0;
+    for (size_t at = 0; at < count; at += MANIFEST_BLOCK_BYTES) {
+        const size_t rest = count - at;
+        ret_blocks[blocks++] = merkle_leaf(buffer + at, rest < MANIFEST_BLOCK_BYTES
+                                                            ? rest : MANIFEST_BLOCK_BYTES);
+    }
+    *ret_hash = merkle_root(ret_blocks, blocks);
     return 0;
 }
 
@@ -78,12 +85,13 @@ static int build_file(struct manifest_file *self, const char *path, const char *
 {
     int fd;
     uint64_t bytes;
+    struct hash blocks[MANIFEST_LEAF_BLOCKS];
     int rc = token_dir_open(path, why, &fd, &bytes);
     if (rc < 0) return rc;
     rc = bytes ? file_init(self, name, bytes, why) : why_set(why, FAULT_FORMAT, "%s is empty",
                                                              path);
     for (uint64_t leaf = 0; rc == 0 && leaf < self->leaf_count; leaf++)
-        rc = read_leaf(self, leaf, fd, path, buffer, why, &self->leaves[leaf]);
+        rc = read_leaf(self, leaf, fd, path, buffer, why, blocks, &self->leaves[leaf]);
     close(fd);
     if (rc == 0) self->root = merkle_root(self->leaves, (size_t)self->leaf_count);
     return rc;
@@ -122,18 +130,18 @@ int manifest_build(const char *dir, uint32_t token_bytes, struct why *why,
         manifest_free(&self);
         return rc;
     }
-    self.digest = dataset_digest(&self);
+    self.digest = manifest_digest(&self);
     *ret_manifest = self;
     return 0;
 }
 
 int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, int fd, const char *path,
-                        struct why *why)
+                        struct why *why, struct hash ret_blocks[MANIFEST_LEAF_BLOCKS])
 {
     struct hash hash;
     uint8_t *buffer = malloc(MANIFEST_LEAF_BYTES);
     if (!buffer) return why_set(why, FAULT_MEMORY, "a leaf of %s", path);
-    int rc = read_leaf(file, leaf, fd, path, buffer, why, &hash);
+    int rc = read_leaf(file, leaf, fd, path, buffer, why, ret_blocks, &hash);
     if (rc == 0 && !hash_equal(&hash, &file->leaves[leaf]))
         rc = why_set(why, FAULT_DIGEST, "%s: the MiB that begins at byte %llu is not what %s says;"
                      " nothing is read from it", path,
@@ -148,13 +156,14 @@ static int verify_file(const struct manifest_file *file, const char *dir, struct
     if (!path) return why_set(why, FAULT_MEMORY, "the path of %s", file->name);
     int fd;
     uint64_t bytes;
+    struct hash blocks[MANIFEST_LEAF_BLOCKS];
     int rc = token_dir_open(path, why, &fd, &bytes);
     if (rc == 0) {
         if (bytes != file->bytes)
             rc = why_set(why, FAULT_DIGEST, "%s has %llu bytes and %s says %llu", path,
                          (unsigned long long)bytes, MANIFEST_NAME, (unsigned long long)file->bytes);
         for (uint64_t leaf = 0; rc == 0 && leaf < file->leaf_count; leaf++)
-            rc = manifest_check_leaf(file, leaf, fd, path, why);
+            rc = manifest_check_leaf(file, leaf, fd, path, why, blocks);
         close(fd);
     }
     free(path);
@@ -289,8 +298,8 @@ static int parse_json(json_t *json, const char *place, struct why *why, struct m
         return why_set(why, FAULT_FORMAT, "%s: must have format, token_bytes, leaf_bytes, digest"
                        " and files, and nothing else", place);
     if (strcmp(format, format_name) != 0 || leaf_bytes != MANIFEST_LEAF_BYTES)
-        return why_set(why, FAULT_UNSUPPORTED, "%s: format and leaf_bytes must be %s and %d", place,
-                       format_name, MANIFEST_LEAF_BYTES);
+        return why_set(why, FAULT_UNSUPPORTED, "%s: format and leaf_bytes must be %s and %d; make it "
+                       "anew with `shoal manifest`", place, format_name, MANIFEST_LEAF_BYTES);
     if (token_bytes != 2 && token_bytes != 4)
         return why_set(why, FAULT_RANGE, "%s: token_bytes is %d; it must be 2 or 4", place,
                        token_bytes);
@@ -299,7 +308,7 @@ static int parse_json(json_t *json, const char *place, struct why *why, struct m
     self->token_bytes = (uint32_t)token_bytes;
     int rc = parse_files(files, place, why, self);
     if (rc < 0) return rc;
-    self->digest = dataset_digest(self);
+    self->digest = manifest_digest(self);
     if (!hash_equal(&self->digest, &claimed))
         return why_set(why, FAULT_DIGEST, "%s: its digest does not follow from its files", place);
     return 0;

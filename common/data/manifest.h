@@ -2,15 +2,17 @@
 // manifest -- what the token files of a folder contain, so that a reader can tell. Written beside
 // them as manifest.json, last:
 //
-//   { "format": "shoal-manifest-1", "token_bytes": 2, "leaf_bytes": 1048576, "digest": "<64 hex>",
+//   { "format": "shoal-manifest-2", "token_bytes": 2, "leaf_bytes": 1048576, "digest": "<64 hex>",
 //     "files": [ { "name": "train.bin", "bytes": 11562324, "root": "<64 hex>",
 //                  "leaves": "<64 hex for each leaf, one after the other>" }, ... ] }
 //
-// A file is cut into leaves of 1 MiB (the last may be shorter); its root is the Merkle root over
-// them (common/crypto/merkle.h), header included, whatever the sequence length. The digest names
+// A file is cut into blocks of 4 KiB (the last may be shorter); its root is the Merkle root over them
+// (common/crypto/merkle.h), header included, whatever the sequence length: so a sample is proved by
+// the blocks it lies in and a hash for each level. What is written down is one level of that tree:
+// the roots of each MiB, its leaves here. The digest names
 // the whole dataset in one hash:
 //
-//   SHA-256( "shoal-manifest-1" ‖ LE32(token_bytes) ‖ LE32(files)
+//   SHA-256( "shoal-manifest-2" ‖ LE32(token_bytes) ‖ LE32(files)
 //            ‖ for each file: LE32(length of name) ‖ name ‖ LE64(bytes) ‖ root )
 //
 // Files stand in ascending order of name. What is read is hostile until proved: bounded before
@@ -23,6 +25,8 @@
 
 enum {
     MANIFEST_LEAF_BYTES = 1 << 20,
+    MANIFEST_BLOCK_BYTES = 4096,
+    MANIFEST_LEAF_BLOCKS = MANIFEST_LEAF_BYTES / MANIFEST_BLOCK_BYTES,
     MANIFEST_TEXT_MAX = 64 << 20,           // Bytes of manifest.json: a dataset of about 1 TiB
 };
 #define MANIFEST_NAME "manifest.json"
@@ -62,7 +66,10 @@ int manifest_parse(const char *text, size_t count, const char *name, struct why 
 // byte.
 int manifest_verify(const struct manifest *self, const char *dir, struct why *why);
 
-// Reads one leaf of a file that is open as `fd` and compares. FAULT_DIGEST, FAULT_CORRUPT,
-// FAULT_IO.
+// Reads one leaf of a file that is open as `fd`, compares, and gives the hashes of its blocks.
+// FAULT_DIGEST, FAULT_CORRUPT, FAULT_IO.
 int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, int fd, const char *path,
-                        struct why *why);
+                        struct why *why, struct hash ret_blocks[MANIFEST_LEAF_BLOCKS]);
+
+// The digest of what a manifest says of these files, their names, bytes and roots alone.
+struct hash manifest_digest(const struct manifest *self);

@@ -92,6 +92,11 @@ const struct hash *provider_digest(const provider_t *self)
     return self->kind == LOCAL ? token_files_digest(self->local) : NULL;
 }
 
+token_files_t *provider_files(provider_t *self)
+{
+    return self->kind == LOCAL ? self->local : NULL;
+}
+
 // What a callback brings is another's word: files check their tokens where they decode them.
 static int fetch(provider_t *self, uint64_t position, uint32_t count, uint32_t *tokens,
                  struct why *why)

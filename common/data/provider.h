@@ -44,6 +44,9 @@ uint32_t provider_seq_len(const provider_t *self);
 // The dataset's digest if a manifest vouches for it (local), else NULL.
 const struct hash *provider_digest(const provider_t *self);
 
+// The files behind a local provider, for who serves their samples with proofs; else NULL.
+token_files_t *provider_files(provider_t *self);
+
 // Fills tokens[count][seq_len + 1]; count 0 does nothing. Positions go on over passes without end.
 // On a fault *tokens is in no particular state; the provider stays usable.
 int provider_read(provider_t *self, uint64_t position, uint32_t count, uint32_t *tokens,

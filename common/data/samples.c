@@ -115,3 +115,15 @@ int samples_decode(const struct samples *self, const struct sample_place *place,
     }
     return 0;
 }
+
+struct sample_blocks samples_blocks(const struct samples *self, const struct sample_place *place,
+                                    uint64_t size)
+{
+    enum { BLOCK = 4096 };
+    const uint64_t first = place->offset / BLOCK;
+    const uint64_t end = (place->offset + samples_bytes(self) + BLOCK - 1) / BLOCK;
+    const uint64_t stop = end * BLOCK < size ? end * BLOCK : size;
+    return (struct sample_blocks){ .first = first, .end = end,
+                                   .bytes = (size_t)(stop - first * BLOCK),
+                                   .skip = (size_t)(place->offset - first * BLOCK) };
+}

@@ -73,3 +73,9 @@ struct sample_place samples_locate(struct samples *self, uint64_t position);
 // no particular state, at the first token that is not below vocab_size.
 int samples_decode(const struct samples *self, const struct sample_place *place,
                    const uint8_t *bytes, uint32_t *tokens, struct why *why);
+
+// Blocks [first, end) of 4 KiB (manifest.h) of a file of `size` bytes that the sample lies in: how many
+// bytes they have together, and how many of them stand before the sample.
+struct sample_blocks { uint64_t first, end; size_t bytes, skip; };
+struct sample_blocks samples_blocks(const struct samples *self, const struct sample_place *place,
+                                    uint64_t size);

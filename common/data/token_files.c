@@ -1,6 +1,7 @@
 #include "common/data/token_files.h"
-#include "common/data/manifest.h"
+#include "common/data/block_tree.h"
 #include "common/data/npy.h"
+#include "common/data/proof.h"
 #include "common/data/token_dir.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -12,9 +13,8 @@ struct token_files {
     struct samples samples;                 // Whose names are whole paths here
     struct stat *stats;                     // What each file was when it was opened
     struct manifest manifest;               // All zero without one
-    uint64_t *first_leaf;                   // Of each file, among the leaves of all
-    uint8_t *verified;                      // One bit for each leaf
-    uint8_t *buffer;                        // One sample as it lies in a file
+    struct block_tree *tree;                // Its hashes; NULL without one
+    uint8_t *buffer;                        // The blocks that one sample lies in
     int fd;                                 // The file last read from, -1 at first
     uint32_t fd_file;
 };
@@ -112,19 +112,10 @@ static int match_manifest(const token_files_t *self, const char *dir, const stru
 static int load_manifest(token_files_t *self, const char *dir, const struct token_dir *list,
                          struct why *why)
 {
-    uint64_t leaves = 0;
     int rc = manifest_read(dir, why, &self->manifest);
     if (rc == FAULT_NOT_FOUND) return 0;
     if (rc == 0) rc = match_manifest(self, dir, list, why);
-    if (rc < 0) return rc;
-    self->first_leaf = calloc(list->count, sizeof *self->first_leaf);
-    if (!self->first_leaf) return why_set(why, FAULT_MEMORY, "%s: %u files", dir, list->count);
-    for (uint32_t i = 0; i < list->count; i++) {
-        self->first_leaf[i] = leaves;
-        leaves += self->manifest.files[i].leaf_count;
-    }
-    self->verified = calloc((size_t)(leaves / 8 + 1), 1);
-    return self->verified ? 0 : why_set(why, FAULT_MEMORY, "%s: a bit for each leaf", dir);
+    return rc < 0 ? rc : block_tree_new(&self->manifest, why, &self->tree);
 }
 
 int token_files_open(const char *dir, const struct samples_config *config, struct why *why,
@@ -139,7 +130,7 @@ int token_files_open(const char *dir, const struct samples_config *config, struc
     if (rc == 0) rc = add_files(self, dir, &list, why);
     if (rc == 0) rc = load_manifest(self, dir, &list, why);
     if (rc == 0) {
-        self->buffer = malloc(samples_bytes(&self->samples));
+        self->buffer = malloc(samples_bytes(&self->samples) + 2 * MANIFEST_BLOCK_BYTES);
         if (!self->buffer) rc = why_set(why, FAULT_MEMORY, "a sample of %s", dir);
     }
     token_dir_free(&list);
@@ -155,10 +146,9 @@ void token_files_close(token_files_t **self_p)
     if (!self) return;
     if (self->fd >= 0) close(self->fd);
     samples_free(&self->samples);
+    block_tree_destroy(&self->tree);
     manifest_free(&self->manifest);
     free(self->stats);
-    free(self->first_leaf);
-    free(self->verified);
     free(self->buffer);
     free(self);
     *self_p = NULL;
@@ -202,32 +192,80 @@ static int use_file(token_files_t *self, uint32_t file, struct why *why)
     return 0;
 }
 
-static int check_leaves(token_files_t *self, const struct sample_place *place, size_t count,
-                        struct why *why)
+static int check_block(token_files_t *self, uint32_t file, uint64_t block, const uint8_t *bytes,
+                       size_t count, struct why *why)
 {
-    const struct manifest_file *file = &self->manifest.files[place->file];
-    const uint64_t last = (place->offset + count - 1) / MANIFEST_LEAF_BYTES;
-    for (uint64_t leaf = place->offset / MANIFEST_LEAF_BYTES; leaf <= last; leaf++) {
-        const uint64_t bit = self->first_leaf[place->file] + leaf;
-        if (self->verified[bit / 8] >> bit % 8 & 1) continue;
-        int rc = manifest_check_leaf(file, leaf, self->fd, self->samples.files[place->file].name,
-                                     why);
-        if (rc < 0) return rc;
-        self->verified[bit / 8] = (uint8_t)(self->verified[bit / 8] | 1u << bit % 8);
+    const char *path = self->samples.files[file].name;
+    const struct hash *blocks, hash = merkle_leaf(bytes, count);
+    int rc = block_tree_learn(self->tree, file, block / MANIFEST_LEAF_BLOCKS, self->fd, path, why,
+                              &blocks);
+    if (rc < 0 || hash_equal(&hash, &blocks[block % MANIFEST_LEAF_BLOCKS])) return rc;
+    return why_set(why, FAULT_DIGEST, "%s: the block that begins at byte %llu is not what it was; "
+                   "nothing is read from it", path,
+                   (unsigned long long)(block * MANIFEST_BLOCK_BYTES));
+}
+
+// The blocks that a sample lies in, each checked, end to end in the buffer.
+static int read_blocks(token_files_t *self, const struct sample_place *place, struct why *why,
+                       struct sample_blocks *ret_blocks)
+{
+    const uint64_t size = (uint64_t)self->stats[place->file].st_size;
+    const struct sample_blocks blocks = samples_blocks(&self->samples, place, size);
+    int rc = token_dir_read(self->fd, self->samples.files[place->file].name,
+                            blocks.first * MANIFEST_BLOCK_BYTES, blocks.bytes, self->buffer, why);
+    for (uint64_t block = blocks.first; rc == 0 && block < blocks.end; block++) {
+        const size_t at = (size_t)(block - blocks.first) * MANIFEST_BLOCK_BYTES;
+        const size_t rest = blocks.bytes - at;
+        rc = check_block(self, place->file, block, self->buffer + at,
+                         rest < MANIFEST_BLOCK_BYTES ? rest : MANIFEST_BLOCK_BYTES, why);
     }
-    return 0;
+    *ret_blocks = blocks;
+    return rc;
 }
 
 static int read_sample(token_files_t *self, uint64_t position, uint32_t *tokens, struct why *why)
 {
     const struct sample_place place = samples_locate(&self->samples, position);
-    const size_t count = samples_bytes(&self->samples);
+    struct sample_blocks blocks = { .skip = 0 };
     int rc = use_file(self, place.file, why);
-    if (rc == 0 && has_manifest(self)) rc = check_leaves(self, &place, count, why);
-    if (rc == 0) rc = token_dir_read(self->fd, self->samples.files[place.file].name, place.offset,
-                                     count, self->buffer, why);
-    if (rc == 0) rc = samples_decode(&self->samples, &place, self->buffer, tokens, why);
+    if (rc == 0 && has_manifest(self)) rc = read_blocks(self, &place, why, &blocks);
+    else if (rc == 0)
+        rc = token_dir_read(self->fd, self->samples.files[place.file].name, place.offset,
+                            samples_bytes(&self->samples), self->buffer, why);
+    if (rc == 0)
+        rc = samples_decode(&self->samples, &place, self->buffer + blocks.skip, tokens, why);
     return rc;
+}
+
+// ---- prove
+
+static int prove_sample(token_files_t *self, uint64_t position, struct proof *proof, struct why *why)
+{
+    const struct sample_place place = samples_locate(&self->samples, position);
+    struct sample_blocks blocks;
+    struct hash path[MERKLE_RANGE_MAX];
+    size_t count;
+    int rc = use_file(self, place.file, why);
+    if (rc == 0) rc = read_blocks(self, &place, why, &blocks);
+    if (rc == 0)
+        rc = block_tree_prove(self->tree, place.file, blocks.first, blocks.end, self->fd,
+                              self->samples.files[place.file].name, why, path, &count);
+    return rc < 0 ? rc : proof_add(proof, path, count, self->buffer, blocks.bytes, why);
+}
+
+int token_files_prove(token_files_t *self, uint64_t position, uint32_t count, struct proof *proof,
+                      struct why *why)
+{
+    int rc = has_manifest(self) ? 0 : why_set(why, FAULT_NOT_FOUND, "there is no " MANIFEST_NAME
+                                              " here; make it with `shoal manifest`");
+    for (uint32_t i = 0; rc == 0 && i < count; i++) rc = prove_sample(self, position + i, proof, why);
+    return rc;
+}
+
+const struct samples *token_files_samples(const token_files_t *self) { return &self->samples; }
+const struct manifest *token_files_manifest(const token_files_t *self)
+{
+    return has_manifest(self) ? &self->manifest : NULL;
 }
 
 int token_files_read(token_files_t *self, uint64_t position, uint32_t count, uint32_t *tokens,

@@ -280,6 +280,30 @@ static int visit_from(struct ledger *self, MDB_txn *txn, uint64_t seq, ledger_vi
     }
 }
 
+static int fell_behind(const struct ledger *self, uint64_t seq, const struct hash *seen,
+                       uint64_t own_seq, const struct hash *own, struct why *why)
+{
+    char theirs[HASH_HEX], ours[HASH_HEX];
+    return why_set(why, FAULT_CORRUPT, "%s fell behind: record %" PRIu64 " with chain %.16s has been "
+                   "seen, and here record %" PRIu64 " has chain %.16s%s. An older copy of the disk "
+                   "was put in its place, or the disk lost what it had confirmed. Put the newer copy "
+                   "back; if it is lost, begin the run anew from the newest checkpoint, in an empty "
+                   "directory", self->dir, seq, hash_to_hex(seen, theirs), own_seq,
+                   hash_to_hex(own, ours), own_seq < seq ? " and is the last" : "");
+}
+
+int ledger_covers(struct ledger *self, uint64_t seq, const struct hash *chain, struct why *why)
+{
+    const struct contents *contents = &self->contents;
+    struct record record;
+    if (seq == 0 || seq < contents->oldest_seq) return 0;
+    if (seq > contents->head_seq)
+        return fell_behind(self, seq, chain, contents->head_seq, &contents->head, why);
+    int rc = ledger_read(self, seq, why, &record);
+    if (rc < 0 || hash_equal(&record.chain, chain)) return rc;
+    return fell_behind(self, seq, chain, seq, &record.chain, why);
+}
+
 int ledger_each(struct ledger *self, uint64_t from_seq, ledger_visit_fn *visit, void *arg,
                 struct why *why)
 {

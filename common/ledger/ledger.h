@@ -58,6 +58,11 @@ uint64_t ledger_oldest(const struct ledger *self);      // The first record stil
 // The last record that is durable, and the chain up to it. 0 and none: the ledger is empty.
 void ledger_head(const struct ledger *self, uint64_t *ret_seq, struct hash *ret_hash);
 
+// Whether record `seq` with this chain, which somebody saw and remembers, is in this ledger. CORRUPT,
+// naming both positions: the ledger ends before it, or has another record in its place, so the disk
+// went back to an older state, perhaps whole in itself. 0 also for seq 0, and for what was trimmed.
+int ledger_covers(struct ledger *self, uint64_t seq, const struct hash *chain, struct why *why);
+
 // Snapshots passed over at opening, because they are damaged: warn someone.
 uint32_t ledger_damaged_snapshots(const struct ledger *self);
 

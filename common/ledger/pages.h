@@ -14,8 +14,8 @@
 #include "common/fault.h"
 #include <lmdb.h>
 
-// Of the state that this read transaction sees. FAULT_CORRUPT, with the page; FAULT_IO, FAULT_MEMORY;
-// PAGES_OVERTAKEN if another process has written twice since it began: try again with a new one.
+// Of the state that this read transaction sees. FAULT_CORRUPT, with the page; FAULT_IO;
+// FAULT_MEMORY; PAGES_OVERTAKEN if another process has written twice since it began: try again.
 // Reads each page once: some 250,000 a second.
 enum { PAGES_OVERTAKEN = 1 };
 int pages_check(MDB_txn *txn, const char *dir, struct why *why);

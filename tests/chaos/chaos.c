@@ -66,6 +66,7 @@ struct chaos {
     uint64_t began_ms, first_ms, event_commits, event_ms, longest_ms;
     unsigned restarts, done[CHAOS_KINDS];
     uint64_t due_ms[TESTBED_ACTORS_MAX];
+    int said[TESTBED_ACTORS_MAX];       // With which code it ended last: said once
     volatile int64_t *clocks;           // One for each actor, in files
     uint64_t steps;
     unsigned batch;
@@ -191,9 +192,10 @@ static void revive(struct chaos *self, uint64_t now_ms)
                          code);
         if (!self->due_ms[i]) {
             self->due_ms[i] = now_ms + RESTART_MS;
-            if (code)
-                printf("%7.1f s  %s ended with %d; started again\n", seconds_of(self), actor->name,
-                       code);
+            if (code && code != self->said[i])
+                printf("%7.1f s  %s ended with %d; started again until it stays\n",
+                       seconds_of(self), actor->name, code);
+            self->said[i] = code;
         } else if (now_ms >= self->due_ms[i]) {
             self->due_ms[i] = 0;
             self->restarts++;
@@ -276,7 +278,10 @@ static void act(struct chaos *self, const struct chaos_event *event, uint64_t no
     case CHAOS_KILL: if (actor->pid) kill(actor->pid, SIGKILL); break;
     case CHAOS_STOP: if (actor->pid) kill(actor->pid, SIGSTOP); break;
     case CHAOS_TERM: if (actor->pid) kill(actor->pid, SIGTERM); break;
-    case CHAOS_DISK_FULL: fill_disk(self, event->victim, true); break;
+    case CHAOS_DISK_FULL:                           // So that it has to write at once
+        fill_disk(self, event->victim, true);
+        if (actor->pid) kill(actor->pid, SIGKILL);
+        break;
     default: set_network(self, event->kind);
     }
 }
@@ -346,7 +351,6 @@ static double run(struct chaos *self, const char *title)
     struct testbed *bed = self->bed =
         testbed_new(&(struct testbed_options){ .run_id = "demo",
                                                .host = self->relay ? RELAY_HERE : "127.0.0.1",
-                                               .insecure = self->relay != NULL,
                                                .trainers = TRAINERS,
                                                .witnesses = WITNESSES,
                                                .min_clients = 1,

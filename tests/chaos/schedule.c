@@ -88,8 +88,9 @@ void schedule_draw(uint64_t seed, unsigned count, uint64_t steps,
 
 void chaos_event_text(const struct chaos_event *event, char ret_text[120])
 {
-    char more[32] = "";
-    if (event->ms) snprintf(more, sizeof more, " for %u ms", event->ms);
+    char more[48] = "";
+    const char *anew = event->kind == CHAOS_DISK_FULL ? ", and started anew" : "";
+    if (event->ms) snprintf(more, sizeof more, " for %u ms%s", event->ms, anew);
     if (event->kind == CHAOS_CLOCK)
         snprintf(more, sizeof more, " by %d s, and started anew", event->seconds);
     snprintf(ret_text, 120, "%s%s%s%s in %s", chaos_kind_name(event->kind),

@@ -24,13 +24,14 @@ struct peers { struct peer peers[PEERS]; struct asked asked[ASKED_MAX]; uint32_t
 
 // ---- peers.h, without a network -----------------------------------------------------------------
 
-struct peers *peers_new(const char *run, uint32_t patience_ms)
+struct peers *peers_new(const struct identity *identity, const char *run, uint32_t patience_ms)
 {
-    (void)run, (void)patience_ms;
+    (void)identity, (void)run, (void)patience_ms;
     struct peers *self = calloc(1, sizeof *self);
     ensure(self);
     for (int i = 0; i < PEERS; i++)
-        snprintf(self->peers[i].endpoint, sizeof self->peers[i].endpoint, "tcp://%d", i);
+        snprintf(self->peers[i].holder.endpoint, sizeof self->peers[i].holder.endpoint, "tcp://%d",
+                 i);
     return self;
 }
 
@@ -40,10 +41,10 @@ void peers_destroy(struct peers **self_p)
     *self_p = NULL;
 }
 
-struct peer *peers_find(struct peers *self, const char *endpoint)
+struct peer *peers_find(struct peers *self, const struct wire_holder *holder)
 {
     for (int i = 0; i < PEERS; i++)
-        if (strcmp(self->peers[i].endpoint, endpoint) == 0) {
+        if (strcmp(self->peers[i].holder.endpoint, holder->endpoint) == 0) {
             self->peers[i].users++;
             return &self->peers[i];
         }
@@ -150,8 +151,9 @@ static void answer_one(struct peers *peers, const struct truth *truth, const uin
     answer.fetch->hear(answer.fetch, &answer);
 }
 
-static const struct wire_holder holders[PEERS + 1] = { { "tcp://0" }, { "tcp://1" }, { "tcp://2" },
-                                                       { "tcp://nobody" } };
+static const struct wire_holder holders[PEERS + 1] = {
+    { .endpoint = "tcp://0" }, { .endpoint = "tcp://1" }, { .endpoint = "tcp://2" },
+    { .endpoint = "tcp://nobody" } };
 
 static bool fetch_blob(const uint8_t *at, const uint8_t *end, blob_store_t *store)
 {
@@ -162,7 +164,7 @@ static bool fetch_blob(const uint8_t *at, const uint8_t *end, blob_store_t *stor
         for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (uint8_t)(i >> 8 | 1);
         hash = hash_of(bytes, sizeof bytes);
     }
-    struct peers *peers = peers_new("", 1);
+    struct peers *peers = peers_new(NULL, "", 1);
     struct blob_fetch *blob = blob_fetch_new(peers, &hash, BLOB_BYTES);
     fetch_add_holders(&blob->fetch, holders, PEERS + 1);
     ensure(blob_fetch_start(blob));
@@ -192,7 +194,7 @@ static bool fetch_model(const uint8_t *at, const uint8_t *end, blob_store_t *sto
     }
     const struct hash digest = merkle_root(leaves, leaf_count);
     const struct truth truth = { (const uint8_t *)values, sizeof values, leaves, leaf_count };
-    struct peers *peers = peers_new("", 1);
+    struct peers *peers = peers_new(NULL, "", 1);
     struct model_fetch *model = model_fetch_new(peers, 3, &digest);
     model_fetch_begin(model, 3, holders, PEERS + 1);
     for (; end - at >= ANSWER_BYTES && model->fetch.state != FETCH_DONE; at += ANSWER_BYTES) {

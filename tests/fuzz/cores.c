@@ -394,7 +394,8 @@ static void hear_others(struct talk *talk, const struct event *event)
     const struct event_person *people = event_people();
     const unsigned flags = wire_kind_flags(event->what);
     const bool by_mail = flags & WIRE_MAIL && (!(flags & WIRE_NEWS) || event->bearer % 2 == 0);
-    struct msg in = { .now_ms = talk->now_ms, .kind = event->what, .run = event->other_run ? "other" : "fuzz", .from = "" };
+    struct msg in = { .now_ms = talk->now_ms, .kind = event->what, .from = "",
+                      .run = event->other_run ? "other" : "fuzz" };
     if (!(flags & (WIRE_MAIL | WIRE_NEWS))) return;
     if (event->what == FRAME_WELCOME || event->what == FRAME_UNDELIVERABLE) {
         if (event->what == FRAME_UNDELIVERABLE) return;             // The shell's

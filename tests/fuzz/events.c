@@ -344,7 +344,8 @@ void *event_body(const struct event *event, const struct event_memory *memory,
                  struct wire_arena *arena)
 {
     const struct wire_record *record = wire_table_frame(event->what)->record;
-    struct maker maker = { .event = event, .memory = memory, .arena = arena, .place = UINT32_MAX, .role = ACTOR_COUNT };
+    struct maker maker = { .event = event, .memory = memory, .arena = arena,
+                           .place = UINT32_MAX, .role = ACTOR_COUNT };
     struct wire_refusal refusal;
     arena->used = 0;
     uint8_t *body = take(&maker, record->size);

@@ -5,20 +5,20 @@
 //     event:   what  from  after  count  choices[count]
 //     what     a frame's number of frames.def, or one of enum event_what
 //     from     low half: who signs it; high half: how many places further stands who brings it
-//     after    low half: milliseconds since the event before, as a power of two; 0: none. High half:
-//              1 of another run, 2 of the incarnation before
+//     after    low half: milliseconds since the event before, as a power of two; 0: none.
+//              High half: 1 of another run, 2 of the incarnation before
 //     choices  one byte for each field, in the table's order; where they end, all further are 0
 //
-// A choice of 0 is the plausible value: what a field of this name held when it was last seen in this
-// conversation, or what belongs to the sender (its name, its role, its process). Others are that
-// value plus or minus one, the ends of the range, older values of the name, any value at all. So an
+// A choice of 0 is the plausible value: what a field of this name held when it was last seen in
+// this conversation, or what belongs to the sender (its name, its role, its process). Others are
+// that value plus or minus one, the ends of the range, older values of the name, any value at all. So an
 // event of four bytes is a message that fits, and a mutation of one byte changes one field; the
 // sender is signed for after all mutations, by construction.
 
 #include "common/wire/wire_table.h"
 
 enum event_what {
-    EVENT_ANSWER = 240,                 // The oldest job but `choices[0]` is done; choices[1]: failed
+    EVENT_ANSWER = 240,                 // The job at place choices[0] is done; choices[1]: failed
     EVENT_WAKE = 241,
     EVENT_QUIT = 242,
     EVENT_RESTART = 243,                // The process dies and comes back with what it had stored;

@@ -70,7 +70,7 @@ static int replay(const struct fuzz_target *target, const char *path)
     ensure(bytes);
     const size_t count = fread(bytes, 1, 1 << 20, file);
     fclose(file);
-    uint8_t *exact = realloc(bytes, count + !count); // Its own block: a byte beyond it would be seen
+    uint8_t *exact = realloc(bytes, count + !count); // A byte beyond it would be seen
     ensure(exact);
     printf("%s: %zu bytes: ", path, count);
     fflush(stdout);

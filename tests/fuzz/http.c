@@ -6,8 +6,8 @@
 
 void http_fuzz_print_dictionary(void)
 {
-    static const char *const words[] = { "HTTP/1.1 206\r\n", "Content-Range:", " bytes 20-29/100\r\n",
-        "Content-Encoding:", "identity", "gzip", "http://", "https://", "@", "?", "#" };
+    static const char *const words[] = { "HTTP/1.1 206\r\n", "Content-Range:",
+        " bytes 20-29/100\r\n", "Content-Encoding:", "identity", "gzip", "http://", "https://", "@", "?", "#" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         fuzz_print_token("", "word", (const uint8_t *)words[i], strlen(words[i]));
 }

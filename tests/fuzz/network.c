@@ -52,7 +52,8 @@ bool payload_fuzz_check(const uint8_t *bytes, size_t count)
         const uint32_t chosen = payload_read(form, c, exact, numbers, values);
         ensure(chosen <= k);
         for (uint32_t i = 0; i < chosen; i++)
-            ensure(isfinite(values[i]) && values[i] != 0 && (i == 0 || numbers[i - 1] < numbers[i]));
+            ensure(isfinite(values[i]) && values[i] != 0 &&
+                   (i == 0 || numbers[i - 1] < numbers[i]));
         payload_write(form, c, numbers, values, chosen, again);
     }
     ensure(!accepted || memcmp(exact, again, size) == 0);

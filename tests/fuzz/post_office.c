@@ -2,7 +2,7 @@
 //
 //     what (HELLO, mail, lost, silence), connection, person, name said, instance, seconds, -, -
 //
-// Names and connections lead to each other, always, and nobody is called what another key is called.
+// Names and connections lead to each other, and nobody is called what another key is called.
 
 #include "broker/post_office.h"
 #include "common/ensure.h"
@@ -59,7 +59,7 @@ static void take(struct post_office *office, const uint8_t *event, uint64_t *now
     switch (event[0] % 4) {
     case 0:
         actor_name(hello.role, event[6] % 8 ? &person->key : &event_people()[0].key, hello.name);
-        post_office_hello(office, &route, &person->key, &hello, *now_ms);
+        post_office_hello(office, &route, &person->key, &person->key, &hello, *now_ms);
         break;
     case 1: post_office_sender(office, &route, *now_ms); break;
     case 2: post_office_forget(office, &route); break;

@@ -197,6 +197,7 @@ void ledger_fuzz_write_seeds(const char *folder)
         snapshot_encode(&(struct snapshot){ .seq = 3, .bytes = body, .count = record.count },
                         seed + 1);
         if (kind == FRAME_SNAPSHOT)
-            fuzz_write_seed(folder, "seed-snapshot", seed, 1 + SNAPSHOT_HEADER_BYTES + record.count);
+            fuzz_write_seed(folder, "seed-snapshot", seed,
+                            1 + SNAPSHOT_HEADER_BYTES + record.count);
     }
 }

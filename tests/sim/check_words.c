@@ -203,6 +203,7 @@ static void check_vote(struct sim *sim, uint8_t id, const struct effect *effect)
 void check_said(struct sim *sim, uint8_t id, const struct effect *effect)
 {
     if (effect->port != PORT_MAIL && effect->port != PORT_NEWS) return;
+    if (id == COORDINATOR && sim->disk.behind) return;
     if (id == COORDINATOR) check_coordinator(sim, effect);
     else if (effect->kind == FRAME_VOTE) check_vote(sim, id, effect);
     else if (effect->kind == FRAME_CLAIM)
@@ -249,7 +250,7 @@ static const struct member *member_of(const struct node *node)
 
 void check_heard(struct sim *sim, uint8_t id, const struct msg *in)
 {
-    if (id == COORDINATOR && in->kind == FRAME_VOTE) hear_vote(sim, in);
+    if (id == COORDINATOR && in->kind == FRAME_VOTE && !sim->disk.behind) hear_vote(sim, in);
     if (in->kind == FRAME_CLAIM && in->frame) check_claim_heard(sim, id, in);
     const struct member *member = member_of(&sim->nodes[id]);
     sim->incarnation_before = member ? member->incarnation : 0;
@@ -303,6 +304,10 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
     const struct member *member = member_of(node);
     const struct replica *replica = replica_of(node);
     if (!member) return;
+    hold(!sim->hears_forked || (member->now.log_seq == sim->log_seq_before &&
+                                member->incarnation == sim->incarnation_before),
+         "nobody follows a coordinator whose disk fell behind", "%s hears %s", node->name,
+         wire_kind_name(in->kind));
     hold(member->incarnation >= sim->incarnation_before, "an older incarnation is not listened to",
          "%s hears %s", node->name, wire_kind_name(in->kind));
     hold(in->incarnation >= sim->incarnation_before || in->kind == FRAME_ADMITTED ||

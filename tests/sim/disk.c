@@ -12,8 +12,77 @@ void disk_clear(struct disk *self)
     for (uint64_t i = 0; i < self->count; i++) free(self->log[i].body);
     free(self->snapshot);
     self->snapshot = NULL;
-    self->count = self->snapshot_seq = self->snapshot_bytes = 0;
+    for (uint64_t i = 0; i < self->newer_count; i++) free(self->newer[i].body);
+    self->count = self->snapshot_seq = self->newer_count = 0;
+    self->snapshot_bytes = 0;
+    self->behind = false;
 }
+
+// ---- an older copy in its place -----------------------------------------------------------------
+
+// Whoever is up has seen more than the copy holds: nobody may follow it, and somebody will say so.
+static bool all_know_better(const struct sim *self, uint64_t count)
+{
+    uint32_t members = 0;
+    for (uint32_t i = 0; i < self->nodes_count; i++) {
+        const struct node *node = &self->nodes[i];
+        if (!node->up || node->role == ACTOR_COORDINATOR || node->role == ACTOR_OPERATOR) continue;
+        const struct member *member = node->state;
+        if (member->position.log_seq <= count) return false;
+        members++;
+    }
+    return members > 0;
+}
+
+void disk_fall_behind(struct sim *self)
+{
+    struct disk *disk = &self->disk;
+    uint64_t less = between(self, 1, BEHIND_MAX);
+    if (disk->behind || disk->count <= less + 2 || !chance(self, self->plan.behind) ||
+        !all_know_better(self, disk->count - less)) return;
+    disk->behind = true;
+    disk->newer_count = less;
+    disk->base = disk->count -= less;
+    memcpy(disk->newer, disk->log + disk->count, less * sizeof *disk->newer);
+    if (disk->snapshot_seq > disk->count) disk->snapshot_seq = 0;
+    self->faults[BEHIND]++;
+}
+
+// The process has ended with a clear word; the owner puts the newer copy back.
+static void put_back(struct sim *self)
+{
+    struct disk *disk = &self->disk;
+    for (uint64_t i = disk->base; i < disk->count; i++) free(disk->log[i].body);
+    memcpy(disk->log + disk->base, disk->newer, disk->newer_count * sizeof *disk->newer);
+    disk->count = disk->base + disk->newer_count;
+    disk->newer_count = 0;
+    disk->behind = false;
+    node_crash(self, COORDINATOR, 1000);
+}
+
+// What ledger_covers does, behind a signature that nobody else could make.
+static void prove(struct sim *self, const struct wire_position *said)
+{
+    struct disk *disk = &self->disk;
+    struct wire_head head;
+    struct wire_refusal refusal;
+    const void *body;
+    static uint8_t kept[sizeof said->beat];
+    uint16_t bytes = said->beat_bytes;
+    memcpy(kept, said->beat, bytes);
+    self->scratch.used = 0;
+    if (!wire_unpack(kept, bytes, WIRE_NEWS, &self->scratch, &head, &body, &refusal) ||
+        memcmp(head.sender, self->nodes[COORDINATOR].key.bytes, HASH_BYTES) != 0) return;
+    const struct wire_beat *beat = body;
+    bool there = beat->log_seq <= disk->count &&
+                 hash_equal(&disk->log[beat->log_seq - 1].chain, &beat->chain);
+    if (!there && !disk->behind)
+        broken(self, "a coordinator halts only if its disk fell behind", "record %llu of %llu",
+               (unsigned long long)beat->log_seq, (unsigned long long)disk->count);
+    if (!there) put_back(self);
+}
+
+// ---- records ------------------------------------------------------------------------------------
 
 // Nothing can be stored: the process ends, and its supervisor starts it again, until it can.
 static bool is_full(struct sim *self, uint8_t id)
@@ -34,6 +103,10 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
     }
     if (is_full(self, id)) return;
     const void *record = unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    if (effect->kind == FRAME_POSITION) {
+        prove(self, record);
+        return;
+    }
     if (id != COORDINATOR) {
         ensure(effect->kind == FRAME_JOURNAL);
         node->journal = *(const struct wire_journal *)record;
@@ -42,11 +115,15 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
     }
     struct disk *disk = &self->disk;
     ensure(disk->count < RECORDS_MAX);
+    const struct hash none = { { 0 } };
+    const struct hash before = disk->count ? disk->log[disk->count - 1].chain : none;
     struct stored *stored = &disk->log[disk->count++];
-    *stored = (struct stored){ effect->kind, effect->bytes, malloc(effect->bytes) };
+    *stored = (struct stored){ effect->kind, effect->bytes, malloc(effect->bytes),
+                               run_chain(&before, disk->count, effect->kind, effect->body,
+                                         effect->bytes) };
     ensure(stored->body);
     memcpy(stored->body, effect->body, effect->bytes);
-    check_record(self, effect->kind, record, effect->body, effect->bytes);
+    if (!disk->behind) check_record(self, effect->kind, record, effect->body, effect->bytes);
 }
 
 void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite)
@@ -54,7 +131,7 @@ void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite)
     for (uint64_t step = recite->from_step;
          step < recite->from_step + recite->count && step < ROUNDS_MAX; step++) {
         uint64_t seq = self->ghost.commit_of_step[step];
-        if (seq == 0) return;
+        if (seq == 0 || seq > self->disk.count) return;
         const struct stored *stored = &self->disk.log[seq - 1];
         struct parcel *parcel =
             parcel_new(self, &self->nodes[id], FRAME_COMMIT, stored->body, stored->bytes);
@@ -79,7 +156,9 @@ void disk_snapshot(struct sim *self)
 {
     struct coordinator *core = self->nodes[COORDINATOR].state;
     struct disk *disk = &self->disk;
-    if (core->run.log_seq != disk->count)
+    if (disk->behind) return;
+    if (core->run.log_seq != disk->count ||
+        (disk->count && !hash_equal(&core->run.chain, &disk->log[disk->count - 1].chain)))
         broken(self, "what is true is on disk", "the core has %llu records, the disk %llu",
                (unsigned long long)core->run.log_seq, (unsigned long long)disk->count);
     if (disk->count < disk->snapshot_seq + self->plan.snapshot_every) return;
@@ -122,6 +201,7 @@ void disk_recover(struct sim *self, struct coordinator *core)
                    (unsigned long long)disk->snapshot_seq);
     }
     replay(self, run, disk->snapshot_seq);
+    if (disk->count) run->chain = disk->log[disk->count - 1].chain;
     memory_forget(whole, sizeof *whole);
     run_init(whole, self->plan.rules.snapshot_rounds);
     replay(self, whole, 0);

@@ -77,7 +77,7 @@ static void act_unbidden(struct sim *self, uint8_t id)
     switch (roll(self, 8)) {
     case 0:
         tell_coordinator(self, id, FRAME_CONTROL,
-                         &(struct wire_control){ (uint8_t)roll(self, ACTION_RESTORE + 1) });
+                         &(struct wire_control){ .action = (uint8_t)roll(self, ACTION_RESTORE + 1) });
         break;
     case 1:
         tell_coordinator(self, id, FRAME_CHECKPOINT, &(struct wire_checkpoint){

@@ -127,6 +127,9 @@ mutant 'a restart does not finish a half-finished move' $C/coordinator.c \
 mutant 'a deadline is kept over a reboot' $C/round.c \
     's/\.epoch_elapsed_ms = now_ms - self->epoch_began_ms/.epoch_elapsed_ms = now_ms + self->rules.train_ms/' $C/coordinator.c \
     's/(        round_resume\(self, in->now_ms\);\n)/$1        self->deadline_ms = self->run.epoch_elapsed_ms;\n/'
+mutant 'a coordinator whose disk fell behind is followed' $M/position.c 's/        doubt\(self, in, out\);\n        return false;/        doubt(self, in, out);/'
+mutant 'what members saw is not held against the ledger' $C/coordinator.c \
+    's/    outbox_job\(out, PORT_DISK, FRAME_POSITION, said\);\n//'
 mutant 'a snapshot forgets what is pending' $C/run.c \
     's/ensure\(table_put\(&self->table, TABLE_PENDING.*?TABLE_OK\);/return;/s'
 mutant 'a snapshot forgets the chain of commits' $C/run.c \

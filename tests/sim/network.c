@@ -55,6 +55,7 @@ struct parcel *parcel_new(struct sim *self, const struct node *from, uint16_t ki
     struct node *node = &self->nodes[from - self->nodes];
     if (wire_kind_flags(kind) & WIRE_SIGNED) parcel->sender = node->key;
     parcel->incarnation = node->incarnation;
+    parcel->forked = node->role == ACTOR_COORDINATOR && self->disk.behind;
     parcel->seq = ++node->seq;
     return parcel;
 }

@@ -10,7 +10,7 @@
 const char *const fault_names[FAULT_KINDS] = {
     "lost", "doubled", "late", "partitions", "crashes", "cuts", "reboots", "freezes", "leaves",
     "broker_crashes", "lies", "pauses", "damaged", "wrong", "replays", "forged", "spam", "skewed",
-    "full_disks", "ejected",
+    "full_disks", "ejected", "behind",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)
@@ -70,6 +70,7 @@ static void draw_faults(struct sim *self)
     plan->broker_crash = rate(self, 5, 30);
     plan->pause = rate(self, 5, 20);
     plan->damage = rate(self, 200, 900);
+    plan->behind = rate(self, 100, 500);
     plan->skew = rate(self, 5, 30);
     plan->full = rate(self, 2, 6);
     plan->train_ms = pick(self, 200, 1500);

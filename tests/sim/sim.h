@@ -85,6 +85,7 @@ enum fault_kind {
     SKEW,                               // Letters of another version of the protocol
     FULL_DISK,                          // Stores that failed
     EJECTION,
+    BEHIND,
     FAULT_KINDS
 };
 
@@ -116,6 +117,7 @@ struct plan {
     uint32_t crash;                     // Of 1000 seconds and nodes
     uint32_t damage;                    // Of 1000 starts of the checkpointer: its newest are unreadable;
                                         // and of 4000 folders read
+    uint32_t behind;                    // Of 1000 starts of the coordinator: its disk is an older copy
     uint32_t cut; // Of 10000 steps: the crash falls between two of its effects
     uint32_t slow;                      // Node that computes ten times slower; NOBODY
     uint32_t liars;                     // Nodes that lie, as bits: fewer than a third
@@ -137,6 +139,7 @@ struct parcel {
     uint16_t kind;
     struct hash sender;
     uint64_t incarnation, seq;
+    bool forked;                        // Said by a coordinator whose disk fell behind
     uint8_t body[];
 };
 
@@ -196,7 +199,6 @@ struct node {
     // What a crash leaves.
     bool has_journal;
     struct wire_journal journal;
-    uint64_t starts;                    // The coordinator's incarnation
     struct pin checkpoints[PINS_MAX];
     uint32_t checkpoints_count;
     struct store store;                 // Cleared by a crash, unless it is the checkpointer's
@@ -288,7 +290,8 @@ struct ghost {
     uint32_t strikes[NODES_MAX];        // By member
 };
 
-struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; };
+struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; struct hash chain; };
+enum { BEHIND_MAX = 40 };
 
 struct disk {
     struct stored log[RECORDS_MAX];
@@ -296,6 +299,10 @@ struct disk {
     uint8_t *snapshot;
     uint32_t snapshot_bytes;
     uint64_t snapshot_seq;
+    // While an older copy lies in its place: what the copy does not have.
+    bool behind;
+    uint64_t base, newer_count;
+    struct stored newer[BEHIND_MAX];
 };
 
 struct letter { uint8_t node; char to[ACTOR_NAME_MAX + 1]; struct parcel *parcel; };
@@ -325,6 +332,7 @@ struct sim {
     struct wire_arena arena, scratch;   // Of the message in hand; of whatever looks at an effect
     struct wire_arena inside;           // Of what is packed inside of it
     uint8_t *bytes;
+    bool hears_forked;                  // The message in hand is of a coordinator whose disk fell behind
     uint64_t incarnation_before, log_seq_before, epoch_before, step_before;  // Of who is about to hear
     bool had_run;
     uint8_t frame[1024];                // Of the letter in hand, as its sender signed it
@@ -389,6 +397,7 @@ const void *unpack(struct sim *self, struct wire_arena *arena, uint16_t kind, co
 
 void disk_clear(struct disk *self);
 void disk_store(struct sim *self, uint8_t id, const struct effect *effect);
+void disk_fall_behind(struct sim *self);        // Before the coordinator starts, perhaps
 void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite);
 void disk_snapshot(struct sim *self);
 void disk_recover(struct sim *self, struct coordinator *core);

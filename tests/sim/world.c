@@ -148,7 +148,8 @@ void node_boot(struct sim *self, uint8_t id)
     node->hello_ms = self->now_ms;
     node->broker_instance = 0;
     node->instance = 1800000000000u + self->now_ms + node->life;
-    node->incarnation = node->role == ACTOR_COORDINATOR ? ++node->starts : node->instance;
+    if (id == COORDINATOR) disk_fall_behind(self);
+    node->incarnation = node->instance;
     node->learner = (struct learner){ .generation = node->learner.generation + 1 };
     if (node->role == ACTOR_OPERATOR) return;
     memory_forget(node->state, node->state_bytes);
@@ -264,7 +265,7 @@ void node_step(struct sim *self, uint8_t id, struct msg *in)
             print(self, id, ">", port_name(effect), effect->kind,
                   unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
         perform(self, id, effect);
-        if (!node->up) return;                      // Its disk took nothing more
+        if (!node->up) return;                      // Its disk is behind, or took nothing more
     }
     check_stepped(self, id, in);
     if (node->quits)
@@ -285,7 +286,7 @@ static void sign(struct sim *self, struct msg *in)
 {
     static const uint8_t signature[WIRE_SIGNATURE_BYTES] = { 1 };
     struct wire_head head = { .kind = in->kind, .incarnation = in->incarnation, .seq = in->seq };
-    if (in->kind != FRAME_CLAIM && in->kind != FRAME_FINDING) return;
+    if (in->kind != FRAME_CLAIM && in->kind != FRAME_FINDING && in->kind != FRAME_BEAT) return;
     memcpy(head.run, "sim", 4);
     memcpy(head.sender, in->sender.bytes, sizeof head.sender);
     size_t count = wire_pack(&head, in->body, self->frame, sizeof self->frame);
@@ -331,7 +332,9 @@ static void hear_parcel(struct sim *self, const struct flight *flight)
     if (!in.body) return;
     sign(self, &in);
     fold(self, flight->node, &in, parcel);
+    self->hears_forked = parcel->forked;
     node_step(self, flight->node, &in);
+    self->hears_forked = false;
 }
 
 static void arrive(struct sim *self, struct flight *flight)
@@ -345,6 +348,7 @@ static void arrive(struct sim *self, struct flight *flight)
         return;
     }
     if (!node->up || node->life != flight->life) return;
+    if (flight->parcel->forked && !self->disk.behind) return;   // Its connections ended with it
     if (node->frozen_ms > self->now_ms) {
         network_fly(self, node->frozen_ms - self->now_ms, flight->to, flight->node, flight->life,
                     flight->name, flight->parcel);
@@ -363,7 +367,8 @@ static void arrive(struct sim *self, struct flight *flight)
 static void control(struct sim *self, uint8_t action)
 {
     struct node *node = &self->nodes[self->operator_node];
-    struct wire_control body = { .action = action };
+    struct wire_control body = { .action = action, .number = self->now_ms + 1,
+                                 .incarnation = self->nodes[COORDINATOR].incarnation };
     size_t count = wire_pack_body(FRAME_CONTROL, &body, self->bytes, SCRATCH_BYTES);
     struct parcel *parcel = parcel_new(self, node, FRAME_CONTROL, self->bytes, (uint32_t)count);
     network_mail(self, (uint8_t)self->operator_node, "coordinator", parcel);
@@ -468,6 +473,8 @@ static void ring(struct sim *self, uint8_t id, enum alarm alarm)
     if (id == NOBODY) {
         self->tick_ms += between(self, TICK_MS / 2, TICK_MS * 3 / 2);
         tick(self);
+    } else if (alarm == BOOT && self->disk.behind && id != COORDINATOR) {
+        self->nodes[id].up_again_ms = self->now_ms + 1000;      // Who knows less might follow
     } else if (alarm == BOOT) node_boot(self, id);
     else if (alarm == HELLO) post_tick(self, id);
     else {

@@ -307,11 +307,30 @@ static int read_samples(void *arg, uint64_t position, uint32_t count, uint32_t *
                          (unsigned long long)position);
 }
 
+// Proofs are common/data's: here the bytes are the tokens.
+static int give_samples(void *arg, uint64_t position, uint32_t count, uint8_t **ret_bytes,
+                        size_t *ret_count, struct why *reason)
+{
+    *ret_count = count * (SEQ_LEN + 1) * sizeof(uint32_t);
+    *ret_bytes = malloc(*ret_count);
+    return read_samples(arg, position, count, (uint32_t *)(void *)*ret_bytes, reason);
+}
+
+static int take_samples(void *arg, uint64_t position, uint32_t count, const uint8_t *bytes,
+                        size_t bytes_count, uint32_t *tokens, struct why *reason)
+{
+    (void)arg, (void)position;
+    if (bytes_count != count * (SEQ_LEN + 1) * sizeof *tokens)
+        return why_set(reason, FAULT_FORMAT, "%zu bytes", bytes_count);
+    memcpy(tokens, bytes, bytes_count);
+    return 0;
+}
+
 static bulk_server_t *new_provider(const uint64_t *missing_from)
 {
     const struct bulk_server_options options = {
         .identity = fixture_identity(),
-        .endpoint = "tcp://127.0.0.1:*", .run = FIXTURE_RUN, .read = read_samples,
+        .endpoint = "tcp://127.0.0.1:*", .run = FIXTURE_RUN, .answer = give_samples,
         .arg = (void *)(uintptr_t)missing_from, .seq_len = SEQ_LEN };
     bulk_server_t *server = NULL;
     assert_int_equal(bulk_server_new(&options, &why, &server), 0);
@@ -325,8 +344,8 @@ static void test_samples(void **state)
     static const uint64_t none = 0, many = FIRST_MISSING;
     bulk_server_t *empty = new_provider(&none), *full = new_provider(&many);
     struct bulk_client *client = NULL;
-    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, 2000,
-                                                 2 };
+    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, 2000, 2,
+                                                 .take = take_samples };
     assert_int_equal(bulk_client_new(&options, &why, &client), 0);
     uint32_t tokens[2][10 * (SEQ_LEN + 1)];
     assert_int_equal(bulk_read_samples(client, 0, 1, tokens[0], &why), FAULT_UNREACHABLE);
@@ -363,11 +382,13 @@ static void test_samples_from_whom_nothing_is_to_be_had(void **state)
     bulk_server_t *full = new_provider(&many);
     struct rogue *silent = rogue_new(ROGUE_SILENT, 0, NULL);
     struct bulk_client *client = NULL, *other = NULL;
-    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, 500, 2 };
-    const struct bulk_client_options longer = { fixture_identity(), FIXTURE_RUN, SEQ_LEN + 1,
-                                                2000, 1 };
-    const struct bulk_client_options foreign = { fixture_identity(), "other", SEQ_LEN, 2000,
-                                                 1 }, bad = { .run = "" };
+    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, 500, 2,
+                                                 .take = take_samples };
+    const struct bulk_client_options longer = { fixture_identity(), FIXTURE_RUN, SEQ_LEN + 1, 2000,
+                                                1, .take = take_samples };
+    const struct bulk_client_options foreign = { fixture_identity(), "other", SEQ_LEN, 2000, 1,
+                                                 .take = take_samples };
+    const struct bulk_client_options bad = { .run = "" };
     const struct wire_holder list[] = { silent->holder, fixture_at("nonsense"),
                                         fixture_at(bulk_server_endpoint(full)) };
     uint32_t tokens[SEQ_LEN + 2];

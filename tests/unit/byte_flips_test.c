@@ -14,7 +14,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { SEQ_LEN = 31, SAMPLES = 40, TOKENS = SAMPLES * SEQ_LEN + 1, RECORDS = 60, ENOUGH_MS = 30000 };
+enum { SEQ_LEN = 31, SAMPLES = 40, TOKENS = SAMPLES * SEQ_LEN + 1, RECORDS = 60,
+       ENOUGH_MS = 30000 };
 
 struct tally { unsigned flips, refused, harmless; };
 
@@ -155,10 +156,22 @@ static void a_dataset_is_refused_or_as_it_was(void **unused)
     remove_folder(folder);
 }
 
-static int read_tokens(void *arg, uint64_t position, uint32_t count, uint32_t *tokens,
-                       struct why *reason)
+static int give_tokens(void *arg, uint64_t position, uint32_t count, uint8_t **ret_bytes,
+                       size_t *ret_count, struct why *reason)
 {
-    return token_files_read(arg, position, count, tokens, reason);
+    *ret_count = count * (SEQ_LEN + 1) * sizeof(uint32_t);
+    *ret_bytes = malloc(*ret_count);
+    return token_files_read(arg, position, count, (uint32_t *)(void *)*ret_bytes, reason);
+}
+
+static int take_tokens(void *arg, uint64_t position, uint32_t count, const uint8_t *bytes,
+                       size_t bytes_count, uint32_t *tokens, struct why *reason)
+{
+    (void)arg, (void)position;
+    if (bytes_count != count * (SEQ_LEN + 1) * sizeof *tokens)
+        return why_set(reason, FAULT_FORMAT, "%zu bytes", bytes_count);
+    memcpy(tokens, bytes, bytes_count);
+    return 0;
 }
 
 struct provider { token_files_t *files; bulk_server_t *server; };
@@ -167,9 +180,11 @@ static struct provider provide(const char *folder)
 {
     struct provider self = { NULL, NULL };
     assert_rc(token_files_open(folder, &samples, &why, &self.files), 0);
-    const struct bulk_server_options options = { .endpoint = "tcp://127.0.0.1:*",
-        .run = FIXTURE_RUN, .read = read_tokens, .arg = self.files, .seq_len = SEQ_LEN };
+    const struct bulk_server_options options = { .identity = fixture_identity(),
+        .endpoint = "tcp://127.0.0.1:*",
+        .run = FIXTURE_RUN, .answer = give_tokens, .arg = self.files, .seq_len = SEQ_LEN };
     assert_rc(bulk_server_new(&options, &why, &self.server), 0);
+    fixture_admit(self.server);
     return self;
 }
 
@@ -181,7 +196,9 @@ static void withdraw(struct provider *self)
 
 static void samples_come_from_the_second_provider(void **unused)
 {
-    const struct bulk_client_options options = { .run = FIXTURE_RUN, .seq_len = SEQ_LEN };
+    const struct bulk_client_options options = { .identity = fixture_identity(),
+                                                 .run = FIXTURE_RUN, .seq_len = SEQ_LEN,
+                                                 .take = take_tokens };
     char folders[2][256];
     struct bulk_client *client;
     (void)unused;
@@ -192,10 +209,10 @@ static void samples_come_from_the_second_provider(void **unused)
     for (unsigned n = 0; n < times; n++) {
         victim_flip(&victim);
         struct provider bad = provide(folders[0]);
-        const char *const endpoints[] = { bulk_server_endpoint(bad.server),
-                                          bulk_server_endpoint(good.server) };
+        const struct wire_holder providers[] = { fixture_at(bulk_server_endpoint(bad.server)),
+                                                 fixture_at(bulk_server_endpoint(good.server)) };
         assert_rc(bulk_client_new(&options, &why, &client), 0);
-        bulk_client_set_endpoints(client, endpoints, 2);
+        bulk_client_set_providers(client, providers, 2);
         memset(got, 0, sizeof got);
         assert_rc(bulk_read_samples(client, 0, SAMPLES, got[0], &why), 0);
         assert_memory_equal(got, truth, sizeof truth);
@@ -295,11 +312,12 @@ static struct fixture_holder hold(const char *folder)
     struct fixture_holder self = { 0 };
     const struct blob_store_options store = { .dir = folder, .lazy = true };
     assert_rc(blob_store_new(&store, &why, &self.store), 0);
-    const struct bulk_server_options options = { .endpoint = "tcp://127.0.0.1:*",
+    const struct bulk_server_options options = { .identity = fixture_identity(),
+                                                 .endpoint = "tcp://127.0.0.1:*",
                                                  .run = FIXTURE_RUN, .store = self.store };
     assert_rc(bulk_server_new(&options, &why, &self.server), 0);
-    snprintf(self.holder.endpoint, sizeof self.holder.endpoint, "%s",
-             bulk_server_endpoint(self.server));
+    fixture_admit(self.server);
+    self.holder = fixture_at(bulk_server_endpoint(self.server));
     return self;
 }
 

@@ -61,8 +61,8 @@ int main(void)
     static struct CMUnitTest tests[TARGETS_MAX];
     size_t count = 0;
     for (; fuzz_targets[count].name && count < TARGETS_MAX; count++)
-        tests[count] = (struct CMUnitTest){ .name = fuzz_targets[count].name,
-                                            .test_func = the_corpus_is_judged_as_its_names_say,
-                                            .initial_state = (void *)(uintptr_t)&fuzz_targets[count] };
+        tests[count] = (struct CMUnitTest){
+            .name = fuzz_targets[count].name, .test_func = the_corpus_is_judged_as_its_names_say,
+            .initial_state = (void *)(uintptr_t)&fuzz_targets[count] };
     return _cmocka_run_group_tests("fuzz_corpus_test", tests, count, NULL, NULL);
 }

@@ -265,7 +265,7 @@ static void test_manifest_digest_golden(void **state)
     struct hasher hasher;
     const struct hash leaf = hash_of("\0\1\0\2\0", 5);
     hasher_init(&hasher);
-    hasher_add(&hasher, "shoal-manifest-1" "\2\0\0\0" "\1\0\0\0" "\5\0\0\0" "a.bin", 33);
+    hasher_add(&hasher, "shoal-manifest-2" "\2\0\0\0" "\1\0\0\0" "\5\0\0\0" "a.bin", 33);
     hasher_add(&hasher, "\4\0\0\0\0\0\0\0", 8);
     hasher_add(&hasher, leaf.bytes, HASH_BYTES);
     const struct hash digest = hasher_end(&hasher);
@@ -373,7 +373,7 @@ static void assert_bad(const char *text, int fault, const char *word)
 }
 
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
-#define HEAD "{\"format\":\"shoal-manifest-1\",\"token_bytes\":2,\"leaf_bytes\":1048576," \
+#define HEAD "{\"format\":\"shoal-manifest-2\",\"token_bytes\":2,\"leaf_bytes\":1048576," \
     "\"digest\":\"" ZEROS "\",\"files\":["
 #define HASHES "\"root\":\"00\",\"leaves\":\"" ZEROS "\"}"
 

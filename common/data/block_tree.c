@@ -1,0 +1,125 @@
+#include "common/data/block_tree.h"
+#include "common/ensure.h"
+#include <stdlib.h>
+
+enum { KEPT_MAX = 4096, LEVELS_MAX = 48 };
+
+struct known { uint32_t file; uint64_t leaf; struct hash blocks[MANIFEST_LEAF_BLOCKS]; };
+
+// Level 0 are the manifest's leaves; an odd node is promoted as it is.
+struct levels { struct hash *of[LEVELS_MAX]; uint64_t count[LEVELS_MAX]; unsigned height; };
+
+struct block_tree {
+    const struct manifest *manifest;
+    struct levels *files;
+    uint64_t *first;                    // Leaf of each file, among the leaves of all
+    struct known *kept[KEPT_MAX];
+};
+
+uint64_t block_count(uint64_t bytes)
+{
+    return bytes / MANIFEST_BLOCK_BYTES + (bytes % MANIFEST_BLOCK_BYTES != 0);
+}
+
+static bool rise(struct levels *self, const struct manifest_file *file)
+{
+    self->of[0] = file->leaves;
+    self->count[0] = file->leaf_count;
+    for (self->height = 1; self->count[self->height - 1] > 1; self->height++) {
+        const struct hash *below = self->of[self->height - 1];
+        const uint64_t count = self->count[self->height - 1];
+        ensure(self->height < LEVELS_MAX);
+        struct hash *level = calloc((size_t)(count + 1) / 2, sizeof *level);
+        if (!level) return false;
+        for (uint64_t i = 0; i < count; i += 2)
+            level[i / 2] = i + 1 < count ? merkle_node(&below[i], &below[i + 1]) : below[i];
+        self->of[self->height] = level;
+        self->count[self->height] = (count + 1) / 2;
+    }
+    return true;
+}
+
+int block_tree_new(const struct manifest *manifest, struct why *why, struct block_tree **ret_self)
+{
+    struct block_tree *self = calloc(1, sizeof *self);
+    bool made = self != NULL;
+    if (made) {
+        self->manifest = manifest;
+        self->files = calloc(manifest->file_count, sizeof *self->files);
+        self->first = calloc(manifest->file_count, sizeof *self->first);
+        made = self->files && self->first;
+    }
+    uint64_t leaves = 0;
+    for (uint32_t i = 0; made && i < manifest->file_count; i++) {
+        self->first[i] = leaves;
+        leaves += manifest->files[i].leaf_count;
+        made = rise(&self->files[i], &manifest->files[i]);
+    }
+    if (made) *ret_self = self;
+    else block_tree_destroy(&self);
+    return made ? 0 : why_set(why, FAULT_MEMORY, "the hashes of %u files", manifest->file_count);
+}
+
+void block_tree_destroy(struct block_tree **self_p)
+{
+    struct block_tree *self = *self_p;
+    *self_p = NULL;
+    if (!self) return;
+    for (uint32_t i = 0; self->files && i < self->manifest->file_count; i++)
+        for (unsigned level = 1; level < LEVELS_MAX; level++) free(self->files[i].of[level]);
+    for (int i = 0; i < KEPT_MAX; i++) free(self->kept[i]);
+    free(self->files);
+    free(self->first);
+    free(self);
+}
+
+int block_tree_learn(struct block_tree *self, uint32_t file, uint64_t leaf, int fd, const char *path,
+                     struct why *why, const struct hash **ret_blocks)
+{
+    struct known **place = &self->kept[(self->first[file] + leaf) % KEPT_MAX];
+    struct known *known = *place;
+    if (!known && !(known = *place = calloc(1, sizeof *known)))
+        return why_set(why, FAULT_MEMORY, "the block hashes of a MiB of %s", path);
+    if (known->file != file || known->leaf != leaf + 1) {           // Counted from 1: 0 is none
+        known->leaf = 0;
+        int rc = manifest_check_leaf(&self->manifest->files[file], leaf, fd, path, why,
+                                     known->blocks);
+        if (rc < 0) return rc;
+        known->file = file;
+        known->leaf = leaf + 1;
+    }
+    *ret_blocks = known->blocks;
+    return 0;
+}
+
+struct asked { struct block_tree *self; uint32_t file; int fd, rc; const char *path; struct why *why; };
+
+static struct hash subtree(void *arg, uint64_t from, uint64_t to)
+{
+    struct asked *asked = arg;
+    struct levels *levels = &asked->self->files[asked->file];
+    const struct hash *blocks;
+    if (to - from > MANIFEST_LEAF_BLOCKS || (from % MANIFEST_LEAF_BLOCKS == 0 &&
+        to == block_count(asked->self->manifest->files[asked->file].bytes))) {
+        unsigned level = 0;
+        uint64_t at = from / MANIFEST_LEAF_BLOCKS;
+        while ((uint64_t)MANIFEST_LEAF_BLOCKS << level < to - from) level++, at /= 2;
+        return levels->of[level][at];
+    }
+    if (to - from == MANIFEST_LEAF_BLOCKS) return levels->of[0][from / MANIFEST_LEAF_BLOCKS];
+    if (asked->rc == 0)
+        asked->rc = block_tree_learn(asked->self, asked->file, from / MANIFEST_LEAF_BLOCKS,
+                                     asked->fd, asked->path, asked->why, &blocks);
+    if (asked->rc < 0) return (struct hash){ { 0 } };
+    return merkle_root(blocks + from % MANIFEST_LEAF_BLOCKS, (size_t)(to - from));
+}
+
+int block_tree_prove(struct block_tree *self, uint32_t file, uint64_t first, uint64_t end, int fd,
+                     const char *path, struct why *why, struct hash ret_path[MERKLE_RANGE_MAX],
+                     size_t *ret_count)
+{
+    struct asked asked = { self, file, fd, 0, path, why };
+    *ret_count = merkle_make_range(block_count(self->manifest->files[file].bytes), first, end,
+                                   subtree, &asked, ret_path);
+    return asked.rc;
+}

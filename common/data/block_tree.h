@@ -1,0 +1,27 @@
+#pragma once
+// block_tree -- the hashes of one dataset's blocks (manifest.h), as far as they are needed: any subtree
+// of any file, for proofs, and any block, to check what is read.
+//
+// The levels from a MiB upward are computed once, at opening: 64 bytes for each MiB. The levels below
+// come from reading that MiB and comparing it with the manifest (about 0.7 ms); the newest 4096 MiB
+// stay in memory, 8 KiB each. Not for two threads at once.
+
+#include "common/crypto/merkle.h"
+#include "common/data/manifest.h"
+
+struct block_tree;
+
+// Borrows the manifest. FAULT_MEMORY.
+int block_tree_new(const struct manifest *manifest, struct why *why, struct block_tree **ret_self);
+void block_tree_destroy(struct block_tree **self_p);
+
+// Makes the block hashes of a MiB of a file known, which is open as `fd`: as manifest_check_leaf.
+int block_tree_learn(struct block_tree *self, uint32_t file, uint64_t leaf, int fd, const char *path,
+                     struct why *why, const struct hash **ret_blocks);
+
+// The path that proves blocks [first, end) of a file: merkle_make_range. Reads what is not known.
+int block_tree_prove(struct block_tree *self, uint32_t file, uint64_t first, uint64_t end, int fd,
+                     const char *path, struct why *why, struct hash ret_path[MERKLE_RANGE_MAX],
+                     size_t *ret_count);
+
+uint64_t block_count(uint64_t bytes);       // ⌈bytes / MANIFEST_BLOCK_BYTES⌉

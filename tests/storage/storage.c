@@ -1,0 +1,47 @@
+// storage -- the ledger against SIGKILL and power cuts.
+//
+//     storage KILLS IMAGES [SEED]         300 5000: the short form; 10000 1000000: the long one
+//
+// Says two lines of TAP and the figures. Exit 1 if anything that was confirmed was lost.
+
+#include "tests/storage/storm.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static double seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static void say(int number, const char *what, const struct tally *tally, double took_s)
+{
+    printf("%s %d - %s: %" PRIu64 ", lost %" PRIu64 "\n", tally->lost ? "not ok" : "ok", number,
+           what, tally->trials, tally->lost);
+    printf("# with more than was confirmed %" PRIu64 ", refused %" PRIu64 ", cut before the first "
+           "commit %" PRIu64 ", rolled back %" PRIu64 " of which detected %" PRIu64 ", %.0f/s\n",
+           tally->unacknowledged, tally->refused, tally->unborn, tally->rollbacks, tally->detected,
+           (double)tally->trials / took_s);
+}
+
+int main(int argc, char **argv)
+{
+    struct tally killed = { 0 }, cut = { 0 }, torn = { 0 };
+    if (argc < 3 || argc > 4) return fputs("usage: storage KILLS IMAGES [SEED]\n", stderr), 64;
+    const uint64_t kills = strtoull(argv[1], NULL, 10), images = strtoull(argv[2], NULL, 10);
+    const uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("1..3\n# seed %" PRIu64 "\n", seed);
+    double began = seconds();
+    storm_kills(kills, seed, &killed);
+    say(1, "writers killed", &killed, seconds() - began);
+    began = seconds();
+    storm_cuts(images, seed, &cut, &torn);
+    say(2, "power cuts, sectors whole", &cut, seconds() - began);
+    say(3, "power cuts, the meta page torn inside its sector", &torn, seconds() - began);
+    bool tried = killed.trials == kills && cut.trials == images;
+    return killed.lost || cut.lost || torn.lost || !tried;
+}
