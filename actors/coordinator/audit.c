@@ -294,6 +294,20 @@ static void conclude(struct coordinator *self, const struct wire_audit *audit, u
     }
 }
 
+void audit_resume(struct coordinator *self, struct outbox *out)
+{
+    const struct run *run = &self->run;
+    for (uint32_t i = 0; i < run->audits_count; i++) {
+        const struct wire_audit *audit = &run->audits[i];
+        if (!audit->judges || !is_first_of_case(run, i)) continue;
+        const uint8_t word = verdict(run, i);
+        const bool accused = word == FINDING_DIFFERENT && !is_ejected(run, audit->member);
+        const bool accuser = word == FINDING_SAME && audit->accusation == FINDING_DIFFERENT &&
+                             !is_ejected(run, audit->accuser);
+        if (accused || accuser) conclude(self, audit, word, out);
+    }
+}
+
 static void take_finding(struct coordinator *self, const struct msg *in, uint32_t place,
                          struct outbox *out)
 {

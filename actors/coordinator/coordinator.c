@@ -83,6 +83,7 @@ static void start(struct coordinator *self, const struct msg *in, struct outbox 
     news_beat(self, out);
     if (self->run.round_open) {
         round_resume(self, in->now_ms);
+        audit_resume(self, out);
         news_round(self, out);
     } else if (self->run.phase == PHASE_TRAIN || self->run.phase == PHASE_WITNESS) {
         round_settle(self, in->now_ms, out);

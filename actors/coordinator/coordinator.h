@@ -133,6 +133,8 @@ void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 // Names the audits of the round about to be opened, whose clients and seed are there.
 void audit_draw(struct coordinator *self, struct wire_round *round, struct outbox *out);
 struct hash audit_reveal(const struct coordinator *self);      // The key of the open round
+// After a restart: a verdict that is on record, its ejection not yet, is carried out.
+void audit_resume(struct coordinator *self, struct outbox *out);
 void audit_hear_finding(struct coordinator *self, const struct msg *in, struct outbox *out);
 void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct outbox *out);
 bool audit_is_over(const struct coordinator *self);             // No live auditor is waited for

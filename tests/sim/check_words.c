@@ -408,6 +408,18 @@ void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
     follow_residual(sim, id, job->step);
 }
 
+// A result that was committed before, and again in a commit that the replica has not heard of.
+static bool is_news(const struct sim *sim, uint8_t id, uint64_t step, const struct hash *payload)
+{
+    const struct replica *replica = replica_of(&sim->nodes[id]);
+    const struct replica_commit *kept = replica ? &replica->ahead[step % REPLICA_AHEAD] : NULL;
+    if (!kept || (kept->known && kept->commit.step == step)) return false;
+    for (uint64_t before = 0; before < step; before++)
+        for (uint32_t i = 0; i < sim->ghost.commits[before].accepted; i++)
+            if (hash_equal(&sim->ghost.commits[before].payloads[i], payload)) return true;
+    return false;
+}
+
 // Payloads are kept at least until they are applied here.
 void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
 {
@@ -417,7 +429,8 @@ void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
         // The very bytes of a void round may come again in the next, and are fetched again then.
         for (uint32_t i = 0; i < sim->ghost.commits[step].accepted &&
                              sim->ghost.commits[step].round < member->round.round; i++)
-            hold(!hash_equal(&sim->ghost.commits[step].payloads[i], payload),
+            hold(!hash_equal(&sim->ghost.commits[step].payloads[i], payload) ||
+                     is_news(sim, id, step, payload),
                  "what is still to be applied is not forgotten", "%s, commit %llu",
                  sim->nodes[id].name, (unsigned long long)step);
 }

@@ -210,7 +210,7 @@ static struct parcel *twist_reveal(struct sim *self, uint8_t id, const struct ef
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect)
 {
     return effect->kind == FRAME_REVEAL && lying(self, id, LIES_BY_SILENCE, 1000) &&
-           whim(self, id, check_round(self)) % 4;
+           whim(self, id, check_round(self)) % 2;
 }
 
 // Half of the others get it, and not the same half of everything.

@@ -2,7 +2,7 @@
 # mutants -- breaks the cores on purpose, one way at a time, and asks the simulator whether it notices. A
 # mutant that lives names a check that we lack.
 #
-#     tests/sim/mutants.sh                all of them, at most 2000 seeds each
+#     tests/sim/mutants.sh                all of them, at most 5000 seeds each
 #     tests/sim/mutants.sh tally          those whose name or file matches
 #     SEEDS=500 tests/sim/mutants.sh
 #
@@ -13,7 +13,7 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-seeds=${SEEDS:-2000} only=${1:-} lived=0 broken=0
+seeds=${SEEDS:-5000} only=${1:-} lived=0 broken=0
 
 tar -C "$top" --exclude=./build --exclude=./.git -cf - . | tar -C "$copy" -xf -
 cd "$copy" || exit 1
@@ -150,6 +150,75 @@ mutant 'a round goes on without min_clients' $C/round.c \
 mutant 'the clock is asked for a deadline that has passed' $C/coordinator.c 's/self->deadline_ms > in->now_ms && //'
 mutant 'a late word of the old process ends the new one' $M/member.c \
     's/refused->reason == REFUSAL_REPLACED && refused->round != self->instance/false/'
+
+# ---- audits, verdicts, proofs -----------------------------------------------------------------------------
+mutant 'audit: the accused judges itself' $C/audit.c \
+    's/ && member != audit->member && member != audit->accuser;/ \&\& member != UINT32_MAX \&\& audit;/'
+mutant 'audit: a majority is counted over those who spoke' $C/audit.c \
+    's/        judges\+\+;\n        votes/        judges += run->findings[i].finding != FINDING_PENDING;\n        votes/'
+mutant 'audit: one word is a verdict' $C/audit.c \
+    's/return most > least \? most : least;/return most > least ? 1 : 1;/'
+mutant 'audit: a verdict of "same" lets the accuser go' $C/audit.c \
+    's/if \(audit->accusation == FINDING_DIFFERENT\) eject\(self, &ejection, out\);/(void)0;/'
+mutant 'audit: a verdict of "different" lets the accused go' $C/audit.c \
+    's/    if \(finding == FINDING_DIFFERENT\) \{\n        eject\(self, &ejection, out\);/    if (finding == FINDING_DIFFERENT) {\n        (void)0;/'
+mutant 'audit: an accusation alone ejects' $C/audit.c \
+    's/(        if \(finding->finding == FINDING_SAME\) self->strikes\[audit->member\] = 0;\n)/$1        else conclude(self, audit, finding->finding, out);\n/'
+mutant 'audit: who revealed something else is called wrong' tests/sim/learner.c \
+    's/if \(!shown\) finding.finding = FINDING_WITHHELD;/if (!shown) finding.finding = FINDING_DIFFERENT;/'
+mutant 'audit: silence ejects at once' common/wire/audits.h 's/AUDIT_STRIKES_MAX = 3/AUDIT_STRIKES_MAX = 1/'
+mutant 'audit: strikes are never forgiven' $C/audit.c \
+    's/if \(finding->finding == FINDING_SAME\) self->strikes\[audit->member\] = 0;/(void)0;/; s/self->strikes\[audit->member\] = 0;\n        ejection/ejection/'
+mutant 'audit: a finding is stored after it is acted upon' $C/audit.c \
+    's/    coordinator_put\(self, FRAME_RECORD_FINDING, &record, out\);\n(.*?)(    if \(before == FINDING_PENDING && after)/    run_apply(&self->run, FRAME_RECORD_FINDING, &record);\n$1$2/s; s/conclude\(self, audit, after, out\);\n/$&    outbox_store(out, FRAME_RECORD_FINDING, &record);\n/'
+mutant 'audit: a finding of one who was not asked counts' $C/audit.c \
+    's/    while \(place < run->audits_count &&\n           run->clients\[run->audits\[place\].auditor\].member != member\) place\+\+;/    while (place < run->audits_count \&\& !hash_equal(\&finding->result, \&run->audits[place].result)) place++;/'
+mutant 'audit: a finding of another result counts' $C/audit.c \
+    's/ \|\|\n        !hash_equal\(&finding->result, &run->audits\[place\].result\)\)/)/' $T/auditor.c \
+    's/self->finding = \*finding;/self->finding = *finding;\n    if (finding->round % 5 == 0) self->finding.result = (struct hash){ { 1 } };/'
+mutant 'audit: a member audits itself' $C/audit.c \
+    's/run->clients\[accepted->client\].member == draw->round->clients\[client\].member \|\|/false ||/'
+mutant 'audit: nobody is left to train' $C/audit.c \
+    's/draw.free = round->clients_count - 1;/draw.free = round->clients_count;/' common/wire/audits.c \
+    's/round->audits_count >= round->clients_count/round->audits_count > round->clients_count/'
+mutant 'audit: auditors train, too' common/wire/audits.c \
+    's/if \(audits_of\(round, c\) == UINT32_MAX\) ret_clients/if (c < round->clients_count) ret_clients/'
+mutant 'audit: the base is not that of the result' $C/audit.c \
+    's/\.base = run->last\.base,/.base = run->digest_step == run->last.step ? run->pin_digest : run->last.base,/'
+mutant 'audit: an audit names the residual that it leads to' $C/audit.c \
+    's/\.residual_from = accepted->residual_from,/.residual_from = accepted->residual_to,/'
+mutant 'audit: who was ejected is audited again' $C/audit.c \
+    's/if \(!members_is_live\(self, member\)\) return false;/(void)0;/'
+mutant 'audit: the key is not that of the lock' $C/audit.c \
+    's/: audit_key\(self, self->run\.round\.round\);/: audit_key(self, self->run.round.round + 1);/'
+mutant 'audit: more are drawn than the rules say' $C/audit.c \
+    's/hundredths \/ 100 \+ \(number % 100 < hundredths % 100\)/hundredths \/ 100 + 1/'
+mutant 'audit: a verdict that a crash cut off is forgotten' $C/coordinator.c \
+    's/        audit_resume\(self, out\);\n//'
+mutant 'guilt: a residual may be anything' $C/round.c \
+    's/hash_equal\(&seen->residual_from, &self->run.residuals\[member\].key\)\)/seen)/'
+mutant 'guilt: a snapshot forgets where residuals led' $C/run.c \
+    's/    copy_list\(self->residuals, from->residuals[^\n]*\n//'
+mutant 'guilt: what an ejected member did is accepted' $C/round.c \
+    's/self->run.members\[member\].state != MEMBER_EJECTED &&\n           //'
+mutant 'guilt: an ejected member is heard' $C/members.c \
+    's/if \(self->run.members\[index\].state == MEMBER_EJECTED\) \{\n        coordinator_refuse\(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up"\);\n        return NO_MEMBER;\n    \}//'
+mutant 'guilt: an ejected member may join again' $C/members.c \
+    's/if \(index != NO_MEMBER && run->members\[index\].state == MEMBER_EJECTED\) \{.*?return false;\n    \}//s'
+mutant 'guilt: claims of two rounds are called equivocation' $C/audit.c \
+    's/if \(known->round != claim->round\) \{/if (known->round == 0) {/'
+mutant 'guilt: a claim of before the run was born counts' $C/audit.c \
+    's/claim->born_unix_ms == run->born_unix_ms && //'
+mutant 'guilt: a claim of another run counts' $C/audit.c \
+    's/strcmp\(claim->run, self->rules.run_id\) == 0 &&\n\s*/claim \&\&\n/'
+mutant 'guilt: two claims are noted and forgiven' $W/witness.c \
+    's/        testify\(in->frame, in->frame_bytes, out\);\n//'
+mutant 'guilt: one liar names the parameters of the run' $C/round.c \
+    's/self->rules.witness_standalone \? quorum_liars\(run->clients_count\) \+ 1 : 1;/1;/'
+mutant 'guilt: a result said again is forgotten with its round' $M/blobs.c \
+    's/self->entries\[i\]\.first_step < from_step/self->entries[i].step < from_step/'
+mutant 'guilt: who is refused a vote hears nothing' $C/round.c \
+    's/        coordinator_refuse\(in, REFUSAL_NOT_ELECTED.*?\);\n//s'
 
 [ $((lived + broken)) -eq 0 ] && echo 'no mutant lived' || echo "$lived lived, $broken could not be made"
 exit $((lived + broken > 0))

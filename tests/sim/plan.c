@@ -165,6 +165,17 @@ static void draw_liars(struct sim *self)
     rules->frame.witness_nodes = rules->witness_nodes;
 }
 
+// Three of four, who agree to accuse the fourth.
+static void draw_canary(struct plan *plan)
+{
+    plan->trainers = 4, plan->witnesses = 0, plan->liars = 0xe;
+    plan->lies = LIES_IN_FINDINGS;
+    plan->collude = plan->stubborn = true;
+    plan->rules.verification_percent = plan->rules.frame.verification_percent = 50;
+    plan->rules.min_clients = plan->rules.init_min_clients = 3;
+    plan->rules.witness_standalone = plan->rules.frame.witness_standalone = false;
+}
+
 void plan_draw(struct sim *self)
 {
     struct plan *plan = &self->plan;
@@ -175,4 +186,5 @@ void plan_draw(struct sim *self)
     draw_faults(self);
     draw_rules(self);
     draw_liars(self);
+    if (self->canary) draw_canary(plan);
 }

@@ -16,6 +16,7 @@ same_traces() { # compiler
     done
 }
 check "${SEEDS:-300} simulated seeds, nothing broken" "$B/bin/sim" --seeds 1 "${SEEDS:-300}"
+check "a canary dies: where most lie, the simulator says so" "$B/bin/sim" --canary
 check "the same traces under gcc and clang" same_traces clang
 check "the same traces under gcc and ASan + UBSan" same_traces asan
 caught() { # part of a name: at least one mutant has it, and none of those lives
@@ -23,7 +24,7 @@ caught() { # part of a name: at least one mutant has it, and none of those lives
     cat "$B/mutants.log"
     [ "$code" -eq 0 ] && [ "$(grep -c '[0-9]  ' "$B/mutants.log")" -ge 1 ]
 }
-for mutant in published unelected twice; do
+for mutant in published unelected 'judges itself'; do
     check "mutants with \"$mutant\" in their name are caught (make mutants: all of them)" caught "$mutant"
 done
 [ "$failures" -eq 0 ]

@@ -14,8 +14,8 @@
 // the same run. A seed has two parts: everything breaks until `plan.heal_ms`; then all is healed
 // and the run must get on. The checker's picture of the run (struct ghost) is made of records,
 // messages and what the learners did; where it looks into a core, it holds what that believes
-// against this picture. It also counts each letter, each second and each bug: a build with a known bug
-// (`make canary`) must break.
+// against this picture. Who checks is checked, too: a run in which
+// most lie (`sim --canary`) must break, and so must each bug of mutants.sh.
 //
 // The 25 invariants, and where they are held:
 //
@@ -312,6 +312,7 @@ struct letter { uint8_t node; char to[ACTOR_NAME_MAX + 1]; struct parcel *parcel
 struct sim {
     uint64_t seed, prng, now_ms, seq, steps, trace, tick_ms;
     bool verbose;
+    bool canary;                        // Most lie: the run must break
     struct plan plan;
     struct node nodes[NODES_MAX];
     uint32_t nodes_count, operator_node, provider_node, checkpointer_node;
