@@ -84,6 +84,7 @@ static const struct { const char *name; size_t offset, size;
     RULE(cooldown_ms), RULE(epoch_ms),         RULE(epoch_rounds),     RULE(total_steps),
     RULE(min_clients), RULE(init_min_clients), RULE(witness_nodes),    RULE(witness_standalone),
     RULE(lease_ms),    RULE(heartbeat_ms),     RULE(unhealthy_rounds), RULE(start_paused),
+    RULE(verification_percent),
 };
 
 static void say(struct talk *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
