@@ -19,7 +19,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { SHORT_STEPS = 24, LONG_STEPS = 240, ROUNDS_MAX = 25, SEQ_LEN = 32, HELD_OUT = 256, UNHEALTHY_ROUNDS = 3 };
+enum { SHORT_STEPS = 24, LONG_STEPS = 240, ROUNDS_MAX = 25, SEQ_LEN = 32, HELD_OUT = 256,
+       UNHEALTHY_ROUNDS = 3 };
 #define LIAR "trainer3"
 
 struct expected {
@@ -158,11 +159,12 @@ static void start_liar(struct testbed *bed, const char *kind, char ret_name[48])
     assert_int_equal(sscanf(rest, "%47s", ret_name), 1);
 }
 
-static struct played play(void **state, const struct expected *expected, uint64_t seed, bool is_long)
+static struct played play(void **state, const struct expected *expected, uint64_t seed,
+                          bool is_long)
 {
     const bool alone = strcmp(expected->kind, "none") == 0;
     const bool waits = strcmp(expected->kind, "withhold") == 0;    // Each round until its time is up
-    const bool strikes = strcmp(expected->kind, "silent") == 0;    // A place lost for the epoch, thrice
+    const bool strikes = strcmp(expected->kind, "silent") == 0;    // An epoch lost, three times
     struct played outcome = { 0 };
     char run_id[32], liar[48] = "";
     const uint64_t began_ms = shell_now_ms();
@@ -171,7 +173,8 @@ static struct played play(void **state, const struct expected *expected, uint64_
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
         .run_id = run_id, .trainers = 1, .init_min_clients = alone || strikes ? 3 : 4,
         .total_steps = steps, .epoch_rounds = strikes ? 8 : 4 * steps, .full_values = true,
-        .verification_percent = is_long ? 25 : 50, .train_s = waits ? 1 : 10, .witness_s = waits ? 0.5 : strikes ? 1 : 5,
+        .verification_percent = is_long ? 25 : 50, .train_s = waits ? 1 : 10,
+        .witness_s = waits ? 0.5 : strikes ? 1 : 5,
         .lease_s = strikes ? 2 : 5, .warmup_s = 20, .cooldown_s = 20 });
     testbed_start_all(bed);
     if (!alone) start_liar(bed, expected->kind, liar);
@@ -245,7 +248,8 @@ static void withheld_payload_is_dealt_again(void **state)
 
 int main(void)
 {
-#define LIAR_TEST(kind) { kind " is ejected", liar_is_ejected, NULL, testbed_teardown, (void *)(uintptr_t)kind }
+#define LIAR_TEST(kind) { kind " is ejected", liar_is_ejected, NULL, testbed_teardown, \
+                          (void *)(uintptr_t)kind }
     const struct CMUnitTest tests[] = {
         LIAR_TEST("sign-flip"), LIAR_TEST("times-10"), LIAR_TEST("noise"), LIAR_TEST("lazy"),
         LIAR_TEST("stale"), LIAR_TEST("copy"), LIAR_TEST("wrong-batch"), LIAR_TEST("nan"),
