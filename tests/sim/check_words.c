@@ -420,10 +420,12 @@ static bool is_news(const struct sim *sim, uint8_t id, uint64_t step, const stru
     return false;
 }
 
-// Payloads are kept at least until they are applied here.
+// Payloads are kept at least until they are applied here, unless all is fetched anew.
 void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
 {
     const struct learner *learner = &sim->nodes[id].learner;
+    const struct replica *replica = replica_of(&sim->nodes[id]);
+    if (replica && !replica->holding) return;
     for (uint64_t step = learner->step; learner->holding && step < check_commits(sim); step++)
         for (uint32_t i = 0; i < sim->ghost.commits[step].accepted; i++)
             hold(!hash_equal(&sim->ghost.commits[step].payloads[i], payload) ||
