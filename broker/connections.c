@@ -75,6 +75,7 @@ struct connection *connections_heard(struct connections *self, int fd, enum conn
                  (connection->proven && !same_key(&connection->key, key));
     if (other) connections_opened(self, fd, where, now_ms);     // Its event is still on the way
     connection->proven = true;
+    connection->known |= where == AT_NEWS;
     connection->key = *key;
     connection->taken += bytes + (uint64_t)parts * (CURVE_PART_BYTES + SHORT_BYTES) +
                          (bytes + CURVE_PART_BYTES > SHORT_MAX ? LONG_BYTES - SHORT_BYTES : 0);
@@ -115,26 +116,26 @@ void connections_cut_if(struct connections *self, connections_is_out *is_out, co
             connections_cut_one(self, fd, cut, arg);
 }
 
-struct unproven { uint64_t accepted_ms; int fd; };
+struct unknown { uint64_t accepted_ms; int fd; };
 
 static int by_age(const void *x, const void *y)
 {
-    const struct unproven *a = x, *b = y;
+    const struct unknown *a = x, *b = y;
     if (a->accepted_ms != b->accepted_ms) return a->accepted_ms < b->accepted_ms ? -1 : 1;
     return (a->fd > b->fd) - (a->fd < b->fd);
 }
 
-// A newcomer takes milliseconds to prove itself: whoever is unproven longest is least likely one.
+// A newcomer takes milliseconds to become known: whoever is unknown longest is least likely one.
 static void cut_surplus_at(struct connections *self, enum connection_where where,
                            connections_cut *cut, void *arg)
 {
     uint32_t count = 0, surplus = self->counts[where] - self->room;
-    struct unproven *list = malloc((size_t)self->counts[where] * sizeof *list);
+    struct unknown *list = malloc((size_t)self->counts[where] * sizeof *list);
     ensure(list);
     for (int fd = 0; fd < self->fd_end; fd++) {
         const struct connection *connection = &self->list[fd];
         if (!connection->open || connection->cut || connection->where != where) continue;
-        if (!connection->proven) list[count++] = (struct unproven){ connection->accepted_ms, fd };
+        if (!connection->known) list[count++] = (struct unknown){ connection->accepted_ms, fd };
     }
     qsort(list, count, sizeof *list, by_age);
     for (uint32_t i = 0; i < count && i < surplus; i++) connections_cut_one(self, list[i].fd, cut, arg);

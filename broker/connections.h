@@ -2,8 +2,8 @@
 // connections -- every TCP connection to the broker: what it has taken of our memory, what it may
 // still say, and which have to go.
 //
-//     accepted ──first frame over CURVE──▶ proven ──▶ gone
-//        │ more than there is room for: the oldest unproven    │ its key is banned or over its budget,
+//     accepted ──first frame over CURVE──▶ proven ──a name, or news──▶ known ──▶ gone
+//        │ more than there is room for: the oldest unknown     │ its key is banned or over its budget,
 //        └──────────────────── cut ◀───────────────────────────┘ or it fills memory with what is no
 //                                                                frame yet
 //
@@ -34,6 +34,7 @@ enum connection_where { AT_MAIL, AT_NEWS, WHERE_COUNT };
 
 struct connection {
     bool open, proven, cut;
+    bool known;                         // Registered at the mail; at the news all who may listen are
     bool trusted;                       // The coordinator's: only the bound of all holds for it
     uint8_t where;
     struct curve_key key;               // Of the peer, once proven

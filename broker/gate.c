@@ -122,6 +122,7 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
         connections_heard(self->connections, in->fd, AT_MAIL, &key, parts, bytes, in->now_ms);
     if (!connection) return false;      // More descriptors than the table has room for
     if (connection->cut) return false;
+    connection->known = from != NULL;
     connection->trusted = from && from->role == ACTOR_COORDINATOR;
     connections_allow(connection, budget_of(from), in->now_ms);
     enum budget_verdict verdict = bucket_take(&connection->bucket, &connection->budget, bytes,

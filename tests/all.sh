@@ -9,6 +9,8 @@
 # simulation  seeds of the whole cluster; one trace under three compilers; a few mutants
 # storage     a ledger's writer killed, its power cut                  (long form: make storage)
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
+# audits      honest results made again on other instruction sets
+# adversary   a liar of each kind among four trainers (make adversaries for the long form)
 # chaos       a sample of the kill matrix, the demo's run disturbed     (make chaos for the long forms)
 # installed   the systemd units of a staging tree, by hand and under a systemd of their own
 # peers       what torch and transformers say of our files, where PyPI is reachable
@@ -44,10 +46,11 @@ for t in $tsan_unit; do programs+=("TSAN_OPTIONS=suppressions=tests/tsan.supp $B
 build clang B="$B/clang" CC=clang CXX=clang++ "$B/clang/bin/sim"
 programs+=("tests/sim/short.sh $B")
 
-programs+=("$B/storage 300 5000")
+programs+=("$B/storage 300 5000 500")
 
 for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
-programs+=("$B/chaos/matrix --sample 40 ${SEED:-1}" "STEPS=36 EVENTS=8 $B/chaos/chaos" "tests/live/installed.sh $B")
+programs+=("$B/numeric/honest_audits 400" "$B/live/adversary_test" "$B/chaos/matrix --sample 40 ${SEED:-1}" "STEPS=36 EVENTS=8 $B/chaos/chaos"
+           "tests/live/installed.sh $B")
 for t in tests/peers/*_test.sh; do [ -f "$t" ] && programs+=("$t $B"); done
 
 tests/run.sh "${programs[@]}"

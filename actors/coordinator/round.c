@@ -324,6 +324,14 @@ void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     else round_open(self, now_ms, out);
 }
 
+// An auditor answers within its lease, if only that nothing was revealed: half as long again for the
+// way. However short the round, or who reveals nothing would never be found out.
+static bool awaits_audits(const struct coordinator *self, uint64_t now_ms)
+{
+    const uint32_t lease_ms = self->rules.lease_ms;
+    return !audit_is_over(self) && now_ms < self->round_began_ms + lease_ms + lease_ms / 2;
+}
+
 void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
     const struct tally *tally = &self->tally;
@@ -338,6 +346,7 @@ void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
         late = false;
     }
     bool enough = quorum_reached(tally->voted, tally->elected);
-    if (late || (enough && (all_live_voted(self) || all_live_accepted(self)) && audit_is_over(self)))
-        commit(self, now_ms, out);
+    const bool decided = enough && (all_live_voted(self) || all_live_accepted(self));
+    if (enough && awaits_audits(self, now_ms)) return;
+    if (late || (decided && audit_is_over(self))) commit(self, now_ms, out);
 }

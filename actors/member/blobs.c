@@ -92,6 +92,7 @@ void blobs_have(struct blobs *self, const struct hash *hash, uint32_t bytes, uin
     if (!entry) return;
     if (entry->state != BLOB_HERE) entry = arrived(self, entry);
     if (step > entry->step) entry->step = step;
+    entry->made = true;
 }
 
 void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step,
@@ -137,9 +138,10 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
     }
 }
 
-static void forget_in_store(const struct wire_blob *blob, uint64_t step, struct outbox *out)
+static void forget_in_store(const struct wire_blob *blob, uint64_t step, enum port keeper,
+                            struct outbox *out)
 {
-    outbox_job(out, PORT_FETCHER, FRAME_FORGET, &(struct wire_forget){ step, blob, 1 });
+    outbox_job(out, keeper, FRAME_FORGET, &(struct wire_forget){ step, blob, 1 });
 }
 
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
@@ -147,7 +149,7 @@ bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t
 {
     struct blob_entry *entry = known(self, &fetched->hash);
     if (!entry && fetched->ok)                      // It was on its way when it was forgotten
-        forget_in_store(&(struct wire_blob){ .hash = fetched->hash }, 0, out);
+        forget_in_store(&(struct wire_blob){ .hash = fetched->hash }, 0, PORT_FETCHER, out);
     if (!entry || entry->state != BLOB_COMING) return false;
     if (fetched->ok) {
         arrived(self, entry);
@@ -162,23 +164,32 @@ bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t
     return false;
 }
 
-static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step, struct outbox *out)
+// Who put it there forgets it, between its own jobs: a round that came to nothing may be trained
+// again to the very same bytes, which the other thread would then take away.
+static enum port keeper_of(const struct blob_entry *entry)
+{
+    return entry->made ? PORT_LEARNER : PORT_FETCHER;
+}
+
+static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step, enum port keeper,
+                   struct outbox *out)
 {
     struct wire_blob gone[256];
     uint32_t count = 0;
     for (uint32_t i = self->count;
          i-- > 0;) { // Whoever fills the gap comes from behind: seen already
-        if (self->entries[i].first_step < from_step || self->entries[i].step >= before_step) continue;
-        gone[count++] = (struct wire_blob){ self->entries[i].hash, self->entries[i].bytes };
+        const struct blob_entry *entry = &self->entries[i];
+        if (entry->first_step < from_step || entry->step >= before_step ||
+            keeper_of(entry) != keeper)
+            continue;
+        gone[count++] = (struct wire_blob){ entry->hash, entry->bytes };
         take_out(self, i);
         if (count < 256) continue;
-        outbox_job(out, PORT_FETCHER, FRAME_FORGET,
-                   &(struct wire_forget){ before_step, gone, count });
+        outbox_job(out, keeper, FRAME_FORGET, &(struct wire_forget){ before_step, gone, count });
         count = 0;
     }
     if (count)
-        outbox_job(out, PORT_FETCHER, FRAME_FORGET,
-                   &(struct wire_forget){ before_step, gone, count });
+        outbox_job(out, keeper, FRAME_FORGET, &(struct wire_forget){ before_step, gone, count });
 }
 
 void blobs_forget_one(struct blobs *self, const struct hash *hash, struct outbox *out)
@@ -187,16 +198,19 @@ void blobs_forget_one(struct blobs *self, const struct hash *hash, struct outbox
     if (!entry) return;
     const struct wire_blob blob = { entry->hash, entry->bytes };
     const uint64_t step = entry->step;
+    const enum port keeper = keeper_of(entry);
     take_out(self, (uint32_t)(entry - self->entries));
-    forget_in_store(&blob, step, out);
+    forget_in_store(&blob, step, keeper, out);
 }
 
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)
 {
-    forget(self, 0, before_step, out);
+    forget(self, 0, before_step, PORT_FETCHER, out);
+    forget(self, 0, before_step, PORT_LEARNER, out);
 }
 
 void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out)
 {
-    forget(self, step, step + 1, out);
+    forget(self, step, step + 1, PORT_FETCHER, out);
+    forget(self, step, step + 1, PORT_LEARNER, out);
 }

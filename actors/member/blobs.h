@@ -21,6 +21,7 @@ struct blob_entry {
     uint64_t retry_ms;
     uint32_t bytes, author; // Author: the member to ask first
     uint8_t state;          // enum blob_state
+    bool made;              // By our own learner: it is the learner who forgets it, between its jobs
 };
 
 struct blobs {

@@ -578,6 +578,13 @@ static void hear_save(struct learner *self, const struct wire_save *job)
     worker_answer(self->worker, FRAME_SAVED, &saved);
 }
 
+// What it put into the store itself, and nobody needs any more.
+static void hear_forget(struct learner *self, const struct wire_forget *job)
+{
+    for (uint32_t i = 0; i < job->blobs_count; i++)
+        blob_store_forget(self->options->store, &job->blobs[i].hash);
+}
+
 // ---- SHOW, RECOMPUTE ----------------------------------------------------------------------------
 
 static int show(struct learner *self, const struct wire_show *job, struct why *why,
@@ -686,6 +693,7 @@ void learner_body(struct worker *worker, void *arg)
         case FRAME_TRAIN: hear_train(self, job.body); break;
         case FRAME_APPLY: hear_apply(self, job.body); break;
         case FRAME_SAVE:  hear_save(self, job.body); break;
+        case FRAME_FORGET: hear_forget(self, job.body); break;
         case FRAME_SHOW:  hear_show(self, job.body); break;
         case FRAME_RECOMPUTE: hear_recompute(self, job.body); break;
         case FRAME_PIN:

@@ -6,6 +6,9 @@
 //     TRAIN  samples at the held step: payload into the store ─▶ TRAINED  (with a candidate residual)
 //     APPLY  a commit's payloads, exactly                     ─▶ APPLIED  (with the digest)
 //     PIN    keep this step for those who fetch it
+//     SHOW   the residual of a result that is audited         ─▶ SHOWN
+//     RECOMPUTE  somebody else's result                       ─▶ RECOMPUTED
+//     FORGET what it put into the store
 //     SAVE   a pinned or the held step as a checkpoint        ─▶ SAVED
 //
 // Never invents anything: what cannot be read, trained or applied is answered `ok = false` with the

@@ -335,14 +335,22 @@ uint32_t member_holders(const struct member *self, uint32_t first_member,
     return count;
 }
 
+static bool provides(const struct member *self, uint32_t index)
+{
+    const struct wire_member *member = &self->members[index];
+    return member->role == ACTOR_PROVIDER && member->state == MEMBER_HEALTHY && member->endpoint[0];
+}
+
 uint32_t member_providers(const struct member *self, struct wire_holder *ret_list, uint32_t max)
 {
-    uint32_t count = 0;
-    for (uint32_t n = 0; n < self->members_count && count < max; n++) {
-        const struct wire_member *member = &self->members[(self->index + n) % self->members_count];
-        if (member->role == ACTOR_PROVIDER && member->state == MEMBER_HEALTHY &&
-            member->endpoint[0])
-            add_holder(&ret_list[count++], member);
-    }
+    uint32_t all = 0, count = 0, nth = 0;
+    for (uint32_t i = 0; i < self->members_count; i++) all += provides(self, i);
+    for (uint32_t turn = 0; all > 0 && turn < 2; turn++, nth = 0)
+        for (uint32_t i = 0; i < self->members_count && count < max; i++) {
+            if (!provides(self, i)) continue;
+            const bool later = nth++ >= self->index % all;      // First those from our own on
+            if (later == (turn == 0))
+                add_holder(&ret_list[count++], &self->members[i]);
+        }
     return count;
 }

@@ -20,6 +20,7 @@ int shoal_explain(int argc, char **argv);
 int shoal_export(int argc, char **argv);
 int shoal_init_model(int argc, char **argv);
 int shoal_invite(int argc, char **argv);
+int shoal_manifest(int argc, char **argv);
 int shoal_new_identity(int argc, char **argv);
 int shoal_pause(int argc, char **argv);
 int shoal_prepare_text(int argc, char **argv);

@@ -32,6 +32,7 @@ static const struct {
     { "prepare-text", shoal_prepare_text, "text to tokens, a part held out, and baselines" },
     { "train-tokenizer", shoal_train_tokenizer, "a tokenizer.json from text" },
     { "tokenize", shoal_tokenize, "text, JSONL or folders to token files, by a tokenizer.json" },
+    { "manifest", shoal_manifest, "hashes of token files, by which samples are checked" },
     { "train", shoal_train, "one trainer alone: find a learning rate, make a small model" },
     { "eval", shoal_eval, "loss of a model on held-out tokens" },
     { "sample", shoal_sample, "text from a model" },

@@ -11,7 +11,9 @@ void auditor_begin(struct auditor *self, struct blobs *blobs, const struct membe
     const uint32_t place = client == UINT32_MAX ? UINT32_MAX : audits_of(&member->round, client);
     *self = (struct auditor){ 0 };
     if (place == UINT32_MAX) return;
-    *self = (struct auditor){ .round = member->round.round, .since_ms = now_ms, .place = place };
+    const struct wire_member *author = member_at(member, member->audits[place].member);
+    *self = (struct auditor){ .round = member->round.round, .since_ms = now_ms, .place = place,
+                              .instance = author ? author->instance : 0 };
     self->finding = (struct wire_finding){ .round = member->round.round,
                                            .result = member->audits[place].result };
 }
@@ -74,6 +76,13 @@ static void recompute(struct auditor *self, const struct member *member, struct 
         .order = member->now.order });
 }
 
+// Who left or began a new life has forgotten what it would have to show.
+static bool is_gone(const struct auditor *self, const struct member *member)
+{
+    const struct wire_member *author = member_at(member, member->audits[self->place].member);
+    return author && (author->state == MEMBER_WITHDRAWN || author->instance != self->instance);
+}
+
 void auditor_advance(struct auditor *self, const struct blobs *blobs, const struct member *member,
                      const struct replica *replica, uint64_t now_ms, struct outbox *out)
 {
@@ -89,7 +98,9 @@ void auditor_advance(struct auditor *self, const struct blobs *blobs, const stru
                        replica->step >= audit->step;
     if (!self->found && !self->computing && self->revealed && here && ready)
         recompute(self, member, out);
-    if (!self->found && !self->computing && now_ms - self->since_ms > member->config.lease_ms) {
+    const bool waited = now_ms - self->since_ms > member->config.lease_ms ||
+                        (ready && !self->revealed && is_gone(self, member));
+    if (!self->found && !self->computing && waited) {
         self->found = true;
         self->finding.finding = ready ? FINDING_WITHHELD : FINDING_UNABLE;
         snprintf(self->finding.reason, sizeof self->finding.reason, "%s",

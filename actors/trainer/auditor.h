@@ -2,7 +2,7 @@
 // auditor -- recomputes another member's result, if the round says that it is ours to do.
 //
 //   ROUND ─▶ waits for REVEAL ─▶ fetches the residual ─▶ RECOMPUTE ─▶ FINDING to the coordinator
-//                 └─ not within the lease ─▶ FINDING withheld
+//                 └─ not within the lease, or its author left or restarted ─▶ FINDING withheld
 //
 // The claim is known by its hash, which the round names, so nobody but its author can show it, and
 // nothing it says can be bent. The learner fetches the samples itself and makes the parameters of
@@ -13,6 +13,7 @@
 struct auditor {
     uint64_t round;                     // That we audit in; 0: in none
     uint64_t since_ms, resend_ms;
+    uint64_t instance;                  // Of the author's process when the round began
     uint32_t place;                     // Of our audit in the round
     bool revealed, computing, found, acknowledged;
     struct wire_reveal reveal;

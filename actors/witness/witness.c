@@ -125,16 +125,19 @@ bool witness_is_due(struct witness *self, const struct blobs *blobs, const struc
     return member->now.phase == PHASE_TRAIN && is_complete(self, blobs, member);
 }
 
-// The compact proof: who took part, and what was broadcast.
-static struct wire_bytes prove(struct witness *self, const struct member *member, bool participants,
-                               uint8_t *bytes, size_t max)
+// The compact proof: who took part, and what was broadcast. Who claims and does not deliver has not
+// taken part: everybody waited for it until the round's time was up.
+static struct wire_bytes prove(struct witness *self, const struct blobs *blobs,
+                               const struct member *member, bool participants, uint8_t *bytes,
+                               size_t max)
 {
     struct bloom bloom;
     uint32_t clients = member->round.clients_count;
     bloom_init(&bloom, clients, member->round.seed + (participants ? 0 : 1), self->words);
     for (uint32_t c = 0; c < clients; c++) {
         const struct wire_member *author = member_of_client(member, c);
-        if (!self->sightings[c].claimed || !author) continue;
+        const bool counts = participants ? is_seen(self, blobs, c) : self->sightings[c].claimed;
+        if (!counts || !author) continue;
         struct hash item = participants ? hash_of(author->key.bytes, HASH_BYTES)
                                         : self->sightings[c].seen.result;
         bloom_add(&bloom, &item);
@@ -160,8 +163,9 @@ struct hash witness_cast(struct witness *self, const struct blobs *blobs,
                                      .seen = self->list,
                                      .seen_count = count };
     self->vote.participants =
-        prove(self, member, true, self->participants, sizeof self->participants);
-    self->vote.broadcasts = prove(self, member, false, self->broadcasts, sizeof self->broadcasts);
+        prove(self, blobs, member, true, self->participants, sizeof self->participants);
+    self->vote.broadcasts =
+        prove(self, blobs, member, false, self->broadcasts, sizeof self->broadcasts);
     self->voted = true;
     self->voted_round = self->round;
     return hasher_end(&hasher);

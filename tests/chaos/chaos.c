@@ -47,7 +47,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { TRAINERS = 4, WITNESSES = 3, RUN_MS_MAX = 900000, RESTART_MS = 200,
+enum { TRAINERS = 4, WITNESSES = 3, RUN_MS_MAX = 900000, RESTART_MS = 200, RESTARTS_MAX = 1000,
        REAPED_MS = 500, UNDO_MAX = 64, DISK_MIB = 24 };
 
 // What has to be undone, and when.
@@ -96,15 +96,17 @@ static void edit(struct testbed *bed, char **text, const char *table, const char
     *text = edited;
 }
 
-// The demo's own folder takes the place of what the testbed wrote.
+// The demo's own folder takes the place of what the testbed wrote, but for the ticket.
 static void set_up(struct testbed *bed, struct demo_setup *setup)
 {
     struct why why = { 0 };
-    char path[300];
+    char path[300], ticket[TICKET_TEXT_MAX];
     const struct testbed_options *o = &bed->options;
     testbed_write_file(bed, ".shoal-demo", "", 0);
+    ticket_print(&bed->ticket, ticket);
     int rc = demo_set_up(setup, bed->dir, NULL, 1, say_nothing, NULL, &why);
     if (rc < 0) testbed_fail(bed, "the demo cannot be set up: %s %s", fault_name(rc), why.text);
+    testbed_write_file(bed, "ticket", ticket, strlen(ticket));
     char *text = calloc(1, 1 << 16);
     ensure(text);
     snprintf(path, sizeof path, "%s/state.toml", bed->dir);
@@ -198,7 +200,9 @@ static void revive(struct chaos *self, uint64_t now_ms)
             self->said[i] = code;
         } else if (now_ms >= self->due_ms[i]) {
             self->due_ms[i] = 0;
-            self->restarts++;
+            if (++self->restarts > RESTARTS_MAX)
+                testbed_fail(self->bed, "%u deaths: %s does not come back", self->restarts,
+                             actor->name);
             start(self, actor->name);
         }
     }

@@ -24,3 +24,8 @@ void http_fuzz_print_dictionary(void);
 // Answers of peers while a blob ('b') or a model ('m') is fetched: four bytes each.
 bool bulk_fuzz_check(const uint8_t *bytes, size_t count);
 void bulk_fuzz_write_seeds(const char *folder);
+
+// A line that lets somebody in; 's': the bytes of one, its sum put right. And a broker's list.
+bool ticket_fuzz_check(const uint8_t *bytes, size_t count);
+void ticket_fuzz_write_seeds(const char *folder);
+bool allowlist_fuzz_check(const uint8_t *bytes, size_t count);

@@ -24,7 +24,8 @@ const struct fuzz_target fuzz_targets[] = {
     { "claims", 2048, claims_fuzz_check, NULL, NULL, claims_fuzz_write_seeds },
     { "http", 1024, http_fuzz_check, NULL, http_fuzz_print_dictionary, NULL },
     { "bulk", 512, bulk_fuzz_check, NULL, NULL, bulk_fuzz_write_seeds },
-    // Here: ZAP request, join ticket, sample proofs.
+    { "ticket", 512, ticket_fuzz_check, NULL, NULL, ticket_fuzz_write_seeds },
+    // Here: sample proofs.
     // From files.
     { "manifest", 4096, manifest_fuzz_check, NULL, JSON, manifest_fuzz_write_seeds },
     { "npy", 512, npy_fuzz_check, NULL, npy_fuzz_print_dictionary, npy_fuzz_write_seeds },
@@ -35,6 +36,7 @@ const struct fuzz_target fuzz_targets[] = {
     { "config", 16384, config_fuzz_check, NULL, config_fuzz_print_dictionary,
       config_fuzz_write_seeds },
     { "json", 2048, json_fuzz_check, NULL, JSON, NULL },
+    { "allowlist", 2048, allowlist_fuzz_check, NULL, NULL, NULL },
     { "choices", 2048, choices_fuzz_check, NULL, JSON, NULL },
     { "model", 4096, model_fuzz_check, NULL, NULL, NULL },
     { "tokenizer", 4096, tokenizer_check_bytes, NULL, JSON, NULL },

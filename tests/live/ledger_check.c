@@ -212,6 +212,8 @@ static int look(void *arg, const struct record *record)
     case FRAME_RECORD_CHECKPOINT:
         self->report->checkpoint_step = ((const struct wire_checkpoint *)body)->step;
         return 0;
+    case FRAME_RECORD_EJECTION: self->report->ejections++; return 0;
+    case FRAME_RECORD_FINDING:  self->report->findings++; return 0;
     case FRAME_RECORD_PAUSE: case FRAME_RECORD_DATA: return 0;
     default:
         return bad(self, "record %llu is a %s", (unsigned long long)record->seq,

@@ -23,6 +23,7 @@ struct ledger_report {
     struct hash digest;                 // The newest that is pinned
     uint64_t digest_step;
     uint64_t checkpoint_step;           // The newest registered
+    uint64_t findings, ejections;
     struct hash base[4096];             // By step: digest of the parameters that a commit started from
 };
 

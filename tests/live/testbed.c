@@ -274,14 +274,19 @@ static void put_usual(struct testbed *self, const char *name, struct line *line)
         return;
     }
     put_pair(line, "--run-id", o->run_id);
-    if (strcmp(name, "data-provider") == 0) put_pair(line, "--data-config", "data.toml");
+    if (strncmp(name, "data-provider", 13) == 0) put_pair(line, "--data-config", "data.toml");
     else if (strcmp(name, "checkpointer") == 0) put_pair(line, "--checkpoint-dir", "checkpoints");
     else if (strncmp(name, "trainer", 7) == 0) put(line, "--threads=%u", o->threads);
 }
 
 // "trainer3" is a shoal-trainer, "monitor0" a zmq-monitor.
-static void put_program(struct testbed *self, const char *name, struct line *line)
+static void put_program(struct testbed *self, const char *name, const char *other,
+                        struct line *line)
 {
+    if (other) {
+        put(line, "%s/%s", self->live, other);
+        return;
+    }
     size_t length = strcspn(name, "0123456789");
     put(line, "%s/%s-%.*s", self->bin, strncmp(name, "monitor", 7) == 0 ? "zmq" : "shoal",
         (int)length, name);
@@ -322,7 +327,7 @@ void testbed_start_with(struct testbed *self, const char *name, const struct tes
     struct line *line = calloc(1, sizeof *line);
     char tail[2];
     ensure(line && !actor->pid);
-    put_program(self, name, line);
+    put_program(self, name, launch->program, line);
     if (!launch->bare) put_usual(self, name, line);
     for (int i = 0; launch->args && launch->args[i]; i++) put(line, "%s", launch->args[i]);
     char **env = make_env(launch->env);

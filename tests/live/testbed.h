@@ -49,6 +49,8 @@ struct testbed_options {
     const char *admit;                  // "open": the broker's --admit
     bool owned;                         // The broker knows the coordinator's key as its owner's
     bool poisoned;                      // One weight of the genesis model is NaN
+    unsigned verification_percent;      // 0
+    bool full_values;                   // Results send values, not only signs
 };
 
 struct testbed_actor {
@@ -92,6 +94,7 @@ struct testbed_launch {
     const char *const *env;             // "NAME=value", beside the environment of the test
     int netns;                          // A network namespace to start it in; 0: the test's own
     bool bare;                          // Only `args`, none of the usual ones
+    const char *program;                // Beside the tests, instead of the usual one
 };
 
 struct testbed *testbed_new(const struct testbed_options *options);

@@ -52,6 +52,22 @@ static void keep_pin(struct pin *pins, uint32_t *count, uint64_t step, const str
     pins[(*count)++] = (struct pin){ step, *digest };
 }
 
+static void forget(struct sim *self, uint8_t id, const struct wire_forget *job)
+{
+    for (uint32_t i = 0; i < job->blobs_count; i++)
+        store_forget(&self->nodes[id].store, &job->blobs[i].hash);
+}
+
+// Judged by what the core knew when it said so, whenever it is done.
+static void check_forget(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    if (effect->kind != FRAME_FORGET) return;
+    const struct wire_forget *job =
+        unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    for (uint32_t i = 0; i < job->blobs_count; i++)
+        check_forgotten(self, id, &job->blobs[i].hash);
+}
+
 // ---- is this crash one that the run is meant to survive? ----------------------------------------
 
 // Nobody counts on a liar.
@@ -130,6 +146,7 @@ void learner_take(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
     struct learner *learner = &node->learner;
+    check_forget(self, id, effect);
     if (learner->busy_until_ms < self->now_ms) learner->busy_until_ms = self->now_ms;
     learner->busy_until_ms += takes_ms(self, id, effect->kind);
     struct parcel *job = parcel_new(self, NULL, effect->kind, effect->body, effect->bytes);
@@ -187,10 +204,10 @@ static bool has_data(const struct sim *self, uint8_t id, const struct wire_holde
 }
 
 static struct hash work_of(const struct hash *base, const struct hash *residual,
-                           const struct wire_interval *samples, uint32_t count, uint64_t round)
+                           const struct wire_interval *samples, uint32_t count, uint32_t lr_bits)
 {
     struct hash parts[3] = { *base, *residual, hash_of(samples, count * sizeof *samples) };
-    return hash_of_two(parts, sizeof parts, &round, sizeof round);
+    return hash_of_two(parts, sizeof parts, &lr_bits, sizeof lr_bits);
 }
 
 static struct hash residual_after(const struct hash *residual, const struct hash *work)
@@ -232,7 +249,7 @@ static void recompute(struct sim *self, uint8_t id, const struct wire_recompute 
         has_data(self, id, job->providers, job->providers_count) &&
         (zero || store_has(&node->store, &job->residual))) {
         finding.payload = work_of(&audit->base, &audit->residual_from, job->samples,
-                                  job->samples_count, audit->round);
+                                  job->samples_count, audit->lr_bits);
         finding.residual_to = residual_after(&audit->residual_from, &finding.payload);
         finding.finding = hash_equal(&finding.payload, &audit->payload) &&
                                   hash_equal(&finding.residual_to, &audit->residual_to)
@@ -251,7 +268,7 @@ static void train(struct sim *self, uint8_t id, const struct wire_train *job)
                  has_data(self, id, job->providers, job->providers_count);
     if (trained.ok) {
         struct hash work = work_of(&learner->digest, &learner->residual, job->samples,
-                                   job->samples_count, job->round);
+                                   job->samples_count, job->lr_bits);
         liar_makes_up(self, id, job->round, &work);
         trained.base = learner->digest;
         trained.residual_from = learner->residual;
@@ -340,6 +357,7 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
     case FRAME_APPLY: apply(self, id, body); break;
     case FRAME_SAVE:  save(self, id, body); break;
     case FRAME_SHOW:  show(self, id, body); break;
+    case FRAME_FORGET: forget(self, id, body); break;
     case FRAME_RECOMPUTE: recompute(self, id, body); break;
     case FRAME_PIN:
         if (learner->holding && learner->step == ((const struct wire_pin *)body)->step)
@@ -356,6 +374,7 @@ void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect)
     struct node *node = &self->nodes[id];
     struct parcel *job = parcel_new(self, NULL, effect->kind, effect->body, effect->bytes);
     bool at_once = effect->kind == FRAME_FORGET;
+    check_forget(self, id, effect);
     uint64_t delay_ms = at_once ? 0 : between(self, 5, chance(self, 50) ? 3000 : 100);
     network_fly(self, delay_ms, TO_FETCHER, id, node->life, "", job);
     parcel_release(job);
@@ -406,16 +425,10 @@ static void fetch_model(struct sim *self, uint8_t id, const struct wire_fetch_mo
 void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job)
 {
     const void *body = unpack(self, &self->arena, job->kind, job->body, job->bytes);
-    const struct wire_forget *forget = body;
     switch (job->kind) {
     case FRAME_FETCH:       fetch(self, id, body); break;
     case FRAME_FETCH_MODEL: fetch_model(self, id, body); break;
-    case FRAME_FORGET:
-        for (uint32_t i = 0; i < forget->blobs_count; i++) {
-            check_forgotten(self, id, &forget->blobs[i].hash);
-            store_forget(&self->nodes[id].store, &forget->blobs[i].hash);
-        }
-        break;
+    case FRAME_FORGET:      forget(self, id, body); break;
     default: ensure_failed("a job that a fetcher does not know", __FILE__, __LINE__);
     }
 }

@@ -1,8 +1,8 @@
-// storage -- the ledger against SIGKILL and power cuts.
+// storage -- the ledger against SIGKILL, power cuts and flipped bits, and blobs against the last.
 //
-//     storage KILLS IMAGES [SEED]         300 5000: the short form; 10000 1000000: the long one
+//     storage KILLS IMAGES FLIPS [SEED]   300 5000 500: the short form; 10000 1000000 10000: the long
 //
-// Says two lines of TAP and the figures. Exit 1 if anything that was confirmed was lost.
+// Says five lines of TAP and the figures. Exit 1 if anything that was confirmed was lost.
 
 #include "tests/storage/storm.h"
 #include <inttypes.h>
@@ -29,12 +29,13 @@ static void say(int number, const char *what, const struct tally *tally, double 
 
 int main(int argc, char **argv)
 {
-    struct tally killed = { 0 }, cut = { 0 }, torn = { 0 };
-    if (argc < 3 || argc > 4) return fputs("usage: storage KILLS IMAGES [SEED]\n", stderr), 64;
+    struct tally killed = { 0 }, cut = { 0 }, torn = { 0 }, ledgers = { 0 }, blobs = { 0 };
+    if (argc < 4 || argc > 5) return fputs("usage: storage KILLS IMAGES FLIPS [SEED]\n", stderr), 64;
     const uint64_t kills = strtoull(argv[1], NULL, 10), images = strtoull(argv[2], NULL, 10);
-    const uint64_t seed = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+    const uint64_t flips = strtoull(argv[3], NULL, 10);
+    const uint64_t seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 1;
     setvbuf(stdout, NULL, _IOLBF, 0);
-    printf("1..3\n# seed %" PRIu64 "\n", seed);
+    printf("1..5\n# seed %" PRIu64 "\n", seed);
     double began = seconds();
     storm_kills(kills, seed, &killed);
     say(1, "writers killed", &killed, seconds() - began);
@@ -42,6 +43,13 @@ int main(int argc, char **argv)
     storm_cuts(images, seed, &cut, &torn);
     say(2, "power cuts, sectors whole", &cut, seconds() - began);
     say(3, "power cuts, the meta page torn inside its sector", &torn, seconds() - began);
-    bool tried = killed.trials == kills && cut.trials == images;
-    return killed.lost || cut.lost || torn.lost || !tried;
+    began = seconds();
+    storm_flip_ledgers(flips, seed, &ledgers);
+    say(4, "flipped bits of ledgers", &ledgers, seconds() - began);
+    began = seconds();
+    storm_flip_blobs(flips, seed, &blobs);
+    say(5, "flipped bits of blobs", &blobs, seconds() - began);
+    bool tried = killed.trials == kills && cut.trials == images && ledgers.trials == flips
+              && blobs.trials == flips;
+    return killed.lost || cut.lost || torn.lost || ledgers.lost || blobs.lost || !tried;
 }

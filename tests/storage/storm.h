@@ -42,4 +42,6 @@ void storm_make_dir(char dir[256]);
 void storm_remove_dir(const char *dir);
 
 void storm_kills(uint64_t kills, uint64_t seed, struct tally *tally);
+void storm_flip_ledgers(uint64_t flips, uint64_t seed, struct tally *ret_tally);
+void storm_flip_blobs(uint64_t flips, uint64_t seed, struct tally *tally);
 void storm_cuts(uint64_t images, uint64_t seed, struct tally *ret_whole, struct tally *ret_torn);

@@ -228,16 +228,17 @@ static void note(void *arg, int fd)
 
 static int64_t received(void *arg, int fd) { return ((struct cuts *)arg)->received[fd]; }
 
-static void the_oldest_unproven_goes_first(void **state)
+static void the_oldest_unknown_goes_first(void **state)
 {
     (void)state;
     struct connections *self = connections_new(4);
     struct curve_key key = curve_of(3);
     struct cuts cuts = { .count = 0 };
     for (int fd = 10; fd < 16; fd++) connections_opened(self, fd, AT_MAIL, 100 - (uint64_t)fd);
-    connections_heard(self, 15, AT_MAIL, &key, 2, 10, 200);
+    connections_heard(self, 15, AT_MAIL, &key, 2, 10, 200)->known = true;
+    connections_heard(self, 14, AT_MAIL, &key, 2, 10, 200);         // Proven is not enough
     connections_cut_surplus(self, note, &cuts);
-    assert_int_equal(cuts.count, 2);                // 15 is the oldest, and proven
+    assert_int_equal(cuts.count, 2);                // 15 is the oldest, and known
     assert_int_equal(cuts.fds[0], 14);
     assert_int_equal(cuts.fds[1], 13);
     assert_int_equal(connections_count(self, AT_MAIL), 4);
@@ -293,7 +294,7 @@ int main(void)
         cmocka_unit_test(an_invitation_lets_in_so_many_and_no_more),
         cmocka_unit_test(a_banned_key_stays_out),
         cmocka_unit_test(a_bucket_fills_drops_and_cuts),
-        cmocka_unit_test(the_oldest_unproven_goes_first),
+        cmocka_unit_test(the_oldest_unknown_goes_first),
         cmocka_unit_test(who_hoards_is_cut),
         cmocka_unit_test(a_penalty_ends),
     };

@@ -26,7 +26,7 @@ enum {
     SECTOR = 512,
     IMAGES = 2000,
     KILLS = 40,
-    FRESH_AFTER_KILLS = 100
+    FRESH_AFTER_KILLS = 10
 };
 enum op_kind { WRITE, SYNC, ACKNOWLEDGED };
 

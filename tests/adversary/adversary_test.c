@@ -1,0 +1,260 @@
+// Four trainers, one of which lies (hostile.c), as real processes: it is ejected within so many
+// rounds, nobody honest is, the honest replicas end in the same bits, and the model has lost nothing.
+//
+// As a test each kind has one short run with half of the clients auditing. For the long form
+// (adversaries.sh) ADVERSARY names one kind and ADVERSARY_SEED the run: with 25 % audits and
+// LONG_STEPS steps; one line of figures goes to the file ADVERSARY_OUT. "none" is the run of the
+// three honest ones alone.
+
+#include "common/actor/shell.h"
+#include "common/learn/batch.h"
+#include "common/learn/model_config.h"
+#include "common/learn/model_tensors.h"
+#include "common/vector/checkpoint.h"
+#include "tests/live/testbed.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { SHORT_STEPS = 24, LONG_STEPS = 240, ROUNDS_MAX = 25, SEQ_LEN = 32, HELD_OUT = 256, UNHEALTHY_ROUNDS = 3 };
+#define LIAR "trainer3"
+
+struct expected {
+    const char *kind;                   // Word of hostile.c
+    unsigned rounds;                    // From the first deed to the ejection at most; 0: not ejected
+    const char *guilt;
+    const char *deed;                   // What its log says of each
+};
+
+static const struct expected kinds[] = {
+    { "sign-flip", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
+    { "times-10", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
+    { "noise", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
+    { "lazy", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
+    { "stale", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
+    { "copy", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
+    { "wrong-batch", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
+    { "nan", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
+    { "equivocate", 1, "equivocation", "hostile.result round=" },
+    { "withhold", 0, "", "hostile.result round=" },
+    { "accuse", ROUNDS_MAX, "false-accusation", "hostile.finding round=" },
+    { "silent", 0, "withholding", "hostile.silent round=" },       // Three strikes; may take longer
+    { "none", 0, "", "" },
+};
+
+struct played {
+    uint64_t first, ejected;            // Rounds: of the first deed; that was open at the ejection
+    char guilt[32];
+    unsigned honest_ejected;
+    unsigned dropped;                   // How often the liar was
+    double loss, seconds;
+    struct testbed_end end;
+};
+
+// ---- what became of it ----------------------------------------------------------------------------
+
+static uint64_t number_behind(const char *line, const char *before)
+{
+    const char *at = strstr(line, before);
+    return at ? strtoull(at + strlen(before), NULL, 10) : 0;
+}
+
+// The coordinator's log in order: the round that is open when somebody is ejected is the one after
+// the newest that was closed.
+static void read_ejections(struct testbed *bed, const char *liar, struct played *ret)
+{
+    char line[1024];
+    uint64_t closed = 0;
+    FILE *log = fopen(testbed_actor(bed, "coordinator")->log, "r");
+    assert_non_null(log);
+    while (fgets(line, sizeof line, log)) {
+        if (strstr(line, "round.committed ") || strstr(line, "round.void "))
+            closed = number_behind(line, "round=");
+        const char *name = strstr(line, " name=");
+        const bool is_liar = name && strncmp(strchr(name, '=') + 1, liar, strlen(liar)) == 0;
+        ret->dropped += is_liar && strstr(line, "member.dropped ");
+        if (!strstr(line, "member.ejected ")) continue;
+        if (!is_liar) ret->honest_ejected++;
+        else if (sscanf(strstr(line, "guilt="), "guilt=%31s", ret->guilt) == 1)
+            ret->ejected = closed + 1;
+    }
+    fclose(log);
+}
+
+static uint64_t first_deed(struct testbed *bed, const char *deed)
+{
+    char rest[256];
+    return deed[0] && testbed_log_has(bed, LIAR, deed, rest, sizeof rest) ? strtoull(rest, NULL, 10)
+                                                                         : 0;
+}
+
+// ---- the model at the end -------------------------------------------------------------------------
+
+// Words as in the text of the testbed, in another order.
+static void fill_held_out(uint32_t *ret_tokens)
+{
+    static const char *const words[] = { "the ",   "shoal ", "turns ", "as ", "one ",  "and ",
+                                         "holds ", "its ",   "depth ", "in ", "dark ", "water\n" };
+    uint64_t seed = 4711;
+    size_t count = 0;
+    const size_t want = (size_t)HELD_OUT * (SEQ_LEN + 1);
+    while (count < want)
+        for (const char *c = words[testbed_draw(&seed) % 12]; *c && count < want; c++)
+            ret_tokens[count++] = (unsigned char)*c;
+}
+
+static double held_out_loss(struct testbed *bed)
+{
+    static uint32_t tokens[HELD_OUT * (SEQ_LEN + 1)];
+    struct layout_tensor tensors[64];
+    struct layout layout;
+    struct model_shape shape;
+    struct why why = { 0 };
+    checkpoint_t *checkpoint;
+    model_t *model;
+    char path[512], json[8192];
+    double loss = 0.0;
+    snprintf(path, sizeof path, "%s/model/config.json", bed->dir);
+    testbed_read_file(path, json, sizeof json);
+    assert_int_equal(model_shape_from_config_json(json, strlen(json), &why, &shape), 0);
+    assert_int_equal(model_tensors_layout(&shape, tensors, &why, &layout), 0);
+    float *params = malloc(model_parameter_count(&shape) * sizeof *params);
+    snprintf(path, sizeof path, "%s/checkpoints", bed->dir);
+    assert_int_equal(checkpoint_open_newest(path, bed->options.run_id, &why, &checkpoint), 0);
+    assert_int_equal(checkpoint_load_params(checkpoint, &layout, params, &why), 0);
+    checkpoint_close(&checkpoint);
+    const struct model_options options = { 16, SEQ_LEN, GEMM_FLOAT32, false };
+    const struct batch batch = { tokens, HELD_OUT, SEQ_LEN, 16 };
+    fill_held_out(tokens);
+    assert_int_equal(model_new(&shape, &options, NULL, &why, &model), 0);
+    assert_int_equal(batch_loss(model, params, &batch, &why, &loss), 0);
+    model_destroy(&model);
+    free(params);
+    return loss;
+}
+
+// ---- a run ----------------------------------------------------------------------------------------
+
+static bool has_finished(struct testbed *bed, const void *arg)
+{
+    (void)arg;
+    return bed->news.has_run && bed->news.run.phase == PHASE_FINISHED;
+}
+
+static void start_liar(struct testbed *bed, const char *kind, char ret_name[48])
+{
+    char as[64];
+    snprintf(as, sizeof as, "HOSTILE=%s", kind);
+    const char *const env[] = { as, NULL };
+    testbed_start_with(bed, LIAR, &(struct testbed_launch){ .env = env,
+                                                            .program = "hostile-trainer" });
+    testbed_actor(bed, LIAR)->may_end = true;       // Who was ejected gives up
+    testbed_await_log(bed, LIAR, "member.admitted", TESTBED_WAIT_MS);
+    char rest[256];
+    testbed_log_has(bed, LIAR, "actor.ready name=", rest, sizeof rest);
+    assert_int_equal(sscanf(rest, "%47s", ret_name), 1);
+}
+
+static struct played play(void **state, const struct expected *expected, uint64_t seed, bool is_long)
+{
+    const bool alone = strcmp(expected->kind, "none") == 0;
+    const bool waits = strcmp(expected->kind, "withhold") == 0;    // Each round until its time is up
+    const bool strikes = strcmp(expected->kind, "silent") == 0;    // A place lost for the epoch, thrice
+    struct played outcome = { 0 };
+    char run_id[32], liar[48] = "";
+    const uint64_t began_ms = shell_now_ms();
+    const unsigned steps = is_long ? LONG_STEPS : strikes ? 2 * SHORT_STEPS : SHORT_STEPS;
+    snprintf(run_id, sizeof run_id, "%s-%llu", expected->kind, (unsigned long long)seed);
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
+        .run_id = run_id, .trainers = 1, .init_min_clients = alone || strikes ? 3 : 4,
+        .total_steps = steps, .epoch_rounds = strikes ? 8 : 4 * steps, .full_values = true,
+        .verification_percent = is_long ? 25 : 50, .train_s = waits ? 1 : 10, .witness_s = waits ? 0.5 : strikes ? 1 : 5,
+        .lease_s = strikes ? 2 : 5, .warmup_s = 20, .cooldown_s = 20 });
+    testbed_start_all(bed);
+    if (!alone) start_liar(bed, expected->kind, liar);
+    testbed_start(bed, testbed_trainer(1));
+    testbed_start(bed, testbed_trainer(2));
+    testbed_await(bed, has_finished, NULL, 400000, "Finished");
+    outcome.first = first_deed(bed, expected->deed);
+    outcome.end = testbed_finish(bed);
+    if (!alone) read_ejections(bed, liar, &outcome);
+    outcome.loss = held_out_loss(bed);
+    outcome.seconds = (double)(shell_now_ms() - began_ms) / 1000.0;
+    print_message("%s: first deed in round %llu, ejected in round %llu (%s), honest ejected %u, loss "
+                  "%.4f, %llu voids, %llu partial, %.1f s\n", expected->kind,
+                  (unsigned long long)outcome.first, (unsigned long long)outcome.ejected,
+                  outcome.guilt[0] ? outcome.guilt : "-", outcome.honest_ejected, outcome.loss,
+                  (unsigned long long)outcome.end.ledger.voids,
+                  (unsigned long long)outcome.end.ledger.partial, outcome.seconds);
+    return outcome;
+}
+
+static void put_figures(const struct expected *expected, uint64_t seed, const struct played *outcome)
+{
+    FILE *out = fopen(getenv("ADVERSARY_OUT"), "a");
+    assert_non_null(out);
+    fprintf(out, "%s\t%llu\t%llu\t%llu\t%s\t%u\t%.6f\t%llu\t%llu\t%.1f\n", expected->kind,
+            (unsigned long long)seed, (unsigned long long)outcome->first,
+            (unsigned long long)outcome->ejected, outcome->guilt[0] ? outcome->guilt : "-",
+            outcome->honest_ejected, outcome->loss, (unsigned long long)outcome->end.ledger.voids,
+            (unsigned long long)outcome->end.ledger.partial, outcome->seconds);
+    assert_int_equal(fclose(out), 0);
+}
+
+// The verdict of the long form is the table's.
+static void one_run_is_recorded(void **state)
+{
+    const uint64_t seed = strtoull(getenv("ADVERSARY_SEED"), NULL, 10);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(kinds[i].kind, getenv("ADVERSARY")) != 0) continue;
+        const struct played outcome = play(state, &kinds[i], seed, true);
+        put_figures(&kinds[i], seed, &outcome);
+        return;
+    }
+    fail_msg("ADVERSARY=%s is no kind of hostile.c", getenv("ADVERSARY"));
+}
+
+// ---- the short form -------------------------------------------------------------------------------
+
+static void liar_is_ejected(void **state)
+{
+    const char *kind = *state;
+    const struct expected *expected = kinds;
+    *state = NULL;
+    while (strcmp(expected->kind, kind) != 0) expected++;
+    const struct played outcome = play(state, expected, 1, false);
+    assert_int_equal(outcome.honest_ejected, 0);
+    assert_true(outcome.first > 0);
+    assert_string_equal(outcome.guilt, expected->guilt);
+    if (expected->rounds) assert_in_range(outcome.ejected - outcome.first, 0, expected->rounds);
+}
+
+// What it does not serve is not committed, and its samples are dealt again: testbed_finish has seen
+// in the ledger that none is lost. And it is not waited for in every round of the epoch.
+static void withheld_payload_is_dealt_again(void **state)
+{
+    const struct played outcome = play(state, &kinds[9], 1, false);
+    assert_true(outcome.first > 0);
+    assert_int_equal(outcome.ejected + outcome.honest_ejected, 0);
+    assert_int_equal(outcome.dropped, 1);
+    assert_int_equal(outcome.end.ledger.partial, UNHEALTHY_ROUNDS);
+}
+
+int main(void)
+{
+#define LIAR_TEST(kind) { kind " is ejected", liar_is_ejected, NULL, testbed_teardown, (void *)(uintptr_t)kind }
+    const struct CMUnitTest tests[] = {
+        LIAR_TEST("sign-flip"), LIAR_TEST("times-10"), LIAR_TEST("noise"), LIAR_TEST("lazy"),
+        LIAR_TEST("stale"), LIAR_TEST("copy"), LIAR_TEST("wrong-batch"), LIAR_TEST("nan"),
+        LIAR_TEST("equivocate"), LIAR_TEST("accuse"), LIAR_TEST("silent"),
+        cmocka_unit_test_teardown(withheld_payload_is_dealt_again, testbed_teardown),
+    };
+    const struct CMUnitTest one[] = {
+        cmocka_unit_test_teardown(one_run_is_recorded, testbed_teardown),
+    };
+    if (getenv("ADVERSARY")) return cmocka_run_group_tests(one, NULL, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

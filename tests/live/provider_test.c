@@ -1,0 +1,97 @@
+// Data providers that lie, rot or hold another dataset: each is refused, another one is asked, and the
+// run ends in the bits it would have ended in without them.
+
+#include "tests/live/testbed.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <cmocka.h>
+
+static const struct testbed_options quiet = { .trainers = 3, .epoch_rounds = 8, .total_steps = 16,
+                                              .train_s = 8, .no_checkpointer = true };
+
+static struct hash undisturbed(void)
+{
+    struct testbed *bed = testbed_new(&quiet);
+    testbed_start_all(bed);
+    struct testbed_end end = testbed_finish(bed);
+    assert_int_equal(end.ledger.partial, 0);
+    testbed_destroy(&bed);
+    return end.digest;
+}
+
+static void shell(struct testbed *bed, const char *command)
+{
+    char line[1024];
+    snprintf(line, sizeof line, "cd %s && %s", bed->dir, command);
+    assert_int_equal(system(line), 0);
+}
+
+static bool is_named(struct testbed *bed, const char *liar)
+{
+    char endpoint[256], said[300];
+    assert_true(testbed_log_has(bed, liar, " bulk=", endpoint, sizeof endpoint));
+    endpoint[strcspn(endpoint, " \n")] = 0;
+    snprintf(said, sizeof said, "data.refused provider=%s", endpoint);
+    for (unsigned i = 0; i < quiet.trainers; i++)
+        if (testbed_log_has(bed, testbed_trainer(i), said, NULL, 0)) return true;
+    return false;
+}
+
+static void who_lies_is_named_and_another_is_asked(void **state)
+{
+    const struct hash digest = undisturbed();
+    struct testbed *bed = *state = testbed_new(&quiet);
+    char preload[300];
+    snprintf(preload, sizeof preload, "LD_PRELOAD=%s/liar.so", bed->live);
+    testbed_start(bed, "broker");
+    testbed_start(bed, "coordinator");
+    testbed_start(bed, "data-provider");
+    testbed_await_log(bed, "data-provider", "member.admitted", TESTBED_WAIT_MS);
+    for (int i = 1; i <= 2; i++) {                          // Two of three: everybody meets one
+        const char *name = i == 1 ? "data-provider1" : "data-provider2";
+        testbed_write_key(bed, name);
+        testbed_start_with(bed, name, &(struct testbed_launch){
+            .env = (const char *const[]){ preload, NULL } });
+        testbed_await_log(bed, name, "member.admitted", TESTBED_WAIT_MS);
+    }
+    // Another dataset, with a manifest that fits it, is not let in.
+    shell(bed, "cp -r data other && printf x | dd of=other/text.bin bs=1 seek=777 conv=notrunc 2>&1"
+          " && rm other/manifest.json && sed 's/\"data\"/\"other\"/' data.toml > other.toml");
+    char manifest[600];
+    snprintf(manifest, sizeof manifest, "%s/shoal manifest other > /dev/null", bed->bin);
+    shell(bed, manifest);
+    testbed_write_key(bed, "data-provider3");
+    testbed_start_with(bed, "data-provider3", &(struct testbed_launch){
+        .args = (const char *const[]){ "--data-config", "other.toml", NULL } });
+    testbed_actor(bed, "data-provider3")->may_end = true;
+    assert_int_equal(testbed_await_end(bed, "data-provider3", TESTBED_WAIT_MS), EX_CONFIG);
+    for (unsigned i = 0; i < quiet.trainers; i++) testbed_start(bed, testbed_trainer(i));
+    struct testbed_end end = testbed_finish(bed);
+    assert_true(is_named(bed, "data-provider1") || is_named(bed, "data-provider2"));
+    assert_int_equal(end.ledger.partial, 0);
+    assert_true(hash_equal(&end.digest, &digest));
+}
+
+static void without_a_manifest_it_says_what_to_do(void **state)
+{
+    struct testbed *bed = *state = testbed_new(&quiet);
+    shell(bed, "rm data/manifest.json");
+    testbed_start(bed, "broker");
+    testbed_start(bed, "data-provider");
+    testbed_actor(bed, "data-provider")->may_end = true;
+    assert_int_equal(testbed_await_end(bed, "data-provider", TESTBED_WAIT_MS), EX_NOINPUT);
+    assert_true(testbed_log_has(bed, "data-provider", "make it with `shoal manifest ", NULL, 0));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(who_lies_is_named_and_another_is_asked, testbed_teardown),
+        cmocka_unit_test_teardown(without_a_manifest_it_says_what_to_do, testbed_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

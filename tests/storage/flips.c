@@ -1,0 +1,118 @@
+// flips -- one bit of what lies on the disk is another one: of a ledger, or of a blob. What is read
+// afterwards is what was written, or it is refused; nothing in between.
+
+#include "tests/storage/storm.h"
+#include "common/bulk/blob_store.h"
+#include "common/ensure.h"
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COMMITS = 40, PER_LEDGER = 500, BLOB_BYTES = 20000 };
+
+static uint8_t *read_all(const char *path, size_t *ret_count)
+{
+    struct stat stat;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ensure(fd >= 0 && fstat(fd, &stat) == 0);
+    uint8_t *bytes = malloc((size_t)stat.st_size);
+    ensure(bytes && read(fd, bytes, (size_t)stat.st_size) == stat.st_size);
+    close(fd);
+    *ret_count = (size_t)stat.st_size;
+    return bytes;
+}
+
+static void write_all(const char *path, const uint8_t *bytes, size_t count)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    ensure(fd >= 0 && write(fd, bytes, count) == (ssize_t)count);
+    close(fd);
+}
+
+// LMDB believes its own pages: a flip there may end the process, which is a refusal.
+static void judge_apart(const char *dir, uint64_t seed, const struct position *known,
+                        struct tally *tally)
+{
+    int status;
+    pid_t child = fork();
+    ensure(child >= 0);
+    if (child == 0) {
+        ensure(freopen("/dev/null", "w", stderr));
+        _exit(!storm_judge(dir, seed, known, true, tally));
+    }
+    ensure(waitpid(child, &status, 0) == child);
+    tally->refused += WIFSIGNALED(status);
+}
+
+static void flip_one_ledger(uint64_t flips, uint64_t seed, struct tally *tally)
+{
+    char dir[256], path[300];
+    struct ledger *ledger;
+    struct why why;
+    struct position known = { 0 };
+    uint64_t prng = seed;
+    size_t count;
+    storm_make_dir(dir);
+    snprintf(path, sizeof path, "%s/data.mdb", dir);
+    ensure(ledger_open(dir, "storm", NULL, &why, &ledger) == 0);
+    for (int i = 0; i < COMMITS; i++)
+        ensure(storm_commit(ledger, seed, &prng, &why, &known) == 0);
+    ledger_close(&ledger);
+    uint8_t *bytes = read_all(path, &count);
+    for (uint64_t i = 0; i < flips; i++) {
+        const size_t at = storm_roll(&prng, count);
+        const uint8_t bit = (uint8_t)(1u << storm_roll(&prng, 8));
+        bytes[at] ^= bit;
+        write_all(path, bytes, count);
+        judge_apart(dir, seed, &known, tally);
+        bytes[at] ^= bit;
+    }
+    free(bytes);
+    storm_remove_dir(dir);
+}
+
+void storm_flip_ledgers(uint64_t flips, uint64_t seed, struct tally *ret_tally)
+{
+    struct tally *tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE,
+                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ensure(tally != MAP_FAILED);
+    for (uint64_t done = 0; done < flips; done += PER_LEDGER)
+        flip_one_ledger(flips - done < PER_LEDGER ? flips - done : PER_LEDGER, ++seed, tally);
+    *ret_tally = *tally;
+    munmap(tally, sizeof *tally);
+}
+
+void storm_flip_blobs(uint64_t flips, uint64_t seed, struct tally *tally)
+{
+    char dir[256], path[400], hex[HASH_HEX];
+    uint8_t bytes[BLOB_BYTES];
+    uint64_t prng = seed;
+    struct why why;
+    storm_make_dir(dir);
+    const struct blob_store_options options = { .dir = dir, .lazy = true };
+    for (uint64_t i = 0; i < flips; i++) {
+        blob_store_t *store;
+        struct blob_ref ref = { 0 };
+        struct hash name;
+        const size_t count = 1 + storm_roll(&prng, BLOB_BYTES), at = storm_roll(&prng, count);
+        for (size_t n = 0; n < count; n++) bytes[n] = (uint8_t)storm_roll(&prng, 256);
+        ensure(blob_store_new(&options, &why, &store) == 0);
+        ensure(blob_store_put(store, bytes, count, &why, &name) == 0);
+        blob_store_destroy(&store);
+        bytes[at] ^= (uint8_t)(1u << storm_roll(&prng, 8));
+        snprintf(path, sizeof path, "%s/%s", dir, hash_to_hex(&name, hex));
+        write_all(path, bytes, count);
+        ensure(blob_store_new(&options, &why, &store) == 0);
+        tally->trials++;
+        int rc = blob_store_get(store, &name, &why, &ref);
+        tally->refused += rc == FAULT_CORRUPT;
+        tally->lost += rc != FAULT_CORRUPT;
+        if (rc == 0) blob_store_release(&ref);
+        blob_store_destroy(&store);
+    }
+    storm_remove_dir(dir);
+}

@@ -1,0 +1,208 @@
+// Samples that are proved, and everything that is not: 10,000 flipped bytes among it.
+#include "common/data/proof.h"
+#include "common/data/token_files.h"
+#include "tests/unit/folder_fixture.h"
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { SEQ = 100, FLIPS = 10000, TOKENS = 700000, ROWS = 8 };      // More than one MiB, in two files
+
+static struct why why;
+static uint64_t prng;
+
+static uint64_t draw(uint64_t below)
+{
+    prng = prng * 6364136223846793005u + 1442695040888963407u;
+    return (prng >> 20) % below;
+}
+
+static void put_files(void)
+{
+    static uint16_t tokens[TOKENS];
+    prng = 5;
+    for (size_t i = 0; i < TOKENS; i++) tokens[i] = (uint16_t)draw(50000);
+    put("a.bin", tokens, sizeof tokens);
+    put("b.bin", tokens + 5000, 3000 * 2 + 2);
+    static const char head[] = "\x93NUMPY\x01\x00\x46\x00{'descr': '<u2', 'fortran_order': False, "
+                               "'shape': (3000,), }";
+    uint8_t npy[80 + 6000];
+    memset(npy, ' ', 80);
+    memcpy(npy, head, sizeof head - 1);
+    npy[79] = '\n';
+    memcpy(npy + 80, tokens, 6000);
+    put("c.npy", npy, sizeof npy);
+    struct manifest manifest;
+    assert_int_equal(manifest_build(folder, 2, &why, &manifest), 0);
+    assert_int_equal(manifest_write(&manifest, folder, &why), 0);
+    manifest_free(&manifest);
+}
+
+static token_files_t *open_files(uint32_t seq_len, bool shuffled)
+{
+    struct samples_config config = { .token_bytes = 2, .seq_len = seq_len, .shuffled = shuffled,
+                                     .seed = { 7 } };
+    token_files_t *files;
+    if (token_files_open(folder, &config, &why, &files) < 0) fail_msg("%s", why.text);
+    return files;
+}
+
+static struct dataset describe(token_files_t *files, uint8_t **ret_bytes, size_t *ret_count)
+{
+    struct dataset dataset;
+    const struct samples *samples = token_files_samples(files);
+    const struct hash order = dataset_order(samples);
+    assert_int_equal(dataset_describe(samples, token_files_manifest(files), &why, ret_bytes,
+                                      ret_count), 0);
+    if (dataset_parse(*ret_bytes, *ret_count, token_files_digest(files), &order, &why, &dataset) < 0)
+        fail_msg("%s", why.text);
+    return dataset;
+}
+
+static void every_sample_is_proved_wherever_it_lies(void **state)
+{
+    static const uint32_t lengths[] = { 1, 100, 2047, 2999 };
+    (void)state;
+    put_files();
+    for (size_t i = 0; i < 8; i++) {
+        token_files_t *files = open_files(lengths[i / 2], i % 2);
+        uint8_t *bytes;
+        size_t count;
+        struct dataset dataset = describe(files, &bytes, &count);
+        const size_t row = samples_tokens(&dataset.samples);
+        uint32_t *proved = calloc(row, 4), *read = calloc(row, 4);
+        const uint64_t all = token_files_count(files);
+        assert_true(dataset.samples.count == all);
+        for (uint64_t n = 0; n < 400; n++) {                // The last ones of the pass, and the next
+            const uint64_t position = n < 40 ? all - 20 + n : draw(2 * all);
+            struct proof proof = { 0 };
+            assert_int_equal(token_files_prove(files, position, 1, &proof, &why), 0);
+            if (dataset_check(&dataset, position, 1, proof.bytes, proof.count, proved, &why) < 0)
+                fail_msg("%s", why.text);
+            assert_int_equal(token_files_read(files, position, 1, read, &why), 0);
+            assert_memory_equal(proved, read, row * 4);
+            // A true proof of another place proves nothing; other tokens may be the same there.
+            if (!dataset.samples.config.shuffled || i < 2 || n < 40) goto next;
+            assert_true(dataset_check(&dataset, position + 1, 1, proof.bytes, proof.count, proved,
+                                      &why) < 0 || samples_locate(&dataset.samples, position).offset
+                        / 4096 == samples_locate(&dataset.samples, position + 1).offset / 4096);
+        next:
+            free(proof.bytes);
+        }
+        free(proved), free(read), free(bytes);
+        dataset_free(&dataset);
+        token_files_close(&files);
+    }
+}
+
+static void no_flipped_bit_of_a_proof_is_believed(void **state)
+{
+    (void)state;
+    put_files();
+    token_files_t *files = open_files(SEQ, true);
+    uint8_t *bytes;
+    size_t count;
+    struct dataset dataset = describe(files, &bytes, &count);
+    static uint32_t tokens[ROWS * (SEQ + 1)];
+    uint64_t refused = 0;
+    struct proof proof = { 0 };
+    for (uint64_t i = 0; i < FLIPS; i++) {
+        const uint64_t position = 3 * (i / 100);
+        if (i % 100 == 0) {
+            proof.count = 0;
+            assert_int_equal(token_files_prove(files, position, ROWS, &proof, &why), 0);
+            assert_int_equal(dataset_check(&dataset, position, ROWS, proof.bytes, proof.count,
+                                           tokens, &why), 0);
+            assert_true(dataset_check(&dataset, position, ROWS, proof.bytes, draw(proof.count),
+                                      tokens, &why) < 0);
+            assert_true(dataset_check(&dataset, position, ROWS - 1, proof.bytes, proof.count, tokens,
+                                      &why) < 0);
+        }
+        const size_t at = draw(proof.count);
+        const uint8_t bit = (uint8_t)(1u << draw(8));
+        proof.bytes[at] ^= bit;
+        refused += dataset_check(&dataset, position, ROWS, proof.bytes, proof.count, tokens,
+                                 &why) < 0;
+        proof.bytes[at] ^= bit;
+    }
+    assert_true(refused == FLIPS);
+    free(proof.bytes), free(bytes);
+    dataset_free(&dataset);
+    token_files_close(&files);
+}
+
+static void no_flipped_bit_of_a_description_is_believed(void **state)
+{
+    (void)state;
+    put_files();
+    token_files_t *files = open_files(SEQ, true);
+    uint8_t *bytes;
+    size_t count;
+    struct dataset dataset = describe(files, &bytes, &count), other;
+    const struct hash *data = token_files_digest(files), order = dataset.order;
+    for (size_t bit = 0; bit < 8 * count; bit++) {
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_true(dataset_parse(bytes, count, data, &order, &why, &other) < 0);
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+    }
+    for (size_t less = 0; less < count; less++)
+        assert_true(dataset_parse(bytes, less, data, &order, &why, &other) < 0);
+    assert_int_equal(dataset_parse(bytes, count, data, &order, &why, &other), 0);
+    dataset_free(&other);
+    dataset_free(&dataset);
+    free(bytes);
+    token_files_close(&files);
+}
+
+// A disk that forgets while the file is open: same size, same times, another bit.
+static void rot(uint64_t at, uint8_t bit)
+{
+    char path[600];
+    struct stat before;
+    uint8_t byte;
+    snprintf(path, sizeof path, "%s/a.bin", folder);
+    int fd = open(path, O_RDWR);
+    assert_true(fd >= 0 && fstat(fd, &before) == 0 && pread(fd, &byte, 1, (off_t)at) == 1);
+    byte ^= bit;
+    assert_int_equal(pwrite(fd, &byte, 1, (off_t)at), 1);
+    const struct timespec times[] = { before.st_atim, before.st_mtim };
+    assert_int_equal(futimens(fd, times), 0);
+    close(fd);
+}
+
+static void a_bit_that_rots_is_found_whenever_it_is_read(void **state)
+{
+    (void)state;
+    put_files();
+    token_files_t *files = open_files(SEQ, false);
+    static uint32_t tokens[SEQ + 1];
+    const uint64_t all = (TOKENS - 1) / SEQ;
+    for (uint64_t i = 0; i < 1000; i++) {
+        const uint64_t position = draw(all), at = position * SEQ * 2 + draw(2 * (SEQ + 1));
+        const uint8_t bit = (uint8_t)(1u << draw(8));
+        if (i % 2) assert_int_equal(token_files_read(files, position, 1, tokens, &why), 0);
+        rot(at, bit);
+        assert_int_equal(token_files_read(files, position, 1, tokens, &why), FAULT_DIGEST);
+        rot(at, bit);
+        assert_int_equal(token_files_read(files, position, 1, tokens, &why), 0);
+    }
+    token_files_close(&files);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_set_up, folder_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(every_sample_is_proved_wherever_it_lies),
+        TEST(no_flipped_bit_of_a_proof_is_believed),
+        TEST(no_flipped_bit_of_a_description_is_believed),
+        TEST(a_bit_that_rots_is_found_whenever_it_is_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
