@@ -276,7 +276,8 @@ static void check_room(struct sim *sim, const struct node *node)
     const struct blobs *blobs = NULL;
     if (node->role == ACTOR_TRAINER) blobs = &((const struct trainer *)node->state)->blobs;
     if (node->role == ACTOR_WITNESS) blobs = &((const struct witness_actor *)node->state)->blobs;
-    if (node->role == ACTOR_CHECKPOINTER) blobs = &((const struct checkpointer *)node->state)->blobs;
+    if (node->role == ACTOR_CHECKPOINTER)
+        blobs = &((const struct checkpointer *)node->state)->blobs;
     hold(!blobs || blobs->count <= BLOBS_KEPT_MAX, "queues are bounded", "%s knows %u blobs",
          node->name, blobs->count);
     hold(sim->out.count <= SAID_MAX, "queues are bounded", "%s says %u things at once", node->name,
