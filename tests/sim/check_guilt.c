@@ -130,8 +130,8 @@ static uint32_t count_judges(const struct ghost *ghost, uint32_t place, uint8_t 
     return judges;
 }
 
-// With so many votes a verdict has at least one honest judge: of all clients a third may lie, and one
-// of those is a party to the case.
+// With so many votes a verdict has at least one honest judge: of all clients a third may lie, and
+// one of those is a party to the case.
 static uint32_t needed(const struct ghost *ghost, uint32_t judges)
 {
     const uint32_t most = judges / 2 + 1, liars = ghost->clients_count / 3;
@@ -262,7 +262,8 @@ static bool is_wanted(const struct sim *sim, uint8_t id)
 
 void check_wrong(struct sim *sim, const struct ghost_claim *claim)
 {
-    if (!claim->wrong || !is_wanted(sim, claim->author)) return;
+    // Among three there may be no judge: one word against another is left.
+    if (!claim->wrong || sim->ghost.clients_count < 4 || !is_wanted(sim, claim->author)) return;
     const uint32_t most = sim->plan.collude && (sim->plan.liars & (sim->plan.liars - 1))
                               ? WRONG_COVERED_MAX : WRONG_MAX;
     hold(++sim->ghost.wrong_accepted[claim->author] <= most,

@@ -276,7 +276,8 @@ static void check_room(struct sim *sim, const struct node *node)
     const struct blobs *blobs = NULL;
     if (node->role == ACTOR_TRAINER) blobs = &((const struct trainer *)node->state)->blobs;
     if (node->role == ACTOR_WITNESS) blobs = &((const struct witness_actor *)node->state)->blobs;
-    if (node->role == ACTOR_CHECKPOINTER) blobs = &((const struct checkpointer *)node->state)->blobs;
+    if (node->role == ACTOR_CHECKPOINTER)
+        blobs = &((const struct checkpointer *)node->state)->blobs;
     hold(!blobs || blobs->count <= BLOBS_KEPT_MAX, "queues are bounded", "%s knows %u blobs",
          node->name, blobs->count);
     hold(sim->out.count <= SAID_MAX, "queues are bounded", "%s says %u things at once", node->name,
@@ -420,10 +421,12 @@ static bool is_news(const struct sim *sim, uint8_t id, uint64_t step, const stru
     return false;
 }
 
-// Payloads are kept at least until they are applied here.
+// Payloads are kept at least until they are applied here, unless all is fetched anew.
 void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
 {
     const struct learner *learner = &sim->nodes[id].learner;
+    const struct replica *replica = replica_of(&sim->nodes[id]);
+    if (replica && !replica->holding) return;
     const struct member *member = member_of(&sim->nodes[id]);
     for (uint64_t step = learner->step; learner->holding && step < check_commits(sim); step++)
         // The very bytes of a void round may come again in the next, and are fetched again then.

@@ -1,8 +1,8 @@
-// intruder -- what no honest core would send at all, by a member with a valid key: votes and findings
-// that nobody elected it to, orders to the run, claims for others' batches, old letters of its own
-// said again, claims of others from another round, another run, or the same run before it was begun
-// anew, and very many letters. The broker passes on nothing under a key other than the sender's (see
-// network.c), so what others signed travels only inside a TESTIMONY.
+// intruder -- what no honest core would send at all, by a member with a valid key: votes and
+// findings that nobody elected it to, orders to the run, claims for others' batches, old letters
+// of its own said again, claims of others from another round, another run, or the same run before
+// it was begun anew, and very many letters. The broker passes on nothing under a key other than
+// the sender's (see network.c), so what others signed travels only inside a TESTIMONY.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"

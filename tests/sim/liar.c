@@ -1,10 +1,10 @@
-// liar -- members that lie, each with its own valid key: what goes out in place of the truth, or beside
-// it. As a witness one names results that nobody claimed, swaps payloads, leaves out what it holds,
-// says that nothing is missing, votes twice differently. As a trainer it claims one thing here and
-// another there, from parameters or a residual that it never had; makes results up, copies them from
-// others or says again what was true once; serves some and not others. As an auditor it says what it
-// did not find; audited itself, it is silent, or shows something else. Those who collude cover for one
-// another. What no core would send at all is in intruder.c.
+// liar -- members that lie, each with its own valid key: what goes out in place of the truth, or
+// beside it. As a witness one names results that nobody claimed, swaps payloads, leaves out what
+// it holds, says that nothing is missing, votes twice differently. As a trainer it claims one
+// thing here and another there, from parameters or a residual that it never had; makes results up,
+// copies them from others or says again what was true once; serves some and not others. As an
+// auditor it says what it did not find; audited itself, it is silent, or shows something else.
+// Those who collude cover for one another. What no core would send at all is in intruder.c.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"

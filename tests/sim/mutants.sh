@@ -211,8 +211,8 @@ mutant 'guilt: a claim of before the run was born counts' $C/audit.c \
     's/claim->born_unix_ms == run->born_unix_ms && //'
 mutant 'guilt: a claim of another run counts' $C/audit.c \
     's/strcmp\(claim->run, self->rules.run_id\) == 0 &&\n\s*/claim \&\&\n/'
-mutant 'guilt: two claims are noted and forgiven' $W/witness.c \
-    's/        testify\(in->frame, in->frame_bytes, out\);\n//'
+mutant 'guilt: two claims prove nothing' $C/audit.c \
+    's/    \} else if \(!hash_equal\(&known->name, &name\)\) \{/    } else if (known->round == 0) {/'
 mutant 'guilt: one liar names the parameters of the run' $C/round.c \
     's/self->rules.witness_standalone \? quorum_liars\(run->clients_count\) \+ 1 : 1;/1;/'
 mutant 'guilt: a result said again is forgotten with its round' $M/blobs.c \

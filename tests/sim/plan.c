@@ -147,6 +147,11 @@ static void draw_liars(struct sim *self)
     if (roll(self, 3) == 0) plan->lies = 1u << roll(self, 13);      // One kind alone
     plan->stubborn = roll(self, 3) == 0;
     plan->collude = roll(self, 2);
+    if (roll(self, 10) == 0) {                      // Wrong results for ever, all audited
+        plan->lies = LIES_IN_RESULTS;
+        plan->stubborn = true;
+        rules->verification_percent = rules->frame.verification_percent = 100;
+    }
     for (uint32_t count = pick(self, 1, most), i = 0; i < count;) {
         const uint32_t bit = 1u << pick(self, 1, plan->trainers);
         if (plan->liars & bit) continue;
