@@ -11,8 +11,8 @@
 //                         the third time ejected
 //     no verdict          judged again, AUDIT_TRIES_MAX times, then left
 //
-// A verdict is the word of most of the judges, and of at least as many as members may lie: one of
-// those is a party to the case, so an honest judge has said it.
+// A verdict is the word of most of the judges, and of at least as many as trainers may lie, present or
+// not: one of those is a party to the case, so an honest judge has said it.
 //
 // A round waits for its auditors as it waits for its trainers. Two different claims of one round,
 // both signed by their author, eject it at once: that needs no judge.
@@ -34,18 +34,18 @@ static bool same_case(const struct wire_audit *a, const struct wire_audit *b)
     return a->judges && b->judges && a->accuser == b->accuser && hash_equal(&a->result, &b->result);
 }
 
-// Of a round with so many clients: the judges of a case, if so many can be had, ...
-static uint32_t judges_of(uint32_t clients)
+// Of a run with so many trainers: the judges of a case, if so many can be had, ...
+static uint32_t judges_of(uint32_t trainers)
 {
-    const uint32_t liars = quorum_liars(clients);
+    const uint32_t liars = quorum_liars(trainers);
     if (2 * liars < JUDGES_MIN + 1) return JUDGES_MIN;
     return 2 * liars < JUDGES_MAX + 1 ? 2 * liars - 1 : JUDGES_MAX;
 }
 
 // ... and how many of those appointed must say the same.
-static uint32_t verdict_of(uint32_t judges, uint32_t clients)
+static uint32_t verdict_of(uint32_t judges, uint32_t trainers)
 {
-    const uint32_t most = judges / 2 + 1, liars = quorum_liars(clients);
+    const uint32_t most = judges / 2 + 1, liars = quorum_liars(trainers);
     const uint32_t least = liars < JUDGES_MAX / 2 + 1 ? liars : JUDGES_MAX / 2 + 1;
     return most > least ? most : least;
 }
@@ -61,7 +61,7 @@ static uint8_t verdict(const struct run *run, uint32_t place)
     }
     static const uint8_t decisive[] = { FINDING_SAME, FINDING_DIFFERENT, FINDING_WITHHELD };
     for (size_t i = 0; i < sizeof decisive; i++)
-        if (votes[decisive[i]] >= verdict_of(judges, run->clients_count)) return decisive[i];
+        if (votes[decisive[i]] >= verdict_of(judges, run->round.trainers)) return decisive[i];
     return FINDING_PENDING;
 }
 
@@ -106,7 +106,7 @@ static bool may_judge(const struct draw *draw, uint32_t client, const struct wir
 static void appoint_judges(struct draw *draw, const struct wire_audit *audit,
                            const struct wire_interval *samples, struct outbox *out)
 {
-    const uint32_t due = judges_of(draw->round->clients_count);
+    const uint32_t due = judges_of(draw->round->trainers);
     uint32_t judges = 0;
     for (uint32_t i = 0; i < draw->round->clients_count && judges < due; i++) {
         uint32_t client = draw->self->order[i];
@@ -238,6 +238,9 @@ void audit_draw(struct coordinator *self, struct wire_round *round, struct outbo
     if (self->rules.witness_standalone) draw.free -= quorum_liars(round->clients_count);
     round->audits = self->audits, round->audited = self->audited;
     if (self->rules.verification_percent == 0) return;
+    round->trainers = run_count(&self->run, ACTOR_TRAINER, MEMBER_HEALTHY) +
+                      run_count(&self->run, ACTOR_TRAINER, MEMBER_PENDING) +
+                      run_count(&self->run, ACTOR_TRAINER, MEMBER_DROPPED);
     const struct hash key = audit_key(self, round->round);
     round->audit_lock = hash_of(key.bytes, HASH_BYTES);
     committee_positions(round->seed, SALT_COMMITTEE, round->clients_count, self->positions);

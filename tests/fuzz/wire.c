@@ -55,7 +55,7 @@ static void check_signature(const uint8_t *frame, size_t count)
     uint8_t *copy = malloc(count);
     ensure(copy);
     memcpy(copy, frame, count);
-    copy[frame[count / 2] % count] ^= 1 << frame[count - 1] % 8;
+    copy[frame[count / 2] % count] ^= (uint8_t)(1 << frame[count - 1] % 8);
     ensure(!verifies(copy, count));
     free(copy);
 }

@@ -130,11 +130,11 @@ static uint32_t count_judges(const struct ghost *ghost, uint32_t place, uint8_t 
     return judges;
 }
 
-// With so many votes a verdict has at least one honest judge: of all clients a third may lie, and
+// With so many votes a verdict has at least one honest judge: of all trainers a third may lie, and
 // one of those is a party to the case.
 static uint32_t needed(const struct ghost *ghost, uint32_t judges)
 {
-    const uint32_t most = judges / 2 + 1, liars = ghost->clients_count / 3;
+    const uint32_t most = judges / 2 + 1, liars = ghost->trainers / 3;
     return most > liars ? most : liars;
 }
 

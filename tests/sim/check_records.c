@@ -177,6 +177,12 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
     hold(hash_equal(&round->previous, &ghost->last_commit), "each state links the one before",
          "round %llu", (unsigned long long)round->round);
     ghost->audit_lock = round->audit_lock;
+    ghost->trainers = round->trainers;
+    hold(sim->plan.rules.verification_percent == 0 ||
+             round->trainers == count_members(ghost, ACTOR_TRAINER, MEMBER_HEALTHY) +
+                                    count_members(ghost, ACTOR_TRAINER, MEMBER_PENDING) +
+                                    count_members(ghost, ACTOR_TRAINER, MEMBER_DROPPED),
+         "a round counts its trainers", "%u", round->trainers);
     deal(sim, round);
     point->phase = PHASE_TRAIN;
     point->round = round->round;

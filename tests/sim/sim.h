@@ -262,6 +262,7 @@ struct ghost {
     struct wire_interval dealt[512];
     uint32_t dealt_count, clients_count, witnesses_count, batch_size, lr_bits;
     struct hash audit_lock;
+    uint32_t trainers;                  // On the roster when the round was opened
     uint32_t clients[NODES_MAX], witnesses[NODES_MAX];
     struct ghost_vote votes[NODES_MAX]; // As this life of the coordinator heard them, by place
     // All rounds, all steps.
