@@ -137,11 +137,11 @@ unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit
 sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000, or replay make sim SEED=7
 	@$(if $(SEED),$< -v $(SEED),$< --seeds 1 $(or $(SEEDS),1000))
 
-chaos: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) $(B)/live/failpoints_test $(B)/unit/ledger_power_test
-chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60; MATRIX=1, FAILPOINTS=1, POWER=1 instead
+chaos: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) $(B)/live/failpoints_test
+chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60; MATRIX=1 or FAILPOINTS=1 instead
 	@$(if $(MATRIX),$(B)/chaos/matrix $(B)/chaos/matrix.txt, \
 	 $(if $(FAILPOINTS),LIVE_LONG=1 $(B)/live/failpoints_test, \
-	 $(if $(POWER),LEDGER_IMAGES=1000000 LEDGER_KILLS=10000 $(B)/unit/ledger_power_test,$(B)/chaos/chaos)))
+	 $(B)/chaos/chaos))
 
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh

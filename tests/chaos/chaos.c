@@ -5,7 +5,6 @@
 //     build/chaos/chaos --plan 7              only what would be done
 //     make chaos MATRIX=1                     instead: the kill matrix (matrix.c)
 //     make chaos FAILPOINTS=1                 instead: every failpoint (live/failpoints_test.c)
-//     make chaos POWER=1                      instead: the power is cut (unit/ledger_power_test.c)
 //
 // config/demo's model, data and settings, but fewer rounds, three standalone witnesses and shorter
 // limits. Eleven real processes: broker, coordinator, data-provider, checkpointer, witnesses in one
