@@ -1,0 +1,64 @@
+#pragma once
+// learner_inside -- what the files of the learner's thread share; for learner_*_shell.c alone.
+//
+//   learner_shell.c         the thread: BUILD, LOAD, PIN, TRAIN, APPLY
+//   learner_data_shell.c    samples: a folder, files by HTTP, data-provider actors; each checked
+//   learner_audit_shell.c   SHOW, RECOMPUTE, FORGET
+//   learner_save_shell.c    SAVE
+
+#include "actors/member/learner_shell.h"
+#include "actors/member/past_shell.h"
+#include "common/bulk/bulk_client.h"
+#include "common/data/proof.h"
+#include "common/data/provider.h"
+#include "common/learn/model_config.h"
+#include "common/vector/layout.h"
+
+enum { REASON_MAX = 191 };
+
+struct learner {
+    const struct learner_options *options;
+    struct worker *worker;
+    bool built, holding;
+    struct wire_config config;
+    char config_json[MODEL_CONFIG_BYTES_MAX + 1];
+    struct model_shape shape;
+    struct layout layout;
+    struct layout_tensor *tensors;
+    pool_t *pool;
+    struct compute_config compute_config;
+    chunks_t *chunks;
+    payload_form_t *form;
+    compute_t *compute;
+    provider_t *provider;
+    struct bulk_client *client;         // Of data-provider actors
+    struct dataset dataset;             // What their samples are held against, once it is known
+    struct hash data, order;            // What the run says it is, of the TRAIN in hand
+    uint64_t floats, step;
+    struct hash digest;
+    struct hash *leaves;
+    size_t leaf_count;
+    float *params, *spare;              // compute_host of the replica; room for a pinned step
+    uint32_t *tokens;                   // Of one batch
+    uint64_t tokens_max;
+    uint8_t *payload;
+    struct past past;                   // For audits
+    struct hash candidate;              // Payload that the candidate residual belongs to
+    struct wire_holder providers[16];   // Of the TRAIN in hand
+    uint32_t providers_count;
+};
+
+// A reason as a field of an answer: cut to fit, no control characters.
+void learner_put_reason(char reason[REASON_MAX + 1], const struct why *why);
+
+int learner_open_data(struct learner *self, struct why *why);
+void learner_close_data(struct learner *self);      // Whatever was opened
+
+// The samples of a TRAIN, in self->tokens. FAULT_RANGE, FAULT_MEMORY, or what the source says.
+int learner_read_samples(struct learner *self, const struct wire_train *job, struct why *why,
+                         uint64_t *ret_count);
+
+void learner_show(struct learner *self, const struct wire_show *job);
+void learner_recompute(struct learner *self, const struct wire_recompute *job);
+void learner_forget(struct learner *self, const struct wire_forget *job);
+void learner_save(struct learner *self, const struct wire_save *job);
