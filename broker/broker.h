@@ -31,6 +31,7 @@ struct broker {
     struct post_office *office;
     struct connections *connections;
     uint64_t instance, seq, expire_ms, look_ms, sweep_ms, swept_kib, log_ms;
+    uint64_t cut_ms;                    // When those who were banned are cut off; 0: nobody was
     struct bulletin bulletins[BULLETINS_MAX];
     uint32_t bulletins_count;
     uint8_t buffer[4096], arena_bytes[8192];
@@ -66,6 +67,8 @@ bool broker_take_subscription(struct broker *self, uint64_t now_ms);
 void *broker_watch(struct broker *self, void *socket, const char *endpoint);
 void broker_mind_gate(struct broker *self, uint64_t now_ms);        // Once a turn, before all else
 void broker_sweep(struct broker *self, uint64_t now_ms);
+// Not listened to from now on, and cut off half a second later: the coordinator's word to it that it
+// was ejected is on its way.
 void broker_eject(struct broker *self, const struct wire_roster *roster);
 void broker_cut_unlisted(struct broker *self);      // After the list was read again
 

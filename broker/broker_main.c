@@ -183,6 +183,7 @@ static bool take_signals(struct broker *self)
 static void keep_house(struct broker *self, uint64_t now_ms)
 {
     broker_sweep(self, now_ms);
+    if (self->cut_ms && now_ms >= self->cut_ms) broker_cut_unlisted(self);
     if (now_ms < self->expire_ms) return;
     self->expire_ms = now_ms + 1000;
     post_office_expire(self->office, now_ms);

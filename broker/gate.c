@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 enum { HANDSHAKES_TURN_MAX = 64, EVENT_BYTES = 6, SWEEP_MS = 1000, LOOK_MS = 100,
-       GROWTH_KIB = 16 << 10, LOG_MS = 1000 };
+       GROWTH_KIB = 16 << 10, LOG_MS = 1000, FAREWELL_MS = 500 };
 
 // What an honest actor never reaches: in a run of rounds as short as a tenth of a second a trainer
 // says some hundred frames a second, a witness's vote of 16,384 results is 1.6 MiB. The coordinator
@@ -80,7 +80,7 @@ void broker_eject(struct broker *self, const struct wire_roster *roster)
         memcpy(key.bytes, roster->members[i].key.bytes, KEY_BYTES);
         if (!curve_of_key(&key, &curve) || !admission_ban(self->admission, &curve)) continue;
         shell_log(4, "gate.banned name=%s; its connections are cut", roster->members[i].name);
-        connections_cut_key(self->connections, &curve, cut, self);
+        self->cut_ms = shell_now_ms() + FAREWELL_MS;
     }
 }
 
@@ -92,6 +92,7 @@ static bool is_out(void *arg, const struct connection *connection)
 
 void broker_cut_unlisted(struct broker *self)
 {
+    self->cut_ms = 0;
     connections_cut_if(self->connections, is_out, cut, self);
 }
 
@@ -121,7 +122,7 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
     struct connection *connection =
         connections_heard(self->connections, in->fd, AT_MAIL, &key, parts, bytes, in->now_ms);
     if (!connection) return false;      // More descriptors than the table has room for
-    if (connection->cut) return false;
+    if (connection->cut || (self->cut_ms && is_out(self, connection))) return false;
     connection->known = from != NULL;
     connection->trusted = from && from->role == ACTOR_COORDINATOR;
     connections_allow(connection, budget_of(from), in->now_ms);
