@@ -49,7 +49,6 @@ void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
         struct challenge *challenge = &self->all[i];
         if (challenge->ready || challenge->reveal.claim.round != shown->round) continue;
         challenge->ready = shown->ok;
-        challenge->failed = !shown->ok;
         challenge->reveal.residual = shown->blob;
         if (shown->ok)
             blobs_have(blobs, &shown->blob.hash, shown->blob.bytes, challenge->reveal.claim.step);

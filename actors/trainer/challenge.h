@@ -16,7 +16,7 @@ enum { CHALLENGES_MAX = AUDIT_TRIES_MAX + 2 };
 struct challenge {
     struct hash result;                 // Of which; none: this place is free
     struct wire_reveal reveal;
-    bool ready, failed;                 // It can be revealed; it never will
+    bool ready;                         // It can be revealed
     uint64_t resend_ms;
 };
 

@@ -1,6 +1,6 @@
 // Who gets in at a real broker, who does not and is told so, and who is thrown out.
 
-#include "tests/live/testbed.h"
+#include "tests/live/own_actor.h"
 #include "common/actor/shell.h"
 #include "common/actor/zap.h"
 #include "common/ensure.h"
@@ -13,7 +13,7 @@
 #include <sysexits.h>
 #include <cmocka.h>
 
-enum { SOON_MS = 15000, ARENA_BYTES = 1 << 20 };
+enum { SOON_MS = 15000 };
 
 static char *public_key(const char *name, char hex[KEY_HEX])
 {
@@ -122,51 +122,6 @@ static void a_wrong_server_key_is_said(void **state)
 }
 
 // ---- actors of the test's own -------------------------------------------------------------------
-
-struct own {
-    struct identity *identity;
-    struct post *post;
-    char name[ACTOR_NAME_MAX + 1];
-    struct wire_arena arena;
-    struct letter letter;
-};
-
-static struct own *own_new(struct testbed *bed, const char *key, uint8_t role)
-{
-    struct own *self = calloc(1, sizeof *self);
-    struct hash hash;
-    ensure(self);
-    self->identity = testbed_identity(key);
-    self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
-    memcpy(hash.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
-    actor_name(role, &hash, self->name);
-    struct post_options options = { .identity = self->identity, .role = role, .name = self->name,
-                                    .run = "live", .broker = &bed->ticket, .quiet = true,
-                                    .incarnation = 1, .instance = 1 };
-    ensure(self->arena.bytes && post_new(&options, NULL, &self->post) == 0);
-    return self;
-}
-
-static void own_destroy(struct own *self)
-{
-    post_destroy(&self->post);
-    identity_destroy(&self->identity);
-    free(self->arena.bytes);
-    free(self);
-}
-
-// Goes on until a letter of this kind has come by mail. False when the time is up.
-static bool own_await(struct own *self, uint16_t kind, uint64_t timeout_ms)
-{
-    for (uint64_t until = shell_now_ms() + timeout_ms; shell_now_ms() < until;) {
-        zmq_pollitem_t item = { .socket = post_mail_socket(self->post), .events = ZMQ_POLLIN };
-        post_tick(self->post);
-        zmq_poll(&item, 1, 20);
-        while (post_take(self->post, true, &self->arena, &self->letter) != POST_NOTHING)
-            if (self->letter.msg.kind == kind) return true;
-    }
-    return false;
-}
 
 // The coordinator's word that a member was ejected ends the member's connection, and it does not
 // come back.

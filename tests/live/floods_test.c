@@ -2,8 +2,8 @@
 // joins by keys that are on no list, frames that claim 8 GiB, messages without an end, and more
 // frames than anybody has to say. LIVE_LONG=1 holds each for a minute instead of some seconds.
 
-#include "tests/live/testbed.h"
 #include "tests/live/hostile_peer.h"
+#include "tests/live/own_actor.h"
 #include "common/actor/shell.h"
 #include "common/actor/zap.h"
 #include "common/ensure.h"
@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -24,61 +25,7 @@
 // Of the broker: 256 MiB of messages on their way (connections.h), what arrives between two looks,
 // and 30 KiB for each connection.
 enum { SERVED_MS = 1000, RESIDENT_MIB_MAX = 512, SHORT_MS = 3000, LONG_MS = 60000, IDLE_MAX = 10000,
-       JOINS_S = 1000, SOON_MS = 10000, ARENA_BYTES = 1 << 20, PING_MS = 20, OWN_DESCRIPTORS = 200 };
-
-// ---- an honest actor ----------------------------------------------------------------------------
-
-struct own {
-    struct identity *identity;
-    struct post *post;
-    char name[ACTOR_NAME_MAX + 1];
-    struct wire_arena arena;
-    struct letter letter;
-};
-
-static struct own *own_new(struct testbed *bed, const char *key, uint8_t role)
-{
-    struct own *self = calloc(1, sizeof *self);
-    struct hash hash;
-    ensure(self);
-    self->identity = testbed_identity(key);
-    self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
-    memcpy(hash.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
-    actor_name(role, &hash, self->name);
-    struct post_options options = { .identity = self->identity, .role = role, .name = self->name,
-                                    .run = "live", .broker = &bed->ticket, .quiet = true,
-                                    .incarnation = 1, .instance = shell_unix_ms() };
-    ensure(self->arena.bytes && post_new(&options, NULL, &self->post) == 0);
-    return self;
-}
-
-static void own_destroy(struct own *self)
-{
-    post_destroy(&self->post);
-    identity_destroy(&self->identity);
-    free(self->arena.bytes);
-    free(self);
-}
-
-static bool own_heard(struct own *self, uint16_t kind)
-{
-    bool heard = false;
-    post_tick(self->post);
-    while (post_take(self->post, true, &self->arena, &self->letter) != POST_NOTHING)
-        heard |= self->letter.msg.kind == kind;
-    return heard;
-}
-
-static uint64_t own_await(struct own *self, uint16_t kind)      // Milliseconds it took
-{
-    uint64_t began_ms = shell_now_ms();
-    while (shell_now_ms() < began_ms + SOON_MS) {
-        zmq_pollitem_t item = { .socket = post_mail_socket(self->post), .events = ZMQ_POLLIN };
-        if (own_heard(self, kind)) return shell_now_ms() - began_ms;
-        zmq_poll(&item, 1, 5);
-    }
-    return UINT64_MAX;
-}
+       JOINS_S = 1000, SOON_MS = 10000, PING_MS = 20, OWN_DESCRIPTORS = 200 };
 
 // ---- floods -------------------------------------------------------------------------------------
 
@@ -87,8 +34,16 @@ struct flood {
     void *(*run)(void *flood);
     struct testbed *bed;
     atomic_bool stop;
+    int stopped;                        // An eventfd, readable from then on
     atomic_ullong amount;
 };
+
+// Until the flood is stopped, or it is time for more.
+static void pause_flood(const struct flood *self, int ms)
+{
+    zmq_pollitem_t item = { .fd = self->stopped, .events = ZMQ_POLLIN };
+    zmq_poll(&item, 1, ms);
+}
 
 static int dial(const struct flood *flood, unsigned port)
 {
@@ -123,7 +78,7 @@ static void *stay_idle(void *arg)
             open_now += fds[i] >= 0;
         }
         if (open_now > self->amount) self->amount = open_now;
-        usleep(100000);
+        pause_flood(self, 100);
     }
     for (unsigned i = 0; i < max; i++)
         if (fds[i] >= 0) close(fds[i]);
@@ -161,7 +116,8 @@ static void *join_unlisted(void *arg)
         open_now[i % OPEN] = call(context, self, identity);
         identity_destroy(&identity);
         self->amount++;
-        while (!self->stop && self->amount > (shell_now_ms() - began_ms) * JOINS_S / 1000) usleep(1000);
+        while (!self->stop && self->amount > (shell_now_ms() - began_ms) * JOINS_S / 1000)
+            pause_flood(self, 1);
     }
     for (int i = 0; i < OPEN; i++)
         if (open_now[i]) zmq_close(open_now[i]);
@@ -208,7 +164,8 @@ static void *never_end(void *arg)
     uint64_t bytes = 0;
     while (!self->stop) {
         if (peer.fd < 0 && !hostile_peer_connect(&peer, self->bed->port, identity,
-                                                 &self->bed->ticket.server)) usleep(100000);
+                                                 &self->bed->ticket.server))
+            pause_flood(self, 100);
         for (int i = 0; i < 1000 && peer.fd >= 0; i++)
             if (hostile_peer_send(&peer, true, part, sizeof part)) bytes += sizeof part;
         self->amount = bytes >> 20;
@@ -227,7 +184,7 @@ static void *talk_too_much(void *arg)
     for (uint64_t bounds = 0; !self->stop; bounds++) {
         zmq_send(dealer, "coordinator", 11, ZMQ_SNDMORE | ZMQ_DONTWAIT);
         if (zmq_send(dealer, "junk", 4, ZMQ_DONTWAIT) == 4) self->amount++;
-        if (bounds % 1000 == 0) usleep(1000);
+        if (bounds % 1000 == 0) pause_flood(self, 1);
     }
     zmq_close(dealer);
     zmq_ctx_term(context);
@@ -269,18 +226,19 @@ static struct measured measure(struct testbed *bed, struct own *coordinator, str
     while (shell_now_ms() < until_ms) {
         uint64_t began_ms = shell_now_ms();
         ensure(post_mail(trainer->post, "coordinator", FRAME_PING, &(struct wire_ping){ .instance = 1 }));
-        uint64_t took_ms = own_await(coordinator, FRAME_PING);
+        uint64_t took_ms = own_await_ms(coordinator, FRAME_PING, SOON_MS);
         measured.letters++;
         if (took_ms > measured.worst_ms) measured.worst_ms = took_ms;
-        own_heard(trainer, FRAME_NONE);
         unsigned long mib = resident_mib(broker);
         if (mib > measured.mib) measured.mib = mib;
         if (!measured.newcomer_ms && shell_now_ms() > middle_ms) {
             struct own *newcomer = own_new(bed, "newcomer", ACTOR_WITNESS);
-            measured.newcomer_ms = own_await(newcomer, FRAME_WELCOME) + 1;
+            measured.newcomer_ms = own_await_ms(newcomer, FRAME_WELCOME, SOON_MS) + 1;
             own_destroy(newcomer);
         }
-        while (shell_now_ms() < began_ms + PING_MS) usleep(1000);
+        const uint64_t now_ms = shell_now_ms();     // Meanwhile what the broker says to it is taken
+        if (now_ms < began_ms + PING_MS)
+            own_await(trainer, FRAME_NONE, began_ms + PING_MS - now_ms);
     }
     return measured;
 }
@@ -316,8 +274,8 @@ static void an_honest_member_is_served(void **state)
     testbed_start(bed, "broker");
     struct own *coordinator = own_new(bed, "coordinator", ACTOR_COORDINATOR),
                *trainer = own_new(bed, "trainer0", ACTOR_TRAINER);
-    assert_true(own_await(coordinator, FRAME_WELCOME) < SOON_MS);
-    assert_true(own_await(trainer, FRAME_WELCOME) < SOON_MS);
+    assert_true(own_await(coordinator, FRAME_WELCOME, SOON_MS));
+    assert_true(own_await(trainer, FRAME_WELCOME, SOON_MS));
     print_message("%-18s %12s %-8s %14s %14s %16s\n", "flood", "amount", "", "letter, worst",
                   "newcomer", "broker resident");
     bool well = true;
@@ -325,10 +283,14 @@ static void an_honest_member_is_served(void **state)
         struct flood *flood = &floods[i];
         pthread_t thread;
         flood->bed = bed;
+        flood->stopped = eventfd(0, EFD_CLOEXEC);
+        ensure(flood->stopped >= 0);
         if (flood->run) ensure(pthread_create(&thread, NULL, pour, flood) == 0);
         struct measured m = measure(bed, coordinator, trainer, lasts_ms);
         flood->stop = true;
+        ensure(eventfd_write(flood->stopped, 1) == 0);
         if (flood->run) pthread_join(thread, NULL);
+        close(flood->stopped);
         print_message("%-18s %12llu %-8s %11llu ms %11llu ms %12lu MiB\n", flood->name,
                       (unsigned long long)flood->amount, flood->unit,
                       (unsigned long long)m.worst_ms, (unsigned long long)m.newcomer_ms, m.mib);
