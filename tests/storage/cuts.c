@@ -161,21 +161,6 @@ static void lay_down(const char *dir, const struct image *image)
 
 static bool is_meta(const struct op *op) { return op->kind == SYNCED_WRITE; }
 
-// LMDB may find its own tree impossible, and abort: that is a refusal as well.
-static void judge_apart(const char *dir, uint64_t seed, const struct position *known,
-                        struct tally *tally)
-{
-    int status;
-    pid_t child = fork();
-    ensure(child >= 0);
-    if (child == 0) {
-        ensure(freopen("/dev/null", "w", stderr));
-        _exit(!storm_judge(dir, seed, known, true, tally));
-    }
-    ensure(waitpid(child, &status, 0) == child);
-    tally->refused += WIFSIGNALED(status);
-}
-
 // What the disk may hold if the power goes while call `now` is under way.
 static void cut_at(const char *dir, uint64_t seed, unsigned now, unsigned synced,
                    const struct image *durable, bool tear, uint64_t *prng, struct tally *tally)
@@ -190,7 +175,7 @@ static void cut_at(const char *dir, uint64_t seed, unsigned now, unsigned synced
     if (tear) put_some(&image, &ops[now], WORD, prng);
     else if (ops[now].kind != SYNC) put_perhaps(&image, &ops[now], prng);
     lay_down(dir, &image);
-    if (tear) judge_apart(dir, seed, &ops[now].confirmed, tally);
+    if (tear) storm_judge_apart(dir, seed, &ops[now].confirmed, tally);
     else storm_judge(dir, seed, &ops[now].confirmed, false, tally);
 }
 

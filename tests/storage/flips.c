@@ -33,21 +33,6 @@ static void write_all(const char *path, const uint8_t *bytes, size_t count)
     close(fd);
 }
 
-// LMDB believes its own pages: a flip there may end the process, which is a refusal.
-static void judge_apart(const char *dir, uint64_t seed, const struct position *known,
-                        struct tally *tally)
-{
-    int status;
-    pid_t child = fork();
-    ensure(child >= 0);
-    if (child == 0) {
-        ensure(freopen("/dev/null", "w", stderr));
-        _exit(!storm_judge(dir, seed, known, true, tally));
-    }
-    ensure(waitpid(child, &status, 0) == child);
-    tally->refused += WIFSIGNALED(status);
-}
-
 static void flip_one_ledger(uint64_t flips, uint64_t seed, struct tally *tally)
 {
     char dir[256], path[300];
@@ -68,7 +53,7 @@ static void flip_one_ledger(uint64_t flips, uint64_t seed, struct tally *tally)
         const uint8_t bit = (uint8_t)(1u << storm_roll(&prng, 8));
         bytes[at] ^= bit;
         write_all(path, bytes, count);
-        judge_apart(dir, seed, &known, tally);
+        storm_judge_apart(dir, seed, &known, tally);
         bytes[at] ^= bit;
     }
     free(bytes);

@@ -45,3 +45,8 @@ void storm_kills(uint64_t kills, uint64_t seed, struct tally *tally);
 void storm_flip_ledgers(uint64_t flips, uint64_t seed, struct tally *ret_tally);
 void storm_flip_blobs(uint64_t flips, uint64_t seed, struct tally *tally);
 void storm_cuts(uint64_t images, uint64_t seed, struct tally *ret_whole, struct tally *ret_torn);
+
+// The same in a process of its own, and a tear is allowed: LMDB may find its own tree impossible and
+// end the process, which is a refusal as well. The tally is memory that processes share.
+void storm_judge_apart(const char *dir, uint64_t seed, const struct position *known,
+                       struct tally *tally);
