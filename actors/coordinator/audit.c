@@ -11,66 +11,20 @@
 //                         the third time ejected
 //     no verdict          judged again, AUDIT_TRIES_MAX times, then left
 //
-// A verdict is the word of most of the judges, and of at least as many as trainers may lie, present or
-// not: one of those is a party to the case, so an honest judge has said it.
+// and a judge who said "same" of what the verdict finds different, or the other way, is ejected too.
 //
 // A round waits for its auditors as it waits for its trainers. Two different claims of one round,
 // both signed by their author, eject it at once: that needs no judge.
 
 #include "actors/coordinator/coordinator.h"
+#include "actors/coordinator/verdict.h"
 #include "common/ensure.h"
 #include "common/run/committee.h"
 #include "common/run/quorum.h"
 #include "common/wire/claims.h"
 #include <string.h>
 
-enum { JUDGES_MIN = 3, JUDGES_MAX = 15, CLAIM_AGE_MAX = 2 };
-
-// ---- what the findings of the newest round come to ------------------------------------------------
-
-// Judges of one dispute stand side by side, and name the same result and accuser.
-static bool same_case(const struct wire_audit *a, const struct wire_audit *b)
-{
-    return a->judges && b->judges && a->accuser == b->accuser && hash_equal(&a->result, &b->result);
-}
-
-// Of a run with so many trainers: the judges of a case, if so many can be had, ...
-static uint32_t judges_of(uint32_t trainers)
-{
-    const uint32_t liars = quorum_liars(trainers);
-    if (2 * liars < JUDGES_MIN + 1) return JUDGES_MIN;
-    return 2 * liars < JUDGES_MAX + 1 ? 2 * liars - 1 : JUDGES_MAX;
-}
-
-// ... and how many of those appointed must say the same.
-static uint32_t verdict_of(uint32_t judges, uint32_t trainers)
-{
-    const uint32_t most = judges / 2 + 1, liars = quorum_liars(trainers);
-    const uint32_t least = liars < JUDGES_MAX / 2 + 1 ? liars : JUDGES_MAX / 2 + 1;
-    return most > least ? most : least;
-}
-
-// What the judges say whose case stands at `place`; PENDING: there is no verdict.
-static uint8_t verdict(const struct run *run, uint32_t place)
-{
-    uint32_t judges = 0, votes[FINDING_COUNT] = { 0 };
-    for (uint32_t i = 0; i < run->audits_count; i++) {
-        if (!same_case(&run->audits[i], &run->audits[place])) continue;
-        judges++;
-        votes[run->findings[i].finding]++;
-    }
-    static const uint8_t decisive[] = { FINDING_SAME, FINDING_DIFFERENT, FINDING_WITHHELD };
-    for (size_t i = 0; i < sizeof decisive; i++)
-        if (votes[decisive[i]] >= verdict_of(judges, run->round.trainers)) return decisive[i];
-    return FINDING_PENDING;
-}
-
-static bool is_first_of_case(const struct run *run, uint32_t place)
-{
-    for (uint32_t i = 0; i < place; i++)
-        if (same_case(&run->audits[i], &run->audits[place])) return false;
-    return true;
-}
+enum { CLAIM_AGE_MAX = 2 };
 
 // ---- drawing --------------------------------------------------------------------------------------
 
@@ -106,7 +60,7 @@ static bool may_judge(const struct draw *draw, uint32_t client, const struct wir
 static void appoint_judges(struct draw *draw, const struct wire_audit *audit,
                            const struct wire_interval *samples, struct outbox *out)
 {
-    const uint32_t due = judges_of(draw->round->trainers);
+    const uint32_t due = verdict_judges(draw->round->trainers);
     uint32_t judges = 0;
     for (uint32_t i = 0; i < draw->round->clients_count && judges < due; i++) {
         uint32_t client = draw->self->order[i];
@@ -134,7 +88,7 @@ static void draw_judges(struct draw *draw, struct outbox *out)
         struct wire_audit audit = run->audits[i];
         uint8_t finding = run->findings[i].finding;
         if (audit.judges) {
-            if (!is_first_of_case(run, i) || verdict(run, i) != FINDING_PENDING) continue;
+            if (!verdict_is_first(run, i) || verdict_of(run, i) != FINDING_PENDING) continue;
             audit.tries++;
         } else {
             if (finding != FINDING_DIFFERENT && finding != FINDING_WITHHELD) continue;
@@ -270,44 +224,51 @@ static void eject(struct coordinator *self, const struct wire_record_ejection *r
 // What it started from was not to be had. Once may be a crash at the wrong moment.
 static void strike(struct coordinator *self, const struct wire_audit *audit, struct outbox *out)
 {
-    uint32_t member = audit->member;
-    if (++self->strikes[member] >= AUDIT_STRIKES_MAX)
+    const uint32_t member = audit->member;
+    if (self->run.members[member].strikes >= AUDIT_STRIKES_MAX)
         eject(self, &(struct wire_record_ejection){ .member = member, .guilt = GUILT_WITHHOLDING,
               .round = audit->round, .result = audit->result }, out);
     else if (members_is_live(self, member))
         members_set_state(self, member, MEMBER_DROPPED, out);
 }
 
-static void conclude(struct coordinator *self, const struct wire_audit *audit, uint8_t finding,
-                     struct outbox *out)
+// An honest judge never contradicts a verdict: one of those who made it is honest, and what both have
+// recomputed is the same to the bit.
+static void eject_false_judges(struct coordinator *self, uint32_t place, uint8_t word,
+                               struct outbox *out)
 {
+    const struct run *run = &self->run;
+    for (uint32_t i = 0; i < run->audits_count; i++)
+        if (verdict_same_case(run, i, place) && verdict_contradicts(word, run->findings[i].finding))
+            eject(self, &(struct wire_record_ejection){
+                  .member = run->clients[run->audits[i].auditor].member,
+                  .guilt = GUILT_FALSE_FINDING, .round = run->audits[i].round,
+                  .result = run->audits[i].result }, out);
+}
+
+// Carries out the verdict on the case at `place`, whatever of it was done before.
+static void conclude(struct coordinator *self, uint32_t place, uint8_t word, struct outbox *out)
+{
+    const struct wire_audit *audit = &self->run.audits[place];
     struct wire_record_ejection ejection = { .member = audit->member, .guilt = GUILT_WRONG_RESULT,
                                              .round = audit->round, .result = audit->result };
-    outbox_note(out, "audit.judged round=%llu accused=%u accuser=%u verdict=%s",
-                (unsigned long long)audit->round, audit->member, audit->accuser,
-                wire_enum_name(&wire_enum_finding, finding));
-    if (finding == FINDING_DIFFERENT) {
+    if (word == FINDING_DIFFERENT) {
         eject(self, &ejection, out);
-    } else if (finding == FINDING_SAME) {
-        self->strikes[audit->member] = 0;
+    } else if (word == FINDING_SAME) {
         ejection.member = audit->accuser, ejection.guilt = GUILT_FALSE_ACCUSATION;
         if (audit->accusation == FINDING_DIFFERENT) eject(self, &ejection, out);
     } else {
         strike(self, audit, out);
     }
+    eject_false_judges(self, place, word, out);
 }
 
 void audit_resume(struct coordinator *self, struct outbox *out)
 {
     const struct run *run = &self->run;
     for (uint32_t i = 0; i < run->audits_count; i++) {
-        const struct wire_audit *audit = &run->audits[i];
-        if (!audit->judges || !is_first_of_case(run, i)) continue;
-        const uint8_t word = verdict(run, i);
-        const bool accused = word == FINDING_DIFFERENT && !is_ejected(run, audit->member);
-        const bool accuser = word == FINDING_SAME && audit->accusation == FINDING_DIFFERENT &&
-                             !is_ejected(run, audit->accuser);
-        if (accused || accuser) conclude(self, audit, word, out);
+        const uint8_t word = verdict_of(run, i);
+        if (verdict_is_first(run, i) && word != FINDING_PENDING) conclude(self, i, word, out);
     }
 }
 
@@ -317,7 +278,8 @@ static void take_finding(struct coordinator *self, const struct msg *in, uint32_
     const struct wire_finding *finding = in->body;
     const struct run *run = &self->run;
     const struct wire_audit *audit = &run->audits[place];
-    uint8_t before = audit->judges ? verdict(run, place) : FINDING_PENDING;
+    const uint64_t version = run->roster_version;
+    const uint8_t before = verdict_of(run, place);
     struct wire_record_finding record = { .round = finding->round, .place = place,
                                           .finding = finding->finding };
     if (in->frame_bytes <= 1024)
@@ -328,12 +290,13 @@ static void take_finding(struct coordinator *self, const struct msg *in, uint32_
                 (unsigned long long)finding->round, (unsigned long long)audit->round,
                 audit->member, run->clients[audit->auditor].member,
                 audit->judges ? " judge" : "", finding->reason);
-    if (!audit->judges) {
-        if (finding->finding == FINDING_SAME) self->strikes[audit->member] = 0;
-        return;
-    }
-    uint8_t after = verdict(run, place);
-    if (before == FINDING_PENDING && after != FINDING_PENDING) conclude(self, audit, after, out);
+    const uint8_t word = verdict_of(run, place);
+    if (before == FINDING_PENDING && word != FINDING_PENDING)
+        outbox_note(out, "audit.judged round=%llu accused=%u accuser=%u verdict=%s",
+                    (unsigned long long)audit->round, audit->member, audit->accuser,
+                    wire_enum_name(&wire_enum_finding, word));
+    if (word != FINDING_PENDING) conclude(self, place, word, out);
+    if (run->roster_version != version) members_tell(self);
 }
 
 void audit_hear_finding(struct coordinator *self, const struct msg *in, struct outbox *out)

@@ -4,7 +4,7 @@
 //   coordinator.c   hears everything: messages in, decisions out, the clock
 //   members.c       who comes, stays and goes
 //   round.c         a round: opened, proved by its witnesses, committed
-//   audit.c         results recomputed by chance, and who lied ejected
+//   audit.c         results recomputed by chance, and who lied ejected; verdict.[hc]  what judges come to
 //   epoch.c         phases around the rounds: waiting, warm-up, cooldown, pause
 //   news.c          what everybody is told
 //   tally.[hc]      the votes of one round           run.[hc]  the durable state and its records
@@ -88,7 +88,6 @@ struct coordinator {
     struct deal deal;                   // Who trains what in the open round
     uint32_t accepted_count;            // Of `accepted`, of the commit of this round:
     uint64_t accepted_round;            // 0 after a restart, which forgot it
-    uint8_t strikes[MEMBERS_MAX];       // Audits in a row that a member did not answer
     struct testimony testimonies[MEMBERS_MAX];      // The first claim heard of each one's newest round
     // Scratch of a draw: the audits, the clients in order of the committee, who of them audits.
     struct wire_audit audits[AUDITS_MAX];

@@ -216,12 +216,15 @@ static bool all_live_accepted(const struct coordinator *self)
     return true;
 }
 
-// Nobody who was ejected meanwhile; and a residual is the one that the member's newest accepted
+// Nobody who was ejected meanwhile; where results are audited, nobody who has left and so could not be;
+// and a residual is the one that the member's newest accepted
 // result led to, or the declared zero: nobody invents one that explains a wrong result.
 static bool may_count(const struct coordinator *self, uint32_t client, const struct wire_seen *seen)
 {
     const uint32_t member = self->run.clients[client].member;
-    return self->run.members[member].state != MEMBER_EJECTED &&
+    const bool there = self->rules.verification_percent ? members_is_live(self, member)
+                       : self->run.members[member].state != MEMBER_EJECTED;
+    return there &&
            (hash_is_none(&seen->residual_from) ||
             hash_equal(&seen->residual_from, &self->run.residuals[member].key));
 }

@@ -1,4 +1,5 @@
 #include "actors/coordinator/run.h"
+#include "actors/coordinator/verdict.h"
 #include "common/ensure.h"
 #include "common/wire/claims.h"
 #include <string.h>
@@ -204,12 +205,28 @@ static void apply_round(struct run *self, const struct wire_round *round)
     self->round_open = true;
 }
 
+// Audits in a row that a member did not answer.
+static void set_strikes(struct run *self, uint32_t member, uint32_t strikes)
+{
+    uint8_t *now = &self->members[member].strikes;
+    if (strikes > AUDIT_STRIKES_MAX) strikes = AUDIT_STRIKES_MAX;
+    if (*now != strikes) self->roster_version++;
+    *now = (uint8_t)strikes;
+}
+
 // The first word counts.
 static void apply_finding(struct run *self, const struct wire_record_finding *record)
 {
     ensure(record->round == self->round.round && record->place < self->audits_count);
     ensure(self->findings[record->place].finding == FINDING_PENDING);
+    const struct wire_audit *audit = &self->audits[record->place];
+    const uint8_t before = verdict_of(self, record->place);
     self->findings[record->place].finding = record->finding;
+    const uint8_t word = verdict_of(self, record->place);
+    const bool cleared = audit->judges ? word == FINDING_SAME : record->finding == FINDING_SAME;
+    if (cleared) set_strikes(self, audit->member, 0);
+    else if (before == FINDING_PENDING && word == FINDING_WITHHELD)
+        set_strikes(self, audit->member, self->members[audit->member].strikes + 1u);
 }
 
 bool run_is_round_client(const struct run *self, uint32_t member)

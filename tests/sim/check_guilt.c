@@ -153,7 +153,22 @@ static void take_verdict(struct ghost *ghost, uint32_t place, uint8_t finding)
     if (finding == FINDING_SAME) ghost->strikes[audit->member] = 0;
     if (finding == FINDING_SAME && audit->accusation == FINDING_DIFFERENT)
         ghost->due |= 1u << audit->accuser;
-    if (finding == FINDING_WITHHELD) ghost->strikes[audit->member]++;
+    if (finding == FINDING_WITHHELD && ++ghost->strikes[audit->member] >= AUDIT_STRIKES_MAX)
+        ghost->due |= 1u << audit->member;
+}
+
+static bool is_contradicted(const struct ghost *ghost, uint32_t place)
+{
+    const uint8_t said = ghost->findings[place];
+    return (said == FINDING_SAME && is_decided(ghost, place, FINDING_DIFFERENT)) ||
+           (said == FINDING_DIFFERENT && is_decided(ghost, place, FINDING_SAME));
+}
+
+static void take_contradictions(struct ghost *ghost)
+{
+    for (uint32_t i = 0; i < ghost->audits_count; i++)
+        if (ghost->audits[i].judges && is_contradicted(ghost, i))
+            ghost->due |= 1u << ghost->clients[ghost->audits[i].auditor];
 }
 
 void check_finding(struct sim *sim, const struct wire_record_finding *record)
@@ -184,6 +199,7 @@ void check_finding(struct sim *sim, const struct wire_record_finding *record)
     ghost->findings[record->place] = record->finding;
     if (audit->judges) take_verdict(ghost, record->place, record->finding);
     else if (record->finding == FINDING_SAME) ghost->strikes[audit->member] = 0;
+    take_contradictions(ghost);
 }
 
 // ---- ejections ----------------------------------------------------------------------------------
@@ -223,6 +239,8 @@ static bool was_judged(const struct ghost *ghost, const struct wire_record_eject
             is_decided(ghost, i, FINDING_DIFFERENT)) return true;
         if (record->guilt == GUILT_FALSE_ACCUSATION && audit->accuser == record->member &&
             is_decided(ghost, i, FINDING_SAME)) return true;
+        if (record->guilt == GUILT_FALSE_FINDING && is_contradicted(ghost, i) &&
+            ghost->clients[audit->auditor] == record->member) return true;
         if (record->guilt == GUILT_WITHHOLDING && accused && is_decided(ghost, i, FINDING_WITHHELD))
             return true;
     }

@@ -272,6 +272,10 @@ static void check_accepted(struct sim *sim, const struct wire_commit *commit,
     hold(ghost->members[ghost->clients[accepted->client]].state != MEMBER_EJECTED,
          "nothing of an ejected member is accepted", "round %llu client %u",
          (unsigned long long)commit->round, accepted->client);
+    hold(sim->plan.rules.verification_percent == 0 ||
+             ghost->members[ghost->clients[accepted->client]].state == MEMBER_HEALTHY,
+         "who could not be audited is not believed", "round %llu client %u",
+         (unsigned long long)commit->round, accepted->client);
     for (uint32_t i = 0; i < ghost->audits_count; i++)
         hold(ghost->audits[i].auditor != accepted->client, "who audits does not train",
              "round %llu client %u", (unsigned long long)commit->round, accepted->client);

@@ -200,7 +200,15 @@ mutant 'guilt: a residual may be anything' $C/round.c \
 mutant 'guilt: a snapshot forgets where residuals led' $C/run.c \
     's/    copy_list\(self->residuals, from->residuals[^\n]*\n//'
 mutant 'guilt: what an ejected member did is accepted' $C/round.c \
-    's/self->run.members\[member\].state != MEMBER_EJECTED &&\n           //'
+    's/: self->run.members\[member\].state != MEMBER_EJECTED;/: true;/; s/self->rules.verification_percent \? members_is_live\(self, member\)/false ? false/'
+mutant 'guilt: who left before the commit is believed' $C/round.c \
+    's/self->rules.verification_percent \? members_is_live\(self, member\)\n\s*: /1 \&\& /'
+mutant 'guilt: a judge against the verdict stays' $C/audit.c \
+    's/eject_false_judges\(self, place, word, out\);/eject_false_judges(self, place, FINDING_PENDING, out);\n    (void)word;/'
+mutant 'guilt: a judge who was shown nothing is a liar' $C/verdict.c \
+    's/\(verdict == FINDING_DIFFERENT && finding == FINDING_SAME\)/(verdict == FINDING_DIFFERENT \&\& finding != FINDING_DIFFERENT \&\& finding != FINDING_PENDING)/'
+mutant 'guilt: who joins again has no strikes' $C/members.c \
+    's/    if \(known\) member.strikes = run->members\[index\].strikes;\n//'
 mutant 'guilt: an ejected member is heard' $C/members.c \
     's/if \(self->run.members\[index\].state == MEMBER_EJECTED\) \{\n        coordinator_refuse\(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up"\);\n        return NO_MEMBER;\n    \}//'
 mutant 'guilt: an ejected member may join again' $C/members.c \
