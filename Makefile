@@ -323,8 +323,20 @@ $(B)/numeric/convergence: $(patsubst %,$(B)/tests/numeric/%.o,convergence conver
 	$(link) $(LIBS) -o $@
 $(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
-$(B)/bench/audit_bench: $(B)/tests/bench/audit_bench.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
-	$(link) -lcmocka $(LIBS) -o $@
+# The product's objects without CURVE: for cost_bench alone, never installed.
+PLAIN = broker/broker_main.c actors/coordinator/coordinator_main.c actors/data-provider/data_provider_main.c \
+        actors/trainer/trainer_main.c
+PLAIN_WRAPS = zap_secure_client zap_secure_server zap_serve
+define plain_program
+$(B)/bench/plain/$(call bin,$(1)): $(1:%.c=$(B)/%.o) $(B)/tests/bench/plain_zap.o $(LIBRARIES)
+	$$(link) $$(PLAIN_WRAPS:%=-Wl,--wrap=%) $$(LIBS) -o $$@
+endef
+$(foreach m,$(PLAIN),$(eval $(call plain_program,$(m))))
+$(B)/bench/crypto_counts.so: tests/bench/crypto_counts.c tests/bench/crypto_counts.h
+	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+$(B)/bench/cost_bench: $(patsubst %,$(B)/tests/bench/%.o,cost_bench cost_run plain_zap) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
+                       | $(foreach m,$(PLAIN),$(B)/bench/plain/$(call bin,$(m))) $(B)/bench/crypto_counts.so
+	$(link) $(PLAIN_WRAPS:%=-Wl,--wrap=%) -lcmocka $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 $(B)/%_avx512bf16.o: %_avx512bf16.c
