@@ -10,11 +10,13 @@
 // Speed: committed tokens a second, from the eighth commit on, over ROUNDS rounds. In each turn
 // every line of the table has one run, and every other turn goes through them backwards. A line's
 // ratio is to the line it is compared with, of the same turn, so that a machine which becomes
-// slower meanwhile does it to both. Medians over the turns; least and most in brackets.
+// slower meanwhile does it to both. Medians over the turns; least and most in brackets. Beside it,
+// the processor time of all actors a round: the same on a busy machine as on a quiet one, nearly.
 //
-//     audits   off, 10 %, 25 %. Where trainers share processors an audit adds one trainer's work to
-//              a round; where each has a machine of its own, who audits does not train, and of the
-//              speed 1 - percent/100 is left
+//     audits   off, 10 %, 25 %: none, two in five rounds, one a round. Who audits does not train,
+//              and the others have its samples: of four trainers on shared processors an audit adds
+//              a third of a round's work, and what it takes to send, hash and load the evidence.
+//              Where each has a machine of its own, 1 - percent/100 of the speed is left
 //     CURVE    on and off. Off are the programs of build/bench/plain (plain_zap.c): the product's
 //              own objects but for three functions. Once with the demo's payloads, once with
 //              payloads as large as they get beside little to compute (cost_run.h)
@@ -60,43 +62,13 @@ static struct spread spread_of(double *numbers, unsigned count)
                             numbers[count - 1] };
 }
 
-static void measure_speed(unsigned turns, unsigned rounds)
-{
-    static double speeds[KINDS][TURNS_MAX], ratios[KINDS][TURNS_MAX];
-    struct cost_run run;
-    for (unsigned turn = 0; turn < turns; turn++)
-        for (unsigned n = 0; n < KINDS; n++) {
-            const unsigned k = turn % 2 ? KINDS - 1 - n : n;
-            cost_run_measure(&kinds[k], rounds, false, &run);
-            speeds[k][turn] = run.speed;
-            fprintf(stderr, "turn %u/%u  %-26s %8.0f tokens/s\n", turn + 1, turns, kinds[k].name,
-                    run.speed);
-        }
-    for (unsigned k = 0; k < KINDS; k++)
-        for (unsigned turn = 0; turn < turns; turn++)
-            ratios[k][turn] = speeds[k][turn] / speeds[kinds[k].beside][turn];
-    printf("%-26s %10s %21s   %s\n", "", "tokens/s", "", "of the run compared with");
-    for (unsigned k = 0; k < KINDS; k++) {
-        const struct spread speed = spread_of(speeds[k], turns);
-        const struct spread ratio = spread_of(ratios[k], turns);
-        printf("%-26s %10.0f  (%7.0f to %7.0f)", kinds[k].name, speed.median, speed.least,
-               speed.most);
-        if (kinds[k].beside == k) puts("");
-        else printf("   %.3f (%.3f to %.3f) of %s\n", ratio.median, ratio.least, ratio.most,
-                    kinds[kinds[k].beside].name);
-    }
-    printf("medians of %u turns of %u rounds\n", turns, rounds);
-}
-
-// ---- numbers ------------------------------------------------------------------------------------
-
-// Of all actors whose name begins so, divided by `share`.
-static struct cost_usage sum_of(const struct cost_run *run, const char *name, double share)
+// Of all actors whose name begins so, in all; "": of all.
+static struct cost_usage sum_of(const struct cost_run *run, const char *name)
 {
     struct cost_usage sum = { 0 };
     for (unsigned i = 0; i < run->actors; i++) {
         if (strncmp(run->of[i].name, name, strlen(name)) != 0) continue;
-        sum.cpu_s += run->of[i].use.cpu_s / share;
+        sum.cpu_s += run->of[i].use.cpu_s;
         for (int k = 0; k < COUNTED; k++) {
             const struct crypto_count *more = &run->of[i].use.crypto.of[k];
             sum.crypto.of[k].calls += more->calls;
@@ -107,14 +79,55 @@ static struct cost_usage sum_of(const struct cost_run *run, const char *name, do
     return sum;
 }
 
+// One figure of all runs, and its ratio to that of the line compared with, of the same turn.
+struct figure { const char *name; int digits; double of[KINDS][TURNS_MAX]; };
+
+static void print_figure(struct figure *self, unsigned turns)
+{
+    static double ratios[KINDS][TURNS_MAX];
+    for (unsigned k = 0; k < KINDS; k++)
+        for (unsigned turn = 0; turn < turns; turn++)
+            ratios[k][turn] = self->of[k][turn] / self->of[kinds[k].beside][turn];
+    printf("\n%s, medians of %u turns\n", self->name, turns);
+    for (unsigned k = 0; k < KINDS; k++) {
+        const struct spread it = spread_of(self->of[k], turns), ratio = spread_of(ratios[k], turns);
+        printf("  %-26s %8.*f  (%.*f to %.*f)", kinds[k].name, self->digits, it.median,
+               self->digits, it.least, self->digits, it.most);
+        if (kinds[k].beside == k) puts("");
+        else printf("   %.3f (%.3f to %.3f) of %s\n", ratio.median, ratio.least, ratio.most,
+                    kinds[kinds[k].beside].name);
+    }
+}
+
+static void measure_speed(unsigned turns, unsigned rounds)
+{
+    static struct figure speed = { .name = "Committed tokens a second" },
+                         cpu = { .name = "Processor time of a round, ms, all actors", .digits = 1 };
+    struct cost_run run;
+    for (unsigned turn = 0; turn < turns; turn++)
+        for (unsigned n = 0; n < KINDS; n++) {
+            const unsigned k = turn % 2 ? KINDS - 1 - n : n;
+            cost_run_measure(&kinds[k], rounds, false, &run);
+            speed.of[k][turn] = run.speed;
+            cpu.of[k][turn] = sum_of(&run, "").cpu_s * 1e3 / run.rounds;
+            fprintf(stderr, "turn %u/%u  %-26s %8.0f tokens/s %8.1f ms of processor a round\n",
+                    turn + 1, turns, kinds[k].name, run.speed, cpu.of[k][turn]);
+        }
+    print_figure(&speed, turns);
+    print_figure(&cpu, turns);
+}
+
+// ---- numbers ------------------------------------------------------------------------------------
+
 // Whether the bytes of a kind are worth a column.
 static bool has_size(int kind) { return kind == COUNT_HASHED || kind == COUNT_CURVE; }
 
+// Of the actors whose name begins so: of one, where there are `share`.
 static void print_line(const struct cost_run *run, const char *title, const char *name,
-                       double share, unsigned rounds)
+                       unsigned share)
 {
-    const struct cost_usage use = sum_of(run, name, share);
-    const double each = share * rounds;
+    const struct cost_usage use = sum_of(run, name);
+    const double each = (double)run->rounds * share;
     double all_us = 0;
     printf("  %-14s", title);
     for (int k = 0; k < COUNTED; k++) {
@@ -125,8 +138,8 @@ static void print_line(const struct cost_run *run, const char *title, const char
         printf(" %6.0f", us);
         all_us += us;
     }
-    printf("  %7.0f  %6.2f %%  %5.1f %%  of %6.1f ms\n", all_us, all_us / 10 / run->round_ms,
-           all_us * rounds / 1e4 / use.cpu_s, use.cpu_s * 1e3 / rounds);
+    printf("  %7.0f  %6.2f %%  %5.1f %% of %.1f ms\n", all_us, all_us / 10 / run->round_ms,
+           all_us * each / use.cpu_s / 1e4, use.cpu_s * 1e3 / each);
 }
 
 static void count(const struct cost_kind *kind, unsigned rounds)
@@ -134,17 +147,18 @@ static void count(const struct cost_kind *kind, unsigned rounds)
     static const char *const heads[COUNTED] = { "signed", "verified", "hashed", "CURVE" };
     struct cost_run run;
     cost_run_measure(kind, rounds, true, &run);
-    printf("\n%s: a round of %.1f ms (mean of %u)\n  %-14s", kind->name, run.round_ms, rounds, "");
+    printf("\n%s: a round of %.1f ms (mean of %u)\n  %-14s", kind->name, run.round_ms, run.rounds,
+           "");
     for (int k = 0; k < COUNTED; k++) printf("  %*s", has_size(k) ? 22 : 13, heads[k]);
     printf("  %7s  %17s\n  %-14s", "all", "share of", "");
-    for (int k = 0; k < COUNTED; k++) 
+    for (int k = 0; k < COUNTED; k++)
         printf("  %6s%s %6s", "number", has_size(k) ? "       kB" : "", "us");
     printf("  %7s  %8s  %7s\n", "us", "a round", "its cpu");
-    print_line(&run, "broker", "broker", 1, rounds);
-    print_line(&run, "coordinator", "coordinator", 1, rounds);
-    print_line(&run, "data-provider", "data-provider", 1, rounds);
-    print_line(&run, "trainer, of 4", "trainer", COST_TRAINERS, rounds);
-    print_line(&run, "all together", "", 1, rounds);
+    print_line(&run, "broker", "broker", 1);
+    print_line(&run, "coordinator", "coordinator", 1);
+    print_line(&run, "data-provider", "data-provider", 1);
+    print_line(&run, "trainer, of 4", "trainer", COST_TRAINERS);
+    print_line(&run, "all together", "", 1);
 }
 
 static bool parse(const char *text, unsigned max, unsigned *ret_number)

@@ -10,7 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST = 8, RUN_MS_MAX = 900000, LIMIT_S = 60, LARGE_BATCH = 4, LARGE_TOP_K = 512 };
+enum { FIRST = 8, START_MS_MAX = 180000, RUN_MS_MAX = 900000, LIMIT_S = 60,
+       LARGE_BATCH = 4, LARGE_TOP_K = 512 };
 
 bool plain_zap_is_on;                   // Whether the run in hand is without CURVE
 
@@ -106,7 +107,7 @@ void cost_run_measure(const struct cost_kind *kind, unsigned rounds, bool counts
     plain_zap_is_on = kind->plain;
     struct testbed *bed = make_bed(kind, rounds, &setup);
     start(bed, counts);
-    testbed_await(bed, has_commits, &first, RUN_MS_MAX, "the first commits");
+    testbed_await(bed, has_commits, &first, START_MS_MAX, "the first commits");
     const uint64_t began_ms = shell_now_ms();
     first = bed->news.commits;
     for (unsigned i = 0; i < bed->actors_count; i++)
@@ -115,14 +116,15 @@ void cost_run_measure(const struct cost_kind *kind, unsigned rounds, bool counts
     testbed_await(bed, has_commits, &last, RUN_MS_MAX, "the last commits");
     const double seconds = (double)(shell_now_ms() - began_ms) / 1000;
     last = bed->news.commits;
-    *ret_run = (struct cost_run){ .actors = bed->actors_count };
+    *ret_run = (struct cost_run){ .rounds = (unsigned)(last - first),
+                                  .actors = bed->actors_count };
     for (unsigned i = 0; i < bed->actors_count; i++) {
         snprintf(ret_run->of[i].name, sizeof ret_run->of[i].name, "%s", bed->actors[i].name);
         ret_run->of[i].use = look(bed, &bed->actors[i], counts);
         subtract(&ret_run->of[i].use, &before[i]);
     }
     const double batch = kind->large ? LARGE_BATCH : (double)setup.config.batch_end;
-    ret_run->round_ms = seconds * 1000 / (double)(last - first);
+    ret_run->round_ms = seconds * 1000 / ret_run->rounds;
     ret_run->speed = batch * setup.shape.seq_len_max * 1000 / ret_run->round_ms;
     check(bed, kind, ret_run, counts);
     testbed_destroy(&bed);

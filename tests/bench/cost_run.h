@@ -19,7 +19,7 @@ struct cost_usage { double cpu_s; struct crypto_counts crypto; };      // From t
 
 struct cost_run {
     double speed, round_ms;             // Committed tokens a second; mean time of a round
-    unsigned actors;
+    unsigned rounds, actors;            // Rounds: at least as many as were asked for
     struct { char name[24]; struct cost_usage use; } of[TESTBED_ACTORS_MAX];
 };
 
