@@ -1,7 +1,7 @@
 // cost_bench -- what it costs a run that its members are strangers: audits, CURVE, signatures,
 // hashes.
 //
-//     make bench T=cost_bench                 about 8 minutes on a quiet machine of two processors
+//     make bench T=cost_bench                 ten minutes on a quiet machine of two processors
 //     build/bench/cost_bench TURNS ROUNDS     default 5 turns of 40 rounds
 //
 // The run: real processes on this machine; the demo's model, text and settings: four trainers, 16
