@@ -68,6 +68,8 @@ TSAN_UNIT = pool_test store_test bulk_test bulk_server_test tokenizer_test decod
 CHAOS    := chaos matrix
 LIVE_PRE := failpoint clock liar            # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
+# A testbed that runs config/demo.
+DEMO_BED := $(LIVE_BED) tests/chaos/demo_bed.c $(patsubst %,actors/shoal/%.c,demo_setup toml_edit model_folder)
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
 # CUDA: built where there is an nvcc, make CUDA=0 leaves it out, CUDA=1 insists. A library of its own
@@ -298,8 +300,7 @@ $(B)/emulated/device.o: tests/gpu/emulated/emulated.cc
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/chaos/matrix: $(patsubst %,$(B)/tests/chaos/%.o,matrix cell) $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
-$(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay) $(LIVE_BED:%.c=$(B)/%.o) \
-                  $(patsubst %,$(B)/actors/shoal/%.o,demo_setup toml_edit model_folder) $(LIBRARIES)
+$(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
 # The trainer's own objects; what hostile.c wraps comes to it first.
 HOSTILE_WRAPS = trainer_step learner_body compute_new compute_gradient compute_compress compute_again distro_compress \
@@ -322,8 +323,20 @@ $(B)/numeric/convergence: $(patsubst %,$(B)/tests/numeric/%.o,convergence conver
 	$(link) $(LIBS) -o $@
 $(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
-$(B)/bench/audit_bench: $(B)/tests/bench/audit_bench.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
-	$(link) -lcmocka $(LIBS) -o $@
+# The product's objects without CURVE: for cost_bench alone, never installed.
+PLAIN = broker/broker_main.c actors/coordinator/coordinator_main.c actors/data-provider/data_provider_main.c \
+        actors/trainer/trainer_main.c
+PLAIN_WRAPS = zap_secure_client zap_secure_server zap_serve
+define plain_program
+$(B)/bench/plain/$(call bin,$(1)): $(1:%.c=$(B)/%.o) $(B)/tests/bench/plain_zap.o $(LIBRARIES)
+	$$(link) $$(PLAIN_WRAPS:%=-Wl,--wrap=%) $$(LIBS) -o $$@
+endef
+$(foreach m,$(PLAIN),$(eval $(call plain_program,$(m))))
+$(B)/bench/crypto_counts.so: tests/bench/crypto_counts.c tests/bench/crypto_counts.h
+	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+$(B)/bench/cost_bench: $(patsubst %,$(B)/tests/bench/%.o,cost_bench cost_run plain_zap) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
+                       | $(foreach m,$(PLAIN),$(B)/bench/plain/$(call bin,$(m))) $(B)/bench/crypto_counts.so
+	$(link) $(PLAIN_WRAPS:%=-Wl,--wrap=%) -lcmocka $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 $(B)/%_avx512bf16.o: %_avx512bf16.c

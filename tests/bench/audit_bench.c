@@ -1,30 +1,17 @@
-// audit_bench -- what recomputing by chance costs.
-//
-//   in a run   four trainers as real processes, audits off, 10 % and 25 % in turns: committed tokens
-//              a second. The limit it is compared with: who audits does not train, so where each
-//              trainer has a machine of its own 1 - percent/100 of the speed is left; where all
-//              share one, each audit adds one trainer's work to that of the round
-//   alone      processor time on one thread of a result, of making it again, and of what REVEAL adds:
-//              the hash and the digest of a residual, which its author and its auditor both take
+// audit_bench -- what a recomputed result costs: processor time on one thread of a result, of making
+// it again, and of what REVEAL adds, the hash and the digest of a residual, which its author and its
+// auditor both take. What audits cost a whole run is cost_bench's to say.
 
-#include "common/actor/shell.h"
 #include "common/ensure.h"
 #include "common/learn/compute.h"
 #include "tests/bench/train_models.h"
-#include "tests/live/testbed.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
-enum { TURNS = 5, STEPS = 60, FIRST = 8, BATCH = 96, SEQ_LEN = 32, PERCENTS = 3 };
-
-static const unsigned percents[PERCENTS] = { 0, 10, 25 };
+enum { TURNS = 5 };
 
 static int by_size(const void *a, const void *b)
 {
@@ -37,40 +24,6 @@ static double median(double *numbers, size_t count)
     qsort(numbers, count, sizeof *numbers, by_size);
     return numbers[count / 2];
 }
-
-// ---- in a run -------------------------------------------------------------------------------------
-
-// Tokens a second between the commits of steps FIRST and STEPS.
-static double run_once(unsigned percent)
-{
-    struct testbed *bed = testbed_new(&(struct testbed_options){
-        .trainers = 4, .total_steps = STEPS, .epoch_rounds = 4 * STEPS, .batch = BATCH,
-        .verification_percent = percent, .no_checkpointer = true, .train_s = 20, .witness_s = 20,
-        .lease_s = 20, .warmup_s = 20, .cooldown_s = 20 });
-    testbed_start_all(bed);
-    testbed_await_step(bed, FIRST);
-    const uint64_t began_ms = shell_now_ms(), first = bed->news.commits;
-    testbed_await_step(bed, STEPS);
-    const double seconds = (double)(shell_now_ms() - began_ms) / 1000.0;
-    testbed_destroy(&bed);
-    return (double)((STEPS - first) * BATCH * SEQ_LEN) / seconds;
-}
-
-static void measure_runs(void)
-{
-    double speeds[PERCENTS][TURNS];
-    for (size_t turn = 0; turn < TURNS; turn++)
-        for (size_t p = 0; p < PERCENTS; p++) speeds[p][turn] = run_once(percents[p]);
-    double off = 0.0;
-    for (size_t p = 0; p < PERCENTS; p++) {
-        const double speed = median(speeds[p], TURNS);
-        if (p == 0) off = speed;
-        printf("audits %2u %%   %8.0f committed tokens/s   %5.2f of off   (%.0f to %.0f in %d turns)\n",
-               percents[p], speed, speed / off, speeds[p][0], speeds[p][TURNS - 1], TURNS);
-    }
-}
-
-// ---- alone ----------------------------------------------------------------------------------------
 
 static double now_ms(void)
 {
@@ -106,7 +59,7 @@ static struct times measure_once(compute_t *compute, const struct compute_work *
     return times;
 }
 
-static void measure_alone(void)
+int main(void)
 {
     const struct bench_model *bench = &models[0];
     struct why why = { 0 };
@@ -146,11 +99,5 @@ static void measure_alone(void)
     payload_form_destroy(&form);
     chunks_destroy(&chunks);
     free(params), free(residual), free(tokens), free(payload);
-}
-
-int main(void)
-{
-    measure_runs();
-    measure_alone();
     return 0;
 }

@@ -23,10 +23,9 @@
 //
 //     cell matrix      the kill matrix          schedule relay      what chaos does, and how
 
-#include "actors/shoal/demo_setup.h"
-#include "actors/shoal/toml_edit.h"
 #include "common/actor/shell.h"
 #include "common/ensure.h"
+#include "tests/chaos/demo_bed.h"
 #include "tests/chaos/relay.h"
 #include "tests/chaos/schedule.h"
 #include "tests/live/testbed.h"
@@ -78,52 +77,6 @@ static double seconds_of(const struct chaos *self)
 
 // ---- the run's folder
 // -----------------------------------------------------------------------------
-
-static void say_nothing(void *arg, const char *line) { (void)arg, (void)line; }
-
-static void edit(struct testbed *bed, char **text, const char *table, const char *key,
-                 const char *format, ...)
-{
-    char value[64];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(value, sizeof value, format, args);
-    va_end(args);
-    char *edited = toml_edit(*text, table, key, value);
-    if (!edited) testbed_fail(bed, "config/demo has no table [%s]", table);
-    free(*text);
-    *text = edited;
-}
-
-// The demo's own folder takes the place of what the testbed wrote, but for the ticket.
-static void set_up(struct testbed *bed, struct demo_setup *setup)
-{
-    struct why why = { 0 };
-    char path[300], ticket[TICKET_TEXT_MAX];
-    const struct testbed_options *o = &bed->options;
-    testbed_write_file(bed, ".shoal-demo", "", 0);
-    ticket_print(&bed->ticket, ticket);
-    int rc = demo_set_up(setup, bed->dir, NULL, 1, say_nothing, NULL, &why);
-    if (rc < 0) testbed_fail(bed, "the demo cannot be set up: %s %s", fault_name(rc), why.text);
-    testbed_write_file(bed, "ticket", ticket, strlen(ticket));
-    char *text = calloc(1, 1 << 16);
-    ensure(text);
-    snprintf(path, sizeof path, "%s/state.toml", bed->dir);
-    testbed_read_file(path, text, 1 << 16);
-    edit(bed, &text, "config", "total_steps", "%u", o->total_steps);
-    edit(bed, &text, "config", "rounds_per_epoch", "%u", o->epoch_rounds);
-    edit(bed, &text, "config", "min_clients", "%u", o->min_clients);
-    edit(bed, &text, "config", "init_min_clients", "%u", o->init_min_clients);
-    edit(bed, &text, "config", "max_round_train_time", "%g", o->train_s);
-    edit(bed, &text, "config", "round_witness_time", "%g", o->witness_s);
-    edit(bed, &text, "config", "warmup_time", "%g", o->warmup_s);
-    edit(bed, &text, "config", "cooldown_time", "%g", o->cooldown_s);
-    edit(bed, &text, "members", "lease_time", "%g", o->lease_s);
-    edit(bed, &text, "members", "heartbeat_time", "0.3");
-    edit(bed, &text, "witness", "standalone", "true");
-    testbed_write_file(bed, "state.toml", text, strlen(text));
-    free(text);
-}
 
 static void mount_disk(struct chaos *self, const char *name)
 {
@@ -365,7 +318,7 @@ static double run(struct chaos *self, const char *title)
                                                .lease_s = 4,
                                                .warmup_s = 10,
                                                .cooldown_s = 10 });
-    set_up(bed, &setup);
+    demo_bed_set_up(bed, &setup);
     self->batch = (unsigned)setup.config.batch_end;
     if (self->permits.disk) {
         static const char *const disks[] = { "coordinator", "checkpointer", "trainer1" };
