@@ -55,13 +55,25 @@ static int fetch_samples(void *context, uint64_t position, uint32_t count, uint3
     return rc < 0 ? rc : bulk_read_samples(self->client, position, count, tokens, why);
 }
 
-// A folder of our own is checked against its manifest, and that against what the run pins.
+static void refuse_server(void *arg, const char *reason, const char *next)
+{
+    (void)arg;
+    shell_log(4, "data.refused reason=\"%s\"; %s", reason, next);
+}
+
+// A folder of our own is checked against its manifest, and that against what the run pins; so is a web
+// server, where the run pins something.
 static int open_source(struct learner *self, const struct wire_data_source *data,
                        const struct samples_config *samples, struct why *why)
 {
-    int rc = source_open(data, samples, why, &self->provider);
+    const struct hash *pin = &self->config.data_digest;
+    const struct source_check check = { .manifest_digest = *pin, .refused = refuse_server };
+    if (data->kind != DATA_LOCAL && hash_is_none(pin))
+        shell_log(4, "data.unproved source=http; [data] manifest_digest is not set, so what the web "
+                  "server sends is believed");
+    int rc = source_open(data, samples, &check, why, &self->provider);
     if (rc < 0 || data->kind != DATA_LOCAL) return rc;
-    const struct hash *digest = provider_digest(self->provider), *pin = &self->config.data_digest;
+    const struct hash *digest = provider_digest(self->provider);
     if (!digest)
         return why_set(why, FAULT_NOT_FOUND, "%s has no " MANIFEST_NAME ", by which its bytes are "
                        "checked; make it with `shoal manifest %s`", data->where, data->where);

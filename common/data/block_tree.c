@@ -1,4 +1,5 @@
 #include "common/data/block_tree.h"
+#include "common/data/token_dir.h"
 #include "common/ensure.h"
 #include <stdlib.h>
 
@@ -73,23 +74,43 @@ void block_tree_destroy(struct block_tree **self_p)
     free(self);
 }
 
+const struct hash *block_tree_known(const struct block_tree *self, uint32_t file, uint64_t leaf)
+{
+    const struct known *known = self->kept[(self->first[file] + leaf) % KEPT_MAX];
+    const bool is_it = known && known->file == file && known->leaf == leaf + 1;
+    return is_it ? known->blocks : NULL;
+}
+
+int block_tree_check(struct block_tree *self, uint32_t file, uint64_t leaf, const uint8_t *bytes,
+                     const char *path, struct why *why)
+{
+    struct known **place = &self->kept[(self->first[file] + leaf) % KEPT_MAX];
+    if (!*place && !(*place = calloc(1, sizeof **place)))
+        return why_set(why, FAULT_MEMORY, "the block hashes of a MiB of %s", path);
+    struct known *known = *place;
+    known->leaf = 0;                                // Counted from 1: 0 is none
+    int rc = manifest_check_leaf(&self->manifest->files[file], leaf, bytes, path, why,
+                                 known->blocks);
+    if (rc < 0) return rc;
+    known->file = file;
+    known->leaf = leaf + 1;
+    return 0;
+}
+
 int block_tree_learn(struct block_tree *self, uint32_t file, uint64_t leaf, int fd, const char *path,
                      struct why *why, const struct hash **ret_blocks)
 {
-    struct known **place = &self->kept[(self->first[file] + leaf) % KEPT_MAX];
-    struct known *known = *place;
-    if (!known && !(known = *place = calloc(1, sizeof *known)))
-        return why_set(why, FAULT_MEMORY, "the block hashes of a MiB of %s", path);
-    if (known->file != file || known->leaf != leaf + 1) {           // Counted from 1: 0 is none
-        known->leaf = 0;
-        int rc = manifest_check_leaf(&self->manifest->files[file], leaf, fd, path, why,
-                                     known->blocks);
-        if (rc < 0) return rc;
-        known->file = file;
-        known->leaf = leaf + 1;
+    int rc = 0;
+    if (!block_tree_known(self, file, leaf)) {
+        uint8_t *buffer = malloc(MANIFEST_LEAF_BYTES);
+        if (!buffer) return why_set(why, FAULT_MEMORY, "a MiB of %s", path);
+        rc = token_dir_read(fd, path, leaf * MANIFEST_LEAF_BYTES,
+                            manifest_leaf_bytes(&self->manifest->files[file], leaf), buffer, why);
+        if (rc == 0) rc = block_tree_check(self, file, leaf, buffer, path, why);
+        free(buffer);
     }
-    *ret_blocks = known->blocks;
-    return 0;
+    if (rc == 0) *ret_blocks = block_tree_known(self, file, leaf);
+    return rc;
 }
 
 struct asked { struct block_tree *self; uint32_t file; int fd, rc; const char *path; struct why *why; };

@@ -12,6 +12,7 @@
 struct http_range {
     CURL *curl;
     struct http_config config;
+    unsigned place;                         // Which answered last
 };
 
 // One attempt: what was asked, and what has come.
@@ -19,11 +20,15 @@ struct attempt {
     const http_range_t *self;
     const char *url;
     char name[HTTP_URL_MAX + 1];            // The URL as texts may show it
+    bool whole;                             // All there is, `count` bytes at most
     uint64_t size, offset, count;           // Asked for; count 0: the size alone
-    uint8_t *out;
+    uint8_t *out;                           // Of a whole file: ours, with room for `room` bytes
+    size_t room;
+    http_check *check;
+    void *check_arg;
     uint64_t got;
     long status;                            // Of the last answer
-    bool has_range, encoded, too_long, stopped, again;
+    bool has_range, encoded, too_long, no_memory, stopped, again, final;
     uint64_t first, last, total;            // Its Content-Range
 };
 
@@ -141,8 +146,22 @@ static bool is_whole_file(const struct attempt *attempt)
 
 static bool is_wanted(const struct attempt *attempt, long status)
 {
-    return !attempt->encoded && ((status == 206 && is_exact_range(attempt))
-                                 || (status == 200 && is_whole_file(attempt)));
+    if (attempt->encoded) return false;
+    if (attempt->whole) return status == 200;
+    return (status == 206 && is_exact_range(attempt)) || (status == 200 && is_whole_file(attempt));
+}
+
+// Room for so many bytes of a whole file: twice as many as there was, until it is enough.
+static bool make_room(struct attempt *attempt, size_t bytes)
+{
+    size_t room = attempt->room ? attempt->room : 65536;
+    while (room < bytes) room *= 2;
+    if (room == attempt->room) return true;
+    uint8_t *out = realloc(attempt->out, room);
+    if (!out) return false;
+    attempt->out = out;
+    attempt->room = room;
+    return true;
 }
 
 // Anything but `count` ends the transfer: an answer that is not wanted costs one packet of it.
@@ -155,6 +174,8 @@ static size_t on_body(char *bytes, size_t size, size_t items, void *context)
     if (!is_wanted(attempt, status)) return 0;
     attempt->too_long = count > attempt->count - attempt->got;
     if (attempt->too_long) return 0;
+    attempt->no_memory = attempt->whole && !make_room(attempt, (size_t)attempt->got + count);
+    if (attempt->no_memory) return 0;
     memcpy(attempt->out + attempt->got, bytes, count);
     attempt->got += count;
     return count;
@@ -183,7 +204,7 @@ static void ask(CURL *curl, const struct attempt *attempt)
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, attempt);
     if (attempt->count) {
         curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);        // Also undoes NOBODY
-        curl_easy_setopt(curl, CURLOPT_RANGE, range);
+        curl_easy_setopt(curl, CURLOPT_RANGE, attempt->whole ? NULL : range);
     } else {
         curl_easy_setopt(curl, CURLOPT_RANGE, NULL);
         curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
@@ -229,7 +250,7 @@ static int judge_status(struct attempt *attempt, struct why *why)
         return why_set(why, FAULT_DENIED, "%s: status %ld", name, status);
     if (status == 416)
         return why_set(why, FAULT_CORRUPT, "%s: status 416: bytes from %llu are no longer there;"
-                       " it had %llu bytes when it was opened", name,
+                       " it had %llu bytes when it was opened or by its manifest", name,
                        (unsigned long long)attempt->offset, (unsigned long long)attempt->size);
     if (status >= 300 && status < 400)
         return why_set(why, FAULT_PROTOCOL, "%s: status %ld, a redirect; %u are followed", name,
@@ -243,12 +264,15 @@ static int judge_status(struct attempt *attempt, struct why *why)
 static int judge_answer(struct attempt *attempt, struct why *why)
 {
     const char *name = attempt->name;
+    if (attempt->whole && !attempt->encoded)
+        return why_set(why, FAULT_PROTOCOL, "%s: status %ld where 200 with the whole file was asked",
+                       name, attempt->status);
     if (attempt->encoded)
         return why_set(why, FAULT_PROTOCOL, "%s: the answer is compressed, which was not asked for",
                        name);
     if (attempt->status == 206 && attempt->has_range && attempt->total != attempt->size)
-        return why_set(why, FAULT_CORRUPT, "%s has %llu bytes and had %llu when it was opened;"
-                       " restart to open it anew", name, (unsigned long long)attempt->total,
+        return why_set(why, FAULT_CORRUPT, "%s has %llu bytes and had %llu when it was opened"
+                       " or by its manifest; restart to open it anew", name, (unsigned long long)attempt->total,
                        (unsigned long long)attempt->size);
     if (attempt->status == 206)
         return why_set(why, FAULT_PROTOCOL, "%s: status 206 with another Content-Range than asked,"
@@ -267,6 +291,10 @@ static int judge(struct attempt *attempt, CURLcode code, struct why *why)
     if (attempt->stopped)
         return why_set(why, FAULT_UNREACHABLE, "%s: given up, as we are told to stop",
                        attempt->name);
+    attempt->final = attempt->no_memory;
+    if (attempt->no_memory)
+        return why_set(why, FAULT_MEMORY, "%s: more than %zu bytes of it", attempt->name,
+                       attempt->room);
     if (attempt->too_long)
         return why_set(why, FAULT_PROTOCOL, "%s: more than the %llu bytes that were asked",
                        attempt->name, (unsigned long long)attempt->count);
@@ -274,11 +302,20 @@ static int judge(struct attempt *attempt, CURLcode code, struct why *why)
     if (attempt->status < 200 || attempt->status >= 300) return judge_status(attempt, why);
     if (attempt->count == 0 && attempt->status == 200 && !attempt->encoded) return 0;
     if (!is_wanted(attempt, attempt->status)) return judge_answer(attempt, why);
-    if (attempt->got == attempt->count) return 0;
+    if (attempt->whole || attempt->got == attempt->count) return 0;
     attempt->again = true;
     return why_set(why, FAULT_UNREACHABLE, "%s: the answer ends after %llu of %llu bytes",
                    attempt->name, (unsigned long long)attempt->got,
                    (unsigned long long)attempt->count);
+}
+
+// Bytes that are not what they should be may be better the next time; what else is wrong is ours.
+static int check_bytes(struct attempt *attempt, struct why *why)
+{
+    int rc = attempt->check(attempt->check_arg, attempt->out, (size_t)attempt->got, why);
+    attempt->again = rc == FAULT_DIGEST;
+    attempt->final = rc < 0 && rc != FAULT_DIGEST;
+    return rc == FAULT_DIGEST ? why_wrap(why, rc, "%s", attempt->name) : rc;
 }
 
 static int try_once(http_range_t *self, struct attempt *attempt, struct why *why)
@@ -286,26 +323,68 @@ static int try_once(http_range_t *self, struct attempt *attempt, struct why *why
     attempt->got = 0;
     attempt->status = 0;
     attempt->has_range = attempt->encoded = attempt->too_long = attempt->stopped = false;
-    attempt->again = false;
+    attempt->no_memory = attempt->again = attempt->final = false;
     ask(self->curl, attempt);
     const CURLcode code = curl_easy_perform(self->curl);
     curl_easy_getinfo(self->curl, CURLINFO_RESPONSE_CODE, &attempt->status);
-    return judge(attempt, code, why);
+    int rc = judge(attempt, code, why);
+    return rc == 0 && attempt->check ? check_bytes(attempt, why) : rc;
 }
 
-static int perform(http_range_t *self, struct attempt *attempt, struct why *why)
+// ---- several attempts
+
+static void tell(const http_range_t *self, const struct why *why, const char *next)
+{
+    if (self->config.refused) self->config.refused(self->config.arg, why->text, next);
+}
+
+// Asks each place once, the one that answered last first. *ret_again: whether to ask again is of use.
+static int ask_places(http_range_t *self, const struct http_places *places, struct attempt *attempt,
+                      struct why *why, bool *ret_again)
+{
+    const unsigned count = places->url[1] ? 2 : 1;
+    *ret_again = false;
+    for (unsigned i = 0; ; i++) {
+        const unsigned place = (self->place + i) % count;
+        attempt->url = places->url[place];
+        http_range_name(attempt->url, attempt->name);
+        int rc = try_once(self, attempt, why);
+        if (rc == 0) self->place = place;
+        if (rc == 0 || attempt->final || attempt->stopped) return rc;
+        *ret_again |= attempt->again;
+        if (i + 1 == count) return rc;
+        tell(self, why, "the other place is asked");
+    }
+}
+
+static int repeat(http_range_t *self, const struct http_places *places, struct attempt *attempt,
+                  struct why *why)
 {
     uint32_t pause_ms = self->config.pause_ms;
-    http_range_name(attempt->url, attempt->name);
+    char next[64];
     for (uint32_t number = 1; ; number++) {
-        int rc = try_once(self, attempt, why);
-        if (rc == 0 || !attempt->again) return rc;
-        if (number == self->config.attempts)
-            return why_wrap(why, rc, "given up after %u attempts", number);
+        bool again;
+        int rc = ask_places(self, places, attempt, why, &again);
+        if (rc == 0 || attempt->final || attempt->stopped) return rc;
+        const bool last = !again || number == self->config.attempts;
+        snprintf(next, sizeof next, last ? "given up" : "asked again in %u ms", pause_ms);
+        tell(self, why, next);
+        if (!again) return rc;
+        if (last) return why_wrap(why, rc, "given up after %u attempts", number);
         if (is_stopped(self, (int)pause_ms))
             return why_wrap(why, rc, "given up after %u attempts, as we are told to stop", number);
         pause_ms = pause_ms < HTTP_PAUSE_MAX_MS / 2 ? 2 * pause_ms : HTTP_PAUSE_MAX_MS;
     }
+}
+
+static int perform(http_range_t *self, const struct http_places *places, struct attempt *attempt,
+                   struct why *why)
+{
+    struct why own = { 0 };
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < HTTP_PLACES_MAX && places->url[i]; i++)
+        rc = http_range_check_url(places->url[i], why);
+    return rc < 0 ? rc : repeat(self, places, attempt, why ? why : &own);
 }
 
 // ---- the four calls
@@ -353,12 +432,12 @@ void http_range_destroy(http_range_t **self_p)
     *self_p = NULL;
 }
 
-int http_range_size(http_range_t *self, const char *url, struct why *why, uint64_t *ret_bytes)
+int http_range_size(http_range_t *self, const struct http_places *places, struct why *why,
+                    uint64_t *ret_bytes)
 {
-    struct attempt attempt = { .self = self, .url = url };
+    struct attempt attempt = { .self = self };
     curl_off_t bytes = -1;
-    int rc = http_range_check_url(url, why);
-    if (rc == 0) rc = perform(self, &attempt, why);
+    int rc = perform(self, places, &attempt, why);
     if (rc < 0) return rc;
     curl_easy_getinfo(self->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &bytes);
     if (bytes < 0)
@@ -368,12 +447,23 @@ int http_range_size(http_range_t *self, const char *url, struct why *why, uint64
     return 0;
 }
 
-int http_range_read(http_range_t *self, const char *url, uint64_t size, uint64_t offset,
-                    size_t count, void *out, struct why *why)
+int http_range_read(http_range_t *self, const struct http_places *places,
+                    const struct http_part *part, struct why *why)
 {
-    ensure(count > 0 && offset < size && count <= size - offset);
-    struct attempt attempt = { .self = self, .url = url, .size = size, .offset = offset,
-                               .count = count, .out = out };
-    int rc = http_range_check_url(url, why);
-    return rc < 0 ? rc : perform(self, &attempt, why);
+    ensure(part->count > 0 && part->offset < part->size
+           && part->count <= part->size - part->offset);
+    struct attempt attempt = { .self = self, .size = part->size, .offset = part->offset,
+                               .count = part->count, .out = part->out, .check = part->check,
+                               .check_arg = part->arg };
+    return perform(self, places, &attempt, why);
+}
+
+int http_range_whole(http_range_t *self, const struct http_places *places, size_t bytes_max,
+                     http_check *check, void *arg, struct why *why)
+{
+    struct attempt attempt = { .self = self, .whole = true, .count = bytes_max, .check = check,
+                               .check_arg = arg };
+    int rc = perform(self, places, &attempt, why);
+    free(attempt.out);
+    return rc;
 }

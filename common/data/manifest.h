@@ -66,10 +66,14 @@ int manifest_parse(const char *text, size_t count, const char *name, struct why 
 // byte.
 int manifest_verify(const struct manifest *self, const char *dir, struct why *why);
 
-// Reads one leaf of a file that is open as `fd`, compares, and gives the hashes of its blocks.
-// FAULT_DIGEST, FAULT_CORRUPT, FAULT_IO.
-int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, int fd, const char *path,
-                        struct why *why, struct hash ret_blocks[MANIFEST_LEAF_BLOCKS]);
+// How many bytes a leaf has: the last one fewer than MANIFEST_LEAF_BYTES.
+size_t manifest_leaf_bytes(const struct manifest_file *file, uint64_t leaf);
+
+// Compares the bytes of one leaf, wherever they come from, and gives the hashes of its blocks.
+// FAULT_DIGEST.
+int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, const uint8_t *bytes,
+                        const char *path, struct why *why,
+                        struct hash ret_blocks[MANIFEST_LEAF_BLOCKS]);
 
 // The digest of what a manifest says of these files, their names, bytes and roots alone.
 struct hash manifest_digest(const struct manifest *self);
