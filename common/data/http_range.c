@@ -250,7 +250,7 @@ static int judge_status(struct attempt *attempt, struct why *why)
         return why_set(why, FAULT_DENIED, "%s: status %ld", name, status);
     if (status == 416)
         return why_set(why, FAULT_CORRUPT, "%s: status 416: bytes from %llu are no longer there;"
-                       " it had %llu bytes when it was opened or by its manifest", name,
+                       " it had %llu bytes when it was opened, or by its manifest", name,
                        (unsigned long long)attempt->offset, (unsigned long long)attempt->size);
     if (status >= 300 && status < 400)
         return why_set(why, FAULT_PROTOCOL, "%s: status %ld, a redirect; %u are followed", name,
@@ -271,8 +271,8 @@ static int judge_answer(struct attempt *attempt, struct why *why)
         return why_set(why, FAULT_PROTOCOL, "%s: the answer is compressed, which was not asked for",
                        name);
     if (attempt->status == 206 && attempt->has_range && attempt->total != attempt->size)
-        return why_set(why, FAULT_CORRUPT, "%s has %llu bytes and had %llu when it was opened"
-                       " or by its manifest; restart to open it anew", name, (unsigned long long)attempt->total,
+        return why_set(why, FAULT_CORRUPT, "%s has %llu bytes and had %llu when it was opened,"
+                       " or by its manifest", name, (unsigned long long)attempt->total,
                        (unsigned long long)attempt->size);
     if (attempt->status == 206)
         return why_set(why, FAULT_PROTOCOL, "%s: status 206 with another Content-Range than asked,"
