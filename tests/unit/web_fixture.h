@@ -193,7 +193,7 @@ static inline void web_answer(void *arg, int fd, const char *request)
 static inline void web_start(struct web *self, const char *dir)
 {
     *self = (struct web){ .times = -1, .seed = 7 };
-    snprintf(self->dir, sizeof self->dir, "%s", dir);
+    ensure((size_t)snprintf(self->dir, sizeof self->dir, "%s", dir) < sizeof self->dir);
     web_server_start(&self->server, web_answer, self);
 }
 
