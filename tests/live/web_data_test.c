@@ -69,6 +69,7 @@ static void who_lies_or_dies_is_named_and_the_mirror_asked(void **state)
     assert_int_equal(webs[1].requests, 0);
 
     bed = *state = web_run();
+    snprintf(webs[0].only, sizeof webs[0].only, "text");     // Samples, not the manifest
     webs[0].mischief = WEB_FLIPS;
     for (unsigned i = 0; i < quiet.trainers; i++) testbed_start(bed, testbed_trainer(i));
     testbed_await_step(bed, TURN_STEP);
