@@ -74,8 +74,10 @@ int shoal_manifest(int argc, char **argv)
     };
     static const struct argp argp = { options, parse, "DIR",
         "Writes manifest.json beside the token files (*.bin, *.npy, *.ds) of a folder: a hash tree "
-        "of their bytes, by which a data-provider serves samples that trainers can check. "
-        "prepare-text and tokenize do this by themselves.\n\n"
+        "of their bytes, by which trainers can check the samples of a data-provider, or of a web "
+        "server (data_location Http): put manifest.json there beside the files, and its digest, as "
+        "manifest_digest of [data], into state.toml. prepare-text and tokenize make one by "
+        "themselves.\n\n"
         "  shoal manifest data/train\n"
         "  shoal manifest data/train --check         finds a file that has changed\n",
         NULL, NULL, NULL };
