@@ -22,6 +22,7 @@ struct source_check {
 };
 
 // Opens a folder or a web server. Of `samples`, seq_len and vocab_size are taken; width and order
-// of the tokens are the source's. A Server is another actor's to ask: FAULT_UNSUPPORTED.
+// of the tokens are the source's. `check` is read for a web server alone. A Server is another actor's
+// to ask: FAULT_UNSUPPORTED.
 int source_open(const struct wire_data_source *source, const struct samples_config *samples,
                 const struct source_check *check, struct why *why, provider_t **ret_provider);

@@ -1,5 +1,6 @@
-// A run whose samples come over HTTP, from two web servers of the test: one lies, then the other dies.
-// Each is named in the trainers' logs, and the run ends in the bits it would have ended in without that.
+// A run whose samples come over HTTP, from two web servers of the test: at first neither answers, then
+// one lies, then the other dies. Each is named in the trainers' logs, and the run ends in the bits it
+// would have ended in without that.
 
 #include "tests/live/testbed.h"
 #include "tests/unit/web_fixture.h"
@@ -51,11 +52,13 @@ static struct testbed_end finish(struct testbed **bed)
     return end;
 }
 
-static unsigned who_named(struct testbed *bed, const struct web *web)
+// How many trainers said of this server's samples: "text.bin: ...".
+static unsigned who_named(struct testbed *bed, const struct web *web, const char *what)
 {
-    char said[100];
+    char said[200];
     unsigned found = 0;
-    snprintf(said, sizeof said, "data.refused reason=\"http://127.0.0.1:%u/", web->server.port);
+    snprintf(said, sizeof said, "data.refused reason=\"http://127.0.0.1:%u/text.bin: %s",
+             web->server.port, what);
     for (unsigned i = 0; i < quiet.trainers; i++)
         found += testbed_log_has(bed, testbed_trainer(i), said, NULL, 0);
     return found;
@@ -69,16 +72,20 @@ static void who_lies_or_dies_is_named_and_the_mirror_asked(void **state)
     assert_int_equal(webs[1].requests, 0);
 
     bed = *state = web_run();
+    for (int i = 0; i < 2; i++) webs[i].mischief = WEB_HANGS_UP;
+    for (unsigned i = 0; i < quiet.trainers; i++) testbed_start(bed, testbed_trainer(i));
+    for (unsigned i = 0; i < quiet.trainers; i++)
+        testbed_await_log(bed, testbed_trainer(i), "data.unavailable", TESTBED_WAIT_MS);
     snprintf(webs[0].only, sizeof webs[0].only, "text");     // Samples, not the manifest
     webs[0].mischief = WEB_FLIPS;
-    for (unsigned i = 0; i < quiet.trainers; i++) testbed_start(bed, testbed_trainer(i));
+    webs[1].mischief = WEB_HONEST;
     testbed_await_step(bed, TURN_STEP);
-    assert_int_equal(who_named(bed, &webs[0]), quiet.trainers);
-    assert_int_equal(who_named(bed, &webs[1]), 0);
+    assert_int_equal(who_named(bed, &webs[1], "text.bin: the MiB"), 0);
+    assert_true(who_named(bed, &webs[0], "text.bin: the MiB") > 0);
     webs[0].mischief = WEB_HONEST;
     webs[1].mischief = WEB_HANGS_UP;
     testbed_await_step(bed, quiet.total_steps);
-    assert_true(who_named(bed, &webs[1]) > 0);
+    assert_true(who_named(bed, &webs[1], "Server returned nothing") > 0);
     struct testbed_end end = finish(&bed);
     *state = NULL;
     assert_int_equal(end.ledger.partial, 0);
