@@ -309,10 +309,13 @@ static int judge(struct attempt *attempt, CURLcode code, struct why *why)
                    (unsigned long long)attempt->count);
 }
 
-// Bytes that are not what they should be may be better the next time; what else is wrong is ours.
+// Bytes that are not what they should be may be better the next time; what else is wrong is ours. The
+// text may quote them: no line of a log begins where a server wants it.
 static int check_bytes(struct attempt *attempt, struct why *why)
 {
     int rc = attempt->check(attempt->check_arg, attempt->out, (size_t)attempt->got, why);
+    for (char *c = why->text; rc < 0 && *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = ' ';
     attempt->again = rc == FAULT_DIGEST;
     attempt->final = rc < 0 && rc != FAULT_DIGEST;
     return rc == FAULT_DIGEST ? why_wrap(why, rc, "%s", attempt->name) : rc;

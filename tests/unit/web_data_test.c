@@ -4,6 +4,7 @@
 #include "common/data/provider.h"
 #include "tests/unit/folder_fixture.h"
 #include "tests/unit/web_fixture.h"
+#include <sys/stat.h>
 
 enum { SEQ_LEN = 511, FILES = 3, NOTES_MAX = 64 };
 static const uint32_t lengths[FILES] = { 1600000, 700001, 1000 };   // 3.05 MiB, 1.3 MiB, 2 kB
@@ -80,7 +81,6 @@ static void note(void *arg, const char *reason, const char *next)
     (void)arg;
     assert_null(strstr(reason, "secret"));
     assert_true(next[0]);
-    if (getenv("NOTES")) print_message("%s; %s\n", reason, next);
     if (notes < NOTES_MAX) snprintf(noted[notes], sizeof noted[0], "%s", reason);
     notes++;
 }
@@ -282,6 +282,26 @@ static void only_the_pinned_manifest_counts(void **state)
     provider_close(&self);
 }
 
+// What a server says is quoted, and begins no line of a log.
+static void a_forged_line_is_no_line(void **state)
+{
+    static const char forged[] =
+        "{ \"format\": \"shoal-manifest-2\", \"token_bytes\": 2, \"leaf_bytes\": 1048576, \"digest\":"
+        " \"0000000000000000000000000000000000000000000000000000000000000000\", \"files\": ["
+        " { \"name\": \"a\\u000around.committed\\u001b.bin\", \"bytes\": 0, \"root\": \"\","
+        " \"leaves\": \"\" } ] }";
+    provider_t *self = NULL;
+    (void)state;
+    all_honest();
+    assert_int_equal(mkdir(path_of("forged"), 0755), 0);
+    put("forged/manifest.json", forged, sizeof forged - 1);
+    strcpy(webs[0].dir, path_of("forged"));
+    assert_int_equal(open_web(false, &config, &digest, &self), FAULT_DIGEST);
+    assert_says("a round.committed .bin: bytes is 0");
+    for (unsigned i = 0; i < notes; i++) assert_null(strpbrk(noted[i], "\n\033"));
+    strcpy(webs[0].dir, folder);
+}
+
 // Where a manifest is looked for.
 static void a_manifest_lies_beside_the_files(void **state)
 {
@@ -312,6 +332,7 @@ int main(void)
         cmocka_unit_test(alone_it_is_asked_again_or_nothing_is_read),
         cmocka_unit_test(where_both_lie_nothing_is_read),
         cmocka_unit_test(only_the_pinned_manifest_counts),
+        cmocka_unit_test(a_forged_line_is_no_line),
         cmocka_unit_test(a_manifest_lies_beside_the_files),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
