@@ -81,8 +81,8 @@ static int open_web(struct learner *self, const struct samples_config *samples, 
     const struct source_check check = { .manifest_digest = self->config.data_digest,
                                         .refused = refuse_server };
     if (hash_is_none(&check.manifest_digest))
-        shell_log(4, "data.unproved source=http; [data] manifest_digest is not set, so what the web "
-                  "server sends is believed");
+        shell_log(4, "data.unproved source=http; [data] manifest_digest is not set, so what the "
+                  "web server sends is believed");
     return source_open(&self->config.data, samples, &check, why, &self->provider);
 }
 

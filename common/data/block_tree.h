@@ -19,7 +19,8 @@ void block_tree_destroy(struct block_tree **self_p);
 const struct hash *block_tree_known(const struct block_tree *self, uint32_t file, uint64_t leaf);
 
 // Makes them known from the bytes of that MiB, as manifest_check_leaf; or by reading them from the
-// file, which is open as `fd`. `path` is for texts. FAULT_DIGEST, FAULT_MEMORY, FAULT_CORRUPT, FAULT_IO.
+// file, which is open as `fd`. `path` is for texts. FAULT_DIGEST, FAULT_MEMORY, FAULT_CORRUPT,
+// FAULT_IO.
 int block_tree_check(struct block_tree *self, uint32_t file, uint64_t leaf, const uint8_t *bytes,
                      const char *path, struct why *why);
 int block_tree_learn(struct block_tree *self, uint32_t file, uint64_t leaf, int fd, const char *path,

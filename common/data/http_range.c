@@ -265,8 +265,8 @@ static int judge_answer(struct attempt *attempt, struct why *why)
 {
     const char *name = attempt->name;
     if (attempt->whole && !attempt->encoded)
-        return why_set(why, FAULT_PROTOCOL, "%s: status %ld where 200 with the whole file was asked",
-                       name, attempt->status);
+        return why_set(why, FAULT_PROTOCOL, "%s: status %ld where the whole file was asked", name,
+                       attempt->status);
     if (attempt->encoded)
         return why_set(why, FAULT_PROTOCOL, "%s: the answer is compressed, which was not asked for",
                        name);
@@ -309,8 +309,8 @@ static int judge(struct attempt *attempt, CURLcode code, struct why *why)
                    (unsigned long long)attempt->count);
 }
 
-// Bytes that are not what they should be may be better the next time; what else is wrong is ours. The
-// text may quote them: no line of a log begins where a server wants it.
+// Bytes that are not what they should be may be better the next time; what else is wrong is ours.
+// The text may quote them: no line of a log begins where a server wants it.
 static int check_bytes(struct attempt *attempt, struct why *why)
 {
     int rc = attempt->check(attempt->check_arg, attempt->out, (size_t)attempt->got, why);
@@ -341,7 +341,7 @@ static void tell(const http_range_t *self, const struct why *why, const char *ne
     if (self->config.refused) self->config.refused(self->config.arg, why->text, next);
 }
 
-// Asks each place once, the one that answered last first. *ret_again: whether to ask again is of use.
+// Asks each place once, the one that answered last first. *ret_again: asking again may be of use.
 static int ask_places(http_range_t *self, const struct http_places *places, struct attempt *attempt,
                       struct why *why, bool *ret_again)
 {

@@ -14,8 +14,8 @@
 //
 // What may pass by itself (no connection, a time-out, an early end, 408, 429, 5xx, wrong bytes) is
 // tried again after a pause that doubles; what will not (404, 403, a 200 where 206 was asked, a
-// changed size) fails at once, if it does so at each place. The proxy settings of the environment (https_proxy, no_proxy) are libcurl's and
-// are honoured.
+// changed size) fails at once, if it does so at each place. The proxy settings of the environment
+// (https_proxy, no_proxy) are libcurl's and are honoured.
 //
 // Blocks: for the thread of a job. Not for two threads at once; a connection is kept between calls.
 // Texts name the URL without its user, password and query, which may hold a signature.
@@ -48,8 +48,8 @@ typedef struct http_range http_range_t;
 // Where a file lies. `url[1]` is NULL, or the same file's at another place.
 struct http_places { const char *url[HTTP_PLACES_MAX]; };
 
-// Whether these bytes are what they should be. FAULT_DIGEST is the place's fault, and another is asked;
-// any other is ours, and returned at once.
+// Whether these bytes are what they should be. FAULT_DIGEST is the place's fault, and another is
+// asked; any other is ours, and returned at once.
 typedef int http_check(void *arg, const uint8_t *bytes, size_t count, struct why *why);
 
 int http_range_new(const struct http_config *config, struct why *why, http_range_t **ret_self);

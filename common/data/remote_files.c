@@ -25,7 +25,7 @@ static const char *name_of(const remote_files_t *self, uint32_t file)
     return self->manifest.files[self->listed[file]].name;
 }
 
-// ---- bytes of a file, believed or proved ----------------------------------------------------------
+// ---- bytes of a file, believed or proved --------------------------------------------------------
 
 // What is asked for, to have [offset, offset + count): widened to what can be proved.
 struct window { remote_files_t *self; uint32_t file; uint64_t begin, end; };
@@ -49,8 +49,8 @@ static struct window widen(remote_files_t *self, uint32_t file, uint64_t offset,
     return window;
 }
 
-static int check_blocks(const struct window *window, uint64_t at, const uint8_t *bytes, size_t count,
-                        const struct hash *leaf, struct why *why)
+static int check_blocks(const struct window *window, uint64_t at, const uint8_t *bytes,
+                        size_t count, const struct hash *leaf, struct why *why)
 {
     for (size_t done = 0; done < count; done += MANIFEST_BLOCK_BYTES) {
         const size_t rest = count - done;
@@ -89,8 +89,8 @@ static int check_window(void *arg, const uint8_t *bytes, size_t count, struct wh
 }
 
 // Leaves [offset, offset + count) of a file somewhere in the buffer.
-static int fetch(remote_files_t *self, uint32_t file, uint64_t offset, size_t count, struct why *why,
-                 const uint8_t **ret_bytes)
+static int fetch(remote_files_t *self, uint32_t file, uint64_t offset, size_t count,
+                 struct why *why, const uint8_t **ret_bytes)
 {
     struct window window = widen(self, file, offset, count);
     struct remote_urls urls;
@@ -104,7 +104,7 @@ static int fetch(remote_files_t *self, uint32_t file, uint64_t offset, size_t co
     return rc;
 }
 
-// ---- open -----------------------------------------------------------------------------------------
+// ---- open ---------------------------------------------------------------------------------------
 
 static int take_manifest(void *arg, const uint8_t *bytes, size_t count, struct why *why)
 {
@@ -126,7 +126,8 @@ static int load_manifest(remote_files_t *self, struct why *why)
     struct remote_urls urls;
     if (hash_is_none(&self->source.manifest_digest)) return 0;
     remote_source_manifest(&self->source, &urls);
-    int rc = http_range_whole(self->http, &urls.places, MANIFEST_TEXT_MAX, take_manifest, self, why);
+    int rc = http_range_whole(self->http, &urls.places, MANIFEST_TEXT_MAX, take_manifest, self,
+                              why);
     if (rc == FAULT_NOT_FOUND)
         return why_wrap(why, rc, "there is no manifest beside the files; make it with `shoal "
                         "manifest` and put it there");
@@ -265,7 +266,7 @@ const struct hash *remote_files_digest(const remote_files_t *self)
     return is_proved(self) ? &self->manifest.digest : NULL;
 }
 
-// ---- read -----------------------------------------------------------------------------------------
+// ---- read ---------------------------------------------------------------------------------------
 
 // How many of the samples from `place` on, `most` at most, lie end to end in one file and in one
 // buffer.

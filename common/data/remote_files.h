@@ -5,18 +5,20 @@
 // tokens. Which URLs: remote_source.h. How requests fail, are repeated, and go to the mirror:
 // http_range.h.
 //
-// With a manifest's digest (remote_source.h) not one byte is believed. The manifest comes from beside
-// the files and must be the one that the digest names; it says how large each file is; every block of
-// 4 KiB is held against it before a token is taken from it, the header of a .npy too. Who sends
-// something else is named and the other place asked, as if it had not answered. To know the hashes of
-// blocks, the MiB around them is fetched whole the first time; the newest 4096 MiB are remembered
-// (block_tree.h). So what lies in order comes once, plus a MiB; what is shuffled comes once as well up
-// to 4 GiB, and above that costs up to a MiB a sample: give such a set to a data-provider.
+// With a manifest's digest (remote_source.h) not one byte is believed. The manifest comes from
+// beside the files and must be the one that the digest names; it says how large each file is; every
+// block of 4 KiB is held against it before a token is taken from it, the header of a .npy too. Who
+// sends something else is named and the other place asked, as if it had not answered.
+//
+// What that costs: to know the hashes of blocks, the MiB around them is fetched whole the first
+// time; those of the newest 4096 MiB are remembered (block_tree.h). So what is read in order comes
+// once, plus a MiB. What is shuffled comes once as well, plus its samples, up to 4 GiB; above that
+// a sample costs up to a MiB: have a data-provider serve such a set.
 //
 // Without one the sizes are asked for at open (one HEAD each), and what comes is believed.
 //
-// Neighbours in one file are one request, up to REMOTE_RUN_BYTES. Unshuffled positions are neighbours;
-// shuffled ones seldom are and cost a request each.
+// Neighbours in one file are one request, up to REMOTE_RUN_BYTES. Unshuffled positions are
+// neighbours; shuffled ones seldom are and cost a request each.
 //
 // Not for two threads at once.
 
@@ -28,7 +30,8 @@ enum { REMOTE_RUN_BYTES = 8 << 20 };
 typedef struct remote_files remote_files_t;
 
 // Keeps nothing of its arguments but `http`'s stop_fd, refused and arg. FAULT_CONFIG, FAULT_RANGE,
-// FAULT_FORMAT, what http_range_read gives, FAULT_DIGEST for a file that the manifest does not name.
+// FAULT_FORMAT, what http_range_read gives, FAULT_DIGEST for a file that the manifest does not
+// name.
 int remote_files_open(const struct remote_source *source, const struct http_config *http,
                       const struct samples_config *config, struct why *why,
                       remote_files_t **ret_self);
@@ -37,7 +40,7 @@ void remote_files_close(remote_files_t **self);
 uint64_t remote_files_count(const remote_files_t *self);   // Samples in one pass, 1 or more
 const struct hash *remote_files_digest(const remote_files_t *self);    // NULL: nothing is proved
 
-// As token_files_read. FAULT_CORRUPT if a file's size changed since open; FAULT_DIGEST if nobody sends
-// what the manifest says.
+// As token_files_read. FAULT_CORRUPT if a file's size changed since open; FAULT_DIGEST if nobody
+// sends what the manifest says.
 int remote_files_read(remote_files_t *self, uint64_t position, uint32_t count, uint32_t *tokens,
                       struct why *why);

@@ -94,7 +94,8 @@ void remote_source_file(const struct remote_source *source, uint32_t index,
     const char *const urls[HTTP_PLACES_MAX] = { source->url, source->mirror };
     for (int i = 0; i < HTTP_PLACES_MAX; i++) {
         ret_urls->places.url[i] = urls[i] ? ret_urls->text[i] : NULL;
-        if (urls[i]) write_file(source, urls[i], index, ret_urls->text[i], sizeof ret_urls->text[i]);
+        if (urls[i])
+            write_file(source, urls[i], index, ret_urls->text[i], sizeof ret_urls->text[i]);
     }
 }
 

@@ -2,7 +2,7 @@
 // remote_source -- under which URLs the files of a dataset lie, and their manifest. Pure.
 //
 //     SingleUrl       https://example.org/set/tokens.bin?key=1       one file
-//     NumberedFiles   https://example.org/set/{}.bin                 .../set/007.bin, .../set/008.bin
+//     NumberedFiles   https://example.org/set/{}.bin                 .../set/007.bin, and so on
 //     the manifest    https://example.org/set/manifest.json?key=1    beside them, the query kept
 //
 // The same files may lie at a second place, the mirror: a URL, or a template, of its own. A file is

@@ -241,7 +241,7 @@ static void samples_come_from_the_second_provider(void **unused)
     for (int i = 0; i < 2; i++) remove_folder(folders[i]);
 }
 
-// ---- dataset, by HTTP -----------------------------------------------------------------------------
+// ---- dataset, by HTTP ---------------------------------------------------------------------------
 
 static void count_refusal(void *arg, const char *reason, const char *next)
 {
@@ -258,8 +258,8 @@ static struct hash digest_in(const char *folder)
     return digest;
 }
 
-// One bit of every answer is wrong, at another place each time. The same bytes or a refusal; and then
-// they come from the second server.
+// One bit of every answer is wrong, at another place each time. The same bytes or a refusal; and
+// then they come from the second server.
 static void what_comes_over_http_is_refused_or_as_it_was(void **unused)
 {
     static const char *const names[] = { "a.bin", "manifest.json" };

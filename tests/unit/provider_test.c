@@ -124,8 +124,8 @@ static int open_url(const char *mode, const char *name, const struct http_config
                     provider_t **ret_self)
 {
     char url[256];
-    snprintf(url, sizeof url, "http://user:secret@127.0.0.1:%u/%s/%s?key=secret", server.web.port, mode,
-             name);
+    snprintf(url, sizeof url, "http://user:secret@127.0.0.1:%u/%s/%s?key=secret", server.web.port,
+             mode, name);
     const struct remote_source source = { .kind = REMOTE_SINGLE_URL, .url = url };
     server.requests = 0;
     why.text[0] = 0;

@@ -1,5 +1,5 @@
-// Samples over HTTP, held against the manifest that is pinned: two web servers with the same folder,
-// of which one lies, dies or lags. What is read is what lies in the folder, or nothing.
+// Samples over HTTP, held against the manifest that is pinned: two web servers with one folder, of
+// which one lies or dies. What is read is what lies in the folder, or nothing.
 
 #include "common/data/provider.h"
 #include "tests/unit/folder_fixture.h"
@@ -143,7 +143,8 @@ static void proved_samples_are_the_folders(void **state)
     assert_true(hash_equal(provider_digest(self), &digest));
     assert_int_equal(webs[0].requests, 1 + FILES);          // The manifest, and three headers
     webs[0].requests = 0;
-    for (uint64_t at = 0; at < count + 300; at += 300) assert_int_equal(read_both(self, at, 300), 0);
+    for (uint64_t at = 0; at < count + 300; at += 300)
+        assert_int_equal(read_both(self, at, 300), 0);
     webs[0].bytes = 0;
     assert_int_equal(read_both(self, count / 2, 1), 0);
     assert_true(webs[0].bytes <= 2 * 4096);
@@ -286,8 +287,8 @@ static void only_the_pinned_manifest_counts(void **state)
 static void a_forged_line_is_no_line(void **state)
 {
     static const char forged[] =
-        "{ \"format\": \"shoal-manifest-2\", \"token_bytes\": 2, \"leaf_bytes\": 1048576, \"digest\":"
-        " \"0000000000000000000000000000000000000000000000000000000000000000\", \"files\": ["
+        "{ \"format\": \"shoal-manifest-2\", \"token_bytes\": 2, \"leaf_bytes\": 1048576,"
+        " \"digest\": \"0000000000000000000000000000000000000000000000000000000000000000\", \"files\": ["
         " { \"name\": \"a\\u000around.committed\\u001b.bin\", \"bytes\": 0, \"root\": \"\","
         " \"leaves\": \"\" } ] }";
     provider_t *self = NULL;

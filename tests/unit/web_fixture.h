@@ -1,6 +1,6 @@
 #pragma once
-// web_fixture -- a web server in a thread of the test, on loopback: one request for each connection.
-// Either a function of the test answers, or a folder is served, honestly or otherwise.
+// web_fixture -- a web server in a thread of the test, on loopback: one request for each
+// connection. Either a function of the test answers, or a folder is served, honestly or otherwise.
 
 #include "common/ensure.h"
 #include <arpa/inet.h>
@@ -143,7 +143,8 @@ static inline int web_mischief_with(struct web *self, const char *name)
 static inline void web_send(struct web *self, int fd, uint8_t *body, size_t count, int mischief)
 {
     self->seed = self->seed * 6364136223846793005u + 1442695040888963407u;
-    if (mischief == WEB_FLIPS) body[(self->seed >> 16) % count] ^= (uint8_t)(1u << (self->seed >> 61));
+    if (mischief == WEB_FLIPS)
+        body[(self->seed >> 16) % count] ^= (uint8_t)(1u << (self->seed >> 61));
     if (mischief == WEB_CUTS) count /= 2;
     for (size_t sent = 0; sent < count; ) {
         const ssize_t now = send(fd, body + sent, count - sent, MSG_NOSIGNAL);
@@ -168,9 +169,9 @@ static inline void web_answer_file(struct web *self, int fd, const char *request
         web_say(fd, "HTTP/1.1 200 OK\r\n" WEB_CLOSE "Content-Length: %zu\r\n\r\n", size);
         if (strncmp(request, "GET", 3) == 0) web_send(self, fd, bytes, size, mischief);
     } else {
-        web_say(fd, "HTTP/1.1 206 Partial Content\r\n" WEB_CLOSE "Content-Range: bytes %zu-%zu/%zu\r\n"
-                         "Content-Length: %zu\r\n\r\n", first, last,
-                         mischief == WEB_SHRINKS ? size / 2 : size, last - first + 1);
+        web_say(fd, "HTTP/1.1 206 Partial Content\r\n" WEB_CLOSE "Content-Length: %zu\r\n"
+                "Content-Range: bytes %zu-%zu/%zu\r\n\r\n", last - first + 1, first, last,
+                mischief == WEB_SHRINKS ? size / 2 : size);
         ensure(last < size && first <= last);
         web_send(self, fd, bytes + first, last - first + 1, mischief);
     }
