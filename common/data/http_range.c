@@ -21,6 +21,7 @@ struct attempt {
     const char *url;
     char name[HTTP_URL_MAX + 1];            // The URL as texts may show it
     bool whole;                             // All there is, `count` bytes at most
+    bool spare;
     uint64_t size, offset, count;           // Asked for; count 0: the size alone
     uint8_t *out;                           // Of a whole file: ours, with room for `room` bytes
     size_t room;
@@ -336,9 +337,12 @@ static int try_once(http_range_t *self, struct attempt *attempt, struct why *why
 
 // ---- several attempts
 
-static void tell(const http_range_t *self, const struct why *why, const char *next)
+static void tell(const struct attempt *attempt, const struct why *why, const char *next)
 {
-    if (self->config.refused) self->config.refused(self->config.arg, why->text, next);
+    const struct http_config *config = &attempt->self->config;
+    const bool is_there = attempt->status != 403 && attempt->status != 404 && attempt->status != 410;
+    if (config->refused && (is_there || !attempt->spare))
+        config->refused(config->arg, why->text, next);
 }
 
 // Asks each place once, the one that answered last first. *ret_again: asking again may be of use.
@@ -356,7 +360,7 @@ static int ask_places(http_range_t *self, const struct http_places *places, stru
         if (rc == 0 || attempt->final || attempt->stopped) return rc;
         *ret_again |= attempt->again;
         if (i + 1 == count) return rc;
-        tell(self, why, "the other place is asked");
+        tell(attempt, why, "the other place is asked");
     }
 }
 
@@ -371,7 +375,7 @@ static int repeat(http_range_t *self, const struct http_places *places, struct a
         if (rc == 0 || attempt->final || attempt->stopped) return rc;
         const bool last = !again || number == self->config.attempts;
         snprintf(next, sizeof next, last ? "given up" : "asked again in %u ms", pause_ms);
-        tell(self, why, next);
+        tell(attempt, why, next);
         if (!again) return rc;
         if (last) return why_wrap(why, rc, "given up after %u attempts", number);
         if (is_stopped(self, (int)pause_ms))
@@ -457,7 +461,7 @@ int http_range_read(http_range_t *self, const struct http_places *places,
            && part->count <= part->size - part->offset);
     struct attempt attempt = { .self = self, .size = part->size, .offset = part->offset,
                                .count = part->count, .out = part->out, .check = part->check,
-                               .check_arg = part->arg };
+                               .check_arg = part->arg, .spare = part->spare };
     return perform(self, places, &attempt, why);
 }
 

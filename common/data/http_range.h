@@ -21,6 +21,7 @@
 // Texts name the URL without its user, password and query, which may hold a signature.
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/fault.h"
@@ -73,6 +74,7 @@ struct http_part {
     void *out;                              // So many bytes
     http_check *check;                      // NULL: what comes is believed
     void *arg;
+    bool spare;                             // That there is none is nothing to tell
 };
 
 // Bytes [offset, offset + count) of a file that has `size` bytes. FAULT_CORRUPT if the size has

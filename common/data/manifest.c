@@ -1,8 +1,10 @@
 #include "common/data/manifest.h"
 #include "common/crypto/merkle.h"
+#include "common/data/durable_file.h"
 #include "common/data/json_file.h"
 #include "common/data/samples.h"
 #include "common/data/token_dir.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -198,6 +200,45 @@ int manifest_verify(const struct manifest *self, const char *dir, struct why *wh
     }
     free(buffer);
     token_dir_free(&list);
+    return rc;
+}
+
+static int write_blocks_of(const struct manifest_file *file, const char *dir, const char *path,
+                           uint8_t *buffer, struct why *why)
+{
+    struct durable_file out;
+    struct hash blocks[MANIFEST_LEAF_BLOCKS];
+    char name[TOKEN_NAME_MAX + sizeof MANIFEST_BLOCKS];
+    uint64_t bytes;
+    int fd;
+    snprintf(name, sizeof name, "%s" MANIFEST_BLOCKS, file->name);
+    int rc = token_dir_open(path, why, &fd, &bytes);
+    if (rc < 0) return rc;
+    rc = durable_file_create(dir, name, why, &out);
+    for (uint64_t leaf = 0; rc == 0 && leaf < file->leaf_count; leaf++) {
+        const size_t count = manifest_leaf_bytes(file, leaf);
+        rc = read_leaf(file, leaf, fd, path, buffer, why);
+        if (rc == 0) rc = manifest_check_leaf(file, leaf, buffer, path, why, blocks);
+        if (rc == 0)
+            rc = durable_file_append(&out, blocks, (count + MANIFEST_BLOCK_BYTES - 1)
+                                                       / MANIFEST_BLOCK_BYTES * HASH_BYTES, why);
+        if (rc < 0) durable_file_abandon(&out);
+    }
+    close(fd);
+    return rc < 0 ? rc : durable_file_commit(&out, why);
+}
+
+int manifest_write_blocks(const struct manifest *self, const char *dir, struct why *why)
+{
+    uint8_t *buffer = malloc(MANIFEST_LEAF_BYTES);
+    int rc = buffer ? 0 : why_set(why, FAULT_MEMORY, "a leaf of %s", dir);
+    for (uint32_t i = 0; rc == 0 && i < self->file_count; i++) {
+        char *path = token_dir_path(dir, self->files[i].name);
+        rc = path ? write_blocks_of(&self->files[i], dir, path, buffer, why)
+                  : why_set(why, FAULT_MEMORY, "the path of %s", self->files[i].name);
+        free(path);
+    }
+    free(buffer);
     return rc;
 }
 

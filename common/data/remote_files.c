@@ -13,6 +13,7 @@ struct remote_files {
     uint32_t *listed;                       // Of each file: which of the manifest's it is
     struct manifest manifest;               // All zero without one
     struct block_tree *tree;                // NULL without one
+    bool no_blocks;                         // Nobody serves the hashes of blocks by themselves
     http_range_t *http;
     uint8_t *buffer;                        // One run of samples as they lie in a file
     size_t run_bytes;                       // How long a run may be; the buffer has room for more
@@ -33,16 +34,46 @@ struct window { remote_files_t *self; uint32_t file; uint64_t begin, end; };
 static uint64_t before(uint64_t at, uint64_t step) { return at / step * step; }
 static uint64_t after(uint64_t at, uint64_t step) { return (at + step - 1) / step * step; }
 
+struct wanted { remote_files_t *self; uint32_t file; uint64_t leaf; };
+
+static int take_blocks(void *arg, const uint8_t *bytes, size_t count, struct why *why)
+{
+    const struct wanted *wanted = arg;
+    remote_files_t *self = wanted->self;
+    struct hash blocks[MANIFEST_LEAF_BLOCKS];
+    ensure(count <= sizeof blocks);
+    memcpy(blocks, bytes, count);
+    return block_tree_take(self->tree, self->listed[wanted->file], wanted->leaf, blocks,
+                           name_of(self, wanted->file), why);
+}
+
+// Tries to have the hashes of a MiB's blocks without the MiB. Not to be had is no fault.
+static bool knows(remote_files_t *self, uint32_t file, uint64_t leaf)
+{
+    const uint32_t listed = self->listed[file];
+    struct wanted wanted = { self, file, leaf };
+    struct hash blocks[MANIFEST_LEAF_BLOCKS];
+    struct remote_urls urls;
+    if (block_tree_known(self->tree, listed, leaf)) return true;
+    if (self->no_blocks) return false;
+    const uint64_t before = leaf * MANIFEST_LEAF_BLOCKS, all = block_count(self->sizes[file]);
+    const uint64_t count = all - before < MANIFEST_LEAF_BLOCKS ? all - before
+                                                               : MANIFEST_LEAF_BLOCKS;
+    const struct http_part part = { .size = all * HASH_BYTES, .offset = before * HASH_BYTES,
+                                    .count = (size_t)count * HASH_BYTES, .out = blocks,
+                                    .check = take_blocks, .arg = &wanted, .spare = true };
+    remote_source_blocks(&self->source, file, &urls);
+    self->no_blocks = http_range_read(self->http, &urls.places, &part, NULL) < 0;
+    return !self->no_blocks;
+}
+
 // Whole blocks; and the whole MiB at either end, if the hashes of its blocks are not known.
 static struct window widen(remote_files_t *self, uint32_t file, uint64_t offset, size_t count)
 {
     struct window window = { self, file, offset, offset + count };
     if (!is_proved(self)) return window;
-    const uint32_t listed = self->listed[file];
-    const uint64_t first = offset / MANIFEST_LEAF_BYTES,
-                   last = (window.end - 1) / MANIFEST_LEAF_BYTES;
-    const bool has_first = block_tree_known(self->tree, listed, first) != NULL,
-               has_last = block_tree_known(self->tree, listed, last) != NULL;
+    const bool has_first = knows(self, file, offset / MANIFEST_LEAF_BYTES),
+               has_last = knows(self, file, (window.end - 1) / MANIFEST_LEAF_BYTES);
     window.begin = before(offset, has_first ? MANIFEST_BLOCK_BYTES : MANIFEST_LEAF_BYTES);
     window.end = after(window.end, has_last ? MANIFEST_BLOCK_BYTES : MANIFEST_LEAF_BYTES);
     if (window.end > self->sizes[file]) window.end = self->sizes[file];

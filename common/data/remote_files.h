@@ -10,10 +10,10 @@
 // block of 4 KiB is held against it before a token is taken from it, the header of a .npy too. Who
 // sends something else is named and the other place asked, as if it had not answered.
 //
-// What that costs: to know the hashes of blocks, the MiB around them is fetched whole the first
-// time; those of the newest 4096 MiB are remembered (block_tree.h). So what is read in order comes
-// once, plus a MiB. What is shuffled comes once as well, plus its samples, up to 4 GiB; above that
-// a sample costs up to a MiB: have a data-provider serve such a set.
+// What that costs: the hashes of a MiB's blocks, 8 KiB the first time, from NAME.blocks beside the
+// file (manifest.h). Where nobody serves those, the MiB is fetched whole the first time: cheap for
+// who reads all of it, dear for who reads a sample here and there. Those of the newest 4096 MiB are
+// remembered (block_tree.h).
 //
 // Without one the sizes are asked for at open (one HEAD each), and what comes is believed.
 //

@@ -99,6 +99,20 @@ void remote_source_file(const struct remote_source *source, uint32_t index,
     }
 }
 
+void remote_source_blocks(const struct remote_source *source, uint32_t index,
+                          struct remote_urls *ret_urls)
+{
+    const char *begin, *end;
+    remote_source_file(source, index, ret_urls);
+    for (int i = 0; i < HTTP_PLACES_MAX && ret_urls->places.url[i]; i++) {
+        char *text = ret_urls->text[i], query[sizeof ret_urls->text[i]];
+        find_name(text, &begin, &end);
+        strcpy(query, end);
+        const size_t path = (size_t)(end - text);
+        snprintf(text + path, sizeof ret_urls->text[i] - path, MANIFEST_BLOCKS "%s", query);
+    }
+}
+
 void remote_source_manifest(const struct remote_source *source, struct remote_urls *ret_urls)
 {
     const char *const urls[HTTP_PLACES_MAX] = { source->url, source->mirror };

@@ -4,6 +4,7 @@
 //     SingleUrl       https://example.org/set/tokens.bin?key=1       one file
 //     NumberedFiles   https://example.org/set/{}.bin                 .../set/007.bin, and so on
 //     the manifest    https://example.org/set/manifest.json?key=1    beside them, the query kept
+//     block hashes    https://example.org/set/tokens.bin.blocks?key=1
 //
 // The same files may lie at a second place, the mirror: a URL, or a template, of its own. A file is
 // known to the manifest by the last part of its URL's path, as it is written there.
@@ -40,4 +41,6 @@ struct remote_urls {
 
 void remote_source_file(const struct remote_source *source, uint32_t index,
                         struct remote_urls *ret_urls);
+void remote_source_blocks(const struct remote_source *source, uint32_t index,
+                          struct remote_urls *ret_urls);
 void remote_source_manifest(const struct remote_source *source, struct remote_urls *ret_urls);

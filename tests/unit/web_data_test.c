@@ -141,7 +141,7 @@ static void proved_samples_are_the_folders(void **state)
     assert_int_equal(open_web(false, &config, &digest, &self), 0);
     assert_int_equal(provider_count(self), count);
     assert_true(hash_equal(provider_digest(self), &digest));
-    assert_int_equal(webs[0].requests, 1 + FILES);          // The manifest, and three headers
+    assert_int_equal(webs[0].requests, 2 + FILES);  // The manifest, no block hashes, three headers
     webs[0].requests = 0;
     for (uint64_t at = 0; at < count + 300; at += 300)
         assert_int_equal(read_both(self, at, 300), 0);
@@ -163,7 +163,7 @@ static void shuffled_samples_are_the_folders(void **state)
     assert_int_equal(open_web(true, &shuffled, &digest, &self), 0);
     for (uint64_t at = 0; at < count; at += 97) assert_int_equal(read_both(self, at, 20), 0);
     assert_int_equal(notes, 0);
-    assert_int_equal(webs[1].requests, 0);
+    assert_int_equal(webs[1].requests, 1);                  // Who else has block hashes?
     provider_close(&self);
     provider_close(&local);
     local = here;
@@ -187,6 +187,44 @@ static void who_lies_is_named_and_the_mirror_asked(void **state)
             assert_int_equal(notes_of(&webs[0]), 1);
             provider_close(&self);
         }
+}
+
+// With block hashes beside the files a sample costs them and its blocks, no MiB; wrong ones are
+// refused.
+static void block_hashes_spare_the_mib(void **state)
+{
+    struct manifest manifest;
+    provider_t *self = NULL;
+    (void)state;
+    all_honest();
+    assert_int_equal(manifest_read(folder, &why, &manifest), 0);
+    assert_int_equal(manifest_write_blocks(&manifest, folder, &why), 0);
+    manifest_free(&manifest);
+    assert_int_equal(open_web(false, &config, &digest, &self), 0);
+    webs[0].bytes = webs[0].requests = 0;
+    assert_int_equal(read_both(self, 2000, 1), 0);
+    assert_true(webs[0].bytes <= 8192 + 2 * 4096);
+    assert_int_equal(webs[0].requests, 2);
+    for (uint64_t at = 0; at < count; at += 37) assert_int_equal(read_both(self, at, 3), 0);
+    assert_true(webs[0].bytes < 2 << 20);                   // Of 4.4 MiB, 8 % were asked
+    assert_int_equal(notes, 0);
+    provider_close(&self);
+    for (int mischief = WEB_HONEST + 1; mischief < WEB_MISCHIEFS; mischief++)
+        for (int mirrored = 0; mirrored < 2; mirrored++) {
+            all_honest();
+            strcpy(webs[0].only, "blocks");
+            webs[0].mischief = mischief;
+            assert_int_equal(open_web(mirrored, &config, &digest, &self), 0);
+            assert_int_equal(read_both(self, 2000, 100), 0);
+            assert_true(webs[0].mischiefs > 0);
+            assert_int_equal(notes, mischief == WEB_GONE ? 0 : webs[0].mischiefs);
+            provider_close(&self);
+        }
+    for (uint32_t i = 0; i < FILES; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "%03u.npy.blocks", i);
+        assert_int_equal(remove(path_of(name)), 0);
+    }
 }
 
 // In the middle of a run, and back: neither place is out for good.
@@ -303,15 +341,15 @@ static void a_forged_line_is_no_line(void **state)
     strcpy(webs[0].dir, folder);
 }
 
-// Where a manifest is looked for.
+// Where a manifest and block hashes are looked for.
 static void a_manifest_lies_beside_the_files(void **state)
 {
-    static const struct { const char *url, *manifest; } pairs[] = {
-        { "http://h/a/b.bin", "http://h/a/manifest.json" },
-        { "http://h/b.bin?key=a/b#x", "http://h/manifest.json?key=a/b#x" },
-        { "https://u:p@h:1/a/", "https://u:p@h:1/a/manifest.json" },
-        { "http://h", "http://h/manifest.json" },
-        { "http://h?q=/", "http://h/manifest.json?q=/" },
+    static const struct { const char *url, *manifest, *blocks; } pairs[] = {
+        { "http://h/a/b.bin", "http://h/a/manifest.json", "http://h/a/b.bin.blocks" },
+        { "http://h/b.bin?k=/#x", "http://h/manifest.json?k=/#x", "http://h/b.bin.blocks?k=/#x" },
+        { "https://u:p@h:1/a/", "https://u:p@h:1/a/manifest.json", NULL },
+        { "http://h", "http://h/manifest.json", NULL },
+        { "http://h?q=/", "http://h/manifest.json?q=/", NULL },
     };
     struct remote_urls urls;
     (void)state;
@@ -320,6 +358,8 @@ static void a_manifest_lies_beside_the_files(void **state)
         remote_source_manifest(&source, &urls);
         assert_string_equal(urls.places.url[0], pairs[i].manifest);
         assert_null(urls.places.url[1]);
+        remote_source_blocks(&source, 0, &urls);
+        if (pairs[i].blocks) assert_string_equal(urls.places.url[0], pairs[i].blocks);
     }
 }
 
@@ -329,6 +369,7 @@ int main(void)
         cmocka_unit_test(proved_samples_are_the_folders),
         cmocka_unit_test(shuffled_samples_are_the_folders),
         cmocka_unit_test(who_lies_is_named_and_the_mirror_asked),
+        cmocka_unit_test(block_hashes_spare_the_mib),
         cmocka_unit_test(a_place_that_turns_bad_is_left),
         cmocka_unit_test(alone_it_is_asked_again_or_nothing_is_read),
         cmocka_unit_test(where_both_lie_nothing_is_read),

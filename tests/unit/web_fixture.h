@@ -131,6 +131,13 @@ static inline uint8_t *web_read(const struct web *self, const char *name, size_t
     return bytes;
 }
 
+static inline bool web_has(const struct web *self, const char *name)
+{
+    char path[400];
+    snprintf(path, sizeof path, "%s/%s", self->dir, name);
+    return access(path, R_OK) == 0;
+}
+
 static inline int web_mischief_with(struct web *self, const char *name)
 {
     const int mischief = self->mischief;
@@ -162,7 +169,7 @@ static inline void web_answer_file(struct web *self, int fd, const char *request
     size_t size = 0, first = 0, last = 0;
     const char *range = strstr(request, "Range: bytes=");
     uint8_t *bytes = web_read(self, name, &size);
-    if (!bytes || mischief == WEB_GONE) {
+    if (mischief == WEB_GONE) {
         web_say(fd, "HTTP/1.1 404 Gone\r\n" WEB_CLOSE "Content-Length: 0\r\n\r\n");
     } else if (!range || sscanf(range, "Range: bytes=%zu-%zu", &first, &last) != 2) {
         if (mischief == WEB_SHRINKS) size /= 2;
@@ -184,7 +191,7 @@ static inline void web_answer(void *arg, int fd, const char *request)
     char name[100] = "";
     self->requests++;
     if (sscanf(request, "%*[A-Z] /%99[a-z0-9._-]", name) != 1) return;
-    const int mischief = web_mischief_with(self, name);
+    const int mischief = web_has(self, name) ? web_mischief_with(self, name) : WEB_GONE;
     if (mischief == WEB_BUSY)
         web_say(fd, "HTTP/1.1 503 Busy\r\n" WEB_CLOSE "Content-Length: 0\r\n\r\n");
     else if (mischief != WEB_HANGS_UP)
