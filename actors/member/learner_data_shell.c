@@ -55,13 +55,19 @@ static int fetch_samples(void *context, uint64_t position, uint32_t count, uint3
     return rc < 0 ? rc : bulk_read_samples(self->client, position, count, tokens, why);
 }
 
-// A folder of our own is checked against its manifest, and that against what the run pins.
-static int open_source(struct learner *self, const struct wire_data_source *data,
-                       const struct samples_config *samples, struct why *why)
+static void refuse_server(void *arg, const char *reason, const char *next)
 {
-    int rc = source_open(data, samples, why, &self->provider);
-    if (rc < 0 || data->kind != DATA_LOCAL) return rc;
-    const struct hash *digest = provider_digest(self->provider), *pin = &self->config.data_digest;
+    (void)arg;
+    shell_log(4, "data.refused reason=\"%s\"; %s", reason, next);
+}
+
+static int open_folder(struct learner *self, const struct samples_config *samples, struct why *why)
+{
+    const struct wire_data_source *data = &self->config.data;
+    const struct hash *pin = &self->config.data_digest;
+    int rc = source_open(data, samples, NULL, why, &self->provider);
+    if (rc < 0) return rc;
+    const struct hash *digest = provider_digest(self->provider);
     if (!digest)
         return why_set(why, FAULT_NOT_FOUND, "%s has no " MANIFEST_NAME ", by which its bytes are "
                        "checked; make it with `shoal manifest %s`", data->where, data->where);
@@ -70,12 +76,19 @@ static int open_source(struct learner *self, const struct wire_data_source *data
                    data->where);
 }
 
-int learner_open_data(struct learner *self, struct why *why)
+static int open_web(struct learner *self, const struct samples_config *samples, struct why *why)
 {
-    const struct wire_data_source *data = &self->config.data;
-    struct samples_config samples = { .seq_len = self->config.seq_len,
-                                      .vocab_size = self->shape.vocab };
-    if (data->kind != DATA_SERVER) return open_source(self, data, &samples, why);
+    const struct source_check check = { .manifest_digest = self->config.data_digest,
+                                        .refused = refuse_server };
+    if (hash_is_none(&check.manifest_digest))
+        shell_log(4, "data.unproved source=http; [data] manifest_digest is not set, so what the "
+                  "web server sends is believed");
+    return source_open(&self->config.data, samples, &check, why, &self->provider);
+}
+
+// Whoever joins later may have the samples: nothing is asked yet.
+static int open_client(struct learner *self, const struct samples_config *samples, struct why *why)
+{
     struct provider_fetch fetch = { .fetch = fetch_samples, .context = self, .count = 1 };
     // Not for long: the core tries again, with those who have joined by then.
     struct bulk_client_options client = { .identity = self->options->identity,
@@ -87,9 +100,30 @@ int learner_open_data(struct learner *self, struct why *why)
                                           .know = know_dataset,
                                           .refused = refuse_provider,
                                           .arg = self };
-    samples.token_bytes = data->token_bytes;
     int rc = bulk_client_new(&client, why, &self->client);
-    return rc < 0 ? rc : provider_open_fetch(&fetch, &samples, why, &self->provider);
+    return rc < 0 ? rc : provider_open_fetch(&fetch, samples, why, &self->provider);
+}
+
+static int open_source(struct learner *self, struct why *why)
+{
+    const struct wire_data_source *data = &self->config.data;
+    const struct samples_config samples = { .seq_len = self->config.seq_len,
+                                            .vocab_size = self->shape.vocab,
+                                            .token_bytes = data->token_bytes };
+    return data->kind == DATA_SERVER ? open_client(self, &samples, why)
+         : data->kind == DATA_LOCAL  ? open_folder(self, &samples, why)
+                                     : open_web(self, &samples, why);
+}
+
+// A web server that is down or lies may be better when samples are wanted: it is opened again then.
+int learner_open_data(struct learner *self, struct why *why)
+{
+    const bool web = self->config.data.kind == DATA_URL || self->config.data.kind == DATA_NUMBERED;
+    int rc = open_source(self, why);
+    if (!web || (rc != FAULT_UNREACHABLE && rc != FAULT_TIMEOUT && rc != FAULT_DIGEST
+                 && rc != FAULT_CORRUPT)) return rc;
+    shell_log(4, "data.unavailable reason=\"%s\"; asked again when samples are wanted", why->text);
+    return 0;
 }
 
 void learner_close_data(struct learner *self)
@@ -119,6 +153,10 @@ int learner_read_samples(struct learner *self, const struct wire_train *job, str
     self->providers_count = job->providers_count;
     if (job->providers_count)
         memcpy(self->providers, job->providers, job->providers_count * sizeof *job->providers);
+    if (!self->provider) {
+        int rc = open_source(self, why);
+        if (rc < 0) return rc;
+    }
     uint64_t at = 0;
     for (uint32_t i = 0; i < job->samples_count; i++) {
         uint32_t n = (uint32_t)(job->samples[i].end - job->samples[i].begin);

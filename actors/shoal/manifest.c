@@ -1,4 +1,4 @@
-// manifest -- writes down what the token files of a folder contain, so that everybody can check them.
+// manifest -- writes down what the token files of a folder contain, so that all can check them.
 
 #include "actors/shoal/shoal.h"
 #include "common/data/manifest.h"
@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY_JSON = 1000, KEY_CHECK };
+enum { KEY_JSON = 1000, KEY_CHECK, KEY_BLOCKS };
 
 struct making {
     const char *dir, *bytes;
-    bool json, check;
+    bool json, check, blocks;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -21,12 +21,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case 'b':       self->bytes = arg; break;
     case KEY_JSON:  self->json = true; break;
     case KEY_CHECK: self->check = true; break;
+    case KEY_BLOCKS: self->blocks = true; break;
     case ARGP_KEY_ARG:
         if (self->dir) argp_usage(state);
         self->dir = arg;
         break;
     case ARGP_KEY_END:
         if (!self->dir) argp_error(state, "DIR is needed");
+        if (self->check && self->blocks)
+            argp_error(state, "--check compares and --blocks writes: one of them");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -61,6 +64,7 @@ static int run(const struct making *self, struct manifest *manifest, struct why 
         return rc < 0 ? rc : manifest_verify(manifest, self->dir, why);
     }
     int rc = manifest_build(self->dir, bytes, why, manifest);
+    if (rc == 0 && self->blocks) rc = manifest_write_blocks(manifest, self->dir, why);
     return rc < 0 ? rc : manifest_write(manifest, self->dir, why);
 }
 
@@ -69,15 +73,21 @@ int shoal_manifest(int argc, char **argv)
     static const struct argp_option options[] = {
         { "token-bytes", 'b', "N", 0, "Of one token: 2 or 4 (2)", 0 },
         { "check", KEY_CHECK, NULL, 0, "Compare every byte with the manifest that is there", 0 },
+        { "blocks", KEY_BLOCKS, NULL, 0,
+          "Write NAME.blocks too (0.8 % of the data): who reads from a web server then need not "
+          "fetch a MiB to check a sample", 0 },
         { "json", KEY_JSON, NULL, 0, "Print one JSON object", 0 },
         { 0 },
     };
     static const struct argp argp = { options, parse, "DIR",
         "Writes manifest.json beside the token files (*.bin, *.npy, *.ds) of a folder: a hash tree "
-        "of their bytes, by which a data-provider serves samples that trainers can check. "
-        "prepare-text and tokenize do this by themselves.\n\n"
+        "of their bytes, by which trainers can check the samples of a data-provider, or of a web "
+        "server (data_location Http): put manifest.json there beside the files, and its digest, as "
+        "manifest_digest of [data], into state.toml. prepare-text and tokenize make one by "
+        "themselves.\n\n"
         "  shoal manifest data/train\n"
-        "  shoal manifest data/train --check         finds a file that has changed\n",
+        "  shoal manifest data/train --check         finds a file that has changed\n"
+        "  shoal manifest data/train --blocks        for a web server\n",
         NULL, NULL, NULL };
     struct making self = { 0 };
     struct manifest manifest = { 0 };

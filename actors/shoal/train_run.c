@@ -135,13 +135,21 @@ static int load_params(struct training *self, struct why *why)
     return rc < 0 ? rc : solo_push(self->solo, why);
 }
 
+static void say_refused(void *arg, const char *reason, const char *next)
+{
+    (void)arg;
+    fprintf(stderr, "shoal train: %s; %s\n", reason, next);
+}
+
 static int open_data(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
     const struct samples_config samples = { .seq_len = settings->solo.seq,
                                             .vocab_size = settings->shape.vocab };
-    const int rc = source_open(&settings->data, &samples, why, &self->data);
-    if (rc < 0 || self->flags.data || settings->data.kind != DATA_LOCAL) return rc;
+    const struct source_check check = { .manifest_digest = settings->config.manifest_digest,
+                                        .refused = say_refused };
+    const int rc = source_open(&settings->data, &samples, &check, why, &self->data);
+    if (rc < 0 || self->flags.data) return rc;
     return check_pin(&settings->config.manifest_digest, provider_digest(self->data),
                      "data.manifest_digest", why);
 }

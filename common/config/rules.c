@@ -39,6 +39,11 @@ struct setting {
     double number;                      // In ms, if it is a time
 };
 
+static bool is_number(const struct config_key *key)
+{
+    return key->type == CONFIG_COUNT || key->type == CONFIG_SECONDS || key->type == CONFIG_REAL;
+}
+
 static struct setting setting_of(const struct config_load *load, const char *path)
 {
     const struct config_key *key = config_key_find(load->schema, path);
@@ -47,7 +52,7 @@ static struct setting setting_of(const struct config_load *load, const char *pat
     const struct run_config *config = load->base;
     struct setting found = { .key = key, .node = load->nodes[index], .right = load->valid[index],
                              .set = config->origin.line[index] != 0 };
-    if (found.right) found.number = config_value_number(key, load->base);
+    if (found.right && is_number(key)) found.number = config_value_number(key, load->base);
     return found;
 }
 
@@ -142,6 +147,12 @@ static void check_cold_start(struct config_load *load)
         fault_at(load, &steps, "a cold start must fit into an epoch", note);
 }
 
+static bool holds_number_once(const char *url)
+{
+    const char *place = strstr(url, "{}");
+    return place && !strstr(place + 2, "{}");
+}
+
 static void check_template(struct config_load *load)
 {
     const char *path = "model.LLM.data_location.Http.location.NumberedFiles.url_template";
@@ -149,12 +160,39 @@ static void check_template(struct config_load *load)
     const size_t index = config_key_index(load->schema, key);
     const struct run_config *config = load->base;
     if (!load->valid[index]) return;
-    const char *place = strstr(config->http_url, "{}");
-    if (!place || strstr(place + 2, "{}"))
+    if (!holds_number_once(config->http_url))
         config_load_fault(
             load, false, load->nodes[index], path,
             "model.LLM.data_location.Http.location.NumberedFiles.url_template: must hold {} once",
             "{} stands for the number of the file");
+}
+
+static void check_mirror(struct config_load *load)
+{
+    const struct setting mirror = setting_of(load, "data.mirror");
+    const struct run_config *config = load->base;
+    if (!mirror.right || !mirror.set || config->data_location == CONFIG_NONE) return;
+    if (config->data_location != CONFIG_DATA_HTTP)
+        fault_at(load, &mirror, "the data does not come over HTTP",
+                 "only data_location Http has a mirror; drop it");
+    else if (config->http_location == CONFIG_LOCATION_NUMBERED
+             && !holds_number_once(config->data_mirror))
+        fault_at(load, &mirror, "must hold {} once", "{} stands for the number of the file");
+}
+
+// What nobody can prove is said, not refused: a first try needs no manifest.
+static void check_proved(struct config_load *load)
+{
+    static const char pin_it[] = "shoal manifest DIR says what to pin";
+    const struct setting pin = setting_of(load, "data.manifest_digest");
+    const struct run_config *config = load->base;
+    if ((pin.set && !pin.right) || !hash_is_none(&config->manifest_digest)) return;
+    if (config->data_location == CONFIG_DATA_HTTP)
+        config_load_fault(load, true, pin.node, pin.key->path, "data.manifest_digest: not set, so "
+                          "nothing proves what the web server sends", pin_it);
+    if (config->data_location == CONFIG_DATA_LOCAL)
+        config_load_fault(load, true, pin.node, pin.key->path, "data.manifest_digest: not set, so "
+                          "nothing proves that all trainers' folders are the same", pin_it);
 }
 
 // Right for one trainer alone; a coordinator refuses it.
@@ -189,6 +227,8 @@ void config_run_rules(struct config_load *load)
     check_compression(load);
     check_cold_start(load);
     check_template(load);
+    check_mirror(load);
+    check_proved(load);
     check_idle(load);
     check_alone(load);
 }

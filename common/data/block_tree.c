@@ -1,6 +1,8 @@
 #include "common/data/block_tree.h"
+#include "common/data/token_dir.h"
 #include "common/ensure.h"
 #include <stdlib.h>
+#include <string.h>
 
 enum { KEPT_MAX = 4096, LEVELS_MAX = 48 };
 
@@ -73,23 +75,66 @@ void block_tree_destroy(struct block_tree **self_p)
     free(self);
 }
 
+const struct hash *block_tree_known(const struct block_tree *self, uint32_t file, uint64_t leaf)
+{
+    const struct known *known = self->kept[(self->first[file] + leaf) % KEPT_MAX];
+    const bool is_it = known && known->file == file && known->leaf == leaf + 1;
+    return is_it ? known->blocks : NULL;
+}
+
+// The place of a MiB, with nothing in it. NULL when memory is out.
+static struct known *empty_place(struct block_tree *self, uint32_t file, uint64_t leaf)
+{
+    struct known **place = &self->kept[(self->first[file] + leaf) % KEPT_MAX];
+    if (!*place) *place = calloc(1, sizeof **place);
+    if (*place) (*place)->leaf = 0;                 // Counted from 1: 0 is none
+    return *place;
+}
+
+int block_tree_check(struct block_tree *self, uint32_t file, uint64_t leaf, const uint8_t *bytes,
+                     const char *path, struct why *why)
+{
+    struct known *known = empty_place(self, file, leaf);
+    if (!known) return why_set(why, FAULT_MEMORY, "the block hashes of a MiB of %s", path);
+    int rc = manifest_check_leaf(&self->manifest->files[file], leaf, bytes, path, why,
+                                 known->blocks);
+    if (rc < 0) return rc;
+    known->file = file;
+    known->leaf = leaf + 1;
+    return 0;
+}
+
+int block_tree_take(struct block_tree *self, uint32_t file, uint64_t leaf,
+                    const struct hash *blocks, const char *path, struct why *why)
+{
+    const struct manifest_file *of = &self->manifest->files[file];
+    const size_t count = (size_t)block_count(manifest_leaf_bytes(of, leaf));
+    const struct hash root = merkle_root(blocks, count);
+    struct known *known = empty_place(self, file, leaf);
+    if (!known) return why_set(why, FAULT_MEMORY, "the block hashes of a MiB of %s", path);
+    if (!hash_equal(&root, &of->leaves[leaf]))
+        return why_set(why, FAULT_DIGEST, "%s" MANIFEST_BLOCKS ": the hashes of MiB %llu are not "
+                       "those of " MANIFEST_NAME, path, (unsigned long long)leaf);
+    memcpy(known->blocks, blocks, count * sizeof *blocks);
+    known->file = file;
+    known->leaf = leaf + 1;
+    return 0;
+}
+
 int block_tree_learn(struct block_tree *self, uint32_t file, uint64_t leaf, int fd, const char *path,
                      struct why *why, const struct hash **ret_blocks)
 {
-    struct known **place = &self->kept[(self->first[file] + leaf) % KEPT_MAX];
-    struct known *known = *place;
-    if (!known && !(known = *place = calloc(1, sizeof *known)))
-        return why_set(why, FAULT_MEMORY, "the block hashes of a MiB of %s", path);
-    if (known->file != file || known->leaf != leaf + 1) {           // Counted from 1: 0 is none
-        known->leaf = 0;
-        int rc = manifest_check_leaf(&self->manifest->files[file], leaf, fd, path, why,
-                                     known->blocks);
-        if (rc < 0) return rc;
-        known->file = file;
-        known->leaf = leaf + 1;
+    int rc = 0;
+    if (!block_tree_known(self, file, leaf)) {
+        uint8_t *buffer = malloc(MANIFEST_LEAF_BYTES);
+        if (!buffer) return why_set(why, FAULT_MEMORY, "a MiB of %s", path);
+        rc = token_dir_read(fd, path, leaf * MANIFEST_LEAF_BYTES,
+                            manifest_leaf_bytes(&self->manifest->files[file], leaf), buffer, why);
+        if (rc == 0) rc = block_tree_check(self, file, leaf, buffer, path, why);
+        free(buffer);
     }
-    *ret_blocks = known->blocks;
-    return 0;
+    if (rc == 0) *ret_blocks = block_tree_known(self, file, leaf);
+    return rc;
 }
 
 struct asked { struct block_tree *self; uint32_t file; int fd, rc; const char *path; struct why *why; };

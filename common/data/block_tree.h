@@ -15,7 +15,16 @@ struct block_tree;
 int block_tree_new(const struct manifest *manifest, struct why *why, struct block_tree **ret_self);
 void block_tree_destroy(struct block_tree **self_p);
 
-// Makes the block hashes of a MiB of a file known, which is open as `fd`: as manifest_check_leaf.
+// The block hashes of a MiB of a file, or NULL while they are not known.
+const struct hash *block_tree_known(const struct block_tree *self, uint32_t file, uint64_t leaf);
+
+// Makes them known from the bytes of that MiB, as manifest_check_leaf; or from hashes that somebody
+// has sent; or by reading the file, which is open as `fd`. `path` is for texts. FAULT_DIGEST, FAULT_MEMORY, FAULT_CORRUPT,
+// FAULT_IO.
+int block_tree_check(struct block_tree *self, uint32_t file, uint64_t leaf, const uint8_t *bytes,
+                     const char *path, struct why *why);
+int block_tree_take(struct block_tree *self, uint32_t file, uint64_t leaf,
+                    const struct hash *blocks, const char *path, struct why *why);
 int block_tree_learn(struct block_tree *self, uint32_t file, uint64_t leaf, int fd, const char *path,
                      struct why *why, const struct hash **ret_blocks);
 

@@ -1,9 +1,7 @@
-#include "common/data/http_range.h"
+#include "common/data/http_answer.h"
 #include "common/ensure.h"
-#include <curl/curl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +10,7 @@
 struct http_range {
     CURL *curl;
     struct http_config config;
-};
-
-// One attempt: what was asked, and what has come.
-struct attempt {
-    const http_range_t *self;
-    const char *url;
-    char name[HTTP_URL_MAX + 1];            // The URL as texts may show it
-    uint64_t size, offset, count;           // Asked for; count 0: the size alone
-    uint8_t *out;
-    uint64_t got;
-    long status;                            // Of the last answer
-    bool has_range, encoded, too_long, stopped, again;
-    uint64_t first, last, total;            // Its Content-Range
+    unsigned place;                         // Which answered last
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -79,96 +65,21 @@ void http_range_name(const char *url, char name[HTTP_URL_MAX + 1])
              rest);
 }
 
-// ---- what libcurl calls
+// ---- one attempt
 
-static bool is_stopped(const http_range_t *self, int wait_ms)
+static bool is_stopped(const struct http_config *config, int wait_ms)
 {
-    struct pollfd stop = { .fd = self->config.stop_fd, .events = POLLIN };
-    return poll(&stop, self->config.stop_fd >= 0, wait_ms) > 0;
-}
-
-// "Content-Range: bytes 0-99/1234", written in this one way: no sign, no blank, no zero in front.
-static bool parse_range(const char *text, struct attempt *attempt)
-{
-    unsigned long long first, last, total;
-    char canonical[80];
-    if (sscanf(text, "bytes %18llu-%18llu/%18llu", &first, &last, &total) != 3) return false;
-    snprintf(canonical, sizeof canonical, "bytes %llu-%llu/%llu", first, last, total);
-    if (strcmp(text, canonical) != 0) return false;
-    attempt->first = first;
-    attempt->last = last;
-    attempt->total = total;
-    return true;
-}
-
-// A header's value without blanks around it, if `line` is the header `name`.
-static bool value_of(const char *line, size_t count, const char *name, char *value, size_t max)
-{
-    const size_t skip = strlen(name);
-    if (count <= skip || line[skip] != ':' || strncasecmp(line, name, skip) != 0) return false;
-    size_t begin = skip + 1, end = count;
-    while (begin < end && strchr(" \t\r\n", line[begin])) begin++;
-    while (end > begin && strchr(" \t\r\n", line[end - 1])) end--;
-    snprintf(value, max, "%.*s", (int)(end - begin), line + begin);
-    return true;
-}
-
-static size_t on_header(char *line, size_t size, size_t items, void *context)
-{
-    struct attempt *attempt = context;
-    const size_t count = size * items;
-    char value[128];
-    if (count > 5 && strncmp(line, "HTTP/", 5) == 0) {      // A new answer: the last was a redirect
-        attempt->has_range = attempt->encoded = false;
-    } else if (value_of(line, count, "Content-Range", value, sizeof value)) {
-        attempt->has_range = parse_range(value, attempt);
-    } else if (value_of(line, count, "Content-Encoding", value, sizeof value)) {
-        attempt->encoded = strcasecmp(value, "identity") != 0;
-    }
-    return count;
-}
-
-static bool is_exact_range(const struct attempt *attempt)
-{
-    return attempt->has_range && attempt->first == attempt->offset
-        && attempt->total == attempt->size && attempt->last == attempt->offset + attempt->count - 1;
-}
-
-static bool is_whole_file(const struct attempt *attempt)
-{
-    return attempt->offset == 0 && attempt->count == attempt->size;
-}
-
-static bool is_wanted(const struct attempt *attempt, long status)
-{
-    return !attempt->encoded && ((status == 206 && is_exact_range(attempt))
-                                 || (status == 200 && is_whole_file(attempt)));
-}
-
-// Anything but `count` ends the transfer: an answer that is not wanted costs one packet of it.
-static size_t on_body(char *bytes, size_t size, size_t items, void *context)
-{
-    struct attempt *attempt = context;
-    const size_t count = size * items;
-    long status = 0;
-    curl_easy_getinfo(attempt->self->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (!is_wanted(attempt, status)) return 0;
-    attempt->too_long = count > attempt->count - attempt->got;
-    if (attempt->too_long) return 0;
-    memcpy(attempt->out + attempt->got, bytes, count);
-    attempt->got += count;
-    return count;
+    struct pollfd stop = { .fd = config->stop_fd, .events = POLLIN };
+    return poll(&stop, config->stop_fd >= 0, wait_ms) > 0;
 }
 
 static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
 {
     struct attempt *attempt = context;
     (void)a, (void)b, (void)c, (void)d;
-    attempt->stopped = is_stopped(attempt->self, 0);
+    attempt->stopped = is_stopped(attempt->config, 0);
     return attempt->stopped;
 }
-
-// ---- one attempt
 
 static void ask(CURL *curl, const struct attempt *attempt)
 {
@@ -183,102 +94,23 @@ static void ask(CURL *curl, const struct attempt *attempt)
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, attempt);
     if (attempt->count) {
         curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);        // Also undoes NOBODY
-        curl_easy_setopt(curl, CURLOPT_RANGE, range);
+        curl_easy_setopt(curl, CURLOPT_RANGE, attempt->whole ? NULL : range);
     } else {
         curl_easy_setopt(curl, CURLOPT_RANGE, NULL);
         curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
     }
 }
 
-// No answer, or not all of it.
-static int judge_transfer(struct attempt *attempt, CURLcode code, struct why *why)
+// Bytes that are not what they should be may be better the next time; what else is wrong is ours.
+// The text may quote them: no line of a log begins where a server wants it.
+static int check_bytes(struct attempt *attempt, struct why *why)
 {
-    const char *text = curl_easy_strerror(code), *name = attempt->name;
-    switch (code) {
-    case CURLE_PEER_FAILED_VERIFICATION:
-    case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_ISSUER_ERROR:
-        return why_set(why, FAULT_DENIED, "%s: its certificate does not verify: %s", name, text);
-    case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
-        return why_set(why, FAULT_CONFIG, "%s: %s", name, text);
-    case CURLE_TOO_MANY_REDIRECTS:
-        return why_set(why, FAULT_PROTOCOL, "%s: more than %u redirects", name,
-                       attempt->self->config.redirects);
-    case CURLE_OUT_OF_MEMORY:
-        return why_set(why, FAULT_MEMORY, "%s: %s", name, text);
-    case CURLE_OPERATION_TIMEDOUT:
-        attempt->again = true;
-        return why_set(why, FAULT_TIMEOUT, "%s: %llu of %llu bytes after %u ms", name,
-                       (unsigned long long)attempt->got, (unsigned long long)attempt->count,
-                       attempt->self->config.timeout_ms);
-    default:
-        attempt->again = true;
-        return why_set(why, FAULT_UNREACHABLE, "%s: %s", name, text);
-    }
-}
-
-// A status that is not success.
-static int judge_status(struct attempt *attempt, struct why *why)
-{
-    const long status = attempt->status;
-    const char *name = attempt->name;
-    if (status == 404 || status == 410)
-        return why_set(why, FAULT_NOT_FOUND, "%s: status %ld", name, status);
-    if (status == 401 || status == 403 || status == 407)
-        return why_set(why, FAULT_DENIED, "%s: status %ld", name, status);
-    if (status == 416)
-        return why_set(why, FAULT_CORRUPT, "%s: status 416: bytes from %llu are no longer there;"
-                       " it had %llu bytes when it was opened", name,
-                       (unsigned long long)attempt->offset, (unsigned long long)attempt->size);
-    if (status >= 300 && status < 400)
-        return why_set(why, FAULT_PROTOCOL, "%s: status %ld, a redirect; %u are followed", name,
-                       status, attempt->self->config.redirects);
-    attempt->again = status >= 500 || status == 408 || status == 429;
-    return why_set(why, attempt->again ? FAULT_UNREACHABLE : FAULT_PROTOCOL, "%s: status %ld", name,
-                   status);
-}
-
-// A success that is not the one that was asked for.
-static int judge_answer(struct attempt *attempt, struct why *why)
-{
-    const char *name = attempt->name;
-    if (attempt->encoded)
-        return why_set(why, FAULT_PROTOCOL, "%s: the answer is compressed, which was not asked for",
-                       name);
-    if (attempt->status == 206 && attempt->has_range && attempt->total != attempt->size)
-        return why_set(why, FAULT_CORRUPT, "%s has %llu bytes and had %llu when it was opened;"
-                       " restart to open it anew", name, (unsigned long long)attempt->total,
-                       (unsigned long long)attempt->size);
-    if (attempt->status == 206)
-        return why_set(why, FAULT_PROTOCOL, "%s: status 206 with another Content-Range than asked,"
-                       " or none (%llu bytes from %llu were asked)", name,
-                       (unsigned long long)attempt->count, (unsigned long long)attempt->offset);
-    if (attempt->status == 200)
-        return why_set(why, FAULT_PROTOCOL, "%s: status 200 with the whole file where 206 with"
-                       " %llu bytes from %llu was asked: this server does not serve ranges", name,
-                       (unsigned long long)attempt->count, (unsigned long long)attempt->offset);
-    return why_set(why, FAULT_PROTOCOL, "%s: status %ld", name, attempt->status);
-}
-
-static int judge(struct attempt *attempt, CURLcode code, struct why *why)
-{
-    const bool refused = code == CURLE_WRITE_ERROR;         // By on_body: the status says why
-    if (attempt->stopped)
-        return why_set(why, FAULT_UNREACHABLE, "%s: given up, as we are told to stop",
-                       attempt->name);
-    if (attempt->too_long)
-        return why_set(why, FAULT_PROTOCOL, "%s: more than the %llu bytes that were asked",
-                       attempt->name, (unsigned long long)attempt->count);
-    if (code != CURLE_OK && !refused) return judge_transfer(attempt, code, why);
-    if (attempt->status < 200 || attempt->status >= 300) return judge_status(attempt, why);
-    if (attempt->count == 0 && attempt->status == 200 && !attempt->encoded) return 0;
-    if (!is_wanted(attempt, attempt->status)) return judge_answer(attempt, why);
-    if (attempt->got == attempt->count) return 0;
-    attempt->again = true;
-    return why_set(why, FAULT_UNREACHABLE, "%s: the answer ends after %llu of %llu bytes",
-                   attempt->name, (unsigned long long)attempt->got,
-                   (unsigned long long)attempt->count);
+    int rc = attempt->check(attempt->check_arg, attempt->out, (size_t)attempt->got, why);
+    for (char *c = why->text; rc < 0 && *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = ' ';
+    attempt->again = rc == FAULT_DIGEST;
+    attempt->final = rc < 0 && rc != FAULT_DIGEST;
+    return rc == FAULT_DIGEST ? why_wrap(why, rc, "%s", attempt->name) : rc;
 }
 
 static int try_once(http_range_t *self, struct attempt *attempt, struct why *why)
@@ -286,26 +118,71 @@ static int try_once(http_range_t *self, struct attempt *attempt, struct why *why
     attempt->got = 0;
     attempt->status = 0;
     attempt->has_range = attempt->encoded = attempt->too_long = attempt->stopped = false;
-    attempt->again = false;
+    attempt->no_memory = attempt->again = attempt->final = false;
     ask(self->curl, attempt);
     const CURLcode code = curl_easy_perform(self->curl);
     curl_easy_getinfo(self->curl, CURLINFO_RESPONSE_CODE, &attempt->status);
-    return judge(attempt, code, why);
+    int rc = http_answer_judge(attempt, code, why);
+    return rc == 0 && attempt->check ? check_bytes(attempt, why) : rc;
 }
 
-static int perform(http_range_t *self, struct attempt *attempt, struct why *why)
+// ---- several attempts
+
+static void tell(const struct attempt *attempt, const struct why *why, const char *next)
+{
+    const struct http_config *config = attempt->config;
+    const bool is_there = attempt->status != 403 && attempt->status != 404 && attempt->status != 410;
+    if (config->refused && (is_there || !attempt->spare))
+        config->refused(config->arg, why->text, next);
+}
+
+// Asks each place once, the one that answered last first. *ret_again: asking again may be of use.
+static int ask_places(http_range_t *self, const struct http_places *places, struct attempt *attempt,
+                      struct why *why, bool *ret_again)
+{
+    const unsigned count = places->url[1] ? 2 : 1;
+    *ret_again = false;
+    for (unsigned i = 0; ; i++) {
+        const unsigned place = (self->place + i) % count;
+        attempt->url = places->url[place];
+        http_range_name(attempt->url, attempt->name);
+        int rc = try_once(self, attempt, why);
+        if (rc == 0) self->place = place;
+        if (rc == 0 || attempt->final || attempt->stopped) return rc;
+        *ret_again |= attempt->again;
+        if (i + 1 == count) return rc;
+        tell(attempt, why, "the other place is asked");
+    }
+}
+
+static int repeat(http_range_t *self, const struct http_places *places, struct attempt *attempt,
+                  struct why *why)
 {
     uint32_t pause_ms = self->config.pause_ms;
-    http_range_name(attempt->url, attempt->name);
+    char next[64];
     for (uint32_t number = 1; ; number++) {
-        int rc = try_once(self, attempt, why);
-        if (rc == 0 || !attempt->again) return rc;
-        if (number == self->config.attempts)
-            return why_wrap(why, rc, "given up after %u attempts", number);
-        if (is_stopped(self, (int)pause_ms))
+        bool again;
+        int rc = ask_places(self, places, attempt, why, &again);
+        if (rc == 0 || attempt->final || attempt->stopped) return rc;
+        const bool last = !again || number == self->config.attempts;
+        snprintf(next, sizeof next, last ? "given up" : "asked again in %u ms", pause_ms);
+        tell(attempt, why, next);
+        if (!again) return rc;
+        if (last) return why_wrap(why, rc, "given up after %u attempts", number);
+        if (is_stopped(&self->config, (int)pause_ms))
             return why_wrap(why, rc, "given up after %u attempts, as we are told to stop", number);
         pause_ms = pause_ms < HTTP_PAUSE_MAX_MS / 2 ? 2 * pause_ms : HTTP_PAUSE_MAX_MS;
     }
+}
+
+static int perform(http_range_t *self, const struct http_places *places, struct attempt *attempt,
+                   struct why *why)
+{
+    struct why own = { 0 };
+    int rc = 0;
+    for (unsigned i = 0; rc == 0 && i < HTTP_PLACES_MAX && places->url[i]; i++)
+        rc = http_range_check_url(places->url[i], why);
+    return rc < 0 ? rc : repeat(self, places, attempt, why ? why : &own);
 }
 
 // ---- the four calls
@@ -323,8 +200,8 @@ static void set_up(http_range_t *self)
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)config->timeout_ms);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)config->connect_timeout_ms);
     curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, http_answer_hear);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, http_answer_take);
     curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, "shoal");
 }
@@ -353,12 +230,12 @@ void http_range_destroy(http_range_t **self_p)
     *self_p = NULL;
 }
 
-int http_range_size(http_range_t *self, const char *url, struct why *why, uint64_t *ret_bytes)
+int http_range_size(http_range_t *self, const struct http_places *places, struct why *why,
+                    uint64_t *ret_bytes)
 {
-    struct attempt attempt = { .self = self, .url = url };
+    struct attempt attempt = { .curl = self->curl, .config = &self->config };
     curl_off_t bytes = -1;
-    int rc = http_range_check_url(url, why);
-    if (rc == 0) rc = perform(self, &attempt, why);
+    int rc = perform(self, places, &attempt, why);
     if (rc < 0) return rc;
     curl_easy_getinfo(self->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &bytes);
     if (bytes < 0)
@@ -368,12 +245,24 @@ int http_range_size(http_range_t *self, const char *url, struct why *why, uint64
     return 0;
 }
 
-int http_range_read(http_range_t *self, const char *url, uint64_t size, uint64_t offset,
-                    size_t count, void *out, struct why *why)
+int http_range_read(http_range_t *self, const struct http_places *places,
+                    const struct http_part *part, struct why *why)
 {
-    ensure(count > 0 && offset < size && count <= size - offset);
-    struct attempt attempt = { .self = self, .url = url, .size = size, .offset = offset,
-                               .count = count, .out = out };
-    int rc = http_range_check_url(url, why);
-    return rc < 0 ? rc : perform(self, &attempt, why);
+    ensure(part->count > 0 && part->offset < part->size
+           && part->count <= part->size - part->offset);
+    struct attempt attempt = { .curl = self->curl, .config = &self->config, .size = part->size,
+                               .offset = part->offset, .count = part->count, .out = part->out,
+                               .check = part->check, .check_arg = part->arg,
+                               .spare = part->spare };
+    return perform(self, places, &attempt, why);
+}
+
+int http_range_whole(http_range_t *self, const struct http_places *places, size_t bytes_max,
+                     http_check *check, void *arg, struct why *why)
+{
+    struct attempt attempt = { .curl = self->curl, .config = &self->config, .whole = true,
+                               .count = bytes_max, .check = check, .check_arg = arg };
+    int rc = perform(self, places, &attempt, why);
+    free(attempt.out);
+    return rc;
 }

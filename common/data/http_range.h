@@ -1,6 +1,9 @@
 #pragma once
 // http_range -- parts of a file that lies behind a URL, on libcurl: its size by HEAD, its bytes by
-// Range GET.
+// Range GET; and small files whole.
+//
+// The same file may lie behind two URLs. The place that answered last is asked first; whenever it
+// fails, or what it sends is not what the caller's check wants, the other one is asked at once.
 //
 // An answer is believed only if it is exactly what was asked: status 206 with the Content-Range
 // that was asked for and a total that is still the file's size (or 200, if the whole file was
@@ -9,28 +12,32 @@
 // http and https are spoken; redirects are refused unless allowed, then bounded, and never lead
 // from https to http.
 //
-// What may pass by itself (no connection, a time-out, an early end, 408, 429, 5xx) is tried again
-// after a pause that doubles; what will not (404, 403, a 200 where 206 was asked, a changed size)
-// fails at once. The proxy settings of the environment (https_proxy, no_proxy) are libcurl's and
-// are honoured.
+// What may pass by itself (no connection, a time-out, an early end, 408, 429, 5xx, wrong bytes) is
+// tried again after a pause that doubles; what will not (404, 403, a 200 where 206 was asked, a
+// changed size) fails at once, if it does so at each place. The proxy settings of the environment
+// (https_proxy, no_proxy) are libcurl's and are honoured.
 //
 // Blocks: for the thread of a job. Not for two threads at once; a connection is kept between calls.
 // Texts name the URL without its user, password and query, which may hold a signature.
 
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "common/fault.h"
 
-enum { HTTP_URL_MAX = 2048, HTTP_PAUSE_MAX_MS = 30000 };
+enum { HTTP_URL_MAX = 2048, HTTP_PAUSE_MAX_MS = 30000, HTTP_PLACES_MAX = 2 };
 
 struct http_config {
     uint32_t timeout_ms;                    // For one attempt, whole: 10 .. 600000
     uint32_t connect_timeout_ms;            // Of that, until connected: 10 .. 600000
-    uint32_t attempts;                      // 1 .. 20
+    uint32_t attempts;                      // At each place: 1 .. 20
     uint32_t pause_ms;                      // Before the second attempt: 1 .. HTTP_PAUSE_MAX_MS
     uint32_t redirects;                     // Followed at most: 0 .. 5
     int stop_fd;                            // Readable: give up at once, also in a pause; -1: none
+    // Told of every attempt that failed: which URL and why, and what happens next. May be NULL.
+    void (*refused)(void *arg, const char *reason, const char *next);
+    void *arg;
 };
 
 // Five attempts within about 4 s of pauses; no redirects.
@@ -38,6 +45,13 @@ struct http_config {
                               .pause_ms = 250, .redirects = 0, .stop_fd = -1 }
 
 typedef struct http_range http_range_t;
+
+// Where a file lies. `url[1]` is NULL, or the same file's at another place.
+struct http_places { const char *url[HTTP_PLACES_MAX]; };
+
+// Whether these bytes are what they should be. FAULT_DIGEST is the place's fault, and another is
+// asked; any other is ours, and returned at once.
+typedef int http_check(void *arg, const uint8_t *bytes, size_t count, struct why *why);
 
 int http_range_new(const struct http_config *config, struct why *why, http_range_t **ret_self);
 void http_range_destroy(http_range_t **self);
@@ -50,10 +64,25 @@ int http_range_check_url(const char *url, struct why *why);
 void http_range_name(const char *url, char name[HTTP_URL_MAX + 1]);
 
 // The size of the file, by HEAD. FAULT_PROTOCOL if the answer has none.
-int http_range_size(http_range_t *self, const char *url, struct why *why, uint64_t *ret_bytes);
+int http_range_size(http_range_t *self, const struct http_places *places, struct why *why,
+                    uint64_t *ret_bytes);
 
-// Bytes [offset, offset + count) of a file that has `size` bytes; count is 1 or more. FAULT_CORRUPT
-// if the size has changed, FAULT_PROTOCOL if the server does not serve ranges, FAULT_NOT_FOUND,
-// FAULT_DENIED, FAULT_TIMEOUT, FAULT_UNREACHABLE.
-int http_range_read(http_range_t *self, const char *url, uint64_t size, uint64_t offset,
-                    size_t count, void *out, struct why *why);
+struct http_part {
+    uint64_t size;                          // Of the whole file
+    uint64_t offset;                        // Below size
+    size_t count;                           // 1 or more
+    void *out;                              // So many bytes
+    http_check *check;                      // NULL: what comes is believed
+    void *arg;
+    bool spare;                             // That there is none is nothing to tell
+};
+
+// Bytes [offset, offset + count) of a file that has `size` bytes. FAULT_CORRUPT if the size has
+// changed, FAULT_PROTOCOL if the server does not serve ranges, FAULT_NOT_FOUND, FAULT_DENIED,
+// FAULT_TIMEOUT, FAULT_UNREACHABLE, FAULT_DIGEST or another of the check's.
+int http_range_read(http_range_t *self, const struct http_places *places,
+                    const struct http_part *part, struct why *why);
+
+// A whole file of at most `bytes_max` bytes, for a check that takes what it wants of it. As above.
+int http_range_whole(http_range_t *self, const struct http_places *places, size_t bytes_max,
+                     http_check *check, void *arg, struct why *why);

@@ -1,8 +1,10 @@
 #include "common/data/manifest.h"
 #include "common/crypto/merkle.h"
+#include "common/data/durable_file.h"
 #include "common/data/json_file.h"
 #include "common/data/samples.h"
 #include "common/data/token_dir.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,22 +64,29 @@ static int file_init(struct manifest_file *self, const char *name, uint64_t byte
 
 // ---- from files
 
-static int read_leaf(const struct manifest_file *file, uint64_t leaf, int fd, const char *path,
-                     uint8_t *buffer, struct why *why,
-                     struct hash ret_blocks[MANIFEST_LEAF_BLOCKS], struct hash *ret_hash)
+size_t manifest_leaf_bytes(const struct manifest_file *file, uint64_t leaf)
 {
-    const uint64_t offset = leaf * MANIFEST_LEAF_BYTES, left = file->bytes - offset;
-    const size_t count = left < MANIFEST_LEAF_BYTES ? (size_t)left : MANIFEST_LEAF_BYTES;
-    int rc = token_dir_read(fd, path, offset, count, buffer, why);
-    if (rc < 0) return rc;
+    const uint64_t left = file->bytes - leaf * MANIFEST_LEAF_BYTES;
+    return left < MANIFEST_LEAF_BYTES ? (size_t)left : MANIFEST_LEAF_BYTES;
+}
+
+static struct hash hash_leaf(const uint8_t *bytes, size_t count,
+                             struct hash ret_blocks[MANIFEST_LEAF_BLOCKS])
+{
     size_t blocks = 0;
     for (size_t at = 0; at < count; at += MANIFEST_BLOCK_BYTES) {
         const size_t rest = count - at;
-        ret_blocks[blocks++] = merkle_leaf(buffer + at, rest < MANIFEST_BLOCK_BYTES
-                                                            ? rest : MANIFEST_BLOCK_BYTES);
+        ret_blocks[blocks++] = merkle_leaf(bytes + at, rest < MANIFEST_BLOCK_BYTES
+                                                           ? rest : MANIFEST_BLOCK_BYTES);
     }
-    *ret_hash = merkle_root(ret_blocks, blocks);
-    return 0;
+    return merkle_root(ret_blocks, blocks);
+}
+
+static int read_leaf(const struct manifest_file *file, uint64_t leaf, int fd, const char *path,
+                     uint8_t *buffer, struct why *why)
+{
+    return token_dir_read(fd, path, leaf * MANIFEST_LEAF_BYTES, manifest_leaf_bytes(file, leaf),
+                          buffer, why);
 }
 
 static int build_file(struct manifest_file *self, const char *path, const char *name,
@@ -90,8 +99,11 @@ static int build_file(struct manifest_file *self, const char *path, const char *
     if (rc < 0) return rc;
     rc = bytes ? file_init(self, name, bytes, why) : why_set(why, FAULT_FORMAT, "%s is empty",
                                                              path);
-    for (uint64_t leaf = 0; rc == 0 && leaf < self->leaf_count; leaf++)
-        rc = read_leaf(self, leaf, fd, path, buffer, why, blocks, &self->leaves[leaf]);
+    for (uint64_t leaf = 0; rc == 0 && leaf < self->leaf_count; leaf++) {
+        rc = read_leaf(self, leaf, fd, path, buffer, why);
+        if (rc == 0)
+            self->leaves[leaf] = hash_leaf(buffer, manifest_leaf_bytes(self, leaf), blocks);
+    }
     close(fd);
     if (rc == 0) self->root = merkle_root(self->leaves, (size_t)self->leaf_count);
     return rc;
@@ -135,22 +147,19 @@ int manifest_build(const char *dir, uint32_t token_bytes, struct why *why,
     return 0;
 }
 
-int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, int fd, const char *path,
-                        struct why *why, struct hash ret_blocks[MANIFEST_LEAF_BLOCKS])
+int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, const uint8_t *bytes,
+                        const char *path, struct why *why,
+                        struct hash ret_blocks[MANIFEST_LEAF_BLOCKS])
 {
-    struct hash hash;
-    uint8_t *buffer = malloc(MANIFEST_LEAF_BYTES);
-    if (!buffer) return why_set(why, FAULT_MEMORY, "a leaf of %s", path);
-    int rc = read_leaf(file, leaf, fd, path, buffer, why, ret_blocks, &hash);
-    if (rc == 0 && !hash_equal(&hash, &file->leaves[leaf]))
-        rc = why_set(why, FAULT_DIGEST, "%s: the MiB that begins at byte %llu is not what %s says;"
-                     " nothing is read from it", path,
-                     (unsigned long long)(leaf * MANIFEST_LEAF_BYTES), MANIFEST_NAME);
-    free(buffer);
-    return rc;
+    const struct hash hash = hash_leaf(bytes, manifest_leaf_bytes(file, leaf), ret_blocks);
+    if (hash_equal(&hash, &file->leaves[leaf])) return 0;
+    return why_set(why, FAULT_DIGEST, "%s: the MiB that begins at byte %llu is not what %s says;"
+                   " nothing is read from it", path,
+                   (unsigned long long)(leaf * MANIFEST_LEAF_BYTES), MANIFEST_NAME);
 }
 
-static int verify_file(const struct manifest_file *file, const char *dir, struct why *why)
+static int verify_file(const struct manifest_file *file, const char *dir, uint8_t *buffer,
+                       struct why *why)
 {
     char *path = token_dir_path(dir, file->name);
     if (!path) return why_set(why, FAULT_MEMORY, "the path of %s", file->name);
@@ -162,8 +171,10 @@ static int verify_file(const struct manifest_file *file, const char *dir, struct
         if (bytes != file->bytes)
             rc = why_set(why, FAULT_DIGEST, "%s has %llu bytes and %s says %llu", path,
                          (unsigned long long)bytes, MANIFEST_NAME, (unsigned long long)file->bytes);
-        for (uint64_t leaf = 0; rc == 0 && leaf < file->leaf_count; leaf++)
-            rc = manifest_check_leaf(file, leaf, fd, path, why, blocks);
+        for (uint64_t leaf = 0; rc == 0 && leaf < file->leaf_count; leaf++) {
+            rc = read_leaf(file, leaf, fd, path, buffer, why);
+            if (rc == 0) rc = manifest_check_leaf(file, leaf, buffer, path, why, blocks);
+        }
         close(fd);
     }
     free(path);
@@ -175,7 +186,9 @@ int manifest_verify(const struct manifest *self, const char *dir, struct why *wh
     struct token_dir list;
     int rc = token_dir_list(dir, why, &list);
     if (rc < 0) return rc;
-    if (list.count != self->file_count)
+    uint8_t *buffer = malloc(MANIFEST_LEAF_BYTES);
+    if (!buffer) rc = why_set(why, FAULT_MEMORY, "a leaf of %s", dir);
+    if (rc == 0 && list.count != self->file_count)
         rc = why_set(why, FAULT_DIGEST, "%s has %u token files and %s names %u", dir, list.count,
                      MANIFEST_NAME, self->file_count);
     for (uint32_t i = 0; rc == 0 && i < list.count; i++) {
@@ -183,9 +196,49 @@ int manifest_verify(const struct manifest *self, const char *dir, struct why *wh
             rc = why_set(why, FAULT_DIGEST, "%s has %s where %s names %s", dir, list.names[i],
                          MANIFEST_NAME, self->files[i].name);
         else
-            rc = verify_file(&self->files[i], dir, why);
+            rc = verify_file(&self->files[i], dir, buffer, why);
     }
+    free(buffer);
     token_dir_free(&list);
+    return rc;
+}
+
+static int write_blocks_of(const struct manifest_file *file, const char *dir, const char *path,
+                           uint8_t *buffer, struct why *why)
+{
+    struct durable_file out;
+    struct hash blocks[MANIFEST_LEAF_BLOCKS];
+    char name[TOKEN_NAME_MAX + sizeof MANIFEST_BLOCKS];
+    uint64_t bytes;
+    int fd;
+    snprintf(name, sizeof name, "%s" MANIFEST_BLOCKS, file->name);
+    int rc = token_dir_open(path, why, &fd, &bytes);
+    if (rc < 0) return rc;
+    rc = durable_file_create(dir, name, why, &out);
+    for (uint64_t leaf = 0; rc == 0 && leaf < file->leaf_count; leaf++) {
+        const size_t count = manifest_leaf_bytes(file, leaf);
+        rc = read_leaf(file, leaf, fd, path, buffer, why);
+        if (rc == 0) rc = manifest_check_leaf(file, leaf, buffer, path, why, blocks);
+        if (rc == 0)
+            rc = durable_file_append(&out, blocks, (count + MANIFEST_BLOCK_BYTES - 1)
+                                                       / MANIFEST_BLOCK_BYTES * HASH_BYTES, why);
+        if (rc < 0) durable_file_abandon(&out);
+    }
+    close(fd);
+    return rc < 0 ? rc : durable_file_commit(&out, why);
+}
+
+int manifest_write_blocks(const struct manifest *self, const char *dir, struct why *why)
+{
+    uint8_t *buffer = malloc(MANIFEST_LEAF_BYTES);
+    int rc = buffer ? 0 : why_set(why, FAULT_MEMORY, "a leaf of %s", dir);
+    for (uint32_t i = 0; rc == 0 && i < self->file_count; i++) {
+        char *path = token_dir_path(dir, self->files[i].name);
+        rc = path ? write_blocks_of(&self->files[i], dir, path, buffer, why)
+                  : why_set(why, FAULT_MEMORY, "the path of %s", self->files[i].name);
+        free(path);
+    }
+    free(buffer);
     return rc;
 }
 

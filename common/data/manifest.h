@@ -15,6 +15,9 @@
 //   SHA-256( "shoal-manifest-2" ‖ LE32(token_bytes) ‖ LE32(files)
 //            ‖ for each file: LE32(length of name) ‖ name ‖ LE64(bytes) ‖ root )
 //
+// Beside a file there may be NAME.blocks: the hashes of its blocks, 32 bytes each, one after the other
+// (0.8 % of the data). Who reads over HTTP then need not fetch a whole MiB to check one block of it.
+//
 // Files stand in ascending order of name. What is read is hostile until proved: bounded before
 // it is parsed, every root recomputed from its leaves, the digest from the roots.
 
@@ -30,6 +33,7 @@ enum {
     MANIFEST_TEXT_MAX = 64 << 20,           // Bytes of manifest.json: a dataset of about 1 TiB
 };
 #define MANIFEST_NAME "manifest.json"
+#define MANIFEST_BLOCKS ".blocks"
 
 struct manifest_file {
     char *name;                             // Owned; as token_dir_is_name allows
@@ -54,6 +58,9 @@ void manifest_free(struct manifest *self);      // Also of one that is all zero
 // Durable before it returns.
 int manifest_write(const struct manifest *self, const char *dir, struct why *why);
 
+// The .blocks of each file in `dir`, which is compared on the way; durable.
+int manifest_write_blocks(const struct manifest *self, const char *dir, struct why *why);
+
 // FAULT_NOT_FOUND if there is none; FAULT_FORMAT, FAULT_LIMIT, FAULT_DIGEST for a bad one. Looks at
 // no token file.
 int manifest_read(const char *dir, struct why *why, struct manifest *ret_manifest);
@@ -66,10 +73,14 @@ int manifest_parse(const char *text, size_t count, const char *name, struct why 
 // byte.
 int manifest_verify(const struct manifest *self, const char *dir, struct why *why);
 
-// Reads one leaf of a file that is open as `fd`, compares, and gives the hashes of its blocks.
-// FAULT_DIGEST, FAULT_CORRUPT, FAULT_IO.
-int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, int fd, const char *path,
-                        struct why *why, struct hash ret_blocks[MANIFEST_LEAF_BLOCKS]);
+// How many bytes a leaf has: the last one fewer than MANIFEST_LEAF_BYTES.
+size_t manifest_leaf_bytes(const struct manifest_file *file, uint64_t leaf);
+
+// Compares the bytes of one leaf, wherever they come from, and gives the hashes of its blocks.
+// FAULT_DIGEST.
+int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, const uint8_t *bytes,
+                        const char *path, struct why *why,
+                        struct hash ret_blocks[MANIFEST_LEAF_BLOCKS]);
 
 // The digest of what a manifest says of these files, their names, bytes and roots alone.
 struct hash manifest_digest(const struct manifest *self);

@@ -89,7 +89,11 @@ uint32_t provider_seq_len(const provider_t *self) { return self->config.seq_len;
 
 const struct hash *provider_digest(const provider_t *self)
 {
-    return self->kind == LOCAL ? token_files_digest(self->local) : NULL;
+    switch (self->kind) {
+    case LOCAL: return token_files_digest(self->local);
+    case HTTP:  return remote_files_digest(self->http);
+    default:    return NULL;
+    }
 }
 
 token_files_t *provider_files(provider_t *self)

@@ -41,7 +41,7 @@ void provider_close(provider_t **self);
 uint64_t provider_count(const provider_t *self);           // Samples in one pass
 uint32_t provider_seq_len(const provider_t *self);
 
-// The dataset's digest if a manifest vouches for it (local), else NULL.
+// The dataset's digest if a manifest vouches for it (local, http), else NULL.
 const struct hash *provider_digest(const provider_t *self);
 
 // The files behind a local provider, for who serves their samples with proofs; else NULL.

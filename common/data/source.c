@@ -22,6 +22,7 @@ int source_of_config(const struct run_config *config, struct why *why,
                            "name the files with NumberedFiles");
         source.kind = config->http_location == CONFIG_LOCATION_URL ? DATA_URL : DATA_NUMBERED;
         snprintf(source.where, sizeof source.where, "%s", config->http_url);
+        snprintf(source.mirror, sizeof source.mirror, "%s", config->data_mirror);
         source.token_bytes = (uint8_t)config_token_bytes(config->http_token_size);
         source.seeded = config->http_shuffle == CONFIG_SHUFFLE_SEEDED;
         memcpy(source.seed, config->http_seed, sizeof source.seed);
@@ -35,7 +36,7 @@ int source_of_config(const struct run_config *config, struct why *why,
 }
 
 int source_open(const struct wire_data_source *source, const struct samples_config *wanted,
-                struct why *why, provider_t **ret_provider)
+                const struct source_check *check, struct why *why, provider_t **ret_provider)
 {
     struct samples_config samples = *wanted;
     samples.token_bytes = source->token_bytes;
@@ -48,9 +49,13 @@ int source_open(const struct wire_data_source *source, const struct samples_conf
     if (source->kind == DATA_LOCAL)
         return provider_open_local(source->where, &samples, why, ret_provider);
     struct http_config http = HTTP_CONFIG_DEFAULT;
+    http.refused = check->refused;
+    http.arg = check->arg;
     struct remote_source remote = { .kind = source->kind == DATA_URL ? REMOTE_SINGLE_URL
                                                                      : REMOTE_NUMBERED_FILES,
                                     .url = source->where,
+                                    .mirror = source->mirror[0] ? source->mirror : NULL,
+                                    .manifest_digest = check->manifest_digest,
                                     .start_index = source->first,
                                     .num_files = source->count,
                                     .n_left_pad_zeros = source->digits };

@@ -13,7 +13,16 @@
 int source_of_config(const struct run_config *config, struct why *why,
                      struct wire_data_source *ret_source);
 
+// Of a web server alone: what it is held against, and who hears of it when it lies or dies
+// (http_range.h). A folder is held against its own manifest, whose digest the caller compares.
+struct source_check {
+    struct hash manifest_digest;        // All zero: what comes is believed
+    void (*refused)(void *arg, const char *reason, const char *next);       // May be NULL
+    void *arg;
+};
+
 // Opens a folder or a web server. Of `samples`, seq_len and vocab_size are taken; width and order
-// of the tokens are the source's. A Server is another actor's to ask: FAULT_UNSUPPORTED.
+// of the tokens are the source's. `check` is read for a web server alone. A Server is another actor's
+// to ask: FAULT_UNSUPPORTED.
 int source_open(const struct wire_data_source *source, const struct samples_config *samples,
-                struct why *why, provider_t **ret_provider);
+                const struct source_check *check, struct why *why, provider_t **ret_provider);

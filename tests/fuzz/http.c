@@ -1,6 +1,7 @@
-// The header lines of an HTTP answer, as libcurl hands them to http_range.c: its inside.
+// The header lines of an HTTP answer, as libcurl hands them to http_answer.c: its inside.
 
-#include "common/data/http_range.c"
+#include "common/data/http_answer.c"
+#include "common/ensure.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/network.h"
 
@@ -14,8 +15,8 @@ void http_fuzz_print_dictionary(void)
 
 bool http_fuzz_check(const uint8_t *bytes, size_t count)
 {
-    static const http_range_t nobody;
-    struct attempt attempt = { .self = &nobody, .size = 100, .offset = 20, .count = 10 };
+    static const struct http_config config = HTTP_CONFIG_DEFAULT;
+    struct attempt attempt = { .config = &config, .size = 100, .offset = 20, .count = 10 };
     struct why why = { 0 };
     char canonical[128], value[128];
     char name[HTTP_URL_MAX + 1];
@@ -25,7 +26,7 @@ bool http_fuzz_check(const uint8_t *bytes, size_t count)
         char *line = malloc(length);            // Its own block, and not ended by a zero
         ensure(line);
         memcpy(line, bytes + at, length);
-        ensure(on_header(line, 1, length, &attempt) == length);
+        ensure(http_answer_hear(line, 1, length, &attempt) == length);
         if (attempt.has_range && value_of(line, length, "Content-Range", value, sizeof value)) {
             snprintf(canonical, sizeof canonical, "bytes %llu-%llu/%llu",
                      (unsigned long long)attempt.first, (unsigned long long)attempt.last,
@@ -40,7 +41,7 @@ bool http_fuzz_check(const uint8_t *bytes, size_t count)
     if (http_range_check_url(url, NULL) == 0) http_range_name(url, name);
     free(url);
     attempt.status = 206;
-    if (is_wanted(&attempt, 206)) {
+    if (http_answer_is_wanted(&attempt, 206)) {
         ensure(attempt.first == 20 && attempt.last == 29 && attempt.total == 100);
         return true;
     }

@@ -1,13 +1,14 @@
-// byte_flips_test -- one bit wrong, anywhere in what lies on a disk: dataset, checkpoint, blobs,
-// ledger. What is read then is what was written, or it is refused by name; and where somebody else
-// has it, it comes from there. FLIPS=10000 for the long form.
+// byte_flips_test -- one bit wrong, anywhere in what lies on a disk or comes over HTTP: dataset,
+// checkpoint, blobs, ledger. What is read then is what was written, or it is refused by name; and
+// where somebody else has it, it comes from there. FLIPS=10000 for the long form.
 
 #include "common/bulk/bulk_client.h"
-#include "common/data/manifest.h"
-#include "common/data/token_files.h"
+#include "common/data/proof.h"
+#include "common/data/provider.h"
 #include "common/ledger/ledger.h"
 #include "tests/unit/bulk_fixture.h"
 #include "tests/unit/checkpoint_fixture.h"
+#include "tests/unit/web_fixture.h"
 
 #include <ftw.h>
 #include <signal.h>
@@ -156,22 +157,21 @@ static void a_dataset_is_refused_or_as_it_was(void **unused)
     remove_folder(folder);
 }
 
-static int give_tokens(void *arg, uint64_t position, uint32_t count, uint8_t **ret_bytes,
+// As a data-provider answers, and as a trainer checks.
+static int give_proofs(void *arg, uint64_t position, uint32_t count, uint8_t **ret_bytes,
                        size_t *ret_count, struct why *reason)
 {
-    *ret_count = count * (SEQ_LEN + 1) * sizeof(uint32_t);
-    *ret_bytes = malloc(*ret_count);
-    return token_files_read(arg, position, count, (uint32_t *)(void *)*ret_bytes, reason);
+    struct proof proof = { 0 };
+    int rc = token_files_prove(arg, position, count, &proof, reason);
+    if (rc < 0) free(proof.bytes);
+    else *ret_bytes = proof.bytes, *ret_count = proof.count;
+    return rc;
 }
 
-static int take_tokens(void *arg, uint64_t position, uint32_t count, const uint8_t *bytes,
+static int take_proofs(void *arg, uint64_t position, uint32_t count, const uint8_t *bytes,
                        size_t bytes_count, uint32_t *tokens, struct why *reason)
 {
-    (void)arg, (void)position;
-    if (bytes_count != count * (SEQ_LEN + 1) * sizeof *tokens)
-        return why_set(reason, FAULT_FORMAT, "%zu bytes", bytes_count);
-    memcpy(tokens, bytes, bytes_count);
-    return 0;
+    return dataset_check(arg, position, count, bytes, bytes_count, tokens, reason);
 }
 
 struct provider { token_files_t *files; bulk_server_t *server; };
@@ -182,10 +182,23 @@ static struct provider provide(const char *folder)
     assert_rc(token_files_open(folder, &samples, &why, &self.files), 0);
     const struct bulk_server_options options = { .identity = fixture_identity(),
         .endpoint = "tcp://127.0.0.1:*",
-        .run = FIXTURE_RUN, .answer = give_tokens, .arg = self.files, .seq_len = SEQ_LEN };
+        .run = FIXTURE_RUN, .answer = give_proofs, .arg = self.files, .seq_len = SEQ_LEN };
     assert_rc(bulk_server_new(&options, &why, &self.server), 0);
     fixture_admit(self.server);
     return self;
+}
+
+static struct dataset dataset_of(token_files_t *files)
+{
+    const struct hash order = dataset_order(token_files_samples(files));
+    struct dataset dataset;
+    uint8_t *bytes;
+    size_t count;
+    assert_rc(dataset_describe(token_files_samples(files), token_files_manifest(files), &why,
+                               &bytes, &count), 0);
+    assert_rc(dataset_parse(bytes, count, token_files_digest(files), &order, &why, &dataset), 0);
+    free(bytes);
+    return dataset;
 }
 
 static void withdraw(struct provider *self)
@@ -196,15 +209,16 @@ static void withdraw(struct provider *self)
 
 static void samples_come_from_the_second_provider(void **unused)
 {
-    const struct bulk_client_options options = { .identity = fixture_identity(),
-                                                 .run = FIXTURE_RUN, .seq_len = SEQ_LEN,
-                                                 .take = take_tokens };
     char folders[2][256];
     struct bulk_client *client;
     (void)unused;
     for (int i = 0; i < 2; i++) make_dataset(folders[i]);
     struct victim victim = victim_open(in_folder(folders[0], "a.bin"));
     struct provider good = provide(folders[1]);
+    struct dataset dataset = dataset_of(good.files);
+    const struct bulk_client_options options = { .identity = fixture_identity(),
+                                                 .run = FIXTURE_RUN, .seq_len = SEQ_LEN,
+                                                 .take = take_proofs, .arg = &dataset };
     const unsigned times = flips() / 30;
     for (unsigned n = 0; n < times; n++) {
         victim_flip(&victim);
@@ -221,9 +235,69 @@ static void samples_come_from_the_second_provider(void **unused)
         withdraw(&bad);
     }
     print_message("samples: %u damaged providers, the second one served each time\n", times);
+    dataset_free(&dataset);
     withdraw(&good);
     victim_restore(&victim);
     for (int i = 0; i < 2; i++) remove_folder(folders[i]);
+}
+
+// ---- dataset, by HTTP ---------------------------------------------------------------------------
+
+static void count_refusal(void *arg, const char *reason, const char *next)
+{
+    assert_true(reason[0] && next[0]);
+    ++*(unsigned *)arg;
+}
+
+static struct hash digest_in(const char *folder)
+{
+    struct manifest manifest;
+    assert_rc(manifest_read(folder, &why, &manifest), 0);
+    const struct hash digest = manifest.digest;
+    manifest_free(&manifest);
+    return digest;
+}
+
+// One bit of every answer is wrong, at another place each time. The same bytes or a refusal; and
+// then they come from the second server.
+static void what_comes_over_http_is_refused_or_as_it_was(void **unused)
+{
+    static const char *const names[] = { "a.bin", "manifest.json" };
+    static struct web webs[2];
+    char folder[256], urls[2][64];
+    (void)unused;
+    make_dataset(folder);
+    for (int i = 0; i < 2; i++) {
+        web_start(&webs[i], folder);
+        snprintf(urls[i], sizeof urls[i], "http://127.0.0.1:%u/a.bin", webs[i].server.port);
+    }
+    const struct remote_source source = { .kind = REMOTE_SINGLE_URL, .url = urls[0],
+                                          .mirror = urls[1], .manifest_digest = digest_in(folder) };
+    webs[0].mischief = WEB_FLIPS;
+    for (int i = 0; i < 2; i++) {
+        struct tally tally = { .flips = flips() };
+        struct http_config http = HTTP_CONFIG_DEFAULT;
+        http.refused = count_refusal;
+        http.arg = &tally.refused;
+        snprintf(webs[0].only, sizeof webs[0].only, "%s", names[i]);
+        webs[0].mischiefs = 0;
+        for (unsigned n = 0; n < tally.flips; n++) {
+            provider_t *self;
+            memset(got, 0, sizeof got);
+            assert_rc(provider_open_http(&source, &http, &samples, &why, &self), 0);
+            assert_rc(provider_read(self, 0, SAMPLES, got[0], &why), 0);
+            assert_memory_equal(got, truth, sizeof truth);
+            provider_close(&self);
+        }
+        assert_int_equal(webs[0].mischiefs, tally.flips);
+        tally.harmless = tally.flips - tally.refused;
+        print_message("by HTTP, ");
+        say(names[i], &tally);
+        assert_int_equal(i == 0 ? tally.harmless : 0, 0);       // Of JSON, a blank may be another
+        assert_true(tally.refused > tally.flips * 3 / 4);
+    }
+    for (int i = 0; i < 2; i++) web_stop(&webs[i]);
+    remove_folder(folder);
 }
 
 // ---- checkpoint ---------------------------------------------------------------------------------
@@ -477,6 +551,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_dataset_is_refused_or_as_it_was),
         cmocka_unit_test(samples_come_from_the_second_provider),
+        cmocka_unit_test(what_comes_over_http_is_refused_or_as_it_was),
         TEST(every_flip_in_a_checkpoint_is_refused),
         cmocka_unit_test(every_flip_in_a_blob_is_refused),
         cmocka_unit_test(a_blob_comes_from_the_second_holder),

@@ -106,18 +106,18 @@ static const struct {
       { "checkpoint: Dummy is not", "optimizer: Dummy is not", "data_location: Dummy is not" } },
     { "test-newer", 4, 0,
       { "data_location: missing", "optimizer: Dummy", "data_locations: not", "checkpoint:" } },
-    { "solana-nano", 1, 0, { "run_id: missing" } },
-    { "solana-nano-newer", 1, 2, { "run_id: missing" } },
-    { "solana-1b", 1, 1, { "run_id: missing" } },
-    { "solana-two-clients", 1, 0, { "run_id: missing" } },
-    { "solana-light", 3, 0,
+    { "solana-nano", 1, 1, { "run_id: missing" } },
+    { "solana-nano-newer", 1, 3, { "run_id: missing" } },
+    { "solana-1b", 1, 2, { "run_id: missing" } },
+    { "solana-two-clients", 1, 1, { "run_id: missing" } },
+    { "solana-light", 3, 1,
       { "run_id: missing", "config.warmup_time: 30 s", "config.max_round_train_time: 30 s" } },
-    { "solana-light-gcs", 2, 0, { "run_id: missing", "NoUploadGcs is not supported" } },
+    { "solana-light-gcs", 2, 1, { "run_id: missing", "NoUploadGcs is not supported" } },
     { "solana-light-moe", 4, 0,
       { "run_id: missing", "config.warmup_time: 900 s", "Torchtitan is", "WeightedHttp is" } },
     { "solana-preprocessed", 4, 0,
       { "run_id: missing", "HfAuto is not", "Finetuning is not", "HuggingFacePreprocessed" } },
-    { "solana-python", 2, 0, { "run_id: missing", "HfAuto is not supported" } },
+    { "solana-python", 2, 1, { "run_id: missing", "HfAuto is not supported" } },
     { "solana-dummy", 3, 0,
       { "run_id: missing", "data_location: Dummy is not", "checkpoint: Dummy is not" } },
     { "solana-conflict", 1, 0, { "expected keys, tables, whitespace or comments, saw '<'" } },
@@ -456,11 +456,21 @@ static void files_are_bounded_before_they_are_believed(void **state)
     assert_int_equal(config_load_run("config", &config, &faults), FAULT_FORMAT);
 }
 
+#define WEB "{ Http = { token_size_in_bytes = \"TwoBytes\", shuffle = \"DontShuffle\", " \
+            "location = { SingleUrl = \"http://a/t\" } } }\n"
+#define LLM "[model.LLM]\nmax_seq_len = 512\ncold_start_warmup_steps = 0\narchitecture = \"HfLlama\"\n" \
+            "data_type = \"Pretraining\"\ndata_location = "
+#define PIN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 // One change to the good file, and what becomes of it.
 static const struct { const char *from, *to; int rc; unsigned warnings; } changes[] = {
     { "Cosine]", "Constant]", FAULT_CONFIG, 0 },            // It has no total_steps and no final_lr
     { "total_steps = 100\nfinal_lr = 4.0e-5\n", "total_steps = 20\nfinal_lr = 4e-4\n", 0, 0 },
-    { "{ Server = \"data-provider\" }", "{ Local = \"data\" }", 0, 0 },
+    { "{ Server = \"data-provider\" }", "{ Local = \"data\" }", 0, 1 },        // Nothing is pinned
+    { "{ Server = \"data-provider\" }\n", WEB, 0, 1 },
+    { LLM "{ Server = \"data-provider\" }\n", "[data]\nmirror = \"http://b/t\"\n" LLM WEB, 0, 1 },
+    { LLM "{ Server = \"data-provider\" }\n", "[data]\nmanifest_digest = \"" PIN "\"\n" LLM WEB, 0, 0 },
+    { "[model.LLM]", "[data]\nmirror = \"http://b/t\"\n[model.LLM]", FAULT_CONFIG, 0 },
     { "global_batch_size_start = 4", "global_batch_size_start = 1", 0, 1 },     // One trainer idles
     { "witness_nodes = 1", "witness_nodes = 2", 0, 0 },
     { "witness_nodes = 1", "witness_nodes = 3", FAULT_CONFIG, 0 },

@@ -1,18 +1,8 @@
 // Providers: local, fetched, and over HTTP against a small server in a thread, honest and
 // otherwise.
 #include "common/data/provider.h"
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <pthread.h>
+#include "tests/unit/web_fixture.h"
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 static struct why why;
@@ -43,29 +33,9 @@ static size_t make_body(uint32_t number, bool npy, uint8_t body[BODY_MAX])
 // ---- the server: one request for each connection; the first part of the path says how it behaves
 
 static struct {
-    int listener;
-    uint16_t port;
-    pthread_t thread;
+    struct web_server web;
     atomic_uint requests;                   // GETs answered or not
 } server;
-
-static void send_text(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void send_text(int fd, const char *format, ...)
-{
-    char text[1024];
-    va_list args;
-    va_start(args, format);
-    const int count = vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    send(fd, text, (size_t)count, MSG_NOSIGNAL);
-}
-
-static void wait_until_gone(int fd)
-{
-    char byte;
-    struct pollfd gone = { .fd = fd, .events = POLLIN };
-    while (poll(&gone, 1, 5000) > 0 && recv(fd, &byte, 1, 0) > 0) { }
-}
 
 static void answer_range(int fd, const char *mode, const uint8_t *body, size_t size, size_t first,
                          size_t last)
@@ -73,13 +43,13 @@ static void answer_range(int fd, const char *mode, const uint8_t *body, size_t s
     const bool is_long = strcmp(mode, "long") == 0, is_brief = strcmp(mode, "brief") == 0;
     const bool is_short = strcmp(mode, "short") == 0 || is_brief;
     const size_t count = last - first + 1;
-    send_text(fd, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes %zu-%zu/%zu\r\n",
+    web_say(fd, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes %zu-%zu/%zu\r\n",
               first + (strcmp(mode, "lie1") == 0), last + (strcmp(mode, "lie2") == 0),
               strcmp(mode, "grown") ? size : size + 2);
-    if (!is_brief) send_text(fd, "Content-Length: %zu\r\n", count + is_long);
-    send_text(fd, "%sConnection: close\r\n\r\n",
+    if (!is_brief) web_say(fd, "Content-Length: %zu\r\n", count + is_long);
+    web_say(fd, "%sConnection: close\r\n\r\n",
               strcmp(mode, "gzip") ? "" : "Content-Encoding: gzip\r\n");
-    if (strcmp(mode, "slow") == 0) wait_until_gone(fd);
+    if (strcmp(mode, "slow") == 0) web_wait_until_gone(fd);
     else send(fd, body + first, is_short ? count / 2 : count, MSG_NOSIGNAL);
     if (is_long) send(fd, "x", 1, MSG_NOSIGNAL);
 }
@@ -89,20 +59,21 @@ static void answer_get(int fd, const char *mode, const uint8_t *body, size_t siz
 {
     const unsigned number = ++server.requests;
     if (strcmp(mode, "flaky") == 0 && number <= 2)
-        send_text(fd, "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        web_say(fd, "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     else if (strcmp(mode, "gone") == 0)
-        send_text(fd, "HTTP/1.1 404 Gone\r\nContent-Length: 4\r\nConnection: close\r\n\r\ngone");
+        web_say(fd, "HTTP/1.1 404 Gone\r\nContent-Length: 4\r\nConnection: close\r\n\r\ngone");
     else if (strcmp(mode, "shrunk") == 0)
-        send_text(fd, "HTTP/1.1 416 No\r\nContent-Range: bytes */2\r\nContent-Length: 0\r\n\r\n");
+        web_say(fd, "HTTP/1.1 416 No\r\nContent-Range: bytes */2\r\nContent-Length: 0\r\n\r\n");
     else if (strcmp(mode, "whole") == 0) {
-        send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", size);
+        web_say(fd, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", size);
         send(fd, body, size, MSG_NOSIGNAL);
     } else if (strcmp(mode, "hangup") != 0)
         answer_range(fd, mode, body, size, first, last < size ? last : size - 1);
 }
 
-static void answer(int fd, const char *request)
+static void answer(void *arg, int fd, const char *request)
 {
+    (void)arg;
     char verb[8] = "", mode[16] = "", name[16] = "";
     uint8_t body[BODY_MAX];
     unsigned number = 0;
@@ -113,63 +84,30 @@ static void answer(int fd, const char *request)
     sscanf(name, "%u", &number);
     const size_t size = make_body(number < FILES ? number : 0, strstr(name, ".npy") != NULL, body);
     if (strcmp(mode, "moved") == 0)
-        send_text(fd, "HTTP/1.1 302 Moved\r\nLocation: /ok/%s\r\nContent-Length: 0\r\n\r\n", name);
+        web_say(fd, "HTTP/1.1 302 Moved\r\nLocation: /ok/%s\r\nContent-Length: 0\r\n\r\n", name);
     else if (strcmp(mode, "loop") == 0)
-        send_text(fd, "HTTP/1.1 302 Moved\r\nLocation: /loop/%s\r\nContent-Length: 0\r\n\r\n",
+        web_say(fd, "HTTP/1.1 302 Moved\r\nLocation: /loop/%s\r\nContent-Length: 0\r\n\r\n",
                   name);
     else if (strcmp(verb, "GET") == 0)
         answer_get(fd, mode, body, size, first, last);
     else if (strcmp(mode, "nolength") == 0)
-        send_text(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+        web_say(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
     else if (strcmp(mode, "dead") != 0)
-        send_text(fd, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", size);
-}
-
-static void *serve(void *context)
-{
-    (void)context;
-    for (int fd; (fd = accept(server.listener, NULL, NULL)) >= 0; close(fd)) {
-        char request[2048] = "";
-        size_t count = 0;
-        ssize_t got = 1;
-        while (got > 0 && count < sizeof request - 1 && !strstr(request, "\r\n\r\n")) {
-            got = recv(fd, request + count, sizeof request - 1 - count, 0);
-            if (got > 0) request[count += (size_t)got] = 0;
-        }
-        answer(fd, request);
-        shutdown(fd, SHUT_WR);
-        wait_until_gone(fd);                // So that no unread byte resets what we sent
-    }
-    return NULL;
-}
-
-static int listen_on_loopback(uint16_t *ret_port)
-{
-    struct sockaddr_in address = { .sin_family = AF_INET,
-                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-    socklen_t length = sizeof address;
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, length) < 0 || listen(fd, 16) < 0
-        || getsockname(fd, (struct sockaddr *)&address, &length) < 0) return -1;
-    *ret_port = ntohs(address.sin_port);
-    return fd;
+        web_say(fd, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", size);
 }
 
 static int start_server(void **state)
 {
     (void)state;
-    setenv("no_proxy", "*", 1);
-    server.listener = listen_on_loopback(&server.port);
-    if (server.listener < 0) return -1;
-    return pthread_create(&server.thread, NULL, serve, NULL);
+    web_server_start(&server.web, answer, NULL);
+    return 0;
 }
 
 static int stop_server(void **state)
 {
     (void)state;
-    shutdown(server.listener, SHUT_RDWR);
-    pthread_join(server.thread, NULL);
-    return close(server.listener);
+    web_server_stop(&server.web);
+    return 0;
 }
 
 // ---- helpers
@@ -186,8 +124,8 @@ static int open_url(const char *mode, const char *name, const struct http_config
                     provider_t **ret_self)
 {
     char url[256];
-    snprintf(url, sizeof url, "http://user:secret@127.0.0.1:%u/%s/%s?key=secret", server.port, mode,
-             name);
+    snprintf(url, sizeof url, "http://user:secret@127.0.0.1:%u/%s/%s?key=secret", server.web.port,
+             mode, name);
     const struct remote_source source = { .kind = REMOTE_SINGLE_URL, .url = url };
     server.requests = 0;
     why.text[0] = 0;
@@ -277,7 +215,7 @@ static void test_http_agrees_with_local(void **state)
     (void)state;
     struct http_config http = quick();
     char url[128];
-    snprintf(url, sizeof url, "http://127.0.0.1:%u/ok/{}.bin", server.port);
+    snprintf(url, sizeof url, "http://127.0.0.1:%u/ok/{}.bin", server.web.port);
     const struct remote_source source = { .kind = REMOTE_NUMBERED_FILES, .url = url,
                                           .num_files = FILES, .n_left_pad_zeros = 3 };
     put_local_files();
@@ -391,7 +329,7 @@ static void test_http_port_where_nobody_listens(void **state)
     provider_t *self = NULL;
     char url[64];
     uint16_t port = 0;
-    close(listen_on_loopback(&port));
+    close(web_listen(&port));
     snprintf(url, sizeof url, "http://127.0.0.1:%u/a.bin", port);
     const struct remote_source source = { .kind = REMOTE_SINGLE_URL, .url = url };
     assert_int_equal(provider_open_http(&source, &http, &config, &why, &self), FAULT_UNREACHABLE);
@@ -458,7 +396,7 @@ static void test_http_token_outside_vocabulary(void **state)
     uint32_t tokens[9];
     char url[64];
     small.vocab_size = 210;
-    snprintf(url, sizeof url, "http://127.0.0.1:%u/ok/2.bin", server.port);
+    snprintf(url, sizeof url, "http://127.0.0.1:%u/ok/2.bin", server.web.port);
     const struct remote_source source = { .kind = REMOTE_SINGLE_URL, .url = url };
     assert_int_equal(provider_open_http(&source, &http, &small, &why, &self), 0);
     assert_int_equal(provider_read(self, 0, 1, tokens, &why), 0);
