@@ -6,8 +6,8 @@
 #     tests/sim/mutants.sh tally          those whose name or file matches
 #     SEEDS=500 tests/sim/mutants.sh
 #
-# Works on a copy of the tree and leaves this one alone. Exit 1 if a mutant lived, or if one no longer
-# finds the line it breaks.
+# Works on a copy of the tree and leaves this one alone. Exit 1 if a mutant lived, if one no longer
+# finds the line it breaks, or if the seed that catches it breaks the sound tree as well.
 
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -19,6 +19,7 @@ tar -C "$top" --exclude=./build --exclude=./.git -cf - . | tar -C "$copy" -xf -
 cd "$copy" || exit 1
 build() { make -s B="$copy/b" "$copy/b/$1" >"$copy/log" 2>&1; }
 build bin/sim || { cat "$copy/log"; exit 1; }
+cp "$copy/b/bin/sim" "$copy/sound"
 printf '%-58s %8s  %s\n' mutant seed 'what noticed'
 
 # mutate FILE EXPRESSION: perl, over the whole file at once; the file must change.
@@ -47,7 +48,10 @@ mutant() {
         seed=$(sed -n 's/.*the first is seed \([0-9]*\).*/\1/p' "$copy/out")
         what=$(sed -n "s/^  seed $seed: \(.*\) at [0-9.]* s: \(.*\)/\1: \2/p" "$copy/out" | head -n 1)
         case $what in 'no core dies'*) what="a core's ensure(): $(grep -m 1 'must hold' "$copy/err" | sed 's/.*must hold: //')" ;; esac
-        verdict "$name" "${seed:--}" "${what:-}"
+        if [ -n "$seed" ] && ! "$copy/sound" "$seed" >"$copy/out" 2>&1; then
+            echo "$name: seed $seed breaks without it, too"; broken=$((broken + 1))
+        else verdict "$name" "${seed:--}" "${what:-}"
+        fi
     else
         echo "$name: does not build"; cat "$copy/log"; broken=$((broken + 1))
     fi
@@ -216,7 +220,7 @@ mutant 'guilt: two claims prove nothing' $C/audit.c \
 mutant 'guilt: one liar names the parameters of the run' $C/round.c \
     's/self->rules.witness_standalone \? quorum_liars\(run->clients_count\) \+ 1 : 1;/1;/'
 mutant 'guilt: a result said again is forgotten with its round' $M/blobs.c \
-    's/self->entries\[i\]\.first_step < from_step/self->entries[i].step < from_step/'
+    's/entry->first_step < from_step/entry->step < from_step/'
 mutant 'guilt: who is refused a vote hears nothing' $C/round.c \
     's/        coordinator_refuse\(in, REFUSAL_NOT_ELECTED.*?\);\n//s'
 

@@ -168,6 +168,10 @@ static void draw_liars(struct sim *self)
     if (rules->min_clients < least) rules->min_clients = least;
     rules->init_min_clients = pick(self, rules->min_clients, plan->trainers - most);
     rules->frame.witness_nodes = rules->witness_nodes;
+    // Witnesses without parameters believe what more than a third of a round's trainers say that they
+    // began with, and of four in a round two may lie.
+    if (plan->witnesses && most > 1) plan->lies &= (uint32_t)~LIES_IN_BASES;
+    if (!plan->lies) plan->lies = LIES_IN_RESULTS;
 }
 
 // Three of four, who agree to accuse the fourth.
