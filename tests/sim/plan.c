@@ -11,6 +11,7 @@ const char *const fault_names[FAULT_KINDS] = {
     "lost", "doubled", "late", "partitions", "crashes", "cuts", "reboots", "freezes", "leaves",
     "broker_crashes", "lies", "pauses", "damaged", "wrong", "replays", "forged", "spam", "skewed",
     "full_disks", "ejected", "behind",
+    "restores", "losses_of_all",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)
@@ -72,6 +73,11 @@ static void draw_faults(struct sim *self)
     plan->damage = rate(self, 200, 900);
     plan->behind = rate(self, 100, 500);
     plan->skew = rate(self, 5, 30);
+    if (plan->checkpointer && roll(self, 3) == 0) { // Its folders are all that is left
+        plan->restore = rate(self, 100, 500);
+        plan->lose_all = rate(self, 5, 50);
+        plan->damage = 0;
+    }
     plan->full = rate(self, 2, 6);
     plan->train_ms = pick(self, 200, 1500);
     plan->slow = roll(self, 3) ? NOBODY : pick(self, 1, plan->trainers);

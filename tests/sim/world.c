@@ -384,10 +384,40 @@ static void ask_to_leave(struct sim *self, uint8_t id)
     node_hear(self, id, FRAME_QUIT, &(struct wire_quit){ 0 });
 }
 
+// All copies of what came after the newest checkpoint die at once, with those who hold them.
+static void lose_all(struct sim *self)
+{
+    // Not at the end: a run that has finished without its last step is no run to be restored.
+    const bool late = check_commits(self) + 3 > self->plan.rules.total_steps;
+    if (late || self->ghost.restores > RESTORES_MAX / 2 || !check_may_restore(self) ||
+        !chance(self, self->plan.lose_all)) return;
+    self->faults[LOSS_OF_ALL]++;
+    self->ghost.all_lost = true;
+    for (uint8_t id = 1; id < self->nodes_count; id++) {
+        struct node *node = &self->nodes[id];
+        if (node->role == ACTOR_CHECKPOINTER) node->store.count = 0;
+        if (node->role != ACTOR_OPERATOR && node->up) node_crash(self, id, down_for(self));
+    }
+}
+
+// True if the owner takes the run back: on a whim, or because nothing else is left.
+static bool go_back(struct sim *self)
+{
+    const uint8_t phase = check_phase(self);
+    if (!check_may_restore(self)) return false;
+    if (phase != PHASE_WAITING && phase != PHASE_WARMUP && phase != PHASE_PAUSED) return false;
+    if (!self->ghost.all_lost && (self->ghost.restores_asked > RESTORES_MAX / 2 ||
+                                  !chance(self, self->plan.restore))) return false;
+    self->ghost.restores_asked++;
+    control(self, ACTION_RESTORE);
+    return true;
+}
+
 // The owner, before and after the healing: pauses now and then, asks for checkpoints, and never
 // leaves a run paused.
 static void operate(struct sim *self)
 {
+    if (go_back(self)) return;
     bool paused = check_phase(self) == PHASE_PAUSED || self->ghost.pausing;
     if (roll(self, 1000) < self->plan.pause && !paused) {
         self->ghost.pause_asked = true;
@@ -434,6 +464,7 @@ static void redraw_partition(struct sim *self)
 static void tick(struct sim *self)
 {
     redraw_partition(self);
+    lose_all(self);
     operate(self);
     if (self->broker.up) post_office_expire(self->office, self->now_ms);
     if (self->broker.up && chance(self, self->plan.broker_crash)) broker_crash(self);
