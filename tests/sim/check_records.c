@@ -235,9 +235,7 @@ static void check_residual(struct sim *sim, const struct wire_commit *commit,
 {
     struct ghost *ghost = &sim->ghost;
     const uint32_t member = ghost->clients[accepted->client];
-    struct hash last = { { 0 } };
-    for (uint32_t i = ghost->given_up; i < ghost->accepted_count; i++)
-        if (ghost->accepted[i].member == member) last = ghost->accepted[i].residual_to;
+    const struct hash last = check_residual_of(sim, member);
     hold(hash_is_none(&accepted->residual_from) || hash_equal(&last, &accepted->residual_from),
          "nobody invents a residual", "round %llu client %u", (unsigned long long)commit->round,
          accepted->client);
@@ -245,7 +243,7 @@ static void check_residual(struct sim *sim, const struct wire_commit *commit,
          ghost->accepted_count);
     ghost->accepted[ghost->accepted_count++] = (struct ghost_accepted){
         accepted->result, accepted->payload, accepted->residual_from, accepted->residual_to,
-        member, commit->round };
+        member, commit->round, commit->step, false };
 }
 
 static void check_accepted(struct sim *sim, const struct wire_commit *commit,

@@ -20,6 +20,15 @@ bool check_may_restore(const struct sim *sim)
            checkpoints_have(&sim->nodes[sim->checkpointer_node], back->step, &back->digest);
 }
 
+struct hash check_residual_of(const struct sim *sim, uint32_t member)
+{
+    const struct ghost *ghost = &sim->ghost;
+    for (uint32_t i = ghost->accepted_count; i-- > 0;)
+        if (ghost->accepted[i].member == member && !ghost->accepted[i].given_up)
+            return ghost->accepted[i].residual_to;
+    return (struct hash){ { 0 } };
+}
+
 bool check_is_digest(const struct sim *sim, uint64_t step, const struct hash *digest)
 {
     return step <= check_commits(sim) && hash_equal(digest, &sim->ghost.digest[step]);
@@ -97,7 +106,8 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     point->step = record->step;
     point->samples_done = record->samples_done;
     ghost->pin_step = record->step;
-    ghost->given_up = ghost->accepted_count;
+    for (uint32_t i = 0; i < ghost->accepted_count; i++)
+        ghost->accepted[i].given_up |= ghost->accepted[i].step >= record->step;
     ghost->restore_record = ghost->records;
     ghost->all_lost = false;
     sim->faults[RESTORE]++;

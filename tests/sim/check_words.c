@@ -164,6 +164,17 @@ void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim 
     keep_claim(sim, id, claim, 0);
 }
 
+// Who does as he should begins with the residual that his newest accepted result led to, or zero.
+static void check_begun(struct sim *sim, uint8_t id, const struct wire_claim *claim)
+{
+    const struct ghost *ghost = &sim->ghost;
+    const struct hash last = check_residual_of(sim, check_member(sim, id));
+    if (claim->round != check_round(sim) || !ghost->round_open || is_liar(sim, id)) return;
+    hold(hash_is_none(&claim->residual_from) || hash_equal(&claim->residual_from, &last),
+         "an honest result can be accepted", "%s, round %llu", sim->nodes[id].name,
+         (unsigned long long)claim->round);
+}
+
 static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *claim)
 {
     struct ghost *ghost = &sim->ghost;
@@ -179,6 +190,7 @@ static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *cl
     ghost->before[id] = ghost->newest[id];
     ghost->newest[id] = *claim;
     check_share(sim, id, claim);
+    check_begun(sim, id, claim);
 }
 
 static void check_vote(struct sim *sim, uint8_t id, const struct effect *effect)

@@ -238,7 +238,12 @@ struct ghost_point {
 
 struct ghost_member { bool known; uint8_t role, state; struct hash key; uint64_t instance; };
 
-struct ghost_accepted { struct hash result, payload, residual_from, residual_to; uint32_t member; uint64_t round; };
+struct ghost_accepted {
+    struct hash result, payload, residual_from, residual_to;
+    uint32_t member;
+    uint64_t round, step;
+    bool given_up;                      // By a restore
+};
 
 // What a node has heard of one author: the first claim of the newest round.
 struct ghost_heard { uint64_t round; struct hash name; };
@@ -304,7 +309,7 @@ struct ghost {
     // The way back.
     uint16_t done_step[POSITIONS_MAX];  // Of each sample that is done: the commit that says so
     bool all_lost;                      // And not yet restored
-    uint32_t restores_asked, restores, given_up;        // given_up: accepted results until then
+    uint32_t restores_asked, restores;
     uint64_t restore_record;
     struct pin way_back;                // The newest checkpoint on record as of its very step
     struct ghost_past past[RESTORES_MAX];               // Last: not cleared with the rest
@@ -462,6 +467,8 @@ bool check_was_digest(const struct sim *sim, uint64_t step, const struct hash *d
 // The commit of that step, also a given-up one, which leads to this digest; NULL: there is none.
 const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step,
                                            const struct hash *digest);
+// Where that member's newest accepted result led to, as the run stands; none.
+struct hash check_residual_of(const struct sim *sim, uint32_t member);
 bool check_may_restore(const struct sim *sim);                  // And would change something
 // Below the cursor all is done but for what is returned.
 void check_position(struct sim *sim, const char *what, uint64_t cursor,
