@@ -11,7 +11,7 @@ const char *const fault_names[FAULT_KINDS] = {
     "lost", "doubled", "late", "partitions", "crashes", "cuts", "reboots", "freezes", "leaves",
     "broker_crashes", "lies", "pauses", "damaged", "wrong", "replays", "forged", "spam", "skewed",
     "full_disks", "ejected", "behind",
-    "restores", "losses_of_all",
+    "restores", "losses_of_all", "torn",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)

@@ -89,6 +89,7 @@ enum fault_kind {
     BEHIND,
     RESTORE,                            // The owner takes the run back to its checkpoint
     LOSS_OF_ALL,                        // Every replica dies at once
+    TORN,                               // Records and snapshots that a crash fell into
     FAULT_KINDS
 };
 
@@ -316,14 +317,13 @@ struct ghost {
 };
 
 struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; struct hash chain; };
+struct kept_snapshot { uint8_t *body; uint32_t bytes; uint64_t seq; struct hash hash; };
 enum { BEHIND_MAX = 40 };
 
 struct disk {
     struct stored log[RECORDS_MAX];
     uint64_t count;
-    uint8_t *snapshot;
-    uint32_t snapshot_bytes;
-    uint64_t snapshot_seq;
+    struct kept_snapshot snapshots[2];  // The newest and the one before, in either order
     // While an older copy lies in its place: what the copy does not have.
     bool behind;
     uint64_t base, newer_count;
@@ -425,6 +425,8 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect);
 void disk_fall_behind(struct sim *self);        // Before the coordinator starts, perhaps
 void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite);
 void disk_snapshot(struct sim *self);
+// A crash falls into the writing of this effect, or into that of a snapshot (NULL).
+void disk_tear(struct sim *self, uint8_t id, const struct effect *effect);
 void disk_recover(struct sim *self, struct coordinator *core);
 
 void learner_take(struct sim *self, uint8_t id, const struct effect *effect);

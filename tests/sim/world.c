@@ -256,6 +256,7 @@ void node_step(struct sim *self, uint8_t id, struct msg *in)
             if (self->verbose)
                 printf("             %s dies after %u of %u effects\n", node->name, i,
                        self->out.count);
+            disk_tear(self, id, i < self->out.count ? &self->out.effects[i] : NULL);
             node_crash(self, id, down_for(self));
             return;
         }
