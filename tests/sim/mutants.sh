@@ -138,8 +138,34 @@ mutant 'a snapshot forgets what is pending' $C/run.c \
     's/ensure\(table_put\(&self->table, TABLE_PENDING.*?TABLE_OK\);/return;/s'
 mutant 'a snapshot forgets the chain of commits' $C/run.c \
     's/self->checkpoint = from->checkpoint, self->last_commit = from->last_commit;/self->checkpoint = from->checkpoint;/'
+mutant 'a torn record is taken for whole' $C/run.c 's/    hasher_add\(&hasher, body, bytes\);\n//; s/(const uint8_t \*body,\n\s*size_t bytes\)\n\{\n)/$1    (void)body, (void)bytes;\n/'
 by_unit 'the chain of the ledger is not checked' ledger_damage_test common/ledger/record.c \
     's/if \(!hash_equal\(&chain, &record.chain\)\)/if (!hash_equal(\&chain, \&chain))/'
+
+# ---- the way back ---------------------------------------------------------------------------------------
+mutant 'restore: what was trained since stays done' $C/run.c \
+    's/    set_table\(self, restore->cursor, restore->returned, restore->returned_count\);\n//'
+mutant 'restore: residuals are forgotten' $C/run.c \
+    's/    copy_list\(self->residuals, restore->residuals,.*?\);\n//s'
+mutant 'restore: residuals stay' $C/run.c \
+    's/    memset\(self->residuals, 0, sizeof self->residuals\);\n.*?\);\n//s'
+mutant 'restore: a snapshot forgets the way back' $C/run.c \
+    's/    self->way_back = from->way_back;\n//'
+mutant 'restore: the way back is that of any checkpoint' $C/run.c \
+    's/    if \(checkpoint->step != self->step\) return;\n//'
+mutant 'restore: what is dealt now is forgotten' $C/run.c \
+    's/(What is dealt now had not been, at this step\n)        way_back->cursor[^\n]*\n/$1/'
+mutant 'restore: no new epoch' $C/epoch.c 's/back.epoch = self->run.epoch \+ 1;/back.epoch = self->run.epoch;/'
+mutant 'restore: anybody may' $C/epoch.c \
+    's/if \(!hash_equal\(&in->sender, &self->rules.owner\)\) \{/if (said->action != ACTION_RESTORE \&\& !hash_equal(\&in->sender, \&self->rules.owner)) {/'
+mutant 'restore: who is ahead stays there' $M/replica.c \
+    's/return run->step < self->step && run->epoch > self->epoch;/return run == NULL \&\& self;/'
+mutant 'restore: the pinned step stays' $C/run.c \
+    's/    self->digest_step = self->pin_step = restore->step;\n    self->digest = self->pin_digest = restore->digest;\n//'
+mutant 'restore: what members held before is believed' $C/epoch.c \
+    's/self->holdings\[i\].known = false;/(void)i;/'
+mutant 'restore: a checkpoint is as good as one given up' actors/checkpointer/checkpointer.c \
+    's/        self->saved.step = 0; [^\n]*\n//'
 
 # ---- phases and clocks ----------------------------------------------------------------------------------
 mutant 'a run ends a step early' $C/epoch.c 's/run->step >= self->rules.total_steps/run->step + 1 >= self->rules.total_steps/' $C/round.c \

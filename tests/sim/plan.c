@@ -63,6 +63,7 @@ static void draw_faults(struct sim *self)
     plan->duplicate = rate(self, 10, 200);
     plan->delay = rate(self, 20, 300);
     plan->delay_ms = pick(self, 100, 6000);
+    plan->late_proofs = roll(self, 3) ? 0 : 1000;
     plan->partition = rate(self, 10, 60);
     plan->crash = rate(self, 3, 15);
     plan->cut = rate(self, 4, 20);

@@ -59,6 +59,7 @@ enum {
     RESTORES_MAX = 8, NODES_MAX = 16, COORDINATOR = 0, NOBODY = 255, RECORDS_MAX = 8192, ROUNDS_MAX = 2048,
     POSITIONS_MAX = 1 << 16, BLOBS_KEPT_MAX = 1024, PINS_MAX = 3, CLAIMS_MAX = 8192,
     GHOST_SEEN_MAX = 512, GHOST_JOB_MAX = 64, LETTERS_MAX = 32,
+    LATE_PROOF_MS = 8000,
     FLIGHTS_MAX = 20000,                // Letters under way, of all nodes
     EFFECTS_MAX = 4096, SCRATCH_BYTES = 4 << 20,
 };
@@ -117,6 +118,7 @@ struct plan {
     uint64_t heal_ms;                   // From then on nothing fails any more
     uint32_t loss, duplicate, delay;    // Of 1000 letters
     uint32_t delay_ms;                  // At most, of a delayed one
+    uint32_t late_proofs;               // Of 1000 testimonies
     uint32_t partition, freeze, leave, broker_crash, pause;     // Of 1000 seconds (and nodes)
     uint32_t crash;                     // Of 1000 seconds and nodes
     uint32_t damage;                    // Of 1000 starts of the checkpointer: its newest are unreadable;

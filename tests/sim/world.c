@@ -215,14 +215,31 @@ static const char *port_name(const struct effect *effect)
     return effect->port == PORT_MAIL ? effect->to : names[effect->port];
 }
 
-// A batch with a record in it is where a crash hurts most: there it falls twenty times as often.
+// A batch with a record in it is where a crash hurts most: there it falls twenty times as often, and
+// where the record is a rare one, two hundred times.
 static bool crashes_here(struct sim *self)
 {
-    uint32_t odds = self->plan.cut;
-    if (!faulty(self) || odds == 0) return false;
-    for (uint32_t i = 0; i < self->out.count; i++)
-        if (self->out.effects[i].port == PORT_DISK) odds = 20 * self->plan.cut;
-    return roll(self, 10000) < odds;
+    uint32_t times = 1;
+    if (!faulty(self) || self->plan.cut == 0) return false;
+    for (uint32_t i = 0; i < self->out.count; i++) {
+        const struct effect *effect = &self->out.effects[i];
+        const bool rare = effect->kind == FRAME_RECORD_EJECTION ||
+                          effect->kind == FRAME_RECORD_EPOCH_END ||
+                          effect->kind == FRAME_RECORD_RESTORE;
+        if (effect->port == PORT_DISK && times < 20) times = 20;
+        if (effect->port == PORT_DISK && rare) times = 200;
+    }
+    return roll(self, 10000) < times * self->plan.cut;
+}
+
+// Before which effect: as likely as not before a record, which is torn then or not there at all.
+static uint32_t draw_cut(struct sim *self)
+{
+    const uint32_t from = (uint32_t)roll(self, self->out.count + 1);
+    if (roll(self, 2)) return from;
+    for (uint32_t i = from; i < self->out.count; i++)
+        if (self->out.effects[i].port == PORT_DISK) return i;
+    return from;
 }
 
 // A clock that rings again and again, though time goes on in between.
@@ -249,7 +266,7 @@ void node_step(struct sim *self, uint8_t id, struct msg *in)
     if (self->verbose && in->kind != FRAME_WAKE) print(self, id, "<", in->from, in->kind, in->body);
     check_heard(self, id, in);
     step_core(node, in, &self->out);
-    uint32_t cut = crashes_here(self) ? (uint32_t)roll(self, self->out.count + 1) : UINT32_MAX;
+    uint32_t cut = crashes_here(self) ? draw_cut(self) : UINT32_MAX;
     for (uint32_t i = 0; i <= self->out.count; i++) {
         if (i == cut && may_lose(self, id)) {       // What it has just promised counts, too
             self->faults[CUT]++;
