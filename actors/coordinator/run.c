@@ -363,6 +363,7 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
         self->checkpoint = (struct wire_checkpoint){ .epoch = restore->epoch, .step = restore->step,
                                                      .digest = restore->digest };
     self->cold_start = true;
+    self->audits_count = self->audited_count = 0;   // What they are about is given up
     // Who was further loads, and begins at zero; who was not goes on from where it stands.
     memset(self->residuals, 0, sizeof self->residuals);
     copy_list(self->residuals, restore->residuals,

@@ -156,6 +156,8 @@ mutant 'restore: the way back is that of any checkpoint' $C/run.c \
 mutant 'restore: what is dealt now is forgotten' $C/run.c \
     's/(What is dealt now had not been, at this step\n)        way_back->cursor[^\n]*\n/$1/'
 mutant 'restore: no new epoch' $C/epoch.c 's/back.epoch = self->run.epoch \+ 1;/back.epoch = self->run.epoch;/'
+mutant 'restore: who made what is given up answers for it' $C/epoch.c 's/    self->accepted_count = 0; [^\n]*\n//'
+mutant 'restore: disputes go on' $C/run.c 's/    self->audits_count = self->audited_count = 0; [^\n]*\n//'
 mutant 'restore: anybody may' $C/epoch.c \
     's/if \(!hash_equal\(&in->sender, &self->rules.owner\)\) \{/if (said->action != ACTION_RESTORE \&\& !hash_equal(\&in->sender, \&self->rules.owner)) {/'
 mutant 'restore: who is ahead stays there' $M/replica.c \
