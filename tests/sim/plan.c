@@ -75,8 +75,8 @@ static void draw_faults(struct sim *self)
     plan->behind = rate(self, 100, 500);
     plan->skew = rate(self, 5, 30);
     if (plan->checkpointer && roll(self, 3) == 0) { // Its folders are all that is left
-        plan->restore = rate(self, 100, 500);
-        plan->lose_all = rate(self, 5, 50);
+        plan->restore = rate(self, 300, 900);
+        plan->lose_all = rate(self, 20, 150);
         plan->damage = 0;
     }
     plan->full = rate(self, 2, 6);
