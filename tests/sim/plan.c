@@ -78,6 +78,7 @@ static void draw_faults(struct sim *self)
         plan->restore = rate(self, 300, 900);
         plan->lose_all = rate(self, 20, 150);
         plan->damage = 0;
+        if (plan->restore && plan->partition < 30) plan->partition = 30;
     }
     plan->full = rate(self, 2, 6);
     plan->train_ms = pick(self, 200, 1500);

@@ -479,9 +479,21 @@ static void redraw_partition(struct sim *self)
     self->faults[PARTITION]++;
 }
 
+// Who does not hear how the run goes on from its checkpoint stands there still when it comes back.
+static void leave_behind(struct sim *self)
+{
+    const struct pin *back = &self->ghost.way_back;
+    const bool at_it = !hash_is_none(&back->digest) && back->step == check_commits(self);
+    if (self->plan.restore == 0 || self->far || !at_it || !chance(self, 150)) return;
+    self->far = 1u << between(self, 1, self->plan.trainers);
+    self->deaf = self->mute = true;
+    self->faults[PARTITION]++;
+}
+
 static void tick(struct sim *self)
 {
     redraw_partition(self);
+    leave_behind(self);
     lose_all(self);
     operate(self);
     if (self->broker.up) post_office_expire(self->office, self->now_ms);
