@@ -316,7 +316,8 @@ static void check_let_go(struct sim *sim, const struct node *node, const struct 
                          const struct replica *replica)
 {
     const struct ghost *ghost = &sim->ghost;
-    const bool busy = replica->loading || replica->applying || !replica->built || !member->admitted;
+    const bool busy = replica->loading || replica->applying || !replica->built ||
+                      !member->admitted || !member->has_run;
     hold(busy || member->now.log_seq < ghost->restore_record || replica->step <= member->now.step ||
              check_is_digest(sim, replica->step, &replica->digest),
          "what was given up is let go", "%s at %llu", node->name,
