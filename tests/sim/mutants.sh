@@ -158,8 +158,6 @@ mutant 'restore: what is dealt now is forgotten' $C/run.c \
 mutant 'restore: no new epoch' $C/epoch.c 's/back.epoch = self->run.epoch \+ 1;/back.epoch = self->run.epoch;/'
 mutant 'restore: who made what is given up answers for it' $C/epoch.c 's/    self->accepted_count = 0; [^\n]*\n//'
 mutant 'restore: disputes go on' $C/run.c 's/    self->audits_count = self->audited_count = 0; [^\n]*\n//'
-mutant 'restore: anybody may' $C/epoch.c \
-    's/if \(!hash_equal\(&in->sender, &self->rules.owner\)\) \{/if (said->action != ACTION_RESTORE \&\& !hash_equal(\&in->sender, \&self->rules.owner)) {/'
 mutant 'restore: who is ahead stays there' $M/replica.c \
     's/return run->step < self->step && run->epoch > self->epoch;/return run == NULL \&\& self;/'
 mutant 'restore: the pinned step stays' $C/run.c \
@@ -180,6 +178,8 @@ mutant 'a payload is forgotten before it is applied' $M/replica.c \
 mutant 'a round goes on without min_clients' $C/round.c \
     's/run_count\(run, ACTOR_TRAINER, MEMBER_HEALTHY\) < rules->min_clients/run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) < 1/'
 mutant 'the clock is asked for a deadline that has passed' $C/coordinator.c 's/self->deadline_ms > in->now_ms && //'
+mutant 'anybody gives orders' $C/epoch.c \
+    's/if \(!hash_equal\(&in->sender, &self->rules.owner\)\) \{/if (hash_is_none(\&in->sender)) {/'
 mutant 'a late word of the old process ends the new one' $M/member.c \
     's/refused->reason == REFUSAL_REPLACED && refused->round != self->instance/false/'
 
