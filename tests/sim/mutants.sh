@@ -162,8 +162,6 @@ mutant 'restore: who is ahead stays there' $M/replica.c \
     's/return run->step < self->step && run->epoch > self->epoch;/return run == NULL \&\& self;/'
 mutant 'restore: the pinned step stays' $C/run.c \
     's/    self->digest_step = self->pin_step = restore->step;\n    self->digest = self->pin_digest = restore->digest;\n//'
-mutant 'restore: what members held before is believed' $C/epoch.c \
-    's/self->holdings\[i\].known = false;/(void)i;/'
 mutant 'restore: a checkpoint is as good as one given up' actors/checkpointer/checkpointer.c \
     's/        self->saved.step = 0; [^\n]*\n//'
 
