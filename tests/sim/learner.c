@@ -60,18 +60,25 @@ bool checkpoints_have(const struct node *node, uint64_t step, const struct hash 
     return false;
 }
 
-// As checkpoint_write does: rising, the one just written stays, and the highest others.
+// As checkpoint_write does: by step, the one just written stays, the one to spare, and the highest
+// others.
 static void keep_checkpoint(struct node *node, const struct wire_save *job)
 {
-    struct pin *list = node->checkpoints;
-    uint32_t count = 0;
+    struct pin list[PINS_MAX + 2];
+    uint32_t count = 0, others = 0, kept = 0;
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
-        if (list[i].step != job->step) list[count++] = list[i];
-    if (count == PINS_MAX) memmove(list, list + 1, --count * sizeof *list);
-    uint32_t at = count;
-    for (; at > 0 && list[at - 1].step > job->step; at--) list[at] = list[at - 1];
-    list[at] = (struct pin){ job->step, job->digest };
-    node->checkpoints_count = count + 1;
+        if (node->checkpoints[i].step < job->step) list[count++] = node->checkpoints[i];
+    list[count++] = (struct pin){ job->step, job->digest };
+    for (uint32_t i = 0; i < node->checkpoints_count; i++)
+        if (node->checkpoints[i].step > job->step) list[count++] = node->checkpoints[i];
+    for (uint32_t i = 0; i < count; i++) others += list[i].step != job->step &&
+                                                   list[i].step != job->spare;
+    for (uint32_t i = 0; i < count; i++) {
+        const bool stays = list[i].step == job->step || list[i].step == job->spare;
+        if (!stays && others-- > PINS_MAX - 1) continue;
+        node->checkpoints[kept++] = list[i];
+    }
+    node->checkpoints_count = kept;
 }
 
 static void forget(struct sim *self, uint8_t id, const struct wire_forget *job)

@@ -162,6 +162,8 @@ mutant 'restore: who is ahead stays there' $M/replica.c \
     's/return run->step < self->step && run->epoch > self->epoch;/return run == NULL \&\& self;/'
 mutant 'restore: the pinned step stays' $C/run.c \
     's/    self->digest_step = self->pin_step = restore->step;\n    self->digest = self->pin_digest = restore->digest;\n//'
+mutant 'restore: the way back is retired' actors/checkpointer/checkpointer.c \
+    's/    self->wanted.spare = [^\n]*\n//'
 mutant 'restore: a checkpoint is as good as one given up' actors/checkpointer/checkpointer.c \
     's/        self->saved.step = 0; [^\n]*\n//'
 

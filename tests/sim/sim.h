@@ -207,7 +207,7 @@ struct node {
     // What a crash leaves.
     bool has_journal;
     struct wire_journal journal;
-    struct pin checkpoints[PINS_MAX];
+    struct pin checkpoints[PINS_MAX + 1];           // By step; and the one that a restore needs
     uint32_t checkpoints_count;
     struct store store;                 // Cleared by a crash, unless it is the checkpointer's
     struct learner learner;
