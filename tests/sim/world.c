@@ -431,13 +431,14 @@ static bool go_back(struct sim *self)
     return true;
 }
 
-// The owner, before and after the healing: pauses now and then, asks for checkpoints, and never
-// leaves a run paused.
+// The owner, before and after the healing: pauses now and then, and often at the last step, asks for
+// checkpoints, and never leaves a run paused.
 static void operate(struct sim *self)
 {
     if (go_back(self)) return;
     bool paused = check_phase(self) == PHASE_PAUSED || self->ghost.pausing;
-    if (roll(self, 1000) < self->plan.pause && !paused) {
+    const bool last = check_commits(self) + 2 >= self->plan.rules.total_steps;
+    if ((roll(self, 1000) < self->plan.pause || (last && roll(self, 3) == 0)) && !paused) {
         self->ghost.pause_asked = true;
         control(self, ACTION_PAUSE);
         self->faults[PAUSE]++;
