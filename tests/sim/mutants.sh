@@ -178,8 +178,6 @@ mutant 'a payload is forgotten before it is applied' $M/replica.c \
 mutant 'a round goes on without min_clients' $C/round.c \
     's/run_count\(run, ACTOR_TRAINER, MEMBER_HEALTHY\) < rules->min_clients/run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) < 1/'
 mutant 'the clock is asked for a deadline that has passed' $C/coordinator.c 's/self->deadline_ms > in->now_ms && //'
-mutant 'anybody gives orders' $C/epoch.c \
-    's/if \(!hash_equal\(&in->sender, &self->rules.owner\)\) \{/if (hash_is_none(\&in->sender)) {/'
 mutant 'a late word of the old process ends the new one' $M/member.c \
     's/refused->reason == REFUSAL_REPLACED && refused->round != self->instance/false/'
 
