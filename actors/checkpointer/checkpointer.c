@@ -68,6 +68,7 @@ static void save(struct checkpointer *self, struct outbox *out)
         return;
     if (replica->step < self->wanted.step || replica->applying) return;
     self->saving = true;                            // At that step, or it is among those pinned
+    self->wanted.spare = self->member.now.way_back_step;            // A restore would need it
     outbox_job(out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
 }
 

@@ -299,6 +299,7 @@ static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *ou
     coordinator_put(self, FRAME_RECORD_RESTORE, &back, out);
     for (uint32_t i = 0; i < self->run.members_count; i++) self->holdings[i].known = false;
     self->holding = 0;
+    self->accepted_count = 0;                       // Nobody answers for what was given up
     epoch_arm(self, now_ms);
     news_run(self, now_ms, out);
     return true;

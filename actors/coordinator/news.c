@@ -34,6 +34,7 @@ struct wire_run news_run_state(const struct coordinator *self, uint64_t now_ms)
         .roster_version = run->roster_version, .samples_done = run->samples_done,
         .digest_step = run->digest_step, .digest = run->digest, .pin_step = run->pin_step,
         .pin_digest = run->pin_digest, .source = run->source,
+        .way_back_step = run->way_back.step,
         .checkpoint_step = run->checkpoint.step, .checkpoint_digest = run->checkpoint.digest,
         .data = run->data, .order = run->order, .pausing = run->pausing, .tokens_done = run->samples_done * self->rules.seq_len,
         .passes = run->pass_samples ? table_frontier(&run->table) / run->pass_samples : 0,

@@ -74,6 +74,7 @@ static void apply_member(struct run *self, const struct wire_member *member)
         self->counts[place->role][place->state]--;
         if (!hash_equal(&place->key, &member->key)) {               // A place handed on
             self->residuals[member->index] = (struct wire_key){ { { 0 } } };
+            self->way_back_residuals[member->index] = (struct wire_key){ { { 0 } } };
             remove_key(self, &place->key);
             insert_key(self, member->index, &member->key);
         }
@@ -353,7 +354,10 @@ static void apply_checkpoint(struct run *self, const struct wire_checkpoint *che
                                               .step = self->step,
                                               .digest = checkpoint->digest,
                                               .cursor = self->table.cursor,
-                                              .samples_done = self->samples_done };
+                                              .samples_done = self->samples_done,
+                                              .residuals_count = self->members_count };
+    copy_list(self->way_back_residuals, self->residuals,
+              self->members_count * sizeof *self->residuals);
     if (self->round_open) {                         // What is dealt now had not been, at this step
         way_back->cursor = self->round.cursor;
         way_back->returned_count = self->round_returned_count;
@@ -376,7 +380,11 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
         self->checkpoint = (struct wire_checkpoint){ .epoch = restore->epoch, .step = restore->step,
                                                      .digest = restore->digest };
     self->cold_start = true;
-    memset(self->residuals, 0, sizeof self->residuals);         // Everybody loads, and begins at zero
+    self->audits_count = self->audited_count = 0;   // What they are about is given up
+    // Who was further loads, and begins at zero; who was not goes on from where it stands.
+    memset(self->residuals, 0, sizeof self->residuals);
+    copy_list(self->residuals, restore->residuals,
+              restore->residuals_count * sizeof *restore->residuals);
     set_table(self, restore->cursor, restore->returned, restore->returned_count);
 }
 
@@ -438,6 +446,7 @@ struct wire_record_restore run_way_back(const struct run *self)
 {
     struct wire_record_restore way_back = self->way_back;
     way_back.returned = self->way_back_returned;
+    way_back.residuals = self->way_back_residuals;
     return way_back;
 }
 
@@ -493,9 +502,11 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     copy_list(self->findings, from->findings, from->findings_count * sizeof *from->findings);
     copy_list(self->residuals, from->residuals, from->residuals_count * sizeof *from->residuals);
     self->way_back = from->way_back;
-    self->way_back.returned = NULL;
+    self->way_back.returned = NULL, self->way_back.residuals = NULL;
     copy_list(self->way_back_returned, from->way_back.returned,
               from->way_back.returned_count * sizeof *from->way_back.returned);
+    copy_list(self->way_back_residuals, from->way_back.residuals,
+              from->way_back.residuals_count * sizeof *from->way_back.residuals);
     set_table(self, from->cursor, from->returned, from->returned_count);
     if (from->round.clients_count == 0) return;             // Before the first round
     keep_round(self, &from->round);

@@ -55,6 +55,7 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
     ensure(config);
     struct checkpoint_parts parts = {
         .config_json = config, .state = &tags, .values = no_value, .keep = options->keep,
+        .spare = job->spare,
         .tokenizer_dir = options->tokenizer_dir ? options->tokenizer_dir : self->config.genesis };
     struct hash manifest;
     if (rc == 0)

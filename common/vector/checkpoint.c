@@ -201,8 +201,9 @@ static int retire(struct writer *self, uint64_t step, struct why *why)
     return dirfile_remove(self->root, self->tmp, why);
 }
 
-// The one just written stays, and the highest others up to `keep`.
-static int retire_older(struct writer *self, const char *root, unsigned keep, struct why *why)
+// The one just written stays, the one to spare, and the highest others up to `keep`.
+static int retire_older(struct writer *self, const char *root, unsigned keep, uint64_t spare,
+                        struct why *why)
 {
     const uint64_t own = self->manifest.info.step;
     struct checkpoint_steps list;
@@ -210,7 +211,7 @@ static int retire_older(struct writer *self, const char *root, unsigned keep, st
     if (rc == 0) rc = checkpoint_root_steps(self->root, root, why, &list);
     unsigned stay = 1;
     for (size_t i = 0; rc == 0 && i < list.count; i++) {
-        if (list.steps[i] == own || stay++ < keep) continue;
+        if (list.steps[i] == own || (spare && list.steps[i] == spare) || stay++ < keep) continue;
         rc = retire(self, list.steps[i], why);
     }
     return rc;
@@ -273,7 +274,7 @@ static int write_all(struct writer *self, const char *root, const struct checkpo
                                 "nothing was removed", self->name);
     failpoint("checkpoint_durable");
     if (why) why->text[0] = 0;
-    rc = retire_older(self, root, parts->keep, why);
+    rc = retire_older(self, root, parts->keep, parts->spare, why);
     if (rc < 0) why_wrap(why, rc, "%s: the checkpoint is durable, but an older one could not be "
                          "removed", root);
     return 0;

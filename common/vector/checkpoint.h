@@ -73,6 +73,7 @@ struct checkpoint_parts {
     const struct tags *state;           // Registered items, or NULL
     const void *const *values;          // For each item its whole value, or NULL: not saved
     unsigned keep;                      // Checkpoints that stay, this one included; at least 1
+    uint64_t spare;                     // This step's stays, too; 0: none
 };
 
 // ---- Writing ----

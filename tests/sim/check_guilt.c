@@ -65,7 +65,9 @@ static void check_drawn(struct sim *sim, const struct wire_round *round)
                  hash_equal(&accepted->residual_to, &audit->residual_to),
              "what is audited was committed", "round %llu place %u",
              (unsigned long long)round->round, i);
-        hold(hash_equal(&audit->base, &ghost->digest[audit->step]),
+        hold(!accepted->given_up, "nobody answers for what was given up", "round %llu place %u",
+             (unsigned long long)round->round, i);
+        hold(check_is_digest(sim, audit->step, &audit->base),
              "a base is the digest of its step", "audit of step %llu",
              (unsigned long long)audit->step);
         uint32_t auditor = round->clients[audit->auditor].member;

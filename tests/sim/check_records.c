@@ -235,9 +235,7 @@ static void check_residual(struct sim *sim, const struct wire_commit *commit,
 {
     struct ghost *ghost = &sim->ghost;
     const uint32_t member = ghost->clients[accepted->client];
-    struct hash last = { { 0 } };
-    for (uint32_t i = 0; i < ghost->accepted_count; i++)
-        if (ghost->accepted[i].member == member) last = ghost->accepted[i].residual_to;
+    const struct hash last = check_residual_of(sim, member);
     hold(hash_is_none(&accepted->residual_from) || hash_equal(&last, &accepted->residual_from),
          "nobody invents a residual", "round %llu client %u", (unsigned long long)commit->round,
          accepted->client);
@@ -245,7 +243,7 @@ static void check_residual(struct sim *sim, const struct wire_commit *commit,
          ghost->accepted_count);
     ghost->accepted[ghost->accepted_count++] = (struct ghost_accepted){
         accepted->result, accepted->payload, accepted->residual_from, accepted->residual_to,
-        member, commit->round };
+        member, commit->round, commit->step, false };
 }
 
 static void check_accepted(struct sim *sim, const struct wire_commit *commit,
@@ -294,6 +292,7 @@ static uint64_t finish(struct sim *sim, uint32_t begin, uint32_t end)
             hold(ghost->samples[p] == TABLE_PENDING, "no sample is committed twice", "sample %llu",
                  (unsigned long long)p);
             ghost->samples[p] = TABLE_DONE;
+            ghost->done_step[p] = (uint16_t)now(ghost)->step;
             count++;
         }
     return count;
@@ -374,6 +373,19 @@ static void hear_commit(struct sim *sim, const struct wire_commit *commit)
     else ghost->voids++;
 }
 
+void check_position(struct sim *sim, const char *what, uint64_t cursor,
+                    const struct wire_interval *returned, uint32_t count)
+{
+    const struct ghost *ghost = &sim->ghost;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < count; i++)
+        for (; at < returned[i].end; at++)
+            hold((ghost->samples[at] == TABLE_TODO) == (at >= returned[i].begin), what,
+                 "sample %llu", (unsigned long long)at);
+    for (; at < cursor; at++)
+        hold(ghost->samples[at] == TABLE_DONE, what, "sample %llu", (unsigned long long)at);
+}
+
 static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
 {
     struct ghost *ghost = &sim->ghost;
@@ -381,14 +393,8 @@ static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
          "%llu", (unsigned long long)end->step);
     hold(hash_equal(&end->digest, &ghost->digest[end->step]),
          "the pinned digest is that of the commits", "step %llu", (unsigned long long)end->step);
-    uint64_t at = 0;
-    for (uint32_t i = 0; i < end->returned_count; i++)
-        for (; at < end->returned[i].end; at++)
-            hold((ghost->samples[at] == TABLE_TODO) == (at >= end->returned[i].begin),
-                 "an epoch end has the data position", "sample %llu", (unsigned long long)at);
-    for (; at < end->cursor; at++)
-        hold(ghost->samples[at] == TABLE_DONE, "an epoch end has the data position", "sample %llu",
-             (unsigned long long)at);
+    check_position(sim, "an epoch end has the data position", end->cursor, end->returned,
+                   end->returned_count);
     ghost->pin_step = end->step;
     ghost->epoch_end_record = ghost->records;
 }
@@ -399,6 +405,8 @@ static void hear_checkpoint(struct sim *sim, const struct wire_checkpoint *recor
              hash_equal(&record->digest, &sim->ghost.digest[record->step]),
          "a checkpoint is of committed parameters", "step %llu on record",
          (unsigned long long)record->step);
+    if (record->step == check_commits(sim))
+        sim->ghost.way_back = (struct pin){ record->step, record->digest };
 }
 
 void check_record(struct sim *sim, uint16_t kind, const void *record, const uint8_t *body,
@@ -418,6 +426,7 @@ void check_record(struct sim *sim, uint16_t kind, const void *record, const uint
     case FRAME_RECORD_EJECTION:  check_ejection(sim, record); break;
     case FRAME_RECORD_FINDING:   check_finding(sim, record); break;
     case FRAME_RECORD_CHECKPOINT: hear_checkpoint(sim, record); break;
+    case FRAME_RECORD_RESTORE:   check_restore(sim, record); break;
     case FRAME_RECORD_ROUND:     hear_round(sim, record); break;
     case FRAME_RECORD_COMMIT:    hear_commit(sim, record); break;
     case FRAME_RECORD_EPOCH_END: hear_epoch_end(sim, record); break;
@@ -434,7 +443,7 @@ void check_record(struct sim *sim, uint16_t kind, const void *record, const uint
 void check_begin(struct sim *sim)
 {
     struct ghost *ghost = &sim->ghost;
-    memset(ghost, 0, sizeof *ghost);
+    memset(ghost, 0, offsetof(struct ghost, past));
     memset(ghost->samples, TABLE_TODO, sizeof ghost->samples);
     ghost->digest[0] = hash_number("genesis", 0);
 }

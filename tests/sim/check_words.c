@@ -164,6 +164,17 @@ void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim 
     keep_claim(sim, id, claim, 0);
 }
 
+// Who does as he should begins with the residual that his newest accepted result led to, or zero.
+static void check_begun(struct sim *sim, uint8_t id, const struct wire_claim *claim)
+{
+    const struct ghost *ghost = &sim->ghost;
+    const struct hash last = check_residual_of(sim, check_member(sim, id));
+    if (claim->round != check_round(sim) || !ghost->round_open || is_liar(sim, id)) return;
+    hold(hash_is_none(&claim->residual_from) || hash_equal(&claim->residual_from, &last),
+         "an honest result can be accepted", "%s, round %llu", sim->nodes[id].name,
+         (unsigned long long)claim->round);
+}
+
 static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *claim)
 {
     struct ghost *ghost = &sim->ghost;
@@ -179,6 +190,7 @@ static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *cl
     ghost->before[id] = ghost->newest[id];
     ghost->newest[id] = *claim;
     check_share(sim, id, claim);
+    check_begun(sim, id, claim);
 }
 
 static void check_vote(struct sim *sim, uint8_t id, const struct effect *effect)
@@ -219,7 +231,7 @@ void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit)
     hold(quit->code == EX_OK || check_commits(sim) > 0 || !sim->nodes[id].has_genesis,
          "who has a folder with genesis begins with it", "%s: %s", sim->nodes[id].name, quit->text);
     // Before the first commit nobody may have the first parameters.
-    bool early = faulty(sim) || sim->now_ms < sim->plan.heal_ms + 60000 || check_commits(sim) == 0;
+    bool early = faulty(sim) || sim->ghost.all_lost || sim->now_ms < sim->plan.heal_ms + 60000 || check_commits(sim) == 0;
     hold(quit->code == EX_OK || early, "no honest process is told to give up", "%s: %s",
          sim->nodes[id].name, quit->text);
 }
@@ -298,6 +310,20 @@ static void check_answered(struct sim *sim, const struct msg *in)
          in->from);
 }
 
+// Who knows of a restore holds nothing that it gave up, unless the run has come as far again: then
+// the next commit or digest tells.
+static void check_let_go(struct sim *sim, const struct node *node, const struct member *member,
+                         const struct replica *replica)
+{
+    const struct ghost *ghost = &sim->ghost;
+    const bool busy = replica->loading || replica->applying || !replica->built ||
+                      !member->admitted || !member->has_run;
+    hold(busy || member->now.log_seq < ghost->restore_record || replica->step <= member->now.step ||
+             check_is_digest(sim, replica->step, &replica->digest),
+         "what was given up is let go", "%s at %llu", node->name,
+         (unsigned long long)replica->step);
+}
+
 void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR) check_answered(sim, in);
@@ -324,10 +350,9 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
          "epoch and step never go back", "%s", node->name);
     check_room(sim, node);
     if (!replica || !replica->holding) return;
-    hold(replica->step <= check_commits(sim), "nobody is ahead of the ledger", "%s at %llu",
-         node->name, (unsigned long long)replica->step);
-    hold(hash_equal(&replica->digest, &sim->ghost.digest[replica->step]),
-         "equal steps are equal bits", "%s at %llu", node->name, (unsigned long long)replica->step);
+    hold(check_was_digest(sim, replica->step, &replica->digest), "equal steps are equal bits",
+         "%s at %llu", node->name, (unsigned long long)replica->step);
+    check_let_go(sim, node, member, replica);
 }
 
 void check_rebooted(struct sim *sim, uint8_t id)
@@ -339,8 +364,7 @@ void check_rebooted(struct sim *sim, uint8_t id)
 void check_loaded(struct sim *sim, uint8_t id)
 {
     const struct learner *learner = &sim->nodes[id].learner;
-    hold(learner->step <= check_commits(sim) &&
-             hash_equal(&learner->digest, &sim->ghost.digest[learner->step]),
+    hold(check_was_digest(sim, learner->step, &learner->digest),
          "only committed parameters are loaded", "%s at %llu", sim->nodes[id].name,
          (unsigned long long)learner->step);
     sim->ghost.residual[id] = (struct hash){ 0 };
@@ -372,11 +396,11 @@ void check_trained(struct sim *sim, uint8_t id, const struct wire_train *job)
 }
 
 // A residual is adopted if and only if the commit accepted the result that leads to it.
-static void follow_residual(struct sim *sim, uint8_t id, uint64_t step)
+static void follow_residual(struct sim *sim, uint8_t id, uint64_t step,
+                            const struct ghost_commit *commit)
 {
     struct ghost *ghost = &sim->ghost;
     const struct learner *learner = &sim->nodes[id].learner;
-    const struct ghost_commit *commit = &ghost->commits[step];
     for (uint32_t i = ghost->claims_count; i-- > 0; ) {
         const struct ghost_claim *claim = &ghost->claims[i];
         if (claim->round != commit->round || claim->author != id ||
@@ -393,20 +417,19 @@ static void follow_residual(struct sim *sim, uint8_t id, uint64_t step)
 
 void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
 {
-    const struct ghost *ghost = &sim->ghost;
     const struct learner *learner = &sim->nodes[id].learner;
     const char *name = sim->nodes[id].name;
-    hold(job->step < check_commits(sim), "nobody is ahead of the ledger", "%s applies %llu", name,
-         (unsigned long long)job->step);
-    const struct ghost_commit *commit = &ghost->commits[job->step];
+    hold(job->step < check_commits(sim) || sim->ghost.restores > 0, "nobody is ahead of the ledger",
+         "%s applies %llu", name, (unsigned long long)job->step);
+    const struct ghost_commit *commit = check_commit_to(sim, job->step, &learner->digest);
+    hold(commit, "equal steps are equal bits", "%s at %llu", name,
+         (unsigned long long)learner->step);
     bool same = job->payloads_count == commit->accepted && job->lr_bits == commit->lr_bits;
     for (uint32_t i = 0; same && i < commit->accepted; i++)
         same = hash_equal(&job->payloads[i].hash, &commit->payloads[i]);
     hold(same, "a replica applies the commit and nothing else", "%s, commit %llu", name,
          (unsigned long long)job->step);
-    hold(hash_equal(&learner->digest, &ghost->digest[learner->step]), "equal steps are equal bits",
-         "%s at %llu", name, (unsigned long long)learner->step);
-    follow_residual(sim, id, job->step);
+    follow_residual(sim, id, job->step, commit);
 }
 
 // The replica has not heard of that commit: it may know the same bytes as another round's, said again.
@@ -423,6 +446,7 @@ void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
     const struct learner *learner = &sim->nodes[id].learner;
     const struct replica *replica = replica_of(&sim->nodes[id]);
     if (replica && !replica->holding) return;
+    if (!check_is_digest(sim, learner->step, &learner->digest)) return;         // Given up
     const struct member *member = member_of(&sim->nodes[id]);
     for (uint64_t step = learner->step; learner->holding && step < check_commits(sim); step++)
         // The very bytes of a void round may come again in the next, and are fetched again then.
@@ -436,7 +460,7 @@ void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
 
 void check_saved(struct sim *sim, const struct wire_save *job)
 {
-    hold(job->step <= check_commits(sim) && hash_equal(&job->digest, &sim->ghost.digest[job->step]),
+    hold(check_was_digest(sim, job->step, &job->digest),
          "a checkpoint is of committed parameters", "step %llu", (unsigned long long)job->step);
 }
 
@@ -464,7 +488,9 @@ static void check_checkpoint(struct sim *sim)
     if (sim->checkpointer_node == NOBODY || !sim->nodes[sim->checkpointer_node].up) return;
     const struct node *node = &sim->nodes[sim->checkpointer_node];
     hold(node->checkpoints_count &&
-             node->checkpoints[node->checkpoints_count - 1].step == check_commits(sim),
+             check_commits(sim) == node->checkpoints[node->checkpoints_count - 1].step &&
+             check_is_digest(sim, check_commits(sim),
+                             &node->checkpoints[node->checkpoints_count - 1].digest),
          "a finished run is on disk", "%llu steps", (unsigned long long)check_commits(sim));
 }
 
@@ -477,7 +503,8 @@ void check_end(struct sim *sim)
         const struct node *node = &sim->nodes[i];
         const struct replica *replica = replica_of(node);
         if (!replica || !node->up || is_liar(sim, i)) continue;
-        hold(replica->holding && replica->step == check_commits(sim),
+        hold(replica->holding && replica->step == check_commits(sim) &&
+                 check_is_digest(sim, replica->step, &replica->digest),
              "all end with the same parameters", "%s at %llu of %llu", node->name,
              (unsigned long long)replica->step, (unsigned long long)check_commits(sim));
     }

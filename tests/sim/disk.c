@@ -1,6 +1,10 @@
 // disk -- what a crash leaves: the ledger's records and snapshot, and what coordinator_main does
 // with them. A record is durable from the moment its effect is performed; those behind it in the
-// outbox may never be. That the bytes come back unchanged is common/ledger's promise, tested there.
+// outbox may never be; the one that a crash falls into is torn, and a start finds that its bytes are
+// not those which the chain vouches for, and cuts it off. A torn snapshot is passed over for the one
+// before. Of a member's journal two records lie on disk in turn, so a torn one leaves the one before:
+// to the core a crash before it. That whole bytes come back unchanged is the promise of common/ledger
+// and common/actor/journal, tested there.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"
@@ -10,11 +14,12 @@
 void disk_clear(struct disk *self)
 {
     for (uint64_t i = 0; i < self->count; i++) free(self->log[i].body);
-    free(self->snapshot);
-    self->snapshot = NULL;
+    for (int i = 0; i < 2; i++) {
+        free(self->snapshots[i].body);
+        self->snapshots[i] = (struct kept_snapshot){ 0 };
+    }
     for (uint64_t i = 0; i < self->newer_count; i++) free(self->newer[i].body);
-    self->count = self->snapshot_seq = self->newer_count = 0;
-    self->snapshot_bytes = 0;
+    self->count = self->newer_count = 0;
     self->behind = false;
 }
 
@@ -44,7 +49,8 @@ void disk_fall_behind(struct sim *self)
     disk->newer_count = less;
     disk->base = disk->count -= less;
     memcpy(disk->newer, disk->log + disk->count, less * sizeof *disk->newer);
-    if (disk->snapshot_seq > disk->count) disk->snapshot_seq = 0;
+    for (int i = 0; i < 2; i++)
+        if (disk->snapshots[i].seq > disk->count) disk->snapshots[i].seq = 0;
     self->faults[BEHIND]++;
 }
 
@@ -93,6 +99,25 @@ static bool is_full(struct sim *self, uint8_t id)
     return true;
 }
 
+static struct hash chain_before(const struct disk *disk, uint64_t count)
+{
+    const struct hash none = { { 0 } };
+    return count > 1 ? disk->log[count - 2].chain : none;
+}
+
+static struct stored *append(struct disk *disk, const struct effect *effect)
+{
+    ensure(disk->count < RECORDS_MAX);
+    const struct hash before = chain_before(disk, ++disk->count);
+    struct stored *stored = &disk->log[disk->count - 1];
+    *stored = (struct stored){ effect->kind, effect->bytes, malloc(effect->bytes),
+                               run_chain(&before, disk->count, effect->kind, effect->body,
+                                         effect->bytes) };
+    ensure(stored->body);
+    memcpy(stored->body, effect->body, effect->bytes);
+    return stored;
+}
+
 void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
@@ -113,17 +138,8 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
         node->has_journal = true;
         return;
     }
-    struct disk *disk = &self->disk;
-    ensure(disk->count < RECORDS_MAX);
-    const struct hash none = { { 0 } };
-    const struct hash before = disk->count ? disk->log[disk->count - 1].chain : none;
-    struct stored *stored = &disk->log[disk->count++];
-    *stored = (struct stored){ effect->kind, effect->bytes, malloc(effect->bytes),
-                               run_chain(&before, disk->count, effect->kind, effect->body,
-                                         effect->bytes) };
-    ensure(stored->body);
-    memcpy(stored->body, effect->body, effect->bytes);
-    if (!disk->behind) check_record(self, effect->kind, record, effect->body, effect->bytes);
+    append(&self->disk, effect);
+    if (!self->disk.behind) check_record(self, effect->kind, record, effect->body, effect->bytes);
 }
 
 void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite)
@@ -151,6 +167,25 @@ static uint32_t pack_snapshot(struct sim *self, struct run *run, struct wire_int
     return (uint32_t)count;
 }
 
+static struct kept_snapshot *newest(struct disk *disk)
+{
+    return &disk->snapshots[disk->snapshots[1].seq > disk->snapshots[0].seq];
+}
+
+// Of all that is on disk, in the place of the older one.
+static struct kept_snapshot *write_snapshot(struct sim *self)
+{
+    struct disk *disk = &self->disk;
+    struct coordinator *core = self->nodes[COORDINATOR].state;
+    struct kept_snapshot *kept = &disk->snapshots[newest(disk) == disk->snapshots];
+    uint32_t bytes = pack_snapshot(self, &core->run, core->scratch, self->bytes, SCRATCH_BYTES);
+    uint8_t *body = realloc(kept->body, bytes);
+    ensure(body);
+    memcpy(body, self->bytes, bytes);
+    *kept = (struct kept_snapshot){ body, bytes, disk->count, hash_of(body, bytes) };
+    return kept;
+}
+
 // After a step whose effects were all performed.
 void disk_snapshot(struct sim *self)
 {
@@ -161,13 +196,31 @@ void disk_snapshot(struct sim *self)
         (disk->count && !hash_equal(&core->run.chain, &disk->log[disk->count - 1].chain)))
         broken(self, "what is true is on disk", "the core has %llu records, the disk %llu",
                (unsigned long long)core->run.log_seq, (unsigned long long)disk->count);
-    if (disk->count < disk->snapshot_seq + self->plan.snapshot_every) return;
-    uint32_t bytes = pack_snapshot(self, &core->run, core->scratch, self->bytes, SCRATCH_BYTES);
-    disk->snapshot = realloc(disk->snapshot, bytes);
-    ensure(disk->snapshot);
-    memcpy(disk->snapshot, self->bytes, bytes);
-    disk->snapshot_bytes = bytes;
-    disk->snapshot_seq = disk->count;
+    if (disk->count >= newest(disk)->seq + self->plan.snapshot_every) write_snapshot(self);
+}
+
+// From some byte on it is not what was to be written, or not there at all.
+static uint32_t tear(struct sim *self, uint8_t *body, uint32_t bytes)
+{
+    const uint32_t from = (uint32_t)roll(self, bytes);
+    self->faults[TORN]++;
+    if (from > 0 && roll(self, 2)) return from;
+    for (uint32_t i = from; i < bytes; i++) body[i] ^= (uint8_t)between(self, 1, 255);
+    return bytes;
+}
+
+void disk_tear(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    struct disk *disk = &self->disk;
+    if (id != COORDINATOR || disk->behind || roll(self, 2)) return;
+    if (!effect && disk->count > newest(disk)->seq) {
+        struct kept_snapshot *torn = write_snapshot(self);
+        torn->bytes = tear(self, torn->body, torn->bytes);
+    } else if (effect && effect->port == PORT_DISK && effect->kind != FRAME_RECITE &&
+               effect->kind != FRAME_POSITION) {
+        struct stored *torn = append(disk, effect);
+        torn->bytes = tear(self, torn->body, torn->bytes);
+    }
 }
 
 static void replay(struct sim *self, struct run *run, uint64_t from)
@@ -179,28 +232,53 @@ static void replay(struct sim *self, struct run *run, uint64_t from)
     }
 }
 
+// What the last life was writing when it ended.
+static void cut_torn(struct sim *self)
+{
+    struct disk *disk = &self->disk;
+    while (disk->count > 0) {
+        struct stored *last = &disk->log[disk->count - 1];
+        const struct hash before = chain_before(disk, disk->count);
+        const struct hash chain =
+            run_chain(&before, disk->count, last->kind, last->body, last->bytes);
+        if (hash_equal(&chain, &last->chain)) break;
+        free(last->body);
+        disk->count--;
+    }
+    if (!disk->behind && disk->count != self->ghost.records)
+        broken(self, "recovery is a prefix", "%llu records, %llu were durable",
+               (unsigned long long)disk->count, (unsigned long long)self->ghost.records);
+    for (int i = 0; i < 2; i++) {
+        struct kept_snapshot *kept = &disk->snapshots[i];
+        const struct hash hash = hash_of(kept->body, kept->bytes);
+        if (kept->seq > disk->count || !hash_equal(&hash, &kept->hash)) kept->seq = 0;
+    }
+}
+
 // Recovers as the coordinator does, and holds what comes of it against a second state that never
 // saw a snapshot: both must be the log's, to the last byte.
 void disk_recover(struct sim *self, struct coordinator *core)
 {
     struct disk *disk = &self->disk;
     struct run *run = &core->run, *whole = self->replayed;
-    if (disk->snapshot_seq > 0) {
+    cut_torn(self);
+    const struct kept_snapshot *snapshot = newest(disk);
+    if (snapshot->seq > 0) {
         struct wire_refusal refusal;
         uint16_t kind;
         const void *body;
         self->scratch.used = 0;
-        if (!wire_unpack_record(disk->snapshot, disk->snapshot_bytes, WIRE_LOCAL, &self->scratch,
+        if (!wire_unpack_record(snapshot->body, snapshot->bytes, WIRE_LOCAL, &self->scratch,
                                 &kind, &body, &refusal))
             broken(self, "a snapshot can be read", "after record %llu",
-                   (unsigned long long)disk->snapshot_seq);
+                   (unsigned long long)snapshot->seq);
         run_from_snapshot(run, body);
         uint32_t bytes = pack_snapshot(self, run, core->scratch, self->bytes, SCRATCH_BYTES);
-        if (bytes != disk->snapshot_bytes || memcmp(self->bytes, disk->snapshot, bytes) != 0)
+        if (bytes != snapshot->bytes || memcmp(self->bytes, snapshot->body, bytes) != 0)
             broken(self, "a snapshot comes back as it went", "after record %llu",
-                   (unsigned long long)disk->snapshot_seq);
+                   (unsigned long long)snapshot->seq);
     }
-    replay(self, run, disk->snapshot_seq);
+    replay(self, run, snapshot->seq);
     if (disk->count) run->chain = disk->log[disk->count - 1].chain;
     memory_forget(whole, sizeof *whole);
     run_init(whole, self->plan.rules.snapshot_rounds);
@@ -211,6 +289,6 @@ void disk_recover(struct sim *self, struct coordinator *core)
     if (bytes != again || memcmp(self->bytes, self->bytes + half, bytes) != 0 ||
         !table_equal(&run->table, &whole->table))
         broken(self, "recovery is the log", "%llu records, snapshot after %llu",
-               (unsigned long long)disk->count, (unsigned long long)disk->snapshot_seq);
+               (unsigned long long)disk->count, (unsigned long long)snapshot->seq);
     check_rebooted(self, COORDINATOR);
 }

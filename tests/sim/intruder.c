@@ -75,9 +75,10 @@ static void act_unbidden(struct sim *self, uint8_t id)
     struct wire_seen seen = { .client = 0, .result = invent(self), .payload = invent(self) };
     const uint64_t round = check_round(self);
     switch (roll(self, 8)) {
-    case 0:
-        tell_coordinator(self, id, FRAME_CONTROL,
-                         &(struct wire_control){ .action = (uint8_t)roll(self, ACTION_RESTORE + 1) });
+    case 0:                                         // All is right but for the signature
+        tell_coordinator(self, id, FRAME_CONTROL, &(struct wire_control){
+            .action = (uint8_t)roll(self, ACTION_RESTORE + 1), .number = self->now_ms + 1,
+            .incarnation = self->nodes[COORDINATOR].incarnation });
         break;
     case 1:
         tell_coordinator(self, id, FRAME_CHECKPOINT, &(struct wire_checkpoint){

@@ -52,6 +52,35 @@ static void keep_pin(struct pin *pins, uint32_t *count, uint64_t step, const str
     pins[(*count)++] = (struct pin){ step, *digest };
 }
 
+bool checkpoints_have(const struct node *node, uint64_t step, const struct hash *digest)
+{
+    for (uint32_t i = 0; i < node->checkpoints_count; i++)
+        if (node->checkpoints[i].step == step && hash_equal(&node->checkpoints[i].digest, digest))
+            return true;
+    return false;
+}
+
+// As checkpoint_write does: by step, the one just written stays, the one to spare, and the highest
+// others.
+static void keep_checkpoint(struct node *node, const struct wire_save *job)
+{
+    struct pin list[PINS_MAX + 2];
+    uint32_t count = 0, others = 0, kept = 0;
+    for (uint32_t i = 0; i < node->checkpoints_count; i++)
+        if (node->checkpoints[i].step < job->step) list[count++] = node->checkpoints[i];
+    list[count++] = (struct pin){ job->step, job->digest };
+    for (uint32_t i = 0; i < node->checkpoints_count; i++)
+        if (node->checkpoints[i].step > job->step) list[count++] = node->checkpoints[i];
+    for (uint32_t i = 0; i < count; i++) others += list[i].step != job->step &&
+                                                   list[i].step != job->spare;
+    for (uint32_t i = 0; i < count; i++) {
+        const bool stays = list[i].step == job->step || list[i].step == job->spare;
+        if (!stays && others-- > PINS_MAX - 1) continue;
+        node->checkpoints[kept++] = list[i];
+    }
+    node->checkpoints_count = kept;
+}
+
 static void forget(struct sim *self, uint8_t id, const struct wire_forget *job)
 {
     for (uint32_t i = 0; i < job->blobs_count; i++)
@@ -87,12 +116,21 @@ static bool is_elsewhere(const struct sim *self, uint8_t id, const struct hash *
     return false;
 }
 
+// After a restore its checkpoint may be all that there is.
+static bool is_saved(const struct sim *self, uint64_t step)
+{
+    if (self->checkpointer_node == NOBODY || self->ghost.restores == 0) return false;
+    const struct node *node = &self->nodes[self->checkpointer_node];
+    return checkpoints_have(node, step, &self->ghost.digest[step]);
+}
+
 static bool is_pinned_elsewhere(const struct sim *self, uint8_t id, uint64_t step)
 {
     const struct hash *digest = &self->ghost.digest[step];
     for (uint8_t i = 0; i < self->nodes_count; i++)
         if (i != id && stays(self, i) && pins_have(&self->nodes[i].learner, step, digest))
             return true;
+    if (is_saved(self, step)) return true;
     return step == 0;                               // Genesis lies in a folder
 }
 
@@ -101,7 +139,8 @@ static bool is_held_elsewhere(const struct sim *self, uint8_t id, uint64_t step)
 {
     for (uint8_t i = 0; i < self->nodes_count; i++) {
         const struct learner *learner = &self->nodes[i].learner;
-        if (i != id && stays(self, i) && learner->holding && learner->step >= step)
+        if (i != id && stays(self, i) && learner->holding && learner->step >= step &&
+            check_is_digest(self, learner->step, &learner->digest))
             return true;
     }
     return check_commits(self) == 0;
@@ -336,7 +375,7 @@ static void save(struct sim *self, uint8_t id, const struct wire_save *job)
                                .digest = job->digest };
     snprintf(saved.name, sizeof saved.name, "step-%08llu", (unsigned long long)job->step);
     if (saved.ok) {
-        keep_pin(node->checkpoints, &node->checkpoints_count, job->step, &job->digest);
+        keep_checkpoint(node, job);
         check_saved(self, job);
     } else snprintf(saved.reason, sizeof saved.reason, "not held and not pinned");
     node_hear(self, id, FRAME_SAVED, &saved);

@@ -66,14 +66,26 @@ static uint64_t whim(const struct sim *self, uint8_t id, uint64_t round)
     return hash.bytes[0];
 }
 
+// Its newest result that a restore gave up.
+static const struct ghost_accepted *given_up(const struct sim *self, uint8_t id)
+{
+    const struct ghost *ghost = &self->ghost;
+    for (uint32_t i = ghost->accepted_count; i-- > 0;)
+        if (ghost->accepted[i].given_up && check_node(self, ghost->accepted[i].member) == id)
+            return &ghost->accepted[i];
+    return NULL;
+}
+
 static bool bend(const struct sim *self, uint8_t id, struct wire_claim *claim)
 {
     const struct ghost *ghost = &self->ghost;
     const uint32_t lies = self->plan.lies & (LIES_IN_BASES | LIES_IN_RESIDUALS);
     const uint64_t way = whim(self, id, claim->round);
+    const struct ghost_accepted *gone = given_up(self, id);
     if (!lies || way % 3 == 0) return false;
     if (lies & LIES_IN_BASES && (way & 1 || lies == LIES_IN_BASES))
         claim->base = hash_number("lie", claim->round);
+    else if (way & 4 && gone) claim->residual_from = gone->residual_to;
     else if (way & 2 && ghost->accepted_count)      // Another's, or one of its own long ago
         claim->residual_from = ghost->accepted[way % ghost->accepted_count].residual_to;
     else claim->residual_from = hash_number("lie", way);

@@ -6,8 +6,8 @@
 #     tests/sim/mutants.sh tally          those whose name or file matches
 #     SEEDS=500 tests/sim/mutants.sh
 #
-# Works on a copy of the tree and leaves this one alone. Exit 1 if a mutant lived, or if one no longer
-# finds the line it breaks.
+# Works on a copy of the tree and leaves this one alone. Exit 1 if a mutant lived, if one no longer
+# finds the line it breaks, or if the seed that catches it breaks the sound tree as well.
 
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -19,6 +19,7 @@ tar -C "$top" --exclude=./build --exclude=./.git -cf - . | tar -C "$copy" -xf -
 cd "$copy" || exit 1
 build() { make -s B="$copy/b" "$copy/b/$1" >"$copy/log" 2>&1; }
 build bin/sim || { cat "$copy/log"; exit 1; }
+cp "$copy/b/bin/sim" "$copy/sound"
 printf '%-58s %8s  %s\n' mutant seed 'what noticed'
 
 # mutate FILE EXPRESSION: perl, over the whole file at once; the file must change.
@@ -47,7 +48,10 @@ mutant() {
         seed=$(sed -n 's/.*the first is seed \([0-9]*\).*/\1/p' "$copy/out")
         what=$(sed -n "s/^  seed $seed: \(.*\) at [0-9.]* s: \(.*\)/\1: \2/p" "$copy/out" | head -n 1)
         case $what in 'no core dies'*) what="a core's ensure(): $(grep -m 1 'must hold' "$copy/err" | sed 's/.*must hold: //')" ;; esac
-        verdict "$name" "${seed:--}" "${what:-}"
+        if [ -n "$seed" ] && ! "$copy/sound" "$seed" >"$copy/out" 2>&1; then
+            echo "$name: seed $seed breaks without it, too"; broken=$((broken + 1))
+        else verdict "$name" "${seed:--}" "${what:-}"
+        fi
     else
         echo "$name: does not build"; cat "$copy/log"; broken=$((broken + 1))
     fi
@@ -134,8 +138,34 @@ mutant 'a snapshot forgets what is pending' $C/run.c \
     's/ensure\(table_put\(&self->table, TABLE_PENDING.*?TABLE_OK\);/return;/s'
 mutant 'a snapshot forgets the chain of commits' $C/run.c \
     's/self->checkpoint = from->checkpoint, self->last_commit = from->last_commit;/self->checkpoint = from->checkpoint;/'
+mutant 'a torn record is taken for whole' $C/run.c 's/    hasher_add\(&hasher, body, bytes\);\n//; s/(const uint8_t \*body,\n\s*size_t bytes\)\n\{\n)/$1    (void)body, (void)bytes;\n/'
 by_unit 'the chain of the ledger is not checked' ledger_damage_test common/ledger/record.c \
     's/if \(!hash_equal\(&chain, &record.chain\)\)/if (!hash_equal(\&chain, \&chain))/'
+
+# ---- the way back ---------------------------------------------------------------------------------------
+mutant 'restore: what was trained since stays done' $C/run.c \
+    's/    set_table\(self, restore->cursor, restore->returned, restore->returned_count\);\n//'
+mutant 'restore: residuals are forgotten' $C/run.c \
+    's/    copy_list\(self->residuals, restore->residuals,.*?\);\n//s'
+mutant 'restore: residuals stay' $C/run.c \
+    's/    memset\(self->residuals, 0, sizeof self->residuals\);\n.*?\);\n//s'
+mutant 'restore: a snapshot forgets the way back' $C/run.c \
+    's/    self->way_back = from->way_back;\n//'
+mutant 'restore: the way back is that of any checkpoint' $C/run.c \
+    's/    if \(checkpoint->step != self->step\) return;\n//'
+mutant 'restore: what is dealt now is forgotten' $C/run.c \
+    's/(What is dealt now had not been, at this step\n)        way_back->cursor[^\n]*\n/$1/'
+mutant 'restore: no new epoch' $C/epoch.c 's/back.epoch = self->run.epoch \+ 1;/back.epoch = self->run.epoch;/'
+mutant 'restore: who made what is given up answers for it' $C/epoch.c 's/    self->accepted_count = 0; [^\n]*\n//'
+mutant 'restore: disputes go on' $C/run.c 's/    self->audits_count = self->audited_count = 0; [^\n]*\n//'
+mutant 'restore: who is ahead stays there' $M/replica.c \
+    's/return run->step < self->step && run->epoch > self->epoch;/return run == NULL \&\& self;/'
+mutant 'restore: the pinned step stays' $C/run.c \
+    's/    self->digest_step = self->pin_step = restore->step;\n    self->digest = self->pin_digest = restore->digest;\n//'
+mutant 'restore: the way back is retired' actors/checkpointer/checkpointer.c \
+    's/    self->wanted.spare = [^\n]*\n//'
+mutant 'restore: a checkpoint is as good as one given up' actors/checkpointer/checkpointer.c \
+    's/        self->saved.step = 0; [^\n]*\n//'
 
 # ---- phases and clocks ----------------------------------------------------------------------------------
 mutant 'a run ends a step early' $C/epoch.c 's/run->step >= self->rules.total_steps/run->step + 1 >= self->rules.total_steps/' $C/round.c \
@@ -224,7 +254,7 @@ mutant 'guilt: two claims prove nothing' $C/audit.c \
 mutant 'guilt: one liar names the parameters of the run' $C/round.c \
     's/self->rules.witness_standalone \? quorum_liars\(run->clients_count\) \+ 1 : 1;/1;/'
 mutant 'guilt: a result said again is forgotten with its round' $M/blobs.c \
-    's/self->entries\[i\]\.first_step < from_step/self->entries[i].step < from_step/'
+    's/entry->first_step < from_step/entry->step < from_step/'
 mutant 'guilt: who is refused a vote hears nothing' $C/round.c \
     's/        coordinator_refuse\(in, REFUSAL_NOT_ELECTED.*?\);\n//s'
 

@@ -103,7 +103,8 @@ bool reachable(const struct sim *self, uint8_t from, uint8_t to)
     return !faulty(self) || (self->far >> from & 1) == (self->far >> to & 1);
 }
 
-// One letter over one hop: lost, doubled, late or simply there.
+// One letter over one hop: lost, doubled, late or simply there. What proves guilt may come when its
+// round is long over.
 static void hop(struct sim *self, enum flight_to to, uint8_t node, uint32_t life, const char *name,
                 struct parcel *parcel)
 {
@@ -123,6 +124,8 @@ static void hop(struct sim *self, enum flight_to to, uint8_t node, uint32_t life
             self->faults[DELAY]++;
             delay_ms += roll(self, self->plan.delay_ms);
         }
+        if (parcel->kind == FRAME_TESTIMONY && chance(self, self->plan.late_proofs))
+            delay_ms += roll(self, LATE_PROOF_MS);
         network_fly(self, delay_ms, to, node, life, name, parcel);
     }
 }

@@ -11,6 +11,7 @@ const char *const fault_names[FAULT_KINDS] = {
     "lost", "doubled", "late", "partitions", "crashes", "cuts", "reboots", "freezes", "leaves",
     "broker_crashes", "lies", "pauses", "damaged", "wrong", "replays", "forged", "spam", "skewed",
     "full_disks", "ejected", "behind",
+    "restores", "losses_of_all", "torn",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)
@@ -62,6 +63,7 @@ static void draw_faults(struct sim *self)
     plan->duplicate = rate(self, 10, 200);
     plan->delay = rate(self, 20, 300);
     plan->delay_ms = pick(self, 100, 6000);
+    plan->late_proofs = roll(self, 3) ? 0 : 1000;
     plan->partition = rate(self, 10, 60);
     plan->crash = rate(self, 3, 15);
     plan->cut = rate(self, 4, 20);
@@ -72,6 +74,12 @@ static void draw_faults(struct sim *self)
     plan->damage = rate(self, 200, 900);
     plan->behind = rate(self, 100, 500);
     plan->skew = rate(self, 5, 30);
+    if (plan->checkpointer && roll(self, 3) == 0) { // Its folders are all that is left
+        plan->restore = rate(self, 300, 900);
+        plan->lose_all = rate(self, 20, 150);
+        plan->damage = 0;
+        if (plan->restore && plan->partition < 30) plan->partition = 30;
+    }
     plan->full = rate(self, 2, 6);
     plan->train_ms = pick(self, 200, 1500);
     plan->slow = roll(self, 3) ? NOBODY : pick(self, 1, plan->trainers);
@@ -168,6 +176,10 @@ static void draw_liars(struct sim *self)
     if (rules->min_clients < least) rules->min_clients = least;
     rules->init_min_clients = pick(self, rules->min_clients, plan->trainers - most);
     rules->frame.witness_nodes = rules->witness_nodes;
+    // Witnesses without parameters believe what more than a third of a round's trainers say that they
+    // began with, and of four in a round two may lie.
+    if (plan->witnesses && most > 1) plan->lies &= (uint32_t)~LIES_IN_BASES;
+    if (!plan->lies) plan->lies = LIES_IN_RESULTS;
 }
 
 // Three of four, who agree to accuse the fourth.

@@ -44,6 +44,7 @@
 //   22  no timer spins               world.c  count_wake, turns
 //   23  requests are answered        check_words.c  check_answered; members' own retries by 24
 //   24  once healed it gets on       world.c  live; check_guilt.c check_at_large, check_wrong
+//    -  a way back gives up what came later, and nothing else: check_restore.c
 //   25  a seed is a run              sim.c  run_checked, one in a hundred runs twice
 
 #include "actors/checkpointer/checkpointer.h"
@@ -55,9 +56,10 @@
 #include <setjmp.h>
 
 enum {
-    NODES_MAX = 16, COORDINATOR = 0, NOBODY = 255, RECORDS_MAX = 8192, ROUNDS_MAX = 2048,
+    RESTORES_MAX = 8, NODES_MAX = 16, COORDINATOR = 0, NOBODY = 255, RECORDS_MAX = 8192, ROUNDS_MAX = 2048,
     POSITIONS_MAX = 1 << 16, BLOBS_KEPT_MAX = 1024, PINS_MAX = 3, CLAIMS_MAX = 8192,
     GHOST_SEEN_MAX = 512, GHOST_JOB_MAX = 64, LETTERS_MAX = 32,
+    LATE_PROOF_MS = 8000,
     FLIGHTS_MAX = 20000,                // Letters under way, of all nodes
     EFFECTS_MAX = 4096, SCRATCH_BYTES = 4 << 20,
 };
@@ -86,6 +88,9 @@ enum fault_kind {
     FULL_DISK,                          // Stores that failed
     EJECTION,
     BEHIND,
+    RESTORE,                            // The owner takes the run back to its checkpoint
+    LOSS_OF_ALL,                        // Every replica dies at once
+    TORN,                               // Records and snapshots that a crash fell into
     FAULT_KINDS
 };
 
@@ -113,12 +118,15 @@ struct plan {
     uint64_t heal_ms;                   // From then on nothing fails any more
     uint32_t loss, duplicate, delay;    // Of 1000 letters
     uint32_t delay_ms;                  // At most, of a delayed one
+    uint32_t late_proofs;               // Of 1000 testimonies
     uint32_t partition, freeze, leave, broker_crash, pause;     // Of 1000 seconds (and nodes)
     uint32_t crash;                     // Of 1000 seconds and nodes
     uint32_t damage;                    // Of 1000 starts of the checkpointer: its newest are unreadable;
                                         // and of 4000 folders read
     uint32_t behind;                    // Of 1000 starts of the coordinator: its disk is an older copy
     uint32_t cut; // Of 10000 steps: the crash falls between two of its effects
+    uint32_t restore;                   // Of 1000 seconds in which there is a way back
+    uint32_t lose_all;                  // Of 1000 seconds with one: all copies of what came later
     uint32_t slow;                      // Node that computes ten times slower; NOBODY
     uint32_t liars;                     // Nodes that lie, as bits: fewer than a third
     uint32_t lies;                      // How: of enum lie
@@ -199,7 +207,7 @@ struct node {
     // What a crash leaves.
     bool has_journal;
     struct wire_journal journal;
-    struct pin checkpoints[PINS_MAX];
+    struct pin checkpoints[PINS_MAX + 1];           // By step; and the one that a restore needs
     uint32_t checkpoints_count;
     struct store store;                 // Cleared by a crash, unless it is the checkpointer's
     struct learner learner;
@@ -233,7 +241,12 @@ struct ghost_point {
 
 struct ghost_member { bool known; uint8_t role, state; struct hash key; uint64_t instance; };
 
-struct ghost_accepted { struct hash result, payload, residual_from, residual_to; uint32_t member; uint64_t round; };
+struct ghost_accepted {
+    struct hash result, payload, residual_from, residual_to;
+    uint32_t member;
+    uint64_t round, step;
+    bool given_up;                      // By a restore
+};
 
 // What a node has heard of one author: the first claim of the newest round.
 struct ghost_heard { uint64_t round; struct hash name; };
@@ -245,6 +258,13 @@ struct ghost_job {
     uint64_t round, total;
     uint32_t count;
     struct wire_interval samples[GHOST_JOB_MAX];
+};
+
+// What a restore gave up: the run's steps as they were known until then.
+struct ghost_past {
+    uint64_t steps;
+    struct hash digest[ROUNDS_MAX];
+    struct ghost_commit commits[ROUNDS_MAX];
 };
 
 struct ghost {
@@ -289,17 +309,23 @@ struct ghost {
     uint64_t twice_round[NODES_MAX];    // Of two claims that an honest witness heard; 0: none
     uint32_t wrong_accepted[NODES_MAX]; // Since all was healed
     uint32_t strikes[NODES_MAX];        // By member
+    // The way back.
+    uint16_t done_step[POSITIONS_MAX];  // Of each sample that is done: the commit that says so
+    bool all_lost;                      // And not yet restored
+    uint32_t restores_asked, restores;
+    uint64_t restore_record;
+    struct pin way_back;                // The newest checkpoint on record as of its very step
+    struct ghost_past past[RESTORES_MAX];               // Last: not cleared with the rest
 };
 
 struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; struct hash chain; };
+struct kept_snapshot { uint8_t *body; uint32_t bytes; uint64_t seq; struct hash hash; };
 enum { BEHIND_MAX = 40 };
 
 struct disk {
     struct stored log[RECORDS_MAX];
     uint64_t count;
-    uint8_t *snapshot;
-    uint32_t snapshot_bytes;
-    uint64_t snapshot_seq;
+    struct kept_snapshot snapshots[2];  // The newest and the one before, in either order
     // While an older copy lies in its place: what the copy does not have.
     bool behind;
     uint64_t base, newer_count;
@@ -401,6 +427,8 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect);
 void disk_fall_behind(struct sim *self);        // Before the coordinator starts, perhaps
 void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite);
 void disk_snapshot(struct sim *self);
+// A crash falls into the writing of this effect, or into that of a snapshot (NULL).
+void disk_tear(struct sim *self, uint8_t id, const struct effect *effect);
 void disk_recover(struct sim *self, struct coordinator *core);
 
 void learner_take(struct sim *self, uint8_t id, const struct effect *effect);
@@ -409,6 +437,7 @@ void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect);
 void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job);
 bool store_has(const struct store *self, const struct hash *hash);
 void store_add(struct sim *sim, struct store *self, const struct hash *hash);
+bool checkpoints_have(const struct node *node, uint64_t step, const struct hash *digest);
 bool pins_have(const struct learner *self, uint64_t step, const struct hash *digest);
 struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count,
                          uint32_t lr_bits);
@@ -434,6 +463,20 @@ void intruder_act(struct sim *self, uint8_t id);                // Once a second
 void intruder_vote(struct sim *self, uint8_t id, const struct effect *effect);
 void intruder_keep(struct sim *self, uint8_t id, const char *to, struct parcel *parcel);
 void intruder_clear(struct sim *self);
+
+// What the owner took the run back from (check_restore.c). Whoever has not heard of it goes on there.
+void check_restore(struct sim *sim, const struct wire_record_restore *record);
+bool check_is_digest(const struct sim *sim, uint64_t step, const struct hash *digest);
+bool check_was_digest(const struct sim *sim, uint64_t step, const struct hash *digest);
+// The commit of that step, also a given-up one, which leads to this digest; NULL: there is none.
+const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step,
+                                           const struct hash *digest);
+// Where that member's newest accepted result led to, as the run stands; none.
+struct hash check_residual_of(const struct sim *sim, uint32_t member);
+bool check_may_restore(const struct sim *sim);                  // And would change something
+// Below the cursor all is done but for what is returned.
+void check_position(struct sim *sim, const char *what, uint64_t cursor,
+                    const struct wire_interval *returned, uint32_t count);
 
 void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim *claim);
 void check_begin(struct sim *sim);

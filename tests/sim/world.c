@@ -215,14 +215,31 @@ static const char *port_name(const struct effect *effect)
     return effect->port == PORT_MAIL ? effect->to : names[effect->port];
 }
 
-// A batch with a record in it is where a crash hurts most: there it falls twenty times as often.
+// A batch with a record in it is where a crash hurts most: there it falls twenty times as often, and
+// where the record is a rare one, two hundred times.
 static bool crashes_here(struct sim *self)
 {
-    uint32_t odds = self->plan.cut;
-    if (!faulty(self) || odds == 0) return false;
-    for (uint32_t i = 0; i < self->out.count; i++)
-        if (self->out.effects[i].port == PORT_DISK) odds = 20 * self->plan.cut;
-    return roll(self, 10000) < odds;
+    uint32_t times = 1;
+    if (!faulty(self) || self->plan.cut == 0) return false;
+    for (uint32_t i = 0; i < self->out.count; i++) {
+        const struct effect *effect = &self->out.effects[i];
+        const bool rare = effect->kind == FRAME_RECORD_EJECTION ||
+                          effect->kind == FRAME_RECORD_EPOCH_END ||
+                          effect->kind == FRAME_RECORD_RESTORE;
+        if (effect->port == PORT_DISK && times < 20) times = 20;
+        if (effect->port == PORT_DISK && rare) times = 200;
+    }
+    return roll(self, 10000) < times * self->plan.cut;
+}
+
+// Before which effect: as likely as not before a record, which is torn then or not there at all.
+static uint32_t draw_cut(struct sim *self)
+{
+    const uint32_t from = (uint32_t)roll(self, self->out.count + 1);
+    if (roll(self, 2)) return from;
+    for (uint32_t i = from; i < self->out.count; i++)
+        if (self->out.effects[i].port == PORT_DISK) return i;
+    return from;
 }
 
 // A clock that rings again and again, though time goes on in between.
@@ -249,13 +266,14 @@ void node_step(struct sim *self, uint8_t id, struct msg *in)
     if (self->verbose && in->kind != FRAME_WAKE) print(self, id, "<", in->from, in->kind, in->body);
     check_heard(self, id, in);
     step_core(node, in, &self->out);
-    uint32_t cut = crashes_here(self) ? (uint32_t)roll(self, self->out.count + 1) : UINT32_MAX;
+    uint32_t cut = crashes_here(self) ? draw_cut(self) : UINT32_MAX;
     for (uint32_t i = 0; i <= self->out.count; i++) {
         if (i == cut && may_lose(self, id)) {       // What it has just promised counts, too
             self->faults[CUT]++;
             if (self->verbose)
                 printf("             %s dies after %u of %u effects\n", node->name, i,
                        self->out.count);
+            disk_tear(self, id, i < self->out.count ? &self->out.effects[i] : NULL);
             node_crash(self, id, down_for(self));
             return;
         }
@@ -384,12 +402,43 @@ static void ask_to_leave(struct sim *self, uint8_t id)
     node_hear(self, id, FRAME_QUIT, &(struct wire_quit){ 0 });
 }
 
-// The owner, before and after the healing: pauses now and then, asks for checkpoints, and never
-// leaves a run paused.
+// All copies of what came after the newest checkpoint die at once, with those who hold them.
+static void lose_all(struct sim *self)
+{
+    // Not at the end: a run that has finished without its last step is no run to be restored.
+    const bool late = check_commits(self) + 3 > self->plan.rules.total_steps;
+    if (late || self->ghost.restores > RESTORES_MAX / 2 || !check_may_restore(self) ||
+        !chance(self, self->plan.lose_all)) return;
+    self->faults[LOSS_OF_ALL]++;
+    self->ghost.all_lost = true;
+    for (uint8_t id = 1; id < self->nodes_count; id++) {
+        struct node *node = &self->nodes[id];
+        if (node->role == ACTOR_CHECKPOINTER) node->store.count = 0;
+        if (node->role != ACTOR_OPERATOR && node->up) node_crash(self, id, down_for(self));
+    }
+}
+
+// True if the owner takes the run back: on a whim, or because nothing else is left.
+static bool go_back(struct sim *self)
+{
+    const uint8_t phase = check_phase(self);
+    if (!check_may_restore(self)) return false;
+    if (phase != PHASE_WAITING && phase != PHASE_WARMUP && phase != PHASE_PAUSED) return false;
+    if (!self->ghost.all_lost && (self->ghost.restores_asked > RESTORES_MAX / 2 ||
+                                  !chance(self, self->plan.restore))) return false;
+    self->ghost.restores_asked++;
+    control(self, ACTION_RESTORE);
+    return true;
+}
+
+// The owner, before and after the healing: pauses now and then, and often at the last step, asks for
+// checkpoints, and never leaves a run paused.
 static void operate(struct sim *self)
 {
+    if (go_back(self)) return;
     bool paused = check_phase(self) == PHASE_PAUSED || self->ghost.pausing;
-    if (roll(self, 1000) < self->plan.pause && !paused) {
+    const bool last = check_commits(self) + 2 >= self->plan.rules.total_steps;
+    if ((roll(self, 1000) < self->plan.pause || (last && roll(self, 3) == 0)) && !paused) {
         self->ghost.pause_asked = true;
         control(self, ACTION_PAUSE);
         self->faults[PAUSE]++;
@@ -431,9 +480,22 @@ static void redraw_partition(struct sim *self)
     self->faults[PARTITION]++;
 }
 
+// Who does not hear how the run goes on from its checkpoint stands there still when it comes back.
+static void leave_behind(struct sim *self)
+{
+    const struct pin *back = &self->ghost.way_back;
+    const bool at_it = !hash_is_none(&back->digest) && back->step == check_commits(self);
+    if (self->plan.restore == 0 || self->far || !at_it || !chance(self, 150)) return;
+    self->far = 1u << between(self, 1, self->plan.trainers);
+    self->deaf = self->mute = true;
+    self->faults[PARTITION]++;
+}
+
 static void tick(struct sim *self)
 {
     redraw_partition(self);
+    leave_behind(self);
+    lose_all(self);
     operate(self);
     if (self->broker.up) post_office_expire(self->office, self->now_ms);
     if (self->broker.up && chance(self, self->plan.broker_crash)) broker_crash(self);

@@ -372,6 +372,22 @@ static void the_newest_stay(void **unused)
     assert_int_equal(newest_is_whole(), 20);
 }
 
+static void the_one_to_spare_stays(void **unused)
+{
+    (void)unused;
+    for (uint64_t step = 10; step <= 50; step += 10) {
+        const struct checkpoint_info info = info_of(step);
+        struct checkpoint_parts parts = parts_of(2);
+        parts.spare = 20;
+        assert_rc(checkpoint_write(root, &info, &parts, &layout, params, &why, NULL), 0);
+    }
+    assert_int_equal(count_names("step-00000020"), 1);
+    assert_int_equal(count_names(""), 3);
+    assert_rc(write_step(60, 2), 0);        // No longer: it goes
+    assert_int_equal(count_names(""), 2);
+    assert_int_equal(count_names("step-00000020"), 0);
+}
+
 static void make_in_root(const char *name, const char *file)
 {
     char path[300];
@@ -461,6 +477,7 @@ int main(void)
         TEST(what_is_not_ours_is_refused),
         TEST(forged_manifests_lead_nowhere),
         TEST(the_newest_stay),
+        TEST(the_one_to_spare_stays),
         TEST(leftovers_of_the_dead_are_removed),
         TEST(a_root_has_one_writer),
         TEST(a_hugging_face_folder_is_loaded),

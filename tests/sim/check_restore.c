@@ -1,0 +1,114 @@
+// check_restore -- the way back: what a RESTORE record may say, and what it gives up.
+//
+//     steps   0 ─ 1 ─ 2 ─ 3 ─ 4 ─ 5 ─ 6      given up: 4 to 6, kept as ghost.past
+//                         ↑           └── RESTORE
+//                     checkpoint ─ 4' ─ 5'   the run
+//
+// A member hears of it late, or after a restart that finds an old folder. Until then it is right by
+// what was true before; what it holds is the run's as it was at some time, never a mixture.
+
+#include "common/run/table.h"
+#include "tests/sim/sim.h"
+#include <string.h>
+
+bool check_may_restore(const struct sim *sim)
+{
+    const struct pin *back = &sim->ghost.way_back;
+    if (sim->checkpointer_node == NOBODY || hash_is_none(&back->digest) || sim->disk.behind)
+        return false;
+    return back->step < check_commits(sim) &&
+           checkpoints_have(&sim->nodes[sim->checkpointer_node], back->step, &back->digest);
+}
+
+struct hash check_residual_of(const struct sim *sim, uint32_t member)
+{
+    const struct ghost *ghost = &sim->ghost;
+    for (uint32_t i = ghost->accepted_count; i-- > 0;)
+        if (ghost->accepted[i].member == member && !ghost->accepted[i].given_up)
+            return ghost->accepted[i].residual_to;
+    return (struct hash){ { 0 } };
+}
+
+bool check_is_digest(const struct sim *sim, uint64_t step, const struct hash *digest)
+{
+    return step <= check_commits(sim) && hash_equal(digest, &sim->ghost.digest[step]);
+}
+
+bool check_was_digest(const struct sim *sim, uint64_t step, const struct hash *digest)
+{
+    bool was = check_is_digest(sim, step, digest);
+    for (uint32_t i = 0; i < sim->ghost.restores; i++) {
+        const struct ghost_past *past = &sim->ghost.past[i];
+        was |= step <= past->steps && hash_equal(digest, &past->digest[step]);
+    }
+    return was;
+}
+
+const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step,
+                                           const struct hash *digest)
+{
+    if (check_is_digest(sim, step + 1, digest)) return &sim->ghost.commits[step];
+    for (uint32_t i = 0; i < sim->ghost.restores; i++) {
+        const struct ghost_past *past = &sim->ghost.past[i];
+        if (step < past->steps && hash_equal(digest, &past->digest[step + 1]))
+            return &past->commits[step];
+    }
+    return NULL;
+}
+
+static void keep_past(struct sim *sim)
+{
+    struct ghost *ghost = &sim->ghost;
+    hold(ghost->restores < RESTORES_MAX, "a simulation has few restores", "%u", ghost->restores);
+    struct ghost_past *past = &ghost->past[ghost->restores++];
+    past->steps = check_commits(sim);
+    memcpy(past->digest, ghost->digest, (past->steps + 1) * sizeof *past->digest);
+    memcpy(past->commits, ghost->commits, past->steps * sizeof *past->commits);
+}
+
+// What was committed from that step on is todo again, and nothing else is. Returns how many stay.
+static uint64_t return_later(struct ghost *ghost, uint64_t step)
+{
+    uint64_t done = 0;
+    for (uint64_t p = 0; p < ghost->cursor; p++) {
+        if (ghost->samples[p] != TABLE_DONE) continue;
+        if (ghost->done_step[p] >= step) ghost->samples[p] = TABLE_TODO;
+        else done++;
+    }
+    return done;
+}
+
+void check_restore(struct sim *sim, const struct wire_record_restore *record)
+{
+    struct ghost *ghost = &sim->ghost;
+    struct ghost_point *point = &ghost->points[ghost->records];
+    hold(ghost->restores < ghost->restores_asked, "only the owner takes a run back", "step %llu",
+         (unsigned long long)record->step);
+    hold(!ghost->round_open && (point->phase == PHASE_WAITING || point->phase == PHASE_PAUSED),
+         "a run goes back between rounds", "%s", run_phase_name(point->phase));
+    hold(record->step == ghost->way_back.step && record->step < point->step &&
+             hash_equal(&record->digest, &ghost->way_back.digest),
+         "a run goes back to its newest checkpoint", "step %llu of %llu",
+         (unsigned long long)record->step, (unsigned long long)point->step);
+    hold(record->epoch == point->epoch + 1, "epochs count up", "%llu after %llu",
+         (unsigned long long)record->epoch, (unsigned long long)point->epoch);
+    keep_past(sim);
+    ghost->done = return_later(ghost, record->step);
+    check_position(sim, "a way back has the data position", record->cursor, record->returned,
+                   record->returned_count);
+    for (uint64_t p = record->cursor; p < ghost->cursor; p++)
+        hold(ghost->samples[p] == TABLE_TODO, "a way back has the data position", "sample %llu",
+             (unsigned long long)p);
+    hold(record->samples_done == ghost->done, "a way back has the data position",
+         "%llu samples done", (unsigned long long)record->samples_done);
+    ghost->cursor = record->cursor;
+    point->epoch = record->epoch;
+    point->step = record->step;
+    point->samples_done = record->samples_done;
+    ghost->pin_step = record->step;
+    for (uint32_t i = 0; i < ghost->accepted_count; i++)
+        ghost->accepted[i].given_up |= ghost->accepted[i].step >= record->step;
+    ghost->restore_record = ghost->records;
+    ghost->all_lost = false;
+    sim->faults[RESTORE]++;
+}
