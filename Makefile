@@ -61,7 +61,7 @@ bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(su
 BINS     := $(foreach m,$(MAINS),$(B)/bin/$(call bin,$(m)))
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
-FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/choices_read.c broker/admission.c
+FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/choices_read.c actors/shoal/kill_list.c actors/shoal/run_view.c broker/admission.c
 FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 # What drives the cores is not what is looked for: without coverage it is twice as fast, and counts for nothing.
 FUZZ_DRIVER = cores core_seeds events post_office scratch wire

@@ -1,5 +1,6 @@
 #include "tests/fuzz/events.h"
 #include "common/actor/msg.h"
+#include "common/crypto/identity.h"
 #include "common/run/bloom.h"
 #include "common/ensure.h"
 #include "tests/fuzz/fuzz.h"
@@ -23,6 +24,14 @@ bool event_next(const uint8_t **at, const uint8_t *end, struct event *ret_event)
     return true;
 }
 
+const struct identity *event_identity(uint8_t person)
+{
+    static struct identity *identities[EVENT_PEOPLE];
+    const uint8_t secret[SECRET_BYTES] = { 11, person };
+    if (!identities[person]) ensure(identity_from_secret(secret, NULL, &identities[person]) == 0);
+    return identities[person];
+}
+
 const struct event_person *event_people(void)
 {
     static struct event_person people[EVENT_PEOPLE];
@@ -33,7 +42,7 @@ const struct event_person *event_people(void)
     for (uint8_t i = 0; i < EVENT_PEOPLE && people[0].name[0] == 0; i++) {
         const uint8_t place = EVENT_PEOPLE - 1 - i;
         struct event_person *person = &people[place];
-        person->key = hash_of(&place, 1);
+        memcpy(person->key.bytes, identity_key(event_identity(place))->bytes, HASH_BYTES);
         person->role = roles[place];
         person->instance = 1000u + place;
         actor_name(person->role, &person->key, person->name);

@@ -63,7 +63,7 @@ fuzz() {
     prepare "$target"
     open=$(count_open "$target")
     while [ "$open" -eq 0 ] && rest=$((seconds - $(spent "$target"))) && [ $rest -gt 0 ]; do
-        take_turn "$target" "$bytes_max" $((rest < TURN_S ? rest : TURN_S)) && continue
+        take_turn "$target" "$bytes_max" $((rest + 5 < TURN_S ? rest + 5 : TURN_S)) && continue
         open=$(count_open "$target")
         [ "$open" -gt 0 ] || { echo "$target: see $B/found/$target.log"; open=1; }
     done
