@@ -164,12 +164,14 @@ static void take_letter(struct broker *self, const struct event *event, struct e
     memcpy(in.user.bytes, curve.bytes, CURVE_BYTES);
     choose_to(to, in.to);
     const uint64_t passed = self->passed + self->published;
+    const uint32_t registered = self->office->count;
     const struct peer *from = find_sender(self, &in);
     const bool was_known = from != NULL, is_banned = !admission_lets_in(self->admission, &curve, true);
     out.part = 0;
     out.is_full = damage == 127;
     if (broker_may_say(self, &in, from, 2, count)) pass_on(self, &in, from);
-    ensure(was_known || self->passed + self->published == passed);
+    if (self->passed + self->published > passed) ensure(was_known && event->signer == event->bearer);
+    ensure(damage == 0 || self->office->count <= registered);       // Its signature does not verify
     // An ejected actor may have been heard until its connection is cut: half a second.
     ensure(!is_banned || self->cut_ms == 0 || self->passed + self->published == passed);
     check_person(self, event->bearer, now_ms);
