@@ -25,14 +25,23 @@ struct post {
     struct wire_arena scratch;
 };
 
+// What libzmq takes as a host, and does not end the process for: a name or an address, also [::1%eth0].
+static bool is_host(const char *text, size_t count)
+{
+    static const char inside[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-:%[]_";
+    return count >= 1 && count <= 64 && strspn(text, inside) >= count &&
+           !memchr(".-%]_", *text, 5);
+}
+
 bool post_endpoint(const char *broker, unsigned offset, char *ret_endpoint, size_t max)
 {
     const char *address = strncmp(broker, "tcp://", 6) == 0 ? broker + 6 : broker;
     const char *colon = strrchr(address, ':');
-    char *end;
-    if (!colon || colon == address || colon - address > 64) return false;
-    unsigned long port = strtoul(colon + 1, &end, 10);
-    if (*end || end == colon + 1 || port == 0 || port + offset > 65535) return false;
+    if (!colon || !is_host(address, (size_t)(colon - address))) return false;
+    const size_t digits = strspn(colon + 1, "0123456789");
+    if (digits < 1 || digits > 5 || colon[1 + digits]) return false;
+    const unsigned long port = strtoul(colon + 1, NULL, 10);
+    if (port == 0 || port + offset > 65535) return false;
     return snprintf(ret_endpoint, max, "tcp://%.*s:%lu", (int)(colon - address), address,
                     port + offset) < (int)max;
 }

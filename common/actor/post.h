@@ -66,5 +66,6 @@ struct letter {
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
                            struct letter *ret_letter);
 
-// Splits "host:port" and writes the endpoint of port + offset. False if it is none.
+// Splits "host:port" and writes the endpoint of port + offset. False if it is none: also a host with
+// a character that libzmq refuses.
 bool post_endpoint(const char *broker, unsigned offset, char *ret_endpoint, size_t max);

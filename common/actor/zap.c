@@ -41,22 +41,21 @@ static void copy_text(char *text, size_t max, zmq_msg_t *part)
     text[count] = 0;
 }
 
+// One request, of any parts: of those beyond what there should be, only their number counts.
 static bool serve_one(void *zap, zap_judge *judge, void *arg)
 {
-    zmq_msg_t parts[PARTS];
+    zmq_msg_t parts[PARTS + 1];
     struct zap_request request = { .domain = "" };
     int count = 0;
-    bool more = true;
-    for (; more && count < PARTS; count++) {
-        zmq_msg_init(&parts[count]);
-        if (zmq_msg_recv(&parts[count], zap, ZMQ_DONTWAIT) < 0) {
-            zmq_msg_close(&parts[count]);
+    for (int i = 0; i <= PARTS; i++) zmq_msg_init(&parts[i]);
+    for (bool more = true; more; count++) {
+        zmq_msg_t *part = &parts[count < PARTS ? count : PARTS];
+        if (zmq_msg_recv(part, zap, ZMQ_DONTWAIT) < 0) {
             ensure(count == 0);                     // A message is there whole or not at all
             return false;
         }
-        more = zmq_msg_more(&parts[count]);
+        more = zmq_msg_more(part);
     }
-    ensure(!more && count > PART_MECHANISM);        // The library itself asks
     bool is_curve = count == PARTS && zmq_msg_size(&parts[PART_MECHANISM]) == 5 &&
                     memcmp(zmq_msg_data(&parts[PART_MECHANISM]), "CURVE", 5) == 0 &&
                     zmq_msg_size(&parts[PART_KEY]) == CURVE_BYTES;
@@ -64,7 +63,7 @@ static bool serve_one(void *zap, zap_judge *judge, void *arg)
     copy_text(request.address, sizeof request.address, &parts[PART_ADDRESS]);
     if (is_curve) memcpy(request.key.bytes, zmq_msg_data(&parts[PART_KEY]), CURVE_BYTES);
     answer(zap, &parts[PART_ID], is_curve && judge(arg, &request) ? &request.key : NULL);
-    while (count > 0) zmq_msg_close(&parts[--count]);
+    for (int i = 0; i <= PARTS; i++) zmq_msg_close(&parts[i]);
     return true;
 }
 

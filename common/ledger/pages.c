@@ -1,6 +1,7 @@
 #include "common/ledger/pages.h"
 #include "common/ensure.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -251,6 +252,33 @@ static int walk_tree(struct check *self, const struct tree *tree, bool in_main)
 }
 
 // ---- the file -----------------------------------------------------------------------------------
+
+static int check_front(struct check *self, off_t size)
+{
+    uint8_t bytes[PAGE_HEAD + sizeof(struct meta)];
+    struct meta meta;
+    if (pread(self->fd, bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return bad(self, 0, "the file ends in it");
+    memcpy(&meta, bytes + PAGE_HEAD, sizeof meta);
+    const uint32_t page_bytes = meta.free.pad;
+    if (page_bytes < 512 || page_bytes > PAGE_MAX || page_bytes & (page_bytes - 1))
+        return bad(self, 0, "names a page size that no page has");
+    return size < 2 * (off_t)page_bytes ? bad(self, 1, "the file ends in it") : 0;
+}
+
+int pages_check_front(int dir_fd, const char *dir, struct why *why)
+{
+    struct check self = { .dir = dir, .why = why };
+    struct stat file;
+    self.fd = openat(dir_fd, "data.mdb", O_RDONLY | O_CLOEXEC);
+    if (self.fd < 0 && errno == ENOENT) return 0;
+    int rc = 0;
+    if (self.fd < 0 || fstat(self.fd, &file) < 0)
+        rc = why_set(why, fault_from_errno(errno), "%s/data.mdb: %s", dir, strerror(errno));
+    else if (file.st_size > 0) rc = check_front(&self, file.st_size);
+    if (self.fd >= 0) close(self.fd);
+    return rc;
+}
 
 // The state that the transaction sees: the newer one, or the other if a writer has come between.
 static int read_metas(struct check *self, uint64_t seen)

@@ -14,6 +14,10 @@
 #include "common/fault.h"
 #include <lmdb.h>
 
+// Before the file is opened at all: LMDB divides by the page size that its first page names, and
+// looks for the second one there. FAULT_CORRUPT, FAULT_IO. A file that is not there, or empty, is sound.
+int pages_check_front(int dir_fd, const char *dir, struct why *why);
+
 // Of the state that this read transaction sees. FAULT_CORRUPT, with the page; FAULT_IO;
 // FAULT_MEMORY; PAGES_OVERTAKEN if another process has written twice since it began: try again.
 // Reads each page once: some 250,000 a second.

@@ -99,6 +99,8 @@ static int open_env(struct store *self, uint64_t map_bytes, bool readonly, struc
 {
     int dead_readers;
     MDB_envinfo info;
+    int rc = pages_check_front(self->dir_fd, self->dir, why);
+    if (rc < 0) return rc == FAULT_CORRUPT ? why_wrap(why, rc, STORE_CURE, self->dir) : rc;
     int error = mdb_env_set_maxdbs(self->env, TABLES);
     if (!error) error = mdb_env_set_userctx(self->env, (void *)(uintptr_t)self->dir);
     if (!error) error = mdb_env_set_assert(self->env, say_damaged);
@@ -110,7 +112,7 @@ static int open_env(struct store *self, uint64_t map_bytes, bool readonly, struc
     if (error) return store_open_failed(self, error, why);
     ensure(mdb_env_info(self->env, &info) == 0);
     self->map_bytes = info.me_mapsize;
-    const int rc = check_length(self, &info, readonly, why);
+    rc = check_length(self, &info, readonly, why);
     return rc < 0 ? rc : check_pages(self, why);
 }
 

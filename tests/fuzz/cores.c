@@ -207,7 +207,9 @@ static void keep_record(struct talk *talk, const struct effect *effect)
         talk->journal = *(const struct wire_journal *)
             unpack(&talk->scratch, effect->kind, effect->body, effect->bytes);
         talk->has_journal = true;
-    } else if (effect->kind != FRAME_RECITE) {
+    } else if (effect->kind == FRAME_RECITE || effect->kind == FRAME_POSITION) {
+        ensure(is_coordinator(talk));               // Questions: the disk keeps nothing of them
+    } else {
         ensure(effect->kind >= 200 && is_coordinator(talk));
         ensure(talk->records_bytes + sizeof head + effect->bytes <= RECORDS_BYTES);
         memcpy(talk->records + talk->records_bytes, &head, sizeof head);

@@ -15,5 +15,12 @@ bool core_check_provider(const uint8_t *bytes, size_t count);
 // The broker's table of names: HELLO, mail, silence, lost connections.
 bool core_check_post_office(const uint8_t *bytes, size_t count);
 
+// The whole of it: letters over connections, budgets, news that are kept, who is ejected.
+bool core_check_broker(const uint8_t *bytes, size_t count);
+void core_write_seeds_broker(const char *folder);
+
+// What an onlooker makes of the news.
+bool core_check_view(const uint8_t *bytes, size_t count);
+
 void core_write_seeds_coordinator(const char *folder);
 void core_write_seeds_member(const char *folder);       // Of all that follow a coordinator

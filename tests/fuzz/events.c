@@ -1,5 +1,6 @@
 #include "tests/fuzz/events.h"
 #include "common/actor/msg.h"
+#include "common/crypto/identity.h"
 #include "common/run/bloom.h"
 #include "common/ensure.h"
 #include "tests/fuzz/fuzz.h"
@@ -23,6 +24,14 @@ bool event_next(const uint8_t **at, const uint8_t *end, struct event *ret_event)
     return true;
 }
 
+const struct identity *event_identity(uint8_t person)
+{
+    static struct identity *identities[EVENT_PEOPLE];
+    const uint8_t secret[SECRET_BYTES] = { 11, person };
+    if (!identities[person]) ensure(identity_from_secret(secret, NULL, &identities[person]) == 0);
+    return identities[person];
+}
+
 const struct event_person *event_people(void)
 {
     static struct event_person people[EVENT_PEOPLE];
@@ -33,7 +42,7 @@ const struct event_person *event_people(void)
     for (uint8_t i = 0; i < EVENT_PEOPLE && people[0].name[0] == 0; i++) {
         const uint8_t place = EVENT_PEOPLE - 1 - i;
         struct event_person *person = &people[place];
-        person->key = hash_of(&place, 1);
+        memcpy(person->key.bytes, identity_key(event_identity(place))->bytes, HASH_BYTES);
         person->role = roles[place];
         person->instance = 1000u + place;
         actor_name(person->role, &person->key, person->name);
@@ -55,17 +64,35 @@ static uint32_t number_of_name(const char *name)
     return count++;
 }
 
-static uint32_t number_of_field(const struct wire_field *field)
+// What a field's name says of it beyond its type.
+enum trait { PLAIN, ROLE, INSTANCE, PLACE, PLACE_AFTER, PERSON, CALLED, RUN, ENDPOINT };
+
+static enum trait trait_of_name(const char *name)
 {
-    static struct { const struct wire_field *field; uint32_t number; } seen[4096];
+    static const struct { const char *name; enum trait trait; } known[] = {
+        { "role", ROLE }, { "instance", INSTANCE }, { "client", PLACE }, { "index", PLACE },
+        { "member", PLACE }, { "begin", PLACE }, { "end", PLACE_AFTER }, { "key", PERSON },
+        { "author", PERSON }, { "name", CALLED }, { "to", CALLED }, { "run", RUN },
+        { "endpoint", ENDPOINT } };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0) return known[i].trait;
+    return PLAIN;
+}
+
+struct seen { const struct wire_field *field; uint32_t number; enum trait trait; };
+
+// Each field's name is looked at once: a conversation has some ten thousand fields.
+static const struct seen *see(const struct wire_field *field)
+{
+    static struct seen seen[4096];
     size_t at = ((uintptr_t)field >> 3) % 4096;
     while (seen[at].field && seen[at].field != field) at = (at + 1) % 4096;
-    if (!seen[at].field) {
-        seen[at].field = field;
-        seen[at].number = number_of_name(field->name);
-    }
-    return seen[at].number;
+    if (!seen[at].field)
+        seen[at] = (struct seen){ field, number_of_name(field->name), trait_of_name(field->name) };
+    return &seen[at];
 }
+
+static uint32_t number_of_field(const struct wire_field *field) { return see(field)->number; }
 
 static bool is_hash(const struct wire_field *field)
 {
@@ -155,14 +182,12 @@ static uint64_t plausible(const struct maker *self, const struct wire_field *fie
     const bool in_list = self->place != UINT32_MAX;
     const struct event_person *who =
         &event_people()[in_list ? self->place % EVENT_PEOPLE : self->event->signer];
-    static const char *const places[] = { "client", "index", "member", "begin" };
-    if (strcmp(field->name, "role") == 0) return who->role;
+    const enum trait trait = see(field)->trait;
+    if (trait == ROLE) return who->role;
     // The coordinator speaks of others' processes, of the newest that was heard of.
-    if (strcmp(field->name, "instance") == 0 && (in_list || self->event->signer != 0))
-        return who->instance;
-    if (in_list && strcmp(field->name, "end") == 0) return self->place + 1;
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++)
-        if (in_list && strcmp(field->name, places[i]) == 0) return self->place;
+    if (trait == INSTANCE && (in_list || self->event->signer != 0)) return who->instance;
+    if (trait == PLACE_AFTER && in_list) return self->place + 1;
+    if (trait == PLACE && in_list) return self->place;
     return remembered(self, field, 0);
 }
 
@@ -191,7 +216,7 @@ static void make_number(struct maker *self, const struct wire_field *field, uint
         if (value < field->min) value = field->min;
         if (value > field->max) value = field->max;
     }
-    if (strcmp(field->name, "role") == 0) self->role = (uint8_t)value;
+    if (see(field)->trait == ROLE) self->role = (uint8_t)value;
     const uint8_t byte = (uint8_t)value;
     const uint16_t two = (uint16_t)value;
     const uint32_t four = (uint32_t)value;
@@ -204,30 +229,46 @@ static void make_number(struct maker *self, const struct wire_field *field, uint
     }
 }
 
+// Another one for every seed, and nothing that hashes to it (splitmix64's finaliser, four times).
+static struct hash make_up_hash(const uint8_t seed[4])
+{
+    struct hash hash;
+    uint32_t number;
+    memcpy(&number, seed, sizeof number);
+    for (uint64_t i = 0, word; i < HASH_BYTES / sizeof word; i++) {
+        word = (number | (i + 1) << 32) * UINT64_C(0x9e3779b97f4a7c15);
+        word = (word ^ word >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+        word = (word ^ word >> 27) * UINT64_C(0x94d049bb133111eb);
+        word ^= word >> 31;
+        memcpy(hash.bytes + i * sizeof word, &word, sizeof word);
+    }
+    return hash;
+}
+
 // A hash that was seen under this name, one that belongs to this place of the list, a key, none.
 static struct hash make_hash(struct maker *self, const struct wire_field *field)
 {
     const uint32_t number = number_of_field(field), used = self->memory->names[number].used;
     const uint8_t choice = choose(self);
     const uint32_t place = self->place == UINT32_MAX ? 0 : self->place;
-    const bool is_key = strcmp(field->name, "key") == 0 || strcmp(field->name, "author") == 0;
+    const bool is_key = see(field)->trait == PERSON;
     const uint8_t seed[4] = { (uint8_t)number, (uint8_t)place, choice, (uint8_t)(place >> 8) };
-    if (place >= EVENT_LIST_MAX) return hash_of(seed, sizeof seed);     // Of many, each another one
+    if (place >= EVENT_LIST_MAX) return make_up_hash(seed);     // Of many, each another one
     switch (choice & 7) {
     case 0:
         if (is_key && self->place != UINT32_MAX) return event_people()[place % EVENT_PEOPLE].key;
         if (is_key) return event_people()[self->event->signer].key;
         if (used) return self->memory->names[number].hashes[(used - 1) % EVENT_AGES];
-        return hash_of(seed, sizeof seed);
+        return make_up_hash(seed);
     case 1: return used ? self->memory->names[number].hashes[(choice >> 3) % EVENT_AGES]
-                        : hash_of(seed, sizeof seed);
+                        : make_up_hash(seed);
     case 2: return event_people()[(choice >> 3) % EVENT_PEOPLE].key;
     case 3: return (struct hash){ { 0 } };
     case 4: {                           // Of any other name
         const uint32_t other = choose(self) % EVENT_NAMES_MAX;
         return self->memory->names[other].hashes[(choice >> 3) % EVENT_AGES];
     }
-    default: return hash_of(seed, sizeof seed);
+    default: return make_up_hash(seed);
     }
 }
 
@@ -239,13 +280,13 @@ static void make_text(struct maker *self, const struct wire_field *field, char *
                                                      : self->place % EVENT_PEOPLE;
     const char *text = "text";
     char name[ACTOR_NAME_MAX + 1];
-    if (strcmp(field->name, "name") == 0 || strcmp(field->name, "to") == 0) {
+    if (see(field)->trait == CALLED) {
         actor_name(self->role < ACTOR_COUNT ? self->role : people[place].role, &people[place].key,
                    name);
         text = name;
     }
-    if (strcmp(field->name, "run") == 0) text = "fuzz";
-    if (strcmp(field->name, "endpoint") == 0) text = "tcp://127.0.0.1:4";
+    if (see(field)->trait == RUN) text = "fuzz";
+    if (see(field)->trait == ENDPOINT) text = "tcp://127.0.0.1:4";
     switch (choice & 7) {
     case 0: break;
     case 1: text = ""; break;

@@ -44,6 +44,8 @@ bool event_next(const uint8_t **at, const uint8_t *end, struct event *ret_event)
 // Who speaks in a conversation: made up once, the same in every run. The first is the coordinator.
 struct event_person { struct hash key; uint8_t role; char name[48]; uint64_t instance; };
 const struct event_person *event_people(void);
+struct identity;
+const struct identity *event_identity(uint8_t person);  // What they sign with: their key is its
 
 // What the fields of a name held lately.
 struct event_memory {

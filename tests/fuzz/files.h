@@ -32,6 +32,16 @@ void checkpoint_fuzz_write_seeds(const char *folder);
 bool ledger_fuzz_check(const uint8_t *bytes, size_t count);
 void ledger_fuzz_write_seeds(const char *folder);
 
+// The file that LMDB keeps of a ledger: a template with edits.
+bool pages_fuzz_check(const uint8_t *bytes, size_t count);
+void pages_fuzz_write_seeds(const char *folder);
+
+// Short texts of a command line or a small file. And texts to be tokenised: 'j' lines of JSON.
+bool texts_fuzz_check(const uint8_t *bytes, size_t count);
+void texts_fuzz_write_seeds(const char *folder);
+bool corpus_fuzz_check(const uint8_t *bytes, size_t count);
+void corpus_fuzz_write_seeds(const char *folder);
+
 // A member's journal: two slots; the first byte says how many of them are sealed.
 bool journal_fuzz_check(const uint8_t *bytes, size_t count);
 void journal_fuzz_write_seeds(const char *folder);

@@ -29,3 +29,22 @@ void bulk_fuzz_write_seeds(const char *folder);
 bool ticket_fuzz_check(const uint8_t *bytes, size_t count);
 void ticket_fuzz_write_seeds(const char *folder);
 bool allowlist_fuzz_check(const uint8_t *bytes, size_t count);
+
+// An invitation and who signs it, as a broker hears it in a HELLO; 'r': its record of invitations.
+bool invitation_fuzz_check(const uint8_t *bytes, size_t count);
+void invitation_fuzz_write_seeds(const char *folder);
+
+// A request of the library about a connection: parts, each behind its length.
+bool zap_fuzz_check(const uint8_t *bytes, size_t count);
+void zap_fuzz_write_seeds(const char *folder);
+
+// A provider's description of a dataset; and samples that it proves, or does not: edits of a true
+// proof, or a proof as it is.
+bool dataset_fuzz_check(const uint8_t *bytes, size_t count);
+void dataset_fuzz_write_seeds(const char *folder);
+bool samples_fuzz_check(const uint8_t *bytes, size_t count);
+void samples_fuzz_write_seeds(const char *folder);
+
+// What is asked of whoever serves blobs, leaves and samples: events (events.h).
+bool questions_fuzz_check(const uint8_t *bytes, size_t count);
+void questions_fuzz_write_seeds(const char *folder);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char dir[64];
@@ -54,4 +55,9 @@ void scratch_put(const char *name, const void *bytes, size_t count)
 void scratch_remove(const char *name)
 {
     dirfile_remove(scratch_fd(), name, NULL);
+}
+
+void scratch_make_folder(const char *name)
+{
+    ensure(mkdirat(scratch_fd(), name, 0700) == 0);
 }

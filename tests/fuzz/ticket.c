@@ -1,13 +1,15 @@
-// Who may come in: tickets by paste, a broker's list by file.
+// Who may come in: tickets by paste, invitations in a HELLO, a broker's list and record by file.
 
 #include "broker/admission.h"
 #include "common/actor/ticket.h"
 #include "common/ensure.h"
+#include "common/wire/wire.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/network.h"
 #include "tests/fuzz/scratch.h"
 
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,4 +86,99 @@ bool allowlist_fuzz_check(const uint8_t *bytes, size_t count)
     }
     admission_destroy(&admission);
     return accepted;
+}
+
+// ---- invitations --------------------------------------------------------------------------------
+
+enum { GUESTS = 3, NOW_S = 1000 };
+
+static const struct identity *person(uint8_t number)
+{
+    static struct identity *people[GUESTS + 2];         // The owner, a stranger, the guests
+    const uint8_t secret[SECRET_BYTES] = { 9, number };
+    if (!people[number]) ensure(identity_from_secret(secret, NULL, &people[number]) == 0);
+    return people[number];
+}
+
+// The invitation that these bytes make: by the owner, by somebody else, or as they are.
+static size_t make_invitation(const uint8_t *bytes, size_t count, uint8_t by,
+                              uint8_t made[INVITATION_BYTES + 8])
+{
+    struct invitation invitation;
+    const size_t most = count < INVITATION_BYTES + 8 ? count : INVITATION_BYTES + 8;
+    memset(made, 0, INVITATION_BYTES + 8);
+    memcpy(made, bytes, most);
+    if (by % 4 == 3 || !invitation_parse(made, INVITATION_BYTES, &invitation)) return most;
+    if (by & 4) memcpy(&invitation.guest, identity_key(person(2)), sizeof invitation.guest);
+    if (by & 8) memset(&invitation.guest, 0, sizeof invitation.guest);
+    invitation_sign(&invitation, person(by % 4 == 2), identity_key(person(0)), "run", made);
+    return INVITATION_BYTES;
+}
+
+// How many guests it lets in: none that it does not name, no more than it says, none too late.
+static unsigned check_guests(struct admission *admission, const uint8_t *made, size_t count)
+{
+    static const struct key bearer;
+    struct invitation invitation;
+    const bool is_one = invitation_parse(made, count, &invitation);
+    unsigned guests = 0;
+    for (uint8_t i = 2; i < GUESTS + 2; i++) {
+        const struct key *key = identity_key(person(i));
+        const char *reason = admission_hello(admission, key, ACTOR_TRAINER, "run", made, count, NOW_S);
+        if (reason) continue;
+        guests++;
+        ensure(admission_hello(admission, key, ACTOR_TRAINER, "run", NULL, 0, NOW_S) == NULL);
+        ensure(admission_hello(admission, key, ACTOR_COORDINATOR, "run", NULL, 0, NOW_S) != NULL);
+        ensure(is_one && invitation_is_by(&invitation, identity_key(person(0)),
+                                          identity_key(person(0)), "run"));
+        ensure(key_equal(&invitation.guest, key) || key_equal(&invitation.guest, &bearer));
+    }
+    ensure(guests == 0 || (guests <= invitation.uses && invitation.expires_unix_s >= NOW_S));
+    return guests;
+}
+
+// 'r' and a record of invitations: refused whole, or those in it are known, and cut lines are gone.
+// Else a byte that says who signs, and an invitation.
+bool invitation_fuzz_check(const uint8_t *bytes, size_t count)
+{
+    struct why why = { 0 };
+    struct admission *admission = NULL;
+    uint8_t made[INVITATION_BYTES + 8];
+    char path[512];
+    if (count < 2) return false;
+    const bool is_record = bytes[0] == 'r';
+    scratch_put("invitations", bytes + 1, is_record ? count - 1 : 0);
+    snprintf(path, sizeof path, "%s", scratch_path("invitations"));
+    const struct admission_options options = {
+        .policy = ADMIT_INVITE, .server = identity_key(person(0)), .owner = identity_key(person(0)),
+        .record_path = path };
+    if (admission_new(&options, &why, &admission) < 0) {
+        ensure(why.text[0]);
+        return false;
+    }
+    const uint32_t before = admission_count(admission);
+    const size_t length = is_record ? 0 : make_invitation(bytes + 2, count - 2, bytes[1], made);
+    const unsigned guests = is_record ? 0 : check_guests(admission, made, length);
+    ensure(admission_count(admission) == before + guests);
+    admission_destroy(&admission);
+    ensure(admission_new(&options, &why, &admission) == 0);     // What was written is read again
+    ensure(admission_count(admission) == before + guests);
+    admission_destroy(&admission);
+    return is_record ? before > 0 : guests > 0;
+}
+
+void invitation_fuzz_write_seeds(const char *folder)
+{
+    uint8_t seed[2 + INVITATION_BYTES] = { 'i', 9 };
+    const struct invitation invitation = { .expires_unix_s = 2 * NOW_S, .uses = 2 };
+    char hex[KEY_HEX], line[256];
+    invitation_sign(&invitation, person(0), identity_key(person(0)), "run", seed + 2);
+    fuzz_write_seed(folder, "accepted-bearers", seed, sizeof seed);
+    seed[1] = 5;
+    fuzz_write_seed(folder, "accepted-named", seed, sizeof seed);
+    seed[1] = 2;
+    fuzz_write_seed(folder, "refused-stranger", seed, sizeof seed);
+    const int count = snprintf(line, sizeof line, "r%032d %s\n", 7,
+                               key_to_hex(identity_key(person(3)), hex));
+    fuzz_write_seed(folder, "accepted-record", line, (size_t)count);
 }

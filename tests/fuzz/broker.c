@@ -1,0 +1,246 @@
+// The post office as a whole, from inside: letters of anybody (events.h) over connections whose keys are
+// proven, truly signed by whoever says them, some of them damaged on the way. No socket is opened.
+//
+//     event    as events.h has it; its bearer is the connection, its first choice says to whom, the
+//              second what is wrong with the frame, all further ones are the fields'
+//
+// Nobody is registered under a name that is not theirs, nothing passes from who is not, and who was
+// ejected says nothing more.
+
+#include "broker/broker.h"
+#include <stdarg.h>
+#include <sys/socket.h>
+
+static int fuzz_send(void *socket, const void *bytes, size_t count, int flags);
+static int fuzz_shutdown(int fd, int how);
+static void fuzz_log(int priority, const char *format, ...);
+#define zmq_send fuzz_send
+#define shutdown fuzz_shutdown
+#define shell_log fuzz_log
+#include "broker/gate.c"
+#include "broker/mail.c"
+#include "broker/news.c"
+#undef zmq_send
+#undef shutdown
+#undef shell_log
+
+#include "tests/fuzz/cores.h"
+#include "tests/fuzz/events.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { EVENTS_PER_INPUT = 60, FD_FIRST = 5000, FRAME_ROOM = 1 << 20, LETTER_CHOICES = 2 };
+
+// What leaves the broker: at which part of a letter it is, and whether it finds a full queue.
+static struct { uint32_t part; bool is_full; } out;
+
+static int fuzz_send(void *socket, const void *bytes, size_t count, int flags)
+{
+    (void)socket;
+    ensure(count == 0 || bytes);
+    if (out.is_full && out.part == 0) {
+        errno = count % 2 ? EHOSTUNREACH : EAGAIN;
+        return -1;
+    }
+    out.part = flags & ZMQ_SNDMORE ? out.part + 1 : 0;
+    return (int)count;
+}
+
+static int fuzz_shutdown(int fd, int how)
+{
+    (void)how;
+    ensure(fd >= FD_FIRST && fd < FD_FIRST + EVENT_PEOPLE);
+    return 0;
+}
+
+static void fuzz_log(int priority, const char *format, ...)
+{
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (fuzz_is_verbose()) printf("%d %s\n", priority, line);
+}
+
+static struct curve_key curve_of(uint8_t person)
+{
+    static struct curve_key keys[EVENT_PEOPLE];
+    struct key key;
+    memcpy(key.bytes, event_people()[person].key.bytes, sizeof key.bytes);
+    if (keys[person].bytes[0] == 0) ensure(curve_of_key(&key, &keys[person]));
+    return keys[person];
+}
+
+static struct route route_of(uint8_t connection)
+{
+    return (struct route){ .count = 1, .bytes = { connection } };
+}
+
+static void choose_to(uint8_t choice, char to[ACTOR_NAME_MAX + 1])
+{
+    const char *text = choice == 0 ? "broker" : choice == 1 ? "news"
+                     : choice < 250 ? event_people()[choice % EVENT_PEOPLE].name
+                     : choice == 250 ? "" : choice == 251 ? "%s%n'\"\\" : "\xff\x7f nobody";
+    snprintf(to, ACTOR_NAME_MAX + 1, "%s", text);
+}
+
+// Packed, signed by its sender, then damaged as the choice says: 0 is not at all.
+static size_t make_frame(const struct event *event, struct event_memory *memory, uint64_t seq,
+                         uint8_t damage, uint8_t *frame)
+{
+    static uint8_t room[4 << 20];
+    struct wire_arena arena = { room, 0, sizeof room };
+    struct wire_head head = { .kind = event->what, .incarnation = 2 - event->late, .seq = seq };
+    struct signature signature;
+    snprintf(head.run, sizeof head.run, "%s", event->other_run ? "other" : "fuzz");
+    memcpy(head.sender, event_people()[event->signer].key.bytes, WIRE_KEY_BYTES);
+    const void *body = event_body(event, memory, &arena);
+    size_t count = wire_pack(&head, body, frame, FRAME_ROOM);
+    if (count == 0) return 0;
+    event_memory_keep(memory, event->what, body);
+    if (wire_kind_flags(event->what) & WIRE_SIGNED) {
+        identity_sign(event_identity(event->signer), frame, wire_signed_bytes(frame, count), &signature);
+        count = wire_put_signature(frame, count, signature.bytes, FRAME_ROOM);
+    }
+    if (damage >= 128) count = count * (damage - 128u) / 128;
+    else if (damage) frame[(size_t)damage * 7 % count] ^= damage;
+    return count;
+}
+
+// What somebody is called in a role: made up once.
+static const char *name_of(uint8_t person, uint8_t role)
+{
+    static char names[EVENT_PEOPLE][ACTOR_COUNT][ACTOR_NAME_MAX + 1];
+    char *name = names[person][role];
+    if (!name[0]) actor_name(role, &event_people()[person].key, name);
+    return name;
+}
+
+// Under how many names somebody is registered: each of them is theirs, and so is the connection.
+static uint32_t check_person(const struct broker *self, uint8_t person, uint64_t now_ms)
+{
+    const struct hash *key = &event_people()[person].key;
+    const struct curve_key curve = curve_of(person);
+    uint32_t found = 0;
+    for (uint8_t role = 0; role < ACTOR_COUNT; role++) {
+        if (role == ACTOR_COORDINATOR && person > 0) continue;          // Everybody's name there
+        const struct peer *peer = post_office_named(self->office, name_of(person, role));
+        if (!peer) continue;
+        ensure(peer->role == role && hash_equal(&peer->key, key) && peer->heard_ms <= now_ms);
+        ensure(memcmp(peer->connection.bytes, curve.bytes, CURVE_BYTES) == 0);
+        found++;
+    }
+    return found;
+}
+
+static void check_office(const struct broker *self, uint64_t now_ms)
+{
+    uint32_t found = 0;
+    for (uint8_t i = 0; i < EVENT_PEOPLE; i++) found += check_person(self, i, now_ms);
+    ensure(found == self->office->count && self->bulletins_count <= BULLETINS_MAX);
+}
+
+// As broker_take_mail does it with what came over a socket.
+static void take_letter(struct broker *self, const struct event *event, struct event_memory *memory,
+                        uint64_t now_ms)
+{
+    static uint8_t frame[FRAME_ROOM];
+    struct event letter = *event;
+    const uint8_t used = letter.choices_count < LETTER_CHOICES ? letter.choices_count : LETTER_CHOICES;
+    const uint8_t to = used > 0 ? letter.choices[0] : 0, damage = used > 1 ? letter.choices[1] : 0;
+    if (!wire_table_frame(event->what)) return;
+    letter.choices += used;
+    letter.choices_count = (uint8_t)(letter.choices_count - used);
+    const size_t count = make_frame(&letter, memory, ++self->seq, damage, frame);
+    const struct curve_key curve = curve_of(event->bearer);
+    uint8_t *exact = malloc(count + !count);            // A byte beyond it would be seen
+    ensure(exact);
+    memcpy(exact, frame, count);
+    struct delivery in = { .sender = route_of(event->bearer), .fd = FD_FIRST + event->bearer,
+                           .frame = exact, .count = count, .now_ms = now_ms };
+    memcpy(in.user.bytes, curve.bytes, CURVE_BYTES);
+    choose_to(to, in.to);
+    const uint64_t passed = self->passed + self->published;
+    const uint32_t registered = self->office->count;
+    const struct peer *from = find_sender(self, &in);
+    const bool was_known = from != NULL, is_banned = !admission_lets_in(self->admission, &curve, true);
+    out.part = 0;
+    out.is_full = damage == 127;
+    if (broker_may_say(self, &in, from, 2, count)) pass_on(self, &in, from);
+    if (self->passed + self->published > passed) ensure(was_known && event->signer == event->bearer);
+    ensure(damage == 0 || self->office->count <= registered);       // Its signature does not verify
+    // An ejected actor may have been heard until its connection is cut: half a second.
+    ensure(!is_banned || self->cut_ms == 0 || self->passed + self->published == passed);
+    check_person(self, event->bearer, now_ms);
+    free(exact);
+}
+
+static void open_broker(struct broker *self, struct post_office *office)
+{
+    static struct key owner, server;
+    struct admission_options options = { .policy = ADMIT_OPEN, .server = &server, .owner = &owner };
+    memcpy(owner.bytes, event_people()[0].key.bytes, KEY_BYTES);
+    memcpy(server.bytes, event_people()[1].key.bytes, KEY_BYTES);
+    *self = (struct broker){ .office = office, .connections = self->connections, .instance = 7 };
+    if (!self->connections) self->connections = connections_new(100);
+    ensure(admission_new(&options, NULL, &self->admission) == 0);
+}
+
+// The table of connections is large: it is made anew only if it remembers somebody who was cut off.
+static void close_broker(struct broker *self)
+{
+    for (uint32_t i = 0; i < self->bulletins_count; i++) free(self->bulletins[i].frame);
+    for (int i = 0; i < EVENT_PEOPLE; i++) connections_closed(self->connections, FD_FIRST + i);
+    if (self->cut > 0) connections_destroy(&self->connections);
+    admission_destroy(&self->admission);
+}
+
+bool core_check_broker(const uint8_t *bytes, size_t count)
+{
+    static struct post_office *office;
+    static struct broker broker;
+    static struct event_memory memory;
+    const uint8_t *at = bytes;
+    struct event event;
+    uint64_t now_ms = 1000;
+    int events = 0;
+    if (!office)
+        office = mmap(NULL, sizeof *office, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ensure(office != MAP_FAILED && madvise(office, sizeof *office, MADV_DONTNEED) == 0);
+    memset(&memory, 0, sizeof memory);
+    open_broker(&broker, office);
+    for (; events < EVENTS_PER_INPUT && event_next(&at, bytes + count, &event); events++) {
+        now_ms += event.after_ms;
+        if (event.what == EVENT_WAKE) post_office_expire(broker.office, now_ms);
+        else if (event.what == EVENT_QUIT) connections_closed(broker.connections, FD_FIRST + event.bearer);
+        else if (event.what == EVENT_RESTART) broker_cut_unlisted(&broker);
+        else take_letter(&broker, &event, &memory, now_ms);
+    }
+    check_office(&broker, now_ms);
+    const bool some = broker.passed + broker.published > 0;
+    close_broker(&broker);
+    return some;
+}
+
+// Everybody says who they are; then news, mail, and what is kept for who asks.
+void core_write_seeds_broker(const char *folder)
+{
+    uint8_t seed[1024];
+    size_t used = 0;
+    for (uint8_t i = 0; i < 6; i++) {
+        const uint8_t hello[] = { FRAME_HELLO, i, 0, 0 };
+        memcpy(seed + used, hello, sizeof hello);
+        used += sizeof hello;
+    }
+    fuzz_write_seed(folder, "seed-hellos", seed, used);
+    static const uint8_t more[] = {
+        FRAME_RUN, 0, 0, 1, 1, FRAME_ROSTER, 0, 0, 1, 1, FRAME_ROUND, 0, 3, 1, 1,
+        FRAME_JOIN, 1, 0, 1, 0xf0, FRAME_CLAIM, 2, 0, 1, 4, FRAME_CLAIM, 2, 0, 1, 1,
+        FRAME_VOTE, 1, 0, 1, 0, FRAME_RECALL, 4, 0, 0, FRAME_RUN, 3, 0, 1, 1, EVENT_WAKE, 0, 14, 0 };
+    memcpy(seed + used, more, sizeof more);
+    fuzz_write_seed(folder, "accepted-letters", seed, used + sizeof more);
+}

@@ -1,0 +1,69 @@
+// What an onlooker makes of a run's news, whoever says them: a conversation (events.h).
+
+#include "actors/shoal/run_view.h"
+#include "common/ensure.h"
+#include "tests/fuzz/cores.h"
+#include "tests/fuzz/events.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { EVENTS_PER_INPUT = 200, ARENA_BYTES = 16 << 20 };
+
+static void *take_memory(size_t bytes)
+{
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ensure(memory != MAP_FAILED);
+    return memory;
+}
+
+// Time goes forward, and what is asked is answered from what was heard.
+static void check_view(const struct run_view *self, const struct run_view *before, unsigned heard)
+{
+    const struct event_person *people = event_people();
+    ensure(self->round >= before->round && self->incarnation >= before->incarnation);
+    ensure(self->commit.round >= before->commit.round);
+    ensure(self->commits + self->voids == before->commits + before->voids + ((heard & VIEW_COMMIT) != 0));
+    ensure(self->members_count <= VIEW_MEMBERS_MAX && self->clients_count <= VIEW_MEMBERS_MAX);
+    ensure(run_view_phase(self)[0]);
+    for (int i = 0; i < EVENT_PEOPLE; i++)
+        ensure(!run_view_accepts(self, &people[i].key) ||
+               run_view_member(self, &people[i].key) != UINT32_MAX);
+}
+
+bool core_check_view(const uint8_t *bytes, size_t count)
+{
+    static struct run_view *view;
+    static struct event_memory memory;
+    static struct wire_arena arena;
+    static struct run_view before;
+    const struct event_person *people = event_people();
+    const uint8_t *at = bytes;
+    struct event event;
+    unsigned heard = 0;
+    if (!view) {
+        view = take_memory(sizeof *view);
+        arena = (struct wire_arena){ .bytes = take_memory(ARENA_BYTES), .max = ARENA_BYTES };
+    }
+    ensure(madvise(view, sizeof *view, MADV_DONTNEED) == 0);
+    memset(&memory, 0, sizeof memory);
+    for (int n = 0; n < EVENTS_PER_INPUT && event_next(&at, bytes + count, &event); n++) {
+        const unsigned flags = wire_table_frame(event.what) ? wire_kind_flags(event.what) : 0;
+        struct msg in = { .kind = event.what, .run = "fuzz", .from = "", .seq = (uint64_t)n };
+        if (!(flags & WIRE_NEWS)) continue;
+        if (flags & WIRE_SIGNED) in.sender = people[event.signer].key;
+        in.incarnation = 2u + event.bearer - event.late;
+        in.body = event_body(&event, &memory, &arena);
+        event_memory_keep(&memory, event.what, in.body);
+        before.round = view->round, before.incarnation = view->incarnation;
+        before.commit.round = view->commit.round;
+        before.commits = view->commits, before.voids = view->voids;
+        const unsigned mask = run_view_hear(view, &in);
+        check_view(view, &before, mask);
+        heard |= mask;
+    }
+    return heard & VIEW_COMMIT;
+}
