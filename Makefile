@@ -147,6 +147,9 @@ chaos:                                          ## Disturb the demo's run: SEED=
 	 $(if $(FAILPOINTS),LIVE_LONG=1 $(B)/live/failpoints_test, \
 	 $(B)/chaos/chaos))
 
+soak: all $(B)/chaos/chaos $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb the demo's run for TIME=3600 seconds: does anything grow?
+	@SOAK=$(or $(TIME),3600) $(B)/chaos/chaos
+
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh
 
@@ -306,7 +309,7 @@ $(B)/emulated/device.o: tests/gpu/emulated/emulated.cc
 	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
 $(B)/chaos/matrix: $(patsubst %,$(B)/tests/chaos/%.o,matrix cell) $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
-$(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES)
+$(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay soak growth) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
 # The trainer's own objects; what hostile.c wraps comes to it first.
 HOSTILE_WRAPS = trainer_step learner_body compute_new compute_gradient compute_compress compute_again distro_compress \
@@ -360,4 +363,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: all chaos storage cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train blas-check same-bits convergence pure install uninstall help clean fuzz-keep adversaries honest-audits
+.PHONY: all chaos soak storage cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train blas-check same-bits convergence pure install uninstall help clean fuzz-keep adversaries honest-audits

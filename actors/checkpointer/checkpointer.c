@@ -110,6 +110,7 @@ static void hear_news(struct checkpointer *self, const struct msg *in, struct ou
 {
     struct member *member = &self->member;
     unsigned heard = member_hear(member, in, out);
+    if (heard & HEARD_RUN) blobs_date(&self->blobs, member->now.step);
     if (heard & HEARD_RUN && member->now.step < self->saved.step &&
         member->now.epoch > self->saved.epoch) {
         self->saved.step = 0; // The run was restored: what came later counts no more
@@ -137,6 +138,9 @@ static void hear(struct checkpointer *self, const struct msg *in, struct outbox 
     switch (in->kind) {
     case FRAME_RESUME:
         self->replica.resume = *(const struct wire_load *)in->body;
+        break;
+    case FRAME_INHERITED:
+        blobs_inherit(&self->blobs, in->body);
         break;
     case FRAME_QUIT:
         member_leave(&self->member, out);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 enum { PLACES = 2 * BLOBS_MAX };
+static const uint64_t UNDATED = UINT64_MAX;         // Goes with nothing
 
 static uint32_t home(const struct hash *hash)
 {
@@ -83,6 +84,28 @@ static struct blob_entry *add(struct blobs *self, const struct hash *hash, uint3
     self->places[find(self, hash)] = index + 1;
     exchange(self, index, self->wanted++);
     return &self->entries[self->wanted - 1];
+}
+
+void blobs_inherit(struct blobs *self, const struct wire_inherited *inherited)
+{
+    for (uint32_t i = 0; i < inherited->blobs_count && self->count < BLOBS_INHERITED_MAX; i++) {
+        const struct wire_blob *blob = &inherited->blobs[i];
+        if (known(self, &blob->hash)) continue;
+        arrived(self, add(self, &blob->hash, blob->bytes, UNDATED));
+        self->undated = true;
+    }
+}
+
+// One step more than the run's, and first said at none: a round of this step that begins anew makes
+// void what it had for it, but this may be a commit's from long before.
+void blobs_date(struct blobs *self, uint64_t run_step)
+{
+    for (uint32_t i = 0; self->undated && i < self->count; i++)
+        if (self->entries[i].step == UNDATED) {
+            self->entries[i].step = run_step + 1;
+            self->entries[i].first_step = 0;
+        }
+    self->undated = false;
 }
 
 void blobs_have(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step)

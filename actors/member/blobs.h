@@ -5,12 +5,17 @@
 //                               ▲                  │
 //                               └──── not ok, retry after BLOBS_RETRY_MS ────┘
 //
+// What a life before left in the store is here from the start. Nobody knows any more of which step it
+// is, only that it can be of none after the run's present one: so it stays as if it were of that one,
+// and then goes with the rest.
+//
 // The bytes themselves are the shell's, in the bulk store; here are their names. To look one up costs
 // O(1), to fetch O(wanted), to forget O(count). Part of a core: pure.
 
 #include "actors/member/member.h"
 
 enum { BLOBS_MAX = 32768, BLOBS_RETRY_MS = 400,
+       BLOBS_INHERITED_MAX = 16384,     // So that there is room for what comes; the rest: the next life
        BLOBS_FETCH_MAX = 256 };         // FETCHes of one step: an outbox has room for no more
 enum blob_state { BLOB_UNKNOWN, BLOB_WANTED, BLOB_COMING, BLOB_HERE };
 
@@ -26,12 +31,19 @@ struct blob_entry {
 
 struct blobs {
     uint32_t count, wanted;                         // All; those that are not here yet
+    bool undated;                                   // Inherited, and the run's step is not known yet
     uint64_t due_ms;                                // No FETCH before: nothing wanted is due
     uint32_t places[2 * BLOBS_MAX];                 // Open addressing by the hash: its entry + 1, or 0
     struct blob_entry entries[BLOBS_MAX];           // [0, wanted) not here, [wanted, count) here
 };
 
 uint8_t blobs_state(const struct blobs *self, const struct hash *hash);
+
+// Once, first of all: what a life before left in the store.
+void blobs_inherit(struct blobs *self, const struct wire_inherited *inherited);
+
+// The step of the run as the coordinator tells it; the first time decides what is inherited.
+void blobs_date(struct blobs *self, uint64_t run_step);
 
 // The learner has put it there itself.
 void blobs_have(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step);

@@ -1,4 +1,5 @@
 #include "actors/member/member_shell.h"
+#include "actors/member/blobs.h"
 #include "common/actor/instance.h"
 #include "common/actor/journal.h"
 #include "common/actor/shell.h"
@@ -31,6 +32,8 @@ struct running {
     struct shell *shell;
     struct wire_journal promised;
     struct wire_load resume;
+    struct wire_inherited inherited;
+    struct wire_blob left[BLOBS_INHERITED_MAX];     // By a life before, in the blob store
     struct hash guests[MEMBERS_MAX];    // By index in the roster: who has been let in to fetch
     uint8_t guest_states[MEMBERS_MAX];  // 1 + the state they had then; 0: not yet
     uint64_t guests_version;            // Of the roster they are from, once all are
@@ -113,6 +116,8 @@ static int open_bulk(struct running *self, struct why *why)
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);
     int rc = blob_store_new(&store, why, &self->store);
     if (rc < 0) return rc;
+    self->inherited.blobs = self->left;
+    self->inherited.blobs_count = blob_store_list(self->store, self->left, BLOBS_INHERITED_MAX);
     struct bulk_server_options server = { .identity = self->identity, .endpoint = endpoint,
                                           .run = options->command.run_id,
                                           .store = self->store, .answer = process->answer,
@@ -244,6 +249,10 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
     if (self->resume.path[0]) {
         shell.first[first].kind = FRAME_RESUME;
         shell.first[first++].body = &self->resume;
+    }
+    if (self->inherited.blobs_count) {
+        shell.first[first].kind = FRAME_INHERITED;
+        shell.first[first++].body = &self->inherited;
     }
     return shell_new(&shell, why, &self->shell);
 }

@@ -151,6 +151,7 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
 {
     struct member *member = &self->member;
     unsigned heard = member_hear(member, in, out);
+    if (heard & HEARD_RUN) blobs_date(&self->blobs, member->now.step);
     if (heard & HEARD_ADMITTED && self->journal.born_unix_ms != member->born_unix_ms) {
         self->journal = (struct wire_journal){ .born_unix_ms = member->born_unix_ms };
         self->witness.voted_round = 0; // What was promised to another run binds nobody here
@@ -190,6 +191,7 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
         member_recall_position(&self->member, &self->journal);
         self->witness.voted_round = self->journal.vote_round;
         break;
+    case FRAME_INHERITED:     blobs_inherit(&self->blobs, in->body); break;
     case FRAME_QUIT:
         member_leave(&self->member, out);
         if (!self->member.admitted || self->said_last) outbox_quit(out, EX_OK, "stopped");

@@ -29,6 +29,9 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
         self->witness.voted_round = self->journal.vote_round;
         member_recall_position(&self->member, &self->journal);
         return;
+    case FRAME_INHERITED:
+        blobs_inherit(&self->blobs, in->body);
+        return;
     case FRAME_QUIT:
         member_leave(&self->member, out);
         if (!self->member.admitted) outbox_quit(out, EX_OK, "stopped before it was admitted");
@@ -45,6 +48,7 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
         break;
     default: {
         unsigned heard = member_hear(&self->member, in, out);
+        if (heard & HEARD_RUN) blobs_date(&self->blobs, self->member.now.step);
         if (heard & HEARD_ADMITTED && self->journal.born_unix_ms != self->member.born_unix_ms) {
             self->journal = (struct wire_journal){ .born_unix_ms = self->member.born_unix_ms };
             self->witness.voted_round = 0;

@@ -399,3 +399,14 @@ uint64_t blob_store_bytes(blob_store_t *self)
     unlock(self);
     return bytes;
 }
+
+uint32_t blob_store_list(blob_store_t *self, struct wire_blob *ret_blobs, uint32_t max)
+{
+    uint32_t count = 0;
+    lock(self);
+    for (size_t i = 0; i < self->bucket_count; i++)
+        for (const struct blob *blob = self->buckets[i]; blob && count < max; blob = blob->next)
+            ret_blobs[count++] = (struct wire_blob){ blob->hash, (uint32_t)blob->count };
+    unlock(self);
+    return count;
+}

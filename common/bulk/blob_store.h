@@ -12,7 +12,7 @@
 //
 // With a directory every blob is also the file DIR/<64 hex digits>, durable when put or take
 // returns, and found again after a restart: then it is read, and checked against its name, when
-// first asked for. A lazy store leaves out the fsync: its files outlive the process, and perhaps
+// first asked for. Nothing goes by itself: blob_store_list tells who starts what it inherits. A lazy store leaves out the fsync: its files outlive the process, and perhaps
 // not the machine.
 //
 // All functions may be called by any thread at any time. One lock guards the tables and nothing
@@ -24,6 +24,7 @@
 
 #include "common/crypto/hash.h"
 #include "common/fault.h"
+#include "common/wire/wire.h"
 
 enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 16, BLOB_PINS_DEFAULT = 3 };
 
@@ -77,6 +78,9 @@ bool blob_store_has(blob_store_t *self, const struct hash *hash);       // Blobs
 void blob_store_forget(blob_store_t *self, const struct hash *hash);    // Its file, too
 uint64_t blob_store_count(blob_store_t *self);          // Blobs, without those only referred to
 uint64_t blob_store_bytes(blob_store_t *self);          // Theirs, in memory or on disk
+
+// Names blobs in no particular order, `max` at most; returns how many.
+uint32_t blob_store_list(blob_store_t *self, struct wire_blob *ret_blobs, uint32_t max);
 
 // ---- snapshots of the parameters ------------------------------------------------------------
 

@@ -5,12 +5,14 @@
 //     build/chaos/chaos --plan 7              only what would be done
 //     make chaos MATRIX=1                     instead: the kill matrix (matrix.c)
 //     make chaos FAILPOINTS=1                 instead: every failpoint (live/failpoints_test.c)
+//     make soak TIME=3600 SEED=7              the disturbed run alone, for so many seconds: does
+//                                             anything in it grow? (soak.h)
 //
 // config/demo's model, data and settings, but fewer rounds, three standalone witnesses and shorter
 // limits. Eleven real processes: broker, coordinator, data-provider, checkpointer, witnesses in one
 // network namespace, four trainers in another, a relay of ours between the two (relay.h). A
 // schedule drawn from the seed (schedule.h) kills, stops and ends actors, loses, delays, doubles,
-// reorders and damages packets, parts the network, fills disks (a small tmpfs), sets clocks wrong
+// reorders and damages packets, parts the network, fills disks (a tmpfs each), sets clocks wrong
 // (live/clock.c). Each event waits for the news of its phase. Who ends is started again, as systemd
 // would.
 //
@@ -22,12 +24,14 @@
 // Exit code 0: all held; 64: usage; else not. Only processes that it started are signalled, by pid.
 //
 //     cell matrix      the kill matrix          schedule relay      what chaos does, and how
+//     soak growth      the long form: what is watched, and when it has grown
 
 #include "common/actor/shell.h"
 #include "common/ensure.h"
 #include "tests/chaos/demo_bed.h"
 #include "tests/chaos/relay.h"
 #include "tests/chaos/schedule.h"
+#include "tests/chaos/soak.h"
 #include "tests/live/testbed.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -41,12 +45,14 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 enum { TRAINERS = 4, WITNESSES = 3, RUN_MS_MAX = 900000, RESTART_MS = 200, RESTARTS_MAX = 1000,
-       REAPED_MS = 500, UNDO_MAX = 64, DISK_MIB = 24 };
+       REAPED_MS = 500, UNDO_MAX = 64, DISK_MIB = 1024, SOAK_ROUNDS = 40, SOAK_EVENT_ROUNDS = 60,
+       SOAK_STEPS = 100000000 };
 
 // What has to be undone, and when.
 struct undo { uint64_t due_ms; enum chaos_kind kind; char victim[24]; };
@@ -67,7 +73,10 @@ struct chaos {
     int said[TESTBED_ACTORS_MAX];       // With which code it ended last: said once
     volatile int64_t *clocks;           // One for each actor, in files
     uint64_t steps;
-    unsigned batch;
+    unsigned epoch_rounds, batch;
+    uint64_t seed, soak_until_ms;       // 0: no soak
+    unsigned soaked;                    // Events of schedules that are over
+    struct soak soak;
 };
 
 static double seconds_of(const struct chaos *self)
@@ -152,7 +161,7 @@ static void revive(struct chaos *self, uint64_t now_ms)
             self->said[i] = code;
         } else if (now_ms >= self->due_ms[i]) {
             self->due_ms[i] = 0;
-            if (++self->restarts > RESTARTS_MAX)
+            if (++self->restarts > RESTARTS_MAX + self->soaked)
                 testbed_fail(self->bed, "%u deaths: %s does not come back", self->restarts,
                              actor->name);
             start(self, actor->name);
@@ -163,16 +172,17 @@ static void revive(struct chaos *self, uint64_t now_ms)
 // ---- doing and undoing
 // ------------------------------------------------------------------------------
 
+// As large as what is on it, or as large as at first.
 static void fill_disk(struct chaos *self, const char *name, bool full)
 {
-    static const char block[65536];
-    char path[320];
-    snprintf(path, sizeof path, "%s/%s/ballast", self->bed->dir, name);
-    unlink(path);
-    const int fd = full ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
-    for (size_t step = sizeof block; fd >= 0 && step >= 512; step /= 2)
-        while (write(fd, block, step) > 0) continue;
-    if (fd >= 0) close(fd);
+    char path[320], options[48];
+    struct statvfs disk;
+    snprintf(path, sizeof path, "%s/%s", self->bed->dir, name);
+    ensure(statvfs(path, &disk) == 0);
+    const unsigned long long used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize;
+    snprintf(options, sizeof options, "size=%llu",
+             full && used ? used : full ? 4096 : (unsigned long long)DISK_MIB << 20);
+    ensure(mount(NULL, path, NULL, MS_REMOUNT, options) == 0);
 }
 
 static void set_network(struct chaos *self, enum chaos_kind kind)
@@ -266,6 +276,29 @@ static void act_if_due(struct chaos *self, uint64_t now_ms)
 // ---- the loop
 // -----------------------------------------------------------------------------------------
 
+// Its events go on until its time is up: one schedule after the other.
+static void soak_on(struct chaos *self, uint64_t now_ms)
+{
+    if (now_ms >= self->soak_until_ms) {
+        self->count = self->next;
+    } else if (self->next == self->count) {
+        const uint64_t from = self->bed->news.commits;
+        self->soaked += self->count;
+        self->count = CHAOS_EVENTS_MAX;
+        self->next = 0;
+        schedule_draw(self->seed++, self->count, self->count * SOAK_EVENT_ROUNDS, &self->permits,
+                      self->events);
+        for (unsigned i = 0; i < self->count; i++) self->events[i].step += from;
+    }
+    soak_watch(&self->soak, self->bed, self->soaked + self->next, self->restarts);
+}
+
+static bool is_over(const struct chaos *self)
+{
+    return (self->soak_until_ms ? shell_now_ms() >= self->soak_until_ms : is_finished(self)) &&
+           self->next == self->count && self->undo_count == 0;
+}
+
 static bool turn(struct testbed *bed, const void *arg)
 {
     struct chaos *self = (struct chaos *)(uintptr_t)arg;
@@ -275,10 +308,11 @@ static bool turn(struct testbed *bed, const void *arg)
         if (now_ms - self->event_ms > self->longest_ms) self->longest_ms = now_ms - self->event_ms;
         self->event_ms = 0;
     }
+    if (self->soak_until_ms) soak_on(self, now_ms);
     act_if_due(self, now_ms);
     undo_due(self, now_ms);
     revive(self, now_ms);
-    return is_finished(self) && self->next == self->count && self->undo_count == 0;
+    return is_over(self);
 }
 
 static uint64_t due_in_ms(const struct chaos *self)
@@ -300,8 +334,9 @@ static bool is_down(struct testbed *bed, const void *arg)
     return false;
 }
 
-// Committed samples a second, from the first commit to the last. Everything is checked on the way.
-static double run(struct chaos *self, const char *title)
+static const char *const disks[] = { "coordinator", "checkpointer", "trainer1" };
+
+static void begin(struct chaos *self)
 {
     static struct demo_setup setup;
     struct testbed *bed = self->bed =
@@ -311,7 +346,7 @@ static double run(struct chaos *self, const char *title)
                                                .witnesses = WITNESSES,
                                                .min_clients = 1,
                                                .init_min_clients = TRAINERS,
-                                               .epoch_rounds = 6,
+                                               .epoch_rounds = self->epoch_rounds,
                                                .total_steps = (unsigned)self->steps,
                                                .train_s = 6,
                                                .witness_s = 3,
@@ -320,14 +355,28 @@ static double run(struct chaos *self, const char *title)
                                                .cooldown_s = 10 });
     demo_bed_set_up(bed, &setup);
     self->batch = (unsigned)setup.config.batch_end;
-    if (self->permits.disk) {
-        static const char *const disks[] = { "coordinator", "checkpointer", "trainer1" };
-        for (int i = 0; i < 3; i++) mount_disk(self, disks[i]);
-    }
+    for (int i = 0; i < 3 && self->permits.disk; i++) mount_disk(self, disks[i]);
     self->began_ms = shell_now_ms();
+    for (unsigned i = 0; i < NAMES; i++) make_clock(self, names[i]), start(self, names[i]);
+}
+
+static void end(struct chaos *self)
+{
+    for (int i = 0; i < 3 && self->permits.disk; i++) {
+        char path[300];
+        snprintf(path, sizeof path, "%s/%s", self->bed->dir, disks[i]);
+        umount2(path, MNT_DETACH);
+    }
+    testbed_destroy(&self->bed);
+}
+
+// Committed samples a second, from the first commit to the last. Everything is checked on the way.
+static double run(struct chaos *self, const char *title)
+{
+    begin(self);
+    struct testbed *bed = self->bed;
     printf("%s: %llu rounds of %u samples, in %s\n", title, (unsigned long long)self->steps,
            self->batch, bed->dir);
-    for (unsigned i = 0; i < NAMES; i++) make_clock(self, names[i]), start(self, names[i]);
     while (!testbed_wait(bed, turn, self, due_in_ms(self)))
         if (shell_now_ms() - self->began_ms > RUN_MS_MAX)
             testbed_fail(bed, "not finished within %d s, %u of %u events done", RUN_MS_MAX / 1000,
@@ -335,19 +384,44 @@ static double run(struct chaos *self, const char *title)
     const double seconds = (double)(shell_now_ms() - self->first_ms) / 1000;
     while (testbed_wait(bed, is_down, self, REAPED_MS))
         testbed_wait(bed, turn, self, due_in_ms(self));
-    struct testbed_end end = testbed_finish(bed);
-    const double goodput = (double)end.ledger.samples / seconds;
+    struct testbed_end done = testbed_finish(bed);
+    const double goodput = (double)done.ledger.samples / seconds;
     printf("%s: finished after %.1f s, %llu samples, %.1f samples/s; replicas, ledger and "
            "checkpoint agree\n",
-           title, seconds, (unsigned long long)end.ledger.samples, goodput);
-    static const char *const disks[] = { "coordinator", "checkpointer", "trainer1" };
-    for (int i = 0; i < 3 && self->permits.disk; i++) {
-        char path[300];
-        snprintf(path, sizeof path, "%s/%s", bed->dir, disks[i]);
-        umount2(path, MNT_DETACH);
-    }
-    testbed_destroy(&self->bed);
+           title, seconds, (unsigned long long)done.ledger.samples, goodput);
+    end(self);
     return goodput;
+}
+
+// Two ends of epochs, undisturbed, and a commit of the epoch after: so that the digest on record has
+// been told by those who trained on it.
+static bool is_calm(struct testbed *bed, const void *arg)
+{
+    struct chaos *self = (struct chaos *)(uintptr_t)arg;
+    turn(bed, self);
+    return !is_down(bed, self) &&
+           bed->news.entered[PHASE_COOLDOWN] >= self->entered[PHASE_COOLDOWN] + 2 &&
+           bed->news.run.phase == PHASE_TRAIN && bed->news.commits > self->soak.cooldown_commits + 2;
+}
+
+static void soak(struct chaos *self, uint64_t seconds)
+{
+    begin(self);
+    struct testbed *bed = self->bed;
+    soak_begin(&self->soak, bed);
+    self->soak_until_ms = self->soak.began_ms + 1000 * seconds;
+    printf("soak: %llu s, an event every %d commits, in %s\n", (unsigned long long)seconds,
+           SOAK_EVENT_ROUNDS, bed->dir);
+    while (!testbed_wait(bed, turn, self, due_in_ms(self))) continue;
+    memcpy(self->entered, bed->news.entered, sizeof self->entered);
+    while (!testbed_wait(bed, is_calm, self, due_in_ms(self))) continue;
+    struct testbed_end done = testbed_stop(bed);
+    soak_judge(&self->soak, bed);
+    printf("ok 1 - %llu s, %u events, %u started again, %llu commits: one digest at every step, "
+           "ledger and checkpoint agree, nothing grows\n",
+           (unsigned long long)seconds, self->soaked + self->next, self->restarts,
+           (unsigned long long)done.ledger.commits);
+    end(self);
 }
 
 // A mount namespace of our own, so that nothing is left behind.
@@ -408,6 +482,8 @@ int main(int argc, char **argv)
     const bool plan = argc > 1 && strcmp(argv[1], "--plan") == 0;
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : number("SEED", 1, 0, UINT64_MAX);
     wild.steps = calm.steps = number("STEPS", 150, 24, TESTBED_STEPS_MAX - 1);
+    wild.epoch_rounds = calm.epoch_rounds = 6;
+    const uint64_t soak_s = number("SOAK", 0, 60, 86400);
     wild.count = (unsigned)number("EVENTS", 30, 1, CHAOS_EVENTS_MAX);
     wild.events = events;
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -419,6 +495,15 @@ int main(int argc, char **argv)
         if (!permits.disk)
             printf("LEFT OUT: full disks: mounting is not permitted here (needs root)\n");
     }
+    if (permits.network) calm.relay = wild.relay = &relay;
+    calm.permits = wild.permits = permits;
+    if (soak_s) {
+        wild.seed = seed;
+        wild.steps = SOAK_STEPS, wild.epoch_rounds = SOAK_ROUNDS, wild.count = 0;
+        soak(&wild, soak_s);
+        relay_close(&relay);
+        return 0;
+    }
     schedule_draw(seed, wild.count, wild.steps, &permits, events);
     printf("SEED=%llu EVENTS=%u STEPS=%llu\n", (unsigned long long)seed, wild.count,
            (unsigned long long)wild.steps);
@@ -426,8 +511,6 @@ int main(int argc, char **argv)
         print_plan(&wild);
         return 0;
     }
-    calm.permits = wild.permits = permits;
-    if (permits.network) calm.relay = wild.relay = &relay;
     const double goodput = run(&calm, "undisturbed");
     report(&wild, goodput, run(&wild, "disturbed"));
     relay_close(&relay);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { POSITIONS_MAX = 1 << 20, DEALT_MAX = 4096, ARENA_BYTES = 32 << 20, STEPS_MAX = 4096 };
+enum { POSITIONS_MAX = 1 << 24, DEALT_MAX = 4096, ARENA_BYTES = 32 << 20, STEPS_MAX = 4096 };
 
 struct check {
     struct ledger_report *report;

@@ -72,7 +72,8 @@ struct testbed_news {
     uint64_t entered[PHASE_COUNT];      // How often a RUN said that phase when the one before did not
     uint64_t incarnation;               // Of the coordinator
     uint64_t frames;
-    struct hash digests[TESTBED_STEPS_MAX];         // By step, as replicas told it
+    struct hash digests[TESTBED_STEPS_MAX];         // By step, modulo: as replicas told it
+    uint64_t told[TESTBED_STEPS_MAX];               // 1 + the step that stands there
 };
 
 struct testbed {
@@ -144,6 +145,9 @@ struct testbed_end {
 // Waits for Finished and for every running replica's last word, stops all actors with SIGTERM (exit 0
 // each), and checks the ledger, the digests and the last checkpoint against each other.
 struct testbed_end testbed_finish(struct testbed *self);
+
+// The same for a run that goes on: what it has come to is checked as far as it has come.
+struct testbed_end testbed_stop(struct testbed *self);
 
 // Stops everything at once, with SIGKILL.
 void testbed_kill_all(struct testbed *self);

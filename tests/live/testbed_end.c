@@ -49,7 +49,7 @@ static struct hash take_digest(struct testbed *self, struct hash digest, unsigne
     return digest;
 }
 
-static void check_checkpoint(struct testbed *self, const struct hash *digest, uint64_t step)
+static uint64_t newest_checkpoint(struct testbed *self, struct hash *ret_digest)
 {
     char root[300];
     struct why why = { 0 };
@@ -57,10 +57,17 @@ static void check_checkpoint(struct testbed *self, const struct hash *digest, ui
     snprintf(root, sizeof root, "%s/checkpoints", self->dir);
     int rc = checkpoint_open_newest(root, self->options.run_id, &why, &checkpoint);
     if (rc < 0) testbed_fail(self, "no checkpoint at the end: %s %s", fault_name(rc), why.text);
-    const struct checkpoint_info *info = checkpoint_info(checkpoint);
-    bool same = info->step == step && hash_equal(&info->digest, digest);
+    const uint64_t step = checkpoint_info(checkpoint)->step;
+    *ret_digest = checkpoint_info(checkpoint)->digest;
     checkpoint_close(&checkpoint);
-    if (!same) testbed_fail(self, "the newest checkpoint is not that of the end");
+    return step;
+}
+
+static void check_checkpoint(struct testbed *self, const struct hash *digest, uint64_t step)
+{
+    struct hash saved;
+    if (newest_checkpoint(self, &saved) != step || !hash_equal(&saved, digest))
+        testbed_fail(self, "the newest checkpoint is not that of the end");
 }
 
 static void stop_one(struct testbed *self, const char *name)
@@ -90,30 +97,63 @@ static void stop_all(struct testbed *self)
     stop_one(self, "broker");
 }
 
+static void check_ledger(struct testbed *self, struct ledger_report *ret_report)
+{
+    char dir[300], text[512];
+    snprintf(dir, sizeof dir, "%s/coordinator", self->dir);
+    if (!ledger_check(dir, self->options.run_id, ret_report, text, sizeof text))
+        testbed_fail(self, "the ledger: %s", text);
+}
+
+static void tell(const struct testbed_end *end, unsigned replicas)
+{
+    char hex[HASH_HEX];
+    print_message("%u replicas at %.16s: %llu commits, %llu voids, %llu partial, %llu samples, "
+                  "%llu starts of the "
+                  "coordinator\n",
+                  replicas, hash_to_hex(&end->ledger.digest, hex),
+                  (unsigned long long)end->ledger.commits, (unsigned long long)end->ledger.voids,
+                  (unsigned long long)end->ledger.partial, (unsigned long long)end->ledger.samples,
+                  (unsigned long long)end->ledger.starts);
+}
+
+struct testbed_end testbed_stop(struct testbed *self)
+{
+    static struct testbed_end end;
+    struct hash saved;
+    end = (struct testbed_end){ 0 };
+    stop_all(self);
+    check_ledger(self, &end.ledger);
+    const uint64_t step = end.ledger.digest_step;
+    end.digest = self->news.digests[step % TESTBED_STEPS_MAX];
+    if (self->news.told[step % TESTBED_STEPS_MAX] != step + 1)
+        testbed_fail(self, "no replica told its digest of step %llu, which is on record",
+                     (unsigned long long)step);
+    if (!hash_equal(&end.digest, &end.ledger.digest))
+        testbed_fail(self, "the ledger pins another digest than the replicas told");
+    const uint64_t newest = newest_checkpoint(self, &saved);
+    if (newest < end.ledger.checkpoint_step)
+        testbed_fail(self, "the newest checkpoint is of step %llu, registered is one of %llu",
+                     (unsigned long long)newest, (unsigned long long)end.ledger.checkpoint_step);
+    tell(&end, self->options.trainers);
+    return end;
+}
+
 struct testbed_end testbed_finish(struct testbed *self)
 {
     static struct testbed_end end;
-    char dir[300], text[512], hex[HASH_HEX];
     unsigned replicas = 0;
     end = (struct testbed_end){ 0 };
     testbed_await(self, all_said_last, NULL, 60000, "Finished, and the last word of every replica");
     end.digest = take_digest(self, end.digest, &replicas);
     bool checkpointed = testbed_actor(self, "checkpointer")->pid != 0;
     stop_all(self);
-    snprintf(dir, sizeof dir, "%s/coordinator", self->dir);
-    if (!ledger_check(dir, self->options.run_id, &end.ledger, text, sizeof text))
-        testbed_fail(self, "the ledger: %s", text);
+    check_ledger(self, &end.ledger);
     if (!end.ledger.finished || end.ledger.commits != self->options.total_steps)
         testbed_fail(self, "%llu steps in the ledger", (unsigned long long)end.ledger.commits);
     if (replicas && !hash_equal(&end.digest, &end.ledger.digest))
         testbed_fail(self, "the ledger pins another digest than the replicas ended with");
     if (checkpointed) check_checkpoint(self, &end.ledger.digest, end.ledger.commits);
-    print_message("%u replicas at %.16s: %llu commits, %llu voids, %llu partial, %llu samples, "
-                  "%llu starts of the "
-                  "coordinator\n",
-                  replicas, hash_to_hex(&end.ledger.digest, hex),
-                  (unsigned long long)end.ledger.commits, (unsigned long long)end.ledger.voids,
-                  (unsigned long long)end.ledger.partial, (unsigned long long)end.ledger.samples,
-                  (unsigned long long)end.ledger.starts);
+    tell(&end, replicas);
     return end;
 }

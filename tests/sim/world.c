@@ -116,6 +116,16 @@ static void damage(struct sim *self, struct node *node)
     self->faults[DAMAGE]++;
 }
 
+// What its store still holds of the life before.
+static void inherit(struct sim *self, uint8_t id)
+{
+    static struct wire_blob blobs[BLOBS_KEPT_MAX];
+    const struct store *store = &self->nodes[id].store;
+    for (uint32_t i = 0; i < store->count; i++)
+        blobs[i] = (struct wire_blob){ .hash = store->hashes[i] };
+    if (store->count) node_hear(self, id, FRAME_INHERITED, &(struct wire_inherited){ blobs, store->count });
+}
+
 static void first_messages(struct sim *self, uint8_t id)
 {
     struct node *node = &self->nodes[id];
@@ -129,6 +139,7 @@ static void first_messages(struct sim *self, uint8_t id)
                  (unsigned long long)resume.step);
         node_hear(self, id, FRAME_RESUME, &resume);
     }
+    if (node->up) inherit(self, id);
     if (node->up) node_hear(self, id, FRAME_START, &start);
 }
 

@@ -1,0 +1,41 @@
+#pragma once
+// soak -- the demo's run for hours under chaos, and whether anything in it grows. Part of chaos.c,
+// which disturbs; this watches.
+//
+//     every entry of Cooldown   each actor's memory, descriptors, threads and disk use (growth.h)
+//     every minute              a line with the sums
+//     at the end                a table: what grows by how much an hour, beside what it may
+//
+// Cooldown is where an epoch's work is done and the next has not begun: like is compared with like.
+// A process is compared with itself alone, from one start to the next; a folder with itself from the
+// beginning to the end, as it outlives the processes. An hour's bounds:
+//
+//     memory        16 MiB    a kilobyte and a half for each commit, at three commits a second
+//     descriptors   30        every second process that was started anew leaves one with its peers
+//     threads       10
+//     disk          16 MiB    but the coordinator's ledger keeps every round for good: SOAK_LEDGER_BYTES
+//                             for each commit beside it
+//
+// Fails as well when no commit comes for SOAK_PATIENCE_S; digests are compared as everywhere
+// (testbed.h).
+
+#include "tests/chaos/growth.h"
+#include "tests/live/testbed.h"
+
+enum { SOAK_PATIENCE_S = 120, SOAK_LEDGER_BYTES = 16384 };
+
+struct soak {
+    uint64_t began_ms, line_ms, commit_ms;          // When: the beginning, the next line, a commit
+    uint64_t commits, cooldowns;
+    uint64_t cooldown_commits;          // When the newest Cooldown was entered
+    unsigned samples;
+    struct soaked {
+        unsigned lives;
+        uint64_t born_ms;
+        struct growth of[GROWTH_KINDS];
+    } actors[TESTBED_ACTORS_MAX];       // As in the bed
+};
+
+void soak_begin(struct soak *self, const struct testbed *bed);
+void soak_watch(struct soak *self, struct testbed *bed, unsigned events, unsigned restarts);
+void soak_judge(const struct soak *self, struct testbed *bed);  // Prints the table; may fail the test
