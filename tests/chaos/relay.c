@@ -1,5 +1,6 @@
 #include "tests/chaos/relay.h"
 #include "common/ensure.h"
+#include "tests/live/netns.h"
 #include "tests/live/testbed.h"
 #include <fcntl.h>
 #include <linux/if_tun.h>
@@ -143,25 +144,6 @@ static void pass_on(int fds[2], volatile struct relay_shared *shared, uint64_t s
 // ---- namespaces
 // -----------------------------------------------------------------------------------
 
-static bool run(int netns, const char *line)
-{
-    char text[200], *args[16], *rest = NULL;
-    int count = 0, status;
-    snprintf(text, sizeof text, "%s", line);
-    for (char *word = strtok_r(text, " ", &rest); word && count < 15;
-         word = strtok_r(NULL, " ", &rest))
-        args[count++] = word;
-    args[count] = NULL;
-    const pid_t pid = fork();
-    if (pid == 0) {
-        if (netns >= 0 && setns(netns, CLONE_NEWNET) != 0) _exit(125);
-        execvp(args[0], args);
-        _exit(127);
-    }
-    return pid > 0 && waitpid(pid, &status, 0) == pid && WIFEXITED(status) &&
-           WEXITSTATUS(status) == 0;
-}
-
 // A TUN device in the namespace that the caller is in.
 static int open_tun(void)
 {
@@ -174,32 +156,12 @@ static int open_tun(void)
     return fd;
 }
 
-// A process that does nothing but hold the other namespace; its descriptor, or -1.
-static int hold_namespace(pid_t *ret_holder)
-{
-    int ready[2];
-    char path[64], byte;
-    if (pipe2(ready, O_CLOEXEC) != 0) return -1;
-    const pid_t pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (unshare(CLONE_NEWNET) != 0 || write(ready[1], "y", 1) != 1) _exit(1);
-        for (;;) pause();
-    }
-    close(ready[1]);
-    const bool made = pid > 0 && read(ready[0], &byte, 1) == 1;
-    close(ready[0]);
-    snprintf(path, sizeof path, "/proc/%d/ns/net", (int)pid);
-    *ret_holder = pid;
-    return made ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-}
-
 static bool set_up(int netns, const char *address, const char *peer)
 {
     char line[160];
     snprintf(line, sizeof line, "ip addr add %s peer %s dev chaos0", address, peer);
-    return run(netns, "ip link set lo up") && run(netns, line) &&
-           run(netns, "ip link set chaos0 up");
+    return netns_run(netns, "ip link set lo up") && netns_run(netns, line) &&
+           netns_run(netns, "ip link set chaos0 up");
 }
 
 bool relay_open(struct relay *self, uint64_t seed, const char **ret_why)
@@ -208,7 +170,7 @@ bool relay_open(struct relay *self, uint64_t seed, const char **ret_why)
     *ret_why = "no network namespace of our own (needs root)";
     const int outer = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     if (outer < 0 || unshare(CLONE_NEWNET) != 0) return false;
-    self->there = hold_namespace(&self->holder);
+    self->there = netns_hold(&self->holder);
     if (self->there < 0) goto failed;
     const int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     int fds[2] = { open_tun(), -1 };

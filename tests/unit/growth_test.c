@@ -1,0 +1,107 @@
+// The judge of make soak: what goes up and down does not grow, what creeps does, however often it is
+// started anew.
+
+#include "tests/chaos/growth.c"
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { LIVES = 12, LOOKS = 20 };
+
+static double noise(uint64_t *seed)     // -1 .. 1
+{
+    *seed = *seed * 6364136223846793005 + 1442695040888963407;
+    return (double)(*seed >> 11) / (double)(1ull << 52) - 1;
+}
+
+// A look each ten seconds; every life begins at another height.
+static struct growth watch(double per_hour, double spread)
+{
+    struct growth self = { 0 };
+    uint64_t seed = 1;
+    for (int life = 0; life < LIVES; life++) {
+        const double height = 100 - 7 * life;
+        for (int look = 0; look < LOOKS; look++) {
+            const double hours = look / 360.0;
+            growth_add(&self, hours, height + per_hour * hours + spread * noise(&seed));
+        }
+        growth_end_life(&self);
+    }
+    return self;
+}
+
+static void what_creeps_is_found(void **state)
+{
+    (void)state;
+    struct growth_slope slope;
+    const struct growth flat = watch(0, 1), creeps = watch(40, 1), steady = watch(40, 0);
+    assert_true(growth_measure(&flat, &slope));
+    assert_true(fabs(slope.per_hour) < 3 * slope.error && slope.error < 5);
+    assert_false(growth_exceeds(&flat, 16));
+    assert_true(growth_measure(&creeps, &slope));
+    assert_true(fabs(slope.per_hour - 40) < 3 * slope.error);
+    assert_true(growth_exceeds(&creeps, 16));
+    assert_false(growth_exceeds(&creeps, 45));
+    assert_true(growth_measure(&steady, &slope));
+    assert_true(fabs(slope.per_hour - 40) < 1e-6 && slope.error < 1e-3);
+}
+
+static void too_few_looks_say_nothing(void **state)
+{
+    (void)state;
+    struct growth self = { 0 };
+    struct growth_slope slope;
+    for (int life = 0; life < 100; life++) {        // Never two in one life
+        growth_add(&self, 0, life);
+        growth_end_life(&self);
+    }
+    assert_false(growth_measure(&self, &slope));
+    for (int look = 0; look < GROWTH_SAMPLES_MIN; look++) growth_add(&self, look, 1000 * look);
+    assert_false(growth_exceeds(&self, 0));
+    growth_add(&self, GROWTH_SAMPLES_MIN, 1000 * GROWTH_SAMPLES_MIN);
+    assert_true(growth_exceeds(&self, 999));
+}
+
+static void a_process_and_a_folder_are_read(void **state)
+{
+    (void)state;
+    enum { MORE = 5, BYTES = 8 << 20 };
+    double before[GROWTH_KINDS], after[GROWTH_KINDS];
+    int fds[MORE];
+    char dir[] = "/tmp/growth_test.XXXXXX", path[64];
+    assert_true(growth_read_process(getpid(), before));
+    for (int i = 0; i < MORE; i++) fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    char *memory = malloc(BYTES);
+    for (size_t i = 0; i < BYTES; i += 4096) ((volatile char *)memory)[i] = 1;
+    assert_true(growth_read_process(getpid(), after));
+    for (int i = 0; i < MORE; i++) close(fds[i]);
+    free(memory);
+    assert_true(after[GROWTH_DESCRIPTORS] == before[GROWTH_DESCRIPTORS] + MORE);
+    assert_true(after[GROWTH_MEMORY] > before[GROWTH_MEMORY] + BYTES / 2);
+    assert_true(after[GROWTH_THREADS] >= 1);
+    assert_false(growth_read_process(-1, after));
+
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/file", dir);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    for (int i = 0; i < 100000; i++) fputc('x', file);
+    fclose(file);
+    assert_true(growth_read_folder(dir) >= 100000);
+    assert_int_equal(unlink(path) | rmdir(dir), 0);
+    assert_true(growth_read_folder(dir) < 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_creeps_is_found),
+        cmocka_unit_test(too_few_looks_say_nothing),
+        cmocka_unit_test(a_process_and_a_folder_are_read),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
