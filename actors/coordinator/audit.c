@@ -60,7 +60,7 @@ static bool may_judge(const struct draw *draw, uint32_t client, const struct wir
 static void appoint_judges(struct draw *draw, const struct wire_audit *audit,
                            const struct wire_interval *samples, struct outbox *out)
 {
-    const uint32_t due = verdict_judges(draw->round->trainers);
+    const uint32_t due = verdict_judges(draw->round->trainers, audit->accusation);
     uint32_t judges = 0;
     for (uint32_t i = 0; i < draw->round->clients_count && judges < due; i++) {
         uint32_t client = draw->self->order[i];

@@ -3,17 +3,18 @@
 
 enum { JUDGES_MIN = 3, JUDGES_MAX = 15 };
 
-uint32_t verdict_judges(uint32_t trainers)
+uint32_t verdict_judges(uint32_t trainers, uint8_t accusation)
 {
-    const uint32_t liars = quorum_liars(trainers);
+    const uint32_t liars = quorum_liars(trainers) + (accusation == FINDING_WITHHELD);
     if (2 * liars < JUDGES_MIN + 1) return JUDGES_MIN;
     return 2 * liars < JUDGES_MAX + 1 ? 2 * liars - 1 : JUDGES_MAX;
 }
 
 // How many of those appointed must say the same.
-static uint32_t needed(uint32_t judges, uint32_t trainers)
+static uint32_t needed(uint32_t judges, uint32_t trainers, uint8_t accusation, uint8_t finding)
 {
-    const uint32_t most = judges / 2 + 1, liars = quorum_liars(trainers);
+    const bool both_honest = accusation == FINDING_WITHHELD && finding == FINDING_DIFFERENT;
+    const uint32_t most = judges / 2 + 1, liars = quorum_liars(trainers) + both_honest;
     const uint32_t least = liars < JUDGES_MAX / 2 + 1 ? liars : JUDGES_MAX / 2 + 1;
     return most > least ? most : least;
 }
@@ -35,7 +36,8 @@ uint8_t verdict_of(const struct run *run, uint32_t place)
     }
     static const uint8_t decisive[] = { FINDING_SAME, FINDING_DIFFERENT, FINDING_WITHHELD };
     for (size_t i = 0; judges && i < sizeof decisive; i++)
-        if (votes[decisive[i]] >= needed(judges, run->round.trainers)) return decisive[i];
+        if (votes[decisive[i]] >= needed(judges, run->round.trainers, run->audits[place].accusation,
+                                         decisive[i])) return decisive[i];
     return FINDING_PENDING;
 }
 

@@ -3,14 +3,16 @@
 //
 // Judges of one case stand side by side among the round's audits, and name the same result and
 // accuser. A verdict is the word of most of them, and of at least as many as trainers may lie, present
-// or not: one of those is a party to the case, so an honest judge has said it.
+// or not: where one party calls the other's result wrong, one of the two lies, so an honest judge has said
+// it. Where the accuser was only shown nothing, both may be honest: there "different" needs one more
+// (seed 867).
 //
 // Pure; every place is below run->audits_count.
 
 #include "actors/coordinator/run.h"
 
-// Of a run with so many trainers: the judges of a case, if so many can be had. Odd, 3 to 15.
-uint32_t verdict_judges(uint32_t trainers);
+// The judges of a case in a run with so many trainers, if so many can be had. Odd, 3 to 15.
+uint32_t verdict_judges(uint32_t trainers, uint8_t accusation);
 
 // SAME, DIFFERENT or WITHHELD, what the judges say of the case at `place`; PENDING: no verdict, or no
 // judge stands there.

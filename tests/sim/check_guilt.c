@@ -133,24 +133,26 @@ static uint32_t count_judges(const struct ghost *ghost, uint32_t place, uint8_t 
 }
 
 // With so many votes a verdict has at least one honest judge: of all trainers a third may lie, and
-// one of those is a party to the case.
-static uint32_t needed(const struct ghost *ghost, uint32_t judges)
+// one of those is a party to the case, unless all that the accuser says is that it was shown nothing.
+static uint32_t needed(const struct ghost *ghost, uint32_t place, uint32_t judges, uint8_t finding)
 {
-    const uint32_t most = judges / 2 + 1, liars = ghost->trainers / 3;
+    const bool both_honest = ghost->audits[place].accusation == FINDING_WITHHELD &&
+                             finding == FINDING_DIFFERENT;
+    const uint32_t most = judges / 2 + 1, liars = ghost->trainers / 3 + both_honest;
     return most > liars ? most : liars;
 }
 
 static bool is_decided(const struct ghost *ghost, uint32_t place, uint8_t finding)
 {
     uint32_t said, judges = count_judges(ghost, place, finding, &said);
-    return judges > 0 && said >= needed(ghost, judges);
+    return judges > 0 && said >= needed(ghost, place, judges, finding);
 }
 
 static void take_verdict(struct ghost *ghost, uint32_t place, uint8_t finding)
 {
     const struct wire_audit *audit = &ghost->audits[place];
     uint32_t said, judges = count_judges(ghost, place, finding, &said);
-    if (judges == 0 || said != needed(ghost, judges)) return;       // Not yet, or taken before
+    if (judges == 0 || said != needed(ghost, place, judges, finding)) return;       // Not yet, or taken before
     if (finding == FINDING_DIFFERENT) ghost->due |= 1u << audit->member;
     if (finding == FINDING_SAME) ghost->strikes[audit->member] = 0;
     if (finding == FINDING_SAME && audit->accusation == FINDING_DIFFERENT)
