@@ -12,8 +12,8 @@
 //
 // With a directory every blob is also the file DIR/<64 hex digits>, durable when put or take
 // returns, and found again after a restart: then it is read, and checked against its name, when
-// first asked for. Nothing goes by itself: blob_store_list tells who starts what it inherits. A lazy store leaves out the fsync: its files outlive the process, and perhaps
-// not the machine.
+// first asked for. Nothing goes by itself: blob_store_list tells who starts what it inherits. A lazy
+// store leaves out the fsync: its files outlive the process, and perhaps not the machine.
 //
 // All functions may be called by any thread at any time. One lock guards the tables and nothing
 // slow happens under it; a second one only keeps writers of the directory in line.
