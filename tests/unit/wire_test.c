@@ -12,21 +12,22 @@
 
 enum { ARENA_MAX = 48 << 20, OUT_MAX = 24 << 20, ROUNDS = 24 };
 
-static uint8_t *filled, *taken, *packed, *again;      // Two arenas and two buffers for all tests
+static uint8_t *filled, *taken, *packed, *again, *third;  // Two arenas and three buffers for all tests
 static char *text;
 
 static int setup(void **state)
 {
     (void)state;
     filled = malloc(ARENA_MAX), taken = malloc(ARENA_MAX);
-    packed = malloc(OUT_MAX), again = malloc(OUT_MAX), text = malloc(4 * OUT_MAX);
-    return filled && taken && packed && again && text ? 0 : -1;
+    packed = malloc(OUT_MAX), again = malloc(OUT_MAX), third = malloc(OUT_MAX);
+    text = malloc(4 * OUT_MAX);
+    return filled && taken && packed && again && third && text ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    free(filled), free(taken), free(packed), free(again), free(text);
+    free(filled), free(taken), free(packed), free(again), free(third), free(text);
     return 0;
 }
 
@@ -335,7 +336,7 @@ static void test_damaged_frames_are_refused_or_valid(void **state)
             memcpy(again, packed, count);
             again[at] ^= (uint8_t)(1u << wire_fill_next(&fill) % 8);
             if (wire_unpack(again, count, ~0u, &other, &came, &got, &refusal))
-                assert_true(wire_pack(&came, got, again, OUT_MAX) > 0);
+                assert_true(wire_pack(&came, got, third, OUT_MAX) > 0);     // `got` lends from `again`
             else
                 assert_true(wire_refusal_text(&refusal, text, OUT_MAX) > 0);
         }
