@@ -8,7 +8,8 @@
 //     different           ejected                         -
 //     same                -                               ejected, if it had said "different"
 //     withheld            loses its place for the epoch;  -
-//                         the third time ejected
+//                         the third time in a row that it
+//                         could have answered, ejected
 //     no verdict          judged again, AUDIT_TRIES_MAX times, then left
 //
 // and a judge who said "same" of what the verdict finds different, or the other way, is ejected too.
@@ -221,7 +222,8 @@ static void eject(struct coordinator *self, const struct wire_record_ejection *r
                              "this identity was ejected; give up");
 }
 
-// What it started from was not to be had. Once may be a crash at the wrong moment.
+// What it started from was not to be had. Once may be a crash at the wrong moment. Who leaves as soon as
+// its result is accepted is never struck, but is in no other round of the epoch.
 static void strike(struct coordinator *self, const struct wire_audit *audit, struct outbox *out)
 {
     const uint32_t member = audit->member;

@@ -146,6 +146,8 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     memcpy(member.name, join->name, sizeof member.name);
     memcpy(member.endpoint, join->endpoint, sizeof member.endpoint);
     if (known) member.strikes = run->members[index].strikes;
+    member.joined_round = known && run->members[index].instance == join->instance
+                              ? run->members[index].joined_round : run->round.round;
     if (known && run->members[index].state == MEMBER_HEALTHY) member.state = MEMBER_HEALTHY;
     self->heard_ms[index] = in->now_ms;
     if (!known || wire_equal(FRAME_RECORD_MEMBER, &member, &run->members[index]) == false) {

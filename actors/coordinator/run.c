@@ -206,6 +206,13 @@ static void apply_round(struct run *self, const struct wire_round *round)
     self->round_open = true;
 }
 
+// A process that ended took with it what its claims began with, and who is away cannot answer.
+static bool could_answer(const struct run *self, const struct wire_audit *audit)
+{
+    const struct wire_member *member = &self->members[audit->member];
+    return member->state == MEMBER_HEALTHY && audit->round > member->joined_round;
+}
+
 // Audits in a row that a member did not answer.
 static void set_strikes(struct run *self, uint32_t member, uint32_t strikes)
 {
@@ -226,7 +233,7 @@ static void apply_finding(struct run *self, const struct wire_record_finding *re
     const uint8_t word = verdict_of(self, record->place);
     const bool cleared = audit->judges ? word == FINDING_SAME : record->finding == FINDING_SAME;
     if (cleared) set_strikes(self, audit->member, 0);
-    else if (before == FINDING_PENDING && word == FINDING_WITHHELD)
+    else if (before == FINDING_PENDING && word == FINDING_WITHHELD && could_answer(self, audit))
         set_strikes(self, audit->member, self->members[audit->member].strikes + 1u);
 }
 

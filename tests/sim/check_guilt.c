@@ -157,7 +157,11 @@ static void take_verdict(struct ghost *ghost, uint32_t place, uint8_t finding)
     if (finding == FINDING_SAME) ghost->strikes[audit->member] = 0;
     if (finding == FINDING_SAME && audit->accusation == FINDING_DIFFERENT)
         ghost->due |= 1u << audit->accuser;
-    if (finding == FINDING_WITHHELD && ++ghost->strikes[audit->member] >= AUDIT_STRIKES_MAX)
+    const struct ghost_member *accused = &ghost->members[audit->member];
+    const bool could_answer =
+        accused->state == MEMBER_HEALTHY && audit->round > accused->joined_round;
+    if (finding == FINDING_WITHHELD && could_answer &&
+        ++ghost->strikes[audit->member] >= AUDIT_STRIKES_MAX)
         ghost->due |= 1u << audit->member;
 }
 

@@ -59,10 +59,13 @@ static void hear_member(struct sim *sim, const struct wire_member *record)
     bool enters = record->role == ACTOR_TRAINER && record->state == MEMBER_HEALTHY;
     hold(!enters || member->state == MEMBER_HEALTHY, "a trainer enters at an epoch's border",
          "%s in %s", record->name, run_phase_name(phase));
-    *member =
-        (struct ghost_member){ true, record->role, record->state, record->key, record->instance };
+    const uint64_t joined_round = member->known && member->instance == record->instance
+                                      ? member->joined_round : check_round(sim);
+    hold(record->joined_round == joined_round, "a member's life began when it joined", "%s",
+         record->name);
+    *member = (struct ghost_member){ true, record->role, record->state, record->key,
+                                     record->instance, joined_round };
 }
-
 
 static void hear_phase(struct sim *sim, const struct wire_record_phase *record)
 {

@@ -239,7 +239,7 @@ struct ghost_point {
     uint16_t kind;
 };
 
-struct ghost_member { bool known; uint8_t role, state; struct hash key; uint64_t instance; };
+struct ghost_member { bool known; uint8_t role, state; struct hash key; uint64_t instance, joined_round; };
 
 struct ghost_accepted {
     struct hash result, payload, residual_from, residual_to;
