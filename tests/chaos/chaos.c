@@ -354,6 +354,9 @@ static void begin(struct chaos *self)
                                                .warmup_s = 10,
                                                .cooldown_s = 10 });
     demo_bed_set_up(bed, &setup);
+    // Beyond its schedule a run learns at rate 0: all results are the same then, and nothing grows.
+    demo_bed_edit(bed, "model.LLM.lr_schedule.Linear", "total_steps", "%u",
+                  bed->options.total_steps);
     self->batch = (unsigned)setup.config.batch_end;
     for (int i = 0; i < 3 && self->permits.disk; i++) mount_disk(self, disks[i]);
     self->began_ms = shell_now_ms();
