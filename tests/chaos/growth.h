@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { GROWTH_SETTLED_S = 45, GROWTH_SURE = 3, GROWTH_SAMPLES_MIN = 8 };
+enum { GROWTH_SETTLED_S = 45, GROWTH_SURE = 3, GROWTH_SAMPLES_MIN = 30 };
 enum growth_kind { GROWTH_MEMORY, GROWTH_DESCRIPTORS, GROWTH_THREADS, GROWTH_DISK, GROWTH_KINDS };
 
 // Zero is a new one.
