@@ -5,7 +5,7 @@
 //     build/chaos/chaos --plan 7              only what would be done
 //     make chaos MATRIX=1                     instead: the kill matrix (matrix.c)
 //     make chaos FAILPOINTS=1                 instead: every failpoint (live/failpoints_test.c)
-//     make soak TIME=3600 SEED=7              the disturbed run alone, for so many seconds: does
+//     make soak TIME=3600 SEED=7              the disturbed run alone, so many seconds (from 300): does
 //                                             anything in it grow? (soak.h)
 //
 // config/demo's model, data and settings, but fewer rounds, three standalone witnesses and shorter
@@ -354,6 +354,9 @@ static void begin(struct chaos *self)
                                                .warmup_s = 10,
                                                .cooldown_s = 10 });
     demo_bed_set_up(bed, &setup);
+    // Beyond its schedule a run learns at rate 0: all results are the same then, and nothing grows.
+    demo_bed_edit(bed, "model.LLM.lr_schedule.Linear", "total_steps", "%u",
+                  bed->options.total_steps);
     self->batch = (unsigned)setup.config.batch_end;
     for (int i = 0; i < 3 && self->permits.disk; i++) mount_disk(self, disks[i]);
     self->began_ms = shell_now_ms();
@@ -483,7 +486,7 @@ int main(int argc, char **argv)
     const uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 10) : number("SEED", 1, 0, UINT64_MAX);
     wild.steps = calm.steps = number("STEPS", 150, 24, TESTBED_STEPS_MAX - 1);
     wild.epoch_rounds = calm.epoch_rounds = 6;
-    const uint64_t soak_s = number("SOAK", 0, 60, 86400);
+    const uint64_t soak_s = number("SOAK", 0, 300, 86400);
     wild.count = (unsigned)number("EVENTS", 30, 1, CHAOS_EVENTS_MAX);
     wild.events = events;
     setvbuf(stdout, NULL, _IOLBF, 0);

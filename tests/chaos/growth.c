@@ -8,40 +8,34 @@
 
 void growth_add(struct growth *self, double hours, double value)
 {
-    const double t = hours - self->mean_t, y = value - self->mean_y;
-    if (self->count > 0) self->freedom++;
-    self->count++;
-    self->mean_t += t / self->count;
-    self->mean_y += y / self->count;
-    self->tt += t * (hours - self->mean_t);
-    self->ty += t * (value - self->mean_y);
-    self->yy += y * (value - self->mean_y);
+    const double t = hours - self->at, y = value - self->newest;
+    if (self->lives) {
+        self->count++;
+        self->t += t, self->y += y;
+        self->tt += t * t, self->ty += t * y, self->yy += y * y;
+    }
+    self->lives = true;
+    self->at = hours;
     self->newest = value;
 }
 
-void growth_end_life(struct growth *self)
-{
-    *self = (struct growth){ .past_tt = self->past_tt + self->tt,
-                             .past_ty = self->past_ty + self->ty,
-                             .past_yy = self->past_yy + self->yy,
-                             .freedom = self->freedom, .newest = self->newest };
-}
+void growth_end_life(struct growth *self) { self->lives = false; }
 
-bool growth_measure(const struct growth *self, struct growth_slope *ret_slope)
+bool growth_measure(const struct growth *self, struct growth_rate *ret_rate)
 {
-    const double tt = self->past_tt + self->tt, ty = self->past_ty + self->ty,
-                 yy = self->past_yy + self->yy;
-    if (self->freedom < GROWTH_SAMPLES_MIN || tt <= 0) return false;
-    const double slope = ty / tt, rest = yy - slope * ty;       // Rounding may leave it below zero
-    *ret_slope = (struct growth_slope){ slope, sqrt(fmax(rest, 0) / (self->freedom - 1) / tt) };
+    if (self->count < GROWTH_SAMPLES_MIN || self->t <= 0) return false;
+    const double n = self->count, rate = self->y / self->t;
+    const double rest = self->yy - 2 * rate * self->ty + rate * rate * self->tt;
+    // Rounding may leave the rest a little below zero.
+    *ret_rate = (struct growth_rate){ rate, sqrt(fmax(rest, 0) * n / (n - 1)) / self->t };
     return true;
 }
 
 bool growth_exceeds(const struct growth *self, double bound_per_hour)
 {
-    struct growth_slope slope;
-    return growth_measure(self, &slope) &&
-           slope.per_hour - GROWTH_SURE * slope.error > bound_per_hour;
+    struct growth_rate rate;
+    return growth_measure(self, &rate) &&
+           rate.per_hour - GROWTH_SURE * rate.error > bound_per_hour;
 }
 
 // ---- reading ------------------------------------------------------------------------------------

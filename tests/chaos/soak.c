@@ -112,10 +112,10 @@ static void print_row(const struct soaked *soaked, const char *name)
     printf("%-14s", name);
     for (unsigned kind = 0; kind < GROWTH_KINDS; kind++) {
         const double scale = kinds[kind].scale;
-        struct growth_slope slope;
+        struct growth_rate rate;
         printf("  %7.*f", scale > 1, soaked->of[kind].newest / scale);
-        if (growth_measure(&soaked->of[kind], &slope))
-            printf(" %+7.1f ±%5.1f", slope.per_hour / scale, slope.error / scale);
+        if (growth_measure(&soaked->of[kind], &rate))
+            printf(" %+7.1f ±%5.1f", rate.per_hour / scale, rate.error / scale);
         else printf("   too few looks");
     }
     printf("\n");
@@ -135,12 +135,12 @@ void soak_judge(const struct soak *self, struct testbed *bed)
         for (unsigned kind = 0; kind < GROWTH_KINDS; kind++) {
             const double bound = bound_of(self, bed->actors[i].name, kind),
                          scale = kinds[kind].scale;
-            struct growth_slope slope;
+            struct growth_rate rate;
             if (!growth_exceeds(&self->actors[i].of[kind], bound)) continue;
-            growth_measure(&self->actors[i].of[kind], &slope);
+            growth_measure(&self->actors[i].of[kind], &rate);
             snprintf(first, sizeof first, "%s: its %s grows by %.1f ± %.1f%s an hour, allowed are %.0f",
-                     bed->actors[i].name, kinds[kind].name, slope.per_hour / scale,
-                     slope.error / scale, kinds[kind].unit, bound / scale);
+                     bed->actors[i].name, kinds[kind].name, rate.per_hour / scale,
+                     rate.error / scale, kinds[kind].unit, bound / scale);
             printf("GROWS %s\n", first);
             grown++;
         }

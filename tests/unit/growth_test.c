@@ -18,15 +18,16 @@ static double noise(uint64_t *seed)     // -1 .. 1
     return (double)(*seed >> 11) / (double)(1ull << 52) - 1;
 }
 
-// A look each ten seconds; every life begins at another height.
-static struct growth watch(double per_hour, double spread)
+// A look each ten seconds; every life begins at another height. `steps` of them, in all, rise by 5.
+static struct growth watch(double per_hour, double spread, int steps)
 {
     struct growth self = { 0 };
     uint64_t seed = 1;
     for (int life = 0; life < LIVES; life++) {
-        const double height = 100 - 7 * life;
+        double height = 100 - 7 * life;
         for (int look = 0; look < LOOKS; look++) {
             const double hours = look / 360.0;
+            if (look == LOOKS / 2 && steps-- > 0) height += 5;
             growth_add(&self, hours, height + per_hour * hours + spread * noise(&seed));
         }
         growth_end_life(&self);
@@ -37,29 +38,38 @@ static struct growth watch(double per_hour, double spread)
 static void what_creeps_is_found(void **state)
 {
     (void)state;
-    struct growth_slope slope;
-    const struct growth flat = watch(0, 1), creeps = watch(40, 1), steady = watch(40, 0);
-    assert_true(growth_measure(&flat, &slope));
-    assert_true(fabs(slope.per_hour) < 3 * slope.error && slope.error < 5);
-    assert_false(growth_exceeds(&flat, 16));
-    assert_true(growth_measure(&creeps, &slope));
-    assert_true(fabs(slope.per_hour - 40) < 3 * slope.error);
+    struct growth_rate rate;
+    const struct growth flat = watch(0, .2, 0), creeps = watch(40, .2, 0), steady = watch(40, 0, 0);
+    assert_true(growth_measure(&flat, &rate));
+    assert_true(fabs(rate.per_hour) < 3 * rate.error && rate.error < 5);
+    assert_false(growth_exceeds(&flat, 0));
+    assert_true(growth_measure(&creeps, &rate));
+    assert_true(fabs(rate.per_hour - 40) < 3 * rate.error);
     assert_true(growth_exceeds(&creeps, 16));
     assert_false(growth_exceeds(&creeps, 45));
-    assert_true(growth_measure(&steady, &slope));
-    assert_true(fabs(slope.per_hour - 40) < 1e-6 && slope.error < 1e-3);
+    assert_true(growth_measure(&steady, &rate));
+    assert_true(fabs(rate.per_hour - 40) < 1e-6 && rate.error < 1e-3);
+}
+
+static void one_step_is_no_growth_and_many_are(void **state)
+{
+    (void)state;
+    const struct growth once = watch(0, 0, 1), thrice = watch(0, 0, 3), always = watch(0, 0, LIVES);
+    assert_false(growth_exceeds(&once, 0));
+    assert_false(growth_exceeds(&thrice, 0));
+    assert_true(growth_exceeds(&always, 0));
 }
 
 static void too_few_looks_say_nothing(void **state)
 {
     (void)state;
     struct growth self = { 0 };
-    struct growth_slope slope;
+    struct growth_rate rate;
     for (int life = 0; life < 100; life++) {        // Never two in one life
         growth_add(&self, 0, life);
         growth_end_life(&self);
     }
-    assert_false(growth_measure(&self, &slope));
+    assert_false(growth_measure(&self, &rate));
     for (int look = 0; look < GROWTH_SAMPLES_MIN; look++) growth_add(&self, look, 1000 * look);
     assert_false(growth_exceeds(&self, 0));
     growth_add(&self, GROWTH_SAMPLES_MIN, 1000 * GROWTH_SAMPLES_MIN);
@@ -100,6 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_creeps_is_found),
+        cmocka_unit_test(one_step_is_no_growth_and_many_are),
         cmocka_unit_test(too_few_looks_say_nothing),
         cmocka_unit_test(a_process_and_a_folder_are_read),
     };
