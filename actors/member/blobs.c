@@ -124,6 +124,7 @@ void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uin
     struct blob_entry *entry = known(self, hash);
     if (entry) {
         if (step > entry->step) entry->step = step;
+        if (step < entry->first_step) entry->first_step = step;     // An older commit, heard later
         return;
     }
     entry = add(self, hash, bytes, step);
