@@ -62,8 +62,9 @@ void storm_kills(uint64_t kills, uint64_t seed, struct tally *tally)
         if (!kill_one(dir, seed, i, &prng, shared)) tally->lost++;
         const unsigned long count = atomic_load(&shared->count);
         if (count > 0) confirmed = shared->confirmed[count - 1];
-        // What it had not confirmed may be there, and then is what the next one goes on from.
-        storm_judge(dir, seed, &confirmed, false, tally);
+        // What it had not confirmed may be there, and then is what the next one goes on from, which may
+        // be killed before it confirms anything in its turn.
+        if (storm_judge(dir, seed, &confirmed, false, tally)) confirmed = tally->head;
     }
     if (kills > 0) storm_remove_dir(dir);
     munmap(shared, sizeof *shared);

@@ -86,6 +86,7 @@ static bool judge_opened(struct ledger *ledger, uint64_t seed, const struct posi
     struct position head;
     struct look looking = { seed, ledger_oldest(ledger) };
     ledger_head(ledger, &head.seq, &head.chain);
+    tally->head = head;
     if (head.seq > 0 && ledger_each(ledger, looking.next, look, &looking, why) < 0) {
         if (!why->text[0]) why_set(why, FAULT_DIGEST, "record %llu is not what was written",
                                    (unsigned long long)looking.next - 1);

@@ -17,6 +17,7 @@ struct tally {
     uint64_t rollbacks;         // Opened whole, and behind what was confirmed ..
     uint64_t detected;          // .. and ledger_covers said so: at once, and after going on
     uint64_t lost;              // Neither: a failure
+    struct position head;       // Of the ledger that was judged last
 };
 
 // SplitMix64: [0, below).
