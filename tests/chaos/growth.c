@@ -21,6 +21,14 @@ void growth_add(struct growth *self, double hours, double value)
 
 void growth_end_life(struct growth *self) { self->lives = false; }
 
+void growth_pool(struct growth *self, const struct growth *other)
+{
+    self->count += other->count;
+    self->t += other->t, self->y += other->y;
+    self->tt += other->tt, self->ty += other->ty, self->yy += other->yy;
+    self->newest += other->newest;
+}
+
 bool growth_measure(const struct growth *self, struct growth_rate *ret_rate)
 {
     if (self->count < GROWTH_SAMPLES_MIN || self->t <= 0) return false;

@@ -34,6 +34,7 @@ struct growth_rate { double per_hour, error; };
 
 void growth_add(struct growth *self, double hours, double value);
 void growth_end_life(struct growth *self);
+void growth_pool(struct growth *self, const struct growth *other);  // As if they were lives of one
 // False: too few samples to say anything.
 bool growth_measure(const struct growth *self, struct growth_rate *ret_rate);
 bool growth_exceeds(const struct growth *self, double bound_per_hour);
