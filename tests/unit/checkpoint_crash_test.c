@@ -40,22 +40,24 @@ static void a_full_disk_spares_the_old_checkpoint(void **unused)
     assert_int_equal(umount(root), 0);
 }
 
-// In a child: writes on from `step` for ever, and says each step that it was told is durable.
-static void write_for_ever(uint64_t step, unsigned keep, int out)
+// In a child: writes on from `step` for ever, and says each step that it was told is durable. With a
+// pipe of leave, only as many as there are bytes in it.
+static void write_for_ever(uint64_t step, unsigned keep, int out, int leave)
 {
-    for (;; step++) {
+    for (char byte;; step++) {
+        if (leave >= 0 && read(leave, &byte, 1) != 1) _exit(3);
         if (write_step(step, keep) < 0) _exit(1);
         if (write(out, &step, sizeof step) != sizeof step) _exit(2);
     }
 }
 
-static pid_t start_writer(uint64_t step, unsigned keep, int *ret_in)
+static pid_t start_writer(uint64_t step, unsigned keep, int leave, int *ret_in)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     const pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0) write_for_ever(step, keep, ends[1]);
+    if (child == 0) write_for_ever(step, keep, ends[1], leave);
     close(ends[1]);
     *ret_in = ends[0];
     return child;
@@ -87,7 +89,7 @@ static void a_killed_writer_leaves_a_whole_newest_one(void **unused)
     for (int turn = 0; turn < KILLS; turn++) {
         int in;
         uint64_t first;
-        const pid_t child = start_writer(step + 1, 1 + (unsigned)turn % 3, &in);
+        const pid_t child = start_writer(step + 1, 1 + (unsigned)turn % 3, -1, &in);
         assert_int_equal(read(in, &first, sizeof first), sizeof first);     // It is at work
         const struct timespec pause = { .tv_nsec = rand_r(&seed) % most_ns };
         nanosleep(&pause, NULL);                    // The instant of death is the test
@@ -106,21 +108,27 @@ static void a_killed_writer_leaves_a_whole_newest_one(void **unused)
                   interrupted, (unsigned)step);
 }
 
+// The writer keeps one, and has leave for two more each time: so the newest may go while it is read,
+// twice, however slow the reader is.
 static void a_reader_beside_a_writer_finds_whole_ones(void **unused)
 {
     (void)unused;
-    int in;
+    int in, leave[2];
     uint64_t step, last = 0;
-    const pid_t child = start_writer(1, 2, &in);
+    assert_int_equal(pipe(leave), 0);
+    assert_int_equal(write(leave[1], "..", 2), 2);
+    const pid_t child = start_writer(1, 1, leave[0], &in);
     assert_int_equal(read(in, &step, sizeof step), sizeof step);
     for (int i = 0; i < 100; i++) {
         checkpoint_t *checkpoint;
+        assert_int_equal(write(leave[1], "..", 2), 2);
         assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
         assert_true(checkpoint_info(checkpoint)->step >= last);
         last = checkpoint_info(checkpoint)->step;
         checkpoint_close(&checkpoint);
     }
     stop_writer(child, in, step);
+    close(leave[0]), close(leave[1]);
 }
 
 int main(void)
