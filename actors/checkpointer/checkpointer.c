@@ -155,7 +155,7 @@ static void hear(struct checkpointer *self, const struct msg *in, struct outbox 
             self->requested = true;
         break;
     case FRAME_BUILT: case FRAME_LOADED: case FRAME_APPLIED:
-        replica_hear_learner(&self->replica, in, out);
+        replica_hear_learner(&self->replica, &self->member, in, out);
         self->member.step_held = self->replica.step;
         break;
     case FRAME_SAVED:         hear_saved(self, in->body, out); break;

@@ -378,7 +378,8 @@ static void apply_checkpoint(struct run *self, const struct wire_checkpoint *che
 static void apply_restore(struct run *self, const struct wire_record_restore *restore)
 {
     ensure(restore->step <= self->step && !self->round_open);
-    self->epoch = restore->epoch;
+    self->epoch = self->restored_epoch = restore->epoch;
+    self->restored_step = restore->step;
     self->step = self->epoch_start_step = restore->step;
     self->digest_step = self->pin_step = restore->step;
     self->digest = self->pin_digest = restore->digest;
@@ -476,6 +477,7 @@ struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *ret
         .born_unix_ms = self->born_unix_ms, .audit_key = self->audit_key, .order = self->order,
         .findings = self->findings, .findings_count = self->audits_count,
         .residuals = self->residuals, .residuals_count = self->members_count,
+        .restored_step = self->restored_step, .restored_epoch = self->restored_epoch,
     };
     memcpy(snapshot.run, self->run_id, sizeof snapshot.run);
     if (snapshot.round.round == 0) snapshot.round.round = snapshot.round.batch_size = 1; // None yet
@@ -498,6 +500,7 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     self->checkpoint = from->checkpoint, self->last_commit = from->last_commit;
     self->pass_samples = from->pass_samples, self->data = from->data;
     self->order = from->order;
+    self->restored_step = from->restored_step, self->restored_epoch = from->restored_epoch;
     copy_list(self->members, from->members, from->members_count * sizeof *from->members);
     for (uint32_t i = 0; i < from->members_count; i++) {
         insert_key(self, i, &from->members[i].key);

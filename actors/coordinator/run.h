@@ -57,6 +57,7 @@ struct run {
     // goes back to. No digest: nowhere yet. Its list lies below.
     struct wire_record_restore way_back;
     struct wire_interval way_back_returned[TABLE_INTERVALS_MAX];
+    uint64_t restored_step, restored_epoch;         // Of the newest restore; 0: there was none
     struct wire_key way_back_residuals[MEMBERS_MAX];    // Who stands at that step has not loaded
     struct hash last_commit;            // Hash of the newest COMMIT's body: the chain clients follow
     struct wire_commit last;            // Its figures, lists NULL

@@ -115,7 +115,6 @@ void blobs_have(struct blobs *self, const struct hash *hash, uint32_t bytes, uin
     if (!entry) return;
     if (entry->state != BLOB_HERE) entry = arrived(self, entry);
     if (step > entry->step) entry->step = step;
-    entry->made = true;
 }
 
 void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step,
@@ -156,25 +155,27 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
         }
         struct wire_blob blob = { entry->hash, entry->bytes };
         entry->state = BLOB_COMING;
+        entry->turn = ++self->turns;
         asked++;
         outbox_job(out, PORT_FETCHER, FRAME_FETCH, &(struct wire_fetch){
-            .blobs = &blob, .blobs_count = 1, .holders = holders, .holders_count = count });
+            .blobs = &blob, .blobs_count = 1, .holders = holders, .holders_count = count,
+            .turn = entry->turn });
     }
 }
 
-static void forget_in_store(const struct wire_blob *blob, uint64_t step, enum port keeper,
-                            struct outbox *out)
+void blobs_spare(const struct blobs *self, const struct hash *hash, struct outbox *out)
 {
-    outbox_job(out, keeper, FRAME_FORGET, &(struct wire_forget){ step, blob, 1 });
+    const struct wire_blob blob = { .hash = *hash };
+    if (blobs_state(self, hash) != BLOB_UNKNOWN) return;
+    outbox_job(out, PORT_DISK, FRAME_FORGET, &(struct wire_forget){ 0, &blob, 1 });
 }
 
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
                 struct outbox *out)
 {
     struct blob_entry *entry = known(self, &fetched->hash);
-    if (!entry && fetched->ok)                      // It was on its way when it was forgotten
-        forget_in_store(&(struct wire_blob){ .hash = fetched->hash }, 0, PORT_FETCHER, out);
-    if (!entry || entry->state != BLOB_COMING) return false;
+    if (fetched->ok) blobs_spare(self, &fetched->hash, out);    // If it was forgotten on its way
+    if (!entry || entry->state != BLOB_COMING || entry->turn != fetched->turn) return false;
     if (fetched->ok) {
         arrived(self, entry);
         return true;
@@ -188,23 +189,17 @@ bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t
     return false;
 }
 
-// Who put it there forgets it, between its own jobs: a round that came to nothing may be trained
-// again to the very same bytes, which the other thread would then take away.
-static enum port keeper_of(const struct blob_entry *entry)
-{
-    return entry->made ? PORT_LEARNER : PORT_FETCHER;
-}
-
-static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step, enum port keeper,
+static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step, bool here,
                    struct outbox *out)
 {
+    const enum port keeper = here ? PORT_DISK : PORT_FETCHER;
     struct wire_blob gone[256];
     uint32_t count = 0;
     for (uint32_t i = self->count;
          i-- > 0;) { // Whoever fills the gap comes from behind: seen already
         const struct blob_entry *entry = &self->entries[i];
         if (entry->first_step < from_step || entry->step >= before_step ||
-            keeper_of(entry) != keeper)
+            (entry->state == BLOB_HERE) != here)
             continue;
         gone[count++] = (struct wire_blob){ entry->hash, entry->bytes };
         take_out(self, i);
@@ -221,20 +216,20 @@ void blobs_forget_one(struct blobs *self, const struct hash *hash, struct outbox
     const struct blob_entry *entry = known(self, hash);
     if (!entry) return;
     const struct wire_blob blob = { entry->hash, entry->bytes };
-    const uint64_t step = entry->step;
-    const enum port keeper = keeper_of(entry);
+    const struct wire_forget job = { entry->step, &blob, 1 };
+    const enum port keeper = entry->state == BLOB_HERE ? PORT_DISK : PORT_FETCHER;
     take_out(self, (uint32_t)(entry - self->entries));
-    forget_in_store(&blob, step, keeper, out);
+    outbox_job(out, keeper, FRAME_FORGET, &job);
 }
 
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)
 {
-    forget(self, 0, before_step, PORT_FETCHER, out);
-    forget(self, 0, before_step, PORT_LEARNER, out);
+    forget(self, 0, before_step, true, out);
+    forget(self, 0, before_step, false, out);
 }
 
 void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out)
 {
-    forget(self, step, step + 1, PORT_FETCHER, out);
-    forget(self, step, step + 1, PORT_LEARNER, out);
+    forget(self, step, step + 1, true, out);
+    forget(self, step, step + 1, false, out);
 }

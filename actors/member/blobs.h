@@ -9,8 +9,9 @@
 // is, only that it can be of none after the run's present one: so it stays as if it were of that one,
 // and then goes with the rest.
 //
-// The bytes themselves are the shell's, in the bulk store; here are their names. To look one up costs
-// O(1), to fetch O(wanted), to forget O(count). Part of a core: pure.
+// The bytes themselves are the shell's, in the blob store; here are their names. They go by FORGET to
+// PORT_DISK alone, which is done at once: so what learner or fetcher put there later stays. To look
+// one up costs O(1), to fetch O(wanted), to forget O(count). Part of a core: pure.
 
 #include "actors/member/member.h"
 
@@ -24,15 +25,16 @@ struct blob_entry {
     uint64_t step;          // It belongs to the commit after this step: decides when it may go
     uint64_t first_step;    // ... and did so first after this one: a result may be said again
     uint64_t retry_ms;
+    uint64_t turn;          // Of the FETCH it comes by: an answer to an earlier one says nothing
     uint32_t bytes, author; // Author: the member to ask first
     uint8_t state;          // enum blob_state
-    bool made;              // By our own learner: it is the learner who forgets it, between its jobs
 };
 
 struct blobs {
     uint32_t count, wanted;                         // All; those that are not here yet
     bool undated;                                   // Inherited, and the run's step is not known yet
     uint64_t due_ms;                                // No FETCH before: nothing wanted is due
+    uint64_t turns;                                 // FETCHes so far
     uint32_t places[2 * BLOBS_MAX];                 // Open addressing by the hash: its entry + 1, or 0
     struct blob_entry entries[BLOBS_MAX];           // [0, wanted) not here, [wanted, count) here
 };
@@ -53,6 +55,9 @@ void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uin
 
 // Sends FETCH for what is wanted and due, BLOBS_FETCH_MAX at most.
 void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms, struct outbox *out);
+
+// It has come into the store though nobody waits for it any more: it goes, unless it is known here.
+void blobs_spare(const struct blobs *self, const struct hash *hash, struct outbox *out);
 
 // Takes a FETCHED; true if the blob is here now.
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms, struct outbox *out);

@@ -91,10 +91,3 @@ void learner_recompute(struct learner *self, const struct wire_recompute *job)
         if ((unsigned char)*c < 0x20) *c = ' ';
     worker_answer(self->worker, FRAME_RECOMPUTED, &finding);
 }
-
-// What it put into the store itself, and nobody needs any more.
-void learner_forget(struct learner *self, const struct wire_forget *job)
-{
-    for (uint32_t i = 0; i < job->blobs_count; i++)
-        blob_store_forget(self->options->store, &job->blobs[i].hash);
-}

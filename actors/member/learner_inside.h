@@ -60,5 +60,4 @@ int learner_read_samples(struct learner *self, const struct wire_train *job, str
 
 void learner_show(struct learner *self, const struct wire_show *job);
 void learner_recompute(struct learner *self, const struct wire_recompute *job);
-void learner_forget(struct learner *self, const struct wire_forget *job);
 void learner_save(struct learner *self, const struct wire_save *job);

@@ -193,12 +193,17 @@ static int pin(struct learner *self, struct why *why)
                           self->floats, self->leaves, self->leaf_count, why);
 }
 
-static int load_checkpoint(struct learner *self, const struct wire_load *load, struct why *why)
+static int load_checkpoint(struct learner *self, const struct wire_load *load, struct why *why,
+                           uint64_t *ret_epoch)
 {
     checkpoint_t *checkpoint;
     int rc = checkpoint_open(load->path, load->step, self->options->run_id, why, &checkpoint);
     if (rc < 0) return rc;
     rc = checkpoint_load_params(checkpoint, &self->layout, self->params, why);
+    *ret_epoch = checkpoint_info(checkpoint)->epoch;
+    if (rc == 0 && *ret_epoch > UINT32_MAX)
+        rc = why_set(why, FAULT_RANGE, "%s: epoch %llu, allowed 0..%u; not loaded", load->path,
+                     (unsigned long long)*ret_epoch, UINT32_MAX);
     checkpoint_close(&checkpoint);
     return rc;
 }
@@ -219,13 +224,14 @@ static int take_staged(struct learner *self, const struct wire_load *load, struc
                          (unsigned long long)floats, (unsigned long long)self->floats);
 }
 
-static int load(struct learner *self, const struct wire_load *load, struct why *why)
+static int load(struct learner *self, const struct wire_load *load, struct why *why,
+                uint64_t *ret_epoch)
 {
     if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
     self->holding = false;
     past_clear(&self->past);
     int rc = !load->path[0] ? take_staged(self, load, why)
-           : load->step > 0 ? load_checkpoint(self, load, why)
+           : load->step > 0 ? load_checkpoint(self, load, why, ret_epoch)
            : hf_folder_load(load->path, &self->layout, self->params, why);
     if (rc == 0) rc = compute_push(self->compute, why); // A residual belongs to who made it: zero
     if (rc == 0) rc = take_digest(self, why);
@@ -246,7 +252,8 @@ static void hear_load(struct learner *self, const struct wire_load *job)
 {
     struct why why = { 0 };
     failpoint("learner_load");
-    struct wire_loaded loaded = { .ok = load(self, job, &why) == 0, .step = job->step };
+    struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
+    loaded.ok = load(self, job, &why, &loaded.epoch) == 0;
     loaded.digest = self->digest;
     learner_put_reason(loaded.reason, &why);
     worker_answer(self->worker, FRAME_LOADED, &loaded);
@@ -362,7 +369,6 @@ void learner_body(struct worker *worker, void *arg)
         case FRAME_TRAIN: hear_train(self, job.body); break;
         case FRAME_APPLY: hear_apply(self, job.body); break;
         case FRAME_SAVE:  learner_save(self, job.body); break;
-        case FRAME_FORGET: learner_forget(self, job.body); break;
         case FRAME_SHOW:  learner_show(self, job.body); break;
         case FRAME_RECOMPUTE: learner_recompute(self, job.body); break;
         case FRAME_PIN:

@@ -70,6 +70,17 @@ static int disk_commit(void *arg, struct why *why)
     return journal_write(self->journal, self->record, count, why);
 }
 
+// Done before any job said after it: what learner and fetcher put there later stays.
+static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
+{
+    const struct running *self = arg;
+    const struct wire_forget *job = body;
+    (void)why;
+    for (uint32_t i = 0; kind == FRAME_FORGET && i < job->blobs_count; i++)
+        blob_store_forget(self->store, &job->blobs[i].hash);
+    return 0;
+}
+
 static int read_journal(struct running *self, struct why *why)
 {
     const uint8_t *bytes;
@@ -237,7 +248,8 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
         .broker = &options->command.ticket, .follows_news = true, .deaf_to = deaf_to,
         .incarnation = self->instance, .instance = self->instance, .workers_count = workers,
         .after_turn = let_guests_in, .after_turn_arg = self,
-        .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit },
+        .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit,
+                  .job = disk_job },
         .verbose = options->command.verbose,
     };
     memcpy(shell.workers, self->workers, workers * sizeof *self->workers);

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <sysexits.h>
 
+// A step no run comes to: of our checkpoints, if any, the one of the pinned step will do.
+static const uint64_t RESUME_UNKNOWN = UINT64_MAX;
+
 static struct replica_commit *place(struct replica *self, uint64_t step)
 {
     return &self->ahead[step % REPLICA_AHEAD];
@@ -56,6 +59,14 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
     (void)member;
 }
 
+// The run went back to a checkpoint, and what an earlier epoch did beyond it is given up: whether or
+// not the run has come as far again (seed 6653). Of several restores RUN tells the newest: who stands
+// between the steps of two and heard of neither differs from the others, and repairs that.
+static bool is_given_up(const struct wire_run *run, uint64_t step, uint64_t epoch)
+{
+    return step > run->restored_step && epoch < run->restored_epoch;
+}
+
 // ---- getting hold of parameters -----------------------------------------------------------------
 
 static void forget_commits(struct replica *self)
@@ -70,6 +81,7 @@ static void fetch_pinned(struct replica *self, const struct member *member, stru
     struct wire_holder holders[64];
     uint32_t count = member_holders(member, UINT32_MAX, holders, 64);
     self->fetching = true;
+    self->fetched_epoch = member->now.epoch;
     outbox_job(out, PORT_FETCHER, FRAME_FETCH_MODEL, &(struct wire_fetch_model){
         .step = member->now.pin_step, .digest = member->now.pin_digest,
         .holders = count ? holders : nobody, .holders_count = count });
@@ -126,8 +138,8 @@ static void failed(struct replica *self, bool was_folder, const char *reason, st
                 reason);
 }
 
-enum replica_event replica_hear_learner(struct replica *self, const struct msg *in,
-                                        struct outbox *out)
+enum replica_event replica_hear_learner(struct replica *self, const struct member *member,
+                                        const struct msg *in, struct outbox *out)
 {
     if (in->kind == FRAME_BUILT) {
         const struct wire_built *built = in->body;
@@ -146,11 +158,17 @@ enum replica_event replica_hear_learner(struct replica *self, const struct msg *
             failed(self, true, loaded->reason, out);
             return REPLICA_NOTHING;
         }
+        if (is_given_up(&member->now, loaded->step, loaded->epoch)) {
+            self->resume.step = RESUME_UNKNOWN;
+            failed(self, true, "a restore gave it up", out);
+            return REPLICA_NOTHING;
+        }
         forget_commits(self);
         self->holding = true;
         self->failures = 0;
         self->step = self->pin_step = loaded->step;
         self->digest = loaded->digest;
+        self->epoch = loaded->epoch;
         self->told = false;
         self->tell_ms = self->ask_ms = 0;
         self->stuck_ms = 0;
@@ -188,7 +206,8 @@ void replica_hear_fetched_model(struct replica *self, const struct msg *in, stru
                 (unsigned long long)fetched->step, (unsigned long long)fetched->bytes,
                 fetched->holders);
     self->loading = true;
-    outbox_job(out, PORT_LEARNER, FRAME_LOAD, &(struct wire_load){ .step = fetched->step });
+    outbox_job(out, PORT_LEARNER, FRAME_LOAD,
+               &(struct wire_load){ .step = fetched->step, .epoch = self->fetched_epoch });
 }
 
 // Lets go of what is held, to get hold of the right thing.
@@ -299,12 +318,6 @@ static void tell(struct replica *self, const struct member *member, uint64_t now
     outbox_mail(out, "coordinator", FRAME_HOLDS, &(struct wire_holds){ self->step, self->digest });
 }
 
-// The run went back to a checkpoint behind us: a later epoch, and fewer steps.
-static bool is_restored(const struct replica *self, const struct wire_run *run)
-{
-    return run->step < self->step && run->epoch > self->epoch;
-}
-
 // True if going on from the pinned step is the only way left: the run is on so far that peers have
 // let go of the payloads in between, or one of them is not to be had.
 static bool is_left_behind(const struct replica *self, const struct member *member, uint64_t now_ms)
@@ -319,9 +332,10 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
 {
     if (!self->built || !member->admitted || !member->has_run || self->loading || self->applying)
         return;
-    if (self->holding && is_restored(self, &member->now)) {
+    if (self->holding && is_given_up(&member->now, self->step, self->epoch)) {
         outbox_note(out, "model.restored step=%llu run=%llu; going back with it",
-                    (unsigned long long)self->step, (unsigned long long)member->now.step);
+                    (unsigned long long)self->step, (unsigned long long)member->now.restored_step);
+        if (self->resume.step > member->now.restored_step) self->resume.step = RESUME_UNKNOWN;
         start_over(self, false);
     } else if (self->holding && is_left_behind(self, member, now_ms)) {
         outbox_note(out, "model.behind step=%llu run=%llu; fetching the pinned step",
@@ -338,8 +352,8 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
         return;
     }
     struct replica_commit *next = next_commit(self);
-    if (next && next->commit.step >= member->now.step && next->commit.epoch < member->now.epoch) {
-        forget_commits(self); // Given up by a restore to the very step we hold
+    if (next && is_given_up(&member->now, self->step + 1, next->commit.epoch)) {
+        forget_commits(self);
         next = NULL;
     }
     if (next && !hash_is_none(&next->commit.base) &&

@@ -29,8 +29,9 @@ struct replica {
     uint64_t floats;
     uint64_t step;                      // Held, if holding
     struct hash digest;                 // Of the parameters held
-    uint64_t epoch;                     // Of the commit that led to them; an earlier one after a load
+    uint64_t epoch;                     // Of the commit that led to them, or a later one that goes on from them
     uint32_t payload_bytes;             // Of every result, as the learner says
+    uint64_t fetched_epoch;             // Of the run, when the pinned step was last asked for
     uint64_t retry_ms, ask_ms;
     uint64_t stuck_ms;                  // Since when the next commit lacks a payload; 0: it does not
     uint64_t told_step;                 // The newest step that the coordinator acknowledged from us
@@ -58,8 +59,8 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
 // True if this step's commit is known or applied: its payloads are still of use.
 bool replica_knows_commit(struct replica *self, uint64_t step);
 
-enum replica_event replica_hear_learner(struct replica *self, const struct msg *in,
-                                        struct outbox *out);
+enum replica_event replica_hear_learner(struct replica *self, const struct member *member,
+                                        const struct msg *in, struct outbox *out);
 void replica_hear_fetched_model(struct replica *self, const struct msg *in, struct outbox *out);
 void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end);
 void replica_hear_ack(struct replica *self, const struct wire_ack *ack);

@@ -45,9 +45,11 @@ void challenge_begin(struct challenges *self, struct blobs *blobs, const struct 
 void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
                           const struct wire_shown *shown, struct outbox *out)
 {
+    bool awaited = false;
     for (uint32_t i = 0; i < CHALLENGES_MAX; i++) {
         struct challenge *challenge = &self->all[i];
         if (challenge->ready || challenge->reveal.claim.round != shown->round) continue;
+        awaited = true;
         challenge->ready = shown->ok;
         challenge->reveal.residual = shown->blob;
         if (shown->ok)
@@ -56,6 +58,7 @@ void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
             outbox_note(out, "audit.cannot_show round=%llu reason=\"%s\"",
                         (unsigned long long)shown->round, shown->reason);
     }
+    if (shown->ok && !awaited) blobs_spare(blobs, &shown->blob.hash, out);
 }
 
 void challenge_send(struct challenges *self, const struct member *member, uint64_t now_ms,

@@ -46,7 +46,10 @@ static void publish(struct trainer *self, const struct wire_trained *trained, st
     const struct member *member = &self->member;
     uint32_t client = member_client_index(member);
     struct share share;
-    if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) return;
+    if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) {
+        blobs_spare(&self->blobs, &trained->payload, out);
+        return;
+    }
     self->claim = (struct wire_claim){
         .epoch = member->round.epoch, .step = member->round.step, .round = trained->round,
         .client = client, .begin = share.begin, .end = share.end, .author = member->key,
@@ -104,6 +107,7 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
         !hash_equal(&trained->base, &self->replica.digest)) {
         outbox_note(out, "train.late round=%llu; the batch will be dealt again",
                     (unsigned long long)trained->round);
+        blobs_spare(&self->blobs, &trained->payload, out);
         return;
     }
     publish(self, trained, out);
@@ -197,7 +201,8 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
         if (!self->member.admitted || self->said_last) outbox_quit(out, EX_OK, "stopped");
         break;
     case FRAME_BUILT: case FRAME_LOADED: case FRAME_APPLIED:
-        if (replica_hear_learner(&self->replica, in, out) == REPLICA_STEPPED) stepped(self, out);
+        if (replica_hear_learner(&self->replica, &self->member, in, out) == REPLICA_STEPPED)
+            stepped(self, out);
         self->member.payload_bytes = self->replica.payload_bytes;
         break;
     case FRAME_TRAINED:       hear_trained(self, in, out); break;

@@ -217,7 +217,7 @@ static int perform(struct shell *self, const struct effect *effect, struct why *
 static bool is_store(const struct effect *effect)
 {
     return effect->port == PORT_DISK && effect->kind != FRAME_RECITE &&
-           effect->kind != FRAME_POSITION;
+           effect->kind != FRAME_POSITION && effect->kind != FRAME_FORGET;
 }
 
 // All stores of the turn, durable in one go, and then everything else in order.

@@ -39,7 +39,7 @@ struct disk {
     int (*begin)(void *arg, struct why *why);
     int (*store)(void *arg, uint16_t kind, const uint8_t *body, size_t count, struct why *why);
     int (*commit)(void *arg, struct why *why);      // Durable when it returns 0
-    // A job to PORT_DISK that is no store (RECITE); may mail through `mail`. May be NULL.
+    // A job to PORT_DISK that is no store (RECITE, POSITION, FORGET). May be NULL: nothing is done.
     int (*job)(void *arg, uint16_t kind, const void *body, struct why *why);
 };
 

@@ -15,6 +15,7 @@ enum { PATIENCE_MS = 1000, TURN_JOBS = 64, TURN_ANSWERS = 1024, ACTIVE_MAX = 256
 // A blob in line or on its way.
 struct entry {
     struct blob_fetch *blob;
+    uint64_t turn;                      // Of the newest FETCH of it
     bool is_active;
     LIST_ENTRY(entry) bucket;
     TAILQ_ENTRY(entry) line;
@@ -87,9 +88,10 @@ static void activate(struct fetcher *self, struct entry *entry)
 
 // ---- answers to the core --------------------------------------------------------------------
 
-static void tell(struct fetcher *self, const struct hash *hash, bool ok, const char *reason)
+static void tell(struct fetcher *self, const struct hash *hash, uint64_t turn, bool ok,
+                 const char *reason)
 {
-    struct wire_fetched fetched = { .hash = *hash, .ok = ok };
+    struct wire_fetched fetched = { .hash = *hash, .turn = turn, .ok = ok };
     snprintf(fetched.reason, sizeof fetched.reason, "%s", reason);
     if (!ok) self->stats->failures++;
     worker_answer(self->worker, FRAME_FETCHED, &fetched);
@@ -102,7 +104,8 @@ static void end_blob(struct fetcher *self, struct entry *entry)
     self->stats->got_bytes += blob->got_bytes;
     if (ok) self->stats->kept_bytes += blob->count;
     if (ok) self->stats->blobs++;
-    for (uint32_t i = 0; i < blob->askers; i++) tell(self, &blob->hash, ok, blob->fetch.reason);
+    for (uint32_t i = 0; i < blob->askers; i++)
+        tell(self, &blob->hash, entry->turn, ok, blob->fetch.reason);
     take_out(self, entry);
 }
 
@@ -147,25 +150,27 @@ static void hear_blob(struct fetcher *self, const struct wire_blob *blob,
     char text[FETCH_REASON_MAX];
     struct entry *entry = find(self, &blob->hash);
     if (blob_store_has(self->options->store, &blob->hash)) {
-        tell(self, &blob->hash, true, "");
+        tell(self, &blob->hash, job->turn, true, "");
     } else if (blob->bytes == 0 || hash_equal(&blob->hash, &none)) {
         const bool ok = hash_equal(&blob->hash, &empty)
                      && blob_store_put(self->options->store, "", 0, NULL, &kept) == 0;
-        tell(self, &blob->hash, ok, ok ? "" : "nothing can have this hash and size; not fetched");
+        tell(self, &blob->hash, job->turn, ok,
+             ok ? "" : "nothing can have this hash and size; not fetched");
     } else if (blob->bytes > BLOB_BYTES_MAX) {
         snprintf(text, sizeof text, "%" PRIu32 " bytes, allowed 0..%d; not fetched", blob->bytes,
                  BLOB_BYTES_MAX);
-        tell(self, &blob->hash, false, text);
+        tell(self, &blob->hash, job->turn, false, text);
     } else if (entry && entry->blob->count != blob->bytes) {
         snprintf(text, sizeof text,
                  "%" PRIu32 " bytes, but it is being fetched with %zu; not fetched", blob->bytes,
                  entry->blob->count);
-        tell(self, &blob->hash, false, text);
+        tell(self, &blob->hash, job->turn, false, text);
     } else if (!entry && self->count == BLOBS_MAX) {
         snprintf(text, sizeof text, "%d blobs are in line already; not fetched", BLOBS_MAX);
-        tell(self, &blob->hash, false, text);
+        tell(self, &blob->hash, job->turn, false, text);
     } else {
         if (!entry) entry = add(self, blob);
+        entry->turn = job->turn;
         entry->blob->askers++;
         fetch_add_holders(&entry->blob->fetch, job->holders, job->holders_count);
     }
@@ -190,11 +195,9 @@ static void hear_forget(struct fetcher *self, const struct wire_forget *job)
 {
     for (uint32_t i = 0; i < job->blobs_count; i++) {
         struct entry *entry = find(self, &job->blobs[i].hash);
-        if (entry) {
-            fetch_fail(&entry->blob->fetch, "forgotten while it was fetched");
-            end_blob(self, entry);
-        }
-        blob_store_forget(self->options->store, &job->blobs[i].hash);
+        if (!entry) continue;
+        fetch_fail(&entry->blob->fetch, "forgotten while it was fetched");
+        end_blob(self, entry);
     }
 }
 

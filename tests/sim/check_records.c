@@ -409,7 +409,7 @@ static void hear_checkpoint(struct sim *sim, const struct wire_checkpoint *recor
          "a checkpoint is of committed parameters", "step %llu on record",
          (unsigned long long)record->step);
     if (record->step == check_commits(sim))
-        sim->ghost.way_back = (struct pin){ record->step, record->digest };
+        sim->ghost.way_back = (struct pin){ .step = record->step, .digest = record->digest };
 }
 
 void check_record(struct sim *sim, uint16_t kind, const void *record, const uint8_t *body,

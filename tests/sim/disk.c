@@ -126,6 +126,10 @@ void disk_store(struct sim *self, uint8_t id, const struct effect *effect)
                     unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
         return;
     }
+    if (effect->kind == FRAME_FORGET) {
+        learner_forget(self, id, effect);
+        return;
+    }
     if (is_full(self, id)) return;
     const void *record = unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
     if (effect->kind == FRAME_POSITION) {

@@ -49,7 +49,7 @@ static void keep_pin(struct pin *pins, uint32_t *count, uint64_t step, const str
             return;
         }
     if (*count == PINS_MAX) memmove(pins, pins + 1, --*count * sizeof *pins);   // The oldest goes
-    pins[(*count)++] = (struct pin){ step, *digest };
+    pins[(*count)++] = (struct pin){ .step = step, .digest = *digest };
 }
 
 bool checkpoints_have(const struct node *node, uint64_t step, const struct hash *digest)
@@ -68,7 +68,7 @@ static void keep_checkpoint(struct node *node, const struct wire_save *job)
     uint32_t count = 0, others = 0, kept = 0;
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
         if (node->checkpoints[i].step < job->step) list[count++] = node->checkpoints[i];
-    list[count++] = (struct pin){ job->step, job->digest };
+    list[count++] = (struct pin){ job->step, job->digest, job->epoch };
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
         if (node->checkpoints[i].step > job->step) list[count++] = node->checkpoints[i];
     for (uint32_t i = 0; i < count; i++) others += list[i].step != job->step &&
@@ -81,20 +81,14 @@ static void keep_checkpoint(struct node *node, const struct wire_save *job)
     node->checkpoints_count = kept;
 }
 
-static void forget(struct sim *self, uint8_t id, const struct wire_forget *job)
+void learner_forget(struct sim *self, uint8_t id, const struct effect *effect)
 {
-    for (uint32_t i = 0; i < job->blobs_count; i++)
-        store_forget(&self->nodes[id].store, &job->blobs[i].hash);
-}
-
-// Judged by what the core knew when it said so, whenever it is done.
-static void check_forget(struct sim *self, uint8_t id, const struct effect *effect)
-{
-    if (effect->kind != FRAME_FORGET) return;
     const struct wire_forget *job =
         unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
-    for (uint32_t i = 0; i < job->blobs_count; i++)
+    for (uint32_t i = 0; i < job->blobs_count; i++) {
         check_forgotten(self, id, &job->blobs[i].hash);
+        store_forget(&self->nodes[id].store, &job->blobs[i].hash);
+    }
 }
 
 // ---- is this crash one that the run is meant to survive? ----------------------------------------
@@ -185,7 +179,6 @@ void learner_take(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
     struct learner *learner = &node->learner;
-    check_forget(self, id, effect);
     if (learner->busy_until_ms < self->now_ms) learner->busy_until_ms = self->now_ms;
     learner->busy_until_ms += takes_ms(self, id, effect->kind);
     struct parcel *job = parcel_new(self, NULL, effect->kind, effect->body, effect->bytes);
@@ -195,15 +188,16 @@ void learner_take(struct sim *self, uint8_t id, const struct effect *effect)
 
 // Where a LOAD finds parameters, if it does.
 static bool find_model(const struct node *node, const struct wire_load *job,
-                       struct hash *ret_digest)
+                       struct wire_loaded *ret)
 {
     const struct learner *learner = &node->learner;
-    *ret_digest = job->path[0] ? hash_number("genesis", 0) : learner->stage.digest;
+    ret->digest = job->path[0] ? hash_number("genesis", 0) : learner->stage.digest;
     if (!job->path[0]) return learner->staged && learner->stage.step == job->step;
     if (strcmp(job->path, "genesis") == 0) return node->has_genesis && job->step == 0;
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
         if (node->checkpoints[i].step == job->step) {
-            *ret_digest = node->checkpoints[i].digest;
+            ret->digest = node->checkpoints[i].digest;
+            ret->epoch = node->checkpoints[i].epoch;
             return true;
         }
     return false;
@@ -213,9 +207,9 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
 {
     struct node *node = &self->nodes[id];
     struct learner *learner = &node->learner;
-    struct wire_loaded loaded = { .step = job->step };
+    struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
     const bool unreadable = job->path[0] && chance(self, self->plan.damage / 4);     // This time
-    loaded.ok = learner->built && !unreadable && find_model(node, job, &loaded.digest);
+    loaded.ok = learner->built && !unreadable && find_model(node, job, &loaded);
     learner->holding = loaded.ok;
     if (!job->path[0]) learner->staged = false;
     if (loaded.ok) {
@@ -396,7 +390,6 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
     case FRAME_APPLY: apply(self, id, body); break;
     case FRAME_SAVE:  save(self, id, body); break;
     case FRAME_SHOW:  show(self, id, body); break;
-    case FRAME_FORGET: forget(self, id, body); break;
     case FRAME_RECOMPUTE: recompute(self, id, body); break;
     case FRAME_PIN:
         if (learner->holding && learner->step == ((const struct wire_pin *)body)->step)
@@ -411,10 +404,9 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
 void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
+    if (effect->kind == FRAME_FORGET) return;       // What is on its way comes all the same
     struct parcel *job = parcel_new(self, NULL, effect->kind, effect->body, effect->bytes);
-    bool at_once = effect->kind == FRAME_FORGET;
-    check_forget(self, id, effect);
-    uint64_t delay_ms = at_once ? 0 : between(self, 5, chance(self, 50) ? 3000 : 100);
+    uint64_t delay_ms = between(self, 5, chance(self, 50) ? 3000 : 100);
     network_fly(self, delay_ms, TO_FETCHER, id, node->life, "", job);
     parcel_release(job);
 }
@@ -439,7 +431,7 @@ static void fetch(struct sim *self, uint8_t id, const struct wire_fetch *job)
 {
     struct node *node = &self->nodes[id];
     ensure(job->blobs_count == 1);
-    struct wire_fetched fetched = { .hash = job->blobs[0].hash };
+    struct wire_fetched fetched = { .hash = job->blobs[0].hash, .turn = job->turn };
     fetched.ok =
         store_has(&node->store, &fetched.hash) ||
         holder_of(self, id, job->holders, job->holders_count, &fetched.hash, NULL) != NOBODY;
@@ -456,7 +448,7 @@ static void fetch_model(struct sim *self, uint8_t id, const struct wire_fetch_mo
     fetched.ok = holder_of(self, id, job->holders, job->holders_count, NULL, job) != NOBODY;
     if (fetched.ok) {
         learner->staged = true;
-        learner->stage = (struct pin){ job->step, job->digest };
+        learner->stage = (struct pin){ .step = job->step, .digest = job->digest };
     } else snprintf(fetched.reason, sizeof fetched.reason, "nobody serves it");
     node_hear(self, id, FRAME_FETCHED_MODEL, &fetched);
 }
@@ -467,7 +459,6 @@ void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job)
     switch (job->kind) {
     case FRAME_FETCH:       fetch(self, id, body); break;
     case FRAME_FETCH_MODEL: fetch_model(self, id, body); break;
-    case FRAME_FORGET:      forget(self, id, body); break;
     default: ensure_failed("a job that a fetcher does not know", __FILE__, __LINE__);
     }
 }

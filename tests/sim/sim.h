@@ -178,7 +178,7 @@ struct broker {
 
 // ---- nodes (world.c) ----------------------------------------------------------------------------
 
-struct pin { uint64_t step; struct hash digest; };
+struct pin { uint64_t step; struct hash digest; uint64_t epoch; };
 
 struct learner {
     bool built, holding, has_candidate, staged, has_previous;
@@ -433,6 +433,7 @@ void disk_recover(struct sim *self, struct coordinator *core);
 
 void learner_take(struct sim *self, uint8_t id, const struct effect *effect);
 void learner_finish(struct sim *self, uint8_t id, const struct parcel *job);
+void learner_forget(struct sim *self, uint8_t id, const struct effect *effect);    // Judged, then done
 void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect);
 void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job);
 bool store_has(const struct store *self, const struct hash *hash);

@@ -1,5 +1,5 @@
-// What a life before left in the blob store: served as long as the run may need it, then gone, in the
-// core's table and on disk.
+// What goes from the blob store, when, and by whose hand: what a life before left is served as long as
+// the run may need it; what comes late goes at once; what is asked for again stays.
 
 #include "actors/member/blobs.h"
 #include "common/bulk/blob_store.h"
@@ -52,7 +52,7 @@ static unsigned count_files(void)
     return count;
 }
 
-// What learner and fetcher do with FORGET.
+// What a member does with FORGET.
 static void perform(blob_store_t *store, const struct outbox *out)
 {
     for (uint32_t i = 0; i < out->count; i++) {
@@ -60,6 +60,7 @@ static void perform(blob_store_t *store, const struct outbox *out)
         struct wire_refusal refusal;
         arena.used = 0;
         assert_int_equal(effects[i].kind, FRAME_FORGET);
+        assert_int_equal(effects[i].port, PORT_DISK);
         ensure(wire_unpack_body(effects[i].body, effects[i].bytes, FRAME_FORGET, &arena, &body,
                                 &refusal));
         const struct wire_forget *job = body;
@@ -136,6 +137,70 @@ static void room_is_kept_for_what_comes(void **state)
     assert_int_equal(blobs_state(&blobs, &more.hash), BLOB_WANTED);
 }
 
+// Asks for it in a roster where its author is the one other member. The FETCH's turn.
+static uint64_t fetch_turn(const struct hash *hash)
+{
+    static struct member member;
+    struct outbox out = outbox();
+    const void *body;
+    struct wire_refusal refusal;
+    member.members[0] = (struct wire_member){ .endpoint = "tcp://127.0.0.1:1", .role = ACTOR_TRAINER,
+                                              .state = MEMBER_HEALTHY };
+    member.members_count = 1, member.index = 1;
+    blobs_want(&blobs, hash, 4, RUN_STEP, 0);
+    blobs_fetch(&blobs, &member, 1000, &out);
+    arena.used = 0;
+    assert_int_equal(out.count, 1);
+    assert_int_equal(effects[0].port, PORT_FETCHER);
+    ensure(wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_FETCH, &arena, &body, &refusal));
+    return ((const struct wire_fetch *)body)->turn;
+}
+
+static void hear_fetched(blob_store_t *store, const struct hash *hash, uint64_t turn)
+{
+    struct outbox out = outbox();
+    blobs_hear(&blobs, &(struct wire_fetched){ .hash = *hash, .ok = true, .turn = turn }, 1000, &out);
+    perform(store, &out);
+}
+
+// Seed 3670: the forgetting of what was there before must not hit what came since; and an answer from
+// before the forgetting is no proof that anything is there now.
+static void what_is_asked_for_again_stays(void **state)
+{
+    (void)state;
+    memset(&blobs, 0, sizeof blobs);
+    blob_store_t *store = open_store();
+    const struct hash hash = put(store, 1);
+    blobs_have(&blobs, &hash, 4, RUN_STEP - 1);
+    forget(store, RUN_STEP);
+    assert_false(blob_store_has(store, &hash));
+
+    const uint64_t first = fetch_turn(&hash);
+    struct outbox out = outbox();
+    blobs_forget(&blobs, RUN_STEP + 1, &out);           // On its way: the fetcher is told, not the store
+    assert_int_equal(out.count, 1);
+    assert_int_equal(effects[0].port, PORT_FETCHER);
+    const uint64_t second = fetch_turn(&hash);
+    assert_true(second > first);
+    hear_fetched(store, &hash, first);
+    assert_int_equal(blobs_state(&blobs, &hash), BLOB_COMING);
+    put(store, 1);
+    hear_fetched(store, &hash, second);
+    assert_int_equal(blobs_state(&blobs, &hash), BLOB_HERE);
+    assert_true(blob_store_has(store, &hash));
+
+    const struct hash late = put(store, 2);             // Two results that nobody waits for any more
+    out = outbox();
+    blobs_spare(&blobs, &late, &out);
+    blobs_spare(&blobs, &hash, &out);                   // ... but this one is still of use
+    perform(store, &out);
+    assert_false(blob_store_has(store, &late));
+    assert_true(blob_store_has(store, &hash));
+    forget(store, RUN_STEP + 1);
+    assert_int_equal(count_files(), 0);
+    blob_store_destroy(&store);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -155,6 +220,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_life_leaves_goes_with_its_step),
         cmocka_unit_test(room_is_kept_for_what_comes),
+        cmocka_unit_test(what_is_asked_for_again_stays),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -140,7 +140,7 @@ static inline void fixture_fetch(struct fixture_fetcher *self, const struct hash
                                  size_t bytes, const struct wire_holder *holders, uint32_t count)
 {
     const struct wire_blob blob = { *hash, (uint32_t)bytes };
-    fixture_job(self, FRAME_FETCH, &(struct wire_fetch){ &blob, 1, holders, count });
+    fixture_job(self, FRAME_FETCH, &(struct wire_fetch){ &blob, 1, holders, count, 0 });
 }
 
 static inline void fixture_fetch_model(struct fixture_fetcher *self, uint64_t step,

@@ -56,7 +56,7 @@ static void test_fetch(void **state)
     assert_int_equal(fetcher->stats.kept_bytes, fetcher->stats.got_bytes);
     assert_int_equal(bulk_server_stats(holder.server).chunk_bytes, fetcher->stats.got_bytes);
     const struct hash gone = hash_of(bytes, 1);
-    fixture_forget(fetcher, &gone);
+    blob_store_forget(fetcher->store, &gone);
     fixture_fetch(fetcher, &gone, 1, &holder.holder, 1);            // Again over the network
     expect_fetched(fetcher, &gone);
     assert_int_equal(fetcher->stats.got_bytes, BLOB + 3 + 2 + 2 * BULK_CHUNK_BYTES + 1);
@@ -79,7 +79,7 @@ static void test_many_small_ones(void **state)
             (struct wire_blob){ fixture_give(holders[i % 2].store, bytes, 40000 - i), 40000 - i };
     }
     const struct wire_holder list[2] = { holders[0].holder, holders[1].holder };
-    fixture_job(fetcher, FRAME_FETCH, &(struct wire_fetch){ blobs, MANY, list, 2 });
+    fixture_job(fetcher, FRAME_FETCH, &(struct wire_fetch){ blobs, MANY, list, 2, 0 });
     for (int i = 0; i < MANY; i++) {
         const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
         if (!fetched || !fetched->ok)
