@@ -106,17 +106,26 @@ static void ask_for_end(struct checkpointer *self, uint64_t now_ms, struct outbo
     outbox_mail(out, "coordinator", FRAME_ASK, &(struct wire_ask){ .topic = TOPIC_RUN });
 }
 
+// The run was restored: what an earlier epoch did beyond counts no more.
+static void give_up(struct checkpointer *self)
+{
+    const struct wire_run *run = &self->member.now;
+    if (replica_is_given_up(run, self->saved.step, self->saved.epoch)) {
+        self->saved.step = 0;
+        self->registering = false;
+    }
+    if (replica_is_given_up(run, self->wanted.step, self->wanted.epoch))
+        self->wanted.step = NOTHING;
+    if (replica_is_given_up(run, self->position.step, self->position.epoch))
+        self->position.step = NOTHING;
+}
+
 static void hear_news(struct checkpointer *self, const struct msg *in, struct outbox *out)
 {
     struct member *member = &self->member;
     unsigned heard = member_hear(member, in, out);
     if (heard & HEARD_RUN) blobs_date(&self->blobs, member->now.step);
-    if (heard & HEARD_RUN && member->now.step < self->saved.step &&
-        member->now.epoch > self->saved.epoch) {
-        self->saved.step = 0; // The run was restored: what came later counts no more
-        self->wanted.step = self->position.step = NOTHING;
-        self->registering = false;
-    }
+    if (heard & HEARD_RUN) give_up(self);
     if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
     if (heard & HEARD_ROUND) hear_round(self);
     if (heard & HEARD_REBORN) self->replica.told = false;

@@ -59,10 +59,9 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
     (void)member;
 }
 
-// The run went back to a checkpoint, and what an earlier epoch did beyond it is given up: whether or
-// not the run has come as far again (seed 6653). Of several restores RUN tells the newest: who stands
-// between the steps of two and heard of neither differs from the others, and repairs that.
-static bool is_given_up(const struct wire_run *run, uint64_t step, uint64_t epoch)
+// Of several restores RUN tells the newest: who stands between the steps of two and heard of neither
+// differs from the others, and repairs that. Seed 6653.
+bool replica_is_given_up(const struct wire_run *run, uint64_t step, uint64_t epoch)
 {
     return step > run->restored_step && epoch < run->restored_epoch;
 }
@@ -158,7 +157,7 @@ enum replica_event replica_hear_learner(struct replica *self, const struct membe
             failed(self, true, loaded->reason, out);
             return REPLICA_NOTHING;
         }
-        if (is_given_up(&member->now, loaded->step, loaded->epoch)) {
+        if (replica_is_given_up(&member->now, loaded->step, loaded->epoch)) {
             self->resume.step = RESUME_UNKNOWN;
             failed(self, true, "a restore gave it up", out);
             return REPLICA_NOTHING;
@@ -332,7 +331,7 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
 {
     if (!self->built || !member->admitted || !member->has_run || self->loading || self->applying)
         return;
-    if (self->holding && is_given_up(&member->now, self->step, self->epoch)) {
+    if (self->holding && replica_is_given_up(&member->now, self->step, self->epoch)) {
         outbox_note(out, "model.restored step=%llu run=%llu; going back with it",
                     (unsigned long long)self->step, (unsigned long long)member->now.restored_step);
         if (self->resume.step > member->now.restored_step) self->resume.step = RESUME_UNKNOWN;
@@ -352,7 +351,7 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
         return;
     }
     struct replica_commit *next = next_commit(self);
-    if (next && is_given_up(&member->now, self->step + 1, next->commit.epoch)) {
+    if (next && replica_is_given_up(&member->now, self->step + 1, next->commit.epoch)) {
         forget_commits(self);
         next = NULL;
     }

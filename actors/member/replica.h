@@ -18,6 +18,10 @@
 enum { REPLICA_AHEAD = 64, REPLICA_ENTRIES_MAX = 65536, REPLICA_RETRY_MS = 700,
        REPLICA_STUCK_MS = 5000, REPLICA_FAILURES_MAX = 40 };
 
+// True if the run's newest restore gave this up: parameters of this step, reached in this epoch. The run
+// may have come as far again since.
+bool replica_is_given_up(const struct wire_run *run, uint64_t step, uint64_t epoch);
+
 struct replica_commit {
     struct wire_commit commit;                      // Its list: entries [first, first + count)
     uint32_t first;

@@ -145,9 +145,9 @@ by_unit 'the chain of the ledger is not checked' ledger_damage_test common/ledge
 # ---- the way back ---------------------------------------------------------------------------------------
 mutant 'restore: what was trained since stays done' $C/run.c \
     's/    set_table\(self, restore->cursor, restore->returned, restore->returned_count\);\n//'
-mutant 'restore: residuals are forgotten' $C/run.c \
+by_unit 'restore: residuals are forgotten' restore_test $C/run.c \
     's/    copy_list\(self->residuals, restore->residuals,.*?\);\n//s'
-mutant 'restore: residuals stay' $C/run.c \
+by_unit 'restore: residuals stay' restore_test $C/run.c \
     's/    memset\(self->residuals, 0, sizeof self->residuals\);\n.*?\);\n//s'
 mutant 'restore: a snapshot forgets the way back' $C/run.c \
     's/    self->way_back = from->way_back;\n//'
@@ -159,13 +159,17 @@ mutant 'restore: no new epoch' $C/epoch.c 's/back.epoch = self->run.epoch \+ 1;/
 mutant 'restore: who made what is given up answers for it' $C/epoch.c 's/    self->accepted_count = 0; [^\n]*\n//'
 mutant 'restore: disputes go on' $C/run.c 's/    self->audits_count = self->audited_count = 0; [^\n]*\n//'
 mutant 'restore: who is ahead stays there' $M/replica.c \
-    's/return run->step < self->step && run->epoch > self->epoch;/return run == NULL \&\& self;/'
+    's/return step > run->restored_step && epoch < run->restored_epoch;/return run == NULL \&\& step + epoch == 0;/'
+mutant 'restore: who is ahead is met there again' $M/replica.c \
+    's/return step > run->restored_step &&/return step > run->step \&\&/'
+mutant 'restore: a checkpoint given up is loaded' $M/replica.c \
+    's/        if \(replica_is_given_up\(&member->now, loaded->step.*?\n        \}\n//s; s/self->epoch = loaded->epoch;/self->epoch = member->now.epoch;/'
 mutant 'restore: the pinned step stays' $C/run.c \
     's/    self->digest_step = self->pin_step = restore->step;\n    self->digest = self->pin_digest = restore->digest;\n//'
 mutant 'restore: the way back is retired' actors/checkpointer/checkpointer.c \
     's/    self->wanted.spare = [^\n]*\n//'
-mutant 'restore: a checkpoint is as good as one given up' actors/checkpointer/checkpointer.c \
-    's/        self->saved.step = 0; [^\n]*\n//'
+by_unit 'restore: a checkpoint is as good as one given up' restore_test actors/checkpointer/checkpointer.c \
+    's/        self->saved.step = 0;\n//'
 
 # ---- phases and clocks ----------------------------------------------------------------------------------
 mutant 'a run ends a step early' $C/epoch.c 's/run->step >= self->rules.total_steps/run->step + 1 >= self->rules.total_steps/' $C/round.c \
@@ -255,6 +259,9 @@ mutant 'guilt: one liar names the parameters of the run' $C/round.c \
     's/self->rules.witness_standalone \? quorum_liars\(run->clients_count\) \+ 1 : 1;/1;/'
 mutant 'guilt: a result said again is forgotten with its round' $M/blobs.c \
     's/entry->first_step < from_step/entry->step < from_step/'
+by_unit 'blobs: an answer of before will do' blobs_test $M/blobs.c 's/ \|\| entry->turn != fetched->turn//'
+by_unit 'blobs: what comes late stays' blobs_test $M/blobs.c \
+    's/if \(blobs_state\(self, hash\) != BLOB_UNKNOWN\) return;/if (self) return;/'
 mutant 'guilt: who is refused a vote hears nothing' $C/round.c \
     's/        coordinator_refuse\(in, REFUSAL_NOT_ELECTED.*?\);\n//s'
 

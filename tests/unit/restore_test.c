@@ -1,0 +1,145 @@
+// What a restore does to the durable state of a run, and to a checkpoint of what it gave up. What it
+// does to replicas, and to a whole run, the simulator shows (tests/sim/check_restore.c).
+
+#include "actors/checkpointer/checkpointer.h"
+#include "actors/coordinator/run.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { WAY_BACK = 7, STEP = 9, EPOCH = 4 };
+
+static struct run *new_run(void)
+{
+    struct run *run = calloc(1, sizeof *run);
+    assert_non_null(run);
+    run_init(run, 1);
+    return run;
+}
+
+static struct wire_key key(uint8_t first) { return (struct wire_key){ { { first } } }; }
+
+static void admit(struct run *run, uint32_t index)
+{
+    run_apply(run, FRAME_RECORD_MEMBER, &(struct wire_member){
+        .index = index, .key = key((uint8_t)(index + 1)).key, .role = ACTOR_TRAINER,
+        .state = MEMBER_HEALTHY });
+}
+
+static void assert_residual(const struct run *run, uint32_t member, uint8_t first)
+{
+    const struct wire_key wanted = key(first);
+    assert_memory_equal(&run->residuals[member], &wanted, sizeof wanted);
+}
+
+// A checkpoint of WAY_BACK with two members' residuals; then one trained on, and a third one came.
+static struct run *far_run(void)
+{
+    struct run *run = new_run();
+    run_apply(run, FRAME_RECORD_GENESIS, &(struct wire_record_genesis){ .run = "r", .step = WAY_BACK });
+    run_apply(run, FRAME_RECORD_DATA, &(struct wire_record_data){ .samples = 1000 });
+    admit(run, 0), admit(run, 1);
+    run->residuals[0] = key(10), run->residuals[1] = key(11);       // As commits before would have it
+    run_apply(run, FRAME_RECORD_CHECKPOINT, &(struct wire_checkpoint){
+        .step = WAY_BACK, .digest = key(20).key, .name = "step-00000007" });
+    admit(run, 2);
+    run->residuals[0] = key(12), run->residuals[2] = key(13);
+    run->step = STEP;
+    return run;
+}
+
+static void take_back(struct run *run)
+{
+    struct wire_record_restore back = run_way_back(run);
+    assert_int_equal(back.step, WAY_BACK);
+    back.epoch = EPOCH;
+    run_apply(run, FRAME_RECORD_RESTORE, &back);
+}
+
+// Who stood at the checkpoint goes on from the residual it had there; who came later begins at zero.
+static void residuals_are_those_of_the_checkpoint(void **state)
+{
+    (void)state;
+    struct run *run = far_run();
+    take_back(run);
+    assert_residual(run, 0, 10);
+    assert_residual(run, 1, 11);
+    assert_residual(run, 2, 0);
+    free(run);
+}
+
+static void a_snapshot_knows_the_restore_and_the_way_back(void **state)
+{
+    (void)state;
+    static struct wire_interval returned[TABLE_INTERVALS_MAX];
+    struct run *run = far_run(), *again = new_run(), *after = new_run();
+    struct wire_snapshot snapshot = run_to_snapshot(run, returned);
+    run_from_snapshot(again, &snapshot);
+    take_back(again);
+    assert_residual(again, 0, 10);
+    assert_residual(again, 2, 0);
+    snapshot = run_to_snapshot(again, returned);
+    run_from_snapshot(after, &snapshot);
+    assert_int_equal(after->step, WAY_BACK);
+    assert_int_equal(after->restored_step, WAY_BACK);
+    assert_int_equal(after->restored_epoch, EPOCH);
+    free(run), free(again), free(after);
+}
+
+static void what_is_given_up_is_beyond_and_before(void **state)
+{
+    (void)state;
+    const struct wire_run run = { .step = STEP + 5, .epoch = EPOCH + 1, .restored_step = WAY_BACK,
+                                  .restored_epoch = EPOCH };
+    assert_true(replica_is_given_up(&run, STEP, EPOCH - 1));
+    assert_false(replica_is_given_up(&run, STEP, EPOCH));               // Trained again
+    assert_false(replica_is_given_up(&run, WAY_BACK, EPOCH - 1));       // The checkpoint itself
+    const struct wire_run never = { .step = STEP };
+    assert_false(replica_is_given_up(&never, STEP, 0));
+}
+
+static struct checkpointer checkpointer;
+static uint8_t out_bytes[1 << 16];
+static struct effect effects[64];
+
+static void hear_run(const struct wire_run *run)
+{
+    struct outbox out = { effects, 0, 64, out_bytes, 0, sizeof out_bytes };
+    struct member *member = &checkpointer.member;
+    const struct msg in = { .now_ms = 1000, .kind = FRAME_RUN, .run = "r", .from = "coordinator",
+                            .sender = member->coordinator, .body = run };
+    checkpointer_step(&checkpointer, &in, &out);
+}
+
+// A checkpoint that a restore gave up is none, also where the news come when the run is as far again: or
+// the run's own at that step would never be written.
+static void a_checkpoint_given_up_is_none(void **state)
+{
+    (void)state;
+    checkpointer_init(&checkpointer);
+    checkpointer.member.admitted = true;
+    checkpointer.member.coordinator = key(1).key;
+    checkpointer.saved = (struct wire_checkpoint){ .epoch = EPOCH - 1, .step = STEP };
+    checkpointer.registering = true;
+    checkpointer.position.step = STEP, checkpointer.position.epoch = EPOCH;
+    hear_run(&(struct wire_run){ .step = STEP, .epoch = EPOCH - 1, .log_seq = 1 });
+    assert_int_equal(checkpointer.saved.step, STEP);
+    hear_run(&(struct wire_run){ .step = STEP, .epoch = EPOCH, .log_seq = 2,
+                                 .restored_step = WAY_BACK, .restored_epoch = EPOCH });
+    assert_int_equal(checkpointer.saved.step, 0);
+    assert_false(checkpointer.registering);
+    assert_int_equal(checkpointer.position.step, STEP);                 // Of the time after it
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(residuals_are_those_of_the_checkpoint),
+        cmocka_unit_test(a_snapshot_knows_the_restore_and_the_way_back),
+        cmocka_unit_test(what_is_given_up_is_beyond_and_before),
+        cmocka_unit_test(a_checkpoint_given_up_is_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
