@@ -77,6 +77,7 @@ struct coordinator {
     uint32_t holding;                   // How many have said so since the phase began
     uint8_t unhealthy[MEMBERS_MAX];     // Rounds in a row that it was not seen in
     float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX];
+    uint64_t step_held[MEMBERS_MAX];    // As its newest PING says
     struct wire_accepted accepted[MEMBERS_MAX];     // Scratch of the commit being made
     struct wire_interval scratch[TABLE_INTERVALS_MAX], returned[TABLE_INTERVALS_MAX];
     struct wire_client list[MEMBERS_MAX], elected[WITNESSES_MAX];

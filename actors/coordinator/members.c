@@ -153,6 +153,7 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     if (!known || wire_equal(FRAME_RECORD_MEMBER, &member, &run->members[index]) == false) {
         self->holdings[index].known = false; // Another process: what the old one held is gone
         self->unhealthy[index] = 0;
+        self->step_held[index] = 0;
         put_member(self, &member, in->now_ms, out);
         outbox_note(out, "member.joined name=%s index=%u state=%s endpoint=%s", member.name, index,
                     wire_enum_name(&wire_enum_member_state, member.state), member.endpoint);
@@ -180,16 +181,49 @@ void members_hear_ping(struct coordinator *self, const struct msg *in, struct ou
     }
     self->tokens_per_s[index] = ping->tokens_per_s;
     self->loss[index] = ping->loss;
+    self->step_held[index] = ping->step;
+}
+
+static bool is_here(const struct wire_member *member)
+{
+    return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
+}
+
+static bool keeps_parameters(const struct wire_member *member)
+{
+    return member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER;
+}
+
+// The newest commit had one voter, who alone may have its payloads, and nobody else says that it holds
+// the step after it: what was committed would go with this member (seed 63409).
+static bool is_needed(const struct coordinator *self, uint32_t leaver)
+{
+    const struct run *run = &self->run;
+    bool others = false;
+    if (run->step == 0 || run->last.elected > 1 || !keeps_parameters(&run->members[leaver]))
+        return false;
+    for (uint32_t i = 0; i < run->members_count; i++) {
+        const struct wire_member *member = &run->members[i];
+        if (i == leaver || !keeps_parameters(member) || !is_here(member)) continue;
+        if (self->step_held[i] >= run->step) return false;
+        others = true;
+    }
+    return others;
 }
 
 void members_hear_leave(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_leave *leave = in->body;
     uint32_t index = run_find(&self->run, &in->sender);
-    if (index != NO_MEMBER && leave->instance >= self->run.members[index].instance &&
-        (self->run.members[index].state == MEMBER_PENDING ||
-         self->run.members[index].state == MEMBER_HEALTHY))
-        members_set_state(self, index, MEMBER_WITHDRAWN, out);
+    bool stays = index != NO_MEMBER && leave->instance >= self->run.members[index].instance &&
+                 is_here(&self->run.members[index]);
+    if (stays && is_needed(self, index)) {
+        coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out,
+                           "nobody else holds step %llu yet; stay and serve it a moment longer",
+                           (unsigned long long)self->run.step);
+        return;
+    }
+    if (stays) members_set_state(self, index, MEMBER_WITHDRAWN, out);
     coordinator_ack(in, 0, NULL, out);
 }
 

@@ -239,7 +239,7 @@ static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_
     *ret_base = any;
     if (!quorum_reached(self->tally.voted, self->tally.elected)) return 0;
     const struct hash *only = run->digest_step == run->step ? &run->digest : &any;
-    // Witnesses that hold no parameters cannot tell a base that nobody else has.
+    // Witnesses without a replica cannot tell a base that nobody else has; the others name their own alone.
     const uint32_t least =
         self->rules.witness_standalone ? quorum_liars(run->clients_count) + 1 : 1;
     if (!tally_base(&self->tally, only, least, ret_base)) return 0;

@@ -36,6 +36,7 @@ struct replica {
     uint64_t epoch;                     // Of the commit that led to them, or a later one that goes on from them
     uint32_t payload_bytes;             // Of every result, as the learner says
     uint64_t fetched_epoch;             // Of the run, when the pinned step was last asked for
+    uint64_t sought_epoch;              // Of the newest restore, when parameters were last looked for
     uint64_t retry_ms, ask_ms;
     uint64_t stuck_ms;                  // Since when the next commit lacks a payload; 0: it does not
     uint64_t told_step;                 // The newest step that the coordinator acknowledged from us

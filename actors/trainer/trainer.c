@@ -3,7 +3,11 @@
 #include <string.h>
 #include <sysexits.h>
 
-void trainer_init(struct trainer *self) { self->member.role = ACTOR_TRAINER; }
+void trainer_init(struct trainer *self)
+{
+    self->member.role = ACTOR_TRAINER;
+    self->witness.has_replica = true;
+}
 
 // ---- training -----------------------------------------------------------------------------------
 
@@ -18,6 +22,7 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
     bool ready = self->replica.holding && !self->replica.applying && !self->replica.loading &&
                  self->replica.step == round->step;
     if (!open || !ready || self->training_round || self->tried_round >= round->round) return;
+    if (member->leaving) return;                    // Who is waited for so that others can catch up
     if (now_ms < self->retry_ms) return;
     if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) return;
     self->tried_round = round->round;

@@ -87,12 +87,17 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
                     &(struct wire_ack){ .kind = FRAME_CLAIM, .round = claim->round, .hash = name });
 }
 
-// Made on parameters that are not those of the step, as far as we can tell.
+// Made on the parameters of the step, as far as can be told here.
+static bool is_of_base(const struct witness *self, uint32_t client)
+{
+    return !self->has_replica || (!hash_is_none(&self->base) &&
+                                  hash_equal(&self->sightings[client].seen.base, &self->base));
+}
+
 static bool is_false(const struct witness *self, uint32_t client)
 {
-    const struct sighting *sighting = &self->sightings[client];
-    return sighting->claimed && !hash_is_none(&self->base) &&
-           !hash_equal(&sighting->seen.base, &self->base);
+    return self->sightings[client].claimed && !hash_is_none(&self->base) &&
+           !is_of_base(self, client);
 }
 
 static bool is_seen(const struct witness *self, const struct blobs *blobs, uint32_t client)
@@ -111,7 +116,8 @@ static bool is_complete(const struct witness *self, const struct blobs *blobs,
         uint64_t instance = self->sightings[client].instance;
         bool awaited = !author || (author->state == MEMBER_HEALTHY &&
                                    (instance == 0 || author->instance == instance));
-        if (awaited && !is_false(self, client) && !is_seen(self, blobs, client)) return false;
+        if (!awaited || is_false(self, client)) continue;
+        if (!is_seen(self, blobs, client) || !is_of_base(self, client)) return false;
     }
     return true;
 }
@@ -154,7 +160,7 @@ struct hash witness_cast(struct witness *self, const struct blobs *blobs,
     hasher_init(&hasher);
     uint32_t count = 0;
     for (uint32_t c = 0; c < member->round.clients_count; c++)
-        if (is_seen(self, blobs, c) && !is_false(self, c)) {
+        if (is_seen(self, blobs, c) && is_of_base(self, c)) {
             self->list[count++] = self->sightings[c].seen;
             hasher_add(&hasher, self->sightings[c].seen.result.bytes, HASH_BYTES);
         }

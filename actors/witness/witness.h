@@ -6,9 +6,9 @@
 //
 // What makes a claim count: this round, signed by the client whose batch it names, the interval
 // that the seed assigns to it, the pinned base if there is one, and the payload in our own store: a
-// vote is a promise to serve those bytes. A witness that holds a replica also names no result of
-// parameters other than its own: one liar's base must not become the run's. The first claim of a client
-// counts, another is noted.
+// vote is a promise to serve those bytes. A witness that has a replica also names no result of
+// parameters other than its own, and none at all while it is not at the round's step: one liar's base
+// must not become the run's (seeds 52440, 59904). The first claim of a client counts, another is noted.
 // The one vote of a round is journalled before it is sent; a restart that finds it abstains.
 //
 // The same core runs inside an elected trainer and as an actor of its own. Pure.
@@ -32,7 +32,8 @@ struct witness {
     bool voted, acknowledged;
     uint64_t resend_ms;
     uint32_t claimed;                   // Clients that have claimed
-    struct hash base;                   // Our own digest of the round's step, by a replica; none: not known
+    bool has_replica;                   // In the same process: it knows which base is right
+    struct hash base;                   // Its digest of the round's step; none: it is not there yet
     struct sighting sightings[MEMBERS_MAX];
     struct wire_seen list[MEMBERS_MAX];             // Of the vote, kept for sending again
     struct wire_vote vote;

@@ -222,13 +222,20 @@ void check_said(struct sim *sim, uint8_t id, const struct effect *effect)
         check_claim(sim, id, unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes));
 }
 
+static const struct member *member_of(const struct node *node)
+{
+    return node->role == ACTOR_COORDINATOR ? NULL : node->state;
+}
+
 // Nobody who does as he should is ever told to give up.
 void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit)
 {
     if (check_ejected(sim, id) && quit->code == EX_NOPERM) return;
     hold(quit->code == EX_OK || quit->code == EX_UNAVAILABLE,
          "no honest process is told to give up", "%s: %s", sim->nodes[id].name, quit->text);
-    hold(quit->code == EX_OK || check_commits(sim) > 0 || !sim->nodes[id].has_genesis,
+    const struct member *member = member_of(&sim->nodes[id]);
+    const bool behind = member && member->now.log_seq < sim->ghost.restore_record;
+    hold(quit->code == EX_OK || check_commits(sim) > 0 || behind || !sim->nodes[id].has_genesis,
          "who has a folder with genesis begins with it", "%s: %s", sim->nodes[id].name, quit->text);
     // Before the first commit nobody may have the first parameters.
     bool early = faulty(sim) || sim->ghost.all_lost || sim->now_ms < sim->plan.heal_ms + 60000 || check_commits(sim) == 0;
@@ -253,11 +260,6 @@ static void hear_vote(struct sim *sim, const struct msg *in)
         for (uint32_t i = 0; i < vote->seen_count && kept->count < GHOST_SEEN_MAX; i++)
             kept->seen[kept->count++] = vote->seen[i];
     }
-}
-
-static const struct member *member_of(const struct node *node)
-{
-    return node->role == ACTOR_COORDINATOR ? NULL : node->state;
 }
 
 void check_heard(struct sim *sim, uint8_t id, const struct msg *in)

@@ -64,7 +64,7 @@ by_unit() {
     [[ -z $only || "$name $*" == *"$only"* ]] || return 0
     mutate "$1" "$2" || { echo "$name: nothing to break in $1"; broken=$((broken + 1)); }
     if build "unit/$test"; then
-        what=$("$copy/b/unit/$test" 2>&1 | sed -n 's/.*\[  FAILED  \] \([a-z_0-9]*\)$/\1/p' | head -n 1)
+        what=$("$copy/b/unit/$test" 2>&1 | sed -n 's/.*\[  FAILED  \] \([A-Za-z0-9_.-]*\)$/\1/p' | head -n 1)
         verdict "$name" "${what:+unit}${what:--}" "${what:+$test: $what}"
     else
         echo "$name: does not build"; cat "$copy/log"; broken=$((broken + 1))
@@ -96,6 +96,8 @@ mutant 'a witness is counted twice' $C/tally.c 's/    if \(self->has_voted\[witn
 mutant 'a quorum is rounded down' common/run/quorum.c 's/\(2 \* elected \+ 2\) \/ 3/(2 * elected) \/ 3 + !(elected \/ 2)/'
 mutant 'votes are counted by batch, not by result' $C/tally.c \
     's/return a->payload_bytes == b->payload_bytes.*?;/return a->client == b->client;/s'
+by_unit 'who is behind votes for any base' witness_test $W/witness.c 's/\(!hash_is_none\(&self->base\) &&/(hash_is_none(\&self->base) ||/'
+by_unit 'the only holder may go' coordinator_test $C/members.c 's/    if \(stays && is_needed\(self, index\)\) \{/    if (stays \&\& is_needed(self, index) \&\& !stays) {/'
 mutant 'a vote names what is only on its way' $W/witness.c \
     's/return sighting->claimed && blobs_state\(blobs, &sighting->seen.payload\) == BLOB_HERE;/return sighting->claimed && blobs;/'
 mutant 'votes of the last round count in the next' $C/tally.c \

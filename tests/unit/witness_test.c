@@ -1,0 +1,88 @@
+// Which bases a witness names: with a replica its own alone, and none while it is not at the round's
+// step; without one all, and the coordinator asks for more of them (round.c).
+
+#include "actors/witness/witness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct member member;
+static struct witness witness;
+static struct blobs blobs;
+
+static struct hash named(const char *name) { return hash_of(name, strlen(name)); }
+
+// Two trainers, of which the first is elected; both have claimed, on different parameters.
+static int set_up(void **state)
+{
+    (void)state;
+    static struct share shares[2] = { { .trainer = 0, .begin = 0, .end = 1 },
+                                      { .trainer = 1, .begin = 1, .end = 2 } };
+    memset(&member, 0, sizeof member);
+    memset(&witness, 0, sizeof witness);
+    memset(&blobs, 0, sizeof blobs);
+    member.admitted = member.has_round = member.has_run = true;
+    member.now = (struct wire_run){ .phase = PHASE_TRAIN, .round = 5 };
+    member.round = (struct wire_round){ .round = 5, .clients_count = 2, .witnesses_count = 1 };
+    member.clients[1].member = 1;
+    member.members_count = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        member.members[i] = (struct wire_member){ .index = i, .role = ACTOR_TRAINER,
+                                                  .state = MEMBER_HEALTHY };
+    }
+    member.deal = (struct deal){ .shares = shares, .trainers = 2, .count = 2, .batch_size = 2 };
+    witness_begin(&witness, &member);
+    for (uint32_t i = 0; i < 2; i++) {
+        const struct hash payload = named(i ? "payload 1" : "payload 0");
+        witness.sightings[i].claimed = true;
+        witness.sightings[i].seen = (struct wire_seen){
+            .client = i, .result = named(i ? "result 1" : "result 0"), .payload = payload,
+            .payload_bytes = 1, .base = named(i ? "false" : "true") };
+        blobs_have(&blobs, &payload, 1, 3);
+    }
+    return 0;
+}
+
+static void a_replica_names_its_own_base(void **state)
+{
+    (void)state;
+    witness.has_replica = true;
+    witness.base = named("true");
+    assert_true(witness_is_due(&witness, &blobs, &member));
+    witness_cast(&witness, &blobs, &member);
+    assert_true(witness.vote.complete);
+    assert_int_equal(witness.vote.seen_count, 1);
+    assert_int_equal(witness.vote.seen[0].client, 0);
+}
+
+// Not yet at the step, it waits as long as it may; then it names nobody.
+static void a_replica_that_is_behind_names_nobody(void **state)
+{
+    (void)state;
+    witness.has_replica = true;
+    assert_false(witness_is_due(&witness, &blobs, &member));
+    member.now.phase = PHASE_WITNESS;
+    assert_true(witness_is_due(&witness, &blobs, &member));
+    witness_cast(&witness, &blobs, &member);
+    assert_false(witness.vote.complete);
+    assert_int_equal(witness.vote.seen_count, 0);
+}
+
+static void who_has_none_names_all(void **state)
+{
+    (void)state;
+    assert_true(witness_is_due(&witness, &blobs, &member));
+    witness_cast(&witness, &blobs, &member);
+    assert_int_equal(witness.vote.seen_count, 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_replica_names_its_own_base, set_up),
+        cmocka_unit_test_setup(a_replica_that_is_behind_names_nobody, set_up),
+        cmocka_unit_test_setup(who_has_none_names_all, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
