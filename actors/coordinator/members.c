@@ -189,6 +189,13 @@ static bool is_here(const struct wire_member *member)
     return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
 }
 
+static bool is_elected(const struct run *run, uint32_t member)
+{
+    for (uint32_t i = 0; i < run->witnesses_count; i++)
+        if (run->witnesses[i].member == member) return true;
+    return false;
+}
+
 static bool keeps_parameters(const struct wire_member *member)
 {
     return member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER;
@@ -200,8 +207,7 @@ static bool is_needed(const struct coordinator *self, uint32_t leaver)
 {
     const struct run *run = &self->run;
     bool others = false;
-    if (run->step == 0 || run->last.elected > 1 || !keeps_parameters(&run->members[leaver]))
-        return false;
+    if (run->step == 0 || run->last.elected > 1 || !is_elected(run, leaver)) return false;
     for (uint32_t i = 0; i < run->members_count; i++) {
         const struct wire_member *member = &run->members[i];
         if (i == leaver || !keeps_parameters(member) || !is_here(member)) continue;
