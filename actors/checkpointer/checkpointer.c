@@ -125,7 +125,6 @@ static void hear_news(struct checkpointer *self, const struct msg *in, struct ou
     struct member *member = &self->member;
     unsigned heard = member_hear(member, in, out);
     if (heard & HEARD_RUN) blobs_date(&self->blobs, member->now.step);
-    if (heard & HEARD_RUN) give_up(self);
     if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
     if (heard & HEARD_ROUND) hear_round(self);
     if (heard & HEARD_REBORN) self->replica.told = false;
@@ -179,6 +178,7 @@ void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct checkpointer *self = state;
     hear(self, in, out);
+    give_up(self);
     if (member_should_keep(&self->member, &self->journal)) {
         member_keep_position(&self->member, &self->journal);
         outbox_store(out, FRAME_JOURNAL, &self->journal);

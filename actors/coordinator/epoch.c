@@ -297,7 +297,10 @@ static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *ou
                 (unsigned long long)back.step);
     back.epoch = self->run.epoch + 1;
     coordinator_put(self, FRAME_RECORD_RESTORE, &back, out);
-    for (uint32_t i = 0; i < self->run.members_count; i++) self->holdings[i].known = false;
+    for (uint32_t i = 0; i < self->run.members_count; i++) {
+        self->holdings[i].known = false;
+        self->step_held[i] = 0;
+    }
     self->holding = 0;
     self->accepted_count = 0;                       // Nobody answers for what was given up
     epoch_arm(self, now_ms);

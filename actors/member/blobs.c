@@ -163,11 +163,28 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
     }
 }
 
-void blobs_spare(const struct blobs *self, const struct hash *hash, struct outbox *out)
+static void send_forget(const struct wire_forget *job, struct outbox *out)
+{
+    outbox_job(out, PORT_DISK, FRAME_FORGET, job);
+    outbox_job(out, PORT_FETCHER, FRAME_FORGET, job);
+}
+
+void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out)
 {
     const struct wire_blob blob = { .hash = *hash };
-    if (blobs_state(self, hash) != BLOB_UNKNOWN) return;
-    outbox_job(out, PORT_DISK, FRAME_FORGET, &(struct wire_forget){ 0, &blob, 1 });
+    if (hash_is_none(hash) || blobs_state(self, hash) != BLOB_UNKNOWN) return;
+    if (self->spared_count++ < BLOBS_SPARED_MAX) self->spared[self->spared_count - 1] = *hash;
+    send_forget(&(struct wire_forget){ 0, &blob, 1 }, out);
+}
+
+void blobs_mark(struct blobs *self) { self->spared_count = 0; }
+
+bool blobs_spared_since(const struct blobs *self, const struct hash *hash)
+{
+    if (self->spared_count > BLOBS_SPARED_MAX) return true;
+    for (uint32_t i = 0; i < self->spared_count; i++)
+        if (hash_equal(&self->spared[i], hash)) return true;
+    return false;
 }
 
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
@@ -189,26 +206,21 @@ bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t
     return false;
 }
 
-static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step, bool here,
-                   struct outbox *out)
+static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step, struct outbox *out)
 {
-    const enum port keeper = here ? PORT_DISK : PORT_FETCHER;
     struct wire_blob gone[256];
     uint32_t count = 0;
     for (uint32_t i = self->count;
          i-- > 0;) { // Whoever fills the gap comes from behind: seen already
         const struct blob_entry *entry = &self->entries[i];
-        if (entry->first_step < from_step || entry->step >= before_step ||
-            (entry->state == BLOB_HERE) != here)
-            continue;
+        if (entry->first_step < from_step || entry->step >= before_step) continue;
         gone[count++] = (struct wire_blob){ entry->hash, entry->bytes };
         take_out(self, i);
         if (count < 256) continue;
-        outbox_job(out, keeper, FRAME_FORGET, &(struct wire_forget){ before_step, gone, count });
+        send_forget(&(struct wire_forget){ before_step, gone, count }, out);
         count = 0;
     }
-    if (count)
-        outbox_job(out, keeper, FRAME_FORGET, &(struct wire_forget){ before_step, gone, count });
+    if (count) send_forget(&(struct wire_forget){ before_step, gone, count }, out);
 }
 
 void blobs_forget_one(struct blobs *self, const struct hash *hash, struct outbox *out)
@@ -217,19 +229,16 @@ void blobs_forget_one(struct blobs *self, const struct hash *hash, struct outbox
     if (!entry) return;
     const struct wire_blob blob = { entry->hash, entry->bytes };
     const struct wire_forget job = { entry->step, &blob, 1 };
-    const enum port keeper = entry->state == BLOB_HERE ? PORT_DISK : PORT_FETCHER;
     take_out(self, (uint32_t)(entry - self->entries));
-    outbox_job(out, keeper, FRAME_FORGET, &job);
+    send_forget(&job, out);
 }
 
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)
 {
-    forget(self, 0, before_step, true, out);
-    forget(self, 0, before_step, false, out);
+    forget(self, 0, before_step, out);
 }
 
 void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out)
 {
-    forget(self, step, step + 1, true, out);
-    forget(self, step, step + 1, false, out);
+    forget(self, step, step + 1, out);
 }

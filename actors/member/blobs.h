@@ -17,6 +17,7 @@
 
 enum { BLOBS_MAX = 32768, BLOBS_RETRY_MS = 400,
        BLOBS_INHERITED_MAX = 16384,     // So that there is room for what comes; the rest: the next life
+       BLOBS_SPARED_MAX = 16,           // More are taken for any
        BLOBS_FETCH_MAX = 256 };         // FETCHes of one step: an outbox has room for no more
 enum blob_state { BLOB_UNKNOWN, BLOB_WANTED, BLOB_COMING, BLOB_HERE };
 
@@ -35,6 +36,8 @@ struct blobs {
     bool undated;                                   // Inherited, and the run's step is not known yet
     uint64_t due_ms;                                // No FETCH before: nothing wanted is due
     uint64_t turns;                                 // FETCHes so far
+    uint32_t spared_count;                          // Since blobs_mark, perhaps more than are kept
+    struct hash spared[BLOBS_SPARED_MAX];
     uint32_t places[2 * BLOBS_MAX];                 // Open addressing by the hash: its entry + 1, or 0
     struct blob_entry entries[BLOBS_MAX];           // [0, wanted) not here, [wanted, count) here
 };
@@ -57,7 +60,12 @@ void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uin
 void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms, struct outbox *out);
 
 // It has come into the store though nobody waits for it any more: it goes, unless it is known here.
-void blobs_spare(const struct blobs *self, const struct hash *hash, struct outbox *out);
+void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out);
+
+// The learner is asked for something; and whether the very bytes that it made have been taken away since,
+// because a FETCH brought the same ones too late for anybody to want them.
+void blobs_mark(struct blobs *self);
+bool blobs_spared_since(const struct blobs *self, const struct hash *hash);
 
 // Takes a FETCHED; true if the blob is here now.
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms, struct outbox *out);

@@ -200,10 +200,11 @@ static int load_checkpoint(struct learner *self, const struct wire_load *load, s
     int rc = checkpoint_open(load->path, load->step, self->options->run_id, why, &checkpoint);
     if (rc < 0) return rc;
     rc = checkpoint_load_params(checkpoint, &self->layout, self->params, why);
-    *ret_epoch = checkpoint_info(checkpoint)->epoch;
-    if (rc == 0 && *ret_epoch > UINT32_MAX)
+    const uint64_t epoch = checkpoint_info(checkpoint)->epoch;
+    if (epoch <= UINT32_MAX) *ret_epoch = epoch;
+    else if (rc == 0)
         rc = why_set(why, FAULT_RANGE, "%s: epoch %llu, allowed 0..%u; not loaded", load->path,
-                     (unsigned long long)*ret_epoch, UINT32_MAX);
+                     (unsigned long long)epoch, UINT32_MAX);
     checkpoint_close(&checkpoint);
     return rc;
 }
@@ -267,6 +268,7 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     uint64_t began_us = now_us(), count = 0;
     double loss = 0, norm;
     float rate;
+    self->candidate = (struct hash){ { 0 } };
     memcpy(&rate, &job->lr_bits, sizeof rate);
     if (!self->holding || !self->options->trains || job->step != self->step)
         return why_set(why, FAULT_RANGE, "asked to train step %llu, step %llu is held",
@@ -282,10 +284,10 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     if (rc == 0)
         rc = blob_store_put(self->options->store, self->payload, payload_bytes(self->form), why,
                             &self->candidate);
+    ret_trained->payload = self->candidate;         // On a full disk it is kept, and said to have failed
     if (rc < 0) return rc;
     uint64_t took_us = now_us() - began_us;
     ret_trained->base = self->digest;
-    ret_trained->payload = self->candidate;
     ret_trained->payload_bytes = (uint32_t)payload_bytes(self->form);
     ret_trained->loss = (float)loss;
     ret_trained->train_ms = (uint32_t)(took_us / 1000);

@@ -70,14 +70,15 @@ static int disk_commit(void *arg, struct why *why)
     return journal_write(self->journal, self->record, count, why);
 }
 
-// Done before any job said after it: what learner and fetcher put there later stays.
+// Done before any job said after it: what learner and fetcher put there later stays. The files are the
+// fetcher's to remove, who is told as well.
 static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
 {
     const struct running *self = arg;
     const struct wire_forget *job = body;
     (void)why;
     for (uint32_t i = 0; kind == FRAME_FORGET && i < job->blobs_count; i++)
-        blob_store_forget(self->store, &job->blobs[i].hash);
+        blob_store_drop(self->store, &job->blobs[i].hash);
     return 0;
 }
 
@@ -201,14 +202,15 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
     return 0;
 }
 
-// A checkpointer goes on from the newest checkpoint of its own that is whole. A damaged one is said
-// and passed over here, by the caller's explicit choice, because the digest of the run decides
-// anyway.
+// A checkpointer goes on from the newest checkpoint of its own that is whole: the highest step of the
+// latest epoch, since a restore may have given up higher ones of epochs before. A damaged one is said and
+// passed over here, by the caller's explicit choice, because the digest of the run decides anyway.
 static int find_checkpoint(struct running *self, struct why *why)
 {
     const struct member_options *options = self->options;
     static struct checkpoint_seen seen[CHECKPOINT_LIST_MAX];
-    size_t count = 0;
+    size_t count = 0, newest = 0;
+    bool any = false;
     if (!options->checkpoint_dir) return 0;
     if (mkdir(options->checkpoint_dir, 0755) != 0 && errno != EEXIST)
         return why_set(why, fault_from_errno(errno), "%s: %s", options->checkpoint_dir,
@@ -224,16 +226,17 @@ static int find_checkpoint(struct running *self, struct why *why)
                            "%s holds checkpoints of another run than \"%s\"; give another "
                            "--checkpoint-dir",
                            options->checkpoint_dir, options->command.run_id);
-        if (seen[i].fault == 0) {
-            self->resume.step = seen[i].step;
-            shell_log(6, "checkpoint.found step=%llu dir=%s", (unsigned long long)seen[i].step,
-                      options->checkpoint_dir);
-            return 0;
-        }
-        shell_log(3, "checkpoint.damaged step=%llu dir=%s fault=%s; trying the one before",
-                  (unsigned long long)seen[i].step, options->checkpoint_dir,
-                  fault_name(seen[i].fault));
+        if (seen[i].fault == 0 && (!any || seen[i].epoch > seen[newest].epoch)) newest = i;
+        any |= seen[i].fault == 0;
+        if (seen[i].fault)
+            shell_log(3, "checkpoint.damaged step=%llu dir=%s fault=%s; passed over",
+                      (unsigned long long)seen[i].step, options->checkpoint_dir,
+                      fault_name(seen[i].fault));
     }
+    if (!any) return 0;
+    self->resume.step = seen[newest].step;
+    shell_log(6, "checkpoint.found step=%llu dir=%s", (unsigned long long)seen[newest].step,
+              options->checkpoint_dir);
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-// A step no run comes to: of our checkpoints, if any, the one of the pinned step will do.
+// A step no run comes to: of our checkpoints, if any, the one that the run went back to will do.
 static const uint64_t RESUME_UNKNOWN = UINT64_MAX;
 
 static struct replica_commit *place(struct replica *self, uint64_t step)
@@ -90,7 +90,7 @@ static void load(struct replica *self, uint64_t step, const char *path, struct o
 {
     struct wire_load load = { .step = step };
     snprintf(load.path, sizeof load.path, "%s", path);
-    self->loading = true;
+    self->loading = self->own_folder = true;
     outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
 }
 
@@ -100,7 +100,8 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                    struct outbox *out)
 {
     const struct wire_run *run = &member->now;
-    uint64_t own_step = self->resume.step <= run->step ? self->resume.step : run->pin_step;
+    uint64_t own_step = self->resume.step <= run->step ? self->resume.step
+                      : run->restored_epoch ? run->restored_step : run->pin_step;
     // Before the run's first checkpoint, who keeps every payload can replay it from the beginning,
     // once nobody serves the pinned step.
     bool replays = self->keeps_payloads && own_step == 0 && run->checkpoint_step == 0 &&
@@ -163,8 +164,8 @@ enum replica_event replica_hear_learner(struct replica *self, const struct membe
             return REPLICA_NOTHING;
         }
         if (replica_is_given_up(&member->now, loaded->step, loaded->epoch)) {
-            self->resume.step = RESUME_UNKNOWN;
-            failed(self, true, "a restore gave it up", out);
+            if (self->own_folder) self->resume.step = RESUME_UNKNOWN;
+            failed(self, self->own_folder, "a restore gave it up", out);
             return REPLICA_NOTHING;
         }
         forget_commits(self);
@@ -210,6 +211,7 @@ void replica_hear_fetched_model(struct replica *self, const struct msg *in, stru
                 (unsigned long long)fetched->step, (unsigned long long)fetched->bytes,
                 fetched->holders);
     self->loading = true;
+    self->own_folder = false;
     outbox_job(out, PORT_LEARNER, FRAME_LOAD,
                &(struct wire_load){ .step = fetched->step, .epoch = self->fetched_epoch });
 }
@@ -232,6 +234,7 @@ static void repair(struct replica *self, struct outbox *out)
     char hex[HASH_HEX];
     outbox_note(out, "model.differs step=%llu ours=%.16s; fetching the intervals that differ",
                 (unsigned long long)self->step, hash_to_hex(&self->digest, hex));
+    if (self->own_folder && self->resume.step == self->step) self->resume.step = RESUME_UNKNOWN;
     start_over(self, true);
 }
 

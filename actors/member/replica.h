@@ -31,6 +31,7 @@ struct replica_commit {
 struct replica {
     bool built, loading, fetching, applying, holding;
     uint64_t floats;
+    bool own_folder;                    // The newest LOAD was from a folder here, not from peers
     uint64_t step;                      // Held, if holding
     struct hash digest;                 // Of the parameters held
     uint64_t epoch;                     // Of the commit that led to them, or a later one that goes on from them

@@ -5,7 +5,7 @@
 void auditor_begin(struct auditor *self, struct blobs *blobs, const struct member *member,
                    uint64_t now_ms, struct outbox *out)
 {
-    if (self->revealed && !hash_is_none(&self->reveal.residual.hash))
+    if (self->fetched)
         blobs_forget_one(blobs, &self->reveal.residual.hash, out);
     const uint32_t client = member_client_index(member);
     const uint32_t place = client == UINT32_MAX ? UINT32_MAX : audits_of(&member->round, client);
@@ -40,6 +40,7 @@ void auditor_hear_reveal(struct auditor *self, struct blobs *blobs, const struct
         return;                                     // Of another audit, perhaps
     self->revealed = true;
     self->reveal = *reveal;
+    self->fetched = !zero && blobs_state(blobs, &reveal->residual.hash) == BLOB_UNKNOWN;
     if (!zero)
         blobs_want(blobs, &reveal->residual.hash, reveal->residual.bytes, audit->step,
                    audit->member);

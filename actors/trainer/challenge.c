@@ -51,14 +51,14 @@ void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
         if (challenge->ready || challenge->reveal.claim.round != shown->round) continue;
         awaited = true;
         challenge->ready = shown->ok;
-        challenge->reveal.residual = shown->blob;
+        if (shown->ok) challenge->reveal.residual = shown->blob;
         if (shown->ok)
             blobs_have(blobs, &shown->blob.hash, shown->blob.bytes, challenge->reveal.claim.step);
         else
             outbox_note(out, "audit.cannot_show round=%llu reason=\"%s\"",
                         (unsigned long long)shown->round, shown->reason);
     }
-    if (shown->ok && !awaited) blobs_spare(blobs, &shown->blob.hash, out);
+    if (!shown->ok || !awaited) blobs_spare(blobs, &shown->blob.hash, out);
 }
 
 void challenge_send(struct challenges *self, const struct member *member, uint64_t now_ms,

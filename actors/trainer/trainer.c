@@ -32,6 +32,7 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
         return;
     }
     self->training_round = round->round;
+    blobs_mark(&self->blobs);
     struct wire_holder providers[16];
     outbox_job(out, PORT_LEARNER, FRAME_TRAIN,
                &(struct wire_train){ .round = round->round,
@@ -100,6 +101,7 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
                     "train.failed round=%llu reason=\"%s\"; again while the round is open, then "
                     "dealt again",
                     (unsigned long long)trained->round, trained->reason);
+        blobs_spare(&self->blobs, &trained->payload, out);
         return;
     }
     member->loss = trained->loss;
@@ -108,11 +110,15 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
         .round = trained->round, .step = self->replica.step, .loss = trained->loss,
         .tokens_per_s = trained->tokens_per_s, .train_ms = trained->train_ms,
         .digest = self->replica.digest });
-    if (!member->has_round || trained->round != member->round.round ||
+    if (!member->has_round || trained->round != member->round.round || !self->replica.holding ||
         !hash_equal(&trained->base, &self->replica.digest)) {
         outbox_note(out, "train.late round=%llu; the batch will be dealt again",
                     (unsigned long long)trained->round);
         blobs_spare(&self->blobs, &trained->payload, out);
+        return;
+    }
+    if (blobs_spared_since(&self->blobs, &trained->payload)) {
+        self->tried_round = 0;                      // The bytes are gone again: once more
         return;
     }
     publish(self, trained, out);

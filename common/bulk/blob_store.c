@@ -374,14 +374,21 @@ bool blob_store_has(blob_store_t *self, const struct hash *hash)
     return has;
 }
 
-void blob_store_forget(blob_store_t *self, const struct hash *hash)
+void blob_store_drop(blob_store_t *self, const struct hash *hash)
 {
     lock(self);
     struct blob *blob = find(self, hash);
     const bool was_last = blob && take_out(self, blob);
     unlock(self);
     if (was_last) free_blob(&blob->held);
-    if (blob) settle(self, hash, NULL);
+}
+
+void blob_store_sweep(blob_store_t *self, const struct hash *hash) { settle(self, hash, NULL); }
+
+void blob_store_forget(blob_store_t *self, const struct hash *hash)
+{
+    blob_store_drop(self, hash);
+    blob_store_sweep(self, hash);
 }
 
 uint64_t blob_store_count(blob_store_t *self)

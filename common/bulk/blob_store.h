@@ -76,6 +76,11 @@ void blob_store_release(struct blob_ref *ref);          // Leaves it empty; an e
 
 bool blob_store_has(blob_store_t *self, const struct hash *hash);       // Blobs alone, not leaves
 void blob_store_forget(blob_store_t *self, const struct hash *hash);    // Its file, too
+
+// The same in two: gone at once, without waiting for the disk; and its file, if it was not put again
+// since. A file that is still there when the process ends is inherited by the next one.
+void blob_store_drop(blob_store_t *self, const struct hash *hash);
+void blob_store_sweep(blob_store_t *self, const struct hash *hash);
 uint64_t blob_store_count(blob_store_t *self);          // Blobs, without those only referred to
 uint64_t blob_store_bytes(blob_store_t *self);          // Theirs, in memory or on disk
 

@@ -195,9 +195,11 @@ static void hear_forget(struct fetcher *self, const struct wire_forget *job)
 {
     for (uint32_t i = 0; i < job->blobs_count; i++) {
         struct entry *entry = find(self, &job->blobs[i].hash);
-        if (!entry) continue;
-        fetch_fail(&entry->blob->fetch, "forgotten while it was fetched");
-        end_blob(self, entry);
+        if (entry) {
+            fetch_fail(&entry->blob->fetch, "forgotten while it was fetched");
+            end_blob(self, entry);
+        }
+        blob_store_sweep(self->options->store, &job->blobs[i].hash);
     }
 }
 

@@ -4,7 +4,7 @@
 //
 //     FETCH        ─▶ FETCHED, one for each blob    bytes in the store, checked against their hash
 //     FETCH_MODEL  ─▶ FETCHED_MODEL                 vector on the stage, checked against its digest
-//     FORGET       ─▶ FETCHED, not ok               no longer fetched; what is in the store stays
+//     FORGET       ─▶ FETCHED, not ok, if in line   no longer fetched; files of what has left the store go
 //
 // The receiver drives: it asks for pieces, within its credit (peers.h), from holders that may know
 // nothing of one another (blob_fetch.h, model_fetch.h). A failure names its reason and costs

@@ -92,7 +92,7 @@ int checkpoint_write(const char *root, const struct checkpoint_info *info,
 
 // ---- Reading ----
 
-struct checkpoint_seen { uint64_t step; int fault; };   // fault 0: valid, and of this run
+struct checkpoint_seen { uint64_t step, epoch; int fault; };    // fault 0: valid, and of this run
 
 // All checkpoints in the root, newest step first, each verified whole (room for
 // CHECKPOINT_LIST_MAX).

@@ -326,9 +326,28 @@ static void check_let_go(struct sim *sim, const struct node *node, const struct 
          (unsigned long long)replica->step);
 }
 
+static const struct blobs *blobs_of(const struct node *node)
+{
+    switch (node->role) {
+    case ACTOR_TRAINER:      return &((const struct trainer *)node->state)->blobs;
+    case ACTOR_CHECKPOINTER: return &((const struct checkpointer *)node->state)->blobs;
+    default:                 return NULL;
+    }
+}
+
+static void check_here(struct sim *sim, uint8_t id)
+{
+    const struct node *node = &sim->nodes[id];
+    const struct blobs *blobs = blobs_of(node);
+    for (uint32_t i = blobs ? blobs->wanted : 0; blobs && i < blobs->count; i++)
+        hold(store_has(&node->store, &blobs->entries[i].hash), "what is said to be here is here",
+             "%s: of step %llu", node->name, (unsigned long long)blobs->entries[i].step);
+}
+
 void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR) check_answered(sim, in);
+    if (in->kind == FRAME_TRAINED || in->kind == FRAME_FETCHED) check_here(sim, id);
     const struct node *node = &sim->nodes[id];
     const struct member *member = member_of(node);
     const struct replica *replica = replica_of(node);

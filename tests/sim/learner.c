@@ -81,6 +81,21 @@ static void keep_checkpoint(struct node *node, const struct wire_save *job)
     node->checkpoints_count = kept;
 }
 
+// A worker answers in order, but the loop may hear of it later than of what others say meanwhile.
+static void worker_says(struct sim *self, uint8_t id, enum worker worker, uint16_t kind,
+                        const void *body)
+{
+    struct node *node = &self->nodes[id];
+    size_t bytes = wire_pack_body(kind, body, self->bytes, SCRATCH_BYTES);
+    ensure(bytes > 0);
+    uint64_t at_ms = self->now_ms + between(self, 0, chance(self, 30) ? 3000 : 10);
+    if (at_ms < node->said_ms[worker]) at_ms = node->said_ms[worker];
+    node->said_ms[worker] = at_ms;
+    struct parcel *answer = parcel_new(self, NULL, kind, self->bytes, (uint32_t)bytes);
+    network_fly(self, at_ms - self->now_ms, TO_CORE, id, node->life, "", answer);
+    parcel_release(answer);
+}
+
 void learner_forget(struct sim *self, uint8_t id, const struct effect *effect)
 {
     const struct wire_forget *job =
@@ -223,7 +238,7 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
         keep_pin(learner->pins, &learner->pins_count, job->step, &loaded.digest);
         check_loaded(self, id);
     } else snprintf(loaded.reason, sizeof loaded.reason, "nothing there");
-    node_hear(self, id, FRAME_LOADED, &loaded);
+    worker_says(self, id, LEARNER, FRAME_LOADED, &loaded);
 }
 
 static bool has_data(const struct sim *self, uint8_t id, const struct wire_holder *providers,
@@ -265,7 +280,7 @@ static void show(struct sim *self, uint8_t id, const struct wire_show *job)
         shown.blob = (struct wire_blob){ revelation_of(&job->residual), 400 };
         store_add(self, &node->store, &shown.blob.hash);
     } else snprintf(shown.reason, sizeof shown.reason, "no more here");
-    node_hear(self, id, FRAME_SHOWN, &shown);
+    worker_says(self, id, LEARNER, FRAME_SHOWN, &shown);
 }
 
 static void recompute(struct sim *self, uint8_t id, const struct wire_recompute *job)
@@ -289,7 +304,7 @@ static void recompute(struct sim *self, uint8_t id, const struct wire_recompute 
                               ? FINDING_SAME : FINDING_DIFFERENT;
         if (!shown) finding.finding = FINDING_WITHHELD;             // Others may have been shown it
     }
-    node_hear(self, id, FRAME_RECOMPUTED, &finding);
+    worker_says(self, id, LEARNER, FRAME_RECOMPUTED, &finding);
 }
 
 static void train(struct sim *self, uint8_t id, const struct wire_train *job)
@@ -315,7 +330,7 @@ static void train(struct sim *self, uint8_t id, const struct wire_train *job)
         store_add(self, &node->store, &work);
         check_trained(self, id, job);
     } else snprintf(trained.reason, sizeof trained.reason, "no samples, or another step is held");
-    node_hear(self, id, FRAME_TRAINED, &trained);
+    worker_says(self, id, LEARNER, FRAME_TRAINED, &trained);
 }
 
 struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count,
@@ -354,7 +369,7 @@ static void apply(struct sim *self, uint8_t id, const struct wire_apply *job)
                  "a payload is missing, or another step is held");
     applied.step = learner->step;
     applied.digest = learner->digest;
-    node_hear(self, id, FRAME_APPLIED, &applied);
+    worker_says(self, id, LEARNER, FRAME_APPLIED, &applied);
 }
 
 static void save(struct sim *self, uint8_t id, const struct wire_save *job)
@@ -372,7 +387,7 @@ static void save(struct sim *self, uint8_t id, const struct wire_save *job)
         keep_checkpoint(node, job);
         check_saved(self, job);
     } else snprintf(saved.reason, sizeof saved.reason, "not held and not pinned");
-    node_hear(self, id, FRAME_SAVED, &saved);
+    worker_says(self, id, LEARNER, FRAME_SAVED, &saved);
 }
 
 void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
@@ -383,7 +398,7 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
     case FRAME_BUILD:
         *learner = (struct learner){ .built = true, .busy_until_ms = learner->busy_until_ms,
                                      .generation = learner->generation + 1 };
-        node_hear(self, id, FRAME_BUILT, &(struct wire_built){ .ok = true, .floats = 100 });
+        worker_says(self, id, LEARNER, FRAME_BUILT, &(struct wire_built){ .ok = true, .floats = 100 });
         break;
     case FRAME_LOAD:  load(self, id, body); break;
     case FRAME_TRAIN: train(self, id, body); break;
@@ -437,7 +452,7 @@ static void fetch(struct sim *self, uint8_t id, const struct wire_fetch *job)
         holder_of(self, id, job->holders, job->holders_count, &fetched.hash, NULL) != NOBODY;
     if (fetched.ok) store_add(self, &node->store, &fetched.hash);
     else snprintf(fetched.reason, sizeof fetched.reason, "nobody has it");
-    node_hear(self, id, FRAME_FETCHED, &fetched);
+    worker_says(self, id, FETCHER, FRAME_FETCHED, &fetched);
 }
 
 static void fetch_model(struct sim *self, uint8_t id, const struct wire_fetch_model *job)
@@ -450,7 +465,7 @@ static void fetch_model(struct sim *self, uint8_t id, const struct wire_fetch_mo
         learner->staged = true;
         learner->stage = (struct pin){ .step = job->step, .digest = job->digest };
     } else snprintf(fetched.reason, sizeof fetched.reason, "nobody serves it");
-    node_hear(self, id, FRAME_FETCHED_MODEL, &fetched);
+    worker_says(self, id, FETCHER, FRAME_FETCHED_MODEL, &fetched);
 }
 
 void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job)

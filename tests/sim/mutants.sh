@@ -263,7 +263,9 @@ mutant 'guilt: a result said again is forgotten with its round' $M/blobs.c \
     's/entry->first_step < from_step/entry->step < from_step/'
 by_unit 'blobs: an answer of before will do' blobs_test $M/blobs.c 's/ \|\| entry->turn != fetched->turn//'
 by_unit 'blobs: what comes late stays' blobs_test $M/blobs.c \
-    's/if \(blobs_state\(self, hash\) != BLOB_UNKNOWN\) return;/if (self) return;/'
+    's/if \(hash_is_none\(hash\) \|\| blobs_state\(self, hash\) != BLOB_UNKNOWN\) return;/if (self) return;/'
+mutant 'blobs: what was forgotten meanwhile is published' $T/trainer.c \
+    's/if \(blobs_spared_since\(&self->blobs, &trained->payload\)\) \{/if (self == NULL) {/'
 mutant 'guilt: who is refused a vote hears nothing' $C/round.c \
     's/        coordinator_refuse\(in, REFUSAL_NOT_ELECTED.*?\);\n//s'
 

@@ -158,7 +158,8 @@ enum flight_to {
     TO_NODE_NEWS,
     TO_LEARNER,
     TO_FETCHER,
-    TO_POST
+    TO_POST,
+    TO_CORE,                            // What a worker says
 };
 
 struct flight {
@@ -189,6 +190,8 @@ struct learner {
     uint32_t pins_count;
 };
 
+enum worker { LEARNER, FETCHER, WORKER_COUNT };
+
 struct store { uint32_t count; struct hash hashes[BLOBS_KEPT_MAX]; };
 
 struct node {
@@ -211,6 +214,7 @@ struct node {
     uint32_t checkpoints_count;
     struct store store;                 // Cleared by a crash, unless it is the checkpointer's
     struct learner learner;
+    uint64_t said_ms[WORKER_COUNT];          // When the newest answer of each is heard
     uint64_t turns, turn_ms; // Steps at the same instant: a timer that spins is seen here
     uint64_t wakes, wakes_ms;           // By the clock, in the second that began then
 };

@@ -134,7 +134,10 @@ static void first_messages(struct sim *self, uint8_t id)
     if (node->has_journal) node_hear(self, id, FRAME_JOURNAL, &node->journal);
     if (node->role == ACTOR_CHECKPOINTER) damage(self, node);
     if (node->up && node->role == ACTOR_CHECKPOINTER && node->checkpoints_count) {
-        struct wire_load resume = { .step = node->checkpoints[node->checkpoints_count - 1].step };
+        const struct pin *newest = &node->checkpoints[0];       // By step; of the latest epoch
+        for (uint32_t i = 1; i < node->checkpoints_count; i++)
+            if (node->checkpoints[i].epoch >= newest->epoch) newest = &node->checkpoints[i];
+        struct wire_load resume = { .step = newest->step };
         snprintf(resume.path, sizeof resume.path, "checkpoints/step-%08llu",
                  (unsigned long long)resume.step);
         node_hear(self, id, FRAME_RESUME, &resume);
@@ -155,6 +158,7 @@ void node_boot(struct sim *self, uint8_t id)
         self->faults[REBOOT]++;
     }
     node->alarm_ms = node->patience_ms = NEVER;
+    memset(node->said_ms, 0, sizeof node->said_ms);
     node->frozen_ms = 0;
     node->hello_ms = self->now_ms;
     node->broker_instance = 0;
@@ -387,6 +391,11 @@ static void arrive(struct sim *self, struct flight *flight)
     case TO_LEARNER: learner_finish(self, flight->node, flight->parcel); break;
     case TO_FETCHER: fetcher_finish(self, flight->node, flight->parcel); break;
     case TO_POST:    post_hear(self, flight->node, flight->parcel); break;
+    case TO_CORE:
+        node_hear(self, flight->node, flight->parcel->kind,
+                  unpack(self, &self->arena, flight->parcel->kind, flight->parcel->body,
+                         flight->parcel->bytes));
+        break;
     default:         hear_parcel(self, flight);
     }
 }

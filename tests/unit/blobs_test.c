@@ -52,7 +52,7 @@ static unsigned count_files(void)
     return count;
 }
 
-// What a member does with FORGET.
+// What a member and its fetcher do with FORGET.
 static void perform(blob_store_t *store, const struct outbox *out)
 {
     for (uint32_t i = 0; i < out->count; i++) {
@@ -60,12 +60,12 @@ static void perform(blob_store_t *store, const struct outbox *out)
         struct wire_refusal refusal;
         arena.used = 0;
         assert_int_equal(effects[i].kind, FRAME_FORGET);
-        assert_int_equal(effects[i].port, PORT_DISK);
         ensure(wire_unpack_body(effects[i].body, effects[i].bytes, FRAME_FORGET, &arena, &body,
                                 &refusal));
         const struct wire_forget *job = body;
         for (uint32_t k = 0; k < job->blobs_count; k++)
-            blob_store_forget(store, &job->blobs[k].hash);
+            if (effects[i].port == PORT_DISK) blob_store_drop(store, &job->blobs[k].hash);
+            else blob_store_sweep(store, &job->blobs[k].hash);
     }
 }
 
@@ -177,9 +177,9 @@ static void what_is_asked_for_again_stays(void **state)
 
     const uint64_t first = fetch_turn(&hash);
     struct outbox out = outbox();
-    blobs_forget(&blobs, RUN_STEP + 1, &out);           // On its way: the fetcher is told, not the store
-    assert_int_equal(out.count, 1);
-    assert_int_equal(effects[0].port, PORT_FETCHER);
+    blobs_forget(&blobs, RUN_STEP + 1, &out);           // On its way: the fetcher is told, too
+    assert_int_equal(out.count, 2);
+    assert_int_equal(effects[1].port, PORT_FETCHER);
     const uint64_t second = fetch_turn(&hash);
     assert_true(second > first);
     hear_fetched(store, &hash, first);
@@ -194,6 +194,10 @@ static void what_is_asked_for_again_stays(void **state)
     blobs_spare(&blobs, &late, &out);
     blobs_spare(&blobs, &hash, &out);                   // ... but this one is still of use
     perform(store, &out);
+    assert_true(blobs_spared_since(&blobs, &late));     // ... whoever makes it at this moment
+    assert_false(blobs_spared_since(&blobs, &hash));
+    blobs_mark(&blobs);
+    assert_false(blobs_spared_since(&blobs, &late));
     assert_false(blob_store_has(store, &late));
     assert_true(blob_store_has(store, &hash));
     forget(store, RUN_STEP + 1);
