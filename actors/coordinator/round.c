@@ -216,9 +216,9 @@ static bool all_live_accepted(const struct coordinator *self)
     return true;
 }
 
-// Nobody who was ejected meanwhile; where results are audited, nobody who has left and so could not be;
-// and a residual is the one that the member's newest accepted
-// result led to, or the declared zero: nobody invents one that explains a wrong result.
+// Nobody who was ejected meanwhile; where results are audited, nobody who has left and so could not
+// be; and a residual is the one that the member's newest accepted result led to, or the declared
+// zero: nobody invents one that explains a wrong result.
 static bool may_count(const struct coordinator *self, uint32_t client, const struct wire_seen *seen)
 {
     const uint32_t member = self->run.clients[client].member;
@@ -239,7 +239,8 @@ static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_
     *ret_base = any;
     if (!quorum_reached(self->tally.voted, self->tally.elected)) return 0;
     const struct hash *only = run->digest_step == run->step ? &run->digest : &any;
-    // Witnesses without a replica cannot tell a base that nobody else has; the others name their own alone.
+    // Witnesses without a replica cannot tell a base that nobody else has; the others name none
+    // but their own.
     const uint32_t least =
         self->rules.witness_standalone ? quorum_liars(run->clients_count) + 1 : 1;
     if (!tally_base(&self->tally, only, least, ret_base)) return 0;

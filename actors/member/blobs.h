@@ -62,8 +62,8 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
 // It has come into the store though nobody waits for it any more: it goes, unless it is known here.
 void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out);
 
-// The learner is asked for something; and whether the very bytes that it made have been taken away since,
-// because a FETCH brought the same ones too late for anybody to want them.
+// The learner is asked for something; and whether the very bytes that it made have been taken away
+// since, because a FETCH brought the same ones too late for anybody to want them.
 void blobs_mark(struct blobs *self);
 bool blobs_spared_since(const struct blobs *self, const struct hash *hash);
 

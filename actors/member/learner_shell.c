@@ -284,7 +284,7 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     if (rc == 0)
         rc = blob_store_put(self->options->store, self->payload, payload_bytes(self->form), why,
                             &self->candidate);
-    ret_trained->payload = self->candidate;         // On a full disk it is kept, and said to have failed
+    ret_trained->payload = self->candidate;         // Kept also where the disk is full and rc says so
     if (rc < 0) return rc;
     uint64_t took_us = now_us() - began_us;
     ret_trained->base = self->digest;

@@ -59,7 +59,7 @@ static unsigned tick(struct member *self, uint64_t now_ms, struct outbox *out)
         return HEARD_TICK;
     }
     if (now_ms >= self->ping_ms && !self->leaving) ping(self, now_ms, out);
-    if (self->leaving) member_leave(self, out);     // Refused, if we alone hold the newest step, or lost
+    if (self->leaving) member_leave(self, out);     // Lost, or refused: we alone hold the newest step
     if (now_ms >= self->ask_ms) ask_for_missing(self, now_ms, out);
     return HEARD_TICK;
 }

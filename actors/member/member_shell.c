@@ -202,9 +202,10 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
     return 0;
 }
 
-// A checkpointer goes on from the newest checkpoint of its own that is whole: the highest step of the
-// latest epoch, since a restore may have given up higher ones of epochs before. A damaged one is said and
-// passed over here, by the caller's explicit choice, because the digest of the run decides anyway.
+// A checkpointer goes on from the newest checkpoint of its own that is whole: the highest step of
+// the latest epoch, since a restore may have given up higher ones of epochs before. A damaged one is
+// said and passed over here, by the caller's explicit choice, because the digest of the run decides
+// anyway.
 static int find_checkpoint(struct running *self, struct why *why)
 {
     const struct member_options *options = self->options;

@@ -107,7 +107,7 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     bool replays = self->keeps_payloads && own_step == 0 && run->checkpoint_step == 0 &&
                    self->failures > 0;
     char hex[HASH_HEX];
-    if (self->sought_epoch != run->restored_epoch) { // Not the model that was sought in vain (seed 8675)
+    if (self->sought_epoch != run->restored_epoch) { // Another model than was sought (seed 8675)
         self->sought_epoch = run->restored_epoch;
         self->failures = 0;
         self->peers_turn = false;

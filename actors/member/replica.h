@@ -18,8 +18,8 @@
 enum { REPLICA_AHEAD = 64, REPLICA_ENTRIES_MAX = 65536, REPLICA_RETRY_MS = 700,
        REPLICA_STUCK_MS = 5000, REPLICA_FAILURES_MAX = 40 };
 
-// True if the run's newest restore gave this up: parameters of this step, reached in this epoch. The run
-// may have come as far again since.
+// True if the run's newest restore gave this up: parameters of this step, reached in this epoch. The
+// run may have come as far again since.
 bool replica_is_given_up(const struct wire_run *run, uint64_t step, uint64_t epoch);
 
 struct replica_commit {
@@ -34,7 +34,7 @@ struct replica {
     bool own_folder;                    // The newest LOAD was from a folder here, not from peers
     uint64_t step;                      // Held, if holding
     struct hash digest;                 // Of the parameters held
-    uint64_t epoch;                     // Of the commit that led to them, or a later one that goes on from them
+    uint64_t epoch;                     // Of the commit that led to them, or one that goes on from them
     uint32_t payload_bytes;             // Of every result, as the learner says
     uint64_t fetched_epoch;             // Of the run, when the pinned step was last asked for
     uint64_t sought_epoch;              // Of the newest restore, when parameters were last looked for

@@ -288,8 +288,8 @@ static bool is_wanted(const struct sim *sim, uint8_t id)
 
 void check_wrong(struct sim *sim, const struct ghost_claim *claim)
 {
-    // Among three there may be no judge: one word against another is left. And few of many who take part
-    // cannot convict, where more may lie than can judge.
+    // Among three there may be no judge: one word against another is left. And few of many who take
+    // part cannot convict, where more may lie than can judge.
     const uint32_t clients = sim->ghost.clients_count;
     if (!claim->wrong || clients < 4 || clients < 2 + sim->ghost.trainers / 3 ||
         !is_wanted(sim, claim->author)) return;

@@ -113,8 +113,8 @@ static void hear_run(const struct wire_run *run)
     checkpointer_step(&checkpointer, &in, &out);
 }
 
-// A checkpoint that a restore gave up is none, also where the news come when the run is as far again: or
-// the run's own at that step would never be written.
+// A checkpoint that a restore gave up is none, also where the news come when the run is as far again:
+// or the run's own at that step would never be written.
 static void a_checkpoint_given_up_is_none(void **state)
 {
     (void)state;
