@@ -60,12 +60,13 @@ mutant() {
 
 # by_unit NAME TEST FILE EXPRESSION: outside the cores, caught by a unit test.
 by_unit() {
-    local name=$1 test=$2 what; shift 2
+    local name=$1 test=$2 seed what; shift 2
     [[ -z $only || "$name $*" == *"$only"* ]] || return 0
     mutate "$1" "$2" || { echo "$name: nothing to break in $1"; broken=$((broken + 1)); }
     if build "unit/$test"; then
         what=$("$copy/b/unit/$test" 2>&1 | sed -n 's/.*\[  FAILED  \] \([A-Za-z0-9_.-]*\)$/\1/p' | head -n 1)
-        verdict "$name" "${what:+unit}${what:--}" "${what:+$test: $what}"
+        seed=${what:+unit}
+        verdict "$name" "${seed:--}" "${what:+$test: $what}"
     else
         echo "$name: does not build"; cat "$copy/log"; broken=$((broken + 1))
     fi
