@@ -189,13 +189,6 @@ static bool is_here(const struct wire_member *member)
     return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
 }
 
-static bool is_elected(const struct run *run, uint32_t member)
-{
-    for (uint32_t i = 0; i < run->witnesses_count; i++)
-        if (run->witnesses[i].member == member) return true;
-    return false;
-}
-
 static bool keeps_parameters(const struct wire_member *member)
 {
     return member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER;
@@ -207,7 +200,8 @@ static bool is_needed(const struct coordinator *self, uint32_t leaver)
 {
     const struct run *run = &self->run;
     bool others = false;
-    if (run->step == 0 || run->last.elected > 1 || !is_elected(run, leaver)) return false;
+    if (run->step == 0 || run->last.elected > 1 || run_witness_place(run, leaver) == NO_MEMBER)
+        return false;
     for (uint32_t i = 0; i < run->members_count; i++) {
         const struct wire_member *member = &run->members[i];
         if (i == leaver || !keeps_parameters(member) || !is_here(member)) continue;
@@ -221,15 +215,15 @@ void members_hear_leave(struct coordinator *self, const struct msg *in, struct o
 {
     const struct wire_leave *leave = in->body;
     uint32_t index = run_find(&self->run, &in->sender);
-    bool stays = index != NO_MEMBER && leave->instance >= self->run.members[index].instance &&
-                 is_here(&self->run.members[index]);
-    if (stays && is_needed(self, index)) {
+    const bool takes_part = index != NO_MEMBER && is_here(&self->run.members[index]) &&
+                            leave->instance >= self->run.members[index].instance;
+    if (takes_part && is_needed(self, index)) {
         coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out,
                            "nobody else holds step %llu yet; stay and serve it a moment longer",
                            (unsigned long long)self->run.step);
         return;
     }
-    if (stays) members_set_state(self, index, MEMBER_WITHDRAWN, out);
+    if (takes_part) members_set_state(self, index, MEMBER_WITHDRAWN, out);
     coordinator_ack(in, 0, NULL, out);
 }
 

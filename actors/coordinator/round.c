@@ -130,13 +130,6 @@ void round_resume(struct coordinator *self, uint64_t now_ms)
 
 // ---- votes --------------------------------------------------------------------------------------
 
-static uint32_t witness_place(const struct run *run, uint32_t member)
-{
-    for (uint32_t i = 0; i < run->witnesses_count; i++)
-        if (run->witnesses[i].member == member) return i;
-    return NO_MEMBER;
-}
-
 // Only clients that were dealt a batch can have a result.
 static bool names_only_dealt(const struct coordinator *self, const struct wire_vote *vote)
 {
@@ -170,7 +163,7 @@ void round_hear_vote(struct coordinator *self, const struct msg *in, struct outb
                            (unsigned long long)vote->round);
         return;
     }
-    uint32_t place = witness_place(run, member);
+    uint32_t place = run_witness_place(run, member);
     if (place == NO_MEMBER) {
         coordinator_refuse(in, REFUSAL_NOT_ELECTED, vote->round, out, "not a witness of round %llu",
                            (unsigned long long)vote->round);

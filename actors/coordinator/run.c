@@ -244,6 +244,13 @@ bool run_is_round_client(const struct run *self, uint32_t member)
     return false;
 }
 
+uint32_t run_witness_place(const struct run *self, uint32_t member)
+{
+    for (uint32_t i = 0; i < self->witnesses_count; i++)
+        if (self->witnesses[i].member == member) return i;
+    return NO_MEMBER;
+}
+
 // Cuts [begin, end) of the round's list out of it. `place` walks along with rising calls: the index
 // of a dealt interval and the position at which it begins. Returns how many pieces.
 struct place { uint32_t index; uint64_t at; };

@@ -120,4 +120,6 @@ uint32_t run_samples_at(struct run *self, uint32_t begin, uint32_t end,
 uint32_t run_returned(struct run *self, struct wire_interval *ret_list);
 
 bool run_is_round_client(const struct run *self, uint32_t member);  // Of the newest round
+// Its place among the witnesses of the newest round, or NO_MEMBER.
+uint32_t run_witness_place(const struct run *self, uint32_t member);
 const char *run_phase_name(uint8_t phase);

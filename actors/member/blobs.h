@@ -9,9 +9,10 @@
 // is, only that it can be of none after the run's present one: so it stays as if it were of that one,
 // and then goes with the rest.
 //
-// The bytes themselves are the shell's, in the blob store; here are their names. They go by FORGET to
-// PORT_DISK alone, which is done at once: so what learner or fetcher put there later stays. To look
-// one up costs O(1), to fetch O(wanted), to forget O(count). Part of a core: pure.
+// The bytes themselves are the shell's, in the blob store; here are their names. They go by FORGET: to
+// PORT_DISK, where they are forgotten at once, so what learner or fetcher put there later stays; and to
+// PORT_FETCHER, which fetches them no further and removes their files when it has the time. To look one
+// up costs O(1), to fetch O(wanted), to forget O(count). Part of a core: pure.
 
 #include "actors/member/member.h"
 

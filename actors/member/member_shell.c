@@ -1,5 +1,6 @@
 #include "actors/member/member_shell.h"
 #include "actors/member/blobs.h"
+#include "actors/member/replica.h"
 #include "common/actor/instance.h"
 #include "common/actor/journal.h"
 #include "common/actor/shell.h"
@@ -227,7 +228,9 @@ static int find_checkpoint(struct running *self, struct why *why)
                            "%s holds checkpoints of another run than \"%s\"; give another "
                            "--checkpoint-dir",
                            options->checkpoint_dir, options->command.run_id);
-        if (seen[i].fault == 0 && (!any || seen[i].epoch > seen[newest].epoch)) newest = i;
+        if (seen[i].fault == 0 && (!any || replica_is_newer(seen[i].step, seen[i].epoch,
+                                                            seen[newest].step, seen[newest].epoch)))
+            newest = i;
         any |= seen[i].fault == 0;
         if (seen[i].fault)
             shell_log(3, "checkpoint.damaged step=%llu dir=%s fault=%s; passed over",

@@ -66,6 +66,11 @@ bool replica_is_given_up(const struct wire_run *run, uint64_t step, uint64_t epo
     return step > run->restored_step && epoch < run->restored_epoch;
 }
 
+bool replica_is_newer(uint64_t step, uint64_t epoch, uint64_t than_step, uint64_t than_epoch)
+{
+    return epoch > than_epoch || (epoch == than_epoch && step > than_step);
+}
+
 // ---- getting hold of parameters -----------------------------------------------------------------
 
 static void forget_commits(struct replica *self)

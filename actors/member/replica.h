@@ -22,6 +22,10 @@ enum { REPLICA_AHEAD = 64, REPLICA_ENTRIES_MAX = 65536, REPLICA_RETRY_MS = 700,
 // run may have come as far again since.
 bool replica_is_given_up(const struct wire_run *run, uint64_t step, uint64_t epoch);
 
+// True if `step` of `epoch` is where the run is rather than `than_step` of `than_epoch`: a restore
+// takes steps back and begins an epoch. A checkpoint is gone on from if no other is newer.
+bool replica_is_newer(uint64_t step, uint64_t epoch, uint64_t than_step, uint64_t than_epoch);
+
 struct replica_commit {
     struct wire_commit commit;                      // Its list: entries [first, first + count)
     uint32_t first;

@@ -312,8 +312,8 @@ static void check_answered(struct sim *sim, const struct msg *in)
          in->from);
 }
 
-// Who knows of a restore holds nothing that it gave up, unless the run has come as far again: then
-// the next commit or digest tells.
+// Who knows of a restore holds nothing that it gave up: nothing beyond the run but what the run itself
+// has been.
 static void check_let_go(struct sim *sim, const struct node *node, const struct member *member,
                          const struct replica *replica)
 {

@@ -92,13 +92,15 @@ mutant 'a restart forgets that it has claimed' $T/trainer.c \
 
 # ---- votes ----------------------------------------------------------------------------------------------
 mutant 'an unelected vote is counted' $C/round.c \
-    's/(uint32_t place = witness_place\(run, member\);\n)/$1    if (place == NO_MEMBER) place = 0;\n/'
+    's/(uint32_t place = run_witness_place\(run, member\);\n)/$1    if (place == NO_MEMBER) place = 0;\n/'
 mutant 'a witness is counted twice' $C/tally.c 's/    if \(self->has_voted\[witness\]\) return TALLY_TWICE;\n//'
 mutant 'a quorum is rounded down' common/run/quorum.c 's/\(2 \* elected \+ 2\) \/ 3/(2 * elected) \/ 3 + !(elected \/ 2)/'
 mutant 'votes are counted by batch, not by result' $C/tally.c \
     's/return a->payload_bytes == b->payload_bytes.*?;/return a->client == b->client;/s'
+by_unit 'a witness forgets the claims of the round before' witness_test $W/witness.c \
+    's/    else if \(produce->round == self->round_before\)[^\n]*\n//'
 by_unit 'who is behind votes for any base' witness_test $W/witness.c 's/\(!hash_is_none\(&self->base\) &&/(hash_is_none(\&self->base) ||/'
-by_unit 'the only holder may go' coordinator_test $C/members.c 's/    if \(stays && is_needed\(self, index\)\) \{/    if (stays \&\& is_needed(self, index) \&\& !stays) {/'
+by_unit 'the only holder may go' coordinator_test $C/members.c 's/    if \(takes_part && is_needed\(self, index\)\) \{/    if (takes_part \&\& is_needed(self, index) \&\& !takes_part) {/'
 mutant 'a vote names what is only on its way' $W/witness.c \
     's/return sighting->claimed && blobs_state\(blobs, &sighting->seen.payload\) == BLOB_HERE;/return sighting->claimed && blobs;/'
 mutant 'votes of the last round count in the next' $C/tally.c \
@@ -169,7 +171,9 @@ mutant 'restore: a checkpoint given up is loaded' $M/replica.c \
     's/        if \(replica_is_given_up\(&member->now, loaded->step.*?\n        \}\n//s; s/self->epoch = loaded->epoch;/self->epoch = member->now.epoch;/'
 mutant 'restore: the pinned step stays' $C/run.c \
     's/    self->digest_step = self->pin_step = restore->step;\n    self->digest = self->pin_digest = restore->digest;\n//'
-mutant 'restore: the way back is retired' actors/checkpointer/checkpointer.c \
+by_unit 'restore: the highest step is the newest' restore_test $M/replica.c \
+    's/return epoch > than_epoch \|\| \(epoch == than_epoch && step > than_step\);/return step + 0 * epoch > than_step + 0 * than_epoch;/'
+by_unit 'restore: the way back is retired' restore_test actors/checkpointer/checkpointer.c \
     's/    self->wanted.spare = [^\n]*\n//'
 by_unit 'restore: a checkpoint is as good as one given up' restore_test actors/checkpointer/checkpointer.c \
     's/        self->saved.step = 0;\n//'

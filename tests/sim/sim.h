@@ -8,6 +8,7 @@
 //      ▲                        ├──▶ disk.c      ledger, journals, checkpoints: what a crash leaves
 //      │                        └──▶ learner.c   compute and bulk transfer: a delay and a hash
 //      └──messages── world.c ◀──────── flights, in order of time       check_*.c: what must hold
+//                     faults.c: what goes wrong now and then
 //
 // The network is a priority queue, a crash is forgetting a struct, parameters are a hash. Chance
 // comes from the seed alone (plan.c draws how hostile the seed's world is), so the same seed gives
@@ -214,8 +215,8 @@ struct node {
     uint32_t checkpoints_count;
     struct store store;                 // Cleared by a crash, unless it is the checkpointer's
     struct learner learner;
-    uint64_t said_ms[WORKER_COUNT];          // When the newest answer of each is heard
-    uint64_t turns, turn_ms; // Steps at the same instant: a timer that spins is seen here
+    uint64_t said_ms[WORKER_COUNT];     // When the newest answer of each is heard
+    uint64_t turns, turn_ms;            // Steps at the same instant: a timer that spins is seen here
     uint64_t wakes, wakes_ms;           // By the clock, in the second that began then
 };
 
@@ -243,7 +244,12 @@ struct ghost_point {
     uint16_t kind;
 };
 
-struct ghost_member { bool known; uint8_t role, state; struct hash key; uint64_t instance, joined_round; };
+struct ghost_member {
+    bool known;
+    uint8_t role, state;
+    struct hash key;
+    uint64_t instance, joined_round;
+};
 
 struct ghost_accepted {
     struct hash result, payload, residual_from, residual_to;
@@ -419,6 +425,8 @@ uint32_t node_named(const struct sim *self, const char *name);
 uint64_t node_clock(const struct sim *self, const struct node *node);
 void node_boot(struct sim *self, uint8_t id);
 void node_crash(struct sim *self, uint8_t id, uint64_t down_ms);
+uint64_t down_for(struct sim *self);            // How long, drawn
+void faults_draw(struct sim *self);             // Once a second or so (faults.c)
 void node_step(struct sim *self, uint8_t id, struct msg *in);
 void node_hear(struct sim *self, uint8_t id, uint16_t kind, const void *body);   // From a port
 

@@ -1,4 +1,4 @@
-// world -- lives and deaths: who boots when, what reaches whom in which order, and what goes wrong.
+// world -- lives and deaths: who boots when, and what reaches whom in which order.
 
 #include "common/ensure.h"
 #include "tests/sim/sim.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { TICK_MS = 1000, PATIENCE_MS = 3000, TURNS_MAX = 2000, WAKES_MAX = 50, LIVENESS_MS = 900000,
+enum { TICK_MS = 1000, TURNS_MAX = 2000, WAKES_MAX = 50, LIVENESS_MS = 900000,
        ROUNDS_MIN = 60, COMMITS_AFTER_HEAL = 20, SETTLE_MS = 30000 };
 #define NEVER UINT64_MAX
 
@@ -134,9 +134,11 @@ static void first_messages(struct sim *self, uint8_t id)
     if (node->has_journal) node_hear(self, id, FRAME_JOURNAL, &node->journal);
     if (node->role == ACTOR_CHECKPOINTER) damage(self, node);
     if (node->up && node->role == ACTOR_CHECKPOINTER && node->checkpoints_count) {
-        const struct pin *newest = &node->checkpoints[0];       // By step; of the latest epoch
-        for (uint32_t i = 1; i < node->checkpoints_count; i++)
-            if (node->checkpoints[i].epoch >= newest->epoch) newest = &node->checkpoints[i];
+        const struct pin *newest = &node->checkpoints[0];
+        for (uint32_t i = 1; i < node->checkpoints_count; i++) {
+            const struct pin *pin = &node->checkpoints[i];
+            if (replica_is_newer(pin->step, pin->epoch, newest->step, newest->epoch)) newest = pin;
+        }
         struct wire_load resume = { .step = newest->step };
         snprintf(resume.path, sizeof resume.path, "checkpoints/step-%08llu",
                  (unsigned long long)resume.step);
@@ -182,11 +184,6 @@ void node_crash(struct sim *self, uint8_t id, uint64_t down_ms)
     node->turns = 0;
     node->up_again_ms = self->now_ms + down_ms;
     if (node->role != ACTOR_CHECKPOINTER) node->store.count = 0;
-}
-
-static uint64_t down_for(struct sim *self)
-{
-    return faulty(self) ? between(self, 50, roll(self, 4) ? 3000 : 20000) : between(self, 50, 1000);
 }
 
 // ---- one step -----------------------------------------------------------------------------------
@@ -400,132 +397,6 @@ static void arrive(struct sim *self, struct flight *flight)
     }
 }
 
-// ---- what goes wrong ----------------------------------------------------------------------------
-
-static void control(struct sim *self, uint8_t action)
-{
-    struct node *node = &self->nodes[self->operator_node];
-    struct wire_control body = { .action = action, .number = self->now_ms + 1,
-                                 .incarnation = self->nodes[COORDINATOR].incarnation };
-    size_t count = wire_pack_body(FRAME_CONTROL, &body, self->bytes, SCRATCH_BYTES);
-    struct parcel *parcel = parcel_new(self, node, FRAME_CONTROL, self->bytes, (uint32_t)count);
-    network_mail(self, (uint8_t)self->operator_node, "coordinator", parcel);
-    parcel_release(parcel);
-}
-
-static void ask_to_leave(struct sim *self, uint8_t id)
-{
-    struct node *node = &self->nodes[id];
-    node->leaving = true;
-    node->patience_ms = self->now_ms + PATIENCE_MS;
-    self->faults[LEAVE]++;
-    node_hear(self, id, FRAME_QUIT, &(struct wire_quit){ 0 });
-}
-
-// All copies of what came after the newest checkpoint die at once, with those who hold them.
-static void lose_all(struct sim *self)
-{
-    // Not at the end: a run that has finished without its last step is no run to be restored.
-    const bool late = check_commits(self) + 3 > self->plan.rules.total_steps;
-    if (late || self->ghost.restores > RESTORES_MAX / 2 || !check_may_restore(self) ||
-        !chance(self, self->plan.lose_all)) return;
-    self->faults[LOSS_OF_ALL]++;
-    self->ghost.all_lost = true;
-    for (uint8_t id = 1; id < self->nodes_count; id++) {
-        struct node *node = &self->nodes[id];
-        if (node->role == ACTOR_CHECKPOINTER) node->store.count = 0;
-        if (node->role != ACTOR_OPERATOR && node->up) node_crash(self, id, down_for(self));
-    }
-}
-
-// True if the owner takes the run back: on a whim, or because nothing else is left.
-static bool go_back(struct sim *self)
-{
-    const uint8_t phase = check_phase(self);
-    if (!check_may_restore(self)) return false;
-    if (phase != PHASE_WAITING && phase != PHASE_WARMUP && phase != PHASE_PAUSED) return false;
-    if (!self->ghost.all_lost && (self->ghost.restores_asked > RESTORES_MAX / 2 ||
-                                  !chance(self, self->plan.restore))) return false;
-    self->ghost.restores_asked++;
-    control(self, ACTION_RESTORE);
-    return true;
-}
-
-// The owner, before and after the healing: pauses now and then, and often at the last step, asks for
-// checkpoints, and never leaves a run paused.
-static void operate(struct sim *self)
-{
-    if (go_back(self)) return;
-    bool paused = check_phase(self) == PHASE_PAUSED || self->ghost.pausing;
-    const bool last = check_commits(self) + 2 >= self->plan.rules.total_steps;
-    if ((roll(self, 1000) < self->plan.pause || (last && roll(self, 3) == 0)) && !paused) {
-        self->ghost.pause_asked = true;
-        control(self, ACTION_PAUSE);
-        self->faults[PAUSE]++;
-    } else if (paused && (!faulty(self) || roll(self, 5) == 0)) control(self, ACTION_RESUME);
-    else if (roll(self, 20) == 0) control(self, ACTION_CHECKPOINT);
-}
-
-static void trouble(struct sim *self, uint8_t id)
-{
-    struct node *node = &self->nodes[id];
-    const struct plan *plan = &self->plan;
-    if (!node->up) return;
-    if (self->now_ms >= node->patience_ms) node_crash(self, id, down_for(self));
-    else if (chance(self, plan->crash) && may_lose(self, id)) {
-        self->faults[CRASH]++;
-        node_crash(self, id, down_for(self));
-    } else if (chance(self, plan->full)) {
-        self->faults[FULL_DISK]++;
-        node->full_ms = self->now_ms + between(self, 500, 15000);
-    } else if (chance(self, plan->freeze)) {
-        self->faults[FREEZE]++;
-        node->frozen_ms = self->now_ms + between(self, 100, 10000);
-    } else if (id != COORDINATOR && !node->leaving && chance(self, plan->leave) &&
-               may_lose(self, id)) {
-        ask_to_leave(self, id);
-    }
-}
-
-static void redraw_partition(struct sim *self)
-{
-    if (!chance(self, self->plan.partition)) {
-        if (!faulty(self)) self->far = 0;
-        return;
-    }
-    self->far = self->far ? 0 : (uint32_t)roll(self, 1u << self->nodes_count);
-    if (!self->far) return;
-    uint64_t way = roll(self, 3);                   // Both ways, or one
-    self->deaf = way != 1, self->mute = way != 2;
-    self->faults[PARTITION]++;
-}
-
-// Who does not hear how the run goes on from its checkpoint stands there still when it comes back.
-static void leave_behind(struct sim *self)
-{
-    const struct pin *back = &self->ghost.way_back;
-    const bool at_it = !hash_is_none(&back->digest) && back->step == check_commits(self);
-    if (self->plan.restore == 0 || self->far || !at_it || !chance(self, 150)) return;
-    self->far = 1u << between(self, 1, self->plan.trainers);
-    self->deaf = self->mute = true;
-    self->faults[PARTITION]++;
-}
-
-static void tick(struct sim *self)
-{
-    redraw_partition(self);
-    leave_behind(self);
-    lose_all(self);
-    operate(self);
-    if (self->broker.up) post_office_expire(self->office, self->now_ms);
-    if (self->broker.up && chance(self, self->plan.broker_crash)) broker_crash(self);
-    else if (!self->broker.up && self->now_ms >= self->broker.up_again_ms) broker_boot(self);
-    for (uint8_t id = 0; id < self->nodes_count; id++)
-        if (self->nodes[id].role != ACTOR_OPERATOR) trouble(self, id);
-    for (uint8_t id = 0; id < self->nodes_count; id++)
-        if (is_liar(self, id)) intruder_act(self, id);
-}
-
 // ---- the loop -----------------------------------------------------------------------------------
 
 enum alarm { BOOT, HELLO, WAKE, ALARMS };
@@ -554,7 +425,7 @@ static void ring(struct sim *self, uint8_t id, enum alarm alarm)
 {
     if (id == NOBODY) {
         self->tick_ms += between(self, TICK_MS / 2, TICK_MS * 3 / 2);
-        tick(self);
+        faults_draw(self);
     } else if (alarm == BOOT && self->disk.behind && id != COORDINATOR) {
         self->nodes[id].up_again_ms = self->now_ms + 1000;      // Who knows less might follow
     } else if (alarm == BOOT) node_boot(self, id);

@@ -100,17 +100,28 @@ static void what_is_given_up_is_beyond_and_before(void **state)
     assert_false(replica_is_given_up(&never, STEP, 0));
 }
 
+// What goes on from a checkpoint is the run as it is, not the one that came further and was taken back.
+static void the_newest_is_of_the_latest_epoch(void **state)
+{
+    (void)state;
+    assert_true(replica_is_newer(WAY_BACK, EPOCH, STEP, EPOCH - 1));
+    assert_false(replica_is_newer(STEP, EPOCH - 1, WAY_BACK, EPOCH));
+    assert_true(replica_is_newer(STEP, EPOCH, WAY_BACK, EPOCH));
+    assert_false(replica_is_newer(STEP, EPOCH, STEP, EPOCH));
+}
+
 static struct checkpointer checkpointer;
 static uint8_t out_bytes[1 << 16];
 static struct effect effects[64];
 
-static void hear_run(const struct wire_run *run)
+static struct outbox hear_run(const struct wire_run *run)
 {
     struct outbox out = { effects, 0, 64, out_bytes, 0, sizeof out_bytes };
     struct member *member = &checkpointer.member;
     const struct msg in = { .now_ms = 1000, .kind = FRAME_RUN, .run = "r", .from = "coordinator",
                             .sender = member->coordinator, .body = run };
     checkpointer_step(&checkpointer, &in, &out);
+    return out;
 }
 
 // A checkpoint that a restore gave up is none, also where the news come when the run is as far again:
@@ -133,6 +144,33 @@ static void a_checkpoint_given_up_is_none(void **state)
     assert_int_equal(checkpointer.position.step, STEP);                 // Of the time after it
 }
 
+// Each SAVE names the way back, which is to outlive all that is written after it.
+static void the_way_back_is_spared(void **state)
+{
+    (void)state;
+    checkpointer = (struct checkpointer){ 0 };
+    checkpointer_init(&checkpointer);
+    checkpointer.member.admitted = true;
+    checkpointer.member.coordinator = key(1).key;
+    checkpointer.replica.holding = checkpointer.replica.built = true;
+    checkpointer.replica.step = checkpointer.wanted.step = STEP;
+    const struct outbox out = hear_run(&(struct wire_run){ .step = STEP, .epoch = EPOCH, .log_seq = 1,
+                                                           .way_back_step = WAY_BACK });
+    uint32_t saves = 0;
+    for (uint32_t i = 0; i < out.count; i++) {
+        _Alignas(8) static uint8_t bytes[4096];
+        struct wire_arena arena = { .bytes = bytes, .max = sizeof bytes };
+        struct wire_refusal refusal;
+        const void *body;
+        if (effects[i].kind != FRAME_SAVE) continue;
+        assert_true(wire_unpack_body(effects[i].body, effects[i].bytes, FRAME_SAVE, &arena, &body,
+                                     &refusal));
+        assert_int_equal(((const struct wire_save *)body)->spare, WAY_BACK);
+        saves++;
+    }
+    assert_int_equal(saves, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -140,6 +178,8 @@ int main(void)
         cmocka_unit_test(a_snapshot_knows_the_restore_and_the_way_back),
         cmocka_unit_test(what_is_given_up_is_beyond_and_before),
         cmocka_unit_test(a_checkpoint_given_up_is_none),
+        cmocka_unit_test(the_newest_is_of_the_latest_epoch),
+        cmocka_unit_test(the_way_back_is_spared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
