@@ -4,6 +4,9 @@
 
 void witness_begin(struct witness *self, const struct member *member)
 {
+    self->round_before = self->round;
+    self->sightings_before = self->sightings;
+    self->sightings = self->memory[self->sightings == self->memory[0]];
     self->round = member->round.round;
     self->voted = self->acknowledged = false;
     self->claimed = 0;
@@ -48,8 +51,11 @@ static void testify(const uint8_t *frame, uint32_t bytes, struct outbox *out)
 void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
                           struct outbox *out)
 {
-    if (produce->round != self->round || produce->client >= MEMBERS_MAX) return;
-    const struct sighting *sighting = &self->sightings[produce->client];
+    const struct sighting *sightings = NULL;
+    if (produce->round == self->round) sightings = self->sightings;
+    else if (produce->round == self->round_before) sightings = self->sightings_before;
+    if (!sightings || produce->client >= MEMBERS_MAX) return;
+    const struct sighting *sighting = &sightings[produce->client];
     if (sighting->claimed) testify(sighting->frame, sighting->frame_bytes, out);
 }
 

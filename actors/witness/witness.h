@@ -8,7 +8,9 @@
 // that the seed assigns to it, the pinned base if there is one, and the payload in our own store: a
 // vote is a promise to serve those bytes. A witness that has a replica also names no result of
 // parameters other than its own, and none at all while it is not at the round's step: one liar's base
-// must not become the run's (seeds 52440, 59904). The first claim of a client counts, another is noted.
+// must not become the run's (seeds 52440, 59904). The first claim of a client counts; another is shown to
+// the coordinator together with it, and so is any that the coordinator asks for, of the round before,
+// too: where two witnesses name two claims of one client, its question may come after the round's end.
 // The one vote of a round is journalled before it is sent; a restart that finds it abstains.
 //
 // The same core runs inside an elected trainer and as an actor of its own. Pure.
@@ -27,21 +29,22 @@ struct sighting {
 };
 
 struct witness {
-    uint64_t round;                     // Whose sightings these are
+    uint64_t round, round_before;       // Whose sightings these are
     uint64_t voted_round;               // From the journal: no second vote for it, ever
     bool voted, acknowledged;
     uint64_t resend_ms;
     uint32_t claimed;                   // Clients that have claimed
     bool has_replica;                   // In the same process: it knows which base is right
     struct hash base;                   // Its digest of the round's step; none: it is not there yet
-    struct sighting sightings[MEMBERS_MAX];
+    struct sighting *sightings, *sightings_before;  // Each one half of the memory; NULL: no round yet
+    struct sighting memory[2][MEMBERS_MAX];
     struct wire_seen list[MEMBERS_MAX];             // Of the vote, kept for sending again
     struct wire_vote vote;
     uint8_t participants[32768], broadcasts[32768];
     uint64_t words[BLOOM_WORDS(MEMBERS_MAX)];
 };
 
-// A new round has opened: forgets the last one.
+// A new round has opened: forgets all but the claims of the last one.
 void witness_begin(struct witness *self, const struct member *member);
 
 // Takes a CLAIM, by mail or as news, whoever signed it. An accepted one that came by mail is

@@ -1,5 +1,5 @@
 // Which bases a witness names: with a replica its own alone, and none while it is not at the round's
-// step; without one all, and the coordinator asks for more of them (round.c).
+// step; without one all, and the coordinator asks for more of them (round.c). Which claims it can show.
 
 #include "actors/witness/witness.h"
 #include <setjmp.h>
@@ -77,12 +77,51 @@ static void who_has_none_names_all(void **state)
     assert_int_equal(witness.vote.seen_count, 2);
 }
 
+// How many TESTIMONYs a PRODUCE brings.
+static uint32_t testimonies(uint64_t round, uint32_t client)
+{
+    static struct effect effects[8];
+    static uint8_t bytes[8192];
+    struct outbox out = { effects, 0, 8, bytes, 0, sizeof bytes };
+    witness_hear_produce(&witness, &(struct wire_produce){ round, client }, &out);
+    for (uint32_t i = 0; i < out.count; i++) assert_int_equal(effects[i].kind, FRAME_TESTIMONY);
+    return out.count;
+}
+
+static void sign(uint32_t client)
+{
+    witness.sightings[client].frame_bytes = 3;
+    memcpy(witness.sightings[client].frame, "abc", 3);
+}
+
+static void next_round(void)
+{
+    member.round.round++;
+    witness_begin(&witness, &member);
+}
+
+// The question comes by mail and the next round by the news: either may be first.
+static void the_claims_of_the_round_before_can_be_shown(void **state)
+{
+    (void)state;
+    sign(0);
+    assert_int_equal(testimonies(5, 0), 1);
+    assert_int_equal(testimonies(5, 1), 0);         // Its frame was not kept
+    next_round();
+    assert_int_equal(testimonies(5, 0), 1);
+    assert_int_equal(testimonies(6, 0), 0);         // Nobody has claimed yet
+    next_round();
+    assert_int_equal(testimonies(5, 0), 0);
+    assert_int_equal(testimonies(6, 0), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_replica_names_its_own_base, set_up),
         cmocka_unit_test_setup(a_replica_that_is_behind_names_nobody, set_up),
         cmocka_unit_test_setup(who_has_none_names_all, set_up),
+        cmocka_unit_test_setup(the_claims_of_the_round_before_can_be_shown, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
