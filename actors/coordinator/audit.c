@@ -25,8 +25,6 @@
 #include "common/wire/claims.h"
 #include <string.h>
 
-enum { CLAIM_AGE_MAX = 2 };
-
 // ---- drawing --------------------------------------------------------------------------------------
 
 struct draw {
@@ -379,7 +377,7 @@ void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct
     if (members_of(self, in, out) == NO_MEMBER) return;
     uint32_t member = claimant(self, &testimony->claim, &arena, &claim);
     if (member == NO_MEMBER || testimony->claim.count > CLAIM_FRAME_MAX) return;
-    struct testimony *known = &self->testimonies[member];
+    struct testimony *known = &self->testimonies[member][claim->round % (CLAIM_AGE_MAX + 1)];
     struct hash name = claim_hash(claim);
     if (known->round != claim->round) {
         *known = (struct testimony){ .round = claim->round, .name = name,

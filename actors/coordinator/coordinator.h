@@ -55,6 +55,7 @@ struct rules {
     struct wire_config frame;           // What members are sent; its bytes are the shell's
 };
 
+enum { CLAIM_AGE_MAX = 2 };            // Rounds: two claims of an older one prove nothing any more
 struct testimony { uint64_t round; struct hash name; uint32_t bytes; uint8_t frame[CLAIM_FRAME_MAX]; };
 
 struct holding { uint64_t step; struct hash digest; bool known; };
@@ -89,7 +90,9 @@ struct coordinator {
     struct deal deal;                   // Who trains what in the open round
     uint32_t accepted_count;            // Of `accepted`, of the commit of this round:
     uint64_t accepted_round;            // 0 after a restart, which forgot it
-    struct testimony testimonies[MEMBERS_MAX];      // The first claim heard of each one's newest round
+    // The first claim that was shown of each member and round, by round modulo: whoever shows its own
+    // of another round meanwhile puts none out of the way.
+    struct testimony testimonies[MEMBERS_MAX][CLAIM_AGE_MAX + 1];
     // Scratch of a draw: the audits, the clients in order of the committee, who of them audits.
     struct wire_audit audits[AUDITS_MAX];
     struct wire_interval audited[AUDITED_MAX];

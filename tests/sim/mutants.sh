@@ -260,6 +260,8 @@ mutant 'guilt: a claim of before the run was born counts' $C/audit.c \
     's/claim->born_unix_ms == run->born_unix_ms && //'
 mutant 'guilt: a claim of another run counts' $C/audit.c \
     's/strcmp\(claim->run, self->rules.run_id\) == 0 &&\n\s*/claim \&\&\n/'
+by_unit 'guilt: one claim puts another out of the way' coordinator_test $C/audit.c \
+    's/\[claim->round % \(CLAIM_AGE_MAX \+ 1\)\]/[0]/'
 mutant 'guilt: two claims prove nothing' $C/audit.c \
     's/    \} else if \(!hash_equal\(&known->name, &name\)\) \{/    } else if (known->round == 0) {/'
 mutant 'guilt: one liar names the parameters of the run' $C/round.c \

@@ -10,8 +10,9 @@
 //         t1    ADMITTED ..                    mail to t1; fields that are zero or empty go unsaid
 //
 // Hashes are words: digest=x is the hash that reads x. In a VOTE, seen=0:a,1:b names results a and
-// b of clients 0 and 1, and who=t1,t2 is its bloom. A second START is a restart: the core is made
-// anew from the records. GOLDEN=write puts what was said into the files; then read the difference.
+// b of clients 0 and 1, and who=t1,t2 is its bloom. In a TESTIMONY, claim=t4:2:a is the CLAIM of
+// t4 in round 2 with payload a. A second START is a restart: the core is made anew from the records.
+// GOLDEN=write puts what was said into the files; then read the difference.
 
 #include "actors/coordinator/coordinator.h"
 #include "common/wire/wire_table.h"
@@ -254,6 +255,25 @@ static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts
         (struct wire_bytes){ parts->bloom, (uint32_t)bloom_bytes(self->core->run.clients_count) };
 }
 
+// claim=t4:2:a
+static void set_claim(struct talk *self, struct wire_testimony *testimony, char *value)
+{
+    static const uint8_t signature[WIRE_SIGNATURE_BYTES] = { 1 };       // The shell's to check
+    static uint8_t frame[CLAIM_FRAME_MAX];
+    struct wire_head head = { .kind = FRAME_CLAIM, .run = "talk" };
+    char *round = strchr(value, ':'), *payload = round ? strchr(round + 1, ':') : NULL;
+    assert_non_null(payload);
+    *round++ = *payload++ = 0;
+    const struct wire_claim claim = { .run = "talk", .author = hash_named(self, value),
+                                      .round = strtoull(round, NULL, 10), .end = 1, .payload_bytes = 100,
+                                      .payload = hash_named(self, payload) };
+    memcpy(head.sender, claim.author.bytes, sizeof head.sender);
+    size_t bytes = wire_pack(&head, &claim, frame, sizeof frame);
+    bytes = wire_put_signature(frame, bytes, signature, sizeof frame);
+    assert_true(bytes > 0);
+    testimony->claim = (struct wire_bytes){ frame, (uint32_t)bytes };
+}
+
 static void fill(struct talk *self, uint16_t kind, const char *from, char *fields, void *body,
                  struct vote_parts *parts)
 {
@@ -272,6 +292,7 @@ static void fill(struct talk *self, uint16_t kind, const char *from, char *field
         *value++ = 0;
         if (strcmp(field, "seen") == 0) set_seen(self, body, parts, value);
         else if (strcmp(field, "who") == 0) set_who(self, body, parts, value);
+        else if (strcmp(field, "claim") == 0) set_claim(self, body, value);
         else set_field(self, record, body, field, value);
     }
 }
