@@ -25,6 +25,8 @@
 #include "common/wire/claims.h"
 #include <string.h>
 
+enum { PRODUCES_MAX = 512 };            // Of one vote: a liar names what nobody claimed
+
 // ---- drawing --------------------------------------------------------------------------------------
 
 struct draw {
@@ -59,7 +61,7 @@ static bool may_judge(const struct draw *draw, uint32_t client, const struct wir
 static void appoint_judges(struct draw *draw, const struct wire_audit *audit,
                            const struct wire_interval *samples, struct outbox *out)
 {
-    const uint32_t due = verdict_judges(draw->round->trainers, audit->accusation);
+    const uint32_t due = verdict_judges(draw->round->trainers, audit->accusation, audit->tries);
     uint32_t judges = 0;
     for (uint32_t i = 0; i < draw->round->clients_count && judges < due; i++) {
         uint32_t client = draw->self->order[i];
@@ -391,16 +393,20 @@ void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct
     }
 }
 
-void audit_ask_rivals(struct coordinator *self, const struct wire_vote *vote, struct outbox *out)
+void audit_ask_rivals(struct coordinator *self, uint32_t place, const struct wire_vote *vote,
+                      struct outbox *out)
 {
     const struct run *run = &self->run;
-    for (uint32_t i = 0; i < vote->seen_count; i++) {
-        uint32_t client = vote->seen[i].client;
-        if (self->tally.rivals_count[client] < 2 ||
-            is_ejected(run, run->clients[client].member)) continue;
-        for (uint32_t w = 0; w < run->witnesses_count; w++)
-            if (self->tally.has_voted[w])
-                outbox_mail(out, run->members[run->witnesses[w].member].name, FRAME_PRODUCE,
-                            &(struct wire_produce){ run->round.round, client });
+    const uint32_t count = vote->seen_count;
+    const uint32_t first = (uint32_t)((uint64_t)count * place / run->witnesses_count);
+    uint32_t witness, asked = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t client = vote->seen[(first + i) % count].client;
+        if (is_ejected(run, run->clients[client].member)) continue;
+        while (asked < PRODUCES_MAX && tally_ask(&self->tally, client, &witness)) {
+            asked++;
+            outbox_mail(out, run->members[run->witnesses[witness].member].name, FRAME_PRODUCE,
+                        &(struct wire_produce){ run->round.round, client });
+        }
     }
 }

@@ -74,6 +74,8 @@ struct coordinator {
     bool proved;                        // The newest round had a quorum of votes
     struct tally tally;
     uint64_t heard_ms[MEMBERS_MAX];     // When each was last heard
+    uint64_t changes_ms[MEMBERS_MAX];   // Since when it has put
+    uint32_t changes[MEMBERS_MAX];      // so many changes of itself on record
     struct holding holdings[MEMBERS_MAX];           // What each says it holds
     uint32_t holding;                   // How many have said so since the phase began
     uint8_t unhealthy[MEMBERS_MAX];     // Rounds in a row that it was not seen in
@@ -142,8 +144,9 @@ void audit_hear_finding(struct coordinator *self, const struct msg *in, struct o
 void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct outbox *out);
 bool audit_is_over(const struct coordinator *self);             // No live auditor is waited for
 void audit_tell_missing(const struct coordinator *self, struct outbox *out);
-// Two results of one client are named: those who voted are asked for the claims.
-void audit_ask_rivals(struct coordinator *self, const struct wire_vote *vote, struct outbox *out);
+// Two results of one client are named: some who voted are asked for the claims. `place`: the voter's.
+void audit_ask_rivals(struct coordinator *self, uint32_t place, const struct wire_vote *vote,
+                      struct outbox *out);
 
 void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struct outbox *out,
                  const char *cause);

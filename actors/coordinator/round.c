@@ -179,7 +179,7 @@ void round_hear_vote(struct coordinator *self, const struct msg *in, struct outb
     }
     if (verdict == TALLY_COUNTED) {
         score_health(self, vote);
-        audit_ask_rivals(self, vote, out);
+        audit_ask_rivals(self, place, vote, out);
     }
     coordinator_ack(in, vote->round, NULL, out);
     round_look(self, in->now_ms, out);
@@ -255,7 +255,8 @@ static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_
     return count;
 }
 
-// Who was not seen in too many rounds in a row does not take part, whatever its pings say.
+// Who was not seen in too many rounds in a row does not take part, whatever its pings say. Whose result
+// was accepted took part, whatever one witness leaves out of its bloom: two thirds have seen it.
 static void judge_health(struct coordinator *self, struct outbox *out)
 {
     const struct run *run = &self->run;
@@ -264,7 +265,8 @@ static void judge_health(struct coordinator *self, struct outbox *out)
         if (!deal_of_trainer(&self->deal, c, &share))
             continue; // Who was dealt nothing could not be seen
         uint32_t member = run->clients[c].member;
-        bool healthy = quorum_reached(self->tally.health[c], self->tally.elected);
+        bool healthy = tally_accepted(&self->tally, c) != NULL ||
+                       quorum_reached(self->tally.health[c], self->tally.elected);
         self->unhealthy[member] = healthy ? 0 : (uint8_t)(self->unhealthy[member] + 1);
         if (self->unhealthy[member] < self->rules.unhealthy_rounds ||
             !members_is_live(self, member))

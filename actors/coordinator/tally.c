@@ -11,6 +11,7 @@ void tally_init(struct tally *self, uint32_t clients, uint32_t elected)
     self->voted = self->complete = 0;
     memset(self->has_voted, 0, sizeof self->has_voted);
     memset(self->rivals_count, 0, clients);
+    memset(self->asked, 0, clients * sizeof *self->asked);
     memset(self->health, 0, clients);
 }
 
@@ -32,16 +33,18 @@ static bool same(const struct wire_seen *a, const struct wire_seen *b)
            hash_equal(&a->residual_to, &b->residual_to);
 }
 
-static void count_one(struct tally *self, const struct wire_seen *seen)
+static void count_one(struct tally *self, uint32_t witness, const struct wire_seen *seen)
 {
     struct rival *rivals = self->rivals[seen->client];
     uint8_t *count = &self->rivals_count[seen->client];
     for (uint8_t i = 0; i < *count; i++)
         if (same(&rivals[i].seen, seen)) {
             rivals[i].votes++;
+            rivals[i].voters |= (uint64_t)1 << witness;
             return;
         }
-    if (*count < TALLY_RIVALS_MAX) rivals[(*count)++] = (struct rival){ *seen, 1 };
+    if (*count < TALLY_RIVALS_MAX)
+        rivals[(*count)++] = (struct rival){ *seen, (uint64_t)1 << witness, 1 };
 }
 
 enum tally_verdict tally_count(struct tally *self, uint32_t witness, const struct wire_vote *vote)
@@ -52,8 +55,23 @@ enum tally_verdict tally_count(struct tally *self, uint32_t witness, const struc
     self->has_voted[witness] = 1;
     self->voted++;
     if (vote->complete) self->complete++;
-    for (uint32_t i = 0; i < vote->seen_count; i++) count_one(self, &vote->seen[i]);
+    for (uint32_t i = 0; i < vote->seen_count; i++) count_one(self, witness, &vote->seen[i]);
     return TALLY_COUNTED;
+}
+
+bool tally_ask(struct tally *self, uint32_t client, uint32_t *ret_witness)
+{
+    uint64_t *asked = &self->asked[client];
+    if (self->rivals_count[client] < 2) return false;
+    for (uint8_t i = 0; i < self->rivals_count[client]; i++) {
+        const uint64_t voters = self->rivals[client][i].voters;
+        const int enough = (int)quorum_liars(self->elected) + 1;
+        if (__builtin_popcountll(voters & *asked) >= enough || !(voters & ~*asked)) continue;
+        *ret_witness = (uint32_t)__builtin_ctzll(voters & ~*asked);
+        *asked |= (uint64_t)1 << *ret_witness;
+        return true;
+    }
+    return false;
 }
 
 const struct wire_seen *tally_accepted(const struct tally *self, uint32_t client)

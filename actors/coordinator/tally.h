@@ -16,7 +16,8 @@
 // lie, so with one place more than they are the honest result always finds one.
 enum { TALLY_RIVALS_MAX = WITNESSES_MAX / 3 + 1 };
 
-struct rival { struct wire_seen seen; uint8_t votes; };
+struct rival { struct wire_seen seen; uint64_t voters; uint8_t votes; };        // Voters: a bit by place
+_Static_assert(WITNESSES_MAX <= 64, "a witness has a bit");
 
 struct tally {
     uint32_t clients;                   // Length of the round's list
@@ -24,6 +25,7 @@ struct tally {
     uint32_t voted, complete;           // Votes counted; those that lacked nothing they waited for
     uint8_t has_voted[WITNESSES_MAX];   // By place in the round's list of witnesses
     uint8_t rivals_count[MEMBERS_MAX];  // By client
+    uint64_t asked[MEMBERS_MAX];        // By client: who was asked to show the claim it named
     struct rival rivals[MEMBERS_MAX][TALLY_RIVALS_MAX];
     uint8_t health[MEMBERS_MAX];        // By client: witnesses whose participants hold it
 };
@@ -36,6 +38,10 @@ enum tally_verdict { TALLY_COUNTED, TALLY_TWICE, TALLY_MALFORMED };
 // Counts the vote of the witness at place `witness` of the round's list. A vote that names a client
 // twice or one outside the list is MALFORMED and changes nothing; a second vote is TWICE.
 enum tally_verdict tally_count(struct tally *self, uint32_t witness, const struct wire_vote *vote);
+
+// A voter who named a result of `client` that others contradict, and who is to be asked for the claim; it
+// counts as asked then. Of each such result so many are asked that one of them is honest. False: no more.
+bool tally_ask(struct tally *self, uint32_t client, uint32_t *ret_witness);
 
 // The result of `client` that has a quorum of votes, or NULL. Not yet held against the base.
 const struct wire_seen *tally_accepted(const struct tally *self, uint32_t client);

@@ -1,21 +1,31 @@
 #include "actors/coordinator/verdict.h"
 #include "common/run/quorum.h"
 
-enum { JUDGES_MIN = 3, JUDGES_MAX = 15 };
+enum { JUDGES_MIN = 3, JUDGES_FIRST = 21, JUDGES_MAX = 255 };
+_Static_assert((int)JUDGES_MAX <= (int)AUDITS_MAX, "one round has room for all judges of a case");
 
-uint32_t verdict_judges(uint32_t trainers, uint8_t accusation)
+// Of whom most are honest, however the trainers that may lie are spread.
+static uint32_t safe_judges(uint32_t trainers, uint8_t accusation)
 {
     const uint32_t liars = quorum_liars(trainers) + (accusation == FINDING_WITHHELD);
-    if (2 * liars < JUDGES_MIN + 1) return JUDGES_MIN;
-    return 2 * liars < JUDGES_MAX + 1 ? 2 * liars - 1 : JUDGES_MAX;
+    return 2 * liars < JUDGES_MIN + 1 ? JUDGES_MIN : 2 * liars - 1;
+}
+
+uint32_t verdict_judges(uint32_t trainers, uint8_t accusation, uint32_t tries)
+{
+    const uint32_t safe = safe_judges(trainers, accusation), most = tries ? JUDGES_MAX : JUDGES_FIRST;
+    return safe < most ? safe : most;
 }
 
 // How many of those appointed must say the same.
-static uint32_t needed(uint32_t judges, uint32_t trainers, uint8_t accusation, uint8_t finding)
+static uint32_t needed(const struct wire_audit *audit, uint32_t trainers, uint32_t judges,
+                       uint8_t finding)
 {
-    const bool both_honest = accusation == FINDING_WITHHELD && finding == FINDING_DIFFERENT;
+    const bool few = audit->tries == 0 && safe_judges(trainers, audit->accusation) > JUDGES_FIRST;
+    const bool both_honest = audit->accusation == FINDING_WITHHELD && finding == FINDING_DIFFERENT;
     const uint32_t most = judges / 2 + 1, liars = quorum_liars(trainers) + both_honest;
     const uint32_t least = liars < JUDGES_MAX / 2 + 1 ? liars : JUDGES_MAX / 2 + 1;
+    if (few) return JUDGES_FIRST - 1;
     return most > least ? most : least;
 }
 
@@ -34,11 +44,16 @@ uint8_t verdict_of(const struct run *run, uint32_t place)
         judges++;
         votes[run->findings[i].finding]++;
     }
-    static const uint8_t decisive[] = { FINDING_SAME, FINDING_DIFFERENT, FINDING_WITHHELD };
-    for (size_t i = 0; judges && i < sizeof decisive; i++)
-        if (votes[decisive[i]] >= needed(judges, run->round.trainers, run->audits[place].accusation,
-                                         decisive[i])) return decisive[i];
-    return FINDING_PENDING;
+    if (judges == 0) return FINDING_PENDING;
+    uint32_t need[FINDING_COUNT];
+    for (uint8_t word = FINDING_SAME; word <= FINDING_WITHHELD; word++) {
+        need[word] = needed(&run->audits[place], run->round.trainers, judges, word);
+        if (votes[word] >= need[word]) return word;
+    }
+    const uint32_t different = votes[FINDING_DIFFERENT];
+    const bool still_open = different + votes[FINDING_PENDING] >= need[FINDING_DIFFERENT];
+    const bool shown_to_some = different + votes[FINDING_WITHHELD] >= need[FINDING_WITHHELD];
+    return shown_to_some && !still_open ? FINDING_WITHHELD : FINDING_PENDING;
 }
 
 bool verdict_is_first(const struct run *run, uint32_t place)

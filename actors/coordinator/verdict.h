@@ -7,12 +7,21 @@
 // it. Where the accuser was only shown nothing, both may be honest: there "different" needs one more
 // (seed 867).
 //
+// So many judges are dear in a large run, and all but always one is as good as all. So at first there are
+// at most 21, and where that is fewer than they should be, all but one must agree: where almost a third of
+// all trainers lie, they are that many of 21 once in 200 million draws at most. Else all are asked, at
+// most 255: of these they are most once in 60 million.
+//
+// Who shows one judge what it hides from another is not let go for their disagreeing: as many as decide,
+// of whom some found "different" and the others were shown nothing, have been shown nothing.
+//
 // Pure; every place is below run->audits_count.
 
 #include "actors/coordinator/run.h"
 
-// The judges of a case in a run with so many trainers, if so many can be had. Odd, 3 to 15.
-uint32_t verdict_judges(uint32_t trainers, uint8_t accusation);
+// The judges of a case in a run with so many trainers, if so many can be had, when it is judged for the
+// first time (tries 0) or again. Odd, 3 to 21 or to 255.
+uint32_t verdict_judges(uint32_t trainers, uint8_t accusation, uint32_t tries);
 
 // SAME, DIFFERENT or WITHHELD, what the judges say of the case at `place`; PENDING: no verdict, or no
 // judge stands there.

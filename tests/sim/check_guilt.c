@@ -142,17 +142,38 @@ static uint32_t needed(const struct ghost *ghost, uint32_t place, uint32_t judge
     return most > liars ? most : liars;
 }
 
+// Shown to some and hidden from others, and those who have not spoken cannot make it "different".
+static bool is_split(const struct ghost *ghost, uint32_t place)
+{
+    uint32_t hidden, different, silent;
+    const uint32_t judges = count_judges(ghost, place, FINDING_WITHHELD, &hidden);
+    count_judges(ghost, place, FINDING_DIFFERENT, &different);
+    count_judges(ghost, place, FINDING_PENDING, &silent);
+    return judges > 0 && hidden + different >= needed(ghost, place, judges, FINDING_WITHHELD) &&
+           different + silent < needed(ghost, place, judges, FINDING_DIFFERENT);
+}
+
 static bool is_decided(const struct ghost *ghost, uint32_t place, uint8_t finding)
 {
     uint32_t said, judges = count_judges(ghost, place, finding, &said);
+    if (finding == FINDING_WITHHELD && is_split(ghost, place)) return true;
     return judges > 0 && said >= needed(ghost, place, judges, finding);
 }
 
-static void take_verdict(struct ghost *ghost, uint32_t place, uint8_t finding)
+// Some word of the judges is the verdict.
+static bool is_judged(const struct ghost *ghost, uint32_t place)
+{
+    return is_decided(ghost, place, FINDING_SAME) || is_decided(ghost, place, FINDING_DIFFERENT) ||
+           is_decided(ghost, place, FINDING_WITHHELD);
+}
+
+// To be called when the word that has just been put on record made it a verdict.
+static void take_verdict(struct ghost *ghost, uint32_t place)
 {
     const struct wire_audit *audit = &ghost->audits[place];
-    uint32_t said, judges = count_judges(ghost, place, finding, &said);
-    if (judges == 0 || said != needed(ghost, place, judges, finding)) return;       // Not yet, or taken before
+    uint8_t finding = FINDING_WITHHELD;
+    if (is_decided(ghost, place, FINDING_SAME)) finding = FINDING_SAME;
+    else if (is_decided(ghost, place, FINDING_DIFFERENT)) finding = FINDING_DIFFERENT;
     if (finding == FINDING_DIFFERENT) ghost->due |= 1u << audit->member;
     if (finding == FINDING_SAME) ghost->strikes[audit->member] = 0;
     if (finding == FINDING_SAME && audit->accusation == FINDING_DIFFERENT)
@@ -204,9 +225,10 @@ void check_finding(struct sim *sim, const struct wire_record_finding *record)
          record->place);
     hold(!is_ejected(sim, auditor), "nobody hears an ejected member", "a finding of member %u",
          auditor);
+    const bool was_open = audit->judges && !is_judged(ghost, record->place);
     ghost->findings[record->place] = record->finding;
-    if (audit->judges) take_verdict(ghost, record->place, record->finding);
-    else if (record->finding == FINDING_SAME) ghost->strikes[audit->member] = 0;
+    if (was_open && is_judged(ghost, record->place)) take_verdict(ghost, record->place);
+    if (!audit->judges && record->finding == FINDING_SAME) ghost->strikes[audit->member] = 0;
     take_contradictions(ghost);
 }
 

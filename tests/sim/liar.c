@@ -155,6 +155,7 @@ static struct parcel *twist_vote(struct sim *self, uint8_t id, const struct effe
     default: count = 0;
     }
     vote.complete = roll(self, 2);
+    if (roll(self, 3) == 0) memset((uint8_t *)(uintptr_t)vote.participants.data, 0, vote.participants.count);
     vote.seen = seen;
     vote.seen_count = count;
     return lie_pack(self, id, FRAME_VOTE, &vote);
@@ -221,8 +222,9 @@ static struct parcel *twist_reveal(struct sim *self, uint8_t id, const struct ef
 
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect)
 {
-    return effect->kind == FRAME_REVEAL && lying(self, id, LIES_BY_SILENCE, 1000) &&
-           whim(self, id, check_round(self)) % 2;
+    if (effect->kind != FRAME_REVEAL || !lying(self, id, LIES_BY_SILENCE, 1000)) return false;
+    const uint64_t way = whim(self, id, check_round(self));
+    return way & 1 ? way >> 1 & 1 : (way >> 2 & node_named(self, effect->to)) % 2;
 }
 
 // Half of the others get it, and not the same half of everything.

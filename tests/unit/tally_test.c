@@ -1,0 +1,98 @@
+// Who is asked for the claims when witnesses contradict each other: enough that one of them is honest,
+// nobody twice, and nobody where all say the same.
+
+#include "actors/coordinator/tally.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { CLIENTS = 3, ELECTED = 9 };      // Of whom three may lie
+
+static struct tally *tally;
+
+static int set_up(void **state)
+{
+    (void)state;
+    tally = calloc(1, sizeof *tally);
+    if (!tally) return -1;
+    tally_init(tally, CLIENTS, ELECTED);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(tally);
+    return 0;
+}
+
+static void vote(uint32_t witness, uint32_t client, const char *result)
+{
+    struct wire_seen seen = { .client = client, .result = hash_of(result, strlen(result)) };
+    const struct wire_vote vote = { .seen = &seen, .seen_count = 1 };
+    assert_int_equal(tally_count(tally, witness, &vote), TALLY_COUNTED);
+}
+
+// The witnesses asked for the claims of this client, a bit each.
+static uint64_t ask(uint32_t client)
+{
+    uint64_t asked = 0;
+    for (uint32_t witness; tally_ask(tally, client, &witness); ) {
+        assert_false(asked >> witness & 1);
+        asked |= (uint64_t)1 << witness;
+    }
+    return asked;
+}
+
+static void nobody_is_asked_for_what_all_say(void **state)
+{
+    (void)state;
+    for (uint32_t w = 0; w < 5; w++) vote(w, 1, "a");
+    assert_int_equal(ask(1), 0);
+}
+
+static void of_each_result_one_more_than_may_lie_is_asked(void **state)
+{
+    (void)state;
+    for (uint32_t w = 0; w < 6; w++) vote(w, 1, "a");
+    vote(6, 1, "b");
+    assert_int_equal(ask(1), 0x0f | 1 << 6);
+    assert_int_equal(ask(1), 0);
+    assert_int_equal(ask(0), 0);
+    vote(7, 1, "b");
+    vote(8, 1, "c");
+    assert_int_equal(ask(1), 1 << 7 | 1 << 8);
+}
+
+static void who_votes_later_is_asked_later(void **state)
+{
+    (void)state;
+    vote(0, 2, "invented");
+    vote(1, 2, "a");
+    assert_int_equal(ask(2), 3);
+    vote(2, 2, "a");
+    assert_int_equal(ask(2), 4);
+}
+
+static void the_next_round_begins_anew(void **state)
+{
+    (void)state;
+    vote(0, 1, "a"), vote(1, 1, "b");
+    assert_int_equal(ask(1), 3);
+    tally_init(tally, CLIENTS, ELECTED);
+    vote(0, 1, "a"), vote(1, 1, "b");
+    assert_int_equal(ask(1), 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nobody_is_asked_for_what_all_say, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(of_each_result_one_more_than_may_lie_is_asked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_votes_later_is_asked_later, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_next_round_begins_anew, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
