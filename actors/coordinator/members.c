@@ -5,7 +5,10 @@
 #include "common/ensure.h"
 #include <string.h>
 
-enum { ROSTER_DELAY_MS = 50 };          // Many joins, one roster
+enum {
+    ROSTER_DELAY_MS = 50,               // Many joins, one roster
+    CHANGES_MAX = 20, CHANGES_MS = 60000,           // Of a member by its own word: each is a record
+};
 
 static void roster_change(struct coordinator *self, uint64_t now_ms)
 {
@@ -127,6 +130,22 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
     return true;
 }
 
+static bool changes_too_often(struct coordinator *self, const struct msg *in, uint32_t index,
+                              struct outbox *out)
+{
+    if (in->now_ms - self->changes_ms[index] >= CHANGES_MS) {
+        self->changes_ms[index] = in->now_ms;
+        self->changes[index] = 0;
+    }
+    if (self->changes[index] < CHANGES_MAX) {
+        self->changes[index]++;
+        return false;
+    }
+    coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out,
+                       "%d changes of this member within a minute; again when it is over", CHANGES_MAX);
+    return true;
+}
+
 void members_hear_join(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_join *join = in->body;
@@ -151,6 +170,7 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     if (known && run->members[index].state == MEMBER_HEALTHY) member.state = MEMBER_HEALTHY;
     self->heard_ms[index] = in->now_ms;
     if (!known || wire_equal(FRAME_RECORD_MEMBER, &member, &run->members[index]) == false) {
+        if (known && changes_too_often(self, in, index, out)) return;
         self->holdings[index].known = false; // Another process: what the old one held is gone
         self->unhealthy[index] = 0;
         self->step_held[index] = 0;
@@ -223,6 +243,7 @@ void members_hear_leave(struct coordinator *self, const struct msg *in, struct o
                            (unsigned long long)self->run.step);
         return;
     }
+    if (takes_part && changes_too_often(self, in, index, out)) return;
     if (takes_part) members_set_state(self, index, MEMBER_WITHDRAWN, out);
     coordinator_ack(in, 0, NULL, out);
 }

@@ -9,13 +9,22 @@ void witness_begin(struct witness *self, const struct member *member)
     self->sightings = self->memory[self->sightings == self->memory[0]];
     self->round = member->round.round;
     self->voted = self->acknowledged = false;
-    self->claimed = 0;
+    self->claimed = self->refused = 0;
     self->resend_ms = 0;
     for (uint32_t i = 0; i < member->round.clients_count; i++) {
         const struct wire_member *client = member_of_client(member, i);
         self->sightings[i].claimed = false;
+        self->sightings[i].answers = 0;
         self->sightings[i].instance = client ? client->instance : 0;
     }
+}
+
+// Who could not be shown to have signed it could sign another one, too: a frame may be longer than what
+// we read of it.
+static bool can_be_shown(const struct member *member, const struct msg *in)
+{
+    return hash_equal(&in->sender, &member->key) ||
+           (in->frame_bytes > 0 && in->frame_bytes <= CLAIM_FRAME_MAX);
 }
 
 // Everything that must be true of a claim before its payload is even fetched.
@@ -24,7 +33,7 @@ static bool is_sound(const struct member *member, const struct msg *in,
 {
     const struct wire_member *author = member_of_client(member, claim->client);
     struct share share;
-    return author && hash_equal(&author->key, &in->sender) &&
+    return author && hash_equal(&author->key, &in->sender) && can_be_shown(member, in) &&
            hash_equal(&claim->author, &in->sender) && strcmp(claim->run, member->run) == 0 &&
            claim->epoch == member->round.epoch && claim->step == member->round.step &&
            deal_of_trainer(&member->deal, claim->client, &share) && share.begin == claim->begin &&
@@ -37,8 +46,8 @@ static bool is_sound(const struct member *member, const struct msg *in,
 // For whoever must see later that its author signed it.
 static void keep_frame(struct sighting *sighting, const struct msg *in)
 {
-    sighting->frame_bytes = in->frame_bytes <= CLAIM_FRAME_MAX ? in->frame_bytes : 0;
-    if (sighting->frame_bytes) memcpy(sighting->frame, in->frame, in->frame_bytes);
+    sighting->frame_bytes = in->frame_bytes;        // 0: our own
+    if (in->frame_bytes) memcpy(sighting->frame, in->frame, in->frame_bytes);
 }
 
 static void testify(const uint8_t *frame, uint32_t bytes, struct outbox *out)
@@ -66,8 +75,9 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
     if (!member->has_round || claim->round != self->round || self->round != member->round.round)
         return;
     if (!is_sound(member, in, claim)) {
-        outbox_note(out, "claim.refused round=%llu client=%u from=%s",
-                    (unsigned long long)claim->round, claim->client, in->from);
+        if (self->refused++ < REFUSALS_NOTED_MAX)
+            outbox_note(out, "claim.refused round=%llu client=%u from=%s",
+                        (unsigned long long)claim->round, claim->client, in->from);
         return;
     }
     struct sighting *sighting = &self->sightings[claim->client];
@@ -81,16 +91,19 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
         self->claimed++;
         blobs_want(blobs, &claim->payload, claim->payload_bytes, claim->step,
                    member->clients[claim->client].member);
-    } else if (!hash_equal(&sighting->seen.result, &name)) {
+    }
+    const bool other = !hash_equal(&sighting->seen.result, &name);
+    if ((!other && !in->from[0]) || sighting->answers == ANSWERS_MAX) return;
+    sighting->answers++;
+    if (other) {
         outbox_note(out, "claim.equivocation round=%llu client=%u; the first one counts",
                     (unsigned long long)claim->round, claim->client);
         testify(sighting->frame, sighting->frame_bytes, out);
         testify(in->frame, in->frame_bytes, out);
-        return;
-    }
-    if (in->from[0])
+    } else {
         outbox_mail(out, in->from, FRAME_ACK,
                     &(struct wire_ack){ .kind = FRAME_CLAIM, .round = claim->round, .hash = name });
+    }
 }
 
 // Made on the parameters of the step, as far as can be told here.

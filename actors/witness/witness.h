@@ -11,6 +11,8 @@
 // must not become the run's (seeds 52440, 59904). The first claim of a client counts; another is shown to
 // the coordinator together with it, and so is any that the coordinator asks for, of the round before,
 // too: where two witnesses name two claims of one client, its question may come after the round's end.
+// A claim whose frame is too long to be kept for that is none. Nobody is answered more than ANSWERS_MAX
+// times in a round: what a witness may send is its own, and not for others to spend.
 // The one vote of a round is journalled before it is sent; a restart that finds it abstains.
 //
 // The same core runs inside an elected trainer and as an actor of its own. Pure.
@@ -20,10 +22,13 @@
 #include "common/run/bloom.h"
 #include "common/wire/claims.h"
 
+enum { ANSWERS_MAX = 32, REFUSALS_NOTED_MAX = 16 };       // Of a client; of all; in a round
+
 struct sighting {
     struct wire_seen seen;
     uint64_t instance;      // Of the client's process when the round began: a later one resumes with the next
     bool claimed;
+    uint8_t answers;        // Acknowledgements and testimonies
     uint32_t frame_bytes;   // Of the claim as its author signed it; 0: ours, or not signed
     uint8_t frame[CLAIM_FRAME_MAX];
 };
@@ -34,6 +39,7 @@ struct witness {
     bool voted, acknowledged;
     uint64_t resend_ms;
     uint32_t claimed;                   // Clients that have claimed
+    uint32_t refused;                   // Claims
     bool has_replica;                   // In the same process: it knows which base is right
     struct hash base;                   // Its digest of the round's step; none: it is not there yet
     struct sighting *sightings, *sightings_before;  // Each one half of the memory; NULL: no round yet

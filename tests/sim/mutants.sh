@@ -5,6 +5,7 @@
 #     tests/sim/mutants.sh                all of them, at most 5000 seeds each
 #     tests/sim/mutants.sh tally          those whose name or file matches
 #     SEEDS=500 tests/sim/mutants.sh
+#     tests/sim/mutants.sh --check        runs none: only that each still finds the line it breaks
 #
 # Works on a copy of the tree and leaves this one alone. Exit 1 if a mutant lived, if one no longer
 # finds the line it breaks, or if the seed that catches it breaks the sound tree as well.
@@ -13,14 +14,15 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-seeds=${SEEDS:-5000} only=${1:-} lived=0 broken=0
+seeds=${SEEDS:-5000} only=${1:-} lived=0 broken=0 check=
+[ "$only" != --check ] || check=1 only=
 
 tar -C "$top" --exclude=./build --exclude=./.git -cf - . | tar -C "$copy" -xf -
 cd "$copy" || exit 1
-build() { make -s B="$copy/b" "$copy/b/$1" >"$copy/log" 2>&1; }
+build() { [ -n "$check" ] || make -s B="$copy/b" "$copy/b/$1" >"$copy/log" 2>&1; }
 build bin/sim || { cat "$copy/log"; exit 1; }
-cp "$copy/b/bin/sim" "$copy/sound"
-printf '%-58s %8s  %s\n' mutant seed 'what noticed'
+[ -n "$check" ] || cp "$copy/b/bin/sim" "$copy/sound"
+[ -n "$check" ] || printf '%-58s %8s  %s\n' mutant seed 'what noticed'
 
 # mutate FILE EXPRESSION: perl, over the whole file at once; the file must change.
 mutate() {
@@ -43,7 +45,8 @@ mutant() {
         mutate "$1" "$2" || { echo "$name: nothing to break in $1"; broken=$((broken + 1)); }
         files+=("$1"); shift 2
     done
-    if build bin/sim; then
+    if [ -n "$check" ]; then :
+    elif build bin/sim; then
         "$copy/b/bin/sim" --seeds 1 "$seeds" --first >"$copy/out" 2>"$copy/err"
         seed=$(sed -n 's/.*the first is seed \([0-9]*\).*/\1/p' "$copy/out")
         what=$(sed -n "s/^  seed $seed: \(.*\) at [0-9.]* s: \(.*\)/\1: \2/p" "$copy/out" | head -n 1)
@@ -63,7 +66,8 @@ by_unit() {
     local name=$1 test=$2 seed what; shift 2
     [[ -z $only || "$name $*" == *"$only"* ]] || return 0
     mutate "$1" "$2" || { echo "$name: nothing to break in $1"; broken=$((broken + 1)); }
-    if build "unit/$test"; then
+    if [ -n "$check" ]; then :
+    elif build "unit/$test"; then
         what=$("$copy/b/unit/$test" 2>&1 | sed -n 's/.*\[  FAILED  \] \([A-Za-z0-9_.-]*\)$/\1/p' | head -n 1)
         seed=${what:+unit}
         verdict "$name" "${seed:--}" "${what:+$test: $what}"
@@ -195,23 +199,23 @@ mutant 'a late word of the old process ends the new one' $M/member.c \
 # ---- audits, verdicts, proofs -----------------------------------------------------------------------------
 mutant 'audit: the accused judges itself' $C/audit.c \
     's/ && member != audit->member && member != audit->accuser;/ \&\& member != UINT32_MAX \&\& audit;/'
-mutant 'audit: a majority is counted over those who spoke' $C/audit.c \
-    's/        judges\+\+;\n        votes/        judges += run->findings[i].finding != FINDING_PENDING;\n        votes/'
-mutant 'audit: one word is a verdict' $C/audit.c \
+mutant 'audit: a majority is counted over those who spoke' $C/verdict.c \
+    's/    if \(judges == 0\) return FINDING_PENDING;\n/    judges -= votes[FINDING_PENDING];\n$&/'
+mutant 'audit: one word is a verdict' $C/verdict.c \
     's/return most > least \? most : least;/return most > least ? 1 : 1;/'
 mutant 'audit: a verdict of "same" lets the accuser go' $C/audit.c \
     's/if \(audit->accusation == FINDING_DIFFERENT\) eject\(self, &ejection, out\);/(void)0;/'
 mutant 'audit: a verdict of "different" lets the accused go' $C/audit.c \
-    's/    if \(finding == FINDING_DIFFERENT\) \{\n        eject\(self, &ejection, out\);/    if (finding == FINDING_DIFFERENT) {\n        (void)0;/'
+    's/    if \(word == FINDING_DIFFERENT\) \{\n        eject\(self, &ejection, out\);/    if (word == FINDING_DIFFERENT) {\n        (void)0;/'
 mutant 'audit: an accusation alone ejects' $C/audit.c \
-    's/(        if \(finding->finding == FINDING_SAME\) self->strikes\[audit->member\] = 0;\n)/$1        else conclude(self, audit, finding->finding, out);\n/'
+    's/    if \(word != FINDING_PENDING\) conclude\(self, place, word, out\);/    conclude(self, place, word != FINDING_PENDING ? word : finding->finding, out);/'
 mutant 'audit: who revealed something else is called wrong' tests/sim/learner.c \
     's/if \(!shown\) finding.finding = FINDING_WITHHELD;/if (!shown) finding.finding = FINDING_DIFFERENT;/'
 mutant 'audit: silence ejects at once' common/wire/audits.h 's/AUDIT_STRIKES_MAX = 3/AUDIT_STRIKES_MAX = 1/'
-mutant 'audit: strikes are never forgiven' $C/audit.c \
-    's/if \(finding->finding == FINDING_SAME\) self->strikes\[audit->member\] = 0;/(void)0;/; s/self->strikes\[audit->member\] = 0;\n        ejection/ejection/'
+mutant 'audit: strikes are never forgiven' $C/run.c \
+    's/    if \(cleared\) set_strikes\(self, audit->member, 0\);\n/    if (cleared) (void)0;\n/'
 mutant 'audit: a finding is stored after it is acted upon' $C/audit.c \
-    's/    coordinator_put\(self, FRAME_RECORD_FINDING, &record, out\);\n(.*?)(    if \(before == FINDING_PENDING && after)/    run_apply(&self->run, FRAME_RECORD_FINDING, &record);\n$1$2/s; s/conclude\(self, audit, after, out\);\n/$&    outbox_store(out, FRAME_RECORD_FINDING, &record);\n/'
+    's/    coordinator_put\(self, FRAME_RECORD_FINDING, &record, out\);\n/    run_apply(&self->run, FRAME_RECORD_FINDING, &record);\n/; s/    if \(word != FINDING_PENDING\) conclude\(self, place, word, out\);\n/$&    outbox_store(out, FRAME_RECORD_FINDING, &record);\n/'
 mutant 'audit: a finding of one who was not asked counts' $C/audit.c \
     's/    while \(place < run->audits_count &&\n           run->clients\[run->audits\[place\].auditor\].member != member\) place\+\+;/    while (place < run->audits_count \&\& !hash_equal(\&finding->result, \&run->audits[place].result)) place++;/'
 mutant 'audit: a finding of another result counts' $C/audit.c \
@@ -262,6 +266,15 @@ mutant 'guilt: a claim of another run counts' $C/audit.c \
     's/strcmp\(claim->run, self->rules.run_id\) == 0 &&\n\s*/claim \&\&\n/'
 by_unit 'guilt: one claim puts another out of the way' coordinator_test $C/audit.c \
     's/\[claim->round % \(CLAIM_AGE_MAX \+ 1\)\]/[0]/'
+by_unit 'guilt: few judges decide for many' verdict_test $C/verdict.c 's/if \(few\) return/if (few \&\& judges == 0) return/'
+mutant 'guilt: who shows it to some goes free' $C/verdict.c \
+    's/return shown_to_some && !still_open \? FINDING_WITHHELD : FINDING_PENDING;/return shown_to_some \&\& !still_open \&\& judges == 0 ? FINDING_WITHHELD : FINDING_PENDING;/'
+by_unit 'guilt: a bloom alone says who took part' coordinator_test $C/round.c \
+    's/bool healthy = tally_accepted\(&self->tally, c\) != NULL \|\|/bool healthy =/'
+by_unit 'guilt: what could not be shown is a claim' witness_test $W/witness.c 's/ && can_be_shown\(member, in\)/ \&\& (in || can_be_shown(member, in))/'
+by_unit 'a witness answers without end' witness_test $W/witness.c 's/ \|\| sighting->answers == ANSWERS_MAX//'
+by_unit 'a witness is asked again and again' tally_test $C/tally.c 's/        \*asked \|= [^\n]*\n/        return !(*asked >> *ret_witness \& 1) || self->voted < 9;\n/'
+by_unit 'a member fills the ledger' coordinator_test $C/members.c 's/        if \(known && changes_too_often[^\n]*\n//'
 mutant 'guilt: two claims prove nothing' $C/audit.c \
     's/    \} else if \(!hash_equal\(&known->name, &name\)\) \{/    } else if (known->round == 0) {/'
 mutant 'guilt: one liar names the parameters of the run' $C/round.c \
@@ -276,5 +289,5 @@ mutant 'blobs: what was forgotten meanwhile is published' $T/trainer.c \
 mutant 'guilt: who is refused a vote hears nothing' $C/round.c \
     's/        coordinator_refuse\(in, REFUSAL_NOT_ELECTED.*?\);\n//s'
 
-[ $((lived + broken)) -eq 0 ] && echo 'no mutant lived' || echo "$lived lived, $broken could not be made"
+[ $((lived + broken)) -eq 0 ] && echo "no mutant lived${check:+: none was run, each finds its line}" || echo "$lived lived, $broken could not be made"
 exit $((lived + broken > 0))

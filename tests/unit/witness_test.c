@@ -19,6 +19,7 @@ static int set_up(void **state)
     (void)state;
     static struct share shares[2] = { { .trainer = 0, .begin = 0, .end = 1 },
                                       { .trainer = 1, .begin = 1, .end = 2 } };
+    static uint32_t by_trainer[2] = { 0, 1 };
     memset(&member, 0, sizeof member);
     memset(&witness, 0, sizeof witness);
     memset(&blobs, 0, sizeof blobs);
@@ -31,7 +32,7 @@ static int set_up(void **state)
         member.members[i] = (struct wire_member){ .index = i, .role = ACTOR_TRAINER,
                                                   .state = MEMBER_HEALTHY };
     }
-    member.deal = (struct deal){ .shares = shares, .trainers = 2, .count = 2, .batch_size = 2 };
+    member.deal = (struct deal){ .shares = shares, .by_trainer = by_trainer, .trainers = 2, .count = 2, .batch_size = 2 };
     witness_begin(&witness, &member);
     for (uint32_t i = 0; i < 2; i++) {
         const struct hash payload = named(i ? "payload 1" : "payload 0");
@@ -115,6 +116,50 @@ static void the_claims_of_the_round_before_can_be_shown(void **state)
     assert_int_equal(testimonies(6, 0), 0);
 }
 
+// A claim by mail as client 1 of the open round would send it, in a frame of so many bytes.
+static uint32_t hear_claim(const char *payload, uint32_t frame_bytes)
+{
+    static struct effect effects[8];
+    static uint8_t bytes[8192], frame[CLAIM_FRAME_MAX + 1];
+    struct outbox out = { effects, 0, 8, bytes, 0, sizeof bytes };
+    const struct wire_claim claim = { .run = "r", .round = 5, .client = 1, .begin = 1, .end = 2,
+                                      .author = named("key 1"), .payload = named(payload),
+                                      .payload_bytes = 1 };
+    const struct msg in = { .kind = FRAME_CLAIM, .run = "r", .from = "trainer.1", .body = &claim,
+                            .sender = named("key 1"), .frame = frame, .frame_bytes = frame_bytes };
+    strcpy(member.run, "r");
+    member.members[1].key = named("key 1");
+    member.key = named("key 0");
+    witness_hear_claim(&witness, &blobs, &member, &in, &out);
+    return out.count;
+}
+
+static void what_could_not_be_shown_is_no_claim(void **state)
+{
+    (void)state;
+    witness.sightings[1].claimed = false;
+    hear_claim("a", CLAIM_FRAME_MAX + 1);
+    assert_false(witness.sightings[1].claimed);
+    hear_claim("a", 0);
+    assert_false(witness.sightings[1].claimed);
+    hear_claim("a", CLAIM_FRAME_MAX);
+    assert_true(witness.sightings[1].claimed);
+    assert_int_equal(hear_claim("b", 100), 3);      // A note and two testimonies
+    assert_int_equal(testimonies(5, 1), 1);
+}
+
+static void nobody_spends_what_a_witness_may_send(void **state)
+{
+    (void)state;
+    uint32_t answers = 0;
+    witness.sightings[1].claimed = false;
+    for (int i = 0; i < 10 * ANSWERS_MAX; i++) answers += hear_claim("a", 100);
+    assert_int_equal(answers, ANSWERS_MAX);
+    member.round.round = 6;
+    witness_begin(&witness, &member);
+    assert_int_equal(witness.sightings[1].answers, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +167,8 @@ int main(void)
         cmocka_unit_test_setup(a_replica_that_is_behind_names_nobody, set_up),
         cmocka_unit_test_setup(who_has_none_names_all, set_up),
         cmocka_unit_test_setup(the_claims_of_the_round_before_can_be_shown, set_up),
+        cmocka_unit_test_setup(what_could_not_be_shown_is_no_claim, set_up),
+        cmocka_unit_test_setup(nobody_spends_what_a_witness_may_send, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
