@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FLOATS = 100 };                  // Of the model, says whoever has built it
+
 // ---- what a process holds -----------------------------------------------------------------------
 
 bool store_has(const struct store *self, const struct hash *hash)
@@ -398,7 +400,7 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
     case FRAME_BUILD:
         *learner = (struct learner){ .built = true, .busy_until_ms = learner->busy_until_ms,
                                      .generation = learner->generation + 1 };
-        worker_says(self, id, LEARNER, FRAME_BUILT, &(struct wire_built){ .ok = true, .floats = 100 });
+        worker_says(self, id, LEARNER, FRAME_BUILT, &(struct wire_built){ .ok = true, .floats = FLOATS });
         break;
     case FRAME_LOAD:  load(self, id, body); break;
     case FRAME_TRAIN: train(self, id, body); break;
@@ -460,6 +462,7 @@ static void fetch_model(struct sim *self, uint8_t id, const struct wire_fetch_mo
     struct learner *learner = &self->nodes[id].learner;
     struct wire_fetched_model fetched = {
         .step = job->step, .digest = job->digest, .bytes = 400, .holders = 1 };
+    ensure(job->floats == FLOATS);
     fetched.ok = holder_of(self, id, job->holders, job->holders_count, NULL, job) != NOBODY;
     if (fetched.ok) {
         learner->staged = true;
