@@ -246,8 +246,11 @@ out:
     return NULL;
 }
 
-static inline struct rogue *rogue_new(enum rogue_mode mode, uint32_t chunks, blob_store_t *store)
+// NULL: this machine has no such address.
+static inline struct rogue *rogue_new_at(const char *endpoint, enum rogue_mode mode,
+                                         uint32_t chunks, blob_store_t *store)
 {
+    const int is_ipv6 = strchr(endpoint, '[') != NULL;
     struct rogue *self = calloc(1, sizeof *self);
     size_t size = sizeof self->holder.endpoint;
     ensure(self);
@@ -260,9 +263,23 @@ static inline struct rogue *rogue_new(enum rogue_mode mode, uint32_t chunks, blo
     self->zap = zap_open(self->context);
     ensure(self->router);
     zap_secure_server(self->router, fixture_identity(), "peer");
-    ensure(zmq_bind(self->router, "tcp://127.0.0.1:*") == 0);
+    ensure(zmq_setsockopt(self->router, ZMQ_IPV6, &is_ipv6, sizeof is_ipv6) == 0);
+    if (zmq_bind(self->router, endpoint) < 0) {
+        zmq_close(self->router);
+        zmq_close(self->zap);
+        bulk_context_destroy(&self->context);
+        free(self);
+        return NULL;
+    }
     ensure(zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->holder.endpoint, &size) == 0);
     ensure(pthread_create(&self->thread, NULL, rogue_run, self) == 0);
+    return self;
+}
+
+static inline struct rogue *rogue_new(enum rogue_mode mode, uint32_t chunks, blob_store_t *store)
+{
+    struct rogue *self = rogue_new_at("tcp://127.0.0.1:*", mode, chunks, store);
+    ensure(self);
     return self;
 }
 

@@ -1,6 +1,9 @@
 // The bulk plane over loopback: a fetcher, servers, and holders that die, lie and are silent.
 #include "common/bulk/peers.h"
 #include "tests/unit/bulk_fixture.h"
+#include <dlfcn.h>
+#include <netdb.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -230,6 +233,61 @@ static void test_twice_and_forgotten(void **state)
     assert_null(fixture_answer(fetcher, FRAME_FETCHED, 20));
     free(bytes);
     rogue_destroy(silent);
+    fixture_fetcher_destroy(fetcher);
+    fixture_holder_destroy(&holder);
+}
+
+// ---- names ----------------------------------------------------------------------------------
+
+enum { LOOKUP_MS = 4000 };
+static atomic_uint looked_up;
+
+// libzmq's own, in its I/O thread. A hostile name server takes its time.
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **ret_list)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (!name || !strstr(name, "slow.example")) return real(name, service, hints, ret_list);
+    looked_up++;
+    poll(NULL, 0, LOOKUP_MS);
+    return EAI_AGAIN;
+}
+
+// All transfers share that thread: who names a holder by a slow name would stop them for everybody.
+static void test_a_slow_name_holds_nobody_up(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    struct fixture_fetcher *fetcher = fixture_fetcher_new(PATIENCE_MS);
+    uint8_t *bytes = fixture_bytes(2000, 15);
+    const struct hash a = fixture_give(holder.store, bytes, 1000),
+                      b = fixture_give(holder.store, bytes + 1000, 1000);
+    struct wire_holder list[] = { fixture_at("tcp://slow.example:7000"), holder.holder };
+    fixture_fetch(fetcher, &a, 1000, list, 2);
+    expect_fetched(fetcher, &a);
+    fixture_fetch(fetcher, &b, 1000, list + 1, 1);
+    expect_fetched(fetcher, &b);
+    assert_int_equal(looked_up, 0);
+    free(bytes);
+    fixture_fetcher_destroy(fetcher);
+    fixture_holder_destroy(&holder);
+}
+
+static void test_fetch_over_ipv6(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    struct fixture_fetcher *fetcher = fixture_fetcher_new(3000);
+    uint8_t *bytes = fixture_bytes(1000, 16);
+    const struct hash hash = fixture_give(holder.store, bytes, 1000);
+    struct rogue *there = rogue_new_at("tcp://[::1]:*", ROGUE_DIES, UINT32_MAX, holder.store);
+    if (there) {
+        fixture_fetch(fetcher, &hash, 1000, &there->holder, 1);
+        expect_fetched(fetcher, &hash);
+        rogue_destroy(there);
+    } else print_message("no [::1] on this machine: not tested\n");
+    free(bytes);
     fixture_fetcher_destroy(fetcher);
     fixture_holder_destroy(&holder);
 }
@@ -488,6 +546,8 @@ int main(void)
         cmocka_unit_test(test_mixed_lies),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_twice_and_forgotten),
+        cmocka_unit_test(test_a_slow_name_holds_nobody_up),
+        cmocka_unit_test(test_fetch_over_ipv6),
         cmocka_unit_test(test_model_from_three_and_then_what_differs),
         cmocka_unit_test(test_model_goes_on_where_it_stopped),
         cmocka_unit_test(test_model_among_rogues),
