@@ -54,7 +54,7 @@ CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach a,$(
 SHELL_C  := $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*_shell.c)) \
             $(filter-out %_main.c broker/post_office.c, $(wildcard broker/*.c))
 # What cores may lean on: pure parts of common. The simulator links these, libcrypto and nothing else.
-PURE     := common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c) common/crypto/hash.c common/ensure.c
+PURE     := common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c) common/bulk/endpoint.c common/crypto/hash.c common/ensure.c
 SIM      := $(wildcard tests/sim/*.c)
 MAINS    := $(wildcard actors/*/*_main.c) broker/broker_main.c
 bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(subst _,-,$(patsubst %_main.c,%,$(notdir $(1))))))

@@ -2,6 +2,7 @@
 // checkpointers and data providers serve at once. Who is silent longer than its lease is dropped.
 
 #include "actors/coordinator/coordinator.h"
+#include "common/bulk/endpoint.h"
 #include "common/ensure.h"
 #include <string.h>
 
@@ -106,6 +107,12 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
                            "this key is a %s of the run; a %s needs a key of its own",
                            wire_enum_name(&wire_enum_role, run->members[index].role),
                            wire_enum_name(&wire_enum_role, join->role));
+        return false;
+    }
+    if (join->endpoint[0] && !endpoint_is_numeric(join->endpoint)) {
+        coordinator_refuse(in, REFUSAL_MALFORMED, 0, out,
+                           "endpoint %.60s: must be tcp://IPv4:PORT or tcp://[IPv6]:PORT, numbers "
+                           "and no name; give --bulk-bind an address of yours", join->endpoint);
         return false;
     }
     const struct hash *manifest = &self->rules.frame.data_digest;

@@ -215,6 +215,9 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
             self->join_ms = 0;
         }
         return 0;
+    case REFUSAL_MALFORMED:
+        if (refused->kind != FRAME_JOIN) return HEARD_REFUSED;
+        // fallthrough
     case REFUSAL_WRONG_RUN: case REFUSAL_WRONG_ROLE: case REFUSAL_WRONG_DATA: case REFUSAL_REPLACED:
     case REFUSAL_EJECTED:
         outbox_quit(out,

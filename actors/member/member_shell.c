@@ -4,6 +4,7 @@
 #include "common/actor/instance.h"
 #include "common/actor/journal.h"
 #include "common/actor/shell.h"
+#include "common/bulk/endpoint.h"
 #include "common/bulk/fetcher.h"
 #include "common/ensure.h"
 #include "common/ledger/stored.h"
@@ -140,8 +141,12 @@ static int open_bulk(struct running *self, struct why *why)
                                           .seq_len = process->seq_len };
     rc = bulk_server_new(&server, why, &self->server);
     if (rc < 0) return rc;
+    // What was bound, in numbers, whatever it was called; of all addresses at once nobody can fetch.
     snprintf(member->endpoint, sizeof member->endpoint, "%s", bulk_server_endpoint(self->server));
-    return 0;
+    return endpoint_is_numeric(member->endpoint) ? 0
+         : why_set(why, FAULT_CONFIG, "--bulk-bind %s: peers would be told to fetch from %s, which is "
+                   "no place; give it one address of this machine that they can reach; not started",
+                   options->bulk_bind, member->endpoint);
 }
 
 // The roster says who may fetch from us: all members but the ejected. A key costs a tenth of a

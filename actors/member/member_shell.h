@@ -10,7 +10,8 @@
 
 struct member_options {
     struct command command;
-    const char *bulk_bind;              // --bulk-bind HOST: where peers reach us; 127.0.0.1
+    const char *bulk_bind;              // --bulk-bind HOST: one address of this machine at which
+                                        // peers reach us, or an interface's name; 127.0.0.1
     const char *bulk_port;              // --bind-p2p-port; "*": any free one
     const char *device, *threads, *micro_batch; // Trainers: --device, --threads,
                                         // --micro-batch-size

@@ -88,7 +88,7 @@ static void fetch_pinned(struct replica *self, const struct member *member, stru
     self->fetched_epoch = member->now.epoch;
     outbox_job(out, PORT_FETCHER, FRAME_FETCH_MODEL, &(struct wire_fetch_model){
         .step = member->now.pin_step, .digest = member->now.pin_digest,
-        .holders = count ? holders : nobody, .holders_count = count });
+        .holders = count ? holders : nobody, .holders_count = count, .floats = self->floats });
 }
 
 static void load(struct replica *self, uint64_t step, const char *path, struct outbox *out)

@@ -1,4 +1,5 @@
 #include "common/bulk/bulk_socket.h"
+#include "common/bulk/endpoint.h"
 #include "common/ensure.h"
 #include <errno.h>
 #include <stdio.h>
@@ -55,11 +56,12 @@ bool bulk_connect(void *socket, const struct identity *identity, const struct wi
     struct key key;
     struct curve_key curve;
     memcpy(key.bytes, holder->key.bytes, KEY_BYTES);
-    // Other transports lead into this machine or this process.
-    if (strncmp(holder->endpoint, "tcp://", 6) != 0 || !curve_of_key(&key, &curve)) {
+    // Other transports lead into this machine or this process, and a name to whoever answers for it.
+    if (!endpoint_is_numeric(holder->endpoint) || !curve_of_key(&key, &curve)) {
         errno = EINVAL;
         return false;
     }
+    set(socket, ZMQ_IPV6, endpoint_is_ipv6(holder->endpoint));
     zap_secure_client(socket, identity, &curve);
     return zmq_connect(socket, holder->endpoint) == 0;
 }

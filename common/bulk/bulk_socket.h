@@ -47,7 +47,7 @@ void bulk_context_destroy(void **context_p);
 // wait for one peer, in either direction.
 void *bulk_socket_new(void *context, int type, int64_t bytes_max, int queue_max);
 
-// Has a DEALER ask the holder, as this identity. False: no such endpoint or key can be.
+// Has a DEALER ask the holder, as this identity. False: no such endpoint (endpoint.h) or key can be.
 bool bulk_connect(void *socket, const struct identity *identity, const struct wire_holder *holder);
 
 struct bulk_mail {

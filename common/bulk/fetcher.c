@@ -180,12 +180,12 @@ static void hear_model(struct fetcher *self, const struct wire_fetch_model *job)
 {
     struct model_fetch *model = self->model;
     char text[FETCH_REASON_MAX];
-    if (model && !hash_equal(&model->digest, &job->digest)) {
+    if (model && (!hash_equal(&model->digest, &job->digest) || model->floats != job->floats)) {
         snprintf(text, sizeof text, "given up for the parameters of step %" PRIu64, job->step);
         if (self->is_model_awaited) tell_model(self, false, text);
         model_fetch_destroy(&self->model);
     }
-    if (!self->model) self->model = model_fetch_new(self->peers, job->step, &job->digest);
+    if (!self->model) self->model = model_fetch_new(self->peers, job->step, &job->digest, job->floats);
     failpoint("fetch_model");
     model_fetch_begin(self->model, job->step, job->holders, job->holders_count);
     self->is_model_awaited = true;

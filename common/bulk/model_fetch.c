@@ -1,22 +1,34 @@
 #include "common/bulk/model_fetch.h"
 #include "common/crypto/merkle.h"
 #include "common/ensure.h"
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LEAF_BYTES = DIGEST_LEAF_FLOATS * sizeof(float), ALIGNMENT = 64 };
+static const uint64_t FLOATS_MAX = (uint64_t)BULK_LEAVES_MAX * DIGEST_LEAF_FLOATS;
 _Static_assert((int)LEAF_BYTES <= (int)BULK_CHUNK_BYTES, "a leaf is one piece");
 
 static void hear(struct fetch *fetch, const struct answer *answer);
 
-struct model_fetch *model_fetch_new(struct peers *peers, uint64_t step, const struct hash *digest)
+struct model_fetch *model_fetch_new(struct peers *peers, uint64_t step, const struct hash *digest,
+                                    uint64_t floats)
 {
     struct model_fetch *self = calloc(1, sizeof *self);
     ensure(self);
     fetch_init(&self->fetch, peers, hear);
     self->step = step;
     self->digest = *digest;
+    self->floats = floats;
+    if (floats >= 1 && floats <= FLOATS_MAX) self->leaf_count = (uint32_t)digest_leaf_count(floats);
     return self;
+}
+
+static void forget_list(struct model_fetch *self)
+{
+    free(self->leaves), free(self->vector), free(self->is_here), free(self->todo);
+    self->leaves = NULL, self->vector = NULL, self->is_here = NULL, self->todo = NULL;
+    self->part = MODEL_LIST;
 }
 
 void model_fetch_destroy(struct model_fetch **self_p)
@@ -24,10 +36,7 @@ void model_fetch_destroy(struct model_fetch **self_p)
     struct model_fetch *self = *self_p;
     if (!self) return;
     fetch_end(&self->fetch);
-    free(self->leaves);
-    free(self->vector);
-    free(self->is_here);
-    free(self->todo);
+    forget_list(self);
     free(self);
     *self_p = NULL;
 }
@@ -37,15 +46,18 @@ void model_fetch_begin(struct model_fetch *self, uint64_t step, const struct wir
 {
     fetch_add_holders(&self->fetch, holders, count);
     self->step = step;
-    if (self->fetch.state != FETCH_FAILED) return;
+    if (self->leaf_count == 0)
+        fetch_fail(&self->fetch, "%" PRIu64 " floats, allowed 1..%" PRIu64 "; not fetched",
+                   self->floats, FLOATS_MAX);
+    if (self->leaf_count == 0 || self->fetch.state != FETCH_FAILED) return;
     self->fetch.state = FETCH_GOING;
     self->got_bytes = 0;
     self->asked = NULL;
     for (uint32_t i = 0; i < self->fetch.holders_count; i++)
         self->fetch.holders[i].has_served = false;
-    if (self->part == MODEL_LIST) return;
-    self->part = MODEL_COPY;                            // A newer pin may have brought some of them
     self->looked_at = self->todo_count = 0;
+    if (self->here == 0) forget_list(self);
+    else self->part = MODEL_COPY;                       // A newer pin may have brought some of them
 }
 
 // ---- the list -------------------------------------------------------------------------------
@@ -53,8 +65,8 @@ void model_fetch_begin(struct model_fetch *self, uint64_t step, const struct wir
 // False: it is not the list of this digest.
 static bool take_list(struct model_fetch *self, const uint8_t *bytes, size_t count)
 {
-    const size_t leaf_count = count / HASH_BYTES;
-    if (count % HASH_BYTES || leaf_count == 0 || leaf_count > BULK_LEAVES_MAX) return false;
+    const size_t leaf_count = self->leaf_count;
+    if (count != leaf_count * HASH_BYTES) return false;
     struct hash *leaves = malloc(count);
     ensure(leaves);
     memcpy(leaves, bytes, count);
@@ -64,7 +76,6 @@ static bool take_list(struct model_fetch *self, const uint8_t *bytes, size_t cou
         return false;
     }
     self->leaves = leaves;
-    self->leaf_count = (uint32_t)leaf_count;
     self->vector = aligned_alloc(ALIGNMENT, leaf_count * LEAF_BYTES);
     self->is_here = calloc(leaf_count, sizeof *self->is_here);
     self->todo = malloc(leaf_count * sizeof *self->todo);
@@ -72,10 +83,7 @@ static bool take_list(struct model_fetch *self, const uint8_t *bytes, size_t cou
     if (self->vector && self->is_here && self->todo) return true;
     fetch_fail(&self->fetch, "no memory for its %zu leaves of %d bytes", leaf_count,
                (int)LEAF_BYTES);
-    free(self->leaves), free(self->vector), free(self->is_here), free(self->todo);
-    self->leaves = NULL, self->vector = NULL, self->is_here = NULL, self->todo = NULL;
-    self->leaf_count = 0;
-    self->part = MODEL_LIST;
+    forget_list(self);
     return true;
 }
 
@@ -100,17 +108,21 @@ static void ask_list(struct model_fetch *self, blob_store_t *store, uint64_t now
 
 // ---- leaves ---------------------------------------------------------------------------------
 
-// Puts a leaf in its place, and looks there whether it is the right one. All but the last are full.
+// All but the last are full.
+static uint32_t leaf_bytes(const struct model_fetch *self, uint32_t leaf)
+{
+    const uint64_t rest = self->floats - (uint64_t)leaf * DIGEST_LEAF_FLOATS;
+    return rest < DIGEST_LEAF_FLOATS ? (uint32_t)(rest * sizeof(float)) : LEAF_BYTES;
+}
+
+// Puts a leaf in its place, and looks there whether it is the right one.
 static bool put_leaf(struct model_fetch *self, uint32_t leaf, const uint8_t *bytes, size_t count)
 {
-    const bool is_last = leaf == self->leaf_count - 1;
     float *place = self->vector + (size_t)leaf * DIGEST_LEAF_FLOATS;
-    if (is_last ? count == 0 || count > LEAF_BYTES || count % sizeof(float) : count != LEAF_BYTES)
-        return false;
+    if (count != leaf_bytes(self, leaf)) return false;
     memcpy(place, bytes, count);
     const struct hash hash = merkle_leaf(place, count);
     if (!hash_equal(&hash, &self->leaves[leaf])) return false;
-    if (is_last) self->last_bytes = count;
     self->is_here[leaf] = true;
     if (++self->here == self->leaf_count) self->fetch.state = FETCH_DONE;
     return true;
@@ -138,7 +150,7 @@ static bool ask_one(struct model_fetch *self, struct peer *peer, uint64_t now_ms
     if (self->todo_count == 0) return false;
     const uint32_t leaf = self->todo[self->todo_count - 1];
     if (!peers_ask_piece(self->fetch.peers, peer, &self->fetch, leaf, &self->leaves[leaf], 0,
-                         LEAF_BYTES, now_ms))
+                         leaf_bytes(self, leaf), now_ms))
         return false;
     self->todo_count--;
     self->coming++;
@@ -224,7 +236,5 @@ uint32_t model_fetch_served_by(const struct model_fetch *self)
 void model_fetch_stage(struct model_fetch *self, blob_store_t *store)
 {
     ensure(self->fetch.state == FETCH_DONE && self->here == self->leaf_count);
-    const uint64_t full = (uint64_t)(self->leaf_count - 1) * DIGEST_LEAF_FLOATS;
-    blob_store_stage(store, self->step, &self->digest, &self->vector,
-                     full + self->last_bytes / sizeof(float));
+    blob_store_stage(store, self->step, &self->digest, &self->vector, self->floats);
 }

@@ -6,11 +6,12 @@
 //     COPY ── leaves that we hold already (of an older pin): copied ──▶
 //     PULL ── the others: a queue that serves every holder; who is faster gets more ──▶ all here
 //
+// The number of floats is the asker's word, and the list must have a hash for each of their leaves:
+// the digest itself, or any level between, has the same root, and nobody can have a "leaf" of it.
 // Every leaf is checked against its hash where it will lie in the vector, so that in the end the
 // digest of the whole has been checked too. Whoever lacks a leaf, is silent or sends anything else
 // is dropped. If nobody is left it has failed, and what is here waits to be continued: the same
-// digest may be asked for again. How many floats there are follows from the number of leaves and
-// the last one's checked bytes.
+// digest may be asked for again. A list under which no leaf came is asked for again as well.
 
 #include "common/bulk/blob_store.h"
 #include "common/bulk/fetch.h"
@@ -23,19 +24,21 @@ struct model_fetch {
     struct fetch fetch;                 // First: a model_fetch is a fetch
     uint64_t step;
     struct hash digest;
+    uint64_t floats;
     enum model_part part;
     struct peer *asked;                 // MODEL_LIST: who was asked for it, if anybody
-    struct hash *leaves;
-    uint32_t leaf_count, here, coming, looked_at;
+    uint32_t leaf_count;                // Of so many floats
+    struct hash *leaves;                // NULL in MODEL_LIST, as are the next three
+    uint32_t here, coming, looked_at;
     float *vector;                      // leaf_count full leaves
     bool *is_here;
     uint32_t *todo, todo_count;         // Leaves to ask for, the next one last
-    size_t last_bytes;                  // Of the last leaf
     uint64_t got_bytes;                 // From peers, since it was last asked for
 };
 
-// Never NULL.
-struct model_fetch *model_fetch_new(struct peers *peers, uint64_t step, const struct hash *digest);
+// Never NULL. With no floats, or more than BULK_LEAVES_MAX leaves of them, it fails at once.
+struct model_fetch *model_fetch_new(struct peers *peers, uint64_t step, const struct hash *digest,
+                                    uint64_t floats);
 void model_fetch_destroy(struct model_fetch **self_p);
 
 // Begins, or goes on after a failure, with these holders too.

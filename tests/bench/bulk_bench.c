@@ -86,11 +86,11 @@ static double measure_blob(struct fixture_fetcher *fetcher, const struct hash *h
     return took_s;
 }
 
-static double measure_model(struct fixture_fetcher *fetcher, const struct hash *digest,
+static double measure_model(struct fixture_fetcher *fetcher, const struct hash *digest, size_t count,
                             const struct wire_holder *list, uint32_t holders)
 {
     const double start_s = now_s();
-    fixture_fetch_model(fetcher, 1, digest, list, holders);
+    fixture_fetch_model(fetcher, 1, digest, count / sizeof(float), list, holders);
     const struct wire_fetched_model *fetched =
         fixture_answer(fetcher, FRAME_FETCHED_MODEL, WAIT_MS);
     const double took_s = now_s() - start_s;
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
         snprintf(text, sizeof text, "a blob, %u holder%s", n, n > 1 ? "s" : "");
         report(text, count, took_s, cpu_s() - spent_s, tcp_s);
         spent_s = cpu_s();
-        for (int i = 0; i < ROUNDS; i++) took_s[i] = measure_model(fetcher, &digest, list, n);
+        for (int i = 0; i < ROUNDS; i++) took_s[i] = measure_model(fetcher, &digest, count, list, n);
         snprintf(text, sizeof text, "a model, %u holder%s", n, n > 1 ? "s" : "");
         report(text, count, took_s, cpu_s() - spent_s, tcp_s);
     }

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FLOATS = 100 };                  // Of the model, says whoever has built it
+
 // ---- what a process holds -----------------------------------------------------------------------
 
 bool store_has(const struct store *self, const struct hash *hash)
@@ -241,12 +243,19 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
     worker_says(self, id, LEARNER, FRAME_LOADED, &loaded);
 }
 
+static uint8_t node_at(const struct wire_holder *holder)
+{
+    const unsigned long port = strtoul(strrchr(holder->endpoint, ':') + 1, NULL, 10);
+    ensure(port >= SIM_PORT && port < SIM_PORT + NODES_MAX);
+    return (uint8_t)(port - SIM_PORT);
+}
+
 static bool has_data(const struct sim *self, uint8_t id, const struct wire_holder *providers,
                      uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t provider = (uint32_t)strtoul(providers[i].endpoint + 5, NULL, 10);
-        if (self->nodes[provider].up && reachable(self, id, (uint8_t)provider)) return true;
+        const uint8_t provider = node_at(&providers[i]);
+        if (self->nodes[provider].up && reachable(self, id, provider)) return true;
     }
     return false;
 }
@@ -398,7 +407,7 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
     case FRAME_BUILD:
         *learner = (struct learner){ .built = true, .busy_until_ms = learner->busy_until_ms,
                                      .generation = learner->generation + 1 };
-        worker_says(self, id, LEARNER, FRAME_BUILT, &(struct wire_built){ .ok = true, .floats = 100 });
+        worker_says(self, id, LEARNER, FRAME_BUILT, &(struct wire_built){ .ok = true, .floats = FLOATS });
         break;
     case FRAME_LOAD:  load(self, id, body); break;
     case FRAME_TRAIN: train(self, id, body); break;
@@ -432,7 +441,7 @@ static uint8_t holder_of(const struct sim *self, uint8_t id, const struct wire_h
                          const struct wire_fetch_model *model)
 {
     for (uint32_t i = 0; i < count; i++) {
-        uint8_t other = (uint8_t)strtoul(holders[i].endpoint + 5, NULL, 10);
+        const uint8_t other = node_at(&holders[i]);
         const struct node *node = &self->nodes[other];
         if (!node->up || !reachable(self, id, other)) continue;
         if (blob ? store_has(&node->store, blob) && liar_serves(self, other, id, blob)
@@ -460,6 +469,7 @@ static void fetch_model(struct sim *self, uint8_t id, const struct wire_fetch_mo
     struct learner *learner = &self->nodes[id].learner;
     struct wire_fetched_model fetched = {
         .step = job->step, .digest = job->digest, .bytes = 400, .holders = 1 };
+    ensure(job->floats == FLOATS);
     fetched.ok = holder_of(self, id, job->holders, job->holders_count, NULL, job) != NOBODY;
     if (fetched.ok) {
         learner->staged = true;

@@ -105,7 +105,8 @@ static void init_member(struct sim *self, struct node *node)
     member->key = node->key;
     memcpy(member->name, node->name, sizeof member->name);
     memcpy(member->run, "sim", 4);
-    snprintf(member->endpoint, sizeof member->endpoint, "node:%u", (unsigned)(node - self->nodes));
+    snprintf(member->endpoint, sizeof member->endpoint, "tcp://127.0.0.1:%u",
+             SIM_PORT + (unsigned)(node - self->nodes));
 }
 
 // Checkpoints that their own shell would pass over by name: the newest, or all.

@@ -144,10 +144,10 @@ static inline void fixture_fetch(struct fixture_fetcher *self, const struct hash
 }
 
 static inline void fixture_fetch_model(struct fixture_fetcher *self, uint64_t step,
-                                       const struct hash *digest, const struct wire_holder *holders,
-                                       uint32_t count)
+                                       const struct hash *digest, uint64_t floats,
+                                       const struct wire_holder *holders, uint32_t count)
 {
-    const struct wire_fetch_model job = { step, *digest, holders, count };
+    const struct wire_fetch_model job = { step, *digest, holders, count, floats };
     fixture_job(self, FRAME_FETCH_MODEL, &job);
 }
 
@@ -167,6 +167,7 @@ enum rogue_mode {
     ROGUE_OTHER,            // Answers with another hash
     ROGUE_HUGE,             // Sends more than any answer may be
     ROGUE_WRONG_LIST,       // A list of leaves of another model
+    ROGUE_SHORT_LIST,       // A list of one, the digest itself: its root is right
 };
 
 struct rogue {
@@ -201,11 +202,13 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
     const size_t offset = is_list ? 0 : want->offset, rest = ref.count - offset;
     size_t count = is_list || rest < want->count ? rest : want->count;
     if (self->mode == ROGUE_SHORT) count--;
+    if (self->mode == ROGUE_SHORT_LIST && is_list) count = HASH_BYTES;
     zmq_msg_init_size(&raw, self->mode == ROGUE_HUGE ? BULK_ANSWER_BYTES_MAX + 1 : count);
     memcpy(zmq_msg_data(&raw), ref.bytes + offset, count);
     if (self->mode == ROGUE_WRONG && self->asked > self->chunks)
         ((uint8_t *)zmq_msg_data(&raw))[count / 2] ^= 4;
     if (self->mode == ROGUE_WRONG_LIST && is_list) ((uint8_t *)zmq_msg_data(&raw))[5] ^= 1;
+    if (self->mode == ROGUE_SHORT_LIST && is_list) memcpy(zmq_msg_data(&raw), &hash, HASH_BYTES);
     struct wire_chunk chunk = { request, hash, offset, ref.count + (self->mode == ROGUE_LARGER) };
     if (self->mode == ROGUE_OTHER) chunk.hash.bytes[0] ^= 1;
     const struct wire_leaves leaves = { request, hash, floats };
@@ -243,8 +246,11 @@ out:
     return NULL;
 }
 
-static inline struct rogue *rogue_new(enum rogue_mode mode, uint32_t chunks, blob_store_t *store)
+// NULL: this machine has no such address.
+static inline struct rogue *rogue_new_at(const char *endpoint, enum rogue_mode mode,
+                                         uint32_t chunks, blob_store_t *store)
 {
+    const int is_ipv6 = strchr(endpoint, '[') != NULL;
     struct rogue *self = calloc(1, sizeof *self);
     size_t size = sizeof self->holder.endpoint;
     ensure(self);
@@ -257,9 +263,23 @@ static inline struct rogue *rogue_new(enum rogue_mode mode, uint32_t chunks, blo
     self->zap = zap_open(self->context);
     ensure(self->router);
     zap_secure_server(self->router, fixture_identity(), "peer");
-    ensure(zmq_bind(self->router, "tcp://127.0.0.1:*") == 0);
+    ensure(zmq_setsockopt(self->router, ZMQ_IPV6, &is_ipv6, sizeof is_ipv6) == 0);
+    if (zmq_bind(self->router, endpoint) < 0) {
+        zmq_close(self->router);
+        zmq_close(self->zap);
+        bulk_context_destroy(&self->context);
+        free(self);
+        return NULL;
+    }
     ensure(zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->holder.endpoint, &size) == 0);
     ensure(pthread_create(&self->thread, NULL, rogue_run, self) == 0);
+    return self;
+}
+
+static inline struct rogue *rogue_new(enum rogue_mode mode, uint32_t chunks, blob_store_t *store)
+{
+    struct rogue *self = rogue_new_at("tcp://127.0.0.1:*", mode, chunks, store);
+    ensure(self);
     return self;
 }
 

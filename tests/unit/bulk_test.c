@@ -1,6 +1,9 @@
 // The bulk plane over loopback: a fetcher, servers, and holders that die, lie and are silent.
 #include "common/bulk/peers.h"
 #include "tests/unit/bulk_fixture.h"
+#include <dlfcn.h>
+#include <netdb.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <cmocka.h>
@@ -234,6 +237,61 @@ static void test_twice_and_forgotten(void **state)
     fixture_holder_destroy(&holder);
 }
 
+// ---- names ----------------------------------------------------------------------------------
+
+enum { LOOKUP_MS = 4000 };
+static atomic_uint looked_up;
+
+// libzmq's own, in its I/O thread. A hostile name server takes its time.
+int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints,
+                struct addrinfo **ret_list)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    if (!name || !strstr(name, "slow.example")) return real(name, service, hints, ret_list);
+    looked_up++;
+    poll(NULL, 0, LOOKUP_MS);
+    return EAI_AGAIN;
+}
+
+// All transfers share that thread: who names a holder by a slow name would stop them for everybody.
+static void test_a_slow_name_holds_nobody_up(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    struct fixture_fetcher *fetcher = fixture_fetcher_new(PATIENCE_MS);
+    uint8_t *bytes = fixture_bytes(2000, 15);
+    const struct hash a = fixture_give(holder.store, bytes, 1000),
+                      b = fixture_give(holder.store, bytes + 1000, 1000);
+    struct wire_holder list[] = { fixture_at("tcp://slow.example:7000"), holder.holder };
+    fixture_fetch(fetcher, &a, 1000, list, 2);
+    expect_fetched(fetcher, &a);
+    fixture_fetch(fetcher, &b, 1000, list + 1, 1);
+    expect_fetched(fetcher, &b);
+    assert_int_equal(looked_up, 0);
+    free(bytes);
+    fixture_fetcher_destroy(fetcher);
+    fixture_holder_destroy(&holder);
+}
+
+static void test_fetch_over_ipv6(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    struct fixture_fetcher *fetcher = fixture_fetcher_new(3000);
+    uint8_t *bytes = fixture_bytes(1000, 16);
+    const struct hash hash = fixture_give(holder.store, bytes, 1000);
+    struct rogue *there = rogue_new_at("tcp://[::1]:*", ROGUE_DIES, UINT32_MAX, holder.store);
+    if (there) {
+        fixture_fetch(fetcher, &hash, 1000, &there->holder, 1);
+        expect_fetched(fetcher, &hash);
+        rogue_destroy(there);
+    } else print_message("no [::1] on this machine: not tested\n");
+    free(bytes);
+    fixture_fetcher_destroy(fetcher);
+    fixture_holder_destroy(&holder);
+}
+
 // ---- models ---------------------------------------------------------------------------------
 
 enum { MODEL_LEAVES = 101, MODEL_FLOATS = 100 * DIGEST_LEAF_FLOATS + 77, HOLDERS = 3,
@@ -253,7 +311,7 @@ static const struct wire_fetched_model *fetch_model(struct fixture_fetcher *fetc
                                                     const struct hash *digest,
                                                     const struct wire_holder *list, uint32_t count)
 {
-    fixture_fetch_model(fetcher, step, digest, list, count);
+    fixture_fetch_model(fetcher, step, digest, MODEL_FLOATS, list, count);
     const struct wire_fetched_model *fetched =
         fixture_answer(fetcher, FRAME_FETCHED_MODEL, ENOUGH_MS);
     assert_non_null(fetched);
@@ -338,7 +396,7 @@ static void test_model_goes_on_where_it_stopped(void **state)
     expect_stage(fetcher->store, 5, &digest, params);
     fetched = fetch_model(fetcher, 9, &other, &holder.holder, 1);
     assert_string_equal(fetched->reason,
-                        "no holder has it: 1 asked, 1 lack it; 0 of 0 leaves are here");
+                        "no holder has it: 1 asked, 1 lack it; 0 of 101 leaves are here");
     free(params);
     rogue_destroy(dies);
     fixture_fetcher_destroy(fetcher);
@@ -370,6 +428,54 @@ static void test_model_among_rogues(void **state)
     fixture_holder_destroy(&holder);
 }
 
+// The root of one leaf is that leaf: a digest that poses as its own list has the right root, and
+// nobody can have what it promises.
+static void test_model_whose_digest_poses_as_its_list(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    struct fixture_fetcher *fetcher = fixture_fetcher_new(1000);
+    float *params = (float *)(void *)fixture_bytes(MODEL_BYTES, 13);
+    const struct hash digest = pin(holder.store, 5, params);
+    struct rogue *rogue = rogue_new(ROGUE_SHORT_LIST, 0, holder.store);
+    const struct wire_holder list[] = { rogue->holder, holder.holder };
+    const struct wire_fetched_model *fetched = fetch_model(fetcher, 5, &digest, list, 1);
+    assert_string_equal(fetched->reason,
+                        "no holder has it: 1 asked, 1 sent wrong bytes; 0 of 101 leaves are here");
+    fetched = fetch_model(fetcher, 5, &digest, list, 2);
+    assert_true(fetched->ok && fetched->holders == 1 && rogue->asked == 1);
+    expect_stage(fetcher->store, 5, &digest, params);
+    fixture_fetch_model(fetcher, 5, &digest, 0, list, 2);       // Its own program is asked too much
+    fetched = fixture_answer(fetcher, FRAME_FETCHED_MODEL, ENOUGH_MS);
+    assert_true(fetched && !fetched->ok);
+    assert_string_equal(fetched->reason, "0 floats, allowed 1..8589934592; not fetched; "
+                        "0 of 0 leaves are here");
+    free(params);
+    rogue_destroy(rogue);
+    fixture_fetcher_destroy(fetcher);
+    fixture_holder_destroy(&holder);
+}
+
+static void test_list_without_leaves_is_forgotten(void **state)
+{
+    (void)state;
+    struct fixture_holder holder = fixture_holder_new();
+    struct fixture_fetcher *fetcher = fixture_fetcher_new(PATIENCE_MS);
+    float *params = (float *)(void *)fixture_bytes(MODEL_BYTES, 14);
+    const struct hash digest = pin(holder.store, 5, params);
+    struct rogue *dies = rogue_new(ROGUE_DIES, 1, holder.store);
+    const struct wire_fetched_model *fetched = fetch_model(fetcher, 5, &digest, &dies->holder, 1);
+    assert_string_equal(fetched->reason,
+                        "no holder has it: 1 asked, 1 silent; 0 of 101 leaves are here");
+    fetched = fetch_model(fetcher, 5, &digest, &holder.holder, 1);
+    assert_true(fetched->ok && bulk_server_stats(holder.server).leaf_lists == 1);
+    expect_stage(fetcher->store, 5, &digest, params);
+    free(params);
+    rogue_destroy(dies);
+    fixture_fetcher_destroy(fetcher);
+    fixture_holder_destroy(&holder);
+}
+
 // Another digest takes the place of the one on its way.
 static void test_model_is_replaced(void **state)
 {
@@ -379,8 +485,8 @@ static void test_model_is_replaced(void **state)
     float *params = (float *)(void *)fixture_bytes(MODEL_BYTES, 11);
     const struct hash digest = pin(holder.store, 5, params), old = { { 3 } };
     struct rogue *silent = rogue_new(ROGUE_SILENT, 0, holder.store);
-    fixture_fetch_model(fetcher, 4, &old, &silent->holder, 1);
-    fixture_fetch_model(fetcher, 5, &digest, &holder.holder, 1);
+    fixture_fetch_model(fetcher, 4, &old, MODEL_FLOATS, &silent->holder, 1);
+    fixture_fetch_model(fetcher, 5, &digest, MODEL_FLOATS, &holder.holder, 1);
     const struct wire_fetched_model *fetched =
         fixture_answer(fetcher, FRAME_FETCHED_MODEL, ENOUGH_MS);
     assert_true(fetched && !fetched->ok && fetched->step == 4);
@@ -440,9 +546,13 @@ int main(void)
         cmocka_unit_test(test_mixed_lies),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_twice_and_forgotten),
+        cmocka_unit_test(test_a_slow_name_holds_nobody_up),
+        cmocka_unit_test(test_fetch_over_ipv6),
         cmocka_unit_test(test_model_from_three_and_then_what_differs),
         cmocka_unit_test(test_model_goes_on_where_it_stopped),
         cmocka_unit_test(test_model_among_rogues),
+        cmocka_unit_test(test_model_whose_digest_poses_as_its_list),
+        cmocka_unit_test(test_list_without_leaves_is_forgotten),
         cmocka_unit_test(test_model_is_replaced),
         cmocka_unit_test(test_more_holders_than_connections),
     };
