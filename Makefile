@@ -64,7 +64,7 @@ LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
 FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/choices_read.c actors/shoal/kill_list.c actors/shoal/run_view.c broker/admission.c
 FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 # What drives the cores is not what is looked for: without coverage it is twice as fast, and counts for nothing.
-FUZZ_DRIVER = cores core_seeds events post_office scratch wire
+FUZZ_DRIVER = cores core_seeds events honest post_office scratch wire
 # Those with threads of their own, or of a library.
 TSAN_UNIT = pool_test store_test bulk_test bulk_server_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test
 CHAOS    := chaos matrix

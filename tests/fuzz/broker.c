@@ -97,7 +97,7 @@ static size_t make_frame(const struct event *event, struct event_memory *memory,
     struct signature signature;
     snprintf(head.run, sizeof head.run, "%s", event->other_run ? "other" : "fuzz");
     memcpy(head.sender, event_people()[event->signer].key.bytes, WIRE_KEY_BYTES);
-    const void *body = event_body(event, memory, &arena);
+    const void *body = event_body(event, memory, NULL, &arena);
     size_t count = wire_pack(&head, body, frame, FRAME_ROOM);
     if (count == 0) return 0;
     event_memory_keep(memory, event->what, body);

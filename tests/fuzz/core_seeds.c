@@ -130,53 +130,129 @@ void core_write_seeds_coordinator(const char *folder)
     write_rules(folder);
 }
 
-static void answer(struct seed *seed, int times)
+// The process's own part: all that its core has asked of it, and what it asks because of that.
+static void answer(struct seed *seed)
 {
-    while (times--) SAY(EVENT_ANSWER, 0, 0, { NULL, 0 });
+    for (int n = 0; n < 6; n++) SAY(EVENT_ANSWER, 0, 0, { NULL, 0 });
+}
+
+static void enter(struct seed *seed)
+{
+    SAY(FRAME_WELCOME, 0, 0, { NULL, 0 });
+    SAY(FRAME_ADMITTED, 0, 0, { NULL, 0 });
+    SAY(FRAME_CONFIG, 0, 0, { NULL, 0 });
+    SAY(FRAME_ROSTER, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+}
+
+// Of whom each trains, or shows what is audited, or recomputes it; who does not has nothing to say.
+static void train_round(struct seed *seed)
+{
+    SAY(FRAME_ROUND, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    SAY(FRAME_BEAT, 0, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_REVEAL, 3, 0, { NULL, 0 });
+    SAY(FRAME_REVEAL, 2, 0, { NULL, 0 });
+    for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_CLAIM, from, 0, { NULL, 0 });
+    SAY(FRAME_CLAIM, 0x12, 0, { NULL, 0 });         // By mail, from 3
+    SAY(FRAME_CLAIM, 0x13, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_ACK, 2, 0, { NULL, 0 });
+    SAY(FRAME_PROGRESS, 2, 0, { NULL, 0 });
+    SAY(FRAME_PRODUCE, 0, 0, { NULL, 0 });
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+    SAY(FRAME_COMMIT, 0, 9, { NULL, 0 });
+    answer(seed);
+}
+
+static void end_epoch(struct seed *seed)
+{
+    SAY(FRAME_EPOCH_END, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+    SAY(EVENT_WAKE, 0, 11, { NULL, 0 });
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+}
+
+// The process dies and finds its way back to the step of the run.
+static void come_back(struct seed *seed)
+{
+    SAY(EVENT_RESTART, 0, 0, { NULL, 0 });
+    enter(seed);
+    answer(seed);
+}
+
+// What nobody honest says: each refused, or not counted.
+static void lie(struct seed *seed)
+{
+    SAY(FRAME_ROUND, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    SAY(FRAME_CLAIM, 0x12, 0, { "payload_bytes", NUMBER(8) });
+    SAY(FRAME_CLAIM, 2, 0, { NULL, 0 });
+    SAY(FRAME_CLAIM, 0x12, 0, { "payload", 5 });    // Another claim of the same round
+    SAY(FRAME_REFUSED, 0, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_COMMIT, 0, 0, { "outcome", NUMBER(0) }, { "accepted", ITEMS(0) });
+}
+
+static void write_life(const char *folder, struct seed *seed)
+{
+    seed->used = 0;
+    enter(seed);
+    fuzz_write_seed(folder, "seed-warmup", seed->bytes, seed->used);
+    for (int round = 0; round < 2; round++) train_round(seed);
+    SAY(FRAME_CONTROL, 0, 0, { NULL, 0 });
+    train_round(seed);
+    end_epoch(seed);
+    fuzz_write_seed(folder, "seed-epoch", seed->bytes, seed->used);
+    come_back(seed);
+    for (int round = 0; round < 2; round++) train_round(seed);
+    SAY(EVENT_QUIT, 0, 0, { NULL, 0 });
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+    fuzz_write_seed(folder, "seed-restart", seed->bytes, seed->used);
+}
+
+static void write_second_epoch(const char *folder, struct seed *seed)
+{
+    seed->used = 0;
+    enter(seed);
+    for (int round = 0; round < 5; round++) train_round(seed);
+    lie(seed);
+    SAY(EVENT_REBORN, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 11, { NULL, 0 });
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });              // It has shown where its ledger stands
+    SAY(FRAME_ADMITTED, 0, 0, { NULL, 0 });
+    train_round(seed);
+    end_epoch(seed);
+    SAY(EVENT_QUIT, 0, 0, { NULL, 0 });
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+    fuzz_write_seed(folder, "seed-finished", seed->bytes, seed->used);
+}
+
+// From step 3 back to step 2, which is pinned.
+static void write_restore(const char *folder, struct seed *seed)
+{
+    seed->used = 0;
+    enter(seed);
+    for (int round = 0; round < 3; round++) train_round(seed);
+    SAY(FRAME_RUN, 0, 0, { "phase", NUMBER(0) }, { "epoch", NUMBER(1) }, { "step", NUMBER(2) },
+        { "restored_step", NUMBER(2) }, { "restored_epoch", NUMBER(1) });
+    answer(seed);
+    SAY(EVENT_WAKE, 0, 11, { NULL, 0 });
+    answer(seed);
+    for (int round = 0; round < 2; round++) train_round(seed);
+    end_epoch(seed);
+    fuzz_write_seed(folder, "seed-restore", seed->bytes, seed->used);
 }
 
 void core_write_seeds_member(const char *folder)
 {
     static struct seed room;
-    struct seed *seed = &room;
-    room.used = 0;
-    SAY(FRAME_WELCOME, 0, 0, { NULL, 0 });
-    SAY(FRAME_ADMITTED, 0, 0, { NULL, 0 });
-    SAY(FRAME_CONFIG, 0, 0, { NULL, 0 });
-    SAY(FRAME_ROSTER, 0, 0, { "version", NUMBER(1) }, { "members", ITEMS(12) },
-        { "state", NUMBER(1) });
-    SAY(FRAME_RUN, 0, 0, { "phase", NUMBER(1) }, { "log_seq", NUMBER(1) }, { "pin_digest", 3 });
-    answer(seed, 3);
-    fuzz_write_seed(folder, "seed-warmup", room.bytes, room.used);
-    for (uint8_t round = 1; round <= 3; round++) {
-        SAY(FRAME_RUN, 0, 1, { "phase", NUMBER(2) }, { "round", NUMBER(round) },
-            { "step", NUMBER(round - 1) }, { "log_seq", NUMBER(2 * round) }, { "pin_digest", 3 });
-        SAY(FRAME_ROUND, 0, 0, { "round", NUMBER(round) }, { "step", NUMBER(round - 1) },
-            { "batch_size", NUMBER(3) }, { "base", 3 }, { "dealt", ITEMS(3) },
-            { "clients", ITEMS(3) }, { "witnesses", ITEMS(5) }, { "returned", ITEMS(0) });
-        SAY(EVENT_WAKE, 0, 9, { NULL, 0 });
-        answer(seed, 2);
-        for (uint8_t n = 0; n < 9; n++)             // One of three is what the seed dealt
-            SAY(FRAME_CLAIM, n / 3, 0, { "client", NUMBER(n / 3) }, { "begin", NUMBER(n % 3) },
-                { "end", NUMBER(n % 3 + 1) }, { "round", NUMBER(round) }, { "base", 3 },
-                { "step", NUMBER(round - 1) }, { "payload", 5 }, { "payload_bytes", NUMBER(9) });
-        answer(seed, 4);
-        SAY(FRAME_COMMIT, 0, 6, { "outcome", NUMBER(1) }, { "round", NUMBER(round) },
-            { "step", NUMBER(round - 1) }, { "payload", 5 }, { "payload_bytes", NUMBER(9) },
-            { "base", 3 });
-        answer(seed, 4);
-    }
-    fuzz_write_seed(folder, "seed-rounds", room.bytes, room.used);
-    SAY(EVENT_RESTART, 0, 0, { NULL, 0 });
-    SAY(FRAME_EPOCH_END, 0, 0, { "step", NUMBER(3) });
-    SAY(FRAME_RUN, 0, 11, { "phase", NUMBER(4) }, { "step", NUMBER(3) }, { "log_seq", NUMBER(9) },
-        { "pin_digest", 3 });
-    answer(seed, 4);
-    SAY(EVENT_REBORN, 0, 0, { NULL, 0 });
-    SAY(FRAME_ACK, 2, 0, { "kind", 0 });
-    SAY(FRAME_RUN, 0, 11, { "phase", NUMBER(5) }, { "step", NUMBER(3) }, { "log_seq", NUMBER(11) },
-        { "pin_digest", 3 });
-    SAY(EVENT_QUIT, 0, 0, { NULL, 0 });
-    SAY(FRAME_ACK, 0, 0, { "kind", NUMBER(0) });
-    fuzz_write_seed(folder, "seed-end", room.bytes, room.used);
+    write_life(folder, &room);
+    write_second_epoch(folder, &room);
+    write_restore(folder, &room);
 }

@@ -2,6 +2,8 @@
 // cores -- what must hold of an actor's core, whatever is said to it. Bytes are a conversation
 // (events.h); each returns whether they hold an event at all.
 
+#include "common/actor/msg.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -11,6 +13,11 @@ bool core_check_trainer(const uint8_t *bytes, size_t count);
 bool core_check_witness(const uint8_t *bytes, size_t count);
 bool core_check_checkpointer(const uint8_t *bytes, size_t count);
 bool core_check_provider(const uint8_t *bytes, size_t count);
+
+// What the core of this name heard and said in this process so far, by kind; NULL: there is none.
+enum { CORE_KINDS = 256 };
+struct core_counts { uint64_t heard[CORE_KINDS], said[PORT_COUNT][CORE_KINDS]; };
+const struct core_counts *core_counted(const char *name);
 
 // The broker's table of names: HELLO, mail, silence, lost connections.
 bool core_check_post_office(const uint8_t *bytes, size_t count);

@@ -125,7 +125,7 @@ static void ask(struct bulk_server *self, const struct event *event, struct even
     if (!frame || !(wire_kind_flags(event->what) & WIRE_BULK)) return;
     self->mail.head = (struct wire_head){ .kind = event->what };
     snprintf(self->mail.head.run, sizeof self->mail.head.run, "%s", event->other_run ? "other" : "fuzz");
-    self->mail.body = event_body(event, memory, arena);
+    self->mail.body = event_body(event, memory, NULL, arena);
     self->mail.has_raw = event->bearer % 4 == 3;
     now.answers = 0;
     now.is_full = event->late;

@@ -56,7 +56,7 @@ bool core_check_view(const uint8_t *bytes, size_t count)
         if (!(flags & WIRE_NEWS)) continue;
         if (flags & WIRE_SIGNED) in.sender = people[event.signer].key;
         in.incarnation = 2u + event.bearer - event.late;
-        in.body = event_body(&event, &memory, &arena);
+        in.body = event_body(&event, &memory, NULL, &arena);
         event_memory_keep(&memory, event.what, in.body);
         before.round = view->round, before.incarnation = view->incarnation;
         before.commit.round = view->commit.round;
