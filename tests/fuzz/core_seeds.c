@@ -59,11 +59,19 @@ static void say(struct seed *seed, uint16_t kind, uint8_t from, uint8_t after,
 #define SAY(kind, from, after, ...) \
     say(seed, kind, from, after, (const struct choice[]){ __VA_ARGS__, { NULL, 0 } })
 
+static const uint8_t trainers[] = { 1, 2, 3, 7, 11 };
+enum { TRAINERS = sizeof trainers };
+
+// By all trainers: who is not elected is refused.
 static void say_round(struct seed *seed)
 {
-    for (uint8_t from = 1; from <= 4; from++)
-        SAY(FRAME_VOTE, from, 4, { "complete", 4 }, { "result", 5 }, { "payload", 5 },
-            { "payload_bytes", NUMBER(9) }, { "participants", 254 });
+    for (int i = 0; i < TRAINERS; i++) SAY(FRAME_VOTE, trainers[i], 4, { NULL, 0 });
+    SAY(FRAME_VOTE, 4, 0, { NULL, 0 });
+}
+
+static void say_holds(struct seed *seed)
+{
+    for (int i = 0; i < TRAINERS; i++) SAY(FRAME_HOLDS, trainers[i], 0, { NULL, 0 });
 }
 
 static void set_rules(struct seed *seed, uint8_t bits)
@@ -75,10 +83,19 @@ static void set_rules(struct seed *seed, uint8_t bits)
 
 static void begin_run(struct seed *seed)
 {
-    SAY(FRAME_JOIN, 6, 0, { "samples", NUMBER(15) }, { "data", 5 });
-    for (uint8_t from = 1; from <= 5; from++) SAY(FRAME_JOIN, from, 0, { "samples", 3 });
+    SAY(FRAME_JOIN, 6, 0, { NULL, 0 });
+    for (uint8_t from = 4; from <= 5; from++) SAY(FRAME_JOIN, from, 0, { NULL, 0 });
+    for (int i = 0; i < TRAINERS; i++) SAY(FRAME_JOIN, trainers[i], 0, { NULL, 0 });
     SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
-    for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_HOLDS, from, 0, { "digest", 5 });
+    say_holds(seed);
+}
+
+static void ask_everything(struct seed *seed)
+{
+    for (uint8_t topic = 0; topic < 4; topic++)
+        SAY(FRAME_ASK, 2, 0, { "topic", NUMBER(topic) }, { "from", NUMBER(0) });
+    SAY(FRAME_PING, 2, 0, { NULL, 0 });
+    SAY(FRAME_POSITION, 2, 0, { NULL, 0 });
 }
 
 static void restart_by_snapshot(struct seed *seed)
@@ -92,16 +109,74 @@ static void restart_by_snapshot(struct seed *seed)
 static void write_rules(const char *folder)
 {
     static struct seed room;
-    for (uint8_t bit = 0; bit < 6; bit++) {
+    struct seed *seed = &room;
+    for (uint8_t bit = 0; bit < 7; bit++) {
         char name[32];
-        set_rules(&room, (uint8_t)(1 << bit));
-        begin_run(&room);
-        say_round(&room);
-        restart_by_snapshot(&room);
-        say_round(&room);
+        set_rules(seed, (uint8_t)(1 << bit));
+        SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(1) });          // One of them begins paused
+        begin_run(seed);
+        say_round(seed);
+        restart_by_snapshot(seed);
+        say_round(seed);
         snprintf(name, sizeof name, "seed-rules-%u", bit);
         fuzz_write_seed(folder, name, room.bytes, room.used);
     }
+}
+
+static void end_of_epoch(struct seed *seed)
+{
+    say_holds(seed);
+    SAY(FRAME_CHECKPOINT, 5, 0, { NULL, 0 });
+    SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
+    say_holds(seed);
+}
+
+// Found to be the same; then something else, and judges say so too; who was found out goes.
+static void write_audits(const char *folder)
+{
+    static struct seed room;
+    struct seed *seed = &room;
+    set_rules(seed, 64);
+    begin_run(seed);
+    for (uint8_t round = 1; round <= 6; round++) {
+        for (int i = 0; i < TRAINERS; i++)
+            SAY(FRAME_FINDING, trainers[i], 0, { "finding", NUMBER(round < 3 ? 1 : 2) });
+        say_round(seed);
+        if (round % 3 == 0) end_of_epoch(seed);
+    }
+    fuzz_write_seed(folder, "seed-audits", room.bytes, room.used);
+}
+
+// Two witnesses name two results of one client, and both claims are shown.
+static void write_equivocation(const char *folder)
+{
+    static struct seed room;
+    struct seed *seed = &room;
+    room.used = 0;
+    begin_run(seed);
+    for (int i = 0; i < TRAINERS; i++) SAY(FRAME_VOTE, trainers[i], 0, { "result", i % 2 ? 5 : 13 });
+    SAY(FRAME_TESTIMONY, 2, 0, { NULL, 0 });
+    SAY(FRAME_TESTIMONY, 3, 0, { NULL, 0 });
+    say_round(seed);
+    fuzz_write_seed(folder, "seed-equivocation", room.bytes, room.used);
+}
+
+// On from a checkpoint, paused, and back to it.
+static void write_restore(const char *folder, struct seed *seed)
+{
+    SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(2) });
+    say_round(seed);
+    SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(0) });
+    say_round(seed);
+    say_holds(seed);
+    SAY(EVENT_WAKE, 0, 11, { NULL, 0 });
+    SAY(EVENT_WAKE, 0, 11, { NULL, 0 });
+    SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(3) });
+    SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(1) });
+    SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
+    say_holds(seed);
+    say_round(seed);
+    fuzz_write_seed(folder, "seed-restore", seed->bytes, seed->used);
 }
 
 void core_write_seeds_coordinator(const char *folder)
@@ -112,21 +187,22 @@ void core_write_seeds_coordinator(const char *folder)
     begin_run(seed);
     fuzz_write_seed(folder, "seed-warmup", room.bytes, room.used);
     for (int round = 0; round < 3; round++) say_round(seed);
+    ask_everything(seed);
     fuzz_write_seed(folder, "seed-epoch", room.bytes, room.used);
-    SAY(FRAME_ASK, 2, 0, { "topic", NUMBER(3) });
-    for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_HOLDS, from, 0, { "digest", 13 });
-    SAY(FRAME_CHECKPOINT, 5, 0, { NULL, 0 });
+    end_of_epoch(seed);
+    const size_t checkpointed = room.used;
     SAY(EVENT_RESTART, 0, 0, { NULL, 0 });
-    SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(0) });
-    SAY(FRAME_CONTROL, 0, 5, { "action", NUMBER(1) });
-    SAY(EVENT_WAKE, 0, 12, { NULL, 0 });
-    restart_by_snapshot(seed);
-    for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_HOLDS, from, 0, { "digest", 13 });
     say_round(seed);
     SAY(FRAME_LEAVE, 3, 0, { NULL, 0 });
-    SAY(FRAME_PING, 2, 13, { NULL, 0 });
+    restart_by_snapshot(seed);
+    for (int round = 0; round < 2; round++) say_round(seed);
+    end_of_epoch(seed);
     SAY(EVENT_WAKE, 0, 13, { NULL, 0 });
-    fuzz_write_seed(folder, "seed-cooldown", room.bytes, room.used);
+    fuzz_write_seed(folder, "seed-finished", room.bytes, room.used);
+    room.used = checkpointed;
+    write_restore(folder, seed);
+    write_audits(folder);
+    write_equivocation(folder);
     write_rules(folder);
 }
 
@@ -234,7 +310,7 @@ static void write_second_epoch(const char *folder, struct seed *seed)
 }
 
 // From step 3 back to step 2, which is pinned.
-static void write_restore(const char *folder, struct seed *seed)
+static void write_member_restore(const char *folder, struct seed *seed)
 {
     seed->used = 0;
     enter(seed);
@@ -254,5 +330,5 @@ void core_write_seeds_member(const char *folder)
     static struct seed room;
     write_life(folder, &room);
     write_second_epoch(folder, &room);
-    write_restore(folder, &room);
+    write_member_restore(folder, &room);
 }
