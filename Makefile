@@ -271,7 +271,7 @@ $(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(CORE:%.c=$(B)/%.o) $(PURE:%.c=$(B)/%.o)
 $(B)/unit/%: $(B)/tests/unit/%.o $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
 # Every target in one test, and under libFuzzer: clang builds everything once more for it.
-$(B)/unit/fuzz_corpus_test: $(B)/tests/unit/fuzz_corpus_test.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
+$(B)/unit/fuzz_corpus_test $(B)/unit/fuzz_lives_test: $(B)/unit/%: $(B)/tests/unit/%.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
 fuzz-build:
 	@$(MAKE) --no-print-directory -s B=$(B)/fuzz CC=clang CXX=clang++ CUDA=0 OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" \

@@ -170,7 +170,10 @@ static void take_letter(struct broker *self, const struct event *event, struct e
     out.part = 0;
     out.is_full = damage == 127;
     if (broker_may_say(self, &in, from, 2, count)) pass_on(self, &in, from);
-    if (self->passed + self->published > passed) ensure(was_known && event->signer == event->bearer);
+    if (self->passed + self->published > passed) {
+        ensure(was_known && event->signer == event->bearer);
+        core_counted("broker")->heard[event->what]++;
+    }
     ensure(damage == 0 || self->office->count <= registered);       // Its signature does not verify
     // An ejected actor may have been heard until its connection is cut: half a second.
     ensure(!is_banned || self->cut_ms == 0 || self->passed + self->published == passed);
@@ -243,4 +246,20 @@ void core_write_seeds_broker(const char *folder)
         FRAME_VOTE, 1, 0, 1, 0, FRAME_RECALL, 4, 0, 0, FRAME_RUN, 3, 0, 1, 1, EVENT_WAKE, 0, 14, 0 };
     memcpy(seed + used, more, sizeof more);
     fuzz_write_seed(folder, "accepted-letters", seed, used + sizeof more);
+    // News of every kind; a roster of four, of whom the last is ejected, says the next word, and
+    // comes back; mail into a full queue; a connection that is lost.
+    static const uint8_t ejection[] = {
+        FRAME_RUN, 0, 0, 1, 1, FRAME_ROUND, 0, 0, 1, 1, FRAME_COMMIT, 0, 0, 1, 1,
+        FRAME_EPOCH_END, 0, 0, 1, 1, FRAME_BEAT, 0, 0, 1, 1, FRAME_PROGRESS, 1, 0, 1, 1,
+        FRAME_CLAIM, 3, 0, 1, 1, FRAME_PING, 1, 0, 1, 0xf0, FRAME_HOLDS, 1, 0, 1, 0xf0,
+        FRAME_VOTE, 1, 0, 1, 0xf0,
+        FRAME_FINDING, 1, 0, 1, 0xf0, FRAME_TESTIMONY, 1, 0, 1, 0xf0, FRAME_POSITION, 1, 0, 1, 0xf0,
+        FRAME_REVEAL, 1, 0, 1, 2, FRAME_ADMITTED, 0, 0, 1, 1 + 12, FRAME_ACK, 0, 0, 1, 1 + 12,
+        FRAME_CHECKPOINT, 5, 0, 1, 0xf0, FRAME_PRODUCE, 0, 0, 1, 2,
+        FRAME_ROSTER, 0, 0, 35, 1, 0, 0x1a, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x4a,
+        FRAME_CLAIM, 3, 0, 1, 1, FRAME_HELLO, 3, 10, 0, FRAME_PING, 1, 0, 2, 0xf0, 127,
+        EVENT_QUIT, 2, 0, 0, FRAME_CLAIM, 2, 0, 1, 1, EVENT_RESTART, 0, 0, 0 };
+    memcpy(seed + used, ejection, sizeof ejection);
+    fuzz_write_seed(folder, "seed-ejection", seed, used + sizeof ejection);
 }

@@ -186,7 +186,9 @@ void core_write_seeds_coordinator(const char *folder)
     room.used = 0;
     begin_run(seed);
     fuzz_write_seed(folder, "seed-warmup", room.bytes, room.used);
+    ask_everything(seed);
     for (int round = 0; round < 3; round++) say_round(seed);
+    say_holds(seed);
     ask_everything(seed);
     fuzz_write_seed(folder, "seed-epoch", room.bytes, room.used);
     end_of_epoch(seed);
@@ -296,7 +298,9 @@ static void write_second_epoch(const char *folder, struct seed *seed)
 {
     seed->used = 0;
     enter(seed);
-    for (int round = 0; round < 5; round++) train_round(seed);
+    for (int round = 0; round < 4; round++) train_round(seed);
+    come_back(seed);
+    train_round(seed);
     lie(seed);
     SAY(EVENT_REBORN, 0, 0, { NULL, 0 });
     SAY(FRAME_RUN, 0, 11, { NULL, 0 });

@@ -31,6 +31,7 @@ struct job { uint16_t kind; uint32_t bytes; uint8_t *body; };
 // One conversation: what the core's process would keep for it.
 struct talk {
     const struct core *core;
+    struct core_counts *counts;
     void *state;
     uint64_t now_ms, alarm_ms, life;
     uint64_t reborn;                    // How often the coordinator that speaks to us has restarted
@@ -62,7 +63,6 @@ struct core {
     uint8_t person;                     // Which of event_people it is
     void (*init)(struct talk *talk);
     void (*step)(void *state, const struct msg *in, struct outbox *out);
-    struct core_counts *counts;
 };
 
 // ---- lives --------------------------------------------------------------------------------------
@@ -109,23 +109,34 @@ static void init_provider(struct talk *talk)
     member->data = hash_of("data", 4);
 }
 
-static struct core_counts counts[5];
-
 static const struct core cores[] = {
-    { "coordinator", sizeof(struct coordinator), 0, init_coordinator, coordinator_step, &counts[0] },
-    { "trainer", sizeof(struct trainer), 1, init_trainer, trainer_step, &counts[1] },
-    { "witness", sizeof(struct witness_actor), 4, init_witness, witness_actor_step, &counts[2] },
-    { "checkpointer", sizeof(struct checkpointer), 5, init_checkpointer, checkpointer_step,
-      &counts[3] },
-    { "data-provider", sizeof(struct data_provider), 6, init_provider, data_provider_step,
-      &counts[4] },
+    { "coordinator", sizeof(struct coordinator), 0, init_coordinator, coordinator_step },
+    { "trainer", sizeof(struct trainer), 1, init_trainer, trainer_step },
+    { "witness", sizeof(struct witness_actor), 4, init_witness, witness_actor_step },
+    { "checkpointer", sizeof(struct checkpointer), 5, init_checkpointer, checkpointer_step },
+    { "data-provider", sizeof(struct data_provider), 6, init_provider, data_provider_step },
 };
 
-const struct core_counts *core_counted(const char *name)
+struct core_counts *core_counted(const char *name)
 {
-    for (size_t i = 0; i < sizeof cores / sizeof *cores; i++)
-        if (strcmp(cores[i].name, name) == 0) return cores[i].counts;
-    return NULL;
+    static struct core_counts counts[8];
+    size_t i = 0;
+    while (counts[i].name && strcmp(counts[i].name, name) != 0) i++;
+    ensure(i + 1 < sizeof counts / sizeof *counts);
+    counts[i].name = name;
+    return &counts[i];
+}
+
+// By the note's first word, which stays the same.
+static void count_note(struct core_counts *counts, const struct wire_note *note)
+{
+    const size_t bytes = strcspn(note->text, " ");
+    uint32_t i = 0;
+    while (i < counts->notes && (strncmp(counts->noted[i], note->text, bytes) != 0 ||
+                                 counts->noted[i][bytes] != 0)) i++;
+    if (i < counts->notes || i == CORE_NOTES || bytes >= sizeof counts->noted[i]) return;
+    memcpy(counts->noted[i], note->text, bytes);
+    counts->notes++;
 }
 
 static bool is_coordinator(const struct talk *talk) { return talk->core->person == 0; }
@@ -303,7 +314,7 @@ static void perform(struct talk *talk, const struct effect *effect)
     const unsigned flags = wire_kind_flags(effect->kind);
     const void *body = unpack(&talk->scratch, effect->kind, effect->body, effect->bytes);
     event_memory_keep(&talk->memory, effect->kind, body);
-    talk->core->counts->said[effect->port][effect->kind]++;
+    talk->counts->said[effect->port][effect->kind]++;
     if (!is_coordinator(talk)) honest_note_said(&talk->honest, effect->kind, body);
     switch (effect->port) {
     case PORT_MAIL:
@@ -320,7 +331,7 @@ static void perform(struct talk *talk, const struct effect *effect)
         if (wake->at_ms < talk->alarm_ms) talk->alarm_ms = wake->at_ms;
         break;
     }
-    case PORT_LOG: break;
+    case PORT_LOG: count_note(talk->counts, body); break;
     case PORT_LEARNER:
     case PORT_FETCHER:
         ensure(flags & WIRE_LOCAL || effect->kind == FRAME_CONFIG);
@@ -345,7 +356,7 @@ static void hear(struct talk *talk, const struct msg *in)
     const bool verbose = fuzz_is_verbose();
     if (verbose) print(talk, in->from[0] ? in->from : "local or news", in->kind, in->body);
     outbox_clear(&talk->out);
-    talk->core->counts->heard[in->kind]++;
+    talk->counts->heard[in->kind]++;
     talk->core->step(talk->state, in, &talk->out);
     for (uint32_t i = 0; i < talk->out.count; i++) {
         const struct effect *effect = &talk->out.effects[i];
@@ -562,6 +573,7 @@ static struct talk *talk_with(const struct core *core)
     if (!*place) {
         struct talk *talk = *place = take_memory(sizeof *talk);
         talk->core = core;
+        talk->counts = core_counted(core->name);
         talk->state = take_memory(core->state_bytes);
         talk->records = take_memory(RECORDS_BYTES);
         talk->out = (struct outbox){ .effects = take_memory(EFFECTS_MAX * sizeof(struct effect)),

@@ -14,10 +14,16 @@ bool core_check_witness(const uint8_t *bytes, size_t count);
 bool core_check_checkpointer(const uint8_t *bytes, size_t count);
 bool core_check_provider(const uint8_t *bytes, size_t count);
 
-// What the core of this name heard and said in this process so far, by kind; NULL: there is none.
-enum { CORE_KINDS = 256 };
-struct core_counts { uint64_t heard[CORE_KINDS], said[PORT_COUNT][CORE_KINDS]; };
-const struct core_counts *core_counted(const char *name);
+// What the target of this name heard and said in this process so far, by kind, and the first words of
+// its notes. Of view and broker: what they made something of.
+enum { CORE_KINDS = 256, CORE_NOTES = 64 };
+struct core_counts {
+    const char *name;
+    uint64_t heard[CORE_KINDS], said[PORT_COUNT][CORE_KINDS];
+    char noted[CORE_NOTES][32];
+    uint32_t notes;
+};
+struct core_counts *core_counted(const char *name);     // `name` stays where it is
 
 // The broker's table of names: HELLO, mail, silence, lost connections.
 bool core_check_post_office(const uint8_t *bytes, size_t count);

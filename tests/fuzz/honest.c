@@ -71,26 +71,22 @@ static const struct wire_config *config(void)
     return &said.config;
 }
 
-static bool is_open(const struct honest *self, const struct member *member)
-{
-    return member->has_round && member->round.step >= self->step;
-}
-
 static const struct wire_run *run(const struct honest *self, const struct member *member)
 {
+    const struct wire_run *last = &self->run;
     const bool is_at_end = self->step % EPOCH_STEPS == 0;
     const uint64_t pin = self->step - self->step % SNAPSHOT_ROUNDS;
     said.run = (struct wire_run){
-        .phase = is_open(self, member) ? PHASE_TRAIN
+        .phase = self->is_open ? PHASE_TRAIN
                  : self->step >= TOTAL_STEPS ? PHASE_FINISHED
                  : self->step ? PHASE_COOLDOWN : PHASE_WARMUP,
-        .epoch = member->now.epoch, .round = member->round.round, .step = self->step,
-        .total_steps = TOTAL_STEPS, .log_seq = member->now.log_seq + 1, .healthy = BATCH,
+        .epoch = last->epoch, .round = self->round, .step = self->step,
+        .total_steps = TOTAL_STEPS, .log_seq = last->log_seq + 1, .healthy = BATCH,
         .roster_version = member->roster_version, .samples_done = BATCH * self->step,
         .digest_step = is_at_end ? self->step : 0, .digest = is_at_end ? honest_digest(self->step)
                                                                        : none,
         .pin_step = pin, .pin_digest = honest_digest(pin), .data = hash_of("data", 4),
-        .restored_step = member->now.restored_step, .restored_epoch = member->now.restored_epoch };
+        .restored_step = last->restored_step, .restored_epoch = last->restored_epoch };
     return &said.run;
 }
 
@@ -119,10 +115,10 @@ static const struct wire_round *open_round(const struct honest *self, const stru
     static const struct wire_client clients[] = { { 1 }, { 2 }, { 3 } };
     static const struct wire_client witnesses[] = { { 1 }, { 2 }, { 4 } };
     static struct wire_interval dealt;
-    const uint64_t number = member->round.round + 1;
+    const uint64_t number = self->round + 1;
     dealt = (struct wire_interval){ BATCH * number, BATCH * number + BATCH };
     said.round = (struct wire_round){
-        .round = number, .epoch = member->now.epoch, .step = self->step, .seed = number,
+        .round = number, .epoch = self->run.epoch, .step = self->step, .seed = number,
         .batch_size = BATCH, .roster_version = member->roster_version, .dealt = &dealt,
         .dealt_count = 1, .clients = clients, .clients_count = 3, .witnesses = witnesses,
         .witnesses_count = 3, .cursor = BATCH * number, .trainers = 3,
@@ -226,9 +222,9 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
         return &said.epoch_end;
     case FRAME_BEAT:
         said.beat = (struct wire_beat){
-            .log_seq = member->now.log_seq, .phase = now.phase, .round = now.round,
+            .log_seq = self->run.log_seq, .phase = now.phase, .round = now.round,
             .step = now.step, .roster_version = now.roster_version,
-            .chain = made("chain", member->now.log_seq, 0),
+            .chain = made("chain", self->run.log_seq, 0),
             .born_unix_ms = BORN_UNIX_MS };
         return &said.beat;
     case FRAME_ACK: return acknowledge(self, signer);
@@ -266,10 +262,17 @@ static void note_commit(struct honest *self, const struct wire_commit *commit,
 void honest_note_heard(struct honest *self, const struct member *member, uint16_t kind,
                        const void *body)
 {
-    if (kind == FRAME_RUN) self->step = ((const struct wire_run *)body)->step;
-    if (kind != FRAME_COMMIT) return;
-    const struct wire_commit *commit = body;
-    if (commit->outcome == OUTCOME_COMMITTED) note_commit(self, commit, member);
+    if (kind == FRAME_RUN) {
+        self->run = *(const struct wire_run *)body;
+        self->step = self->run.step;
+    } else if (kind == FRAME_ROUND) {
+        self->round = ((const struct wire_round *)body)->round;
+        self->is_open = true;
+    } else if (kind == FRAME_COMMIT) {
+        const struct wire_commit *commit = body;
+        self->is_open = false;
+        if (commit->outcome == OUTCOME_COMMITTED) note_commit(self, commit, member);
+    }
 }
 
 void honest_note_said(struct honest *self, uint16_t kind, const void *body)

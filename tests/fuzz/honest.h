@@ -14,7 +14,10 @@
 enum { HONEST_FLOATS = 4096, HONEST_PAYLOAD_BYTES = 9 };
 
 struct honest {
-    uint64_t step;                      // Commits, as the coordinator said
+    // As the coordinator said: the member may have forgotten.
+    uint64_t step, round;               // Commits; the newest round
+    bool is_open;                       // It
+    struct wire_run run;                // The newest RUN
     struct wire_ack asked;              // The member's newest word that it wants acknowledged
     struct wire_claim own;              // The member's newest claim, if it is a trainer
     struct wire_claim committed[EVENT_PEOPLE];      // Of each, the newest that was accepted

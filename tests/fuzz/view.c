@@ -91,6 +91,7 @@ bool core_check_view(const uint8_t *bytes, size_t count)
         before.commits = view->commits, before.voids = view->voids;
         const unsigned mask = run_view_hear(view, &in);
         check_view(view, &before, mask);
+        if (mask) core_counted("view")->heard[event.what]++;
         follow_on(member, &honest, &event, &in);
         heard |= mask;
     }
