@@ -329,10 +329,63 @@ static void write_member_restore(const char *folder, struct seed *seed)
     fuzz_write_seed(folder, "seed-restore", seed->bytes, seed->used);
 }
 
+// What the core has asked of its process goes wrong, and then not; so long that blobs are forgotten.
+static void write_failures(const char *folder, struct seed *seed)
+{
+    static const uint8_t failed[] = { EVENT_ANSWER, 0, 0, 2, 0, 2 };
+    seed->used = 0;
+    enter(seed);
+    for (int round = 0; round < 8; round++) {
+        SAY(FRAME_ROUND, 0, 0, { NULL, 0 });
+        SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+        for (uint8_t from = 2; from <= 3; from++) SAY(FRAME_CLAIM, from, 0, { NULL, 0 });
+        for (int n = 0; n < 3; n++) {
+            memcpy(seed->bytes + seed->used, failed, sizeof failed);
+            seed->used += sizeof failed;
+        }
+        SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
+        answer(seed);
+        SAY(FRAME_COMMIT, 0, 0, { NULL, 0 });
+        answer(seed);
+    }
+    end_epoch(seed);
+    SAY(EVENT_RESTART, 0, 0, { NULL, 0 });
+    SAY(FRAME_ADMITTED, 0, 0, { NULL, 0 });
+    SAY(FRAME_CONFIG, 0, 0, { NULL, 0 });
+    SAY(FRAME_ROSTER, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    SAY(EVENT_ANSWER, 0, 0, { NULL, 0 });           // Built, but not to be had at once
+    for (int n = 0; n < 4; n++) {
+        memcpy(seed->bytes + seed->used, failed, sizeof failed);
+        seed->used += sizeof failed;
+        SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
+    }
+    answer(seed);
+    fuzz_write_seed(folder, "seed-failures", seed->bytes, seed->used);
+}
+
+// The coordinator begins another run of the name between claim and vote.
+static void write_another_run(const char *folder, struct seed *seed)
+{
+    seed->used = 0;
+    enter(seed);
+    SAY(FRAME_ROUND, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_ADMITTED, 0, 0, { "born_unix_ms", NUMBER(7) });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    for (uint8_t from = 2; from <= 3; from++) SAY(FRAME_CLAIM, from, 0, { NULL, 0 });
+    answer(seed);
+    SAY(EVENT_WAKE, 0, 11, { NULL, 0 });
+    fuzz_write_seed(folder, "seed-another-run", seed->bytes, seed->used);
+}
+
 void core_write_seeds_member(const char *folder)
 {
     static struct seed room;
     write_life(folder, &room);
     write_second_epoch(folder, &room);
     write_member_restore(folder, &room);
+    write_failures(folder, &room);
+    write_another_run(folder, &room);
 }

@@ -1,4 +1,4 @@
-// fuzz_lives_test -- the seeds of the cores' fuzz targets are whole lives: each core hears, says and
+// fuzz_lives_test -- the seeds of the cores are whole lives: each core of tests/fuzz hears, says and
 // notes from its seeds alone what a run is made of. Where it does not, a fuzzer stands at the door:
 // the honest ones in tests/fuzz (honest.c, cores.c) no longer say what the core waits for.
 
@@ -96,7 +96,8 @@ static const struct { const char *target, *notes[NOTES_MAX]; } must_note[] = {
                        "audit.different", "audit.judged", "checkpoint.registered",
                        "run.restored" } },
     { "trainer", { "member.admitted", "claim.refused", "claim.equivocation", "model.fetched",
-                   "model.restored", "run.finished" } },
+                   "model.restored", "run.finished", "model.unavailable", "train.failed",
+                   "blob.missing" } },
     { "witness", { "member.admitted", "claim.refused", "claim.equivocation" } },
     { "checkpointer", { "model.fetched", "model.restored", "run.finished" } },
 };
