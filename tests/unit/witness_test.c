@@ -1,5 +1,5 @@
 // Which bases a witness names: with a replica its own alone, and none while it is not at the round's
-// step; without one all, and the coordinator asks for more of them (round.c). Which claims it can show.
+// step; without one all, and the coordinator asks for more of them (round.c). Which claims it can show, and which it does not even fetch.
 
 #include "actors/witness/witness.h"
 #include <setjmp.h>
@@ -115,6 +115,35 @@ static void the_claims_of_the_round_before_can_be_shown(void **state)
     assert_int_equal(testimonies(6, 0), 0);
 }
 
+static bool takes(uint32_t payload_bytes)
+{
+    static struct effect effects[8];
+    static uint8_t bytes[8192];
+    struct outbox out = { effects, 0, 8, bytes, 0, sizeof bytes };
+    const struct wire_claim claim = { .round = member.round.round + 1, .end = 1, .payload = named("payload"),
+                                      .payload_bytes = payload_bytes };
+    const struct msg in = { .kind = FRAME_CLAIM, .run = "", .from = "trainer", .body = &claim };
+    memset(&blobs, 0, sizeof blobs);
+    next_round();
+    witness_hear_claim(&witness, &blobs, &member, &in, &out);
+    assert_int_equal(witness.sightings[0].claimed, blobs_state(&blobs, &claim.payload) == BLOB_WANTED);
+    return witness.sightings[0].claimed;
+}
+
+// With or without a replica: what a claim says decides how much is fetched and kept.
+static void a_claim_of_another_size_is_refused(void **state)
+{
+    (void)state;
+    static uint32_t by_trainer[2] = { 0, 1 };
+    member.deal.by_trainer = by_trainer;
+    assert_false(takes(1));                         // The run's CONFIG is not here yet
+    assert_false(takes(0));
+    member.config.payload_bytes = 100;
+    assert_true(takes(100));
+    assert_false(takes(99));
+    assert_false(takes(1u << 30));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -122,6 +151,7 @@ int main(void)
         cmocka_unit_test_setup(a_replica_that_is_behind_names_nobody, set_up),
         cmocka_unit_test_setup(who_has_none_names_all, set_up),
         cmocka_unit_test_setup(the_claims_of_the_round_before_can_be_shown, set_up),
+        cmocka_unit_test_setup(a_claim_of_another_size_is_refused, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
