@@ -166,8 +166,8 @@ static void hear_built(struct replica *self, const struct member *member,
                     "the run's model cannot be built: %s", built->reason);
     else if (!self->built)
         outbox_quit(out, EX_CONFIG,
-                    "the results of the model built here have %u bytes, those of the run %u; take the "
-                    "version of this program that the coordinator is of",
+                    "the results of the model built here have %u bytes, those of the run %u; take "
+                    "the version of this program that the coordinator is of",
                     built->payload_bytes, bytes);
 }
 

@@ -142,7 +142,7 @@ void core_write_seeds_member(const char *folder)
     room.used = 0;
     SAY(FRAME_WELCOME, 0, 0, { NULL, 0 });
     SAY(FRAME_ADMITTED, 0, 0, { NULL, 0 });
-    SAY(FRAME_CONFIG, 0, 0, { "payload_bytes", NUMBER(9) });
+    SAY(FRAME_CONFIG, 0, 0, { NULL, 0 });
     SAY(FRAME_ROSTER, 0, 0, { "version", NUMBER(1) }, { "members", ITEMS(12) },
         { "state", NUMBER(1) });
     SAY(FRAME_RUN, 0, 0, { "phase", NUMBER(1) }, { "log_seq", NUMBER(1) }, { "pin_digest", 3 });

@@ -23,7 +23,7 @@
 
 // Of one step, far less than the shell has room for.
 enum { EFFECTS_MAX = 2048, OUTBOX_BYTES = 16 << 20, JOBS_MAX = 32, RECORDS_BYTES = 8 << 20,
-       WAKES_MAX = 24, EVENTS_PER_INPUT = 400, FLOATS = 4096, PAYLOAD_BYTES = 9 };
+       WAKES_MAX = 24, EVENTS_PER_INPUT = 400, FLOATS = 4096 };
 
 struct job { uint16_t kind; uint32_t bytes; uint8_t *body; };
 
@@ -84,7 +84,7 @@ static void init_coordinator(struct talk *talk)
         .run = "fuzz", .config = rules.config, .genesis = "genesis", .seq_len = 16, .topk = 1,
         .chunk = 1, .witness_nodes = 2, .heartbeat_ms = 500, .lease_ms = 4000,
         .snapshot_rounds = 2, .total_steps = 6, .data = { .token_bytes = 2 },
-        .payload_bytes = PAYLOAD_BYTES };
+        .payload_bytes = EVENT_PAYLOAD_BYTES };
     if (bits & DATA) rules.frame.data_digest = hash_of("data", 4);
     coordinator_init(talk->state, &rules);
 }

@@ -446,7 +446,7 @@ static uint8_t holder_of(const struct sim *self, uint8_t id, const struct wire_h
     return NOBODY;
 }
 
-// Whoever claims, votes or reveals, nobody is made to fetch more than there can be.
+// Whoever claims, votes or reveals: nobody is made to fetch anything else.
 static void check_fetched_size(struct sim *self, uint8_t id, uint32_t bytes)
 {
     if (bytes != self->plan.rules.frame.payload_bytes && bytes != RESIDUAL_BYTES)

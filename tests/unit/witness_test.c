@@ -1,5 +1,6 @@
 // Which bases a witness names: with a replica its own alone, and none while it is not at the round's
-// step; without one all, and the coordinator asks for more of them (round.c). Which claims it can show, and which it does not even fetch.
+// step; without one all, and the coordinator asks for more of them (round.c). Which claims it can show, and
+// which it does not even fetch.
 
 #include "actors/witness/witness.h"
 #include <setjmp.h>
@@ -120,13 +121,13 @@ static bool takes(uint32_t payload_bytes)
     static struct effect effects[8];
     static uint8_t bytes[8192];
     struct outbox out = { effects, 0, 8, bytes, 0, sizeof bytes };
-    const struct wire_claim claim = { .round = member.round.round + 1, .end = 1, .payload = named("payload"),
-                                      .payload_bytes = payload_bytes };
+    const struct wire_claim claim = { .round = member.round.round + 1, .end = 1,
+                                      .payload = named("payload"), .payload_bytes = payload_bytes };
     const struct msg in = { .kind = FRAME_CLAIM, .run = "", .from = "trainer", .body = &claim };
     memset(&blobs, 0, sizeof blobs);
     next_round();
     witness_hear_claim(&witness, &blobs, &member, &in, &out);
-    assert_int_equal(witness.sightings[0].claimed, blobs_state(&blobs, &claim.payload) == BLOB_WANTED);
+    assert_int_equal(blobs.wanted, witness.sightings[0].claimed);
     return witness.sightings[0].claimed;
 }
 
