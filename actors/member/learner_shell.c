@@ -50,9 +50,7 @@ static int fill_layout(struct learner *self, struct why *why)
     const uint32_t count = model_tensor_count(&self->shape);
     self->tensors = calloc(count, sizeof *self->tensors);
     if (!self->tensors) return why_set(why, FAULT_MEMORY, "%u tensors", count);
-    int rc = model_tensors_layout(&self->shape, self->tensors, why, &self->layout);
-    if (rc == 0) rc = chunks_of_model(&self->shape, self->config.chunk, why, &self->chunks);
-    return rc;
+    return model_tensors_layout(&self->shape, self->tensors, why, &self->layout);
 }
 
 // The bits of a gradient depend on it, so in a run that recomputes results it is everybody's.
@@ -154,7 +152,8 @@ static int build(struct learner *self, const struct wire_config *config, struct 
                        (unsigned long long)self->floats, BLOB_BYTES_MAX / sizeof(float));
     rc = fill_layout(self, why);
     if (rc == 0)
-        rc = payload_form_new(self->chunks, config->topk, config->one_bit, why, &self->form);
+        rc = payload_form_of_model(&self->shape, config->chunk, config->topk, config->one_bit, why,
+                                   &self->chunks, &self->form);
     if (rc == 0) rc = take_memory(self, why);
     if (rc == 0 && self->options->trains) rc = learner_open_data(self, why);
     self->built = rc == 0;

@@ -23,7 +23,7 @@
 
 // Of one step, far less than the shell has room for.
 enum { EFFECTS_MAX = 2048, OUTBOX_BYTES = 16 << 20, JOBS_MAX = 32, RECORDS_BYTES = 8 << 20,
-       WAKES_MAX = 24, EVENTS_PER_INPUT = 400, FLOATS = 4096, PAYLOAD_BYTES = 9 };
+       WAKES_MAX = 24, EVENTS_PER_INPUT = 400, FLOATS = 4096 };
 
 struct job { uint16_t kind; uint32_t bytes; uint8_t *body; };
 
@@ -83,7 +83,8 @@ static void init_coordinator(struct talk *talk)
     rules.frame = (struct wire_config){
         .run = "fuzz", .config = rules.config, .genesis = "genesis", .seq_len = 16, .topk = 1,
         .chunk = 1, .witness_nodes = 2, .heartbeat_ms = 500, .lease_ms = 4000,
-        .snapshot_rounds = 2, .total_steps = 6, .data = { .token_bytes = 2 } };
+        .snapshot_rounds = 2, .total_steps = 6, .data = { .token_bytes = 2 },
+        .payload_bytes = EVENT_PAYLOAD_BYTES };
     if (bits & DATA) rules.frame.data_digest = hash_of("data", 4);
     coordinator_init(talk->state, &rules);
 }
@@ -332,7 +333,8 @@ static void answer_learner(struct talk *talk, uint16_t kind, const void *body, b
 {
     if (kind == FRAME_BUILD)
         hear_local(talk, FRAME_BUILT, &(struct wire_built){
-            .ok = ok, .floats = FLOATS, .payload_bytes = PAYLOAD_BYTES, .may_pass = true });
+            .ok = ok, .floats = FLOATS, .may_pass = true,
+            .payload_bytes = ((const struct wire_config *)body)->payload_bytes });
     if (kind == FRAME_LOAD) {
         const struct wire_load *load = body;
         hear_local(talk, FRAME_LOADED, &(struct wire_loaded){
@@ -340,9 +342,11 @@ static void answer_learner(struct talk *talk, uint16_t kind, const void *body, b
     }
     if (kind == FRAME_TRAIN) {
         const struct wire_train *train = body;
+        const struct member *member = talk->state;
         hear_local(talk, FRAME_TRAINED, &(struct wire_trained){
             .round = train->round, .ok = ok, .base = digest_of_step(train->step),
-            .payload = hash_of(&train->round, 8), .payload_bytes = PAYLOAD_BYTES, .loss = 2 });
+            .payload = hash_of(&train->round, 8), .loss = 2,
+            .payload_bytes = member->config.payload_bytes });
     }
     if (kind == FRAME_APPLY) {
         const struct wire_apply *apply = body;
