@@ -178,6 +178,50 @@ static void an_invitation_lets_in_so_many_and_no_more(void **state)
     identity_destroy(&stranger);
 }
 
+// The other Ed25519 key of the same connection: who has the secret of one can sign as the other.
+static const char *hello_as_negative(struct admission *self, uint8_t number, uint8_t role,
+                                     const uint8_t *bytes)
+{
+    struct key key = key_of(number);
+    key.bytes[KEY_BYTES - 1] ^= 0x80;
+    return admission_hello(self, &key, role, "demo", bytes, bytes ? INVITATION_BYTES : 0, 1000);
+}
+
+static void one_key_is_one_member(void **state)
+{
+    (void)state;
+    struct identity *owner = identity_of(2);
+    struct key server = key_of(1), listed = key_of(3), negative = listed;
+    char hex[KEY_HEX], other[KEY_HEX];
+    struct admission_options invite = { .policy = ADMIT_INVITE, .record_path = record,
+                                        .server = &server, .owner = identity_key(owner) };
+    struct admission_options allow = { .policy = ADMIT_ALLOWLIST, .list_path = list,
+                                       .server = &server };
+    struct invitation bearer = { .expires_unix_s = 2000, .uses = 5, .number = { 7 } };
+    uint8_t bytes[INVITATION_BYTES];
+    struct admission *self = NULL;
+    unlink(record);
+    assert_int_equal(admission_new(&invite, &why, &self), 0);
+    invitation_sign(&bearer, owner, &server, "demo", bytes);
+    assert_null(hello_with(self, 6, bytes, 1000));
+    assert_non_null(strstr(hello_as_negative(self, 6, ACTOR_TRAINER, bytes), "negative"));
+    assert_non_null(strstr(hello_as_negative(self, 2, ACTOR_COORDINATOR, NULL), "negative"));
+    assert_null(hello_as_negative(self, 7, ACTOR_TRAINER, bytes));      // The first that comes is it
+    assert_non_null(strstr(hello_with(self, 7, bytes, 1000), "negative"));
+    admission_destroy(&self);
+
+    negative.bytes[KEY_BYTES - 1] ^= 0x80;
+    write_list("%s trainer\n%s monitor\n", key_to_hex(&listed, hex), hex);
+    assert_int_equal(admission_new(&allow, &why, &self), 0);
+    assert_null(hello(self, 3, ACTOR_TRAINER));
+    assert_null(hello(self, 3, ACTOR_MONITOR));
+    assert_non_null(strstr(hello_as_negative(self, 3, ACTOR_TRAINER, NULL), "negative"));
+    write_list("%s\n%s\n", hex, key_to_hex(&negative, other));
+    assert_int_equal(admission_reload(self, &why), FAULT_FORMAT);
+    admission_destroy(&self);
+    identity_destroy(&owner);
+}
+
 static void a_banned_key_stays_out(void **state)
 {
     (void)state;
@@ -292,6 +336,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_is_read_and_read_again),
         cmocka_unit_test(an_invitation_lets_in_so_many_and_no_more),
+        cmocka_unit_test(one_key_is_one_member),
         cmocka_unit_test(a_banned_key_stays_out),
         cmocka_unit_test(a_bucket_fills_drops_and_cuts),
         cmocka_unit_test(the_oldest_unknown_goes_first),
