@@ -24,7 +24,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-enum { TURN_MAX = 256, ZERO_COPY_RECV = 10, HANDSHAKE_MS = 5000, TURN_MS = 100,
+enum { TURN_MAX = 256, ZERO_COPY_RECV = 10, HANDSHAKE_MS = 5000, STALLED_MS = 30000, TURN_MS = 100,
        DESCRIPTORS_OWN = 64, ROOM_MAX = 65536, SUBSCRIPTIONS_TURN_MAX = 1024 };
 
 // ---- life ---------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ static void *new_socket(struct broker *self, int type, const char *domain)
         { ZMQ_LINGER, 0 },        { ZMQ_SNDHWM, 4096 },
         { ZMQ_RCVHWM, 4096 },     { ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS },
         { ZMQ_TCP_KEEPALIVE, 1 }, { ZMQ_TCP_KEEPALIVE_IDLE, 15 },
-        { ZMQ_BACKLOG, 4096 },
+        { ZMQ_BACKLOG, 4096 },    { ZMQ_TCP_MAXRT, STALLED_MS },
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         ensure(zmq_setsockopt(socket, limits[i].option, &limits[i].value, sizeof(int)) == 0);
@@ -128,6 +128,7 @@ static int open_broker(struct broker *self, struct why *why)
     watch_signals(self);
     self->office = calloc(1, sizeof *self->office);
     self->connections = connections_new(find_room());
+    self->backlog = backlog_new();
     self->context = zmq_ctx_new();
     ensure(self->office && self->context);
     zmq_ctx_set(self->context, ZERO_COPY_RECV, 0);
@@ -153,6 +154,7 @@ static void close_broker(struct broker *self)
     if (self->context) zmq_ctx_term(self->context);
     for (uint32_t i = 0; i < self->bulletins_count; i++) free(self->bulletins[i].frame);
     connections_destroy(&self->connections);
+    backlog_destroy(&self->backlog);
     admission_destroy(&self->admission);
     identity_destroy(&self->identity);
     free(self->office);
