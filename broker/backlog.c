@@ -7,10 +7,11 @@
 enum { CURVE_PART_BYTES = 33, SHORT_MAX = 255, SHORT_BYTES = 2, LONG_BYTES = 9 };
 
 struct receiver {
-    bool open, cut, trusted;
+    bool open, cut, trusted, measured;
     uint8_t where;
     uint64_t given;                     // Mail, since it was opened
     uint64_t acknowledged;
+    uint64_t took_ms;                   // When it was last seen to take something, or to want nothing
     // Of news: what had been published, and acknowledged, when it was last seen to have taken all.
     uint64_t published_then, acknowledged_then;
 };
@@ -74,10 +75,14 @@ void backlog_sent(struct backlog *self, int fd, uint64_t bytes)
 
 void backlog_published(struct backlog *self, uint64_t bytes) { self->published += on_wire(bytes); }
 
-void backlog_measured(struct backlog *self, int fd, uint64_t acknowledged, bool none_wait)
+void backlog_measured(struct backlog *self, int fd, uint64_t acknowledged, bool none_wait,
+                      uint64_t now_ms)
 {
     struct receiver *receiver = at(self, fd);
     if (!receiver) return;
+    if (none_wait || !receiver->measured || acknowledged != receiver->acknowledged)
+        receiver->took_ms = now_ms;
+    receiver->measured = true;
     receiver->acknowledged = acknowledged;
     if (!none_wait) return;
     receiver->published_then = self->published;
@@ -110,7 +115,7 @@ static void cut_one(struct backlog *self, int fd, connections_cut *cut, void *ar
 
 static bool counts(const struct receiver *receiver)
 {
-    return receiver->open && !receiver->cut && receiver->where == AT_MAIL && !receiver->trusted;
+    return receiver->measured && !receiver->cut && receiver->where == AT_MAIL && !receiver->trusted;
 }
 
 static int find_largest(const struct backlog *self)
@@ -123,14 +128,20 @@ static int find_largest(const struct backlog *self)
     return largest;
 }
 
-void backlog_cut_full(struct backlog *self, connections_cut *cut, void *arg)
+static bool has_to_go(const struct backlog *self, const struct receiver *receiver, uint64_t now_ms)
+{
+    return now_ms - receiver->took_ms > BACKLOG_STALLED_MS ||
+           (receiver->where == AT_NEWS && waiting(self, receiver) > BACKLOG_NEWS_MAX);
+}
+
+void backlog_cut_full(struct backlog *self, uint64_t now_ms, connections_cut *cut, void *arg)
 {
     uint64_t all = 0;
     for (int fd = 0; fd < self->fd_end; fd++) {
         const struct receiver *receiver = &self->list[fd];
-        if (counts(receiver)) all += waiting(self, receiver);
-        else if (receiver->open && !receiver->cut && receiver->where == AT_NEWS &&
-                 waiting(self, receiver) > BACKLOG_NEWS_MAX) cut_one(self, fd, cut, arg);
+        if (!receiver->measured || receiver->cut) continue;
+        if (has_to_go(self, receiver, now_ms)) cut_one(self, fd, cut, arg);
+        else if (counts(receiver)) all += waiting(self, receiver);
     }
     while (all > BACKLOG_ALL_MAX) {
         const int largest = find_largest(self);

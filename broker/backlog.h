@@ -14,7 +14,9 @@
 //     mail of all others together   BACKLOG_ALL_MAX: the receivers with the most are cut off
 //     news                          BACKLOG_NEWS_MAX published and not yet taken: cut off. All who wait
 //                                   share one copy, so this bounds them all together
-//     a receiver that takes nothing ZMQ_TCP_MAXRT: after half a minute its connection ends
+//     a receiver that takes nothing BACKLOG_STALLED_MS, while something waits for it: cut off. (The
+//                                   kernel's TCP_USER_TIMEOUT never ends, on Linux 6.18, while a peer
+//                                   that does not read goes on talking)
 //
 // So 320 MiB and a frame for each receiver that is full, whoever reads and whoever does not. Small
 // letters cost up to twice their bytes on the wire.
@@ -27,7 +29,7 @@
 #include "broker/connections.h"
 
 enum { BACKLOG_MAX = 16 << 20, BACKLOG_TRUSTED_MAX = 128 << 20, BACKLOG_ALL_MAX = 128 << 20,
-       BACKLOG_NEWS_MAX = 64 << 20 };
+       BACKLOG_NEWS_MAX = 64 << 20, BACKLOG_STALLED_MS = 30000 };
 
 struct backlog;
 
@@ -44,9 +46,10 @@ void backlog_published(struct backlog *self, uint64_t bytes);
 
 // What the kernel says of a connection: bytes acknowledged since it was opened, and whether none wait
 // for it there.
-void backlog_measured(struct backlog *self, int fd, uint64_t acknowledged, bool none_wait);
+void backlog_measured(struct backlog *self, int fd, uint64_t acknowledged, bool none_wait,
+                      uint64_t now_ms);
 
 bool backlog_is_full(struct backlog *self, int fd);     // As last measured: no mail for it now
 
-// Those that are too far behind; once all have been measured.
-void backlog_cut_full(struct backlog *self, connections_cut *cut, void *arg);
+// Those that are too far behind, or take nothing; once all have been measured. What was not is not cut.
+void backlog_cut_full(struct backlog *self, uint64_t now_ms, connections_cut *cut, void *arg);

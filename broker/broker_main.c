@@ -24,7 +24,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-enum { TURN_MAX = 256, ZERO_COPY_RECV = 10, HANDSHAKE_MS = 5000, STALLED_MS = 30000, TURN_MS = 100,
+enum { TURN_MAX = 256, ZERO_COPY_RECV = 10, HANDSHAKE_MS = 5000, TURN_MS = 100,
        DESCRIPTORS_OWN = 64, ROOM_MAX = 65536, SUBSCRIPTIONS_TURN_MAX = 1024 };
 
 // ---- life ---------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ static void *new_socket(struct broker *self, int type, const char *domain)
         { ZMQ_LINGER, 0 },        { ZMQ_SNDHWM, 4096 },
         { ZMQ_RCVHWM, 4096 },     { ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS },
         { ZMQ_TCP_KEEPALIVE, 1 }, { ZMQ_TCP_KEEPALIVE_IDLE, 15 },
-        { ZMQ_BACKLOG, 4096 },    { ZMQ_TCP_MAXRT, STALLED_MS },
+        { ZMQ_BACKLOG, 4096 },
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         ensure(zmq_setsockopt(socket, limits[i].option, &limits[i].value, sizeof(int)) == 0);

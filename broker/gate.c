@@ -43,15 +43,15 @@ static int64_t received(void *arg, int fd)
         size < offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof info.tcpi_notsent_bytes)
         return -1;
     backlog_measured(self->backlog, fd, info.tcpi_bytes_acked,
-                     info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0);
+                     info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0, shell_now_ms());
     return (int64_t)info.tcpi_bytes_received;
 }
 
-// What was measured a second ago may have been taken by now.
+// What was measured a second ago may have been taken by now. Of what is gone the library knows more.
 bool broker_may_send(struct broker *self, int fd)
 {
-    if (backlog_is_full(self->backlog, fd)) received(self, fd);
-    return !backlog_is_full(self->backlog, fd);
+    return !backlog_is_full(self->backlog, fd) || received(self, fd) < 0 ||
+           !backlog_is_full(self->backlog, fd);
 }
 
 static void cut_behind(void *arg, int fd)
@@ -88,7 +88,7 @@ void broker_sweep(struct broker *self, uint64_t now_ms)
     self->sweep_ms = now_ms + SWEEP_MS;
     connections_cut_hoarders(self->connections, received, cut, self);
     const uint64_t hoarders = self->cut - before;
-    backlog_cut_full(self->backlog, cut_behind, self);
+    backlog_cut_full(self->backlog, shell_now_ms(), cut_behind, self);
     log_cut(hoarders, "more bytes than messages", kib);
     log_cut(self->cut - before - hoarders, "does not take what waits for it", kib);
     self->swept_kib = resident_kib();

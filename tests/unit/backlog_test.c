@@ -30,9 +30,9 @@ static void mail_is_bounded_for_each_receiver(void **state)
     for (; !backlog_is_full(self, 10); sent += PART_ON_WIRE) backlog_sent(self, 10, PART);
     assert_in_range(sent, BACKLOG_MAX, BACKLOG_MAX + PART_ON_WIRE);
     assert_false(backlog_is_full(self, 11));                    // Never for another's
-    backlog_measured(self, 10, sent - BACKLOG_MAX - 1, false);
+    backlog_measured(self, 10, sent - BACKLOG_MAX - 1, false, 1);
     assert_true(backlog_is_full(self, 10));
-    backlog_measured(self, 10, sent - BACKLOG_MAX, false);      // To the byte
+    backlog_measured(self, 10, sent - BACKLOG_MAX, false, 1);   // To the byte
     assert_false(backlog_is_full(self, 10));
     backlog_sent(self, 10, 0);
     assert_true(backlog_is_full(self, 10));
@@ -56,16 +56,17 @@ static void who_has_most_goes_when_all_have_too_much(void **state)
     fill(self, 10);                                             // Counts apart, and is never cut
     for (int fd = 11; fd < 18; fd++) fill(self, fd);            // 7 times 16 MiB fit in 128
     for (int fd = 20; fd < 40; fd++) backlog_sent(self, fd, 1 << 18);
-    backlog_cut_full(self, note, &cuts);
+    for (int fd = 10; fd < 40; fd++) backlog_measured(self, fd, 0, false, 1);
+    backlog_cut_full(self, 2, note, &cuts);
     assert_int_equal(cuts.count, 0);
     fill(self, 18), backlog_sent(self, 18, PART);
     fill(self, 19);
-    backlog_cut_full(self, note, &cuts);
+    backlog_cut_full(self, 2, note, &cuts);
     assert_int_equal(cuts.count, 2);
     assert_int_equal(cuts.fds[0], 18);
     assert_in_range(cuts.fds[1], 11, 19);                       // None of those with little
     assert_true(backlog_is_full(self, 18));                     // Until its end is known
-    backlog_cut_full(self, note, &cuts);
+    backlog_cut_full(self, 2, note, &cuts);
     assert_int_equal(cuts.count, 2);
     backlog_destroy(&self);
 }
@@ -80,7 +81,8 @@ static void who_is_behind_with_the_news_goes(void **state)
     struct cuts cuts = { .count = 0 };
     uint64_t taken[SUBSCRIBERS] = { 0 }, all = 0, deaf_waits = 0;
     for (int fd = 0; fd < SUBSCRIBERS; fd++) backlog_opened(self, fd, AT_NEWS);
-    for (int second = 1; second <= 60; second++) {
+    for (uint64_t second = 1; second <= 60; second++) {
+        const uint64_t now_ms = 1000 * second;
         backlog_published(self, COMMIT_BYTES), backlog_published(self, ROSTER_BYTES);
         all += COMMIT_BYTES + ROSTER_BYTES + 2 * (33 + 9);
         taken[PROMPT] = all;
@@ -88,13 +90,41 @@ static void who_is_behind_with_the_news_goes(void **state)
         taken[THIN] = all / 8 * 7;                              // For a minute it takes too little
         taken[PICKY] += 1000;
         for (int fd = 0; fd < SUBSCRIBERS; fd++)
-            backlog_measured(self, fd, taken[fd], fd == PICKY || taken[fd] == all);
-        backlog_cut_full(self, note, &cuts);
+            backlog_measured(self, fd, taken[fd], fd == PICKY || taken[fd] == all, now_ms);
+        backlog_cut_full(self, now_ms, note, &cuts);
         if (cuts.count == 0) deaf_waits = all;
     }
     assert_int_equal(cuts.count, 1);
     assert_int_equal(cuts.fds[0], DEAF);
     assert_in_range(deaf_waits, BACKLOG_NEWS_MAX - (8 << 20), BACKLOG_NEWS_MAX);
+    backlog_destroy(&self);
+}
+
+// However little it is: in half a minute some of it must have been taken.
+static void who_takes_nothing_goes(void **state)
+{
+    (void)state;
+    enum { IDLE, SLOW, TRUSTED, DEAF, RECEIVERS };
+    struct backlog *self = backlog_new();
+    struct cuts cuts = { .count = 0 };
+    uint64_t began_ms = 5000, now_ms = began_ms, at_ms = 0;
+    for (int fd = 0; fd < RECEIVERS; fd++) {
+        backlog_opened(self, fd, AT_MAIL);
+        backlog_trust(self, fd, fd == TRUSTED);
+        backlog_sent(self, fd, 1000);
+    }
+    for (; now_ms <= began_ms + 10 * BACKLOG_STALLED_MS; now_ms += 1000) {
+        const uint64_t some = (now_ms - began_ms) / (BACKLOG_STALLED_MS - 1000);
+        backlog_measured(self, IDLE, 7, true, now_ms);
+        backlog_measured(self, SLOW, some, false, now_ms);
+        backlog_measured(self, TRUSTED, some, false, now_ms);
+        backlog_measured(self, DEAF, 7, false, now_ms);
+        backlog_cut_full(self, now_ms, note, &cuts);
+        if (cuts.count && !at_ms) at_ms = now_ms;
+    }
+    assert_int_equal(cuts.count, 1);
+    assert_int_equal(cuts.fds[0], DEAF);
+    assert_in_range(at_ms, began_ms + BACKLOG_STALLED_MS, began_ms + BACKLOG_STALLED_MS + 1000);
     backlog_destroy(&self);
 }
 
@@ -104,6 +134,7 @@ int main(void)
         cmocka_unit_test(mail_is_bounded_for_each_receiver),
         cmocka_unit_test(who_has_most_goes_when_all_have_too_much),
         cmocka_unit_test(who_is_behind_with_the_news_goes),
+        cmocka_unit_test(who_takes_nothing_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
