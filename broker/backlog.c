@@ -11,7 +11,7 @@ struct receiver {
     uint8_t where;
     uint64_t given;                     // Mail, since it was opened
     uint64_t acknowledged;
-    uint64_t took_ms;                   // When it was last seen to take something, or to want nothing
+    uint64_t took_ms;                   // When it was last seen to take something, or all
     // Of news: what had been published, and acknowledged, when it was last seen to have taken all.
     uint64_t published_then, acknowledged_then;
 };

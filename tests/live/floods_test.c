@@ -1,7 +1,7 @@
 // Floods at a real broker, one after the other, while an honest member is served: idle connections,
-// joins by keys that are on no list, frames that claim 8 GiB, messages without an end, letters and news
-// that nobody reads, and more frames than anybody has to say. LIVE_LONG=1 holds each for a minute
-// instead of some seconds.
+// joins by keys that are on no list, frames that claim 8 GiB, messages without an end, letters and
+// news that nobody reads, and more frames than anybody has to say. LIVE_LONG=1 holds each for a
+// minute instead of some seconds.
 
 #include "tests/live/hostile_peer.h"
 #include "tests/live/own_actor.h"
@@ -372,10 +372,11 @@ static void an_honest_member_is_served(void **state)
                       (unsigned long long)m.worst_ms, (unsigned long long)m.newcomer_ms, m.mib);
         if (flood->said) testbed_await_log(bed, "broker", flood->said, SOON_MS);
         well = well && m.worst_ms < SERVED_MS && m.newcomer_ms < SERVED_MS &&
-               m.mib < (flood->mib_max ? flood->mib_max : RESIDENT_MIB_MAX) && m.letters > 0 && (!flood->run || flood->amount > 0);
+               m.mib < (flood->mib_max ? flood->mib_max : RESIDENT_MIB_MAX) && m.letters > 0 &&
+               (!flood->run || flood->amount > 0);
     }
     own_destroy(coordinator), own_destroy(trainer);
-    if (!well) testbed_fail(bed, "a letter or a newcomer took %d ms or more, or the broker more than it may",
+    if (!well) testbed_fail(bed, "a letter or a newcomer took %d ms or more, or the broker too much memory",
                             SERVED_MS);
 }
 

@@ -1,5 +1,5 @@
-// The backlog: what waits for a receiver is counted to the byte, bounds each and all, and only who does
-// not read has to go.
+// The backlog: what waits for a receiver is counted to the byte, each and all are bounded, and only who
+// does not read has to go.
 #include "broker/backlog.h"
 #include <setjmp.h>
 #include <stdarg.h>

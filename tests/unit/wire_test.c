@@ -269,8 +269,8 @@ static void test_a_signature_covers_all_before_it(void **state)
 
 static void test_what_a_newer_peer_appends_is_skipped(void **state)
 {
-    // In WELCOME: one more field of each shape that msgpack knows. In PARCEL, which may be as long: one
-    // that is a million deep.
+    // In WELCOME: one more field of each shape that msgpack knows. In PARCEL, which may be as long:
+    // one that is a million deep.
     static const char *const appended[] = {
         "c0", "c2", "7f", "e0", "cc01", "cd0102", "ce01020304", "cf0102030405060708", "d001",
         "d10102", "d201020304", "d30102030405060708", "ca00000000", "cb0000000000000000", "a161",
@@ -302,8 +302,8 @@ static void test_what_a_newer_peer_appends_is_skipped(void **state)
     assert_true(unpack(packed, count, WIRE_LOCAL, &refusal));
 }
 
-// A newer peer has a quarter, or 64 bytes, for what it appends; what is longer is nothing of this kind,
-// whatever follows the head.
+// A newer peer has a quarter, or 64 bytes, for what it appends; what is longer is nothing of this
+// kind, whatever follows the head.
 static void test_no_frame_is_longer_than_its_kind(void **state)
 {
     struct wire_arena arena = { filled, 0, ARENA_MAX };
