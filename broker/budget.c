@@ -8,13 +8,18 @@ static struct amount full(const struct budget *budget)
                             (int64_t)budget->bytes_burst * MILLI };
 }
 
-void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_ms)
-{
-    *self = (struct bucket){ .left = full(budget), .filled_ms = now_ms };
-}
-
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_ms)
+{
+    const struct amount max = full(budget),
+                        size = { most(self->size.frames, max.frames), most(self->size.bytes, max.bytes) };
+    self->left.frames = least(self->left.frames + size.frames - self->size.frames, max.frames);
+    self->left.bytes = least(self->left.bytes + size.bytes - self->size.bytes, max.bytes);
+    self->size = size;
+    self->filled_ms = now_ms;
+}
 
 static void let_time_pass(struct bucket *self, const struct budget *budget, uint64_t now_ms)
 {

@@ -18,11 +18,13 @@
 
 struct budget { uint32_t frames_s, frames_burst, bytes_s, bytes_burst; };
 struct amount { int64_t frames, bytes; };       // Thousandths of a frame, of a byte
-struct bucket { struct amount left, excess; uint64_t filled_ms; };
+struct bucket { struct amount left, excess, size; uint64_t filled_ms; };    // Zeroed: never filled
 
 enum budget_verdict { BUDGET_WITHIN, BUDGET_OVER, BUDGET_CUT };
 enum { BUDGET_EXCESS_BURSTS = 4 };
 
-void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_ms);   // To the brim
+// For a budget that begins or takes the place of another: to the brim, but no part of the bucket twice.
+// So nobody gains by being one and then another by turns.
+void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_ms);
 enum budget_verdict bucket_take(struct bucket *self, const struct budget *budget, uint64_t bytes,
                                 uint64_t now_ms);

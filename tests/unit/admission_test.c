@@ -203,7 +203,7 @@ static void a_bucket_fills_drops_and_cuts(void **state)
     (void)state;
     const struct budget budget = { .frames_s = 10, .frames_burst = 5, .bytes_s = 1000,
                                    .bytes_burst = 1000 };
-    struct bucket bucket;
+    struct bucket bucket = { 0 };
     bucket_fill(&bucket, &budget, 0);
     for (int i = 0; i < 5; i++) assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_WITHIN);
     assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_OVER);
@@ -212,10 +212,27 @@ static void a_bucket_fills_drops_and_cuts(void **state)
         assert_int_equal(bucket_take(&bucket, &budget, 100, ms), BUDGET_WITHIN);
     assert_int_equal(bucket_take(&bucket, &budget, 2000, 20000), BUDGET_OVER);
     assert_int_equal(bucket_take(&bucket, &budget, UINT64_MAX, 20000), BUDGET_CUT);
+    bucket = (struct bucket){ 0 };
     bucket_fill(&bucket, &budget, 0);
     int over = 0;
     while (bucket_take(&bucket, &budget, 1, 0) != BUDGET_CUT) over++;
     assert_int_equal(over, 5 + 4 * 5);
+}
+
+// A stranger becomes a member, then by turns an onlooker and a member.
+static void a_change_of_budget_gives_no_more(void **state)
+{
+    (void)state;
+    const struct budget small = { 5, 20, 1000, 1000000 }, large = { 2000, 8000, 1000, 2000000 };
+    struct bucket bucket = { 0 };
+    uint32_t passed = 0;
+    for (int turn = 0; turn < 10; turn++) {
+        const struct budget *budget = turn % 2 ? &large : &small;
+        bucket_fill(&bucket, budget, 1);
+        for (int i = 0; i < 8000 && bucket_take(&bucket, budget, 1, 1) == BUDGET_WITHIN; i++) passed++;
+        if (turn == 0) assert_int_equal(passed, 20);
+    }
+    assert_int_equal(passed, 8000);
 }
 
 struct said { uint32_t said, passed, own_said, own_passed; uint64_t cut_ms; };     // Cut: 0, never
@@ -227,7 +244,7 @@ static struct said say_for_a_minute(uint32_t tenths, uint64_t bytes, bool once)
 {
     const struct budget budget = { 2000, 8000, 8 << 20, 32 << 20 };
     const uint64_t rate = bytes ? budget.bytes_s / bytes : budget.frames_s;
-    struct bucket bucket;
+    struct bucket bucket = { 0 };
     struct said said = { 0 };
     uint32_t random = 1;
     bucket_fill(&bucket, &budget, 1000);
@@ -343,6 +360,7 @@ int main(void)
         cmocka_unit_test(an_invitation_lets_in_so_many_and_no_more),
         cmocka_unit_test(a_banned_key_stays_out),
         cmocka_unit_test(a_bucket_fills_drops_and_cuts),
+        cmocka_unit_test(a_change_of_budget_gives_no_more),
         cmocka_unit_test(who_says_too_much_is_slowed_and_not_silenced),
         cmocka_unit_test(the_oldest_unknown_goes_first),
         cmocka_unit_test(who_hoards_is_cut),
