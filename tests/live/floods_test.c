@@ -96,8 +96,12 @@ static void *call(void *context, int type, const struct flood *flood, const stru
     struct curve_key broker;
     char endpoint[64];
     int zero = 0, one = 1, many = 1000000;
-    void *socket = zmq_socket(context, type);
-    ensure(socket && curve_of_key(&flood->bed->ticket.server, &broker));
+    void *socket;
+    while (!(socket = zmq_socket(context, type))) {     // Those that were closed are not all gone yet
+        ensure(errno == EMFILE);
+        pause_flood(flood, 10);
+    }
+    ensure(curve_of_key(&flood->bed->ticket.server, &broker));
     zmq_setsockopt(socket, ZMQ_LINGER, &zero, sizeof zero);
     zmq_setsockopt(socket, ZMQ_SNDHWM, &many, sizeof many);
     zmq_setsockopt(socket, ZMQ_RCVHWM, &one, sizeof one);
