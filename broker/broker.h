@@ -5,8 +5,10 @@
 //     mail.c          what comes by mail, where it goes   admission.[ch]    who may come in
 //     news.c          what is for everybody               connections.[ch]  who has to go
 //     gate.c          handshakes, budgets, cutting off    budget.[ch]       who says too much
+//                                                         backlog.[ch]      who reads too little
 
 #include "broker/admission.h"
+#include "broker/backlog.h"
 #include "broker/connections.h"
 #include "broker/post_office.h"
 #include "common/actor/command.h"
@@ -30,6 +32,7 @@ struct broker {
     int signals;
     struct post_office *office;
     struct connections *connections;
+    struct backlog *backlog;
     uint64_t instance, seq, expire_ms, look_ms, sweep_ms, swept_kib, log_ms;
     uint64_t cut_ms;                    // When those who were banned are cut off; 0: nobody was
     struct bulletin bulletins[BULLETINS_MAX];
@@ -51,6 +54,7 @@ struct delivery {
 
 // mail.c
 bool broker_take_mail(struct broker *self, uint64_t now_ms);        // False: none was waiting
+// False: not sent, and errno says why: EHOSTUNREACH, gone; EAGAIN, too much waits for it already.
 bool broker_send(struct broker *self, const struct route *to, const char *from, const void *frame,
                  size_t count);
 bool broker_is_signed_well(const uint8_t *frame, size_t count, const struct wire_head *head);
@@ -75,4 +79,5 @@ void broker_cut_unlisted(struct broker *self);      // After the list was read a
 // False: what came is over the budget of its connection, and not looked at.
 bool broker_may_say(struct broker *self, const struct delivery *delivery, const struct peer *from,
                     uint32_t parts, uint64_t bytes);
+bool broker_may_send(struct broker *self, int fd);  // False: too much waits for that connection
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms);

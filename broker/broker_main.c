@@ -128,6 +128,7 @@ static int open_broker(struct broker *self, struct why *why)
     watch_signals(self);
     self->office = calloc(1, sizeof *self->office);
     self->connections = connections_new(find_room());
+    self->backlog = backlog_new();
     self->context = zmq_ctx_new();
     ensure(self->office && self->context);
     zmq_ctx_set(self->context, ZERO_COPY_RECV, 0);
@@ -153,6 +154,7 @@ static void close_broker(struct broker *self)
     if (self->context) zmq_ctx_term(self->context);
     for (uint32_t i = 0; i < self->bulletins_count; i++) free(self->bulletins[i].frame);
     connections_destroy(&self->connections);
+    backlog_destroy(&self->backlog);
     admission_destroy(&self->admission);
     identity_destroy(&self->identity);
     free(self->office);

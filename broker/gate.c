@@ -33,15 +33,31 @@ static void cut(void *arg, int fd)
     shutdown(fd, SHUT_RDWR);
 }
 
+// One look at a connection tells of both directions.
 static int64_t received(void *arg, int fd)
 {
+    struct broker *self = arg;
     struct tcp_info info;
     socklen_t size = sizeof info;
-    (void)arg;
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
-        size < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received)
+        size < offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof info.tcpi_notsent_bytes)
         return -1;
+    backlog_measured(self->backlog, fd, info.tcpi_bytes_acked,
+                     info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0, shell_now_ms());
     return (int64_t)info.tcpi_bytes_received;
+}
+
+// What was measured a second ago may have been taken by now. Of what is gone the library knows more.
+bool broker_may_send(struct broker *self, int fd)
+{
+    return !backlog_is_full(self->backlog, fd) || received(self, fd) < 0 ||
+           !backlog_is_full(self->backlog, fd);
+}
+
+static void cut_behind(void *arg, int fd)
+{
+    struct broker *self = arg;
+    connections_cut_one(self->connections, fd, cut, self);
 }
 
 static uint64_t resident_kib(void)
@@ -51,6 +67,14 @@ static uint64_t resident_kib(void)
     if (file && fscanf(file, "%*d %lld", &pages) != 1) pages = 0;
     if (file) fclose(file);
     return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static void log_cut(uint64_t connections, const char *reason, uint64_t kib)
+{
+    if (connections == 0) return;
+    shell_log(4, "gate.cut connections=%llu reason=\"%s\" resident_mib=%llu",
+              (unsigned long long)connections, reason, (unsigned long long)kib >> 10);
+    malloc_trim(0);
 }
 
 // Looking at every connection costs a system call each: once a second, and at once when memory
@@ -63,11 +87,10 @@ void broker_sweep(struct broker *self, uint64_t now_ms)
     if (now_ms < self->sweep_ms && kib < self->swept_kib + GROWTH_KIB) return;
     self->sweep_ms = now_ms + SWEEP_MS;
     connections_cut_hoarders(self->connections, received, cut, self);
-    if (self->cut != before) {
-        shell_log(4, "gate.cut connections=%llu reason=\"more bytes than messages\" resident_mib=%llu",
-                  (unsigned long long)(self->cut - before), (unsigned long long)kib >> 10);
-        malloc_trim(0);
-    }
+    const uint64_t hoarders = self->cut - before;
+    backlog_cut_full(self->backlog, shell_now_ms(), cut_behind, self);
+    log_cut(hoarders, "more bytes than messages", kib);
+    log_cut(self->cut - before - hoarders, "does not take what waits for it", kib);
     self->swept_kib = resident_kib();
 }
 
@@ -125,6 +148,7 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
     if (connection->cut || (self->cut_ms && is_out(self, connection))) return false;
     connection->known = from != NULL;
     connection->trusted = from && from->role == ACTOR_COORDINATOR;
+    backlog_trust(self->backlog, in->fd, connection->trusted);
     connections_allow(connection, budget_of(from), in->now_ms);
     enum budget_verdict verdict = bucket_take(&connection->bucket, &connection->budget, bytes,
                                               in->now_ms);
@@ -170,8 +194,13 @@ static void hear_events(struct broker *self, enum connection_where where, uint64
         memcpy(&event, bytes, sizeof event);
         memcpy(&fd, bytes + sizeof event, sizeof fd);
         zmq_recv(self->events[where], address, sizeof address, 0);
-        if (event == ZMQ_EVENT_ACCEPTED) connections_opened(self->connections, fd, where, now_ms);
-        else connections_closed(self->connections, fd);
+        if (event == ZMQ_EVENT_ACCEPTED) {
+            connections_opened(self->connections, fd, where, now_ms);
+            backlog_opened(self->backlog, fd, where);
+        } else {
+            connections_closed(self->connections, fd);
+            backlog_closed(self->backlog, fd);
+        }
     }
 }
 

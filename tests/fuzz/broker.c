@@ -76,7 +76,7 @@ static struct curve_key curve_of(uint8_t person)
 
 static struct route route_of(uint8_t connection)
 {
-    return (struct route){ .count = 1, .bytes = { connection } };
+    return (struct route){ .count = 1, .bytes = { connection }, .fd = FD_FIRST + connection };
 }
 
 static void choose_to(uint8_t choice, char to[ACTOR_NAME_MAX + 1])
@@ -184,8 +184,11 @@ static void open_broker(struct broker *self, struct post_office *office)
     struct admission_options options = { .policy = ADMIT_OPEN, .server = &server, .owner = &owner };
     memcpy(owner.bytes, event_people()[0].key.bytes, KEY_BYTES);
     memcpy(server.bytes, event_people()[1].key.bytes, KEY_BYTES);
-    *self = (struct broker){ .office = office, .connections = self->connections, .instance = 7 };
+    *self = (struct broker){ .office = office, .connections = self->connections,
+                             .backlog = self->backlog, .instance = 7 };
     if (!self->connections) self->connections = connections_new(100);
+    if (!self->backlog) self->backlog = backlog_new();
+    for (int i = 0; i < EVENT_PEOPLE; i++) backlog_opened(self->backlog, FD_FIRST + i, AT_MAIL);
     ensure(admission_new(&options, NULL, &self->admission) == 0);
 }
 

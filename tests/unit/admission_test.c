@@ -247,7 +247,7 @@ static void a_bucket_fills_drops_and_cuts(void **state)
     (void)state;
     const struct budget budget = { .frames_s = 10, .frames_burst = 5, .bytes_s = 1000,
                                    .bytes_burst = 1000 };
-    struct bucket bucket;
+    struct bucket bucket = { 0 };
     bucket_fill(&bucket, &budget, 0);
     for (int i = 0; i < 5; i++) assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_WITHIN);
     assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_OVER);
@@ -256,10 +256,76 @@ static void a_bucket_fills_drops_and_cuts(void **state)
         assert_int_equal(bucket_take(&bucket, &budget, 100, ms), BUDGET_WITHIN);
     assert_int_equal(bucket_take(&bucket, &budget, 2000, 20000), BUDGET_OVER);
     assert_int_equal(bucket_take(&bucket, &budget, UINT64_MAX, 20000), BUDGET_CUT);
+    bucket = (struct bucket){ 0 };
     bucket_fill(&bucket, &budget, 0);
     int over = 0;
     while (bucket_take(&bucket, &budget, 1, 0) != BUDGET_CUT) over++;
     assert_int_equal(over, 5 + 4 * 5);
+}
+
+// A stranger becomes a member, then by turns an onlooker and a member.
+static void a_change_of_budget_gives_no_more(void **state)
+{
+    (void)state;
+    const struct budget small = { 5, 20, 1000, 1000000 }, large = { 2000, 8000, 1000, 2000000 };
+    struct bucket bucket = { 0 };
+    uint32_t passed = 0;
+    for (int turn = 0; turn < 10; turn++) {
+        const struct budget *budget = turn % 2 ? &large : &small;
+        bucket_fill(&bucket, budget, 1);
+        for (int i = 0; i < 8000 && bucket_take(&bucket, budget, 1, 1) == BUDGET_WITHIN; i++) passed++;
+        if (turn == 0) assert_int_equal(passed, 20);
+    }
+    assert_int_equal(passed, 8000);
+}
+
+struct said { uint32_t said, passed, own_said, own_passed; uint64_t cut_ms; };     // Cut: 0, never
+
+// A minute of a sender at `tenths` of its budget, in frames or in bytes. One in forty of its frames is
+// its own and the others are answers that somebody makes it give; all come in no order. If `once` it
+// ends with the cut.
+static struct said say_for_a_minute(uint32_t tenths, uint64_t bytes, bool once)
+{
+    const struct budget budget = { 2000, 8000, 8 << 20, 32 << 20 };
+    const uint64_t rate = bytes ? budget.bytes_s / bytes : budget.frames_s;
+    struct bucket bucket = { 0 };
+    struct said said = { 0 };
+    uint32_t random = 1;
+    bucket_fill(&bucket, &budget, 1000);
+    for (uint64_t ms = 1; ms <= 60000; ms++)
+        while (said.said < rate * tenths * ms / 10000) {
+            random = random * 1664525u + 1013904223u;
+            const bool own = (random >> 16) % 40 == 0;
+            enum budget_verdict verdict = bucket_take(&bucket, &budget, bytes, 1000 + ms);
+            said.said++, said.own_said += own;
+            if (verdict == BUDGET_WITHIN) said.passed++, said.own_passed += own;
+            if (verdict == BUDGET_CUT && !said.cut_ms) said.cut_ms = ms;
+            if (verdict == BUDGET_CUT && once) return said;
+        }
+    return said;
+}
+
+static void who_says_too_much_is_slowed_and_not_silenced(void **state)
+{
+    (void)state;
+    for (uint64_t bytes = 0; bytes <= 100000; bytes += 100000) {
+        const uint32_t rate = bytes ? (8 << 20) / 100000 : 2000, all = rate * (60 + 4);
+        struct said within = say_for_a_minute(10, bytes, true);
+        assert_int_equal(within.passed, within.said);
+        // A fifth too much, for a minute: its budget, of its own frames as of the others.
+        struct said slowed = say_for_a_minute(12, bytes, true);
+        assert_int_equal(slowed.cut_ms, 0);
+        assert_in_range(slowed.passed, all - all / 50, all + all / 50);
+        assert_true(slowed.own_said > 50);
+        assert_in_range(slowed.own_passed * 10, slowed.own_said * 7, slowed.own_said * 10);
+        // Ten times too much: cut within the five bursts that the rule allows; and had it not been,
+        // its budget would have come through, no more.
+        struct said flooded = say_for_a_minute(100, bytes, true);
+        assert_in_range(flooded.cut_ms, 1, 3000);
+        flooded = say_for_a_minute(100, bytes, false);
+        assert_in_range(flooded.passed, all - all / 50, all + all / 50);
+        assert_true(flooded.own_passed > 0);
+    }
 }
 
 struct cuts { int fds[64], count; int64_t received[64]; };
@@ -339,6 +405,8 @@ int main(void)
         cmocka_unit_test(one_key_is_one_member),
         cmocka_unit_test(a_banned_key_stays_out),
         cmocka_unit_test(a_bucket_fills_drops_and_cuts),
+        cmocka_unit_test(a_change_of_budget_gives_no_more),
+        cmocka_unit_test(who_says_too_much_is_slowed_and_not_silenced),
         cmocka_unit_test(the_oldest_unknown_goes_first),
         cmocka_unit_test(who_hoards_is_cut),
         cmocka_unit_test(a_penalty_ends),
