@@ -122,11 +122,11 @@ static void test_whole_questions_are_not(void **state)
 
 // ---- descriptors ----------------------------------------------------------------------------
 
-enum { DESCRIPTORS = 256, STRANGERS = 600, FETCHES = 5, ROUND_MS = 500 };
+enum { DESCRIPTORS = 256, STRANGERS = 600, FETCHES = 4, ROUND_MS = 1200 };
 
-// Of the process that serves: puts in a while a blob each tenth of a second, and ends with how often that
-// failed.
-static void serve_among_strangers(int told)
+// The process that serves: puts a blob each tenth of a second until its parent hangs up, and ends with how
+// often that failed.
+static void serve_among_strangers(int parent)
 {
     const struct rlimit limit = { DESCRIPTORS / 2, DESCRIPTORS };       // The soft one is raised
     char dir[] = "/tmp/bulk_limits.XXXXXX", command[64];
@@ -141,9 +141,10 @@ static void serve_among_strangers(int told)
     fixture_admit(self.server);
     self.holder = fixture_at(bulk_server_endpoint(self.server));
     fixture_give(self.store, (const uint8_t *)"alpha", 5);
-    ensure(write(told, &self.holder, sizeof self.holder) == sizeof self.holder);
+    ensure(write(parent, &self.holder, sizeof self.holder) == sizeof self.holder);
     int failed = 0;
-    for (int i = 0; i < FETCHES * ROUND_MS / 100; i++, sleep_ms(100)) {
+    char byte;
+    for (int i = 0; recv(parent, &byte, 1, MSG_DONTWAIT) < 0; i++, sleep_ms(100)) {
         struct hash hash;
         failed += blob_store_put(self.store, &i, sizeof i, &why, &hash) < 0;
     }
@@ -169,13 +170,17 @@ static void dial_all(int *fds, const struct wire_holder *holder)
 static void test_strangers_leave_descriptors(void **state)
 {
     (void)state;
-    int pipes[2], fds[STRANGERS], status, fetched = 0;
+    int pair[2], fds[STRANGERS], status, fetched = 0;
     struct wire_holder holder;
-    assert_int_equal(pipe(pipes), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     const pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0) serve_among_strangers(pipes[1]);
-    assert_int_equal(read(pipes[0], &holder, sizeof holder), sizeof holder);
+    if (child == 0) {
+        close(pair[0]);
+        serve_among_strangers(pair[1]);
+    }
+    close(pair[1]);
+    assert_int_equal(read(pair[0], &holder, sizeof holder), sizeof holder);
     for (int i = 0; i < STRANGERS; i++) fds[i] = -1;
     const struct hash hash = hash_of("alpha", 5);
     for (int n = 0; n < FETCHES; n++) {
@@ -189,9 +194,9 @@ static void test_strangers_leave_descriptors(void **state)
         }
         fixture_fetcher_destroy(fetcher);
     }
+    close(pair[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     for (int i = 0; i < STRANGERS; i++) close(fds[i]);
-    close(pipes[0]), close(pipes[1]);
     print_message("fetched %d of %d times, %d puts failed\n", fetched, FETCHES, WEXITSTATUS(status));
     assert_int_equal(fetched, FETCHES);
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -252,7 +257,7 @@ static void test_one_member_starves_no_other(void **state)
                   (int)((stats.samples - 16 * HONEST) / SAMPLES), (int)stats.lacking);
     // 16 MiB wait; the kernel of the other side took the rest, 32 MiB at most for each.
     assert_true(stats.lacking >= 24);
-    assert_true(stats.samples - 16 * HONEST < 48 * SAMPLES);
+    assert_true(stats.samples - 16 * HONEST < 24 * SAMPLES);
     for (int i = 0; i < CONNECTIONS; i++) hostile_peer_close(&peers[i]);
     // Who has read all is asked no account of it
     for (int i = 0; i < 10; i++)
