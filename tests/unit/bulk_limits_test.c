@@ -158,9 +158,9 @@ static void dial_all(int *fds, const struct wire_holder *holder)
     const struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                                     .sin_port = htons((uint16_t)port_of(holder)) };
     for (int i = 0; i < STRANGERS; i++) {
-        char byte;
-        if (fds[i] >= 0 && recv(fds[i], &byte, 1, MSG_DONTWAIT) < 0 &&
-            (errno == EAGAIN || errno == ENOTCONN)) continue;
+        char bytes[64];                                                 // It greets
+        const ssize_t count = fds[i] < 0 ? 0 : recv(fds[i], bytes, sizeof bytes, MSG_DONTWAIT);
+        if (count > 0 || (count < 0 && (errno == EAGAIN || errno == ENOTCONN))) continue;
         if (fds[i] >= 0) close(fds[i]);
         fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
         connect(fds[i], (const struct sockaddr *)&to, sizeof to);
