@@ -112,7 +112,7 @@ static void refuse_samples(struct bulk_server *self, uint32_t request, const cha
 
 // A part with a copy of these bytes: a view would keep alive all that they are a part of, parameters
 // of which nobody else knows any more, for as long as their reader is slow. Copying costs a tenth of
-// what CURVE does. False: no room for it, or no memory, and the question is dropped.
+// the processor time of a transfer. False: no room for it, or no memory, and the question is dropped.
 static bool copy(struct bulk_server *self, zmq_msg_t *part, const uint8_t *bytes, size_t count)
 {
     if (!may_wait(self, count) || zmq_msg_init_size(part, count) != 0) {

@@ -11,9 +11,9 @@
 // say): who gets no answer makes a new one.
 //
 // A holder that answers with parts without end (ZMQ_MAXMSGSIZE bounds each, nothing their number) is
-// bounded by the patience of who asks, and by nothing else: at a gigabit 120 MB a second, for the
-// second or five after which the fetcher takes it for silent. Who is asked bounds it to the byte
-// (bulk_server.h).
+// bounded by the patience of who asks and by nothing else: what the link brings in a second, or in
+// five where a list of leaves was asked for, until the fetcher takes it for silent and hangs up. Who
+// is asked cuts such a peer off (bulk_server.h).
 //
 // Connections are CURVE (common/actor/zap.h): who serves lets in the members of the run's roster, who
 // asks demands the key that the roster names beside the endpoint. What arrives is checked against a
