@@ -27,7 +27,8 @@
 //                     are cut off that have not asked anything yet, the oldest first. Strangers'
 //                     connections last 5 s each at most
 //
-// While a function of the caller reads samples nobody is cut off. Where guests themselves take all the
+// While a function of the caller reads samples, or this thread waits for a processor, nobody is cut
+// off: for that moment there may be more. Where guests themselves take all the
 // room, newcomers find none: it takes eight who conspire.
 //
 // Yardstick: to one receiver, which hashes all of it, half of what two threads with nothing but a
