@@ -3,9 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A part of n bytes on the wire, ZMTP 3 with CURVE: flags and length, "MESSAGE", nonce, box, n.
-enum { CURVE_PART_BYTES = 33, SHORT_MAX = 255, SHORT_BYTES = 2, LONG_BYTES = 9 };
-
 struct receiver {
     bool open, cut, trusted, measured;
     uint8_t where;
@@ -61,19 +58,13 @@ void backlog_trust(struct backlog *self, int fd, bool trusted)
     if (receiver) receiver->trusted = trusted;
 }
 
-static uint64_t on_wire(uint64_t bytes)
-{
-    const uint64_t part = bytes + CURVE_PART_BYTES;
-    return part + (part > SHORT_MAX ? LONG_BYTES : SHORT_BYTES);
-}
-
 void backlog_sent(struct backlog *self, int fd, uint64_t bytes)
 {
     struct receiver *receiver = at(self, fd);
-    if (receiver) receiver->given += on_wire(bytes);
+    if (receiver) receiver->given += connections_part_bytes(bytes);
 }
 
-void backlog_published(struct backlog *self, uint64_t bytes) { self->published += on_wire(bytes); }
+void backlog_published(struct backlog *self, uint64_t bytes) { self->published += connections_part_bytes(bytes); }
 
 void backlog_measured(struct backlog *self, int fd, uint64_t acknowledged, bool none_wait,
                       uint64_t now_ms)

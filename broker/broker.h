@@ -3,18 +3,32 @@
 //
 //     broker_main.c   flags, sockets, the loop            post_office.[ch]  names and routes
 //     mail.c          what comes by mail, where it goes   admission.[ch]    who may come in
-//     news.c          what is for everybody               connections.[ch]  who has to go
-//     gate.c          handshakes, budgets, cutting off    budget.[ch]       who says too much
+//     news.c          what is for everybody               budget.[ch]       who says too much
+//     gate.c          handshakes, budgets, cutting off    penalties.[ch]    who stays out for it
 //                                                         backlog.[ch]      who reads too little
+//
+// What bounds what:
+//
+//     idle TCP connections          ZMQ_HANDSHAKE_IVL (5 s), and the room for connections
+//     who gets past the handshake   ZAP, and the penalty of a key that was cut for what it said
+//     frames                        the budget of the connection (budget.h)
+//     bytes that make no message    CONNECTION_PENDING_MAX of each, CONNECTIONS_PENDING_MAX of all
+//                                   (common/actor/connections.h)
+//     what waits for a receiver     backlog.h
+//     subscriptions                 SUBSCRIBED_MAX bytes in the life of a connection to the news
+//     one frame                     ZMQ_MAXMSGSIZE
 
 #include "broker/admission.h"
 #include "broker/backlog.h"
-#include "broker/connections.h"
+#include "broker/budget.h"
+#include "broker/penalties.h"
 #include "broker/post_office.h"
 #include "common/actor/command.h"
+#include "common/actor/connections.h"
 #include <zmq.h>
 
-enum { BULLETINS_MAX = 64 };
+enum { BULLETINS_MAX = 64, CONNECTION_PENDING_MAX = 12 << 20, SUBSCRIBED_MAX = 64 << 10 };
+#define CONNECTIONS_PENDING_MAX (256ull << 20)
 
 struct bulletin {
     char topic[96];
@@ -31,8 +45,10 @@ struct broker {
     void *context, *mail, *news, *zap, *events[WHERE_COUNT];
     int signals;
     struct post_office *office;
-    struct connections *connections;
+    struct connections *connections;    // Known: registered at the mail, or may listen to the news;
+                                        // trusted: the coordinator's
     struct backlog *backlog;
+    struct penalties penalties;
     uint64_t instance, seq, expire_ms, look_ms, sweep_ms, swept_kib, log_ms;
     uint64_t cut_ms;                    // When those who were banned are cut off; 0: nobody was
     struct bulletin bulletins[BULLETINS_MAX];
@@ -68,7 +84,7 @@ void broker_doubt_bulletins(struct broker *self);   // The coordinator is anothe
 bool broker_take_subscription(struct broker *self, uint64_t now_ms);
 
 // gate.c
-void *broker_watch(struct broker *self, void *socket, const char *endpoint);
+struct connections *broker_connections_new(uint32_t room);          // For so many at each socket
 void broker_mind_gate(struct broker *self, uint64_t now_ms);        // Once a turn, before all else
 void broker_sweep(struct broker *self, uint64_t now_ms);
 // Not listened to from now on, and cut off half a second later: the coordinator's word to it that it

@@ -13,8 +13,7 @@ static int show(struct learner *self, const struct wire_show *job, struct why *w
     if (!residual)
         return why_set(why, FAULT_NOT_FOUND, "the residual of that result is no more here");
     ret_shown->blob.bytes = (uint32_t)(self->floats * sizeof *residual);
-    return blob_store_put(self->options->store, residual, self->floats * sizeof *residual, why,
-                          &ret_shown->blob.hash);
+    return learner_keep(self, residual, self->floats * sizeof *residual, why, &ret_shown->blob.hash);
 }
 
 void learner_show(struct learner *self, const struct wire_show *job)

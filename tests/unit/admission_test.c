@@ -1,6 +1,7 @@
 // Who may come in: lists, invitations, bans; and who has said or taken too much.
 #include "broker/admission.h"
-#include "broker/connections.h"
+#include "broker/budget.h"
+#include "broker/penalties.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -240,7 +241,7 @@ static void a_banned_key_stays_out(void **state)
     admission_destroy(&self);
 }
 
-// ---- budgets and connections --------------------------------------------------------------------
+// ---- budgets and penalties ----------------------------------------------------------------------
 
 static void a_bucket_fills_drops_and_cuts(void **state)
 {
@@ -328,73 +329,15 @@ static void who_says_too_much_is_slowed_and_not_silenced(void **state)
     }
 }
 
-struct cuts { int fds[64], count; int64_t received[64]; };
-
-static void note(void *arg, int fd)
-{
-    struct cuts *cuts = arg;
-    cuts->fds[cuts->count++] = fd;
-}
-
-static int64_t received(void *arg, int fd) { return ((struct cuts *)arg)->received[fd]; }
-
-static void the_oldest_unknown_goes_first(void **state)
-{
-    (void)state;
-    struct connections *self = connections_new(4);
-    struct curve_key key = curve_of(3);
-    struct cuts cuts = { .count = 0 };
-    for (int fd = 10; fd < 16; fd++) connections_opened(self, fd, AT_MAIL, 100 - (uint64_t)fd);
-    connections_heard(self, 15, AT_MAIL, &key, 2, 10, 200)->known = true;
-    connections_heard(self, 14, AT_MAIL, &key, 2, 10, 200);         // Proven is not enough
-    connections_cut_surplus(self, note, &cuts);
-    assert_int_equal(cuts.count, 2);                // 15 is the oldest, and known
-    assert_int_equal(cuts.fds[0], 14);
-    assert_int_equal(cuts.fds[1], 13);
-    assert_int_equal(connections_count(self, AT_MAIL), 4);
-    connections_closed(self, 14), connections_closed(self, 14), connections_closed(self, 99);
-    assert_int_equal(connections_count(self, AT_MAIL), 4);
-    connections_cut_key(self, &key, note, &cuts);
-    assert_int_equal(cuts.count, 3);
-    assert_int_equal(cuts.fds[2], 15);
-    connections_destroy(&self);
-}
-
-static void who_hoards_is_cut(void **state)
-{
-    (void)state;
-    struct connections *self = connections_new(40);
-    struct curve_key key = curve_of(3);
-    struct cuts cuts = { .count = 0 };
-    for (int fd = 10; fd < 50; fd++) connections_opened(self, fd, AT_MAIL, 1);
-    connections_opened(self, 50, AT_NEWS, 1);
-    // All that came is out: what was on the wire is counted to the byte.
-    connections_heard(self, 10, AT_MAIL, &key, 1, 1 << 24, 2);
-    cuts.received[10] = (1 << 24) + 33 + 9;
-    cuts.received[11] = CONNECTION_PENDING_MAX + 1;
-    cuts.received[50] = SUBSCRIBED_MAX + 1;
-    connections_cut_hoarders(self, received, note, &cuts);
-    assert_int_equal(cuts.count, 2);
-    assert_int_equal(cuts.fds[0], 11);
-    assert_int_equal(cuts.fds[1], 50);
-    // Each within its bound, all together not: the largest go until they are.
-    for (int fd = 12; fd < 42; fd++) cuts.received[fd] = (10 << 20) + fd;
-    connections_cut_hoarders(self, received, note, &cuts);
-    assert_int_equal(cuts.count, 2 + 5);            // 25 times 10 MiB fit into 256
-    assert_int_equal(cuts.fds[2], 41);
-    connections_destroy(&self);
-}
-
 static void a_penalty_ends(void **state)
 {
     (void)state;
-    struct connections *self = connections_new(4);
+    struct penalties self = { .next = 0 };
     struct curve_key key = curve_of(3), other = curve_of(4);
-    connections_punish(self, &key, 1000);
-    assert_true(connections_is_punished(self, &key, 1000 + PENALTY_MS - 1));
-    assert_false(connections_is_punished(self, &other, 1001));
-    assert_false(connections_is_punished(self, &key, 1000 + PENALTY_MS));
-    connections_destroy(&self);
+    penalties_add(&self, &key, 1000);
+    assert_true(penalties_has(&self, &key, 1000 + PENALTY_MS - 1));
+    assert_false(penalties_has(&self, &other, 1001));
+    assert_false(penalties_has(&self, &key, 1000 + PENALTY_MS));
 }
 
 int main(void)
@@ -407,8 +350,6 @@ int main(void)
         cmocka_unit_test(a_bucket_fills_drops_and_cuts),
         cmocka_unit_test(a_change_of_budget_gives_no_more),
         cmocka_unit_test(who_says_too_much_is_slowed_and_not_silenced),
-        cmocka_unit_test(the_oldest_unknown_goes_first),
-        cmocka_unit_test(who_hoards_is_cut),
         cmocka_unit_test(a_penalty_ends),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
