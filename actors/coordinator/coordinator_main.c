@@ -4,10 +4,13 @@
 #include "common/actor/command.h"
 #include "common/actor/instance.h"
 #include "common/actor/shell.h"
+#include "common/bulk/blob_store.h"
 #include "common/config/run_config.h"
 #include "common/data/source.h"
 #include "common/ensure.h"
 #include "common/failpoint.h"
+#include "common/learn/model_config.h"
+#include "common/learn/payload.h"
 #include "common/learn/recipe.h"
 #include "common/ledger/ledger.h"
 #include "common/ledger/stored.h"
@@ -81,6 +84,28 @@ static int read_model(struct keeper *self, const char *folder, struct why *why)
     return 0;
 }
 
+// Every result of the run is so long, by the model's shape and the compression alone.
+static int size_payloads(const struct keeper *self, struct why *why, struct wire_config *frame)
+{
+    struct model_shape shape;
+    chunks_t *chunks;
+    payload_form_t *form;
+    int rc = model_shape_from_config_json(self->model_json, self->model_bytes, why, &shape);
+    if (rc == 0)
+        rc = payload_form_of_model(&shape, frame->chunk, frame->topk, frame->one_bit, why, &chunks,
+                                   &form);
+    if (rc < 0) return rc;
+    const size_t bytes = payload_bytes(form);
+    payload_form_destroy(&form);
+    chunks_destroy(&chunks);
+    if (bytes > BLOB_BYTES_MAX)
+        return why_set(why, FAULT_LIMIT,
+                       "a result of this model has %zu bytes, allowed 1..%d; a smaller "
+                       "compression_topk makes it smaller", bytes, BLOB_BYTES_MAX);
+    frame->payload_bytes = (uint32_t)bytes;
+    return 0;
+}
+
 static int make_rules(struct keeper *self, struct why *why, struct rules *ret_rules)
 {
     const struct run_config *config = &self->config;
@@ -149,6 +174,7 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
     int rc = config_resolve(&config->origin, config->checkpoint_folder, frame->genesis,
                             sizeof frame->genesis);
     if (rc == 0) rc = read_model(self, frame->genesis, why);
+    if (rc == 0) rc = size_payloads(self, why, frame);
     if (rc == 0) rc = source_of_config(config, why, &frame->data);
     frame->model = (struct wire_bytes){ (const uint8_t *)self->model_json, self->model_bytes };
     if (rc == 0) *ret_rules = rules;

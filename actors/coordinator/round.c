@@ -130,13 +130,14 @@ void round_resume(struct coordinator *self, uint64_t now_ms)
 
 // ---- votes --------------------------------------------------------------------------------------
 
-// Only clients that were dealt a batch can have a result.
+// Only clients that were dealt a batch can have a result, and every result of the run has one size.
 static bool names_only_dealt(const struct coordinator *self, const struct wire_vote *vote)
 {
     struct share share;
     for (uint32_t i = 0; i < vote->seen_count; i++)
         if (vote->seen[i].client >= self->run.clients_count ||
-            !deal_of_trainer(&self->deal, vote->seen[i].client, &share)) return false;
+            !deal_of_trainer(&self->deal, vote->seen[i].client, &share) ||
+            vote->seen[i].payload_bytes != self->rules.frame.payload_bytes) return false;
     return true;
 }
 
@@ -174,7 +175,8 @@ void round_hear_vote(struct coordinator *self, const struct msg *in, struct outb
     if (verdict == TALLY_MALFORMED) {
         coordinator_refuse(in, REFUSAL_MALFORMED, vote->round, out,
                            "a vote names each dealt client at "
-                           "most once, in rising order");
+                           "most once, in rising order, with results of %u bytes",
+                           self->rules.frame.payload_bytes);
         return;
     }
     if (verdict == TALLY_COUNTED) {

@@ -50,9 +50,7 @@ static int fill_layout(struct learner *self, struct why *why)
     const uint32_t count = model_tensor_count(&self->shape);
     self->tensors = calloc(count, sizeof *self->tensors);
     if (!self->tensors) return why_set(why, FAULT_MEMORY, "%u tensors", count);
-    int rc = model_tensors_layout(&self->shape, self->tensors, why, &self->layout);
-    if (rc == 0) rc = chunks_of_model(&self->shape, self->config.chunk, why, &self->chunks);
-    return rc;
+    return model_tensors_layout(&self->shape, self->tensors, why, &self->layout);
 }
 
 // The bits of a gradient depend on it, so in a run that recomputes results it is everybody's.
@@ -154,7 +152,8 @@ static int build(struct learner *self, const struct wire_config *config, struct 
                        (unsigned long long)self->floats, BLOB_BYTES_MAX / sizeof(float));
     rc = fill_layout(self, why);
     if (rc == 0)
-        rc = payload_form_new(self->chunks, config->topk, config->one_bit, why, &self->form);
+        rc = payload_form_of_model(&self->shape, config->chunk, config->topk, config->one_bit, why,
+                                   &self->chunks, &self->form);
     if (rc == 0) rc = take_memory(self, why);
     if (rc == 0 && self->options->trains) rc = learner_open_data(self, why);
     self->built = rc == 0;
@@ -260,6 +259,18 @@ static void hear_load(struct learner *self, const struct wire_load *job)
     worker_answer(self->worker, FRAME_LOADED, &loaded);
 }
 
+int learner_keep(struct learner *self, const void *bytes, size_t count, struct why *why,
+                 struct hash *ret_hash)
+{
+    struct why said = { 0 };
+    const int rc = blob_store_put(self->options->store, bytes, count, &said, ret_hash);
+    if (!blob_store_is_kept(rc)) return why_set(why, rc, "%s", said.text);
+    if (rc < 0)
+        shell_log(4, "learner.not_on_disk fault=%s reason=\"%s\"; served until this process ends",
+                  fault_name(rc), said.text);
+    return 0;
+}
+
 // ---- TRAIN --------------------------------------------------------------------------------------
 
 static int train(struct learner *self, const struct wire_train *job, struct why *why,
@@ -282,10 +293,9 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
         rc = compute_residual_hashes(self->compute, why, &ret_trained->residual_from,
                                      &ret_trained->residual_to);
     if (rc == 0)
-        rc = blob_store_put(self->options->store, self->payload, payload_bytes(self->form), why,
-                            &self->candidate);
-    ret_trained->payload = self->candidate;         // Kept also where the disk is full and rc says so
+        rc = learner_keep(self, self->payload, payload_bytes(self->form), why, &self->candidate);
     if (rc < 0) return rc;
+    ret_trained->payload = self->candidate;
     uint64_t took_us = now_us() - began_us;
     ret_trained->base = self->digest;
     ret_trained->payload_bytes = (uint32_t)payload_bytes(self->form);

@@ -32,7 +32,6 @@ struct member {
     bool admitted, has_config, has_run, has_round, leaving;
     struct hash coordinator;            // Its key
     uint64_t born_unix_ms;              // When the run began: tells it from one of the same name before
-    uint32_t payload_bytes;             // Of every result of this run's model; 0: not known here
     uint64_t incarnation;               // Its newest
     uint32_t index;                     // Ours in the roster
     uint64_t ping_ms, join_ms, ask_ms, tick_ms;     // When next

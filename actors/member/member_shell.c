@@ -124,7 +124,9 @@ static int open_bulk(struct running *self, struct why *why)
     struct member *member = self->member;
     char endpoint[128];
     // A vote is a promise to serve the bytes, and outlives the process; against a power cut stand
-    // the checkpointer's, which alone are fsynced.
+    // the checkpointer's, which alone are fsynced. No bytes_max: the store is opened before the run
+    // says how large a result is; what comes into it is of that size, one for each client of a
+    // round, or an audit's residual.
     struct blob_store_options store = { .dir = process->keeps_blobs ? self->blobs : NULL,
                                         .lazy = member->role != ACTOR_CHECKPOINTER };
     snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);

@@ -37,11 +37,19 @@ static struct wire_accepted *room(struct replica *self, uint32_t count)
     return list;
 }
 
+// Every result of the run has one size: nobody is made to fetch another.
+static bool is_of_size(const struct wire_commit *commit, uint32_t payload_bytes)
+{
+    for (uint32_t i = 0; i < commit->accepted_count; i++)
+        if (commit->accepted[i].payload_bytes != payload_bytes) return false;
+    return true;
+}
+
 void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct member *member,
                          const struct wire_commit *commit, struct outbox *out)
 {
     if (commit->outcome != OUTCOME_COMMITTED) return;
-    if (!commit_is_sound(commit)) {
+    if (!commit_is_sound(commit) || !is_of_size(commit, member->config.payload_bytes)) {
         outbox_note(out, "commit.unsound step=%llu; ignored", (unsigned long long)commit->step);
         return;
     }
@@ -56,7 +64,6 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
     kept->commit.accepted = list;
     for (uint32_t i = 0; i < commit->accepted_count; i++)
         blobs_want(blobs, &list[i].payload, list[i].payload_bytes, commit->step, UINT32_MAX);
-    (void)member;
 }
 
 // Of several restores RUN tells the newest: who stands between the steps of two and heard of neither
@@ -148,17 +155,27 @@ static void failed(struct replica *self, bool was_folder, const char *reason, st
                 reason);
 }
 
+static void hear_built(struct replica *self, const struct member *member,
+                       const struct wire_built *built, struct outbox *out)
+{
+    const uint32_t bytes = member->config.payload_bytes;
+    self->built = built->ok && built->payload_bytes == bytes;
+    self->floats = built->floats;
+    if (!built->ok)                     // A want of memory may be over; a wrong shape stays
+        outbox_quit(out, built->may_pass ? EX_TEMPFAIL : EX_CONFIG,
+                    "the run's model cannot be built: %s", built->reason);
+    else if (!self->built)
+        outbox_quit(out, EX_CONFIG,
+                    "the results of the model built here have %u bytes, those of the run %u; take "
+                    "the version of this program that the coordinator is of",
+                    built->payload_bytes, bytes);
+}
+
 enum replica_event replica_hear_learner(struct replica *self, const struct member *member,
                                         const struct msg *in, struct outbox *out)
 {
     if (in->kind == FRAME_BUILT) {
-        const struct wire_built *built = in->body;
-        if (!built->ok)                 // A want of memory may be over; a wrong shape stays
-            outbox_quit(out, built->may_pass ? EX_TEMPFAIL : EX_CONFIG,
-                        "the run's model cannot be built: %s", built->reason);
-        self->built = built->ok;
-        self->payload_bytes = built->payload_bytes;
-        self->floats = built->floats;
+        hear_built(self, member, in->body, out);
         return REPLICA_NOTHING;
     }
     if (in->kind == FRAME_LOADED) {

@@ -39,7 +39,6 @@ struct replica {
     uint64_t step;                      // Held, if holding
     struct hash digest;                 // Of the parameters held
     uint64_t epoch;                     // Of the commit that led to them, or one that goes on from them
-    uint32_t payload_bytes;             // Of every result, as the learner says
     uint64_t fetched_epoch;             // Of the run, when the pinned step was last asked for
     uint64_t sought_epoch;              // Of the newest restore, when parameters were last looked for
     uint64_t retry_ms, ask_ms;

@@ -216,7 +216,6 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
     case FRAME_BUILT: case FRAME_LOADED: case FRAME_APPLIED:
         if (replica_hear_learner(&self->replica, &self->member, in, out) == REPLICA_STEPPED)
             stepped(self, out);
-        self->member.payload_bytes = self->replica.payload_bytes;
         break;
     case FRAME_TRAINED:       hear_trained(self, in, out); break;
     case FRAME_FETCHED:       blobs_hear(&self->blobs, in->body, in->now_ms, out); break;

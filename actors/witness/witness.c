@@ -39,7 +39,7 @@ static bool is_sound(const struct member *member, const struct msg *in,
            deal_of_trainer(&member->deal, claim->client, &share) && share.begin == claim->begin &&
            share.end == claim->end && claim->payload_bytes > 0 &&
            claim->born_unix_ms == member->born_unix_ms &&
-           (member->payload_bytes == 0 || claim->payload_bytes == member->payload_bytes) &&
+           claim->payload_bytes == member->config.payload_bytes &&
            (hash_is_none(&member->round.base) || hash_equal(&member->round.base, &claim->base));
 }
 

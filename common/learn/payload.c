@@ -89,6 +89,18 @@ int payload_form_new(const chunks_t *chunks, uint32_t top_k, bool one_bit, struc
     return 0;
 }
 
+int payload_form_of_model(const struct model_shape *shape, uint32_t limit, uint32_t top_k,
+                          bool one_bit, struct why *why, chunks_t **ret_chunks,
+                          payload_form_t **ret_form)
+{
+    chunks_t *chunks = NULL;
+    int rc = chunks_of_model(shape, limit, why, &chunks);
+    if (rc == 0) rc = payload_form_new(chunks, top_k, one_bit, why, ret_form);
+    if (rc < 0) chunks_destroy(&chunks);
+    else *ret_chunks = chunks;
+    return rc;
+}
+
 void payload_form_destroy(payload_form_t **self)
 {
     if (!*self) return;

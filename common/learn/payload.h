@@ -37,6 +37,12 @@ typedef struct payload_form payload_form_t;
 // FAULT_MEMORY. Immutable once made; any thread.
 int payload_form_new(const chunks_t *chunks, uint32_t top_k, bool one_bit, struct why *why,
                      payload_form_t **ret_form);
+// The form of a model's payloads, with its chunks, which the caller destroys after it: whoever has
+// the shape and the run's settings comes to the same, and no parameters are needed. The arguments
+// and faults of chunks_of_model and payload_form_new; after a fault neither is there.
+int payload_form_of_model(const struct model_shape *shape, uint32_t limit, uint32_t top_k,
+                          bool one_bit, struct why *why, chunks_t **ret_chunks,
+                          payload_form_t **ret_form);
 void payload_form_destroy(payload_form_t **self); // NULL is allowed
 
 const chunks_t *payload_chunks(const payload_form_t *self);

@@ -16,9 +16,8 @@ static int new_form(const struct solo_place *place, const struct solo_options *o
                     struct why *why, chunks_t **ret_chunks, payload_form_t **ret_form)
 {
     if (options->kind != SOLO_DISTRO) return 0;
-    const int rc = chunks_of_model(place->shape, options->chunk, why, ret_chunks);
-    return rc < 0 ? rc
-                  : payload_form_new(*ret_chunks, options->topk, options->one_bit, why, ret_form);
+    return payload_form_of_model(place->shape, options->chunk, options->topk, options->one_bit, why,
+                                 ret_chunks, ret_form);
 }
 
 static struct compute_config config_of(const struct solo_place *place,

@@ -18,7 +18,7 @@ struct solo_options {
     enum solo_kind kind;
     struct adamw_options adamw;         // weight_decay counts for SOLO_DISTRO too
     float compression_decay;            // SOLO_DISTRO: compute_config.decay
-    uint32_t chunk, topk;               // Of chunks_of_model and payload_form_new
+    uint32_t chunk, topk;               // Of payload_form_of_model
     bool one_bit;
     double clip_norm;                   // Above 0; 0: never
     uint32_t seq, batch_max, micro_batch;

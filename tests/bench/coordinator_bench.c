@@ -133,7 +133,8 @@ static double measure(uint32_t members)
                            .heartbeat_ms = 1000,
                            .lease_ms = 10000000,
                            .unhealthy_rounds = 3,
-                           .snapshot_rounds = 16 };
+                           .snapshot_rounds = 16,
+                           .frame = { .payload_bytes = 5000 } };
     struct bench self = { .core = calloc(1, sizeof *self.core),
                           .members = members,
                           .clock_ms = 1000,

@@ -8,20 +8,20 @@
 // ejected says nothing more.
 
 #include "broker/broker.h"
+#include "common/actor/descriptors.h"
 #include <stdarg.h>
-#include <sys/socket.h>
 
 static int fuzz_send(void *socket, const void *bytes, size_t count, int flags);
-static int fuzz_shutdown(int fd, int how);
+static void fuzz_cut(int fd, uint16_t port);
 static void fuzz_log(int priority, const char *format, ...);
 #define zmq_send fuzz_send
-#define shutdown fuzz_shutdown
+#define descriptors_cut fuzz_cut
 #define shell_log fuzz_log
 #include "broker/gate.c"
 #include "broker/mail.c"
 #include "broker/news.c"
 #undef zmq_send
-#undef shutdown
+#undef descriptors_cut
 #undef shell_log
 
 #include "tests/fuzz/cores.h"
@@ -48,11 +48,10 @@ static int fuzz_send(void *socket, const void *bytes, size_t count, int flags)
     return (int)count;
 }
 
-static int fuzz_shutdown(int fd, int how)
+static void fuzz_cut(int fd, uint16_t port)
 {
-    (void)how;
+    (void)port;
     ensure(fd >= FD_FIRST && fd < FD_FIRST + EVENT_PEOPLE);
-    return 0;
 }
 
 static void fuzz_log(int priority, const char *format, ...)
@@ -76,7 +75,7 @@ static struct curve_key curve_of(uint8_t person)
 
 static struct route route_of(uint8_t connection)
 {
-    return (struct route){ .count = 1, .bytes = { connection } };
+    return (struct route){ .count = 1, .bytes = { connection }, .fd = FD_FIRST + connection };
 }
 
 static void choose_to(uint8_t choice, char to[ACTOR_NAME_MAX + 1])
@@ -187,8 +186,11 @@ static void open_broker(struct broker *self, struct post_office *office)
     struct admission_options options = { .policy = ADMIT_OPEN, .server = &server, .owner = &owner };
     memcpy(owner.bytes, event_people()[0].key.bytes, KEY_BYTES);
     memcpy(server.bytes, event_people()[1].key.bytes, KEY_BYTES);
-    *self = (struct broker){ .office = office, .connections = self->connections, .instance = 7 };
-    if (!self->connections) self->connections = connections_new(100);
+    *self = (struct broker){ .office = office, .connections = self->connections,
+                             .backlog = self->backlog, .instance = 7 };
+    if (!self->connections) self->connections = broker_connections_new(100);
+    if (!self->backlog) self->backlog = backlog_new();
+    for (int i = 0; i < EVENT_PEOPLE; i++) backlog_opened(self->backlog, FD_FIRST + i, AT_MAIL);
     ensure(admission_new(&options, NULL, &self->admission) == 0);
 }
 

@@ -92,7 +92,8 @@ static void init_coordinator(struct talk *talk)
     rules.frame = (struct wire_config){
         .run = "fuzz", .config = rules.config, .genesis = "genesis", .seq_len = 16, .topk = 1,
         .chunk = 1, .witness_nodes = 2, .heartbeat_ms = 500, .lease_ms = 4000,
-        .snapshot_rounds = 2, .total_steps = 6, .data = { .token_bytes = 2 } };
+        .snapshot_rounds = 2, .total_steps = 6, .data = { .token_bytes = 2 },
+        .payload_bytes = EVENT_PAYLOAD_BYTES };
     if (bits & DATA) rules.frame.data_digest = hash_of("data", 4);
     coordinator_init(talk->state, &rules);
 }
@@ -384,15 +385,16 @@ static void answer_fetch(struct talk *talk, const struct wire_fetch *fetch, bool
 static void answer_train(struct talk *talk, const struct wire_train *train, bool ok)
 {
     const struct hash payload = honest_payload(train->round, talk->core->person);
+    const struct member *member = talk->state;
     if (ok) {
-        keep_blob(talk, &payload, HONEST_PAYLOAD_BYTES);
+        keep_blob(talk, &payload, member->config.payload_bytes);
         talk->candidate = honest_residual(train->round, talk->core->person);
         talk->candidate_payload = payload;
     }
     hear_local(talk, FRAME_TRAINED, &(struct wire_trained){
         .round = train->round, .ok = ok, .base = honest_digest(train->step),
         .residual_from = talk->residual, .residual_to = talk->candidate, .payload = payload,
-        .payload_bytes = HONEST_PAYLOAD_BYTES, .loss = 2 });
+        .payload_bytes = member->config.payload_bytes, .loss = 2 });
 }
 
 static void answer_apply(struct talk *talk, const struct wire_apply *apply, bool ok)
@@ -434,8 +436,8 @@ static void answer_learner(struct talk *talk, uint16_t kind, const void *body, b
     switch (kind) {
     case FRAME_BUILD:
         hear_local(talk, FRAME_BUILT, &(struct wire_built){
-            .ok = ok, .floats = HONEST_FLOATS, .payload_bytes = HONEST_PAYLOAD_BYTES,
-            .may_pass = true });
+            .ok = ok, .floats = HONEST_FLOATS, .may_pass = true,
+            .payload_bytes = ((const struct wire_config *)body)->payload_bytes });
         break;
     case FRAME_LOAD: {
         const struct wire_load *load = body;

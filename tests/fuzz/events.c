@@ -65,7 +65,7 @@ static uint32_t number_of_name(const char *name)
 }
 
 // What a field's name says of it beyond its type.
-enum trait { PLAIN, ROLE, INSTANCE, PLACE, PLACE_AFTER, PERSON, CALLED, RUN, ENDPOINT };
+enum trait { PLAIN, ROLE, INSTANCE, PLACE, PLACE_AFTER, PERSON, CALLED, RUN, ENDPOINT, SIZE };
 
 static enum trait trait_of_name(const char *name)
 {
@@ -73,7 +73,7 @@ static enum trait trait_of_name(const char *name)
         { "role", ROLE }, { "instance", INSTANCE }, { "client", PLACE }, { "index", PLACE },
         { "member", PLACE }, { "begin", PLACE }, { "end", PLACE_AFTER }, { "key", PERSON },
         { "author", PERSON }, { "name", CALLED }, { "to", CALLED }, { "run", RUN },
-        { "endpoint", ENDPOINT } };
+        { "endpoint", ENDPOINT }, { "payload_bytes", SIZE } };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].name, name) == 0) return known[i].trait;
     return PLAIN;
@@ -191,6 +191,7 @@ static uint64_t plausible(const struct maker *self, const struct wire_field *fie
         &event_people()[in_list ? self->place % EVENT_PEOPLE : self->event->signer];
     const enum trait trait = see(field)->trait;
     if (trait == ROLE) return who->role;
+    if (trait == SIZE) return EVENT_PAYLOAD_BYTES;
     // The coordinator speaks of others' processes, of the newest that was heard of.
     if (trait == INSTANCE && (in_list || self->event->signer != 0)) return who->instance;
     if (trait == PLACE_AFTER && in_list) return self->place + 1;

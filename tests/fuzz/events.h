@@ -37,7 +37,8 @@ struct event {
 };
 
 enum { EVENT_PEOPLE = 12, EVENT_HEAD = 4, EVENT_NAMES_MAX = 512, EVENT_AGES = 8,
-       EVENT_LIST_MAX = 24, EVENT_MANY = 3000 };    // Of a list, if its choice is 255
+       EVENT_LIST_MAX = 24, EVENT_MANY = 3000,      // Of a list, if its choice is 255
+       EVENT_PAYLOAD_BYTES = 9 };       // Of every result, if nothing else is said
 
 // False at the end of the bytes. A last event that is cut short has fewer choices.
 bool event_next(const uint8_t **at, const uint8_t *end, struct event *ret_event);

@@ -67,7 +67,8 @@ static const struct wire_config *config(void)
         .model = { (const uint8_t *)model, 2 }, .topk = 1, .chunk = 1, .witness_nodes = 3,
         .heartbeat_ms = 500, .lease_ms = 4000, .snapshot_rounds = SNAPSHOT_ROUNDS,
         .total_steps = TOTAL_STEPS, .data = { .token_bytes = 2 },
-        .data_digest = hash_of("data", 4), .verification_percent = 30 };
+        .data_digest = hash_of("data", 4), .verification_percent = 30,
+        .payload_bytes = EVENT_PAYLOAD_BYTES };
     return &said.config;
 }
 
@@ -148,7 +149,7 @@ static bool claim_of(const struct honest *self, const struct member *member, uin
         .client = client, .begin = share.begin, .end = share.end,
         .author = event_people()[person].key, .base = honest_digest(round->step),
         .residual_from = before->residual_to, .residual_to = honest_residual(round->round, person),
-        .payload = honest_payload(round->round, person), .payload_bytes = HONEST_PAYLOAD_BYTES,
+        .payload = honest_payload(round->round, person), .payload_bytes = EVENT_PAYLOAD_BYTES,
         .loss = 2, .born_unix_ms = member->born_unix_ms };
     return true;
 }
@@ -320,7 +321,7 @@ static struct wire_claim claim_in(const struct coordinator *core, uint32_t clien
         .base = honest_digest(run->step), .residual_from = run->residuals[member].key,
         .residual_to = made("residual", round, (uint8_t)member),
         .payload = made("payload", round + other, (uint8_t)member),
-        .payload_bytes = HONEST_PAYLOAD_BYTES, .loss = 2, .born_unix_ms = run->born_unix_ms };
+        .payload_bytes = EVENT_PAYLOAD_BYTES, .loss = 2, .born_unix_ms = run->born_unix_ms };
     struct share share;
     if (deal_of_trainer(&core->deal, client, &share)) claim.begin = share.begin, claim.end = share.end;
     return claim;

@@ -11,7 +11,7 @@
 #include "actors/member/member.h"
 #include "tests/fuzz/events.h"
 
-enum { HONEST_FLOATS = 4096, HONEST_PAYLOAD_BYTES = 9 };
+enum { HONEST_FLOATS = 4096 };
 
 struct honest {
     // As the coordinator said: the member may have forgotten.

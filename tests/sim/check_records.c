@@ -259,6 +259,9 @@ static void check_accepted(struct sim *sim, const struct wire_commit *commit,
     hold(votes > 0 && 3 * votes >= 2 * ghost->witnesses_count,
          "a result needs two thirds of the elected", "round %llu client %u: %u of %u",
          (unsigned long long)commit->round, accepted->client, votes, ghost->witnesses_count);
+    hold(accepted->payload_bytes == sim->plan.rules.frame.payload_bytes,
+         "every result of the run has one size", "round %llu client %u: %u bytes",
+         (unsigned long long)commit->round, accepted->client, accepted->payload_bytes);
     const struct ghost_claim *claim = claim_named(ghost, &accepted->result);
     const struct hash *key = &ghost->members[ghost->clients[accepted->client]].key;
     hold(claim && claim->round == commit->round &&

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FLOATS = 100 };                  // Of the model, says whoever has built it
+// Of the model, says whoever has built it.
+enum { FLOATS = 100, RESIDUAL_BYTES = FLOATS * sizeof(float) };
 
 // ---- what a process holds -----------------------------------------------------------------------
 
@@ -286,7 +287,7 @@ static void show(struct sim *self, uint8_t id, const struct wire_show *job)
                (hash_equal(&learner->residual, &job->residual) ||
                 (learner->has_previous && hash_equal(&learner->previous, &job->residual)));
     if (shown.ok) {
-        shown.blob = (struct wire_blob){ revelation_of(&job->residual), 400 };
+        shown.blob = (struct wire_blob){ revelation_of(&job->residual), RESIDUAL_BYTES };
         store_add(self, &node->store, &shown.blob.hash);
     } else snprintf(shown.reason, sizeof shown.reason, "no more here");
     worker_says(self, id, LEARNER, FRAME_SHOWN, &shown);
@@ -330,7 +331,7 @@ static void train(struct sim *self, uint8_t id, const struct wire_train *job)
         trained.base = learner->digest;
         trained.residual_from = learner->residual;
         trained.payload = work;
-        trained.payload_bytes = 1000;
+        trained.payload_bytes = self->plan.rules.frame.payload_bytes;
         trained.residual_to = residual_after(&learner->residual, &work);
         learner->has_previous = false;
         learner->has_candidate = true;
@@ -407,7 +408,8 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
     case FRAME_BUILD:
         *learner = (struct learner){ .built = true, .busy_until_ms = learner->busy_until_ms,
                                      .generation = learner->generation + 1 };
-        worker_says(self, id, LEARNER, FRAME_BUILT, &(struct wire_built){ .ok = true, .floats = FLOATS });
+        worker_says(self, id, LEARNER, FRAME_BUILT, &(struct wire_built){
+            .ok = true, .floats = FLOATS, .payload_bytes = self->plan.rules.frame.payload_bytes });
         break;
     case FRAME_LOAD:  load(self, id, body); break;
     case FRAME_TRAIN: train(self, id, body); break;
@@ -451,10 +453,19 @@ static uint8_t holder_of(const struct sim *self, uint8_t id, const struct wire_h
     return NOBODY;
 }
 
+// Whoever claims, votes or reveals: nobody is made to fetch anything else.
+static void check_fetched_size(struct sim *self, uint8_t id, uint32_t bytes)
+{
+    if (bytes != self->plan.rules.frame.payload_bytes && bytes != RESIDUAL_BYTES)
+        broken(self, "what is fetched has the size of a result or a residual", "%s: %u bytes",
+               self->nodes[id].name, bytes);
+}
+
 static void fetch(struct sim *self, uint8_t id, const struct wire_fetch *job)
 {
     struct node *node = &self->nodes[id];
     ensure(job->blobs_count == 1);
+    check_fetched_size(self, id, job->blobs[0].bytes);
     struct wire_fetched fetched = { .hash = job->blobs[0].hash, .turn = job->turn };
     fetched.ok =
         store_has(&node->store, &fetched.hash) ||

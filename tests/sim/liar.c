@@ -83,7 +83,8 @@ static bool bend(const struct sim *self, uint8_t id, struct wire_claim *claim)
     const uint64_t way = whim(self, id, claim->round);
     const struct ghost_accepted *gone = given_up(self, id);
     if (!lies || way % 3 == 0) return false;
-    if (lies & LIES_IN_BASES && (way & 1 || lies == LIES_IN_BASES))
+    if (way % 8 == 2) claim->payload_bytes = 1u << 30;      // As much as a blob may be
+    else if (lies & LIES_IN_BASES && (way & 1 || lies == LIES_IN_BASES))
         claim->base = hash_number("lie", claim->round);
     else if (way & 4 && gone) claim->residual_from = gone->residual_to;
     else if (way & 2 && ghost->accepted_count)      // Another's, or one of its own long ago

@@ -104,6 +104,10 @@ mutant 'votes are counted by batch, not by result' $C/tally.c \
 by_unit 'a witness forgets the claims of the round before' witness_test $W/witness.c \
     's/    else if \(produce->round == self->round_before\)[^\n]*\n//'
 by_unit 'who is behind votes for any base' witness_test $W/witness.c 's/\(!hash_is_none\(&self->base\) &&/(hash_is_none(\&self->base) ||/'
+mutant 'a witness takes a claim of any size' $W/witness.c \
+    's/claim->payload_bytes == member->config.payload_bytes &&/claim->payload_bytes > 1 \&\&/'
+by_unit 'a vote for a result of any size is counted' coordinator_test $C/round.c \
+    's/ \|\|\n *vote->seen\[i\].payload_bytes != self->rules.frame.payload_bytes\) return false;/) return false;/'
 by_unit 'the only holder may go' coordinator_test $C/members.c 's/    if \(takes_part && is_needed\(self, index\)\) \{/    if (takes_part \&\& is_needed(self, index) \&\& !takes_part) {/'
 mutant 'a vote names what is only on its way' $W/witness.c \
     's/return sighting->claimed && blobs_state\(blobs, &sighting->seen.payload\) == BLOB_HERE;/return sighting->claimed && blobs;/'
@@ -119,6 +123,10 @@ mutant 'a trainer trains the samples beside its own' $M/member.c \
     's/dealt->begin \+ from, dealt->begin \+ to/dealt->begin + from + 1, dealt->begin + to + 1/'
 
 # ---- replicas -------------------------------------------------------------------------------------------
+by_unit 'a commit of any size is fetched' replica_test $M/replica.c \
+    's/ \|\| !is_of_size\(commit, member->config.payload_bytes\)/ || (false \&\& !is_of_size(commit, member->config.payload_bytes))/'
+by_unit 'a model of any size is trained' replica_test $M/replica.c \
+    's/built->ok && built->payload_bytes == bytes;/built->ok;/'
 mutant 'own view is applied instead of the commit' $M/replica.c \
     's/if \(blobs_state\(blobs, &commit->accepted\[i\].payload\) != BLOB_HERE\) return false;/(void)blobs;/; s/(    for \(uint32_t i = 0; i < commit->accepted_count; i\+\+\) \{\n        const struct wire_accepted \*accepted = &commit->accepted\[i\];\n)        self->payloads\[i\] = ([^\n]*)/$1        if (blobs_state(blobs, &accepted->payload) != BLOB_HERE) continue;\n        self->payloads[held++] = $2/; s/(\n    job.pin = \(commit->step)/\n    job.payloads_count = held;$1/; s/(static void apply\(struct replica \*self,)/$1 const struct blobs *blobs,/; s/(    struct wire_apply job = \{)/    uint32_t held = 0;\n$1/; s/apply\(self, member, &next->commit/apply(self, blobs, member, &next->commit/'
 mutant 'a residual is adopted before its commit' $M/replica.c \

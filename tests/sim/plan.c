@@ -139,6 +139,7 @@ static void draw_rules(struct sim *self)
         .heartbeat_ms = rules->heartbeat_ms, .lease_ms = rules->lease_ms,
         .snapshot_rounds = rules->snapshot_rounds, .total_steps = rules->total_steps,
         .data = { .token_bytes = 2 }, .verification_percent = rules->verification_percent,
+        .payload_bytes = 1000,
     };
 }
 

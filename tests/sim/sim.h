@@ -104,7 +104,7 @@ enum lie {
     LIES_IN_FINDINGS = 16,
     LIES_BY_SILENCE = 32,               // Reveals nothing, serves its blobs to some
     LIES_IN_BASES = 64,                 // Claims to have begun with other parameters
-    LIES_IN_RESIDUALS = 128,            // ... with a residual that no commit led to
+    LIES_IN_RESIDUALS = 128,            // ... with a residual that no commit led to. Both: too large
     LIES_IN_REVEALS = 256,              // Another residual, another claim
     LIES_BY_REPLAY = 512,
     LIES_UNBIDDEN = 1024,               // Votes, finds, controls though nobody elected it

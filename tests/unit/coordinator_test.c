@@ -75,6 +75,7 @@ static const struct rules usual = {
               .lease_ms = 1,
               .snapshot_rounds = 2,
               .total_steps = 100,
+              .payload_bytes = 100,
               .data = {.token_bytes = 2}},
 };
 
@@ -218,7 +219,7 @@ static void set_field(struct talk *self, const struct wire_record *record, void 
 
 struct vote_parts { struct wire_seen seen[16]; uint8_t bloom[256]; };
 
-// seen=0:a,1:b or, on other parameters than g, seen=0:a@s1
+// seen=0:a,1:b or, on other parameters than g, seen=0:a@s1; a result of 7 bytes: seen=0:a/7
 static void set_seen(struct talk *self, struct wire_vote *vote, struct vote_parts *parts,
                      char *value)
 {
@@ -228,8 +229,10 @@ static void set_seen(struct talk *self, struct wire_vote *vote, struct vote_part
         char payload[16];
         *seen = (struct wire_seen){ .client = (uint32_t)strtoul(item, &item, 10),
                                     .payload_bytes = 100 };
-        char *base = strchr(item, '@');
+        char *base = strchr(item, '@'), *bytes = strchr(item, '/');
         if (base) *base++ = 0;
+        if (bytes) *bytes++ = 0;
+        if (bytes) seen->payload_bytes = (uint32_t)strtoul(bytes, NULL, 10);
         snprintf(payload, sizeof payload, "%s.p", item + 1);
         seen->result = hash_named(self, item + 1);
         seen->payload = hash_named(self, payload);

@@ -1,5 +1,6 @@
 // Which bases a witness names: with a replica its own alone, and none while it is not at the round's
-// step; without one all, and the coordinator asks for more of them (round.c). Which claims it can show.
+// step; without one all, and the coordinator asks for more of them (round.c). Which claims it can show, and
+// which it does not even fetch.
 
 #include "actors/witness/witness.h"
 #include <setjmp.h>
@@ -27,6 +28,7 @@ static int set_up(void **state)
     member.now = (struct wire_run){ .phase = PHASE_TRAIN, .round = 5 };
     member.round = (struct wire_round){ .round = 5, .clients_count = 2, .witnesses_count = 1 };
     member.clients[1].member = 1;
+    member.config.payload_bytes = 1;
     member.members_count = 2;
     for (uint32_t i = 0; i < 2; i++) {
         member.members[i] = (struct wire_member){ .index = i, .role = ACTOR_TRAINER,
@@ -116,15 +118,15 @@ static void the_claims_of_the_round_before_can_be_shown(void **state)
     assert_int_equal(testimonies(6, 0), 0);
 }
 
-// A claim by mail as client 1 of the open round would send it, in a frame of so many bytes.
-static uint32_t hear_claim(const char *payload, uint32_t frame_bytes)
+// A claim by mail as client 1 of the open round would send it.
+static uint32_t hear_claim(const char *payload, uint32_t payload_bytes, uint32_t frame_bytes)
 {
     static struct effect effects[8];
     static uint8_t bytes[8192], frame[CLAIM_FRAME_MAX + 1];
     struct outbox out = { effects, 0, 8, bytes, 0, sizeof bytes };
     const struct wire_claim claim = { .run = "r", .round = 5, .client = 1, .begin = 1, .end = 2,
                                       .author = named("key 1"), .payload = named(payload),
-                                      .payload_bytes = 1 };
+                                      .payload_bytes = payload_bytes };
     const struct msg in = { .kind = FRAME_CLAIM, .run = "r", .from = "trainer.1", .body = &claim,
                             .sender = named("key 1"), .frame = frame, .frame_bytes = frame_bytes };
     strcpy(member.run, "r");
@@ -138,13 +140,13 @@ static void what_could_not_be_shown_is_no_claim(void **state)
 {
     (void)state;
     witness.sightings[1].claimed = false;
-    hear_claim("a", CLAIM_FRAME_MAX + 1);
+    hear_claim("a", 1, CLAIM_FRAME_MAX + 1);
     assert_false(witness.sightings[1].claimed);
-    hear_claim("a", 0);
+    hear_claim("a", 1, 0);
     assert_false(witness.sightings[1].claimed);
-    hear_claim("a", CLAIM_FRAME_MAX);
+    hear_claim("a", 1, CLAIM_FRAME_MAX);
     assert_true(witness.sightings[1].claimed);
-    assert_int_equal(hear_claim("b", 100), 3);      // A note and two testimonies
+    assert_int_equal(hear_claim("b", 1, 100), 3);      // A note and two testimonies
     assert_int_equal(testimonies(5, 1), 1);
 }
 
@@ -153,11 +155,33 @@ static void nobody_spends_what_a_witness_may_send(void **state)
     (void)state;
     uint32_t answers = 0;
     witness.sightings[1].claimed = false;
-    for (int i = 0; i < 10 * ANSWERS_MAX; i++) answers += hear_claim("a", 100);
+    for (int i = 0; i < 10 * ANSWERS_MAX; i++) answers += hear_claim("a", 1, 100);
     assert_int_equal(answers, ANSWERS_MAX);
     member.round.round = 6;
     witness_begin(&witness, &member);
     assert_int_equal(witness.sightings[1].answers, 0);
+}
+
+// With or without a replica: what a claim says decides how much is fetched and kept.
+static bool takes(uint32_t payload_bytes)
+{
+    witness.sightings[1].claimed = false;
+    memset(&blobs, 0, sizeof blobs);
+    hear_claim("a", payload_bytes, 100);
+    assert_int_equal(blobs.wanted, witness.sightings[1].claimed);
+    return witness.sightings[1].claimed;
+}
+
+static void a_claim_of_another_size_is_refused(void **state)
+{
+    (void)state;
+    member.config.payload_bytes = 0;                // The run's CONFIG is not here yet
+    assert_false(takes(1));
+    assert_false(takes(0));
+    member.config.payload_bytes = 100;
+    assert_true(takes(100));
+    assert_false(takes(99));
+    assert_false(takes(1u << 30));
 }
 
 int main(void)
@@ -169,6 +193,7 @@ int main(void)
         cmocka_unit_test_setup(the_claims_of_the_round_before_can_be_shown, set_up),
         cmocka_unit_test_setup(what_could_not_be_shown_is_no_claim, set_up),
         cmocka_unit_test_setup(nobody_spends_what_a_witness_may_send, set_up),
+        cmocka_unit_test_setup(a_claim_of_another_size_is_refused, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,95 @@
+// What a replica does not take: a model whose results are not of the run's size, and a commit that
+// names a result of another, which nobody is made to fetch.
+
+#include "actors/member/replica.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sysexits.h>
+#include <cmocka.h>
+
+enum { SIZE = 100, STEP = 7 };
+
+static struct member member;
+static struct replica replica;
+static struct blobs blobs;
+static struct effect effects[16];
+static uint8_t out_bytes[1 << 14];
+
+static struct outbox outbox(void)
+{
+    return (struct outbox){ effects, 0, 16, out_bytes, 0, sizeof out_bytes };
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&member, 0, sizeof member);
+    memset(&replica, 0, sizeof replica);
+    memset(&blobs, 0, sizeof blobs);
+    member.config.payload_bytes = SIZE;
+    replica.step = STEP;
+    replica.holding = true;
+    return 0;
+}
+
+// Whether a commit with a sound result and one of this size is kept, and its payloads are wanted.
+static bool takes_commit(uint32_t payload_bytes)
+{
+    const struct hash name = hash_of(&payload_bytes, sizeof payload_bytes);
+    const struct wire_accepted accepted[] = {
+        { .begin = 0, .end = 1, .payload = hash_of("a", 1), .payload_bytes = SIZE },
+        { .begin = 1, .end = 2, .payload = name, .payload_bytes = payload_bytes } };
+    struct outbox out = outbox();
+    replica_hear_commit(&replica, &blobs, &member,
+                        &(struct wire_commit){ .step = STEP, .outcome = OUTCOME_COMMITTED,
+                                               .accepted = accepted, .accepted_count = 2 }, &out);
+    assert_int_equal(blobs.wanted, replica_knows_commit(&replica, STEP) ? 2 : 0);
+    assert_int_equal(out.count, replica_knows_commit(&replica, STEP) ? 0 : 1);      // A note
+    return replica_knows_commit(&replica, STEP);
+}
+
+static void a_commit_of_another_size_is_ignored(void **state)
+{
+    (void)state;
+    assert_false(takes_commit(SIZE - 1));
+    assert_false(takes_commit(1u << 30));
+    assert_true(takes_commit(SIZE));
+}
+
+// Returns how many effects it has.
+static uint32_t hear_built(const struct wire_built *built)
+{
+    const struct msg in = { .kind = FRAME_BUILT, .run = "", .from = "", .body = built };
+    struct outbox out = outbox();
+    replica_hear_learner(&replica, &member, &in, &out);
+    return out.count;
+}
+
+static void a_model_of_another_size_is_given_up(void **state)
+{
+    (void)state;
+    assert_int_equal(hear_built(&(struct wire_built){ .ok = true, .payload_bytes = SIZE }), 0);
+    assert_true(replica.built);
+    assert_int_equal(hear_built(&(struct wire_built){ .ok = true, .payload_bytes = 99 }), 1);
+    assert_false(replica.built);
+    struct wire_arena arena = { .bytes = (uint8_t[1024]){ 0 }, .max = 1024 };
+    struct wire_refusal refusal;
+    const void *body;
+    assert_int_equal(effects[0].kind, FRAME_QUIT);
+    assert_true(wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_QUIT, &arena, &body,
+                                 &refusal));
+    assert_int_equal(((const struct wire_quit *)body)->code, EX_CONFIG);
+    assert_string_equal(((const struct wire_quit *)body)->text,
+                        "the results of the model built here have 99 bytes, those of the run 100; "
+                        "take the version of this program that the coordinator is of");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_commit_of_another_size_is_ignored, set_up),
+        cmocka_unit_test_setup(a_model_of_another_size_is_given_up, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
