@@ -202,7 +202,6 @@ static const struct wire_reveal *reveal(const struct honest *self, uint8_t signe
 const void *honest_to_member(const struct honest *self, const struct member *member, uint16_t kind,
                              uint8_t signer)
 {
-    const struct wire_run now = *run(self, member);
     switch (kind) {
     case FRAME_ADMITTED:
         said.admitted = (struct wire_admitted){
@@ -218,13 +217,13 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
     case FRAME_COMMIT: return commit(self, member);
     case FRAME_EPOCH_END:
         said.epoch_end = (struct wire_epoch_end){
-            .epoch = now.epoch, .step = self->step, .digest = honest_digest(self->step),
-            .cursor = BATCH * self->step, .samples_done = now.samples_done };
+            .epoch = self->run.epoch, .step = self->step, .digest = honest_digest(self->step),
+            .cursor = BATCH * self->step, .samples_done = BATCH * self->step };
         return &said.epoch_end;
     case FRAME_BEAT:
         said.beat = (struct wire_beat){
-            .log_seq = self->run.log_seq, .phase = now.phase, .round = now.round,
-            .step = now.step, .roster_version = now.roster_version,
+            .log_seq = self->run.log_seq, .phase = self->run.phase, .round = self->run.round,
+            .step = self->run.step, .roster_version = self->run.roster_version,
             .chain = made("chain", self->run.log_seq, 0),
             .born_unix_ms = BORN_UNIX_MS };
         return &said.beat;
@@ -235,7 +234,7 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
                                               .round = self->asked.round };
         return &said.refused;
     case FRAME_PRODUCE:
-        said.produce = (struct wire_produce){ now.round ? now.round : 1, 1 };
+        said.produce = (struct wire_produce){ self->round ? self->round : 1, 1 };
         return &said.produce;
     case FRAME_CONTROL:
         said.control = (struct wire_control){ .action = ACTION_CHECKPOINT };
