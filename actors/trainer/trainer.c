@@ -80,7 +80,6 @@ static void send_claim(struct trainer *self, uint64_t now_ms, struct outbox *out
 {
     const struct member *member = &self->member;
     if (self->claim.round == 0 || self->claim.round != member->round.round ||
-        self->claim.born_unix_ms != member->born_unix_ms ||
         member->now.round != self->claim.round || now_ms < self->resend_ms) return;
     self->resend_ms = now_ms + MEMBER_RETRY_MS;
     for (uint32_t i = 0; i < member->round.witnesses_count; i++) {
@@ -170,8 +169,7 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
     if (heard & HEARD_RUN) blobs_date(&self->blobs, member->now.step);
     if (heard & HEARD_ADMITTED && self->journal.born_unix_ms != member->born_unix_ms) {
         self->journal = (struct wire_journal){ .born_unix_ms = member->born_unix_ms };
-        self->witness.voted_round = 0; // What was promised to another run binds nobody here,
-        self->witness.voted = false;   // and is not said again: see send_claim
+        self->witness.voted_round = 0; // What was promised to another run binds nobody here
     }
     if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
     if (heard & HEARD_ROUND) {

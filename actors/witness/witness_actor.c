@@ -52,7 +52,6 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
         if (heard & HEARD_ADMITTED && self->journal.born_unix_ms != self->member.born_unix_ms) {
             self->journal = (struct wire_journal){ .born_unix_ms = self->member.born_unix_ms };
             self->witness.voted_round = 0;
-            self->witness.voted = false;
         }
         if (heard & HEARD_ROUND) {
             witness_begin(&self->witness, &self->member);
