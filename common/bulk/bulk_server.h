@@ -11,7 +11,8 @@
 // anybody. Answers are copies: what is forgotten meanwhile is gone. An answer that does not fit is
 // dropped, or NO_SAMPLES says "busy", since a receiver that keeps to its credit never has so many
 // outstanding, and one that does not will ask again. What is malformed is dropped and counted, never
-// answered. A peer that takes nothing for 20 s is cut off.
+// answered. A peer that takes nothing for 20 s is cut off, unless it goes on talking meanwhile (which the
+// kernel takes for life): then what waits for it counts as below.
 //
 // What it may take of this process, whoever asks (connections.h has how it is known):
 //

@@ -145,6 +145,19 @@ enum bulk_heard bulk_mail_recv(struct bulk_mail *mail, void *socket)
 
 // Once the first part of a message is accepted, the others are (a peer that goes away in between is
 // sent to nowhere); so only the first can be refused.
+// The first part, which decides whether there is room for the whole. How much the other end of the queue
+// has taken since is told to this thread by a command, which zmq_send looks for only once in a while
+// (libzmq's max_command_delay, a millisecond): so a queue that seems full is looked at again.
+static int send_first(void *socket, const void *bytes, size_t count, int flags)
+{
+    int events;
+    size_t size = sizeof events;
+    if (zmq_send(socket, bytes, count, ZMQ_DONTWAIT | flags) >= 0) return 0;
+    if (zmq_errno() != EAGAIN) return -1;
+    ensure(zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) == 0);
+    return zmq_send(socket, bytes, count, ZMQ_DONTWAIT | flags) >= 0 ? 0 : -1;
+}
+
 size_t bulk_send(void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
                  const void *body, zmq_msg_t *raw)
 {
@@ -154,11 +167,11 @@ size_t bulk_send(void *socket, const struct bulk_mail *to, const char *run, uint
     const size_t count = wire_pack(&head, body, frame, sizeof frame);
     ensure(count > 0);
     const uint64_t raw_bytes = raw ? connections_part_bytes(zmq_msg_size(raw)) : 0;
-    if (to && zmq_send(socket, to->id, to->id_count, ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) return 0;
-    if (zmq_send(socket, frame, count, ZMQ_DONTWAIT | (raw ? ZMQ_SNDMORE : 0)) < 0) {
-        ensure(!to);
-        return 0;
-    }
+    const int more = raw ? ZMQ_SNDMORE : 0;
+    if (to) {
+        if (send_first(socket, to->id, to->id_count, ZMQ_SNDMORE) < 0) return 0;
+        ensure(zmq_send(socket, frame, count, ZMQ_DONTWAIT | more) >= 0);
+    } else if (send_first(socket, frame, count, more) < 0) return 0;
     if (raw) ensure(zmq_msg_send(raw, socket, ZMQ_DONTWAIT) >= 0);
     return connections_part_bytes(count) + raw_bytes;
 }
