@@ -56,7 +56,7 @@ static struct dataset describe(token_files_t *files, uint8_t **ret_bytes, size_t
 {
     struct dataset dataset;
     const struct samples *samples = token_files_samples(files);
-    const struct hash order = dataset_order(samples);
+    const struct hash order = dataset_order_of(samples);
     assert_int_equal(dataset_describe(samples, token_files_manifest(files), &why, ret_bytes,
                                       ret_count), 0);
     if (dataset_parse(*ret_bytes, *ret_count, token_files_digest(files), &order, &why, &dataset) < 0)
