@@ -211,8 +211,12 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
                               ? run->members[index].joined_round : run->round.round;
     if (known && run->members[index].state == MEMBER_HEALTHY) member.state = MEMBER_HEALTHY;
     self->heard_ms[index] = in->now_ms;
-    if (!known || wire_equal(FRAME_RECORD_MEMBER, &member, &run->members[index]) == false) {
-        if (known && changes_too_often(self, in, index, out)) return;
+    const struct wire_record_data data = data_of(join);
+    const bool binds = join->role == ACTOR_PROVIDER && self->rules.frame.data.kind == DATA_SERVER &&
+                       !is_the_runs(run, &data),
+               differs = !known || !wire_equal(FRAME_RECORD_MEMBER, &member, &run->members[index]);
+    if (known && (binds || differs) && changes_too_often(self, in, index, out)) return;
+    if (differs) {
         self->holdings[index].known = false; // Another process: what the old one held is gone
         self->unhealthy[index] = 0;
         self->step_held[index] = 0;
@@ -220,10 +224,7 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
         outbox_note(out, "member.joined name=%s index=%u state=%s endpoint=%s", member.name, index,
                     wire_enum_name(&wire_enum_member_state, member.state), member.endpoint);
     }
-    const struct wire_record_data data = data_of(join);
-    if (join->role == ACTOR_PROVIDER && self->rules.frame.data.kind == DATA_SERVER &&
-        !is_the_runs(run, &data))
-        coordinator_put(self, FRAME_RECORD_DATA, &data, out);
+    if (binds) coordinator_put(self, FRAME_RECORD_DATA, &data, out);
     outbox_mail(out, in->from, FRAME_ADMITTED, &(struct wire_admitted){
         .index = index, .state = member.state, .instance = join->instance,
         .config = self->rules.config, .born_unix_ms = run->born_unix_ms });

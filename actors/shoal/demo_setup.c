@@ -127,8 +127,7 @@ static int name_dataset(const struct demo_setup *self, struct hash *ret_digest, 
     rc = source_of_data_config(&config, why, &source);
     if (rc == 0) rc = source_open(&source, &samples, NULL, why, &provider);
     if (rc < 0) return rc;
-    const token_files_t *files = provider_files(provider);
-    *ret_digest = dataset_digest_of(token_files_samples(files), token_files_manifest(files));
+    *ret_digest = provider_dataset_digest(provider);
     provider_close(&provider);
     return 0;
 }

@@ -76,13 +76,13 @@ static int read_config(struct making *self, struct why *why)
 }
 
 // As a data-provider with this data.toml opens it.
-static int name_dataset(struct making *self, const struct manifest *manifest, struct why *why)
+static int name_dataset(struct making *self, struct why *why)
 {
     const struct samples_config samples = { .seq_len = (uint32_t)self->config.seq_len };
     provider_t *provider;
     int rc = source_open(&self->source, &samples, NULL, why, &provider);
     if (rc < 0) return rc;
-    self->dataset = dataset_digest_of(token_files_samples(provider_files(provider)), manifest);
+    self->dataset = provider_dataset_digest(provider);
     provider_close(&provider);
     return 0;
 }
@@ -106,7 +106,7 @@ static int run(struct making *self, struct manifest *manifest, struct why *why)
 {
     int rc = self->data_config ? read_config(self, why) : 0;
     if (rc == 0) rc = make(self, manifest, why);
-    return rc < 0 || !self->data_config ? rc : name_dataset(self, manifest, why);
+    return rc < 0 || !self->data_config ? rc : name_dataset(self, why);
 }
 
 int shoal_manifest(int argc, char **argv)

@@ -144,11 +144,8 @@ static void say_refused(void *arg, const char *reason, const char *next)
 // What data-providers of the run must have, opened here by their data.toml.
 static int check_dataset(struct training *self, struct why *why)
 {
-    const token_files_t *files = provider_files(self->data);
-    const struct manifest *manifest = token_files_manifest(files);
-    struct hash digest;
-    if (manifest) digest = dataset_digest_of(token_files_samples(files), manifest);
-    return check_pin(&self->settings.config.dataset_digest, manifest ? &digest : NULL,
+    const struct hash digest = provider_dataset_digest(self->data);
+    return check_pin(&self->settings.config.dataset_digest, hash_is_none(&digest) ? NULL : &digest,
                      "data.dataset_digest", why);
 }
 
