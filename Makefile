@@ -64,9 +64,9 @@ LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
 FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/choices_read.c actors/shoal/kill_list.c actors/shoal/run_view.c broker/admission.c
 FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 # What drives the cores is not what is looked for: without coverage it is twice as fast, and counts for nothing.
-FUZZ_DRIVER = cores core_seeds events post_office scratch wire
+FUZZ_DRIVER = cores core_seeds events honest post_office scratch wire
 # Those with threads of their own, or of a library.
-TSAN_UNIT = pool_test store_test bulk_test bulk_server_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test
+TSAN_UNIT = pool_test store_test bulk_test bulk_server_test bulk_limits_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test
 CHAOS    := chaos matrix
 LIVE_PRE := failpoint clock liar            # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
@@ -270,8 +270,9 @@ $(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(CORE:%.c=$(B)/%.o) $(PURE:%.c=$(B)/%.o)
 	$(link) -lcrypto -o $@
 $(B)/unit/%: $(B)/tests/unit/%.o $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
+$(B)/unit/bulk_limits_test: $(B)/tests/live/hostile_peer.o
 # Every target in one test, and under libFuzzer: clang builds everything once more for it.
-$(B)/unit/fuzz_corpus_test: $(B)/tests/unit/fuzz_corpus_test.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
+$(B)/unit/fuzz_corpus_test $(B)/unit/fuzz_lives_test: $(B)/unit/%: $(B)/tests/unit/%.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
 fuzz-build:
 	@$(MAKE) --no-print-directory -s B=$(B)/fuzz CC=clang CXX=clang++ CUDA=0 OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" \
@@ -313,7 +314,7 @@ $(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay soak gr
 	$(link) -lcmocka $(LIBS) -o $@
 # The trainer's own objects; what hostile.c wraps comes to it first.
 HOSTILE_WRAPS = trainer_step learner_body compute_new compute_gradient compute_compress compute_again distro_compress \
-                blob_store_put
+                blob_store_put compute_residual_hashes compute_residual_of
 $(B)/live/hostile-trainer: $(B)/actors/trainer/trainer_main.o $(B)/tests/adversary/hostile.o $(LIBRARIES)
 	$(link) $(HOSTILE_WRAPS:%=-Wl,--wrap=%) $(LIBS) -o $@
 $(B)/live/adversary_test: $(B)/tests/adversary/adversary_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)

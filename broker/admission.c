@@ -9,8 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(ACTOR_COUNT <= 8, "a set of roles is a byte");
-enum { ROLES_ALL = (1 << ACTOR_COUNT) - 1, ROLES_MEMBER = ROLES_ALL & ~(1 << ACTOR_COORDINATOR),
+_Static_assert(ACTOR_COUNT <= 7, "a set of roles and a bit are a byte");
+enum { SIGN = 1 << 7,                   // Of a key, in its last byte: the connection key lacks it
+       ROLES_ALL = (1 << ACTOR_COUNT) - 1, ROLES_MEMBER = ROLES_ALL & ~(1 << ACTOR_COORDINATOR),
        NUMBER_HEX = 2 * INVITATION_NUMBER_BYTES, RECORD_BYTES = NUMBER_HEX + 1 + 2 * KEY_BYTES + 1 };
 
 struct record { uint8_t number[INVITATION_NUMBER_BYTES]; struct key guest; };
@@ -20,11 +21,13 @@ struct admission {
     struct key server, owner;
     bool has_owner;
     struct curve_key owner_curve;
-    struct curve_set known, banned;     // Known: the roles it may take, as a set of bits
+    struct curve_set known, banned;     // Known: the roles it may take, as a set of bits, and its SIGN
     struct record *records;
     uint32_t records_count;
     int record_fd;
 };
+
+static uint8_t sign_of(const struct key *key) { return key->bytes[KEY_BYTES - 1] & SIGN; }
 
 // ---- the list -----------------------------------------------------------------------------------
 
@@ -67,7 +70,10 @@ static int read_line(char *line, const char *path, unsigned number, struct why *
     if (set->count == ADMISSION_LIST_MAX)
         return line_fault(path, number, word, "one key too many, 65536 are allowed", why);
     int rc = read_roles(&rest, path, number, why, &roles);
-    if (rc == 0) curve_set_put(set, &curve, curve_set_get(set, &curve) | roles);
+    const uint8_t before = curve_set_get(set, &curve);
+    if (rc == 0 && before && ((before ^ sign_of(&key)) & SIGN))
+        return line_fault(path, number, word, "the negative of a key above: both are one person's", why);
+    if (rc == 0) curve_set_put(set, &curve, before | roles | sign_of(&key));
     return rc;
 }
 
@@ -112,7 +118,7 @@ static bool remember(struct admission *self, const struct record *record)
     if (self->records_count == ADMISSION_RECORDS_MAX || !curve_of_key(&record->guest, &curve))
         return false;
     self->records[self->records_count++] = *record;
-    curve_set_put(&self->known, &curve, ROLES_MEMBER);
+    curve_set_put(&self->known, &curve, ROLES_MEMBER | sign_of(&record->guest));
     return true;
 }
 
@@ -201,7 +207,7 @@ static uint8_t roles_of(const struct admission *self, const struct curve_key *ke
 {
     if (curve_set_get(&self->banned, key)) return 0;
     if (is_owner(self, key)) return ROLES_ALL;
-    uint8_t roles = self->options.policy == ADMIT_OPEN ? ROLES_ALL : curve_set_get(&self->known, key);
+    uint8_t roles = self->options.policy == ADMIT_OPEN ? ROLES_ALL : curve_set_get(&self->known, key) & ROLES_ALL;
     return self->has_owner ? roles & ROLES_MEMBER : roles;
 }
 
@@ -244,6 +250,16 @@ static const char *accept(struct admission *self, const struct key *key, const c
     return remember(self, &record) ? NULL : "the key is the key of nobody";
 }
 
+// Who has the secret of a key can sign as its negative, too, and the connection's key is the same: so
+// an invitation or a line of the list would make two members of one person.
+static bool is_other_half(const struct admission *self, const struct key *key,
+                          const struct curve_key *curve)
+{
+    const uint8_t known = curve_set_get(&self->known, curve);
+    if (is_owner(self, curve)) return !key_equal(key, &self->owner);
+    return self->options.policy != ADMIT_OPEN && known && ((known ^ sign_of(key)) & SIGN);
+}
+
 const char *admission_hello(struct admission *self, const struct key *key, uint8_t role,
                             const char *run, const uint8_t *invitation, size_t invitation_bytes,
                             uint64_t now_unix_s)
@@ -251,6 +267,7 @@ const char *admission_hello(struct admission *self, const struct key *key, uint8
     struct curve_key curve;
     if (!curve_of_key(key, &curve) || curve_set_get(&self->banned, &curve))
         return "this key was ejected";
+    if (is_other_half(self, key, &curve)) return "this is the negative of the key that was let in; use that";
     if (!roles_of(self, &curve) && self->options.policy == ADMIT_INVITE) {
         const char *reason = accept(self, key, run, invitation, invitation_bytes, now_unix_s);
         if (reason) return reason;

@@ -3,16 +3,32 @@
 //
 //     broker_main.c   flags, sockets, the loop            post_office.[ch]  names and routes
 //     mail.c          what comes by mail, where it goes   admission.[ch]    who may come in
-//     news.c          what is for everybody               connections.[ch]  who has to go
-//     gate.c          handshakes, budgets, cutting off    budget.[ch]       who says too much
+//     news.c          what is for everybody               budget.[ch]       who says too much
+//     gate.c          handshakes, budgets, cutting off    penalties.[ch]    who stays out for it
+//                                                         backlog.[ch]      who reads too little
+//
+// What bounds what:
+//
+//     idle TCP connections          ZMQ_HANDSHAKE_IVL (5 s), and the room for connections
+//     who gets past the handshake   ZAP, and the penalty of a key that was cut for what it said
+//     frames                        the budget of the connection (budget.h)
+//     bytes that make no message    CONNECTION_PENDING_MAX of each, CONNECTIONS_PENDING_MAX of all
+//                                   (common/actor/connections.h)
+//     what waits for a receiver     backlog.h
+//     subscriptions                 SUBSCRIBED_MAX bytes in the life of a connection to the news
+//     one frame                     ZMQ_MAXMSGSIZE
 
 #include "broker/admission.h"
-#include "broker/connections.h"
+#include "broker/backlog.h"
+#include "broker/budget.h"
+#include "broker/penalties.h"
 #include "broker/post_office.h"
 #include "common/actor/command.h"
+#include "common/actor/connections.h"
 #include <zmq.h>
 
-enum { BULLETINS_MAX = 64 };
+enum { BULLETINS_MAX = 64, CONNECTION_PENDING_MAX = 12 << 20, SUBSCRIBED_MAX = 64 << 10 };
+#define CONNECTIONS_PENDING_MAX (256ull << 20)
 
 struct bulletin {
     char topic[96];
@@ -29,7 +45,10 @@ struct broker {
     void *context, *mail, *news, *zap, *events[WHERE_COUNT];
     int signals;
     struct post_office *office;
-    struct connections *connections;
+    struct connections *connections;    // Known: registered at the mail, or may listen to the news;
+                                        // trusted: the coordinator's
+    struct backlog *backlog;
+    struct penalties penalties;
     uint64_t instance, seq, expire_ms, look_ms, sweep_ms, swept_kib, log_ms;
     uint64_t cut_ms;                    // When those who were banned are cut off; 0: nobody was
     struct bulletin bulletins[BULLETINS_MAX];
@@ -51,6 +70,7 @@ struct delivery {
 
 // mail.c
 bool broker_take_mail(struct broker *self, uint64_t now_ms);        // False: none was waiting
+// False: not sent, and errno says why: EHOSTUNREACH, gone; EAGAIN, too much waits for it already.
 bool broker_send(struct broker *self, const struct route *to, const char *from, const void *frame,
                  size_t count);
 bool broker_is_signed_well(const uint8_t *frame, size_t count, const struct wire_head *head);
@@ -64,7 +84,7 @@ void broker_doubt_bulletins(struct broker *self);   // The coordinator is anothe
 bool broker_take_subscription(struct broker *self, uint64_t now_ms);
 
 // gate.c
-void *broker_watch(struct broker *self, void *socket, const char *endpoint);
+struct connections *broker_connections_new(uint32_t room);          // For so many at each socket
 void broker_mind_gate(struct broker *self, uint64_t now_ms);        // Once a turn, before all else
 void broker_sweep(struct broker *self, uint64_t now_ms);
 // Not listened to from now on, and cut off half a second later: the coordinator's word to it that it
@@ -75,4 +95,5 @@ void broker_cut_unlisted(struct broker *self);      // After the list was read a
 // False: what came is over the budget of its connection, and not looked at.
 bool broker_may_say(struct broker *self, const struct delivery *delivery, const struct peer *from,
                     uint32_t parts, uint64_t bytes);
+bool broker_may_send(struct broker *self, int fd);  // False: too much waits for that connection
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms);

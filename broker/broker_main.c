@@ -12,6 +12,7 @@
 // within a second and sends again what was not acknowledged.
 
 #include "broker/broker.h"
+#include "common/actor/descriptors.h"
 #include "common/actor/zap.h"
 #include "common/ensure.h"
 #include <errno.h>
@@ -19,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
@@ -75,13 +75,9 @@ static void watch_signals(struct broker *self)
 // As many descriptors as we may have; half of them for each socket.
 static uint32_t find_room(void)
 {
-    struct rlimit limit;
-    ensure(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-    rlim_t most = limit.rlim_max < CONNECTIONS_FD_MAX ? limit.rlim_max : CONNECTIONS_FD_MAX;
-    limit.rlim_cur = most;
-    ensure(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-    rlim_t room = most > 2 * DESCRIPTORS_OWN ? (most - DESCRIPTORS_OWN) / 2 : DESCRIPTORS_OWN / 2;
-    return room < ROOM_MAX ? (uint32_t)room : ROOM_MAX;
+    uint32_t most = descriptors_raise();
+    uint32_t room = most > 2 * DESCRIPTORS_OWN ? (most - DESCRIPTORS_OWN) / 2 : DESCRIPTORS_OWN / 2;
+    return room < ROOM_MAX ? room : ROOM_MAX;
 }
 
 static int read_policy(struct broker *self, struct why *why, struct admission_options *ret_options)
@@ -127,7 +123,8 @@ static int open_broker(struct broker *self, struct why *why)
     if (rc < 0) return rc;
     watch_signals(self);
     self->office = calloc(1, sizeof *self->office);
-    self->connections = connections_new(find_room());
+    self->connections = broker_connections_new(find_room());
+    self->backlog = backlog_new();
     self->context = zmq_ctx_new();
     ensure(self->office && self->context);
     zmq_ctx_set(self->context, ZERO_COPY_RECV, 0);
@@ -136,8 +133,8 @@ static int open_broker(struct broker *self, struct why *why)
     self->zap = zap_open(self->context);
     self->mail = new_socket(self, ZMQ_ROUTER, "member");
     self->news = new_socket(self, ZMQ_XPUB, "monitor");
-    self->events[AT_MAIL] = broker_watch(self, self->mail, "inproc://mail.events");
-    self->events[AT_NEWS] = broker_watch(self, self->news, "inproc://news.events");
+    self->events[AT_MAIL] = descriptors_watch(self->context, self->mail, "inproc://mail.events");
+    self->events[AT_NEWS] = descriptors_watch(self->context, self->news, "inproc://news.events");
     rc = bind_socket(self, self->mail, port, why);
     return rc < 0 ? rc : bind_socket(self, self->news, port + 1, why);
 }
@@ -153,6 +150,7 @@ static void close_broker(struct broker *self)
     if (self->context) zmq_ctx_term(self->context);
     for (uint32_t i = 0; i < self->bulletins_count; i++) free(self->bulletins[i].frame);
     connections_destroy(&self->connections);
+    backlog_destroy(&self->backlog);
     admission_destroy(&self->admission);
     identity_destroy(&self->identity);
     free(self->office);

@@ -2,26 +2,50 @@
 
 enum { MILLI = 1000, IDLE_MAX_MS = 60000 };
 
-void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_ms)
+static struct amount full(const struct budget *budget)
 {
-    *self = (struct bucket){ (int64_t)budget->frames_burst * MILLI,
-                             (int64_t)budget->bytes_burst * MILLI, now_ms };
+    return (struct amount){ (int64_t)budget->frames_burst * MILLI,
+                            (int64_t)budget->bytes_burst * MILLI };
 }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_ms)
+{
+    const struct amount max = full(budget),
+                        size = { most(self->size.frames, max.frames), most(self->size.bytes, max.bytes) };
+    self->left.frames = least(self->left.frames + size.frames - self->size.frames, max.frames);
+    self->left.bytes = least(self->left.bytes + size.bytes - self->size.bytes, max.bytes);
+    self->size = size;
+    self->filled_ms = now_ms;
+}
+
+static void let_time_pass(struct bucket *self, const struct budget *budget, uint64_t now_ms)
+{
+    const uint64_t passed_ms = now_ms - self->filled_ms;
+    const int64_t ms = passed_ms < IDLE_MAX_MS ? (int64_t)passed_ms : IDLE_MAX_MS;
+    const struct amount max = full(budget), more = { ms * budget->frames_s, ms * budget->bytes_s };
+    self->left.frames = least(self->left.frames + more.frames, max.frames);
+    self->left.bytes = least(self->left.bytes + more.bytes, max.bytes);
+    self->excess.frames = most(self->excess.frames - more.frames, 0);
+    self->excess.bytes = most(self->excess.bytes - more.bytes, 0);
+    self->filled_ms = now_ms;
+}
 
 enum budget_verdict bucket_take(struct bucket *self, const struct budget *budget, uint64_t bytes,
                                 uint64_t now_ms)
 {
-    int64_t frames_full = (int64_t)budget->frames_burst * MILLI;
-    int64_t bytes_full = (int64_t)budget->bytes_burst * MILLI;
-    int64_t passed_ms = now_ms - self->filled_ms < IDLE_MAX_MS ? (int64_t)(now_ms - self->filled_ms)
-                                                               : IDLE_MAX_MS;
-    self->filled_ms = now_ms;
-    self->frames = least(self->frames + passed_ms * budget->frames_s, frames_full) - MILLI;
-    self->bytes = least(self->bytes + passed_ms * budget->bytes_s, bytes_full)
-                - least((int64_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX), UINT32_MAX) * MILLI;
-    if (self->frames < -BUDGET_DEBT_BURSTS * frames_full ||
-        self->bytes < -BUDGET_DEBT_BURSTS * bytes_full) return BUDGET_CUT;
-    return self->frames < 0 || self->bytes < 0 ? BUDGET_OVER : BUDGET_WITHIN;
+    const struct amount max = full(budget),
+                        cost = { MILLI, (int64_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX) * MILLI };
+    let_time_pass(self, budget, now_ms);
+    if (cost.frames <= self->left.frames && cost.bytes <= self->left.bytes) {
+        self->left.frames -= cost.frames;
+        self->left.bytes -= cost.bytes;
+        return BUDGET_WITHIN;
+    }
+    self->excess.frames += cost.frames;
+    self->excess.bytes += cost.bytes;
+    return self->excess.frames > BUDGET_EXCESS_BURSTS * max.frames ||
+           self->excess.bytes > BUDGET_EXCESS_BURSTS * max.bytes ? BUDGET_CUT : BUDGET_OVER;
 }

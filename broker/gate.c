@@ -1,15 +1,13 @@
 #include "broker/broker.h"
+#include "common/actor/descriptors.h"
 #include "common/actor/zap.h"
 #include "common/ensure.h"
-#include <linux/tcp.h>
 #include <malloc.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-enum { HANDSHAKES_TURN_MAX = 64, EVENT_BYTES = 6, SWEEP_MS = 1000, LOOK_MS = 100,
+enum { HANDSHAKES_TURN_MAX = 64, SWEEP_MS = 1000, LOOK_MS = 100,
        GROWTH_KIB = 16 << 10, LOG_MS = 1000, FAREWELL_MS = 500 };
 
 // What an honest actor never reaches: in a run of rounds as short as a tenth of a second a trainer
@@ -22,26 +20,34 @@ static const struct budget coordinator = { 100000, 400000, 400 << 20, 400 << 20 
 
 // ---- cutting off --------------------------------------------------------------------------------
 
-// As if the peer had hung up: the library notices, and frees what waits. What the peer still sends is
-// answered with a reset, not with patience.
 static void cut(void *arg, int fd)
 {
-    static const struct linger none = { .l_onoff = 1 };
     struct broker *self = arg;
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
     self->cut++;
-    shutdown(fd, SHUT_RDWR);
+    descriptors_cut(fd, 0);
 }
 
-static int64_t received(void *arg, int fd)
+// One look at a connection tells of both directions.
+static bool measure(void *arg, int fd, struct connection_counts *ret_counts)
 {
-    struct tcp_info info;
-    socklen_t size = sizeof info;
-    (void)arg;
-    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
-        size < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received)
-        return -1;
-    return (int64_t)info.tcpi_bytes_received;
+    struct broker *self = arg;
+    if (!descriptors_measure(fd, 0, ret_counts)) return false;
+    backlog_measured(self->backlog, fd, ret_counts->acked, ret_counts->none_wait, shell_now_ms());
+    return true;
+}
+
+// What was measured a second ago may have been taken by now. Of what is gone the library knows more.
+bool broker_may_send(struct broker *self, int fd)
+{
+    struct connection_counts counts;
+    return !backlog_is_full(self->backlog, fd) || !measure(self, fd, &counts) ||
+           !backlog_is_full(self->backlog, fd);
+}
+
+static void cut_behind(void *arg, int fd)
+{
+    struct broker *self = arg;
+    connections_cut_one(self->connections, fd, cut, self);
 }
 
 static uint64_t resident_kib(void)
@@ -53,6 +59,14 @@ static uint64_t resident_kib(void)
     return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
 }
 
+static void log_cut(uint64_t connections, const char *reason, uint64_t kib)
+{
+    if (connections == 0) return;
+    shell_log(4, "gate.cut connections=%llu reason=\"%s\" resident_mib=%llu",
+              (unsigned long long)connections, reason, (unsigned long long)kib >> 10);
+    malloc_trim(0);
+}
+
 // Looking at every connection costs a system call each: once a second, and at once when memory
 // grows.
 void broker_sweep(struct broker *self, uint64_t now_ms)
@@ -62,12 +76,11 @@ void broker_sweep(struct broker *self, uint64_t now_ms)
     uint64_t kib = resident_kib(), before = self->cut;
     if (now_ms < self->sweep_ms && kib < self->swept_kib + GROWTH_KIB) return;
     self->sweep_ms = now_ms + SWEEP_MS;
-    connections_cut_hoarders(self->connections, received, cut, self);
-    if (self->cut != before) {
-        shell_log(4, "gate.cut connections=%llu reason=\"more bytes than messages\" resident_mib=%llu",
-                  (unsigned long long)(self->cut - before), (unsigned long long)kib >> 10);
-        malloc_trim(0);
-    }
+    connections_cut_hoarders(self->connections, measure, cut, self);
+    const uint64_t hoarders = self->cut - before;
+    backlog_cut_full(self->backlog, shell_now_ms(), cut_behind, self);
+    log_cut(hoarders, "more bytes than messages", kib);
+    log_cut(self->cut - before - hoarders, "does not take what waits for it", kib);
     self->swept_kib = resident_kib();
 }
 
@@ -114,24 +127,42 @@ static void log_drop(struct broker *self, const struct peer *from, uint64_t now_
               (unsigned long long)self->dropped, then);
 }
 
+// What its connection may still say changes with what is known of the peer; all of it when it does.
+struct allowance { struct budget budget; struct bucket bucket; };
+_Static_assert(sizeof(struct allowance) <= CONNECTION_OWN_BYTES, "it is kept in the connection");
+
+static enum budget_verdict spend(struct connection *connection, const struct budget *budget,
+                                 uint64_t bytes, uint64_t now_ms)
+{
+    struct allowance allowance;
+    memcpy(&allowance, connection->own, sizeof allowance);
+    if (memcmp(&allowance.budget, budget, sizeof *budget) != 0) {
+        allowance.budget = *budget;
+        bucket_fill(&allowance.bucket, budget, now_ms);
+    }
+    enum budget_verdict verdict = bucket_take(&allowance.bucket, budget, bytes, now_ms);
+    memcpy(connection->own, &allowance, sizeof allowance);
+    return verdict;
+}
+
 bool broker_may_say(struct broker *self, const struct delivery *in, const struct peer *from,
                     uint32_t parts, uint64_t bytes)
 {
     struct curve_key key;
     memcpy(key.bytes, in->user.bytes, CURVE_BYTES);
+    const uint64_t wire_bytes = connections_part_bytes(bytes) + (parts - 1) * connections_part_bytes(0);
     struct connection *connection =
-        connections_heard(self->connections, in->fd, AT_MAIL, &key, parts, bytes, in->now_ms);
+        connections_heard(self->connections, in->fd, AT_MAIL, &key, wire_bytes, in->now_ms);
     if (!connection) return false;      // More descriptors than the table has room for
     if (connection->cut || (self->cut_ms && is_out(self, connection))) return false;
     connection->known = from != NULL;
     connection->trusted = from && from->role == ACTOR_COORDINATOR;
-    connections_allow(connection, budget_of(from), in->now_ms);
-    enum budget_verdict verdict = bucket_take(&connection->bucket, &connection->budget, bytes,
-                                              in->now_ms);
+    backlog_trust(self->backlog, in->fd, connection->trusted);
+    enum budget_verdict verdict = spend(connection, budget_of(from), bytes, in->now_ms);
     if (verdict == BUDGET_WITHIN) return true;
     log_drop(self, from, in->now_ms, verdict == BUDGET_CUT ? "cut off" : "not looked at");
     if (verdict == BUDGET_CUT) {
-        connections_punish(self->connections, &key, in->now_ms);
+        penalties_add(&self->penalties, &key, in->now_ms);
         connections_cut_key(self->connections, &key, cut, self);
     }
     return false;
@@ -140,39 +171,30 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms)
 {
     struct curve_key key;
-    if (zap_user(part, &key))
-        connections_heard(self->connections, zmq_msg_get(part, ZMQ_SRCFD), AT_NEWS, &key, 1,
-                          zmq_msg_size(part), now_ms);
+    if (!zap_user(part, &key)) return;
+    struct connection *connection =
+        connections_heard(self->connections, zmq_msg_get(part, ZMQ_SRCFD), AT_NEWS, &key,
+                          connections_part_bytes(zmq_msg_size(part)), now_ms);
+    if (connection) connection->known = true;
 }
 
 // ---- who connects -------------------------------------------------------------------------------
 
-void *broker_watch(struct broker *self, void *socket, const char *endpoint)
+struct connections *broker_connections_new(uint32_t room)
 {
-    int zero = 0;
-    ensure(zmq_socket_monitor(socket, endpoint, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CLOSED |
-                                                    ZMQ_EVENT_DISCONNECTED) == 0);
-    void *events = zmq_socket(self->context, ZMQ_PAIR);
-    ensure(events && zmq_setsockopt(events, ZMQ_LINGER, &zero, sizeof zero) == 0);
-    // Without a bound: whoever fills it is the library's I/O thread, which would wait for us.
-    ensure(zmq_setsockopt(events, ZMQ_RCVHWM, &zero, sizeof zero) == 0);
-    ensure(zmq_connect(events, endpoint) == 0);
-    return events;
+    const struct connections_limits limits[WHERE_COUNT] = {
+        [AT_MAIL] = { room, CONNECTION_PENDING_MAX, .keeps_all = false },
+        [AT_NEWS] = { room, SUBSCRIBED_MAX, .keeps_all = true } };
+    return connections_new(limits, WHERE_COUNT, CONNECTIONS_PENDING_MAX);
 }
 
-static void hear_events(struct broker *self, enum connection_where where, uint64_t now_ms)
+struct told { struct backlog *backlog; enum connection_where where; };
+
+static void tell(void *arg, int fd, bool opened)
 {
-    uint8_t bytes[EVENT_BYTES];
-    char address[256];
-    uint16_t event;
-    int32_t fd;
-    while (zmq_recv(self->events[where], bytes, sizeof bytes, ZMQ_DONTWAIT) == sizeof bytes) {
-        memcpy(&event, bytes, sizeof event);
-        memcpy(&fd, bytes + sizeof event, sizeof fd);
-        zmq_recv(self->events[where], address, sizeof address, 0);
-        if (event == ZMQ_EVENT_ACCEPTED) connections_opened(self->connections, fd, where, now_ms);
-        else connections_closed(self->connections, fd);
-    }
+    const struct told *told = arg;
+    if (opened) backlog_opened(told->backlog, fd, told->where);
+    else backlog_closed(told->backlog, fd);
 }
 
 struct turn { struct broker *broker; uint64_t now_ms; };
@@ -183,7 +205,7 @@ static bool judge(void *arg, const struct zap_request *request)
     struct broker *self = turn->broker;
     bool guests = strcmp(request->domain, "member") == 0;
     bool welcome = admission_lets_in(self->admission, &request->key, guests) &&
-                   !connections_is_punished(self->connections, &request->key, turn->now_ms);
+                   !penalties_has(&self->penalties, &request->key, turn->now_ms);
     if (!welcome) self->refused++;
     return welcome;
 }
@@ -191,8 +213,10 @@ static bool judge(void *arg, const struct zap_request *request)
 void broker_mind_gate(struct broker *self, uint64_t now_ms)
 {
     struct turn turn = { self, now_ms };
-    for (enum connection_where where = 0; where < WHERE_COUNT; where++)
-        hear_events(self, where, now_ms);
+    for (enum connection_where where = 0; where < WHERE_COUNT; where++) {
+        struct told told = { self->backlog, where };
+        descriptors_hear(self->events[where], self->connections, where, now_ms, tell, &told);
+    }
     zap_serve(self->zap, judge, &turn, HANDSHAKES_TURN_MAX);
     connections_cut_surplus(self->connections, cut, self);
 }

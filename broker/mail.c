@@ -10,9 +10,16 @@
 bool broker_send(struct broker *self, const struct route *to, const char *from, const void *frame,
                  size_t count)
 {
+    if (!broker_may_send(self, to->fd)) {
+        errno = EAGAIN;
+        return false;
+    }
     if (zmq_send(self->mail, to->bytes, to->count, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0) return false;
     zmq_send(self->mail, from, strlen(from), ZMQ_SNDMORE | ZMQ_DONTWAIT);
-    return zmq_send(self->mail, frame, count, ZMQ_DONTWAIT) >= 0;
+    if (zmq_send(self->mail, frame, count, ZMQ_DONTWAIT) < 0) return false;
+    backlog_sent(self->backlog, to->fd, strlen(from));
+    backlog_sent(self->backlog, to->fd, count);
+    return true;
 }
 
 static void answer(struct broker *self, const struct route *to, uint16_t kind, const void *body)
@@ -218,7 +225,7 @@ bool broker_take_mail(struct broker *self, uint64_t now_ms)
     bool proven = parts > 1 && zap_user(&part, &user);
     if (proven) {
         memcpy(in.user.bytes, user.bytes, CURVE_BYTES);
-        in.fd = zmq_msg_get(&part, ZMQ_SRCFD);
+        in.fd = in.sender.fd = zmq_msg_get(&part, ZMQ_SRCFD);
         in.frame = zmq_msg_data(&part);
         in.count = zmq_msg_size(&part);
         const struct peer *from = find_sender(self, &in);

@@ -57,7 +57,10 @@ void broker_publish(struct broker *self, const struct peer *from, const struct w
     }
     failpoint("broker_publish");
     zmq_send(self->news, topic, strlen(topic), ZMQ_SNDMORE | ZMQ_DONTWAIT);
-    if (zmq_send(self->news, frame, count, ZMQ_DONTWAIT) >= 0) self->published++;
+    if (zmq_send(self->news, frame, count, ZMQ_DONTWAIT) < 0) return;
+    backlog_published(self->backlog, strlen(topic));
+    backlog_published(self->backlog, count);
+    self->published++;
 }
 
 void broker_recall(struct broker *self, const struct route *sender, const struct wire_recall *recall)

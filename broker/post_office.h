@@ -15,7 +15,8 @@
 
 enum { POST_OFFICE_PEERS_MAX = 16384 + 1024, POST_OFFICE_LEASE_MS = 10000, ROUTE_MAX = 32 };
 
-struct route { uint8_t count, bytes[ROUTE_MAX]; };      // How a connection is told apart: ZeroMQ's routing id
+// How a connection is told apart: ZeroMQ's routing id. Its descriptor, for whoever minds connections.
+struct route { uint8_t count, bytes[ROUTE_MAX]; int fd; };
 
 struct peer {
     struct route route;

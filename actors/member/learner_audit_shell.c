@@ -13,8 +13,7 @@ static int show(struct learner *self, const struct wire_show *job, struct why *w
     if (!residual)
         return why_set(why, FAULT_NOT_FOUND, "the residual of that result is no more here");
     ret_shown->blob.bytes = (uint32_t)(self->floats * sizeof *residual);
-    return blob_store_put(self->options->store, residual, self->floats * sizeof *residual, why,
-                          &ret_shown->blob.hash);
+    return learner_keep(self, residual, self->floats * sizeof *residual, why, &ret_shown->blob.hash);
 }
 
 void learner_show(struct learner *self, const struct wire_show *job)
@@ -68,7 +67,8 @@ static int compute(struct learner *self, const struct wire_recompute *job,
 
 // A revelation that does not fit the claim is none: its author may have shown others the right one,
 // and who called the result different would be the liar. What we lack ourselves is no finding about
-// anybody.
+// anybody. But from a residual with a NaN in it, which fits, no result can be made: so whatever was
+// claimed is another.
 void learner_recompute(struct learner *self, const struct wire_recompute *job)
 {
     struct why why = { 0 };
@@ -80,6 +80,7 @@ void learner_recompute(struct learner *self, const struct wire_recompute *job)
                  : why_set(&why, FAULT_CONFIG, "no model has been built");
     if (rc == FAULT_FORMAT) finding.finding = FINDING_WITHHELD;
     if (rc == 0) rc = compute(self, job, &residual, &why, &finding);
+    if (rc == FAULT_NAN) finding.finding = FINDING_DIFFERENT;
     if (rc == 0)
         finding.finding = hash_equal(&finding.payload, &job->audit.payload) &&
                                   hash_equal(&finding.residual_to, &job->audit.residual_to)

@@ -51,6 +51,11 @@ struct learner {
 // A reason as a field of an answer: cut to fit, no control characters.
 void learner_put_reason(char reason[REASON_MAX + 1], const struct why *why);
 
+// Puts what peers will ask for into the blob store. Where the disk fails it is served from memory for
+// as long as the process lives, and a line of the log says so. FAULT_LIMIT, FAULT_MEMORY: not kept.
+int learner_keep(struct learner *self, const void *bytes, size_t count, struct why *why,
+                 struct hash *ret_hash);
+
 int learner_open_data(struct learner *self, struct why *why);
 void learner_close_data(struct learner *self);      // Whatever was opened
 

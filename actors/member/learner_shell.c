@@ -259,6 +259,18 @@ static void hear_load(struct learner *self, const struct wire_load *job)
     worker_answer(self->worker, FRAME_LOADED, &loaded);
 }
 
+int learner_keep(struct learner *self, const void *bytes, size_t count, struct why *why,
+                 struct hash *ret_hash)
+{
+    struct why said = { 0 };
+    const int rc = blob_store_put(self->options->store, bytes, count, &said, ret_hash);
+    if (!blob_store_is_kept(rc)) return why_set(why, rc, "%s", said.text);
+    if (rc < 0)
+        shell_log(4, "learner.not_on_disk fault=%s reason=\"%s\"; served until this process ends",
+                  fault_name(rc), said.text);
+    return 0;
+}
+
 // ---- TRAIN --------------------------------------------------------------------------------------
 
 static int train(struct learner *self, const struct wire_train *job, struct why *why,
@@ -281,10 +293,9 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
         rc = compute_residual_hashes(self->compute, why, &ret_trained->residual_from,
                                      &ret_trained->residual_to);
     if (rc == 0)
-        rc = blob_store_put(self->options->store, self->payload, payload_bytes(self->form), why,
-                            &self->candidate);
-    ret_trained->payload = self->candidate;         // Kept also where the disk is full and rc says so
+        rc = learner_keep(self, self->payload, payload_bytes(self->form), why, &self->candidate);
     if (rc < 0) return rc;
+    ret_trained->payload = self->candidate;
     uint64_t took_us = now_us() - began_us;
     ret_trained->base = self->digest;
     ret_trained->payload_bytes = (uint32_t)payload_bytes(self->form);

@@ -83,6 +83,10 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     self->coordinator = in->sender;
     member_forget_position(self, admitted->born_unix_ms);
     if (!member_follows(self, in, out)) return 0;
+    if (!first && admitted->born_unix_ms != self->born_unix_ms) {
+        outbox_quit(out, EX_TEMPFAIL, "another run of this name was begun; starting over for it");
+        return 0;
+    }
     self->admitted = true;
     self->index = admitted->index;
     bool reborn = !first && in->incarnation > self->incarnation;

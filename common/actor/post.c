@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <zmq.h>
 
 enum { HELLO_MS = 1000, HELLO_RETRY_MS = 50, ZERO_COPY_RECV = 10, NAME_AND_FRAME = 2,
@@ -52,11 +53,12 @@ static void set(void *socket, int option, int value)
 }
 
 // Limits stand on every socket. No ZMTP heartbeats: they abort the process when a consumer stalls.
+// NULL: no descriptor is left.
 static void *new_socket(struct post *self, int type)
 {
     int64_t bytes_max = WIRE_FRAME_MAX + 1024;
     void *socket = zmq_socket(self->context, type);
-    ensure(socket);
+    if (!socket) return NULL;
     set(socket, ZMQ_LINGER, 500);
     set(socket, ZMQ_SNDHWM, 10000);
     set(socket, ZMQ_RCVHWM, 10000);
@@ -91,49 +93,73 @@ static void subscribe(struct post *self)
     }
 }
 
-static void watch_handshakes(struct post *self)
+// What becomes of the handshakes at a socket; NULL: no descriptor is left.
+static void *watch_handshakes(struct post *self, void *mail)
 {
     char endpoint[64];
     snprintf(endpoint, sizeof endpoint, "inproc://mail.%llu",
              (unsigned long long)++self->sockets_made);
-    ensure(zmq_socket_monitor(self->mail, endpoint,
-                              ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
-                                  ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                                  ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) == 0);
-    self->events = zmq_socket(self->context, ZMQ_PAIR);
-    ensure(self->events);
-    set(self->events, ZMQ_LINGER, 0);
-    set(self->events, ZMQ_RCVHWM, 0);       // Whoever fills it is a thread of the library's
-    ensure(zmq_connect(self->events, endpoint) == 0);
+    void *events = zmq_socket(self->context, ZMQ_PAIR);
+    if (!events) return NULL;
+    set(events, ZMQ_LINGER, 0);
+    set(events, ZMQ_RCVHWM, 0);             // Whoever fills it is a thread of the library's
+    if (zmq_socket_monitor(mail, endpoint,
+                           ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                               ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                               ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) == 0) {
+        ensure(zmq_connect(events, endpoint) == 0);
+        return events;
+    }
+    zmq_close(events);
+    return NULL;
+}
+
+static void close_sockets(struct post *self)
+{
+    if (self->mail) zmq_socket_monitor(self->mail, NULL, 0);
+    if (self->events) zmq_close(self->events);
+    if (self->mail) zmq_close(self->mail);
+    if (self->news) zmq_close(self->news);
 }
 
 // The news have a socket at once, and a connection from the first WELCOME on: a broker that does not
-// know us yet would refuse it, and then it were deaf.
-static void open_sockets(struct post *self)
+// know us yet would refuse it, and then it were deaf. False: no descriptor is left, and the sockets
+// that were there are there still.
+static bool open_sockets(struct post *self)
 {
     failpoint("connect");
-    self->news = new_socket(self, ZMQ_SUB);
+    struct post fresh = { .news = new_socket(self, ZMQ_SUB), .mail = new_socket(self, ZMQ_DEALER) };
+    if (fresh.news && fresh.mail) fresh.events = watch_handshakes(self, fresh.mail);
+    if (!fresh.events) {
+        close_sockets(&fresh);
+        return false;
+    }
+    close_sockets(self);
+    self->news = fresh.news;
+    self->mail = fresh.mail;
+    self->events = fresh.events;
     subscribe(self);
-    self->mail = new_socket(self, ZMQ_DEALER);
-    watch_handshakes(self);
     connect_socket(self, self->mail, 0);
     self->hello_ms = 0;
     self->heard_ms = shell_now_ms();
     self->broker_instance = 0;
     self->failures = 0;
+    self->trouble[0] = 0;
+    return true;
 }
 
-static void close_sockets(struct post *self)
+static const char *no_descriptor(char text[256])
 {
-    zmq_socket_monitor(self->mail, NULL, 0);
-    zmq_close(self->events);
-    zmq_close(self->mail);
-    zmq_close(self->news);
+    struct rlimit limit;
+    ensure(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    snprintf(text, 256, "no descriptor is left for a socket to the broker, %llu are allowed: raise "
+             "LimitNOFILE of the unit, or ulimit -n", (unsigned long long)limit.rlim_cur);
+    return text;
 }
 
 int post_new(const struct post_options *options, struct why *why, struct post **ret_post)
 {
-    char endpoint[128];
+    char endpoint[128], text[256];
     struct curve_key key;
     if (!post_endpoint(options->broker->address, POST_PORTS - 1, endpoint, sizeof endpoint))
         return why_set(why, FAULT_USAGE,
@@ -152,11 +178,14 @@ int post_new(const struct post_options *options, struct why *why, struct post **
     self->buffer = malloc(WIRE_FRAME_MAX);
     self->scratch = (struct wire_arena){ .bytes = malloc(WIRE_FRAME_MAX), .max = WIRE_FRAME_MAX };
     self->context = zmq_ctx_new();
-    ensure(self->buffer && self->scratch.bytes && self->context);
+    ensure(self->buffer && self->scratch.bytes);
     // A queued small frame would otherwise pin its whole receive buffer (messaging: finding 4).
-    zmq_ctx_set(self->context, ZERO_COPY_RECV, 0);
+    if (self->context) zmq_ctx_set(self->context, ZERO_COPY_RECV, 0);
     zmq_msg_init(&self->part);
-    open_sockets(self);
+    if (!self->context || !open_sockets(self)) {
+        post_destroy(&self);
+        return why_set(why, FAULT_BUSY, "%s", no_descriptor(text));
+    }
     *ret_post = self;
     return 0;
 }
@@ -167,7 +196,7 @@ void post_destroy(struct post **self_p)
     if (!self) return;
     close_sockets(self);
     zmq_msg_close(&self->part);
-    zmq_ctx_term(self->context);
+    if (self->context) zmq_ctx_term(self->context);
     free(self->buffer);
     free(self->scratch.bytes);
     free(self);
@@ -256,6 +285,7 @@ static void hear_events(struct post *self)
 
 void post_tick(struct post *self)
 {
+    char text[256];
     uint64_t now_ms = shell_now_ms();
     if (now_ms < self->hello_ms) return;
     hear_events(self);
@@ -264,9 +294,12 @@ void post_tick(struct post *self)
         if (!self->options.quiet)
             shell_log(4, "broker.silent address=%s for_ms=%llu; connecting anew", self->broker.address,
                       (unsigned long long)(now_ms - self->heard_ms));
-        close_sockets(self);
-        open_sockets(self);
+        const bool is_open = open_sockets(self);
         self->hello_ms = now_ms + HELLO_MS;
+        if (!is_open) {
+            be_in_trouble(self, no_descriptor(text));
+            return;
+        }
     }
     failpoint("hello");
     struct wire_hello hello = { .role = self->options.role, .instance = self->options.instance };
@@ -306,12 +339,19 @@ static int receive(void *socket, char *first, size_t first_max, zmq_msg_t *part)
 // lost.
 static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
 {
+    char text[256];
     if (welcome->instance == self->broker_instance) return false;
+    void *news = self->broker_instance ? new_socket(self, ZMQ_SUB) : NULL;
+    if (self->broker_instance && !news) {           // It says WELCOME again in a second
+        be_in_trouble(self, no_descriptor(text));
+        return false;
+    }
+    self->trouble[0] = 0;
     if (!self->options.quiet)
         shell_log(6, "broker.welcome address=%s name=%s", self->broker.address, self->options.name);
-    if (self->broker_instance) {                    // Another life of it may have refused the news
+    if (news) {                                     // Another life of it may have refused the news
         zmq_close(self->news);
-        self->news = new_socket(self, ZMQ_SUB);
+        self->news = news;
         subscribe(self);
     }
     self->broker_instance = welcome->instance;

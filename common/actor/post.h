@@ -32,7 +32,8 @@ struct post_options {
 
 struct post;
 
-// FAULT_USAGE if the broker's address is not host:port, or its key is nobody's.
+// FAULT_USAGE if the broker's address is not host:port, or its key is nobody's; FAULT_BUSY if no
+// descriptor is left. Later on that is a trouble, and the sockets that there are stay.
 int post_new(const struct post_options *options, struct why *why, struct post **ret_post);
 void post_destroy(struct post **self_p);
 

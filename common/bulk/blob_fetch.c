@@ -181,7 +181,7 @@ void blob_fetch_keep(struct blob_fetch *self, blob_store_t *store)
 {
     struct why why = { 0 };
     const int rc = blob_store_take_known(store, &self->hash, &self->bytes, self->count, &why);
-    if (rc == FAULT_LIMIT || rc == FAULT_MEMORY) {
+    if (!blob_store_is_kept(rc)) {
         fetch_fail(&self->fetch, "%.*s", FETCH_REASON_MAX - 1, why.text);
     } else {
         self->fetch.state = FETCH_DONE;                 // On disk or, failing that, in memory

@@ -303,7 +303,7 @@ int blob_store_take(blob_store_t *self, uint8_t **bytes_p, size_t count, struct 
     if (rc < 0) return rc;
     const struct hash hash = hash_of(*bytes_p ? *bytes_p : (const uint8_t *)"", count);
     rc = blob_store_take_known(self, &hash, bytes_p, count, why);
-    if (rc != FAULT_LIMIT && rc != FAULT_MEMORY) *ret_hash = hash;
+    if (blob_store_is_kept(rc)) *ret_hash = hash;
     return rc;
 }
 

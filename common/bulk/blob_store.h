@@ -61,6 +61,9 @@ int blob_store_take(blob_store_t *self, uint8_t **bytes_p, size_t count, struct 
 int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t **bytes_p,
                           size_t count, struct why *why);
 
+// Whether it is there after a put or take that said this, if perhaps in memory alone.
+static inline bool blob_store_is_kept(int rc) { return rc != FAULT_LIMIT && rc != FAULT_MEMORY; }
+
 struct blob_held;
 struct blob_ref {
     const uint8_t *bytes;       // May be NULL if count is 0

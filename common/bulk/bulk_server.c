@@ -1,4 +1,5 @@
 #include "common/bulk/bulk_server.h"
+#include "common/actor/descriptors.h"
 #include "common/bulk/bulk_socket.h"
 #include "common/ensure.h"
 #include "common/failpoint.h"
@@ -10,25 +11,71 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
-// Of all answers that are not sent yet: beyond this askers are told to come back.
-enum { GUEST = 1, GONE, HANDSHAKES_TURN_MAX = 16 };
-enum { PEER_ANSWERS = 64, TURN_MESSAGES = 64, SAMPLES_WAITING_MAX = 64 << 20 };
+enum { GUEST = 1, GONE, HANDSHAKES_TURN_MAX = 16, PEER_ANSWERS = 64, TURN_MESSAGES = 64,
+       LOOK_MS = 100, LOOK_CONNECTIONS_MS = 32, MEASURE_MS = 10 };
 
 struct bulk_server {
     struct bulk_server_options options;
     char *run;
-    void *context, *router, *zap;
+    void *context, *router, *zap, *events;
     pthread_mutex_t lock;                       // Of the guests
     struct curve_set guests;                    // GUEST or GONE
     void *stop, *stopped;                       // A pair: the caller's end, the thread's end
     char endpoint[256];
+    uint16_t port;
     pthread_t thread;
-    struct bulk_mail mail;                      // The thread's own
-    _Atomic uint64_t chunks, chunk_bytes, leaf_lists, samples, lacking, dropped, malformed, refused;
-    _Atomic uint64_t samples_waiting;           // Bytes
+    _Atomic uint64_t chunks, chunk_bytes, leaf_lists, samples, lacking, dropped, malformed, refused,
+        cut;
+
+    // The thread's own:
+    struct bulk_mail mail;
+    struct connections *connections;            // Known: a guest that has asked something
+    struct connection *asker;                   // Whose question is in hand
+    uint32_t key_connections_max;
+    uint64_t waiting;                           // Bytes of all answers; at most so many, when measured_ms
+    uint64_t measured_ms, look_ms;
 };
+
+// ---- who takes too much -------------------------------------------------------------------------
+
+static void cut(void *arg, int fd)
+{
+    struct bulk_server *self = arg;
+    self->cut++;
+    descriptors_cut(fd, self->port);
+}
+
+static bool measure(void *arg, int fd, struct connection_counts *ret_counts)
+{
+    const struct bulk_server *self = arg;
+    return descriptors_measure(fd, self->port, ret_counts);
+}
+
+// A share of what is free: so that something is left for the next, however many take all they may
+// (Choudhury and Hahne, "Dynamic queue length thresholds", 1998).
+static uint64_t share(const struct bulk_server *self)
+{
+    const uint64_t taken = self->waiting < BULK_WAITING_MAX ? self->waiting : BULK_WAITING_MAX;
+    return (BULK_WAITING_MAX - taken) / BULK_WAITING_SHARES;
+}
+
+// Measuring costs system calls, so it is done where the answer hangs on it, and all of them not at
+// every question.
+static bool may_wait(struct bulk_server *self, uint64_t bytes)
+{
+    if (!self->asker) return false;
+    uint64_t own = connections_waiting(self->connections, &self->mail.user, NULL, NULL);
+    if (own + bytes <= share(self)) return true;
+    own = connections_waiting(self->connections, &self->mail.user, measure, self);
+    const uint64_t now_ms = bulk_now_ms();
+    if (now_ms >= self->measured_ms + MEASURE_MS) {
+        self->waiting = connections_waiting(self->connections, NULL, measure, self);
+        self->measured_ms = now_ms;
+    }
+    return own + bytes <= share(self) ||
+           (own <= BULK_CHUNK_BYTES && self->waiting + bytes <= BULK_WAITING_MAX);
+}
 
 // ---- answers --------------------------------------------------------------------------------
 
@@ -37,7 +84,9 @@ static bool answer(struct bulk_server *self, uint16_t kind, const void *body, zm
                    _Atomic uint64_t *counter, uint64_t count)
 {
     *counter += count;
-    const bool sent = bulk_send(self->router, &self->mail, self->run, kind, body, raw);
+    const size_t sent = bulk_send(self->router, &self->mail, self->run, kind, body, raw);
+    if (self->asker) self->asker->given += sent;
+    self->waiting += sent;
     if (!sent) *counter -= count;
     if (!sent) self->dropped++;
     if (!sent && raw) zmq_msg_close(raw);
@@ -61,23 +110,17 @@ static void refuse_samples(struct bulk_server *self, uint32_t request, const cha
     answer(self, FRAME_NO_SAMPLES, &refusal, NULL, &self->lacking, 1);
 }
 
-// Called by the library's I/O thread when the bytes are sent, or will never be.
-static void sent(void *bytes, void *ref)
+// A part with a copy of these bytes: a view would keep alive all that they are a part of, parameters
+// of which nobody else knows any more, for as long as their reader is slow. Copying costs a tenth of
+// the processor time of a transfer. False: no room for it, or no memory, and the question is dropped.
+static bool copy(struct bulk_server *self, zmq_msg_t *part, const uint8_t *bytes, size_t count)
 {
-    (void)bytes;
-    blob_store_release(ref);
-    free(ref);
-}
-
-// A message part that is a view of the reference, and takes it.
-static void view(zmq_msg_t *part, struct blob_ref *ref, size_t offset, size_t count)
-{
-    struct blob_ref *kept = malloc(sizeof *kept);
-    ensure(kept);
-    *kept = *ref;
-    *ref = (struct blob_ref){ 0 };
-    void *bytes = (void *)(uintptr_t)(kept->bytes + offset);    // Only read from
-    ensure(zmq_msg_init_data(part, bytes, count, sent, kept) == 0);
+    if (!may_wait(self, count) || zmq_msg_init_size(part, count) != 0) {
+        self->dropped++;
+        return false;
+    }
+    if (count > 0) memcpy(zmq_msg_data(part), bytes, count);
+    return true;
 }
 
 // ---- questions ------------------------------------------------------------------------------
@@ -103,12 +146,9 @@ static void hear_want(struct bulk_server *self, const struct wire_want *want)
     }
     const size_t offset = total ? (size_t)want->offset : 0, rest = total - offset;
     const size_t count = want->count < rest ? want->count : rest;
-    if (count > 0) {
-        view(&raw, &ref, offset, count);
-    } else {
-        blob_store_release(&ref);
-        zmq_msg_init(&raw);
-    }
+    const bool is_copied = copy(self, &raw, count > 0 ? ref.bytes + offset : NULL, count);
+    blob_store_release(&ref);
+    if (!is_copied) return;
     failpoint("serve_chunk");
     const struct wire_chunk chunk = { want->request, want->hash, offset, total };
     if (answer(self, FRAME_CHUNK, &chunk, &raw, &self->chunks, 1)) self->chunk_bytes += count;
@@ -129,19 +169,17 @@ static void hear_want_leaves(struct bulk_server *self, const struct wire_want_le
         lack(self, want->request, &want->digest, "its list of leaves is longer than can be sent");
         return;
     }
-    view(&raw, &ref, 0, ref.count);
+    const bool is_copied = copy(self, &raw, ref.bytes, ref.count);
+    blob_store_release(&ref);
+    if (!is_copied) return;
     failpoint("serve_leaves");
     const struct wire_leaves leaves = { want->request, want->digest, floats };
     answer(self, FRAME_LEAVES, &leaves, &raw, &self->leaf_lists, 1);
 }
 
-struct waiting { struct bulk_server *server; size_t bytes; };
-
-static void sent_samples(void *bytes, void *arg)
+static void free_bytes(void *bytes, void *none)
 {
-    struct waiting *waiting = arg;
-    waiting->server->samples_waiting -= waiting->bytes;
-    free(waiting);
+    (void)none;
     free(bytes);
 }
 
@@ -150,16 +188,14 @@ static void give(struct bulk_server *self, const struct wire_want_samples *want,
                  size_t count)
 {
     zmq_msg_t raw;
-    struct waiting *waiting = malloc(sizeof *waiting);
-    ensure(waiting);
-    *waiting = (struct waiting){ self, count };
-    self->samples_waiting += count;
-    ensure(zmq_msg_init_data(&raw, bytes, count, sent_samples, waiting) == 0);
+    ensure(zmq_msg_init_data(&raw, bytes, count, free_bytes, NULL) == 0);
     failpoint("serve_samples");
     const struct wire_samples samples = { want->request, want->position, want->count,
                                           self->options.seq_len };
     answer(self, FRAME_SAMPLES, &samples, &raw, &self->samples, want->count);
 }
+
+static const char too_many[] = "busy: too many of your answers wait to be sent; ask again";
 
 static void hear_want_samples(struct bulk_server *self, const struct wire_want_samples *want)
 {
@@ -179,14 +215,15 @@ static void hear_want_samples(struct bulk_server *self, const struct wire_want_s
         refuse_samples(self, want->request, text);
         return;
     }
-    if (self->samples_waiting > SAMPLES_WAITING_MAX) {
-        refuse_samples(self, want->request, "busy: too many answers wait to be sent; ask again");
+    if (!may_wait(self, want->count * sample_bytes)) {
+        refuse_samples(self, want->request, too_many);
         return;
     }
     int rc = self->options.answer(self->options.arg, want->position, want->count, &bytes, &count,
                                   &why);
     if (rc == 0 && count > BULK_ANSWER_BYTES_MAX - BULK_FRAME_MAX)
         rc = why_set(&why, FAULT_LIMIT, "%zu bytes with their proofs; ask for fewer", count);
+    if (rc == 0 && !may_wait(self, count)) rc = why_set(&why, FAULT_LIMIT, "%s", too_many);
     if (rc == 0) {
         give(self, want, bytes, count);
         return;
@@ -204,8 +241,7 @@ static void hear_want_dataset(struct bulk_server *self, const struct wire_want_d
         refuse_samples(self, want->request, "no samples are served here");
         return;
     }
-    ensure(zmq_msg_init_size(&raw, options->description_bytes) == 0);
-    memcpy(zmq_msg_data(&raw), options->description, options->description_bytes);
+    if (!copy(self, &raw, options->description, options->description_bytes)) return;
     answer(self, FRAME_DATASET, &dataset, &raw, &self->samples, 0);
 }
 
@@ -265,10 +301,38 @@ static bool judge(void *arg, const struct zap_request *request)
     return is_guest(arg, &request->key);
 }
 
-static void take(struct bulk_server *self)
+static void take(struct bulk_server *self, bool is_sound, uint64_t now_ms)
 {
-    if (is_guest(self, &self->mail.user)) hear(self);
-    else if (self->mail.fd >= 0) shutdown(self->mail.fd, SHUT_RDWR);    // As if it had hung up
+    const struct bulk_mail *mail = &self->mail;
+    struct connection *asker = connections_heard(self->connections, mail->fd, 0, &mail->user,
+                                                 mail->wire_bytes, now_ms);
+    if (!is_sound) self->malformed++;
+    if (!asker || asker->cut) return;
+    if (!is_guest(self, &mail->user)) {
+        connections_cut_one(self->connections, mail->fd, cut, self);
+        return;
+    }
+    if (!asker->known) {
+        asker->known = true;
+        connections_cut_crowd(self->connections, &mail->user, self->key_connections_max, cut, self);
+    }
+    self->asker = asker;
+    if (is_sound) hear(self);
+    self->asker = NULL;
+}
+
+// Before every message: while one is answered, strangers may come in numbers.
+static void mind_gate(struct bulk_server *self, uint64_t now_ms)
+{
+    descriptors_hear(self->events, self->connections, 0, now_ms, NULL, NULL);
+    zap_serve(self->zap, judge, self, HANDSHAKES_TURN_MAX);
+    connections_cut_surplus(self->connections, cut, self);
+    if (now_ms < self->look_ms) return;
+    connections_cut_hoarders(self->connections, measure, cut, self);
+    self->waiting = connections_waiting(self->connections, NULL, NULL, NULL);
+    self->measured_ms = now_ms;
+    self->look_ms = now_ms + LOOK_MS +
+                    connections_count(self->connections, 0) / LOOK_CONNECTIONS_MS;
 }
 
 // ---- its life -------------------------------------------------------------------------------
@@ -278,17 +342,19 @@ static void *serve(void *arg)
     struct bulk_server *self = arg;
     zmq_pollitem_t items[] = { { .socket = self->stopped, .events = ZMQ_POLLIN },
                                { .socket = self->router, .events = ZMQ_POLLIN },
-                               { .socket = self->zap, .events = ZMQ_POLLIN } };
+                               { .socket = self->zap, .events = ZMQ_POLLIN },
+                               { .socket = self->events, .events = ZMQ_POLLIN } };
     bulk_mail_init(&self->mail);
     for (;;) {
-        if (zmq_poll(items, 3, -1) < 0) continue;           // Interrupted
+        const bool is_alone = connections_count(self->connections, 0) == 0;
+        if (zmq_poll(items, 4, is_alone ? -1 : LOOK_MS) < 0) continue;      // Interrupted
         if (items[0].revents) break;
-        zap_serve(self->zap, judge, self, HANDSHAKES_TURN_MAX);
+        mind_gate(self, bulk_now_ms());
         for (int n = 0; n < TURN_MESSAGES; n++) {
             const enum bulk_heard heard = bulk_mail_recv(&self->mail, self->router);
             if (heard == BULK_NOTHING) break;
-            if (heard == BULK_MAIL) take(self);
-            else self->malformed++;
+            take(self, heard == BULK_MAIL, bulk_now_ms());
+            mind_gate(self, bulk_now_ms());
         }
     }
     bulk_mail_end(&self->mail);
@@ -322,6 +388,7 @@ static int bind_router(struct bulk_server *self, struct why *why)
                        "bulk endpoint '%s': %s; not bound", wanted, zmq_strerror(error));
     }
     ensure(zmq_getsockopt(self->router, ZMQ_LAST_ENDPOINT, self->endpoint, &size) == 0);
+    self->port = (uint16_t)strtol(strrchr(self->endpoint, ':') + 1, NULL, 10);
     return 0;
 }
 
@@ -333,6 +400,15 @@ static void start_thread(struct bulk_server *self)
     ensure(pthread_sigmask(SIG_SETMASK, &all, &before) == 0);
     ensure(pthread_create(&self->thread, NULL, serve, self) == 0);
     ensure(pthread_sigmask(SIG_SETMASK, &before, NULL) == 0);
+}
+
+static void open_connections(struct bulk_server *self)
+{
+    const uint32_t room = descriptors_raise() / 2, most = room / 8 ? room / 8 : 1;
+    const struct connections_limits limits = { .room = room,
+                                               .pending_max = BULK_CONNECTION_PENDING_MAX };
+    self->key_connections_max = most < BULK_KEY_CONNECTIONS_MAX ? most : BULK_KEY_CONNECTIONS_MAX;
+    self->connections = connections_new(&limits, 1, BULK_PENDING_MAX);
 }
 
 static void open_sockets(struct bulk_server *self)
@@ -349,10 +425,13 @@ static void open_sockets(struct bulk_server *self)
     zap_secure_server(self->router, options->identity, "peer");
     ensure(zmq_bind(self->stopped, "inproc://stop") == 0);
     ensure(zmq_connect(self->stop, "inproc://stop") == 0);
+    self->events = descriptors_watch(self->context, self->router, "inproc://events");
 }
 
 static void close_sockets(struct bulk_server *self)
 {
+    zmq_socket_monitor(self->router, NULL, 0);
+    zmq_close(self->events);
     zmq_close(self->router);
     zmq_close(self->zap);
     zmq_close(self->stop);
@@ -376,10 +455,12 @@ int bulk_server_new(const struct bulk_server_options *options, struct why *why,
     ensure(self && (self->run = strdup(options->run)));
     ensure(pthread_mutex_init(&self->lock, NULL) == 0);
     self->options = *options;
+    open_connections(self);
     open_sockets(self);
     const int rc = bind_router(self, why);
     if (rc < 0) {
         close_sockets(self);
+        connections_destroy(&self->connections);
         pthread_mutex_destroy(&self->lock);
         free(self->run);
         free(self);
@@ -397,7 +478,7 @@ void bulk_server_destroy(bulk_server_t **self_p)
     while (zmq_send(self->stop, "", 0, 0) < 0) ensure(zmq_errno() == EINTR);
     ensure(pthread_join(self->thread, NULL) == 0);
     close_sockets(self);
-    ensure(self->samples_waiting == 0);
+    connections_destroy(&self->connections);
     curve_set_clear(&self->guests);
     pthread_mutex_destroy(&self->lock);
     free(self->run);
@@ -412,5 +493,6 @@ struct bulk_server_stats bulk_server_stats(bulk_server_t *self)
     return (struct bulk_server_stats){
         .chunks = self->chunks, .chunk_bytes = self->chunk_bytes, .leaf_lists = self->leaf_lists,
         .samples = self->samples, .lacking = self->lacking, .dropped = self->dropped,
-        .malformed = self->malformed, .refused = self->refused };
+        .malformed = self->malformed, .refused = self->refused,
+        .cut = self->cut };
 }

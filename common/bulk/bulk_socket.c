@@ -87,8 +87,10 @@ static bool take_id(struct bulk_mail *mail, zmq_msg_t *part)
 // At a ROUTER only what came over CURVE; a DEALER has no handler, and its server's key is proven.
 static bool take_user(struct bulk_mail *mail, zmq_msg_t *part, bool is_router)
 {
-    mail->fd = is_router ? zmq_msg_get(part, ZMQ_SRCFD) : -1;
-    return !is_router || zap_user(part, &mail->user);
+    if (!is_router) return true;
+    if (!zap_user(part, &mail->user)) return false;
+    mail->fd = zmq_msg_get(part, ZMQ_SRCFD);
+    return true;
 }
 
 static bool take_frame(struct bulk_mail *mail, zmq_msg_t *part)
@@ -119,6 +121,8 @@ enum bulk_heard bulk_mail_recv(struct bulk_mail *mail, void *socket)
     zmq_msg_init(&mail->raw);
     mail->has_raw = false;
     mail->body = NULL;
+    mail->fd = -1;
+    mail->wire_bytes = 0;
     for (; more; number++) {
         zmq_msg_t part;
         zmq_msg_init(&part);
@@ -127,6 +131,7 @@ enum bulk_heard bulk_mail_recv(struct bulk_mail *mail, void *socket)
             return number == first ? BULK_NOTHING : BULK_MALFORMED;
         }
         more = zmq_msg_more(&part);
+        if (number > 0) mail->wire_bytes += connections_part_bytes(zmq_msg_size(&part));
         if (is_sound)
             is_sound = number == 0 ? take_id(mail, &part)
                      : number == 1 ? take_user(mail, &part, first == 0) && take_frame(mail, &part)
@@ -140,21 +145,22 @@ enum bulk_heard bulk_mail_recv(struct bulk_mail *mail, void *socket)
 
 // Once the first part of a message is accepted, the others are (a peer that goes away in between is
 // sent to nowhere); so only the first can be refused.
-bool bulk_send(void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
-               const void *body, zmq_msg_t *raw)
+size_t bulk_send(void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
+                 const void *body, zmq_msg_t *raw)
 {
     struct wire_head head = { .kind = kind };
     uint8_t frame[BULK_FRAME_MAX];
     snprintf(head.run, sizeof head.run, "%s", run);
     const size_t count = wire_pack(&head, body, frame, sizeof frame);
     ensure(count > 0);
-    if (to && zmq_send(socket, to->id, to->id_count, ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) return false;
+    const uint64_t raw_bytes = raw ? connections_part_bytes(zmq_msg_size(raw)) : 0;
+    if (to && zmq_send(socket, to->id, to->id_count, ZMQ_DONTWAIT | ZMQ_SNDMORE) < 0) return 0;
     if (zmq_send(socket, frame, count, ZMQ_DONTWAIT | (raw ? ZMQ_SNDMORE : 0)) < 0) {
         ensure(!to);
-        return false;
+        return 0;
     }
     if (raw) ensure(zmq_msg_send(raw, socket, ZMQ_DONTWAIT) >= 0);
-    return true;
+    return connections_part_bytes(count) + raw_bytes;
 }
 
 uint64_t bulk_now_ms(void)

@@ -10,6 +10,11 @@
 // assertion of the library. A connecting socket can go deaf for good (after an oversized message,
 // say): who gets no answer makes a new one.
 //
+// A holder that answers with parts without end (ZMQ_MAXMSGSIZE bounds each, nothing their number) is
+// bounded by the patience of who asks and by nothing else: what the link brings in a second, or in
+// five where a list of leaves was asked for, until the fetcher takes it for silent and hangs up. Who
+// is asked cuts such a peer off (bulk_server.h).
+//
 // Connections are CURVE (common/actor/zap.h): who serves lets in the members of the run's roster, who
 // asks demands the key that the roster names beside the endpoint. What arrives is checked against a
 // hash all the same.
@@ -19,6 +24,7 @@
 #include <stdint.h>
 #include <zmq.h>
 
+#include "common/actor/connections.h"
 #include "common/actor/zap.h"
 #include "common/wire/wire.h"
 
@@ -58,7 +64,8 @@ struct bulk_mail {
     zmq_msg_t raw;                      // Empty if there was none
     bool has_raw;
     struct curve_key user;              // ROUTER: whose connection it is, by the handshake's word
-    int fd;                             // And its descriptor
+    int fd;                             // And its descriptor, also if it is malformed; -1: unknown
+    uint64_t wire_bytes;                // ROUTER: how long it was on the wire
     _Alignas(16) uint8_t arena[BULK_BODY_MAX];
 };
 
@@ -71,9 +78,9 @@ enum bulk_heard bulk_mail_recv(struct bulk_mail *mail, void *socket);
 void bulk_mail_end(struct bulk_mail *mail);
 
 // Sends without blocking: to the sender of `to`, or (NULL) to the peer of a DEALER. `raw` may be
-// NULL; it is taken on success and still the caller's on failure. False: the peer's queue is full
-// or it is gone.
-bool bulk_send(void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
-               const void *body, zmq_msg_t *raw);
+// NULL; it is taken on success and still the caller's on failure. Returns how long it is on the wire;
+// 0: the peer's queue is full or it is gone.
+size_t bulk_send(void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
+                 const void *body, zmq_msg_t *raw);
 
 uint64_t bulk_now_ms(void);             // Monotonic

@@ -10,8 +10,8 @@
 // the list of who may connect.
 //
 // A point and its negative have the same u: one connection key stands for two Ed25519 keys, whose
-// secrets follow from one another. So a table of connection keys holds whoever has the secret, and
-// which of the two is meant is settled by the first signature. Pure; any thread.
+// secrets follow from one another. So a table of connection keys holds whoever has the secret; which of
+// the two was let in, broker/admission.c keeps, and refuses the other. Pure; any thread.
 
 #include "common/crypto/identity.h"
 

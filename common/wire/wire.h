@@ -145,6 +145,10 @@ size_t wire_size_max(uint16_t kind);
 size_t wire_record_max(uint16_t kind);
 size_t wire_arena_max(uint16_t kind);
 
+// The longest frame of a kind that is taken from outside: the worst case, and a quarter of it (at
+// least 64 bytes) for what newer peers append. At most WIRE_FRAME_MAX.
+size_t wire_frame_max(uint16_t kind);
+
 const char *wire_enum_name(const struct wire_enum *of, unsigned value);     // "?" for no value
 int wire_enum_from_name(const struct wire_enum *of, const char *name);      // -1 for no name
 
@@ -182,7 +186,8 @@ bool wire_unpack_record(const uint8_t *bytes, size_t count, unsigned allowed,
                         struct wire_arena *arena, uint16_t *ret_kind, const void **ret_body,
                         struct wire_refusal *ret_refusal);
 
-// The head alone, for whoever passes frames on: the kind is known and allowed, the rest unseen.
+// The head alone, for whoever passes frames on: the kind is known and allowed, the frame not longer
+// than one of its kind may be, the rest unseen.
 bool wire_unpack_head(const uint8_t *bytes, size_t count, unsigned allowed,
                       struct wire_head *ret_head, struct wire_refusal *ret_refusal);
 

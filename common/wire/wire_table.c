@@ -26,7 +26,7 @@ static const struct wire_frame frames[] = {
 #undef FRAME
 #undef ALSO
 
-enum { FRAMES_END = sizeof frames / sizeof *frames };
+enum { FRAMES_END = sizeof frames / sizeof *frames, APPENDED_MIN = 64 };
 
 const struct wire_frame *wire_table_frame(uint16_t kind)
 {
@@ -153,6 +153,14 @@ size_t wire_size_max(uint16_t kind)
     const size_t all = plus(head + binary_head(WIRE_SIGNATURE_BYTES) + WIRE_SIGNATURE_BYTES,
                             wire_table_record_max(frame->record));
     return all < WIRE_FRAME_MAX ? all : WIRE_FRAME_MAX;
+}
+
+size_t wire_frame_max(uint16_t kind)
+{
+    const size_t most = wire_size_max(kind), quarter = most / 4;
+    const size_t room = most + (quarter > APPENDED_MIN ? quarter : APPENDED_MIN);
+    if (most == 0) return 0;
+    return room < WIRE_FRAME_MAX ? room : WIRE_FRAME_MAX;
 }
 
 size_t wire_table_arena_max(const struct wire_record *record)

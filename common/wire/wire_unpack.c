@@ -275,8 +275,11 @@ static bool unpack_head(struct wire_cursor *cursor, unsigned allowed, struct wir
                                   WIRE_PROTOCOL);
     if (elements != ELEMENTS_OF_FRAME) return refuse_elements(cursor, elements, ELEMENTS_OF_FRAME);
     at = cursor->at;
-    return unpack_fields(cursor, &wire_table_head, ret_head) &&
-           check_kind(cursor, at, ret_head->kind, allowed);
+    if (!unpack_fields(cursor, &wire_table_head, ret_head) ||
+        !check_kind(cursor, at, ret_head->kind, allowed)) return false;
+    const size_t max = wire_frame_max(ret_head->kind);
+    return count <= max ||
+           wire_cursor_refuse(cursor, cursor->start, WIRE_REFUSED_LENGTH, count, 0, max);
 }
 
 // nil or 64 bytes in a bin: *ret_signature is NULL or points to them.

@@ -13,7 +13,7 @@
 set -u
 B=${1:-build} RUNS=${2:-20}
 out=$(realpath "$B")/adversaries.tsv
-kinds="none sign-flip times-10 noise lazy stale copy wrong-batch nan equivocate withhold accuse silent"
+kinds="none sign-flip times-10 noise lazy stale copy wrong-batch nan nan-residual equivocate withhold accuse silent"
 touch "$out"
 failed=0
 for run in $(seq "$RUNS"); do

@@ -39,12 +39,21 @@ static const struct expected kinds[] = {
     { "copy", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
     { "wrong-batch", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
     { "nan", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
+    { "nan-residual", ROUNDS_MAX, "wrong-result", "hostile.result round=" },
     { "equivocate", 1, "equivocation", "hostile.result round=" },
     { "withhold", 0, "", "hostile.result round=" },
     { "accuse", ROUNDS_MAX, "false-accusation", "hostile.finding round=" },
     { "silent", 0, "withholding", "hostile.silent round=" },       // Three strikes; may take longer
     { "none", 0, "", "" },
 };
+
+static const struct expected *expected_of(const char *kind)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i].kind, kind) == 0) return &kinds[i];
+    fail_msg("%s is no kind of hostile.c", kind);
+    return NULL;
+}
 
 struct played {
     uint64_t first, ejected;            // Rounds: of the first deed; that was open at the ejection
@@ -211,13 +220,9 @@ static void put_figures(const struct expected *expected, uint64_t seed, const st
 static void one_run_is_recorded(void **state)
 {
     const uint64_t seed = strtoull(getenv("ADVERSARY_SEED"), NULL, 10);
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strcmp(kinds[i].kind, getenv("ADVERSARY")) != 0) continue;
-        const struct played outcome = play(state, &kinds[i], seed, true);
-        put_figures(&kinds[i], seed, &outcome);
-        return;
-    }
-    fail_msg("ADVERSARY=%s is no kind of hostile.c", getenv("ADVERSARY"));
+    const struct expected *expected = expected_of(getenv("ADVERSARY"));
+    const struct played outcome = play(state, expected, seed, true);
+    put_figures(expected, seed, &outcome);
 }
 
 // ---- the short form -------------------------------------------------------------------------------
@@ -225,9 +230,8 @@ static void one_run_is_recorded(void **state)
 static void liar_is_ejected(void **state)
 {
     const char *kind = *state;
-    const struct expected *expected = kinds;
+    const struct expected *expected = expected_of(kind);
     *state = NULL;
-    while (strcmp(expected->kind, kind) != 0) expected++;
     const struct played outcome = play(state, expected, 1, false);
     assert_int_equal(outcome.honest_ejected, 0);
     assert_true(outcome.first > 0);
@@ -239,7 +243,7 @@ static void liar_is_ejected(void **state)
 // in the ledger that none is lost. And it is not waited for in every round of the epoch.
 static void withheld_payload_is_dealt_again(void **state)
 {
-    const struct played outcome = play(state, &kinds[9], 1, false);
+    const struct played outcome = play(state, expected_of("withhold"), 1, false);
     assert_true(outcome.first > 0);
     assert_int_equal(outcome.ejected + outcome.honest_ejected, 0);
     assert_int_equal(outcome.dropped, 1);
@@ -253,6 +257,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LIAR_TEST("sign-flip"), LIAR_TEST("times-10"), LIAR_TEST("noise"), LIAR_TEST("lazy"),
         LIAR_TEST("stale"), LIAR_TEST("copy"), LIAR_TEST("wrong-batch"), LIAR_TEST("nan"),
+        LIAR_TEST("nan-residual"),
         LIAR_TEST("equivocate"), LIAR_TEST("accuse"), LIAR_TEST("silent"),
         cmocka_unit_test_teardown(withheld_payload_is_dealt_again, testbed_teardown),
     };

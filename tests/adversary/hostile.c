@@ -10,6 +10,7 @@
 #include "actors/trainer/trainer.h"
 #include "common/ensure.h"
 #include "common/learn/distro.h"
+#include "common/crypto/merkle.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,6 +29,7 @@ enum kind {
     COPY,           // The payload of another's claim of the same round
     WRONG_BATCH,    // The gradient of other samples than were dealt to it
     NOT_A_NUMBER,   // A payload with NaN in it
+    NO_RESIDUAL,    // A residual with NaN in it, from which nobody can make the result again
     EQUIVOCATE,     // One claim to every other witness, another claim to the rest
     WITHHOLD,       // A claim whose payload it does not serve
     ACCUSE,         // Finds different what is not
@@ -37,7 +39,7 @@ enum kind {
 
 static const char *const words[KINDS] = {
     "honest", "sign-flip", "times-10", "noise", "lazy", "stale", "copy", "wrong-batch", "nan",
-    "equivocate", "withhold", "accuse", "silent" };
+    "nan-residual", "equivocate", "withhold", "accuse", "silent" };
 
 static enum kind kind(void)
 {
@@ -222,6 +224,35 @@ WRAP(int, blob_store_put, blob_store_t *self, const void *bytes, size_t count, s
     withholding = false;
     *ret_hash = hash_of(bytes, count);
     return 0;
+}
+
+// ---- the residual ---------------------------------------------------------------------------------
+
+static float *poison;                   // Written once, before the first claim that names it
+static struct hash poison_digest;
+
+// Each result leads to it, and from the second on begins with it.
+WRAP(int, compute_residual_hashes, compute_t *self, struct why *why, struct hash *ret_from,
+     struct hash *ret_to)
+{
+    const int rc = __real_compute_residual_hashes(self, why, ret_from, ret_to);
+    if (rc < 0 || !lies_as(NO_RESIDUAL)) return rc;
+    if (poison) *ret_from = poison_digest;
+    else {
+        poison = calloc(floats, sizeof *poison);
+        ensure(poison);
+        poison[floats / 2] = NAN;
+        poison_digest = digest_of(poison, floats);
+    }
+    *ret_to = poison_digest;
+    did();
+    return rc;
+}
+
+WRAP(const float *, compute_residual_of, compute_t *self, const struct hash *digest)
+{
+    if (poison && hash_equal(digest, &poison_digest)) return poison;
+    return __real_compute_residual_of(self, digest);
 }
 
 // ---- what it says ---------------------------------------------------------------------------------

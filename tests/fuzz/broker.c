@@ -8,20 +8,20 @@
 // ejected says nothing more.
 
 #include "broker/broker.h"
+#include "common/actor/descriptors.h"
 #include <stdarg.h>
-#include <sys/socket.h>
 
 static int fuzz_send(void *socket, const void *bytes, size_t count, int flags);
-static int fuzz_shutdown(int fd, int how);
+static void fuzz_cut(int fd, uint16_t port);
 static void fuzz_log(int priority, const char *format, ...);
 #define zmq_send fuzz_send
-#define shutdown fuzz_shutdown
+#define descriptors_cut fuzz_cut
 #define shell_log fuzz_log
 #include "broker/gate.c"
 #include "broker/mail.c"
 #include "broker/news.c"
 #undef zmq_send
-#undef shutdown
+#undef descriptors_cut
 #undef shell_log
 
 #include "tests/fuzz/cores.h"
@@ -48,11 +48,10 @@ static int fuzz_send(void *socket, const void *bytes, size_t count, int flags)
     return (int)count;
 }
 
-static int fuzz_shutdown(int fd, int how)
+static void fuzz_cut(int fd, uint16_t port)
 {
-    (void)how;
+    (void)port;
     ensure(fd >= FD_FIRST && fd < FD_FIRST + EVENT_PEOPLE);
-    return 0;
 }
 
 static void fuzz_log(int priority, const char *format, ...)
@@ -76,7 +75,7 @@ static struct curve_key curve_of(uint8_t person)
 
 static struct route route_of(uint8_t connection)
 {
-    return (struct route){ .count = 1, .bytes = { connection } };
+    return (struct route){ .count = 1, .bytes = { connection }, .fd = FD_FIRST + connection };
 }
 
 static void choose_to(uint8_t choice, char to[ACTOR_NAME_MAX + 1])
@@ -97,7 +96,7 @@ static size_t make_frame(const struct event *event, struct event_memory *memory,
     struct signature signature;
     snprintf(head.run, sizeof head.run, "%s", event->other_run ? "other" : "fuzz");
     memcpy(head.sender, event_people()[event->signer].key.bytes, WIRE_KEY_BYTES);
-    const void *body = event_body(event, memory, &arena);
+    const void *body = event_body(event, memory, NULL, &arena);
     size_t count = wire_pack(&head, body, frame, FRAME_ROOM);
     if (count == 0) return 0;
     event_memory_keep(memory, event->what, body);
@@ -170,7 +169,10 @@ static void take_letter(struct broker *self, const struct event *event, struct e
     out.part = 0;
     out.is_full = damage == 127;
     if (broker_may_say(self, &in, from, 2, count)) pass_on(self, &in, from);
-    if (self->passed + self->published > passed) ensure(was_known && event->signer == event->bearer);
+    if (self->passed + self->published > passed) {
+        ensure(was_known && event->signer == event->bearer);
+        core_counted("broker")->heard[event->what]++;
+    }
     ensure(damage == 0 || self->office->count <= registered);       // Its signature does not verify
     // An ejected actor may have been heard until its connection is cut: half a second.
     ensure(!is_banned || self->cut_ms == 0 || self->passed + self->published == passed);
@@ -184,8 +186,11 @@ static void open_broker(struct broker *self, struct post_office *office)
     struct admission_options options = { .policy = ADMIT_OPEN, .server = &server, .owner = &owner };
     memcpy(owner.bytes, event_people()[0].key.bytes, KEY_BYTES);
     memcpy(server.bytes, event_people()[1].key.bytes, KEY_BYTES);
-    *self = (struct broker){ .office = office, .connections = self->connections, .instance = 7 };
-    if (!self->connections) self->connections = connections_new(100);
+    *self = (struct broker){ .office = office, .connections = self->connections,
+                             .backlog = self->backlog, .instance = 7 };
+    if (!self->connections) self->connections = broker_connections_new(100);
+    if (!self->backlog) self->backlog = backlog_new();
+    for (int i = 0; i < EVENT_PEOPLE; i++) backlog_opened(self->backlog, FD_FIRST + i, AT_MAIL);
     ensure(admission_new(&options, NULL, &self->admission) == 0);
 }
 
@@ -243,4 +248,20 @@ void core_write_seeds_broker(const char *folder)
         FRAME_VOTE, 1, 0, 1, 0, FRAME_RECALL, 4, 0, 0, FRAME_RUN, 3, 0, 1, 1, EVENT_WAKE, 0, 14, 0 };
     memcpy(seed + used, more, sizeof more);
     fuzz_write_seed(folder, "accepted-letters", seed, used + sizeof more);
+    // News of every kind; a roster of four, of whom the last is ejected, says the next word, and
+    // comes back; mail into a full queue; a connection that is lost.
+    static const uint8_t ejection[] = {
+        FRAME_RUN, 0, 0, 1, 1, FRAME_ROUND, 0, 0, 1, 1, FRAME_COMMIT, 0, 0, 1, 1,
+        FRAME_EPOCH_END, 0, 0, 1, 1, FRAME_BEAT, 0, 0, 1, 1, FRAME_PROGRESS, 1, 0, 1, 1,
+        FRAME_CLAIM, 3, 0, 1, 1, FRAME_PING, 1, 0, 1, 0xf0, FRAME_HOLDS, 1, 0, 1, 0xf0,
+        FRAME_VOTE, 1, 0, 1, 0xf0,
+        FRAME_FINDING, 1, 0, 1, 0xf0, FRAME_TESTIMONY, 1, 0, 1, 0xf0, FRAME_POSITION, 1, 0, 1, 0xf0,
+        FRAME_REVEAL, 1, 0, 1, 2, FRAME_ADMITTED, 0, 0, 1, 1 + 12, FRAME_ACK, 0, 0, 1, 1 + 12,
+        FRAME_CHECKPOINT, 5, 0, 1, 0xf0, FRAME_PRODUCE, 0, 0, 1, 2,
+        FRAME_ROSTER, 0, 0, 35, 1, 0, 0x1a, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x4a,
+        FRAME_CLAIM, 3, 0, 1, 1, FRAME_HELLO, 3, 10, 0, FRAME_PING, 1, 0, 2, 0xf0, 127,
+        EVENT_QUIT, 2, 0, 0, FRAME_CLAIM, 2, 0, 1, 1, EVENT_RESTART, 0, 0, 0 };
+    memcpy(seed + used, ejection, sizeof ejection);
+    fuzz_write_seed(folder, "seed-ejection", seed, used + sizeof ejection);
 }

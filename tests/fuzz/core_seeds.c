@@ -59,11 +59,19 @@ static void say(struct seed *seed, uint16_t kind, uint8_t from, uint8_t after,
 #define SAY(kind, from, after, ...) \
     say(seed, kind, from, after, (const struct choice[]){ __VA_ARGS__, { NULL, 0 } })
 
+static const uint8_t trainers[] = { 1, 2, 3, 7, 11 };
+enum { TRAINERS = sizeof trainers };
+
+// By all trainers: who is not elected is refused.
 static void say_round(struct seed *seed)
 {
-    for (uint8_t from = 1; from <= 4; from++)
-        SAY(FRAME_VOTE, from, 4, { "complete", 4 }, { "result", 5 }, { "payload", 5 },
-            { "payload_bytes", NUMBER(9) }, { "participants", 254 });
+    for (int i = 0; i < TRAINERS; i++) SAY(FRAME_VOTE, trainers[i], 4, { NULL, 0 });
+    SAY(FRAME_VOTE, 4, 0, { NULL, 0 });
+}
+
+static void say_holds(struct seed *seed)
+{
+    for (int i = 0; i < TRAINERS; i++) SAY(FRAME_HOLDS, trainers[i], 0, { NULL, 0 });
 }
 
 static void set_rules(struct seed *seed, uint8_t bits)
@@ -75,10 +83,19 @@ static void set_rules(struct seed *seed, uint8_t bits)
 
 static void begin_run(struct seed *seed)
 {
-    SAY(FRAME_JOIN, 6, 0, { "samples", NUMBER(15) }, { "data", 5 });
-    for (uint8_t from = 1; from <= 5; from++) SAY(FRAME_JOIN, from, 0, { "samples", 3 });
+    SAY(FRAME_JOIN, 6, 0, { NULL, 0 });
+    for (uint8_t from = 4; from <= 5; from++) SAY(FRAME_JOIN, from, 0, { NULL, 0 });
+    for (int i = 0; i < TRAINERS; i++) SAY(FRAME_JOIN, trainers[i], 0, { NULL, 0 });
     SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
-    for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_HOLDS, from, 0, { "digest", 5 });
+    say_holds(seed);
+}
+
+static void ask_everything(struct seed *seed)
+{
+    for (uint8_t topic = 0; topic < 4; topic++)
+        SAY(FRAME_ASK, 2, 0, { "topic", NUMBER(topic) }, { "from", NUMBER(0) });
+    SAY(FRAME_PING, 2, 0, { NULL, 0 });
+    SAY(FRAME_POSITION, 2, 0, { NULL, 0 });
 }
 
 static void restart_by_snapshot(struct seed *seed)
@@ -92,16 +109,74 @@ static void restart_by_snapshot(struct seed *seed)
 static void write_rules(const char *folder)
 {
     static struct seed room;
-    for (uint8_t bit = 0; bit < 6; bit++) {
+    struct seed *seed = &room;
+    for (uint8_t bit = 0; bit < 7; bit++) {
         char name[32];
-        set_rules(&room, (uint8_t)(1 << bit));
-        begin_run(&room);
-        say_round(&room);
-        restart_by_snapshot(&room);
-        say_round(&room);
+        set_rules(seed, (uint8_t)(1 << bit));
+        SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(1) });          // One of them begins paused
+        begin_run(seed);
+        say_round(seed);
+        restart_by_snapshot(seed);
+        say_round(seed);
         snprintf(name, sizeof name, "seed-rules-%u", bit);
         fuzz_write_seed(folder, name, room.bytes, room.used);
     }
+}
+
+static void end_of_epoch(struct seed *seed)
+{
+    say_holds(seed);
+    SAY(FRAME_CHECKPOINT, 5, 0, { NULL, 0 });
+    SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
+    say_holds(seed);
+}
+
+// Found to be the same; then something else, and judges say so too; who was found out goes.
+static void write_audits(const char *folder)
+{
+    static struct seed room;
+    struct seed *seed = &room;
+    set_rules(seed, 64);
+    begin_run(seed);
+    for (uint8_t round = 1; round <= 6; round++) {
+        for (int i = 0; i < TRAINERS; i++)
+            SAY(FRAME_FINDING, trainers[i], 0, { "finding", NUMBER(round < 3 ? 1 : 2) });
+        say_round(seed);
+        if (round % 3 == 0) end_of_epoch(seed);
+    }
+    fuzz_write_seed(folder, "seed-audits", room.bytes, room.used);
+}
+
+// Two witnesses name two results of one client, and both claims are shown.
+static void write_equivocation(const char *folder)
+{
+    static struct seed room;
+    struct seed *seed = &room;
+    room.used = 0;
+    begin_run(seed);
+    for (int i = 0; i < TRAINERS; i++) SAY(FRAME_VOTE, trainers[i], 0, { "result", i % 2 ? 5 : 13 });
+    SAY(FRAME_TESTIMONY, 2, 0, { NULL, 0 });
+    SAY(FRAME_TESTIMONY, 3, 0, { NULL, 0 });
+    say_round(seed);
+    fuzz_write_seed(folder, "seed-equivocation", room.bytes, room.used);
+}
+
+// On from a checkpoint, paused, and back to it.
+static void write_restore(const char *folder, struct seed *seed)
+{
+    SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(2) });
+    say_round(seed);
+    SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(0) });
+    say_round(seed);
+    say_holds(seed);
+    SAY(EVENT_WAKE, 0, 11, { NULL, 0 });
+    SAY(EVENT_WAKE, 0, 11, { NULL, 0 });
+    SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(3) });
+    SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(1) });
+    SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
+    say_holds(seed);
+    say_round(seed);
+    fuzz_write_seed(folder, "seed-restore", seed->bytes, seed->used);
 }
 
 void core_write_seeds_coordinator(const char *folder)
@@ -111,72 +186,206 @@ void core_write_seeds_coordinator(const char *folder)
     room.used = 0;
     begin_run(seed);
     fuzz_write_seed(folder, "seed-warmup", room.bytes, room.used);
+    ask_everything(seed);
     for (int round = 0; round < 3; round++) say_round(seed);
+    say_holds(seed);
+    ask_everything(seed);
     fuzz_write_seed(folder, "seed-epoch", room.bytes, room.used);
-    SAY(FRAME_ASK, 2, 0, { "topic", NUMBER(3) });
-    for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_HOLDS, from, 0, { "digest", 13 });
-    SAY(FRAME_CHECKPOINT, 5, 0, { NULL, 0 });
+    end_of_epoch(seed);
+    const size_t checkpointed = room.used;
     SAY(EVENT_RESTART, 0, 0, { NULL, 0 });
-    SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(0) });
-    SAY(FRAME_CONTROL, 0, 5, { "action", NUMBER(1) });
-    SAY(EVENT_WAKE, 0, 12, { NULL, 0 });
-    restart_by_snapshot(seed);
-    for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_HOLDS, from, 0, { "digest", 13 });
     say_round(seed);
     SAY(FRAME_LEAVE, 3, 0, { NULL, 0 });
-    SAY(FRAME_PING, 2, 13, { NULL, 0 });
+    restart_by_snapshot(seed);
+    for (int round = 0; round < 2; round++) say_round(seed);
+    end_of_epoch(seed);
     SAY(EVENT_WAKE, 0, 13, { NULL, 0 });
-    fuzz_write_seed(folder, "seed-cooldown", room.bytes, room.used);
+    fuzz_write_seed(folder, "seed-finished", room.bytes, room.used);
+    room.used = checkpointed;
+    write_restore(folder, seed);
+    write_audits(folder);
+    write_equivocation(folder);
     write_rules(folder);
 }
 
-static void answer(struct seed *seed, int times)
+// The process's own part: all that its core has asked of it, and what it asks because of that.
+static void answer(struct seed *seed)
 {
-    while (times--) SAY(EVENT_ANSWER, 0, 0, { NULL, 0 });
+    for (int n = 0; n < 6; n++) SAY(EVENT_ANSWER, 0, 0, { NULL, 0 });
+}
+
+static void enter(struct seed *seed)
+{
+    SAY(FRAME_WELCOME, 0, 0, { NULL, 0 });
+    SAY(FRAME_ADMITTED, 0, 0, { NULL, 0 });
+    SAY(FRAME_CONFIG, 0, 0, { NULL, 0 });
+    SAY(FRAME_ROSTER, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+}
+
+// Of whom each trains, or shows what is audited, or recomputes it; who does not has nothing to say.
+static void train_round(struct seed *seed)
+{
+    SAY(FRAME_ROUND, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    SAY(FRAME_BEAT, 0, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_REVEAL, 3, 0, { NULL, 0 });
+    SAY(FRAME_REVEAL, 2, 0, { NULL, 0 });
+    for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_CLAIM, from, 0, { NULL, 0 });
+    SAY(FRAME_CLAIM, 0x12, 0, { NULL, 0 });         // By mail, from 3
+    SAY(FRAME_CLAIM, 0x13, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_ACK, 2, 0, { NULL, 0 });
+    SAY(FRAME_PROGRESS, 2, 0, { NULL, 0 });
+    SAY(FRAME_PRODUCE, 0, 0, { NULL, 0 });
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+    SAY(FRAME_COMMIT, 0, 9, { NULL, 0 });
+    answer(seed);
+}
+
+static void end_epoch(struct seed *seed)
+{
+    SAY(FRAME_EPOCH_END, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+    SAY(EVENT_WAKE, 0, 11, { NULL, 0 });
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+}
+
+// The process dies and finds its way back to the step of the run.
+static void come_back(struct seed *seed)
+{
+    SAY(EVENT_RESTART, 0, 0, { NULL, 0 });
+    enter(seed);
+    answer(seed);
+}
+
+// What nobody honest says: each refused, or not counted.
+static void lie(struct seed *seed)
+{
+    SAY(FRAME_ROUND, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    SAY(FRAME_CLAIM, 0x12, 0, { "payload_bytes", NUMBER(8) });
+    SAY(FRAME_CLAIM, 2, 0, { NULL, 0 });
+    SAY(FRAME_CLAIM, 0x12, 0, { "payload", 5 });    // Another claim of the same round
+    SAY(FRAME_REFUSED, 0, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_COMMIT, 0, 0, { "outcome", NUMBER(0) }, { "accepted", ITEMS(0) });
+}
+
+static void write_life(const char *folder, struct seed *seed)
+{
+    seed->used = 0;
+    enter(seed);
+    fuzz_write_seed(folder, "seed-warmup", seed->bytes, seed->used);
+    for (int round = 0; round < 2; round++) train_round(seed);
+    SAY(FRAME_CONTROL, 0, 0, { NULL, 0 });
+    train_round(seed);
+    end_epoch(seed);
+    fuzz_write_seed(folder, "seed-epoch", seed->bytes, seed->used);
+    come_back(seed);
+    for (int round = 0; round < 2; round++) train_round(seed);
+    SAY(EVENT_QUIT, 0, 0, { NULL, 0 });
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+    fuzz_write_seed(folder, "seed-restart", seed->bytes, seed->used);
+}
+
+static void write_second_epoch(const char *folder, struct seed *seed)
+{
+    seed->used = 0;
+    enter(seed);
+    for (int round = 0; round < 4; round++) train_round(seed);
+    come_back(seed);
+    train_round(seed);
+    lie(seed);
+    SAY(EVENT_REBORN, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 11, { NULL, 0 });
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });              // It has shown where its ledger stands
+    SAY(FRAME_ADMITTED, 0, 0, { NULL, 0 });
+    train_round(seed);
+    end_epoch(seed);
+    SAY(EVENT_QUIT, 0, 0, { NULL, 0 });
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 });
+    fuzz_write_seed(folder, "seed-finished", seed->bytes, seed->used);
+}
+
+// From step 3 back to step 2, which is pinned.
+static void write_member_restore(const char *folder, struct seed *seed)
+{
+    seed->used = 0;
+    enter(seed);
+    for (int round = 0; round < 3; round++) train_round(seed);
+    SAY(FRAME_RUN, 0, 0, { "phase", NUMBER(0) }, { "epoch", NUMBER(1) }, { "step", NUMBER(2) },
+        { "restored_step", NUMBER(2) }, { "restored_epoch", NUMBER(1) });
+    answer(seed);
+    SAY(EVENT_WAKE, 0, 11, { NULL, 0 });
+    answer(seed);
+    for (int round = 0; round < 2; round++) train_round(seed);
+    end_epoch(seed);
+    fuzz_write_seed(folder, "seed-restore", seed->bytes, seed->used);
+}
+
+// What the core has asked of its process goes wrong, and then not; so long that blobs are forgotten.
+static void write_failures(const char *folder, struct seed *seed)
+{
+    static const uint8_t failed[] = { EVENT_ANSWER, 0, 0, 2, 0, 2 };
+    seed->used = 0;
+    enter(seed);
+    for (int round = 0; round < 8; round++) {
+        SAY(FRAME_ROUND, 0, 0, { NULL, 0 });
+        SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+        for (uint8_t from = 2; from <= 3; from++) SAY(FRAME_CLAIM, from, 0, { NULL, 0 });
+        for (int n = 0; n < 3; n++) {
+            memcpy(seed->bytes + seed->used, failed, sizeof failed);
+            seed->used += sizeof failed;
+        }
+        SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
+        answer(seed);
+        SAY(FRAME_COMMIT, 0, 0, { NULL, 0 });
+        answer(seed);
+    }
+    end_epoch(seed);
+    SAY(EVENT_RESTART, 0, 0, { NULL, 0 });
+    SAY(FRAME_ADMITTED, 0, 0, { NULL, 0 });
+    SAY(FRAME_CONFIG, 0, 0, { NULL, 0 });
+    SAY(FRAME_ROSTER, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    SAY(EVENT_ANSWER, 0, 0, { NULL, 0 });           // Built, but not to be had at once
+    for (int n = 0; n < 4; n++) {
+        memcpy(seed->bytes + seed->used, failed, sizeof failed);
+        seed->used += sizeof failed;
+        SAY(EVENT_WAKE, 0, 10, { NULL, 0 });
+    }
+    answer(seed);
+    fuzz_write_seed(folder, "seed-failures", seed->bytes, seed->used);
+}
+
+// The coordinator begins another run of the name between claim and vote.
+static void write_another_run(const char *folder, struct seed *seed)
+{
+    seed->used = 0;
+    enter(seed);
+    SAY(FRAME_ROUND, 0, 0, { NULL, 0 });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    answer(seed);
+    SAY(FRAME_ADMITTED, 0, 0, { "born_unix_ms", NUMBER(7) });
+    SAY(FRAME_RUN, 0, 0, { NULL, 0 });
+    for (uint8_t from = 2; from <= 3; from++) SAY(FRAME_CLAIM, from, 0, { NULL, 0 });
+    answer(seed);
+    SAY(EVENT_WAKE, 0, 11, { NULL, 0 });
+    fuzz_write_seed(folder, "seed-another-run", seed->bytes, seed->used);
 }
 
 void core_write_seeds_member(const char *folder)
 {
     static struct seed room;
-    struct seed *seed = &room;
-    room.used = 0;
-    SAY(FRAME_WELCOME, 0, 0, { NULL, 0 });
-    SAY(FRAME_ADMITTED, 0, 0, { NULL, 0 });
-    SAY(FRAME_CONFIG, 0, 0, { NULL, 0 });
-    SAY(FRAME_ROSTER, 0, 0, { "version", NUMBER(1) }, { "members", ITEMS(12) },
-        { "state", NUMBER(1) });
-    SAY(FRAME_RUN, 0, 0, { "phase", NUMBER(1) }, { "log_seq", NUMBER(1) }, { "pin_digest", 3 });
-    answer(seed, 3);
-    fuzz_write_seed(folder, "seed-warmup", room.bytes, room.used);
-    for (uint8_t round = 1; round <= 3; round++) {
-        SAY(FRAME_RUN, 0, 1, { "phase", NUMBER(2) }, { "round", NUMBER(round) },
-            { "step", NUMBER(round - 1) }, { "log_seq", NUMBER(2 * round) }, { "pin_digest", 3 });
-        SAY(FRAME_ROUND, 0, 0, { "round", NUMBER(round) }, { "step", NUMBER(round - 1) },
-            { "batch_size", NUMBER(3) }, { "base", 3 }, { "dealt", ITEMS(3) },
-            { "clients", ITEMS(3) }, { "witnesses", ITEMS(5) }, { "returned", ITEMS(0) });
-        SAY(EVENT_WAKE, 0, 9, { NULL, 0 });
-        answer(seed, 2);
-        for (uint8_t n = 0; n < 9; n++)             // One of three is what the seed dealt
-            SAY(FRAME_CLAIM, n / 3, 0, { "client", NUMBER(n / 3) }, { "begin", NUMBER(n % 3) },
-                { "end", NUMBER(n % 3 + 1) }, { "round", NUMBER(round) }, { "base", 3 },
-                { "step", NUMBER(round - 1) }, { "payload", 5 }, { "payload_bytes", NUMBER(9) });
-        answer(seed, 4);
-        SAY(FRAME_COMMIT, 0, 6, { "outcome", NUMBER(1) }, { "round", NUMBER(round) },
-            { "step", NUMBER(round - 1) }, { "payload", 5 }, { "payload_bytes", NUMBER(9) },
-            { "base", 3 });
-        answer(seed, 4);
-    }
-    fuzz_write_seed(folder, "seed-rounds", room.bytes, room.used);
-    SAY(EVENT_RESTART, 0, 0, { NULL, 0 });
-    SAY(FRAME_EPOCH_END, 0, 0, { "step", NUMBER(3) });
-    SAY(FRAME_RUN, 0, 11, { "phase", NUMBER(4) }, { "step", NUMBER(3) }, { "log_seq", NUMBER(9) },
-        { "pin_digest", 3 });
-    answer(seed, 4);
-    SAY(EVENT_REBORN, 0, 0, { NULL, 0 });
-    SAY(FRAME_ACK, 2, 0, { "kind", 0 });
-    SAY(FRAME_RUN, 0, 11, { "phase", NUMBER(5) }, { "step", NUMBER(3) }, { "log_seq", NUMBER(11) },
-        { "pin_digest", 3 });
-    SAY(EVENT_QUIT, 0, 0, { NULL, 0 });
-    SAY(FRAME_ACK, 0, 0, { "kind", NUMBER(0) });
-    fuzz_write_seed(folder, "seed-end", room.bytes, room.used);
+    write_life(folder, &room);
+    write_second_epoch(folder, &room);
+    write_member_restore(folder, &room);
+    write_failures(folder, &room);
+    write_another_run(folder, &room);
 }

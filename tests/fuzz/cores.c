@@ -15,6 +15,7 @@
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/events.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/honest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,13 +24,14 @@
 
 // Of one step, far less than the shell has room for.
 enum { EFFECTS_MAX = 2048, OUTBOX_BYTES = 16 << 20, JOBS_MAX = 32, RECORDS_BYTES = 8 << 20,
-       WAKES_MAX = 24, EVENTS_PER_INPUT = 400, FLOATS = 4096 };
+       WAKES_MAX = 24, EVENTS_PER_INPUT = 400, STORED_MAX = 64, FRAME_BYTES = 65536 };
 
 struct job { uint16_t kind; uint32_t bytes; uint8_t *body; };
 
 // One conversation: what the core's process would keep for it.
 struct talk {
     const struct core *core;
+    struct core_counts *counts;
     void *state;
     uint64_t now_ms, alarm_ms, life;
     uint64_t reborn;                    // How often the coordinator that speaks to us has restarted
@@ -38,13 +40,18 @@ struct talk {
     struct outbox out;
     struct wire_arena arena, scratch;
     struct event_memory memory;
+    struct honest honest;               // Who speak to it
+    struct hash residual, candidate, candidate_payload;     // The learner's
     struct job jobs[JOBS_MAX];
     uint32_t jobs_count;
-    // What a crash leaves: the ledger's records, or the journal.
+    // What a crash leaves: the ledger's records, or the journal, the blob store and the checkpoint.
     uint8_t *records;
     size_t records_bytes;
     bool has_journal;
     struct wire_journal journal;
+    struct wire_blob stored[STORED_MAX];
+    uint32_t stored_count;
+    struct wire_load resume;
     // What was promised, whatever the life.
     uint64_t claimed_round, voted_round, born_unix_ms;
     struct hash claimed, voted;
@@ -60,7 +67,8 @@ struct core {
 
 // ---- lives --------------------------------------------------------------------------------------
 
-enum rule_bits { STANDALONE = 1, BY_TIME = 2, PAUSED = 4, STRICT = 8, DATA = 16, GENESIS = 32 };
+enum rule_bits { STANDALONE = 1, BY_TIME = 2, PAUSED = 4, STRICT = 8, DATA = 16, GENESIS = 32,
+                 AUDITS = 64 };
 
 static void init_coordinator(struct talk *talk)
 {
@@ -75,7 +83,8 @@ static void init_coordinator(struct talk *talk)
         .min_clients = 2, .init_min_clients = 2, .witness_nodes = 2,
         .witness_standalone = bits & STANDALONE, .batch_start = 3, .batch_end = 5,
         .batch_warmup_tokens = 100, .seq_len = 16, .cold_start_steps = 1, .heartbeat_ms = 500,
-        .lease_ms = 4000, .unhealthy_rounds = bits & STRICT ? 1 : 6, .snapshot_rounds = 2 };
+        .lease_ms = 4000, .unhealthy_rounds = bits & STRICT ? 1 : 6, .snapshot_rounds = 2,
+        .verification_percent = bits & AUDITS ? 40 : 0, .audit_secret = hash_of("secret", 6) };
     if (bits & GENESIS) rules.genesis_digest = hash_of("genesis", 7);
     rules.owner = event_people()[0].key;
     rules.config = hash_of("config", 6);
@@ -108,6 +117,28 @@ static const struct core cores[] = {
     { "checkpointer", sizeof(struct checkpointer), 5, init_checkpointer, checkpointer_step },
     { "data-provider", sizeof(struct data_provider), 6, init_provider, data_provider_step },
 };
+
+struct core_counts *core_counted(const char *name)
+{
+    static struct core_counts counts[8];
+    size_t i = 0;
+    while (counts[i].name && strcmp(counts[i].name, name) != 0) i++;
+    ensure(i + 1 < sizeof counts / sizeof *counts);
+    counts[i].name = name;
+    return &counts[i];
+}
+
+// By the note's first word, which stays the same.
+static void count_note(struct core_counts *counts, const struct wire_note *note)
+{
+    const size_t bytes = strcspn(note->text, " ");
+    uint32_t i = 0;
+    while (i < counts->notes && (strncmp(counts->noted[i], note->text, bytes) != 0 ||
+                                 counts->noted[i][bytes] != 0)) i++;
+    if (i < counts->notes || i == CORE_NOTES || bytes >= sizeof counts->noted[i]) return;
+    memcpy(counts->noted[i], note->text, bytes);
+    counts->notes++;
+}
 
 static bool is_coordinator(const struct talk *talk) { return talk->core->person == 0; }
 
@@ -178,8 +209,7 @@ static void begin_life(struct talk *talk, bool by_snapshot)
     talk->alarm_ms = UINT64_MAX;
     talk->quits = false;
     forget_jobs(talk);
-    event_memory_keep(&talk->memory, FRAME_ADMITTED, &(struct wire_admitted){
-        .index = talk->core->person, .instance = person->instance });   // What would be plausible
+    talk->residual = talk->candidate = talk->candidate_payload = (struct hash){ { 0 } };
     struct run *run = &((struct coordinator *)talk->state)->run;
     if (bytes) {
         run_from_snapshot(run, unpack(&talk->scratch, FRAME_SNAPSHOT, snapshot, bytes));
@@ -193,6 +223,10 @@ static void begin_life(struct talk *talk, bool by_snapshot)
         memcpy(member->run, "fuzz", 5);
         memcpy(member->endpoint, "tcp://127.0.0.1:4", 18);
         if (talk->has_journal) hear_local(talk, FRAME_JOURNAL, &talk->journal);
+        if (talk->core->init == init_checkpointer) hear_local(talk, FRAME_RESUME, &talk->resume);
+        if (talk->stored_count)
+            hear_local(talk, FRAME_INHERITED,
+                       &(struct wire_inherited){ talk->stored, talk->stored_count });
     }
     hear_local(talk, FRAME_START, &(struct wire_start){
         .incarnation = is_coordinator(talk) ? talk->life : person->instance,
@@ -201,6 +235,23 @@ static void begin_life(struct talk *talk, bool by_snapshot)
 
 // ---- effects ------------------------------------------------------------------------------------
 
+// The blob store.
+static void keep_blob(struct talk *talk, const struct hash *hash, uint32_t bytes)
+{
+    for (uint32_t i = 0; i < talk->stored_count; i++)
+        if (hash_equal(&talk->stored[i].hash, hash)) return;
+    if (talk->stored_count < STORED_MAX)
+        talk->stored[talk->stored_count++] = (struct wire_blob){ *hash, bytes };
+}
+
+static void forget_blobs(struct talk *talk, const struct wire_forget *forget)
+{
+    for (uint32_t i = 0; i < forget->blobs_count; i++)
+        for (uint32_t j = 0; j < talk->stored_count; j++)
+            if (hash_equal(&talk->stored[j].hash, &forget->blobs[i].hash))
+                talk->stored[j--] = talk->stored[--talk->stored_count];
+}
+
 static void keep_record(struct talk *talk, const struct effect *effect)
 {
     const struct { uint32_t kind, bytes; } head = { effect->kind, effect->bytes };
@@ -208,6 +259,9 @@ static void keep_record(struct talk *talk, const struct effect *effect)
         talk->journal = *(const struct wire_journal *)
             unpack(&talk->scratch, effect->kind, effect->body, effect->bytes);
         talk->has_journal = true;
+    } else if (effect->kind == FRAME_FORGET) {
+        ensure(!is_coordinator(talk));
+        forget_blobs(talk, unpack(&talk->scratch, effect->kind, effect->body, effect->bytes));
     } else if (effect->kind == FRAME_RECITE || effect->kind == FRAME_POSITION) {
         ensure(is_coordinator(talk));               // Questions: the disk keeps nothing of them
     } else {
@@ -246,8 +300,6 @@ static void check_promise(struct talk *talk, const struct effect *effect, const 
         ensure(talk->claimed_round != claim->round || hash_equal(&talk->claimed, &name));
         talk->claimed_round = claim->round;
         talk->claimed = name;
-        event_memory_keep(&talk->memory, FRAME_ACK, &(struct wire_ack){
-            .kind = FRAME_CLAIM, .round = claim->round, .hash = name });    // What it waits for
     } else if (effect->kind == FRAME_VOTE) {
         const struct wire_vote *vote = body;
         const struct hash said = hash_of(effect->body, effect->bytes);
@@ -263,6 +315,8 @@ static void perform(struct talk *talk, const struct effect *effect)
     const unsigned flags = wire_kind_flags(effect->kind);
     const void *body = unpack(&talk->scratch, effect->kind, effect->body, effect->bytes);
     event_memory_keep(&talk->memory, effect->kind, body);
+    talk->counts->said[effect->port][effect->kind]++;
+    if (!is_coordinator(talk)) honest_note_said(&talk->honest, effect->kind, body);
     switch (effect->port) {
     case PORT_MAIL:
         ensure(flags & WIRE_MAIL);
@@ -278,7 +332,7 @@ static void perform(struct talk *talk, const struct effect *effect)
         if (wake->at_ms < talk->alarm_ms) talk->alarm_ms = wake->at_ms;
         break;
     }
-    case PORT_LOG: break;
+    case PORT_LOG: count_note(talk->counts, body); break;
     case PORT_LEARNER:
     case PORT_FETCHER:
         ensure(flags & WIRE_LOCAL || effect->kind == FRAME_CONFIG);
@@ -303,6 +357,7 @@ static void hear(struct talk *talk, const struct msg *in)
     const bool verbose = fuzz_is_verbose();
     if (verbose) print(talk, in->from[0] ? in->from : "local or news", in->kind, in->body);
     outbox_clear(&talk->out);
+    talk->counts->heard[in->kind]++;
     talk->core->step(talk->state, in, &talk->out);
     for (uint32_t i = 0; i < talk->out.count; i++) {
         const struct effect *effect = &talk->out.effects[i];
@@ -315,49 +370,88 @@ static void hear(struct talk *talk, const struct msg *in)
 
 // ---- what its own process says ------------------------------------------------------------------
 
-static struct hash digest_of_step(uint64_t step) { return hash_of(&step, sizeof step); }
-
 static void answer_fetch(struct talk *talk, const struct wire_fetch *fetch, bool ok, uint8_t salt)
 {
-    struct hash hashes[16];
-    uint32_t count = 0;
-    for (; count < fetch->blobs_count && count < 16; count++)
-        hashes[count] = fetch->blobs[count].hash;
-    for (uint32_t i = 0; i < count; i++) {          // `fetch` lies in the arena that steps reuse
-        struct wire_fetched fetched = { .hash = hashes[i], .ok = ok || (salt >> i % 8 & 1) };
-        hear_local(talk, FRAME_FETCHED, &fetched);
+    for (uint32_t i = 0; i < fetch->blobs_count; i++) {
+        const struct wire_blob *blob = &fetch->blobs[i];
+        const bool here = ok || (salt >> i % 8 & 1);
+        if (here) keep_blob(talk, &blob->hash, blob->bytes);
+        hear_local(talk, FRAME_FETCHED, &(struct wire_fetched){
+            .hash = blob->hash, .ok = here, .turn = fetch->turn });
     }
+}
+
+// What the round's number and the residual lead to, in the store.
+static void answer_train(struct talk *talk, const struct wire_train *train, bool ok)
+{
+    const struct hash payload = honest_payload(train->round, talk->core->person);
+    const struct member *member = talk->state;
+    if (ok) {
+        keep_blob(talk, &payload, member->config.payload_bytes);
+        talk->candidate = honest_residual(train->round, talk->core->person);
+        talk->candidate_payload = payload;
+    }
+    hear_local(talk, FRAME_TRAINED, &(struct wire_trained){
+        .round = train->round, .ok = ok, .base = honest_digest(train->step),
+        .residual_from = talk->residual, .residual_to = talk->candidate, .payload = payload,
+        .payload_bytes = member->config.payload_bytes, .loss = 2 });
+}
+
+static void answer_apply(struct talk *talk, const struct wire_apply *apply, bool ok)
+{
+    if (ok && !hash_is_none(&apply->own_payload) &&
+        hash_equal(&apply->own_payload, &talk->candidate_payload))
+        talk->residual = talk->candidate;
+    hear_local(talk, FRAME_APPLIED, &(struct wire_applied){
+        .ok = ok, .step = apply->step + 1, .digest = honest_digest(apply->step + 1) });
+}
+
+static void answer_show(struct talk *talk, const struct wire_show *show, bool ok)
+{
+    const struct wire_blob blob = { hash_of(show->residual.bytes, HASH_BYTES),
+                                    HONEST_FLOATS * sizeof(float) };
+    if (ok) keep_blob(talk, &blob.hash, blob.bytes);
+    hear_local(talk, FRAME_SHOWN, &(struct wire_shown){
+        .round = show->round, .ok = ok, .residual = show->residual, .blob = blob });
+}
+
+static void answer_save(struct talk *talk, const struct wire_save *save, bool ok)
+{
+    if (ok) talk->resume = (struct wire_load){ save->step, "checkpoints", save->epoch };
+    hear_local(talk, FRAME_SAVED, &(struct wire_saved){
+        .ok = ok, .epoch = save->epoch, .step = save->step, .digest = save->digest,
+        .name = "step" });
+}
+
+static void answer_recompute(struct talk *talk, const struct wire_recompute *recompute, bool ok)
+{
+    hear_local(talk, FRAME_RECOMPUTED, &(struct wire_finding){
+        .round = recompute->round, .result = recompute->audit.result,
+        .finding = ok ? FINDING_SAME : FINDING_DIFFERENT, .payload = recompute->audit.payload,
+        .residual_to = recompute->audit.residual_to });
 }
 
 static void answer_learner(struct talk *talk, uint16_t kind, const void *body, bool ok)
 {
-    if (kind == FRAME_BUILD)
+    switch (kind) {
+    case FRAME_BUILD:
         hear_local(talk, FRAME_BUILT, &(struct wire_built){
-            .ok = ok, .floats = FLOATS, .may_pass = true,
+            .ok = ok, .floats = HONEST_FLOATS, .may_pass = true,
             .payload_bytes = ((const struct wire_config *)body)->payload_bytes });
-    if (kind == FRAME_LOAD) {
+        break;
+    case FRAME_LOAD: {
         const struct wire_load *load = body;
         hear_local(talk, FRAME_LOADED, &(struct wire_loaded){
-            .ok = ok, .step = load->step, .digest = digest_of_step(load->step) });
+            .ok = ok, .step = load->step, .digest = honest_digest(load->step),
+            .epoch = load->epoch });
+        break;
     }
-    if (kind == FRAME_TRAIN) {
-        const struct wire_train *train = body;
-        const struct member *member = talk->state;
-        hear_local(talk, FRAME_TRAINED, &(struct wire_trained){
-            .round = train->round, .ok = ok, .base = digest_of_step(train->step),
-            .payload = hash_of(&train->round, 8), .loss = 2,
-            .payload_bytes = member->config.payload_bytes });
-    }
-    if (kind == FRAME_APPLY) {
-        const struct wire_apply *apply = body;
-        hear_local(talk, FRAME_APPLIED, &(struct wire_applied){
-            .ok = ok, .step = apply->step + 1, .digest = digest_of_step(apply->step + 1) });
-    }
-    if (kind == FRAME_SAVE) {
-        const struct wire_save *save = body;
-        hear_local(talk, FRAME_SAVED, &(struct wire_saved){
-            .ok = ok, .epoch = save->epoch, .step = save->step, .digest = save->digest,
-            .name = "step" });
+    case FRAME_TRAIN:     answer_train(talk, body, ok); break;
+    case FRAME_APPLY:     answer_apply(talk, body, ok); break;
+    case FRAME_SHOW:      answer_show(talk, body, ok); break;
+    case FRAME_RECOMPUTE: answer_recompute(talk, body, ok); break;
+    case FRAME_SAVE:      answer_save(talk, body, ok); break;
+    default: ensure_failed("a job that a learner knows", __FILE__, __LINE__);
     }
 }
 
@@ -393,10 +487,29 @@ static void pass_time(struct talk *talk, uint64_t until_ms)
 
 // ---- what others say ----------------------------------------------------------------------------
 
+static const void *honest_body(const struct talk *talk, const struct event *event)
+{
+    return is_coordinator(talk) ? honest_to_coordinator(talk->state, event->what, event->signer)
+                                : honest_to_member(&talk->honest, talk->state, event->what,
+                                                   event->signer);
+}
+
+// As it was signed. That the signature is its sender's is the shell's to see.
+static uint32_t pack_frame(const struct msg *in, uint8_t *frame, size_t max)
+{
+    static const uint8_t signature[WIRE_SIGNATURE_BYTES];
+    struct wire_head head = { .kind = in->kind, .incarnation = in->incarnation, .seq = in->seq };
+    snprintf(head.run, sizeof head.run, "%s", in->run);
+    memcpy(head.sender, in->sender.bytes, sizeof head.sender);
+    const size_t count = wire_pack(&head, in->body, frame, max);
+    return count ? (uint32_t)wire_put_signature(frame, count, signature, max) : 0;
+}
+
 // As post_take would give it: what is signed is signed by whoever it says; mail comes with the name
 // of who brought it, news come from nobody.
 static void hear_others(struct talk *talk, const struct event *event)
 {
+    static uint8_t frame[FRAME_BYTES];
     const struct event_person *people = event_people();
     const unsigned flags = wire_kind_flags(event->what);
     const bool by_mail = flags & WIRE_MAIL && (!(flags & WIRE_NEWS) || event->bearer % 2 == 0);
@@ -411,8 +524,12 @@ static void hear_others(struct talk *talk, const struct event *event)
     in.incarnation = event->signer == 0 ? 2 + talk->reborn : people[event->signer].instance;
     in.incarnation -= event->late;
     in.seq = talk->now_ms;
-    in.body = event_body(event, &talk->memory, &talk->arena);
+    in.body = event_body(event, &talk->memory, honest_body(talk, event), &talk->arena);
     event_memory_keep(&talk->memory, event->what, in.body);
+    if (flags & WIRE_SIGNED) in.frame_bytes = pack_frame(&in, frame, sizeof frame);
+    if (in.frame_bytes) in.frame = frame;
+    if (!is_coordinator(talk) && event->signer == 0)
+        honest_note_heard(&talk->honest, talk->state, event->what, in.body);
     hear(talk, &in);
 }
 
@@ -458,6 +575,7 @@ static struct talk *talk_with(const struct core *core)
     if (!*place) {
         struct talk *talk = *place = take_memory(sizeof *talk);
         talk->core = core;
+        talk->counts = core_counted(core->name);
         talk->state = take_memory(core->state_bytes);
         talk->records = take_memory(RECORDS_BYTES);
         talk->out = (struct outbox){ .effects = take_memory(EFFECTS_MAX * sizeof(struct effect)),
@@ -471,7 +589,9 @@ static struct talk *talk_with(const struct core *core)
     struct talk *talk = *place;
     memset(&talk->memory, 0, sizeof talk->memory);
     talk->now_ms = 1000;
-    talk->life = talk->reborn = talk->records_bytes = 0;
+    talk->life = talk->reborn = talk->records_bytes = talk->stored_count = 0;
+    talk->honest = (struct honest){ 0 };
+    talk->resume = (struct wire_load){ .path = "checkpoints" };
     talk->has_journal = false;
     talk->journal = (struct wire_journal){ 0 };
     talk->claimed_round = talk->voted_round = talk->born_unix_ms = 0;

@@ -155,7 +155,13 @@ struct maker {
     uint32_t used;                      // Choices
     uint32_t place;                     // In the list that is being made
     uint8_t role;                       // That the body says; ACTOR_COUNT: none yet
+    const uint8_t *honest;              // The record that is being made, as honest.h would; or NULL
 };
+
+static const void *honest_at(const struct maker *self, const struct wire_field *field)
+{
+    return self->honest ? self->honest + field->offset : NULL;
+}
 
 static uint8_t choose(struct maker *self)
 {
@@ -179,6 +185,7 @@ static uint64_t remembered(const struct maker *self, const struct wire_field *fi
 // Of a list's element it is often its own place, and of a sender its own process.
 static uint64_t plausible(const struct maker *self, const struct wire_field *field)
 {
+    if (self->honest) return read_number(field, honest_at(self, field));
     const bool in_list = self->place != UINT32_MAX;
     const struct event_person *who =
         &event_people()[in_list ? self->place % EVENT_PEOPLE : self->event->signer];
@@ -257,6 +264,7 @@ static struct hash make_hash(struct maker *self, const struct wire_field *field)
     if (place >= EVENT_LIST_MAX) return make_up_hash(seed);     // Of many, each another one
     switch (choice & 7) {
     case 0:
+        if (self->honest) return *(const struct hash *)honest_at(self, field);
         if (is_key && self->place != UINT32_MAX) return event_people()[place % EVENT_PEOPLE].key;
         if (is_key) return event_people()[self->event->signer].key;
         if (used) return self->memory->names[number].hashes[(used - 1) % EVENT_AGES];
@@ -288,6 +296,7 @@ static void make_text(struct maker *self, const struct wire_field *field, char *
     }
     if (see(field)->trait == RUN) text = "fuzz";
     if (see(field)->trait == ENDPOINT) text = "tcp://127.0.0.1:4";
+    if (self->honest) text = honest_at(self, field);
     switch (choice & 7) {
     case 0: break;
     case 1: text = ""; break;
@@ -316,19 +325,29 @@ static void *take(struct maker *self, size_t count)
     return arena->bytes + arena->used - count;
 }
 
-static void make_record(struct maker *self, const struct wire_record *record, uint8_t *body);
+static void make_record(struct maker *self, const struct wire_record *record,
+                        const uint8_t *honest, uint8_t *body);
 
-// As many elements as there are clients, as far as is known; or as the choice says.
+// As many elements as an honest one has, or as there are clients; or as the choice says.
 static void make_list(struct maker *self, const struct wire_field *field, uint8_t *body)
 {
     const uint8_t choice = choose(self);
     const uint32_t before = self->place;
-    uint32_t count = choice == 0 ? 3 : choice == 255 ? EVENT_MANY : (choice - 1u) % EVENT_LIST_MAX;
+    const uint8_t *honest = NULL;
+    uint32_t honest_count = 0;
+    if (self->honest) {
+        memcpy(&honest, self->honest + field->offset, sizeof honest);
+        memcpy(&honest_count, self->honest + field->count_offset, sizeof honest_count);
+    }
+    uint32_t count = choice == 0 ? self->honest ? honest_count : 3 : choice == 255 ? EVENT_MANY : (choice - 1u) % EVENT_LIST_MAX;
     if (count > field->max) count = (uint32_t)field->max;
     uint8_t *items = take(self, (size_t)count * field->record->size);
     memset(items, 0, (size_t)count * field->record->size);
-    for (self->place = 0; self->place < count; self->place++)
-        make_record(self, field->record, items + (size_t)self->place * field->record->size);
+    for (self->place = 0; self->place < count; self->place++) {
+        const size_t at = (size_t)self->place * field->record->size;
+        make_record(self, field->record, self->place < honest_count ? honest + at : NULL,
+                    items + at);
+    }
     self->place = before;
     memcpy(body + field->offset, &items, sizeof items);
     memcpy(body + field->count_offset, &count, sizeof count);
@@ -337,6 +356,10 @@ static void make_list(struct maker *self, const struct wire_field *field, uint8_
 static void make_bytes(struct maker *self, const struct wire_field *field, uint8_t *out)
 {
     const uint8_t choice = choose(self);
+    if (choice == 0 && self->honest) {              // Borrowed like the rest of what is honest
+        memcpy(out, honest_at(self, field), sizeof(struct wire_bytes));
+        return;
+    }
     const bool is_bloom = choice == 254 && field->max >= 64;
     const uint8_t items = is_bloom ? choose(self) : 0;
     uint32_t count = choice == 255 ? (uint32_t)field->max : choice;
@@ -353,37 +376,55 @@ static void make_bytes(struct maker *self, const struct wire_field *field, uint8
 static void make_float(struct maker *self, const struct wire_field *field, uint8_t *out)
 {
     static const float values[] = { 0, 1, -1, 1e-45f, 3.4e38f, -3.4e38f, 0.5f, -0.0f };
-    const float single = values[choose(self) % 8];
+    const uint8_t choice = choose(self);
+    const float single = values[choice % 8];
     const double wide = (double)single;
+    if (choice == 0 && self->honest) {
+        memcpy(out, honest_at(self, field), field->type == WIRE_TYPE_F64 ? sizeof wide : sizeof single);
+        return;
+    }
     if (field->type == WIRE_TYPE_F64) memcpy(out, &wide, sizeof wide);
     else memcpy(out, &single, sizeof single);
 }
 
-static void make_record(struct maker *self, const struct wire_record *record, uint8_t *body)
+static void make_bin(struct maker *self, const struct wire_field *field, uint8_t *out)
 {
+    const uint8_t choice = choose(self);
+    if (choice == 0 && self->honest) memcpy(out, honest_at(self, field), field->max);
+    else memset(out, choice, field->max);
+}
+
+static void make_record(struct maker *self, const struct wire_record *record,
+                        const uint8_t *honest, uint8_t *body)
+{
+    const uint8_t *around = self->honest;
     for (uint32_t i = 0; i < record->field_count; i++) {
         const struct wire_field *field = &record->fields()[i];
         uint8_t *out = body + field->offset;
+        self->honest = honest;
         switch (field->type) {
         case WIRE_TYPE_F32:
         case WIRE_TYPE_F64: make_float(self, field, out); break;
         case WIRE_TYPE_STR: make_text(self, field, (char *)out); break;
         case WIRE_TYPE_BYTES: make_bytes(self, field, out); break;
-        case WIRE_TYPE_SUB: make_record(self, field->record, out); break;
+        case WIRE_TYPE_SUB:
+            make_record(self, field->record, honest_at(self, field), out);
+            break;
         case WIRE_TYPE_LIST: make_list(self, field, body); break;
         case WIRE_TYPE_BIN:
             if (is_hash(field)) {
                 const struct hash hash = make_hash(self, field);
                 memcpy(out, &hash, sizeof hash);
-            } else memset(out, choose(self), field->max);
+            } else make_bin(self, field, out);
             break;
         default: make_number(self, field, out);
         }
     }
+    self->honest = around;
 }
 
 void *event_body(const struct event *event, const struct event_memory *memory,
-                 struct wire_arena *arena)
+                 const void *honest, struct wire_arena *arena)
 {
     const struct wire_record *record = wire_table_frame(event->what)->record;
     struct maker maker = { .event = event, .memory = memory, .arena = arena,
@@ -392,7 +433,7 @@ void *event_body(const struct event *event, const struct event_memory *memory,
     arena->used = 0;
     uint8_t *body = take(&maker, record->size);
     memset(body, 0, record->size);
-    make_record(&maker, record, body);
+    make_record(&maker, record, honest, body);
     ensure(wire_valid(event->what, body, &refusal));
     return body;
 }

@@ -9,8 +9,9 @@
 //              High half: 1 of another run, 2 of the incarnation before
 //     choices  one byte for each field, in the table's order; where they end, all further are 0
 //
-// A choice of 0 is the plausible value: what a field of this name held when it was last seen in
-// this conversation, or what belongs to the sender (its name, its role, its process). Others are
+// A choice of 0 is the plausible value: what an honest sender would say (honest.h); where nobody
+// knows, what a field of this name held when it was last seen in this conversation, or what belongs
+// to the sender (its name, its role, its process). Others are
 // that value plus or minus one, the ends of the range, older values of the name, any value at all. So an
 // event of four bytes is a message that fits, and a mutation of one byte changes one field; the
 // sender is signed for after all mutations, by construction.
@@ -55,9 +56,10 @@ struct event_memory {
 };
 void event_memory_keep(struct event_memory *self, uint16_t kind, const void *body);
 
-// The body of a frame of this kind, in the arena, within all that the table declares.
+// The body of a frame of this kind, in the arena, within all that the table declares. `honest` is
+// the body that an honest sender would say, borrowed as long as the result; NULL: nobody knows.
 void *event_body(const struct event *event, const struct event_memory *memory,
-                 struct wire_arena *arena);
+                 const void *honest, struct wire_arena *arena);
 
 // A mutation of a conversation: doubles, drops, swaps, moves, re-addresses an event, changes a
 // choice; every second time libFuzzer's own.

@@ -5,12 +5,13 @@
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/events.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/fuzz/honest.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { EVENTS_PER_INPUT = 200, ARENA_BYTES = 16 << 20 };
+enum { EVENTS_PER_INPUT = 400, ARENA_BYTES = 16 << 20, EFFECTS_MAX = 64, EFFECT_BYTES = 65536 };
 
 static void *take_memory(size_t bytes)
 {
@@ -34,6 +35,30 @@ static void check_view(const struct run_view *self, const struct run_view *befor
                run_view_member(self, &people[i].key) != UINT32_MAX);
 }
 
+// A member that hears the same news: what the honest ones among those who speak go by.
+static struct member *follow(void)
+{
+    static struct member *member;
+    if (!member) member = take_memory(sizeof *member);
+    ensure(madvise(member, sizeof *member, MADV_DONTNEED) == 0);
+    member->admitted = true;
+    member->index = 9;
+    member->key = event_people()[9].key;
+    member->coordinator = event_people()[0].key;
+    return member;
+}
+
+static void follow_on(struct member *member, struct honest *honest, const struct event *event,
+                      const struct msg *in)
+{
+    static struct effect effects[EFFECTS_MAX];
+    static uint8_t bytes[EFFECT_BYTES];
+    struct outbox out = { .effects = effects, .count_max = EFFECTS_MAX, .bytes = bytes,
+                          .bytes_max = sizeof bytes };
+    if (event->signer == 0) honest_note_heard(honest, member, in->kind, in->body);
+    member_hear(member, in, &out);
+}
+
 bool core_check_view(const uint8_t *bytes, size_t count)
 {
     static struct run_view *view;
@@ -48,6 +73,8 @@ bool core_check_view(const uint8_t *bytes, size_t count)
         view = take_memory(sizeof *view);
         arena = (struct wire_arena){ .bytes = take_memory(ARENA_BYTES), .max = ARENA_BYTES };
     }
+    struct member *member = follow();
+    struct honest honest = { 0 };
     ensure(madvise(view, sizeof *view, MADV_DONTNEED) == 0);
     memset(&memory, 0, sizeof memory);
     for (int n = 0; n < EVENTS_PER_INPUT && event_next(&at, bytes + count, &event); n++) {
@@ -56,13 +83,16 @@ bool core_check_view(const uint8_t *bytes, size_t count)
         if (!(flags & WIRE_NEWS)) continue;
         if (flags & WIRE_SIGNED) in.sender = people[event.signer].key;
         in.incarnation = 2u + event.bearer - event.late;
-        in.body = event_body(&event, &memory, &arena);
+        in.body = event_body(&event, &memory,
+                             honest_to_member(&honest, member, event.what, event.signer), &arena);
         event_memory_keep(&memory, event.what, in.body);
         before.round = view->round, before.incarnation = view->incarnation;
         before.commit.round = view->commit.round;
         before.commits = view->commits, before.voids = view->voids;
         const unsigned mask = run_view_hear(view, &in);
         check_view(view, &before, mask);
+        if (mask) core_counted("view")->heard[event.what]++;
+        follow_on(member, &honest, &event, &in);
         heard |= mask;
     }
     return heard & VIEW_COMMIT;

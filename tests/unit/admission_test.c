@@ -1,6 +1,7 @@
 // Who may come in: lists, invitations, bans; and who has said or taken too much.
 #include "broker/admission.h"
-#include "broker/connections.h"
+#include "broker/budget.h"
+#include "broker/penalties.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -178,6 +179,50 @@ static void an_invitation_lets_in_so_many_and_no_more(void **state)
     identity_destroy(&stranger);
 }
 
+// The other Ed25519 key of the same connection: who has the secret of one can sign as the other.
+static const char *hello_as_negative(struct admission *self, uint8_t number, uint8_t role,
+                                     const uint8_t *bytes)
+{
+    struct key key = key_of(number);
+    key.bytes[KEY_BYTES - 1] ^= 0x80;
+    return admission_hello(self, &key, role, "demo", bytes, bytes ? INVITATION_BYTES : 0, 1000);
+}
+
+static void one_key_is_one_member(void **state)
+{
+    (void)state;
+    struct identity *owner = identity_of(2);
+    struct key server = key_of(1), listed = key_of(3), negative = listed;
+    char hex[KEY_HEX], other[KEY_HEX];
+    struct admission_options invite = { .policy = ADMIT_INVITE, .record_path = record,
+                                        .server = &server, .owner = identity_key(owner) };
+    struct admission_options allow = { .policy = ADMIT_ALLOWLIST, .list_path = list,
+                                       .server = &server };
+    struct invitation bearer = { .expires_unix_s = 2000, .uses = 5, .number = { 7 } };
+    uint8_t bytes[INVITATION_BYTES];
+    struct admission *self = NULL;
+    unlink(record);
+    assert_int_equal(admission_new(&invite, &why, &self), 0);
+    invitation_sign(&bearer, owner, &server, "demo", bytes);
+    assert_null(hello_with(self, 6, bytes, 1000));
+    assert_non_null(strstr(hello_as_negative(self, 6, ACTOR_TRAINER, bytes), "negative"));
+    assert_non_null(strstr(hello_as_negative(self, 2, ACTOR_COORDINATOR, NULL), "negative"));
+    assert_null(hello_as_negative(self, 7, ACTOR_TRAINER, bytes));      // The first that comes is it
+    assert_non_null(strstr(hello_with(self, 7, bytes, 1000), "negative"));
+    admission_destroy(&self);
+
+    negative.bytes[KEY_BYTES - 1] ^= 0x80;
+    write_list("%s trainer\n%s monitor\n", key_to_hex(&listed, hex), hex);
+    assert_int_equal(admission_new(&allow, &why, &self), 0);
+    assert_null(hello(self, 3, ACTOR_TRAINER));
+    assert_null(hello(self, 3, ACTOR_MONITOR));
+    assert_non_null(strstr(hello_as_negative(self, 3, ACTOR_TRAINER, NULL), "negative"));
+    write_list("%s\n%s\n", hex, key_to_hex(&negative, other));
+    assert_int_equal(admission_reload(self, &why), FAULT_FORMAT);
+    admission_destroy(&self);
+    identity_destroy(&owner);
+}
+
 static void a_banned_key_stays_out(void **state)
 {
     (void)state;
@@ -196,14 +241,14 @@ static void a_banned_key_stays_out(void **state)
     admission_destroy(&self);
 }
 
-// ---- budgets and connections --------------------------------------------------------------------
+// ---- budgets and penalties ----------------------------------------------------------------------
 
 static void a_bucket_fills_drops_and_cuts(void **state)
 {
     (void)state;
     const struct budget budget = { .frames_s = 10, .frames_burst = 5, .bytes_s = 1000,
                                    .bytes_burst = 1000 };
-    struct bucket bucket;
+    struct bucket bucket = { 0 };
     bucket_fill(&bucket, &budget, 0);
     for (int i = 0; i < 5; i++) assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_WITHIN);
     assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_OVER);
@@ -212,79 +257,87 @@ static void a_bucket_fills_drops_and_cuts(void **state)
         assert_int_equal(bucket_take(&bucket, &budget, 100, ms), BUDGET_WITHIN);
     assert_int_equal(bucket_take(&bucket, &budget, 2000, 20000), BUDGET_OVER);
     assert_int_equal(bucket_take(&bucket, &budget, UINT64_MAX, 20000), BUDGET_CUT);
+    bucket = (struct bucket){ 0 };
     bucket_fill(&bucket, &budget, 0);
     int over = 0;
     while (bucket_take(&bucket, &budget, 1, 0) != BUDGET_CUT) over++;
     assert_int_equal(over, 5 + 4 * 5);
 }
 
-struct cuts { int fds[64], count; int64_t received[64]; };
-
-static void note(void *arg, int fd)
-{
-    struct cuts *cuts = arg;
-    cuts->fds[cuts->count++] = fd;
-}
-
-static int64_t received(void *arg, int fd) { return ((struct cuts *)arg)->received[fd]; }
-
-static void the_oldest_unknown_goes_first(void **state)
+// A stranger becomes a member, then by turns an onlooker and a member.
+static void a_change_of_budget_gives_no_more(void **state)
 {
     (void)state;
-    struct connections *self = connections_new(4);
-    struct curve_key key = curve_of(3);
-    struct cuts cuts = { .count = 0 };
-    for (int fd = 10; fd < 16; fd++) connections_opened(self, fd, AT_MAIL, 100 - (uint64_t)fd);
-    connections_heard(self, 15, AT_MAIL, &key, 2, 10, 200)->known = true;
-    connections_heard(self, 14, AT_MAIL, &key, 2, 10, 200);         // Proven is not enough
-    connections_cut_surplus(self, note, &cuts);
-    assert_int_equal(cuts.count, 2);                // 15 is the oldest, and known
-    assert_int_equal(cuts.fds[0], 14);
-    assert_int_equal(cuts.fds[1], 13);
-    assert_int_equal(connections_count(self, AT_MAIL), 4);
-    connections_closed(self, 14), connections_closed(self, 14), connections_closed(self, 99);
-    assert_int_equal(connections_count(self, AT_MAIL), 4);
-    connections_cut_key(self, &key, note, &cuts);
-    assert_int_equal(cuts.count, 3);
-    assert_int_equal(cuts.fds[2], 15);
-    connections_destroy(&self);
+    const struct budget small = { 5, 20, 1000, 1000000 }, large = { 2000, 8000, 1000, 2000000 };
+    struct bucket bucket = { 0 };
+    uint32_t passed = 0;
+    for (int turn = 0; turn < 10; turn++) {
+        const struct budget *budget = turn % 2 ? &large : &small;
+        bucket_fill(&bucket, budget, 1);
+        for (int i = 0; i < 8000 && bucket_take(&bucket, budget, 1, 1) == BUDGET_WITHIN; i++) passed++;
+        if (turn == 0) assert_int_equal(passed, 20);
+    }
+    assert_int_equal(passed, 8000);
 }
 
-static void who_hoards_is_cut(void **state)
+struct said { uint32_t said, passed, own_said, own_passed; uint64_t cut_ms; };     // Cut: 0, never
+
+// A minute of a sender at `tenths` of its budget, in frames or in bytes. One in forty of its frames is
+// its own and the others are answers that somebody makes it give; all come in no order. If `once` it
+// ends with the cut.
+static struct said say_for_a_minute(uint32_t tenths, uint64_t bytes, bool once)
+{
+    const struct budget budget = { 2000, 8000, 8 << 20, 32 << 20 };
+    const uint64_t rate = bytes ? budget.bytes_s / bytes : budget.frames_s;
+    struct bucket bucket = { 0 };
+    struct said said = { 0 };
+    uint32_t random = 1;
+    bucket_fill(&bucket, &budget, 1000);
+    for (uint64_t ms = 1; ms <= 60000; ms++)
+        while (said.said < rate * tenths * ms / 10000) {
+            random = random * 1664525u + 1013904223u;
+            const bool own = (random >> 16) % 40 == 0;
+            enum budget_verdict verdict = bucket_take(&bucket, &budget, bytes, 1000 + ms);
+            said.said++, said.own_said += own;
+            if (verdict == BUDGET_WITHIN) said.passed++, said.own_passed += own;
+            if (verdict == BUDGET_CUT && !said.cut_ms) said.cut_ms = ms;
+            if (verdict == BUDGET_CUT && once) return said;
+        }
+    return said;
+}
+
+static void who_says_too_much_is_slowed_and_not_silenced(void **state)
 {
     (void)state;
-    struct connections *self = connections_new(40);
-    struct curve_key key = curve_of(3);
-    struct cuts cuts = { .count = 0 };
-    for (int fd = 10; fd < 50; fd++) connections_opened(self, fd, AT_MAIL, 1);
-    connections_opened(self, 50, AT_NEWS, 1);
-    // All that came is out: what was on the wire is counted to the byte.
-    connections_heard(self, 10, AT_MAIL, &key, 1, 1 << 24, 2);
-    cuts.received[10] = (1 << 24) + 33 + 9;
-    cuts.received[11] = CONNECTION_PENDING_MAX + 1;
-    cuts.received[50] = SUBSCRIBED_MAX + 1;
-    connections_cut_hoarders(self, received, note, &cuts);
-    assert_int_equal(cuts.count, 2);
-    assert_int_equal(cuts.fds[0], 11);
-    assert_int_equal(cuts.fds[1], 50);
-    // Each within its bound, all together not: the largest go until they are.
-    for (int fd = 12; fd < 42; fd++) cuts.received[fd] = (10 << 20) + fd;
-    connections_cut_hoarders(self, received, note, &cuts);
-    assert_int_equal(cuts.count, 2 + 5);            // 25 times 10 MiB fit into 256
-    assert_int_equal(cuts.fds[2], 41);
-    connections_destroy(&self);
+    for (uint64_t bytes = 0; bytes <= 100000; bytes += 100000) {
+        const uint32_t rate = bytes ? (8 << 20) / 100000 : 2000, all = rate * (60 + 4);
+        struct said within = say_for_a_minute(10, bytes, true);
+        assert_int_equal(within.passed, within.said);
+        // A fifth too much, for a minute: its budget, of its own frames as of the others.
+        struct said slowed = say_for_a_minute(12, bytes, true);
+        assert_int_equal(slowed.cut_ms, 0);
+        assert_in_range(slowed.passed, all - all / 50, all + all / 50);
+        assert_true(slowed.own_said > 50);
+        assert_in_range(slowed.own_passed * 10, slowed.own_said * 7, slowed.own_said * 10);
+        // Ten times too much: cut within the five bursts that the rule allows; and had it not been,
+        // its budget would have come through, no more.
+        struct said flooded = say_for_a_minute(100, bytes, true);
+        assert_in_range(flooded.cut_ms, 1, 3000);
+        flooded = say_for_a_minute(100, bytes, false);
+        assert_in_range(flooded.passed, all - all / 50, all + all / 50);
+        assert_true(flooded.own_passed > 0);
+    }
 }
 
 static void a_penalty_ends(void **state)
 {
     (void)state;
-    struct connections *self = connections_new(4);
+    struct penalties self = { .next = 0 };
     struct curve_key key = curve_of(3), other = curve_of(4);
-    connections_punish(self, &key, 1000);
-    assert_true(connections_is_punished(self, &key, 1000 + PENALTY_MS - 1));
-    assert_false(connections_is_punished(self, &other, 1001));
-    assert_false(connections_is_punished(self, &key, 1000 + PENALTY_MS));
-    connections_destroy(&self);
+    penalties_add(&self, &key, 1000);
+    assert_true(penalties_has(&self, &key, 1000 + PENALTY_MS - 1));
+    assert_false(penalties_has(&self, &other, 1001));
+    assert_false(penalties_has(&self, &key, 1000 + PENALTY_MS));
 }
 
 int main(void)
@@ -292,10 +345,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_list_is_read_and_read_again),
         cmocka_unit_test(an_invitation_lets_in_so_many_and_no_more),
+        cmocka_unit_test(one_key_is_one_member),
         cmocka_unit_test(a_banned_key_stays_out),
         cmocka_unit_test(a_bucket_fills_drops_and_cuts),
-        cmocka_unit_test(the_oldest_unknown_goes_first),
-        cmocka_unit_test(who_hoards_is_cut),
+        cmocka_unit_test(a_change_of_budget_gives_no_more),
+        cmocka_unit_test(who_says_too_much_is_slowed_and_not_silenced),
         cmocka_unit_test(a_penalty_ends),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -1,5 +1,4 @@
 // Endpoints that others name: numbers, and nothing that libzmq would have to ask somebody about.
-#include "actors/member/member.h"
 #include "common/bulk/endpoint.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,31 +66,11 @@ static void test_any_length(void **state)
     }
 }
 
-// A member whose endpoint is refused cannot join with another one: it ends and says why.
-static void test_who_is_refused_for_it_ends(void **state)
-{
-    (void)state;
-    static struct member member;
-    struct effect effects[4];
-    uint8_t bytes[2048];
-    struct outbox out = { effects, 0, 4, bytes, 0, sizeof bytes };
-    struct wire_refused refused = { .kind = FRAME_VOTE, .reason = REFUSAL_MALFORMED,
-                                    .text = "endpoint tcp://x:1: must be" };
-    struct msg in = { .kind = FRAME_REFUSED, .from = "coordinator", .run = "", .body = &refused };
-    assert_int_equal(member_hear(&member, &in, &out), HEARD_REFUSED);
-    assert_int_equal(out.count, 0);
-    refused.kind = FRAME_JOIN;
-    assert_int_equal(member_hear(&member, &in, &out), 0);
-    assert_int_equal(out.count, 1);
-    assert_int_equal(effects[0].kind, FRAME_QUIT);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good_and_bad),
         cmocka_unit_test(test_any_length),
-        cmocka_unit_test(test_who_is_refused_for_it_ends),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

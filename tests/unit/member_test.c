@@ -1,22 +1,89 @@
-// What a member knows of the others.
+// When a member gives up, and why: what its process alone cannot mend. Whom it asks for samples.
+
 #include "actors/member/member.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sysexits.h>
 #include <cmocka.h>
 
 enum { PROVIDERS = 40, LIST = 16 };
+
+static struct member *member;
+static struct effect effects[16];
+static uint8_t bytes[8192];
+static struct outbox out;
+
+static int set_up(void **state)
+{
+    (void)state;
+    member = calloc(1, sizeof *member);
+    return member ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(member);
+    return 0;
+}
+
+// Mail of the coordinator. The code that the member ends with, or -1.
+static int hear(uint16_t kind, const void *body, unsigned *ret_heard)
+{
+    static _Alignas(8) uint8_t unpacked[2048];
+    const struct msg in = { .kind = kind, .from = "coordinator", .run = "", .body = body };
+    out = (struct outbox){ effects, 0, 16, bytes, 0, sizeof bytes };
+    *ret_heard = member_hear(member, &in, &out);
+    for (uint32_t i = 0; i < out.count; i++) {
+        struct wire_arena arena = { .bytes = unpacked, .max = sizeof unpacked };
+        struct wire_refusal refusal;
+        const void *quit;
+        if (effects[i].kind != FRAME_QUIT) continue;
+        assert_true(wire_unpack_body(effects[i].body, effects[i].bytes, FRAME_QUIT, &arena, &quit,
+                                     &refusal));
+        return (int)((const struct wire_quit *)quit)->code;
+    }
+    return -1;
+}
+
+// It cannot join with another endpoint than its own.
+static void who_is_refused_for_its_endpoint_ends(void **state)
+{
+    (void)state;
+    struct wire_refused refused = { .kind = FRAME_VOTE, .reason = REFUSAL_MALFORMED,
+                                    .text = "endpoint tcp://x:1: must be" };
+    unsigned heard;
+    assert_int_equal(hear(FRAME_REFUSED, &refused, &heard), -1);
+    assert_int_equal(heard, HEARD_REFUSED);
+    refused.kind = FRAME_JOIN;
+    assert_int_equal(hear(FRAME_REFUSED, &refused, &heard), EX_CONFIG);
+}
+
+// Rounds, roster, claims and votes are another run's: nothing of them may be said in this one.
+static void another_run_of_the_name_is_another_life(void **state)
+{
+    (void)state;
+    struct wire_admitted admitted = { .born_unix_ms = 1000 };
+    unsigned heard;
+    assert_int_equal(hear(FRAME_ADMITTED, &admitted, &heard), -1);
+    assert_int_equal(heard, HEARD_ADMITTED);
+    assert_int_equal(hear(FRAME_ADMITTED, &admitted, &heard), -1);      // It was dropped, and joined again
+    assert_int_equal(heard, HEARD_ADMITTED);
+    admitted.born_unix_ms = 2000;
+    assert_int_equal(hear(FRAME_ADMITTED, &admitted, &heard), EX_TEMPFAIL);
+    assert_int_equal(heard, 0);
+}
 
 // Also where more than a message has room for would keep it from those that follow.
 static void every_provider_has_its_turn(void **state)
 {
     (void)state;
-    struct member *self = calloc(1, sizeof *self);
+    struct member *self = member;
     struct wire_holder list[LIST];
     bool met[PROVIDERS] = { false };
-    assert_non_null(self);
     self->members_count = PROVIDERS;
     for (uint32_t i = 0; i < PROVIDERS; i++) {
         self->members[i] = (struct wire_member){ .index = i, .role = ACTOR_PROVIDER,
@@ -34,11 +101,14 @@ static void every_provider_has_its_turn(void **state)
         }
     }
     for (uint32_t i = 0; i < PROVIDERS; i++) assert_true(met[i]);
-    free(self);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_provider_has_its_turn) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(who_is_refused_for_its_endpoint_ends, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_run_of_the_name_is_another_life, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_provider_has_its_turn, set_up, tear_down),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,7 +45,7 @@ static void a_name_and_a_connection_belong_together(void **state)
     (void)state;
     struct post_office *self = calloc(1, sizeof *self);
     const struct hash key = { { 1 } }, connection = { { 2 } }, other = { { 3 } };
-    const struct route here = { 1, { 7 } }, there = { 1, { 8 } };
+    const struct route here = { .count = 1, .bytes = { 7 } }, there = { .count = 1, .bytes = { 8 } };
     struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = 5 };
     actor_name(ACTOR_TRAINER, &key, hello.name);
     assert_false(post_office_knows(self, &here, &key, &connection, &hello));

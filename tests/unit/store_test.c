@@ -243,6 +243,7 @@ static void test_without_a_directory(void **state)
     assert_int_equal(rmdir(dir), 0);
     assert_int_equal(blob_store_put(store, "alpha", 5, &why, &hash), FAULT_NOT_FOUND);
     assert_non_null(strstr(why.text, "is kept in memory alone"));
+    assert_true(blob_store_is_kept(FAULT_NOT_FOUND));
     expect(store, &hash, "alpha");
     assert_int_equal(mkdir(dir, 0755), 0);
     put(store, "alpha");                        // Tried again

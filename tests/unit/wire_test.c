@@ -269,7 +269,8 @@ static void test_a_signature_covers_all_before_it(void **state)
 
 static void test_what_a_newer_peer_appends_is_skipped(void **state)
 {
-    // In WELCOME: one more field of each shape that msgpack knows, a million deep for the last.
+    // In WELCOME: one more field of each shape that msgpack knows. In PARCEL, which may be as long:
+    // one that is a million deep.
     static const char *const appended[] = {
         "c0", "c2", "7f", "e0", "cc01", "cd0102", "ce01020304", "cf0102030405060708", "d001",
         "d10102", "d201020304", "d30102030405060708", "ca00000000", "cb0000000000000000", "a161",
@@ -293,12 +294,41 @@ static void test_what_a_newer_peer_appends_is_skipped(void **state)
             free(exact);
         }
     }
-    size_t count = from_hex(HEAD_HEX("02") "93 05 a0", packed);
+    size_t count = from_hex(HEAD_HEX("cc8c") "94 05 a0 c400", packed);
     memset(packed + count, 0x91, 1 << 20);
-    assert_false(unpack(packed, count + (1 << 20), WIRE_MAIL, &refusal));
+    assert_false(unpack(packed, count + (1 << 20), WIRE_LOCAL, &refusal));
     count += 1 << 20;
     count += from_hex("c0 c0", packed + count);
-    assert_true(unpack(packed, count, WIRE_MAIL, &refusal));
+    assert_true(unpack(packed, count, WIRE_LOCAL, &refusal));
+}
+
+// A newer peer has a quarter, or 64 bytes, for what it appends; what is longer is nothing of this
+// kind, whatever follows the head.
+static void test_no_frame_is_longer_than_its_kind(void **state)
+{
+    struct wire_arena arena = { filled, 0, ARENA_MAX };
+    struct wire_fill fill = { .random = 3, .arena = &arena, .list_max = 3, .bytes_max = 30 };
+    (void)state;
+    assert_int_equal(wire_frame_max(FRAME_ACK), wire_size_max(FRAME_ACK) + 64);
+    assert_int_equal(wire_frame_max(FRAME_CONFIG), wire_size_max(FRAME_CONFIG) * 5 / 4);
+    assert_int_equal(wire_frame_max(FRAME_PARCEL), WIRE_FRAME_MAX);
+    assert_int_equal(wire_frame_max(0), 0);
+    for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) {
+        struct wire_head head, came;
+        struct wire_refusal refusal;
+        const size_t max = wire_frame_max(kind);
+        arena.used = 0;
+        const void *body = wire_fill_frame(&fill, kind, &head);
+        const size_t count = wire_pack(&head, body, packed, OUT_MAX);
+        assert_in_range(count, 1, max);
+        memset(packed + count, 0, max + 1 - count);
+        assert_true(wire_unpack_head(packed, max, ~0u, &came, &refusal));
+        assert_false(wire_unpack_head(packed, max + 1, ~0u, &came, &refusal));
+        assert_int_equal(refusal.reason, WIRE_REFUSED_LENGTH);
+        assert_int_equal(refusal.max, max);
+        assert_false(unpack(packed, max + 1, ~0u, &refusal));
+        assert_int_equal(refusal.reason, WIRE_REFUSED_LENGTH);
+    }
 }
 
 static void test_large_counts_are_refused_at_once(void **state)
@@ -387,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_local_kinds_do_not_come_from_outside),
         cmocka_unit_test(test_a_signature_covers_all_before_it),
         cmocka_unit_test(test_what_a_newer_peer_appends_is_skipped),
+        cmocka_unit_test(test_no_frame_is_longer_than_its_kind),
         cmocka_unit_test(test_large_counts_are_refused_at_once),
         cmocka_unit_test(test_damaged_frames_are_refused_or_valid),
         cmocka_unit_test(test_printing),

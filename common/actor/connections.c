@@ -1,4 +1,4 @@
-#include "broker/connections.h"
+#include "common/actor/connections.h"
 #include "common/ensure.h"
 #include <stdlib.h>
 #include <string.h>
@@ -6,21 +6,22 @@
 // A part of n bytes on the wire, ZMTP 3 with CURVE: flags and length, "MESSAGE", nonce, box, n.
 enum { CURVE_PART_BYTES = 33, SHORT_MAX = 255, SHORT_BYTES = 2, LONG_BYTES = 9 };
 
-struct penalty { struct curve_key key; uint64_t until_ms; };
-
 struct connections {
-    uint32_t room, counts[WHERE_COUNT];
+    struct connections_limits limits[CONNECTIONS_SOCKETS_MAX];
+    uint32_t sockets, counts[CONNECTIONS_SOCKETS_MAX];
+    uint64_t pending_all_max, pending;
     int fd_end;                                     // All descriptors in use are below
-    struct penalty penalties[PENALTIES_MAX];
-    uint32_t penalties_next;
     struct connection list[CONNECTIONS_FD_MAX];     // Untouched pages cost nothing
 };
 
-struct connections *connections_new(uint32_t room)
+struct connections *connections_new(const struct connections_limits *limits, uint32_t sockets,
+                                    uint64_t pending_all_max)
 {
     struct connections *self = calloc(1, sizeof *self);
-    ensure(self);
-    self->room = room;
+    ensure(self && sockets <= CONNECTIONS_SOCKETS_MAX);
+    memcpy(self->limits, limits, sockets * sizeof *limits);
+    self->sockets = sockets;
+    self->pending_all_max = pending_all_max;
     return self;
 }
 
@@ -30,10 +31,12 @@ void connections_destroy(struct connections **self_p)
     *self_p = NULL;
 }
 
-uint32_t connections_count(const struct connections *self, enum connection_where where)
+uint32_t connections_count(const struct connections *self, uint32_t where)
 {
     return self->counts[where];
 }
+
+uint64_t connections_pending(const struct connections *self) { return self->pending; }
 
 static struct connection *at(struct connections *self, int fd)
 {
@@ -48,8 +51,7 @@ void connections_closed(struct connections *self, int fd)
     memset(connection, 0, sizeof *connection);
 }
 
-void connections_opened(struct connections *self, int fd, enum connection_where where,
-                        uint64_t now_ms)
+void connections_opened(struct connections *self, int fd, uint32_t where, uint64_t now_ms)
 {
     struct connection *connection = at(self, fd);
     if (!connection) return;
@@ -65,8 +67,14 @@ static bool same_key(const struct curve_key *a, const struct curve_key *b)
     return memcmp(a->bytes, b->bytes, CURVE_BYTES) == 0;
 }
 
-struct connection *connections_heard(struct connections *self, int fd, enum connection_where where,
-                                     const struct curve_key *key, uint32_t parts, uint64_t bytes,
+uint64_t connections_part_bytes(uint64_t bytes)
+{
+    const uint64_t box = bytes + CURVE_PART_BYTES;
+    return box + (box > SHORT_MAX ? LONG_BYTES : SHORT_BYTES);
+}
+
+struct connection *connections_heard(struct connections *self, int fd, uint32_t where,
+                                     const struct curve_key *key, uint64_t wire_bytes,
                                      uint64_t now_ms)
 {
     struct connection *connection = at(self, fd);
@@ -75,18 +83,9 @@ struct connection *connections_heard(struct connections *self, int fd, enum conn
                  (connection->proven && !same_key(&connection->key, key));
     if (other) connections_opened(self, fd, where, now_ms);     // Its event is still on the way
     connection->proven = true;
-    connection->known |= where == AT_NEWS;
     connection->key = *key;
-    connection->taken += bytes + (uint64_t)parts * (CURVE_PART_BYTES + SHORT_BYTES) +
-                         (bytes + CURVE_PART_BYTES > SHORT_MAX ? LONG_BYTES - SHORT_BYTES : 0);
+    connection->taken += wire_bytes;
     return connection;
-}
-
-void connections_allow(struct connection *connection, const struct budget *budget, uint64_t now_ms)
-{
-    if (memcmp(&connection->budget, budget, sizeof *budget) == 0) return;
-    connection->budget = *budget;
-    bucket_fill(&connection->bucket, budget, now_ms);
 }
 
 // ---- who has to go ------------------------------------------------------------------------------
@@ -126,10 +125,9 @@ static int by_age(const void *x, const void *y)
 }
 
 // A newcomer takes milliseconds to become known: whoever is unknown longest is least likely one.
-static void cut_surplus_at(struct connections *self, enum connection_where where,
-                           connections_cut *cut, void *arg)
+static void cut_surplus_at(struct connections *self, uint32_t where, connections_cut *cut, void *arg)
 {
-    uint32_t count = 0, surplus = self->counts[where] - self->room;
+    uint32_t count = 0, surplus = self->counts[where] - self->limits[where].room;
     struct unknown *list = malloc((size_t)self->counts[where] * sizeof *list);
     ensure(list);
     for (int fd = 0; fd < self->fd_end; fd++) {
@@ -144,53 +142,86 @@ static void cut_surplus_at(struct connections *self, enum connection_where where
 
 void connections_cut_surplus(struct connections *self, connections_cut *cut, void *arg)
 {
-    for (enum connection_where where = 0; where < WHERE_COUNT; where++)
-        if (self->counts[where] > self->room) cut_surplus_at(self, where, cut, arg);
+    for (uint32_t where = 0; where < self->sockets; where++)
+        if (self->counts[where] > self->limits[where].room) cut_surplus_at(self, where, cut, arg);
 }
 
-static uint64_t pending_max(const struct connection *connection)
+static bool is_of(const struct connection *connection, const struct curve_key *key)
 {
-    if (connection->where == AT_NEWS) return SUBSCRIBED_MAX;
-    return connection->trusted ? CONNECTIONS_PENDING_MAX : CONNECTION_PENDING_MAX;
+    return connection->open && !connection->cut && (!key || (connection->proven &&
+                                                             same_key(&connection->key, key)));
 }
 
-void connections_cut_hoarders(struct connections *self, connections_received *received,
+void connections_cut_crowd(struct connections *self, const struct curve_key *key, uint32_t max,
+                           connections_cut *cut, void *arg)
+{
+    for (;;) {
+        uint32_t count = 0;
+        int oldest = -1;
+        for (int fd = 0; fd < self->fd_end; fd++) {
+            if (!is_of(&self->list[fd], key)) continue;
+            count++;
+            if (oldest < 0 || self->list[fd].accepted_ms < self->list[oldest].accepted_ms)
+                oldest = fd;
+        }
+        if (count <= max) return;
+        connections_cut_one(self, oldest, cut, arg);
+    }
+}
+
+// False: it is gone. So is what was heard of after its end, as a message of it was still on the way.
+static bool measure_one(struct connections *self, int fd, connections_measure *measure, void *arg)
+{
+    struct connection *connection = &self->list[fd];
+    struct connection_counts counts;
+    if (!measure(arg, fd, &counts)) {
+        connections_closed(self, fd);
+        return false;
+    }
+    const uint64_t taken = self->limits[connection->where].keeps_all ? 0 : connection->taken;
+    connection->pending = counts.received > taken ? counts.received - taken : 0;
+    connection->acked = counts.acked;
+    return true;
+}
+
+static uint64_t pending_max(const struct connections *self, const struct connection *connection)
+{
+    return connection->trusted ? self->pending_all_max : self->limits[connection->where].pending_max;
+}
+
+void connections_cut_hoarders(struct connections *self, connections_measure *measure,
                               connections_cut *cut, void *arg)
 {
-    uint64_t all = 0;
+    self->pending = 0;
     for (int fd = 0; fd < self->fd_end; fd++) {
         struct connection *connection = &self->list[fd];
         if (!connection->open || connection->cut) continue;
-        int64_t bytes = received(arg, fd);
-        if (connection->where == AT_NEWS) connection->taken = 0;    // What a subscription is, stays
-        connection->pending = bytes > 0 && (uint64_t)bytes > connection->taken
-                                  ? (uint64_t)bytes - connection->taken : 0;
-        if (connection->pending > pending_max(connection)) connections_cut_one(self, fd, cut, arg);
-        else all += connection->pending;
+        if (!measure_one(self, fd, measure, arg)) continue;
+        if (connection->pending > pending_max(self, connection))
+            connections_cut_one(self, fd, cut, arg);
+        else self->pending += connection->pending;
     }
-    while (all > CONNECTIONS_PENDING_MAX) {
+    while (self->pending > self->pending_all_max) {
         int largest = 0;
         for (int fd = 1; fd < self->fd_end; fd++)
             if (self->list[fd].open && !self->list[fd].cut &&
                 (self->list[largest].cut || self->list[fd].pending > self->list[largest].pending))
                 largest = fd;
-        all -= self->list[largest].pending;
+        self->pending -= self->list[largest].pending;
         if (!self->list[largest].open || self->list[largest].cut) return;
         connections_cut_one(self, largest, cut, arg);
     }
 }
 
-void connections_punish(struct connections *self, const struct curve_key *key, uint64_t now_ms)
+uint64_t connections_waiting(struct connections *self, const struct curve_key *key,
+                             connections_measure *measure, void *arg)
 {
-    self->penalties[self->penalties_next++ % PENALTIES_MAX] =
-        (struct penalty){ *key, now_ms + PENALTY_MS };
-}
-
-bool connections_is_punished(const struct connections *self, const struct curve_key *key,
-                             uint64_t now_ms)
-{
-    for (uint32_t i = 0; i < PENALTIES_MAX; i++)
-        if (self->penalties[i].until_ms > now_ms && same_key(&self->penalties[i].key, key))
-            return true;
-    return false;
+    uint64_t bytes = 0;
+    for (int fd = 0; fd < self->fd_end; fd++) {
+        struct connection *connection = &self->list[fd];
+        if (!is_of(connection, key)) continue;
+        if (measure && !measure_one(self, fd, measure, arg)) continue;
+        if (connection->given > connection->acked) bytes += connection->given - connection->acked;
+    }
+    return bytes;
 }

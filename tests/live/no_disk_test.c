@@ -1,0 +1,34 @@
+// Trainers whose disks take nothing any more: results are served from memory, and the run goes on.
+
+#include "tests/live/testbed.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <cmocka.h>
+
+enum { TRAINERS = 3, BEFORE = 2, AFTER = 6 };
+
+static void results_are_served_from_memory(void **state)
+{
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
+        .trainers = TRAINERS, .epoch_rounds = 1000, .total_steps = 1000, .no_checkpointer = true });
+    char from[512], to[520];
+    testbed_start_all(bed);
+    testbed_await_step(bed, BEFORE);
+    for (unsigned i = 0; i < TRAINERS; i++) {
+        snprintf(from, sizeof from, "%s/%s/blobs", bed->dir, testbed_trainer(i));
+        snprintf(to, sizeof to, "%s.away", from);
+        assert_int_equal(rename(from, to), 0);
+    }
+    testbed_await_step(bed, bed->news.commits + AFTER);
+    for (unsigned i = 0; i < TRAINERS; i++)
+        testbed_await_log(bed, testbed_trainer(i), "learner.not_on_disk", TESTBED_WAIT_MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(results_are_served_from_memory, testbed_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,148 @@
+// Which connections have to go, and what waits for those that stay.
+#include "common/actor/connections.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { AT_MAIL, AT_NEWS, FDS = 64, PENDING_MAX = 12 << 20, SUBSCRIBED_MAX = 64 << 10 };
+
+struct kernel { int cuts[FDS], count; struct connection_counts counts[FDS]; bool gone[FDS]; };
+
+static void note(void *arg, int fd)
+{
+    struct kernel *kernel = arg;
+    kernel->cuts[kernel->count++] = fd;
+}
+
+static bool measure(void *arg, int fd, struct connection_counts *ret_counts)
+{
+    *ret_counts = ((struct kernel *)arg)->counts[fd];
+    return !((struct kernel *)arg)->gone[fd];
+}
+
+static struct connections *new_connections(uint32_t room)
+{
+    const struct connections_limits limits[] = { { room, PENDING_MAX, false },
+                                                 { room, SUBSCRIBED_MAX, true } };
+    return connections_new(limits, 2, 256 << 20);
+}
+
+static void the_oldest_unknown_goes_first(void **state)
+{
+    (void)state;
+    struct connections *self = new_connections(4);
+    const struct curve_key key = { { 3 } };
+    struct kernel kernel = { .count = 0 };
+    for (int fd = 10; fd < 16; fd++) connections_opened(self, fd, AT_MAIL, 100 - (uint64_t)fd);
+    connections_heard(self, 15, AT_MAIL, &key, 10, 200)->known = true;
+    connections_heard(self, 14, AT_MAIL, &key, 10, 200);            // Proven is not enough
+    connections_cut_surplus(self, note, &kernel);
+    assert_int_equal(kernel.count, 2);              // 15 is the oldest, and known
+    assert_int_equal(kernel.cuts[0], 14);
+    assert_int_equal(kernel.cuts[1], 13);
+    assert_int_equal(connections_count(self, AT_MAIL), 4);
+    connections_closed(self, 14), connections_closed(self, 14), connections_closed(self, 99);
+    assert_int_equal(connections_count(self, AT_MAIL), 4);
+    connections_cut_key(self, &key, note, &kernel);
+    assert_int_equal(kernel.count, 3);
+    assert_int_equal(kernel.cuts[2], 15);
+    connections_destroy(&self);
+}
+
+static void of_a_crowd_the_newest_stay(void **state)
+{
+    (void)state;
+    struct connections *self = new_connections(40);
+    const struct curve_key key = { { 3 } }, other = { { 4 } };
+    struct kernel kernel = { .count = 0 };
+    for (int fd = 10; fd < 16; fd++) {
+        connections_opened(self, fd, AT_MAIL, 100 - (uint64_t)fd);
+        connections_heard(self, fd, AT_MAIL, fd == 15 ? &other : &key, 10, 200);
+    }
+    connections_cut_crowd(self, &key, 5, note, &kernel);
+    assert_int_equal(kernel.count, 0);
+    connections_cut_crowd(self, &key, 3, note, &kernel);
+    assert_int_equal(kernel.count, 2);
+    assert_int_equal(kernel.cuts[0], 14);
+    assert_int_equal(kernel.cuts[1], 13);
+    connections_destroy(&self);
+}
+
+static void who_hoards_is_cut(void **state)
+{
+    (void)state;
+    struct connections *self = new_connections(40);
+    const struct curve_key key = { { 3 } };
+    struct kernel kernel = { .count = 0 };
+    for (int fd = 10; fd < 50; fd++) connections_opened(self, fd, AT_MAIL, 1);
+    connections_opened(self, 50, AT_NEWS, 1);
+    // All that came is out: what was on the wire is counted to the byte.
+    connections_heard(self, 10, AT_MAIL, &key, connections_part_bytes(1 << 24), 2);
+    kernel.counts[10].received = (1 << 24) + 33 + 9;
+    kernel.counts[11].received = PENDING_MAX + 1;
+    kernel.counts[50].received = SUBSCRIBED_MAX + 1;
+    connections_cut_hoarders(self, measure, note, &kernel);
+    assert_int_equal(kernel.count, 2);
+    assert_int_equal(kernel.cuts[0], 11);
+    assert_int_equal(kernel.cuts[1], 50);
+    assert_int_equal(connections_pending(self), 0);
+    // Each within its bound, all together not: the largest go until they are.
+    for (int fd = 12; fd < 42; fd++) kernel.counts[fd].received = (10 << 20) + (uint64_t)fd;
+    connections_cut_hoarders(self, measure, note, &kernel);
+    assert_int_equal(kernel.count, 2 + 5);          // 25 times 10 MiB fit into 256
+    assert_int_equal(kernel.cuts[2], 41);
+    connections_destroy(&self);
+}
+
+// A message may be on its way still when its connection has ended: no such connection remains.
+static void who_is_gone_is_forgotten(void **state)
+{
+    (void)state;
+    struct connections *self = new_connections(40);
+    const struct curve_key key = { { 3 } };
+    struct kernel kernel = { .gone = { [10] = true } };
+    connections_opened(self, 10, AT_MAIL, 1);
+    connections_closed(self, 10);
+    assert_non_null(connections_heard(self, 10, AT_MAIL, &key, 10, 2));
+    assert_int_equal(connections_count(self, AT_MAIL), 1);
+    connections_cut_hoarders(self, measure, note, &kernel);
+    assert_int_equal(connections_count(self, AT_MAIL), 0);
+    assert_int_equal(kernel.count, 0);
+    assert_null(connections_heard(self, -1, AT_MAIL, &key, 10, 2));
+    assert_null(connections_heard(self, CONNECTIONS_FD_MAX, AT_MAIL, &key, 10, 2));
+    connections_destroy(&self);
+}
+
+static void what_waits_is_what_was_not_acknowledged(void **state)
+{
+    (void)state;
+    struct connections *self = new_connections(40);
+    const struct curve_key key = { { 3 } }, other = { { 4 } };
+    struct kernel kernel = { .count = 0 };
+    for (int fd = 10; fd < 14; fd++) {
+        connections_opened(self, fd, AT_MAIL, 1);
+        connections_heard(self, fd, AT_MAIL, fd == 13 ? &other : &key, 10, 2)->given = 1000;
+    }
+    assert_int_equal(connections_waiting(self, &key, NULL, NULL), 3000);
+    assert_int_equal(connections_waiting(self, NULL, NULL, NULL), 4000);
+    kernel.counts[10].acked = 400, kernel.counts[11].acked = 1100, kernel.counts[13].acked = 1;
+    assert_int_equal(connections_waiting(self, &key, measure, &kernel), 600 + 0 + 1000);
+    assert_int_equal(connections_waiting(self, NULL, NULL, NULL), 1600 + 1000);     // 13 as before
+    kernel.gone[12] = true;
+    assert_int_equal(connections_waiting(self, NULL, measure, &kernel), 600 + 0 + 999);
+    connections_destroy(&self);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_oldest_unknown_goes_first),
+        cmocka_unit_test(of_a_crowd_the_newest_stay),
+        cmocka_unit_test(who_hoards_is_cut),
+        cmocka_unit_test(who_is_gone_is_forgotten),
+        cmocka_unit_test(what_waits_is_what_was_not_acknowledged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
