@@ -48,6 +48,7 @@ struct rules {
     uint32_t cold_start_steps;
     uint32_t heartbeat_ms, lease_ms, unhealthy_rounds, snapshot_rounds;
     struct hash genesis_digest;         // None: pinned by the first quorum
+    struct hash dataset_digest;         // That data providers must have. None: the first one decides
     uint64_t first_epoch, first_step, first_position;      // [progress]
     bool start_paused;
     uint32_t verification_percent;      // Of a round's clients who recompute instead of training

@@ -135,6 +135,7 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .unhealthy_rounds = (uint32_t)config->unhealthy_rounds,
         .snapshot_rounds = (uint32_t)config->snapshot_rounds,
         .genesis_digest = config->model_digest,
+        .dataset_digest = config->dataset_digest,
         .first_epoch = config->progress_epoch,
         .first_step = config->progress_step - 1,
         .first_position = config->progress_data_index,
@@ -447,6 +448,10 @@ static int run(struct keeper *self, struct why *why)
     };
     int rc = shell_new(&options, why, &self->shell);
     if (rc < 0) return rc;
+    if (self->config.data_location == CONFIG_DATA_SERVER &&
+        hash_is_none(&self->config.dataset_digest))
+        shell_log(4, "data.unpinned [data] dataset_digest is not set, so the first data-provider to "
+                  "join decides what is trained on; shoal manifest --data-config data.toml prints it");
     shell_log(6, "coordinator.ready run=%s incarnation=%llu", self->config.run_id,
               (unsigned long long)options.incarnation);
     rc = shell_run(self->shell, why);

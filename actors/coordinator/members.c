@@ -4,6 +4,7 @@
 #include "actors/coordinator/coordinator.h"
 #include "common/bulk/endpoint.h"
 #include "common/ensure.h"
+#include "common/run/dataset.h"
 #include <string.h>
 
 enum {
@@ -79,6 +80,59 @@ uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbo
 
 // ---- joining ------------------------------------------------------------------------------------
 
+// Nobody has trained on the run's data, and nobody else has it: it may still become other data. Who
+// is here as a provider has what is on record.
+static bool is_bound(const struct run *run, uint32_t joiner)
+{
+    uint32_t others = run_count(run, ACTOR_PROVIDER, MEMBER_HEALTHY);
+    if (joiner != NO_MEMBER && run->members[joiner].state == MEMBER_HEALTHY) others--;
+    return run->pass_samples && (run->round.round > 0 || others > 0);
+}
+
+static struct wire_record_data data_of(const struct wire_join *join)
+{
+    return (struct wire_record_data){ .samples = join->samples, .data = join->data,
+                                      .order = dataset_order(&join->positions, join->samples) };
+}
+
+static bool is_the_runs(const struct run *run, const struct wire_record_data *data)
+{
+    return data->samples == run->pass_samples && hash_equal(&data->data, &run->data) &&
+           hash_equal(&data->order, &run->order);
+}
+
+static bool may_provide(struct coordinator *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_join *join = in->body;
+    const struct run *run = &self->run;
+    const struct wire_record_data data = data_of(join);
+    const struct hash digest = dataset_digest(&data.data, &data.order);
+    const struct hash *pin = &self->rules.dataset_digest;
+    char has[HASH_HEX], wanted[HASH_HEX];
+    if (self->rules.frame.data.kind != DATA_SERVER) return true;       // Nobody will ask it
+    if (join->samples == 0) {
+        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
+                           "a data provider without samples; allowed: 1 and more");
+        return false;
+    }
+    if (!hash_is_none(pin) && !hash_equal(&digest, pin)) {
+        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
+                           "[data] dataset_digest pins %.16s, this source is %.16s; give it the run's "
+                           "files and data.toml", hash_to_hex(pin, wanted), hash_to_hex(&digest, has));
+        return false;
+    }
+    if (is_bound(run, run_find(run, &in->sender)) && !is_the_runs(run, &data)) {
+        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
+                           "the run trains on %llu samples a pass, this "
+                           "source has %llu, another manifest or another order; give it the run's "
+                           "files and data.toml",
+                           (unsigned long long)run->pass_samples,
+                           (unsigned long long)join->samples);
+        return false;
+    }
+    return true;
+}
+
 static bool may_join(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_join *join = in->body;
@@ -115,26 +169,7 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
                            "and no name; give --bulk-bind an address of yours", join->endpoint);
         return false;
     }
-    const struct hash *manifest = &self->rules.frame.data_digest;
-    if (join->role == ACTOR_PROVIDER && !hash_is_none(manifest) &&
-        !hash_equal(&join->data, manifest)) {
-        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
-                           "the manifest of these samples is not the one that "
-                           "[data] manifest_digest names; give it the run's dataset");
-        return false;
-    }
-    if (join->samples && run->pass_samples &&
-        (join->samples != run->pass_samples || !hash_equal(&join->data, &run->data) ||
-         !hash_equal(&join->order, &run->order))) {
-        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
-                           "the run trains on %llu samples a pass, this "
-                           "source has %llu, another manifest or another order; give it the run's "
-                           "dataset and data.toml",
-                           (unsigned long long)run->pass_samples,
-                           (unsigned long long)join->samples);
-        return false;
-    }
-    return true;
+    return join->role != ACTOR_PROVIDER || may_provide(self, in, out);
 }
 
 static bool changes_too_often(struct coordinator *self, const struct msg *in, uint32_t index,
@@ -176,8 +211,12 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
                               ? run->members[index].joined_round : run->round.round;
     if (known && run->members[index].state == MEMBER_HEALTHY) member.state = MEMBER_HEALTHY;
     self->heard_ms[index] = in->now_ms;
-    if (!known || wire_equal(FRAME_RECORD_MEMBER, &member, &run->members[index]) == false) {
-        if (known && changes_too_often(self, in, index, out)) return;
+    const struct wire_record_data data = data_of(join);
+    const bool binds = join->role == ACTOR_PROVIDER && self->rules.frame.data.kind == DATA_SERVER &&
+                       !is_the_runs(run, &data),
+               differs = !known || !wire_equal(FRAME_RECORD_MEMBER, &member, &run->members[index]);
+    if (known && (binds || differs) && changes_too_often(self, in, index, out)) return;
+    if (differs) {
         self->holdings[index].known = false; // Another process: what the old one held is gone
         self->unhealthy[index] = 0;
         self->step_held[index] = 0;
@@ -185,11 +224,7 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
         outbox_note(out, "member.joined name=%s index=%u state=%s endpoint=%s", member.name, index,
                     wire_enum_name(&wire_enum_member_state, member.state), member.endpoint);
     }
-    if (join->samples && join->role == ACTOR_PROVIDER && !run->pass_samples)
-        coordinator_put(self, FRAME_RECORD_DATA,
-                        &(struct wire_record_data){ .samples = join->samples, .data = join->data,
-                                                    .order = join->order },
-                        out);
+    if (binds) coordinator_put(self, FRAME_RECORD_DATA, &data, out);
     outbox_mail(out, in->from, FRAME_ADMITTED, &(struct wire_admitted){
         .index = index, .state = member.state, .instance = join->instance,
         .config = self->rules.config, .born_unix_ms = run->born_unix_ms });

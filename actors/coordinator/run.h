@@ -63,7 +63,7 @@ struct run {
     struct wire_commit last;            // Its figures, lists NULL
 
     uint64_t pass_samples;              // Samples of one pass, 0 until a data source was seen
-    struct hash data, order;            // Digests of its manifest and of what positions mean (proof.h)
+    struct hash data, order;            // Its manifest, and what positions mean (dataset.h)
     struct table table;                 // What is todo, pending and done
     struct table_entry table_memory[2 * TABLE_INTERVALS_MAX];
     struct sample_interval scratch[TABLE_INTERVALS_MAX];

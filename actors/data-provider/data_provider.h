@@ -4,7 +4,7 @@
 //     JOIN (samples, manifest digest) ─▶ ADMITTED ─▶ PING, PING, PING ... ─▶ LEAVE
 //
 // The samples themselves go over the bulk plane, which is the shell's; what the run needs to know
-// of them (how many a pass has, and the digest of their manifest) is said in JOIN and goes on
+// of them (how many a pass has, their manifest and their order) is said in JOIN and goes on
 // record with the first source. Who holds another dataset is refused, and ends. Pure.
 
 #include "actors/member/member.h"

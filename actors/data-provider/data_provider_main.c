@@ -2,9 +2,7 @@
 
 #include "actors/data-provider/data_provider.h"
 #include "actors/member/member_shell.h"
-#include "common/config/data_config.h"
-#include "common/config/run_config.h"
-#include "common/data/provider.h"
+#include "common/data/source.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +11,7 @@ struct served {
     struct member_options options;      // First: argp's children know nothing of the rest
     const char *data_config;
     struct data_config config;
-    char dir[512];
+    struct wire_data_source source;
     provider_t *provider;
     uint8_t *description;
     size_t description_bytes;
@@ -39,18 +37,17 @@ static int describe(struct served *self, struct why *why)
     const struct manifest *manifest = token_files_manifest(files);
     if (!manifest)
         return why_set(why, FAULT_NOT_FOUND, "%s has no " MANIFEST_NAME ", by which trainers check "
-                       "the samples; make it with `shoal manifest %s`", self->dir, self->dir);
+                       "the samples; make it with `shoal manifest %s`", self->source.where,
+                       self->source.where);
     return dataset_describe(token_files_samples(files), manifest, why, &self->description,
                             &self->description_bytes);
 }
 
 static int open_source(struct served *self, struct why *why)
 {
-    int rc = config_resolve(&self->config.origin, self->config.dir, self->dir, sizeof self->dir);
-    struct samples_config samples = { .token_bytes = config_token_bytes(self->config.token_size),
-                                      .seq_len = (uint32_t)self->config.seq_len, .shuffled = true };
-    memcpy(samples.seed, self->config.shuffle_seed, sizeof samples.seed);
-    return rc < 0 ? rc : provider_open_local(self->dir, &samples, why, &self->provider);
+    const struct samples_config samples = { .seq_len = (uint32_t)self->config.seq_len };
+    int rc = source_of_data_config(&self->config, why, &self->source);
+    return rc < 0 ? rc : source_open(&self->source, &samples, NULL, why, &self->provider);
 }
 
 static const struct argp_option options[] = {
@@ -110,7 +107,7 @@ int main(int argc, char **argv)
                                       .seq_len = provider_seq_len(self.provider),
                                       .samples = provider_count(self.provider),
                                       .data = *provider_digest(self.provider),
-                                      .order = dataset_order(token_files_samples(
+                                      .positions = dataset_positions(token_files_samples(
                                           provider_files(self.provider))) };
     int code = member_run(&self.options, &process);
     provider_close(&self.provider);

@@ -16,7 +16,7 @@ static void join(struct member *self, uint64_t now_ms, struct outbox *out)
 {
     struct wire_join join = {
         .role = self->role, .instance = self->instance, .samples = self->samples, .data = self->data,
-        .order = self->order
+        .positions = self->positions
     };
     memcpy(join.name, self->name, sizeof join.name);
     memcpy(join.endpoint, self->endpoint, sizeof join.endpoint);
@@ -356,7 +356,7 @@ uint32_t member_providers(const struct member *self, struct wire_holder *ret_lis
     for (uint32_t turn = 0; all > 0 && turn < 2; turn++, nth = 0)
         for (uint32_t i = 0; i < self->members_count && count < max; i++) {
             if (!provides(self, i)) continue;
-            const bool later = nth++ >= self->index % all;      // First those from our own on
+            const bool later = nth++ >= (self->index + self->round.round) % all;    // From ours on
             if (later == (turn == 0))
                 add_holder(&ret_list[count++], &self->members[i]);
         }

@@ -26,7 +26,7 @@ struct member {
     struct hash key;
     char name[ACTOR_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], endpoint[128];
     uint64_t samples;                   // Of a data source of its own; 0: none
-    struct hash data, order;
+    struct hash data, positions;
 
     uint64_t instance;                  // Of this process: its start in unix ms
     bool admitted, has_config, has_run, has_round, leaving;
@@ -116,5 +116,6 @@ uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t e
 uint32_t member_holders(const struct member *self, uint32_t first_member,
                         struct wire_holder *ret_list, uint32_t max);
 
-// Endpoints of the data providers at work, starting at another one for each member.
+// Endpoints of the data providers at work, starting at another one for each member and in each
+// round: where there are more than `max`, each has its turn.
 uint32_t member_providers(const struct member *self, struct wire_holder *ret_list, uint32_t max);

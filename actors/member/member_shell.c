@@ -295,7 +295,7 @@ static void prepare_member(struct running *self)
     snprintf(member->run, sizeof member->run, "%s", self->options->command.run_id);
     member->samples = process->samples;
     member->data = process->data;
-    member->order = process->order;
+    member->positions = process->positions;
 }
 
 static int check_line(struct member_options *options, struct why *why)

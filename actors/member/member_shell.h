@@ -30,7 +30,7 @@ struct member_process {
     size_t description_bytes;
     uint32_t seq_len;
     uint64_t samples;
-    struct hash data, order;
+    struct hash data, positions;        // Of its dataset: common/data/proof.h
 };
 
 extern const struct argp member_argp;   // Child of a main's argp, with a struct member_options

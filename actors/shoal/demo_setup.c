@@ -2,6 +2,7 @@
 #include "actors/shoal/model_folder.h"
 #include "actors/shoal/toml_edit.h"
 #include "common/data/durable_file.h"
+#include "common/data/source.h"
 #include "common/ensure.h"
 #include "common/vector/dirfile.h"
 #include <errno.h>
@@ -100,24 +101,50 @@ static int set_key(char **text, const char *table, const char *key, const char *
     return 0;
 }
 
-static int write_state(struct demo_setup *self, struct why *why)
-{
-    char hex[HASH_HEX], quoted[HASH_HEX + 2], *text = NULL;
-    snprintf(quoted, sizeof quoted, "\"%s\"", hash_to_hex(&self->genesis, hex));
-    int rc = read_template(self, "state.toml", why, &text);
-    if (rc == 0) rc = set_key(&text, "model", "digest", quoted, why);
-    if (rc == 0) rc = set_key(&text, "model.LLM.checkpoint.Hub", "repo_id", "\"model\"", why);
-    if (rc == 0) rc = durable_file_write(self->dir, "state.toml", text, strlen(text), why);
-    free(text);
-    return rc;
-}
-
 static int write_data(struct demo_setup *self, struct why *why)
 {
     char *text = NULL;
     int rc = read_template(self, "data.toml", why, &text);
     if (rc == 0) rc = set_key(&text, "", "dir", "\"text/train\"", why);
     if (rc == 0) rc = durable_file_write(self->dir, "data.toml", text, strlen(text), why);
+    free(text);
+    return rc;
+}
+
+// What the data.toml that was just written says, as the data-provider will read it.
+static int name_dataset(const struct demo_setup *self, struct hash *ret_digest, struct why *why)
+{
+    static struct config_faults faults;
+    static struct data_config config;
+    struct wire_data_source source;
+    char path[PATH_MAX + 32];
+    provider_t *provider;
+    snprintf(path, sizeof path, "%s/data.toml", self->dir);
+    int rc = config_load_data(path, &config, &faults);
+    config_faults_print(&faults, stderr);
+    if (rc < 0) return why_set(why, rc, "%s is refused (see above)", path);
+    const struct samples_config samples = { .seq_len = (uint32_t)config.seq_len };
+    rc = source_of_data_config(&config, why, &source);
+    if (rc == 0) rc = source_open(&source, &samples, NULL, why, &provider);
+    if (rc < 0) return rc;
+    *ret_digest = provider_dataset_digest(provider);
+    provider_close(&provider);
+    return 0;
+}
+
+static int write_state(struct demo_setup *self, struct why *why)
+{
+    char hex[HASH_HEX], model[HASH_HEX + 2], data[HASH_HEX + 2], *text = NULL;
+    struct hash dataset;
+    snprintf(model, sizeof model, "\"%s\"", hash_to_hex(&self->genesis, hex));
+    int rc = name_dataset(self, &dataset, why);
+    if (rc == 0) rc = read_template(self, "state.toml", why, &text);
+    if (rc < 0) return rc;
+    snprintf(data, sizeof data, "\"%s\"", hash_to_hex(&dataset, hex));
+    rc = set_key(&text, "model", "digest", model, why);
+    if (rc == 0) rc = set_key(&text, "data", "dataset_digest", data, why);
+    if (rc == 0) rc = set_key(&text, "model.LLM.checkpoint.Hub", "repo_id", "\"model\"", why);
+    if (rc == 0) rc = durable_file_write(self->dir, "state.toml", text, strlen(text), why);
     free(text);
     return rc;
 }
@@ -164,8 +191,8 @@ int demo_set_up(struct demo_setup *self, const char *dir, const char *config_dir
              self->text.nats[0], self->text.nats[1], self->text.nats[2]);
     say(context, line);
     rc = make_model(self, seed, why);
-    if (rc == 0) rc = write_state(self, why);
     if (rc == 0) rc = write_data(self, why);
+    if (rc == 0) rc = write_state(self, why);
     if (rc == 0) rc = load_state(self, why);
     if (rc < 0) return rc;
     snprintf(line, sizeof line, "model: a Llama of %.2f M parameters, %u layers, from seed %llu",

@@ -141,6 +141,14 @@ static void say_refused(void *arg, const char *reason, const char *next)
     fprintf(stderr, "shoal train: %s; %s\n", reason, next);
 }
 
+// What data-providers of the run must have, opened here by their data.toml.
+static int check_dataset(struct training *self, struct why *why)
+{
+    const struct hash digest = provider_dataset_digest(self->data);
+    return check_pin(&self->settings.config.dataset_digest, hash_is_none(&digest) ? NULL : &digest,
+                     "data.dataset_digest", why);
+}
+
 static int open_data(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
@@ -150,6 +158,7 @@ static int open_data(struct training *self, struct why *why)
                                         .refused = say_refused };
     const int rc = source_open(&settings->data, &samples, &check, why, &self->data);
     if (rc < 0 || self->flags.data) return rc;
+    if (settings->config.data_location == CONFIG_DATA_SERVER) return check_dataset(self, why);
     return check_pin(&settings->config.manifest_digest, provider_digest(self->data),
                      "data.manifest_digest", why);
 }

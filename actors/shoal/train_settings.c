@@ -108,13 +108,8 @@ static int take_data_config(struct train_settings *self, const char *path, struc
     if (data.seq_len != self->config.max_seq_len)
         return why_set(why, FAULT_CONFIG, "%s: seq_len = %" PRIu64 ", max_seq_len = %" PRIu64,
                        path, data.seq_len, self->config.max_seq_len);
-    self->data = (struct wire_data_source){
-        .kind = DATA_LOCAL, .seeded = true,
-        .token_bytes = (uint8_t)config_token_bytes(data.token_size)
-    };
-    memcpy(self->data.seed, data.shuffle_seed, sizeof self->data.seed);
-    rc = config_resolve(&data.origin, data.dir, self->data.where, sizeof self->data.where);
-    return rc < 0 ? why_set(why, rc, "%s: dir: the path is too long", path) : 0;
+    rc = source_of_data_config(&data, why, &self->data);
+    return rc < 0 ? why_wrap(why, rc, "%s", path) : 0;
 }
 
 static int take_data_folder(struct train_settings *self, const struct train_flags *flags,

@@ -8,7 +8,7 @@
 
 enum { PATIENCE_MS = 5000, ROUNDS = 5, WAIT_MS = 100, WAIT_MAX_MS = 2000, QUEUE = 4 };
 
-struct provider_peer { struct wire_holder holder; char said[192]; };
+struct provider_peer { struct wire_holder holder; uint32_t took_ms; char said[192]; };    // 0: not asked yet
 
 struct bulk_client {
     struct bulk_client_options options;
@@ -70,11 +70,18 @@ void bulk_client_set_providers(struct bulk_client *self, const struct wire_holde
                                uint32_t count)
 {
     struct wire_holder now = { .endpoint = "" };
+    struct provider_peer known[BULK_PROVIDERS_MAX];
+    const uint32_t known_count = self->peers_count;
     if (self->peers_count) now = self->peers[self->turn].holder;
+    memcpy(known, self->peers, known_count * sizeof *known);
     self->peers_count = self->turn = 0;
     for (uint32_t i = 0; i < count && self->peers_count < BULK_PROVIDERS_MAX; i++) {
+        struct provider_peer *peer = &self->peers[self->peers_count];
+        *peer = (struct provider_peer){ .holder = providers[i] };
+        for (uint32_t k = 0; k < known_count; k++)
+            if (is_same(&providers[i], &known[k].holder)) peer->took_ms = known[k].took_ms;
         if (is_same(&providers[i], &now)) self->turn = self->peers_count;
-        self->peers[self->peers_count++].holder = providers[i];
+        self->peers_count++;
     }
     if (self->peers_count == 0 || !is_same(&self->peers[self->turn].holder, &now)) hang_up(self);
 }
@@ -209,13 +216,36 @@ static int give_up(const struct bulk_client *self, const struct question *questi
                    self->peers_count, self->rounds_max, text);
 }
 
+// After an answer that took so long: another one is asked next, if there is a better. Those who were
+// slower are given the benefit of the doubt, little by little: they may have had a bad moment.
+static void choose_next(struct bulk_client *self, uint64_t took_ms)
+{
+    struct provider_peer *peer = &self->peers[self->turn];
+    uint32_t best = self->turn;
+    peer->took_ms = took_ms ? (uint32_t)took_ms : 1;
+    if (3 * took_ms < self->patience_ms) return;
+    for (uint32_t n = 1; n < self->peers_count; n++) {
+        const uint32_t i = (self->turn + n) % self->peers_count;
+        self->peers[i].took_ms -= self->peers[i].took_ms / 16;
+        if (self->peers[i].took_ms < self->peers[best].took_ms) best = i;
+    }
+    if (best == self->turn) return;
+    hang_up(self);
+    self->turn = best;
+}
+
 static int ask_all(struct bulk_client *self, const struct question *question, struct why *why)
 {
     uint32_t wait_ms = WAIT_MS;
     for (uint32_t round = 0; round < self->rounds_max && self->peers_count; round++) {
         for (uint32_t n = 0; n < self->peers_count; n++) {
-            if (ask(self, &self->peers[self->turn], question)) return 0;
+            const uint64_t begun_ms = bulk_now_ms();
+            if (ask(self, &self->peers[self->turn], question)) {
+                choose_next(self, bulk_now_ms() - begun_ms);
+                return 0;
+            }
             hang_up(self);
+            self->peers[self->turn].took_ms = self->patience_ms;
             self->turn = (self->turn + 1) % self->peers_count;
         }
         if (round + 1 == self->rounds_max) break;

@@ -2,6 +2,7 @@
 // bulk_client -- samples from data providers, for a thread that can wait for them (the learner's).
 //
 //     provider 0 ─silent▶ provider 1 ─NO_SAMPLES▶ provider 2 ─samples▶ asked first next time
+//     slow (a third of the patience or more): next time one that was not asked yet, or the fastest seen
 //     all failed: wait 100, 200, 400 .. 2000 ms, and again, `rounds_max` times in all
 //
 // Made for one thread; blocks it, at longest about rounds_max * (endpoints * patience_ms + 2 s)

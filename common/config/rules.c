@@ -180,6 +180,23 @@ static void check_mirror(struct config_load *load)
         fault_at(load, &mirror, "must hold {} once", "{} stands for the number of the file");
 }
 
+// Each location of the data has its own pin. That of the bytes alone would leave their order, which is
+// the data-provider's to choose, to whoever joins first.
+static void check_pins(struct config_load *load)
+{
+    const struct setting manifest = setting_of(load, "data.manifest_digest"),
+                         dataset = setting_of(load, "data.dataset_digest");
+    const struct run_config *config = load->base;
+    if (config->data_location == CONFIG_NONE) return;
+    if (config->data_location == CONFIG_DATA_SERVER && manifest.set && manifest.right)
+        fault_at(load, &manifest, "does not say in which order a data-provider has the samples",
+                 "for data_location Server set data.dataset_digest instead, which shoal manifest "
+                 "--data-config data.toml prints");
+    if (config->data_location != CONFIG_DATA_SERVER && dataset.set && dataset.right)
+        fault_at(load, &dataset, "the data does not come from data-providers",
+                 "only data_location Server has them; set data.manifest_digest instead");
+}
+
 // What nobody can prove is said, not refused: a first try needs no manifest.
 static void check_proved(struct config_load *load)
 {
@@ -228,6 +245,7 @@ void config_run_rules(struct config_load *load)
     check_cold_start(load);
     check_template(load);
     check_mirror(load);
+    check_pins(load);
     check_proved(load);
     check_idle(load);
     check_alone(load);

@@ -12,7 +12,7 @@
 // Fields bear the names of keys.def. Times end in _ms. Of a variant only the fields of the chosen
 // word mean anything: lr_total_steps counts for CONFIG_SCHEDULE_LINEAR and _COSINE. A key that is
 // not set is zero: epoch_ms or rounds_per_epoch (exactly one is set), model_digest,
-// manifest_digest, clip_grad_norm. Only a run_state of CONFIG_RUN_STATE_PAUSED has a meaning:
+// manifest_digest, dataset_digest, clip_grad_norm. Only a run_state of CONFIG_RUN_STATE_PAUSED has a meaning:
 // begin paused.
 
 #include "common/config/load.h"

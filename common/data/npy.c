@@ -182,6 +182,9 @@ int npy_parse(const uint8_t *bytes, size_t count, uint64_t file_bytes, const cha
                        " bytes of header, and the file has %llu bytes", name,
                        (unsigned long long)fields.length, token_bytes, end,
                        (unsigned long long)file_bytes);
+    if (end % token_bytes)
+        return why_set(why, FAULT_FORMAT, "%s: its elements of %u bytes begin at byte %zu; it must "
+                       "be a multiple of their size", name, token_bytes, end);
     *ret_npy = (struct npy){ .offset = end, .tokens = fields.length, .token_bytes = token_bytes };
     return 0;
 }

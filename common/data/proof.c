@@ -1,6 +1,7 @@
 #include "common/data/proof.h"
 #include "common/crypto/merkle.h"
 #include "common/data/block_tree.h"
+#include "common/data/npy.h"
 #include "common/data/token_dir.h"
 #include <stdlib.h>
 #include <string.h>
@@ -64,17 +65,29 @@ static void hash_number(struct hasher *hasher, uint64_t value, size_t count)
     hasher_add(hasher, bytes, count);
 }
 
-struct hash dataset_order(const struct samples *samples)
+struct hash dataset_positions(const struct samples *samples)
 {
     struct hasher hasher;
     hasher_init(&hasher);
-    hasher_add(&hasher, "shoal-order-1", 13);
+    hasher_add(&hasher, "shoal-positions-1", 17);
     hash_number(&hasher, samples->config.seq_len, 4);
     hash_number(&hasher, samples->config.shuffled, 4);
     hasher_add(&hasher, samples->config.seed, SHUFFLE_SEED_BYTES);
     for (uint32_t i = 0; i < samples->file_count; i++)
         hash_number(&hasher, samples->files[i].offset, 8);
     return hasher_end(&hasher);
+}
+
+struct hash dataset_order_of(const struct samples *samples)
+{
+    const struct hash positions = dataset_positions(samples);
+    return dataset_order(&positions, samples->count);
+}
+
+struct hash dataset_digest_of(const struct samples *samples, const struct manifest *manifest)
+{
+    const struct hash order = dataset_order_of(samples);
+    return dataset_digest(&manifest->digest, &order);
 }
 
 int dataset_describe(const struct samples *samples, const struct manifest *manifest,
@@ -102,6 +115,13 @@ int dataset_describe(const struct samples *samples, const struct manifest *manif
     return rc;
 }
 
+// Whether tokens can begin there, as readers of files find it (token_files.c, remote_files.c).
+static bool is_begin_of_tokens(const char *name, uint64_t bytes, uint64_t offset, uint32_t token_bytes)
+{
+    if (offset >= bytes || offset % token_bytes || (bytes - offset) % token_bytes) return false;
+    return npy_is_name(name) ? offset > 0 && offset <= NPY_HEADER_MAX : offset == 0;
+}
+
 static int parse_file(struct cursor *in, struct dataset *self, struct why *why)
 {
     struct manifest_file *file = &self->manifest.files[self->manifest.file_count];
@@ -113,7 +133,7 @@ static int parse_file(struct cursor *in, struct dataset *self, struct why *why)
         text = take(in, (size_t)length);
     if (text && take_number(in, 8, &file->bytes) && take_number(in, 8, &offset))
         root = take(in, HASH_BYTES);
-    if (!root || offset >= file->bytes || memchr(text, 0, (size_t)length))
+    if (!root || memchr(text, 0, (size_t)length))
         return why_set(why, FAULT_FORMAT, "file %u of the description is cut off or impossible",
                        self->manifest.file_count);
     memcpy(name, text, (size_t)length);
@@ -121,6 +141,10 @@ static int parse_file(struct cursor *in, struct dataset *self, struct why *why)
     if (!token_dir_is_name(name))
         return why_set(why, FAULT_FORMAT, "file %u of the description has no token file's name",
                        self->manifest.file_count);
+    if (!is_begin_of_tokens(name, file->bytes, offset, token_bytes))
+        return why_set(why, FAULT_FORMAT, "%s of the description: no tokens of %u bytes from byte "
+                       "%llu to the end of %llu bytes", name, token_bytes,
+                       (unsigned long long)offset, (unsigned long long)file->bytes);
     memcpy(&file->root, root, HASH_BYTES);
     if (!(file->name = strdup(name))) return why_set(why, FAULT_MEMORY, "the name of a file");
     self->manifest.file_count++;
@@ -160,7 +184,7 @@ int dataset_parse(const uint8_t *bytes, size_t count, const struct hash *data,
     int rc = parse(&in, &self, why);
     if (rc == 0) {
         self.manifest.digest = manifest_digest(&self.manifest);
-        self.order = dataset_order(&self.samples);
+        self.order = dataset_order_of(&self.samples);
         if (!hash_equal(&self.manifest.digest, data) || !hash_equal(&self.order, order))
             rc = why_set(why, FAULT_DIGEST, "the description is not of the dataset that the run is "
                          "bound to");

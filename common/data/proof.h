@@ -9,9 +9,14 @@
 //     LE32 token_bytes ‖ LE32 seq_len ‖ LE32 shuffled ‖ seed 32 ‖ LE32 files
 //     ‖ for each file: LE32(length of name) ‖ name ‖ LE64 bytes ‖ LE64 offset of its tokens ‖ root 32
 //
-// Two hashes name it, and a run pins both (RECORD_DATA): the manifest's digest (manifest.h) and
+// Two hashes name it, and a run is bound to both (common/run/dataset.h): the manifest's digest
+// (manifest.h) and the order, made of the count of samples and of
 //
-//     order = SHA-256( "shoal-order-1" ‖ LE32 seq_len ‖ LE32 shuffled ‖ seed ‖ LE64 offset of each file )
+//     positions = SHA-256( "shoal-positions-1" ‖ LE32 seq_len ‖ LE32 shuffled ‖ seed
+//                          ‖ LE64 offset of each file )
+//
+// Tokens begin where their file does, in a .npy after a header of at most NPY_HEADER_MAX bytes, at a
+// multiple of their size, and are whole to the file's end: what else is described is refused.
 //
 // A proved sample is LE32(hashes) ‖ hashes ‖ the blocks of 4 KiB that it lies in: a path of
 // merkle_check_range under its file's root. Which file, and which blocks, follows from the position,
@@ -20,6 +25,7 @@
 #include "common/crypto/hash.h"
 #include "common/data/manifest.h"
 #include "common/data/samples.h"
+#include "common/run/dataset.h"
 
 enum { DESCRIPTION_MAX = 4 << 20 };
 
@@ -38,7 +44,11 @@ struct dataset {
 int dataset_describe(const struct samples *samples, const struct manifest *manifest,
                      struct why *why, uint8_t **ret_bytes, size_t *ret_count);
 
-struct hash dataset_order(const struct samples *samples);
+struct hash dataset_positions(const struct samples *samples);
+struct hash dataset_order_of(const struct samples *samples);
+
+// What state.toml pins (data.dataset_digest).
+struct hash dataset_digest_of(const struct samples *samples, const struct manifest *manifest);
 
 // Any bytes. FAULT_FORMAT; FAULT_RANGE; FAULT_DIGEST if they are not those of `data` and `order`.
 int dataset_parse(const uint8_t *bytes, size_t count, const struct hash *data,

@@ -118,6 +118,14 @@ static int fetch(provider_t *self, uint64_t position, uint32_t count, uint32_t *
     return 0;
 }
 
+struct hash provider_dataset_digest(provider_t *self)
+{
+    const token_files_t *files = provider_files(self);
+    const struct manifest *manifest = files ? token_files_manifest(files) : NULL;
+    return manifest ? dataset_digest_of(token_files_samples(files), manifest)
+                    : (struct hash){ { 0 } };
+}
+
 int provider_read(provider_t *self, uint64_t position, uint32_t count, uint32_t *tokens,
                   struct why *why)
 {

@@ -44,6 +44,10 @@ uint32_t provider_seq_len(const provider_t *self);
 // The dataset's digest if a manifest vouches for it (local, http), else NULL.
 const struct hash *provider_digest(const provider_t *self);
 
+// What state.toml pins of a local provider's samples (data.dataset_digest), if a manifest vouches for
+// them; else none.
+struct hash provider_dataset_digest(provider_t *self);
+
 // The files behind a local provider, for who serves their samples with proofs; else NULL.
 token_files_t *provider_files(provider_t *self);
 

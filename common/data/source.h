@@ -4,6 +4,7 @@
 //
 //     run_config ──source_of_config──▶ wire_data_source, part of CONFIG ──source_open──▶ provider
 
+#include "common/config/data_config.h"
 #include "common/config/run_config.h"
 #include "common/data/provider.h"
 #include "common/wire/wire.h"
@@ -12,6 +13,10 @@
 // bucket, FAULT_LIMIT for too long a path.
 int source_of_config(const struct run_config *config, struct why *why,
                      struct wire_data_source *ret_source);
+
+// The same of a data.toml: a folder, shuffled by its seed. FAULT_LIMIT.
+int source_of_data_config(const struct data_config *config, struct why *why,
+                          struct wire_data_source *ret_source);
 
 // Of a web server alone: what it is held against, and who hears of it when it lies or dies
 // (http_range.h). A folder is held against its own manifest, whose digest the caller compares.

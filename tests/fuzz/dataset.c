@@ -57,7 +57,7 @@ bool dataset_fuzz_check(const uint8_t *bytes, size_t count)
         return false;
     }
     const struct hash data = manifest_digest(&dataset.manifest);
-    const struct hash order = dataset_order(&dataset.samples);
+    const struct hash order = dataset_order_of(&dataset.samples);
     ensure(dataset_describe(&dataset.samples, &dataset.manifest, &why, &said, &said_count) == 0);
     ensure(said_count == count && memcmp(said, bytes, count) == 0);     // It says one thing only
     ensure(dataset_parse(bytes, count, &data, &another, &why, &again) == FAULT_DIGEST);
@@ -106,7 +106,7 @@ static struct set *set_of(unsigned number)
     ensure(manifest_write(&manifest, path, NULL) == 0);
     ensure(token_files_open(path, &config, NULL, &set->files) == 0);
     const struct samples *samples = token_files_samples(set->files);
-    const struct hash order = dataset_order(samples);
+    const struct hash order = dataset_order_of(samples);
     ensure(dataset_describe(samples, &manifest, NULL, &bytes, &count) == 0);
     ensure(dataset_parse(bytes, count, &manifest.digest, &order, NULL, &set->dataset) == 0);
     manifest_free(&manifest);

@@ -129,8 +129,11 @@ bool npy_fuzz_check(const uint8_t *bytes, size_t count)
 
 static size_t make_npy(char *out, size_t max, const char *type, unsigned tokens, unsigned version)
 {
-    const int length = snprintf(out + (version > 1 ? 12 : 10), max - 12,
-        "{'descr': '%s', 'fortran_order': False, 'shape': (%u,), }         \n", type, tokens);
+    char dictionary[100];
+    snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': (%u,), }",
+             type, tokens);
+    const int begin = version > 1 ? 12 : 10,                // The elements begin at byte 96
+              length = snprintf(out + begin, max - 12, "%-*s\n", 95 - begin, dictionary);
     memcpy(out, "\x93NUMPY", 6);
     out[6] = (char)version, out[7] = 0, out[8] = (char)length, out[9] = 0;
     if (version > 1) out[10] = out[11] = 0;

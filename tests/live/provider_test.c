@@ -51,6 +51,7 @@ static void who_lies_is_named_and_another_is_asked(void **state)
     testbed_start(bed, "coordinator");
     testbed_start(bed, "data-provider");
     testbed_await_log(bed, "data-provider", "member.admitted", TESTBED_WAIT_MS);
+    assert_true(testbed_log_has(bed, "coordinator", "data.unpinned", NULL, 0));
     for (int i = 1; i <= 2; i++) {                          // Two of three: everybody meets one
         const char *name = i == 1 ? "data-provider1" : "data-provider2";
         testbed_write_key(bed, name);
@@ -76,6 +77,28 @@ static void who_lies_is_named_and_another_is_asked(void **state)
     assert_true(hash_equal(&end.digest, &digest));
 }
 
+// The owner's word: who comes first with the right files and an order of its own is not let in.
+static void pinned_samples_keep_their_order(void **state)
+{
+    struct testbed *bed = *state = testbed_new(&quiet);
+    char pin[700];
+    snprintf(pin, sizeof pin, "printf '[data]\\ndataset_digest = \"%%s\"\\n' $(%s/shoal manifest "
+             "--data-config data.toml | sed -n 's/^dataset_digest //p') >> state.toml", bed->bin);
+    shell(bed, pin);
+    shell(bed, "sed 's/\\[1, 2/[2, 1/' data.toml > other.toml; ! cmp -s data.toml other.toml");
+    testbed_start(bed, "broker");
+    testbed_start(bed, "coordinator");
+    testbed_write_key(bed, "data-provider1");
+    testbed_start_with(bed, "data-provider1", &(struct testbed_launch){
+        .args = (const char *const[]){ "--data-config", "other.toml", NULL } });
+    testbed_actor(bed, "data-provider1")->may_end = true;
+    assert_int_equal(testbed_await_end(bed, "data-provider1", TESTBED_WAIT_MS), EX_CONFIG);
+    assert_true(testbed_log_has(bed, "data-provider1", "[data] dataset_digest pins ", NULL, 0));
+    testbed_start(bed, "data-provider");
+    testbed_await_log(bed, "data-provider", "member.admitted", TESTBED_WAIT_MS);
+    assert_false(testbed_log_has(bed, "coordinator", "data.unpinned", NULL, 0));
+}
+
 static void without_a_manifest_it_says_what_to_do(void **state)
 {
     struct testbed *bed = *state = testbed_new(&quiet);
@@ -91,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(who_lies_is_named_and_another_is_asked, testbed_teardown),
+        cmocka_unit_test_teardown(pinned_samples_keep_their_order, testbed_teardown),
         cmocka_unit_test_teardown(without_a_manifest_it_says_what_to_do, testbed_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -288,11 +288,11 @@ static void pinned_digests_hold(void **state)
     expect("train @/state.toml --model @/model --data @/data/train --no-checkpoint --steps 2", 0,
            "step 2 of 2");
     snprintf(command, sizeof command,
-             "sed -i -e 's/^digest = .*//' -e 's/^# manifest_digest = .*/manifest_digest = "
+             "sed -i -e 's/^digest = .*//' -e 's/^# dataset_digest = .*/dataset_digest = "
              "\"%s\"/' '%s/state.toml'", zeros, folder);
     assert_int_equal(system(command), 0);
     expect("train @/state.toml --data-config @/data.toml --no-checkpoint --steps 2", EX_DATAERR,
-           "data.manifest_digest of state.toml pins");
+           "data.dataset_digest of state.toml pins");
     expect("train @/state.toml --data @/data/train --no-checkpoint --steps 2", 0, "step 2 of 2");
 }
 

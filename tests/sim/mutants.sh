@@ -122,6 +122,23 @@ mutant 'a batch is dealt twice' $C/run.c \
 mutant 'a trainer trains the samples beside its own' $M/member.c \
     's/dealt->begin \+ from, dealt->begin \+ to/dealt->begin + from + 1, dealt->begin + to + 1/'
 
+by_unit 'data: any order of the pinned files is let in' coordinator_test $C/members.c \
+    's/ && !hash_equal\(&digest, pin\)\)/ \&\& join->samples == 0)/'
+by_unit 'data: who joins first binds the run for ever' coordinator_test $C/members.c \
+    's/run->round\.round > 0 \|\| others > 0/run->round.round > 0 || others < MEMBERS_MAX/'
+by_unit 'data: what was trained on becomes other data' coordinator_test $C/members.c \
+    's/run->round\.round > 0 \|\| others > 0/others > 0/'
+by_unit 'data: a provider changes its mind without end' coordinator_test $C/members.c \
+    's/\(binds \|\| differs\) && changes/differs \&\& changes/'
+by_unit 'data: tokens begin where a provider likes' proof_test common/data/proof.c \
+    's/if \(!is_begin_of_tokens\(/if (offset >= file->bytes \&\& !is_begin_of_tokens(/'
+by_unit 'data: a pass has as many samples as somebody said' proof_test common/run/dataset.c \
+    's/    hasher_add\(&hasher, number, sizeof number\);\n/    (void)number;\n/'
+by_unit 'data: who is slow is never left' bulk_server_test common/bulk/bulk_client.c \
+    's/    if \(3 \* took_ms < self->patience_ms\) return;/    if (took_ms < self->patience_ms) return;/'
+by_unit 'data: some providers are never asked' member_test $M/member.c \
+    's/\(self->index \+ self->round\.round\) % all/self->index % all/'
+
 # ---- replicas -------------------------------------------------------------------------------------------
 by_unit 'a commit of any size is fetched' replica_test $M/replica.c \
     's/ \|\| !is_of_size\(commit, member->config.payload_bytes\)/ || (false \&\& !is_of_size(commit, member->config.payload_bytes))/'
@@ -282,7 +299,7 @@ by_unit 'guilt: a bloom alone says who took part' coordinator_test $C/round.c \
 by_unit 'guilt: what could not be shown is a claim' witness_test $W/witness.c 's/ && can_be_shown\(member, in\)/ \&\& (in || can_be_shown(member, in))/'
 by_unit 'a witness answers without end' witness_test $W/witness.c 's/ \|\| sighting->answers == ANSWERS_MAX//'
 by_unit 'a witness is asked again and again' tally_test $C/tally.c 's/        \*asked \|= [^\n]*\n/        return !(*asked >> *ret_witness \& 1) || self->voted < 9;\n/'
-by_unit 'a member fills the ledger' coordinator_test $C/members.c 's/        if \(known && changes_too_often[^\n]*\n//'
+by_unit 'a member fills the ledger' coordinator_test $C/members.c 's/    if \(known && \(binds \|\| differs\) && changes_too_often[^\n]*\n//'
 mutant 'guilt: two claims prove nothing' $C/audit.c \
     's/    \} else if \(!hash_equal\(&known->name, &name\)\) \{/    } else if (known->round == 0) {/'
 mutant 'guilt: one liar names the parameters of the run' $C/round.c \

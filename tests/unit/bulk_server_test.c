@@ -375,6 +375,68 @@ static void test_samples(void **state)
     bulk_server_destroy(&full);
 }
 
+// ---- who is slow ----------------------------------------------------------------------------
+
+struct pace { uint32_t wait_ms; };
+
+static int give_slowly(void *arg, uint64_t position, uint32_t count, uint8_t **ret_bytes,
+                       size_t *ret_count, struct why *reason)
+{
+    static const uint64_t many = FIRST_MISSING;
+    usleep(((const struct pace *)arg)->wait_ms * 1000);
+    return give_samples((void *)(uintptr_t)&many, position, count, ret_bytes, ret_count, reason);
+}
+
+static bulk_server_t *new_slow_provider(struct pace *pace)
+{
+    const struct bulk_server_options options = {
+        .identity = fixture_identity(),
+        .endpoint = "tcp://127.0.0.1:*", .run = FIXTURE_RUN, .answer = give_slowly, .arg = pace,
+        .seq_len = SEQ_LEN };
+    bulk_server_t *server = NULL;
+    assert_int_equal(bulk_server_new(&options, &why, &server), 0);
+    fixture_admit(server);
+    return server;
+}
+
+static void ask_one_by_one(struct bulk_client *client, uint32_t count)
+{
+    uint32_t tokens[SEQ_LEN + 1];
+    for (uint32_t i = 0; i < count; i++)
+        if (bulk_read_samples(client, i, 1, tokens, &why) < 0) fail_msg("%s", why.text);
+}
+
+// Who answers just before the patience ends is true, and costs a round; the fastest is found.
+static void test_who_is_slow_is_left_for_the_fastest(void **state)
+{
+    (void)state;
+    enum { PATIENCE = 1200 };
+    struct pace paces[] = { { 800 }, { 0 }, { 600 } };
+    bulk_server_t *servers[3];
+    struct wire_holder list[3];
+    struct bulk_client *client = NULL;
+    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, PATIENCE,
+                                                 1, .take = take_samples };
+    for (int i = 0; i < 3; i++) {
+        servers[i] = new_slow_provider(&paces[i]);
+        list[i] = fixture_at(bulk_server_endpoint(servers[i]));
+    }
+    assert_int_equal(bulk_client_new(&options, &why, &client), 0);
+    bulk_client_set_providers(client, (const struct wire_holder[]){ list[0], list[2], list[1] }, 3);
+    ask_one_by_one(client, 2);                              // Each is tried
+    bulk_client_set_providers(client, list, 3);             // Others first: what is known stays so
+    ask_one_by_one(client, 20);
+    assert_int_equal(bulk_server_stats(servers[0]).samples, 1);
+    assert_int_equal(bulk_server_stats(servers[2]).samples, 1);
+    assert_int_equal(bulk_server_stats(servers[1]).samples, 20);
+    paces[1].wait_ms = 1000;                                // It was good to be chosen
+    ask_one_by_one(client, 3);
+    assert_int_equal(bulk_server_stats(servers[1]).samples, 21);
+    assert_int_equal(bulk_server_stats(servers[2]).samples, 3);     // The faster of the other two
+    bulk_client_destroy(&client);
+    for (int i = 0; i < 3; i++) bulk_server_destroy(&servers[i]);
+}
+
 static void test_samples_from_whom_nothing_is_to_be_had(void **state)
 {
     (void)state;
@@ -428,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_bad_options),
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_samples_from_whom_nothing_is_to_be_had),
+        cmocka_unit_test(test_who_is_slow_is_left_for_the_fastest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,7 +190,7 @@ static struct provider provide(const char *folder)
 
 static struct dataset dataset_of(token_files_t *files)
 {
-    const struct hash order = dataset_order(token_files_samples(files));
+    const struct hash order = dataset_order_of(token_files_samples(files));
     struct dataset dataset;
     uint8_t *bytes;
     size_t count;

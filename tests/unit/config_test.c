@@ -470,6 +470,10 @@ static const struct { const char *from, *to; int rc; unsigned warnings; } change
     { "{ Server = \"data-provider\" }\n", WEB, 0, 1 },
     { LLM "{ Server = \"data-provider\" }\n", "[data]\nmirror = \"http://b/t\"\n" LLM WEB, 0, 1 },
     { LLM "{ Server = \"data-provider\" }\n", "[data]\nmanifest_digest = \"" PIN "\"\n" LLM WEB, 0, 0 },
+    { "[model.LLM]", "[data]\ndataset_digest = \"" PIN "\"\n[model.LLM]", 0, 0 },
+    { "[model.LLM]", "[data]\nmanifest_digest = \"" PIN "\"\n[model.LLM]", FAULT_CONFIG, 0 },
+    { LLM "{ Server = \"data-provider\" }\n", "[data]\ndataset_digest = \"" PIN "\"\n" LLM WEB,
+      FAULT_CONFIG, 1 },
     { "[model.LLM]", "[data]\nmirror = \"http://b/t\"\n[model.LLM]", FAULT_CONFIG, 0 },
     { "global_batch_size_start = 4", "global_batch_size_start = 1", 0, 1 },     // One trainer idles
     { "witness_nodes = 1", "witness_nodes = 2", 0, 0 },

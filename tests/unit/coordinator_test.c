@@ -11,10 +11,11 @@
 //
 // Hashes are words: digest=x is the hash that reads x. In a VOTE, seen=0:a,1:b names results a and
 // b of clients 0 and 1, and who=t1,t2 is its bloom. In a TESTIMONY, claim=t4:2:a is the CLAIM of
-// t4 in round 2 with payload a. A second START is a restart: the core is made anew from the records.
+// t4 in round 2 with payload a. pin=m:p:8 pins the dataset of manifest m, positions p and 8 samples. A second START is a restart: the core is made anew from the records.
 // GOLDEN=write puts what was said into the files; then read the difference.
 
 #include "actors/coordinator/coordinator.h"
+#include "common/run/dataset.h"
 #include "common/wire/wire_table.h"
 #include <glob.h>
 #include <setjmp.h>
@@ -376,6 +377,17 @@ static void hear(struct talk *self, char *line)
     for (uint32_t i = 0; i < self->out.count; i++) tell(self, &self->out.effects[i]);
 }
 
+// MANIFEST:POSITIONS:SAMPLES
+static void set_pin(struct talk *self, char *value)
+{
+    char *positions = strchr(value, ':'), *samples = positions ? strchr(positions + 1, ':') : NULL;
+    assert_non_null(samples);
+    *positions++ = *samples++ = 0;
+    const struct hash data = hash_named(self, value), places = hash_named(self, positions),
+                      order = dataset_order(&places, strtoull(samples, NULL, 10));
+    self->rules.dataset_digest = dataset_digest(&data, &order);
+}
+
 static void set_rule(struct talk *self, char *line)
 {
     char *save;
@@ -384,6 +396,10 @@ static void set_rule(struct talk *self, char *line)
         bool found = false;
         assert_non_null(value);
         *value++ = 0;
+        if (strcmp(item, "pin") == 0) {
+            set_pin(self, value);
+            continue;
+        }
         for (size_t i = 0; i < sizeof rule_names / sizeof *rule_names; i++)
             if (strcmp(rule_names[i].name, item) == 0) {
                 set_number((uint8_t *)&self->rules + rule_names[i].offset, rule_names[i].size,

@@ -1,12 +1,15 @@
-// When a member gives up, and why: what its process alone cannot mend.
+// When a member gives up, and why: what its process alone cannot mend. Whom it asks for samples.
 
 #include "actors/member/member.h"
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <cmocka.h>
+
+enum { PROVIDERS = 40, LIST = 16 };
 
 static struct member *member;
 static struct effect effects[16];
@@ -74,11 +77,38 @@ static void another_run_of_the_name_is_another_life(void **state)
     assert_int_equal(heard, 0);
 }
 
+// Also where more than a message has room for would keep it from those that follow.
+static void every_provider_has_its_turn(void **state)
+{
+    (void)state;
+    struct member *self = member;
+    struct wire_holder list[LIST];
+    bool met[PROVIDERS] = { false };
+    self->members_count = PROVIDERS;
+    for (uint32_t i = 0; i < PROVIDERS; i++) {
+        self->members[i] = (struct wire_member){ .index = i, .role = ACTOR_PROVIDER,
+                                                 .state = MEMBER_HEALTHY };
+        snprintf(self->members[i].endpoint, sizeof self->members[i].endpoint, "tcp://127.0.0.1:%u",
+                 10000 + i);
+    }
+    self->index = 7;
+    for (self->round.round = 1; self->round.round <= PROVIDERS; self->round.round++) {
+        assert_int_equal(member_providers(self, list, LIST), LIST);
+        for (uint32_t i = 0; i < LIST; i++) {
+            const uint32_t provider = (uint32_t)atoi(strrchr(list[i].endpoint, ':') + 1) - 10000;
+            assert_int_equal(provider, (7 + self->round.round + i) % PROVIDERS);
+            met[provider] = true;
+        }
+    }
+    for (uint32_t i = 0; i < PROVIDERS; i++) assert_true(met[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_is_refused_for_its_endpoint_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_run_of_the_name_is_another_life, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(every_provider_has_its_turn, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ static struct dataset describe(token_files_t *files, uint8_t **ret_bytes, size_t
 {
     struct dataset dataset;
     const struct samples *samples = token_files_samples(files);
-    const struct hash order = dataset_order(samples);
+    const struct hash order = dataset_order_of(samples);
     assert_int_equal(dataset_describe(samples, token_files_manifest(files), &why, ret_bytes,
                                       ret_count), 0);
     if (dataset_parse(*ret_bytes, *ret_count, token_files_digest(files), &order, &why, &dataset) < 0)
@@ -159,6 +159,62 @@ static void no_flipped_bit_of_a_description_is_believed(void **state)
     token_files_close(&files);
 }
 
+// What is described is parsed as a manifest's whose digest fits it; `order` is that of its own offsets.
+static int parse_forged(token_files_t *files, uint8_t *bytes, size_t count, size_t at, uint64_t offset,
+                        uint32_t file)
+{
+    struct samples forged = *token_files_samples(files);
+    struct samples_file list[3];
+    struct dataset dataset;
+    uint8_t before[8];
+    assert_int_equal(forged.file_count, 3);
+    memcpy(list, forged.files, sizeof list);
+    memcpy(before, bytes + at, 8);
+    for (int i = 0; i < 8; i++) bytes[at + (size_t)i] = (uint8_t)(offset >> 8 * i);
+    forged.files = list;
+    list[file].offset = offset;
+    forged.count = 0;                       // As many as the offsets leave
+    for (uint32_t i = 0; i < 3; i++)
+        forged.count += ((token_files_manifest(files)->files[i].bytes - list[i].offset) / 2 - 1) / SEQ;
+    const struct hash order = dataset_order_of(&forged);
+    const int rc = dataset_parse(bytes, count, token_files_digest(files), &order, &why, &dataset);
+    memcpy(bytes + at, before, 8);
+    if (rc == 0) dataset_free(&dataset);
+    return rc;
+}
+
+// The bytes are the manifest's and each proof would hold: but what is trained on is another's choice.
+static void tokens_begin_where_their_file_says(void **state)
+{
+    (void)state;
+    put_files();
+    token_files_t *files = open_files(SEQ, true);
+    uint8_t *bytes;
+    size_t count;
+    struct dataset dataset = describe(files, &bytes, &count), other;
+    const size_t first = 12 + SHUFFLE_SEED_BYTES + 4 + 4 + 5 + 8, each = 4 + 5 + 8 + 8 + HASH_BYTES;
+    const uint64_t npy = dataset.samples.files[2].offset;
+    assert_int_equal(npy, 80);
+    assert_int_equal(parse_forged(files, bytes, count, first, 0, 0), 0);
+    assert_int_equal(parse_forged(files, bytes, count, first + 2 * each, npy, 2), 0);
+    static const struct { uint32_t file; uint64_t offset; } bad[] = {
+        { 0, 1 }, { 0, 2 }, { 0, 1000000 }, { 1, 4096 }, { 2, 0 }, { 2, 81 }, { 2, 6080 }, { 2, 1u << 20 },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        if (parse_forged(files, bytes, count, first + bad[i].file * each, bad[i].offset, bad[i].file)
+            != FAULT_FORMAT)
+            fail_msg("file %u from byte %u is taken", bad[i].file, (unsigned)bad[i].offset);
+
+    // Whoever told the run of fewer samples than there are
+    const struct hash positions = dataset_positions(&dataset.samples),
+                      few = dataset_order(&positions, 1);
+    assert_int_equal(dataset_parse(bytes, count, token_files_digest(files), &few, &why, &other),
+                     FAULT_DIGEST);
+    dataset_free(&dataset);
+    free(bytes);
+    token_files_close(&files);
+}
+
 // A disk that forgets while the file is open: same size, same times, another bit.
 static void rot(uint64_t at, uint8_t bit)
 {
@@ -202,6 +258,7 @@ int main(void)
         TEST(every_sample_is_proved_wherever_it_lies),
         TEST(no_flipped_bit_of_a_proof_is_believed),
         TEST(no_flipped_bit_of_a_description_is_believed),
+        TEST(tokens_begin_where_their_file_says),
         TEST(a_bit_that_rots_is_found_whenever_it_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

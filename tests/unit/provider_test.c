@@ -17,8 +17,10 @@ static size_t make_body(uint32_t number, bool npy, uint8_t body[BODY_MAX])
     size_t count = 0;
     if (npy) {
         memcpy(body, "\x93NUMPY\x01\x00", 8);
-        const int length = sprintf((char *)body + 10, "{'descr': '<u2', 'fortran_order': False, "
-                                   "'shape': (%u,), }\n", lengths[number]);
+        char *text = (char *)body + 10;
+        int length = sprintf(text, "{'descr': '<u2', 'fortran_order': False, 'shape': (%u,), }",
+                             lengths[number]);
+        length += sprintf(text + length, "%*s\n", 117 - length, "");
         body[8] = (uint8_t)length;
         body[9] = 0;
         count = 10 + (size_t)length;

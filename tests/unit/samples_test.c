@@ -65,7 +65,7 @@ static void test_shuffle_is_even(void **state)
 
 // ---- npy
 
-static const char good[] = "{'descr': '<u2', 'fortran_order': False, 'shape': (8,), }   \n";
+static const char good[] = "{'descr': '<u2', 'fortran_order': False, 'shape': (8,), }    \n";
 
 static int parse(const char *dictionary, uint64_t tokens, struct npy *npy)
 {
@@ -98,6 +98,8 @@ static void test_npy_header(void **state)
         { "{'descr': '<u2', 'fortran_order': False, 'shape': (), }", FAULT_UNSUPPORTED, "0 dim" },
         { "{'descr': '<u2', 'fortran_order': False, 'shape': (9,), }", FAULT_FORMAT, "9 tokens" },
         { "{'descr': '<u2', 'fortran_order': False, 'shape': (8), }", FAULT_FORMAT, "dictionary" },
+        { "{'descr': '<u2', 'fortran_order': False, 'shape': (8,), }   \n", FAULT_FORMAT,
+          "elements of 2 bytes begin at byte 71" },
         { "{'descr': '<u2', 'fortran_order': False, }", FAULT_FORMAT, "dictionary" },
         { "{'descr': '<u2', 'descr': '<u2', 'fortran_order': False, 'shape': (8,), }", FAULT_FORMAT,
           "dictionary" },

@@ -27,7 +27,7 @@ static void put_tokens(const char *name, uint32_t first, size_t count, uint32_t 
     free(bytes);
 }
 
-static const char good[] = "{'descr': '<u2', 'fortran_order': False, 'shape': (8,), }   \n";
+static const char good[] = "{'descr': '<u2', 'fortran_order': False, 'shape': (8,), }    \n";
 
 static void put_npy(const char *name, const char *dictionary, uint32_t first, size_t count)
 {

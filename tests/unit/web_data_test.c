@@ -25,8 +25,9 @@ static void put_tokens(uint32_t number, uint32_t tokens)
     uint8_t *bytes = malloc(200 + 2 * tokens);
     assert_non_null(bytes);
     memcpy(bytes, "\x93NUMPY\x01\x00", 8);
-    const int length = sprintf((char *)bytes + 10, "{'descr': '<u2', 'fortran_order': False, "
-                               "'shape': (%u,), }\n", tokens);
+    char *text = (char *)bytes + 10;
+    int length = sprintf(text, "{'descr': '<u2', 'fortran_order': False, 'shape': (%u,), }", tokens);
+    length += sprintf(text + length, "%*s\n", 117 - length, "");
     bytes[8] = (uint8_t)length, bytes[9] = 0;
     uint8_t *at = bytes + 10 + length;
     for (uint32_t i = 0; i < tokens; i++) {

@@ -1,0 +1,23 @@
+#include "common/run/dataset.h"
+
+struct hash dataset_order(const struct hash *positions, uint64_t samples)
+{
+    struct hasher hasher;
+    uint8_t number[8];
+    for (int i = 0; i < 8; i++) number[i] = (uint8_t)(samples >> 8 * i);
+    hasher_init(&hasher);
+    hasher_add(&hasher, "shoal-order-2", 13);
+    hasher_add(&hasher, positions->bytes, HASH_BYTES);
+    hasher_add(&hasher, number, sizeof number);
+    return hasher_end(&hasher);
+}
+
+struct hash dataset_digest(const struct hash *manifest, const struct hash *order)
+{
+    struct hasher hasher;
+    hasher_init(&hasher);
+    hasher_add(&hasher, "shoal-dataset-1", 15);
+    hasher_add(&hasher, manifest->bytes, HASH_BYTES);
+    hasher_add(&hasher, order->bytes, HASH_BYTES);
+    return hasher_end(&hasher);
+}
