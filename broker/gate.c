@@ -127,20 +127,32 @@ static void log_drop(struct broker *self, const struct peer *from, uint64_t now_
               (unsigned long long)self->dropped, then);
 }
 
-// What its connection may still say changes with what is known of the peer; all of it when it does.
-struct allowance { struct budget budget; struct bucket bucket; };
+// What its connection may still say changes with what is known of the peer. Its HELLO has a bucket of
+// its own while it is a stranger: who was forgotten goes on with its mail until it hears of that, and
+// what it says first each time must not stand in the way of what would make it known.
+struct allowance { struct budget budget; struct bucket bucket, hello; };
 _Static_assert(sizeof(struct allowance) <= CONNECTION_OWN_BYTES, "it is kept in the connection");
 
+static bool is_hello(const struct delivery *in)
+{
+    struct wire_head head;
+    struct wire_refusal refusal;
+    return wire_unpack_head(in->frame, in->count, WIRE_MAIL, &head, &refusal) &&
+           head.kind == FRAME_HELLO;
+}
+
 static enum budget_verdict spend(struct connection *connection, const struct budget *budget,
-                                 uint64_t bytes, uint64_t now_ms)
+                                 bool as_hello, uint64_t bytes, uint64_t now_ms)
 {
     struct allowance allowance;
     memcpy(&allowance, connection->own, sizeof allowance);
     if (memcmp(&allowance.budget, budget, sizeof *budget) != 0) {
         allowance.budget = *budget;
         bucket_fill(&allowance.bucket, budget, now_ms);
+        if (budget == &stranger) bucket_fill(&allowance.hello, budget, now_ms);
     }
-    enum budget_verdict verdict = bucket_take(&allowance.bucket, budget, bytes, now_ms);
+    enum budget_verdict verdict = bucket_take(as_hello ? &allowance.hello : &allowance.bucket, budget,
+                                              bytes, now_ms);
     memcpy(connection->own, &allowance, sizeof allowance);
     return verdict;
 }
@@ -158,7 +170,8 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
     connection->known = from != NULL;
     connection->trusted = from && from->role == ACTOR_COORDINATOR;
     backlog_trust(self->backlog, in->fd, connection->trusted);
-    enum budget_verdict verdict = spend(connection, budget_of(from), bytes, in->now_ms);
+    enum budget_verdict verdict = spend(connection, budget_of(from), !from && is_hello(in), bytes,
+                                        in->now_ms);
     if (verdict == BUDGET_WITHIN) return true;
     log_drop(self, from, in->now_ms, verdict == BUDGET_CUT ? "cut off" : "not looked at");
     if (verdict == BUDGET_CUT) {

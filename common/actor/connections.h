@@ -22,7 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CONNECTIONS_FD_MAX = 131072, CONNECTIONS_SOCKETS_MAX = 2, CONNECTION_OWN_BYTES = 80 };
+enum { CONNECTIONS_FD_MAX = 131072, CONNECTIONS_SOCKETS_MAX = 2, CONNECTION_OWN_BYTES = 128 };
 
 // Of each bound socket, which is known by its place in this list.
 struct connections_limits {
