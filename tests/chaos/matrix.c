@@ -7,7 +7,7 @@
 //
 // A line of the results file: victim phase signal outcome seconds voids partial. Outcomes: "same"
 // (the digest of the undisturbed run), "finished" (none was promised), "other" (promised, and
-// another: a fault), "failed" (see FILE.d/NAME.log). An interrupted matrix loses the cell at hand
+// another: a fault), "failed" (see FILE.logs/NAME.log). An interrupted matrix loses the cell at hand
 // and no more.
 
 #include "tests/chaos/cell.h"
@@ -200,7 +200,7 @@ int main(int argc, char **argv)
     for (int i = 2; i < argc; i++)
         snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "%s%s", i > 2 ? " " : "",
                  argv[i]);
-    snprintf(logs, sizeof logs, "%.390s.d", argv[1]);
+    snprintf(logs, sizeof logs, "%.390s.logs", argv[1]);
     mkdir(logs, 0755);
     return run_matrix(argv[1], wanted);
 }
