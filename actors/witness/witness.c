@@ -14,7 +14,7 @@ void witness_begin(struct witness *self, const struct member *member)
     for (uint32_t i = 0; i < member->round.clients_count; i++) {
         const struct wire_member *client = member_of_client(member, i);
         self->sightings[i].claimed = false;
-        self->sightings[i].answers = 0;
+        self->sightings[i].answers = self->sightings[i].shown = 0;
         self->sightings[i].instance = client ? client->instance : 0;
     }
 }
@@ -23,8 +23,8 @@ void witness_begin(struct witness *self, const struct member *member)
 // we read of it.
 static bool can_be_shown(const struct member *member, const struct msg *in)
 {
-    return hash_equal(&in->sender, &member->key) ||
-           (in->frame_bytes > 0 && in->frame_bytes <= CLAIM_FRAME_MAX);
+    return in->frame_bytes <= CLAIM_FRAME_MAX &&
+           (in->frame_bytes > 0 || hash_equal(&in->sender, &member->key));
 }
 
 // Everything that must be true of a claim before its payload is even fetched.
@@ -92,15 +92,15 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
         blobs_want(blobs, &claim->payload, claim->payload_bytes, claim->step,
                    member->clients[claim->client].member);
     }
-    const bool other = !hash_equal(&sighting->seen.result, &name);
-    if ((!other && !in->from[0]) || sighting->answers == ANSWERS_MAX) return;
-    sighting->answers++;
-    if (other) {
+    if (!hash_equal(&sighting->seen.result, &name)) {
+        if (sighting->shown == PROOFS_MAX) return;
+        sighting->shown++;
         outbox_note(out, "claim.equivocation round=%llu client=%u; the first one counts",
                     (unsigned long long)claim->round, claim->client);
         testify(sighting->frame, sighting->frame_bytes, out);
         testify(in->frame, in->frame_bytes, out);
-    } else {
+    } else if (in->from[0] && sighting->answers < ANSWERS_MAX) {
+        sighting->answers++;
         outbox_mail(out, in->from, FRAME_ACK,
                     &(struct wire_ack){ .kind = FRAME_CLAIM, .round = claim->round, .hash = name });
     }

@@ -12,7 +12,8 @@
 // the coordinator together with it, and so is any that the coordinator asks for, of the round before,
 // too: where two witnesses name two claims of one client, its question may come after the round's end.
 // A claim whose frame is too long to be kept for that is none. Nobody is answered more than ANSWERS_MAX
-// times in a round: what a witness may send is its own, and not for others to spend.
+// times in a round, nor shown more than PROOFS_MAX times: what a witness may send is its own, and not
+// for others to spend. The two are counted apart, or who is answered enough could then sign another.
 // The one vote of a round is journalled before it is sent; a restart that finds it abstains.
 //
 // The same core runs inside an elected trainer and as an actor of its own. Pure.
@@ -22,13 +23,13 @@
 #include "common/run/bloom.h"
 #include "common/wire/claims.h"
 
-enum { ANSWERS_MAX = 32, REFUSALS_NOTED_MAX = 16 };       // Of a client; of all; in a round
+enum { ANSWERS_MAX = 32, PROOFS_MAX = 4, REFUSALS_NOTED_MAX = 16 };      // Of a client twice, of all; in a round
 
 struct sighting {
     struct wire_seen seen;
     uint64_t instance;      // Of the client's process when the round began: a later one resumes with the next
     bool claimed;
-    uint8_t answers;        // Acknowledgements and testimonies
+    uint8_t answers, shown; // Acknowledgements; other claims shown to the coordinator
     uint32_t frame_bytes;   // Of the claim as its author signed it; 0: ours, or not signed
     uint8_t frame[CLAIM_FRAME_MAX];
 };

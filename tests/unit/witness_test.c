@@ -157,6 +157,8 @@ static void nobody_spends_what_a_witness_may_send(void **state)
     witness.sightings[1].claimed = false;
     for (int i = 0; i < 10 * ANSWERS_MAX; i++) answers += hear_claim("a", 1, 100);
     assert_int_equal(answers, ANSWERS_MAX);
+    for (int i = 0; i < 10 * PROOFS_MAX; i++)        // Each a note and two testimonies
+        assert_int_equal(hear_claim("b", 1, 100), i < PROOFS_MAX ? 3 : 0);
     member.round.round = 6;
     witness_begin(&witness, &member);
     assert_int_equal(witness.sightings[1].answers, 0);
