@@ -135,6 +135,7 @@ static int open_broker(struct broker *self, struct why *why)
     self->news = new_socket(self, ZMQ_XPUB, "monitor");
     self->events[AT_MAIL] = descriptors_watch(self->context, self->mail, "inproc://mail.events");
     self->events[AT_NEWS] = descriptors_watch(self->context, self->news, "inproc://news.events");
+    ensure(self->events[AT_MAIL] && self->events[AT_NEWS]);
     rc = bind_socket(self, self->mail, port, why);
     return rc < 0 ? rc : bind_socket(self, self->news, port + 1, why);
 }

@@ -20,31 +20,42 @@ uint32_t descriptors_raise(void)
 
 void *descriptors_watch(void *context, void *socket, const char *endpoint)
 {
+    enum { HEARD = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED };
     int zero = 0;
-    ensure(zmq_socket_monitor(socket, endpoint, ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CLOSED |
-                                                    ZMQ_EVENT_DISCONNECTED) == 0);
+    if (zmq_socket_monitor(socket, endpoint, HEARD) < 0) return NULL;
     void *events = zmq_socket(context, ZMQ_PAIR);
-    ensure(events && zmq_setsockopt(events, ZMQ_LINGER, &zero, sizeof zero) == 0);
+    if (!events) return NULL;
+    ensure(zmq_setsockopt(events, ZMQ_LINGER, &zero, sizeof zero) == 0);
     // Without a bound: whoever fills it is the library's I/O thread, which would wait for us.
     ensure(zmq_setsockopt(events, ZMQ_RCVHWM, &zero, sizeof zero) == 0);
     ensure(zmq_connect(events, endpoint) == 0);
     return events;
 }
 
-void descriptors_hear(void *events, struct connections *connections, uint32_t where,
-                      uint64_t now_ms, descriptors_tell *tell, void *arg)
+bool descriptors_next(void *events, int *ret_fd, bool *ret_opened)
 {
     uint8_t bytes[EVENT_BYTES];
     char address[256];
     uint16_t event;
     int32_t fd;
-    while (zmq_recv(events, bytes, sizeof bytes, ZMQ_DONTWAIT) == sizeof bytes) {
-        memcpy(&event, bytes, sizeof event);
-        memcpy(&fd, bytes + sizeof event, sizeof fd);
-        zmq_recv(events, address, sizeof address, 0);
-        if (event == ZMQ_EVENT_ACCEPTED) connections_opened(connections, fd, where, now_ms);
+    if (zmq_recv(events, bytes, sizeof bytes, ZMQ_DONTWAIT) != sizeof bytes) return false;
+    zmq_recv(events, address, sizeof address, 0);
+    memcpy(&event, bytes, sizeof event);
+    memcpy(&fd, bytes + sizeof event, sizeof fd);
+    *ret_fd = fd;
+    *ret_opened = event == ZMQ_EVENT_ACCEPTED || event == ZMQ_EVENT_CONNECTED;
+    return true;
+}
+
+void descriptors_hear(void *events, struct connections *connections, uint32_t where,
+                      uint64_t now_ms, descriptors_tell *tell, void *arg)
+{
+    int fd;
+    bool opened;
+    while (descriptors_next(events, &fd, &opened)) {
+        if (opened) connections_opened(connections, fd, where, now_ms);
         else connections_closed(connections, fd);
-        if (tell) tell(arg, fd, event == ZMQ_EVENT_ACCEPTED);
+        if (tell) tell(arg, fd, opened);
     }
 }
 

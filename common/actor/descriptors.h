@@ -1,5 +1,5 @@
 #pragma once
-// descriptors -- what connections.h decides, done: which TCP connections a bound socket has, told by
+// descriptors -- what connections.h decides, done: which TCP connections a socket has, told by
 // ZeroMQ's monitor; what the kernel counts of each; and the end of one.
 
 #include "common/actor/connections.h"
@@ -7,10 +7,13 @@
 // Raises the soft limit of the process to the hard one, CONNECTIONS_FD_MAX at most; returns it.
 uint32_t descriptors_raise(void);
 
-// A socket that hears what is accepted and what ends at `socket`, before that is bound; in the same
-// context, closed with zmq_close after zmq_socket_monitor (socket, NULL, 0).
+// A socket that hears what `socket` accepts or connects to and what ends there, before it is bound or
+// connected; in the same context, closed with zmq_close after zmq_socket_monitor (socket, NULL, 0).
+// NULL: no descriptor for it; then that one cannot be used.
 void *descriptors_watch(void *context, void *socket, const char *endpoint);
-// Tells the table what was heard, and tell(arg, fd, opened), if not NULL, too; never blocks.
+// What was heard next, or false; never blocks.
+bool descriptors_next(void *events, int *ret_fd, bool *ret_opened);
+// Tells the table all that was heard, and tell(arg, fd, opened), if not NULL, too; never blocks.
 typedef void descriptors_tell(void *arg, int fd, bool opened);
 void descriptors_hear(void *events, struct connections *connections, uint32_t where,
                       uint64_t now_ms, descriptors_tell *tell, void *arg);

@@ -1,5 +1,5 @@
 #include "common/bulk/bulk_client.h"
-#include "common/bulk/bulk_socket.h"
+#include "common/bulk/bulk_dealer.h"
 #include "common/ensure.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@ struct bulk_client {
     uint32_t seq_len, patience_ms, rounds_max;
     struct provider_peer peers[BULK_PROVIDERS_MAX];
     uint32_t peers_count, turn;         // The peer that is asked now ..
-    void *context, *socket;             // .. and the connection to it, or NULL
+    void *context;
+    struct bulk_dealer dealer;          // .. and the connection to it, if open
     uint32_t request;
     struct bulk_mail mail;
 };
@@ -46,8 +47,7 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
 
 static void hang_up(struct bulk_client *self)
 {
-    if (self->socket) zmq_close(self->socket);
-    self->socket = NULL;
+    bulk_dealer_close(&self->dealer);
 }
 
 void bulk_client_destroy(struct bulk_client **self_p)
@@ -90,11 +90,10 @@ void bulk_client_set_providers(struct bulk_client *self, const struct wire_holde
 
 static bool call(struct bulk_client *self, struct provider_peer *peer)
 {
-    if (self->socket) return true;
-    self->socket = bulk_socket_new(self->context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, QUEUE);
-    if (self->socket && bulk_connect(self->socket, self->options.identity, &peer->holder)) return true;
+    if (self->dealer.socket ||
+        bulk_dealer_open(&self->dealer, self->context, QUEUE, self->options.identity, &peer->holder))
+        return true;
     snprintf(peer->said, sizeof peer->said, "cannot be called: %s", zmq_strerror(zmq_errno()));
-    hang_up(self);
     return false;
 }
 
@@ -172,8 +171,8 @@ static void send(struct bulk_client *self, const struct question *question)
     const struct wire_want_dataset dataset = { ++self->request };
     const struct wire_want_samples samples = { self->request, question->position, question->count };
     if (question->tokens)
-        bulk_send(self->socket, NULL, self->run, FRAME_WANT_SAMPLES, &samples, NULL);
-    else bulk_send(self->socket, NULL, self->run, FRAME_WANT_DATASET, &dataset, NULL);
+        bulk_send(self->dealer.socket, NULL, self->run, FRAME_WANT_SAMPLES, &samples, NULL);
+    else bulk_send(self->dealer.socket, NULL, self->run, FRAME_WANT_DATASET, &dataset, NULL);
 }
 
 static bool ask(struct bulk_client *self, struct provider_peer *peer,
@@ -184,10 +183,15 @@ static bool ask(struct bulk_client *self, struct provider_peer *peer,
     if (!call(self, peer)) return false;
     send(self, question);
     for (uint64_t now_ms; (now_ms = bulk_now_ms()) < until_ms; ) {
-        zmq_pollitem_t item = { .socket = self->socket, .events = ZMQ_POLLIN };
-        zmq_poll(&item, 1, (long)(until_ms - now_ms));
+        zmq_pollitem_t item = { .socket = self->dealer.socket, .events = ZMQ_POLLIN };
+        const uint64_t rest_ms = until_ms - now_ms;
+        zmq_poll(&item, 1, (long)(rest_ms < BULK_LOOK_MS ? rest_ms : BULK_LOOK_MS));
         while (bulk_now_ms() < until_ms) {
-            const enum bulk_heard heard = bulk_mail_recv(&self->mail, self->socket);
+            if (bulk_dealer_pending(&self->dealer) > BULK_PENDING_ONE_MAX) {
+                refuse(self, peer, "sends without end what makes no answer");
+                return false;
+            }
+            const enum bulk_heard heard = bulk_dealer_recv(&self->dealer, &self->mail);
             if (heard == BULK_NOTHING) break;
             if (heard == BULK_MAIL && hear(self, peer, question, &ok)) return ok;
         }

@@ -426,6 +426,7 @@ static void open_sockets(struct bulk_server *self)
     ensure(zmq_bind(self->stopped, "inproc://stop") == 0);
     ensure(zmq_connect(self->stop, "inproc://stop") == 0);
     self->events = descriptors_watch(self->context, self->router, "inproc://events");
+    ensure(self->events);
 }
 
 static void close_sockets(struct bulk_server *self)

@@ -10,10 +10,8 @@
 // assertion of the library. A connecting socket can go deaf for good (after an oversized message,
 // say): who gets no answer makes a new one.
 //
-// A holder that answers with parts without end (ZMQ_MAXMSGSIZE bounds each, nothing their number) is
-// bounded by the patience of who asks and by nothing else: what the link brings in a second, or in
-// five where a list of leaves was asked for, until the fetcher takes it for silent and hangs up. Who
-// is asked cuts such a peer off (bulk_server.h).
+// Parts without end (ZMQ_MAXMSGSIZE bounds each, nothing their number) are bounded at both ends:
+// whoever sends them is cut off by who is asked (bulk_server.h) and by who asks (bulk_dealer.h).
 //
 // Connections are CURVE (common/actor/zap.h): who serves lets in the members of the run's roster, who
 // asks demands the key that the roster names beside the endpoint. What arrives is checked against a

@@ -31,6 +31,7 @@ struct peers {
     uint32_t open_count, turn;
     struct want wants[WANTS_MAX];
     uint32_t wants_count, bytes, serial;
+    uint64_t look_ms;                   // When to see next who fills memory
     struct peer *silent;                // Its remaining wants are answered before all else
     struct bulk_mail mail;
 };
@@ -50,11 +51,10 @@ struct peers *peers_new(const struct identity *identity, const char *run, uint32
 static void close_peer(struct peers *self, struct peer *peer)
 {
     uint32_t i = 0;
-    if (!peer->socket) return;
+    if (!peer->dealer.socket) return;
     while (self->open[i] != peer) i++;
     self->open[i] = self->open[--self->open_count];
-    zmq_close(peer->socket);
-    peer->socket = NULL;
+    bulk_dealer_close(&peer->dealer);
 }
 
 void peers_destroy(struct peers **self_p)
@@ -109,7 +109,7 @@ struct peer *peers_find(struct peers *self, const struct wire_holder *holder)
 static void forget_peer(struct peers *self, struct peer *peer)
 {
     uint32_t i = 0;
-    if (peer->users || peer->wants || peer->socket || peer == self->silent) return;
+    if (peer->users || peer->wants || peer->dealer.socket || peer == self->silent) return;
     if ((peer->has_lied || peer->was_silent) && self->count < REMEMBERED_MAX) return;
     while (self->list[i] != peer) i++;
     self->list[i] = self->list[--self->count];
@@ -137,19 +137,17 @@ static struct peer *find_idle(const struct peers *self)
 
 static bool open_peer(struct peers *self, struct peer *peer)
 {
-    if (peer->socket) return true;
+    if (peer->dealer.socket) return true;
     if (self->open_count == PEERS_OPEN_MAX) {
         struct peer *idle = find_idle(self);
         if (!idle) return false;
         close_peer(self, idle);
         forget_peer(self, idle);
     }
-    peer->socket = bulk_socket_new(self->context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, QUEUE_MAX);
-    if (!peer->socket) return false;
+    if (!bulk_dealer_open(&peer->dealer, self->context, QUEUE_MAX, self->identity, &peer->holder))
+        return false;
     self->open[self->open_count++] = peer;
-    if (bulk_connect(peer->socket, self->identity, &peer->holder)) return true;
-    close_peer(self, peer);
-    return false;
+    return true;
 }
 
 // ---- asking ---------------------------------------------------------------------------------
@@ -164,7 +162,7 @@ bool peers_has_credit(const struct peers *self, const struct peer *peer, uint32_
     return self->wants_count < WANTS_MAX && self->bytes + bytes <= PEERS_BYTES_MAX &&
            peer->wants < PEER_WANTS_MAX && peer->bytes + bytes <= peer->window * BULK_CHUNK_BYTES &&
            peer != self->silent &&
-           (peer->socket || self->open_count < PEERS_OPEN_MAX || find_idle(self));
+           (peer->dealer.socket || self->open_count < PEERS_OPEN_MAX || find_idle(self));
 }
 
 static bool ask(struct peers *self, const struct want *question)
@@ -181,8 +179,8 @@ static bool ask(struct peers *self, const struct want *question)
     peer->used_ms = question->sent_ms;
     if (!open_peer(self, peer)) want->sent_ms = 0;      // Found silent at once
     else if (want->is_leaves)
-        bulk_send(peer->socket, NULL, self->run, FRAME_WANT_LEAVES, &leaves, NULL);
-    else bulk_send(peer->socket, NULL, self->run, FRAME_WANT, &piece, NULL);
+        bulk_send(peer->dealer.socket, NULL, self->run, FRAME_WANT_LEAVES, &leaves, NULL);
+    else bulk_send(peer->dealer.socket, NULL, self->run, FRAME_WANT, &piece, NULL);
     peer->wants++;
     peer->bytes += want->count;
     self->wants_count++;
@@ -228,21 +226,21 @@ static uint64_t deadline_ms(const struct want *want)
 
 int peers_timeout_ms(const struct peers *self, uint64_t now_ms)
 {
-    uint64_t first_ms = UINT64_MAX;
+    uint64_t first_ms = self->open_count ? now_ms + BULK_LOOK_MS : UINT64_MAX;
     for (uint32_t i = 0; i < WANTS_MAX; i++) {
         if (!self->wants[i].peer) continue;
         const uint64_t at_ms = deadline_ms(&self->wants[i]);
         if (at_ms < first_ms) first_ms = at_ms;
     }
     if (self->silent) return 0;
-    if (first_ms == UINT64_MAX) return self->open_count ? IDLE_MS : -1;
+    if (first_ms == UINT64_MAX) return -1;
     return first_ms <= now_ms ? 0 : (int)(first_ms - now_ms);
 }
 
 int peers_fill_items(const struct peers *self, zmq_pollitem_t *items)
 {
     for (uint32_t i = 0; i < self->open_count; i++)
-        items[i] = (zmq_pollitem_t){ .socket = self->open[i]->socket, .events = ZMQ_POLLIN };
+        items[i] = (zmq_pollitem_t){ .socket = self->open[i]->dealer.socket, .events = ZMQ_POLLIN };
     return (int)self->open_count;
 }
 
@@ -339,6 +337,27 @@ static bool find_silent(struct peers *self, uint64_t now_ms)
     return false;
 }
 
+static bool find_hoarder(struct peers *self, uint64_t now_ms)
+{
+    struct peer *most = NULL;
+    uint64_t most_bytes = 0, all = 0;
+    if (now_ms < self->look_ms) return false;
+    for (uint32_t i = 0; i < self->open_count; i++) {
+        const uint64_t bytes = bulk_dealer_pending(&self->open[i]->dealer);
+        all += bytes;
+        if (bytes <= most_bytes) continue;
+        most = self->open[i];
+        most_bytes = bytes;
+    }
+    if (most_bytes <= BULK_PENDING_ONE_MAX && all <= PEERS_PENDING_MAX) {
+        self->look_ms = now_ms + BULK_LOOK_MS;
+        return false;
+    }
+    most->has_lied = true;
+    self->silent = most;
+    return true;
+}
+
 static void close_idle(struct peers *self, uint64_t now_ms)
 {
     for (uint32_t i = self->open_count; i-- > 0; ) {
@@ -354,11 +373,12 @@ bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer)
     if (self->silent && next_silence(self, ret_answer)) return true;
     for (uint32_t tried = 0; tried < 2 * self->open_count; ) {
         struct peer *peer = self->open[self->turn++ % self->open_count];
-        const enum bulk_heard heard = bulk_mail_recv(&self->mail, peer->socket);
+        const enum bulk_heard heard = bulk_dealer_recv(&peer->dealer, &self->mail);
         if (heard == BULK_MAIL && hear(self, peer, now_ms, ret_answer)) return true;
         tried++;                        // What means nothing counts, too: no flood holds us here
     }
-    if (find_silent(self, now_ms) && next_silence(self, ret_answer)) return true;
+    if ((find_hoarder(self, now_ms) || find_silent(self, now_ms)) && next_silence(self, ret_answer))
+        return true;
     close_idle(self, now_ms);
     return false;
 }

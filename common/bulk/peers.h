@@ -9,14 +9,16 @@
 // requests and a window of chunks that begins small and grows by one with each answer, so that a
 // peer that is not there costs little. A peer that lets a request wait is silent: all its requests
 // fail and its socket is made anew when it is next asked (a connecting socket can be deaf for
-// good). Of open sockets there are PEERS_OPEN_MAX; the one longest unused and idle gives way.
+// good). So is one that sends what is no message without end, at once: BULK_PENDING_ONE_MAX bytes of it,
+// or the most of PEERS_PENDING_MAX over all. Of open sockets there are PEERS_OPEN_MAX; the one longest unused and idle gives way.
 //
 // One thread.
 
-#include "common/bulk/bulk_socket.h"
+#include "common/bulk/bulk_dealer.h"
 
 enum { PEERS_OPEN_MAX = 32, WANTS_MAX = 256, PEER_WANTS_MAX = 32, PEER_WINDOW_MIN = 2,
-       PEER_WINDOW_MAX = 8, PEERS_BYTES_MAX = 64 * BULK_CHUNK_BYTES };
+       PEER_WINDOW_MAX = 8, PEERS_BYTES_MAX = 64 * BULK_CHUNK_BYTES,
+       PEERS_PENDING_MAX = 2 * BULK_PENDING_ONE_MAX };
 
 struct fetch;                           // Whoever asks; see fetch.h
 struct peers;
@@ -25,7 +27,7 @@ struct peer {
     struct wire_holder holder;          // Where it is, and its key
     uint64_t name_hash;                 // Of both, to find it fast
     uint32_t users;                     // Lists that name it
-    void *socket;                       // NULL: not connected
+    struct bulk_dealer dealer;          // Its socket is NULL: not connected
     uint64_t used_ms, heard_ms;
     uint32_t wants, bytes, window;      // On their way, and chunks that may be
     bool was_silent, has_lied;          // Others are asked first

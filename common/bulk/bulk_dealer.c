@@ -1,0 +1,57 @@
+#include "common/bulk/bulk_dealer.h"
+#include "common/actor/descriptors.h"
+#include <errno.h>
+#include <stdio.h>
+
+bool bulk_dealer_open(struct bulk_dealer *self, void *context, int queue_max,
+                      const struct identity *identity, const struct wire_holder *holder)
+{
+    char endpoint[64];
+    *self = (struct bulk_dealer){ .fd = -1 };
+    self->socket = bulk_socket_new(context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, queue_max);
+    if (!self->socket) return false;
+    snprintf(endpoint, sizeof endpoint, "inproc://events.%p", self->socket);
+    self->events = descriptors_watch(context, self->socket, endpoint);
+    if (self->events && bulk_connect(self->socket, identity, holder)) return true;
+    const int error = zmq_errno();
+    bulk_dealer_close(self);
+    errno = error;
+    return false;
+}
+
+void bulk_dealer_close(struct bulk_dealer *self)
+{
+    if (!self->socket) return;
+    if (self->events) zmq_socket_monitor(self->socket, NULL, 0);
+    if (self->events) zmq_close(self->events);
+    zmq_close(self->socket);
+    *self = (struct bulk_dealer){ .fd = -1 };
+}
+
+// A connection that ended is made anew by the library; what it brought counts no more.
+static void hear_events(struct bulk_dealer *self)
+{
+    int fd;
+    bool opened;
+    while (descriptors_next(self->events, &fd, &opened)) {
+        if (!opened && fd != self->fd) continue;        // An attempt that led nowhere
+        self->fd = opened ? fd : -1;
+        self->taken = 0;
+    }
+}
+
+enum bulk_heard bulk_dealer_recv(struct bulk_dealer *self, struct bulk_mail *mail)
+{
+    hear_events(self);                                  // Before it is counted to the wrong one
+    const enum bulk_heard heard = bulk_mail_recv(mail, self->socket);
+    self->taken += mail->wire_bytes;
+    return heard;
+}
+
+uint64_t bulk_dealer_pending(struct bulk_dealer *self)
+{
+    struct connection_counts counts;
+    hear_events(self);
+    if (self->fd < 0 || !descriptors_measure(self->fd, 0, &counts)) return 0;
+    return counts.received > self->taken ? counts.received - self->taken : 0;
+}
