@@ -72,7 +72,8 @@ static void publish(struct trainer *self, const struct wire_trained *trained, st
     member_keep_position(member, &self->journal);
     outbox_store(out, FRAME_JOURNAL, &self->journal);
     outbox_news(out, FRAME_CLAIM, &self->claim);
-    blobs_have(&self->blobs, &trained->payload, trained->payload_bytes, member->round.step);
+    blobs_have(&self->blobs, &(struct wire_blob){ trained->payload, trained->payload_bytes },
+               member->round.step);
 }
 
 // Once more to each elected witness that has not said it has it.
