@@ -184,7 +184,8 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
             return;
         }
         uint32_t count =
-            now_ms < entry->retry_ms ? 0 : member_holders(member, entry->author, holders, 64);
+            now_ms < entry->retry_ms ? 0
+                                     : member_holders(member, entry->author, entry->tries, holders, 64);
         if (now_ms >= entry->retry_ms) entry->retry_ms = now_ms + BLOBS_RETRY_MS;
         if (count == 0) {
             if (entry->retry_ms < self->due_ms) self->due_ms = entry->retry_ms;
@@ -193,6 +194,7 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
         struct wire_blob blob = { entry->hash, entry->bytes };
         entry->state = BLOB_COMING;
         entry->turn = ++self->turns;
+        entry->tries++;
         asked++;
         outbox_job(out, PORT_FETCHER, FRAME_FETCH, &(struct wire_fetch){
             .blobs = &blob, .blobs_count = 1, .holders = holders, .holders_count = count,
@@ -278,6 +280,13 @@ void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct
     const uint64_t step = entry->step;
     take_out(self, (uint32_t)(entry - self->entries));
     if (!is_known_hash(self, &name->hash)) send_forget(&(struct wire_forget){ step, name, 1 }, out);
+}
+
+// Half is left for the steps that come, for what rounds that were void had, and for audits.
+uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results)
+{
+    const uint64_t fit = BLOBS_MAX / 2 / (results ? results : 1);
+    return fit < wanted ? fit : wanted;
 }
 
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)

@@ -34,6 +34,7 @@ struct blob_entry {
     uint32_t bytes, author; // Author: the member to ask first
     uint8_t state;          // enum blob_state
     bool revealed;          // It is of use to an audit, and to nobody else yet
+    uint32_t tries;         // FETCHes of it that came to nothing, or have not yet
 };
 
 struct blobs {
@@ -79,6 +80,9 @@ bool blobs_spared_since(const struct blobs *self, const struct hash *hash);
 
 // Takes a FETCHED; true if the blob is here now.
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms, struct outbox *out);
+
+// Of so many steps everything can be kept in a run with so many results a step: `wanted`, or what fits.
+uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results);
 
 // Forgets all that belong to commits before this step, here and in the store.
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out);

@@ -102,7 +102,7 @@ static void fetch_pinned(struct replica *self, const struct member *member, stru
 {
     static const struct wire_holder nobody[1];
     struct wire_holder holders[64];
-    uint32_t count = member_holders(member, UINT32_MAX, holders, 64);
+    uint32_t count = member_holders(member, UINT32_MAX, self->failures, holders, 64);
     self->fetching = true;
     self->fetched_epoch = member->now.epoch;
     outbox_job(out, PORT_FETCHER, FRAME_FETCH_MODEL, &(struct wire_fetch_model){

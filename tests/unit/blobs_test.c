@@ -247,6 +247,31 @@ static void what_a_result_is_does_not_go_with_the_audit(void **state)
     assert_int_equal(out.count, 0);
 }
 
+// However many results a step has, the table never fills.
+static void a_large_run_keeps_fewer_steps(void **state)
+{
+    (void)state;
+    assert_int_equal(blobs_steps_kept(64, 4), 64);
+    assert_int_equal(blobs_steps_kept(64, 256), 64);
+    assert_int_equal(blobs_steps_kept(64, 600), 27);
+    assert_int_equal(blobs_steps_kept(64, MEMBERS_MAX), 1);
+    assert_int_equal(blobs_steps_kept(34, 0), 34);
+    struct outbox out = outbox();
+    enum { RESULTS = 1000 };
+    memset(&blobs, 0, sizeof blobs);
+    for (uint64_t step = 1; step < 50; step++) {
+        const uint64_t keep = blobs_steps_kept(64, RESULTS);
+        out = outbox();
+        if (step > keep) blobs_forget(&blobs, step - keep, &out);
+        for (uint64_t i = 0; i < RESULTS; i++) {
+            const uint64_t number = step * RESULTS + i;
+            const struct wire_blob blob = { hash_of(&number, sizeof number), 4 };
+            blobs_have(&blobs, &blob, step);
+            assert_int_equal(blobs_state(&blobs, &blob), BLOB_HERE);
+        }
+    }
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -269,6 +294,7 @@ int main(void)
         cmocka_unit_test(what_is_asked_for_again_stays),
         cmocka_unit_test(what_is_said_of_another_size_is_another_blob),
         cmocka_unit_test(what_a_result_is_does_not_go_with_the_audit),
+        cmocka_unit_test(a_large_run_keeps_fewer_steps),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
