@@ -87,13 +87,14 @@ void auditor_advance(struct auditor *self, const struct blobs *blobs, const stru
                       (member->now.phase == PHASE_TRAIN || member->now.phase == PHASE_WITNESS);
     if (self->round == 0 || self->round != member->round.round || !open) return;
     const struct wire_audit *audit = &member->audits[self->place];
-    const bool here = hash_is_none(&audit->residual_from) ||
-                      (self->revealed &&
-                       blobs_state(blobs, &self->reveal.residual) == BLOB_HERE);
+    // Who began with the declared zero need show nothing: the audit says all there is to it
+    const bool zero = hash_is_none(&audit->residual_from);
+    const bool here = zero || (self->revealed &&
+                               blobs_state(blobs, &self->reveal.residual) == BLOB_HERE);
     // The round begins when the commit before is applied: from then on the base can be made again
     const bool ready = replica->holding && !replica->applying && !replica->loading &&
                        replica->step >= audit->step;
-    if (!self->found && !self->computing && self->revealed && here && ready)
+    if (!self->found && !self->computing && here && ready)
         recompute(self, member, out);
     const bool waited = now_ms - self->since_ms > member->config.lease_ms ||
                         (ready && !self->revealed && is_gone(self, member));
