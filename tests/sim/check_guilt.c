@@ -344,7 +344,7 @@ void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
     const struct wire_claim *claim = in->body;
     struct ghost *ghost = &sim->ghost;
     const struct node *node = &sim->nodes[id];
-    if (sim->now_ms < sim->plan.heal_ms + CALM_MS || is_liar(sim, id) ||
+    if (sim->now_ms < sim->plan.heal_ms + CALM_MS || is_liar(sim, id) || check_is_of_before(sim, id) ||
         (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS)) return;
     const struct member *member = node->state;
     const uint32_t place = check_member(sim, id);

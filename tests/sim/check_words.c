@@ -216,6 +216,7 @@ void check_said(struct sim *sim, uint8_t id, const struct effect *effect)
 {
     if (effect->port != PORT_MAIL && effect->port != PORT_NEWS) return;
     if (id == COORDINATOR && sim->disk.behind) return;
+    if (check_is_of_before(sim, id)) return;        // It speaks to nobody who would listen
     if (id == COORDINATOR) check_coordinator(sim, effect);
     else if (effect->kind == FRAME_VOTE) check_vote(sim, id, effect);
     else if (effect->kind == FRAME_CLAIM)
@@ -231,6 +232,7 @@ static const struct member *member_of(const struct node *node)
 void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit)
 {
     if (check_ejected(sim, id) && quit->code == EX_NOPERM) return;
+    if (check_is_of_before(sim, id) && quit->code == EX_TEMPFAIL) return;
     hold(quit->code == EX_OK || quit->code == EX_UNAVAILABLE,
          "no honest process is told to give up", "%s: %s", sim->nodes[id].name, quit->text);
     const struct member *member = member_of(&sim->nodes[id]);
@@ -344,6 +346,27 @@ static void check_here(struct sim *sim, uint8_t id)
              "%s: of step %llu", node->name, (unsigned long long)blobs->entries[i].step);
 }
 
+// Rounds, roster, promises and parameters of one run are not taken into another of its name.
+static void check_one_run(struct sim *sim, uint8_t id, const struct member *member,
+                          const struct replica *replica)
+{
+    struct node *node = &sim->nodes[id];
+    if (!node->born_unix_ms) node->born_unix_ms = member->born_unix_ms;
+    hold(member->born_unix_ms == node->born_unix_ms, "a process takes part in one run", "%s",
+         node->name);
+    if (check_is_of_before(sim, id)) return;
+    hold(member->now.log_seq <= sim->ghost.records, "nobody knows what is not on disk", "%s",
+         node->name);
+    hold(!member->has_round || member->round.round <= check_round(sim),
+         "nobody knows what is not on disk", "%s, round %llu", node->name,
+         (unsigned long long)member->round.round);
+    // The checkpointer may find a folder of the run before, until a commit tells it better.
+    hold(node->role != ACTOR_TRAINER || !replica->holding || !member->born_unix_ms ||
+             check_was_of_run(sim, replica->step, &replica->digest),
+         "only parameters of the run are held", "%s at %llu", node->name,
+         (unsigned long long)replica->step);
+}
+
 void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR) check_answered(sim, in);
@@ -363,8 +386,7 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
              !hash_equal(&in->sender, &member->coordinator),
          "an older incarnation is not listened to", "%s hears %s", node->name,
          wire_kind_name(in->kind));
-    hold(member->now.log_seq <= sim->ghost.records, "nobody knows what is not on disk", "%s",
-         node->name);
+    check_one_run(sim, id, member, replica);
     hold(!sim->had_run || !member->has_run || member->now.log_seq < sim->log_seq_before ||
              member->now.epoch > sim->epoch_before ||
              (member->now.epoch == sim->epoch_before && member->now.step >= sim->step_before),
@@ -373,7 +395,7 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
     if (!replica || !replica->holding) return;
     hold(check_was_digest(sim, replica->step, &replica->digest), "equal steps are equal bits",
          "%s at %llu", node->name, (unsigned long long)replica->step);
-    check_let_go(sim, node, member, replica);
+    if (!check_is_of_before(sim, id)) check_let_go(sim, node, member, replica);
 }
 
 void check_rebooted(struct sim *sim, uint8_t id)
@@ -407,6 +429,7 @@ static void check_alone(struct sim *sim, uint8_t id, uint64_t round,
 void check_trained(struct sim *sim, uint8_t id, const struct wire_train *job)
 {
     struct ghost_job *kept = &sim->ghost.jobs[id];
+    if (check_is_of_before(sim, id)) return;
     hold(job->samples_count <= GHOST_JOB_MAX, "a share is small here", "%u", job->samples_count);
     *kept = (struct ghost_job){ .round = job->round, .count = job->samples_count };
     for (uint32_t i = 0; i < job->samples_count; i++) {
@@ -440,6 +463,7 @@ void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
 {
     const struct learner *learner = &sim->nodes[id].learner;
     const char *name = sim->nodes[id].name;
+    if (check_is_of_before(sim, id)) return;
     hold(job->step < check_commits(sim) || sim->ghost.restores > 0, "nobody is ahead of the ledger",
          "%s applies %llu", name, (unsigned long long)job->step);
     const struct ghost_commit *commit = check_commit_to(sim, job->step, &learner->digest);
@@ -466,7 +490,7 @@ void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
 {
     const struct learner *learner = &sim->nodes[id].learner;
     const struct replica *replica = replica_of(&sim->nodes[id]);
-    if (replica && !replica->holding) return;
+    if ((replica && !replica->holding) || check_is_of_before(sim, id)) return;
     if (!check_is_digest(sim, learner->step, &learner->digest)) return;         // Given up
     const struct member *member = member_of(&sim->nodes[id]);
     for (uint64_t step = learner->step; learner->holding && step < check_commits(sim); step++)

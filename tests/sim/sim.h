@@ -57,7 +57,7 @@
 #include <setjmp.h>
 
 enum {
-    RESTORES_MAX = 8, NODES_MAX = 16, COORDINATOR = 0, NOBODY = 255, RECORDS_MAX = 8192, ROUNDS_MAX = 2048,
+    RESTORES_MAX = 8, PASTS_MAX = 20, NODES_MAX = 16, COORDINATOR = 0, NOBODY = 255, RECORDS_MAX = 8192, ROUNDS_MAX = 2048,
     POSITIONS_MAX = 1 << 16, BLOBS_KEPT_MAX = 1024, PINS_MAX = 3, CLAIMS_MAX = 8192,
     GHOST_SEEN_MAX = 512, GHOST_JOB_MAX = 64, LETTERS_MAX = 32,
     LATE_PROOF_MS = 8000, SIM_PORT = 1000,
@@ -92,6 +92,8 @@ enum fault_kind {
     RESTORE,                            // The owner takes the run back to its checkpoint
     LOSS_OF_ALL,                        // Every replica dies at once
     TORN,                               // Records and snapshots that a crash fell into
+    AMNESIA,                            // The whole ledger lost: the run is begun anew under its name
+    LOST_JOURNAL,
     FAULT_KINDS
 };
 
@@ -125,6 +127,8 @@ struct plan {
     uint32_t damage;                    // Of 1000 starts of the checkpointer: its newest are unreadable;
                                         // and of 4000 folders read
     uint32_t behind;                    // Of 1000 starts of the coordinator: its disk is an older copy
+    uint32_t amnesia;                   // ... or empty, and no copy is left
+    uint32_t lose_journal;              // Of 1000 starts of a member that has one
     uint32_t cut; // Of 10000 steps: the crash falls between two of its effects
     uint32_t restore;                   // Of 1000 seconds in which there is a way back
     uint32_t lose_all;                  // Of 1000 seconds with one: all copies of what came later
@@ -211,6 +215,7 @@ struct node {
     // What a crash leaves.
     bool has_journal;
     struct wire_journal journal;
+    uint64_t promised_round;            // Open when its journal was lost: it stays away until that ends
     struct pin checkpoints[PINS_MAX + 1];           // By step; and the one that a restore needs
     uint32_t checkpoints_count;
     struct store store;                 // Cleared by a crash, unless it is the checkpointer's
@@ -218,6 +223,7 @@ struct node {
     uint64_t said_ms[WORKER_COUNT];     // When the newest answer of each is heard
     uint64_t turns, turn_ms;            // Steps at the same instant: a timer that spins is seen here
     uint64_t wakes, wakes_ms;           // By the clock, in the second that began then
+    uint64_t born_unix_ms;              // Of the run that this life was admitted to first
 };
 
 // ---- what must hold (check_*.c): kept outside the cores, fed by what is durable and what is said
@@ -270,7 +276,7 @@ struct ghost_job {
     struct wire_interval samples[GHOST_JOB_MAX];
 };
 
-// What a restore gave up: the run's steps as they were known until then.
+// What a restore or the loss of the ledger gave up: the run's steps as they were known until then.
 struct ghost_past {
     uint64_t steps;
     struct hash digest[ROUNDS_MAX];
@@ -325,7 +331,11 @@ struct ghost {
     uint32_t restores_asked, restores;
     uint64_t restore_record;
     struct pin way_back;                // The newest checkpoint on record as of its very step
-    struct ghost_past past[RESTORES_MAX];               // Last: not cleared with the rest
+    // What is lost.
+    uint64_t born_unix_ms;              // Of the run that the ledger is of
+    uint32_t pasts, pasts_before;       // All, and those of runs whose ledger was lost
+    uint64_t rounds_before;             // Of such runs
+    struct ghost_past past[PASTS_MAX];                  // Last: not cleared with the rest
 };
 
 struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; struct hash chain; };
@@ -436,7 +446,8 @@ const void *unpack(struct sim *self, struct wire_arena *arena, uint16_t kind, co
 
 void disk_clear(struct disk *self);
 void disk_store(struct sim *self, uint8_t id, const struct effect *effect);
-void disk_fall_behind(struct sim *self);        // Before the coordinator starts, perhaps
+void disk_lose(struct sim *self);               // Before the coordinator starts, perhaps
+void disk_fall_behind(struct sim *self);        // The same
 void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite);
 void disk_snapshot(struct sim *self);
 // A crash falls into the writing of this effect, or into that of a snapshot (NULL).
@@ -479,7 +490,11 @@ void intruder_clear(struct sim *self);
 
 // What the owner took the run back from (check_restore.c). Whoever has not heard of it goes on there.
 void check_restore(struct sim *sim, const struct wire_record_restore *record);
+void check_begin_anew(struct sim *sim);                         // The ledger is lost
+bool check_is_of_before(const struct sim *sim, uint8_t id);     // Lives in a run whose ledger was lost
 bool check_is_digest(const struct sim *sim, uint64_t step, const struct hash *digest);
+// At some time of this run, or of one before it whose ledger was lost.
+bool check_was_of_run(const struct sim *sim, uint64_t step, const struct hash *digest);
 bool check_was_digest(const struct sim *sim, uint64_t step, const struct hash *digest);
 // The commit of that step, also a given-up one, which leads to this digest; NULL: there is none.
 const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step,

@@ -166,6 +166,8 @@ void node_boot(struct sim *self, uint8_t id)
     node->hello_ms = self->now_ms;
     node->broker_instance = 0;
     node->instance = 1800000000000u + self->now_ms + node->life;
+    node->born_unix_ms = node->promised_round = 0;
+    if (id == COORDINATOR) disk_lose(self);
     if (id == COORDINATOR) disk_fall_behind(self);
     node->incarnation = node->instance;
     node->learner = (struct learner){ .generation = node->learner.generation + 1 };
@@ -422,14 +424,29 @@ static uint64_t next_alarm(const struct sim *self, uint8_t *ret_id, enum alarm *
     return at_ms;
 }
 
+// Without its journal a member could say in the open round something else than it has said: who has
+// lost it stays away until that round has ended (common/actor/journal.c).
+static bool must_wait(struct sim *self, uint8_t id)
+{
+    struct node *node = &self->nodes[id];
+    const uint64_t open = self->ghost.round_open ? check_round(self) : 0;
+    if (node->has_journal && self->plan.lose_journal && chance(self, self->plan.lose_journal)) {
+        node->has_journal = false;
+        node->promised_round = open;
+        self->faults[LOST_JOURNAL]++;
+    }
+    return node->promised_round && node->promised_round == open;
+}
+
 static void ring(struct sim *self, uint8_t id, enum alarm alarm)
 {
+    const bool away = alarm == BOOT && id != NOBODY && id != COORDINATOR &&
+                      (self->disk.behind || must_wait(self, id)); // Behind: who knows less might follow
     if (id == NOBODY) {
         self->tick_ms += between(self, TICK_MS / 2, TICK_MS * 3 / 2);
         faults_draw(self);
-    } else if (alarm == BOOT && self->disk.behind && id != COORDINATOR) {
-        self->nodes[id].up_again_ms = self->now_ms + 1000;      // Who knows less might follow
-    } else if (alarm == BOOT) node_boot(self, id);
+    } else if (away) self->nodes[id].up_again_ms = self->now_ms + 1000;
+    else if (alarm == BOOT) node_boot(self, id);
     else if (alarm == HELLO) post_tick(self, id);
     else {
         self->nodes[id].alarm_ms = NEVER;
@@ -530,7 +547,7 @@ static bool enough(const struct sim *self)
     if (self->commits_at_heal == NEVER) return false;
     if (check_phase(self) == PHASE_FINISHED) return true;
     if (check_at_large(self)) return false;
-    return check_round(self) >= ROUNDS_MIN &&
+    return self->ghost.rounds_before + check_round(self) >= ROUNDS_MIN &&
            check_commits(self) >= self->commits_at_heal + COMMITS_AFTER_HEAL;
 }
 
