@@ -300,17 +300,38 @@ static void check_room(struct sim *sim, const struct node *node)
          sim->out.count);
 }
 
-// Whoever asks the coordinator for something is answered: done, refused, or what it asked for.
+// Commits that are not there yet, or no more, cannot be told: who asks for them is left to ask again.
+static bool asks_too_early(const struct sim *sim, const struct msg *in)
+{
+    const struct wire_ask *ask = in->body;
+    return in->kind == FRAME_ASK && ask->topic == TOPIC_COMMITS &&
+           (ask->from >= check_commits(sim) || sim->disk.behind);
+}
+
+// By mail, or by the ledger's keeper, who recites commits to who asks for them.
+static bool is_answer(struct sim *sim, const struct effect *effect, const struct msg *in)
+{
+    if (effect->port == PORT_MAIL) return strcmp(effect->to, in->from) == 0;
+    if (effect->kind != FRAME_RECITE || in->kind != FRAME_ASK) return false;
+    const struct wire_recite *recite =
+        unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
+    return strcmp(recite->to, in->from) == 0 && recite->count > 0 &&
+           recite->from_step == ((const struct wire_ask *)in->body)->from;
+}
+
+// Whoever asks the coordinator for something is answered: done, refused, or what it asked for. PING
+// and TESTIMONY ask for nothing.
 static void check_answered(struct sim *sim, const struct msg *in)
 {
     static const uint16_t asking[] = { FRAME_JOIN, FRAME_LEAVE, FRAME_HOLDS, FRAME_VOTE,
-                                       FRAME_FINDING, FRAME_CHECKPOINT, FRAME_CONTROL };
+                                       FRAME_FINDING, FRAME_CHECKPOINT, FRAME_CONTROL, FRAME_ASK,
+                                       FRAME_POSITION };
     bool asks = false, answered = false;
     for (size_t i = 0; i < sizeof asking / sizeof *asking; i++) asks |= in->kind == asking[i];
+    if (!asks || asks_too_early(sim, in)) return;
     for (uint32_t i = 0; i < sim->out.count; i++)
-        answered |= sim->out.effects[i].port == PORT_MAIL &&
-                    strcmp(sim->out.effects[i].to, in->from) == 0;
-    hold(!asks || answered, "every request is answered", "%s of %s", wire_kind_name(in->kind),
+        answered |= is_answer(sim, &sim->out.effects[i], in);
+    hold(answered, "every request is answered", "%s of %s", wire_kind_name(in->kind),
          in->from);
 }
 

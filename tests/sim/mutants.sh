@@ -176,6 +176,11 @@ mutant 'a torn record is taken for whole' $C/run.c 's/    hasher_add\(&hasher, b
 by_unit 'the chain of the ledger is not checked' ledger_damage_test common/ledger/record.c \
     's/if \(!hash_equal\(&chain, &record.chain\)\)/if (!hash_equal(\&chain, \&chain))/'
 
+mutant 'who asks for commits is not answered' $C/news.c \
+    's/        outbox_job\(out, PORT_DISK, FRAME_RECITE, &recite\);\n//'
+mutant 'a position is not answered' $C/coordinator.c \
+    's/    coordinator_ack\(in, said->log_seq, &said->chain, out\);\n//'
+
 # ---- the way back ---------------------------------------------------------------------------------------
 mutant 'restore: what was trained since stays done' $C/run.c \
     's/    set_table\(self, restore->cursor, restore->returned, restore->returned_count\);\n//'
