@@ -551,17 +551,36 @@ static bool enough(const struct sim *self)
            check_commits(self) >= self->commits_at_heal + COMMITS_AFTER_HEAL;
 }
 
+// By when the commits must be there: as many rounds at their longest, and the epochs they fall into.
+// Most rounds end early, and that is all the time there is for what was down, behind or cut off. Who
+// lies on withholds and claims twice, so rounds last their time and are void: there, twice as long.
+static uint64_t due_ms(const struct sim *self)
+{
+    const struct rules *rules = &self->plan.rules;
+    const uint64_t round_ms = rules->train_ms + rules->witness_ms;
+    const uint64_t rounds = rules->epoch_ms ? rules->epoch_ms / round_ms + 1 : rules->epoch_rounds;
+    const uint64_t epochs = COMMITS_AFTER_HEAL / rounds + 1;
+    const uint64_t needs_ms = COMMITS_AFTER_HEAL * round_ms +
+                              epochs * (rules->waiting_ms + rules->warmup_ms + rules->cooldown_ms);
+    return self->plan.heal_ms + needs_ms * (self->plan.stubborn ? 2 : 1);
+}
+
 static void live(struct sim *self)
 {
+    const uint64_t due = due_ms(self), end_ms = self->plan.heal_ms + LIVENESS_MS;
     while (!enough(self)) {
         advance(self);
-        if (!faulty(self) && self->commits_at_heal == NEVER)
+        if (faulty(self)) continue;
+        if (self->commits_at_heal > check_commits(self))    // Only now, or taken back since
             self->commits_at_heal = check_commits(self);
-        if (self->now_ms > self->plan.heal_ms + LIVENESS_MS)
+        const uint64_t since = check_commits(self) - self->commits_at_heal;
+        const bool late = self->now_ms > due && since < COMMITS_AFTER_HEAL &&
+                          check_phase(self) != PHASE_FINISHED;
+        if (late || self->now_ms > end_ms)
             broken(self, "once healed, the run gets on",
-                   "%llu commits, %llu of them since, round %llu, phase %s",
-                   (unsigned long long)check_commits(self),
-                   (unsigned long long)(check_commits(self) - self->commits_at_heal),
+                   "%llu commits, %llu of them since, in %llu s, round %llu, phase %s",
+                   (unsigned long long)check_commits(self), (unsigned long long)since,
+                   (unsigned long long)(self->now_ms - self->plan.heal_ms) / 1000,
                    (unsigned long long)check_round(self), run_phase_name(check_phase(self)));
     }
     bool finished = check_phase(self) == PHASE_FINISHED;
