@@ -391,6 +391,8 @@ static void check_one_run(struct sim *sim, uint8_t id, const struct member *memb
 void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR) check_answered(sim, in);
+    if (in->kind == FRAME_CLAIM && in->frame) check_shown(sim, id);
+    if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony(sim, in);
     if (in->kind == FRAME_TRAINED || in->kind == FRAME_FETCHED) check_here(sim, id);
     const struct node *node = &sim->nodes[id];
     const struct member *member = member_of(node);
@@ -421,8 +423,10 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
 
 void check_rebooted(struct sim *sim, uint8_t id)
 {
-    if (id == COORDINATOR)
-        memset(sim->ghost.votes, 0, sizeof sim->ghost.votes); // It has forgotten them
+    memset(sim->ghost.heard[id], 0, sizeof sim->ghost.heard[id]);
+    if (id != COORDINATOR) return;
+    memset(sim->ghost.votes, 0, sizeof sim->ghost.votes); // It has forgotten them
+    memset(sim->ghost.shown, 0, sizeof sim->ghost.shown);
 }
 
 void check_loaded(struct sim *sim, uint8_t id)

@@ -222,6 +222,9 @@ mutant 'a payload is forgotten before it is applied' $M/replica.c \
     's/return \(self->holding && step < self->step\) \|\| \(kept->known && kept->commit.step == step\);/return kept == NULL;/'
 mutant 'a round goes on without min_clients' $C/round.c \
     's/run_count\(run, ACTOR_TRAINER, MEMBER_HEALTHY\) < rules->min_clients/run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) < 1/'
+mutant 'a round takes twice its time, and never less' $C/round.c \
+    's/if \(!late && !complete && !all_live_voted\(self\)\) return;/if (!late) return;/' $C/epoch.c \
+    's/\[PHASE_TRAIN\] = rules->train_ms/[PHASE_TRAIN] = 2 * rules->train_ms/'
 mutant 'the clock is asked for a deadline that has passed' $C/coordinator.c 's/self->deadline_ms > in->now_ms && //'
 mutant 'a late word of the old process ends the new one' $M/member.c \
     's/refused->reason == REFUSAL_REPLACED && refused->round != self->instance/false/'
@@ -307,6 +310,8 @@ by_unit 'a witness is asked again and again' tally_test $C/tally.c 's/        \*
 by_unit 'a member fills the ledger' coordinator_test $C/members.c 's/    if \(known && \(binds \|\| differs\) && changes_too_often[^\n]*\n//'
 mutant 'guilt: two claims prove nothing' $C/audit.c \
     's/    \} else if \(!hash_equal\(&known->name, &name\)\) \{/    } else if (known->round == 0) {/'
+mutant 'guilt: a witness keeps one of two claims to itself' $W/witness.c \
+    's/\n        testify\(sighting->frame, sighting->frame_bytes, out\);//'
 mutant 'guilt: one liar names the parameters of the run' $C/round.c \
     's/self->rules.witness_standalone \? quorum_liars\(run->clients_count\) \+ 1 : 1;/1;/'
 mutant 'guilt: a result said again is forgotten with its round' $M/blobs.c \

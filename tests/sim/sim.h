@@ -264,8 +264,12 @@ struct ghost_accepted {
     bool given_up;                      // By a restore
 };
 
-// What a node has heard of one author: the first claim of the newest round.
-struct ghost_heard { uint64_t round; struct hash name; };
+// What a node has heard of one author: the first claim of the newest round, whether another came
+// for the same batch, and how many it has shown to the coordinator.
+struct ghost_heard { uint64_t round; struct hash name; bool twice; uint32_t shown; };
+
+// The first claim of a round that this life of the coordinator was shown.
+struct ghost_testimony { uint64_t round; struct hash name; };
 
 struct ghost_vote { bool voted; uint32_t count; struct wire_seen seen[GHOST_SEEN_MAX]; };
 
@@ -322,6 +326,7 @@ struct ghost {
     struct hash made_up[NODES_MAX];     // The newest payload that a liar's learner made up
     struct wire_claim newest[NODES_MAX], before[NODES_MAX];         // The two newest true claims
     struct ghost_heard heard[NODES_MAX][NODES_MAX];                 // [Hearer][author]
+    struct ghost_testimony shown[NODES_MAX][CLAIM_AGE_MAX + 1];     // [Member][round modulo]
     uint64_t twice_round[NODES_MAX];    // Of two claims that an honest witness heard; 0: none
     uint32_t wrong_accepted[NODES_MAX]; // Since all was healed
     uint32_t strikes[NODES_MAX];        // By member

@@ -176,7 +176,10 @@ void node_boot(struct sim *self, uint8_t id)
     if (node->role == ACTOR_COORDINATOR) {
         coordinator_init(node->state, &self->plan.rules);
         disk_recover(self, node->state);
-    } else init_member(self, node);
+    } else {
+        init_member(self, node);
+        check_rebooted(self, id);
+    }
     first_messages(self, id);
 }
 
