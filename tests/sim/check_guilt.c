@@ -365,6 +365,15 @@ static uint8_t node_of_key(const struct sim *sim, const uint8_t *key)
     return NOBODY;
 }
 
+// It has the round, the author's line of the roster and the size of a result. Who does not is not yet
+// a witness of anything: claims are sent to it again.
+static bool can_tell(const struct member *member, const struct wire_claim *claim)
+{
+    const struct wire_member *author = member_of_client(member, claim->client);
+    return member->has_round && claim->round == member->round.round && member->has_config && author &&
+           hash_equal(&author->key, &claim->author);
+}
+
 // All is healed, and both were heard in time: nothing stands between the proof and the coordinator.
 static bool must_end_in_ejection(const struct sim *sim, uint8_t id, const struct wire_claim *claim)
 {
@@ -384,8 +393,7 @@ void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
     if (is_liar(sim, id) || check_is_of_before(sim, id) || author == NOBODY ||
         (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS)) return;
     const struct member *member = node->state;
-    if (!member->has_round || claim->round != member->round.round ||
-        !is_for_slot(claim, &ghost->newest[author])) return;
+    if (!can_tell(member, claim) || !is_for_slot(claim, &ghost->newest[author])) return;
     struct ghost_heard *heard = &ghost->heard[id][author];
     const struct hash name = claim_hash(claim);
     if (heard->round != claim->round) *heard = (struct ghost_heard){ claim->round, name, false, 0 };

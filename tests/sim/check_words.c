@@ -231,7 +231,8 @@ static const struct member *member_of(const struct node *node)
 // Nobody who does as he should is ever told to give up.
 void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit)
 {
-    if (check_ejected(sim, id) && quit->code == EX_NOPERM) return;
+    const bool was_ejected = check_ejected(sim, id) || sim->nodes[id].was_ejected;
+    if (was_ejected && quit->code == EX_NOPERM) return;
     if (check_is_of_before(sim, id) && quit->code == EX_TEMPFAIL) return;
     hold(quit->code == EX_OK || quit->code == EX_UNAVAILABLE,
          "no honest process is told to give up", "%s: %s", sim->nodes[id].name, quit->text);

@@ -213,6 +213,10 @@ by_unit 'restore: a checkpoint is as good as one given up' restore_test actors/c
     's/        self->saved.step = 0;\n//'
 
 # ---- phases and clocks ----------------------------------------------------------------------------------
+mutant 'a checkpointer is believed any digest' $C/epoch.c \
+    's/!committed \|\| hash_is_none/(false \&\& !committed) || hash_is_none/'
+mutant 'a checkpointer speaks for the trainers' $C/epoch.c \
+    's/return place->role == ACTOR_TRAINER &&/return place->role != ACTOR_PROVIDER \&\&/; s/run->members\[i\]\.role == ACTOR_TRAINER && members_is_live/run->members[i].role != ACTOR_PROVIDER \&\& members_is_live/'
 mutant 'a run ends a step early' $C/epoch.c 's/run->step >= self->rules.total_steps/run->step + 1 >= self->rules.total_steps/' $C/round.c \
     's/run->step >= rules->total_steps/run->step + 1 >= rules->total_steps/'
 mutant 'whoever is left alone speaks for the run' $C/epoch.c 's/live < self->rules.min_clients \|\| //'

@@ -197,6 +197,20 @@ static void draw_losses(struct sim *self)
     if (aside(self, "journals", 6) == 0) self->plan.lose_journal = 300;
 }
 
+// A checkpointer that lies about digests: beside other liars, or alone. Not where its folders are all
+// that is left, which is the owner's own trust.
+static void draw_false_keeper(struct sim *self)
+{
+    struct plan *plan = &self->plan;
+    const bool alone = plan->liars == 0;
+    if (!plan->checkpointer || plan->restore || aside(self, "keeper", alone ? 10 : 3)) return;
+    if (!alone && !(plan->lies & LIES_ABOUT_DIGESTS)) return;
+    plan->liars |= 1u << (plan->trainers + plan->witnesses + 1);
+    if (!alone) return;
+    plan->lies = LIES_ABOUT_DIGESTS;
+    plan->stubborn = aside(self, "stubborn keeper", 2);
+}
+
 // Three of four, who agree to accuse the fourth.
 static void draw_canary(struct plan *plan)
 {
@@ -219,5 +233,6 @@ void plan_draw(struct sim *self)
     draw_rules(self);
     draw_liars(self);
     draw_losses(self);
+    draw_false_keeper(self);
     if (self->canary) draw_canary(plan);
 }

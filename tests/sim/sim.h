@@ -224,6 +224,7 @@ struct node {
     uint64_t turns, turn_ms;            // Steps at the same instant: a timer that spins is seen here
     uint64_t wakes, wakes_ms;           // By the clock, in the second that began then
     uint64_t born_unix_ms;              // Of the run that this life was admitted to first
+    bool was_ejected;                   // From a run whose ledger was lost: late word of it may come
 };
 
 // ---- what must hold (check_*.c): kept outside the cores, fed by what is durable and what is said
