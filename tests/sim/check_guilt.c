@@ -336,8 +336,9 @@ static const struct wire_claim *claim_shown(struct sim *sim, const struct wire_b
     struct wire_refusal refusal;
     const void *body;
     sim->inside.used = 0;
-    return wire_unpack(frame->data, frame->count, WIRE_MAIL, &sim->inside, ret_head, &body, &refusal) &&
-                   ret_head->kind == FRAME_CLAIM ? body : NULL;
+    bool whole = wire_unpack(frame->data, frame->count, WIRE_MAIL, &sim->inside, ret_head, &body,
+                             &refusal);
+    return whole && ret_head->kind == FRAME_CLAIM ? body : NULL;
 }
 
 static uint32_t member_of_key(const struct sim *sim, const uint8_t *key)
@@ -357,7 +358,7 @@ static bool is_for_slot(const struct wire_claim *claim, const struct wire_claim 
     return wire_equal(FRAME_CLAIM, &same, truth);
 }
 
-static uint8_t node_of_key(const struct sim *sim, const uint8_t *key)
+static uint8_t trainer_of_key(const struct sim *sim, const uint8_t *key)
 {
     for (uint8_t id = 0; id < sim->nodes_count; id++)
         if (sim->nodes[id].role == ACTOR_TRAINER &&
@@ -365,13 +366,13 @@ static uint8_t node_of_key(const struct sim *sim, const uint8_t *key)
     return NOBODY;
 }
 
-// It has the round, the author's line of the roster and the size of a result. Who does not is not yet
-// a witness of anything: claims are sent to it again.
+// It has the round, the author's line of the roster and the size of a result. Who lacks one of them
+// is not a witness of anything yet: claims are sent to it again.
 static bool can_tell(const struct member *member, const struct wire_claim *claim)
 {
     const struct wire_member *author = member_of_client(member, claim->client);
-    return member->has_round && claim->round == member->round.round && member->has_config && author &&
-           hash_equal(&author->key, &claim->author);
+    return member->has_config && member->has_round && claim->round == member->round.round &&
+           author && hash_equal(&author->key, &claim->author);
 }
 
 // All is healed, and both were heard in time: nothing stands between the proof and the coordinator.
@@ -389,7 +390,7 @@ void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
     const struct wire_claim *claim = in->body;
     struct ghost *ghost = &sim->ghost;
     const struct node *node = &sim->nodes[id];
-    const uint8_t author = node_of_key(sim, in->sender.bytes);
+    const uint8_t author = trainer_of_key(sim, in->sender.bytes);
     if (is_liar(sim, id) || check_is_of_before(sim, id) || author == NOBODY ||
         (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS)) return;
     const struct member *member = node->state;
@@ -414,12 +415,13 @@ void check_shown(struct sim *sim, uint8_t id)
         const struct wire_testimony *testimony =
             unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
         const struct wire_claim *claim = claim_shown(sim, &testimony->claim, &head);
-        const uint8_t author = claim ? node_of_key(sim, head.sender) : NOBODY;
+        const uint8_t author = claim ? trainer_of_key(sim, head.sender) : NOBODY;
         if (author != NOBODY && claim->round == heard[author].round) heard[author].shown++;
     }
     for (uint8_t author = 0; author < sim->nodes_count; author++)
-        hold(!heard[author].twice || heard[author].shown > 1, "who hears two claims of a round shows them",
-             "%s, of %s in round %llu", sim->nodes[id].name, sim->nodes[author].name,
+        hold(!heard[author].twice || heard[author].shown > 1,
+             "who hears two claims of a round shows them", "%s, of %s in round %llu",
+             sim->nodes[id].name, sim->nodes[author].name,
              (unsigned long long)heard[author].round);
 }
 

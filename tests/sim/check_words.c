@@ -301,7 +301,7 @@ static void check_room(struct sim *sim, const struct node *node)
          sim->out.count);
 }
 
-// Commits that are not there yet, or no more, cannot be told: who asks for them is left to ask again.
+// Commits that are not there yet, or no more, cannot be told: who asks for them has to ask again.
 static bool asks_too_early(const struct sim *sim, const struct msg *in)
 {
     const struct wire_ask *ask = in->body;

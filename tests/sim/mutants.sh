@@ -168,6 +168,8 @@ mutant 'a deadline is kept over a reboot' $C/round.c \
 mutant 'a coordinator whose disk fell behind is followed' $M/position.c 's/        doubt\(self, in, out\);\n        return false;/        doubt(self, in, out);/'
 mutant 'what members saw is not held against the ledger' $C/coordinator.c \
     's/    outbox_job\(out, PORT_DISK, FRAME_POSITION, said\);\n//'
+mutant 'who lost its journal does not wait for the round to end' tests/sim/world.c \
+    's/return node->promised_round && node->promised_round == open;/return false;/'
 mutant 'a snapshot forgets what is pending' $C/run.c \
     's/ensure\(table_put\(&self->table, TABLE_PENDING.*?TABLE_OK\);/return;/s'
 mutant 'a snapshot forgets the chain of commits' $C/run.c \

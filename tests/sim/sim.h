@@ -31,7 +31,7 @@
 //    9  replicas are the log         check_records.c keep_step, held against by 8 and epoch ends
 //   10  distinct, elected voters     check_records.c  check_witnesses, check_voters, count_votes
 //   11  two thirds for a result      check_records.c  check_accepted
-//   12  two claims eject             check_guilt.c  check_claim_heard, check_punished, check_proof
+//   12  two claims eject             check_guilt.c  check_shown, check_testimony, check_punished
 //   13  nobody honest is ejected     check_guilt.c  check_ejection
 //   14  the ejected are not heard    check_guilt.c check_finding; check_records.c hear_member,
 //                                    check_accepted, check_clients, check_witnesses; hear_vote
@@ -44,9 +44,31 @@
 //   21  queues are bounded           network.c push, learner.c store_add, check_words.c check_room
 //   22  no timer spins               world.c  count_wake, turns
 //   23  requests are answered        check_words.c  check_answered; members' own retries by 24
-//   24  once healed it gets on       world.c  live; check_guilt.c check_at_large, check_wrong
+//   24  once healed it gets on       world.c  live, due_ms; check_guilt.c check_at_large
 //    -  a way back gives up what came later, and nothing else: check_restore.c
+//    -  a run whose ledger is lost is another run: check_words.c check_one_run; check_restore.c
 //   25  a seed is a run              sim.c  run_checked, one in a hundred runs twice
+
+// The threats, and who plays them here, or which test elsewhere does:
+//
+//    T1  wrong result                liar.c liar_makes_up
+//    T2  said again                  liar.c copy_result; intruder.c replay
+//    T3  two claims of a round       liar.c twist_claim
+//    T4  withheld                    liar.c liar_withholds, liar_serves
+//    T5  malformed payload           outside: unit and fuzz payload, adversary_test "nan"
+//    T6  huge or endless letters     outside: fuzz wire.c, unit bulk_limits_test, live floods_test
+//    T7  lying witness               liar.c twist_vote
+//    T8  false hits of a bloom       none counts: unit coordinator_test, bloom_test
+//    T9  quorum rounded down         liar.c twist_vote; all sizes: unit quorum_test
+//   T10  unelected voter             intruder.c intruder_vote, act_unbidden, spam
+//   T11  false checkpoint            liar.c twist_checkpoint; its bytes: unit byte_flips_test
+//   T12  false samples               outside: unit proof_test, live provider_test, web_data_test
+//   T13  who is not listed           outside: live admission_test
+//   T14  floods                      intruder.c spam; of bytes and connections: live floods_test
+//   T15  seeds chosen by somebody    check_records.c "the key fits the lock"
+//   T16  false count of work         check_records.c "a commit counts its samples"
+//   T17  names that lead elsewhere   outside: unit checkpoint_test, live systemd_test.sh
+//   T18  false accuser, accomplices  liar.c twist_finding, partial; intruder.c find_unasked
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/coordinator/coordinator.h"
