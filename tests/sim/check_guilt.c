@@ -425,9 +425,10 @@ void check_shown(struct sim *sim, uint8_t id)
              (unsigned long long)heard[author].round);
 }
 
-void check_testimony(struct sim *sim, const struct msg *in)
+void check_testimony_heard(struct sim *sim, const struct msg *in)
 {
     struct ghost *ghost = &sim->ghost;
+    sim->shown_guilty = UINT32_MAX;
     const struct wire_testimony *testimony = in->body;
     struct wire_head head;
     const struct wire_claim *claim = claim_shown(sim, &testimony->claim, &head);
@@ -443,7 +444,11 @@ void check_testimony(struct sim *sim, const struct msg *in)
     struct ghost_testimony *first = &ghost->shown[member][claim->round % (CLAIM_AGE_MAX + 1)];
     const struct hash name = claim_hash(claim);
     if (first->round != claim->round) *first = (struct ghost_testimony){ claim->round, name };
-    hold(hash_equal(&first->name, &name) || is_ejected(sim, member),
-         "who is shown to have signed two claims is ejected", "member %u, round %llu", member,
-         (unsigned long long)claim->round);
+    if (!hash_equal(&first->name, &name)) sim->shown_guilty = member;
+}
+
+void check_testimony(struct sim *sim)
+{
+    hold(sim->shown_guilty == UINT32_MAX || is_ejected(sim, sim->shown_guilty),
+         "who is shown to have signed two claims is ejected", "member %u", sim->shown_guilty);
 }

@@ -81,8 +81,10 @@ void check_begin_anew(struct sim *sim)
 {
     struct ghost *ghost = &sim->ghost;
     keep_past(sim);
-    for (uint8_t id = 0; id < sim->nodes_count; id++)
+    for (uint8_t id = 0; id < sim->nodes_count; id++) {
         sim->nodes[id].was_ejected |= check_ejected(sim, id);
+        sim->nodes[id].promised_round = 0;
+    }
     const uint32_t pasts = ghost->pasts;
     const uint64_t rounds = ghost->rounds_before + check_round(sim);
     check_begin(sim);

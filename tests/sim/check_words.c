@@ -183,6 +183,7 @@ static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *cl
     hold(claim->round < ROUNDS_MAX && node->has_journal &&
              node->journal.claim_round == claim->round && hash_equal(&node->journal.claim, &name),
          "a claim is journalled before it is sent", "round %llu", (unsigned long long)claim->round);
+    if (claim->round <= node->promised_round) return;
     if (!once(sim, &ghost->claimed[id][claim->round], &name, "one claim for each member and round",
               claim->round))
         return;
@@ -202,6 +203,7 @@ static void check_vote(struct sim *sim, uint8_t id, const struct effect *effect)
     struct hash name = hash_of(effect->body, effect->bytes);
     hold(vote->round < ROUNDS_MAX && node->has_journal && node->journal.vote_round == vote->round,
          "a vote is journalled before it is sent", "round %llu", (unsigned long long)vote->round);
+    if (vote->round <= node->promised_round) return;
     once(sim, &ghost->voted[id][vote->round], &name, "one vote for each member and round",
          vote->round);
     for (uint32_t i = 0; i < vote->seen_count; i++) {
@@ -269,6 +271,7 @@ void check_heard(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR && in->kind == FRAME_VOTE && !sim->disk.behind) hear_vote(sim, in);
     if (in->kind == FRAME_CLAIM && in->frame) check_claim_heard(sim, id, in);
+    if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony_heard(sim, in);
     const struct member *member = member_of(&sim->nodes[id]);
     sim->incarnation_before = member ? member->incarnation : 0;
     sim->log_seq_before = member ? member->now.log_seq : 0;
@@ -393,7 +396,7 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR) check_answered(sim, in);
     if (in->kind == FRAME_CLAIM && in->frame) check_shown(sim, id);
-    if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony(sim, in);
+    if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony(sim);
     if (in->kind == FRAME_TRAINED || in->kind == FRAME_FETCHED) check_here(sim, id);
     const struct node *node = &sim->nodes[id];
     const struct member *member = member_of(node);

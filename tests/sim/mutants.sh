@@ -169,7 +169,7 @@ mutant 'a coordinator whose disk fell behind is followed' $M/position.c 's/     
 mutant 'what members saw is not held against the ledger' $C/coordinator.c \
     's/    outbox_job\(out, PORT_DISK, FRAME_POSITION, said\);\n//'
 mutant 'who lost its journal does not wait for the round to end' tests/sim/world.c \
-    's/return node->promised_round && node->promised_round == open;/return false;/'
+    's/return self->ghost.round_open && node->promised_round == check_round\(self\);/return false;/'
 mutant 'a snapshot forgets what is pending' $C/run.c \
     's/ensure\(table_put\(&self->table, TABLE_PENDING.*?TABLE_OK\);/return;/s'
 mutant 'a snapshot forgets the chain of commits' $C/run.c \

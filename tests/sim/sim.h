@@ -237,7 +237,8 @@ struct node {
     // What a crash leaves.
     bool has_journal;
     struct wire_journal journal;
-    uint64_t promised_round;            // Open when its journal was lost: it stays away until that ends
+    uint64_t promised_round;            // The newest when its journal was lost: what late news of that
+                                        // or an older one make it say is not held against it
     struct pin checkpoints[PINS_MAX + 1];           // By step; and the one that a restore needs
     uint32_t checkpoints_count;
     struct store store;                 // Cleared by a crash, unless it is the checkpointer's
@@ -410,6 +411,7 @@ struct sim {
     bool hears_forked;                  // The message in hand is of a coordinator whose disk fell behind
     uint64_t incarnation_before, log_seq_before, epoch_before, step_before;  // Of who is about to hear
     bool had_run;
+    uint32_t shown_guilty;              // Member of whom the testimony in hand is the second; UINT32_MAX
     uint8_t frame[1024];                // Of the letter in hand, as its sender signed it
     jmp_buf broken;
     char verdict[512];

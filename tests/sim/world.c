@@ -166,7 +166,7 @@ void node_boot(struct sim *self, uint8_t id)
     node->hello_ms = self->now_ms;
     node->broker_instance = 0;
     node->instance = 1800000000000u + self->now_ms + node->life;
-    node->born_unix_ms = node->promised_round = 0;
+    node->born_unix_ms = 0;
     if (id == COORDINATOR) disk_lose(self);
     if (id == COORDINATOR) disk_fall_behind(self);
     node->incarnation = node->instance;
@@ -432,13 +432,12 @@ static uint64_t next_alarm(const struct sim *self, uint8_t *ret_id, enum alarm *
 static bool must_wait(struct sim *self, uint8_t id)
 {
     struct node *node = &self->nodes[id];
-    const uint64_t open = self->ghost.round_open ? check_round(self) : 0;
     if (node->has_journal && self->plan.lose_journal && chance(self, self->plan.lose_journal)) {
         node->has_journal = false;
-        node->promised_round = open;
+        node->promised_round = check_round(self);
         self->faults[LOST_JOURNAL]++;
     }
-    return node->promised_round && node->promised_round == open;
+    return self->ghost.round_open && node->promised_round == check_round(self);
 }
 
 static void ring(struct sim *self, uint8_t id, enum alarm alarm)
