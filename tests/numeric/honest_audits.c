@@ -242,7 +242,9 @@ int main(int argc, char **argv)
     }
     print_table(counts, replicas_differ);
     const bool same = differ == 0 && replicas_differ == 0 && audits >= wanted;
-    printf("%s 1 - %llu honest audits, %llu differ\n", same ? "ok" : "not ok",
-           (unsigned long long)audits, (unsigned long long)differ);
+    // With itself alone it agrees on other numbers of threads: that is not what was asked
+    printf("%s 1 - %llu honest audits, %llu differ%s\n", same ? "ok" : "not ok",
+           (unsigned long long)audits, (unsigned long long)differ,
+           same && present_count == 1 ? " # SKIP only one instruction set" : "");
     return !same;
 }

@@ -341,6 +341,25 @@ bool check_at_large(const struct sim *sim)
     return false;
 }
 
+// The claim in a testimony, borrowed until the next one is unpacked; NULL: something else.
+static const struct wire_claim *claim_shown(struct sim *sim, const struct wire_bytes *frame,
+                                            struct wire_head *ret_head)
+{
+    struct wire_refusal refusal;
+    const void *body;
+    sim->inside.used = 0;
+    bool whole = wire_unpack(frame->data, frame->count, WIRE_MAIL, &sim->inside, ret_head, &body,
+                             &refusal);
+    return whole && ret_head->kind == FRAME_CLAIM ? body : NULL;
+}
+
+static uint32_t member_of_key(const struct sim *sim, const uint8_t *key)
+{
+    for (uint32_t i = 0; i < sim->ghost.members_count; i++)
+        if (memcmp(sim->ghost.members[i].key.bytes, key, HASH_BYTES) == 0) return i;
+    return UINT32_MAX;
+}
+
 // For the same batch as the true one, and no witness has a reason to look away.
 static bool is_for_slot(const struct wire_claim *claim, const struct wire_claim *truth)
 {
@@ -351,27 +370,97 @@ static bool is_for_slot(const struct wire_claim *claim, const struct wire_claim 
     return wire_equal(FRAME_CLAIM, &same, truth);
 }
 
+static uint8_t trainer_of_key(const struct sim *sim, const uint8_t *key)
+{
+    for (uint8_t id = 0; id < sim->nodes_count; id++)
+        if (sim->nodes[id].role == ACTOR_TRAINER &&
+            memcmp(sim->nodes[id].key.bytes, key, HASH_BYTES) == 0) return id;
+    return NOBODY;
+}
+
+// It has the round, the author's line of the roster and the size of a result. Who lacks one of them
+// is not a witness of anything yet: claims are sent to it again.
+static bool can_tell(const struct member *member, const struct wire_claim *claim)
+{
+    const struct wire_member *author = member_of_client(member, claim->client);
+    return member->has_config && member->has_round && claim->round == member->round.round &&
+           author && hash_equal(&author->key, &claim->author);
+}
+
+// All is healed, and both were heard in time: nothing stands between the proof and the coordinator.
+static bool must_end_in_ejection(const struct sim *sim, uint8_t id, const struct wire_claim *claim)
+{
+    const struct ghost *ghost = &sim->ghost;
+    const uint32_t place = check_member(sim, id);
+    return sim->now_ms >= sim->plan.heal_ms + CALM_MS && ghost->round_open &&
+           claim->round == check_round(sim) && place != UINT32_MAX &&
+           ghost->members[place].state == MEMBER_HEALTHY && sim->nodes[COORDINATOR].up;
+}
+
 void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
 {
     const struct wire_claim *claim = in->body;
     struct ghost *ghost = &sim->ghost;
     const struct node *node = &sim->nodes[id];
-    if (sim->now_ms < sim->plan.heal_ms + CALM_MS || is_liar(sim, id) ||
+    const uint8_t author = trainer_of_key(sim, in->sender.bytes);
+    if (is_liar(sim, id) || check_is_of_before(sim, id) || author == NOBODY ||
         (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS)) return;
     const struct member *member = node->state;
-    const uint32_t place = check_member(sim, id);
-    if (!member->has_round || claim->round != member->round.round || !ghost->round_open ||
-        claim->round != check_round(sim) || place == UINT32_MAX ||
-        ghost->members[place].state != MEMBER_HEALTHY || !sim->nodes[COORDINATOR].up) return;
-    for (uint8_t author = 0; author < sim->nodes_count; author++) {
-        if (sim->nodes[author].role != ACTOR_TRAINER ||
-            !hash_equal(&sim->nodes[author].key, &in->sender) ||
-            !is_for_slot(claim, &ghost->newest[author])) continue;
-        struct ghost_heard *heard = &ghost->heard[id][author];
-        const struct hash name = claim_hash(claim);
-        if (heard->round == claim->round && !hash_equal(&heard->name, &name) &&
-            !ghost->twice_round[author])
-            ghost->twice_round[author] = claim->round;
-        *heard = (struct ghost_heard){ claim->round, name };
+    if (!can_tell(member, claim) || !is_for_slot(claim, &ghost->newest[author])) return;
+    struct ghost_heard *heard = &ghost->heard[id][author];
+    const struct hash name = claim_hash(claim);
+    if (heard->round != claim->round) *heard = (struct ghost_heard){ claim->round, name, false, 0 };
+    if (hash_equal(&heard->name, &name)) return;
+    heard->twice = true;
+    if (!ghost->twice_round[author] && must_end_in_ejection(sim, id, claim))
+        ghost->twice_round[author] = claim->round;
+}
+
+void check_shown(struct sim *sim, uint8_t id)
+{
+    struct ghost_heard *heard = sim->ghost.heard[id];
+    if (is_liar(sim, id) || check_is_of_before(sim, id)) return;
+    for (uint32_t i = 0; i < sim->out.count; i++) {
+        const struct effect *effect = &sim->out.effects[i];
+        struct wire_head head;
+        if (effect->kind != FRAME_TESTIMONY) continue;
+        const struct wire_testimony *testimony =
+            unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
+        const struct wire_claim *claim = claim_shown(sim, &testimony->claim, &head);
+        const uint8_t author = claim ? trainer_of_key(sim, head.sender) : NOBODY;
+        if (author != NOBODY && claim->round == heard[author].round) heard[author].shown++;
     }
+    for (uint8_t author = 0; author < sim->nodes_count; author++)
+        hold(!heard[author].twice || heard[author].shown > 1,
+             "who hears two claims of a round shows them", "%s, of %s in round %llu",
+             sim->nodes[id].name, sim->nodes[author].name,
+             (unsigned long long)heard[author].round);
+}
+
+void check_testimony_heard(struct sim *sim, const struct msg *in)
+{
+    struct ghost *ghost = &sim->ghost;
+    sim->shown_guilty = UINT32_MAX;
+    const struct wire_testimony *testimony = in->body;
+    struct wire_head head;
+    const struct wire_claim *claim = claim_shown(sim, &testimony->claim, &head);
+    const uint32_t member = claim ? member_of_key(sim, head.sender) : UINT32_MAX;
+    const uint32_t sender = member_of_key(sim, in->sender.bytes);
+    if (sim->disk.behind || member == UINT32_MAX || sender == UINT32_MAX) return;
+    const uint8_t state = ghost->members[sender].state;
+    if ((state != MEMBER_HEALTHY && state != MEMBER_PENDING) ||
+        in->incarnation < ghost->members[sender].instance ||
+        memcmp(claim->author.bytes, head.sender, HASH_BYTES) != 0 ||
+        strcmp(claim->run, "sim") != 0 || claim->born_unix_ms != ghost->born_unix_ms ||
+        claim->round > check_round(sim) || claim->round + CLAIM_AGE_MAX < check_round(sim)) return;
+    struct ghost_testimony *first = &ghost->shown[member][claim->round % (CLAIM_AGE_MAX + 1)];
+    const struct hash name = claim_hash(claim);
+    if (first->round != claim->round) *first = (struct ghost_testimony){ claim->round, name };
+    if (!hash_equal(&first->name, &name)) sim->shown_guilty = member;
+}
+
+void check_testimony(struct sim *sim)
+{
+    hold(sim->shown_guilty == UINT32_MAX || is_ejected(sim, sim->shown_guilty),
+         "who is shown to have signed two claims is ejected", "member %u", sim->shown_guilty);
 }

@@ -13,5 +13,10 @@ void check_ejection(struct sim *sim, const struct wire_record_ejection *record);
 // A wrong result was committed: once all else is healed, and all is audited, not often.
 void check_wrong(struct sim *sim, const struct ghost_claim *claim);
 
-// Two claims of one author for one round reached an honest witness, this one being the second.
+// Two claims of one author for one round. Who is honest and hears both shows them to the coordinator
+// at once; and the coordinator, once it was shown both by members, ejects their author at once.
+// Letters may be lost between the two: where all is healed they are not, and two rounds are enough.
 void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in);
+void check_shown(struct sim *sim, uint8_t id);      // After a claim was heard
+void check_testimony_heard(struct sim *sim, const struct msg *in);      // By the coordinator
+void check_testimony(struct sim *sim);              // After it

@@ -450,6 +450,10 @@ void check_record(struct sim *sim, uint16_t kind, const void *record, const uint
     case FRAME_RECORD_ROUND:     hear_round(sim, record); break;
     case FRAME_RECORD_COMMIT:    hear_commit(sim, record); break;
     case FRAME_RECORD_EPOCH_END: hear_epoch_end(sim, record); break;
+    case FRAME_RECORD_START:
+        if (!ghost->born_unix_ms)
+            ghost->born_unix_ms = ((const struct wire_record_start *)record)->unix_ms;
+        break;
     case FRAME_RECORD_PAUSE:
         ghost->pausing = ((const struct wire_record_pause *)record)->pausing;
         hold(!ghost->pausing || ghost->pause_asked, "only the owner pauses a run", "record %llu",

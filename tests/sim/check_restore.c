@@ -34,21 +34,32 @@ bool check_is_digest(const struct sim *sim, uint64_t step, const struct hash *di
     return step <= check_commits(sim) && hash_equal(digest, &sim->ghost.digest[step]);
 }
 
-bool check_was_digest(const struct sim *sim, uint64_t step, const struct hash *digest)
+static bool was_since(const struct sim *sim, uint32_t first, uint64_t step,
+                      const struct hash *digest)
 {
     bool was = check_is_digest(sim, step, digest);
-    for (uint32_t i = 0; i < sim->ghost.restores; i++) {
+    for (uint32_t i = first; i < sim->ghost.pasts; i++) {
         const struct ghost_past *past = &sim->ghost.past[i];
         was |= step <= past->steps && hash_equal(digest, &past->digest[step]);
     }
     return was;
 }
 
+bool check_was_digest(const struct sim *sim, uint64_t step, const struct hash *digest)
+{
+    return was_since(sim, 0, step, digest);
+}
+
+bool check_was_of_run(const struct sim *sim, uint64_t step, const struct hash *digest)
+{
+    return was_since(sim, sim->ghost.pasts_before, step, digest);
+}
+
 const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step,
                                            const struct hash *digest)
 {
     if (check_is_digest(sim, step + 1, digest)) return &sim->ghost.commits[step];
-    for (uint32_t i = 0; i < sim->ghost.restores; i++) {
+    for (uint32_t i = 0; i < sim->ghost.pasts; i++) {
         const struct ghost_past *past = &sim->ghost.past[i];
         if (step < past->steps && hash_equal(digest, &past->digest[step + 1]))
             return &past->commits[step];
@@ -59,11 +70,34 @@ const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step,
 static void keep_past(struct sim *sim)
 {
     struct ghost *ghost = &sim->ghost;
-    hold(ghost->restores < RESTORES_MAX, "a simulation has few restores", "%u", ghost->restores);
-    struct ghost_past *past = &ghost->past[ghost->restores++];
+    hold(ghost->pasts < PASTS_MAX, "a simulation has few restores", "%u", ghost->pasts);
+    struct ghost_past *past = &ghost->past[ghost->pasts++];
     past->steps = check_commits(sim);
     memcpy(past->digest, ghost->digest, (past->steps + 1) * sizeof *past->digest);
     memcpy(past->commits, ghost->commits, past->steps * sizeof *past->commits);
+}
+
+void check_begin_anew(struct sim *sim)
+{
+    struct ghost *ghost = &sim->ghost;
+    keep_past(sim);
+    for (uint8_t id = 0; id < sim->nodes_count; id++) {
+        sim->nodes[id].was_ejected |= check_ejected(sim, id);
+        sim->nodes[id].promised_round = 0;
+    }
+    const uint32_t pasts = ghost->pasts;
+    const uint64_t rounds = ghost->rounds_before + check_round(sim);
+    check_begin(sim);
+    ghost->pasts = ghost->pasts_before = pasts;
+    ghost->rounds_before = rounds;
+}
+
+bool check_is_of_before(const struct sim *sim, uint8_t id)
+{
+    const struct node *node = &sim->nodes[id];
+    if (node->role == ACTOR_COORDINATOR || node->role == ACTOR_OPERATOR) return false;
+    const struct member *member = node->state;
+    return member->born_unix_ms && member->born_unix_ms != sim->ghost.born_unix_ms;
 }
 
 // What was committed from that step on is todo again, and nothing else is. Returns how many stay.
@@ -93,6 +127,7 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     hold(record->epoch == point->epoch + 1, "epochs count up", "%llu after %llu",
          (unsigned long long)record->epoch, (unsigned long long)point->epoch);
     keep_past(sim);
+    ghost->restores++;
     ghost->done = return_later(ghost, record->step);
     check_position(sim, "a way back has the data position", record->cursor, record->returned,
                    record->returned_count);

@@ -183,6 +183,7 @@ static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *cl
     hold(claim->round < ROUNDS_MAX && node->has_journal &&
              node->journal.claim_round == claim->round && hash_equal(&node->journal.claim, &name),
          "a claim is journalled before it is sent", "round %llu", (unsigned long long)claim->round);
+    if (claim->round <= node->promised_round) return;
     if (!once(sim, &ghost->claimed[id][claim->round], &name, "one claim for each member and round",
               claim->round))
         return;
@@ -202,6 +203,7 @@ static void check_vote(struct sim *sim, uint8_t id, const struct effect *effect)
     struct hash name = hash_of(effect->body, effect->bytes);
     hold(vote->round < ROUNDS_MAX && node->has_journal && node->journal.vote_round == vote->round,
          "a vote is journalled before it is sent", "round %llu", (unsigned long long)vote->round);
+    if (vote->round <= node->promised_round) return;
     once(sim, &ghost->voted[id][vote->round], &name, "one vote for each member and round",
          vote->round);
     for (uint32_t i = 0; i < vote->seen_count; i++) {
@@ -216,6 +218,7 @@ void check_said(struct sim *sim, uint8_t id, const struct effect *effect)
 {
     if (effect->port != PORT_MAIL && effect->port != PORT_NEWS) return;
     if (id == COORDINATOR && sim->disk.behind) return;
+    if (check_is_of_before(sim, id)) return;        // It speaks to nobody who would listen
     if (id == COORDINATOR) check_coordinator(sim, effect);
     else if (effect->kind == FRAME_VOTE) check_vote(sim, id, effect);
     else if (effect->kind == FRAME_CLAIM)
@@ -230,7 +233,9 @@ static const struct member *member_of(const struct node *node)
 // Nobody who does as he should is ever told to give up.
 void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit)
 {
-    if (check_ejected(sim, id) && quit->code == EX_NOPERM) return;
+    const bool was_ejected = check_ejected(sim, id) || sim->nodes[id].was_ejected;
+    if (was_ejected && quit->code == EX_NOPERM) return;
+    if (check_is_of_before(sim, id) && quit->code == EX_TEMPFAIL) return;
     hold(quit->code == EX_OK || quit->code == EX_UNAVAILABLE,
          "no honest process is told to give up", "%s: %s", sim->nodes[id].name, quit->text);
     const struct member *member = member_of(&sim->nodes[id]);
@@ -266,6 +271,7 @@ void check_heard(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR && in->kind == FRAME_VOTE && !sim->disk.behind) hear_vote(sim, in);
     if (in->kind == FRAME_CLAIM && in->frame) check_claim_heard(sim, id, in);
+    if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony_heard(sim, in);
     const struct member *member = member_of(&sim->nodes[id]);
     sim->incarnation_before = member ? member->incarnation : 0;
     sim->log_seq_before = member ? member->now.log_seq : 0;
@@ -298,17 +304,38 @@ static void check_room(struct sim *sim, const struct node *node)
          sim->out.count);
 }
 
-// Whoever asks the coordinator for something is answered: done, refused, or what it asked for.
+// Commits that are not there yet, or no more, cannot be told: who asks for them has to ask again.
+static bool asks_too_early(const struct sim *sim, const struct msg *in)
+{
+    const struct wire_ask *ask = in->body;
+    return in->kind == FRAME_ASK && ask->topic == TOPIC_COMMITS &&
+           (ask->from >= check_commits(sim) || sim->disk.behind);
+}
+
+// By mail, or by the ledger's keeper, who recites commits to who asks for them.
+static bool is_answer(struct sim *sim, const struct effect *effect, const struct msg *in)
+{
+    if (effect->port == PORT_MAIL) return strcmp(effect->to, in->from) == 0;
+    if (effect->kind != FRAME_RECITE || in->kind != FRAME_ASK) return false;
+    const struct wire_recite *recite =
+        unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
+    return strcmp(recite->to, in->from) == 0 && recite->count > 0 &&
+           recite->from_step == ((const struct wire_ask *)in->body)->from;
+}
+
+// Whoever asks the coordinator for something is answered: done, refused, or what it asked for. PING
+// and TESTIMONY ask for nothing.
 static void check_answered(struct sim *sim, const struct msg *in)
 {
     static const uint16_t asking[] = { FRAME_JOIN, FRAME_LEAVE, FRAME_HOLDS, FRAME_VOTE,
-                                       FRAME_FINDING, FRAME_CHECKPOINT, FRAME_CONTROL };
+                                       FRAME_FINDING, FRAME_CHECKPOINT, FRAME_CONTROL, FRAME_ASK,
+                                       FRAME_POSITION };
     bool asks = false, answered = false;
     for (size_t i = 0; i < sizeof asking / sizeof *asking; i++) asks |= in->kind == asking[i];
+    if (!asks || asks_too_early(sim, in)) return;
     for (uint32_t i = 0; i < sim->out.count; i++)
-        answered |= sim->out.effects[i].port == PORT_MAIL &&
-                    strcmp(sim->out.effects[i].to, in->from) == 0;
-    hold(!asks || answered, "every request is answered", "%s of %s", wire_kind_name(in->kind),
+        answered |= is_answer(sim, &sim->out.effects[i], in);
+    hold(answered, "every request is answered", "%s of %s", wire_kind_name(in->kind),
          in->from);
 }
 
@@ -344,9 +371,32 @@ static void check_here(struct sim *sim, uint8_t id)
              "%s: of step %llu", node->name, (unsigned long long)blobs->entries[i].step);
 }
 
+// Rounds, roster, promises and parameters of one run are not taken into another of its name.
+static void check_one_run(struct sim *sim, uint8_t id, const struct member *member,
+                          const struct replica *replica)
+{
+    struct node *node = &sim->nodes[id];
+    if (!node->born_unix_ms) node->born_unix_ms = member->born_unix_ms;
+    hold(member->born_unix_ms == node->born_unix_ms, "a process takes part in one run", "%s",
+         node->name);
+    if (check_is_of_before(sim, id)) return;
+    hold(member->now.log_seq <= sim->ghost.records, "nobody knows what is not on disk", "%s",
+         node->name);
+    hold(!member->has_round || member->round.round <= check_round(sim),
+         "nobody knows what is not on disk", "%s, round %llu", node->name,
+         (unsigned long long)member->round.round);
+    // The checkpointer may find a folder of the run before, until a commit tells it better.
+    hold(node->role != ACTOR_TRAINER || !replica->holding || !member->born_unix_ms ||
+             check_was_of_run(sim, replica->step, &replica->digest),
+         "only parameters of the run are held", "%s at %llu", node->name,
+         (unsigned long long)replica->step);
+}
+
 void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR) check_answered(sim, in);
+    if (in->kind == FRAME_CLAIM && in->frame) check_shown(sim, id);
+    if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony(sim);
     if (in->kind == FRAME_TRAINED || in->kind == FRAME_FETCHED) check_here(sim, id);
     const struct node *node = &sim->nodes[id];
     const struct member *member = member_of(node);
@@ -363,8 +413,7 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
              !hash_equal(&in->sender, &member->coordinator),
          "an older incarnation is not listened to", "%s hears %s", node->name,
          wire_kind_name(in->kind));
-    hold(member->now.log_seq <= sim->ghost.records, "nobody knows what is not on disk", "%s",
-         node->name);
+    check_one_run(sim, id, member, replica);
     hold(!sim->had_run || !member->has_run || member->now.log_seq < sim->log_seq_before ||
              member->now.epoch > sim->epoch_before ||
              (member->now.epoch == sim->epoch_before && member->now.step >= sim->step_before),
@@ -373,13 +422,15 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
     if (!replica || !replica->holding) return;
     hold(check_was_digest(sim, replica->step, &replica->digest), "equal steps are equal bits",
          "%s at %llu", node->name, (unsigned long long)replica->step);
-    check_let_go(sim, node, member, replica);
+    if (!check_is_of_before(sim, id)) check_let_go(sim, node, member, replica);
 }
 
 void check_rebooted(struct sim *sim, uint8_t id)
 {
-    if (id == COORDINATOR)
-        memset(sim->ghost.votes, 0, sizeof sim->ghost.votes); // It has forgotten them
+    memset(sim->ghost.heard[id], 0, sizeof sim->ghost.heard[id]);
+    if (id != COORDINATOR) return;
+    memset(sim->ghost.votes, 0, sizeof sim->ghost.votes); // It has forgotten them
+    memset(sim->ghost.shown, 0, sizeof sim->ghost.shown);
 }
 
 void check_loaded(struct sim *sim, uint8_t id)
@@ -407,6 +458,7 @@ static void check_alone(struct sim *sim, uint8_t id, uint64_t round,
 void check_trained(struct sim *sim, uint8_t id, const struct wire_train *job)
 {
     struct ghost_job *kept = &sim->ghost.jobs[id];
+    if (check_is_of_before(sim, id)) return;
     hold(job->samples_count <= GHOST_JOB_MAX, "a share is small here", "%u", job->samples_count);
     *kept = (struct ghost_job){ .round = job->round, .count = job->samples_count };
     for (uint32_t i = 0; i < job->samples_count; i++) {
@@ -440,6 +492,7 @@ void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
 {
     const struct learner *learner = &sim->nodes[id].learner;
     const char *name = sim->nodes[id].name;
+    if (check_is_of_before(sim, id)) return;
     hold(job->step < check_commits(sim) || sim->ghost.restores > 0, "nobody is ahead of the ledger",
          "%s applies %llu", name, (unsigned long long)job->step);
     const struct ghost_commit *commit = check_commit_to(sim, job->step, &learner->digest);
@@ -466,7 +519,7 @@ void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
 {
     const struct learner *learner = &sim->nodes[id].learner;
     const struct replica *replica = replica_of(&sim->nodes[id]);
-    if (replica && !replica->holding) return;
+    if ((replica && !replica->holding) || check_is_of_before(sim, id)) return;
     if (!check_is_digest(sim, learner->step, &learner->digest)) return;         // Given up
     const struct member *member = member_of(&sim->nodes[id]);
     for (uint64_t step = learner->step; learner->holding && step < check_commits(sim); step++)

@@ -11,16 +11,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-void disk_clear(struct disk *self)
+static void clear_ledger(struct disk *self)
 {
     for (uint64_t i = 0; i < self->count; i++) free(self->log[i].body);
     for (int i = 0; i < 2; i++) {
         free(self->snapshots[i].body);
         self->snapshots[i] = (struct kept_snapshot){ 0 };
     }
+    self->count = 0;
+}
+
+void disk_clear(struct disk *self)
+{
+    clear_ledger(self);
     for (uint64_t i = 0; i < self->newer_count; i++) free(self->newer[i].body);
-    self->count = self->newer_count = 0;
+    self->newer_count = 0;
     self->behind = false;
+}
+
+// All is lost but the members, who have seen the run that was: its owner begins it anew.
+void disk_lose(struct sim *self)
+{
+    struct disk *disk = &self->disk;
+    const bool may = !disk->behind && disk->count > 2 && check_phase(self) != PHASE_FINISHED &&
+                     self->ghost.pasts < PASTS_MAX - 2 * RESTORES_MAX;
+    if (self->plan.amnesia == 0 || !may || !chance(self, self->plan.amnesia)) return;
+    clear_ledger(disk);
+    check_begin_anew(self);
+    self->faults[AMNESIA]++;
 }
 
 // ---- an older copy in its place -----------------------------------------------------------------
@@ -33,7 +51,8 @@ static bool all_know_better(const struct sim *self, uint64_t count)
         const struct node *node = &self->nodes[i];
         if (!node->up || node->role == ACTOR_COORDINATOR || node->role == ACTOR_OPERATOR) continue;
         const struct member *member = node->state;
-        if (member->position.log_seq <= count) return false;
+        if (member->position.log_seq <= count ||
+            member->position.born_unix_ms != self->ghost.born_unix_ms) return false;
         members++;
     }
     return members > 0;
@@ -80,6 +99,8 @@ static void prove(struct sim *self, const struct wire_position *said)
     if (!wire_unpack(kept, bytes, WIRE_NEWS, &self->scratch, &head, &body, &refusal) ||
         memcmp(head.sender, self->nodes[COORDINATOR].key.bytes, HASH_BYTES) != 0) return;
     const struct wire_beat *beat = body;
+    const struct coordinator *core = self->nodes[COORDINATOR].state;
+    if (beat->born_unix_ms != core->run.born_unix_ms) return;
     bool there = beat->log_seq <= disk->count &&
                  hash_equal(&disk->log[beat->log_seq - 1].chain, &beat->chain);
     if (!there && !disk->behind)

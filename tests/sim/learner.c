@@ -122,7 +122,8 @@ static bool is_elsewhere(const struct sim *self, uint8_t id, const struct hash *
 {
     for (uint8_t i = 0; i < self->nodes_count; i++) {
         const struct node *node = &self->nodes[i];
-        bool lasts = node->role == ACTOR_CHECKPOINTER || (i != id && stays(self, i));
+        bool lasts = (node->role == ACTOR_CHECKPOINTER && !is_liar(self, i)) ||
+                     (i != id && stays(self, i));
         if (lasts && store_has(&node->store, hash)) return true;
     }
     return false;

@@ -3,7 +3,8 @@
 // it holds, says that nothing is missing, votes twice differently. As a trainer it claims one
 // thing here and another there, from parameters or a residual that it never had; makes results up,
 // copies them from others or says again what was true once; serves some and not others. As an
-// auditor it says what it did not find; audited itself, it is silent, or shows something else.
+// auditor it says what it did not find; audited itself, it is silent, or shows something else. As
+// the checkpointer it registers what nobody committed.
 // Those who collude cover for one another. What no core would send at all is in intruder.c.
 
 #include "common/ensure.h"
@@ -171,6 +172,17 @@ static struct parcel *twist_holds(struct sim *self, uint8_t id, const struct eff
     return lie_pack(self, id, FRAME_HOLDS, &holds);
 }
 
+// A digest that nobody committed, of the step or of another, or the right one under another step.
+static struct parcel *twist_checkpoint(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    struct wire_checkpoint said = *(const struct wire_checkpoint *)unpack(
+        self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    const uint64_t way = roll(self, 3);
+    if (way < 2) said.digest = invent(self);
+    if (way > 0) said.step = check_commits(self) - roll(self, check_commits(self) + 1) + roll(self, 3);
+    return lie_pack(self, id, FRAME_CHECKPOINT, &said);
+}
+
 // ---- audits -------------------------------------------------------------------------------------
 
 static bool is_accomplice(const struct sim *self, uint32_t member)
@@ -249,6 +261,8 @@ struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *eff
                    ? twist_vote(self, id, effect) : NULL;
     case FRAME_HOLDS:
         return lying(self, id, LIES_ABOUT_DIGESTS, 700) ? twist_holds(self, id, effect) : NULL;
+    case FRAME_CHECKPOINT:
+        return lying(self, id, LIES_ABOUT_DIGESTS, 700) ? twist_checkpoint(self, id, effect) : NULL;
     case FRAME_FINDING:
         return lying(self, id, LIES_IN_FINDINGS, 700) ? twist_finding(self, id, effect) : NULL;
     case FRAME_REVEAL:

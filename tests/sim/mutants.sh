@@ -168,6 +168,8 @@ mutant 'a deadline is kept over a reboot' $C/round.c \
 mutant 'a coordinator whose disk fell behind is followed' $M/position.c 's/        doubt\(self, in, out\);\n        return false;/        doubt(self, in, out);/'
 mutant 'what members saw is not held against the ledger' $C/coordinator.c \
     's/    outbox_job\(out, PORT_DISK, FRAME_POSITION, said\);\n//'
+mutant 'who lost its journal does not wait for the round to end' tests/sim/world.c \
+    's/return self->ghost.round_open && node->promised_round == check_round\(self\);/return false;/'
 mutant 'a snapshot forgets what is pending' $C/run.c \
     's/ensure\(table_put\(&self->table, TABLE_PENDING.*?TABLE_OK\);/return;/s'
 mutant 'a snapshot forgets the chain of commits' $C/run.c \
@@ -175,6 +177,11 @@ mutant 'a snapshot forgets the chain of commits' $C/run.c \
 mutant 'a torn record is taken for whole' $C/run.c 's/    hasher_add\(&hasher, body, bytes\);\n//; s/(const uint8_t \*body,\n\s*size_t bytes\)\n\{\n)/$1    (void)body, (void)bytes;\n/'
 by_unit 'the chain of the ledger is not checked' ledger_damage_test common/ledger/record.c \
     's/if \(!hash_equal\(&chain, &record.chain\)\)/if (!hash_equal(\&chain, \&chain))/'
+
+mutant 'who asks for commits is not answered' $C/news.c \
+    's/        outbox_job\(out, PORT_DISK, FRAME_RECITE, &recite\);\n//'
+mutant 'a position is not answered' $C/coordinator.c \
+    's/    coordinator_ack\(in, said->log_seq, &said->chain, out\);\n//'
 
 # ---- the way back ---------------------------------------------------------------------------------------
 mutant 'restore: what was trained since stays done' $C/run.c \
@@ -208,6 +215,10 @@ by_unit 'restore: a checkpoint is as good as one given up' restore_test actors/c
     's/        self->saved.step = 0;\n//'
 
 # ---- phases and clocks ----------------------------------------------------------------------------------
+mutant 'a checkpointer is believed any digest' $C/epoch.c \
+    's/!committed \|\| hash_is_none/(false \&\& !committed) || hash_is_none/'
+mutant 'a checkpointer speaks for the trainers' $C/epoch.c \
+    's/return place->role == ACTOR_TRAINER &&/return place->role != ACTOR_PROVIDER \&\&/; s/run->members\[i\]\.role == ACTOR_TRAINER && members_is_live/run->members[i].role != ACTOR_PROVIDER \&\& members_is_live/'
 mutant 'a run ends a step early' $C/epoch.c 's/run->step >= self->rules.total_steps/run->step + 1 >= self->rules.total_steps/' $C/round.c \
     's/run->step >= rules->total_steps/run->step + 1 >= rules->total_steps/'
 mutant 'whoever is left alone speaks for the run' $C/epoch.c 's/live < self->rules.min_clients \|\| //'
@@ -217,6 +228,9 @@ mutant 'a payload is forgotten before it is applied' $M/replica.c \
     's/return \(self->holding && step < self->step\) \|\| \(kept->known && kept->commit.step == step\);/return kept == NULL;/'
 mutant 'a round goes on without min_clients' $C/round.c \
     's/run_count\(run, ACTOR_TRAINER, MEMBER_HEALTHY\) < rules->min_clients/run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) < 1/'
+mutant 'a round takes twice its time, and never less' $C/round.c \
+    's/if \(!late && !complete && !all_live_voted\(self\)\) return;/if (!late) return;/' $C/epoch.c \
+    's/\[PHASE_TRAIN\] = rules->train_ms/[PHASE_TRAIN] = 2 * rules->train_ms/'
 mutant 'the clock is asked for a deadline that has passed' $C/coordinator.c 's/self->deadline_ms > in->now_ms && //'
 mutant 'a late word of the old process ends the new one' $M/member.c \
     's/refused->reason == REFUSAL_REPLACED && refused->round != self->instance/false/'
@@ -309,6 +323,8 @@ by_unit 'a witness is asked again and again' tally_test $C/tally.c 's/        \*
 by_unit 'a member fills the ledger' coordinator_test $C/members.c 's/    if \(known && \(binds \|\| differs\) && changes_too_often[^\n]*\n//'
 mutant 'guilt: two claims prove nothing' $C/audit.c \
     's/    \} else if \(!hash_equal\(&known->name, &name\)\) \{/    } else if (known->round == 0) {/'
+mutant 'guilt: a witness keeps one of two claims to itself' $W/witness.c \
+    's/\n        testify\(sighting->frame, sighting->frame_bytes, out\);//'
 mutant 'guilt: one liar names the parameters of the run' $C/round.c \
     's/self->rules.witness_standalone \? quorum_liars\(run->clients_count\) \+ 1 : 1;/1;/'
 mutant 'guilt: a result said again is forgotten with its round' $M/blobs.c \

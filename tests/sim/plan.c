@@ -11,7 +11,7 @@ const char *const fault_names[FAULT_KINDS] = {
     "lost", "doubled", "late", "partitions", "crashes", "cuts", "reboots", "freezes", "leaves",
     "broker_crashes", "lies", "pauses", "damaged", "wrong", "replays", "forged", "spam", "skewed",
     "full_disks", "ejected", "behind",
-    "restores", "losses_of_all", "torn",
+    "restores", "losses_of_all", "torn", "lost_ledgers", "lost_journals",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)
@@ -183,6 +183,34 @@ static void draw_liars(struct sim *self)
     if (!plan->lies) plan->lies = LIES_IN_RESULTS;
 }
 
+// Drawn beside the rest, so that seeds without it are what they were.
+static uint64_t aside(const struct sim *self, const char *what, uint64_t below)
+{
+    const struct hash hash = hash_number(what, self->seed);
+    uint64_t number;
+    memcpy(&number, hash.bytes, sizeof number);
+    return number % below;
+}
+
+static void draw_losses(struct sim *self)
+{
+    if (aside(self, "journals", 6) == 0) self->plan.lose_journal = 300;
+}
+
+// A checkpointer that lies about digests: beside other liars, or alone. Not where its folders are all
+// that is left, which is the owner's own trust.
+static void draw_false_keeper(struct sim *self)
+{
+    struct plan *plan = &self->plan;
+    const bool alone = plan->liars == 0;
+    if (!plan->checkpointer || plan->restore || aside(self, "keeper", alone ? 10 : 3)) return;
+    if (!alone && !(plan->lies & LIES_ABOUT_DIGESTS)) return;
+    plan->liars |= 1u << (plan->trainers + plan->witnesses + 1);
+    if (!alone) return;
+    plan->lies = LIES_ABOUT_DIGESTS;
+    plan->stubborn = aside(self, "stubborn keeper", 2);
+}
+
 // Three of four, who agree to accuse the fourth.
 static void draw_canary(struct plan *plan)
 {
@@ -204,5 +232,7 @@ void plan_draw(struct sim *self)
     draw_faults(self);
     draw_rules(self);
     draw_liars(self);
+    draw_losses(self);
+    draw_false_keeper(self);
     if (self->canary) draw_canary(plan);
 }

@@ -53,7 +53,7 @@ static void print_seed(const struct sim *self, int rc)
 }
 
 struct sums {
-    uint64_t seeds, broken, virtual_ms, rounds, commits, voids, steps, faults[FAULT_KINDS],
+    uint64_t seeds, broken, virtual_ms, cpu_ms, rounds, commits, voids, steps, faults[FAULT_KINDS],
         first_broken;
 };
 
@@ -86,6 +86,13 @@ static int run_checked(struct sim *self, uint64_t seed)
     return rc;
 }
 
+static double seconds(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 // `limit` is shared: past it nobody need look, for an earlier seed is broken already.
 static void work(int pipe_end, uint64_t first, uint64_t last, volatile uint64_t *limit)
 {
@@ -98,15 +105,9 @@ static void work(int pipe_end, uint64_t first, uint64_t last, volatile uint64_t 
         if (rc && limit && seed < *limit) *limit = seed;
         fflush(stdout);
     }
+    sums.cpu_ms = (uint64_t)(seconds(CLOCK_PROCESS_CPUTIME_ID) * 1000);
     ensure(write(pipe_end, &sums, sizeof sums) == sizeof sums);
     _exit(0);
-}
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 static void gather(int pipe_end, struct sums *sums)
@@ -128,7 +129,7 @@ static int run_range(uint64_t first, uint64_t last, bool until_broken)
     struct sums sums = { 0 };
     uint64_t *limit =
         mmap(NULL, sizeof *limit, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    double began = seconds();
+    double began = seconds(CLOCK_MONOTONIC);
     ensure(limit != MAP_FAILED);
     *limit = UINT64_MAX;
     ensure(pipe(ends) == 0);
@@ -141,13 +142,16 @@ static int run_range(uint64_t first, uint64_t last, bool until_broken)
     close(ends[1]);
     gather(ends[0], &sums);
     while (wait(&status) > 0) lost += !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-    double took = seconds() - began, virtual_s = (double)sums.virtual_ms / 1000;
+    double took = seconds(CLOCK_MONOTONIC) - began, virtual_s = (double)sums.virtual_ms / 1000;
+    double cpu_s = ((double)sums.cpu_ms + 1) / 1000;
     printf("%llu seeds in %.1f s: %.1f seeds/s, %.0f virtual seconds a second; %.1f rounds and "
            "%.1f commits a seed, "
            "%llu voids\n",
            (unsigned long long)sums.seeds, took, (double)sums.seeds / took, virtual_s / took,
            (double)sums.rounds / (double)sums.seeds, (double)sums.commits / (double)sums.seeds,
            (unsigned long long)sums.voids);
+    printf("%.0f seeds per core-hour, %.0f virtual seconds to one of a core\n",
+           (double)sums.seeds / cpu_s * 3600, virtual_s / cpu_s);
     for (int i = 0; i < FAULT_KINDS; i++)
         printf("%s %llu ", fault_names[i], (unsigned long long)sums.faults[i]);
     printf("\n%llu broken", (unsigned long long)sums.broken);

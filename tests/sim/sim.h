@@ -31,7 +31,7 @@
 //    9  replicas are the log         check_records.c keep_step, held against by 8 and epoch ends
 //   10  distinct, elected voters     check_records.c  check_witnesses, check_voters, count_votes
 //   11  two thirds for a result      check_records.c  check_accepted
-//   12  two claims eject             check_guilt.c  check_claim_heard, check_punished, check_proof
+//   12  two claims eject             check_guilt.c  check_shown, check_testimony, check_punished
 //   13  nobody honest is ejected     check_guilt.c  check_ejection
 //   14  the ejected are not heard    check_guilt.c check_finding; check_records.c hear_member,
 //                                    check_accepted, check_clients, check_witnesses; hear_vote
@@ -44,9 +44,31 @@
 //   21  queues are bounded           network.c push, learner.c store_add, check_words.c check_room
 //   22  no timer spins               world.c  count_wake, turns
 //   23  requests are answered        check_words.c  check_answered; members' own retries by 24
-//   24  once healed it gets on       world.c  live; check_guilt.c check_at_large, check_wrong
+//   24  once healed it gets on       world.c  live, due_ms; check_guilt.c check_at_large
 //    -  a way back gives up what came later, and nothing else: check_restore.c
+//    -  a run whose ledger is lost is another run: check_words.c check_one_run; check_restore.c
 //   25  a seed is a run              sim.c  run_checked, one in a hundred runs twice
+
+// The threats, and who plays them here, or which test elsewhere does:
+//
+//    T1  wrong result                liar.c liar_makes_up
+//    T2  said again                  liar.c copy_result; intruder.c replay
+//    T3  two claims of a round       liar.c twist_claim
+//    T4  withheld                    liar.c liar_withholds, liar_serves
+//    T5  malformed payload           outside: unit and fuzz payload, adversary_test "nan"
+//    T6  huge or endless letters     outside: fuzz wire.c, unit bulk_limits_test, live floods_test
+//    T7  lying witness               liar.c twist_vote
+//    T8  false hits of a bloom       none counts: unit coordinator_test, bloom_test
+//    T9  quorum rounded down         liar.c twist_vote; all sizes: unit quorum_test
+//   T10  unelected voter             intruder.c intruder_vote, act_unbidden, spam
+//   T11  false checkpoint            liar.c twist_checkpoint; its bytes: unit byte_flips_test
+//   T12  false samples               outside: unit proof_test, live provider_test, web_data_test
+//   T13  who is not listed           outside: live admission_test
+//   T14  floods                      intruder.c spam; of bytes and connections: live floods_test
+//   T15  seeds chosen by somebody    check_records.c "the key fits the lock"
+//   T16  false count of work         check_records.c "a commit counts its samples"
+//   T17  names that lead elsewhere   outside: unit checkpoint_test, live systemd_test.sh
+//   T18  false accuser, accomplices  liar.c twist_finding, partial; intruder.c find_unasked
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/coordinator/coordinator.h"
@@ -57,7 +79,7 @@
 #include <setjmp.h>
 
 enum {
-    RESTORES_MAX = 8, NODES_MAX = 16, COORDINATOR = 0, NOBODY = 255, RECORDS_MAX = 8192, ROUNDS_MAX = 2048,
+    RESTORES_MAX = 8, PASTS_MAX = 20, NODES_MAX = 16, COORDINATOR = 0, NOBODY = 255, RECORDS_MAX = 8192, ROUNDS_MAX = 2048,
     POSITIONS_MAX = 1 << 16, BLOBS_KEPT_MAX = 1024, PINS_MAX = 3, CLAIMS_MAX = 8192,
     GHOST_SEEN_MAX = 512, GHOST_JOB_MAX = 64, LETTERS_MAX = 32,
     LATE_PROOF_MS = 8000, SIM_PORT = 1000,
@@ -92,6 +114,8 @@ enum fault_kind {
     RESTORE,                            // The owner takes the run back to its checkpoint
     LOSS_OF_ALL,                        // Every replica dies at once
     TORN,                               // Records and snapshots that a crash fell into
+    AMNESIA,                            // The whole ledger lost: the run is begun anew under its name
+    LOST_JOURNAL,
     FAULT_KINDS
 };
 
@@ -125,6 +149,8 @@ struct plan {
     uint32_t damage;                    // Of 1000 starts of the checkpointer: its newest are unreadable;
                                         // and of 4000 folders read
     uint32_t behind;                    // Of 1000 starts of the coordinator: its disk is an older copy
+    uint32_t amnesia;                   // ... or empty, and no copy is left
+    uint32_t lose_journal;              // Of 1000 starts of a member that has one
     uint32_t cut; // Of 10000 steps: the crash falls between two of its effects
     uint32_t restore;                   // Of 1000 seconds in which there is a way back
     uint32_t lose_all;                  // Of 1000 seconds with one: all copies of what came later
@@ -211,6 +237,8 @@ struct node {
     // What a crash leaves.
     bool has_journal;
     struct wire_journal journal;
+    uint64_t promised_round;            // The newest when its journal was lost: what late news of that
+                                        // or an older one make it say is not held against it
     struct pin checkpoints[PINS_MAX + 1];           // By step; and the one that a restore needs
     uint32_t checkpoints_count;
     struct store store;                 // Cleared by a crash, unless it is the checkpointer's
@@ -218,6 +246,8 @@ struct node {
     uint64_t said_ms[WORKER_COUNT];     // When the newest answer of each is heard
     uint64_t turns, turn_ms;            // Steps at the same instant: a timer that spins is seen here
     uint64_t wakes, wakes_ms;           // By the clock, in the second that began then
+    uint64_t born_unix_ms;              // Of the run that this life was admitted to first
+    bool was_ejected;                   // From a run whose ledger was lost: late word of it may come
 };
 
 // ---- what must hold (check_*.c): kept outside the cores, fed by what is durable and what is said
@@ -259,8 +289,12 @@ struct ghost_accepted {
     bool given_up;                      // By a restore
 };
 
-// What a node has heard of one author: the first claim of the newest round.
-struct ghost_heard { uint64_t round; struct hash name; };
+// What a node has heard of one author: the first claim of the newest round, whether another came
+// for the same batch, and how many it has shown to the coordinator.
+struct ghost_heard { uint64_t round; struct hash name; bool twice; uint32_t shown; };
+
+// The first claim of a round that this life of the coordinator was shown.
+struct ghost_testimony { uint64_t round; struct hash name; };
 
 struct ghost_vote { bool voted; uint32_t count; struct wire_seen seen[GHOST_SEEN_MAX]; };
 
@@ -271,7 +305,7 @@ struct ghost_job {
     struct wire_interval samples[GHOST_JOB_MAX];
 };
 
-// What a restore gave up: the run's steps as they were known until then.
+// What a restore or the loss of the ledger gave up: the run's steps as they were known until then.
 struct ghost_past {
     uint64_t steps;
     struct hash digest[ROUNDS_MAX];
@@ -317,6 +351,7 @@ struct ghost {
     struct hash made_up[NODES_MAX];     // The newest payload that a liar's learner made up
     struct wire_claim newest[NODES_MAX], before[NODES_MAX];         // The two newest true claims
     struct ghost_heard heard[NODES_MAX][NODES_MAX];                 // [Hearer][author]
+    struct ghost_testimony shown[NODES_MAX][CLAIM_AGE_MAX + 1];     // [Member][round modulo]
     uint64_t twice_round[NODES_MAX];    // Of two claims that an honest witness heard; 0: none
     uint32_t wrong_accepted[NODES_MAX]; // Since all was healed
     uint32_t strikes[NODES_MAX];        // By member
@@ -326,7 +361,11 @@ struct ghost {
     uint32_t restores_asked, restores;
     uint64_t restore_record;
     struct pin way_back;                // The newest checkpoint on record as of its very step
-    struct ghost_past past[RESTORES_MAX];               // Last: not cleared with the rest
+    // What is lost.
+    uint64_t born_unix_ms;              // Of the run that the ledger is of
+    uint32_t pasts, pasts_before;       // All, and those of runs whose ledger was lost
+    uint64_t rounds_before;             // Of such runs
+    struct ghost_past past[PASTS_MAX];                  // Last: not cleared with the rest
 };
 
 struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; struct hash chain; };
@@ -373,6 +412,7 @@ struct sim {
     bool hears_forked;                  // The message in hand is of a coordinator whose disk fell behind
     uint64_t incarnation_before, log_seq_before, epoch_before, step_before;  // Of who is about to hear
     bool had_run;
+    uint32_t shown_guilty;              // Member of whom the testimony in hand is the second; UINT32_MAX
     uint8_t frame[1024];                // Of the letter in hand, as its sender signed it
     jmp_buf broken;
     char verdict[512];
@@ -437,7 +477,8 @@ const void *unpack(struct sim *self, struct wire_arena *arena, uint16_t kind, co
 
 void disk_clear(struct disk *self);
 void disk_store(struct sim *self, uint8_t id, const struct effect *effect);
-void disk_fall_behind(struct sim *self);        // Before the coordinator starts, perhaps
+void disk_lose(struct sim *self);               // Before the coordinator starts, perhaps
+void disk_fall_behind(struct sim *self);        // The same
 void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite);
 void disk_snapshot(struct sim *self);
 // A crash falls into the writing of this effect, or into that of a snapshot (NULL).
@@ -480,7 +521,11 @@ void intruder_clear(struct sim *self);
 
 // What the owner took the run back from (check_restore.c). Whoever has not heard of it goes on there.
 void check_restore(struct sim *sim, const struct wire_record_restore *record);
+void check_begin_anew(struct sim *sim);                         // The ledger is lost
+bool check_is_of_before(const struct sim *sim, uint8_t id);     // Lives in a run whose ledger was lost
 bool check_is_digest(const struct sim *sim, uint64_t step, const struct hash *digest);
+// At some time of this run, or of one before it whose ledger was lost.
+bool check_was_of_run(const struct sim *sim, uint64_t step, const struct hash *digest);
 bool check_was_digest(const struct sim *sim, uint64_t step, const struct hash *digest);
 // The commit of that step, also a given-up one, which leads to this digest; NULL: there is none.
 const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step,

@@ -166,6 +166,8 @@ void node_boot(struct sim *self, uint8_t id)
     node->hello_ms = self->now_ms;
     node->broker_instance = 0;
     node->instance = 1800000000000u + self->now_ms + node->life;
+    node->born_unix_ms = 0;
+    if (id == COORDINATOR) disk_lose(self);
     if (id == COORDINATOR) disk_fall_behind(self);
     node->incarnation = node->instance;
     node->learner = (struct learner){ .generation = node->learner.generation + 1 };
@@ -174,7 +176,10 @@ void node_boot(struct sim *self, uint8_t id)
     if (node->role == ACTOR_COORDINATOR) {
         coordinator_init(node->state, &self->plan.rules);
         disk_recover(self, node->state);
-    } else init_member(self, node);
+    } else {
+        init_member(self, node);
+        check_rebooted(self, id);
+    }
     first_messages(self, id);
 }
 
@@ -422,14 +427,28 @@ static uint64_t next_alarm(const struct sim *self, uint8_t *ret_id, enum alarm *
     return at_ms;
 }
 
+// Without its journal a member could say in the open round something else than it has said: who has
+// lost it stays away until that round has ended (common/actor/journal.c).
+static bool must_wait(struct sim *self, uint8_t id)
+{
+    struct node *node = &self->nodes[id];
+    if (node->has_journal && self->plan.lose_journal && chance(self, self->plan.lose_journal)) {
+        node->has_journal = false;
+        node->promised_round = check_round(self);
+        self->faults[LOST_JOURNAL]++;
+    }
+    return self->ghost.round_open && node->promised_round == check_round(self);
+}
+
 static void ring(struct sim *self, uint8_t id, enum alarm alarm)
 {
+    const bool away = alarm == BOOT && id != NOBODY && id != COORDINATOR &&
+                      (self->disk.behind || must_wait(self, id)); // Behind: who knows less might follow
     if (id == NOBODY) {
         self->tick_ms += between(self, TICK_MS / 2, TICK_MS * 3 / 2);
         faults_draw(self);
-    } else if (alarm == BOOT && self->disk.behind && id != COORDINATOR) {
-        self->nodes[id].up_again_ms = self->now_ms + 1000;      // Who knows less might follow
-    } else if (alarm == BOOT) node_boot(self, id);
+    } else if (away) self->nodes[id].up_again_ms = self->now_ms + 1000;
+    else if (alarm == BOOT) node_boot(self, id);
     else if (alarm == HELLO) post_tick(self, id);
     else {
         self->nodes[id].alarm_ms = NEVER;
@@ -530,21 +549,46 @@ static bool enough(const struct sim *self)
     if (self->commits_at_heal == NEVER) return false;
     if (check_phase(self) == PHASE_FINISHED) return true;
     if (check_at_large(self)) return false;
-    return check_round(self) >= ROUNDS_MIN &&
+    return self->ghost.rounds_before + check_round(self) >= ROUNDS_MIN &&
            check_commits(self) >= self->commits_at_heal + COMMITS_AFTER_HEAL;
+}
+
+// By when the commits must be there: as many rounds at their longest, and the epochs they fall into.
+// Most rounds end early, and that is all the time there is for what was down, behind or cut off. Who
+// lies on withholds and claims twice, so rounds last their time and are void: there, twice as long.
+static uint64_t due_ms(const struct sim *self)
+{
+    const struct plan *plan = &self->plan;
+    const struct rules *rules = &plan->rules;
+    const uint64_t round_ms = rules->train_ms + rules->witness_ms;
+    const uint64_t rounds = rules->epoch_ms ? rules->epoch_ms / round_ms + 1 : rules->epoch_rounds;
+    // Witnesses without parameters believe a base that more than a third of the round's trainers name.
+    // A batch with fewer samples has fewer results: what is committed is an epoch's first round, whose
+    // base is on record (seed 4165).
+    const bool few = plan->witnesses > 0 && rules->batch_start <= plan->trainers / 3;
+    const uint64_t epochs = COMMITS_AFTER_HEAL / (few ? 1 : rounds) + 1;
+    const uint64_t needs_ms =
+        (few ? epochs * rounds : COMMITS_AFTER_HEAL) * round_ms +
+        epochs * (rules->waiting_ms + rules->warmup_ms + rules->cooldown_ms);
+    return plan->heal_ms + needs_ms * (plan->stubborn ? 2 : 1);
 }
 
 static void live(struct sim *self)
 {
+    const uint64_t due = due_ms(self), end_ms = self->plan.heal_ms + LIVENESS_MS;
     while (!enough(self)) {
         advance(self);
-        if (!faulty(self) && self->commits_at_heal == NEVER)
+        if (faulty(self)) continue;
+        if (self->commits_at_heal > check_commits(self))    // Only now, or taken back since
             self->commits_at_heal = check_commits(self);
-        if (self->now_ms > self->plan.heal_ms + LIVENESS_MS)
+        const uint64_t since = check_commits(self) - self->commits_at_heal;
+        const bool late = self->now_ms > due && since < COMMITS_AFTER_HEAL &&
+                          check_phase(self) != PHASE_FINISHED;
+        if (late || self->now_ms > end_ms)
             broken(self, "once healed, the run gets on",
-                   "%llu commits, %llu of them since, round %llu, phase %s",
-                   (unsigned long long)check_commits(self),
-                   (unsigned long long)(check_commits(self) - self->commits_at_heal),
+                   "%llu commits, %llu of them since, in %llu s, round %llu, phase %s",
+                   (unsigned long long)check_commits(self), (unsigned long long)since,
+                   (unsigned long long)(self->now_ms - self->plan.heal_ms) / 1000,
                    (unsigned long long)check_round(self), run_phase_name(check_phase(self)));
     }
     bool finished = check_phase(self) == PHASE_FINISHED;
