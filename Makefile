@@ -66,7 +66,7 @@ FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,funct
 # What drives the cores is not what is looked for: without coverage it is twice as fast, and counts for nothing.
 FUZZ_DRIVER = cores core_seeds events honest post_office scratch wire
 # Those with threads of their own, or of a library.
-TSAN_UNIT = pool_test store_test bulk_test bulk_dealer_test bulk_server_test bulk_limits_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test
+TSAN_UNIT = pool_test store_test bulk_test bulk_slow_test bulk_dealer_test bulk_server_test bulk_limits_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test
 CHAOS    := chaos matrix
 LIVE_PRE := failpoint clock liar            # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))

@@ -70,12 +70,16 @@ static uint32_t chunk_bytes(const struct blob_fetch *self, uint32_t chunk)
     return rest < BULK_CHUNK_BYTES ? (uint32_t)rest : BULK_CHUNK_BYTES;
 }
 
-// Asks one holder for the next missing chunk. False: nothing is missing, or no credit.
+// Asks one holder for the next missing chunk, or for a late one. False: there is none, or no credit.
 static bool ask_one(struct blob_fetch *self, struct peer *peer, uint64_t now_ms)
 {
     while (self->next < self->chunk_count && self->chunks[self->next] != CHUNK_MISSING)
         self->next++;
-    if (self->next == self->chunk_count) return false;
+    if (self->next == self->chunk_count) {
+        if (!peers_ask_again(self->fetch.peers, peer, &self->fetch, now_ms)) return false;
+        self->coming++;
+        return true;
+    }
     const uint32_t chunk = self->next;
     if (!peers_ask_piece(self->fetch.peers, peer, &self->fetch, chunk, &self->hash,
                          (uint64_t)chunk * BULK_CHUNK_BYTES, chunk_bytes(self, chunk), now_ms))
@@ -85,15 +89,28 @@ static bool ask_one(struct blob_fetch *self, struct peer *peer, uint64_t now_ms)
     return true;
 }
 
+// One at a time.
+static uint32_t serve_alone(struct blob_fetch *self)
+{
+    struct fetch *fetch = &self->fetch;
+    for (uint32_t i = 0; i < fetch->holders_count; i++) {
+        struct holder *holder = &fetch->holders[i];
+        if (holder->state != HOLDER_SERVING) continue;
+        if (!holder->peer->is_slow || fetch_count(fetch, HOLDER_UNTRIED) == 0) return 1;
+        holder->state = HOLDER_SILENT;
+        reset(self);
+    }
+    return fetch_take_next(fetch) ? 1 : 0;
+}
+
 void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms)
 {
     struct fetch *fetch = &self->fetch;
     const uint32_t missing = self->chunk_count - self->here;
-    uint32_t width = self->is_single ? 1 : 1 + missing / SHARE_CHUNKS;
-    uint32_t serving = fetch_count(fetch, HOLDER_SERVING);
+    uint32_t width = 1 + missing / SHARE_CHUNKS;
     if (missing == 0) return;
     if (width > SHARE_HOLDERS_MAX) width = SHARE_HOLDERS_MAX;
-    while (serving < width && fetch_take_next(fetch)) serving++;
+    const uint32_t serving = self->is_single ? serve_alone(self) : fetch_widen(fetch, width);
     if (serving == 0 && self->coming == 0) fetch_fail_for_holders(fetch);
     for (bool asked = true; asked; ) {                  // In turns
         asked = false;
@@ -138,6 +155,7 @@ static void take_chunk(struct blob_fetch *self, const struct answer *answer)
     memcpy(self->bytes + (size_t)answer->piece * BULK_CHUNK_BYTES, answer->bytes, answer->count);
     self->chunks[answer->piece] = CHUNK_HERE;
     self->here++;
+    self->coming -= peers_forget_piece(self->fetch.peers, &self->fetch, answer->piece);
     struct holder *holder = fetch_holder_of(&self->fetch, answer->peer);
     if (holder) holder->has_served = true;
     hash_what_is_here(self);
@@ -164,8 +182,10 @@ static void hear(struct fetch *fetch, const struct answer *answer)
         take_chunk(self, answer);
         return;
     }
-    self->chunks[answer->piece] = CHUNK_MISSING;
-    if (answer->piece < self->next) self->next = answer->piece;
+    if (!peers_await(fetch->peers, fetch, answer->piece)) {
+        self->chunks[answer->piece] = CHUNK_MISSING;
+        if (answer->piece < self->next) self->next = answer->piece;
+    }
     if (holder && holder->state == HOLDER_SERVING) {
         holder->state = (uint8_t)state_after(answer->kind);
         if (self->is_single) reset(self);

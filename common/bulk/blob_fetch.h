@@ -5,10 +5,12 @@
 //                        hashed as far as they are here in a row
 //
 // A small blob comes from one holder, a large one from several at once (one more for each
-// SHARE_CHUNKS that are missing). Who lacks it, is silent or answers wrongly is dropped, and the
-// rest comes from the next one; what is here stays. Only the whole can be checked: if its hash is
-// wrong and one holder sent all of it, that one has lied; if several did, nobody knows who, and
-// from then on one is asked for all of it after the other.
+// SHARE_CHUNKS that are missing, and beside the slow ones others). Who lacks it, is silent or answers
+// wrongly is dropped, and the rest comes from the next one; what is here stays. When no chunk is left
+// to ask for, those that a slow holder lets wait are asked for again. Only the whole can be checked: if
+// its hash is wrong and one holder sent all of it, that one has lied; if several did, nobody knows who,
+// and from then on one is asked for all of it after the other, those who turn out slow not to the end
+// while there are others.
 
 #include "common/bulk/blob_store.h"
 #include "common/bulk/fetch.h"
@@ -22,7 +24,8 @@ struct blob_fetch {
     uint32_t askers;                    // How often it was asked for
     uint8_t *bytes;                     // NULL before blob_fetch_start
     uint8_t *chunks;                    // enum chunk_state
-    uint32_t chunk_count, here, coming, hashed, next;
+    uint32_t chunk_count, here, hashed, next;
+    uint32_t coming;                    // Requests on their way: two may be of one chunk
     struct hasher hasher;
     bool is_hashing, is_single;         // Single: one holder alone sends all of it
     uint64_t got_bytes;                 // From peers, whatever became of them

@@ -1,23 +1,22 @@
 #include "common/bulk/bulk_client.h"
 #include "common/bulk/bulk_dealer.h"
+#include "common/bulk/providers.h"
 #include "common/ensure.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 5000, ROUNDS = 5, WAIT_MS = 100, WAIT_MAX_MS = 2000, QUEUE = 4 };
-
-struct provider_peer { struct wire_holder holder; uint32_t took_ms; char said[192]; };    // 0: not asked yet
+enum { PATIENCE_MS = 5000, ROUNDS = 5, READ_PATIENCES = 3, WAIT_MS = 100, WAIT_MAX_MS = 2000, QUEUE = 4 };
 
 struct bulk_client {
     struct bulk_client_options options;
     char run[WIRE_RUN_MAX + 1];
-    uint32_t seq_len, patience_ms, rounds_max;
-    struct provider_peer peers[BULK_PROVIDERS_MAX];
-    uint32_t peers_count, turn;         // The peer that is asked now ..
+    uint32_t seq_len, patience_ms, rounds_max, read_ms_max;
+    struct providers providers;
     void *context;
-    struct bulk_dealer dealer;          // .. and the connection to it, if open
+    struct bulk_dealer dealer;          // The connection, if open ..
+    const struct provider_peer *called; // .. and to whom
     uint32_t request;
     struct bulk_mail mail;
 };
@@ -39,6 +38,7 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
     self->seq_len = options->seq_len;
     self->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
     self->rounds_max = options->rounds_max ? options->rounds_max : ROUNDS;
+    self->read_ms_max = options->read_ms_max ? options->read_ms_max : READ_PATIENCES * self->patience_ms;
     self->context = bulk_context_new(1);
     bulk_mail_init(&self->mail);
     *ret_self = self;
@@ -48,6 +48,7 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
 static void hang_up(struct bulk_client *self)
 {
     bulk_dealer_close(&self->dealer);
+    self->called = NULL;
 }
 
 void bulk_client_destroy(struct bulk_client **self_p)
@@ -61,29 +62,11 @@ void bulk_client_destroy(struct bulk_client **self_p)
     *self_p = NULL;
 }
 
-static bool is_same(const struct wire_holder *a, const struct wire_holder *b)
-{
-    return strcmp(a->endpoint, b->endpoint) == 0 && hash_equal(&a->key, &b->key);
-}
-
 void bulk_client_set_providers(struct bulk_client *self, const struct wire_holder *providers,
                                uint32_t count)
 {
-    struct wire_holder now = { .endpoint = "" };
-    struct provider_peer known[BULK_PROVIDERS_MAX];
-    const uint32_t known_count = self->peers_count;
-    if (self->peers_count) now = self->peers[self->turn].holder;
-    memcpy(known, self->peers, known_count * sizeof *known);
-    self->peers_count = self->turn = 0;
-    for (uint32_t i = 0; i < count && self->peers_count < BULK_PROVIDERS_MAX; i++) {
-        struct provider_peer *peer = &self->peers[self->peers_count];
-        *peer = (struct provider_peer){ .holder = providers[i] };
-        for (uint32_t k = 0; k < known_count; k++)
-            if (is_same(&providers[i], &known[k].holder)) peer->took_ms = known[k].took_ms;
-        if (is_same(&providers[i], &now)) self->turn = self->peers_count;
-        self->peers_count++;
-    }
-    if (self->peers_count == 0 || !is_same(&self->peers[self->turn].holder, &now)) hang_up(self);
+    providers_name(&self->providers, providers, count);
+    if (self->called && self->called != self->providers.first) hang_up(self);
 }
 
 // ---- one question ---------------------------------------------------------------------------
@@ -91,8 +74,10 @@ void bulk_client_set_providers(struct bulk_client *self, const struct wire_holde
 static bool call(struct bulk_client *self, struct provider_peer *peer)
 {
     if (self->dealer.socket ||
-        bulk_dealer_open(&self->dealer, self->context, QUEUE, self->options.identity, &peer->holder))
+        bulk_dealer_open(&self->dealer, self->context, QUEUE, self->options.identity, &peer->holder)) {
+        self->called = peer;
         return true;
+    }
     snprintf(peer->said, sizeof peer->said, "cannot be called: %s", zmq_strerror(zmq_errno()));
     return false;
 }
@@ -203,60 +188,60 @@ static bool ask(struct bulk_client *self, struct provider_peer *peer,
 // ---- all of them ----------------------------------------------------------------------------
 
 static int give_up(const struct bulk_client *self, const struct question *question,
-                   struct why *why)
+                   uint64_t took_ms, struct why *why)
 {
     char text[WHY_MAX / 2] = "";
+    uint32_t asked = 0;
     size_t used = 0;
-    for (uint32_t i = 0; i < self->peers_count && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s",
-                                 self->peers[i].holder.endpoint, self->peers[i].said);
+    for (uint32_t i = 0; i < self->providers.count; i++) {
+        const struct provider_peer *peer = &self->providers.list[i];
+        if (peer->times == 0) continue;
+        asked++;
+        if (used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s", peer->holder.endpoint,
+                                     peer->said);
+    }
     if (!question->tokens)
-        return why_set(why, FAULT_UNREACHABLE, "%" PRIu32 " providers asked %" PRIu32 " times, none "
-                       "described the run's dataset%s", self->peers_count, self->rounds_max, text);
+        return why_set(why, FAULT_UNREACHABLE, "%" PRIu32 " providers asked in %" PRIu64 " ms, none "
+                       "described the run's dataset%s", asked, took_ms, text);
     return why_set(why, FAULT_UNREACHABLE,
-                   "samples %" PRIu64 "..%" PRIu64 ": %" PRIu32 " providers asked %" PRIu32
-                   " times, none gave them%s",
-                   question->position, question->position + question->count - 1,
-                   self->peers_count, self->rounds_max, text);
+                   "samples %" PRIu64 "..%" PRIu64 ": %" PRIu32 " providers asked in %" PRIu64
+                   " ms, none gave them%s",
+                   question->position, question->position + question->count - 1, asked, took_ms, text);
 }
 
-// After an answer that took so long: another one is asked next, if there is a better. Those who were
-// slower are given the benefit of the doubt, little by little: they may have had a bad moment.
-static void choose_next(struct bulk_client *self, uint64_t took_ms)
+static bool ask_next(struct bulk_client *self, struct provider_peer *peer,
+                     const struct question *question)
 {
-    struct provider_peer *peer = &self->peers[self->turn];
-    uint32_t best = self->turn;
-    peer->took_ms = took_ms ? (uint32_t)took_ms : 1;
-    if (3 * took_ms < self->patience_ms) return;
-    for (uint32_t n = 1; n < self->peers_count; n++) {
-        const uint32_t i = (self->turn + n) % self->peers_count;
-        self->peers[i].took_ms -= self->peers[i].took_ms / 16;
-        if (self->peers[i].took_ms < self->peers[best].took_ms) best = i;
-    }
-    if (best == self->turn) return;
-    hang_up(self);
-    self->turn = best;
+    const uint64_t begun_ms = bulk_now_ms();
+    peer->times++;
+    if (peer != self->called) hang_up(self);
+    const bool ok = ask(self, peer, question);
+    const uint64_t now_ms = bulk_now_ms();
+    if (ok)
+        providers_succeed(&self->providers, peer, question->tokens, (uint32_t)(now_ms - begun_ms),
+                          (self->patience_ms + 2) / 3, now_ms);
+    else providers_fail(&self->providers, peer, self->patience_ms, now_ms);
+    if (self->providers.first != peer) hang_up(self);
+    return ok;
 }
 
 static int ask_all(struct bulk_client *self, const struct question *question, struct why *why)
 {
+    const uint64_t begun_ms = bulk_now_ms(), until_ms = begun_ms + self->read_ms_max;
     uint32_t wait_ms = WAIT_MS;
-    for (uint32_t round = 0; round < self->rounds_max && self->peers_count; round++) {
-        for (uint32_t n = 0; n < self->peers_count; n++) {
-            const uint64_t begun_ms = bulk_now_ms();
-            if (ask(self, &self->peers[self->turn], question)) {
-                choose_next(self, bulk_now_ms() - begun_ms);
-                return 0;
-            }
-            hang_up(self);
-            self->peers[self->turn].took_ms = self->patience_ms;
-            self->turn = (self->turn + 1) % self->peers_count;
-        }
-        if (round + 1 == self->rounds_max) break;
+    providers_begin(&self->providers);
+    for (uint32_t round = 1; round <= self->rounds_max; round++) {
+        struct provider_peer *peer;
+        while (bulk_now_ms() < until_ms &&
+               (peer = providers_next(&self->providers, round, bulk_now_ms())))
+            if (ask_next(self, peer, question)) return 0;
+        if (round == self->rounds_max || bulk_now_ms() + wait_ms >= until_ms ||
+            !providers_next(&self->providers, round + 1, bulk_now_ms())) break;
         zmq_poll(NULL, 0, wait_ms);
         wait_ms = 2 * wait_ms < WAIT_MAX_MS ? 2 * wait_ms : WAIT_MAX_MS;
     }
-    return give_up(self, question, why);
+    return give_up(self, question, bulk_now_ms() - begun_ms, why);
 }
 
 int bulk_know_dataset(struct bulk_client *self, struct why *why)

@@ -5,8 +5,11 @@
 //     slow (a third of the patience or more): next time one that was not asked yet, or the fastest seen
 //     all failed: wait 100, 200, 400 .. 2000 ms, and again, `rounds_max` times in all
 //
-// Made for one thread; blocks it, at longest about rounds_max * (endpoints * patience_ms + 2 s)
-// for each BULK_SAMPLES_BYTES of tokens. It is the `fetch` of a provider of the third kind
+// Who gave samples is asked first, whether it is named or not, until it fails; who failed lately, last
+// (providers.h).
+//
+// Made for one thread; blocks it for each BULK_SAMPLES_BYTES of tokens, at longest, read_ms_max (then it
+// begins to ask nobody else) and patience_ms. It is the `fetch` of a provider of the third kind
 // (common/data/provider.h).
 
 #include <stdint.h>
@@ -15,14 +18,13 @@
 #include "common/fault.h"
 #include "common/wire/wire.h"
 
-enum { BULK_PROVIDERS_MAX = 64 };
-
 struct bulk_client_options {
     const struct identity *identity;    // Borrowed for the client's life
     const char *run;
     uint32_t seq_len;           // 1 .. 1048575: a sample is seq_len + 1 tokens
     uint32_t patience_ms;       // Of one answer; 0: 5000
     uint32_t rounds_max;        // Through all endpoints; 0: 5
+    uint32_t read_ms_max;       // Of one question to all of them; 0: three times patience_ms
     // Makes count * (seq_len + 1) tokens of an answer, or says what is wrong with it: then it is
     // refused, and the next provider is asked.
     int (*take)(void *arg, uint64_t position, uint32_t count, const uint8_t *bytes,
@@ -41,7 +43,7 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
                     struct bulk_client **ret_self);
 void bulk_client_destroy(struct bulk_client **self_p);
 
-// Whom to ask from now on: at most BULK_PROVIDERS_MAX, the rest is ignored. Copied.
+// Whom to ask from now on: at most PROVIDERS_NAMED_MAX, the rest is ignored. Copied.
 void bulk_client_set_providers(struct bulk_client *self, const struct wire_holder *providers,
                                uint32_t count);
 

@@ -57,7 +57,8 @@ static struct holder *next_untried(struct fetch *self, bool is_trusted)
 {
     for (uint32_t i = 0; i < self->holders_count; i++) {
         struct holder *holder = &self->holders[i];
-        const bool is_doubtful = holder->peer->was_silent || holder->peer->has_lied;
+        const struct peer *peer = holder->peer;
+        const bool is_doubtful = peer->was_silent || peer->has_lied || peer->is_slow;
         if (holder->state == HOLDER_UNTRIED && is_doubtful != is_trusted) return holder;
     }
     return NULL;
@@ -69,6 +70,19 @@ struct holder *fetch_take_next(struct fetch *self)
     if (!holder) holder = next_untried(self, false);
     if (holder) holder->state = HOLDER_SERVING;
     return holder;
+}
+
+uint32_t fetch_widen(struct fetch *self, uint32_t width)
+{
+    uint32_t serving = 0, slow = 0;
+    for (uint32_t i = 0; i < self->holders_count; i++) {
+        if (self->holders[i].state != HOLDER_SERVING) continue;
+        serving++;
+        slow += self->holders[i].peer->is_slow;
+    }
+    const uint32_t wanted = width + 2 * slow;
+    while (serving < wanted && fetch_take_next(self)) serving++;
+    return serving;
 }
 
 uint32_t fetch_count(const struct fetch *self, enum holder_state state)

@@ -4,8 +4,8 @@
 //
 //     holder:  untried ──asked──▶ serving ──▶ lacks | silent | differs | lied     never asked again
 //
-// Holders are asked in the order in which they were named; those who were silent or lied lately,
-// last.
+// Holders are asked in the order in which they were named; those who were silent, lied or were slow
+// lately, last.
 
 #include "common/bulk/peers.h"
 
@@ -40,6 +40,10 @@ void fetch_add_holders(struct fetch *self, const struct wire_holder *list, uint3
 
 struct holder *fetch_holder_of(struct fetch *self, const struct peer *peer);     // NULL: none
 struct holder *fetch_take_next(struct fetch *self);     // Serving from now on. NULL: nobody left
+
+// Has so many holders serve, and beside those who are slow (peers.h) as many more: they double until
+// there are enough who are not. Returns how many serve.
+uint32_t fetch_widen(struct fetch *self, uint32_t width);
 uint32_t fetch_count(const struct fetch *self, enum holder_state state);
 
 // Ends it as failed: "no holder has it: 3 asked, 2 lack it, 1 silent".

@@ -52,7 +52,6 @@ void model_fetch_begin(struct model_fetch *self, uint64_t step, const struct wir
     if (self->leaf_count == 0 || self->fetch.state != FETCH_FAILED) return;
     self->fetch.state = FETCH_GOING;
     self->got_bytes = 0;
-    self->asked = NULL;
     for (uint32_t i = 0; i < self->fetch.holders_count; i++)
         self->fetch.holders[i].has_served = false;
     self->looked_at = self->todo_count = 0;
@@ -89,21 +88,21 @@ static bool take_list(struct model_fetch *self, const uint8_t *bytes, size_t cou
 
 static void ask_list(struct model_fetch *self, blob_store_t *store, uint64_t now_ms)
 {
+    struct fetch *fetch = &self->fetch;
     struct blob_ref ref;
     uint64_t floats;
-    if (!self->asked && blob_store_leaves(store, &self->digest, NULL, &ref, &floats) == 0) {
+    if (self->coming == 0 && blob_store_leaves(store, &self->digest, NULL, &ref, &floats) == 0) {
         const bool is_list = take_list(self, ref.bytes, ref.count);
         blob_store_release(&ref);
         if (is_list) return;
     }
-    if (self->asked) return;
-    struct holder *holder = NULL;               // One who serves already, else the next
-    for (uint32_t i = 0; i < self->fetch.holders_count && !holder; i++)
-        if (self->fetch.holders[i].state == HOLDER_SERVING) holder = &self->fetch.holders[i];
-    if (!holder) holder = fetch_take_next(&self->fetch);
-    if (!holder) fetch_fail_for_holders(&self->fetch);
-    else if (peers_ask_leaves(self->fetch.peers, holder->peer, &self->fetch, &self->digest, now_ms))
-        self->asked = holder->peer;
+    if (fetch_widen(fetch, 1) == 0 && self->coming == 0) fetch_fail_for_holders(fetch);
+    for (uint32_t i = 0; i < fetch->holders_count; i++) {
+        struct peer *peer = fetch->holders[i].peer;
+        if (fetch->holders[i].state != HOLDER_SERVING) continue;
+        self->coming += self->coming ? peers_ask_again(fetch->peers, peer, fetch, now_ms)
+                      : peers_ask_leaves(fetch->peers, peer, fetch, &self->digest, now_ms);
+    }
 }
 
 // ---- leaves ---------------------------------------------------------------------------------
@@ -147,7 +146,11 @@ static bool copy_leaves(struct model_fetch *self, blob_store_t *store)
 
 static bool ask_one(struct model_fetch *self, struct peer *peer, uint64_t now_ms)
 {
-    if (self->todo_count == 0) return false;
+    if (self->todo_count == 0) {
+        if (!peers_ask_again(self->fetch.peers, peer, &self->fetch, now_ms)) return false;
+        self->coming++;
+        return true;
+    }
     const uint32_t leaf = self->todo[self->todo_count - 1];
     if (!peers_ask_piece(self->fetch.peers, peer, &self->fetch, leaf, &self->leaves[leaf], 0,
                          leaf_bytes(self, leaf), now_ms))
@@ -196,21 +199,23 @@ static void drop(struct model_fetch *self, const struct answer *answer, bool is_
 
 static void hear_list(struct model_fetch *self, const struct answer *answer)
 {
-    self->asked = NULL;
     const bool is_list = answer->kind == ANSWER_LEAVES;
-    if (!is_list) drop(self, answer, true);
-    else if (!take_list(self, answer->bytes, answer->count)) drop(self, answer, false);
+    if (is_list && take_list(self, answer->bytes, answer->count))
+        self->coming -= peers_forget_piece(self->fetch.peers, &self->fetch, PIECE_LEAVES);
+    else drop(self, answer, !is_list);
 }
 
 static void hear_leaf(struct model_fetch *self, const struct answer *answer)
 {
-    struct holder *holder = fetch_holder_of(&self->fetch, answer->peer);
+    struct fetch *fetch = &self->fetch;
+    struct holder *holder = fetch_holder_of(fetch, answer->peer);
     const bool is_leaf = answer->kind == ANSWER_CHUNK;
-    self->coming--;
     if (is_leaf && put_leaf(self, answer->piece, answer->bytes, answer->count)) {
+        self->coming -= peers_forget_piece(fetch->peers, fetch, answer->piece);
         if (holder) holder->has_served = true;
     } else {
-        self->todo[self->todo_count++] = answer->piece;
+        if (!peers_await(fetch->peers, fetch, answer->piece))
+            self->todo[self->todo_count++] = answer->piece;
         drop(self, answer, !is_leaf);
     }
 }
@@ -219,8 +224,9 @@ static void hear(struct fetch *fetch, const struct answer *answer)
 {
     struct model_fetch *self = (struct model_fetch *)fetch;
     self->got_bytes += answer->count;
-    if (self->part == MODEL_LIST) hear_list(self, answer);
-    else hear_leaf(self, answer);
+    self->coming--;
+    if (answer->piece != PIECE_LEAVES) hear_leaf(self, answer);
+    else hear_list(self, answer);
 }
 
 // ---- the end --------------------------------------------------------------------------------

@@ -9,7 +9,8 @@
 // The number of floats is the asker's word, and the list must have a hash for each of their leaves:
 // the digest itself, or any level between, has the same root, and nobody can have a "leaf" of it.
 // Every leaf is checked against its hash where it will lie in the vector, so that in the end the
-// digest of the whole has been checked too. Whoever lacks a leaf, is silent or sends anything else
+// digest of the whole has been checked too. When no leaf is left to ask for, those that a slow holder
+// lets wait are asked for again. Whoever lacks a leaf, is silent or sends anything else
 // is dropped. If nobody is left it has failed, and what is here waits to be continued: the same
 // digest may be asked for again. A list under which no leaf came is asked for again as well.
 
@@ -26,10 +27,10 @@ struct model_fetch {
     struct hash digest;
     uint64_t floats;
     enum model_part part;
-    struct peer *asked;                 // MODEL_LIST: who was asked for it, if anybody
     uint32_t leaf_count;                // Of so many floats
     struct hash *leaves;                // NULL in MODEL_LIST, as are the next three
-    uint32_t here, coming, looked_at;
+    uint32_t here, looked_at;
+    uint32_t coming;                    // Requests on their way: two may be of one leaf
     float *vector;                      // leaf_count full leaves
     bool *is_here;
     uint32_t *todo, todo_count;         // Leaves to ask for, the next one last

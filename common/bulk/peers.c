@@ -7,8 +7,8 @@
 // A list of leaves is one long message, so it may take longer before anything of it is seen. A
 // request that is passed over while others are answered waits no longer than OVERDUE times the
 // patience.
-enum { REMEMBERED_MAX = 4096, QUEUE_MAX = 2 * PEER_WANTS_MAX, LEAVES_PATIENCE = 5, OVERDUE = 16,
-       IDLE_MS = 30000, SLOT_BITS = 8 };
+enum { REMEMBERED_MAX = 4096, QUEUE_MAX = 2 * PEER_WANTS_MAX, LEAVES_PATIENCE = 10, OVERDUE = 16,
+       AGAIN_MAX = 2, IDLE_MS = 30000, SLOT_BITS = 8 };
 _Static_assert(WANTS_MAX == 1 << SLOT_BITS, "a request number holds a slot in its lowest bits");
 
 struct want {
@@ -17,6 +17,7 @@ struct want {
     uint32_t request, piece, count;
     uint64_t offset, sent_ms, patience_ms;
     struct hash hash;
+    uint8_t again;                      // How many others were asked since
     bool is_leaves;
 };
 
@@ -33,6 +34,7 @@ struct peers {
     uint32_t wants_count, bytes, serial;
     uint64_t look_ms;                   // When to see next who fills memory
     struct peer *silent;                // Its remaining wants are answered before all else
+    bool is_crowded;                    // Somebody has to give way
     struct bulk_mail mail;
 };
 
@@ -100,7 +102,7 @@ struct peer *peers_find(struct peers *self, const struct wire_holder *holder)
     struct peer *peer = calloc(1, sizeof *peer);
     if (!peer) return NULL;
     *peer = (struct peer){ .holder = *holder, .name_hash = hash, .users = 1,
-                           .window = PEER_WINDOW_MIN };
+                           .window = PEER_WINDOW_BEGIN };
     return self->list[self->count++] = peer;
 }
 
@@ -110,7 +112,8 @@ static void forget_peer(struct peers *self, struct peer *peer)
 {
     uint32_t i = 0;
     if (peer->users || peer->wants || peer->dealer.socket || peer == self->silent) return;
-    if ((peer->has_lied || peer->was_silent) && self->count < REMEMBERED_MAX) return;
+    const bool is_known = peer->has_lied || peer->was_silent || peer->is_slow;
+    if (is_known && self->count < REMEMBERED_MAX) return;
     while (self->list[i] != peer) i++;
     self->list[i] = self->list[--self->count];
     free(peer);
@@ -157,19 +160,28 @@ bool peers_is_spent(const struct peers *self)
     return self->wants_count == WANTS_MAX || self->bytes >= PEERS_BYTES_MAX;
 }
 
-bool peers_has_credit(const struct peers *self, const struct peer *peer, uint32_t bytes)
+static bool has_credit(const struct peers *self, const struct peer *peer, uint32_t bytes)
 {
-    return self->wants_count < WANTS_MAX && self->bytes + bytes <= PEERS_BYTES_MAX &&
-           peer->wants < PEER_WANTS_MAX && peer->bytes + bytes <= peer->window * BULK_CHUNK_BYTES &&
-           peer != self->silent &&
-           (peer->dealer.socket || self->open_count < PEERS_OPEN_MAX || find_idle(self));
+    return peer != self->silent && peer->wants < PEER_WANTS_MAX &&
+           (peer->wants == 0 || peer->bytes + bytes <= peer->window) &&
+           self->wants_count + peer->wants < WANTS_MAX &&
+           self->bytes + peer->bytes + bytes <= PEERS_BYTES_MAX;
+}
+
+static bool has_room(const struct peers *self, const struct peer *peer)
+{
+    return peer->dealer.socket || self->open_count < PEERS_OPEN_MAX || find_idle(self);
 }
 
 static bool ask(struct peers *self, const struct want *question)
 {
     struct peer *peer = question->peer;
     uint32_t slot = 0;
-    if (!peers_has_credit(self, peer, question->count)) return false;
+    if (!has_credit(self, peer, question->count)) return false;
+    if (!has_room(self, peer)) {
+        self->is_crowded = true;
+        return false;
+    }
     while (self->wants[slot].peer) slot++;
     struct want *want = &self->wants[slot];
     *want = *question;
@@ -201,10 +213,66 @@ bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch
 {
     return ask(self, &(struct want){ .peer = peer,
                                      .fetch = fetch,
+                                     .piece = PIECE_LEAVES,
                                      .sent_ms = now_ms,
                                      .hash = *digest,
                                      .patience_ms = (uint64_t)self->patience_ms * LEAVES_PATIENCE,
                                      .is_leaves = true });
+}
+
+static bool is_late(const struct want *want, uint64_t now_ms)
+{
+    return now_ms > want->sent_ms + want->patience_ms / 2;
+}
+
+// Peer NULL: of anybody.
+static bool is_asked(const struct peers *self, const struct peer *peer, const struct fetch *fetch,
+                     uint32_t piece)
+{
+    for (uint32_t i = 0; i < WANTS_MAX; i++) {
+        const struct want *want = &self->wants[i];
+        if (want->peer && want->fetch == fetch && want->piece == piece && (!peer || want->peer == peer))
+            return true;
+    }
+    return false;
+}
+
+bool peers_await(const struct peers *self, const struct fetch *fetch, uint32_t piece)
+{
+    return is_asked(self, NULL, fetch, piece);
+}
+
+bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch, uint64_t now_ms)
+{
+    struct want *oldest = NULL;
+    if (peer->is_slow) return false;
+    for (uint32_t i = 0; i < WANTS_MAX; i++) {
+        struct want *want = &self->wants[i];
+        if (want->peer && want->fetch == fetch && want->again < AGAIN_MAX && is_late(want, now_ms)
+            && (!oldest || want->sent_ms < oldest->sent_ms)
+            && !is_asked(self, peer, fetch, want->piece))
+            oldest = want;
+    }
+    if (!oldest) return false;
+    struct want question = *oldest;
+    question.peer = peer;
+    question.sent_ms = now_ms;
+    question.again = 0;
+    if (!ask(self, &question)) return false;
+    oldest->again++;
+    return true;
+}
+
+uint32_t peers_forget_piece(struct peers *self, const struct fetch *fetch, uint32_t piece)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < WANTS_MAX; i++) {
+        struct want *want = &self->wants[i];
+        if (want->fetch != fetch || want->piece != piece) continue;
+        want->fetch = NULL;
+        count++;
+    }
+    return count;
 }
 
 void peers_forget_fetch(struct peers *self, const struct fetch *fetch)
@@ -242,6 +310,20 @@ int peers_fill_items(const struct peers *self, zmq_pollitem_t *items)
     for (uint32_t i = 0; i < self->open_count; i++)
         items[i] = (zmq_pollitem_t){ .socket = self->open[i]->dealer.socket, .events = ZMQ_POLLIN };
     return (int)self->open_count;
+}
+
+// The window is halved once for all that was asked before.
+static void judge_pace(const struct want *want, uint64_t now_ms)
+{
+    struct peer *peer = want->peer;
+    peer->is_slow = is_late(want, now_ms);
+    if (!peer->is_slow) {
+        peer->window += BULK_CHUNK_BYTES;
+        if (peer->window > PEER_WINDOW_MAX) peer->window = PEER_WINDOW_MAX;
+    } else if (want->sent_ms >= peer->halved_ms) {
+        peer->window /= 2;
+        peer->halved_ms = now_ms;
+    }
 }
 
 // The request is over, however it ended.
@@ -304,7 +386,7 @@ static bool hear(struct peers *self, struct peer *peer, uint64_t now_ms, struct 
     peer->heard_ms = now_ms;
     peer->was_silent = false;
     if (kind == ANSWER_WRONG) peer->has_lied = true;
-    else if (peer->window < PEER_WINDOW_MAX) peer->window++;
+    else judge_pace(want, now_ms);
     finish(self, want, kind, ret);
     return true;
 }
@@ -321,7 +403,7 @@ static bool next_silence(struct peers *self, struct answer *ret)
     }
     self->silent = NULL;
     close_peer(self, peer);
-    peer->window = PEER_WINDOW_MIN;
+    peer->window = PEER_WINDOW_BEGIN;
     peer->was_silent = true;
     forget_peer(self, peer);
     return false;
@@ -330,8 +412,23 @@ static bool next_silence(struct peers *self, struct answer *ret)
 static bool find_silent(struct peers *self, uint64_t now_ms)
 {
     for (uint32_t i = 0; i < WANTS_MAX; i++) {
-        if (!self->wants[i].peer || now_ms < deadline_ms(&self->wants[i])) continue;
-        self->silent = self->wants[i].peer;
+        const struct want *want = &self->wants[i];
+        if (!want->peer) continue;
+        if (is_late(want, now_ms)) judge_pace(want, now_ms);
+        if (now_ms < deadline_ms(want)) continue;
+        self->silent = want->peer;
+        return true;
+    }
+    return false;
+}
+
+static bool find_who_gives_way(struct peers *self)
+{
+    const bool is_crowded = self->is_crowded;
+    self->is_crowded = false;
+    for (uint32_t i = 0; i < self->open_count && is_crowded; i++) {
+        if (!self->open[i]->is_slow) continue;
+        self->silent = self->open[i];
         return true;
     }
     return false;
@@ -377,7 +474,8 @@ bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer)
         if (heard == BULK_MAIL && hear(self, peer, now_ms, ret_answer)) return true;
         tried++;                        // What means nothing counts, too: no flood holds us here
     }
-    if ((find_hoarder(self, now_ms) || find_silent(self, now_ms)) && next_silence(self, ret_answer))
+    if ((find_hoarder(self, now_ms) || find_silent(self, now_ms) || find_who_gives_way(self)) &&
+        next_silence(self, ret_answer))
         return true;
     close_idle(self, now_ms);
     return false;

@@ -1,7 +1,7 @@
 // A fetcher's two kinds of transfer against peers that answer anything, in any order, or not at
 // all. The peers are the test's own: no socket is opened.
 //
-//     what (answer kind, honest or not), which request, how many bytes, which byte is wrong
+//     what (answer kind, honest or not, slow or not), which request, how many bytes, which byte is wrong
 
 #include "common/bulk/blob_fetch.h"
 #include "common/bulk/model_fetch.h"
@@ -14,13 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PEERS = 3, ASKED_MAX = 64, ANSWER_BYTES = 4, FLOATS = 2 * DIGEST_LEAF_FLOATS + 100,
+enum { PEERS = 3, AGAIN_MAX = 2, ASKED_MAX = 64, ANSWER_BYTES = 4, FLOATS = 2 * DIGEST_LEAF_FLOATS + 100,
        BLOB_BYTES = BULK_CHUNK_BYTES + 1000 };
 
 struct asked { struct fetch *fetch; struct peer *peer; uint32_t piece, count; uint64_t offset;
-               bool leaves; };
+               bool leaves; int again; };
 
 struct peers { struct peer peers[PEERS]; struct asked asked[ASKED_MAX]; uint32_t asked_count; };
+
+static bool is_late;                    // Whatever is asked for, just now
 
 // ---- peers.h, without a network -----------------------------------------------------------------
 
@@ -57,12 +59,6 @@ void peers_leave(struct peers *self, struct peer *peer)
     ensure(peer->users-- > 0);
 }
 
-bool peers_has_credit(const struct peers *self, const struct peer *peer, uint32_t bytes)
-{
-    (void)peer, (void)bytes;
-    return self->asked_count < ASKED_MAX;
-}
-
 bool peers_is_spent(const struct peers *self) { return self->asked_count == ASKED_MAX; }
 
 static bool ask(struct peers *self, const struct asked *asked)
@@ -76,14 +72,55 @@ bool peers_ask_piece(struct peers *self, struct peer *peer, struct fetch *fetch,
                      const struct hash *hash, uint64_t offset, uint32_t count, uint64_t now_ms)
 {
     (void)hash, (void)now_ms;
-    return ask(self, &(struct asked){ fetch, peer, piece, count, offset, false });
+    return ask(self, &(struct asked){ fetch, peer, piece, count, offset, false, 0 });
 }
 
 bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch,
                       const struct hash *digest, uint64_t now_ms)
 {
     (void)digest, (void)now_ms;
-    return ask(self, &(struct asked){ .fetch = fetch, .peer = peer, .leaves = true });
+    return ask(self, &(struct asked){ .fetch = fetch, .peer = peer, .piece = PIECE_LEAVES,
+                                      .leaves = true });
+}
+
+static bool is_asked(const struct peers *self, const struct peer *peer, const struct fetch *fetch,
+                     uint32_t piece)
+{
+    for (uint32_t i = 0; i < self->asked_count; i++)
+        if (self->asked[i].fetch == fetch && self->asked[i].piece == piece &&
+            (!peer || self->asked[i].peer == peer)) return true;
+    return false;
+}
+
+bool peers_await(const struct peers *self, const struct fetch *fetch, uint32_t piece)
+{
+    return is_asked(self, NULL, fetch, piece);
+}
+
+bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch, uint64_t now_ms)
+{
+    (void)now_ms;
+    for (uint32_t i = 0; i < self->asked_count && is_late && !peer->is_slow; i++) {
+        struct asked *old = &self->asked[i], again = *old;
+        if (old->fetch != fetch || old->again == AGAIN_MAX || is_asked(self, peer, fetch, old->piece))
+            continue;
+        old->again++;
+        again.peer = peer;
+        again.again = 0;
+        return ask(self, &again);
+    }
+    return false;
+}
+
+uint32_t peers_forget_piece(struct peers *self, const struct fetch *fetch, uint32_t piece)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < self->asked_count; i++) {
+        if (self->asked[i].fetch != fetch || self->asked[i].piece != piece) continue;
+        self->asked[i].fetch = NULL;
+        count++;
+    }
+    return count;
 }
 
 void peers_forget_fetch(struct peers *self, const struct fetch *fetch)
@@ -137,7 +174,9 @@ static void answer_one(struct peers *peers, const struct truth *truth, const uin
     const struct asked asked = peers->asked[which];
     memmove(peers->asked + which, peers->asked + which + 1,
             (--peers->asked_count - which) * sizeof asked);
+    is_late = event[0] & 0x10;
     if (!asked.fetch) return;
+    asked.peer->is_slow = event[0] & 0x08;
     struct answer answer = { .kind = kinds[event[0] % 8], .fetch = asked.fetch, .peer = asked.peer,
                              .piece = asked.piece, .bytes = said, .total = truth->count };
     if (answer.kind == ANSWER_CHUNK && asked.leaves) {

@@ -134,8 +134,18 @@ by_unit 'data: tokens begin where a provider likes' proof_test common/data/proof
     's/if \(!is_begin_of_tokens\(/if (offset >= file->bytes \&\& !is_begin_of_tokens(/'
 by_unit 'data: a pass has as many samples as somebody said' proof_test common/run/dataset.c \
     's/    hasher_add\(&hasher, number, sizeof number\);\n/    (void)number;\n/'
-by_unit 'data: who is slow is never left' bulk_server_test common/bulk/bulk_client.c \
-    's/    if \(3 \* took_ms < self->patience_ms\) return;/    if (took_ms < self->patience_ms) return;/'
+by_unit 'data: who is slow is never left' bulk_server_test common/bulk/providers.c \
+    's/took_ms < slow_ms \? peer/took_ms < 3 * slow_ms ? peer/'
+by_unit 'data: who was good is forgotten with the list' bulk_server_test common/bulk/providers.c \
+    's/peer->is_kept = true;/peer->is_kept = false;/'
+by_unit 'data: who is silent costs his patience each time' bulk_server_test common/bulk/providers.c \
+    's/    if \(a_failed != b_failed\) return b_failed;\n//'
+by_unit 'fetch: the first holders take all credit' bulk_slow_test common/bulk/peers.c \
+    's/self->bytes \+ peer->bytes \+ bytes <= /self->bytes + bytes <= /'
+by_unit 'fetch: nobody is slow' bulk_slow_test common/bulk/peers.c \
+    's/peer->is_slow = is_late\(want, now_ms\);/peer->is_slow = false;/'
+by_unit 'fetch: who is slow keeps his connection' bulk_slow_test common/bulk/peers.c \
+    's/self->is_crowded = true;/self->is_crowded = false;/'
 by_unit 'data: some providers are never asked' member_test $M/member.c \
     's/\(self->index \+ self->round\.round\) % all/self->index % all/'
 

@@ -169,7 +169,13 @@ enum rogue_mode {
     ROGUE_WRONG_LIST,       // A list of leaves of another model
     ROGUE_SHORT_LIST,       // A list of one, the digest itself: its root is right
     ROGUE_ENDLESS,          // `chunks` parts of a MiB each, of one answer, to whatever is asked
+    ROGUE_SLOW,             // All is right; after `chunks` of them each connection gets one in ROGUE_PACE_MS
 };
+
+enum { ROGUE_PACE_MS = 180, ROGUE_QUEUE_MAX = 2048, ROGUE_CONNECTIONS_MAX = 64 };
+
+struct rogue_connection { uint8_t id[BULK_ID_MAX]; size_t id_count; uint32_t asked; uint64_t due_ms; };
+struct rogue_queued { struct bulk_mail mail; uint64_t due_ms; };
 
 struct rogue {
     enum rogue_mode mode;
@@ -177,8 +183,11 @@ struct rogue {
     blob_store_t *store;    // Borrowed: what it would hold if it were honest
     void *context, *router, *zap;
     pthread_t thread;
-    atomic_uint asked;
+    atomic_uint asked, answered;
     struct wire_holder holder;
+    struct rogue_connection connections[ROGUE_CONNECTIONS_MAX];     // ROGUE_SLOW, as is the queue
+    uint32_t connections_count, queued_count;
+    struct rogue_queued *queued;
 };
 
 // It costs the rogue nothing: all parts are the same bytes. What the peer's end leaves unsent is dropped.
@@ -201,6 +210,7 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
     uint64_t floats = 0;
     zmq_msg_t raw;
     if (self->mode == ROGUE_SILENT) return;
+    self->answered++;
     if (self->mode == ROGUE_ENDLESS) {
         rogue_send_endless(self, mail);
         return;
@@ -235,6 +245,52 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
     blob_store_release(&ref);
 }
 
+static inline struct rogue_connection *rogue_connection_of(struct rogue *self, const struct bulk_mail *mail)
+{
+    for (uint32_t i = 0; i < self->connections_count; i++) {
+        struct rogue_connection *connection = &self->connections[i];
+        if (connection->id_count == mail->id_count &&
+            memcmp(connection->id, mail->id, mail->id_count) == 0) return connection;
+    }
+    ensure(self->connections_count < ROGUE_CONNECTIONS_MAX);
+    struct rogue_connection *connection = &self->connections[self->connections_count++];
+    memcpy(connection->id, mail->id, connection->id_count = mail->id_count);
+    return connection;
+}
+
+static inline void rogue_answer_slowly(struct rogue *self, struct bulk_mail *mail)
+{
+    struct rogue_connection *connection = rogue_connection_of(self, mail);
+    const uint64_t now_ms = bulk_now_ms();
+    if (mail->head.kind == FRAME_WANT_LEAVES || connection->asked++ < self->chunks) {
+        rogue_answer(self, mail);
+        return;
+    }
+    ensure(self->queued_count < ROGUE_QUEUE_MAX && !mail->has_raw);
+    if (connection->due_ms < now_ms) connection->due_ms = now_ms;
+    struct rogue_queued *queued = &self->queued[self->queued_count++];
+    queued->due_ms = connection->due_ms += ROGUE_PACE_MS;
+    queued->mail = *mail;
+    queued->mail.body = queued->mail.arena + ((const uint8_t *)mail->body - mail->arena);
+}
+
+static inline void rogue_answer_due(struct rogue *self)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < self->queued_count; i++) {
+        struct rogue_queued *queued = &self->queued[i], *to = &self->queued[kept];
+        const size_t offset = (size_t)((const uint8_t *)queued->mail.body - queued->mail.arena);
+        if (queued->due_ms <= bulk_now_ms()) {
+            rogue_answer(self, &queued->mail);
+            continue;
+        }
+        if (to != queued) *to = *queued;
+        to->mail.body = to->mail.arena + offset;
+        kept++;
+    }
+    self->queued_count = kept;
+}
+
 static inline bool rogue_lets_in(void *arg, const struct zap_request *request)
 {
     (void)arg, (void)request;
@@ -248,12 +304,14 @@ static inline void *rogue_run(void *arg)
     bulk_mail_init(&mail);
     zmq_pollitem_t items[] = { { .socket = self->router, .events = ZMQ_POLLIN },
                                { .socket = self->zap, .events = ZMQ_POLLIN } };
-    while (zmq_poll(items, 2, -1) >= 0) {
+    while (zmq_poll(items, 2, self->queued_count ? 10 : -1) >= 0) {
+        rogue_answer_due(self);
         zap_serve(self->zap, rogue_lets_in, NULL, 16);
         while (bulk_mail_recv(&mail, self->router) == BULK_MAIL) {
             self->asked++;
             if (self->mode == ROGUE_DIES && self->asked > self->chunks) goto out;
-            rogue_answer(self, &mail);
+            if (self->mode == ROGUE_SLOW) rogue_answer_slowly(self, &mail);
+            else rogue_answer(self, &mail);
         }
     }
 out:
@@ -275,6 +333,8 @@ static inline struct rogue *rogue_new_at(const char *endpoint, enum rogue_mode m
     self->mode = mode;
     self->chunks = chunks;
     self->store = store;
+    self->queued = malloc(ROGUE_QUEUE_MAX * sizeof *self->queued);
+    ensure(self->queued);
     self->context = bulk_context_new(1);
     self->router = bulk_socket_new(self->context, ZMQ_ROUTER, -1, 1000);
     self->zap = zap_open(self->context);
@@ -285,6 +345,7 @@ static inline struct rogue *rogue_new_at(const char *endpoint, enum rogue_mode m
         zmq_close(self->router);
         zmq_close(self->zap);
         bulk_context_destroy(&self->context);
+        free(self->queued);
         free(self);
         return NULL;
     }
@@ -300,10 +361,25 @@ static inline struct rogue *rogue_new(enum rogue_mode mode, uint32_t chunks, blo
     return self;
 }
 
+// One rogue under as many names as there shall be holders.
+static inline struct rogue *rogue_new_of_names(enum rogue_mode mode, uint32_t chunks, blob_store_t *store,
+                                               struct wire_holder *list, uint32_t count)
+{
+    struct rogue *rogue = rogue_new_at("tcp://0.0.0.0:*", mode, chunks, store);
+    ensure(rogue);
+    const char *port = strrchr(rogue->holder.endpoint, ':');
+    for (uint32_t i = 0; i < count; i++) {
+        list[i] = fixture_at("");
+        snprintf(list[i].endpoint, sizeof list[i].endpoint, "tcp://127.0.0.%u%s", i + 1, port);
+    }
+    return rogue;
+}
+
 static inline void rogue_destroy(struct rogue *self)
 {
     zmq_ctx_shutdown(self->context);
     pthread_join(self->thread, NULL);
     bulk_context_destroy(&self->context);
+    free(self->queued);
     free(self);
 }

@@ -1,5 +1,6 @@
 // The bulk server among enemies, and samples for those who wait for them.
 #include "common/bulk/bulk_client.h"
+#include "common/bulk/providers.h"
 #include "tests/unit/bulk_fixture.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -349,7 +350,7 @@ static void test_samples(void **state)
     assert_int_equal(bulk_client_new(&options, &why, &client), 0);
     uint32_t tokens[2][10 * (SEQ_LEN + 1)];
     assert_int_equal(bulk_read_samples(client, 0, 1, tokens[0], &why), FAULT_UNREACHABLE);
-    assert_string_equal(why.text, "samples 0..0: 0 providers asked 2 times, none gave them");
+    assert_non_null(strstr(why.text, "samples 0..0: 0 providers asked in "));
     const struct wire_holder list[] = { fixture_at(bulk_server_endpoint(empty)),
                                         fixture_at(bulk_server_endpoint(full)) };
     bulk_client_set_providers(client, list, 2);
@@ -362,7 +363,7 @@ static void test_samples(void **state)
     assert_int_equal(bulk_server_stats(full).samples, 50);
     assert_int_equal(bulk_read_samples(client, FIRST_MISSING, 1, tokens[0], &why),
                      FAULT_UNREACHABLE);
-    assert_non_null(strstr(why.text, "1000000: 2 providers asked 2 times, none gave them; tcp://"));
+    assert_non_null(strstr(why.text, "1000000: 2 providers asked in "));
     assert_non_null(strstr(why.text, "position 1000000: not in this file"));
 
     enum { LARGE = 300000 };                                        // More than one answer may be
@@ -437,6 +438,100 @@ static void test_who_is_slow_is_left_for_the_fastest(void **state)
     for (int i = 0; i < 3; i++) bulk_server_destroy(&servers[i]);
 }
 
+// ---- who is silent --------------------------------------------------------------------------
+
+enum { SILENT = 6, SHORT_MS = 250, READ_MS = 550 };
+
+static uint64_t ask_once(struct bulk_client *client, const struct wire_holder *list, uint32_t count, int expected)
+{
+    uint32_t tokens[SEQ_LEN + 1];
+    const uint64_t begun_ms = bulk_now_ms();
+    bulk_client_set_providers(client, list, count);
+    const int rc = bulk_read_samples(client, 3, 1, tokens, &why);
+    if (rc != expected) fail_msg("%s", rc < 0 ? why.text : "samples, from whom?");
+    return bulk_now_ms() - begun_ms;
+}
+
+// Lists of keys that never answer, with the honest one in few of them: each key costs its patience once.
+static void test_who_is_silent_is_asked_once(void **state)
+{
+    (void)state;
+    static const uint64_t many = FIRST_MISSING;
+    struct wire_holder names[SILENT + 1], list[3];
+    struct rogue *silent = rogue_new_of_names(ROGUE_SILENT, 0, NULL, names, SILENT);
+    bulk_server_t *honest = new_provider(&many);
+    struct bulk_client *client = NULL;
+    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, SHORT_MS, 2,
+                                                 .read_ms_max = READ_MS, .take = take_samples };
+    assert_int_equal(bulk_client_new(&options, &why, &client), 0);
+    names[SILENT] = fixture_at(bulk_server_endpoint(honest));
+    const uint64_t took_ms = ask_once(client, names, SILENT, FAULT_UNREACHABLE);
+    print_message("%d silent ones and nobody else: given up after %d ms\n", SILENT, (int)took_ms);
+    assert_int_equal(silent->asked, 3);                     // Then READ_MS were over
+    memcpy(list, (struct wire_holder[]){ names[0], names[1], names[SILENT] }, sizeof list);
+    ask_once(client, list, 3, 0);
+    for (uint32_t i = 0; i < 20; i++) {                     // He is named no more
+        memcpy(list, (struct wire_holder[]){ names[i % 4], names[(i + 1) % 4], names[(i + 2) % 4] }, sizeof list);
+        ask_once(client, list, 3, 0);
+    }
+    assert_int_equal(silent->asked, 3);
+    assert_int_equal(bulk_server_stats(honest).samples, 21);
+    bulk_server_destroy(&honest);                           // Until he fails: then he goes
+    ask_once(client, names, 1, FAULT_UNREACHABLE);
+    assert_non_null(strstr(why.text, names[SILENT].endpoint));
+    ask_once(client, names, 1, FAULT_UNREACHABLE);
+    assert_null(strstr(why.text, names[SILENT].endpoint));
+    const uint32_t asked = silent->asked;
+    const struct bulk_server_options again = { .identity = fixture_identity(), .run = FIXTURE_RUN,
+        .endpoint = names[SILENT].endpoint, .answer = give_samples, .arg = (void *)(uintptr_t)&many,
+        .seq_len = SEQ_LEN };
+    assert_int_equal(bulk_server_new(&again, &why, &honest), 0);
+    fixture_admit(honest);
+    memcpy(list, (struct wire_holder[]){ names[0], names[1], names[SILENT] }, sizeof list);
+    ask_once(client, list, 3, 0);                           // And comes before those who never gave any
+    assert_int_equal(silent->asked, asked);
+    bulk_client_destroy(&client);
+    bulk_server_destroy(&honest);
+    rogue_destroy(silent);
+}
+
+// By a clock of our own: what is remembered is bounded, and forgiven in time.
+static void test_what_is_remembered_of_providers(void **state)
+{
+    (void)state;
+    enum { KEYS = 2 * PROVIDERS_MAX };
+    struct providers *self = calloc(1, sizeof *self);
+    struct wire_holder holder = fixture_at("tcp://127.0.0.1:1");
+    struct provider_peer *peer;
+    uint64_t now_ms = 1000;
+    assert_non_null(self);
+    for (uint32_t i = 0; i < KEYS; i++, now_ms++) {         // Some give samples, the others nothing
+        holder.key.bytes[0] = (uint8_t)i, holder.key.bytes[1] = (uint8_t)(i >> 8);
+        providers_name(self, &holder, 1);
+        for (peer = self->list; !peer->is_named; ) peer++;
+        if (i < 2 * PROVIDERS_KEPT_MAX) providers_succeed(self, peer, true, 5, 100, now_ms);
+        else providers_fail(self, peer, 300, now_ms);
+    }
+    uint32_t kept = 0;
+    providers_begin(self);
+    for (peer = self->list; peer < self->list + self->count; peer++) kept += peer->is_kept;
+    assert_true(self->count == PROVIDERS_MAX && kept == PROVIDERS_KEPT_MAX);
+    for (uint32_t i = 0; (peer = providers_next(self, 1, now_ms)); i++) {
+        peer->times++;
+        assert_true(i == PROVIDERS_KEPT_MAX ? peer->is_named : peer->is_kept);
+    }
+    providers_begin(self);
+    for (uint32_t i = 0; i < 2; i++) {                      // The newest one failed, the one before it too
+        holder.key.bytes[0] = (uint8_t)(KEYS - 1 - i), holder.key.bytes[1] = (KEYS - 1) >> 8;
+        const struct wire_holder both[] = { holder, fixture_at("tcp://127.0.0.1:2") };
+        for (peer = self->list; peer < self->list + self->count; peer++) peer->is_kept = false;
+        providers_name(self, both, 2);
+        peer = providers_next(self, 1, now_ms + (i ? PROVIDERS_FORGIVE_MS : 0));
+        assert_true(peer && (peer->failed_ms == 0) == (i == 0));
+    }
+    free(self);
+}
+
 static void test_samples_from_whom_nothing_is_to_be_had(void **state)
 {
     (void)state;
@@ -491,6 +586,8 @@ int main(void)
         cmocka_unit_test(test_samples),
         cmocka_unit_test(test_samples_from_whom_nothing_is_to_be_had),
         cmocka_unit_test(test_who_is_slow_is_left_for_the_fastest),
+        cmocka_unit_test(test_who_is_silent_is_asked_once),
+        cmocka_unit_test(test_what_is_remembered_of_providers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

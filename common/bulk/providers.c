@@ -1,0 +1,124 @@
+#include "common/bulk/providers.h"
+#include "common/ensure.h"
+#include <string.h>
+
+// ---- who is known ---------------------------------------------------------------------------
+
+static struct provider_peer *find(struct providers *self, const struct wire_holder *holder)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (strcmp(self->list[i].holder.endpoint, holder->endpoint) == 0 &&
+            hash_equal(&self->list[i].holder.key, &holder->key)) return &self->list[i];
+    return NULL;
+}
+
+_Static_assert(PROVIDERS_NAMED_MAX + PROVIDERS_KEPT_MAX < PROVIDERS_MAX, "somebody can be forgotten");
+
+static struct provider_peer *find_room(struct providers *self)
+{
+    struct provider_peer *oldest = NULL;
+    if (self->count < PROVIDERS_MAX) return &self->list[self->count++];
+    for (uint32_t i = 0; i < self->count; i++) {
+        struct provider_peer *peer = &self->list[i];
+        if (!provider_may_be_asked(peer) && (!oldest || peer->failed_ms < oldest->failed_ms)) oldest = peer;
+    }
+    ensure(oldest);
+    return oldest;
+}
+
+void providers_name(struct providers *self, const struct wire_holder *named, uint32_t count)
+{
+    if (count > PROVIDERS_NAMED_MAX) count = PROVIDERS_NAMED_MAX;
+    for (uint32_t i = 0; i < self->count; i++) self->list[i].is_named = false;
+    for (uint32_t i = 0; i < count; i++) {          // Before anybody is forgotten
+        struct provider_peer *peer = find(self, &named[i]);
+        if (peer) peer->is_named = true;
+    }
+    if (self->first && !provider_may_be_asked(self->first)) self->first = NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        if (find(self, &named[i])) continue;
+        *find_room(self) = (struct provider_peer){ .holder = named[i], .is_named = true };
+    }
+}
+
+// ---- whom to ask ----------------------------------------------------------------------------
+
+static bool has_failed_lately(const struct provider_peer *peer, uint64_t now_ms)
+{
+    return peer->failed_ms && now_ms < peer->failed_ms + PROVIDERS_FORGIVE_MS;
+}
+
+static bool is_before(const struct providers *self, const struct provider_peer *a,
+                      const struct provider_peer *b, uint64_t now_ms)
+{
+    const bool a_failed = has_failed_lately(a, now_ms), b_failed = has_failed_lately(b, now_ms);
+    if (a == self->first || b == self->first) return a == self->first;
+    if (a_failed != b_failed) return b_failed;
+    if (!a->proven_ms != !b->proven_ms) return a->proven_ms;
+    return a_failed && a->failed_ms < b->failed_ms;
+}
+
+void providers_begin(struct providers *self)
+{
+    for (uint32_t i = 0; i < self->count; i++) {
+        self->list[i].times = 0;
+        self->list[i].said[0] = 0;
+    }
+}
+
+struct provider_peer *providers_next(const struct providers *self, uint32_t times, uint64_t now_ms)
+{
+    const struct provider_peer *next = NULL;
+    for (uint32_t i = 0; i < self->count; i++) {
+        const struct provider_peer *peer = &self->list[i];
+        if (provider_may_be_asked(peer) && peer->times < times &&
+            (!next || is_before(self, peer, next, now_ms))) next = peer;
+    }
+    return (struct provider_peer *)next;
+}
+
+// ---- what came of it ------------------------------------------------------------------------
+
+static void keep(struct providers *self, struct provider_peer *peer, uint64_t now_ms)
+{
+    struct provider_peer *oldest = NULL;
+    uint32_t count = 0;
+    peer->proven_ms = now_ms;
+    peer->is_kept = true;
+    for (uint32_t i = 0; i < self->count; i++) {
+        struct provider_peer *other = &self->list[i];
+        count += other->is_kept;
+        if (other->is_kept && (!oldest || other->proven_ms < oldest->proven_ms)) oldest = other;
+    }
+    if (count > PROVIDERS_KEPT_MAX) oldest->is_kept = false;
+}
+
+static struct provider_peer *find_faster(struct providers *self, struct provider_peer *than, uint64_t now_ms)
+{
+    struct provider_peer *best = than;
+    for (uint32_t i = 0; i < self->count; i++) {
+        struct provider_peer *peer = &self->list[i];
+        if (peer == than || !provider_may_be_asked(peer)) continue;
+        peer->took_ms -= peer->took_ms / 16;
+        if (peer->took_ms < best->took_ms && !has_failed_lately(peer, now_ms)) best = peer;
+    }
+    return best;
+}
+
+void providers_succeed(struct providers *self, struct provider_peer *peer, bool is_proven,
+                       uint32_t took_ms, uint32_t slow_ms, uint64_t now_ms)
+{
+    peer->failed_ms = 0;
+    peer->took_ms = took_ms ? took_ms : 1;
+    if (is_proven) keep(self, peer, now_ms);
+    self->first = took_ms < slow_ms ? peer : find_faster(self, peer, now_ms);
+}
+
+void providers_fail(struct providers *self, struct provider_peer *peer, uint32_t took_ms,
+                    uint64_t now_ms)
+{
+    peer->failed_ms = now_ms;
+    peer->took_ms = took_ms;
+    peer->is_kept = false;
+    if (self->first == peer) self->first = NULL;
+}
