@@ -1,8 +1,8 @@
 // Every named place (failpoints.def): the process is killed there, the call there fails, time goes
 // by there, in the midst of a run; it comes back, and the run ends with all replicas, ledger and
-// checkpoint in agreement. Short form: a sixth of the places, killed, by LIVE_SEED, and the two whose
-// failure must end an actor, beside one run that shows which are passed. LIVE_LONG=1: all, with every action, at the first, the second and a
-// later passing; a place that was not reached is a failure.
+// checkpoint in agreement. Short form: a twelfth of the places, killed, by LIVE_SEED, and two whose
+// failure must end an actor, beside one run that shows which are passed. LIVE_LONG=1: all, with every
+// action, at the first, the second and a later passing; a place that was not reached is a failure.
 
 #include "tests/live/testbed.h"
 #include "common/ensure.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { ROUNDS_A_TRY = 20, SLOW_MS = 30, TRIES_MAX = 12, SHORT_SHARE = 6, STEPS_MAX = 4000,
+enum { ROUNDS_A_TRY = 20, SLOW_MS = 30, TRIES_MAX = 12, SHORT_SHARE = 12, STEPS_MAX = 4000,
        LONG_LEDGER_MS = 150000, REST_MS = 400000,
        BACK_MS = 75000 };               // Who came 20 times within a minute is refused until it is over
 
