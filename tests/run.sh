@@ -5,8 +5,8 @@
 #
 #     tests/run.sh [-s SECONDS] PROGRAM ...        a word with spaces is run by the shell
 #
-# What tests draw by LIVE_SEED (which failpoints, which cells, which instants) changes with the commit that
-# is checked out, and SEED=n draws that again; without a checkout it is 1.
+# What tests draw by LIVE_SEED (which failpoints, which cells, which instants) changes with the commit
+# that is checked out, and SEED=n draws that again; without a checkout it is 1.
 set -u
 if [ -z "${LIVE_SEED:-}" ]; then
     commit=$(git -C "$(dirname "$0")" rev-parse HEAD 2>/dev/null | cut -c1-7)

@@ -8,11 +8,14 @@ void evidence_init(struct evidence *self, const struct rules *rules, evidence_ve
 {
     coordinator_init(&self->core, rules);
     self->verify = verify;
-    self->out = (struct outbox){ .effects = self->effects, .count_max = EVIDENCE_EFFECTS_MAX,
-                                 .bytes = self->out_bytes, .bytes_max = sizeof self->out_bytes };
+    self->out = (struct outbox){ .effects = self->effects,
+                                 .count_max = EVIDENCE_EFFECTS_MAX,
+                                 .bytes = self->out_bytes,
+                                 .bytes_max = sizeof self->out_bytes };
 }
 
-static bool bad(struct evidence *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static bool bad(struct evidence *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static bool bad(struct evidence *self, const char *format, ...)
 {
     va_list args;
@@ -56,8 +59,7 @@ static bool hear_member(struct evidence *self, const struct wire_member *member)
     if (known != NO_MEMBER && known != member->index)
         return bad(self, "a key has the places %u and %u", known, member->index);
     if (member->state == MEMBER_EJECTED ||
-        (member->index < run->members_count &&
-         run->members[member->index].state == MEMBER_EJECTED))
+        (member->index < run->members_count && run->members[member->index].state == MEMBER_EJECTED))
         return bad(self, "member %u is %s without an ejection, or in spite of one", member->index,
                    wire_enum_name(&wire_enum_member_state, member->state));
     run_apply(run, FRAME_RECORD_MEMBER, member);
@@ -94,12 +96,14 @@ static bool is_as_drawn(struct evidence *self, const struct wire_round *round,
     const unsigned long long number = round->round;
     struct wire_round mixed = *round;
     if (round->seed != drawn->seed)
-        return bad(self, "the seed of round %llu is %llu; from run, round, step, the commit and the key "
-                   "before it follows %llu", number, (unsigned long long)round->seed,
-                   (unsigned long long)drawn->seed);
+        return bad(self,
+                   "the seed of round %llu is %llu; from run, round, step, the commit and the key "
+                   "before it follows %llu",
+                   number, (unsigned long long)round->seed, (unsigned long long)drawn->seed);
     mixed.clients = drawn->clients, mixed.clients_count = drawn->clients_count;
     if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
-        return bad(self, "the clients of round %llu are not the %u healthy trainers in order of identity",
+        return bad(self,
+                   "the clients of round %llu are not the %u healthy trainers in order of identity",
                    number, drawn->clients_count);
     mixed.witnesses = drawn->witnesses, mixed.witnesses_count = drawn->witnesses_count;
     if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
@@ -119,8 +123,10 @@ static bool hear_round(struct evidence *self, const struct wire_round *round)
     struct wire_round drawn = { .round = run->round.round + 1 };
     if (run->round_open || round->round != drawn.round || round->step != run->step ||
         !hash_equal(&round->previous, &run->last_commit))
-        return bad(self, "round %llu at step %llu does not follow round %llu, step %llu and the commit "
-                   "before it", (unsigned long long)round->round, (unsigned long long)round->step,
+        return bad(self,
+                   "round %llu at step %llu does not follow round %llu, step %llu and the commit "
+                   "before it",
+                   (unsigned long long)round->round, (unsigned long long)round->step,
                    (unsigned long long)run->round.round, (unsigned long long)run->step);
     if (run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) == 0)
         return bad(self, "round %llu has no healthy trainer", (unsigned long long)round->round);
@@ -172,9 +178,11 @@ static bool hear_commit(struct evidence *self, const struct wire_commit *commit)
 
 // ---- what others signed -------------------------------------------------------------------------
 
-// The body of a frame of this kind and run that the key's owner signed, until the next in this place.
-static const void *signed_body(struct evidence *self, unsigned place, const struct wire_bytes *frame,
-                               uint16_t kind, const struct hash *key)
+// The body of a frame of this kind and run that the key's owner signed, until the next in this
+// place.
+static const void *signed_body(struct evidence *self, unsigned place,
+                               const struct wire_bytes *frame, uint16_t kind,
+                               const struct hash *key)
 {
     struct wire_arena arena = { .bytes = self->frames[place], .max = sizeof self->frames[place] };
     struct wire_head head;
@@ -193,14 +201,15 @@ static bool hear_finding(struct evidence *self, const struct wire_record_finding
 {
     struct run *run = &self->core.run;
     const unsigned long long number = record->round;
-    if (!run->round_open || record->round != run->round.round || record->place >= run->audits_count ||
-        record->finding == FINDING_PENDING ||
+    if (!run->round_open || record->round != run->round.round ||
+        record->place >= run->audits_count || record->finding == FINDING_PENDING ||
         run->findings[record->place].finding != FINDING_PENDING)
-        return bad(self, "a finding at place %u of round %llu, where none is awaited", record->place,
-                   number);
+        return bad(self, "a finding at place %u of round %llu, where none is awaited",
+                   record->place, number);
     const struct wire_audit *audit = &run->audits[record->place];
     const struct wire_member *auditor = &run->members[run->clients[audit->auditor].member];
-    const struct wire_finding *said = signed_body(self, 0, &record->frame, FRAME_FINDING, &auditor->key);
+    const struct wire_finding *said =
+        signed_body(self, 0, &record->frame, FRAME_FINDING, &auditor->key);
     if (!said)
         return bad(self, "the finding at place %u of round %llu is not signed by its auditor, %s",
                    record->place, number, auditor->name);
@@ -229,13 +238,15 @@ static bool is_equivocation(struct evidence *self, const struct wire_record_ejec
 }
 
 // Whether the judges at this place have come to what the ejection says.
-static bool justifies(const struct run *run, uint32_t place, const struct wire_record_ejection *record)
+static bool justifies(const struct run *run, uint32_t place,
+                      const struct wire_record_ejection *record)
 {
     const struct wire_audit *audit = &run->audits[place];
     const uint8_t word = verdict_of(run, place);
     const bool is_accused = audit->member == record->member;
     if (word == FINDING_PENDING || audit->round != record->round ||
-        !hash_equal(&audit->result, &record->result)) return false;
+        !hash_equal(&audit->result, &record->result))
+        return false;
     switch (record->guilt) {
     case GUILT_WRONG_RESULT: return is_accused && word == FINDING_DIFFERENT;
     case GUILT_WITHHOLDING:
@@ -265,7 +276,8 @@ static bool hear_ejection(struct evidence *self, const struct wire_record_ejecti
         justified |= justifies(run, i, record);
     if (!justified)
         return bad(self, "%s is ejected for %s in round %llu, and %s", member->name,
-                   wire_enum_name(&wire_enum_guilt, record->guilt), (unsigned long long)record->round,
+                   wire_enum_name(&wire_enum_guilt, record->guilt),
+                   (unsigned long long)record->round,
                    twice ? "there are no two claims of it that it signed"
                          : "no verdict of the judges says so");
     run_apply(run, FRAME_RECORD_EJECTION, record);
@@ -279,16 +291,16 @@ static bool hear_ejection(struct evidence *self, const struct wire_record_ejecti
 static bool hear(struct evidence *self, uint16_t kind, const void *body)
 {
     switch (kind) {
-    case FRAME_RECORD_GENESIS:  return hear_genesis(self, body);
-    case FRAME_RECORD_START:    return hear_start(self, body);
-    case FRAME_RECORD_MEMBER:   return hear_member(self, body);
-    case FRAME_RECORD_PHASE:    return hear_phase(self, body);
-    case FRAME_RECORD_ROUND:    return hear_round(self, body);
-    case FRAME_RECORD_COMMIT:   return hear_commit(self, body);
-    case FRAME_RECORD_FINDING:  return hear_finding(self, body);
+    case FRAME_RECORD_GENESIS: return hear_genesis(self, body);
+    case FRAME_RECORD_START: return hear_start(self, body);
+    case FRAME_RECORD_MEMBER: return hear_member(self, body);
+    case FRAME_RECORD_PHASE: return hear_phase(self, body);
+    case FRAME_RECORD_ROUND: return hear_round(self, body);
+    case FRAME_RECORD_COMMIT: return hear_commit(self, body);
+    case FRAME_RECORD_FINDING: return hear_finding(self, body);
     case FRAME_RECORD_EJECTION: return hear_ejection(self, body);
-    case FRAME_RECORD_RESTORE:  return hear_restore(self, body);
-    default:                    return true;        // Draws nothing, accuses nobody
+    case FRAME_RECORD_RESTORE: return hear_restore(self, body);
+    default: return true; // Draws nothing, accuses nobody
     }
 }
 

@@ -30,8 +30,10 @@ int evidence_open(const char *dir, struct why *why, struct evidence **ret_eviden
     snprintf(path, sizeof path, "%s/state.toml", dir);
     int rc = config_load_run(path, config, faults);
     if (rc < 0)
-        rc = why_set(why, rc, "%s, which the draws are held against, cannot be used; shoal check-config "
-                     "says why", path);
+        rc = why_set(why, rc,
+                     "%s, which the draws are held against, cannot be used; shoal check-config "
+                     "says why",
+                     path);
     if (rc == 0) {
         struct rules rules = { .config = config_digest(config),
                                .run_seed = round_run_seed(config->run_id),

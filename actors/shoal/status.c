@@ -231,8 +231,8 @@ static json_t *report_to_json(const struct ledger_report *report)
 static void print_evidence(const struct ledger_report *report)
 {
     const struct evidence_found *proved = &report->proved;
-    printf("  evidence %llu rounds drawn again, %llu audits among them; %llu keys fit, %llu findings and "
-           "%llu equivocations signed; %llu ejections justified\n",
+    printf("  evidence %llu rounds drawn again, %llu audits among them; %llu keys fit, %llu findings "
+           "and %llu equivocations signed; %llu ejections justified\n",
            (unsigned long long)proved->rounds, (unsigned long long)proved->audits,
            (unsigned long long)proved->keys, (unsigned long long)proved->findings,
            (unsigned long long)proved->equivocations, (unsigned long long)proved->ejections);
@@ -279,7 +279,8 @@ static int show_ledger(const struct status *self, struct why *why)
     if (self->command.json) rc = shoal_print_json(report_to_json(&report), why);
     else print_report(&report);
     if (rc == 0 && report.unproved[0])
-        rc = why_set(why, FAULT_CORRUPT, "%s; believe none of what follows that record", report.unproved);
+        rc = why_set(why, FAULT_CORRUPT, "the ledger does not prove what it says: %s",
+                     report.unproved);
     ledger_report_free(&report);
     return rc;
 }
@@ -299,8 +300,8 @@ int shoal_status(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         { "ledger", 'l', "DIR", 0,
-          "Read the coordinator's state directory instead, draw all rounds again and verify what was "
-          "signed; nothing is written. Exit 65: something does not hold", 0 },
+          "Read the coordinator's state directory instead, draw all rounds again and verify what "
+          "was signed; nothing is written. Exit 65: something does not hold", 0 },
         { 0 },
     };
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };

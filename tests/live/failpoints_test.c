@@ -1,8 +1,8 @@
 // Every named place (failpoints.def): the process is killed there, the call there fails, time goes
 // by there, in the midst of a run; it comes back, and the run ends with all replicas, ledger and
 // checkpoint in agreement. Short form: a twelfth of the places, killed, by LIVE_SEED, and two whose
-// failure must end an actor, beside one run that shows which are passed. LIVE_LONG=1: all, with every
-// action, at the first, the second and a later passing; a place that was not reached is a failure.
+// failure must end an actor, beside one run that shows which are passed. LIVE_LONG=1: all, with
+// every action, at the first, the second and a later passing; one not reached is a failure.
 
 #include "tests/live/testbed.h"
 #include "common/ensure.h"
@@ -17,7 +17,7 @@
 
 enum { ROUNDS_A_TRY = 20, SLOW_MS = 30, TRIES_MAX = 12, SHORT_SHARE = 12, STEPS_MAX = 4000,
        LONG_LEDGER_MS = 150000, REST_MS = 400000,
-       BACK_MS = 75000 };               // Who came 20 times within a minute is refused until it is over
+       BACK_MS = 75000 };               // Who came 20 times within a minute is refused for its rest
 
 static const struct place { const char *name, *actor, *actions; } places[] = {
 #define FAILPOINT(name, actor, actions) { #name, actor, actions },
@@ -32,7 +32,7 @@ static bool is_any_of(const char *name, const char *list)       // Of words, eac
     return strstr(list, word) != NULL;
 }
 
-// What a member promised last, and what the run came to: their failures are tried in the short form, too.
+// What a member promised last, and what the run came to: they fail in the short form, too.
 static const char always[] = " journal_write ledger_commit ";
 enum { ALWAYS = 2 };
 
@@ -137,7 +137,8 @@ static void end_of_it(struct testbed *bed, const struct place *p, const char *ac
 {
     const int code = testbed_await_end(bed, p->actor, TESTBED_WAIT_MS);
     if (code == 0 || code > 128) testbed_fail(bed, "%s at %s: exit %d", action, p->name, code);
-    if (!has_told_why(bed, p)) testbed_fail(bed, "%s at %s: it does not tell why it ends", action, p->name);
+    if (!has_told_why(bed, p))
+        testbed_fail(bed, "%s at %s: it does not tell why it ends", action, p->name);
 }
 
 struct going { const char *name; uint64_t commits; };
@@ -292,7 +293,7 @@ static void in_a_long_ledger(void **state)
     struct testbed *bed = begin(state, 130, NULL);
     for (unsigned i = 0; i < PLACES; i++)
         if (is_of_a_long_ledger(&places[i])) {
-            if (strchr(places[i].actions, 'X')) {   // Not started plainly before the next: its map would grow
+            if (strchr(places[i].actions, 'X')) {   // Not started plainly after: its map would grow
                 reach(bed, &places[i], 1, "eio");
                 end_of_it(bed, &places[i], "eio");
             }

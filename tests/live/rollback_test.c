@@ -1,7 +1,7 @@
 // A coordinator whose disk is an older copy is found out by its members, ends with a clear word that
 // names both positions, and is followed by nobody meanwhile; with the newer copy put back the run goes
-// on as if nothing had been. A member that was away remembers as well. And a ledger that was written
-// anew, whole in itself, with another seed of one round is found out by whoever reads it.
+// on as if nothing had been. A member that was away remembers as well. And a ledger written anew,
+// whole in itself, with another seed of one round is found out by whoever reads it.
 
 #include "common/ledger/ledger.h"
 #include "common/wire/wire.h"
@@ -60,8 +60,8 @@ static int append_bent(void *arg, const struct record *record)
 static int read_status(struct testbed *bed, const char *ledger)
 {
     char line[1024];
-    snprintf(line, sizeof line, "cd %s && %s/shoal status --ledger %s > said 2>&1", bed->dir, bed->bin,
-             ledger);
+    snprintf(line, sizeof line, "cd %s && %s/shoal status --ledger %s > said 2>&1", bed->dir,
+             bed->bin, ledger);
     return WEXITSTATUS(system(line));
 }
 

@@ -1,6 +1,6 @@
 // check_records -- what a record may say, judged by what all records before it said. The ghost is
-// written anew from the phases of the README: it shares no code with the run that it judges. Beside it
-// the evidence: that all draws follow from the records alone.
+// written anew from the phases of the README: it shares no code with the run that it judges. Beside
+// it the evidence: that all draws follow from the records alone.
 
 #include "common/ensure.h"
 #include "common/run/table.h"
@@ -428,8 +428,8 @@ void check_record(struct sim *sim, uint16_t kind, const void *record, const uint
     now(ghost)->body = hash_of(body, bytes);
     hold((kind == FRAME_RECORD_GENESIS) == (ghost->records == 1), "a log begins once",
          "record %llu", (unsigned long long)ghost->records);
-    hold(evidence_hear(sim->evidence, ghost->records, kind, record), "who has the records can draw again",
-         "%s", sim->evidence->text);
+    hold(evidence_hear(sim->evidence, ghost->records, kind, record),
+         "who has the records can draw again", "%s", sim->evidence->text);
     switch (kind) {
     case FRAME_RECORD_MEMBER:    hear_member(sim, record); break;
     case FRAME_RECORD_PHASE:     hear_phase(sim, record); break;

@@ -1,5 +1,6 @@
-// What a run's records prove: a run of the coordinator's own core, with identities that sign, in which a
-// liar is ejected by judges and another for two claims. Its records hold; each, bent in one place, does not.
+// What a run's records prove: a run of the coordinator's own core, with identities that sign, in
+// which a liar is ejected by judges and another for two claims. Its records hold; each, bent in one
+// place, does not.
 
 #include "actors/coordinator/evidence.h"
 #include "common/crypto/identity.h"
@@ -11,8 +12,15 @@
 #include <sys/mman.h>
 #include <cmocka.h>
 
-enum { MEMBERS = 5, LIAR = 3, TWICE = 1, RECORDS_MAX = 128, FRAME_MAX = 4096, OUT_MAX = 1 << 20,
-       WHOLE = -1 };
+enum {
+    MEMBERS = 5,
+    LIAR = 3,
+    TWICE = 1,
+    RECORDS_MAX = 128,
+    FRAME_MAX = 4096,
+    OUT_MAX = 1 << 20,
+    WHOLE = -1
+};
 
 static struct {
     struct coordinator *core;
@@ -20,7 +28,11 @@ static struct {
     struct identity *identities[MEMBERS];
     struct hash keys[MEMBERS];
     struct outbox out;
-    struct { uint16_t kind; uint32_t bytes; uint8_t *body; } records[RECORDS_MAX];
+    struct {
+        uint16_t kind;
+        uint32_t bytes;
+        uint8_t *body;
+    } records[RECORDS_MAX];
     uint32_t count;
     uint64_t now_ms, seq;
 } run;
@@ -68,9 +80,15 @@ static void say(uint32_t member, uint16_t kind, const void *body)
     actor_name(ACTOR_TRAINER, &run.keys[member], name);
     const size_t bytes = sign(member, kind, body, frame);
     assert_true(bytes > 0);
-    step(&(struct msg){ .now_ms = ++run.now_ms, .kind = kind, .run = "evidence", .from = name,
-                        .sender = run.keys[member], .incarnation = 1, .frame = frame,
-                        .frame_bytes = (uint32_t)bytes, .body = body });
+    step(&(struct msg){ .now_ms = ++run.now_ms,
+                        .kind = kind,
+                        .run = "evidence",
+                        .from = name,
+                        .sender = run.keys[member],
+                        .incarnation = 1,
+                        .frame = frame,
+                        .frame_bytes = (uint32_t)bytes,
+                        .body = body });
 }
 
 static void say_locally(uint16_t kind, const void *body)
@@ -80,16 +98,19 @@ static void say_locally(uint16_t kind, const void *body)
 
 static uint32_t who(uint32_t client) { return run.core->run.clients[client].member; }
 
-// Every auditor says what is so: a result of the liar is another one than it claimed. The liar cannot say.
+// Every auditor says what is so: a result of the liar is another one than it claimed. The liar
+// cannot say.
 static void audit(void)
 {
     const struct wire_round round = run_round(&run.core->run);
     for (uint32_t i = 0; i < round.audits_count; i++) {
         const uint32_t auditor = who(round.audits[i].auditor);
-        say(auditor, FRAME_FINDING, &(struct wire_finding){
-            .round = round.round, .result = round.audits[i].result,
-            .finding = auditor == LIAR ? FINDING_UNABLE
-                       : round.audits[i].member == LIAR ? FINDING_DIFFERENT : FINDING_SAME });
+        say(auditor, FRAME_FINDING,
+            &(struct wire_finding){ .round = round.round,
+                                    .result = round.audits[i].result,
+                                    .finding = auditor == LIAR                  ? FINDING_UNABLE
+                                               : round.audits[i].member == LIAR ? FINDING_DIFFERENT
+                                                                                : FINDING_SAME });
     }
 }
 
@@ -102,9 +123,11 @@ static void vote(void)
     struct share share;
     for (uint32_t c = 0; c < now->clients_count; c++)
         if (deal_of_trainer(&run.core->deal, c, &share))
-            seen[vote.seen_count++] = (struct wire_seen){
-                .client = c, .result = hash_number(round, c), .payload = hash_number(round, 100 + c),
-                .payload_bytes = 100, .base = hash_number(now->step, 0) };
+            seen[vote.seen_count++] = (struct wire_seen){ .client = c,
+                                                          .result = hash_number(round, c),
+                                                          .payload = hash_number(round, 100 + c),
+                                                          .payload_bytes = 100,
+                                                          .base = hash_number(now->step, 0) };
     for (uint32_t c = 0; c < now->clients_count && now->round.round == round; c++)
         if (now->members[who(c)].state == MEMBER_HEALTHY) say(who(c), FRAME_VOTE, &vote);
 }
@@ -112,9 +135,13 @@ static void vote(void)
 static void testify(uint64_t payload)
 {
     uint8_t frame[FRAME_MAX];
-    struct wire_claim claim = { .run = "evidence", .round = run.core->run.round.round, .end = 1,
-                                .author = run.keys[TWICE], .payload = hash_number(payload, 7),
-                                .payload_bytes = 100, .born_unix_ms = run.core->run.born_unix_ms };
+    struct wire_claim claim = { .run = "evidence",
+                                .round = run.core->run.round.round,
+                                .end = 1,
+                                .author = run.keys[TWICE],
+                                .payload = hash_number(payload, 7),
+                                .payload_bytes = 100,
+                                .born_unix_ms = run.core->run.born_unix_ms };
     const uint32_t bytes = (uint32_t)sign(TWICE, FRAME_CLAIM, &claim, frame);
     say(TWICE == 0 ? 1 : 0, FRAME_TESTIMONY, &(struct wire_testimony){ .claim = { frame, bytes } });
 }
@@ -170,17 +197,33 @@ static int set_up(void **state)
 {
     (void)state;
     struct why why;
-    run.rules = (struct rules){
-        .run_id = "evidence", .config = hash_number(1, 1), .run_seed = round_run_seed("evidence"),
-        .waiting_ms = 1000, .warmup_ms = 5000, .train_ms = 10000, .witness_ms = 2000,
-        .cooldown_ms = 3000, .epoch_rounds = 100, .total_steps = 100, .min_clients = 1,
-        .init_min_clients = MEMBERS, .batch_start = 8, .batch_end = 8, .seq_len = 16,
-        .heartbeat_ms = 100000, .lease_ms = 60000, .unhealthy_rounds = 200, .snapshot_rounds = 2,
-        .verification_percent = 50, .lr = { .kind = SCHEDULE_CONSTANT, .base_lr = 0.001 },
-        .frame = { .payload_bytes = 100 } };
+    run.rules = (struct rules){ .run_id = "evidence",
+                                .config = hash_number(1, 1),
+                                .run_seed = round_run_seed("evidence"),
+                                .waiting_ms = 1000,
+                                .warmup_ms = 5000,
+                                .train_ms = 10000,
+                                .witness_ms = 2000,
+                                .cooldown_ms = 3000,
+                                .epoch_rounds = 100,
+                                .total_steps = 100,
+                                .min_clients = 1,
+                                .init_min_clients = MEMBERS,
+                                .batch_start = 8,
+                                .batch_end = 8,
+                                .seq_len = 16,
+                                .heartbeat_ms = 100000,
+                                .lease_ms = 60000,
+                                .unhealthy_rounds = 200,
+                                .snapshot_rounds = 2,
+                                .verification_percent = 50,
+                                .lr = { .kind = SCHEDULE_CONSTANT, .base_lr = 0.001 },
+                                .frame = { .payload_bytes = 100 } };
     arena = (struct wire_arena){ .bytes = malloc(OUT_MAX), .max = OUT_MAX };
-    run.out = (struct outbox){ .effects = calloc(256, sizeof(struct effect)), .count_max = 256,
-                               .bytes = malloc(OUT_MAX), .bytes_max = OUT_MAX };
+    run.out = (struct outbox){ .effects = calloc(256, sizeof(struct effect)),
+                               .count_max = 256,
+                               .bytes = malloc(OUT_MAX),
+                               .bytes_max = OUT_MAX };
     run.core = calloc(1, sizeof *run.core);
     for (uint32_t i = 0; i < MEMBERS; i++) {
         const struct hash secret = hash_number(i, 4);
@@ -294,7 +337,7 @@ static bool show_one_claim_twice(void *body, uint32_t bit)
 {
     struct wire_record_ejection *ejection = body;
     if (ejection->guilt != GUILT_EQUIVOCATION) return false;
-    ejection->second = ejection->first;
+    ejection->first = ejection->second; // Which is the one that the record names
     return bit == 0;
 }
 static bool eject_another(void *body, uint32_t bit)
@@ -306,7 +349,8 @@ static bool eject_another(void *body, uint32_t bit)
 static bool bend_guilt(void *body, uint32_t bit)
 {
     struct wire_record_ejection *ejection = body;
-    ejection->guilt = ejection->guilt == GUILT_WRONG_RESULT ? GUILT_FALSE_FINDING : GUILT_WRONG_RESULT;
+    ejection->guilt =
+        ejection->guilt == GUILT_WRONG_RESULT ? GUILT_FALSE_FINDING : GUILT_WRONG_RESULT;
     return bit == 0;
 }
 static bool eject_in_passing(void *body, uint32_t bit)
@@ -318,8 +362,8 @@ static bool eject_in_passing(void *body, uint32_t bit)
 // Straight from the system: large, hardly touched, and taken often.
 static struct evidence *take_evidence(void)
 {
-    struct evidence *evidence = mmap(NULL, sizeof *evidence, PROT_READ | PROT_WRITE,
-                                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct evidence *evidence =
+        mmap(NULL, sizeof *evidence, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(evidence != MAP_FAILED);
     return evidence;
 }
@@ -329,7 +373,11 @@ static void give_evidence(struct evidence *evidence) { munmap(evidence, sizeof *
 // Hears all, the record at `at` bent, if it is not WHOLE.
 static bool hear_all(struct evidence *evidence, int at, bend_fn *bend, uint32_t bit)
 {
-    union { struct wire_round round; struct wire_commit commit; uint8_t bytes[4096]; } copy;
+    union {
+        struct wire_round round;
+        struct wire_commit commit;
+        uint8_t bytes[4096];
+    } copy;
     evidence_init(evidence, &run.rules, evidence_verify);
     for (uint32_t i = 0; i < run.count; i++) {
         struct wire_refusal refusal;
@@ -355,7 +403,7 @@ static void the_records_of_a_run_hold(void **state)
     if (!hear_all(evidence, WHOLE, NULL, 0)) fail_msg("%s", evidence->text);
     const struct evidence_found *found = &evidence->found;
     assert_in_range(found->rounds, 4, 20);
-    assert_true(found->keys == found->rounds - 1);              // The last round is open
+    assert_true(found->keys == found->rounds - 1); // The last round is open
     assert_true(found->findings > 2 && found->audits >= found->findings);
     assert_int_equal(found->equivocations, 1);
     assert_int_equal(found->ejections, 2);
@@ -370,7 +418,10 @@ static unsigned assert_found_out(uint16_t kind, bend_fn *bend, uint32_t stride, 
     for (uint32_t i = 0; i < run.count; i++) {
         if (run.records[i].kind != kind) continue;
         for (uint32_t bit = 0;; bit += stride) {
-            union { struct wire_round round; uint8_t bytes[4096]; } copy;
+            union {
+                struct wire_round round;
+                uint8_t bytes[4096];
+            } copy;
             struct wire_refusal refusal;
             const void *body;
             arena.used = 0;
@@ -380,7 +431,8 @@ static unsigned assert_found_out(uint16_t kind, bend_fn *bend, uint32_t stride, 
             if (!bend(&copy, bit)) break;
             struct evidence *evidence = take_evidence();
             if (hear_all(evidence, (int)i, bend, bit))
-                fail_msg("record %u of %s is bent at %u, and believed", i + 1, wire_kind_name(kind), bit);
+                fail_msg("record %u of %s is bent at %u, and believed", i + 1, wire_kind_name(kind),
+                         bit);
             char place[32];
             snprintf(place, sizeof place, "record %u: ", i + 1);
             if (strncmp(evidence->text, place, strlen(place)) != 0 || !strstr(evidence->text, word))
@@ -409,7 +461,8 @@ static void draws_that_do_not_follow_are_found_out(void **state)
 static void what_nobody_signed_is_found_out(void **state)
 {
     (void)state;
-    const unsigned bits = assert_found_out(FRAME_RECORD_FINDING, bend_finding_frame, 331, "not signed");
+    const unsigned bits =
+        assert_found_out(FRAME_RECORD_FINDING, bend_finding_frame, 331, "not signed");
     assert_found_out(FRAME_RECORD_FINDING, bend_finding, 1, "not what");
     assert_true(bits > 20);
 }
