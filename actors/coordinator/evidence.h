@@ -45,7 +45,7 @@ struct evidence {
     _Alignas(8) uint8_t frames[2][4096];
 };
 
-// Prepares zeroed memory (about 60 MiB, most of it never touched). Of the rules it needs run_id,
+// Prepares zeroed memory (about 120 MiB, most of it never touched). Of the rules it needs run_id,
 // config, run_seed, witness_nodes, witness_standalone and verification_percent.
 void evidence_init(struct evidence *self, const struct rules *rules, evidence_verify_fn *verify);
 

@@ -6,7 +6,6 @@
 #include "common/run/table.h"
 #include "common/wire/claims.h"
 #include "tests/sim/check_guilt.h"
-#include <stdlib.h>
 #include <string.h>
 
 // The moves that a PHASE record may make. RoundTrain is entered by a ROUND record.
@@ -461,9 +460,7 @@ static bool is_signed(const struct hash *key, const uint8_t *bytes, size_t count
 void check_begin(struct sim *sim)
 {
     struct ghost *ghost = &sim->ghost;
-    free(sim->evidence);
-    sim->evidence = calloc(1, sizeof *sim->evidence);
-    ensure(sim->evidence);
+    memory_forget(sim->evidence, sizeof *sim->evidence);
     evidence_init(sim->evidence, &sim->plan.rules, is_signed);
     memset(ghost, 0, offsetof(struct ghost, past));
     memset(ghost->samples, TABLE_TODO, sizeof ghost->samples);
