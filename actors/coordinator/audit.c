@@ -14,6 +14,14 @@
 //
 // and a judge who said "same" of what the verdict finds different, or the other way, is ejected too.
 //
+// Whose result was not shown, whatever the reason, owes AUDIT_OWED_MAX audits: as many of its results
+// are recomputed without being drawn by chance. So who goes away whenever it was drawn, and comes back,
+// must work honestly most of the time.
+//
+// "Withheld" costs whoever says it nothing, as it may be true. So such cases come last, have half of
+// the clients at most, and where it is not found true either party may have hidden something from the
+// other: that counts against both, as a missed round does.
+//
 // A round waits for its auditors as it waits for its trainers. Two different claims of one round,
 // both signed by their author, eject it at once: that needs no judge.
 
@@ -35,13 +43,18 @@ struct draw {
     uint32_t free;                      // Clients that may still be taken from training
 };
 
+static bool has_room(const struct draw *draw)
+{
+    return draw->free > 0 && draw->round->audits_count < AUDITS_MAX;
+}
+
 // Takes the client as an auditor. The samples are already behind those of the others.
 static void appoint(struct draw *draw, const struct wire_audit *audit, uint32_t client,
                     const struct wire_interval *samples)
 {
     struct coordinator *self = draw->self;
     struct wire_round *round = draw->round;
-    ensure(round->audits_count < AUDITS_MAX && draw->free > 0);
+    ensure(has_room(draw));
     memcpy(self->audited + round->audited_count, samples, audit->intervals * sizeof *samples);
     round->audited_count += audit->intervals;
     self->audits[round->audits_count] = *audit;
@@ -65,14 +78,19 @@ static void appoint_judges(struct draw *draw, const struct wire_audit *audit,
     uint32_t judges = 0;
     for (uint32_t i = 0; i < draw->round->clients_count && judges < due; i++) {
         uint32_t client = draw->self->order[i];
-        if (draw->free == 0 || draw->round->audits_count == AUDITS_MAX) break;
+        if (!has_room(draw)) break;
         if (!may_judge(draw, client, audit)) continue;
         appoint(draw, audit, client, samples);
         judges++;
     }
+    const uint32_t needed = verdict_needed(audit, draw->round->trainers, judges, audit->accusation);
     if (judges == 0)
         outbox_note(out, "audit.no_judge round=%llu accused=%u accuser=%u; nobody else takes part",
                     (unsigned long long)audit->round, audit->member, audit->accuser);
+    else if (judges < needed)
+        outbox_note(out, "audit.few_judges round=%llu accused=%u accuser=%u; %u judges, a verdict "
+                    "needs %u: of %u trainers a third may lie", (unsigned long long)audit->round,
+                    audit->member, audit->accuser, judges, needed, draw->round->trainers);
 }
 
 static bool is_ejected(const struct run *run, uint32_t member)
@@ -80,31 +98,54 @@ static bool is_ejected(const struct run *run, uint32_t member)
     return run->members[member].state == MEMBER_EJECTED;
 }
 
-// Disputes of the round before that are not decided.
-static void draw_judges(struct draw *draw, struct outbox *out)
+// The case that the audit at `place` of the round before leaves to judges; false: it leaves none.
+static bool case_at(const struct run *run, uint32_t place, struct wire_audit *ret_audit)
+{
+    struct wire_audit *audit = ret_audit;
+    const uint8_t finding = run->findings[place].finding;
+    *audit = run->audits[place];
+    if (audit->judges) {
+        if (!verdict_is_first(run, place) || verdict_of(run, place) != FINDING_PENDING) return false;
+        audit->tries++;
+    } else {
+        if (finding != FINDING_DIFFERENT && finding != FINDING_WITHHELD) return false;
+        audit->judges = true;
+        audit->accuser = run->clients[audit->auditor].member;
+        audit->accusation = finding;
+        audit->tries = 0;
+    }
+    return !is_ejected(run, audit->member) && !is_ejected(run, audit->accuser);
+}
+
+// One of the two hid something from the other, or says so falsely, and nobody knows which.
+static void blame_both(struct coordinator *self, const struct wire_audit *audit)
+{
+    if (audit->accusation != FINDING_WITHHELD) return;
+    self->amiss[audit->member] += AMISS_DISPUTE;
+    self->amiss[audit->accuser] += AMISS_DISPUTE;
+}
+
+static void leave_undecided(struct draw *draw, const struct wire_audit *audit, struct outbox *out)
+{
+    outbox_note(out, "audit.undecided round=%llu accused=%u accuser=%u tries=%u",
+                (unsigned long long)audit->round, audit->member, audit->accuser, audit->tries);
+    blame_both(draw->self, audit);
+}
+
+// Disputes of the round before that are not decided: those with this accusation.
+static void draw_judges(struct draw *draw, uint8_t accusation, struct outbox *out)
 {
     const struct run *run = &draw->self->run;
-    struct wire_round before = run_round(run);
+    const struct wire_round before = run_round(run);
+    struct wire_audit audit;
     for (uint32_t i = 0; i < run->audits_count; i++) {
-        struct wire_audit audit = run->audits[i];
-        uint8_t finding = run->findings[i].finding;
-        if (audit.judges) {
-            if (!verdict_is_first(run, i) || verdict_of(run, i) != FINDING_PENDING) continue;
-            audit.tries++;
-        } else {
-            if (finding != FINDING_DIFFERENT && finding != FINDING_WITHHELD) continue;
-            audit.judges = true;
-            audit.accuser = run->clients[audit.auditor].member;
-            audit.accusation = finding;
-            audit.tries = 0;
-        }
-        if (is_ejected(run, audit.member) || is_ejected(run, audit.accuser)) continue;
-        if (audit.tries >= AUDIT_TRIES_MAX) {
-            outbox_note(out, "audit.undecided round=%llu accused=%u accuser=%u",
-                        (unsigned long long)audit.round, audit.member, audit.accuser);
-            continue;
-        }
-        appoint_judges(draw, &audit, audits_samples(&before, i), out);
+        if (!case_at(run, i, &audit) || audit.accusation != accusation) continue;
+        const uint32_t due = verdict_judges(draw->round->trainers, accusation, audit.tries),
+                       taken = draw->round->audits_count;
+        const bool crowded = accusation == FINDING_WITHHELD && taken > 0 &&
+                             taken + due > draw->round->clients_count / 2;
+        if (audit.tries >= AUDIT_TRIES_MAX || crowded) leave_undecided(draw, &audit, out);
+        else appoint_judges(draw, &audit, audits_samples(&before, i), out);
     }
 }
 
@@ -140,8 +181,8 @@ static bool audit_of(struct coordinator *self, const struct wire_accepted *accep
                      struct wire_audit *ret_audit)
 {
     struct run *run = &self->run;
-    uint32_t member = run->clients[accepted->client].member;
-    if (!members_is_live(self, member)) return false;
+    const uint32_t member = run->clients[accepted->client].member;
+    if (is_ejected(run, member)) return false;
     uint32_t intervals = run_samples_at(run, accepted->begin, accepted->end, self->scratch);
     if (intervals == 0 || intervals > AUDIT_INTERVALS_MAX) return false;
     *ret_audit = (struct wire_audit){
@@ -153,12 +194,48 @@ static bool audit_of(struct coordinator *self, const struct wire_accepted *accep
     return true;
 }
 
+// Has the client recompute this result of the commit before, unless it is its own, or somebody does.
+static bool give(struct draw *draw, uint32_t client, const struct wire_accepted *accepted)
+{
+    const struct wire_round *round = draw->round;
+    struct wire_audit audit;
+    if (draw->self->run.clients[accepted->client].member == round->clients[client].member) return false;
+    for (uint32_t a = 0; a < round->audits_count; a++)
+        if (hash_equal(&draw->self->audits[a].result, &accepted->result)) return false;
+    if (!audit_of(draw->self, accepted, &audit)) return false;
+    appoint(draw, &audit, client, draw->self->scratch);
+    return true;
+}
+
+static uint32_t results_before(const struct coordinator *self)
+{
+    return self->accepted_round == self->run.last.round ? self->accepted_count : 0;
+}
+
+// Those who owe audits, besides those drawn by chance: nobody can make that there are fewer of these.
+static void draw_owed(struct draw *draw)
+{
+    const struct coordinator *self = draw->self;
+    const struct wire_round *round = draw->round;
+    const uint32_t most = round->clients_count < 8 ? 1 : round->clients_count / 4;
+    uint32_t given = 0;
+    for (uint32_t t = 0; t < results_before(self) && given < most; t++) {
+        const struct wire_accepted *accepted = &self->accepted[t];
+        if (!self->run.members[self->run.clients[accepted->client].member].owed) continue;
+        for (uint32_t i = 0; i < round->clients_count && has_room(draw); i++)
+            if (!self->taken[self->order[i]] && give(draw, self->order[i], accepted)) {
+                given++;
+                break;
+            }
+    }
+}
+
 // Each verifier gets a result of the commit before that is not its own, and no two the same one.
 static void draw_verifiers(struct draw *draw)
 {
     struct coordinator *self = draw->self;
-    const struct run *run = &self->run;
-    uint32_t results = self->accepted_round == run->last.round ? self->accepted_count : 0, given = 0;
+    const uint32_t results = results_before(self);
+    uint32_t given = 0;
     const uint32_t train = draw->round->clients_count - draw->round->audits_count;
     const uint64_t number = chance(draw->round),
                    hundredths = (uint64_t)train * self->rules.verification_percent;
@@ -166,22 +243,14 @@ static void draw_verifiers(struct draw *draw)
     uint64_t verifiers = hundredths / 100 + (number % 100 < hundredths % 100);
     uint64_t first = number / 100;
     for (uint32_t i = 0; i < draw->round->clients_count && given < verifiers; i++) {
-        uint32_t client = draw->self->order[i];
-        if (draw->free == 0 || draw->round->audits_count == AUDITS_MAX) return;
-        if (draw->self->taken[client]) continue;
-        for (uint32_t t = 0; t < results; t++) {
-            const struct wire_accepted *accepted = &self->accepted[(first + given + t) % results];
-            struct wire_audit audit;
-            bool used = false;
-            for (uint32_t a = 0; a < draw->round->audits_count; a++)
-                used |= hash_equal(&self->audits[a].result, &accepted->result);
-            if (used || run->clients[accepted->client].member == draw->round->clients[client].member ||
-                !audit_of(self, accepted, &audit))
-                continue;
-            appoint(draw, &audit, client, self->scratch);
-            given++;
-            break;
-        }
+        const uint32_t client = self->order[i];
+        if (!has_room(draw)) return;
+        if (self->taken[client]) continue;
+        for (uint32_t t = 0; t < results; t++)
+            if (give(draw, client, &self->accepted[(first + given + t) % results])) {
+                given++;
+                break;
+            }
     }
 }
 
@@ -193,16 +262,16 @@ void audit_draw(struct coordinator *self, struct wire_round *round, struct outbo
     if (self->rules.witness_standalone) draw.free -= quorum_liars(round->clients_count);
     round->audits = self->audits, round->audited = self->audited;
     if (self->rules.verification_percent == 0) return;
-    round->trainers = run_count(&self->run, ACTOR_TRAINER, MEMBER_HEALTHY) +
-                      run_count(&self->run, ACTOR_TRAINER, MEMBER_PENDING) +
-                      run_count(&self->run, ACTOR_TRAINER, MEMBER_DROPPED);
+    round->trainers = run_trainers(&self->run);
     const struct hash key = audit_key(self, round->round);
     round->audit_lock = hash_of(key.bytes, HASH_BYTES);
     committee_positions(round->seed, SALT_COMMITTEE, round->clients_count, self->positions);
     for (uint32_t c = 0; c < round->clients_count; c++) self->order[self->positions[c]] = c;
     memset(self->taken, 0, round->clients_count);
-    draw_judges(&draw, out);
+    draw_judges(&draw, FINDING_DIFFERENT, out);
+    draw_judges(&draw, FINDING_WITHHELD, out);
     draw_verifiers(&draw);
+    draw_owed(&draw);
 }
 
 // ---- findings -------------------------------------------------------------------------------------
@@ -222,8 +291,7 @@ static void eject(struct coordinator *self, const struct wire_record_ejection *r
                              "this identity was ejected; give up");
 }
 
-// What it started from was not to be had. Once may be a crash at the wrong moment. Who leaves as soon as
-// its result is accepted is never struck, but is in no other round of the epoch.
+// What it started from was not to be had. Once may be a crash at the wrong moment.
 static void strike(struct coordinator *self, const struct wire_audit *audit, struct outbox *out)
 {
     const uint32_t member = audit->member;
@@ -297,6 +365,7 @@ static void take_finding(struct coordinator *self, const struct msg *in, uint32_
         outbox_note(out, "audit.judged round=%llu accused=%u accuser=%u verdict=%s",
                     (unsigned long long)audit->round, audit->member, audit->accuser,
                     wire_enum_name(&wire_enum_finding, word));
+    if (before == FINDING_PENDING && word == FINDING_SAME) blame_both(self, audit);
     if (word != FINDING_PENDING) conclude(self, place, word, out);
     if (run->roster_version != version) members_tell(self);
 }

@@ -35,6 +35,7 @@ void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, 
 {
     struct wire_member member = self->run.members[index];
     member.state = state;
+    if (state == MEMBER_DROPPED) member.dropped_round = self->run.round.round;
     put_member(self, &member, self->beat_ms, out);
     members_tell(self);                 // Somebody must stop waiting for it
     outbox_note(out, "member.%s name=%s index=%u", wire_enum_name(&wire_enum_member_state, state),
@@ -206,10 +207,15 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
                                   .state = fresh, .instance = join->instance };
     memcpy(member.name, join->name, sizeof member.name);
     memcpy(member.endpoint, join->endpoint, sizeof member.endpoint);
-    if (known) member.strikes = run->members[index].strikes;
+    const bool stays = known && run->members[index].state == MEMBER_HEALTHY;
+    if (known) {
+        member.strikes = run->members[index].strikes;
+        member.owed = run->members[index].owed;
+        member.dropped_round = run->members[index].dropped_round;
+    }
     member.joined_round = known && run->members[index].instance == join->instance
                               ? run->members[index].joined_round : run->round.round;
-    if (known && run->members[index].state == MEMBER_HEALTHY) member.state = MEMBER_HEALTHY;
+    if (stays) member.state = MEMBER_HEALTHY;
     self->heard_ms[index] = in->now_ms;
     const struct wire_record_data data = data_of(join);
     const bool binds = join->role == ACTOR_PROVIDER && self->rules.frame.data.kind == DATA_SERVER &&
@@ -218,7 +224,7 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     if (known && (binds || differs) && changes_too_often(self, in, index, out)) return;
     if (differs) {
         self->holdings[index].known = false; // Another process: what the old one held is gone
-        self->unhealthy[index] = 0;
+        if (!stays) self->amiss[index] = 0;
         self->step_held[index] = 0;
         put_member(self, &member, in->now_ms, out);
         outbox_note(out, "member.joined name=%s index=%u state=%s endpoint=%s", member.name, index,

@@ -271,23 +271,33 @@ static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_
     return count;
 }
 
-// Who was not seen in too many rounds in a row does not take part, whatever its pings say. Whose result
-// was accepted took part, whatever one witness leaves out of its bloom: two thirds have seen it.
+static void count_round(struct coordinator *self, uint32_t member, bool took_part)
+{
+    if (!took_part) self->amiss[member] += AMISS_ROUND;
+    else if (self->amiss[member]) self->amiss[member]--;
+}
+
+// Who misses too many rounds does not take part, whatever its pings say: unhealthy_rounds in a row, or one
+// in five for long. Whose result was accepted took part, whatever one witness leaves out of its bloom: two
+// thirds have seen it. An auditor takes part by its finding. Who was dealt nothing could not be seen.
 static void judge_health(struct coordinator *self, struct outbox *out)
 {
     const struct run *run = &self->run;
     for (uint32_t c = 0; c < run->clients_count; c++) {
         struct share share;
-        if (!deal_of_trainer(&self->deal, c, &share))
-            continue; // Who was dealt nothing could not be seen
-        uint32_t member = run->clients[c].member;
-        bool healthy = tally_accepted(&self->tally, c) != NULL ||
-                       quorum_reached(self->tally.health[c], self->tally.elected);
-        self->unhealthy[member] = healthy ? 0 : (uint8_t)(self->unhealthy[member] + 1);
-        if (self->unhealthy[member] < self->rules.unhealthy_rounds ||
+        if (deal_of_trainer(&self->deal, c, &share))
+            count_round(self, run->clients[c].member, tally_accepted(&self->tally, c) != NULL ||
+                        quorum_reached(self->tally.health[c], self->tally.elected));
+    }
+    for (uint32_t i = 0; i < run->audits_count; i++)
+        count_round(self, run->clients[run->audits[i].auditor].member,
+                    run->findings[i].finding != FINDING_PENDING);
+    for (uint32_t c = 0; c < run->clients_count; c++) {
+        const uint32_t member = run->clients[c].member;
+        if (self->amiss[member] < AMISS_ROUND * self->rules.unhealthy_rounds ||
             !members_is_live(self, member))
             continue;
-        self->unhealthy[member] = 0;
+        self->amiss[member] = 0;
         members_set_state(self, member, MEMBER_DROPPED, out);
     }
 }

@@ -49,6 +49,18 @@ uint32_t run_count(const struct run *self, uint8_t role, uint8_t state)
     return self->counts[role][state];
 }
 
+uint32_t run_trainers(const struct run *self)
+{
+    uint32_t count = run_count(self, ACTOR_TRAINER, MEMBER_HEALTHY) +
+                     run_count(self, ACTOR_TRAINER, MEMBER_PENDING);
+    for (uint32_t i = 0; i < self->members_count; i++) {
+        const struct wire_member *member = &self->members[i];
+        count += member->role == ACTOR_TRAINER && member->state == MEMBER_DROPPED &&
+                 member->dropped_round + RUN_DROPPED_ROUNDS > self->round.round;
+    }
+    return count;
+}
+
 static void insert_key(struct run *self, uint32_t index, const struct hash *key)
 {
     uint32_t place = key_place(self, key);
@@ -213,13 +225,14 @@ static bool could_answer(const struct run *self, const struct wire_audit *audit)
     return member->state == MEMBER_HEALTHY && audit->round > member->joined_round;
 }
 
-// Audits in a row that a member did not answer.
-static void set_strikes(struct run *self, uint32_t member, uint32_t strikes)
+// Audits in a row that a member did not answer, and those that it owes since.
+static void set_debts(struct run *self, uint32_t member, uint32_t strikes, uint32_t owed)
 {
-    uint8_t *now = &self->members[member].strikes;
+    struct wire_member *now = &self->members[member];
     if (strikes > AUDIT_STRIKES_MAX) strikes = AUDIT_STRIKES_MAX;
-    if (*now != strikes) self->roster_version++;
-    *now = (uint8_t)strikes;
+    if (now->strikes != strikes || now->owed != owed) self->roster_version++;
+    now->strikes = (uint8_t)strikes;
+    now->owed = (uint8_t)owed;
 }
 
 // The first word counts.
@@ -231,10 +244,12 @@ static void apply_finding(struct run *self, const struct wire_record_finding *re
     const uint8_t before = verdict_of(self, record->place);
     self->findings[record->place].finding = record->finding;
     const uint8_t word = verdict_of(self, record->place);
-    const bool cleared = audit->judges ? word == FINDING_SAME : record->finding == FINDING_SAME;
-    if (cleared) set_strikes(self, audit->member, 0);
-    else if (before == FINDING_PENDING && word == FINDING_WITHHELD && could_answer(self, audit))
-        set_strikes(self, audit->member, self->members[audit->member].strikes + 1u);
+    const bool judged = before == FINDING_PENDING && word != FINDING_PENDING;
+    const bool cleared = audit->judges ? judged && word == FINDING_SAME : record->finding == FINDING_SAME;
+    const struct wire_member *member = &self->members[audit->member];
+    if (cleared) set_debts(self, audit->member, 0, member->owed ? member->owed - 1u : 0);
+    else if (judged && word == FINDING_WITHHELD)
+        set_debts(self, audit->member, member->strikes + could_answer(self, audit), AUDIT_OWED_MAX);
 }
 
 bool run_is_round_client(const struct run *self, uint32_t member)

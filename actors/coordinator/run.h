@@ -20,7 +20,8 @@
 #include "common/wire/audits.h"
 
 #define NO_MEMBER UINT32_MAX
-enum { TABLE_INTERVALS_MAX = 65536 };
+enum { TABLE_INTERVALS_MAX = 65536,
+       RUN_DROPPED_ROUNDS = 64 };       // So long whoever was dropped may be cut off, and come back
 
 struct run {
     char run_id[WIRE_RUN_MAX + 1];
@@ -115,6 +116,11 @@ uint32_t run_free_place(const struct run *self);
 
 // How many members of this role are in this state.
 uint32_t run_count(const struct run *self, uint8_t role, uint8_t state);
+
+// The trainers of whom a third may lie: those who take part or wait, and those who were dropped within
+// RUN_DROPPED_ROUNDS. Were they left out at once, whoever cuts most of the others off would be the
+// majority; were they never, in a run of strangers no verdict could be reached any more. O(members).
+uint32_t run_trainers(const struct run *self);
 
 // The samples at positions [begin, end) of the newest round's list, written to `ret_list` (room for
 // as many as the round dealt). Returns how many intervals.

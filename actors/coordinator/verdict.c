@@ -17,9 +17,8 @@ uint32_t verdict_judges(uint32_t trainers, uint8_t accusation, uint32_t tries)
     return safe < most ? safe : most;
 }
 
-// How many of those appointed must say the same.
-static uint32_t needed(const struct wire_audit *audit, uint32_t trainers, uint32_t judges,
-                       uint8_t finding)
+uint32_t verdict_needed(const struct wire_audit *audit, uint32_t trainers, uint32_t judges,
+                        uint8_t finding)
 {
     const bool few = audit->tries == 0 && safe_judges(trainers, audit->accusation) > JUDGES_FIRST;
     const bool both_honest = audit->accusation == FINDING_WITHHELD && finding == FINDING_DIFFERENT;
@@ -47,7 +46,7 @@ uint8_t verdict_of(const struct run *run, uint32_t place)
     if (judges == 0) return FINDING_PENDING;
     uint32_t need[FINDING_COUNT];
     for (uint8_t word = FINDING_SAME; word <= FINDING_WITHHELD; word++) {
-        need[word] = needed(&run->audits[place], run->round.trainers, judges, word);
+        need[word] = verdict_needed(&run->audits[place], run->round.trainers, judges, word);
         if (votes[word] >= need[word]) return word;
     }
     const uint32_t different = votes[FINDING_DIFFERENT];

@@ -23,6 +23,10 @@
 // first time (tries 0) or again. Odd, 3 to 21 or to 255.
 uint32_t verdict_judges(uint32_t trainers, uint8_t accusation, uint32_t tries);
 
+// How many of so many judges must say the same of a case; it may be more than there are.
+uint32_t verdict_needed(const struct wire_audit *audit, uint32_t trainers, uint32_t judges,
+                        uint8_t finding);
+
 // SAME, DIFFERENT or WITHHELD, what the judges say of the case at `place`; PENDING: no verdict, or no
 // judge stands there.
 uint8_t verdict_of(const struct run *run, uint32_t place);

@@ -12,26 +12,40 @@ static uint32_t home(const struct hash *hash)
     return at % PLACES;
 }
 
-// The place that leads to the blob, or the empty one where it would be.
-static uint32_t find(const struct blobs *self, const struct hash *hash)
+// The next place from `at` on that leads to a blob of this hash, or the empty one where it would be.
+static uint32_t next_of(const struct blobs *self, const struct hash *hash, uint32_t at)
 {
-    uint32_t at = home(hash);
     while (self->places[at] && !hash_equal(&self->entries[self->places[at] - 1].hash, hash))
         at = (at + 1) % PLACES;
     return at;
 }
 
-static struct blob_entry *known(struct blobs *self, const struct hash *hash)
+// The same for one that also has this size.
+static uint32_t find(const struct blobs *self, const struct hash *hash, uint32_t bytes)
 {
-    uint32_t place = self->places[find(self, hash)];
+    uint32_t at = next_of(self, hash, home(hash));
+    while (self->places[at] && self->entries[self->places[at] - 1].bytes != bytes)
+        at = next_of(self, hash, (at + 1) % PLACES);
+    return at;
+}
+
+static struct blob_entry *known(struct blobs *self, const struct wire_blob *name)
+{
+    uint32_t place = self->places[find(self, &name->hash, name->bytes)];
     return place ? &self->entries[place - 1] : NULL;
+}
+
+// Of whatever size it is said to be.
+static bool is_known_hash(const struct blobs *self, const struct hash *hash)
+{
+    return self->places[next_of(self, hash, home(hash))] != 0;
 }
 
 static void exchange(struct blobs *self, uint32_t a, uint32_t b)
 {
     if (a == b) return;
-    uint32_t *to_a = &self->places[find(self, &self->entries[a].hash)];
-    uint32_t *to_b = &self->places[find(self, &self->entries[b].hash)];
+    uint32_t *to_a = &self->places[find(self, &self->entries[a].hash, self->entries[a].bytes)];
+    uint32_t *to_b = &self->places[find(self, &self->entries[b].hash, self->entries[b].bytes)];
     struct blob_entry entry = self->entries[a];
     self->entries[a] = self->entries[b];
     self->entries[b] = entry;
@@ -56,7 +70,7 @@ static void take_out(struct blobs *self, uint32_t index)
         index = self->wanted;
     }
     exchange(self, index, --self->count);
-    uint32_t hole = find(self, &self->entries[self->count].hash);
+    uint32_t hole = find(self, &self->entries[self->count].hash, self->entries[self->count].bytes);
     for (uint32_t i = (hole + 1) % PLACES; self->places[i]; i = (i + 1) % PLACES) {
         uint32_t from = home(&self->entries[self->places[i] - 1].hash);
         bool stays = hole <= i ? hole < from && from <= i : hole < from || from <= i;
@@ -67,21 +81,20 @@ static void take_out(struct blobs *self, uint32_t index)
     self->places[hole] = 0;
 }
 
-uint8_t blobs_state(const struct blobs *self, const struct hash *hash)
+uint8_t blobs_state(const struct blobs *self, const struct wire_blob *name)
 {
-    uint32_t place = self->places[find(self, hash)];
+    uint32_t place = self->places[find(self, &name->hash, name->bytes)];
     return place ? self->entries[place - 1].state : BLOB_UNKNOWN;
 }
 
-static struct blob_entry *add(struct blobs *self, const struct hash *hash, uint32_t bytes,
-                              uint64_t step)
+static struct blob_entry *add(struct blobs *self, const struct wire_blob *name, uint64_t step)
 {
     if (self->count == BLOBS_MAX) return NULL;
-    uint32_t index = self->count++;
-    self->entries[index] = (struct blob_entry){ .hash = *hash, .step = step, .bytes = bytes,
-                                                .first_step = step,
+    const uint32_t index = self->count++, place = find(self, &name->hash, name->bytes);
+    self->entries[index] = (struct blob_entry){ .hash = name->hash, .step = step,
+                                                .bytes = name->bytes, .first_step = step,
                                                 .state = BLOB_WANTED };
-    self->places[find(self, hash)] = index + 1;
+    self->places[place] = index + 1;
     exchange(self, index, self->wanted++);
     return &self->entries[self->wanted - 1];
 }
@@ -90,8 +103,8 @@ void blobs_inherit(struct blobs *self, const struct wire_inherited *inherited)
 {
     for (uint32_t i = 0; i < inherited->blobs_count && self->count < BLOBS_INHERITED_MAX; i++) {
         const struct wire_blob *blob = &inherited->blobs[i];
-        if (known(self, &blob->hash)) continue;
-        arrived(self, add(self, &blob->hash, blob->bytes, UNDATED));
+        if (known(self, blob)) continue;
+        arrived(self, add(self, blob, UNDATED));
         self->undated = true;
     }
 }
@@ -108,28 +121,52 @@ void blobs_date(struct blobs *self, uint64_t run_step)
     self->undated = false;
 }
 
-void blobs_have(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step)
+static void have(struct blobs *self, const struct wire_blob *name, uint64_t step, bool revealed)
 {
-    struct blob_entry *entry = known(self, hash);
-    if (!entry) entry = add(self, hash, bytes, step);
+    struct blob_entry *entry = known(self, name);
+    const bool is_new = !entry;
+    if (is_new) entry = add(self, name, step);
     if (!entry) return;
     if (entry->state != BLOB_HERE) entry = arrived(self, entry);
     if (step > entry->step) entry->step = step;
+    entry->revealed = revealed && (is_new || entry->revealed);
 }
 
-void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step,
-                uint32_t author)
+void blobs_have(struct blobs *self, const struct wire_blob *name, uint64_t step)
 {
-    struct blob_entry *entry = known(self, hash);
+    have(self, name, step, false);
+}
+
+void blobs_have_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step)
+{
+    have(self, name, step, true);
+}
+
+static void want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author,
+                 bool revealed)
+{
+    struct blob_entry *entry = known(self, name);
     if (entry) {
         if (step > entry->step) entry->step = step;
         if (step < entry->first_step) entry->first_step = step;     // An older commit, heard later
+        if (!revealed) entry->revealed = false;
         return;
     }
-    entry = add(self, hash, bytes, step);
+    entry = add(self, name, step);
     if (!entry) return;
     entry->author = author;
+    entry->revealed = revealed;
     self->due_ms = 0;
+}
+
+void blobs_want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author)
+{
+    want(self, name, step, author, false);
+}
+
+void blobs_want_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author)
+{
+    want(self, name, step, author, true);
 }
 
 void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms,
@@ -147,7 +184,8 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
             return;
         }
         uint32_t count =
-            now_ms < entry->retry_ms ? 0 : member_holders(member, entry->author, holders, 64);
+            now_ms < entry->retry_ms ? 0
+                                     : member_holders(member, entry->author, entry->tries, holders, 64);
         if (now_ms >= entry->retry_ms) entry->retry_ms = now_ms + BLOBS_RETRY_MS;
         if (count == 0) {
             if (entry->retry_ms < self->due_ms) self->due_ms = entry->retry_ms;
@@ -156,6 +194,7 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
         struct wire_blob blob = { entry->hash, entry->bytes };
         entry->state = BLOB_COMING;
         entry->turn = ++self->turns;
+        entry->tries++;
         asked++;
         outbox_job(out, PORT_FETCHER, FRAME_FETCH, &(struct wire_fetch){
             .blobs = &blob, .blobs_count = 1, .holders = holders, .holders_count = count,
@@ -172,7 +211,7 @@ static void send_forget(const struct wire_forget *job, struct outbox *out)
 void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out)
 {
     const struct wire_blob blob = { .hash = *hash };
-    if (hash_is_none(hash) || blobs_state(self, hash) != BLOB_UNKNOWN) return;
+    if (hash_is_none(hash) || is_known_hash(self, hash)) return;
     if (self->spared_count++ < BLOBS_SPARED_MAX) self->spared[self->spared_count - 1] = *hash;
     send_forget(&(struct wire_forget){ 0, &blob, 1 }, out);
 }
@@ -187,12 +226,22 @@ bool blobs_spared_since(const struct blobs *self, const struct hash *hash)
     return false;
 }
 
+static struct blob_entry *coming(struct blobs *self, const struct hash *hash, uint64_t turn)
+{
+    uint32_t at = next_of(self, hash, home(hash));
+    for (; self->places[at]; at = next_of(self, hash, (at + 1) % PLACES)) {
+        struct blob_entry *entry = &self->entries[self->places[at] - 1];
+        if (entry->state == BLOB_COMING && entry->turn == turn) return entry;
+    }
+    return NULL;
+}
+
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
                 struct outbox *out)
 {
-    struct blob_entry *entry = known(self, &fetched->hash);
+    struct blob_entry *entry = coming(self, &fetched->hash, fetched->turn);
     if (fetched->ok) blobs_spare(self, &fetched->hash, out);    // If it was forgotten on its way
-    if (!entry || entry->state != BLOB_COMING || entry->turn != fetched->turn) return false;
+    if (!entry) return false;
     if (fetched->ok) {
         arrived(self, entry);
         return true;
@@ -214,8 +263,9 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
          i-- > 0;) { // Whoever fills the gap comes from behind: seen already
         const struct blob_entry *entry = &self->entries[i];
         if (entry->first_step < from_step || entry->step >= before_step) continue;
-        gone[count++] = (struct wire_blob){ entry->hash, entry->bytes };
+        const struct wire_blob blob = { entry->hash, entry->bytes };
         take_out(self, i);
+        if (!is_known_hash(self, &blob.hash)) gone[count++] = blob;
         if (count < 256) continue;
         send_forget(&(struct wire_forget){ before_step, gone, count }, out);
         count = 0;
@@ -223,14 +273,20 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
     if (count) send_forget(&(struct wire_forget){ before_step, gone, count }, out);
 }
 
-void blobs_forget_one(struct blobs *self, const struct hash *hash, struct outbox *out)
+void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct outbox *out)
 {
-    const struct blob_entry *entry = known(self, hash);
-    if (!entry) return;
-    const struct wire_blob blob = { entry->hash, entry->bytes };
-    const struct wire_forget job = { entry->step, &blob, 1 };
+    const struct blob_entry *entry = known(self, name);
+    if (!entry || !entry->revealed) return;
+    const uint64_t step = entry->step;
     take_out(self, (uint32_t)(entry - self->entries));
-    send_forget(&job, out);
+    if (!is_known_hash(self, &name->hash)) send_forget(&(struct wire_forget){ step, name, 1 }, out);
+}
+
+// Half is left for the steps that come, for what rounds that were void had, and for audits.
+uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results)
+{
+    const uint64_t fit = BLOBS_MAX / 2 / (results ? results : 1);
+    return fit < wanted ? fit : wanted;
 }
 
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)

@@ -9,6 +9,9 @@
 // is, only that it can be of none after the run's present one: so it stays as if it were of that one,
 // and then goes with the rest.
 //
+// A name is a hash and a size: a liar may say a size that the bytes of a hash have not. Such a blob never
+// comes, and what is said of it touches nothing else of that hash.
+//
 // The bytes themselves are the shell's, in the blob store; here are their names. They go by FORGET: to
 // PORT_DISK, where they are forgotten at once, so what learner or fetcher put there later stays; and to
 // PORT_FETCHER, which fetches them no further and removes their files when it has the time. To look one
@@ -30,6 +33,8 @@ struct blob_entry {
     uint64_t turn;          // Of the FETCH it comes by: an answer to an earlier one says nothing
     uint32_t bytes, author; // Author: the member to ask first
     uint8_t state;          // enum blob_state
+    bool revealed;          // It is of use to an audit, and to nobody else yet
+    uint32_t tries;         // FETCHes of it that came to nothing, or have not yet
 };
 
 struct blobs {
@@ -39,11 +44,11 @@ struct blobs {
     uint64_t turns;                                 // FETCHes so far
     uint32_t spared_count;                          // Since blobs_mark, perhaps more than are kept
     struct hash spared[BLOBS_SPARED_MAX];
-    uint32_t places[2 * BLOBS_MAX];                 // Open addressing by the hash: its entry + 1, or 0
+    uint32_t places[2 * BLOBS_MAX];                 // Open addressing by the hash: an entry + 1, or 0
     struct blob_entry entries[BLOBS_MAX];           // [0, wanted) not here, [wanted, count) here
 };
 
-uint8_t blobs_state(const struct blobs *self, const struct hash *hash);
+uint8_t blobs_state(const struct blobs *self, const struct wire_blob *name);
 
 // Once, first of all: what a life before left in the store.
 void blobs_inherit(struct blobs *self, const struct wire_inherited *inherited);
@@ -52,10 +57,15 @@ void blobs_inherit(struct blobs *self, const struct wire_inherited *inherited);
 void blobs_date(struct blobs *self, uint64_t run_step);
 
 // The learner has put it there itself.
-void blobs_have(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step);
+void blobs_have(struct blobs *self, const struct wire_blob *name, uint64_t step);
 
 // Asks for it unless it is here or on its way. A full table refuses in silence: the next retry comes.
-void blobs_want(struct blobs *self, const struct hash *hash, uint32_t bytes, uint64_t step, uint32_t author);
+void blobs_want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author);
+
+// As these two, for what an audit reveals: it goes when the audit is over, unless a result is the same.
+void blobs_have_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step);
+void blobs_want_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author);
+void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct outbox *out);
 
 // Sends FETCH for what is wanted and due, BLOBS_FETCH_MAX at most.
 void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms, struct outbox *out);
@@ -71,8 +81,8 @@ bool blobs_spared_since(const struct blobs *self, const struct hash *hash);
 // Takes a FETCHED; true if the blob is here now.
 bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms, struct outbox *out);
 
-// Forgets one, here and in the store; unknown is allowed.
-void blobs_forget_one(struct blobs *self, const struct hash *hash, struct outbox *out);
+// Of so many steps everything can be kept in a run with so many results a step: `wanted`, or what fits.
+uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results);
 
 // Forgets all that belong to commits before this step, here and in the store.
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out);

@@ -324,22 +324,31 @@ static void add_holder(struct wire_holder *holder, const struct wire_member *mem
     holder->key = member->key;
 }
 
-uint32_t member_holders(const struct member *self, uint32_t first_member,
+enum { HOLDS_ALL, MAY_HOLD, HOLDS_NOTHING };
+
+// Who waits has no parameters yet, or an epoch's old; a witness of its own kind has payloads alone.
+static int holds(const struct wire_member *member)
+{
+    const bool replica = member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER;
+    const bool here = member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
+    if (!here || !member->endpoint[0] || (!replica && member->role != ACTOR_WITNESS)) return HOLDS_NOTHING;
+    return replica && member->state == MEMBER_HEALTHY ? HOLDS_ALL : MAY_HOLD;
+}
+
+uint32_t member_holders(const struct member *self, uint32_t first_member, uint32_t tries,
                         struct wire_holder *ret_list, uint32_t max)
 {
     uint32_t count = 0;
     const struct wire_member *first = member_at(self, first_member);
     if (first && first->endpoint[0] && first_member != self->index && count < max)
         add_holder(&ret_list[count++], first);
-    for (uint32_t n = 1; n < self->members_count && count < max; n++) {
-        uint32_t i = (self->index + n) % self->members_count;
-        const struct wire_member *member = &self->members[i];
-        bool holds = member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER ||
-                     member->role == ACTOR_WITNESS;
-        if (i == first_member || i == self->index || !holds || !member->endpoint[0] ||
-            (member->state != MEMBER_HEALTHY && member->state != MEMBER_PENDING)) continue;
-        add_holder(&ret_list[count++], member);
-    }
+    for (int sort = HOLDS_ALL; sort <= MAY_HOLD; sort++)
+        for (uint32_t n = 1; n <= self->members_count && count < max; n++) {
+            const uint64_t place = self->index + n + (uint64_t)tries * max;
+            const uint32_t i = (uint32_t)(place % self->members_count);
+            if (i == first_member || i == self->index || holds(&self->members[i]) != sort) continue;
+            add_holder(&ret_list[count++], &self->members[i]);
+        }
     return count;
 }
 

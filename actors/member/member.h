@@ -110,10 +110,11 @@ const struct wire_member *member_at(const struct member *self, uint32_t index); 
 uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t end,
                            struct wire_interval *ret_list);
 
-// Endpoints that may hold what we lack, at most `max`: first (if not NO_CLIENT) that of one client,
-// then trainers and checkpointers at work, starting after ourselves so that not all ask the same
-// one.
-uint32_t member_holders(const struct member *self, uint32_t first_member,
+// Endpoints that may hold what we lack, at most `max`: first (if not UINT32_MAX) that of one member,
+// then trainers and checkpointers at work, then those who wait and witnesses. Each begins after itself, so
+// that not all ask the same one, and each try `max` places further on, so that no neighbours, however many
+// and whoever they are, come between it and all the others.
+uint32_t member_holders(const struct member *self, uint32_t first_member, uint32_t tries,
                         struct wire_holder *ret_list, uint32_t max);
 
 // Endpoints of the data providers at work, starting at another one for each member and in each

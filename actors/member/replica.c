@@ -45,6 +45,19 @@ static bool is_of_size(const struct wire_commit *commit, uint32_t payload_bytes)
     return true;
 }
 
+static struct wire_blob payload_of(const struct wire_accepted *accepted)
+{
+    return (struct wire_blob){ accepted->payload, accepted->payload_bytes };
+}
+
+static void want_all(struct blobs *blobs, const struct wire_commit *commit)
+{
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_blob payload = payload_of(&commit->accepted[i]);
+        blobs_want(blobs, &payload, commit->step, UINT32_MAX);
+    }
+}
+
 void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct member *member,
                          const struct wire_commit *commit, struct outbox *out)
 {
@@ -62,8 +75,7 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
     memcpy(list, commit->accepted, commit->accepted_count * sizeof *list);
     *kept = (struct replica_commit){ *commit, (uint32_t)(list - self->entries), true };
     kept->commit.accepted = list;
-    for (uint32_t i = 0; i < commit->accepted_count; i++)
-        blobs_want(blobs, &list[i].payload, list[i].payload_bytes, commit->step, UINT32_MAX);
+    want_all(blobs, &kept->commit);
 }
 
 // Of several restores RUN tells the newest: who stands between the steps of two and heard of neither
@@ -90,7 +102,7 @@ static void fetch_pinned(struct replica *self, const struct member *member, stru
 {
     static const struct wire_holder nobody[1];
     struct wire_holder holders[64];
-    uint32_t count = member_holders(member, UINT32_MAX, holders, 64);
+    uint32_t count = member_holders(member, UINT32_MAX, self->failures, holders, 64);
     self->fetching = true;
     self->fetched_epoch = member->now.epoch;
     outbox_job(out, PORT_FETCHER, FRAME_FETCH_MODEL, &(struct wire_fetch_model){
@@ -306,8 +318,10 @@ void replica_hear_refused(struct replica *self, const struct wire_refused *refus
 
 static bool all_here(const struct blobs *blobs, const struct wire_commit *commit)
 {
-    for (uint32_t i = 0; i < commit->accepted_count; i++)
-        if (blobs_state(blobs, &commit->accepted[i].payload) != BLOB_HERE) return false;
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_blob payload = payload_of(&commit->accepted[i]);
+        if (blobs_state(blobs, &payload) != BLOB_HERE) return false;
+    }
     return true;
 }
 
@@ -321,7 +335,7 @@ static void apply(struct replica *self, const struct member *member,
                               .payloads_count = commit->accepted_count };
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         const struct wire_accepted *accepted = &commit->accepted[i];
-        self->payloads[i] = (struct wire_blob){ accepted->payload, accepted->payload_bytes };
+        self->payloads[i] = payload_of(accepted);
         if (own_claim && !hash_is_none(own_claim) && hash_equal(&accepted->result, own_claim))
             job.own_payload = accepted->payload;
     }
@@ -394,9 +408,7 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
         apply(self, member, &next->commit, own_claim, out);
     } else if (next) {
         if (!self->stuck_ms) self->stuck_ms = now_ms;
-        for (uint32_t i = 0; i < next->commit.accepted_count; i++) // Some may have been forgotten
-            blobs_want(blobs, &next->commit.accepted[i].payload,
-                       next->commit.accepted[i].payload_bytes, next->commit.step, UINT32_MAX);
+        want_all(blobs, &next->commit);             // Some may have been forgotten
     } else if (member->now.step > self->step && now_ms >= self->ask_ms) {
         self->ask_ms = now_ms + REPLICA_RETRY_MS;
         outbox_mail(out, "coordinator", FRAME_ASK,

@@ -5,8 +5,7 @@
 void auditor_begin(struct auditor *self, struct blobs *blobs, const struct member *member,
                    uint64_t now_ms, struct outbox *out)
 {
-    if (self->fetched)
-        blobs_forget_one(blobs, &self->reveal.residual.hash, out);
+    blobs_end_revealed(blobs, &self->reveal.residual, out);
     const uint32_t client = member_client_index(member);
     const uint32_t place = client == UINT32_MAX ? UINT32_MAX : audits_of(&member->round, client);
     *self = (struct auditor){ 0 };
@@ -40,10 +39,7 @@ void auditor_hear_reveal(struct auditor *self, struct blobs *blobs, const struct
         return;                                     // Of another audit, perhaps
     self->revealed = true;
     self->reveal = *reveal;
-    self->fetched = !zero && blobs_state(blobs, &reveal->residual.hash) == BLOB_UNKNOWN;
-    if (!zero)
-        blobs_want(blobs, &reveal->residual.hash, reveal->residual.bytes, audit->step,
-                   audit->member);
+    if (!zero) blobs_want_revealed(blobs, &reveal->residual, audit->step, audit->member);
 }
 
 void auditor_hear_recomputed(struct auditor *self, const struct wire_finding *finding)
@@ -91,13 +87,14 @@ void auditor_advance(struct auditor *self, const struct blobs *blobs, const stru
                       (member->now.phase == PHASE_TRAIN || member->now.phase == PHASE_WITNESS);
     if (self->round == 0 || self->round != member->round.round || !open) return;
     const struct wire_audit *audit = &member->audits[self->place];
-    const bool here = hash_is_none(&audit->residual_from) ||
-                      (self->revealed &&
-                       blobs_state(blobs, &self->reveal.residual.hash) == BLOB_HERE);
+    // Who began with the declared zero need show nothing: the audit says all there is to it
+    const bool zero = hash_is_none(&audit->residual_from);
+    const bool here = zero || (self->revealed &&
+                               blobs_state(blobs, &self->reveal.residual) == BLOB_HERE);
     // The round begins when the commit before is applied: from then on the base can be made again
     const bool ready = replica->holding && !replica->applying && !replica->loading &&
                        replica->step >= audit->step;
-    if (!self->found && !self->computing && self->revealed && here && ready)
+    if (!self->found && !self->computing && here && ready)
         recompute(self, member, out);
     const bool waited = now_ms - self->since_ms > member->config.lease_ms ||
                         (ready && !self->revealed && is_gone(self, member));

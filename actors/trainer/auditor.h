@@ -16,7 +16,6 @@ struct auditor {
     uint64_t instance;                  // Of the author's process when the round began
     uint32_t place;                     // Of our audit in the round
     bool revealed, computing, found, acknowledged;
-    bool fetched;                       // What was revealed came for this audit alone, and goes with it
     struct wire_reveal reveal;
     struct wire_finding finding;
 };

@@ -9,8 +9,7 @@ static struct challenge *known(struct challenges *self, const struct hash *resul
 
 static void forget(struct challenge *challenge, struct blobs *blobs, struct outbox *out)
 {
-    if (!hash_is_none(&challenge->reveal.residual.hash))
-        blobs_forget_one(blobs, &challenge->reveal.residual.hash, out);
+    blobs_end_revealed(blobs, &challenge->reveal.residual, out);
     *challenge = (struct challenge){ 0 };
 }
 
@@ -53,7 +52,7 @@ void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
         challenge->ready = shown->ok;
         if (shown->ok) challenge->reveal.residual = shown->blob;
         if (shown->ok)
-            blobs_have(blobs, &shown->blob.hash, shown->blob.bytes, challenge->reveal.claim.step);
+            blobs_have_revealed(blobs, &shown->blob, challenge->reveal.claim.step);
         else
             outbox_note(out, "audit.cannot_show round=%llu reason=\"%s\"",
                         (unsigned long long)shown->round, shown->reason);

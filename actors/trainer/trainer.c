@@ -72,7 +72,8 @@ static void publish(struct trainer *self, const struct wire_trained *trained, st
     member_keep_position(member, &self->journal);
     outbox_store(out, FRAME_JOURNAL, &self->journal);
     outbox_news(out, FRAME_CLAIM, &self->claim);
-    blobs_have(&self->blobs, &trained->payload, trained->payload_bytes, member->round.step);
+    blobs_have(&self->blobs, &(struct wire_blob){ trained->payload, trained->payload_bytes },
+               member->round.step);
 }
 
 // Once more to each elected witness that has not said it has it.
@@ -142,7 +143,8 @@ static void hear_ack(struct trainer *self, const struct msg *in)
 
 static void stepped(struct trainer *self, struct outbox *out)
 {
-    uint64_t keep = 2 * (uint64_t)self->member.config.snapshot_rounds + 2;
+    const uint64_t keep = blobs_steps_kept(2 * (uint64_t)self->member.config.snapshot_rounds + 2,
+                                           self->member.round.clients_count);
     self->member.step_held = self->replica.step;
     if (self->replica.step > keep) blobs_forget(&self->blobs, self->replica.step - keep, out);
 }

@@ -89,7 +89,7 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
             .residual_from = claim->residual_from, .residual_to = claim->residual_to };
         keep_frame(sighting, in);
         self->claimed++;
-        blobs_want(blobs, &claim->payload, claim->payload_bytes, claim->step,
+        blobs_want(blobs, &(struct wire_blob){ claim->payload, claim->payload_bytes }, claim->step,
                    member->clients[claim->client].member);
     }
     if (!hash_equal(&sighting->seen.result, &name)) {
@@ -122,7 +122,8 @@ static bool is_false(const struct witness *self, uint32_t client)
 static bool is_seen(const struct witness *self, const struct blobs *blobs, uint32_t client)
 {
     const struct sighting *sighting = &self->sightings[client];
-    return sighting->claimed && blobs_state(blobs, &sighting->seen.payload) == BLOB_HERE;
+    const struct wire_blob payload = { sighting->seen.payload, sighting->seen.payload_bytes };
+    return sighting->claimed && blobs_state(blobs, &payload) == BLOB_HERE;
 }
 
 // Whether nothing is waited for: those who left, were dropped or began a new life are not.

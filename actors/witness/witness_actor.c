@@ -4,7 +4,7 @@
 #include "actors/witness/witness.h"
 #include <sysexits.h>
 
-enum { KEPT_STEPS = 64 };               // Payloads of so many commits are still served
+enum { KEPT_STEPS = 64 };               // Payloads of so many commits are still served, if they fit
 
 void witness_actor_init(struct witness_actor *self) { self->member.role = ACTOR_WITNESS; }
 
@@ -56,8 +56,9 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
         if (heard & HEARD_ROUND) {
             witness_begin(&self->witness, &self->member);
             blobs_forget_void(&self->blobs, self->member.round.step, out);
-            if (self->member.round.step > KEPT_STEPS)
-                blobs_forget(&self->blobs, self->member.round.step - KEPT_STEPS, out);
+            const uint64_t keep = blobs_steps_kept(KEPT_STEPS, self->member.round.clients_count);
+            if (self->member.round.step > keep)
+                blobs_forget(&self->blobs, self->member.round.step - keep, out);
         }
         if (heard & HEARD_REBORN) self->witness.acknowledged = false;
         if (heard & HEARD_ACK) {

@@ -366,12 +366,19 @@ int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
     return why_set(why, FAULT_NOT_FOUND, "no blob and no leaf %.16s", hash_to_hex(hash, name));
 }
 
-bool blob_store_has(blob_store_t *self, const struct hash *hash)
+bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_bytes)
 {
     lock(self);
-    const bool has = find(self, hash) != NULL;
+    const struct blob *blob = find(self, hash);
+    if (blob) *ret_bytes = blob->count;
     unlock(self);
-    return has;
+    return blob != NULL;
+}
+
+bool blob_store_has(blob_store_t *self, const struct hash *hash)
+{
+    size_t bytes;
+    return blob_store_size(self, hash, &bytes);
 }
 
 void blob_store_drop(blob_store_t *self, const struct hash *hash)

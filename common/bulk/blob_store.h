@@ -78,6 +78,7 @@ int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
 void blob_store_release(struct blob_ref *ref);          // Leaves it empty; an empty one is allowed
 
 bool blob_store_has(blob_store_t *self, const struct hash *hash);       // Blobs alone, not leaves
+bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_bytes);   // False: has not
 void blob_store_forget(blob_store_t *self, const struct hash *hash);    // Its file, too
 
 // The same in two: gone at once, without waiting for the disk; and its file, if it was not put again

@@ -43,11 +43,12 @@ static struct bucket *bucket(struct fetcher *self, const struct hash *hash)
     return &self->buckets[(hash->bytes[0] | hash->bytes[1] << 8) % BUCKETS];
 }
 
-static struct entry *find(struct fetcher *self, const struct hash *hash)
+// One of this hash, and of this size, if it is not NULL: a wrong one holds up nobody who says the right one.
+static struct entry *find(struct fetcher *self, const struct hash *hash, const uint32_t *bytes)
 {
     struct entry *entry;
     LIST_FOREACH(entry, bucket(self, hash), bucket)
-        if (hash_equal(&entry->blob->hash, hash)) return entry;
+        if (hash_equal(&entry->blob->hash, hash) && (!bytes || entry->blob->count == *bytes)) return entry;
     return NULL;
 }
 
@@ -148,9 +149,11 @@ static void hear_blob(struct fetcher *self, const struct wire_blob *blob,
     const struct hash empty = hash_of("", 0);
     struct hash kept;
     char text[FETCH_REASON_MAX];
-    struct entry *entry = find(self, &blob->hash);
-    if (blob_store_has(self->options->store, &blob->hash)) {
-        tell(self, &blob->hash, job->turn, true, "");
+    struct entry *entry = find(self, &blob->hash, &blob->bytes);
+    size_t bytes;
+    if (blob_store_size(self->options->store, &blob->hash, &bytes)) {
+        snprintf(text, sizeof text, "%" PRIu32 " bytes, but it has %zu; not fetched", blob->bytes, bytes);
+        tell(self, &blob->hash, job->turn, bytes == blob->bytes, bytes == blob->bytes ? "" : text);
     } else if (blob->bytes == 0 || hash_equal(&blob->hash, &none)) {
         const bool ok = hash_equal(&blob->hash, &empty)
                      && blob_store_put(self->options->store, "", 0, NULL, &kept) == 0;
@@ -159,11 +162,6 @@ static void hear_blob(struct fetcher *self, const struct wire_blob *blob,
     } else if (blob->bytes > BLOB_BYTES_MAX) {
         snprintf(text, sizeof text, "%" PRIu32 " bytes, allowed 0..%d; not fetched", blob->bytes,
                  BLOB_BYTES_MAX);
-        tell(self, &blob->hash, job->turn, false, text);
-    } else if (entry && entry->blob->count != blob->bytes) {
-        snprintf(text, sizeof text,
-                 "%" PRIu32 " bytes, but it is being fetched with %zu; not fetched", blob->bytes,
-                 entry->blob->count);
         tell(self, &blob->hash, job->turn, false, text);
     } else if (!entry && self->count == BLOBS_MAX) {
         snprintf(text, sizeof text, "%d blobs are in line already; not fetched", BLOBS_MAX);
@@ -194,8 +192,8 @@ static void hear_model(struct fetcher *self, const struct wire_fetch_model *job)
 static void hear_forget(struct fetcher *self, const struct wire_forget *job)
 {
     for (uint32_t i = 0; i < job->blobs_count; i++) {
-        struct entry *entry = find(self, &job->blobs[i].hash);
-        if (entry) {
+        struct entry *entry;
+        while ((entry = find(self, &job->blobs[i].hash, NULL))) {
             fetch_fail(&entry->blob->fetch, "forgotten while it was fetched");
             end_blob(self, entry);
         }

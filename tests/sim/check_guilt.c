@@ -53,7 +53,7 @@ static const struct ghost_accepted *accepted_named(const struct ghost *ghost,
 static void check_drawn(struct sim *sim, const struct wire_round *round)
 {
     const struct ghost *ghost = &sim->ghost;
-    uint32_t auditors = 0;
+    uint32_t auditors = 0, owed = 0;
     hold(round->audits_count < round->clients_count, "somebody trains", "%u audits",
          round->audits_count);
     for (uint32_t i = 0; i < round->audits_count; i++) {
@@ -76,9 +76,14 @@ static void check_drawn(struct sim *sim, const struct wire_round *round)
              (unsigned long long)round->round, i);
         hold(ghost->members[audit->member].state != MEMBER_EJECTED, "who was ejected is left alone",
              "round %llu place %u", (unsigned long long)round->round, i);
-        auditors += !audit->judges;
+        if (audit->judges) continue;
+        auditors++;
+        owed += ghost->members[audit->member].owed > 0;
     }
-    hold(100 * auditors < round->clients_count * sim->plan.rules.verification_percent + 100,
+    // Those who owe are audited besides, a quarter of the clients at most
+    const uint32_t most = round->clients_count < 8 ? 1 : round->clients_count / 4,
+                   besides = owed < most ? owed : most;
+    hold(100 * (auditors - besides) < round->clients_count * sim->plan.rules.verification_percent + 100,
          "no more audit than the rules say", "%u of %u", auditors, round->clients_count);
     hold(hash_is_none(&round->audit_lock) == (sim->plan.rules.verification_percent == 0),
          "draws are locked before results are made", "round %llu",
@@ -167,6 +172,12 @@ static bool is_judged(const struct ghost *ghost, uint32_t place)
            is_decided(ghost, place, FINDING_WITHHELD);
 }
 
+static void find_same(struct ghost *ghost, uint32_t member)
+{
+    ghost->strikes[member] = 0;
+    if (ghost->members[member].owed) ghost->members[member].owed--;
+}
+
 // To be called when the word that has just been put on record made it a verdict.
 static void take_verdict(struct ghost *ghost, uint32_t place)
 {
@@ -175,12 +186,13 @@ static void take_verdict(struct ghost *ghost, uint32_t place)
     if (is_decided(ghost, place, FINDING_SAME)) finding = FINDING_SAME;
     else if (is_decided(ghost, place, FINDING_DIFFERENT)) finding = FINDING_DIFFERENT;
     if (finding == FINDING_DIFFERENT) ghost->due |= 1u << audit->member;
-    if (finding == FINDING_SAME) ghost->strikes[audit->member] = 0;
+    if (finding == FINDING_SAME) find_same(ghost, audit->member);
     if (finding == FINDING_SAME && audit->accusation == FINDING_DIFFERENT)
         ghost->due |= 1u << audit->accuser;
     const struct ghost_member *accused = &ghost->members[audit->member];
     const bool could_answer =
         accused->state == MEMBER_HEALTHY && audit->round > accused->joined_round;
+    if (finding == FINDING_WITHHELD) ghost->members[audit->member].owed = AUDIT_OWED_MAX;
     if (finding == FINDING_WITHHELD && could_answer &&
         ++ghost->strikes[audit->member] >= AUDIT_STRIKES_MAX)
         ghost->due |= 1u << audit->member;
@@ -228,7 +240,7 @@ void check_finding(struct sim *sim, const struct wire_record_finding *record)
     const bool was_open = audit->judges && !is_judged(ghost, record->place);
     ghost->findings[record->place] = record->finding;
     if (was_open && is_judged(ghost, record->place)) take_verdict(ghost, record->place);
-    if (!audit->judges && record->finding == FINDING_SAME) ghost->strikes[audit->member] = 0;
+    if (!audit->judges && record->finding == FINDING_SAME) find_same(ghost, audit->member);
     take_contradictions(ghost);
 }
 

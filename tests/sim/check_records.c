@@ -32,6 +32,15 @@ static uint32_t count_members(const struct ghost *ghost, uint8_t role, uint8_t s
     return count;
 }
 
+static uint32_t count_cut_off(const struct ghost *ghost, uint64_t round)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < ghost->members_count; i++)
+        count += ghost->members[i].role == ACTOR_TRAINER && ghost->members[i].state == MEMBER_DROPPED &&
+                 round - ghost->members[i].dropped_round < RUN_DROPPED_ROUNDS;
+    return count;
+}
+
 static void move_trainers(struct ghost *ghost, uint8_t from, uint8_t to)
 {
     for (uint32_t i = 0; i < ghost->members_count; i++)
@@ -64,8 +73,13 @@ static void hear_member(struct sim *sim, const struct wire_member *record)
                                       ? member->joined_round : check_round(sim);
     hold(record->joined_round == joined_round, "a member's life began when it joined", "%s",
          record->name);
+    hold(record->owed == member->owed, "what is owed is not forgotten", "%s: %u, it was %u", record->name,
+         record->owed, member->owed);
     *member = (struct ghost_member){ true, record->role, record->state, record->key,
-                                     record->instance, joined_round };
+                                     record->instance, joined_round,
+                                     record->state == MEMBER_DROPPED ? check_round(sim)
+                                                                     : member->dropped_round,
+                                     member->owed };
 }
 
 static void hear_phase(struct sim *sim, const struct wire_record_phase *record)
@@ -185,7 +199,7 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
     hold(sim->plan.rules.verification_percent == 0 ||
              round->trainers == count_members(ghost, ACTOR_TRAINER, MEMBER_HEALTHY) +
                                     count_members(ghost, ACTOR_TRAINER, MEMBER_PENDING) +
-                                    count_members(ghost, ACTOR_TRAINER, MEMBER_DROPPED),
+                                    count_cut_off(ghost, point->round),
          "a round counts its trainers", "%u", round->trainers);
     deal(sim, round);
     point->phase = PHASE_TRAIN;

@@ -110,7 +110,7 @@ by_unit 'a vote for a result of any size is counted' coordinator_test $C/round.c
     's/ \|\|\n *vote->seen\[i\].payload_bytes != self->rules.frame.payload_bytes\) return false;/) return false;/'
 by_unit 'the only holder may go' coordinator_test $C/members.c 's/    if \(takes_part && is_needed\(self, index\)\) \{/    if (takes_part \&\& is_needed(self, index) \&\& !takes_part) {/'
 mutant 'a vote names what is only on its way' $W/witness.c \
-    's/return sighting->claimed && blobs_state\(blobs, &sighting->seen.payload\) == BLOB_HERE;/return sighting->claimed && blobs;/'
+    's/return sighting->claimed && blobs_state\(blobs, &payload\) == BLOB_HERE;/return sighting->claimed \&\& blobs \&\& payload.bytes;/'
 mutant 'votes of the last round count in the next' $C/tally.c \
     's/    memset\(self->has_voted, 0, sizeof self->has_voted\);\n//'
 
@@ -238,7 +238,14 @@ mutant 'audit: who revealed something else is called wrong' tests/sim/learner.c 
     's/if \(!shown\) finding.finding = FINDING_WITHHELD;/if (!shown) finding.finding = FINDING_DIFFERENT;/'
 mutant 'audit: silence ejects at once' common/wire/audits.h 's/AUDIT_STRIKES_MAX = 3/AUDIT_STRIKES_MAX = 1/'
 mutant 'audit: strikes are never forgiven' $C/run.c \
-    's/    if \(cleared\) set_strikes\(self, audit->member, 0\);\n/    if (cleared) (void)0;\n/'
+    's/    if \(cleared\) set_debts\(self, audit->member, 0,/    if (cleared) set_debts(self, audit->member, member->strikes,/'
+mutant 'audit: who goes away owes nothing' $C/run.c 's/could_answer\(self, audit\), AUDIT_OWED_MAX\);/could_answer(self, audit), 0);/'
+by_unit 'audit: who owes is drawn like the others' coordinator_test $C/audit.c 's/    draw_owed\(&draw\);\n/    (void)draw_owed;\n/'
+by_unit 'audit: a quarrel costs neither party anything' coordinator_test $C/audit.c \
+    's/    if \(before == FINDING_PENDING && word == FINDING_SAME\) blame_both\(self, audit\);\n//'
+by_unit 'audit: to say nothing costs an auditor nothing' coordinator_test $C/round.c \
+    's/run->findings\[i\]\.finding != FINDING_PENDING\);/run->findings[i].finding <= FINDING_UNABLE);/'
+by_unit 'audit: who went long ago counts for ever' verdict_test $C/run.h 's/RUN_DROPPED_ROUNDS = 64/RUN_DROPPED_ROUNDS = 64000/'
 mutant 'audit: a finding is stored after it is acted upon' $C/audit.c \
     's/    coordinator_put\(self, FRAME_RECORD_FINDING, &record, out\);\n/    run_apply(&self->run, FRAME_RECORD_FINDING, &record);\n/; s/    if \(word != FINDING_PENDING\) conclude\(self, place, word, out\);\n/$&    outbox_store(out, FRAME_RECORD_FINDING, &record);\n/'
 mutant 'audit: a finding of one who was not asked counts' $C/audit.c \
@@ -247,7 +254,7 @@ mutant 'audit: a finding of another result counts' $C/audit.c \
     's/ \|\|\n        !hash_equal\(&finding->result, &run->audits\[place\].result\)\)/)/' $T/auditor.c \
     's/self->finding = \*finding;/self->finding = *finding;\n    if (finding->round % 5 == 0) self->finding.result = (struct hash){ { 1 } };/'
 mutant 'audit: a member audits itself' $C/audit.c \
-    's/run->clients\[accepted->client\].member == draw->round->clients\[client\].member \|\|/false ||/'
+    's/if \(draw->self->run.clients\[accepted->client\].member == round->clients\[client\].member\) return false;/(void)client;/'
 mutant 'audit: nobody is left to train' $C/audit.c \
     's/draw.free = round->clients_count - 1;/draw.free = round->clients_count;/' common/wire/audits.c \
     's/round->audits_count >= round->clients_count/round->audits_count > round->clients_count/'
@@ -258,7 +265,7 @@ mutant 'audit: the base is not that of the result' $C/audit.c \
 mutant 'audit: an audit names the residual that it leads to' $C/audit.c \
     's/\.residual_from = accepted->residual_from,/.residual_from = accepted->residual_to,/'
 mutant 'audit: who was ejected is audited again' $C/audit.c \
-    's/if \(!members_is_live\(self, member\)\) return false;/(void)0;/'
+    's/if \(is_ejected\(run, member\)\) return false;/(void)0;/'
 mutant 'audit: the key is not that of the lock' $C/audit.c \
     's/: audit_key\(self, self->run\.round\.round\);/: audit_key(self, self->run.round.round + 1);/'
 mutant 'audit: more are drawn than the rules say' $C/audit.c \
@@ -278,7 +285,7 @@ mutant 'guilt: a judge against the verdict stays' $C/audit.c \
 mutant 'guilt: a judge who was shown nothing is a liar' $C/verdict.c \
     's/\(verdict == FINDING_DIFFERENT && finding == FINDING_SAME\)/(verdict == FINDING_DIFFERENT \&\& finding != FINDING_DIFFERENT \&\& finding != FINDING_PENDING)/'
 mutant 'guilt: who joins again has no strikes' $C/members.c \
-    's/    if \(known\) member.strikes = run->members\[index\].strikes;\n//'
+    's/        member.strikes = run->members\[index\].strikes;\n//'
 mutant 'guilt: an ejected member is heard' $C/members.c \
     's/if \(self->run.members\[index\].state == MEMBER_EJECTED\) \{\n        coordinator_refuse\(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up"\);\n        return NO_MEMBER;\n    \}//'
 mutant 'guilt: an ejected member may join again' $C/members.c \
@@ -295,7 +302,7 @@ by_unit 'guilt: few judges decide for many' verdict_test $C/verdict.c 's/if \(fe
 mutant 'guilt: who shows it to some goes free' $C/verdict.c \
     's/return shown_to_some && !still_open \? FINDING_WITHHELD : FINDING_PENDING;/return shown_to_some \&\& !still_open \&\& judges == 0 ? FINDING_WITHHELD : FINDING_PENDING;/'
 by_unit 'guilt: a bloom alone says who took part' coordinator_test $C/round.c \
-    's/bool healthy = tally_accepted\(&self->tally, c\) != NULL \|\|/bool healthy =/'
+    's/tally_accepted\(&self->tally, c\) != NULL \|\|\n\s*quorum/quorum/'
 by_unit 'guilt: what could not be shown is a claim' witness_test $W/witness.c 's/ && can_be_shown\(member, in\)/ \&\& (in || can_be_shown(member, in))/'
 by_unit 'a witness answers without end' witness_test $W/witness.c 's/ && sighting->answers < ANSWERS_MAX//'
 by_unit 'a witness is asked again and again' tally_test $C/tally.c 's/        \*asked \|= [^\n]*\n/        return !(*asked >> *ret_witness \& 1) || self->voted < 9;\n/'
@@ -306,9 +313,13 @@ mutant 'guilt: one liar names the parameters of the run' $C/round.c \
     's/self->rules.witness_standalone \? quorum_liars\(run->clients_count\) \+ 1 : 1;/1;/'
 mutant 'guilt: a result said again is forgotten with its round' $M/blobs.c \
     's/entry->first_step < from_step/entry->step < from_step/'
-by_unit 'blobs: an answer of before will do' blobs_test $M/blobs.c 's/ \|\| entry->turn != fetched->turn//'
+by_unit 'blobs: an answer of before will do' blobs_test $M/blobs.c 's/ && entry->turn == turn\) return entry;/ \&\& (turn || 1)) return entry;/'
 by_unit 'blobs: what comes late stays' blobs_test $M/blobs.c \
-    's/if \(hash_is_none\(hash\) \|\| blobs_state\(self, hash\) != BLOB_UNKNOWN\) return;/if (self) return;/'
+    's/if \(hash_is_none\(hash\) \|\| is_known_hash\(self, hash\)\) return;/if (self) return;/'
+by_unit 'blobs: a hash alone is a name' blobs_test $M/blobs.c 's/while \(self->places\[at\] && self->entries\[self->places\[at\] - 1\].bytes != bytes\)/while (self->places[at] \&\& bytes == UINT32_MAX)/'
+by_unit 'blobs: what was revealed goes, whoever needs it' blobs_test $M/blobs.c 's/if \(!entry \|\| !entry->revealed\) return;/if (!entry) return;/'
+by_unit 'blobs: as many steps are kept in the largest run' blobs_test $M/blobs.c 's/return fit < wanted \? fit : wanted;/return fit < 1 ? fit : wanted;/'
+by_unit 'who has what is asked of the same neighbours' member_test $M/member.c 's/ \+ \(uint64_t\)tries \* max;/ + 0 * tries;/'
 mutant 'blobs: what was forgotten meanwhile is published' $T/trainer.c \
     's/if \(blobs_spared_since\(&self->blobs, &trained->payload\)\) \{/if (self == NULL) {/'
 mutant 'guilt: who is refused a vote hears nothing' $C/round.c \

@@ -249,7 +249,8 @@ struct ghost_member {
     bool known;
     uint8_t role, state;
     struct hash key;
-    uint64_t instance, joined_round;
+    uint64_t instance, joined_round, dropped_round;
+    uint32_t owed;                      // Audits, see frames.def
 };
 
 struct ghost_accepted {

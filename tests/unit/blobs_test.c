@@ -88,7 +88,7 @@ static blob_store_t *begin_again(void)
     memset(&blobs, 0, sizeof blobs);
     blobs_inherit(&blobs, &inherited);
     for (unsigned i = 0; i < LEFT; i++)
-        assert_int_equal(blobs_state(&blobs, &left[i].hash), BLOB_HERE);
+        assert_int_equal(blobs_state(&blobs, &left[i]), BLOB_HERE);
     return store;
 }
 
@@ -109,8 +109,8 @@ static void what_a_life_leaves_goes_with_its_step(void **state)
     assert_int_equal(count_files(), LEFT);
 
     // A commit that is still to be applied names one of them, and needs it for longer.
-    blobs_want(&blobs, &left[7].hash, left[7].bytes, RUN_STEP + 5, UINT32_MAX);
-    assert_int_equal(blobs_state(&blobs, &left[7].hash), BLOB_HERE);
+    blobs_want(&blobs, &left[7], RUN_STEP + 5, UINT32_MAX);
+    assert_int_equal(blobs_state(&blobs, &left[7]), BLOB_HERE);
     forget(store, RUN_STEP + 2);
     assert_int_equal(count_files(), 1);
     assert_true(blob_store_has(store, &left[7].hash));
@@ -132,9 +132,9 @@ static void room_is_kept_for_what_comes(void **state)
     blobs_inherit(&blobs, &(struct wire_inherited){ many, BLOBS_INHERITED_MAX });
     blobs_inherit(&blobs, &(struct wire_inherited){ &more, 1 });
     assert_int_equal(blobs.count, BLOBS_INHERITED_MAX);
-    assert_int_equal(blobs_state(&blobs, &more.hash), BLOB_UNKNOWN);
-    blobs_want(&blobs, &more.hash, more.bytes, 3, UINT32_MAX);
-    assert_int_equal(blobs_state(&blobs, &more.hash), BLOB_WANTED);
+    assert_int_equal(blobs_state(&blobs, &more), BLOB_UNKNOWN);
+    blobs_want(&blobs, &more, 3, UINT32_MAX);
+    assert_int_equal(blobs_state(&blobs, &more), BLOB_WANTED);
 }
 
 // Asks for it in a roster where its author is the one other member. The FETCH's turn.
@@ -147,7 +147,7 @@ static uint64_t fetch_turn(const struct hash *hash)
     member.members[0] = (struct wire_member){ .endpoint = "tcp://127.0.0.1:1", .role = ACTOR_TRAINER,
                                               .state = MEMBER_HEALTHY };
     member.members_count = 1, member.index = 1;
-    blobs_want(&blobs, hash, 4, RUN_STEP, 0);
+    blobs_want(&blobs, &(struct wire_blob){ *hash, 4 }, RUN_STEP, 0);
     blobs_fetch(&blobs, &member, 1000, &out);
     arena.used = 0;
     assert_int_equal(out.count, 1);
@@ -171,7 +171,7 @@ static void what_is_asked_for_again_stays(void **state)
     memset(&blobs, 0, sizeof blobs);
     blob_store_t *store = open_store();
     const struct hash hash = put(store, 1);
-    blobs_have(&blobs, &hash, 4, RUN_STEP - 1);
+    blobs_have(&blobs, &(struct wire_blob){ hash, 4 }, RUN_STEP - 1);
     forget(store, RUN_STEP);
     assert_false(blob_store_has(store, &hash));
 
@@ -183,10 +183,10 @@ static void what_is_asked_for_again_stays(void **state)
     const uint64_t second = fetch_turn(&hash);
     assert_true(second > first);
     hear_fetched(store, &hash, first);
-    assert_int_equal(blobs_state(&blobs, &hash), BLOB_COMING);
+    assert_int_equal(blobs_state(&blobs, &(struct wire_blob){ hash, 4 }), BLOB_COMING);
     put(store, 1);
     hear_fetched(store, &hash, second);
-    assert_int_equal(blobs_state(&blobs, &hash), BLOB_HERE);
+    assert_int_equal(blobs_state(&blobs, &(struct wire_blob){ hash, 4 }), BLOB_HERE);
     assert_true(blob_store_has(store, &hash));
 
     const struct hash late = put(store, 2);             // Two results that nobody waits for any more
@@ -203,6 +203,73 @@ static void what_is_asked_for_again_stays(void **state)
     forget(store, RUN_STEP + 1);
     assert_int_equal(count_files(), 0);
     blob_store_destroy(&store);
+}
+
+// A liar says that the residual it was shown is its result: the hash of the one, the size of the other.
+// Neither keeps the judges from having the residual, nor takes it from whoever needs it.
+static void what_is_said_of_another_size_is_another_blob(void **state)
+{
+    (void)state;
+    const struct wire_blob residual = { hash_of("residual", 8), 4000 }, lie = { residual.hash, 4 };
+    struct outbox out = outbox();
+    memset(&blobs, 0, sizeof blobs);
+    blobs_want(&blobs, &lie, RUN_STEP, UINT32_MAX);
+    blobs_have_revealed(&blobs, &residual, RUN_STEP);
+    assert_int_equal(blobs_state(&blobs, &residual), BLOB_HERE);
+    assert_int_equal(blobs_state(&blobs, &lie), BLOB_WANTED);
+    blobs_end_revealed(&blobs, &residual, &out);
+    assert_int_equal(blobs_state(&blobs, &residual), BLOB_UNKNOWN);
+    assert_int_equal(blobs_state(&blobs, &lie), BLOB_WANTED);
+    blobs_end_revealed(&blobs, &lie, &out);
+    assert_int_equal(blobs_state(&blobs, &lie), BLOB_WANTED);
+    assert_int_equal(out.count, 0);                     // While either is of use, the store keeps it
+    blobs_forget(&blobs, RUN_STEP + 1, &out);
+    assert_int_equal(out.count, 2);
+    assert_int_equal(blobs.count, 0);
+}
+
+// Results may have the size of a residual. What a commit names stays when the audit is over.
+static void what_a_result_is_does_not_go_with_the_audit(void **state)
+{
+    (void)state;
+    const struct wire_blob both = { hash_of("both", 4), 4000 }, late = { hash_of("late", 4), 4000 };
+    struct outbox out = outbox();
+    memset(&blobs, 0, sizeof blobs);
+    blobs_want_revealed(&blobs, &both, RUN_STEP, UINT32_MAX);
+    blobs_want(&blobs, &both, RUN_STEP, UINT32_MAX);
+    blobs_have(&blobs, &late, RUN_STEP);
+    blobs_have_revealed(&blobs, &late, RUN_STEP);
+    blobs_want_revealed(&blobs, &late, RUN_STEP, UINT32_MAX);
+    blobs_end_revealed(&blobs, &both, &out);
+    blobs_end_revealed(&blobs, &late, &out);
+    assert_int_equal(blobs_state(&blobs, &both), BLOB_WANTED);
+    assert_int_equal(blobs_state(&blobs, &late), BLOB_HERE);
+    assert_int_equal(out.count, 0);
+}
+
+// However many results a step has, the table never fills.
+static void a_large_run_keeps_fewer_steps(void **state)
+{
+    (void)state;
+    assert_int_equal(blobs_steps_kept(64, 4), 64);
+    assert_int_equal(blobs_steps_kept(64, 256), 64);
+    assert_int_equal(blobs_steps_kept(64, 600), 27);
+    assert_int_equal(blobs_steps_kept(64, MEMBERS_MAX), 1);
+    assert_int_equal(blobs_steps_kept(34, 0), 34);
+    struct outbox out = outbox();
+    enum { RESULTS = 1000 };
+    memset(&blobs, 0, sizeof blobs);
+    for (uint64_t step = 1; step < 50; step++) {
+        const uint64_t keep = blobs_steps_kept(64, RESULTS);
+        out = outbox();
+        if (step > keep) blobs_forget(&blobs, step - keep, &out);
+        for (uint64_t i = 0; i < RESULTS; i++) {
+            const uint64_t number = step * RESULTS + i;
+            const struct wire_blob blob = { hash_of(&number, sizeof number), 4 };
+            blobs_have(&blobs, &blob, step);
+            assert_int_equal(blobs_state(&blobs, &blob), BLOB_HERE);
+        }
+    }
 }
 
 static int set_up(void **state)
@@ -225,6 +292,9 @@ int main(void)
         cmocka_unit_test(what_a_life_leaves_goes_with_its_step),
         cmocka_unit_test(room_is_kept_for_what_comes),
         cmocka_unit_test(what_is_asked_for_again_stays),
+        cmocka_unit_test(what_is_said_of_another_size_is_another_blob),
+        cmocka_unit_test(what_a_result_is_does_not_go_with_the_audit),
+        cmocka_unit_test(a_large_run_keeps_fewer_steps),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -103,12 +103,50 @@ static void every_provider_has_its_turn(void **state)
     for (uint32_t i = 0; i < PROVIDERS; i++) assert_true(met[i]);
 }
 
+static bool holds(const struct wire_member *other)
+{
+    return other->role == ACTOR_TRAINER && other->state == MEMBER_HEALTHY;
+}
+
+// Whatever stands next to it in the roster: those who hold what it lacks are asked first, and in some try
+// each of them.
+static void no_neighbours_shut_anybody_out(void **state)
+{
+    (void)state;
+    enum { HOSTILE = 100, MEMBERS = 300, MAX = 64, TRIES = 6 };
+    static struct wire_holder list[MAX];
+    bool met[MEMBERS] = { false };
+    struct member *self = member;
+    self->members_count = MEMBERS;
+    self->index = 20;
+    for (uint32_t i = 0; i < MEMBERS; i++) {
+        const bool hostile = i > self->index && i <= self->index + HOSTILE;
+        self->members[i] = (struct wire_member){ .index = i, .role = i % 2 ? ACTOR_WITNESS : ACTOR_TRAINER,
+                                                 .state = MEMBER_HEALTHY };
+        if (hostile && !(i % 2)) self->members[i].state = MEMBER_PENDING;
+        snprintf(self->members[i].endpoint, sizeof self->members[i].endpoint, "tcp://127.0.0.1:%u",
+                 10000 + i);
+    }
+    for (uint32_t tries = 0; tries < TRIES; tries++) {
+        assert_int_equal(member_holders(self, 25, tries, list, MAX), MAX);
+        for (uint32_t i = 0; i < MAX; i++) {
+            const uint32_t holder = (uint32_t)atoi(strrchr(list[i].endpoint, ':') + 1) - 10000;
+            assert_int_equal(i == 0, holder == 25);
+            assert_true(i == 0 || holds(&self->members[holder]));
+            met[holder] = true;
+        }
+    }
+    for (uint32_t i = 0; i < MEMBERS; i++)
+        if (i != self->index && holds(&self->members[i])) assert_true(met[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_is_refused_for_its_endpoint_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_run_of_the_name_is_another_life, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_provider_has_its_turn, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_neighbours_shut_anybody_out, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,12 +111,33 @@ static void who_shows_it_to_some_has_withheld_it(void **state)
     assert_int_equal(judged(4, FINDING_DIFFERENT, 0, 1, 0, 1, 0), FINDING_PENDING);
 }
 
+// Who was cut off a moment ago counts, so that those who cut it off are no majority; who went long ago does
+// not, or else in a run of strangers no verdict could be reached any more.
+static void who_went_long_ago_counts_no_more(void **state)
+{
+    (void)state;
+    enum { PRESENT = 6, GONE = 60 };
+    memset(run, 0, sizeof *run);
+    for (uint32_t i = 0; i < PRESENT + GONE; i++) {
+        const struct wire_member member = { .index = i, .key.bytes = { (uint8_t)(i + 1) }, .role = ACTOR_TRAINER,
+            .state = i < PRESENT ? MEMBER_HEALTHY : MEMBER_DROPPED, .dropped_round = 10 };
+        run_apply(run, FRAME_RECORD_MEMBER, &member);
+    }
+    run->round.round = 10 + RUN_DROPPED_ROUNDS - 1;
+    assert_int_equal(run_trainers(run), PRESENT + GONE);
+    assert_int_equal(judged(run_trainers(run), FINDING_DIFFERENT, 1, 0, PRESENT - 2, 0, 0), FINDING_PENDING);
+    run->round.round++;
+    assert_int_equal(run_trainers(run), PRESENT);
+    assert_int_equal(judged(run_trainers(run), FINDING_DIFFERENT, 1, 0, PRESENT - 2, 0, 0), FINDING_DIFFERENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(liars_alone_make_no_verdict),
         cmocka_unit_test(a_large_run_asks_few_first),
         cmocka_unit_test(who_shows_it_to_some_has_withheld_it),
+        cmocka_unit_test(who_went_long_ago_counts_no_more),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

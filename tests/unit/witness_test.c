@@ -42,7 +42,7 @@ static int set_up(void **state)
         witness.sightings[i].seen = (struct wire_seen){
             .client = i, .result = named(i ? "result 1" : "result 0"), .payload = payload,
             .payload_bytes = 1, .base = named(i ? "false" : "true") };
-        blobs_have(&blobs, &payload, 1, 3);
+        blobs_have(&blobs, &(struct wire_blob){ payload, 1 }, 3);
     }
     return 0;
 }
