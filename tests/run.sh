@@ -4,7 +4,15 @@
 # name; a skipped test is not a passed one. Ends with "N passed, N failed" and, if any, "N skipped".
 #
 #     tests/run.sh [-s SECONDS] PROGRAM ...        a word with spaces is run by the shell
+#
+# What tests draw by LIVE_SEED (which failpoints, which cells, which instants) changes with the commit
+# that is checked out, and SEED=n draws that again; without a checkout it is 1.
 set -u
+if [ -z "${LIVE_SEED:-}" ]; then
+    commit=$(git -C "$(dirname "$0")" rev-parse HEAD 2>/dev/null | cut -c1-7)
+    export LIVE_SEED=${SEED:-$((16#${commit:-1}))}
+    echo "SEED=$LIVE_SEED (given again, it draws the same again)"
+fi
 export CMOCKA_MESSAGE_OUTPUT=TAP LC_ALL=C
 limit_s=600 passed=0 failed=0 skipped=0 failures=""
 while [ $# -gt 0 ]; do

@@ -8,6 +8,7 @@
 //   epoch.c         phases around the rounds: waiting, warm-up, cooldown, pause
 //   news.c          what everybody is told
 //   tally.[hc]      the votes of one round           run.[hc]  the durable state and its records
+//   evidence.[hc]   what those records prove to others
 //
 // The transitions (every row has a conversation in tests/golden/coordinator):
 //
@@ -134,6 +135,10 @@ void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, 
 uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbox *out);
 bool members_is_live(const struct coordinator *self, uint32_t index);
 
+uint64_t round_run_seed(const char *run_id);
+// Seed, clients, witnesses, trainers and audits of the round about to be opened, whose number is there. All
+// but the lock follow from the records so far and the rules, so that anybody can draw again (evidence.h).
+void round_draw(struct coordinator *self, struct wire_round *round, struct outbox *out);
 void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out);
 void round_resume(struct coordinator *self, uint64_t now_ms);       // After a restart, from the record
 void round_hear_vote(struct coordinator *self, const struct msg *in, struct outbox *out);

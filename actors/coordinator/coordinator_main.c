@@ -45,15 +45,6 @@ struct keeper {
 
 static uint32_t ms32(uint64_t ms) { return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX; }
 
-// The seed of all draws: two runs of the same configuration draw alike.
-static uint64_t run_seed(const struct run_config *config)
-{
-    struct hash hash = hash_of_two("shoal run seed 1", 16, config->run_id, strlen(config->run_id));
-    uint64_t seed = 0;
-    for (int i = 0; i < 8; i++) seed |= (uint64_t)hash.bytes[i] << 8 * i;
-    return seed;
-}
-
 // Only this key can make it, and makes it again after every restart.
 static struct hash audit_secret(const struct keeper *self)
 {
@@ -111,7 +102,7 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
     const struct run_config *config = &self->config;
     struct rules rules = {
         .config = config_digest(config),
-        .run_seed = run_seed(config),
+        .run_seed = round_run_seed(config->run_id),
         .waiting_ms = ms32(config->waiting_extra_ms),
         .warmup_ms = ms32(config->warmup_ms),
         .train_ms = ms32(config->round_train_ms),
@@ -143,7 +134,7 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .verification_percent = (uint32_t)config->verification_percent,
         .audit_secret = audit_secret(self),
     };
-    snprintf(rules.run_id, sizeof rules.run_id, "%s", config->run_id);
+    snprintf(rules.run_id, sizeof rules.run_id, "%.*s", WIRE_RUN_MAX, config->run_id);
     memcpy(rules.owner.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
     struct wire_config *frame = &rules.frame;
     *frame = (struct wire_config){

@@ -9,6 +9,15 @@
 
 // ---- opening ------------------------------------------------------------------------------------
 
+// The seed of all draws: two runs of one name draw alike.
+uint64_t round_run_seed(const char *run_id)
+{
+    const struct hash hash = hash_of_two("shoal run seed 1", 16, run_id, strlen(run_id));
+    uint64_t seed = 0;
+    for (int i = 0; i < 8; i++) seed |= (uint64_t)hash.bytes[i] << 8 * i;
+    return seed;
+}
+
 // Nobody may choose a seed: it follows from the run's seed and from all that was committed so far;
 // and where results are audited, also from the key that the commit before revealed, so that nobody
 // who chooses a result knows what will be drawn because of it.
@@ -76,10 +85,24 @@ static void prepare(struct coordinator *self)
     tally_init(&self->tally, run->clients_count, run->witnesses_count);
 }
 
+void round_draw(struct coordinator *self, struct wire_round *round, struct outbox *out)
+{
+    struct wire_client *clients = self->list, *witnesses = self->elected;
+    round->seed = draw_seed(&self->run, round->round);
+    if (self->rules.witness_standalone) {
+        uint32_t candidates = live(self, ACTOR_WITNESS, clients);
+        round->witnesses_count = elect(self, round->seed, clients, candidates, witnesses);
+    }
+    round->clients_count = live(self, ACTOR_TRAINER, clients);
+    if (!self->rules.witness_standalone)
+        round->witnesses_count = elect(self, round->seed, clients, round->clients_count, witnesses);
+    round->clients = clients, round->witnesses = witnesses;
+    audit_draw(self, round, out);
+}
+
 void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
     struct run *run = &self->run;
-    struct wire_client *clients = self->list, *witnesses = self->elected;
     struct wire_round round = {
         .round = run->round.round + 1, .epoch = run->epoch, .step = run->step,
         .batch_size = schedule_batch_size(self->rules.batch_start, self->rules.batch_end,
@@ -88,19 +111,10 @@ void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
         .roster_version = run->roster_version, .previous = run->last_commit,
         .epoch_elapsed_ms = now_ms - self->epoch_began_ms,
     };
-    round.seed = draw_seed(run, round.round);
     float rate = learning_rate(self);
     memcpy(&round.lr_bits, &rate, sizeof rate);
     if (run->digest_step == run->step) round.base = run->digest;
-    if (self->rules.witness_standalone) {
-        uint32_t candidates = live(self, ACTOR_WITNESS, clients);
-        round.witnesses_count = elect(self, round.seed, clients, candidates, witnesses);
-    }
-    round.clients_count = live(self, ACTOR_TRAINER, clients);
-    if (!self->rules.witness_standalone)
-        round.witnesses_count = elect(self, round.seed, clients, round.clients_count, witnesses);
-    round.clients = clients, round.witnesses = witnesses;
-    audit_draw(self, &round, out);
+    round_draw(self, &round, out);
 
     round.cursor = run->table.cursor;
     round.returned = self->returned, round.returned_count = run_returned(run, self->returned);

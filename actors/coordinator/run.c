@@ -107,7 +107,7 @@ static void apply_ejection(struct run *self, const struct wire_record_ejection *
 }
 
 // All trainers of one state change to another: at the borders of an epoch.
-static void move_trainers(struct run *self, uint8_t from, uint8_t to)
+void run_move_trainers(struct run *self, uint8_t from, uint8_t to)
 {
     for (uint32_t i = 0; i < self->members_count; i++)
         if (self->members[i].role == ACTOR_TRAINER && self->members[i].state == from)
@@ -146,11 +146,11 @@ static void apply_phase(struct run *self, const struct wire_record_phase *record
     if (record->phase == PHASE_WARMUP) {
         self->epoch_start_round = self->round.round + 1;
         self->epoch_elapsed_ms = 0;
-        move_trainers(self, MEMBER_PENDING, MEMBER_HEALTHY);
+        run_move_trainers(self, MEMBER_PENDING, MEMBER_HEALTHY);
     }
     if (record->phase == PHASE_PAUSED) self->pausing = false;
     if (record->phase == PHASE_WAITING || record->phase == PHASE_PAUSED)
-        move_trainers(self, MEMBER_HEALTHY, MEMBER_PENDING);
+        run_move_trainers(self, MEMBER_HEALTHY, MEMBER_PENDING);
 }
 
 // ---- rounds -------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ static void copy_list(void *to, const void *from, size_t bytes)
     if (bytes) memmove(to, from, bytes);
 }
 
-static void keep_round(struct run *self, const struct wire_round *round)
+void run_keep_round(struct run *self, const struct wire_round *round)
 {
     ensure(round->witnesses_count <= WITNESSES_MAX && audits_are_sound(round));
     copy_list(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
@@ -212,7 +212,7 @@ static void apply_round(struct run *self, const struct wire_round *round)
     copy_intervals(self->scratch, round->dealt, round->dealt_count);
     ensure(table_deal_again(&self->table, round->round, self->scratch, round->dealt_count) ==
            TABLE_OK);
-    keep_round(self, round);
+    run_keep_round(self, round);
     memset(self->findings, 0, sizeof self->findings);
     self->epoch_elapsed_ms = round->epoch_elapsed_ms;
     self->round_open = true;
@@ -541,7 +541,7 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
               from->way_back.residuals_count * sizeof *from->way_back.residuals);
     set_table(self, from->cursor, from->returned, from->returned_count);
     if (from->round.clients_count == 0) return;             // Before the first round
-    keep_round(self, &from->round);
+    run_keep_round(self, &from->round);
     self->round_open = from->round_open;
     if (!self->round_open) return;
     copy_intervals(self->scratch, from->round.dealt, from->round.dealt_count);

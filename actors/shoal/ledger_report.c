@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARENA_BYTES = 64 << 20, MEMBERS_MAX = 16384 };
+enum { ARENA_BYTES = 64 << 20 };
 
 struct reader {
     struct ledger_report *report;
+    struct evidence *evidence;              // NULL: no more is shown to it
     struct wire_arena arena;
     struct wire_interval *dealt;            // Of the open round
     uint32_t dealt_count;
@@ -172,6 +173,25 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
     }
 }
 
+// ---- what is proved -----------------------------------------------------------------------------
+
+static void begin_evidence(struct reader *self, const char *dir)
+{
+    struct why why = { 0 };
+    if (evidence_open(dir, &why, &self->evidence) < 0)
+        snprintf(self->report->unproved, sizeof self->report->unproved, "%.390s", why.text);
+}
+
+static void end_evidence(struct reader *self)
+{
+    if (!self->evidence) return;
+    self->report->proved = self->evidence->found;
+    memcpy(self->report->unproved, self->evidence->text, sizeof self->report->unproved);
+    evidence_close(&self->evidence);
+}
+
+// ---- the walk -----------------------------------------------------------------------------------
+
 static int visit(void *arg, const struct record *record)
 {
     struct reader *self = arg;
@@ -181,6 +201,8 @@ static int visit(void *arg, const struct record *record)
                            self->why, &kind, &body);
     if (rc < 0) return rc;
     self->report->records++;
+    if (self->evidence && !evidence_hear(self->evidence, record->seq, kind, body))
+        end_evidence(self);
     if (kind < REPORT_KINDS_MAX) self->report->of_kind[kind]++;
     return see(self, kind, body, record->seq);
 }
@@ -200,7 +222,9 @@ int ledger_report_read(const char *dir, struct why *why, struct ledger_report *r
     uint64_t head;
     struct hash chain;
     ledger_head(ledger, &head, &chain);
+    begin_evidence(&self, dir);
     if (head > 0) rc = ledger_each(ledger, ret_report->oldest, visit, &self, why);
+    end_evidence(&self);
     ledger_close(&ledger);
     free(self.arena.bytes);
     free(self.dealt);

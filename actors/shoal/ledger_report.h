@@ -1,7 +1,8 @@
 #pragma once
 // ledger_report -- what a run's ledger says happened, counted record by record: beside a living
-// coordinator, after its end, or of a backup. The ledger is only read.
+// coordinator, after its end, or of a backup; and whether it proves it. The ledger is only read.
 
+#include "actors/coordinator/evidence.h"
 #include "common/actor/msg.h"
 #include "common/fault.h"
 
@@ -26,11 +27,13 @@ struct ledger_report {
     uint8_t phase;
     struct wire_epoch_end end;          // The newest: step and digest; its list is empty
     struct wire_checkpoint checkpoint;  // The newest
+    struct evidence_found proved;       // As far as the records bear it out, and
+    char unproved[EVIDENCE_TEXT_MAX];   // what does not hold; "": all does
     struct report_member *members;
     uint32_t members_count;
 };
 
 // Fills a zeroed struct. FAULT_CORRUPT if a record cannot be what it says, and the ledger's own
-// faults.
+// faults. Draws or signatures that do not hold are no fault of reading: the text says so.
 int ledger_report_read(const char *dir, struct why *why, struct ledger_report *ret_report);
 void ledger_report_free(struct ledger_report *self);

@@ -187,6 +187,16 @@ static json_t *shares_to_json(const struct ledger_report *report)
     return list;
 }
 
+static json_t *evidence_to_json(const struct ledger_report *report)
+{
+    const struct evidence_found *proved = &report->proved;
+    return json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "holds", !report->unproved[0],
+                     "reason", report->unproved, "draws", (json_int_t)proved->rounds, "keys",
+                     (json_int_t)proved->keys, "audits", (json_int_t)proved->audits, "findings",
+                     (json_int_t)proved->findings, "equivocations",
+                     (json_int_t)proved->equivocations, "ejections", (json_int_t)proved->ejections);
+}
+
 static json_t *report_to_json(const struct ledger_report *report)
 {
     json_t *object = json_pack(
@@ -203,19 +213,30 @@ static json_t *report_to_json(const struct ledger_report *report)
         (json_int_t)report->samples, "samples_twice", (json_int_t)report->samples_twice, "restores",
         (json_int_t)report->restores);
     json_t *ends = json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:s, s:o, s:o}", "epoch", (json_int_t)report->epoch,
+        "{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:s, s:o, s:o, s:o}", "epoch", (json_int_t)report->epoch,
         "epochs_trained", (json_int_t)report->epochs, "epoch_ends", (json_int_t)report->epoch_ends,
         "digest_step", (json_int_t)report->end.step, "digest", hash_to_json(&report->end.digest),
         "checkpoints", (json_int_t)report->checkpoints, "checkpoint_step",
         (json_int_t)report->checkpoint.step, "checkpoint_name", report->checkpoint.name,
         "checkpoint_digest", hash_to_json(&report->checkpoint.digest), "members",
-        shares_to_json(report));
+        shares_to_json(report), "evidence", evidence_to_json(report));
     if (!object || !counts || !ends || json_object_update(object, counts) ||
         json_object_update(object, ends))
         return NULL;
     json_decref(counts);
     json_decref(ends);
     return object;
+}
+
+static void print_evidence(const struct ledger_report *report)
+{
+    const struct evidence_found *proved = &report->proved;
+    printf("  evidence %llu rounds drawn again, %llu audits among them; %llu keys fit, %llu findings "
+           "and %llu equivocations signed; %llu ejections justified\n",
+           (unsigned long long)proved->rounds, (unsigned long long)proved->audits,
+           (unsigned long long)proved->keys, (unsigned long long)proved->findings,
+           (unsigned long long)proved->equivocations, (unsigned long long)proved->ejections);
+    if (report->unproved[0]) printf("           DOES NOT HOLD: %s\n", report->unproved);
 }
 
 static void print_report(const struct ledger_report *report)
@@ -236,6 +257,7 @@ static void print_report(const struct ledger_report *report)
            (unsigned long long)report->steps_skipped, (unsigned long long)report->last_step);
     printf("  samples  %llu, %llu twice\n", (unsigned long long)report->samples,
            (unsigned long long)report->samples_twice);
+    print_evidence(report);
     if (report->epoch_ends)
         printf("  digest   %.16s of step %llu\n", hash_to_hex(&report->end.digest, hex),
                (unsigned long long)report->end.step);
@@ -256,6 +278,9 @@ static int show_ledger(const struct status *self, struct why *why)
     if (rc < 0) return rc;
     if (self->command.json) rc = shoal_print_json(report_to_json(&report), why);
     else print_report(&report);
+    if (rc == 0 && report.unproved[0])
+        rc = why_set(why, FAULT_CORRUPT, "the ledger does not prove what it says: %s",
+                     report.unproved);
     ledger_report_free(&report);
     return rc;
 }
@@ -275,7 +300,8 @@ int shoal_status(int argc, char **argv)
 {
     static const struct argp_option options[] = {
         { "ledger", 'l', "DIR", 0,
-          "Read the coordinator's state directory instead; nothing is written", 0 },
+          "Read the coordinator's state directory instead, draw all rounds again and verify what "
+          "was signed; nothing is written. Exit 65: something does not hold", 0 },
         { 0 },
     };
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };

@@ -1,4 +1,5 @@
 #include "tests/live/ledger_check.h"
+#include "actors/coordinator/evidence.h"
 #include "common/ledger/ledger.h"
 #include "common/wire/claims.h"
 #include "common/wire/wire.h"
@@ -11,6 +12,7 @@ enum { POSITIONS_MAX = 1 << 24, DEALT_MAX = 4096, ARENA_BYTES = 32 << 20, STEPS_
 
 struct check {
     struct ledger_report *report;
+    struct evidence *evidence;
     char *text;
     unsigned text_max;
     const char *run_id;
@@ -185,6 +187,8 @@ static int look(void *arg, const struct record *record)
     if (!wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &self->arena, &kind, &body,
                             &refusal))
         return bad(self, "record %llu cannot be read", (unsigned long long)record->seq);
+    if (!evidence_hear(self->evidence, record->seq, kind, body))
+        return bad(self, "%s", self->evidence->text);
     switch (kind) {
     case FRAME_RECORD_GENESIS:
         return strcmp(((const struct wire_record_genesis *)body)->run, self->run_id) == 0 &&
@@ -238,9 +242,11 @@ bool ledger_check(const char *dir, const char *run_id, struct ledger_report *ret
     int rc = ledger_open_readonly(dir, &why, &ledger);
     if (rc == 0 && strcmp(ledger_run_id(ledger), run_id) != 0)
         rc = bad(self, "a ledger of another run");
+    if (rc == 0) rc = evidence_open(dir, &why, &self->evidence);
     if (rc == 0) rc = ledger_each(ledger, 1, look, self, &why);
     if (rc != 0 && !ret_text[0]) snprintf(ret_text, text_max, "%s: %s", dir, why.text);
     ledger_close(&ledger);
+    evidence_close(&self->evidence);
     free(self->arena.bytes);
     free(self->done);
     free(self);

@@ -9,7 +9,8 @@
 //   only as drawn; incarnations rise; no restore
 //
 // The reader is the test's own: it shares the records and the chain with the product, not the
-// rules.
+// rules. But for one: that all draws follow from the records, and that what the auditors said is signed, is
+// what shoal status --ledger shows as well (actors/coordinator/evidence.h).
 
 #include "common/crypto/hash.h"
 #include <stdbool.h>

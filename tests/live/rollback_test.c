@@ -1,13 +1,18 @@
 // A coordinator whose disk is an older copy is found out by its members, ends with a clear word that
 // names both positions, and is followed by nobody meanwhile; with the newer copy put back the run goes
-// on as if nothing had been. A member that was away remembers as well.
+// on as if nothing had been. A member that was away remembers as well. And a ledger written anew,
+// whole in itself, with another seed of one round is found out by whoever reads it.
 
+#include "common/ledger/ledger.h"
+#include "common/wire/wire.h"
 #include "tests/live/testbed.h"
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <sysexits.h>
 #include <cmocka.h>
 
@@ -26,6 +31,62 @@ static void is_found_out(struct testbed *bed)
     assert_int_equal(testbed_await_end(bed, "coordinator", TESTBED_WAIT_MS), EX_DATAERR);
     assert_true(testbed_log_has(bed, "coordinator", "fell behind: record", NULL, 0));
     assert_true(testbed_log_has(bed, "coordinator", "Put the newer copy back", NULL, 0));
+}
+
+static int append_bent(void *arg, const struct record *record)
+{
+    static uint8_t memory[1 << 20], packed[1 << 16];
+    struct wire_arena arena = { .bytes = memory, .max = sizeof memory };
+    struct ledger *to = arg;
+    struct wire_refusal refusal;
+    struct why why;
+    uint16_t kind;
+    const void *body;
+    uint64_t seq;
+    assert_true(wire_unpack_record(record->bytes, record->count, WIRE_LOCAL, &arena, &kind, &body,
+                                   &refusal));
+    struct wire_round round;
+    if (kind == FRAME_RECORD_ROUND) {
+        round = *(const struct wire_round *)body;
+        round.seed ^= round.round == 5;
+        body = &round;
+    }
+    const size_t count = wire_pack_record(kind, body, packed, sizeof packed);
+    assert_true(count > 0);
+    return ledger_append(to, packed, count, NULL, &why, &seq);
+}
+
+// Its exit code; what it said is in the file `said`.
+static int read_status(struct testbed *bed, const char *ledger)
+{
+    char line[1024];
+    snprintf(line, sizeof line, "cd %s && %s/shoal status --ledger %s > said 2>&1", bed->dir,
+             bed->bin, ledger);
+    return WEXITSTATUS(system(line));
+}
+
+static void another_seed_is_found_out(struct testbed *bed)
+{
+    char from_dir[300], to_dir[300], text[512];
+    struct ledger_report report;
+    struct ledger *from, *to;
+    struct why why;
+    snprintf(from_dir, sizeof from_dir, "%s/coordinator", bed->dir);
+    snprintf(to_dir, sizeof to_dir, "%s/bent", bed->dir);
+    assert_int_equal(ledger_open_readonly(from_dir, &why, &from), 0);
+    assert_int_equal(ledger_open(to_dir, bed->options.run_id, NULL, &why, &to), 0);
+    assert_int_equal(ledger_begin(to, &why), 0);
+    assert_int_equal(ledger_each(from, 1, append_bent, to, &why), 0);
+    assert_int_equal(ledger_commit(to, &why), 0);
+    ledger_close(&to);
+    ledger_close(&from);
+    shell(bed, "cp coordinator/state.toml bent/");
+    assert_false(ledger_check(to_dir, bed->options.run_id, &report, text, sizeof text));
+    assert_non_null(strstr(text, "the seed of round 5"));
+    assert_int_equal(read_status(bed, "bent"), EX_DATAERR);
+    shell(bed, "grep -q 'DOES NOT HOLD.*the seed of round 5' said");
+    assert_int_equal(read_status(bed, "coordinator"), 0);
+    shell(bed, "grep -q 'evidence [1-9][0-9]* rounds drawn again' said");
 }
 
 static void an_older_copy_of_the_ledger_is_found_out(void **state)
@@ -55,6 +116,7 @@ static void an_older_copy_of_the_ledger_is_found_out(void **state)
     testbed_start(bed, testbed_trainer(0));
     testbed_start(bed, testbed_trainer(2));
     assert_true(testbed_finish(bed).ledger.starts == 3);
+    another_seed_is_found_out(bed);
 }
 
 int main(void)

@@ -158,7 +158,7 @@ void testbed_fail(struct testbed *self, const char *format, ...)
 
 bool testbed_is_long(void);             // LIVE_LONG
 uint64_t testbed_draw(uint64_t *seed);  // SplitMix64
-uint64_t testbed_seed(void);            // LIVE_SEED or 1; printed
+uint64_t testbed_seed(void);            // LIVE_SEED, which tests/run.sh sets, or 1; printed
 
 // ---- of testbed_files.c: what lies in the directory ---------------------------------------------
 

@@ -290,6 +290,10 @@ mutant 'audit: an audit names the residual that it leads to' $C/audit.c \
     's/\.residual_from = accepted->residual_from,/.residual_from = accepted->residual_to,/'
 mutant 'audit: who was ejected is audited again' $C/audit.c \
     's/if \(is_ejected\(run, member\)\) return false;/(void)0;/'
+mutant 'audit: draws follow from what no record says' $C/audit.c \
+    's/committee_positions\(round->seed, SALT_COMMITTEE/committee_positions(round->seed ^ self->heard_ms[0], SALT_COMMITTEE/'
+mutant 'round: who witnesses follows from what no record says' $C/round.c \
+    's/committee_positions\(seed, SALT_WITNESS/committee_positions(seed ^ self->heard_ms[0], SALT_WITNESS/'
 mutant 'audit: the key is not that of the lock' $C/audit.c \
     's/: audit_key\(self, self->run\.round\.round\);/: audit_key(self, self->run.round.round + 1);/'
 mutant 'audit: more are drawn than the rules say' $C/audit.c \

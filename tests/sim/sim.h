@@ -72,6 +72,7 @@
 
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/coordinator/coordinator.h"
+#include "actors/coordinator/evidence.h"
 #include "actors/data-provider/data_provider.h"
 #include "actors/trainer/trainer.h"
 #include "actors/witness/witness.h"
@@ -408,6 +409,7 @@ struct sim {
     struct outbox out;
     struct wire_arena arena, scratch;   // Of the message in hand; of whatever looks at an effect
     struct wire_arena inside;           // Of what is packed inside of it
+    struct evidence *evidence;          // Of the coordinator's records
     uint8_t *bytes;
     bool hears_forked;                  // The message in hand is of a coordinator whose disk fell behind
     uint64_t incarnation_before, log_seq_before, epoch_before, step_before;  // Of who is about to hear

@@ -602,6 +602,7 @@ struct sim *sim_new(void)
     struct sim *self = memory_take(sizeof *self);
     self->office = memory_take(sizeof *self->office);
     self->replayed = memory_take(sizeof *self->replayed);
+    self->evidence = memory_take(sizeof *self->evidence);
     self->bytes = memory_take(SCRATCH_BYTES);
     self->arena = (struct wire_arena){ .bytes = memory_take(SCRATCH_BYTES), .max = SCRATCH_BYTES };
     self->scratch =

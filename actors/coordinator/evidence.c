@@ -1,0 +1,316 @@
+#include "actors/coordinator/evidence.h"
+#include "actors/coordinator/verdict.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void evidence_init(struct evidence *self, const struct rules *rules, evidence_verify_fn *verify)
+{
+    coordinator_init(&self->core, rules);
+    self->verify = verify;
+    self->out = (struct outbox){ .effects = self->effects,
+                                 .count_max = EVIDENCE_EFFECTS_MAX,
+                                 .bytes = self->out_bytes,
+                                 .bytes_max = sizeof self->out_bytes };
+}
+
+static bool bad(struct evidence *self, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static bool bad(struct evidence *self, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(self->text, sizeof self->text, format, args);
+    va_end(args);
+    return false;
+}
+
+// ---- the beginning, members ---------------------------------------------------------------------
+
+static bool hear_genesis(struct evidence *self, const struct wire_record_genesis *genesis)
+{
+    const struct rules *rules = &self->core.rules;
+    struct run *run = &self->core.run;
+    if (strcmp(genesis->run, rules->run_id) != 0 || !hash_equal(&genesis->config, &rules->config))
+        return bad(self, "the run was begun with another configuration than the one beside it");
+    if (genesis->seed != rules->run_seed)
+        return bad(self, "the run's seed is %llu; from its name follows %llu",
+                   (unsigned long long)genesis->seed, (unsigned long long)rules->run_seed);
+    memcpy(run->run_id, genesis->run, sizeof run->run_id);
+    run->run_seed = genesis->seed;
+    run->step = genesis->step;
+    return true;
+}
+
+// A new life has forgotten what the last commit accepted, so nobody audits it.
+static bool hear_start(struct evidence *self, const struct wire_record_start *start)
+{
+    self->core.accepted_count = 0;
+    if (!self->core.run.born_unix_ms) self->core.run.born_unix_ms = start->unix_ms;
+    return true;
+}
+
+static bool hear_member(struct evidence *self, const struct wire_member *member)
+{
+    struct run *run = &self->core.run;
+    if (member->index > run->members_count || member->index >= MEMBERS_MAX)
+        return bad(self, "place %u is taken before place %u", member->index, run->members_count);
+    const uint32_t known = run_find(run, &member->key);
+    if (known != NO_MEMBER && known != member->index)
+        return bad(self, "a key has the places %u and %u", known, member->index);
+    if (member->state == MEMBER_EJECTED ||
+        (member->index < run->members_count && run->members[member->index].state == MEMBER_EJECTED))
+        return bad(self, "member %u is %s without an ejection, or in spite of one", member->index,
+                   wire_enum_name(&wire_enum_member_state, member->state));
+    run_apply(run, FRAME_RECORD_MEMBER, member);
+    return true;
+}
+
+static bool hear_phase(struct evidence *self, const struct wire_record_phase *record)
+{
+    struct run *run = &self->core.run;
+    if (record->phase == PHASE_WARMUP) run_move_trainers(run, MEMBER_PENDING, MEMBER_HEALTHY);
+    if (record->phase == PHASE_WAITING || record->phase == PHASE_PAUSED)
+        run_move_trainers(run, MEMBER_HEALTHY, MEMBER_PENDING);
+    return true;
+}
+
+static bool hear_restore(struct evidence *self, const struct wire_record_restore *restore)
+{
+    struct run *run = &self->core.run;
+    if (run->round_open || restore->step > run->step)
+        return bad(self, "step %llu is restored in step %llu", (unsigned long long)restore->step,
+                   (unsigned long long)run->step);
+    run->step = restore->step;
+    run->audits_count = run->audited_count = 0;
+    self->core.accepted_count = 0;
+    return true;
+}
+
+// ---- draws --------------------------------------------------------------------------------------
+
+// One after the other, so that the text can say which is not as drawn.
+static bool is_as_drawn(struct evidence *self, const struct wire_round *round,
+                        const struct wire_round *drawn)
+{
+    const unsigned long long number = round->round;
+    struct wire_round mixed = *round;
+    if (round->seed != drawn->seed)
+        return bad(self,
+                   "the seed of round %llu is %llu; from run, round, step, the commit and the key "
+                   "before it follows %llu",
+                   number, (unsigned long long)round->seed, (unsigned long long)drawn->seed);
+    mixed.clients = drawn->clients, mixed.clients_count = drawn->clients_count;
+    if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
+        return bad(self,
+                   "the clients of round %llu are not the %u healthy trainers in order of identity",
+                   number, drawn->clients_count);
+    mixed.witnesses = drawn->witnesses, mixed.witnesses_count = drawn->witnesses_count;
+    if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
+        return bad(self, "the witnesses of round %llu are not those that its seed elects", number);
+    mixed.trainers = drawn->trainers;
+    mixed.audits = drawn->audits, mixed.audits_count = drawn->audits_count;
+    mixed.audited = drawn->audited, mixed.audited_count = drawn->audited_count;
+    if (!wire_equal(FRAME_RECORD_ROUND, round, &mixed))
+        return bad(self, "the %u auditors of round %llu are not the %u that its seed draws",
+                   round->audits_count, number, drawn->audits_count);
+    return true;
+}
+
+static bool hear_round(struct evidence *self, const struct wire_round *round)
+{
+    struct run *run = &self->core.run;
+    struct wire_round drawn = { .round = run->round.round + 1 };
+    if (run->round_open || round->round != drawn.round || round->step != run->step ||
+        !hash_equal(&round->previous, &run->last_commit))
+        return bad(self,
+                   "round %llu at step %llu does not follow round %llu, step %llu and the commit "
+                   "before it",
+                   (unsigned long long)round->round, (unsigned long long)round->step,
+                   (unsigned long long)run->round.round, (unsigned long long)run->step);
+    if (run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) == 0)
+        return bad(self, "round %llu has no healthy trainer", (unsigned long long)round->round);
+    if (hash_is_none(&round->audit_lock) != (self->core.rules.verification_percent == 0))
+        return bad(self, "round %llu has %s lock, with verification_percent %u",
+                   (unsigned long long)round->round, hash_is_none(&round->audit_lock) ? "no" : "a",
+                   self->core.rules.verification_percent);
+    outbox_clear(&self->out);
+    round_draw(&self->core, &drawn, &self->out);
+    if (!is_as_drawn(self, round, &drawn)) return false;
+    run_keep_round(run, round);
+    memset(run->findings, 0, sizeof run->findings);
+    run->round_open = true;
+    self->found.rounds++;
+    self->found.audits += round->audits_count;
+    return true;
+}
+
+static bool hear_commit(struct evidence *self, const struct wire_commit *commit)
+{
+    struct coordinator *core = &self->core;
+    struct run *run = &core->run;
+    const unsigned long long number = commit->round;
+    const struct hash lock = hash_of(commit->audit_key.bytes, HASH_BYTES);
+    const bool locked = !hash_is_none(&run->round.audit_lock);
+    if (!run->round_open || commit->round != run->round.round || commit->step != run->step ||
+        !hash_equal(&commit->previous, &run->last_commit))
+        return bad(self, "the commit of round %llu does not end the open round", number);
+    if (locked ? !hash_equal(&lock, &run->round.audit_lock) : !hash_is_none(&commit->audit_key))
+        return bad(self, "the key of round %llu does not fit its lock", number);
+    for (uint32_t i = 0; i < commit->accepted_count; i++)
+        if (commit->accepted[i].client >= run->clients_count)
+            return bad(self, "the commit of round %llu accepts a result of client %u of %u", number,
+                       commit->accepted[i].client, run->clients_count);
+    if (commit->accepted_count)
+        memcpy(core->accepted, commit->accepted, commit->accepted_count * sizeof *commit->accepted);
+    core->accepted_count = commit->accepted_count;
+    core->accepted_round = commit->round;
+    run->last = *commit;
+    run->last.accepted = NULL;
+    run->last.accepted_count = 0;
+    run->last_commit = commit_hash(commit);
+    run->audit_key = commit->audit_key;
+    run->round_open = false;
+    run->step += commit->outcome == OUTCOME_COMMITTED;
+    self->found.keys += locked;
+    return true;
+}
+
+// ---- what others signed -------------------------------------------------------------------------
+
+// The body of a frame of this kind and run that the key's owner signed, until the next in this
+// place.
+static const void *signed_body(struct evidence *self, unsigned place,
+                               const struct wire_bytes *frame, uint16_t kind,
+                               const struct hash *key)
+{
+    struct wire_arena arena = { .bytes = self->frames[place], .max = sizeof self->frames[place] };
+    struct wire_head head;
+    struct wire_refusal refusal;
+    const void *body;
+    if (!wire_unpack(frame->data, frame->count, WIRE_MAIL, &arena, &head, &body, &refusal) ||
+        head.kind != kind || strcmp(head.run, self->core.rules.run_id) != 0 ||
+        memcmp(head.sender, key->bytes, HASH_BYTES) != 0 ||
+        !self->verify(key, frame->data, wire_signed_bytes(frame->data, frame->count),
+                      wire_signature(frame->data, frame->count)))
+        return NULL;
+    return body;
+}
+
+static bool hear_finding(struct evidence *self, const struct wire_record_finding *record)
+{
+    struct run *run = &self->core.run;
+    const unsigned long long number = record->round;
+    if (!run->round_open || record->round != run->round.round ||
+        record->place >= run->audits_count || record->finding == FINDING_PENDING ||
+        run->findings[record->place].finding != FINDING_PENDING)
+        return bad(self, "a finding at place %u of round %llu, where none is awaited",
+                   record->place, number);
+    const struct wire_audit *audit = &run->audits[record->place];
+    const struct wire_member *auditor = &run->members[run->clients[audit->auditor].member];
+    const struct wire_finding *said =
+        signed_body(self, 0, &record->frame, FRAME_FINDING, &auditor->key);
+    if (!said)
+        return bad(self, "the finding at place %u of round %llu is not signed by its auditor, %s",
+                   record->place, number, auditor->name);
+    if (said->round != record->round || said->finding != record->finding ||
+        !hash_equal(&said->result, &audit->result) || auditor->state == MEMBER_EJECTED)
+        return bad(self, "the finding at place %u of round %llu is not what %s said of that result",
+                   record->place, number, auditor->name);
+    run_apply(run, FRAME_RECORD_FINDING, record);
+    self->found.findings++;
+    return true;
+}
+
+static bool is_equivocation(struct evidence *self, const struct wire_record_ejection *record,
+                            const struct hash *key)
+{
+    const struct run *run = &self->core.run;
+    const struct wire_claim *one = signed_body(self, 0, &record->first, FRAME_CLAIM, key);
+    const struct wire_claim *other = signed_body(self, 1, &record->second, FRAME_CLAIM, key);
+    if (!one || !other) return false;
+    const struct hash a = claim_hash(one), b = claim_hash(other);
+    return one->round == record->round && other->round == record->round && !hash_equal(&a, &b) &&
+           hash_equal(&b, &record->result) && hash_equal(&one->author, key) &&
+           hash_equal(&other->author, key) && strcmp(one->run, run->run_id) == 0 &&
+           strcmp(other->run, run->run_id) == 0 && one->born_unix_ms == run->born_unix_ms &&
+           other->born_unix_ms == run->born_unix_ms;
+}
+
+// Whether the judges at this place have come to what the ejection says.
+static bool justifies(const struct run *run, uint32_t place,
+                      const struct wire_record_ejection *record)
+{
+    const struct wire_audit *audit = &run->audits[place];
+    const uint8_t word = verdict_of(run, place);
+    const bool is_accused = audit->member == record->member;
+    if (word == FINDING_PENDING || audit->round != record->round ||
+        !hash_equal(&audit->result, &record->result))
+        return false;
+    switch (record->guilt) {
+    case GUILT_WRONG_RESULT: return is_accused && word == FINDING_DIFFERENT;
+    case GUILT_WITHHOLDING:
+        return is_accused && word == FINDING_WITHHELD &&
+               run->members[record->member].strikes >= AUDIT_STRIKES_MAX;
+    case GUILT_FALSE_ACCUSATION:
+        return audit->accuser == record->member && word == FINDING_SAME &&
+               audit->accusation == FINDING_DIFFERENT;
+    case GUILT_FALSE_FINDING:
+        return run->clients[audit->auditor].member == record->member &&
+               verdict_contradicts(word, run->findings[place].finding);
+    default: return false;
+    }
+}
+
+static bool hear_ejection(struct evidence *self, const struct wire_record_ejection *record)
+{
+    struct run *run = &self->core.run;
+    const bool twice = record->guilt == GUILT_EQUIVOCATION;
+    if (record->member >= run->members_count ||
+        run->members[record->member].state == MEMBER_EJECTED)
+        return bad(self, "member %u of %u is ejected, or ejected again", record->member,
+                   run->members_count);
+    const struct wire_member *member = &run->members[record->member];
+    bool justified = twice && is_equivocation(self, record, &member->key);
+    for (uint32_t i = 0; !twice && i < run->audits_count; i++)
+        justified |= justifies(run, i, record);
+    if (!justified)
+        return bad(self, "%s is ejected for %s in round %llu, and %s", member->name,
+                   wire_enum_name(&wire_enum_guilt, record->guilt),
+                   (unsigned long long)record->round,
+                   twice ? "there are no two claims of it that it signed"
+                         : "no verdict of the judges says so");
+    run_apply(run, FRAME_RECORD_EJECTION, record);
+    self->found.ejections++;
+    self->found.equivocations += twice;
+    return true;
+}
+
+// ---- records ------------------------------------------------------------------------------------
+
+static bool hear(struct evidence *self, uint16_t kind, const void *body)
+{
+    switch (kind) {
+    case FRAME_RECORD_GENESIS: return hear_genesis(self, body);
+    case FRAME_RECORD_START: return hear_start(self, body);
+    case FRAME_RECORD_MEMBER: return hear_member(self, body);
+    case FRAME_RECORD_PHASE: return hear_phase(self, body);
+    case FRAME_RECORD_ROUND: return hear_round(self, body);
+    case FRAME_RECORD_COMMIT: return hear_commit(self, body);
+    case FRAME_RECORD_FINDING: return hear_finding(self, body);
+    case FRAME_RECORD_EJECTION: return hear_ejection(self, body);
+    case FRAME_RECORD_RESTORE: return hear_restore(self, body);
+    default: return true; // Draws nothing, accuses nobody
+    }
+}
+
+bool evidence_hear(struct evidence *self, uint64_t seq, uint16_t kind, const void *body)
+{
+    if ((kind == FRAME_RECORD_GENESIS) != (seq == 1))
+        return bad(self, "record %llu is a %s: a run begins with its GENESIS, and once",
+                   (unsigned long long)seq, wire_kind_name(kind));
+    if (hear(self, kind, body)) return true;
+    char text[EVIDENCE_TEXT_MAX];
+    memcpy(text, self->text, sizeof text);
+    return bad(self, "record %llu: %.350s", (unsigned long long)seq, text);
+}

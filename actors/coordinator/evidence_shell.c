@@ -1,0 +1,57 @@
+// evidence_shell -- the far side of evidence.h: the configuration beside a ledger, and Ed25519.
+
+#include "actors/coordinator/evidence.h"
+#include "common/config/run_config.h"
+#include "common/crypto/identity.h"
+#include "common/ensure.h"
+#include "common/fault.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert((int)KEY_BYTES == (int)HASH_BYTES, "members are known by their key");
+
+bool evidence_verify(const struct hash *key, const uint8_t *bytes, size_t count,
+                     const uint8_t signature[WIRE_SIGNATURE_BYTES])
+{
+    struct key owner;
+    struct signature signed_by;
+    memcpy(owner.bytes, key->bytes, sizeof owner.bytes);
+    memcpy(signed_by.bytes, signature, sizeof signed_by.bytes);
+    return signature_verify(&owner, bytes, count, &signed_by);
+}
+
+int evidence_open(const char *dir, struct why *why, struct evidence **ret_evidence)
+{
+    char path[4096];
+    struct run_config *config = calloc(1, sizeof *config);
+    struct config_faults *faults = calloc(1, sizeof *faults);
+    ensure(config && faults);
+    snprintf(path, sizeof path, "%s/state.toml", dir);
+    int rc = config_load_run(path, config, faults);
+    if (rc < 0)
+        rc = why_set(why, rc,
+                     "%s, which the draws are held against, cannot be used; shoal check-config "
+                     "says why",
+                     path);
+    if (rc == 0) {
+        struct rules rules = { .config = config_digest(config),
+                               .run_seed = round_run_seed(config->run_id),
+                               .witness_nodes = (uint32_t)config->witness_nodes,
+                               .witness_standalone = config->witness_standalone,
+                               .verification_percent = (uint32_t)config->verification_percent };
+        snprintf(rules.run_id, sizeof rules.run_id, "%.*s", WIRE_RUN_MAX, config->run_id);
+        *ret_evidence = calloc(1, sizeof **ret_evidence);
+        ensure(*ret_evidence);
+        evidence_init(*ret_evidence, &rules, evidence_verify);
+    }
+    free(config);
+    free(faults);
+    return rc;
+}
+
+void evidence_close(struct evidence **self_p)
+{
+    free(*self_p);
+    *self_p = NULL;
+}
