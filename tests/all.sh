@@ -49,7 +49,7 @@ programs+=("tests/sim/short.sh $B")
 programs+=("$B/storage 300 5000 500")
 
 for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
-programs+=("$B/numeric/honest_audits 400" "$B/live/adversary_test" "$B/chaos/matrix --sample 40 ${SEED:-1}" "STEPS=36 EVENTS=8 $B/chaos/chaos"
+programs+=("$B/numeric/honest_audits 400" "$B/live/adversary_test" "$B/chaos/matrix --sample 40 ${SEED:-1}" "SEED=${SEED:-301} STEPS=30 EVENTS=8 $B/chaos/chaos"
            "tests/live/installed.sh $B")
 for t in tests/peers/*_test.sh; do [ -f "$t" ] && programs+=("$t $B"); done
 
