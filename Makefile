@@ -153,8 +153,9 @@ soak: all $(B)/chaos/chaos $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb the demo's r
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh
 
-storage: $(B)/storage                           ## Kill a ledger's writer, cut its power: KILLS=10000 IMAGES=1000000
+storage: $(B)/storage $(B)/unit/byte_flips_test  ## Kill a ledger's writer, cut its power, flip bits of all that is stored: KILLS=10000 IMAGES=1000000 FLIPS=10000
 	@$< $(or $(KILLS),10000) $(or $(IMAGES),1000000) $(or $(FLIPS),10000) $(or $(SEED),1)
+	@FLIPS=$(or $(FLIPS),10000) $(B)/unit/byte_flips_test
 
 live: all $(LIVE:%=$(B)/live/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
