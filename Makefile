@@ -133,7 +133,8 @@ test: deps-test                                 ## Run all tests; ends with "N p
 
 test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) \
             $(LIVE_PRE:%=$(B)/live/%.so) $(B)/storage $(B)/live/adversary_test \
-            $(B)/live/hostile-trainer $(B)/numeric/honest_audits $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
+            $(B)/live/hostile-trainer $(B)/numeric/honest_audits $(B)/bench/cost_test $(B)/tests/peers/logits \
+            $(B)/bench/tokenizer_bench
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -348,6 +349,9 @@ $(B)/bench/crypto_counts.so: tests/bench/crypto_counts.c tests/bench/crypto_coun
 $(B)/bench/cost_bench: $(patsubst %,$(B)/tests/bench/%.o,cost_bench cost_run plain_zap) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
                        | $(foreach m,$(PLAIN),$(B)/bench/plain/$(call bin,$(m))) $(B)/bench/crypto_counts.so
 	$(link) $(PLAIN_WRAPS:%=-Wl,--wrap=%) -lcmocka $(LIBS) -o $@
+$(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
+                      | $(B)/bench/crypto_counts.so
+	$(link) -lcmocka $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 $(B)/%_avx512bf16.o: %_avx512bf16.c
