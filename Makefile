@@ -133,7 +133,8 @@ test: deps-test                                 ## Run all tests; ends with "N p
 
 test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) \
             $(LIVE_PRE:%=$(B)/live/%.so) $(B)/storage $(B)/live/adversary_test \
-            $(B)/live/hostile-trainer $(B)/numeric/honest_audits $(B)/tests/peers/logits $(B)/bench/tokenizer_bench
+            $(B)/live/hostile-trainer $(B)/numeric/honest_audits $(B)/bench/cost_test $(B)/tests/peers/logits \
+            $(B)/bench/tokenizer_bench
 
 unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
 	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
@@ -153,8 +154,9 @@ soak: all $(B)/chaos/chaos $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb the demo's r
 mutants:                                        ## Break the cores on purpose; each must be caught
 	@tests/sim/mutants.sh
 
-storage: $(B)/storage                           ## Kill a ledger's writer, cut its power: KILLS=10000 IMAGES=1000000
+storage: $(B)/storage $(B)/unit/byte_flips_test  ## Kill a ledger's writer, cut its power, flip bits of all that is stored: KILLS=10000 IMAGES=1000000 FLIPS=10000
 	@$< $(or $(KILLS),10000) $(or $(IMAGES),1000000) $(or $(FLIPS),10000) $(or $(SEED),1)
+	@FLIPS=$(or $(FLIPS),10000) $(B)/unit/byte_flips_test
 
 live: all $(LIVE:%=$(B)/live/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the live tests: make live T=join_test, LIVE_LONG=1
 	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
@@ -347,6 +349,9 @@ $(B)/bench/crypto_counts.so: tests/bench/crypto_counts.c tests/bench/crypto_coun
 $(B)/bench/cost_bench: $(patsubst %,$(B)/tests/bench/%.o,cost_bench cost_run plain_zap) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
                        | $(foreach m,$(PLAIN),$(B)/bench/plain/$(call bin,$(m))) $(B)/bench/crypto_counts.so
 	$(link) $(PLAIN_WRAPS:%=-Wl,--wrap=%) -lcmocka $(LIBS) -o $@
+$(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
+                      | $(B)/bench/crypto_counts.so
+	$(link) -lcmocka $(LIBS) -o $@
 $(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
 	$(link) -lmsgpackc $(LIBS) -o $@
 $(B)/%_avx512bf16.o: %_avx512bf16.c

@@ -3,14 +3,16 @@
 #
 #     tests/all.sh BUILD_DIR
 #
-# unit        pure functions, golden values and conversations          (gcc -O2)
+# unit        pure functions, golden values and conversations, the fuzz targets' corpora and seeds; no
+#             target is mutated here (make fuzz: clang builds everything once more for it)
 # emulated    the GPU's kernels and model, on a device emulated by the processor
-# sanitized   the same under ASan + UBSan; those with threads under TSan
+# sanitized   the same under ASan + UBSan; three of those with threads under TSan (make tsan for all)
 # simulation  seeds of the whole cluster; one trace under three compilers; a few mutants
 # storage     a ledger's writer killed, its power cut                  (long form: make storage)
 # live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
 # audits      honest results made again on other instruction sets
 # adversary   a liar of each kind among four trainers (make adversaries for the long form)
+# cost        what a round with audits signs and verifies              (make bench for what it costs)
 # chaos       a sample of the kill matrix, the demo's run disturbed     (make chaos for the long forms)
 # installed   the systemd units of a staging tree, by hand and under a systemd of their own
 # peers       what torch and transformers say of our files, where PyPI is reachable
@@ -28,7 +30,8 @@ build() { # name, make arguments...
     programs+=("cat $B/build-$name.tap")
 }
 
-programs=()
+# Most of them have one thread, or wait: two at a time, and from the simulator on one by one.
+programs=(-j "$(($(nproc) > 1 ? 2 : 1))")
 unit=$(cd tests/unit && ls ./*_test.c | sed 's#^\./##; s#\.c$##')
 for t in $unit; do programs+=("$B/unit/$t"); done
 for t in tests/gpu/*_test.cu; do programs+=("$B/emulated/$(basename "${t%.cu}")"); done
@@ -44,12 +47,12 @@ build tsan B="$B/tsan" SAN="-fsanitize=thread" OPT="-O1 -g" ISA_base=-O1 ISA_avx
 for t in $tsan_unit; do programs+=("TSAN_OPTIONS=suppressions=tests/tsan.supp:ignore_noninstrumented_modules=1 $B/tsan/unit/$t"); done
 
 build clang B="$B/clang" CC=clang CXX=clang++ "$B/clang/bin/sim"
-programs+=("tests/sim/short.sh $B")
+programs+=(-j 1 "tests/sim/short.sh $B")
 
 programs+=("$B/storage 300 5000 500")
 
 for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
-programs+=("$B/numeric/honest_audits 400" "$B/live/adversary_test" "$B/chaos/matrix --sample 40 \$LIVE_SEED" "STEPS=36 EVENTS=8 $B/chaos/chaos"
+programs+=("$B/numeric/honest_audits 400" "$B/live/adversary_test" "$B/bench/cost_test" "$B/chaos/matrix --sample 40 \$LIVE_SEED" "SEED=301 STEPS=30 EVENTS=8 $B/chaos/chaos"
            "tests/live/installed.sh $B")
 for t in tests/peers/*_test.sh; do [ -f "$t" ] && programs+=("$t $B"); done
 

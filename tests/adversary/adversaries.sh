@@ -5,11 +5,13 @@
 #
 #     tests/adversary/adversaries.sh BUILD_DIR [RUNS]
 #
-# Ends with a table, and with 0 only if every liar was ejected, nobody honest was, and no kind's mean
-# held-out loss is more than 2 % above that of the honest runs ("worst" is a single run: the honest
-# ones say how far those lie apart). Who audits whom is drawn: of four, a liar's result is audited in a
-# quarter of the rounds and judged in the next, so in one run of a thousand it takes more than 25
-# rounds; more than one in fifty is a failure. An equivocation takes at most one.
+# Ends with a table, and with 0 only if every liar was ejected, nobody honest was, a withheld payload was
+# in every run left out of a commit and its samples dealt again ("partial"; no run ends before the ledger
+# accounts for all of them), and no kind's mean held-out loss is more than 2 % above that of the honest
+# runs ("worst" is a single run: the honest ones say how far those lie apart). Who audits whom is drawn:
+# of four, a liar's result is audited in a quarter of the rounds and judged in the next, so in one run of
+# a thousand it takes more than 25 rounds; more than one in fifty is a failure. An equivocation takes at
+# most one.
 set -u
 B=${1:-build} RUNS=${2:-20}
 out=$(realpath "$B")/adversaries.tsv
@@ -26,14 +28,16 @@ for run in $(seq "$RUNS"); do
         echo "run $run of $kind failed: $B/adversary-$kind-$run.log"
     done
 done
-# Fields: kind, run, round of the first deed, of the ejection, guilt, honest ejected, loss, ...
+# Fields: kind, run, round of the first deed, of the ejection, guilt, honest ejected, loss, voids,
+# partial commits, seconds
 sort -t'	' -u -k1,1 -k2,2n "$out" | awk -F'	' -v kinds="$kinds" '
     $1 == "none" { honest += $7; honest_n++ }
+    $9 > 0 { partial[$1]++ }
     { n[$1]++; innocent[$1] += $6; loss[$1] += $7; if ($7 > worst[$1]) worst[$1] = $7 }
     $4 > 0 { took[$1, ++ejected[$1]] = $4 - $3; guilt[$1] = $5 }
     END {
-        printf "%-12s %5s %8s %7s %5s %5s %8s %7s %7s  %s\n", "kind", "runs", "ejected", "median",
-            "max", "late", "honest", "loss", "worst", "guilt"
+        printf "%-12s %5s %8s %7s %5s %5s %8s %8s %7s %7s  %s\n", "kind", "runs", "ejected", "median",
+            "max", "late", "honest", "partial", "loss", "worst", "guilt"
         count = split(kinds, list, " ")
         for (k = 1; k <= count; k++) {
             kind = list[k]; m = ejected[kind] + 0
@@ -47,17 +51,19 @@ sort -t'	' -u -k1,1 -k2,2n "$out" | awk -F'	' -v kinds="$kinds" '
             limit = kind == "equivocate" ? 1 : kind == "silent" ? 1000 : 25
             late = 0
             for (i = 1; i <= m; i++) late += took[kind, i] > limit
-            printf "%-12s %5d %8d %7s %5s %5d %8d %7.4f %7.4f  %s\n", kind, n[kind], m,
+            printf "%-12s %5d %8d %7s %5s %5d %8d %8d %7.4f %7.4f  %s\n", kind, n[kind], m,
                 m ? took[kind, int((m + 1) / 2)] : "-", m ? took[kind, m] : "-", late,
-                innocent[kind], loss[kind] / n[kind] / reference, worst[kind] / reference,
+                innocent[kind], partial[kind], loss[kind] / n[kind] / reference, worst[kind] / reference,
                 m ? guilt[kind] : "-"
             if (innocent[kind] || loss[kind] / n[kind] > 1.02 * reference) bad = 1
             if (kind != "none" && kind != "withhold" && m < n[kind]) bad = 1
             if (kind == "equivocate" && late) bad = 1
+            if (kind == "withhold" && partial[kind] < n[kind]) bad = 1
             all += m; all_late += late
         }
         if (50 * all_late > all) bad = 1
         print "rounds: from the first deed to the ejection; late: more than 25 (equivocate 1)"
+        print "partial: runs with a commit that left somebody out, as all of withhold must have"
         print "loss: mean and worst, by the mean of the honest runs"
         exit bad
     }' || failed=$((failed + 1))

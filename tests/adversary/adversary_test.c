@@ -1,7 +1,8 @@
 // Four trainers, one of which lies (hostile.c), as real processes: it is ejected within so many
 // rounds, nobody honest is, the honest replicas end in the same bits, and the model has lost nothing.
 //
-// As a test each kind has one short run with half of the clients auditing. For the long form
+// As a test each kind has one short run with half of the clients auditing, after one of the three
+// honest ones alone. For the long form
 // (adversaries.sh) ADVERSARY names one kind and ADVERSARY_SEED the run: with 25 % audits and
 // LONG_STEPS steps; one line of figures goes to the file ADVERSARY_OUT. "none" is the run of the
 // three honest ones alone.
@@ -20,7 +21,7 @@
 #include <cmocka.h>
 
 enum { SHORT_STEPS = 24, LONG_STEPS = 240, ROUNDS_MAX = 25, SEQ_LEN = 32, HELD_OUT = 256,
-       UNHEALTHY_ROUNDS = 3 };
+       UNHEALTHY_ROUNDS = 3, LOSS_PERCENT = 2 };
 #define LIAR "trainer3"
 
 struct expected {
@@ -227,6 +228,24 @@ static void one_run_is_recorded(void **state)
 
 // ---- the short form -------------------------------------------------------------------------------
 
+static double honest_loss;
+
+static void the_honest_ones_alone(void **state)
+{
+    const struct played outcome = play(state, expected_of("none"), 1, false);
+    assert_int_equal(outcome.end.ledger.ejections, 0);
+    honest_loss = outcome.loss;
+}
+
+// After so few steps the loss of honest runs differs by less than 1 %, sign-flip and noise that nobody
+// audits cost 6 % and 2.4 %; what any other liar does so early is less than can be told from chance.
+static void assert_nothing_is_lost(const struct played *outcome)
+{
+    if (!(honest_loss > 0 && outcome->loss <= honest_loss * (100 + LOSS_PERCENT) / 100))
+        fail_msg("a loss of %.4f: more than %d %% above the %.4f of the honest ones alone",
+                 outcome->loss, LOSS_PERCENT, honest_loss);
+}
+
 static void liar_is_ejected(void **state)
 {
     const char *kind = *state;
@@ -236,7 +255,10 @@ static void liar_is_ejected(void **state)
     assert_int_equal(outcome.honest_ejected, 0);
     assert_true(outcome.first > 0);
     assert_string_equal(outcome.guilt, expected->guilt);
-    if (expected->rounds) assert_in_range(outcome.ejected - outcome.first, 0, expected->rounds);
+    if (expected->rounds) {                         // Silence has another number of steps as well
+        assert_in_range(outcome.ejected - outcome.first, 0, expected->rounds);
+        assert_nothing_is_lost(&outcome);
+    }
 }
 
 // What it does not serve is not committed, and its samples are dealt again: testbed_finish has seen
@@ -248,6 +270,7 @@ static void withheld_payload_is_dealt_again(void **state)
     assert_int_equal(outcome.ejected + outcome.honest_ejected, 0);
     assert_int_equal(outcome.dropped, 1);
     assert_int_equal(outcome.end.ledger.partial, UNHEALTHY_ROUNDS);
+    assert_nothing_is_lost(&outcome);
 }
 
 int main(void)
@@ -255,6 +278,7 @@ int main(void)
 #define LIAR_TEST(kind) { kind " is ejected", liar_is_ejected, NULL, testbed_teardown, \
                           (void *)(uintptr_t)kind }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(the_honest_ones_alone, testbed_teardown),
         LIAR_TEST("sign-flip"), LIAR_TEST("times-10"), LIAR_TEST("noise"), LIAR_TEST("lazy"),
         LIAR_TEST("stale"), LIAR_TEST("copy"), LIAR_TEST("wrong-batch"), LIAR_TEST("nan"),
         LIAR_TEST("nan-residual"),

@@ -13,14 +13,15 @@
 // network namespace, four trainers in another, a relay of ours between the two (relay.h). A
 // schedule drawn from the seed (schedule.h) kills, stops and ends actors, loses, delays, doubles,
 // reorders and damages packets, parts the network, fills disks (a tmpfs each), sets clocks wrong
-// (live/clock.c). Each event waits for the news of its phase. Who ends is started again, as systemd
-// would.
+// (live/clock.c). Each event waits for the news of its phase, and for its victim if that is down.
+// Who ends is started again, as systemd would.
 //
-// Fails unless the run finishes, all replicas say one digest at every step, and ledger, checkpoint
-// and replicas agree at the end. Prints what was done when, how long the next commit took to come,
-// and the goodput: committed samples a second, against the undisturbed run.
+// Fails unless every event was done and the run finishes, all replicas say one digest at every step,
+// ledger, checkpoint and replicas agree at the end, and whoever ends by itself on a full disk says
+// that it is full. Prints what was done when, how long the next commit took to come, and the
+// goodput: committed samples a second, against the undisturbed run.
 //
-// Without root, /dev/net/tun or leave to mount, network and disk are left out, and it says so.
+// Without root, /dev/net/tun or leave to mount, network and disk are left out: a "# SKIP" line each.
 // Exit code 0: all held; 64: usage; else not. Only processes that it started are signalled, by pid.
 //
 //     cell matrix      the kill matrix          schedule relay      what chaos does, and how
@@ -47,28 +48,40 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
+#include <sysexits.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 enum { TRAINERS = 4, WITNESSES = 3, RUN_MS_MAX = 900000, RESTART_MS = 200, RESTARTS_MAX = 1000,
        REAPED_MS = 500, UNDO_MAX = 64, DISK_MIB = 1024, SOAK_ROUNDS = 40, SOAK_EVENT_ROUNDS = 60,
-       SOAK_STEPS = 100000000 };
+       SOAK_STEPS = 100000000, ROOM_EPOCHS = 2,
+       DISK_MORE_MS = 15000, DISK_LOOK_MS = 200 };
 
 // What has to be undone, and when.
-struct undo { uint64_t due_ms; enum chaos_kind kind; char victim[24]; };
+struct undo {
+    uint64_t due_ms;
+    enum chaos_kind kind;
+    char victim[24];
+    unsigned life;                      // Of who runs on a full disk; 0: nobody, or it ended by that
+    uint64_t last_ms;                   // Until when it may come to write
+};
+
+// Of those who met a full disk as they ran.
+struct met { unsigned ended, went_on, wrote_nothing; };
 
 struct chaos {
     struct testbed *bed;
     struct relay *relay;                // NULL: not permitted
     struct chaos_permits permits;
     struct chaos_event *events;
-    unsigned count, next;
+    unsigned asked, count, next;        // Events: in all (0: a soak); of this schedule; done of it
     uint64_t entered[PHASE_COUNT];      // When the next event began to wait for its phase
     bool waiting;
     struct undo undo[UNDO_MAX];
     unsigned undo_count;
     uint64_t began_ms, first_ms, event_commits, event_ms, longest_ms;
     unsigned restarts, done[CHAOS_KINDS];
+    struct met met;
     uint64_t due_ms[TESTBED_ACTORS_MAX];
     int said[TESTBED_ACTORS_MAX];       // With which code it ended last: said once
     volatile int64_t *clocks;           // One for each actor, in files
@@ -78,6 +91,8 @@ struct chaos {
     unsigned soaked;                    // Events of schedules that are over
     struct soak soak;
 };
+
+static unsigned tests_told;             // Lines of TAP so far
 
 static double seconds_of(const struct chaos *self)
 {
@@ -142,6 +157,21 @@ static bool is_finished(const struct chaos *self)
     return self->bed->news.run.phase == PHASE_FINISHED;
 }
 
+// An end of its own on a full disk is the one that there is for it, and says so.
+static void judge_end(struct chaos *self, const struct testbed_actor *actor, int code)
+{
+    for (unsigned i = 0; i < self->undo_count; i++) {
+        struct undo *full = &self->undo[i];
+        if (full->life != actor->lives || strcmp(full->victim, actor->name) != 0) continue;
+        if (code != EX_IOERR ||
+            !testbed_log_has(self->bed, actor->name, "no space left on the device", NULL, 0))
+            testbed_fail(self->bed, "%s ended with %d on a full disk, not with %d and a word of it",
+                         actor->name, code, EX_IOERR);
+        full->life = 0;
+        self->met.ended++;
+    }
+}
+
 // As systemd: whoever ends is started again, unless it says that trying again is of no use.
 static void revive(struct chaos *self, uint64_t now_ms)
 {
@@ -154,6 +184,7 @@ static void revive(struct chaos *self, uint64_t now_ms)
             testbed_fail(self->bed, "%s ended with %d, and would not be started again", actor->name,
                          code);
         if (!self->due_ms[i]) {
+            if (code) judge_end(self, actor, code);
             self->due_ms[i] = now_ms + RESTART_MS;
             if (code && code != self->said[i])
                 printf("%7.1f s  %s ended with %d; started again until it stays\n",
@@ -205,7 +236,22 @@ static void later(struct chaos *self, const struct chaos_event *event, uint64_t 
     ensure(self->undo_count < UNDO_MAX);
     struct undo *undo = &self->undo[self->undo_count++];
     *undo = (struct undo){ .due_ms = now_ms + event->ms, .kind = event->kind };
+    if (event->runs_on) {
+        undo->life = testbed_actor(self->bed, event->victim)->lives;
+        undo->last_ms = undo->due_ms + DISK_MORE_MS;
+    }
     snprintf(undo->victim, sizeof undo->victim, "%s", event->victim);
+}
+
+// Who met it as it ran and goes on has said so; who has written nothing yet is given more time.
+static bool is_met(struct chaos *self, const struct undo *full, uint64_t now_ms)
+{
+    const struct testbed_actor *actor = testbed_actor(self->bed, full->victim);
+    if (full->life != actor->lives || !actor->pid) return true; // Ended by it, or another event did
+    if (testbed_log_has(self->bed, full->victim, "No space left", NULL, 0)) self->met.went_on++;
+    else if (!is_finished(self) && now_ms < full->last_ms) return false;
+    else self->met.wrote_nothing++;
+    return true;
 }
 
 static void undo(struct chaos *self, const struct undo *undo)
@@ -219,8 +265,11 @@ static void undo(struct chaos *self, const struct undo *undo)
 static void undo_due(struct chaos *self, uint64_t now_ms)
 {
     for (unsigned i = 0; i < self->undo_count;) {
-        if (self->undo[i].due_ms > now_ms) { i++; continue; }
-        undo(self, &self->undo[i]);
+        struct undo *due = &self->undo[i];
+        if (due->due_ms <= now_ms && due->life && !is_met(self, due, now_ms))
+            due->due_ms = now_ms + DISK_LOOK_MS;
+        if (due->due_ms > now_ms) { i++; continue; }
+        undo(self, due);
         self->undo[i] = self->undo[--self->undo_count];
     }
 }
@@ -230,9 +279,8 @@ static void act(struct chaos *self, const struct chaos_event *event, uint64_t no
     struct testbed_actor *actor = event->victim[0] ? testbed_actor(self->bed, event->victim) : NULL;
     char text[120];
     chaos_event_text(event, text);
-    printf("%7.1f s  commit %-4llu %s%s\n", seconds_of(self),
-           (unsigned long long)self->bed->news.commits, text,
-           actor && !actor->pid ? " (it is down)" : "");
+    printf("%7.1f s  commit %-4llu %s\n", seconds_of(self),
+           (unsigned long long)self->bed->news.commits, text);
     fflush(stdout);
     self->done[event->kind]++;
     if (event->ms) later(self, event, now_ms);
@@ -244,9 +292,9 @@ static void act(struct chaos *self, const struct chaos_event *event, uint64_t no
     case CHAOS_KILL: if (actor->pid) kill(actor->pid, SIGKILL); break;
     case CHAOS_STOP: if (actor->pid) kill(actor->pid, SIGSTOP); break;
     case CHAOS_TERM: if (actor->pid) kill(actor->pid, SIGTERM); break;
-    case CHAOS_DISK_FULL:                           // So that it has to write at once
+    case CHAOS_DISK_FULL:                           // Killed, it has to write at once
         fill_disk(self, event->victim, true);
-        if (actor->pid) kill(actor->pid, SIGKILL);
+        if (actor->pid && !event->runs_on) kill(actor->pid, SIGKILL);
         break;
     default: set_network(self, event->kind);
     }
@@ -266,6 +314,7 @@ static void act_if_due(struct chaos *self, uint64_t now_ms)
     self->waiting = true;
     const struct chaos_event *event = &self->events[self->next];
     if (news->entered[event->phase] == self->entered[event->phase]) return;
+    if (event->victim[0] && !testbed_actor(self->bed, event->victim)->pid) return;  // Back soon
     self->waiting = false;
     self->next++;
     self->event_commits = news->commits;
@@ -407,7 +456,7 @@ static bool is_calm(struct testbed *bed, const void *arg)
            bed->news.run.phase == PHASE_TRAIN && bed->news.commits > self->soak.cooldown_commits + 2;
 }
 
-static void soak(struct chaos *self, uint64_t seconds)
+static bool soak(struct chaos *self, uint64_t seconds)
 {
     begin(self);
     struct testbed *bed = self->bed;
@@ -420,11 +469,13 @@ static void soak(struct chaos *self, uint64_t seconds)
     while (!testbed_wait(bed, is_calm, self, due_in_ms(self))) continue;
     struct testbed_end done = testbed_stop(bed);
     soak_judge(&self->soak, bed);
-    printf("ok 1 - %llu s, %u events, %u started again, %llu commits: one digest at every step, "
+    const unsigned events = self->soaked + self->next;
+    printf("%sok %u - %llu s, %u events, %u started again, %llu commits: one digest at every step, "
            "ledger and checkpoint agree, nothing grows\n",
-           (unsigned long long)seconds, self->soaked + self->next, self->restarts,
+           events ? "" : "not ", ++tests_told, (unsigned long long)seconds, events, self->restarts,
            (unsigned long long)done.ledger.commits);
     end(self);
+    return events > 0;
 }
 
 // A mount namespace of our own, so that nothing is left behind.
@@ -442,14 +493,17 @@ static void print_plan(const struct chaos *self)
     }
 }
 
-static void report(const struct chaos *self, double calm, double wild)
+static bool report(const struct chaos *self, double calm, double wild)
 {
-    printf("\n%u events:", self->count);
+    printf("\n%u events:", self->next);
     for (unsigned k = 0; k < CHAOS_KINDS; k++)
         if (self->done[k]) printf("  %s %u", chaos_kind_name((enum chaos_kind)k), self->done[k]);
     printf("\n%u processes were started again; the longest wait for a commit after an event was "
            "%.1f s\n",
            self->restarts, (double)self->longest_ms / 1000);
+    printf("a full disk under who ran: %u ended by it, %u went on and said so, %u had nothing to "
+           "write\n",
+           self->met.ended, self->met.went_on, self->met.wrote_nothing);
     if (self->relay) {
         const struct relay_counts n = relay_count(self->relay);
         printf(
@@ -458,9 +512,18 @@ static void report(const struct chaos *self, double calm, double wild)
             (unsigned long long)n.flipped, (unsigned long long)n.overtook);
     }
     printf("goodput: %.1f of %.1f samples/s, %.0f %%\n", wild, calm, 100 * wild / calm);
-    printf("ok 1 - %u events, and the run ends with one digest at every step, ledger and "
+    const bool all = self->next == self->asked,
+               met = self->met.ended + self->met.went_on > 0 || self->met.wrote_nothing == 0;
+    printf("%sok %u - %u of %u events%s, and the run ends with one digest at every step, ledger and "
            "checkpoint included\n",
-           self->count);
+           all && met ? "" : "not ", ++tests_told, self->next, self->asked,
+           met ? "" : ", and no full disk was met");
+    return all && met;
+}
+
+static void leave_out(const char *what, const char *why)
+{
+    printf("ok %u - chaos of %s # SKIP %s\n", ++tests_told, what, why);
 }
 
 static uint64_t number(const char *name, uint64_t otherwise, uint64_t least, uint64_t most)
@@ -493,21 +556,22 @@ int main(int argc, char **argv)
     struct chaos_permits permits = { .network = true, .disk = true };
     if (!plan) {
         permits.network = relay_open(&relay, seed, &why);
-        if (!permits.network) printf("LEFT OUT: the network: %s\n", why);
+        if (!permits.network) leave_out("the network", why);
         permits.disk = may_mount();
-        if (!permits.disk)
-            printf("LEFT OUT: full disks: mounting is not permitted here (needs root)\n");
+        if (!permits.disk) leave_out("full disks", "mounting is not permitted here (needs root)");
     }
     if (permits.network) calm.relay = wild.relay = &relay;
     calm.permits = wild.permits = permits;
     if (soak_s) {
         wild.seed = seed;
         wild.steps = SOAK_STEPS, wild.epoch_rounds = SOAK_ROUNDS, wild.count = 0;
-        soak(&wild, soak_s);
+        const bool held = soak(&wild, soak_s);
         relay_close(&relay);
-        return 0;
+        return held ? 0 : 1;
     }
-    schedule_draw(seed, wild.count, wild.steps, &permits, events);
+    // Room at the end: each phase is entered once more after the last event has come up.
+    wild.asked = wild.count;
+    schedule_draw(seed, wild.count, wild.steps - ROOM_EPOCHS * wild.epoch_rounds, &permits, events);
     printf("SEED=%llu EVENTS=%u STEPS=%llu\n", (unsigned long long)seed, wild.count,
            (unsigned long long)wild.steps);
     if (plan) {
@@ -515,7 +579,7 @@ int main(int argc, char **argv)
         return 0;
     }
     const double goodput = run(&calm, "undisturbed");
-    report(&wild, goodput, run(&wild, "disturbed"));
+    const bool held = report(&wild, goodput, run(&wild, "disturbed"));
     relay_close(&relay);
-    return 0;
+    return held ? 0 : 1;
 }

@@ -61,6 +61,7 @@ void schedule_draw(uint64_t seed, unsigned count, uint64_t steps,
     struct wheel whom = wheel_of(VICTIMS), when = wheel_of(PHASES), disk = wheel_of(3),
                  jump = wheel_of(4);
     struct wheel what = { 0 };
+    bool runs_on = false;               // Of the last full disk
     for (unsigned k = 0; k < CHAOS_KINDS; k++)
         for (unsigned n = 0; n < kinds[k].share; n++) what.list[what.count++] = k;
     for (unsigned i = 0; i < count; i++) {
@@ -74,6 +75,7 @@ void schedule_draw(uint64_t seed, unsigned count, uint64_t steps,
         const int seconds = jumps[turn(&jump, &seed)];
         const bool out =
             (kinds[kind].network && !permits->network) || (kinds[kind].disk && !permits->disk);
+        if (kind == CHAOS_DISK_FULL) runs_on = !runs_on;
         if (out) kind = CHAOS_KILL;
         *event = (struct chaos_event){ .step = 1 + i * (steps - 2) / count,
                                        .phase = phases[phase],
@@ -82,14 +84,17 @@ void schedule_draw(uint64_t seed, unsigned count, uint64_t steps,
                                                  : kinds[kind].disk  ? disks[place]
                                                                      : victims[victim],
                                        .ms = ms,
-                                       .seconds = kind == CHAOS_CLOCK ? seconds : 0 };
+                                       .seconds = kind == CHAOS_CLOCK ? seconds : 0,
+                                       .runs_on = kind == CHAOS_DISK_FULL && runs_on };
     }
 }
 
 void chaos_event_text(const struct chaos_event *event, char ret_text[120])
 {
     char more[48] = "";
-    const char *anew = event->kind == CHAOS_DISK_FULL ? ", and started anew" : "";
+    const char *anew = event->kind != CHAOS_DISK_FULL ? ""
+                       : event->runs_on               ? ", as it runs"
+                                                      : ", and started anew";
     if (event->ms) snprintf(more, sizeof more, " for %u ms%s", event->ms, anew);
     if (event->kind == CHAOS_CLOCK)
         snprintf(more, sizeof more, " by %d s, and started anew", event->seconds);

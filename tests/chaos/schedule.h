@@ -10,7 +10,8 @@ enum chaos_kind {
     CHAOS_KILL, CHAOS_STOP, CHAOS_TERM,         // An actor: -9; stopped for `ms`; asked to end
     CHAOS_LOSSY, CHAOS_SLOW, CHAOS_MESSY,       // The network for `ms`: loss; delay; bits, copies
     CHAOS_PARTITION, CHAOS_ONE_WAY,             // Nothing passes; nothing passes one way
-    CHAOS_DISK_FULL,                            // An actor's, for `ms`, in which it restarts
+    CHAOS_DISK_FULL,                            // An actor's, for `ms`: it meets that as it runs, or
+                                                // restarts in it; by turns
     CHAOS_CLOCK,                                // An actor's, for good, by `seconds`; it restarts
     CHAOS_KINDS
 };
@@ -22,6 +23,7 @@ struct chaos_event {
     const char *victim;                 // "" where the network is meant
     unsigned ms;
     int seconds;
+    bool runs_on;                       // Of a full disk: nobody kills it
 };
 
 // What this machine permits besides signals.

@@ -2,12 +2,15 @@
 // run ends in the bits it would have ended in without them.
 
 #include "tests/live/testbed.h"
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sysexits.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 static const struct testbed_options quiet = { .trainers = 3, .epoch_rounds = 8, .total_steps = 16,
@@ -15,12 +18,15 @@ static const struct testbed_options quiet = { .trainers = 3, .epoch_rounds = 8, 
 
 static struct hash undisturbed(void)
 {
+    static struct hash digest;                              // Of one run for all
+    if (!hash_is_none(&digest)) return digest;
     struct testbed *bed = testbed_new(&quiet);
     testbed_start_all(bed);
     struct testbed_end end = testbed_finish(bed);
     assert_int_equal(end.ledger.partial, 0);
     testbed_destroy(&bed);
-    return end.digest;
+    digest = end.digest;
+    return digest;
 }
 
 static void shell(struct testbed *bed, const char *command)
@@ -77,6 +83,50 @@ static void who_lies_is_named_and_another_is_asked(void **state)
     assert_true(hash_equal(&end.digest, &digest));
 }
 
+// One bit in 64 bytes of a provider's text, as it runs: on the disk, so that no time of a change tells
+// of it. Twice: as it was.
+static void flip_bits(struct testbed *bed, const char *folder)
+{
+    char path[400];
+    uint8_t byte;
+    struct stat before;
+    snprintf(path, sizeof path, "%s/%s/text.bin", bed->dir, folder);
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && fstat(fd, &before) == 0);
+    for (off_t at = 0; pread(fd, &byte, 1, at) == 1; at += 64) {
+        byte ^= (uint8_t)(1 << at / 64 % 8);
+        assert_int_equal(pwrite(fd, &byte, 1, at), 1);
+    }
+    assert_int_equal(futimens(fd, (struct timespec[]){ before.st_atim, before.st_mtim }), 0);
+    close(fd);
+}
+
+// First one of two providers rots, then the other, the first being whole again: never both, so that
+// what comes in between comes from the one that was not asked before.
+static void bits_flip_under_a_provider_and_the_other_serves(void **state)
+{
+    const struct hash digest = undisturbed();
+    struct testbed *bed = *state = testbed_new(&quiet);
+    shell(bed, "cp -a data other && sed 's/\"data\"/\"other\"/' data.toml > other.toml");
+    testbed_write_key(bed, "data-provider1");
+    testbed_start(bed, "broker");
+    testbed_start(bed, "coordinator");
+    testbed_start(bed, "data-provider");
+    testbed_await_log(bed, "data-provider", "member.admitted", TESTBED_WAIT_MS);
+    testbed_start_with(bed, "data-provider1", &(struct testbed_launch){
+        .args = (const char *const[]){ "--data-config", "other.toml", NULL } });
+    testbed_await_log(bed, "data-provider1", "member.admitted", TESTBED_WAIT_MS);
+    for (unsigned i = 0; i < quiet.trainers; i++) testbed_start(bed, testbed_trainer(i));
+    testbed_await_step(bed, 3);
+    flip_bits(bed, "data");
+    testbed_await_step(bed, 8);
+    flip_bits(bed, "data");
+    flip_bits(bed, "other");
+    struct testbed_end end = testbed_finish(bed);
+    assert_int_equal(end.ledger.partial, 0);
+    assert_true(hash_equal(&end.digest, &digest));
+}
+
 // The owner's word: who comes first with the right files and an order of its own is not let in.
 static void pinned_samples_keep_their_order(void **state)
 {
@@ -114,6 +164,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(who_lies_is_named_and_another_is_asked, testbed_teardown),
+        cmocka_unit_test_teardown(bits_flip_under_a_provider_and_the_other_serves, testbed_teardown),
         cmocka_unit_test_teardown(pinned_samples_keep_their_order, testbed_teardown),
         cmocka_unit_test_teardown(without_a_manifest_it_says_what_to_do, testbed_teardown),
     };

@@ -49,7 +49,7 @@ inside()
     systemd-sysusers /usr/local/lib/sysusers.d/shoal.conf && systemd-tmpfiles --create /usr/local/lib/tmpfiles.d/shoal.conf
     check "the user and the folders are made" "$(stat -c %U:%a /var/lib/shoal 2>&1)" "root:755"
 
-    local actors="shoal-broker shoal-coordinator@demo shoal-data-provider@demo shoal-checkpointer@1 shoal-trainer@1 shoal-trainer@2"
+    local actors="shoal-broker shoal-coordinator@demo shoal-data-provider@demo shoal-checkpointer@1 shoal-witness@1 shoal-trainer@1 shoal-trainer@2"
     local unit before after
     for unit in $actors; do
         if timeout 30 systemctl start "$unit" && [ "$(show $unit ActiveState)" = active ]; then ok "$unit starts and is ready"
@@ -164,7 +164,7 @@ trap clean_up EXIT
 mkdir -p "$work/conf/demo/data/train" "$work/test"
 cp "$0" "$work/test/run.sh"
 sample=$tree/usr/local/share/shoal/demo
-sed -e 's/^init_min_clients = .*/init_min_clients = 2/' -e 's/^min_clients = .*/min_clients = 1/' \
+sed -e 's/^standalone = false/standalone = true/' -e 's/^init_min_clients = .*/init_min_clients = 2/' -e 's/^min_clients = .*/min_clients = 1/' \
     -e 's/^total_steps = .*/total_steps = 100000/' -e 's/^global_batch_size_\(start\|end\) = .*/global_batch_size_\1 = 2/' \
     "$sample/state.toml" >"$work/conf/demo/state.toml"
 cp "$sample/data.toml" "$work/conf/demo/"

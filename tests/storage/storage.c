@@ -2,6 +2,8 @@
 //
 //     storage KILLS IMAGES FLIPS [SEED]   300 5000 500: the short form; 10000 1000000 10000: the long
 //
+// Datasets, checkpoints and what comes by HTTP are byte_flips_test's; make storage runs both.
+//
 // Says five lines of TAP and the figures. Exit 1 if anything that was confirmed was lost.
 
 #include "tests/storage/storm.h"

@@ -1,6 +1,8 @@
 // byte_flips_test -- one bit wrong, anywhere in what lies on a disk or comes over HTTP: dataset,
 // checkpoint, blobs, ledger. What is read then is what was written, or it is refused by name; and
-// where somebody else has it, it comes from there. FLIPS=10000 for the long form.
+// where somebody else has it, it comes from there: a second provider and a second holder of a blob are
+// real servers, and tried for one flip in thirty; a second web server for each. Some seconds; make
+// storage has the long form, FLIPS=10000 and two minutes. A run whose provider rots: live/provider_test.c.
 
 #include "common/bulk/bulk_client.h"
 #include "common/data/proof.h"
