@@ -180,6 +180,10 @@ mutant 'what members saw is not held against the ledger' $C/coordinator.c \
     's/    outbox_job\(out, PORT_DISK, FRAME_POSITION, said\);\n//'
 mutant 'who lost its journal does not wait for the round to end' tests/sim/world.c \
     's/return self->ghost.round_open && node->promised_round == check_round\(self\);/return false;/'
+mutant 'another run of the name is taken for the same' $M/member.c \
+    's/if \([^\n]*admitted->born_unix_ms != self->born_unix_ms\) \{/if (self == NULL) {/'
+mutant 'what was promised to another run binds in this one' $T/trainer.c \
+    's/heard & HEARD_ADMITTED && self->journal.born_unix_ms != member->born_unix_ms/false/'
 mutant 'a snapshot forgets what is pending' $C/run.c \
     's/ensure\(table_put\(&self->table, TABLE_PENDING.*?TABLE_OK\);/return;/s'
 mutant 'a snapshot forgets the chain of commits' $C/run.c \

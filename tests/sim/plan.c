@@ -194,6 +194,7 @@ static uint64_t aside(const struct sim *self, const char *what, uint64_t below)
 
 static void draw_losses(struct sim *self)
 {
+    if (aside(self, "amnesia", 8) == 0) self->plan.amnesia = 300;
     if (aside(self, "journals", 6) == 0) self->plan.lose_journal = 300;
 }
 

@@ -72,6 +72,10 @@ static void another_run_of_the_name_is_another_life(void **state)
     assert_int_equal(heard, HEARD_ADMITTED);
     assert_int_equal(hear(FRAME_ADMITTED, &admitted, &heard), -1);      // It was dropped, and joined again
     assert_int_equal(heard, HEARD_ADMITTED);
+    // The ledger was lost, and with it everybody's place: that is how a member hears of another run
+    const struct wire_refused lost = { .kind = FRAME_PING, .reason = REFUSAL_NOT_MEMBER };
+    assert_int_equal(hear(FRAME_REFUSED, &lost, &heard), -1);
+    assert_int_equal(heard, 0);
     admitted.born_unix_ms = 2000;
     assert_int_equal(hear(FRAME_ADMITTED, &admitted, &heard), EX_TEMPFAIL);
     assert_int_equal(heard, 0);
