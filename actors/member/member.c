@@ -75,6 +75,7 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
 {
     const struct wire_admitted *admitted = in->body;
     if (admitted->instance != self->instance || strcmp(in->from, COORDINATOR) != 0) return 0;
+    if (in->incarnation < self->incarnation) return 0;         // A late word, perhaps of another run
     if (!hash_is_none(&self->coordinator) && !hash_equal(&self->coordinator, &in->sender)) {
         outbox_note(out, "coordinator.impostor the key differs from the first one seen; ignored");
         return 0;
@@ -83,7 +84,7 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     self->coordinator = in->sender;
     member_forget_position(self, admitted->born_unix_ms);
     if (!member_follows(self, in, out)) return 0;
-    if (!first && admitted->born_unix_ms != self->born_unix_ms) {
+    if (self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms) {
         outbox_quit(out, EX_TEMPFAIL, "another run of this name was begun; starting over for it");
         return 0;
     }
