@@ -207,7 +207,8 @@ static void check_vote(struct sim *sim, uint8_t id, const struct effect *effect)
     once(sim, &ghost->voted[id][vote->round], &name, "one vote for each member and round",
          vote->round);
     for (uint32_t i = 0; i < vote->seen_count; i++) {
-        hold(store_has(&node->store, &vote->seen[i].payload), "a vote names what is held",
+        hold(store_holds(&node->store, &vote->seen[i].payload, vote->seen[i].payload_bytes),
+             "a vote names what is held",
              "round %llu client %u", (unsigned long long)vote->round, vote->seen[i].client);
         if (ghost->promised_count < CLAIMS_MAX)
             ghost->promised[ghost->promised_count++] = vote->seen[i].payload;
@@ -367,7 +368,8 @@ static void check_here(struct sim *sim, uint8_t id)
     const struct node *node = &sim->nodes[id];
     const struct blobs *blobs = blobs_of(node);
     for (uint32_t i = blobs ? blobs->wanted : 0; blobs && i < blobs->count; i++)
-        hold(store_has(&node->store, &blobs->entries[i].hash), "what is said to be here is here",
+        hold(store_holds(&node->store, &blobs->entries[i].hash, blobs->entries[i].bytes),
+             "what is said to be here is here",
              "%s: of step %llu", node->name, (unsigned long long)blobs->entries[i].step);
 }
 

@@ -13,26 +13,34 @@ enum { FLOATS = 100, RESIDUAL_BYTES = FLOATS * sizeof(float) };
 
 // ---- what a process holds -----------------------------------------------------------------------
 
-bool store_has(const struct store *self, const struct hash *hash)
+static const struct wire_blob *stored(const struct store *self, const struct hash *hash)
 {
     for (uint32_t i = self->count; i-- > 0; )
-        if (hash_equal(&self->hashes[i], hash)) return true;
-    return false;
+        if (hash_equal(&self->blobs[i].hash, hash)) return &self->blobs[i];
+    return NULL;
 }
 
-void store_add(struct sim *sim, struct store *self, const struct hash *hash)
+bool store_has(const struct store *self, const struct hash *hash) { return stored(self, hash) != NULL; }
+
+bool store_holds(const struct store *self, const struct hash *hash, uint32_t bytes)
+{
+    const struct wire_blob *blob = stored(self, hash);
+    return blob && blob->bytes == bytes;
+}
+
+void store_add(struct sim *sim, struct store *self, const struct hash *hash, uint32_t bytes)
 {
     if (store_has(self, hash)) return;
     if (self->count == BLOBS_KEPT_MAX)
         broken(sim, "what is no longer needed is forgotten", "%u blobs are kept", self->count);
-    self->hashes[self->count++] = *hash;
+    self->blobs[self->count++] = (struct wire_blob){ *hash, bytes };
 }
 
 static void store_forget(struct store *self, const struct hash *hash)
 {
     for (uint32_t i = 0; i < self->count; i++)
-        if (hash_equal(&self->hashes[i], hash)) {
-            self->hashes[i] = self->hashes[--self->count];
+        if (hash_equal(&self->blobs[i].hash, hash)) {
+            self->blobs[i] = self->blobs[--self->count];
             return;
         }
 }
@@ -289,7 +297,7 @@ static void show(struct sim *self, uint8_t id, const struct wire_show *job)
                 (learner->has_previous && hash_equal(&learner->previous, &job->residual)));
     if (shown.ok) {
         shown.blob = (struct wire_blob){ revelation_of(&job->residual), RESIDUAL_BYTES };
-        store_add(self, &node->store, &shown.blob.hash);
+        store_add(self, &node->store, &shown.blob.hash, shown.blob.bytes);
     } else snprintf(shown.reason, sizeof shown.reason, "no more here");
     worker_says(self, id, LEARNER, FRAME_SHOWN, &shown);
 }
@@ -306,7 +314,7 @@ static void recompute(struct sim *self, uint8_t id, const struct wire_recompute 
     const bool shown = zero || hash_equal(&blob, &job->residual);
     if (learner->holding && audit->step >= learner->loaded_step && audit->step <= learner->step &&
         has_data(self, id, job->providers, job->providers_count) &&
-        (zero || store_has(&node->store, &job->residual))) {
+        (zero || store_holds(&node->store, &job->residual, RESIDUAL_BYTES))) {
         finding.payload = work_of(&audit->base, &audit->residual_from, job->samples,
                                   job->samples_count, audit->lr_bits);
         finding.residual_to = residual_after(&audit->residual_from, &finding.payload);
@@ -338,7 +346,7 @@ static void train(struct sim *self, uint8_t id, const struct wire_train *job)
         learner->has_candidate = true;
         learner->candidate = work;
         learner->candidate_to = trained.residual_to;
-        store_add(self, &node->store, &work);
+        store_add(self, &node->store, &work, trained.payload_bytes);
         check_trained(self, id, job);
     } else snprintf(trained.reason, sizeof trained.reason, "no samples, or another step is held");
     worker_says(self, id, LEARNER, FRAME_TRAINED, &trained);
@@ -360,7 +368,7 @@ static void apply(struct sim *self, uint8_t id, const struct wire_apply *job)
                                           job->payloads_count <= NODES_MAX };
     for (uint32_t i = 0; applied.ok && i < job->payloads_count; i++) {
         payloads[i] = job->payloads[i].hash;
-        applied.ok = store_has(&node->store, &payloads[i]);
+        applied.ok = store_holds(&node->store, &payloads[i], self->plan.rules.frame.payload_bytes);
     }
     if (applied.ok) {
         learner->digest =
@@ -440,14 +448,15 @@ void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect)
 
 // The first of those asked that is up, within reach, and has it; else NOBODY.
 static uint8_t holder_of(const struct sim *self, uint8_t id, const struct wire_holder *holders,
-                         uint32_t count, const struct hash *blob,
+                         uint32_t count, const struct wire_blob *blob,
                          const struct wire_fetch_model *model)
 {
     for (uint32_t i = 0; i < count; i++) {
         const uint8_t other = node_at(&holders[i]);
         const struct node *node = &self->nodes[other];
         if (!node->up || !reachable(self, id, other)) continue;
-        if (blob ? store_has(&node->store, blob) && liar_serves(self, other, id, blob)
+        if (blob ? store_holds(&node->store, &blob->hash, blob->bytes) &&
+                       liar_serves(self, other, id, &blob->hash)
                  : pins_have(&node->learner, model->step, &model->digest))
             return other;
     }
@@ -467,11 +476,11 @@ static void fetch(struct sim *self, uint8_t id, const struct wire_fetch *job)
     struct node *node = &self->nodes[id];
     ensure(job->blobs_count == 1);
     check_fetched_size(self, id, job->blobs[0].bytes);
-    struct wire_fetched fetched = { .hash = job->blobs[0].hash, .turn = job->turn };
-    fetched.ok =
-        store_has(&node->store, &fetched.hash) ||
-        holder_of(self, id, job->holders, job->holders_count, &fetched.hash, NULL) != NOBODY;
-    if (fetched.ok) store_add(self, &node->store, &fetched.hash);
+    const struct wire_blob *blob = &job->blobs[0];
+    struct wire_fetched fetched = { .hash = blob->hash, .turn = job->turn };
+    fetched.ok = store_holds(&node->store, &blob->hash, blob->bytes) ||
+                 holder_of(self, id, job->holders, job->holders_count, blob, NULL) != NOBODY;
+    if (fetched.ok) store_add(self, &node->store, &blob->hash, blob->bytes);
     else snprintf(fetched.reason, sizeof fetched.reason, "nobody has it");
     worker_says(self, id, FETCHER, FRAME_FETCHED, &fetched);
 }

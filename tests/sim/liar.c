@@ -85,6 +85,7 @@ static bool bend(const struct sim *self, uint8_t id, struct wire_claim *claim)
     const struct ghost_accepted *gone = given_up(self, id);
     if (!lies || way % 3 == 0) return false;
     if (way % 8 == 2) claim->payload_bytes = 1u << 30;      // As much as a blob may be
+    else if (way % 8 == 4 && !hash_is_none(&ghost->revealed)) claim->payload = ghost->revealed;
     else if (lies & LIES_IN_BASES && (way & 1 || lies == LIES_IN_BASES))
         claim->base = hash_number("lie", claim->round);
     else if (way & 4 && gone) claim->residual_from = gone->residual_to;
@@ -104,7 +105,7 @@ static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct eff
     if (effect->port == PORT_MAIL && lying(self, id, LIES_TWICE, 700)) {
         claim.payload = hash_of_two("other", 5, claim.payload.bytes, HASH_BYTES);
         claim.residual_to = claim.payload;
-        store_add(self, &node->store, &claim.payload);
+        store_add(self, &node->store, &claim.payload, claim.payload_bytes);
         bent = true;
     }
     if (!bent) return NULL;
@@ -200,7 +201,8 @@ static uint8_t partial(const struct sim *self, const struct hash *result, uint8_
         if (!hash_equal(&audit->result, result)) continue;
         if (is_accomplice(self, audit->member)) return FINDING_SAME;
         if (audit->judges && !is_accomplice(self, audit->accuser)) return FINDING_SAME;
-        return audit->judges ? audit->accusation : FINDING_DIFFERENT;
+        return audit->judges ? audit->accusation
+                             : audit->result.bytes[0] & 1 ? FINDING_DIFFERENT : FINDING_WITHHELD;
     }
     return truth;
 }
@@ -224,19 +226,29 @@ static struct parcel *twist_reveal(struct sim *self, uint8_t id, const struct ef
     case 0:  reveal.residual.hash = invent(self); break;
     case 1:
         reveal.residual.hash = invent(self);
-        store_add(self, &self->nodes[id].store, &reveal.residual.hash);
+        store_add(self, &self->nodes[id].store, &reveal.residual.hash, reveal.residual.bytes);
         break;
     default: reveal.claim.payload = invent(self);
     }
     return lie_pack(self, id, FRAME_REVEAL, &reveal);
 }
 
+void liar_overhears(struct sim *self, const struct effect *effect)
+{
+    if (effect->kind != FRAME_REVEAL) return;
+    const struct wire_reveal *reveal =
+        unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
+    self->ghost.revealed = reveal->residual.hash;
+}
+
 // ---- silence ------------------------------------------------------------------------------------
 
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect)
 {
-    if (effect->kind != FRAME_REVEAL || !lying(self, id, LIES_BY_SILENCE, 1000)) return false;
+    if (effect->kind != FRAME_REVEAL && effect->kind != FRAME_FINDING) return false;
+    if (!lying(self, id, LIES_BY_SILENCE, 1000)) return false;
     const uint64_t way = whim(self, id, check_round(self));
+    if (effect->kind == FRAME_FINDING) return way % 3 == 0;
     return way & 1 ? way >> 1 & 1 : (way >> 2 & node_named(self, effect->to)) % 2;
 }
 

@@ -32,6 +32,7 @@ static void carry(struct sim *self, uint8_t id, const struct effect *effect, str
 
 static void send(struct sim *self, uint8_t id, const struct effect *effect)
 {
+    liar_overhears(self, effect);
     if (liar_withholds(self, id, effect) || effect->kind == FRAME_PROGRESS) return;
     struct parcel *twisted = liar_twist(self, id, effect);
     // Who lies in its claims alone says the same to all: two claims are another lie.

@@ -127,9 +127,10 @@ enum lie {
     LIES_ABOUT_DIGESTS = 4,
     LIES_IN_RESULTS = 8,                // Made up, copied from another, of an earlier round, nothing
     LIES_IN_FINDINGS = 16,
-    LIES_BY_SILENCE = 32,               // Reveals nothing, serves its blobs to some
+    LIES_BY_SILENCE = 32,               // Reveals or finds nothing, serves its blobs to some
     LIES_IN_BASES = 64,                 // Claims to have begun with other parameters
     LIES_IN_RESIDUALS = 128,            // ... with a residual that no commit led to. Both: too large
+                                        // a result, or that it is a residual that somebody showed
     LIES_IN_REVEALS = 256,              // Another residual, another claim
     LIES_BY_REPLAY = 512,
     LIES_UNBIDDEN = 1024,               // Votes, finds, controls though nobody elected it
@@ -220,7 +221,7 @@ struct learner {
 
 enum worker { LEARNER, FETCHER, WORKER_COUNT };
 
-struct store { uint32_t count; struct hash hashes[BLOBS_KEPT_MAX]; };
+struct store { uint32_t count; struct wire_blob blobs[BLOBS_KEPT_MAX]; };
 
 struct node {
     uint8_t role;
@@ -349,6 +350,7 @@ struct ghost {
     struct hash residual[NODES_MAX];    // Of each replica, as the commits lead to it
     uint64_t cursor, done, voids, epoch_end_record;
     // Guilt.
+    struct hash revealed;               // The newest residual that somebody showed
     struct hash made_up[NODES_MAX];     // The newest payload that a liar's learner made up
     struct wire_claim newest[NODES_MAX], before[NODES_MAX];         // The two newest true claims
     struct ghost_heard heard[NODES_MAX][NODES_MAX];                 // [Hearer][author]
@@ -493,7 +495,8 @@ void learner_forget(struct sim *self, uint8_t id, const struct effect *effect); 
 void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect);
 void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job);
 bool store_has(const struct store *self, const struct hash *hash);
-void store_add(struct sim *sim, struct store *self, const struct hash *hash);
+bool store_holds(const struct store *self, const struct hash *hash, uint32_t bytes);   // Of this size
+void store_add(struct sim *sim, struct store *self, const struct hash *hash, uint32_t bytes);
 bool checkpoints_have(const struct node *node, uint64_t step, const struct hash *digest);
 bool pins_have(const struct learner *self, uint64_t step, const struct hash *digest);
 struct hash digest_after(const struct hash *digest, const struct hash *payloads, uint32_t count,
@@ -505,6 +508,7 @@ bool may_lose(const struct sim *self, uint8_t id);
 // What goes out in place of the true mail, or beside it; NULL: it is honest this time, or there is
 // nobody to outvote it.
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect);
+void liar_overhears(struct sim *self, const struct effect *effect);     // What is shown to one of them
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect);
 bool liar_serves(const struct sim *self, uint8_t id, uint8_t to, const struct hash *blob);
 // The result that a liar's learner says it has made; false: the true one.

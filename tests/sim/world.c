@@ -120,11 +120,9 @@ static void damage(struct sim *self, struct node *node)
 // What its store still holds of the life before.
 static void inherit(struct sim *self, uint8_t id)
 {
-    static struct wire_blob blobs[BLOBS_KEPT_MAX];
     const struct store *store = &self->nodes[id].store;
-    for (uint32_t i = 0; i < store->count; i++)
-        blobs[i] = (struct wire_blob){ .hash = store->hashes[i] };
-    if (store->count) node_hear(self, id, FRAME_INHERITED, &(struct wire_inherited){ blobs, store->count });
+    if (store->count)
+        node_hear(self, id, FRAME_INHERITED, &(struct wire_inherited){ store->blobs, store->count });
 }
 
 static void first_messages(struct sim *self, uint8_t id)
