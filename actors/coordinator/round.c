@@ -238,6 +238,13 @@ static bool may_count(const struct coordinator *self, uint32_t client, const str
             hash_equal(&seen->residual_from, &self->run.residuals[member].key));
 }
 
+// Witnesses without a replica cannot tell a base that nobody else has; the others name none but
+// their own.
+static uint32_t bases_needed(const struct coordinator *self)
+{
+    return self->rules.witness_standalone ? quorum_liars(self->run.clients_count) + 1 : 1;
+}
+
 // Fills self->accepted, in order of position. Returns how many; 0 is a void.
 static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_t *ret_samples)
 {
@@ -248,11 +255,7 @@ static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_
     *ret_base = any;
     if (!quorum_reached(self->tally.voted, self->tally.elected)) return 0;
     const struct hash *only = run->digest_step == run->step ? &run->digest : &any;
-    // Witnesses without a replica cannot tell a base that nobody else has; the others name none
-    // but their own.
-    const uint32_t least =
-        self->rules.witness_standalone ? quorum_liars(run->clients_count) + 1 : 1;
-    if (!tally_base(&self->tally, only, least, ret_base)) return 0;
+    if (!tally_base(&self->tally, only, bases_needed(self), ret_base)) return 0;
     for (uint32_t i = 0; i < self->deal.count; i++) {
         const struct share *share = &self->deal.shares[i];
         const struct wire_seen *seen = tally_accepted(&self->tally, share->trainer);
@@ -325,6 +328,10 @@ static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out
         wire_enum_name(&wire_enum_outcome, commit.outcome), (unsigned long long)commit.round,
         (unsigned long long)commit.step, commit.accepted_count, self->deal.count, commit.votes,
         commit.elected, commit.train_ms, commit.witness_ms);
+    if (commit.outcome == OUTCOME_VOID && self->deal.count < bases_needed(self))
+        outbox_note(out, "round.too_few_results %u are dealt, and with witnesses of their own at least %u "
+                    "must agree on the parameters, or all might lie; raise global_batch_size",
+                    self->deal.count, bases_needed(self));
     if (proved) judge_health(self, out);
     self->proved = proved;
     round_settle(self, now_ms, out);

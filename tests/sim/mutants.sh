@@ -344,13 +344,13 @@ mutant 'guilt: two claims prove nothing' $C/audit.c \
 mutant 'guilt: a witness keeps one of two claims to itself' $W/witness.c \
     's/\n        testify\(sighting->frame, sighting->frame_bytes, out\);//'
 mutant 'guilt: one liar names the parameters of the run' $C/round.c \
-    's/self->rules.witness_standalone \? quorum_liars\(run->clients_count\) \+ 1 : 1;/1;/'
+    's/return self->rules.witness_standalone \? quorum_liars\(self->run.clients_count\) \+ 1 : 1;/return self ? 1 : 1;/'
 mutant 'guilt: a result said again is forgotten with its round' $M/blobs.c \
     's/entry->first_step < from_step/entry->step < from_step/'
 by_unit 'blobs: an answer of before will do' blobs_test $M/blobs.c 's/ && entry->turn == turn\) return entry;/ \&\& (turn || 1)) return entry;/'
 by_unit 'blobs: what comes late stays' blobs_test $M/blobs.c \
     's/if \(hash_is_none\(hash\) \|\| is_known_hash\(self, hash\)\) return;/if (self) return;/'
-by_unit 'blobs: a hash alone is a name' blobs_test $M/blobs.c 's/while \(self->places\[at\] && self->entries\[self->places\[at\] - 1\].bytes != bytes\)/while (self->places[at] \&\& bytes == UINT32_MAX)/'
+mutant 'blobs: a hash alone is a name' $M/blobs.c 's/while \(self->places\[at\] && self->entries\[self->places\[at\] - 1\].bytes != bytes\)/while (self->places[at] \&\& bytes == UINT32_MAX)/'
 by_unit 'blobs: what was revealed goes, whoever needs it' blobs_test $M/blobs.c 's/if \(!entry \|\| !entry->revealed\) return;/if (!entry) return;/'
 by_unit 'blobs: as many steps are kept in the largest run' blobs_test $M/blobs.c 's/return fit < wanted \? fit : wanted;/return fit < 1 ? fit : wanted;/'
 by_unit 'who has what is asked of the same neighbours' member_test $M/member.c 's/ \+ \(uint64_t\)tries \* max;/ + 0 * tries;/'
