@@ -224,8 +224,8 @@ static struct parcel *twist_reveal(struct sim *self, uint8_t id, const struct ef
         self, &self->scratch, effect->kind, effect->body, effect->bytes);
     switch (roll(self, 3)) {
     case 0:  reveal.residual.hash = invent(self); break;
-    case 1:
-        reveal.residual.hash = invent(self);
+    case 1:                                         // What it has, of one size for all who make it up
+        reveal.residual.hash = hash_number("shown", reveal.residual.bytes);
         store_add(self, &self->nodes[id].store, &reveal.residual.hash, reveal.residual.bytes);
         break;
     default: reveal.claim.payload = invent(self);

@@ -123,7 +123,7 @@ static void who_went_long_ago_counts_no_more(void **state)
             .state = i < PRESENT ? MEMBER_HEALTHY : MEMBER_DROPPED, .dropped_round = 10 };
         run_apply(run, FRAME_RECORD_MEMBER, &member);
     }
-    run->round.round = 10 + RUN_DROPPED_ROUNDS - 1;
+    run->round.round = 10 + 63;
     assert_int_equal(run_trainers(run), PRESENT + GONE);
     assert_int_equal(judged(run_trainers(run), FINDING_DIFFERENT, 1, 0, PRESENT - 2, 0, 0), FINDING_PENDING);
     run->round.round++;
