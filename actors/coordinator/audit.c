@@ -20,7 +20,7 @@
 //
 // "Withheld" costs whoever says it nothing, as it may be true. So such cases come last, have half of
 // the clients at most, and where it is not found true either party may have hidden something from the
-// other: that counts against both, as a missed round does.
+// other: that counts against both, as most of the rounds that may be missed.
 //
 // A round waits for its auditors as it waits for its trainers. Two different claims of one round,
 // both signed by their author, eject it at once: that needs no judge.
@@ -117,12 +117,14 @@ static bool case_at(const struct run *run, uint32_t place, struct wire_audit *re
     return !is_ejected(run, audit->member) && !is_ejected(run, audit->accuser);
 }
 
-// One of the two hid something from the other, or says so falsely, and nobody knows which.
+// One of the two hid something from the other, or says so falsely, and nobody knows which. Once is never
+// too much: it may be an honest party's first.
 static void blame_both(struct coordinator *self, const struct wire_audit *audit)
 {
+    const uint32_t amiss = 2 * AMISS_ROUND * self->rules.unhealthy_rounds / 3;
     if (audit->accusation != FINDING_WITHHELD) return;
-    self->amiss[audit->member] += AMISS_DISPUTE;
-    self->amiss[audit->accuser] += AMISS_DISPUTE;
+    self->amiss[audit->member] += amiss;
+    self->amiss[audit->accuser] += amiss;
 }
 
 static void leave_undecided(struct draw *draw, const struct wire_audit *audit, struct outbox *out)
@@ -381,6 +383,11 @@ void audit_hear_finding(struct coordinator *self, const struct msg *in, struct o
                            (unsigned long long)finding->round);
         return;
     }
+    if (strcmp(in->run, self->rules.run_id) != 0) {     // It is kept as it was signed, to prove something
+        coordinator_refuse(in, REFUSAL_WRONG_RUN, finding->round, out,
+                           "a finding names its run, \"%s\"", self->rules.run_id);
+        return;
+    }
     while (place < run->audits_count &&
            run->clients[run->audits[place].auditor].member != member) place++;
     if (place == run->audits_count || finding->finding == FINDING_PENDING ||
@@ -428,7 +435,7 @@ static uint32_t claimant(struct coordinator *self, const struct wire_bytes *fram
     struct hash author;
     const void *body;
     if (!wire_unpack(frame->data, frame->count, WIRE_MAIL, arena, &head, &body, &refusal) ||
-        head.kind != FRAME_CLAIM)
+        head.kind != FRAME_CLAIM || strcmp(head.run, self->rules.run_id) != 0)
         return NO_MEMBER;
     const struct wire_claim *claim = *ret_claim = body;
     memcpy(author.bytes, head.sender, HASH_BYTES);

@@ -61,7 +61,7 @@ enum { CLAIM_AGE_MAX = 2 };            // Rounds: two claims of an older one pro
 
 // What a member does amiss adds up, and each round in which it takes part takes one away: unhealthy_rounds
 // missed in a row are too much, and so is one in five for long.
-enum { AMISS_ROUND = 4, AMISS_DISPUTE = 8 };
+enum { AMISS_ROUND = 4 };
 struct testimony { uint64_t round; struct hash name; uint32_t bytes; uint8_t frame[CLAIM_FRAME_MAX]; };
 
 struct holding { uint64_t step; struct hash digest; bool known; };
@@ -84,7 +84,7 @@ struct coordinator {
     uint32_t changes[MEMBERS_MAX];      // so many changes of itself on record
     struct holding holdings[MEMBERS_MAX];           // What each says it holds
     uint32_t holding;                   // How many have said so since the phase began
-    uint32_t amiss[MEMBERS_MAX];        // Of late: AMISS_*
+    uint32_t amiss[MEMBERS_MAX];        // Of late, in quarters of a round
     float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX];
     uint64_t step_held[MEMBERS_MAX];    // As its newest PING says
     struct wire_accepted accepted[MEMBERS_MAX];     // Scratch of the commit being made

@@ -356,12 +356,14 @@ void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     else round_open(self, now_ms, out);
 }
 
-// An auditor answers within its lease, if only that nothing was revealed: half as long again for the
-// way. However short the round, or who reveals nothing would never be found out.
+// An auditor answers within its lease if nothing was revealed; else it has, at the end of its lease, as much
+// to do as who trains. However short the round: who reveals nothing, or as late as can be, would never be
+// found out.
 static bool awaits_audits(const struct coordinator *self, uint64_t now_ms)
 {
-    const uint32_t lease_ms = self->rules.lease_ms;
-    return !audit_is_over(self) && now_ms < self->round_began_ms + lease_ms + lease_ms / 2;
+    const uint64_t lease_ms = self->rules.lease_ms, train_ms = self->rules.train_ms;
+    const uint64_t work_ms = train_ms > lease_ms / 2 ? train_ms : lease_ms / 2;
+    return !audit_is_over(self) && now_ms < self->round_began_ms + lease_ms + work_ms;
 }
 
 void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)

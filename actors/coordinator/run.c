@@ -36,11 +36,21 @@ uint32_t run_find(const struct run *self, const struct hash *key)
 
 static bool is_gone(uint8_t state) { return state == MEMBER_DROPPED || state == MEMBER_WITHDRAWN; }
 
+// Nobody inherits what is said against another.
+static bool is_party(const struct run *self, uint32_t member)
+{
+    for (uint32_t i = 0; i < self->audits_count; i++)
+        if (self->audits[i].member == member ||
+            (self->audits[i].judges && self->audits[i].accuser == member)) return true;
+    return false;
+}
+
 uint32_t run_free_place(const struct run *self)
 {
     if (self->members_count < MEMBERS_MAX) return self->members_count;
     for (uint32_t i = 0; i < self->members_count; i++)
-        if (is_gone(self->members[i].state) && !run_is_round_client(self, i)) return i;
+        if (is_gone(self->members[i].state) && !run_is_round_client(self, i) && !is_party(self, i))
+            return i;
     return NO_MEMBER;
 }
 

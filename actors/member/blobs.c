@@ -104,7 +104,7 @@ void blobs_inherit(struct blobs *self, const struct wire_inherited *inherited)
     for (uint32_t i = 0; i < inherited->blobs_count && self->count < BLOBS_INHERITED_MAX; i++) {
         const struct wire_blob *blob = &inherited->blobs[i];
         if (known(self, blob)) continue;
-        arrived(self, add(self, blob, UNDATED));
+        arrived(self, add(self, blob, UNDATED))->is_result = true;
         self->undated = true;
     }
 }
@@ -121,15 +121,20 @@ void blobs_date(struct blobs *self, uint64_t run_step)
     self->undated = false;
 }
 
+static void count_use(struct blob_entry *entry, bool revealed)
+{
+    if (revealed) entry->reveals++;
+    else entry->is_result = true;
+}
+
 static void have(struct blobs *self, const struct wire_blob *name, uint64_t step, bool revealed)
 {
     struct blob_entry *entry = known(self, name);
-    const bool is_new = !entry;
-    if (is_new) entry = add(self, name, step);
+    if (!entry) entry = add(self, name, step);
     if (!entry) return;
     if (entry->state != BLOB_HERE) entry = arrived(self, entry);
     if (step > entry->step) entry->step = step;
-    entry->revealed = revealed && (is_new || entry->revealed);
+    count_use(entry, revealed);
 }
 
 void blobs_have(struct blobs *self, const struct wire_blob *name, uint64_t step)
@@ -149,13 +154,13 @@ static void want(struct blobs *self, const struct wire_blob *name, uint64_t step
     if (entry) {
         if (step > entry->step) entry->step = step;
         if (step < entry->first_step) entry->first_step = step;     // An older commit, heard later
-        if (!revealed) entry->revealed = false;
+        count_use(entry, revealed);
         return;
     }
     entry = add(self, name, step);
     if (!entry) return;
     entry->author = author;
-    entry->revealed = revealed;
+    count_use(entry, revealed);
     self->due_ms = 0;
 }
 
@@ -275,8 +280,8 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
 
 void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct outbox *out)
 {
-    const struct blob_entry *entry = known(self, name);
-    if (!entry || !entry->revealed) return;
+    struct blob_entry *entry = known(self, name);
+    if (!entry || entry->reveals == 0 || --entry->reveals > 0 || entry->is_result) return;
     const uint64_t step = entry->step;
     take_out(self, (uint32_t)(entry - self->entries));
     if (!is_known_hash(self, &name->hash)) send_forget(&(struct wire_forget){ step, name, 1 }, out);

@@ -33,7 +33,8 @@ struct blob_entry {
     uint64_t turn;          // Of the FETCH it comes by: an answer to an earlier one says nothing
     uint32_t bytes, author; // Author: the member to ask first
     uint8_t state;          // enum blob_state
-    bool revealed;          // It is of use to an audit, and to nobody else yet
+    bool is_result;         // Of use to others than audits: it stays when these are over
+    uint32_t reveals;       // Audits that it is of use to
     uint32_t tries;         // FETCHes of it that came to nothing, or have not yet
 };
 
@@ -62,7 +63,8 @@ void blobs_have(struct blobs *self, const struct wire_blob *name, uint64_t step)
 // Asks for it unless it is here or on its way. A full table refuses in silence: the next retry comes.
 void blobs_want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author);
 
-// As these two, for what an audit reveals: it goes when the audit is over, unless a result is the same.
+// As these two, for what an audit reveals: it goes with the last of the audits that it was said for,
+// unless a result is the same. Each is ended once.
 void blobs_have_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step);
 void blobs_want_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author);
 void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct outbox *out);

@@ -5,7 +5,8 @@
 void auditor_begin(struct auditor *self, struct blobs *blobs, const struct member *member,
                    uint64_t now_ms, struct outbox *out)
 {
-    blobs_end_revealed(blobs, &self->reveal.residual, out);
+    if (self->revealed && !hash_is_none(&self->reveal.residual.hash))
+        blobs_end_revealed(blobs, &self->reveal.residual, out);
     const uint32_t client = member_client_index(member);
     const uint32_t place = client == UINT32_MAX ? UINT32_MAX : audits_of(&member->round, client);
     *self = (struct auditor){ 0 };
@@ -39,6 +40,7 @@ void auditor_hear_reveal(struct auditor *self, struct blobs *blobs, const struct
         return;                                     // Of another audit, perhaps
     self->revealed = true;
     self->reveal = *reveal;
+    if (zero) self->reveal.residual = (struct wire_blob){ .bytes = 0 };    // Whatever it says: nothing is needed
     if (!zero) blobs_want_revealed(blobs, &reveal->residual, audit->step, audit->member);
 }
 

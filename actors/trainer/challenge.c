@@ -9,7 +9,8 @@ static struct challenge *known(struct challenges *self, const struct hash *resul
 
 static void forget(struct challenge *challenge, struct blobs *blobs, struct outbox *out)
 {
-    blobs_end_revealed(blobs, &challenge->reveal.residual, out);
+    if (!hash_is_none(&challenge->reveal.residual.hash))
+        blobs_end_revealed(blobs, &challenge->reveal.residual, out);
     *challenge = (struct challenge){ 0 };
 }
 

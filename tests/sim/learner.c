@@ -9,7 +9,7 @@
 #include <string.h>
 
 // Of the model, says whoever has built it.
-enum { FLOATS = 100, RESIDUAL_BYTES = FLOATS * sizeof(float) };
+enum { FLOATS = RESIDUAL_BYTES / sizeof(float) };
 
 // ---- what a process holds -----------------------------------------------------------------------
 

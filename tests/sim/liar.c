@@ -222,8 +222,11 @@ static struct parcel *twist_reveal(struct sim *self, uint8_t id, const struct ef
 {
     struct wire_reveal reveal = *(const struct wire_reveal *)unpack(
         self, &self->scratch, effect->kind, effect->body, effect->bytes);
-    switch (roll(self, 3)) {
+    switch (roll(self, 4)) {
     case 0:  reveal.residual.hash = invent(self); break;
+    case 2:                                         // Another's, which that one may have to show, too
+        reveal.residual = (struct wire_blob){ self->ghost.revealed, RESIDUAL_BYTES };
+        break;
     case 1:                                         // What it has, of one size for all who make it up
         reveal.residual.hash = hash_number("shown", reveal.residual.bytes);
         store_add(self, &self->nodes[id].store, &reveal.residual.hash, reveal.residual.bytes);
@@ -238,7 +241,7 @@ void liar_overhears(struct sim *self, const struct effect *effect)
     if (effect->kind != FRAME_REVEAL) return;
     const struct wire_reveal *reveal =
         unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
-    self->ghost.revealed = reveal->residual.hash;
+    if (!hash_is_none(&reveal->residual.hash)) self->ghost.revealed = reveal->residual.hash;
 }
 
 // ---- silence ------------------------------------------------------------------------------------

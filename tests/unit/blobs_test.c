@@ -236,15 +236,33 @@ static void what_a_result_is_does_not_go_with_the_audit(void **state)
     struct outbox out = outbox();
     memset(&blobs, 0, sizeof blobs);
     blobs_want_revealed(&blobs, &both, RUN_STEP, UINT32_MAX);
-    blobs_want(&blobs, &both, RUN_STEP, UINT32_MAX);
+    blobs_want(&blobs, &both, RUN_STEP, UINT32_MAX);        // As a commit, or whose claim comes later
     blobs_have(&blobs, &late, RUN_STEP);
     blobs_have_revealed(&blobs, &late, RUN_STEP);
     blobs_want_revealed(&blobs, &late, RUN_STEP, UINT32_MAX);
     blobs_end_revealed(&blobs, &both, &out);
     blobs_end_revealed(&blobs, &late, &out);
+    blobs_end_revealed(&blobs, &late, &out);
     assert_int_equal(blobs_state(&blobs, &both), BLOB_WANTED);
     assert_int_equal(blobs_state(&blobs, &late), BLOB_HERE);
     assert_int_equal(out.count, 0);
+}
+
+// Who is audited by one and audits another that shows it its own: that stays as long as it must be shown.
+static void what_two_audits_reveal_goes_with_the_last(void **state)
+{
+    (void)state;
+    const struct wire_blob own = { hash_of("own", 3), 4000 };
+    struct outbox out = outbox();
+    memset(&blobs, 0, sizeof blobs);
+    blobs_have_revealed(&blobs, &own, RUN_STEP);
+    blobs_want_revealed(&blobs, &own, RUN_STEP, UINT32_MAX);
+    blobs_end_revealed(&blobs, &own, &out);
+    assert_int_equal(blobs_state(&blobs, &own), BLOB_HERE);
+    assert_int_equal(out.count, 0);
+    blobs_end_revealed(&blobs, &own, &out);
+    assert_int_equal(blobs_state(&blobs, &own), BLOB_UNKNOWN);
+    assert_int_equal(out.count, 2);
 }
 
 // However many results a step has, the table never fills.
@@ -294,6 +312,7 @@ int main(void)
         cmocka_unit_test(what_is_asked_for_again_stays),
         cmocka_unit_test(what_is_said_of_another_size_is_another_blob),
         cmocka_unit_test(what_a_result_is_does_not_go_with_the_audit),
+        cmocka_unit_test(what_two_audits_reveal_goes_with_the_last),
         cmocka_unit_test(a_large_run_keeps_fewer_steps),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
