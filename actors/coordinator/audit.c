@@ -15,8 +15,9 @@
 // and a judge who said "same" of what the verdict finds different, or the other way, is ejected too.
 //
 // Whose result was not shown, whatever the reason, owes AUDIT_OWED_MAX audits: as many of its results
-// are recomputed without being drawn by chance. So who goes away whenever it was drawn, and comes back,
-// must work honestly most of the time.
+// begin with the declared zero and are recomputed without being drawn by chance. So who goes away whenever
+// it was drawn, and comes back, must work honestly most of the time, and what nobody has verified leads
+// to nothing.
 //
 // "Withheld" costs whoever says it nothing, as it may be true. So such cases come last, have half of
 // the clients at most, and where it is not found true either party may have hidden something from the
@@ -123,8 +124,10 @@ static void blame_both(struct coordinator *self, const struct wire_audit *audit)
 {
     const uint32_t amiss = 2 * AMISS_ROUND * self->rules.unhealthy_rounds / 3;
     if (audit->accusation != FINDING_WITHHELD) return;
-    self->amiss[audit->member] += amiss;
-    self->amiss[audit->accuser] += amiss;
+    // They do not add up: a few who each quarrel now and then would have all others lose their places.
+    const uint32_t parties[] = { audit->member, audit->accuser };
+    for (int i = 0; i < 2; i++)
+        if (self->amiss[parties[i]] < amiss) self->amiss[parties[i]] = amiss;
 }
 
 static void leave_undecided(struct draw *draw, const struct wire_audit *audit, struct outbox *out)

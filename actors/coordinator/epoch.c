@@ -291,7 +291,10 @@ static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *ou
 {
     struct wire_record_restore back = run_way_back(&self->run);
     if (hash_is_none(&back.digest) || back.step >= self->run.step) return false;
-    if (self->run.phase == PHASE_WARMUP) epoch_enter(self, PHASE_WAITING, now_ms, out, "restore");
+    // A Cooldown whose step nobody holds any more would never end
+    const bool stuck = self->run.phase == PHASE_COOLDOWN &&
+                       (self->run.digest_step != self->run.step || hash_is_none(&self->run.digest));
+    if (self->run.phase == PHASE_WARMUP || stuck) epoch_enter(self, PHASE_WAITING, now_ms, out, "restore");
     else if (self->run.phase != PHASE_WAITING && self->run.phase != PHASE_PAUSED) return false;
     outbox_note(out, "run.restored from_step=%llu to_step=%llu", (unsigned long long)self->run.step,
                 (unsigned long long)back.step);

@@ -267,7 +267,7 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
     for (uint32_t i = self->count;
          i-- > 0;) { // Whoever fills the gap comes from behind: seen already
         const struct blob_entry *entry = &self->entries[i];
-        if (entry->first_step < from_step || entry->step >= before_step) continue;
+        if (entry->first_step < from_step || entry->step >= before_step || entry->reveals) continue;
         const struct wire_blob blob = { entry->hash, entry->bytes };
         take_out(self, i);
         if (!is_known_hash(self, &blob.hash)) gone[count++] = blob;

@@ -86,7 +86,7 @@ bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t
 // Of so many steps everything can be kept in a run with so many results a step: `wanted`, or what fits.
 uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results);
 
-// Forgets all that belong to commits before this step, here and in the store.
+// Forgets all that belong to commits before this step, here and in the store, but what an audit needs.
 void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out);
 
 // A round of this step begins: what rounds before it had for the same step came to nothing.

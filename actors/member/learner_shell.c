@@ -284,7 +284,9 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     if (!self->holding || !self->options->trains || job->step != self->step)
         return why_set(why, FAULT_RANGE, "asked to train step %llu, step %llu is held",
                        (unsigned long long)job->step, (unsigned long long)self->step);
-    int rc = learner_read_samples(self, job, why, &count);
+    int rc = job->from_zero ? compute_pull(self->compute, why) : 0;
+    if (rc == 0 && job->from_zero) rc = compute_push(self->compute, why);   // The residual: zero
+    if (rc == 0) rc = learner_read_samples(self, job, why, &count);
     if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, why, &loss);
     if (rc == 0 && self->config.clip_norm > 0)
         rc = compute_clip(self->compute, (double)self->config.clip_norm, why, &norm);

@@ -76,9 +76,10 @@ static void recompute(struct auditor *self, const struct member *member, struct 
 }
 
 // Who left or began a new life has forgotten what it would have to show.
-static bool is_gone(const struct auditor *self, const struct member *member)
+static bool is_gone(struct auditor *self, const struct member *member)
 {
     const struct wire_member *author = member_at(member, member->audits[self->place].member);
+    if (author && self->instance == 0) self->instance = author->instance;   // The roster came later
     return author && (author->state == MEMBER_WITHDRAWN || author->instance != self->instance);
 }
 

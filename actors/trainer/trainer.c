@@ -25,6 +25,9 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
     if (member->leaving) return;                    // Who is waited for so that others can catch up
     if (now_ms < self->retry_ms) return;
     if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) return;
+    const struct wire_member *own = member_at(member, member->index);
+    // Before this life the one before it, whose journal may be lost, may have claimed something else
+    if (!own || own->instance != member->instance || round->round <= own->joined_round) return;
     self->tried_round = round->round;
     if (self->journal.claim_round >= round->round) {
         outbox_note(out, "round.sat_out round=%llu a result of it is in the journal",
@@ -44,7 +47,8 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
                                      .data = member->now.data,
                                      .order = member->now.order,
                                      .providers = providers,
-                                     .providers_count = member_providers(member, providers, 16) });
+                                     .providers_count = member_providers(member, providers, 16),
+                                     .from_zero = own->owed > 0 });
 }
 
 static void publish(struct trainer *self, const struct wire_trained *trained, struct outbox *out)

@@ -3,7 +3,7 @@
 // it.
 //
 // Broker and coordinator take the greater number for the newer process and turn the other away for
-// good. It is the start in unix milliseconds, so that a lost state directory does not matter, or
+// good. It is the start in unix milliseconds, so that it rises even if the state directory was lost, or
 // one more than the last that is on record in DIR/instance, so that a clock that was set back does
 // not either.
 

@@ -247,14 +247,15 @@ static uint32_t count_votes(const struct ghost *ghost, const struct wire_accepte
     return count;
 }
 
-// It starts from where the member's last accepted result led, or from zero.
+// It starts from where the member's last accepted result led, or from zero: the only way for who owes.
 static void check_residual(struct sim *sim, const struct wire_commit *commit,
                            const struct wire_accepted *accepted)
 {
     struct ghost *ghost = &sim->ghost;
     const uint32_t member = ghost->clients[accepted->client];
     const struct hash last = check_residual_of(sim, member);
-    hold(hash_is_none(&accepted->residual_from) || hash_equal(&last, &accepted->residual_from),
+    hold(hash_is_none(&accepted->residual_from) ||
+             (!ghost->members[member].owed && hash_equal(&last, &accepted->residual_from)),
          "nobody invents a residual", "round %llu client %u", (unsigned long long)commit->round,
          accepted->client);
     hold(ghost->accepted_count < CLAIMS_MAX, "a simulation has few claims", "%u",

@@ -183,7 +183,6 @@ static void check_claim(struct sim *sim, uint8_t id, const struct wire_claim *cl
     hold(claim->round < ROUNDS_MAX && node->has_journal &&
              node->journal.claim_round == claim->round && hash_equal(&node->journal.claim, &name),
          "a claim is journalled before it is sent", "round %llu", (unsigned long long)claim->round);
-    if (claim->round <= node->promised_round) return;
     if (!once(sim, &ghost->claimed[id][claim->round], &name, "one claim for each member and round",
               claim->round))
         return;

@@ -333,6 +333,10 @@ static void train(struct sim *self, uint8_t id, const struct wire_train *job)
     struct wire_trained trained = { .round = job->round, .loss = 1, .tokens_per_s = 10 };
     trained.ok = learner->holding && job->step == learner->step &&
                  has_data(self, id, job->providers, job->providers_count);
+    if (trained.ok && job->from_zero) {
+        learner->residual = self->ghost.residual[id] = (struct hash){ { 0 } };
+        learner->has_previous = false;
+    }
     if (trained.ok) {
         struct hash work = work_of(&learner->digest, &learner->residual, job->samples,
                                    job->samples_count, job->lr_bits);

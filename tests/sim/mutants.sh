@@ -178,8 +178,8 @@ mutant 'a deadline is kept over a reboot' $C/round.c \
 mutant 'a coordinator whose disk fell behind is followed' $M/position.c 's/        doubt\(self, in, out\);\n        return false;/        doubt(self, in, out);/'
 mutant 'what members saw is not held against the ledger' $C/coordinator.c \
     's/    outbox_job\(out, PORT_DISK, FRAME_POSITION, said\);\n//'
-mutant 'who lost its journal does not wait for the round to end' tests/sim/world.c \
-    's/return self->ghost.round_open && node->promised_round == check_round\(self\);/return false;/'
+mutant 'who lost its journal claims once more' $T/trainer.c \
+    's/ \|\| round->round <= own->joined_round\) return;/) return;/'
 mutant 'another run of the name is taken for the same' $M/member.c \
     's/if \([^\n]*admitted->born_unix_ms != self->born_unix_ms\) \{/if (self == NULL) {/'
 mutant 'what was promised to another run binds in this one' $T/trainer.c \
@@ -267,6 +267,9 @@ mutant 'audit: who revealed something else is called wrong' tests/sim/learner.c 
 mutant 'audit: silence ejects at once' common/wire/audits.h 's/AUDIT_STRIKES_MAX = 3/AUDIT_STRIKES_MAX = 1/'
 mutant 'audit: strikes are never forgiven' $C/run.c \
     's/    if \(cleared\) set_debts\(self, audit->member, 0,/    if (cleared) set_debts(self, audit->member, member->strikes,/'
+mutant 'audit: what nobody has verified is a beginning' $C/round.c \
+    's/self->run.members\[member\].owed == 0 &&\n\s*/1 \&\& /'
+by_unit 'blobs: what an audit needs goes with its step' blobs_test $M/blobs.c 's/ \|\| entry->reveals\) continue;/) continue;/'
 mutant 'audit: who goes away owes nothing' $C/run.c 's/could_answer\(self, audit\), AUDIT_OWED_MAX\);/could_answer(self, audit), 0);/'
 by_unit 'audit: who owes is drawn like the others' coordinator_test $C/audit.c 's/    draw_owed\(&draw\);\n/    (void)draw_owed;\n/'
 by_unit 'audit: a quarrel costs neither party anything' coordinator_test $C/audit.c \

@@ -425,8 +425,9 @@ static uint64_t next_alarm(const struct sim *self, uint8_t *ret_id, enum alarm *
     return at_ms;
 }
 
-// Without its journal a member could say in the open round something else than it has said: who has
-// lost it stays away until that round has ended (common/actor/journal.c).
+// Without its journal a witness could say in the open round something else than it has said: who has
+// lost it stays away until that round has ended (common/actor/journal.c). A trainer needs not: it takes
+// no part in a round that was open when it came.
 static bool must_wait(struct sim *self, uint8_t id)
 {
     struct node *node = &self->nodes[id];
@@ -435,7 +436,8 @@ static bool must_wait(struct sim *self, uint8_t id)
         node->promised_round = check_round(self);
         self->faults[LOST_JOURNAL]++;
     }
-    return self->ghost.round_open && node->promised_round == check_round(self);
+    return self->ghost.round_open && node->promised_round == check_round(self) &&
+           node->role != ACTOR_TRAINER;
 }
 
 static void ring(struct sim *self, uint8_t id, enum alarm alarm)
