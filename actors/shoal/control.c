@@ -142,7 +142,8 @@ int shoal_restore(int argc, char **argv)
                    "When every copy of what was trained since is lost: goes back to the "
                    "newest checkpoint that was registered at the end of an epoch. All later "
                    "samples will be trained again. "
-                   "Only while the run waits, warms up or is paused.\n\n"
+                   "Only while the run waits, warms up or is paused, or cools down and nobody "
+                   "holds its step.\n\n"
                    "  shoal restore --run-id demo -i coordinator.key\n"
                    "  shoal status --run-id demo            shows which checkpoint there is\n",
                    "the run is back at its checkpoint");

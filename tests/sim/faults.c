@@ -34,9 +34,7 @@ static void ask_to_leave(struct sim *self, uint8_t id)
 // All copies of what came after the newest checkpoint die at once, with those who hold them.
 static void lose_all(struct sim *self)
 {
-    // Not at the end: a run that has finished without its last step is no run to be restored.
-    const bool late = check_commits(self) + 3 > self->plan.rules.total_steps;
-    if (late || self->ghost.restores > RESTORES_MAX / 2 || !check_may_restore(self) ||
+    if (check_phase(self) == PHASE_FINISHED || self->ghost.restores > RESTORES_MAX / 2 || !check_may_restore(self) ||
         !chance(self, self->plan.lose_all)) return;
     self->faults[LOSS_OF_ALL]++;
     self->ghost.all_lost = true;
@@ -52,7 +50,9 @@ static bool go_back(struct sim *self)
 {
     const uint8_t phase = check_phase(self);
     if (!check_may_restore(self)) return false;
-    if (phase != PHASE_WAITING && phase != PHASE_WARMUP && phase != PHASE_PAUSED) return false;
+    // In a Cooldown, too, that nobody is left to end; while one may, it is refused
+    if (phase != PHASE_WAITING && phase != PHASE_WARMUP && phase != PHASE_PAUSED &&
+        (phase != PHASE_COOLDOWN || !self->ghost.all_lost)) return false;
     if (!self->ghost.all_lost && (self->ghost.restores_asked > RESTORES_MAX / 2 ||
                                   !chance(self, self->plan.restore))) return false;
     self->ghost.restores_asked++;
