@@ -27,7 +27,8 @@ enum { SNAPSHOT_EVERY = 1000, RECORD_MAX = 8 << 20, SNAPSHOT_BYTES_MAX = 32 << 2
 
 struct keeper {
     struct command command;
-    const char *state_path, *server_port;
+    const char *state_path, *server_port, *state_dir;
+    bool begin_anew, is_anew;           // An older run of this name is given up: now, or since its start
     struct run_config config;
     struct ledger *ledger;
     struct shell *shell;
@@ -237,10 +238,14 @@ static int hear_position(struct keeper *self, const struct wire_position *said, 
     memcpy(signature.bytes, wire_signature(said->beat, said->beat_bytes), sizeof signature.bytes);
     const size_t covered = wire_signed_bytes(said->beat, said->beat_bytes);
     const struct wire_beat *beat = body;
-    if (!signature_verify(own, said->beat, covered, &signature) ||
-        beat->born_unix_ms != self->core->run.born_unix_ms)
-        return 0;
-    return ledger_covers(self->ledger, beat->log_seq, &beat->chain, why);
+    if (!signature_verify(own, said->beat, covered, &signature)) return 0;
+    if (beat->born_unix_ms == self->core->run.born_unix_ms)
+        return ledger_covers(self->ledger, beat->log_seq, &beat->chain, why);
+    if (beat->born_unix_ms > self->core->run.born_unix_ms || self->is_anew) return 0;
+    return why_set(why, FAULT_CORRUPT, "members know this run, of this key, from before its ledger here "
+                   "began: as far as record %llu. The ledger was lost, or is in another --state-dir than "
+                   "%s. Put it back; or give that run up and start once with --begin-anew",
+                   (unsigned long long)beat->log_seq, self->state_dir);
 }
 
 // Answers ASK commits: those from a step on, one COMMIT a mail, signed now.
@@ -375,9 +380,27 @@ static int compare_owner(const struct keeper *self, const char *path, struct why
                    "run was begun with", path, count > 0 ? owner : "(none)", hex);
 }
 
+// The owner's word that an older run of this name and key, if members know one, is given up. It is asked for
+// once, and holds as long as the ledger does.
+static int take_anew(struct keeper *self, const char *dir, struct why *why)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/begun-anew", dir);
+    if (self->begin_anew) {
+        const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+        const bool durable = fd >= 0 && fsync(fd) == 0;
+        const int error = errno;
+        if (fd >= 0) close(fd);
+        if (!durable) return why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
+    }
+    self->is_anew = access(path, F_OK) == 0;
+    return 0;
+}
+
 static int open_run(struct keeper *self, struct why *why)
 {
-    const char *dir = self->command.state_dir ? self->command.state_dir : "coordinator-state";
+    const char *dir = self->state_dir =
+        self->command.state_dir ? self->command.state_dir : "coordinator-state";
     char copy[512], owner[512];
     struct rules rules;
     struct ledger_options options = { .map_bytes_start = self->config.map_mib_start << 20,
@@ -396,6 +419,8 @@ static int open_run(struct keeper *self, struct why *why)
     failpoint("ledger_recovered");
     snprintf(copy, sizeof copy, "%s/state.toml", dir);
     snprintf(owner, sizeof owner, "%s/owner", dir);
+    rc = take_anew(self, dir, why);
+    if (rc < 0) return rc;
     if (self->core->run.log_seq > 0) {
         rc = compare_config(self, dir, why);
         return rc < 0 ? rc : compare_owner(self, owner, why);
@@ -450,8 +475,10 @@ static int run(struct keeper *self, struct why *why)
     return rc;
 }
 
+enum { BEGIN_ANEW = 256 };
 static const struct argp_option options[] = {
     { "state", 's', "FILE", 0, "The run's state.toml", 0 },
+    { "begin-anew", BEGIN_ANEW, NULL, 0, "Give up an older run of this name, which members may know", 0 },
     { "server-port", 'p', "PORT", 0, "Of the broker on this machine, instead of --server-addr", 0 },
     { 0 },
 };
@@ -462,6 +489,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     if (key == ARGP_KEY_INIT) state->child_inputs[0] = &self->command;
     else if (key == 's') self->state_path = arg;
     else if (key == 'p') self->server_port = arg;
+    else if (key == BEGIN_ANEW) self->begin_anew = true;
     else if (key == ARGP_KEY_END && !self->state_path) argp_error(state, "--state FILE is needed");
     else return ARGP_ERR_UNKNOWN;
     return 0;

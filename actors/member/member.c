@@ -82,8 +82,8 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     }
     bool first = !self->admitted;
     self->coordinator = in->sender;
-    member_forget_position(self, admitted->born_unix_ms);
     if (!member_follows(self, in, out)) return 0;
+    member_forget_position(self, admitted->born_unix_ms);       // It knows of ours, and gave it up
     if (self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms) {
         outbox_quit(out, EX_TEMPFAIL, "another run of this name was begun; starting over for it");
         return 0;

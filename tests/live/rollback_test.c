@@ -24,12 +24,17 @@ static void shell(struct testbed *bed, const char *command)
 }
 
 // Starts the coordinator on the older copy and waits for its end.
-static void is_found_out(struct testbed *bed)
+static void ends_with(struct testbed *bed, const char *word)
 {
     testbed_start(bed, "coordinator");
     testbed_actor(bed, "coordinator")->may_end = true;
     assert_int_equal(testbed_await_end(bed, "coordinator", TESTBED_WAIT_MS), EX_DATAERR);
-    assert_true(testbed_log_has(bed, "coordinator", "fell behind: record", NULL, 0));
+    assert_true(testbed_log_has(bed, "coordinator", word, NULL, 0));
+}
+
+static void is_found_out(struct testbed *bed)
+{
+    ends_with(bed, "fell behind: record");
     assert_true(testbed_log_has(bed, "coordinator", "Put the newer copy back", NULL, 0));
 }
 
@@ -109,6 +114,9 @@ static void an_older_copy_of_the_ledger_is_found_out(void **state)
     shell(bed, "rm -r coordinator && cp -r older coordinator");
     testbed_start(bed, testbed_trainer(1));
     is_found_out(bed);
+    // Nor does a new ledger in the place of none pass for the old one.
+    shell(bed, "rm -r coordinator");
+    ends_with(bed, "Put it back; or give that run up and start once with --begin-anew");
     shell(bed, "rm -r coordinator && mv newer coordinator");
     testbed_start(bed, "coordinator");
     testbed_start(bed, "data-provider");
