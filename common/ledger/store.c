@@ -195,7 +195,7 @@ static int grow(struct store *self, struct why *why)
     if (bytes <= self->map_bytes)
         return why_set(why, FAULT_DISK_FULL, "%s/data.mdb: would exceed map_bytes_max, %" PRIu64
                        " bytes; nothing was written and what was committed stands; raise the "
-                       "limit, or trim", self->dir, self->map_bytes_max);
+                       "limit (a coordinator's: ledger.map_mib_max)", self->dir, self->map_bytes_max);
     int error = failpoint("ledger_grow") < 0 ? errno : mdb_env_set_mapsize(self->env, bytes);
     if (error) return fail_for_good(self, error, why);
     self->map_bytes = bytes;
