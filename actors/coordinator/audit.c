@@ -17,7 +17,7 @@
 // Whose result was not shown, whatever the reason, owes AUDIT_OWED_MAX audits: as many of its results
 // begin with the declared zero and are recomputed without being drawn by chance. So who goes away whenever
 // it was drawn, and comes back, must work honestly most of the time, and what nobody has verified leads
-// to nothing.
+// to nothing. Who is left alone with such a word, as there is no judge or no verdict, owes one.
 //
 // "Withheld" costs whoever says it nothing, as it may be true. So such cases come last, have half of
 // the clients at most, and where it is not found true either party may have hidden something from the

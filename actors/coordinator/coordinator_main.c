@@ -28,7 +28,7 @@ enum { SNAPSHOT_EVERY = 1000, RECORD_MAX = 8 << 20, SNAPSHOT_BYTES_MAX = 32 << 2
 struct keeper {
     struct command command;
     const char *state_path, *server_port, *state_dir;
-    bool begin_anew, is_anew;           // An older run of this name is given up: now, or since its start
+    bool begin_anew, is_anew;           // Another run of this name is given up: now, or since its start
     struct run_config config;
     struct ledger *ledger;
     struct shell *shell;
@@ -241,10 +241,10 @@ static int hear_position(struct keeper *self, const struct wire_position *said, 
     if (!signature_verify(own, said->beat, covered, &signature)) return 0;
     if (beat->born_unix_ms == self->core->run.born_unix_ms)
         return ledger_covers(self->ledger, beat->log_seq, &beat->chain, why);
-    if (beat->born_unix_ms > self->core->run.born_unix_ms || self->is_anew) return 0;
-    return why_set(why, FAULT_CORRUPT, "members know this run, of this key, from before its ledger here "
-                   "began: as far as record %llu. The ledger was lost, or is in another --state-dir than "
-                   "%s. Put it back; or give that run up and start once with --begin-anew",
+    if (self->is_anew) return 0;
+    return why_set(why, FAULT_CORRUPT, "members know another run of this name and key, as far as record "
+                   "%llu. Its ledger was lost, or is in another --state-dir than %s. Put it back; or give "
+                   "that run up and start once with --begin-anew",
                    (unsigned long long)beat->log_seq, self->state_dir);
 }
 
@@ -329,12 +329,12 @@ static int compare_config(struct keeper *self, const char *state_dir, struct why
         config_first_difference(&first, &self->config, &difference))
         return why_set(why, FAULT_FOREIGN,
                        "%s makes this another run than the one in %s: %s was %s, now is %s; "
-                       "put it back, or begin a new run in another --state-dir",
+                       "put it back, or begin a new run in another --state-dir, with --begin-anew",
                        self->state_path, state_dir, difference.path, difference.a, difference.b);
     return why_set(why, FAULT_FOREIGN,
                    "the run in %s was begun by another version of this program, for which %s meant "
                    "something else; finish it with that version, or begin a new run in another "
-                   "--state-dir", state_dir, self->state_path);
+                   "--state-dir, with --begin-anew", state_dir, self->state_path);
 }
 
 static int copy_file(const char *from, const char *to, struct why *why)
@@ -380,19 +380,25 @@ static int compare_owner(const struct keeper *self, const char *path, struct why
                    "run was begun with", path, count > 0 ? owner : "(none)", hex);
 }
 
-// The owner's word that an older run of this name and key, if members know one, is given up. It is asked for
-// once, and holds as long as the ledger does.
+static bool sync_path(const char *path, int flags)
+{
+    const int fd = open(path, flags | O_CLOEXEC, 0644);
+    const bool durable = fd >= 0 && fsync(fd) == 0;
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    errno = error;
+    return durable;
+}
+
+// The owner's word that another run of this name and key, if members know one, is given up. It is asked
+// for once, and holds as long as the ledger does: a new one in its place is no longer what was meant.
 static int take_anew(struct keeper *self, const char *dir, struct why *why)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/begun-anew", dir);
-    if (self->begin_anew) {
-        const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-        const bool durable = fd >= 0 && fsync(fd) == 0;
-        const int error = errno;
-        if (fd >= 0) close(fd);
-        if (!durable) return why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
-    }
+    if (!self->begin_anew && self->core->run.log_seq == 0) unlink(path);
+    if (self->begin_anew && (!sync_path(path, O_WRONLY | O_CREAT) || !sync_path(dir, O_RDONLY | O_DIRECTORY)))
+        return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
     self->is_anew = access(path, F_OK) == 0;
     return 0;
 }
@@ -478,7 +484,7 @@ static int run(struct keeper *self, struct why *why)
 enum { BEGIN_ANEW = 256 };
 static const struct argp_option options[] = {
     { "state", 's', "FILE", 0, "The run's state.toml", 0 },
-    { "begin-anew", BEGIN_ANEW, NULL, 0, "Give up an older run of this name, which members may know", 0 },
+    { "begin-anew", BEGIN_ANEW, NULL, 0, "Give up another run of this name, which members may know", 0 },
     { "server-port", 'p', "PORT", 0, "Of the broker on this machine, instead of --server-addr", 0 },
     { 0 },
 };

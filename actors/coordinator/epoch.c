@@ -285,6 +285,18 @@ static void set_pausing(struct coordinator *self, bool pausing, uint64_t now_ms,
     news_run(self, now_ms, out);
 }
 
+// The present step, as the newest PING of whoever is here says.
+static bool somebody_holds(const struct coordinator *self)
+{
+    const struct run *run = &self->run;
+    for (uint32_t i = 0; i < run->members_count; i++) {
+        const uint8_t state = run->members[i].state;
+        if ((state == MEMBER_HEALTHY || state == MEMBER_PENDING) && self->step_held[i] >= run->step)
+            return true;
+    }
+    return false;
+}
+
 // All copies of what was committed since are lost: the owner gives it up, and every later sample is
 // todo again. What members say they hold is of the time before.
 static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *out)
@@ -292,7 +304,7 @@ static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *ou
     struct wire_record_restore back = run_way_back(&self->run);
     if (hash_is_none(&back.digest) || back.step >= self->run.step) return false;
     // A Cooldown whose step nobody holds any more would never end
-    const bool stuck = self->run.phase == PHASE_COOLDOWN &&
+    const bool stuck = self->run.phase == PHASE_COOLDOWN && !somebody_holds(self) &&
                        (self->run.digest_step != self->run.step || hash_is_none(&self->run.digest));
     if (self->run.phase == PHASE_WARMUP || stuck) epoch_enter(self, PHASE_WAITING, now_ms, out, "restore");
     else if (self->run.phase != PHASE_WAITING && self->run.phase != PHASE_PAUSED) return false;

@@ -137,6 +137,7 @@ static bool hear_round(struct evidence *self, const struct wire_round *round)
     outbox_clear(&self->out);
     round_draw(&self->core, &drawn, &self->out);
     if (!is_as_drawn(self, round, &drawn)) return false;
+    run_leave_cases(run, round);
     run_keep_round(run, round);
     memset(run->findings, 0, sizeof run->findings);
     run->round_open = true;

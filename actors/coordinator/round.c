@@ -115,6 +115,7 @@ void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     memcpy(&round.lr_bits, &rate, sizeof rate);
     if (run->digest_step == run->step) round.base = run->digest;
     round_draw(self, &round, out);
+    const uint64_t version = run->roster_version;
 
     round.cursor = run->table.cursor;
     round.returned = self->returned, round.returned_count = run_returned(run, self->returned);
@@ -129,6 +130,7 @@ void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     round.dealt = self->scratch, round.dealt_count = dealt;
 
     coordinator_put(self, FRAME_RECORD_ROUND, &round, out);
+    if (run->roster_version != version) members_tell(self);     // Whom nobody judges owes an audit
     round_resume(self, now_ms);
     if (self->roster_changed) news_roster(self, out);
     news_round(self, out);

@@ -215,6 +215,36 @@ void run_keep_round(struct run *self, const struct wire_round *round)
         self->round.witnesses_count = 0;
 }
 
+// Audits in a row that a member did not answer, and those that it owes since.
+static void set_debts(struct run *self, uint32_t member, uint32_t strikes, uint32_t owed)
+{
+    struct wire_member *now = &self->members[member];
+    if (strikes > AUDIT_STRIKES_MAX) strikes = AUDIT_STRIKES_MAX;
+    if (now->strikes != strikes || now->owed != owed) self->roster_version++;
+    now->strikes = (uint8_t)strikes;
+    now->owed = (uint8_t)owed;
+}
+
+static bool has_judges(const struct wire_round *round, const struct wire_audit *audit)
+{
+    for (uint32_t i = 0; i < round->audits_count; i++)
+        if (round->audits[i].judges && hash_equal(&round->audits[i].result, &audit->result)) return true;
+    return false;
+}
+
+void run_leave_cases(struct run *self, const struct wire_round *round)
+{
+    for (uint32_t i = 0; i < self->audits_count; i++) {
+        const struct wire_audit *audit = &self->audits[i];
+        const struct wire_member *member = &self->members[audit->member];
+        const bool open = audit->judges ? audit->accusation == FINDING_WITHHELD && verdict_is_first(self, i) &&
+                                              verdict_of(self, i) == FINDING_PENDING
+                                        : self->findings[i].finding == FINDING_WITHHELD;
+        if (open && member->owed == 0 && !has_judges(round, audit))
+            set_debts(self, audit->member, member->strikes, 1);
+    }
+}
+
 static void apply_round(struct run *self, const struct wire_round *round)
 {
     ensure(round->round == self->round.round + 1 && !self->round_open);
@@ -222,6 +252,7 @@ static void apply_round(struct run *self, const struct wire_round *round)
     copy_intervals(self->scratch, round->dealt, round->dealt_count);
     ensure(table_deal_again(&self->table, round->round, self->scratch, round->dealt_count) ==
            TABLE_OK);
+    run_leave_cases(self, round);
     run_keep_round(self, round);
     memset(self->findings, 0, sizeof self->findings);
     self->epoch_elapsed_ms = round->epoch_elapsed_ms;
@@ -233,16 +264,6 @@ static bool could_answer(const struct run *self, const struct wire_audit *audit)
 {
     const struct wire_member *member = &self->members[audit->member];
     return member->state == MEMBER_HEALTHY && audit->round > member->joined_round;
-}
-
-// Audits in a row that a member did not answer, and those that it owes since.
-static void set_debts(struct run *self, uint32_t member, uint32_t strikes, uint32_t owed)
-{
-    struct wire_member *now = &self->members[member];
-    if (strikes > AUDIT_STRIKES_MAX) strikes = AUDIT_STRIKES_MAX;
-    if (now->strikes != strikes || now->owed != owed) self->roster_version++;
-    now->strikes = (uint8_t)strikes;
-    now->owed = (uint8_t)owed;
 }
 
 // The first word counts.

@@ -87,9 +87,11 @@ void run_init(struct run *self, uint32_t snapshot_rounds);
 // (ensure).
 void run_apply(struct run *self, uint16_t kind, const void *record);
 
-// Two parts of it, for who holds the records against each other (evidence.h): all trainers of one state
+// Parts of it, for who holds the records against each other (evidence.h): all trainers of one state
 // change to another; a round, whose audits are sound, is the newest.
 void run_move_trainers(struct run *self, uint8_t from, uint8_t to);
+// Before it: whose result was not shown to its auditor, and has no judges in this round, owes an audit.
+void run_leave_cases(struct run *self, const struct wire_round *round);
 void run_keep_round(struct run *self, const struct wire_round *round);
 
 // The ledger's chain (common/ledger/record.h) after record `seq`, whose packed body this is.

@@ -126,7 +126,8 @@ static bool is_seen(const struct witness *self, const struct blobs *blobs, uint3
     return sighting->claimed && blobs_state(blobs, &payload) == BLOB_HERE;
 }
 
-// Whether nothing is waited for: those who left, were dropped or began a new life are not.
+// Whether nothing is waited for: those who left, were dropped or began a new life are not. Who came into
+// this round, perhaps as we did, trains none of it.
 static bool is_complete(const struct witness *self, const struct blobs *blobs,
                         const struct member *member)
 {
@@ -135,6 +136,7 @@ static bool is_complete(const struct witness *self, const struct blobs *blobs,
         const struct wire_member *author = member_of_client(member, client);
         uint64_t instance = self->sightings[client].instance;
         bool awaited = !author || (author->state == MEMBER_HEALTHY &&
+                                   author->joined_round < self->round &&
                                    (instance == 0 || author->instance == instance));
         if (!awaited || is_false(self, client)) continue;
         if (!is_seen(self, blobs, client) || !is_of_base(self, client)) return false;

@@ -39,6 +39,8 @@ bool check_ejected(const struct sim *sim, uint8_t id)
     return is_ejected(sim, check_member(sim, id));
 }
 
+static bool is_judged(const struct ghost *ghost, uint32_t place);
+
 // ---- the audits of a round ----------------------------------------------------------------------
 
 static const struct ghost_accepted *accepted_named(const struct ghost *ghost,
@@ -105,10 +107,26 @@ static void check_punished(struct sim *sim, uint64_t round)
              (unsigned long long)ghost->twice_round[id]);
 }
 
+// Whose residual was not shown, and whom nobody judges any more, is audited once more before it is believed.
+static void leave_cases(struct ghost *ghost, const struct wire_round *round)
+{
+    for (uint32_t i = 0; i < ghost->audits_count; i++) {
+        const struct wire_audit *audit = &ghost->audits[i];
+        bool goes_on = false;
+        for (uint32_t k = 0; k < round->audits_count; k++)
+            goes_on |= round->audits[k].judges && hash_equal(&round->audits[k].result, &audit->result);
+        const bool unshown = audit->judges ? audit->accusation == FINDING_WITHHELD && !is_judged(ghost, i)
+                                           : ghost->findings[i] == FINDING_WITHHELD;
+        if (unshown && !goes_on && !ghost->members[audit->member].owed)
+            ghost->members[audit->member].owed = 1;
+    }
+}
+
 void check_audits(struct sim *sim, const struct wire_round *round)
 {
     struct ghost *ghost = &sim->ghost;
     check_punished(sim, round->round);
+    leave_cases(ghost, round);
     check_drawn(sim, round);
     ghost->audits_count = round->audits_count;
     if (round->audits_count)

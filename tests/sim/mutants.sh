@@ -270,6 +270,7 @@ mutant 'audit: strikes are never forgiven' $C/run.c \
 mutant 'audit: what nobody has verified is a beginning' $C/round.c \
     's/self->run.members\[member\].owed == 0 &&\n\s*/1 \&\& /'
 by_unit 'blobs: what an audit needs goes with its step' blobs_test $M/blobs.c 's/ \|\| entry->reveals\) continue;/) continue;/'
+mutant 'audit: whom nobody judges owes nothing' $C/run.c 's/set_debts\(self, audit->member, member->strikes, 1\);/(void)member;/'
 mutant 'audit: who goes away owes nothing' $C/run.c 's/could_answer\(self, audit\), AUDIT_OWED_MAX\);/could_answer(self, audit), 0);/'
 by_unit 'audit: who owes is drawn like the others' coordinator_test $C/audit.c 's/    draw_owed\(&draw\);\n/    (void)draw_owed;\n/'
 by_unit 'audit: a quarrel costs neither party anything' coordinator_test $C/audit.c \

@@ -426,8 +426,8 @@ static uint64_t next_alarm(const struct sim *self, uint8_t *ret_id, enum alarm *
 }
 
 // Without its journal a witness could say in the open round something else than it has said: who has
-// lost it stays away until that round has ended (common/actor/journal.c). A trainer needs not: it takes
-// no part in a round that was open when it came.
+// lost it stays away until that round has ended (common/actor/journal.c). Who only trains needs not: it
+// trains nothing of a round that was open when it came.
 static bool must_wait(struct sim *self, uint8_t id)
 {
     struct node *node = &self->nodes[id];
@@ -436,8 +436,10 @@ static bool must_wait(struct sim *self, uint8_t id)
         node->promised_round = check_round(self);
         self->faults[LOST_JOURNAL]++;
     }
-    return self->ghost.round_open && node->promised_round == check_round(self) &&
-           node->role != ACTOR_TRAINER;
+    bool votes = node->role != ACTOR_TRAINER;
+    for (uint32_t i = 0; i < self->ghost.witnesses_count; i++)
+        votes |= self->ghost.witnesses[i] == check_member(self, id);
+    return votes && self->ghost.round_open && node->promised_round == check_round(self);
 }
 
 static void ring(struct sim *self, uint8_t id, enum alarm alarm)
