@@ -278,7 +278,9 @@ static void apply_finding(struct run *self, const struct wire_record_finding *re
     const bool judged = before == FINDING_PENDING && word != FINDING_PENDING;
     const bool cleared = audit->judges ? judged && word == FINDING_SAME : record->finding == FINDING_SAME;
     const struct wire_member *member = &self->members[audit->member];
-    if (cleared) set_debts(self, audit->member, 0, member->owed ? member->owed - 1u : 0);
+    const bool answered = !hash_is_none(&audit->residual_from);    // Else it had nothing to show
+    if (cleared)
+        set_debts(self, audit->member, answered ? 0 : member->strikes, member->owed ? member->owed - 1u : 0);
     else if (judged && word == FINDING_WITHHELD)
         set_debts(self, audit->member, member->strikes + could_answer(self, audit), AUDIT_OWED_MAX);
 }

@@ -11,7 +11,7 @@
 #include "common/wire/wire.h"
 
 enum { AUDITS_MAX = 256, AUDIT_INTERVALS_MAX = 64, AUDITED_MAX = AUDITS_MAX * AUDIT_INTERVALS_MAX,
-       AUDIT_TRIES_MAX = 3, AUDIT_STRIKES_MAX = 3, AUDIT_OWED_MAX = 16 };
+       AUDIT_TRIES_MAX = 3, AUDIT_STRIKES_MAX = 3, AUDIT_OWED_MAX = 8 };
 
 // Whether the audits of a ROUND from outside can be what it says: each auditor is a client and has
 // one audit, at least one client trains, the lists of samples fit together.

@@ -178,7 +178,7 @@ static struct played play(void **state, const struct expected *expected, uint64_
     struct played outcome = { 0 };
     char run_id[32], liar[48] = "";
     const uint64_t began_ms = shell_now_ms();
-    const unsigned steps = is_long ? LONG_STEPS : strikes ? 2 * SHORT_STEPS : SHORT_STEPS;
+    const unsigned steps = is_long ? LONG_STEPS : strikes ? 3 * SHORT_STEPS : SHORT_STEPS;
     snprintf(run_id, sizeof run_id, "%s-%llu", expected->kind, (unsigned long long)seed);
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
         .run_id = run_id, .trainers = 1, .init_min_clients = alone || strikes ? 3 : 4,

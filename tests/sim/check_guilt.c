@@ -190,10 +190,11 @@ static bool is_judged(const struct ghost *ghost, uint32_t place)
            is_decided(ghost, place, FINDING_WITHHELD);
 }
 
-static void find_same(struct ghost *ghost, uint32_t member)
+// Who began with the declared zero had nothing to show, and has not shown anything.
+static void find_same(struct ghost *ghost, const struct wire_audit *audit)
 {
-    ghost->strikes[member] = 0;
-    if (ghost->members[member].owed) ghost->members[member].owed--;
+    if (!hash_is_none(&audit->residual_from)) ghost->strikes[audit->member] = 0;
+    if (ghost->members[audit->member].owed) ghost->members[audit->member].owed--;
 }
 
 // To be called when the word that has just been put on record made it a verdict.
@@ -204,7 +205,7 @@ static void take_verdict(struct ghost *ghost, uint32_t place)
     if (is_decided(ghost, place, FINDING_SAME)) finding = FINDING_SAME;
     else if (is_decided(ghost, place, FINDING_DIFFERENT)) finding = FINDING_DIFFERENT;
     if (finding == FINDING_DIFFERENT) ghost->due |= 1u << audit->member;
-    if (finding == FINDING_SAME) find_same(ghost, audit->member);
+    if (finding == FINDING_SAME) find_same(ghost, audit);
     if (finding == FINDING_SAME && audit->accusation == FINDING_DIFFERENT)
         ghost->due |= 1u << audit->accuser;
     const struct ghost_member *accused = &ghost->members[audit->member];
@@ -258,7 +259,7 @@ void check_finding(struct sim *sim, const struct wire_record_finding *record)
     const bool was_open = audit->judges && !is_judged(ghost, record->place);
     ghost->findings[record->place] = record->finding;
     if (was_open && is_judged(ghost, record->place)) take_verdict(ghost, record->place);
-    if (!audit->judges && record->finding == FINDING_SAME) find_same(ghost, audit->member);
+    if (!audit->judges && record->finding == FINDING_SAME) find_same(ghost, audit);
     take_contradictions(ghost);
 }
 

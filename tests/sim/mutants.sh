@@ -266,7 +266,7 @@ mutant 'audit: who revealed something else is called wrong' tests/sim/learner.c 
     's/if \(!shown\) finding.finding = FINDING_WITHHELD;/if (!shown) finding.finding = FINDING_DIFFERENT;/'
 mutant 'audit: silence ejects at once' common/wire/audits.h 's/AUDIT_STRIKES_MAX = 3/AUDIT_STRIKES_MAX = 1/'
 mutant 'audit: strikes are never forgiven' $C/run.c \
-    's/    if \(cleared\) set_debts\(self, audit->member, 0,/    if (cleared) set_debts(self, audit->member, member->strikes,/'
+    's/answered \? 0 : member->strikes,/answered ? member->strikes : member->strikes,/'
 mutant 'audit: what nobody has verified is a beginning' $C/round.c \
     's/self->run.members\[member\].owed == 0 &&\n\s*/1 \&\& /'
 by_unit 'blobs: what an audit needs goes with its step' blobs_test $M/blobs.c 's/ \|\| entry->reveals\) continue;/) continue;/'
