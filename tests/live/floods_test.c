@@ -2,8 +2,11 @@
 // joins by keys that are on no list, frames that claim 8 GiB, messages without an end, letters and
 // news that nobody reads, and more frames than anybody has to say. LIVE_LONG=1 holds each for a
 // minute instead of three seconds. A flood that is none fails: of each a least amount is required, of
-// the joins as many refusals by the broker's own count. 10,000 idle connections (5,000 in the short
-// form, at least) want a limit of descriptors for them; where it is lower, their part is skipped.
+// the joins as many refusals by the broker's own count. The short form runs on machines that do other
+// things as well: it goes on until it has the amount, and a flood in which a letter was late is poured
+// again, TURNS times in all: a broker that does not serve is late each time, a machine that stood
+// still is not. 10,000 idle connections (5,000 in the short form, at least) want a limit of
+// descriptors for them; where it is lower, their part is skipped.
 
 #include "tests/live/hostile_peer.h"
 #include "tests/live/own_actor.h"
@@ -32,8 +35,8 @@
 // news (backlog.h), what arrives between two looks, and 30 KiB for each connection.
 enum { SERVED_MS = 1000, RESIDENT_MIB_MAX = 512, SHORT_MS = 3000, LONG_MS = 60000,
        IDLE_MAX = 10000, IDLE_SHORT = 5000, JOINS_S = 1000, SOON_MS = 10000, PING_MS = 20,
-       OWN_DESCRIPTORS = 200, RECALLS_S = 100, RESULTS_MAX = 16384, STATUS_MS = 3000,
-       SHORT_SHARE = 5 };
+       OWN_DESCRIPTORS = 200, RECALLS_S = 100, RESULTS_MAX = 16384,
+       SHORT_SHARE = 5, LATEST_MS = 30000, TURNS = 3 };
 
 // ---- floods -------------------------------------------------------------------------------------
 
@@ -45,7 +48,11 @@ struct flood {
     unsigned long long least;           // Of `amount`
     unsigned long long least_s;         // Or of each second; the short form, on a machine that does
                                         // other things as well, asks a fifth of it
-    bool refused;                       // As many the broker must have refused
+    bool refused;                       // As many the broker must have refused; or again a fifth:
+                                        // whoever had no time to shake hands before it was closed
+                                        // is not refused
+    unsigned long long wanted;          // Of this turn, by the two
+    unsigned long long refused_before;  // Of the broker's count
     struct testbed *bed;
     atomic_bool stop;
     int stopped;                        // An eventfd, readable from then on
@@ -102,7 +109,8 @@ static void *stay_idle(void *arg)
             if (fds[i] < 0) fds[i] = dial(self, i % 2);
             open_now += is_established(fds[i]);
         }
-        if (open_now > self->amount) self->amount = idle_most = open_now;
+        if (open_now > self->amount) self->amount = open_now;
+        if (open_now > idle_most) idle_most = open_now;
         pause_flood(self, 100);
     }
     for (unsigned i = 0; i < IDLE_MAX; i++)
@@ -317,13 +325,13 @@ static void status_open(struct status *self)
     ensure(pthread_create(&thread, NULL, hear_status, self) == 0 && pthread_detach(thread) == 0);
 }
 
-struct awaited_refusals { const struct status *status; unsigned long long count; };
-
-static bool has_refused(struct testbed *bed, const void *arg)
+// Whether it poured as much as was wanted, and the broker has said so where it says so.
+static bool is_enough(const struct flood *flood, const struct status *status)
 {
-    const struct awaited_refusals *awaited = arg;
-    (void)bed;
-    return awaited->status->refused >= awaited->count;
+    return flood->amount >= flood->wanted &&
+           (!flood->refused || status->refused - flood->refused_before >=
+                               flood->wanted / (testbed_is_long() ? 1 : SHORT_SHARE)) &&
+           (!flood->said || testbed_log_has(flood->bed, "broker", flood->said, NULL, 0));
 }
 
 static unsigned long resident_mib(pid_t pid)
@@ -352,13 +360,16 @@ static void publish_commit(struct own *coordinator)
 // A letter each PING_MS from the member to the coordinator, the next once the last has come; in the
 // middle of it a newcomer is let in.
 static struct measured measure(struct testbed *bed, struct own *coordinator, struct own *trainer,
-                               bool news, uint64_t lasts_ms)
+                               const struct flood *flood, const struct status *status,
+                               uint64_t lasts_ms)
 {
     struct measured measured = { 0 };
     pid_t broker = testbed_actor(bed, "broker")->pid;
     uint64_t until_ms = shell_now_ms() + lasts_ms, middle_ms = until_ms - lasts_ms / 2;
-    while (shell_now_ms() < until_ms) {
-        if (news) publish_commit(coordinator);
+    uint64_t latest_ms = until_ms + (testbed_is_long() ? SOON_MS : LATEST_MS);
+    while (shell_now_ms() < until_ms ||
+           (!is_enough(flood, status) && shell_now_ms() < latest_ms)) {
+        if (flood->news) publish_commit(coordinator);
         uint64_t began_ms = shell_now_ms();
         ensure(post_mail(trainer->post, "coordinator", FRAME_PING, &(struct wire_ping){ .instance = 1 }));
         uint64_t took_ms = own_await_ms(coordinator, FRAME_PING, SOON_MS);
@@ -384,12 +395,52 @@ static unsigned long long least_of(const struct flood *flood, uint64_t lasts_ms)
     return flood->least_s * lasts_ms / 1000 / (testbed_is_long() ? 1 : SHORT_SHARE);
 }
 
+// What pours has little processor time, and may need long to close all that it has opened. Who says
+// nothing in all that time would count as gone.
+static void join_talking(pthread_t thread, struct own *coordinator, struct own *trainer)
+{
+    while (pthread_tryjoin_np(thread, NULL) == EBUSY) {
+        own_await(coordinator, FRAME_NONE, PING_MS);
+        own_await(trainer, FRAME_NONE, PING_MS);
+    }
+}
+
+static struct measured pour_and_measure(struct testbed *bed, struct own *coordinator,
+                                        struct own *trainer, struct flood *flood,
+                                        const struct status *status, uint64_t lasts_ms)
+{
+    pthread_t thread;
+    flood->bed = bed;
+    flood->wanted = least_of(flood, lasts_ms);
+    flood->stop = false;
+    flood->amount = 0;
+    flood->refused_before = status->refused;
+    flood->stopped = eventfd(0, EFD_CLOEXEC);
+    ensure(flood->stopped >= 0);
+    if (flood->run) ensure(pthread_create(&thread, NULL, pour, flood) == 0);
+    const struct measured m = measure(bed, coordinator, trainer, flood, status, lasts_ms);
+    flood->stop = true;
+    ensure(eventfd_write(flood->stopped, 1) == 0);
+    if (flood->run) join_talking(thread, coordinator, trainer);
+    close(flood->stopped);
+    print_message("%-18s %12llu %-8s %11llu ms %11llu ms %12lu MiB\n", flood->name,
+                  (unsigned long long)flood->amount, flood->unit, (unsigned long long)m.worst_ms,
+                  (unsigned long long)m.newcomer_ms, m.mib);
+    return m;
+}
+
+static bool was_served(struct measured m)
+{
+    return m.worst_ms < SERVED_MS && m.newcomer_ms < SERVED_MS && m.letters > 0;
+}
+
 static void an_honest_member_is_served(void **state)
 {
     static const char *const names[] = { "coordinator", "trainer0", "newcomer", "mallory" };
     static struct flood floods[] = {
         { .name = "nothing", .unit = "" },
-        { .name = "idle connections", .unit = "at once", .run = stay_idle },
+        { .name = "idle connections", .unit = "at once", .run = stay_idle,
+          .least = IDLE_SHORT },
         { .name = "unlisted joins", .unit = "in all", .run = join_unlisted,
           .least_s = JOINS_S / 2, .refused = true },
         { .name = "8 GiB claimed", .unit = "times", .run = claim_8_gib,
@@ -432,32 +483,15 @@ static void an_honest_member_is_served(void **state)
     bool well = true, whole = true;
     for (size_t i = 0; i < sizeof floods / sizeof *floods; i++) {
         struct flood *flood = &floods[i];
-        const unsigned long long least = least_of(flood, lasts_ms), refused = status.refused;
-        pthread_t thread;
         if (flood->run == stay_idle && !may_hold_idle()) continue;
-        flood->bed = bed;
-        flood->stopped = eventfd(0, EFD_CLOEXEC);
-        ensure(flood->stopped >= 0);
-        if (flood->run) ensure(pthread_create(&thread, NULL, pour, flood) == 0);
-        struct measured m = measure(bed, coordinator, trainer, flood->news, lasts_ms);
-        flood->stop = true;
-        ensure(eventfd_write(flood->stopped, 1) == 0);
-        if (flood->run) pthread_join(thread, NULL);
-        close(flood->stopped);
-        print_message("%-18s %12llu %-8s %11llu ms %11llu ms %12lu MiB\n", flood->name,
-                      (unsigned long long)flood->amount, flood->unit,
-                      (unsigned long long)m.worst_ms, (unsigned long long)m.newcomer_ms, m.mib);
-        if (flood->said) testbed_await_log(bed, "broker", flood->said, SOON_MS);
-        if (flood->refused) {
-            testbed_wait(bed, has_refused, &(struct awaited_refusals){ &status, refused + least },
-                         STATUS_MS);
-            print_message("%-18s %12llu refused by the broker\n", "",
-                          (unsigned long long)status.refused - refused);
-            whole = whole && status.refused - refused >= least;
-        }
-        whole = whole && flood->amount >= least;
-        well = well && m.worst_ms < SERVED_MS && m.newcomer_ms < SERVED_MS &&
-               m.mib < (flood->mib_max ? flood->mib_max : RESIDENT_MIB_MAX) && m.letters > 0;
+        struct measured m = pour_and_measure(bed, coordinator, trainer, flood, &status, lasts_ms);
+        for (int turn = 1; !testbed_is_long() && !was_served(m) && turn < TURNS; turn++)
+            m = pour_and_measure(bed, coordinator, trainer, flood, &status, lasts_ms);
+        if (flood->refused) print_message("%-18s %12llu refused by the broker\n", "",
+                                          status.refused - flood->refused_before);
+        whole = whole && is_enough(flood, &status);
+        well = well && was_served(m) &&
+               m.mib < (flood->mib_max ? flood->mib_max : RESIDENT_MIB_MAX);
     }
     own_destroy(coordinator), own_destroy(trainer);
     if (!well) testbed_fail(bed, "a letter or a newcomer took %d ms or more, or the broker too much memory",
