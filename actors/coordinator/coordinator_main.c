@@ -23,7 +23,8 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-enum { SNAPSHOT_EVERY = 1000, RECORD_MAX = 8 << 20, SNAPSHOT_BYTES_MAX = 32 << 20 };
+enum { SNAPSHOT_EVERY = 1000, RECORD_MAX = 8 << 20, SNAPSHOT_BYTES_MAX = 32 << 20,
+       ROOM_WARN_PERCENT = 80 };
 
 struct keeper {
     struct command command;
@@ -37,6 +38,7 @@ struct keeper {
     uint8_t *buffer;
     struct wire_arena arena;
     uint64_t snapshot_seq;              // After which a snapshot is due
+    unsigned warned_percent;            // Of the ledger's room
     char model_json[65536];
     uint32_t model_bytes;
     uint64_t instance;                  // Of this life, for the broker
@@ -199,6 +201,20 @@ static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t coun
     return ledger_append(self->ledger, self->buffer, bytes, step, why, &seq);
 }
 
+// While there is time to make room: once a percent, from 80 on.
+static void look_at_room(struct keeper *self)
+{
+    uint64_t bytes, bytes_max;
+    ledger_room(self->ledger, &bytes, &bytes_max);
+    const unsigned percent = (unsigned)(100 * (bytes >> 12) / (bytes_max >> 12));
+    if (percent < ROOM_WARN_PERCENT || percent <= self->warned_percent) return;
+    self->warned_percent = percent;
+    shell_log(4, "ledger.filling percent=%u mib=%llu; the run halts when it is full: raise "
+              "ledger.map_mib_max, %llu, in %s and start the coordinator again", percent,
+              (unsigned long long)(bytes >> 20), (unsigned long long)(bytes_max >> 20),
+              self->state_path);
+}
+
 static int disk_commit(void *arg, struct why *why)
 {
     struct keeper *self = arg;
@@ -219,6 +235,7 @@ static int disk_commit(void *arg, struct why *why)
     struct hash chain;
     ledger_head(self->ledger, &head, &chain);
     ensure(head == run->log_seq && hash_equal(&chain, &run->chain));    // What is true is on disk
+    look_at_room(self);
     return 0;
 }
 
@@ -295,6 +312,9 @@ static int recover(struct keeper *self, struct why *why)
     struct snapshot snapshot;
     int rc = ledger_snapshot(self->ledger, why, &snapshot);
     if (rc < 0) return rc;
+    if (ledger_damaged_snapshots(self->ledger) > 0)
+        shell_log(4, "ledger.damaged_snapshots count=%u; the records tell the same, and were read "
+                  "instead; look at this disk", ledger_damaged_snapshots(self->ledger));
     if (snapshot.seq > 0) {
         const void *body;
         rc = stored_unpack_kind("the snapshot after ledger record", snapshot.seq, snapshot.bytes,

@@ -183,6 +183,12 @@ const char *ledger_run_id(const struct ledger *self) { return self->contents.run
 uint64_t ledger_incarnation(const struct ledger *self) { return self->contents.incarnation; }
 uint64_t ledger_oldest(const struct ledger *self) { return self->contents.oldest_seq; }
 
+void ledger_room(const struct ledger *self, uint64_t *ret_bytes, uint64_t *ret_bytes_max)
+{
+    *ret_bytes = store_bytes(&self->store);
+    *ret_bytes_max = self->store.map_bytes_max;
+}
+
 uint32_t ledger_damaged_snapshots(const struct ledger *self)
 {
     return self->contents.damaged_snapshots;

@@ -63,6 +63,9 @@ void ledger_head(const struct ledger *self, uint64_t *ret_seq, struct hash *ret_
 // went back to an older state, perhaps whole in itself. 0 also for seq 0, and for what was trimmed.
 int ledger_covers(struct ledger *self, uint64_t seq, const struct hash *chain, struct why *why);
 
+// Bytes of the file that hold, or once held, anything; and map_bytes_max, where it is full.
+void ledger_room(const struct ledger *self, uint64_t *ret_bytes, uint64_t *ret_bytes_max);
+
 // Snapshots passed over at opening, because they are damaged: warn someone.
 uint32_t ledger_damaged_snapshots(const struct ledger *self);
 

@@ -180,6 +180,14 @@ void store_read_end(struct store *self, MDB_txn *txn)
     self->readers--;
 }
 
+uint64_t store_bytes(const struct store *self)
+{
+    MDB_envinfo info;
+    MDB_stat stat;
+    ensure(mdb_env_info(self->env, &info) == 0 && mdb_env_stat(self->env, &stat) == 0);
+    return (info.me_last_pgno + 1) * stat.ms_psize;
+}
+
 static int fail_for_good(struct store *self, int error, struct why *why)
 {
     self->fault = why_set(&self->failed, fault_of_write(self, error), "%s/data.mdb: writing: %s; "

@@ -41,6 +41,8 @@ void store_close(struct store *self);
 bool store_is_empty(const struct store *self);          // No table was ever made
 int store_open_tables(struct store *self, MDB_txn *txn, unsigned flags);    // Returns an error
 
+uint64_t store_bytes(const struct store *self);         // Of the pages that were ever written
+
 // A read transaction. Short, since it keeps all that it sees from being reused.
 int store_read_begin(struct store *self, struct why *why, MDB_txn **ret_txn);
 void store_read_end(struct store *self, MDB_txn *txn);

@@ -286,7 +286,13 @@ static void the_map_grows_up_to_its_maximum(void **state)
     uint64_t seq, head;
     char *large = calloc(1, 1 << 20);
     assert_non_null(large);
+    uint64_t used, room;
+    ledger_room(ledger, &used, &room);
+    assert_in_range(used, 2 * 4096, 40 * 4096);
+    assert_int_equal(room, options.map_bytes_max);
     for (int i = 0; i < 20; i++) commit_records(ledger, 100, i % 5 ? NULL : "state");      // 0.9 MB
+    ledger_room(ledger, &used, &room);
+    assert_in_range(used, 500000, 2 << 20);
     ledger_head(ledger, &head, &before);
     assert_int_equal(ledger_begin(ledger, &why), 0);
     for (int i = 0; i < 5; i++)
