@@ -7,17 +7,18 @@
 //     the judges say      the accused                     the accuser
 //     different           ejected                         -
 //     same                -                               ejected, if it had said "different"
-//     withheld            loses its place for the epoch;  -
-//                         the third time in a row that it
-//                         could have answered, ejected
+//     withheld            loses its place for the epoch   -
 //     no verdict          judged again, AUDIT_TRIES_MAX times, then left
 //
 // and a judge who said "same" of what the verdict finds different, or the other way, is ejected too.
 //
-// Whose result was not shown, whatever the reason, owes AUDIT_OWED_MAX audits: as many of its results
-// begin with the declared zero and are recomputed without being drawn by chance. So who goes away whenever
-// it was drawn, and comes back, must work honestly most of the time, and what nobody has verified leads
-// to nothing. Who is left alone with such a word, as there is no judge or no verdict, owes one.
+// Nobody is ejected for what was not shown: a slow line, or a crash, looks like a liar's silence. But
+// whose result was not shown, whatever the reason, owes audits, 8 and each time twice as many, up to 64,
+// until it shows one: as many of its results begin with the declared zero and are recomputed without
+// being drawn by chance, and without its help. So who hides, or goes away, whenever it is drawn can lie
+// until it is drawn, and then must work honestly 64 times, and what nobody has verified leads to nothing.
+// (A result that began with zero has nothing to be shown.) Who is left alone with such a word, as there is
+// no judge or no verdict, owes one.
 //
 // "Withheld" costs whoever says it nothing, as it may be true. So such cases come last, have half of
 // the clients at most, and where it is not found true either party may have hidden something from the
@@ -296,17 +297,6 @@ static void eject(struct coordinator *self, const struct wire_record_ejection *r
                              "this identity was ejected; give up");
 }
 
-// What it started from was not to be had. Once may be a crash at the wrong moment.
-static void strike(struct coordinator *self, const struct wire_audit *audit, struct outbox *out)
-{
-    const uint32_t member = audit->member;
-    if (self->run.members[member].strikes >= AUDIT_STRIKES_MAX)
-        eject(self, &(struct wire_record_ejection){ .member = member, .guilt = GUILT_WITHHOLDING,
-              .round = audit->round, .result = audit->result }, out);
-    else if (members_is_live(self, member))
-        members_set_state(self, member, MEMBER_DROPPED, out);
-}
-
 // An honest judge never contradicts a verdict: one of those who made it is honest, and what both have
 // recomputed is the same to the bit.
 static void eject_false_judges(struct coordinator *self, uint32_t place, uint8_t word,
@@ -332,8 +322,8 @@ static void conclude(struct coordinator *self, uint32_t place, uint8_t word, str
     } else if (word == FINDING_SAME) {
         ejection.member = audit->accuser, ejection.guilt = GUILT_FALSE_ACCUSATION;
         if (audit->accusation == FINDING_DIFFERENT) eject(self, &ejection, out);
-    } else {
-        strike(self, audit, out);
+    } else if (members_is_live(self, audit->member)) {
+        members_set_state(self, audit->member, MEMBER_DROPPED, out);
     }
     eject_false_judges(self, place, word, out);
 }
@@ -398,6 +388,11 @@ void audit_hear_finding(struct coordinator *self, const struct msg *in, struct o
         coordinator_refuse(in, REFUSAL_NOT_ELECTED, finding->round, out,
                            "no auditor of that result in round %llu",
                            (unsigned long long)finding->round);
+        return;
+    }
+    if (finding->finding == FINDING_WITHHELD && hash_is_none(&run->audits[place].residual_from)) {
+        coordinator_refuse(in, REFUSAL_MALFORMED, finding->round, out,
+                           "that result began with zero: nothing of it can be withheld");
         return;
     }
     if (run->findings[place].finding == FINDING_PENDING) take_finding(self, in, place, out);

@@ -134,6 +134,7 @@ void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, 
 // The member that signed, if it is one and the process is the one on record; else refuses.
 uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbox *out);
 bool members_is_live(const struct coordinator *self, uint32_t index);
+bool members_keeps_parameters(const struct wire_member *member);   // It is here, and of a role that does
 
 uint64_t round_run_seed(const char *run_id);
 // Seed, clients, witnesses, trainers and audits of the round about to be opened, whose number is there. All

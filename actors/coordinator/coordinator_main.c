@@ -29,7 +29,8 @@ enum { SNAPSHOT_EVERY = 1000, RECORD_MAX = 8 << 20, SNAPSHOT_BYTES_MAX = 32 << 2
 struct keeper {
     struct command command;
     const char *state_path, *server_port, *state_dir;
-    bool begin_anew, is_anew;           // Another run of this name is given up: now, or since its start
+    bool begin_anew;                    // What members know of other ledgers is given up: now,
+    uint64_t anew_unix_ms;              // and as far as it is of before this
     struct run_config config;
     struct ledger *ledger;
     struct shell *shell;
@@ -240,7 +241,8 @@ static int disk_commit(void *arg, struct why *why)
 }
 
 // What a member says that this coordinator once said. Only what our own key signed for this very run
-// counts: nobody else can say that the ledger fell behind.
+// counts: nobody else can say that the ledger fell behind. A life is named by the time of its start, so
+// what the owner has given up is known by it; but of this very run never what is ahead of this ledger.
 static int hear_position(struct keeper *self, const struct wire_position *said, struct why *why)
 {
     struct wire_head head;
@@ -256,9 +258,15 @@ static int hear_position(struct keeper *self, const struct wire_position *said, 
     const size_t covered = wire_signed_bytes(said->beat, said->beat_bytes);
     const struct wire_beat *beat = body;
     if (!signature_verify(own, said->beat, covered, &signature)) return 0;
-    if (beat->born_unix_ms == self->core->run.born_unix_ms)
-        return ledger_covers(self->ledger, beat->log_seq, &beat->chain, why);
-    if (self->is_anew) return 0;
+    const struct run *run = &self->core->run;
+    const bool of_this_run = beat->born_unix_ms == run->born_unix_ms;
+    const bool given_up = head.incarnation < self->anew_unix_ms &&
+                          (!of_this_run || beat->log_seq <= run->log_seq);
+    if (of_this_run) {
+        const int rc = ledger_covers(self->ledger, beat->log_seq, &beat->chain, why);
+        return rc == FAULT_CORRUPT && given_up ? 0 : rc;
+    }
+    if (given_up) return 0;
     return why_set(why, FAULT_CORRUPT, "members know another run of this name and key, as far as record "
                    "%llu. Its ledger was lost, or is in another --state-dir than %s. Put it back; or give "
                    "that run up and start once with --begin-anew",
@@ -410,17 +418,21 @@ static bool sync_path(const char *path, int flags)
     return durable;
 }
 
-// The owner's word that another run of this name and key, if members know one, is given up. It is asked
-// for once, and holds as long as the ledger does: a new one in its place is no longer what was meant.
+// The owner's word that what members know of another run of this name, or of an older copy of this one
+// that was up for a while, is given up. It is said once, and holds as long as the ledger does: a new one
+// in its place is no longer what was meant.
 static int take_anew(struct keeper *self, const char *dir, struct why *why)
 {
     char path[512];
     snprintf(path, sizeof path, "%s/begun-anew", dir);
-    if (!self->begin_anew && self->core->run.log_seq == 0) unlink(path);
-    if (self->begin_anew && (!sync_path(path, O_WRONLY | O_CREAT) || !sync_path(dir, O_RDONLY | O_DIRECTORY)))
-        return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-    self->is_anew = access(path, F_OK) == 0;
-    return 0;
+    if (self->begin_anew) {
+        const int rc = instance_write(dir, "begun-anew", shell_unix_ms(), why);
+        if (rc < 0) return rc;
+    } else if (self->core->run.log_seq == 0 && unlink(path) == 0 &&
+               !sync_path(dir, O_RDONLY | O_DIRECTORY)) {
+        return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    }
+    return instance_read(dir, "begun-anew", why, &self->anew_unix_ms);
 }
 
 static int open_run(struct keeper *self, struct why *why)
@@ -445,14 +457,14 @@ static int open_run(struct keeper *self, struct why *why)
     failpoint("ledger_recovered");
     snprintf(copy, sizeof copy, "%s/state.toml", dir);
     snprintf(owner, sizeof owner, "%s/owner", dir);
-    rc = take_anew(self, dir, why);
-    if (rc < 0) return rc;
     if (self->core->run.log_seq > 0) {
         rc = compare_config(self, dir, why);
-        return rc < 0 ? rc : compare_owner(self, owner, why);
+        if (rc == 0) rc = compare_owner(self, owner, why);
+    } else {
+        rc = copy_file(self->state_path, copy, why);
+        if (rc == 0) rc = write_owner(self, owner, why);
     }
-    rc = copy_file(self->state_path, copy, why);
-    return rc < 0 ? rc : write_owner(self, owner, why);
+    return rc < 0 ? rc : take_anew(self, dir, why);
 }
 
 // ---- the process --------------------------------------------------------------------------------
@@ -504,7 +516,7 @@ static int run(struct keeper *self, struct why *why)
 enum { BEGIN_ANEW = 256 };
 static const struct argp_option options[] = {
     { "state", 's', "FILE", 0, "The run's state.toml", 0 },
-    { "begin-anew", BEGIN_ANEW, NULL, 0, "Give up another run of this name, which members may know", 0 },
+    { "begin-anew", BEGIN_ANEW, NULL, 0, "Give up what members know of other runs or copies", 0 },
     { "server-port", 'p', "PORT", 0, "Of the broker on this machine, instead of --server-addr", 0 },
     { 0 },
 };

@@ -3,6 +3,7 @@
 
 #include "actors/coordinator/coordinator.h"
 #include "common/ensure.h"
+#include "common/run/quorum.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -285,16 +286,14 @@ static void set_pausing(struct coordinator *self, bool pausing, uint64_t now_ms,
     news_run(self, now_ms, out);
 }
 
-// The present step, as the newest PING of whoever is here says.
+// The present step, as the newest PINGs say of more of those who keep parameters than may lie.
 static bool somebody_holds(const struct coordinator *self)
 {
     const struct run *run = &self->run;
-    for (uint32_t i = 0; i < run->members_count; i++) {
-        const uint8_t state = run->members[i].state;
-        if ((state == MEMBER_HEALTHY || state == MEMBER_PENDING) && self->step_held[i] >= run->step)
-            return true;
-    }
-    return false;
+    uint32_t holders = 0;
+    for (uint32_t i = 0; i < run->members_count; i++)
+        holders += members_keeps_parameters(&run->members[i]) && self->step_held[i] >= run->step;
+    return holders > quorum_liars(run_trainers(run));
 }
 
 // All copies of what was committed since are lost: the owner gives it up, and every later sample is

@@ -62,6 +62,15 @@ static bool hear_member(struct evidence *self, const struct wire_member *member)
         (member->index < run->members_count && run->members[member->index].state == MEMBER_EJECTED))
         return bad(self, "member %u is %s without an ejection, or in spite of one", member->index,
                    wire_enum_name(&wire_enum_member_state, member->state));
+    static const struct wire_member newcomer;
+    const struct wire_member *was = known == NO_MEMBER ? &newcomer : &run->members[known];
+    if (member->unshown != was->unshown || member->owed != was->owed)
+        return bad(self, "%s owes %u audits; from what was found of it follow %u", member->name,
+                   member->owed, was->owed);
+    const bool lives_on = known != NO_MEMBER && member->instance == was->instance;
+    if (member->joined_round != (lives_on ? was->joined_round : run->round.round))
+        return bad(self, "%s joined in round %llu; the open one is %llu", member->name,
+                   (unsigned long long)member->joined_round, (unsigned long long)run->round.round);
     run_apply(run, FRAME_RECORD_MEMBER, member);
     return true;
 }
@@ -215,7 +224,8 @@ static bool hear_finding(struct evidence *self, const struct wire_record_finding
         return bad(self, "the finding at place %u of round %llu is not signed by its auditor, %s",
                    record->place, number, auditor->name);
     if (said->round != record->round || said->finding != record->finding ||
-        !hash_equal(&said->result, &audit->result) || auditor->state == MEMBER_EJECTED)
+        !hash_equal(&said->result, &audit->result) || auditor->state == MEMBER_EJECTED ||
+        (said->finding == FINDING_WITHHELD && hash_is_none(&audit->residual_from)))
         return bad(self, "the finding at place %u of round %llu is not what %s said of that result",
                    record->place, number, auditor->name);
     run_apply(run, FRAME_RECORD_FINDING, record);
@@ -250,9 +260,6 @@ static bool justifies(const struct run *run, uint32_t place,
         return false;
     switch (record->guilt) {
     case GUILT_WRONG_RESULT: return is_accused && word == FINDING_DIFFERENT;
-    case GUILT_WITHHOLDING:
-        return is_accused && word == FINDING_WITHHELD &&
-               run->members[record->member].strikes >= AUDIT_STRIKES_MAX;
     case GUILT_FALSE_ACCUSATION:
         return audit->accuser == record->member && word == FINDING_SAME &&
                audit->accusation == FINDING_DIFFERENT;

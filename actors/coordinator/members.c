@@ -209,7 +209,7 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     memcpy(member.endpoint, join->endpoint, sizeof member.endpoint);
     const bool stays = known && run->members[index].state == MEMBER_HEALTHY;
     if (known) {
-        member.strikes = run->members[index].strikes;
+        member.unshown = run->members[index].unshown;
         member.owed = run->members[index].owed;
         member.dropped_round = run->members[index].dropped_round;
     }
@@ -259,9 +259,9 @@ static bool is_here(const struct wire_member *member)
     return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
 }
 
-static bool keeps_parameters(const struct wire_member *member)
+bool members_keeps_parameters(const struct wire_member *member)
 {
-    return member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER;
+    return is_here(member) && (member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER);
 }
 
 // The newest commit had one voter, who alone may have its payloads, and nobody else says that it holds
@@ -274,7 +274,7 @@ static bool is_needed(const struct coordinator *self, uint32_t leaver)
         return false;
     for (uint32_t i = 0; i < run->members_count; i++) {
         const struct wire_member *member = &run->members[i];
-        if (i == leaver || !keeps_parameters(member) || !is_here(member)) continue;
+        if (i == leaver || !members_keeps_parameters(member)) continue;
         if (self->step_held[i] >= run->step) return false;
         others = true;
     }

@@ -230,7 +230,8 @@ static bool all_live_accepted(const struct coordinator *self)
 // Nobody who was ejected meanwhile; where results are audited, nobody who has left and so could not
 // be; and a residual is the one that the member's newest accepted result led to, or the declared
 // zero: nobody invents one that explains a wrong result. Who owes audits may have got an invented one
-// accepted, by not showing what it came from: it begins with zero until these are made.
+// accepted, by not showing what it came from: it begins with zero until these are made. Alone it cannot
+// pay, and there is nobody to deceive.
 static bool may_count(const struct coordinator *self, uint32_t client, const struct wire_seen *seen)
 {
     const uint32_t member = self->run.clients[client].member;
@@ -238,7 +239,7 @@ static bool may_count(const struct coordinator *self, uint32_t client, const str
                        : self->run.members[member].state != MEMBER_EJECTED;
     return there &&
            (hash_is_none(&seen->residual_from) ||
-            (self->run.members[member].owed == 0 &&
+            ((self->run.members[member].owed == 0 || self->run.clients_count == 1) &&
              hash_equal(&seen->residual_from, &self->run.residuals[member].key)));
 }
 

@@ -215,14 +215,20 @@ void run_keep_round(struct run *self, const struct wire_round *round)
         self->round.witnesses_count = 0;
 }
 
-// Audits in a row that a member did not answer, and those that it owes since.
-static void set_debts(struct run *self, uint32_t member, uint32_t strikes, uint32_t owed)
+static void set_debts(struct run *self, uint32_t member, uint32_t unshown, uint32_t owed)
 {
     struct wire_member *now = &self->members[member];
-    if (strikes > AUDIT_STRIKES_MAX) strikes = AUDIT_STRIKES_MAX;
-    if (now->strikes != strikes || now->owed != owed) self->roster_version++;
-    now->strikes = (uint8_t)strikes;
+    if (now->unshown != unshown || now->owed != owed) self->roster_version++;
+    now->unshown = (uint8_t)unshown;
     now->owed = (uint8_t)owed;
+}
+
+// Each time twice as much, so that who can never show anything is hardly ever believed unaudited.
+static void owe(struct run *self, uint32_t member)
+{
+    const uint32_t unshown = self->members[member].unshown;
+    set_debts(self, member, unshown < AUDIT_UNSHOWN_MAX ? unshown + 1 : unshown,
+              AUDIT_OWED_FIRST << unshown);
 }
 
 static bool has_judges(const struct wire_round *round, const struct wire_audit *audit)
@@ -241,7 +247,7 @@ void run_leave_cases(struct run *self, const struct wire_round *round)
                                               verdict_of(self, i) == FINDING_PENDING
                                         : self->findings[i].finding == FINDING_WITHHELD;
         if (open && member->owed == 0 && !has_judges(round, audit))
-            set_debts(self, audit->member, member->strikes, 1);
+            set_debts(self, audit->member, member->unshown, 1);
     }
 }
 
@@ -259,13 +265,6 @@ static void apply_round(struct run *self, const struct wire_round *round)
     self->round_open = true;
 }
 
-// A process that ended took with it what its claims began with, and who is away cannot answer.
-static bool could_answer(const struct run *self, const struct wire_audit *audit)
-{
-    const struct wire_member *member = &self->members[audit->member];
-    return member->state == MEMBER_HEALTHY && audit->round > member->joined_round;
-}
-
 // The first word counts.
 static void apply_finding(struct run *self, const struct wire_record_finding *record)
 {
@@ -280,9 +279,9 @@ static void apply_finding(struct run *self, const struct wire_record_finding *re
     const struct wire_member *member = &self->members[audit->member];
     const bool answered = !hash_is_none(&audit->residual_from);    // Else it had nothing to show
     if (cleared)
-        set_debts(self, audit->member, answered ? 0 : member->strikes, member->owed ? member->owed - 1u : 0);
+        set_debts(self, audit->member, answered ? 0 : member->unshown, member->owed ? member->owed - 1u : 0);
     else if (judged && word == FINDING_WITHHELD)
-        set_debts(self, audit->member, member->strikes + could_answer(self, audit), AUDIT_OWED_MAX);
+        owe(self, audit->member);
 }
 
 bool run_is_round_client(const struct run *self, uint32_t member)

@@ -48,7 +48,8 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
                                      .order = member->now.order,
                                      .providers = providers,
                                      .providers_count = member_providers(member, providers, 16),
-                                     .from_zero = own->owed > 0 });
+                                     .from_zero = own->owed > 0 &&
+                                                  member->round.clients_count > 1 });
 }
 
 static void publish(struct trainer *self, const struct wire_trained *trained, struct outbox *out)

@@ -10,12 +10,12 @@
 
 enum { DIGITS_MAX = 20 };
 
-// 0 where there is no file. One more than it must fit as well.
-static int read_last(const char *dir, struct why *why, uint64_t *ret_last)
+int instance_read(const char *dir, const char *name, struct why *why, uint64_t *ret_last)
 {
     char path[4096], text[DIGITS_MAX + 2] = "", *end;
-    snprintf(path, sizeof path, "%s/instance", dir);
+    snprintf(path, sizeof path, "%s/%s", dir, name);
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    *ret_last = 0;
     if (fd < 0 && errno == ENOENT) return 0;
     const ssize_t count = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     const int error = errno;
@@ -32,15 +32,21 @@ static int read_last(const char *dir, struct why *why, uint64_t *ret_last)
                    path);
 }
 
-int instance_take(const char *dir, uint64_t unix_ms, struct why *why, uint64_t *ret_instance)
+int instance_write(const char *dir, const char *name, uint64_t number, struct why *why)
 {
     char text[DIGITS_MAX + 2];
-    uint64_t last = 0;
-    int rc = read_last(dir, why, &last);
+    const int count = snprintf(text, sizeof text, "%" PRIu64 "\n", number);
+    const int rc = durable_file_write(dir, name, text, (size_t)count, why);
+    return rc < 0 ? why_wrap(why, rc, "%s", dir) : 0;
+}
+
+int instance_take(const char *dir, uint64_t unix_ms, struct why *why, uint64_t *ret_instance)
+{
+    uint64_t last;
+    int rc = instance_read(dir, "instance", why, &last);
     if (rc < 0) return rc;
     const uint64_t instance = unix_ms > last ? unix_ms : last + 1;
-    const int count = snprintf(text, sizeof text, "%" PRIu64 "\n", instance);
-    rc = durable_file_write(dir, "instance", text, (size_t)count, why);
+    rc = instance_write(dir, "instance", instance, why);
     if (rc == 0) *ret_instance = instance;
-    return rc < 0 ? why_wrap(why, rc, "%s", dir) : 0;
+    return rc;
 }

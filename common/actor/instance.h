@@ -13,3 +13,8 @@
 // Durable before it returns: two lives never share a number. `dir` exists and belongs to this
 // process. FAULT_CORRUPT if the file is not one that we wrote; or the disk's fault.
 int instance_take(const char *dir, uint64_t unix_ms, struct why *why, uint64_t *ret_instance);
+
+// The number in a file of this kind, DIR/NAME; 0 where there is none. One more than it fits as well.
+// FAULT_CORRUPT as above. And puts one there, durably.
+int instance_read(const char *dir, const char *name, struct why *why, uint64_t *ret_number);
+int instance_write(const char *dir, const char *name, uint64_t number, struct why *why);

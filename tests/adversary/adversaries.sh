@@ -47,7 +47,7 @@ sort -t'	' -u -k1,1 -k2,2n "$out" | awk -F'	' -v kinds="$kinds" '
                     t = took[kind, j]; took[kind, j] = took[kind, j - 1]; took[kind, j - 1] = t
                 }
             reference = honest / (honest_n ? honest_n : 1)
-            # Silence is struck three times, each time a place lost for the epoch: no limit in rounds
+            # Who shows nothing is dropped for the epoch, and caught in what it owes then: no limit in rounds
             limit = kind == "equivocate" ? 1 : kind == "silent" ? 1000 : 25
             late = 0
             for (i = 1; i <= m; i++) late += took[kind, i] > limit

@@ -1,7 +1,8 @@
 // A coordinator whose disk is an older copy is found out by its members, ends with a clear word that
 // names both positions, and is followed by nobody meanwhile; with the newer copy put back the run goes
-// on as if nothing had been. A member that was away remembers as well. And a ledger written anew,
-// whole in itself, with another seed of one round is found out by whoever reads it.
+// on as if nothing had been. A member that was away remembers as well; what a newcomer heard of the older
+// copy only, the owner gives up with a word. And a ledger written anew, whole in itself, with another seed
+// of one round is found out by whoever reads it.
 
 #include "common/ledger/ledger.h"
 #include "common/wire/wire.h"
@@ -30,6 +31,11 @@ static void ends_with(struct testbed *bed, const char *word)
     testbed_actor(bed, "coordinator")->may_end = true;
     assert_int_equal(testbed_await_end(bed, "coordinator", TESTBED_WAIT_MS), EX_DATAERR);
     assert_true(testbed_log_has(bed, "coordinator", word, NULL, 0));
+}
+
+static bool has_heard(struct testbed *bed, const void *frames)
+{
+    return bed->news.frames >= *(const uint64_t *)frames;
 }
 
 static void is_found_out(struct testbed *bed)
@@ -114,8 +120,25 @@ static void an_older_copy_of_the_ledger_is_found_out(void **state)
     shell(bed, "rm -r coordinator && cp -r older coordinator");
     testbed_start(bed, testbed_trainer(1));
     is_found_out(bed);
+    // Who came while the older copy was up knows nothing but that: the owner's word is what counts.
+    testbed_signal(bed, testbed_trainer(1), SIGKILL);
+    shell(bed, "rm -r coordinator && cp -r older coordinator");
+    testbed_start(bed, "coordinator");
+    testbed_start(bed, testbed_trainer(3));
+    testbed_await_log(bed, "coordinator", "member.joined name=trainer", TESTBED_WAIT_MS);
+    const uint64_t frames = bed->news.frames + 10;          // Each heartbeat one, with where the ledger is
+    testbed_await(bed, has_heard, &frames, TESTBED_WAIT_MS, "news of the older copy");
+    testbed_signal(bed, "coordinator", SIGKILL);
+    shell(bed, "rm -r coordinator && cp -r newer coordinator");
+    ends_with(bed, "start this once with --begin-anew");
+    const char *const anew[] = { "--begin-anew", NULL };
+    testbed_start_with(bed, "coordinator", &(struct testbed_launch){ .args = anew });
+    testbed_await_log(bed, testbed_trainer(3), "step=9", TESTBED_WAIT_MS);      // It follows
+    testbed_signal(bed, "coordinator", SIGKILL);
+    testbed_signal(bed, testbed_trainer(3), SIGKILL);
     // Nor does a new ledger in the place of none pass for the old one.
     shell(bed, "rm -r coordinator");
+    testbed_start(bed, testbed_trainer(1));
     ends_with(bed, "Put it back; or give that run up and start once with --begin-anew");
     shell(bed, "rm -r coordinator && mv newer coordinator");
     testbed_start(bed, "coordinator");

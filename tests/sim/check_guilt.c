@@ -1,4 +1,4 @@
-// check_guilt -- see check_guilt.h. The ghost counts strikes and verdicts on its own.
+// check_guilt -- see check_guilt.h. The ghost counts debts and verdicts on its own.
 
 #include "tests/sim/check_guilt.h"
 #include "common/wire/claims.h"
@@ -193,7 +193,7 @@ static bool is_judged(const struct ghost *ghost, uint32_t place)
 // Who began with the declared zero had nothing to show, and has not shown anything.
 static void find_same(struct ghost *ghost, const struct wire_audit *audit)
 {
-    if (!hash_is_none(&audit->residual_from)) ghost->strikes[audit->member] = 0;
+    if (!hash_is_none(&audit->residual_from)) ghost->unshown[audit->member] = 0;
     if (ghost->members[audit->member].owed) ghost->members[audit->member].owed--;
 }
 
@@ -208,13 +208,11 @@ static void take_verdict(struct ghost *ghost, uint32_t place)
     if (finding == FINDING_SAME) find_same(ghost, audit);
     if (finding == FINDING_SAME && audit->accusation == FINDING_DIFFERENT)
         ghost->due |= 1u << audit->accuser;
-    const struct ghost_member *accused = &ghost->members[audit->member];
-    const bool could_answer =
-        accused->state == MEMBER_HEALTHY && audit->round > accused->joined_round;
-    if (finding == FINDING_WITHHELD) ghost->members[audit->member].owed = AUDIT_OWED_MAX;
-    if (finding == FINDING_WITHHELD && could_answer &&
-        ++ghost->strikes[audit->member] >= AUDIT_STRIKES_MAX)
-        ghost->due |= 1u << audit->member;
+    static const uint32_t debts[] = { 8, 16, 32, 64 };
+    if (finding != FINDING_WITHHELD) return;
+    uint32_t *unshown = &ghost->unshown[audit->member];
+    ghost->members[audit->member].owed = debts[*unshown];
+    *unshown += *unshown < 3;
 }
 
 static bool is_contradicted(const struct ghost *ghost, uint32_t place)
@@ -250,6 +248,9 @@ void check_finding(struct sim *sim, const struct wire_record_finding *record)
              ((const struct wire_finding *)body)->finding == record->finding &&
              hash_equal(&((const struct wire_finding *)body)->result, &audit->result),
          "a finding is its auditor's, of that result", "round %llu place %u",
+         (unsigned long long)record->round, record->place);
+    hold(record->finding != FINDING_WITHHELD || !hash_is_none(&audit->residual_from),
+         "who began with zero has nothing to withhold", "round %llu place %u",
          (unsigned long long)record->round, record->place);
     hold(ghost->findings[record->place] == FINDING_PENDING && record->finding != FINDING_PENDING,
          "the first finding counts", "round %llu place %u", (unsigned long long)record->round,
@@ -302,8 +303,6 @@ static bool was_judged(const struct ghost *ghost, const struct wire_record_eject
             is_decided(ghost, i, FINDING_SAME)) return true;
         if (record->guilt == GUILT_FALSE_FINDING && is_contradicted(ghost, i) &&
             ghost->clients[audit->auditor] == record->member) return true;
-        if (record->guilt == GUILT_WITHHOLDING && accused && is_decided(ghost, i, FINDING_WITHHELD))
-            return true;
     }
     return false;
 }
@@ -322,9 +321,6 @@ void check_ejection(struct sim *sim, const struct wire_record_ejection *record)
     if (record->guilt == GUILT_EQUIVOCATION) check_proof(sim, record);
     else hold(was_judged(ghost, record), "who is ejected was judged", "member %u for %s",
               record->member, guilt);
-    hold(record->guilt != GUILT_WITHHOLDING || ghost->strikes[record->member] >= AUDIT_STRIKES_MAX,
-         "silence is a crime the third time", "member %u: %u", record->member,
-         ghost->strikes[record->member]);
     member->state = MEMBER_EJECTED;
     sim->faults[EJECTION]++;
 }

@@ -247,7 +247,8 @@ static uint32_t count_votes(const struct ghost *ghost, const struct wire_accepte
     return count;
 }
 
-// It starts from where the member's last accepted result led, or from zero: the only way for who owes.
+// It starts from where the member's last accepted result led, or from zero: the only way for who owes,
+// unless there is nobody else.
 static void check_residual(struct sim *sim, const struct wire_commit *commit,
                            const struct wire_accepted *accepted)
 {
@@ -255,7 +256,8 @@ static void check_residual(struct sim *sim, const struct wire_commit *commit,
     const uint32_t member = ghost->clients[accepted->client];
     const struct hash last = check_residual_of(sim, member);
     hold(hash_is_none(&accepted->residual_from) ||
-             (!ghost->members[member].owed && hash_equal(&last, &accepted->residual_from)),
+             ((!ghost->members[member].owed || ghost->clients_count == 1) &&
+              hash_equal(&last, &accepted->residual_from)),
          "nobody invents a residual", "round %llu client %u", (unsigned long long)commit->round,
          accepted->client);
     hold(ghost->accepted_count < CLAIMS_MAX, "a simulation has few claims", "%u",

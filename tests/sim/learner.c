@@ -451,7 +451,7 @@ void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect)
 }
 
 // The first of those asked that is up, within reach, and has it; else NOBODY.
-static uint8_t holder_of(const struct sim *self, uint8_t id, const struct wire_holder *holders,
+static uint8_t holder_of(struct sim *self, uint8_t id, const struct wire_holder *holders,
                          uint32_t count, const struct wire_blob *blob,
                          const struct wire_fetch_model *model)
 {
@@ -459,6 +459,10 @@ static uint8_t holder_of(const struct sim *self, uint8_t id, const struct wire_h
         const uint8_t other = node_at(&holders[i]);
         const struct node *node = &self->nodes[other];
         if (!node->up || !reachable(self, id, other)) continue;
+        if (blob && blob->bytes == RESIDUAL_BYTES && other == self->plan.thin) {
+            self->faults[THIN_LINE]++;
+            continue;
+        }
         if (blob ? store_holds(&node->store, &blob->hash, blob->bytes) &&
                        liar_serves(self, other, id, &blob->hash)
                  : pins_have(&node->learner, model->step, &model->digest))

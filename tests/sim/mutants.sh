@@ -264,14 +264,18 @@ mutant 'audit: an accusation alone ejects' $C/audit.c \
     's/    if \(word != FINDING_PENDING\) conclude\(self, place, word, out\);/    conclude(self, place, word != FINDING_PENDING ? word : finding->finding, out);/'
 mutant 'audit: who revealed something else is called wrong' tests/sim/learner.c \
     's/if \(!shown\) finding.finding = FINDING_WITHHELD;/if (!shown) finding.finding = FINDING_DIFFERENT;/'
-mutant 'audit: silence ejects at once' common/wire/audits.h 's/AUDIT_STRIKES_MAX = 3/AUDIT_STRIKES_MAX = 1/'
-mutant 'audit: strikes are never forgiven' $C/run.c \
-    's/answered \? 0 : member->strikes,/answered ? member->strikes : member->strikes,/'
+mutant 'audit: silence ejects the fourth time' $C/audit.c \
+    's/    \} else if \(members_is_live\(self, audit->member\)\) \{/    } else if (self->run.members[audit->member].unshown == AUDIT_UNSHOWN_MAX) {\n        eject(self, &ejection, out);\n$&/'
+mutant 'audit: what began with zero can be withheld' $C/audit.c \
+    's/finding->finding == FINDING_WITHHELD && hash_is_none/false \&\& hash_is_none/'
+mutant 'audit: debts do not grow' $C/run.c 's/AUDIT_OWED_FIRST << unshown\);/AUDIT_OWED_FIRST);/'
+mutant 'audit: to have shown nothing is never forgiven' $C/run.c \
+    's/answered \? 0 : member->unshown,/answered ? member->unshown : member->unshown,/'
 mutant 'audit: what nobody has verified is a beginning' $C/round.c \
-    's/self->run.members\[member\].owed == 0 &&\n\s*/1 \&\& /'
+    's/\(self->run.members\[member\].owed == 0 \|\| self->run.clients_count == 1\) &&\n\s*/1 \&\& /'
 by_unit 'blobs: what an audit needs goes with its step' blobs_test $M/blobs.c 's/ \|\| entry->reveals\) continue;/) continue;/'
-mutant 'audit: whom nobody judges owes nothing' $C/run.c 's/set_debts\(self, audit->member, member->strikes, 1\);/(void)member;/'
-mutant 'audit: who goes away owes nothing' $C/run.c 's/could_answer\(self, audit\), AUDIT_OWED_MAX\);/could_answer(self, audit), 0);/'
+mutant 'audit: whom nobody judges owes nothing' $C/run.c 's/set_debts\(self, audit->member, member->unshown, 1\);/(void)member;/'
+mutant 'audit: who goes away owes nothing' $C/run.c 's/AUDIT_OWED_FIRST << unshown\);/0);/'
 by_unit 'audit: who owes is drawn like the others' coordinator_test $C/audit.c 's/    draw_owed\(&draw\);\n/    (void)draw_owed;\n/'
 by_unit 'audit: a quarrel costs neither party anything' coordinator_test $C/audit.c \
     's/    if \(before == FINDING_PENDING && word == FINDING_SAME\) blame_both\(self, audit\);\n//'
@@ -320,8 +324,8 @@ mutant 'guilt: a judge against the verdict stays' $C/audit.c \
     's/eject_false_judges\(self, place, word, out\);/eject_false_judges(self, place, FINDING_PENDING, out);\n    (void)word;/'
 mutant 'guilt: a judge who was shown nothing is a liar' $C/verdict.c \
     's/\(verdict == FINDING_DIFFERENT && finding == FINDING_SAME\)/(verdict == FINDING_DIFFERENT \&\& finding != FINDING_DIFFERENT \&\& finding != FINDING_PENDING)/'
-mutant 'guilt: who joins again has no strikes' $C/members.c \
-    's/        member.strikes = run->members\[index\].strikes;\n//'
+mutant 'guilt: who joins again has shown all' $C/members.c \
+    's/        member.unshown = run->members\[index\].unshown;\n//'
 mutant 'guilt: an ejected member is heard' $C/members.c \
     's/if \(self->run.members\[index\].state == MEMBER_EJECTED\) \{\n        coordinator_refuse\(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up"\);\n        return NO_MEMBER;\n    \}//'
 mutant 'guilt: an ejected member may join again' $C/members.c \

@@ -12,6 +12,7 @@ const char *const fault_names[FAULT_KINDS] = {
     "broker_crashes", "lies", "pauses", "damaged", "wrong", "replays", "forged", "spam", "skewed",
     "full_disks", "ejected", "behind",
     "restores", "losses_of_all", "torn", "lost_ledgers", "lost_journals",
+    "thin_lines",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)
@@ -212,6 +213,16 @@ static void draw_false_keeper(struct sim *self)
     plan->stubborn = aside(self, "stubborn keeper", 2);
 }
 
+// A result is small, what it began with is not: to be unable to show it is no crime.
+static void draw_thin_line(struct sim *self)
+{
+    struct plan *plan = &self->plan;
+    plan->thin = NOBODY;
+    if (aside(self, "thin line", 6) != 0) return;
+    for (uint32_t id = 1; id <= plan->trainers && plan->thin == NOBODY; id++)
+        if (!(plan->liars >> id & 1)) plan->thin = id;
+}
+
 // Three of four, who agree to accuse the fourth.
 static void draw_canary(struct plan *plan)
 {
@@ -235,5 +246,6 @@ void plan_draw(struct sim *self)
     draw_liars(self);
     draw_losses(self);
     draw_false_keeper(self);
+    draw_thin_line(self);
     if (self->canary) draw_canary(plan);
 }

@@ -117,6 +117,7 @@ enum fault_kind {
     TORN,                               // Records and snapshots that a crash fell into
     AMNESIA,                            // The whole ledger lost: the run is begun anew under its name
     LOST_JOURNAL,
+    THIN_LINE,                          // Fetches of a residual that did not come through
     FAULT_KINDS
 };
 
@@ -157,6 +158,7 @@ struct plan {
     uint32_t restore;                   // Of 1000 seconds in which there is a way back
     uint32_t lose_all;                  // Of 1000 seconds with one: all copies of what came later
     uint32_t slow;                      // Node that computes ten times slower; NOBODY
+    uint32_t thin;                      // Honest trainer whose line never carries a residual; NOBODY
     uint32_t liars;                     // Nodes that lie, as bits: fewer than a third
     uint32_t lies;                      // How: of enum lie
     bool collude;                       // They cover for one another
@@ -357,7 +359,7 @@ struct ghost {
     struct ghost_testimony shown[NODES_MAX][CLAIM_AGE_MAX + 1];     // [Member][round modulo]
     uint64_t twice_round[NODES_MAX];    // Of two claims that an honest witness heard; 0: none
     uint32_t wrong_accepted[NODES_MAX]; // Since all was healed
-    uint32_t strikes[NODES_MAX];        // By member
+    uint32_t unshown[NODES_MAX];        // By member: see frames.def
     // The way back.
     uint16_t done_step[POSITIONS_MAX];  // Of each sample that is done: the commit that says so
     bool all_lost;                      // And not yet restored

@@ -220,7 +220,8 @@ static void set_field(struct talk *self, const struct wire_record *record, void 
 
 struct vote_parts { struct wire_seen seen[16]; uint8_t bloom[256]; };
 
-// seen=0:a,1:b or, on other parameters than g, seen=0:a@s1; a result of 7 bytes: seen=0:a/7
+// seen=0:a,1:b or, on other parameters than g, seen=0:a@s1; a result of 7 bytes: seen=0:a/7; one that led
+// from residual q to r: seen=0:a<q>r
 static void set_seen(struct talk *self, struct wire_vote *vote, struct vote_parts *parts,
                      char *value)
 {
@@ -230,9 +231,14 @@ static void set_seen(struct talk *self, struct wire_vote *vote, struct vote_part
         char payload[16];
         *seen = (struct wire_seen){ .client = (uint32_t)strtoul(item, &item, 10),
                                     .payload_bytes = 100 };
-        char *base = strchr(item, '@'), *bytes = strchr(item, '/');
+        char *base = strchr(item, '@'), *bytes = strchr(item, '/'), *from = strchr(item, '<'),
+             *to = strchr(item, '>');
         if (base) *base++ = 0;
         if (bytes) *bytes++ = 0;
+        if (from) *from++ = 0;
+        if (to) *to++ = 0;
+        if (from) seen->residual_from = hash_named(self, from);
+        if (to) seen->residual_to = hash_named(self, to);
         if (bytes) seen->payload_bytes = (uint32_t)strtoul(bytes, NULL, 10);
         snprintf(payload, sizeof payload, "%s.p", item + 1);
         seen->result = hash_named(self, item + 1);
