@@ -15,8 +15,10 @@
 // Nobody is ejected for what was not shown: a slow line, or a crash, looks like a liar's silence. But
 // whose result was not shown, whatever the reason, owes audits, 8 and each time twice as many, up to 64,
 // until it shows one: as many of its results begin with the declared zero and are recomputed without
-// being drawn by chance, and without its help. So who hides, or goes away, whenever it is drawn can lie
-// until it is drawn, and then must work honestly 64 times, and what nobody has verified leads to nothing.
+// being drawn by chance, and without its help: one a round, or a quarter of the clients' number, drawn among
+// those who owe. So who hides, or goes away, whenever it is drawn lies until then (four times at 25 %, a
+// hundred times at 1 %) and then in none of 64 unless it risks to be ejected, and what nobody has verified
+// leads to nothing.
 // (A result that began with zero has nothing to be shown.) Who is left alone with such a word, as there is
 // no judge or no verdict, owes one.
 //
@@ -218,15 +220,18 @@ static uint32_t results_before(const struct coordinator *self)
     return self->accepted_round == self->run.last.round ? self->accepted_count : 0;
 }
 
-// Those who owe audits, besides those drawn by chance: nobody can make that there are fewer of these.
+// Those who owe audits, besides those drawn by chance: nobody can make that there are fewer of these, or
+// know who is left out where more owe than can be audited.
 static void draw_owed(struct draw *draw)
 {
     const struct coordinator *self = draw->self;
     const struct wire_round *round = draw->round;
     const uint32_t most = round->clients_count < 8 ? 1 : round->clients_count / 4;
+    const uint32_t results = results_before(self);
+    const uint64_t first = chance(round) / 100;
     uint32_t given = 0;
-    for (uint32_t t = 0; t < results_before(self) && given < most; t++) {
-        const struct wire_accepted *accepted = &self->accepted[t];
+    for (uint32_t t = 0; t < results && given < most; t++) {
+        const struct wire_accepted *accepted = &self->accepted[(first + t) % results];
         if (!self->run.members[self->run.clients[accepted->client].member].owed) continue;
         for (uint32_t i = 0; i < round->clients_count && has_room(draw); i++)
             if (!self->taken[self->order[i]] && give(draw, self->order[i], accepted)) {

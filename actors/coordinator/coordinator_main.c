@@ -30,7 +30,7 @@ struct keeper {
     struct command command;
     const char *state_path, *server_port, *state_dir;
     bool begin_anew;                    // What members know of other ledgers is given up: now,
-    uint64_t anew_unix_ms;              // and as far as it is of before this
+    uint64_t anew_unix_ms, anew_seq;    // and as far as it is of before this, when so many were here
     struct run_config config;
     struct ledger *ledger;
     struct shell *shell;
@@ -242,7 +242,7 @@ static int disk_commit(void *arg, struct why *why)
 
 // What a member says that this coordinator once said. Only what our own key signed for this very run
 // counts: nobody else can say that the ledger fell behind. A life is named by the time of its start, so
-// what the owner has given up is known by it; but of this very run never what is ahead of this ledger.
+// what the owner has given up is known by it; but of this very run never what was ahead of this ledger.
 static int hear_position(struct keeper *self, const struct wire_position *said, struct why *why)
 {
     struct wire_head head;
@@ -258,15 +258,18 @@ static int hear_position(struct keeper *self, const struct wire_position *said, 
     const size_t covered = wire_signed_bytes(said->beat, said->beat_bytes);
     const struct wire_beat *beat = body;
     if (!signature_verify(own, said->beat, covered, &signature)) return 0;
-    const struct run *run = &self->core->run;
-    const bool of_this_run = beat->born_unix_ms == run->born_unix_ms;
+    const bool of_this_run = beat->born_unix_ms == self->core->run.born_unix_ms;
     const bool given_up = head.incarnation < self->anew_unix_ms &&
-                          (!of_this_run || beat->log_seq <= run->log_seq);
+                          (!of_this_run || beat->log_seq <= self->anew_seq);
     if (of_this_run) {
         const int rc = ledger_covers(self->ledger, beat->log_seq, &beat->chain, why);
         return rc == FAULT_CORRUPT && given_up ? 0 : rc;
     }
     if (given_up) return 0;
+    if (self->begin_anew) {         // This very process has the word, and its clock is behind that life's
+        self->anew_unix_ms = head.incarnation + 1;
+        return instance_write(self->state_dir, "begun-anew", self->anew_unix_ms, why);
+    }
     return why_set(why, FAULT_CORRUPT, "members know another run of this name and key, as far as record "
                    "%llu. Its ledger was lost, or is in another --state-dir than %s. Put it back; or give "
                    "that run up and start once with --begin-anew",
@@ -426,13 +429,18 @@ static int take_anew(struct keeper *self, const char *dir, struct why *why)
     char path[512];
     snprintf(path, sizeof path, "%s/begun-anew", dir);
     if (self->begin_anew) {
-        const int rc = instance_write(dir, "begun-anew", shell_unix_ms(), why);
+        shell_log(4, "ledger.begun_anew records=%llu: what members know of others until now is given up; "
+                  "once is enough, leave --begin-anew out from now on",
+                  (unsigned long long)self->core->run.log_seq);
+        int rc = instance_write(dir, "begun-anew-after", self->core->run.log_seq, why);
+        if (rc == 0) rc = instance_write(dir, "begun-anew", shell_unix_ms(), why);
         if (rc < 0) return rc;
     } else if (self->core->run.log_seq == 0 && unlink(path) == 0 &&
                !sync_path(dir, O_RDONLY | O_DIRECTORY)) {
         return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
     }
-    return instance_read(dir, "begun-anew", why, &self->anew_unix_ms);
+    const int rc = instance_read(dir, "begun-anew-after", why, &self->anew_seq);
+    return rc < 0 ? rc : instance_read(dir, "begun-anew", why, &self->anew_unix_ms);
 }
 
 static int open_run(struct keeper *self, struct why *why)

@@ -228,7 +228,7 @@ static void owe(struct run *self, uint32_t member)
 {
     const uint32_t unshown = self->members[member].unshown;
     set_debts(self, member, unshown < AUDIT_UNSHOWN_MAX ? unshown + 1 : unshown,
-              AUDIT_OWED_FIRST << unshown);
+              (uint32_t)AUDIT_OWED_FIRST << unshown);
 }
 
 static bool has_judges(const struct wire_round *round, const struct wire_audit *audit)

@@ -39,8 +39,15 @@ static void take_down(struct member *self, const struct msg *in)
 {
     const struct wire_beat *beat = in->body;
     struct wire_position *known = &self->position;
+    // A later life is behind what is known, and has proved itself: the owner has given that up, an older
+    // copy of the ledger that was up for a while. Its counts say nothing.
+    const bool given_up = in->incarnation > known->incarnation && beat->log_seq < known->log_seq;
     self->proved_incarnation = in->incarnation;
-    if (beat->log_seq <= known->log_seq || in->frame_bytes > sizeof known->beat) return;
+    if (given_up) {
+        self->roster_version = 0;
+        self->has_round = self->has_run = false;
+    }
+    if ((beat->log_seq <= known->log_seq && !given_up) || in->frame_bytes > sizeof known->beat) return;
     *known = (struct wire_position){ .log_seq = beat->log_seq, .chain = beat->chain,
                                      .incarnation = in->incarnation,
                                      .born_unix_ms = beat->born_unix_ms,

@@ -361,6 +361,7 @@ by_unit 'blobs: what comes late stays' blobs_test $M/blobs.c \
 mutant 'blobs: a hash alone is a name' $M/blobs.c 's/while \(self->places\[at\] && self->entries\[self->places\[at\] - 1\].bytes != bytes\)/while (self->places[at] \&\& bytes == UINT32_MAX)/'
 by_unit 'blobs: what was revealed goes, whoever needs it' blobs_test $M/blobs.c 's/--entry->reveals > 0 \|\| entry->is_result\) return;/(--entry->reveals, false)) return;/'
 by_unit 'blobs: as many steps are kept in the largest run' blobs_test $M/blobs.c 's/return fit < wanted \? fit : wanted;/return fit < 1 ? fit : wanted;/'
+by_unit 'what the owner gave up is kept' member_test $M/position.c 's/beat->log_seq < known->log_seq;/false;/'
 by_unit 'who has what is asked of the same neighbours' member_test $M/member.c 's/ \+ \(uint64_t\)tries \* max;/ + 0 * tries;/'
 mutant 'blobs: what was forgotten meanwhile is published' $T/trainer.c \
     's/if \(blobs_spared_since\(&self->blobs, &trained->payload\)\) \{/if (self == NULL) {/'

@@ -81,6 +81,39 @@ static void another_run_of_the_name_is_another_life(void **state)
     assert_int_equal(heard, 0);
 }
 
+static void beat(uint64_t incarnation, uint64_t log_seq, uint64_t roster_version)
+{
+    static const uint8_t frame[100];
+    const struct wire_beat body = { .log_seq = log_seq, .roster_version = roster_version };
+    const struct msg in = { .kind = FRAME_BEAT, .from = "coordinator", .run = "", .body = &body,
+                            .incarnation = incarnation, .frame = frame, .frame_bytes = sizeof frame };
+    out = (struct outbox){ effects, 0, 16, bytes, 0, sizeof bytes };
+    member_hear(member, &in, &out);
+}
+
+// An older copy of the ledger was up for a while, and the owner gave up what is known of it: its counts
+// say nothing, neither of roster and round nor of how far the ledger is.
+static void what_the_owner_gave_up_is_forgotten(void **state)
+{
+    (void)state;
+    const struct wire_ack proof = { .kind = FRAME_POSITION, .round = 90 };
+    member->admitted = true;
+    beat(1000, 90, 30);
+    member->roster_version = 30, member->has_round = true;
+    beat(2000, 50, 3);                              // Another life, that has proved nothing
+    assert_int_equal(member->position.log_seq, 90);
+    assert_int_equal(out.effects[0].kind, FRAME_POSITION);
+    member_hear_proof(member, &(struct msg){ .kind = FRAME_ACK, .body = &proof, .incarnation = 2000 });
+    beat(2000, 51, 3);
+    assert_int_equal(member->position.log_seq, 51);
+    assert_false(member->has_round);
+    assert_int_equal(member->roster_version, 0);    // Whatever comes is newer
+    member->has_round = true;
+    beat(2000, 50, 3);                              // Overtaken: no life of its own
+    assert_int_equal(member->position.log_seq, 51);
+    assert_true(member->has_round);
+}
+
 // Also where more than a message has room for would keep it from those that follow.
 static void every_provider_has_its_turn(void **state)
 {
@@ -149,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(who_is_refused_for_its_endpoint_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(another_run_of_the_name_is_another_life, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_owner_gave_up_is_forgotten, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_provider_has_its_turn, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_neighbours_shut_anybody_out, set_up, tear_down),
     };
