@@ -253,17 +253,25 @@ static int walk_tree(struct check *self, const struct tree *tree, bool in_main)
 
 // ---- the file -----------------------------------------------------------------------------------
 
-static int check_front(struct check *self, off_t size)
+// The page size that the meta page there names; 0 if the file ends in it, which no page has either.
+static uint32_t page_bytes_at(const struct check *self, off_t at)
 {
     uint8_t bytes[PAGE_HEAD + sizeof(struct meta)];
     struct meta meta;
-    if (pread(self->fd, bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
-        return bad(self, 0, "the file ends in it");
+    if (pread(self->fd, bytes, sizeof bytes, at) != (ssize_t)sizeof bytes) return 0;
     memcpy(&meta, bytes + PAGE_HEAD, sizeof meta);
-    const uint32_t page_bytes = meta.free.pad;
+    return meta.free.pad;
+}
+
+static int check_front(const struct check *self, off_t size)
+{
+    const uint32_t page_bytes = page_bytes_at(self, 0);
     if (page_bytes < 512 || page_bytes > PAGE_MAX || page_bytes & (page_bytes - 1))
-        return bad(self, 0, "names a page size that no page has");
-    return size < 2 * (off_t)page_bytes ? bad(self, 1, "the file ends in it") : 0;
+        return bad(self, 0, "is cut, or names a page size that no page has");
+    if (size < 2 * (off_t)page_bytes) return bad(self, 1, "the file ends in it");
+    if (page_bytes_at(self, (off_t)page_bytes) != page_bytes)
+        return bad(self, 1, "names another page size than the first");
+    return 0;
 }
 
 int pages_check_front(int dir_fd, const char *dir, struct why *why)

@@ -14,8 +14,9 @@
 #include "common/fault.h"
 #include <lmdb.h>
 
-// Before the file is opened at all: LMDB divides by the page size that its first page names, and
-// looks for the second one there. FAULT_CORRUPT, FAULT_IO. A file that is not there, or empty, is sound.
+// Before the file is opened at all: LMDB looks for the second page where the size that the first one
+// names ends, and divides by what the newer of them names. FAULT_CORRUPT, FAULT_IO. A file that is not
+// there, or empty, is sound.
 int pages_check_front(int dir_fd, const char *dir, struct why *why);
 
 // Of the state that this read transaction sees. FAULT_CORRUPT, with the page; FAULT_IO;
