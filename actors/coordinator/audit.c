@@ -12,15 +12,15 @@
 //
 // and a judge who said "same" of what the verdict finds different, or the other way, is ejected too.
 //
-// Nobody is ejected for what was not shown: a slow line, or a crash, looks like a liar's silence. But
-// whose result was not shown, whatever the reason, owes audits, 8 and each time twice as many, up to 64,
-// until it shows one: as many of its results begin with the declared zero and are recomputed without
-// being drawn by chance, and without its help: one a round, or a quarter of the clients' number, drawn among
-// those who owe. So who hides, or goes away, whenever it is drawn lies until then (four times at 25 %, a
-// hundred times at 1 %) and then in none of 64 unless it risks to be ejected, and what nobody has verified
-// leads to nothing.
-// (A result that began with zero has nothing to be shown.) Who is left alone with such a word, as there is
-// no judge or no verdict, owes one.
+// Nobody is ejected for what was not shown: a slow line, or a crash, looks like a liar's silence.
+// But whose result was not shown, whatever the reason, owes audits, 8 and each time twice as many,
+// up to 64, until it shows one: as many of its results begin with the declared zero and are
+// recomputed without being drawn by chance, and without its help: one a round, or a quarter of the
+// clients' number, drawn among those who owe. So who hides, or goes away, whenever it is drawn lies
+// until then (four times at 25 %, a hundred times at 1 %) and then in none of 64 unless it risks to
+// be ejected, and what nobody has verified leads to nothing. (A result that began with zero has
+// nothing to be shown.) Who is left alone with such a word, as there is no judge or no verdict,
+// owes one.
 //
 // "Withheld" costs whoever says it nothing, as it may be true. So such cases come last, have half of
 // the clients at most, and where it is not found true either party may have hidden something from the
@@ -220,8 +220,8 @@ static uint32_t results_before(const struct coordinator *self)
     return self->accepted_round == self->run.last.round ? self->accepted_count : 0;
 }
 
-// Those who owe audits, besides those drawn by chance: nobody can make that there are fewer of these, or
-// know who is left out where more owe than can be audited.
+// Those who owe audits, besides those drawn by chance: nobody can make that there are fewer of
+// these, or know who is left out where more owe than can be audited.
 static void draw_owed(struct draw *draw)
 {
     const struct coordinator *self = draw->self;

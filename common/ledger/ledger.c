@@ -295,8 +295,9 @@ static int fell_behind(const struct ledger *self, uint64_t seq, const struct has
                    "was put in its place, or the disk lost what it had confirmed. Put the newer copy "
                    "back; if it is lost, begin the run anew from the newest checkpoint, in an empty "
                    "directory and with --begin-anew; and if this is the newer copy, and an older one "
-                   "was up for a while, start this once with --begin-anew", self->dir, seq, hash_to_hex(seen, theirs), own_seq,
-                   hash_to_hex(own, ours), own_seq < seq ? " and is the last" : "");
+                   "was up for a while, start this once with --begin-anew", self->dir, seq,
+                   hash_to_hex(seen, theirs), own_seq, hash_to_hex(own, ours),
+                   own_seq < seq ? " and is the last" : "");
 }
 
 int ledger_covers(struct ledger *self, uint64_t seq, const struct hash *chain, struct why *why)

@@ -1,8 +1,8 @@
-// A coordinator whose disk is an older copy is found out by its members, ends with a clear word that
-// names both positions, and is followed by nobody meanwhile; with the newer copy put back the run goes
-// on as if nothing had been. A member that was away remembers as well; what a newcomer heard of the older
-// copy only, the owner gives up with a word. And a ledger written anew, whole in itself, with another seed
-// of one round is found out by whoever reads it.
+// A coordinator whose disk is an older copy is found out by its members, ends with a clear word
+// that names both positions, and is followed by nobody meanwhile; with the newer copy put back the
+// run goes on as if nothing had been. A member that was away remembers as well; what a newcomer
+// heard of the older copy only, the owner gives up with a word. And a ledger written anew, whole in
+// itself, with another seed of one round is found out by whoever reads it.
 
 #include "common/ledger/ledger.h"
 #include "common/wire/wire.h"
