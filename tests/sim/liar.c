@@ -45,12 +45,23 @@ static bool copy_result(struct sim *self, uint8_t id, uint64_t round, struct has
     return true;
 }
 
+// Someone else's name for the bytes of something else: no result has them.
+static bool is_no_result(const struct sim *self, const struct hash *payload)
+{
+    for (uint8_t id = 0; id < self->nodes_count; id++) {
+        const struct store *store = &self->nodes[id].store;
+        if (store_has(store, payload) && !store_holds(store, payload, self->plan.rules.frame.payload_bytes))
+            return true;
+    }
+    return false;
+}
+
 bool liar_makes_up(struct sim *self, uint8_t id, uint64_t round, struct hash *payload)
 {
     if (!lying(self, id, LIES_IN_RESULTS, 800)) return false;
     const struct hash truth = *payload;
     const uint64_t way = roll(self, 4);
-    if (way == 0 || !copy_result(self, id, round, payload))
+    if (way == 0 || !copy_result(self, id, round, payload) || is_no_result(self, payload))
         *payload = hash_of_two("wrong", 5, truth.bytes, HASH_BYTES);
     if (way == 1) *payload = hash_number("nothing was done", 0);
     if (hash_equal(payload, &truth)) return false;
@@ -105,7 +116,7 @@ static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct eff
     if (effect->port == PORT_MAIL && lying(self, id, LIES_TWICE, 700)) {
         claim.payload = hash_of_two("other", 5, claim.payload.bytes, HASH_BYTES);
         claim.residual_to = claim.payload;
-        store_add(self, &node->store, &claim.payload, claim.payload_bytes);
+        store_add(self, &node->store, &claim.payload, self->plan.rules.frame.payload_bytes);
         bent = true;
     }
     if (!bent) return NULL;
