@@ -171,6 +171,11 @@ void epoch_hear_holds(struct coordinator *self, const struct msg *in, struct out
                            (unsigned long long)said->step, hash_to_hex(&run->digest, hex));
         return;
     }
+    if (said->step > run->step) {       // Said before a restore: the run may come there again, otherwise
+        coordinator_refuse(in, REFUSAL_STALE, said->step, out, "the run is at step %llu",
+                           (unsigned long long)run->step);
+        return;
+    }
     struct holding *holding = &self->holdings[member];
     bool fresh = said->step == run->step && !(holding->known && holding->step == run->step);
     *holding = (struct holding){ said->step, said->digest, true };

@@ -251,7 +251,7 @@ void members_hear_ping(struct coordinator *self, const struct msg *in, struct ou
     }
     self->tokens_per_s[index] = ping->tokens_per_s;
     self->loss[index] = ping->loss;
-    self->step_held[index] = ping->step;
+    self->step_held[index] = ping->step <= self->run.step ? ping->step : 0;     // Of before a restore
 }
 
 static bool is_here(const struct wire_member *member)

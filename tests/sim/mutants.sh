@@ -276,6 +276,7 @@ mutant 'audit: what nobody has verified is a beginning' $C/round.c \
 by_unit 'blobs: what an audit needs goes with its step' blobs_test $M/blobs.c 's/ \|\| entry->reveals\) continue;/) continue;/'
 mutant 'audit: whom nobody judges owes nothing' $C/run.c 's/set_debts\(self, audit->member, member->unshown, 1\);/(void)member;/'
 mutant 'audit: who goes away owes nothing' $C/run.c 's/AUDIT_OWED_FIRST << unshown\);/0);/'
+by_unit 'restore: what was held before it counts' coordinator_test $C/epoch.c 's/said->step > run->step/false/'
 by_unit 'audit: who owes is drawn like the others' coordinator_test $C/audit.c 's/    draw_owed\(&draw\);\n/    (void)draw_owed;\n/'
 by_unit 'audit: a quarrel costs neither party anything' coordinator_test $C/audit.c \
     's/    if \(before == FINDING_PENDING && word == FINDING_SAME\) blame_both\(self, audit\);\n//'
