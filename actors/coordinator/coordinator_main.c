@@ -411,35 +411,21 @@ static int compare_owner(const struct keeper *self, const char *path, struct why
                    "run was begun with", path, count > 0 ? owner : "(none)", hex);
 }
 
-static bool sync_path(const char *path, int flags)
-{
-    const int fd = open(path, flags | O_CLOEXEC, 0644);
-    const bool durable = fd >= 0 && fsync(fd) == 0;
-    const int error = errno;
-    if (fd >= 0) close(fd);
-    errno = error;
-    return durable;
-}
-
 // The owner's word that what members know of another run of this name, or of an older copy of this one
 // that was up for a while, is given up. It is said once, and holds as long as the ledger does: a new one
 // in its place is no longer what was meant.
 static int take_anew(struct keeper *self, const char *dir, struct why *why)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/begun-anew", dir);
-    if (self->begin_anew) {
+    int rc = 0;
+    if (self->begin_anew)
         shell_log(4, "ledger.begun_anew records=%llu: what members know of others until now is given up; "
                   "once is enough, leave --begin-anew out from now on",
                   (unsigned long long)self->core->run.log_seq);
-        int rc = instance_write(dir, "begun-anew-after", self->core->run.log_seq, why);
-        if (rc == 0) rc = instance_write(dir, "begun-anew", shell_unix_ms(), why);
-        if (rc < 0) return rc;
-    } else if (self->core->run.log_seq == 0 && unlink(path) == 0 &&
-               !sync_path(dir, O_RDONLY | O_DIRECTORY)) {
-        return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    if (self->begin_anew || self->core->run.log_seq == 0) {
+        rc = instance_write(dir, "begun-anew-after", self->core->run.log_seq, why);
+        if (rc == 0) rc = instance_write(dir, "begun-anew", self->begin_anew ? shell_unix_ms() : 0, why);
     }
-    const int rc = instance_read(dir, "begun-anew-after", why, &self->anew_seq);
+    if (rc == 0) rc = instance_read(dir, "begun-anew-after", why, &self->anew_seq);
     return rc < 0 ? rc : instance_read(dir, "begun-anew", why, &self->anew_unix_ms);
 }
 

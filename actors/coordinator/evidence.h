@@ -6,6 +6,8 @@
 //                     before it: the core draws again, and the record must say the same
 //     every COMMIT    the key that it reveals is that of the lock its round was opened under
 //     every FINDING   was said by the auditor who was drawn, and bears its signature
+//     every MEMBER    owes as many audits as the findings on record leave, and its life began in
+//                     the round that was open
 //     every EJECTION  of an equivocation: two claims of one round, both signed by who is ejected;
 //                     else the judges' findings on record come to that verdict
 //

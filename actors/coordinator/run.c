@@ -223,6 +223,8 @@ static void set_debts(struct run *self, uint32_t member, uint32_t unshown, uint3
     now->owed = (uint8_t)owed;
 }
 
+_Static_assert(AUDIT_OWED_FIRST << AUDIT_UNSHOWN_MAX == 64, "the range of owed in frames.def");
+
 // Each time twice as much, so that who can never show anything is hardly ever believed unaudited.
 static void owe(struct run *self, uint32_t member)
 {

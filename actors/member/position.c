@@ -1,6 +1,7 @@
 // position -- what a member has seen of the ledger, and whom it follows because of it.
 //
-//     BEAT of the life that is followed  ─▶ kept, as it was signed: the highest position known
+//     BEAT of the life that is followed  ─▶ kept, as it was signed: the highest position known, or
+//                                           the first since the owner gave up what was known
 //     any word of another life           ─▶ POSITION, each second ─▶ ACK ─▶ followed from now on
 //
 // A coordinator whose disk went back does not have that record, and ends when it is told. So nobody
@@ -19,6 +20,7 @@ void member_keep_position(const struct member *self, struct wire_journal *journa
 bool member_should_keep(const struct member *self, const struct wire_journal *journal)
 {
     return self->position.log_seq >= journal->position.log_seq + KEEP_EVERY ||
+           self->position.log_seq < journal->position.log_seq ||
            self->position.born_unix_ms != journal->position.born_unix_ms;
 }
 

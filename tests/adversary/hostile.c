@@ -137,15 +137,20 @@ static void bend(const float *gradient, float *ret)
     for (uint64_t i = 0; i < floats; i++) {
         seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
         const float chance = (float)(seed >> 40) * 0x1p-23f - 1.0f;
-        ret[i] = kind() == SIGN_FLIP || kind() == SILENT ? -gradient[i] : kind() == TIMES_10 ? 10.0f * gradient[i]
-               : kind() == NOISE ? size * chance : 0.0f;
+        switch (kind()) {
+        case SIGN_FLIP: case SILENT: ret[i] = -gradient[i]; break;
+        case TIMES_10: ret[i] = 10.0f * gradient[i]; break;
+        case NOISE: ret[i] = size * chance; break;
+        default: ret[i] = 0.0f;
+        }
     }
 }
 
 WRAP(int, distro_compress, distro_t *self, const float *gradient, float rate, uint8_t *ret_payload,
      struct why *why)
 {
-    if (!lies_as(SIGN_FLIP) && !lies_as(SILENT) && !lies_as(TIMES_10) && !lies_as(NOISE) && !lies_as(LAZY))
+    if (!lies_as(SIGN_FLIP) && !lies_as(SILENT) && !lies_as(TIMES_10) && !lies_as(NOISE) &&
+        !lies_as(LAZY))
         return __real_distro_compress(self, gradient, rate, ret_payload, why);
     float *bent = malloc(floats * sizeof *bent);
     ensure(bent);

@@ -459,14 +459,12 @@ static uint8_t holder_of(struct sim *self, uint8_t id, const struct wire_holder 
         const uint8_t other = node_at(&holders[i]);
         const struct node *node = &self->nodes[other];
         if (!node->up || !reachable(self, id, other)) continue;
-        if (blob && blob->bytes == RESIDUAL_BYTES && other == self->plan.thin) {
-            self->faults[THIN_LINE]++;
+        if (!(blob ? store_holds(&node->store, &blob->hash, blob->bytes) &&
+                         liar_serves(self, other, id, &blob->hash)
+                   : pins_have(&node->learner, model->step, &model->digest)))
             continue;
-        }
-        if (blob ? store_holds(&node->store, &blob->hash, blob->bytes) &&
-                       liar_serves(self, other, id, &blob->hash)
-                 : pins_have(&node->learner, model->step, &model->digest))
-            return other;
+        if (!blob || blob->bytes != RESIDUAL_BYTES || other != self->plan.thin) return other;
+        self->faults[THIN_LINE]++;
     }
     return NOBODY;
 }

@@ -196,6 +196,7 @@ mutant 'who asks for commits is not answered' $C/news.c \
     's/        outbox_job\(out, PORT_DISK, FRAME_RECITE, &recite\);\n//'
 mutant 'a position is not answered' $C/coordinator.c \
     's/    coordinator_ack\(in, said->log_seq, &said->chain, out\);\n//'
+by_unit 'what the owner gave up is kept' member_test $M/position.c 's/beat->log_seq < known->log_seq;/false;/'
 
 # ---- the way back ---------------------------------------------------------------------------------------
 mutant 'restore: what was trained since stays done' $C/run.c \
@@ -227,6 +228,7 @@ by_unit 'restore: the way back is retired' restore_test actors/checkpointer/chec
     's/    self->wanted.spare = [^\n]*\n//'
 by_unit 'restore: a checkpoint is as good as one given up' restore_test actors/checkpointer/checkpointer.c \
     's/        self->saved.step = 0;\n//'
+by_unit 'restore: what was held before it counts' coordinator_test $C/epoch.c 's/said->step > run->step/false/'
 
 # ---- phases and clocks ----------------------------------------------------------------------------------
 mutant 'a checkpointer is believed any digest' $C/epoch.c \
@@ -264,7 +266,7 @@ mutant 'audit: an accusation alone ejects' $C/audit.c \
     's/    if \(word != FINDING_PENDING\) conclude\(self, place, word, out\);/    conclude(self, place, word != FINDING_PENDING ? word : finding->finding, out);/'
 mutant 'audit: who revealed something else is called wrong' tests/sim/learner.c \
     's/if \(!shown\) finding.finding = FINDING_WITHHELD;/if (!shown) finding.finding = FINDING_DIFFERENT;/'
-mutant 'audit: silence ejects the fourth time' $C/audit.c \
+mutant 'audit: silence ejects the third time' $C/audit.c \
     's/    \} else if \(members_is_live\(self, audit->member\)\) \{/    } else if (self->run.members[audit->member].unshown == AUDIT_UNSHOWN_MAX) {\n        eject(self, &ejection, out);\n$&/'
 mutant 'audit: what began with zero can be withheld' $C/audit.c \
     's/finding->finding == FINDING_WITHHELD && hash_is_none/false \&\& hash_is_none/'
@@ -276,7 +278,6 @@ mutant 'audit: what nobody has verified is a beginning' $C/round.c \
 by_unit 'blobs: what an audit needs goes with its step' blobs_test $M/blobs.c 's/ \|\| entry->reveals\) continue;/) continue;/'
 mutant 'audit: whom nobody judges owes nothing' $C/run.c 's/set_debts\(self, audit->member, member->unshown, 1\);/(void)member;/'
 mutant 'audit: who goes away owes nothing' $C/run.c 's/AUDIT_OWED_FIRST << unshown\);/0);/'
-by_unit 'restore: what was held before it counts' coordinator_test $C/epoch.c 's/said->step > run->step/false/'
 by_unit 'audit: who owes is drawn like the others' coordinator_test $C/audit.c 's/    draw_owed\(&draw\);\n/    (void)draw_owed;\n/'
 by_unit 'audit: a quarrel costs neither party anything' coordinator_test $C/audit.c \
     's/    if \(before == FINDING_PENDING && word == FINDING_SAME\) blame_both\(self, audit\);\n//'
@@ -362,7 +363,6 @@ by_unit 'blobs: what comes late stays' blobs_test $M/blobs.c \
 mutant 'blobs: a hash alone is a name' $M/blobs.c 's/while \(self->places\[at\] && self->entries\[self->places\[at\] - 1\].bytes != bytes\)/while (self->places[at] \&\& bytes == UINT32_MAX)/'
 by_unit 'blobs: what was revealed goes, whoever needs it' blobs_test $M/blobs.c 's/--entry->reveals > 0 \|\| entry->is_result\) return;/(--entry->reveals, false)) return;/'
 by_unit 'blobs: as many steps are kept in the largest run' blobs_test $M/blobs.c 's/return fit < wanted \? fit : wanted;/return fit < 1 ? fit : wanted;/'
-by_unit 'what the owner gave up is kept' member_test $M/position.c 's/beat->log_seq < known->log_seq;/false;/'
 by_unit 'who has what is asked of the same neighbours' member_test $M/member.c 's/ \+ \(uint64_t\)tries \* max;/ + 0 * tries;/'
 mutant 'blobs: what was forgotten meanwhile is published' $T/trainer.c \
     's/if \(blobs_spared_since\(&self->blobs, &trained->payload\)\) \{/if (self == NULL) {/'

@@ -246,6 +246,6 @@ void plan_draw(struct sim *self)
     draw_liars(self);
     draw_losses(self);
     draw_false_keeper(self);
-    draw_thin_line(self);
     if (self->canary) draw_canary(plan);
+    draw_thin_line(self);
 }
