@@ -449,6 +449,21 @@ static uint32_t claimant(struct coordinator *self, const struct wire_bytes *fram
     return ours && recent ? run_find(run, &author) : NO_MEMBER;
 }
 
+// A claim in whose place another was accepted: who voted for that one has it. Nobody forges a claim,
+// so only a liar makes us ask, and once of a round.
+static void ask_for_accepted(const struct coordinator *self, const struct wire_claim *claim,
+                             const struct hash *name, struct outbox *out)
+{
+    uint32_t i = 0;
+    if (claim->round != self->accepted_round) return;
+    while (i < self->accepted_count && self->accepted[i].client != claim->client) i++;
+    if (i == self->accepted_count || hash_equal(&self->accepted[i].result, name)) return;
+    for (uint32_t w = 0; w < self->accepted_by_count; w++)
+        if (members_is_live(self, self->accepted_by[w].member))
+            outbox_mail(out, self->run.members[self->accepted_by[w].member].name, FRAME_PRODUCE,
+                        &(struct wire_produce){ claim->round, claim->client });
+}
+
 void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_testimony *testimony = in->body;
@@ -464,6 +479,7 @@ void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct
         *known = (struct testimony){ .round = claim->round, .name = name,
                                      .bytes = testimony->claim.count };
         memcpy(known->frame, testimony->claim.data, testimony->claim.count);
+        ask_for_accepted(self, claim, &name, out);
     } else if (!hash_equal(&known->name, &name)) {
         eject(self, &(struct wire_record_ejection){ .member = member, .guilt = GUILT_EQUIVOCATION,
               .round = claim->round, .result = name, .first = { known->frame, known->bytes },

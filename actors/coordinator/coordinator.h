@@ -98,6 +98,8 @@ struct coordinator {
     struct deal deal;                   // Who trains what in the open round
     uint32_t accepted_count;            // Of `accepted`, of the commit of this round:
     uint64_t accepted_round;            // 0 after a restart, which forgot it
+    struct wire_client accepted_by[WITNESSES_MAX];  // Its witnesses
+    uint32_t accepted_by_count;
     // The first claim that was shown of each member and round, by round modulo: whoever shows its own
     // of another round meanwhile puts none out of the way.
     struct testimony testimonies[MEMBERS_MAX][CLAIM_AGE_MAX + 1];

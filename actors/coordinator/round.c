@@ -321,6 +321,8 @@ static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out
         .witness_ms = (uint32_t)(now_ms - self->trained_ms),
     };
     self->accepted_round = commit.round;
+    self->accepted_by_count = run->witnesses_count;
+    memcpy(self->accepted_by, run->witnesses, run->witnesses_count * sizeof *run->witnesses);
     self->accepted_count = commit.accepted_count = collect(self, &commit.base, &commit.samples);
     commit.audit_key = audit_reveal(self);
     audit_tell_missing(self, out);

@@ -192,8 +192,10 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
         self->witness.resend_ms = self->replica.tell_ms = 0;
         self->replica.told = false;
     }
-    if (heard & HEARD_COMMIT)
+    if (heard & HEARD_COMMIT) {
+        witness_hear_commit(&self->witness, in->body, out);
         replica_hear_commit(&self->replica, &self->blobs, member, in->body, out);
+    }
     if (heard & HEARD_EPOCH_END) replica_hear_epoch_end(&self->replica, in->body);
     if (heard & HEARD_REFUSED) replica_hear_refused(&self->replica, in->body, out);
     if (heard & HEARD_ACK) {

@@ -57,15 +57,36 @@ static void testify(const uint8_t *frame, uint32_t bytes, struct outbox *out)
                 &(struct wire_testimony){ .claim = { frame, bytes } });
 }
 
+// The claim of a client in this round, or in the one before it; NULL: none that is remembered.
+static struct sighting *sighting_of(const struct witness *self, uint64_t round, uint32_t client)
+{
+    struct sighting *sightings = NULL;
+    if (round == self->round) sightings = self->sightings;
+    else if (round == self->round_before) sightings = self->sightings_before;
+    return sightings && client < MEMBERS_MAX && sightings[client].claimed ? &sightings[client] : NULL;
+}
+
 void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
                           struct outbox *out)
 {
-    const struct sighting *sightings = NULL;
-    if (produce->round == self->round) sightings = self->sightings;
-    else if (produce->round == self->round_before) sightings = self->sightings_before;
-    if (!sightings || produce->client >= MEMBERS_MAX) return;
-    const struct sighting *sighting = &sightings[produce->client];
-    if (sighting->claimed) testify(sighting->frame, sighting->frame_bytes, out);
+    const struct sighting *sighting = sighting_of(self, produce->round, produce->client);
+    if (sighting) testify(sighting->frame, sighting->frame_bytes, out);
+}
+
+void witness_hear_commit(const struct witness *self, const struct wire_commit *commit,
+                         struct outbox *out)
+{
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_accepted *accepted = &commit->accepted[i];
+        struct sighting *sighting = sighting_of(self, commit->round, accepted->client);
+        if (!sighting || hash_equal(&sighting->seen.result, &accepted->result) ||
+            sighting->shown == PROOFS_MAX)
+            continue;
+        sighting->shown++;
+        outbox_note(out, "claim.equivocation round=%llu client=%u; another one is committed",
+                    (unsigned long long)commit->round, accepted->client);
+        testify(sighting->frame, sighting->frame_bytes, out);
+    }
 }
 
 void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct member *member,

@@ -11,6 +11,7 @@
 // must not become the run's (seeds 52440, 59904). The first claim of a client counts; another is shown to
 // the coordinator together with it, and so is any that the coordinator asks for, of the round before,
 // too: where two witnesses name two claims of one client, its question may come after the round's end.
+// So is one in whose place another was committed: a vote that names it may come too late to be counted.
 // A claim whose frame is too long to be kept for that is none. Nobody is answered more than ANSWERS_MAX
 // times in a round, nor shown more than PROOFS_MAX times: what a witness may send is its own, and not
 // for others to spend. The two are counted apart, or who is answered enough could then sign another.
@@ -67,6 +68,9 @@ void witness_send(struct witness *self, const struct member *member, uint64_t no
 // The coordinator wants to see the claim that we named.
 void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
                           struct outbox *out);
+// A round is committed: the open one, or the one before.
+void witness_hear_commit(const struct witness *self, const struct wire_commit *commit,
+                         struct outbox *out);
 void witness_hear_ack(struct witness *self, const struct wire_ack *ack);
 
 // The actor of its own.

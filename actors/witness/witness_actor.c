@@ -61,6 +61,7 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
                 blobs_forget(&self->blobs, self->member.round.step - keep, out);
         }
         if (heard & HEARD_REBORN) self->witness.acknowledged = false;
+        if (heard & HEARD_COMMIT) witness_hear_commit(&self->witness, in->body, out);
         if (heard & HEARD_ACK) {
             const struct wire_ack *ack = in->body;
             if (ack->kind == FRAME_LEAVE) outbox_quit(out, EX_OK, "left the run");

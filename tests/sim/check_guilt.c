@@ -402,14 +402,17 @@ static bool can_tell(const struct member *member, const struct wire_claim *claim
            author && hash_equal(&author->key, &claim->author);
 }
 
-// All is healed, and both were heard in time: nothing stands between the proof and the coordinator.
-static bool must_end_in_ejection(const struct sim *sim, uint8_t id, const struct wire_claim *claim)
+// All is healed: nothing stands between its proof and the coordinator.
+static bool can_prove(const struct sim *sim, uint8_t id)
 {
-    const struct ghost *ghost = &sim->ghost;
     const uint32_t place = check_member(sim, id);
-    return sim->now_ms >= sim->plan.heal_ms + CALM_MS && ghost->round_open &&
-           claim->round == check_round(sim) && place != UINT32_MAX &&
-           ghost->members[place].state == MEMBER_HEALTHY && sim->nodes[COORDINATOR].up;
+    return sim->now_ms >= sim->plan.heal_ms + CALM_MS && place != UINT32_MAX &&
+           sim->ghost.members[place].state == MEMBER_HEALTHY && sim->nodes[COORDINATOR].up;
+}
+
+static void must_be_ejected(struct sim *sim, uint8_t author, uint64_t round)
+{
+    if (!sim->ghost.twice_round[author]) sim->ghost.twice_round[author] = round;
 }
 
 void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
@@ -427,11 +430,30 @@ void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
     if (heard->round != claim->round) *heard = (struct ghost_heard){ claim->round, name, false, 0 };
     if (hash_equal(&heard->name, &name)) return;
     heard->twice = true;
-    if (!ghost->twice_round[author] && must_end_in_ejection(sim, id, claim))
-        ghost->twice_round[author] = claim->round;
+    if (ghost->round_open && claim->round == check_round(sim) && can_prove(sim, id))
+        must_be_ejected(sim, author, claim->round);
 }
 
-void check_shown(struct sim *sim, uint8_t id)
+// Another claim than the one it heard is committed.
+static void check_rivals(struct sim *sim, uint8_t id, const struct wire_commit *commit)
+{
+    const struct member *member = sim->nodes[id].state;
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_accepted *accepted = &commit->accepted[i];
+        const struct wire_member *client = member_of_client(member, accepted->client);
+        const uint8_t author = client ? trainer_of_key(sim, client->key.bytes) : NOBODY;
+        if (author == NOBODY) continue;
+        const struct ghost_heard *heard = &sim->ghost.heard[id][author];
+        if (heard->round != commit->round || hash_equal(&heard->name, &accepted->result)) continue;
+        hold(heard->shown > 0, "who holds another claim than the one committed shows it",
+             "%s, of %s in round %llu", sim->nodes[id].name, sim->nodes[author].name,
+             (unsigned long long)heard->round);
+        if (heard->round + 1 >= check_round(sim) && can_prove(sim, id))
+            must_be_ejected(sim, author, heard->round);
+    }
+}
+
+void check_shown(struct sim *sim, uint8_t id, const struct msg *in)
 {
     struct ghost_heard *heard = sim->ghost.heard[id];
     if (is_liar(sim, id) || check_is_of_before(sim, id)) return;
@@ -450,12 +472,29 @@ void check_shown(struct sim *sim, uint8_t id)
              "who hears two claims of a round shows them", "%s, of %s in round %llu",
              sim->nodes[id].name, sim->nodes[author].name,
              (unsigned long long)heard[author].round);
+    const struct member *member = sim->nodes[id].state;
+    if (in->kind == FRAME_COMMIT && member_is_coordinator(member, in) && member->has_round &&
+        in->incarnation == member->proved_incarnation &&
+        member->round.round == ((const struct wire_commit *)in->body)->round)
+        check_rivals(sim, id, in->body);
+}
+
+// The first that is shown of this round, and another one was committed.
+static bool is_rival(const struct ghost *ghost, uint32_t member, const struct wire_claim *claim,
+                     const struct hash *name)
+{
+    if (claim->round != ghost->committed_round) return false;
+    for (uint32_t i = ghost->accepted_count; i-- > 0 && ghost->accepted[i].round == claim->round;)
+        if (ghost->accepted[i].member == member && ghost->accepted[i].client == claim->client)
+            return !hash_equal(&ghost->accepted[i].result, name);
+    return false;
 }
 
 void check_testimony_heard(struct sim *sim, const struct msg *in)
 {
     struct ghost *ghost = &sim->ghost;
     sim->shown_guilty = UINT32_MAX;
+    sim->unasked = (struct wire_produce){ 0 };
     const struct wire_testimony *testimony = in->body;
     struct wire_head head;
     const struct wire_claim *claim = claim_shown(sim, &testimony->claim, &head);
@@ -470,12 +509,37 @@ void check_testimony_heard(struct sim *sim, const struct msg *in)
         claim->round > check_round(sim) || claim->round + CLAIM_AGE_MAX < check_round(sim)) return;
     struct ghost_testimony *first = &ghost->shown[member][claim->round % (CLAIM_AGE_MAX + 1)];
     const struct hash name = claim_hash(claim);
-    if (first->round != claim->round) *first = (struct ghost_testimony){ claim->round, name };
+    if (first->round != claim->round) {
+        *first = (struct ghost_testimony){ claim->round, name };
+        if (is_rival(ghost, member, claim, &name))
+            sim->unasked = (struct wire_produce){ claim->round, claim->client };
+    }
     if (!hash_equal(&first->name, &name)) sim->shown_guilty = member;
+}
+
+static bool is_asked(struct sim *sim, const struct hash *witness)
+{
+    for (uint32_t i = 0; i < sim->out.count; i++) {
+        const struct effect *effect = &sim->out.effects[i];
+        if (effect->port != PORT_MAIL || effect->kind != FRAME_PRODUCE) continue;
+        const struct wire_produce *asked =
+            unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
+        const uint32_t to = node_named(sim, effect->to);
+        if (to < sim->nodes_count && hash_equal(&sim->nodes[to].key, witness) &&
+            wire_equal(FRAME_PRODUCE, asked, &sim->unasked)) return true;
+    }
+    return false;
 }
 
 void check_testimony(struct sim *sim)
 {
     hold(sim->shown_guilty == UINT32_MAX || is_ejected(sim, sim->shown_guilty),
          "who is shown to have signed two claims is ejected", "member %u", sim->shown_guilty);
+    const struct ghost *ghost = &sim->ghost;
+    for (uint32_t w = 0; sim->unasked.round && w < ghost->committed_by_count; w++) {
+        const struct ghost_member *witness = &ghost->members[ghost->committed_by[w]];
+        hold(witness->state != MEMBER_HEALTHY || is_asked(sim, &witness->key),
+             "who may hold the claim that was committed is asked for it", "member %u, round %llu client %u",
+             ghost->committed_by[w], (unsigned long long)sim->unasked.round, sim->unasked.client);
+    }
 }

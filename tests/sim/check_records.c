@@ -264,7 +264,7 @@ static void check_residual(struct sim *sim, const struct wire_commit *commit,
          ghost->accepted_count);
     ghost->accepted[ghost->accepted_count++] = (struct ghost_accepted){
         accepted->result, accepted->payload, accepted->residual_from, accepted->residual_to,
-        member, commit->round, commit->step, false };
+        member, accepted->client, commit->round, commit->step, false };
 }
 
 static void check_accepted(struct sim *sim, const struct wire_commit *commit,
@@ -390,6 +390,9 @@ static void hear_commit(struct sim *sim, const struct wire_commit *commit)
          (unsigned long long)commit->round);
     return_rest(ghost);
     ghost->round_open = false;
+    ghost->committed_round = commit->round;
+    ghost->committed_by_count = ghost->witnesses_count;
+    memcpy(ghost->committed_by, ghost->witnesses, sizeof ghost->witnesses);
     ghost->commit_record[commit->round] = ghost->records;
     ghost->done += samples;
     point->samples_done += samples;

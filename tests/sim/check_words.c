@@ -396,7 +396,10 @@ static void check_one_run(struct sim *sim, uint8_t id, const struct member *memb
 void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR) check_answered(sim, in);
-    if (in->kind == FRAME_CLAIM && in->frame) check_shown(sim, id);
+    const uint8_t role = sim->nodes[id].role;
+    if ((in->kind == FRAME_CLAIM && in->frame) ||
+        (in->kind == FRAME_COMMIT && (role == ACTOR_TRAINER || role == ACTOR_WITNESS)))
+        check_shown(sim, id, in);
     if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony(sim);
     if (in->kind == FRAME_TRAINED || in->kind == FRAME_FETCHED) check_here(sim, id);
     const struct node *node = &sim->nodes[id];
@@ -432,6 +435,7 @@ void check_rebooted(struct sim *sim, uint8_t id)
     if (id != COORDINATOR) return;
     memset(sim->ghost.votes, 0, sizeof sim->ghost.votes); // It has forgotten them
     memset(sim->ghost.shown, 0, sizeof sim->ghost.shown);
+    sim->ghost.committed_round = 0;
 }
 
 void check_loaded(struct sim *sim, uint8_t id)

@@ -106,6 +106,19 @@ static bool bend(const struct sim *self, uint8_t id, struct wire_claim *claim)
     return true;
 }
 
+// One claim to some and another one to the others, none to all: nobody hears both.
+bool liar_keeps_apart(const struct sim *self, uint8_t id)
+{
+    return self->plan.lies & LIES_TWICE && whim(self, id, check_round(self)) & 1;
+}
+
+static bool hears_other(struct sim *self, uint8_t id, const struct effect *effect)
+{
+    if (effect->port != PORT_MAIL || !lying(self, id, LIES_TWICE, liar_keeps_apart(self, id) ? 1000 : 700))
+        return false;
+    return !liar_keeps_apart(self, id) || node_named(self, effect->to) & 1;
+}
+
 static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
@@ -113,7 +126,7 @@ static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct eff
                                                                  effect->body, effect->bytes);
     const bool lasts = faulty(self) || self->plan.stubborn;
     bool bent = lasts && bend(self, id, &claim);
-    if (effect->port == PORT_MAIL && lying(self, id, LIES_TWICE, 700)) {
+    if (hears_other(self, id, effect)) {
         claim.payload = hash_of_two("other", 5, claim.payload.bytes, HASH_BYTES);
         claim.residual_to = claim.payload;
         store_add(self, &node->store, &claim.payload, self->plan.rules.frame.payload_bytes);
@@ -259,6 +272,8 @@ void liar_overhears(struct sim *self, const struct effect *effect)
 
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect)
 {
+    if (effect->kind == FRAME_CLAIM && effect->port == PORT_NEWS && liar_keeps_apart(self, id))
+        return lying(self, id, LIES_TWICE, 1000);
     if (effect->kind != FRAME_REVEAL && effect->kind != FRAME_FINDING) return false;
     if (!lying(self, id, LIES_BY_SILENCE, 1000)) return false;
     const uint64_t way = whim(self, id, check_round(self));

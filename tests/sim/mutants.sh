@@ -102,7 +102,11 @@ mutant 'a quorum is rounded down' common/run/quorum.c 's/\(2 \* elected \+ 2\) \
 mutant 'votes are counted by batch, not by result' $C/tally.c \
     's/return a->payload_bytes == b->payload_bytes.*?;/return a->client == b->client;/s'
 by_unit 'a witness forgets the claims of the round before' witness_test $W/witness.c \
-    's/    else if \(produce->round == self->round_before\)[^\n]*\n//'
+    's/    else if \(round == self->round_before\)[^\n]*\n//'
+mutant 'a witness keeps to itself what was not committed' $W/witness.c \
+    's/witness_hear_commit\(.*?\n\{\n/$&    if (commit) return;\n/s'
+mutant 'who holds the committed claim is not asked' $C/audit.c \
+    's/    ask_for_accepted\(self, claim, &name, out\);/    (void)ask_for_accepted;/'
 by_unit 'who is behind votes for any base' witness_test $W/witness.c 's/\(!hash_is_none\(&self->base\) &&/(hash_is_none(\&self->base) ||/'
 mutant 'a witness takes a claim of any size' $W/witness.c \
     's/claim->payload_bytes == member->config.payload_bytes &&/claim->payload_bytes > 1 \&\&/'

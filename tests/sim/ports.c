@@ -36,7 +36,8 @@ static void send(struct sim *self, uint8_t id, const struct effect *effect)
     if (liar_withholds(self, id, effect) || effect->kind == FRAME_PROGRESS) return;
     struct parcel *twisted = liar_twist(self, id, effect);
     // Who lies in its claims alone says the same to all: two claims are another lie.
-    bool alone = effect->kind == FRAME_CLAIM && !(self->plan.lies & LIES_TWICE);
+    bool alone = effect->kind == FRAME_CLAIM &&
+                 (!(self->plan.lies & LIES_TWICE) || liar_keeps_apart(self, id));
     bool tells_the_truth = !twisted || (!alone && roll(self, 2));
     if (twisted) carry(self, id, effect, twisted);
     intruder_vote(self, id, effect);

@@ -288,7 +288,7 @@ struct ghost_member {
 
 struct ghost_accepted {
     struct hash result, payload, residual_from, residual_to;
-    uint32_t member;
+    uint32_t member, client;
     uint64_t round, step;
     bool given_up;                      // By a restore
 };
@@ -357,6 +357,8 @@ struct ghost {
     struct wire_claim newest[NODES_MAX], before[NODES_MAX];         // The two newest true claims
     struct ghost_heard heard[NODES_MAX][NODES_MAX];                 // [Hearer][author]
     struct ghost_testimony shown[NODES_MAX][CLAIM_AGE_MAX + 1];     // [Member][round modulo]
+    uint64_t committed_round;           // The newest of this life of the coordinator, and
+    uint32_t committed_by[NODES_MAX], committed_by_count;           // the members who could vote in it
     uint64_t twice_round[NODES_MAX];    // Of two claims that an honest witness heard; 0: none
     uint32_t wrong_accepted[NODES_MAX]; // Since all was healed
     uint32_t unshown[NODES_MAX];        // By member: see frames.def
@@ -419,6 +421,7 @@ struct sim {
     uint64_t incarnation_before, log_seq_before, epoch_before, step_before;  // Of who is about to hear
     bool had_run;
     uint32_t shown_guilty;              // Member of whom the testimony in hand is the second; UINT32_MAX
+    struct wire_produce unasked;        // What the testimony in hand gives reason to ask for; round 0: nothing
     uint8_t frame[1024];                // Of the letter in hand, as its sender signed it
     jmp_buf broken;
     char verdict[512];
@@ -509,6 +512,7 @@ bool may_lose(const struct sim *self, uint8_t id);
 
 // What goes out in place of the true mail, or beside it; NULL: it is honest this time, or there is
 // nobody to outvote it.
+bool liar_keeps_apart(const struct sim *self, uint8_t id);      // Those who hear its two claims of this round
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect);
 void liar_overhears(struct sim *self, const struct effect *effect);     // What is shown to one of them
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect);

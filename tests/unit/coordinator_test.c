@@ -11,7 +11,7 @@
 //
 // Hashes are words: digest=x is the hash that reads x. In a VOTE, seen=0:a,1:b names results a and
 // b of clients 0 and 1, and who=t1,t2 is its bloom. In a TESTIMONY, claim=t4:2:a is the CLAIM of
-// t4 in round 2 with payload a. pin=m:p:8 pins the dataset of manifest m, positions p and 8 samples. A second START is a restart: the core is made anew from the records.
+// t4, which is client 3, in round 2 with payload a. pin=m:p:8 pins the dataset of manifest m, positions p and 8 samples. A second START is a restart: the core is made anew from the records.
 // GOLDEN=write puts what was said into the files; then read the difference.
 
 #include "actors/coordinator/coordinator.h"
@@ -275,6 +275,7 @@ static void set_claim(struct talk *self, struct wire_testimony *testimony, char 
     assert_non_null(payload);
     *round++ = *payload++ = 0;
     const struct wire_claim claim = { .run = "talk", .author = hash_named(self, value),
+                                      .client = (uint32_t)strtoul(value + 1, NULL, 10) - 1,
                                       .round = strtoull(round, NULL, 10), .end = 1, .payload_bytes = 100,
                                       .payload = hash_named(self, payload) };
     memcpy(head.sender, claim.author.bytes, sizeof head.sender);

@@ -136,6 +136,33 @@ static uint32_t hear_claim(const char *payload, uint32_t payload_bytes, uint32_t
     return out.count;
 }
 
+// How many TESTIMONYs it brings that this result of client 0 is committed.
+static uint32_t committed(uint64_t round, const char *result)
+{
+    static struct effect effects[8];
+    static uint8_t bytes[8192];
+    struct outbox out = { effects, 0, 8, bytes, 0, sizeof bytes };
+    struct wire_accepted accepted = { .client = 0, .result = named(result) };
+    uint32_t count = 0;
+    witness_hear_commit(&witness, &(struct wire_commit){ .round = round, .accepted = &accepted,
+                                                         .accepted_count = 1 }, &out);
+    for (uint32_t i = 0; i < out.count; i++) count += effects[i].kind == FRAME_TESTIMONY;
+    return count;
+}
+
+static void a_claim_that_was_not_committed_is_shown(void **state)
+{
+    (void)state;
+    sign(0);
+    assert_int_equal(committed(5, "result 0"), 0);
+    assert_int_equal(committed(5, "another"), 1);
+    assert_int_equal(committed(6, "another"), 0);
+    next_round();                                   // The news of a round may come before the commit
+    for (int i = 0; i < 10 * PROOFS_MAX; i++)
+        assert_int_equal(committed(5, "another"), i < PROOFS_MAX - 1);
+    assert_int_equal(committed(6, "another"), 0);   // It has not claimed
+}
+
 static void what_could_not_be_shown_is_no_claim(void **state)
 {
     (void)state;
@@ -193,6 +220,7 @@ int main(void)
         cmocka_unit_test_setup(a_replica_that_is_behind_names_nobody, set_up),
         cmocka_unit_test_setup(who_has_none_names_all, set_up),
         cmocka_unit_test_setup(the_claims_of_the_round_before_can_be_shown, set_up),
+        cmocka_unit_test_setup(a_claim_that_was_not_committed_is_shown, set_up),
         cmocka_unit_test_setup(what_could_not_be_shown_is_no_claim, set_up),
         cmocka_unit_test_setup(nobody_spends_what_a_witness_may_send, set_up),
         cmocka_unit_test_setup(a_claim_of_another_size_is_refused, set_up),
