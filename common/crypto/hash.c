@@ -1,13 +1,24 @@
 #include "common/crypto/hash.h"
 #include "common/ensure.h"
 #include <openssl/evp.h>
-#include <openssl/sha.h>
+#include <pthread.h>
 #include <string.h>
+
+// Looked up by name once: to do it for every hash takes longer than a short hash itself.
+static EVP_MD *sha256;
+static void look_up(void) { ensure((sha256 = EVP_MD_fetch(NULL, "SHA256", NULL)) != NULL); }
+
+static const EVP_MD *algorithm(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    ensure(pthread_once(&once, look_up) == 0);
+    return sha256;
+}
 
 struct hash hash_of(const void *bytes, size_t count)
 {
     struct hash hash;
-    ensure(SHA256(bytes, count, hash.bytes) != NULL);
+    ensure(EVP_Digest(bytes, count, hash.bytes, NULL, algorithm(), NULL) == 1);
     return hash;
 }
 
@@ -69,7 +80,7 @@ bool hash_from_hex(const char *text, struct hash *ret_hash)
 void hasher_init(struct hasher *self)
 {
     self->context = EVP_MD_CTX_new();
-    ensure(self->context && EVP_DigestInit_ex(self->context, EVP_sha256(), NULL) == 1);
+    ensure(self->context && EVP_DigestInit_ex(self->context, algorithm(), NULL) == 1);
 }
 
 void hasher_add(struct hasher *self, const void *bytes, size_t count)
