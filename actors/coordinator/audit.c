@@ -449,19 +449,23 @@ static uint32_t claimant(struct coordinator *self, const struct wire_bytes *fram
     return ours && recent ? run_find(run, &author) : NO_MEMBER;
 }
 
-// A claim in whose place another was accepted: who voted for that one has it. Nobody forges a claim,
-// so only a liar makes us ask, and once of a round.
-static void ask_for_accepted(const struct coordinator *self, const struct wire_claim *claim,
-                             const struct hash *name, struct outbox *out)
+// Another claim of this member was accepted than the one shown: who voted for that one has it. Both are
+// signed, so whoever makes us ask is ejected by the answer.
+static void ask_for_accepted(const struct coordinator *self, uint32_t member,
+                             struct testimony *shown, struct outbox *out)
 {
+    const struct run *run = &self->run;
     uint32_t i = 0;
-    if (claim->round != self->accepted_round) return;
-    while (i < self->accepted_count && self->accepted[i].client != claim->client) i++;
-    if (i == self->accepted_count || hash_equal(&self->accepted[i].result, name)) return;
-    for (uint32_t w = 0; w < self->accepted_by_count; w++)
-        if (members_is_live(self, self->accepted_by[w].member))
-            outbox_mail(out, self->run.members[self->accepted_by[w].member].name, FRAME_PRODUCE,
-                        &(struct wire_produce){ claim->round, claim->client });
+    if (shown->asked || shown->round != self->accepted_round || is_ejected(run, member)) return;
+    while (i < self->accepted_count && self->accepted_of[i] != member) i++;
+    if (i == self->accepted_count || hash_equal(&self->accepted[i].result, &shown->name)) return;
+    for (uint32_t w = 0; w < self->accepted_by_count; w++) {
+        const struct wire_member *witness = &run->members[self->accepted_by[w].member];
+        if (witness->state != MEMBER_HEALTHY && witness->state != MEMBER_PENDING) continue;
+        outbox_mail(out, witness->name, FRAME_PRODUCE,
+                    &(struct wire_produce){ shown->round, self->accepted[i].client });
+        shown->asked = true;
+    }
 }
 
 void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct outbox *out)
@@ -479,13 +483,14 @@ void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct
         *known = (struct testimony){ .round = claim->round, .name = name,
                                      .bytes = testimony->claim.count };
         memcpy(known->frame, testimony->claim.data, testimony->claim.count);
-        ask_for_accepted(self, claim, &name, out);
     } else if (!hash_equal(&known->name, &name)) {
         eject(self, &(struct wire_record_ejection){ .member = member, .guilt = GUILT_EQUIVOCATION,
               .round = claim->round, .result = name, .first = { known->frame, known->bytes },
               .second = testimony->claim }, out);
         round_look(self, in->now_ms, out);
+        return;
     }
+    ask_for_accepted(self, member, known, out);     // Also if it was shown before anything was accepted
 }
 
 void audit_ask_rivals(struct coordinator *self, uint32_t place, const struct wire_vote *vote,

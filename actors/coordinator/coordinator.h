@@ -62,7 +62,13 @@ enum { CLAIM_AGE_MAX = 2 };            // Rounds: two claims of an older one pro
 // What a member does amiss adds up, and each round in which it takes part takes one away: unhealthy_rounds
 // missed in a row are too much, and so is one in five for long.
 enum { AMISS_ROUND = 4 };
-struct testimony { uint64_t round; struct hash name; uint32_t bytes; uint8_t frame[CLAIM_FRAME_MAX]; };
+struct testimony {
+    uint64_t round;
+    struct hash name;
+    bool asked;                         // For the claim that was accepted in its place
+    uint32_t bytes;
+    uint8_t frame[CLAIM_FRAME_MAX];
+};
 
 struct holding { uint64_t step; struct hash digest; bool known; };
 
@@ -87,7 +93,7 @@ struct coordinator {
     uint32_t amiss[MEMBERS_MAX];        // Of late, in quarters of a round
     float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX];
     uint64_t step_held[MEMBERS_MAX];    // As its newest PING says
-    struct wire_accepted accepted[MEMBERS_MAX];     // Scratch of the commit being made
+    struct wire_accepted accepted[MEMBERS_MAX];     // Of the commit being made, then of the newest
     struct wire_interval scratch[TABLE_INTERVALS_MAX], returned[TABLE_INTERVALS_MAX];
     struct wire_client list[MEMBERS_MAX], elected[WITNESSES_MAX];
     struct hash items[MEMBERS_MAX];     // SHA-256 of each client's key: what participants' blooms hold
@@ -98,7 +104,8 @@ struct coordinator {
     struct deal deal;                   // Who trains what in the open round
     uint32_t accepted_count;            // Of `accepted`, of the commit of this round:
     uint64_t accepted_round;            // 0 after a restart, which forgot it
-    struct wire_client accepted_by[WITNESSES_MAX];  // Its witnesses
+    uint32_t accepted_of[MEMBERS_MAX];  // Members, as `accepted`
+    struct wire_client accepted_by[WITNESSES_MAX];  // Who could vote for them
     uint32_t accepted_by_count;
     // The first claim that was shown of each member and round, by round modulo: whoever shows its own
     // of another round meanwhile puts none out of the way.

@@ -266,6 +266,7 @@ static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_
         const struct wire_seen *seen = tally_accepted(&self->tally, share->trainer);
         if (!seen || !hash_equal(&seen->base, ret_base) || !may_count(self, share->trainer, seen))
             continue;
+        self->accepted_of[count] = run->clients[share->trainer].member;
         self->accepted[count++] = (struct wire_accepted){ .client = share->trainer,
                                                           .begin = share->begin,
                                                           .end = share->end,

@@ -35,6 +35,7 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
         return;
     }
     self->training_round = round->round;
+    self->made_anew = false;
     blobs_mark(&self->blobs);
     struct wire_holder providers[16];
     outbox_job(out, PORT_LEARNER, FRAME_TRAIN,
@@ -116,7 +117,8 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
         .round = trained->round, .step = self->replica.step, .loss = trained->loss,
         .tokens_per_s = trained->tokens_per_s, .train_ms = trained->train_ms,
         .digest = self->replica.digest });
-    if (!member->has_round || trained->round != member->round.round || !self->replica.holding ||
+    if (!member->has_round || trained->round != member->round.round || self->made_anew ||
+        !self->replica.holding ||
         !hash_equal(&trained->base, &self->replica.digest)) {
         outbox_note(out, "train.late round=%llu; the batch will be dealt again",
                     (unsigned long long)trained->round);
@@ -180,6 +182,7 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
     }
     if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
     if (heard & HEARD_ROUND) {
+        self->made_anew |= self->training_round == member->round.round;
         witness_begin(&self->witness, member);
         auditor_begin(&self->auditor, &self->blobs, member, in->now_ms, out);
         challenge_begin(&self->challenges, &self->blobs, member, &self->claim, &self->claim_name, out);

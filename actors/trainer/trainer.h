@@ -23,6 +23,7 @@ struct trainer {
     struct witness witness;
     struct wire_journal journal;
     uint64_t training_round;            // The learner is at work on it; 0: it is not
+    bool made_anew;                     // That round, since: other samples are ours
     uint64_t tried_round;               // No second attempt at the same round, unless the first failed:
     uint64_t retry_ms;                  // then not before this
     struct auditor auditor;

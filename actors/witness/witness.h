@@ -65,7 +65,7 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
 bool witness_is_due(struct witness *self, const struct blobs *blobs, const struct member *member);
 struct hash witness_cast(struct witness *self, const struct blobs *blobs, const struct member *member);
 void witness_send(struct witness *self, const struct member *member, uint64_t now_ms, struct outbox *out);
-// The coordinator wants to see the claim that we named.
+// The coordinator wants to see the claim that we heard.
 void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
                           struct outbox *out);
 // A round is committed: the open one, or the one before.

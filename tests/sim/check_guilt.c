@@ -434,19 +434,30 @@ void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
         must_be_ejected(sim, author, claim->round);
 }
 
-// Another claim than the one it heard is committed.
+static const struct ghost_accepted *accepted_of(const struct ghost *ghost, uint32_t member, uint64_t round)
+{
+    for (uint32_t i = ghost->accepted_count; i-- > 0;)
+        if (ghost->accepted[i].round == round && ghost->accepted[i].member == member)
+            return &ghost->accepted[i];
+    return NULL;
+}
+
+// Another claim than the one it heard is committed, of this round or the one before it.
 static void check_rivals(struct sim *sim, uint8_t id, const struct wire_commit *commit)
 {
-    const struct member *member = sim->nodes[id].state;
-    for (uint32_t i = 0; i < commit->accepted_count; i++) {
-        const struct wire_accepted *accepted = &commit->accepted[i];
-        const struct wire_member *client = member_of_client(member, accepted->client);
-        const uint8_t author = client ? trainer_of_key(sim, client->key.bytes) : NOBODY;
-        if (author == NOBODY) continue;
+    const struct node *node = &sim->nodes[id];
+    const struct witness *witness = node->role == ACTOR_TRAINER
+                                        ? &((const struct trainer *)node->state)->witness
+                                        : &((const struct witness_actor *)node->state)->witness;
+    if (commit->round != witness->round && commit->round != witness->round_before) return;
+    for (uint8_t author = 0; author < sim->nodes_count; author++) {
         const struct ghost_heard *heard = &sim->ghost.heard[id][author];
-        if (heard->round != commit->round || hash_equal(&heard->name, &accepted->result)) continue;
+        const uint32_t member = check_member(sim, author);
+        if (heard->round != commit->round || member == UINT32_MAX) continue;
+        const struct ghost_accepted *accepted = accepted_of(&sim->ghost, member, heard->round);
+        if (!accepted || hash_equal(&heard->name, &accepted->result)) continue;
         hold(heard->shown > 0, "who holds another claim than the one committed shows it",
-             "%s, of %s in round %llu", sim->nodes[id].name, sim->nodes[author].name,
+             "%s, of %s in round %llu", node->name, sim->nodes[author].name,
              (unsigned long long)heard->round);
         if (heard->round + 1 >= check_round(sim) && can_prove(sim, id))
             must_be_ejected(sim, author, heard->round);
@@ -474,27 +485,20 @@ void check_shown(struct sim *sim, uint8_t id, const struct msg *in)
              (unsigned long long)heard[author].round);
     const struct member *member = sim->nodes[id].state;
     if (in->kind == FRAME_COMMIT && member_is_coordinator(member, in) && member->has_round &&
-        in->incarnation == member->proved_incarnation &&
-        member->round.round == ((const struct wire_commit *)in->body)->round)
+        in->incarnation == member->proved_incarnation)
         check_rivals(sim, id, in->body);
 }
 
-// The first that is shown of this round, and another one was committed.
-static bool is_rival(const struct ghost *ghost, uint32_t member, const struct wire_claim *claim,
-                     const struct hash *name)
+static bool may_answer(const struct ghost_member *member)
 {
-    if (claim->round != ghost->committed_round) return false;
-    for (uint32_t i = ghost->accepted_count; i-- > 0 && ghost->accepted[i].round == claim->round;)
-        if (ghost->accepted[i].member == member && ghost->accepted[i].client == claim->client)
-            return !hash_equal(&ghost->accepted[i].result, name);
-    return false;
+    return member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
 }
 
 void check_testimony_heard(struct sim *sim, const struct msg *in)
 {
     struct ghost *ghost = &sim->ghost;
     sim->shown_guilty = UINT32_MAX;
-    sim->unasked = (struct wire_produce){ 0 };
+    sim->unasked_round = 0;
     const struct wire_testimony *testimony = in->body;
     struct wire_head head;
     const struct wire_claim *claim = claim_shown(sim, &testimony->claim, &head);
@@ -509,12 +513,15 @@ void check_testimony_heard(struct sim *sim, const struct msg *in)
         claim->round > check_round(sim) || claim->round + CLAIM_AGE_MAX < check_round(sim)) return;
     struct ghost_testimony *first = &ghost->shown[member][claim->round % (CLAIM_AGE_MAX + 1)];
     const struct hash name = claim_hash(claim);
-    if (first->round != claim->round) {
-        *first = (struct ghost_testimony){ claim->round, name };
-        if (is_rival(ghost, member, claim, &name))
-            sim->unasked = (struct wire_produce){ claim->round, claim->client };
-    }
+    if (first->round != claim->round) *first = (struct ghost_testimony){ claim->round, name, false };
     if (!hash_equal(&first->name, &name)) sim->shown_guilty = member;
+    const struct ghost_accepted *accepted = accepted_of(ghost, member, ghost->committed_round);
+    if (!accepted || ghost->committed_round != claim->round || first->asked ||
+        hash_equal(&accepted->result, &name) || ghost->members[member].state == MEMBER_EJECTED ||
+        sim->shown_guilty == member) return;
+    sim->unasked_round = claim->round;
+    for (uint32_t w = 0; w < ghost->committed_by_count; w++)
+        first->asked |= may_answer(&ghost->members[ghost->committed_by[w]]);
 }
 
 static bool is_asked(struct sim *sim, const struct hash *witness)
@@ -526,7 +533,7 @@ static bool is_asked(struct sim *sim, const struct hash *witness)
             unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
         const uint32_t to = node_named(sim, effect->to);
         if (to < sim->nodes_count && hash_equal(&sim->nodes[to].key, witness) &&
-            wire_equal(FRAME_PRODUCE, asked, &sim->unasked)) return true;
+            asked->round == sim->unasked_round) return true;
     }
     return false;
 }
@@ -536,10 +543,10 @@ void check_testimony(struct sim *sim)
     hold(sim->shown_guilty == UINT32_MAX || is_ejected(sim, sim->shown_guilty),
          "who is shown to have signed two claims is ejected", "member %u", sim->shown_guilty);
     const struct ghost *ghost = &sim->ghost;
-    for (uint32_t w = 0; sim->unasked.round && w < ghost->committed_by_count; w++) {
+    for (uint32_t w = 0; sim->unasked_round && w < ghost->committed_by_count; w++) {
         const struct ghost_member *witness = &ghost->members[ghost->committed_by[w]];
-        hold(witness->state != MEMBER_HEALTHY || is_asked(sim, &witness->key),
-             "who may hold the claim that was committed is asked for it", "member %u, round %llu client %u",
-             ghost->committed_by[w], (unsigned long long)sim->unasked.round, sim->unasked.client);
+        hold(!may_answer(witness) || is_asked(sim, &witness->key),
+             "who may hold the claim that was committed is asked for it", "member %u, round %llu",
+             ghost->committed_by[w], (unsigned long long)sim->unasked_round);
     }
 }

@@ -13,8 +13,9 @@ void check_ejection(struct sim *sim, const struct wire_record_ejection *record);
 // A wrong result was committed: once all else is healed, and all is audited, not often.
 void check_wrong(struct sim *sim, const struct ghost_claim *claim);
 
-// Two claims of one author for one round. Who is honest and hears both shows them to the coordinator
-// at once; and the coordinator, once it was shown both by members, ejects their author at once.
+// Two claims of one author for one round. Who is honest and hears both, or hears that another one was
+// committed, shows what it has to the coordinator at once; which asks those who may hold the committed one,
+// and once it was shown both by members, ejects their author at once.
 // Letters may be lost between the two: where all is healed they are not, and two rounds are enough.
 void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in);
 void check_shown(struct sim *sim, uint8_t id, const struct msg *in);    // After a claim, or a commit

@@ -264,7 +264,7 @@ static void check_residual(struct sim *sim, const struct wire_commit *commit,
          ghost->accepted_count);
     ghost->accepted[ghost->accepted_count++] = (struct ghost_accepted){
         accepted->result, accepted->payload, accepted->residual_from, accepted->residual_to,
-        member, accepted->client, commit->round, commit->step, false };
+        member, commit->round, commit->step, false };
 }
 
 static void check_accepted(struct sim *sim, const struct wire_commit *commit,

@@ -117,6 +117,11 @@ static void testify(struct sim *self, uint8_t id, const struct wire_claim *claim
                      &(struct wire_testimony){ .claim = { frame, (uint32_t)count } });
 }
 
+void intruder_confess(struct sim *self, uint8_t id, const struct wire_claim *claim)
+{
+    testify(self, id, claim);
+}
+
 static void bear_false_witness(struct sim *self, uint8_t id)
 {
     const uint8_t other = (uint8_t)between(self, 1, self->plan.trainers);

@@ -134,6 +134,8 @@ static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct eff
     }
     if (!bent) return NULL;
     check_claimed_falsely(self, id, &claim);
+    if (effect->port == PORT_MAIL && liar_keeps_apart(self, id) && roll(self, 4) == 0)
+        intruder_confess(self, id, &claim);
     return lie_pack(self, id, FRAME_CLAIM, &claim);
 }
 

@@ -106,7 +106,11 @@ by_unit 'a witness forgets the claims of the round before' witness_test $W/witne
 mutant 'a witness keeps to itself what was not committed' $W/witness.c \
     's/witness_hear_commit\(.*?\n\{\n/$&    if (commit) return;\n/s'
 mutant 'who holds the committed claim is not asked' $C/audit.c \
-    's/    ask_for_accepted\(self, claim, &name, out\);/    (void)ask_for_accepted;/'
+    's/    ask_for_accepted\(self, member, known, out\);/    (void)ask_for_accepted;/'
+by_unit 'what was trained counts for a round made anew' trainer_test actors/trainer/trainer.c \
+    's/ self->made_anew \|\|//'
+mutant 'who shows its other claim itself is not asked about' $C/audit.c \
+    's/\.round = claim->round, \.name = name,/$& .asked = claim->round == self->run.round.round \&\& self->run.round_open,/'
 by_unit 'who is behind votes for any base' witness_test $W/witness.c 's/\(!hash_is_none\(&self->base\) &&/(hash_is_none(\&self->base) ||/'
 mutant 'a witness takes a claim of any size' $W/witness.c \
     's/claim->payload_bytes == member->config.payload_bytes &&/claim->payload_bytes > 1 \&\&/'

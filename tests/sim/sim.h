@@ -288,7 +288,7 @@ struct ghost_member {
 
 struct ghost_accepted {
     struct hash result, payload, residual_from, residual_to;
-    uint32_t member, client;
+    uint32_t member;
     uint64_t round, step;
     bool given_up;                      // By a restore
 };
@@ -298,7 +298,7 @@ struct ghost_accepted {
 struct ghost_heard { uint64_t round; struct hash name; bool twice; uint32_t shown; };
 
 // The first claim of a round that this life of the coordinator was shown.
-struct ghost_testimony { uint64_t round; struct hash name; };
+struct ghost_testimony { uint64_t round; struct hash name; bool asked; };
 
 struct ghost_vote { bool voted; uint32_t count; struct wire_seen seen[GHOST_SEEN_MAX]; };
 
@@ -421,7 +421,7 @@ struct sim {
     uint64_t incarnation_before, log_seq_before, epoch_before, step_before;  // Of who is about to hear
     bool had_run;
     uint32_t shown_guilty;              // Member of whom the testimony in hand is the second; UINT32_MAX
-    struct wire_produce unasked;        // What the testimony in hand gives reason to ask for; round 0: nothing
+    uint64_t unasked_round;             // Whose committed claim the testimony in hand gives reason to ask for; 0: none
     uint8_t frame[1024];                // Of the letter in hand, as its sender signed it
     jmp_buf broken;
     char verdict[512];
@@ -513,6 +513,7 @@ bool may_lose(const struct sim *self, uint8_t id);
 // What goes out in place of the true mail, or beside it; NULL: it is honest this time, or there is
 // nobody to outvote it.
 bool liar_keeps_apart(const struct sim *self, uint8_t id);      // Those who hear its two claims of this round
+void intruder_confess(struct sim *self, uint8_t id, const struct wire_claim *claim);    // Its own, before others do
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect);
 void liar_overhears(struct sim *self, const struct effect *effect);     // What is shown to one of them
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect);

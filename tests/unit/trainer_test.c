@@ -1,0 +1,94 @@
+// What a trainer publishes: the result of the samples that the round gave it, and nothing that it began to
+// compute for a round of the same number that an older copy of the ledger has made anew since.
+
+#include "actors/trainer/trainer.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+static struct trainer trainer;
+static struct effect effects[16];
+static uint8_t bytes[16384];
+
+static struct hash named(const char *name) { return hash_of(name, strlen(name)); }
+
+// How many effects of this kind it brings.
+static uint32_t hear(uint16_t kind, const void *body, uint16_t counted)
+{
+    struct outbox out = { effects, 0, 16, bytes, 0, sizeof bytes };
+    const struct msg in = { .now_ms = 1000, .kind = kind, .run = "r", .from = "", .incarnation = 1,
+                            .sender = named("coordinator"), .body = body };
+    uint32_t count = 0;
+    trainer_step(&trainer, &in, &out);
+    for (uint32_t i = 0; i < out.count; i++) count += effects[i].kind == counted;
+    return count;
+}
+
+// Client 0 of two is ours, and trains.
+static uint32_t hear_round(uint32_t samples)
+{
+    static struct wire_client clients[2] = { { .member = 0 }, { .member = 1 } }, witness = { .member = 1 };
+    static struct wire_interval dealt;
+    dealt = (struct wire_interval){ 0, samples };
+    return hear(FRAME_ROUND, &(struct wire_round){
+        .round = 5, .step = 3, .seed = 7, .batch_size = samples, .dealt = &dealt, .dealt_count = 1,
+        .clients = clients, .clients_count = 2, .witnesses = &witness, .witnesses_count = 1 }, FRAME_TRAIN);
+}
+
+static uint32_t claims_of_result(void)
+{
+    return hear(FRAME_TRAINED, &(struct wire_trained){
+        .round = 5, .ok = true, .base = named("parameters"), .payload = named("payload"),
+        .payload_bytes = 1 }, FRAME_CLAIM);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    memset(&trainer, 0, sizeof trainer);
+    trainer_init(&trainer);
+    struct member *member = &trainer.member;
+    strcpy(member->run, "r");
+    member->admitted = member->has_config = member->has_run = true;
+    member->coordinator = named("coordinator");
+    member->key = named("key 0");
+    member->incarnation = 1;
+    member->instance = 9;
+    member->now = (struct wire_run){ .phase = PHASE_TRAIN, .round = 5, .step = 3 };
+    member->config.payload_bytes = 1;
+    member->members_count = 2;
+    for (uint32_t i = 0; i < 2; i++)
+        member->members[i] = (struct wire_member){ .index = i, .role = ACTOR_TRAINER,
+                                                   .state = MEMBER_HEALTHY, .instance = 9 };
+    trainer.replica.holding = true;
+    trainer.replica.step = 3;
+    trainer.replica.digest = named("parameters");
+    return 0;
+}
+
+static void a_result_is_claimed(void **state)
+{
+    (void)state;
+    assert_int_equal(hear_round(4), 1);
+    assert_int_equal(hear_round(4), 0);             // Told once more: the same round
+    assert_true(claims_of_result() >= 1);           // To all, and to the witness
+}
+
+static void what_was_trained_for_a_round_made_anew_is_not(void **state)
+{
+    (void)state;
+    assert_int_equal(hear_round(4), 1);
+    trainer.member.has_round = false;               // Its position was given up
+    assert_int_equal(hear_round(6), 0);             // The learner is still at work
+    assert_int_equal(claims_of_result(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_result_is_claimed, set_up),
+        cmocka_unit_test_setup(what_was_trained_for_a_round_made_anew_is_not, set_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
