@@ -31,7 +31,7 @@ int evidence_open(const char *dir, struct why *why, struct evidence **ret_eviden
     int rc = config_load_run(path, config, faults);
     if (rc < 0)
         rc = why_set(why, rc,
-                     "%s, which the draws are held against, cannot be used; shoal check-config "
+                     "%s, which the draws are held against, cannot be used; shoal validate-config "
                      "says why",
                      path);
     if (rc == 0) {

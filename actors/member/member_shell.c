@@ -359,9 +359,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct member_options *self = state->input;
     if (key == ARGP_KEY_INIT) {
         const char *port = command_env("BIND_P2P_PORT");
+        const char *micro_batch = command_env("MICRO_BATCH_SIZE");
         self->bulk_bind = "127.0.0.1";
         self->bulk_port = port ? port : "*";
-        self->device = "cpu", self->threads = "1", self->micro_batch = "4", self->keep = "3";
+        self->micro_batch = micro_batch ? micro_batch : "4";
+        self->device = "cpu", self->threads = "1", self->keep = "3";
         state->child_inputs[0] = &self->command;
     } else if (key == KEY_BULK_BIND) self->bulk_bind = arg;
     else if (key == KEY_BULK_PORT) self->bulk_port = arg;

@@ -112,7 +112,8 @@ static int control(int argc, char **argv, uint8_t action, const char *doc, const
 int shoal_pause(int argc, char **argv)
 {
     return control(argc, argv, ACTION_PAUSE,
-                   "The run rests when its round and its epoch have ended.\n\n"
+                   "The epoch ends with the open round, and the run rests once its checkpoint is written.\n"
+                   "It goes on with a new epoch.\n\n"
                    "  shoal pause --run-id demo -i coordinator.key\n"
                    "  shoal pause --run-id demo -i coordinator.key --server-addr 127.0.0.1:5550\n",
                    "the run will pause after this round");

@@ -80,7 +80,8 @@ int shoal_invite(int argc, char **argv)
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
     static const struct argp argp = { options, parse, NULL,
         "Prints a ticket: where the broker is, its key, the run, and an invitation signed by -i, the "
-        "key of the broker or of its owner. Whoever has the ticket joins with --ticket.\n\n"
+        "key of the broker or of its owner. Whoever has the ticket joins with --ticket. Under shoal-broker "
+        "--admit invite it lets in so many keys for so long; under --admit open, whoever has it.\n\n"
         "  shoal invite -i broker.key --run-id demo --server-addr 10.0.0.1:5550\n"
         "  shoal invite -i coordinator.key --ticket broker.ticket --for 3fa2..64 digits..\n",
         children, NULL, NULL };

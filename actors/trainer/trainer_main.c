@@ -12,8 +12,8 @@ static const struct argp_option options[] = {
       0 },
     { "threads", 't', "N", 0, "Compute threads (1)", 0 },
     { "micro-batch-size", 'm', "N", 0,
-      "Sequences at a time: memory against speed (4; env MICRO_BATCH_SIZE). "
-      "Part of what makes a result reproducible",
+      "Sequences at a time: memory against speed (4; env MICRO_BATCH_SIZE). A run with "
+      "verification_percent has its own, compute.micro_batch_size: it is part of a result",
       0 },
     { 0 },
 };
