@@ -18,7 +18,8 @@
 //   RoundTrain → RoundWitness       a quorum of votes lacks nothing, or the time is up
 //   RoundWitness → commit           a quorum of votes and nothing left to wait for, or the time is up
 //   commit → RoundTrain | Cooldown  Cooldown: epoch over, too few members or votes, all steps done, pause
-//   Cooldown → next                 the digest is pinned and checkpointed, or the time is up
+//   Cooldown → next                 the digest is pinned and checkpointed, or the time is up; Finished only
+//                                   while somebody keeps the last parameters
 //
 // Pure. Everything it says follows, in the outbox, the store of the record that justifies it.
 

@@ -225,18 +225,57 @@ static bool checkpointed(const struct coordinator *self)
     return run->checkpoint.step == run->step && hash_equal(&run->checkpoint.digest, &run->digest);
 }
 
+// The present step, as the newest PINGs say of more of those who keep parameters than may lie.
+static bool somebody_holds(const struct coordinator *self)
+{
+    const struct run *run = &self->run;
+    uint32_t holders = 0;
+    for (uint32_t i = 0; i < run->members_count; i++)
+        holders += members_keeps_parameters(&run->members[i]) && self->step_held[i] >= run->step;
+    return holders > quorum_liars(run_trainers(run));
+}
+
+// The pinned step: there is a checkpoint, or more of those who speak hold it than may lie. A lease that
+// has not run out says nothing of who died just now.
+static bool is_kept(const struct coordinator *self, uint64_t now_ms)
+{
+    const struct run *run = &self->run;
+    uint32_t speakers = 0, holders = 0;
+    for (uint32_t i = 0; i < run->members_count; i++) {
+        if (!speaks(self, i)) continue;
+        speakers++;
+        holders += holds(self, i, &run->digest) &&
+                   self->heard_ms[i] + 2 * (uint64_t)self->rules.heartbeat_ms >= now_ms;
+    }
+    return checkpointed(self) || holders > quorum_liars(speakers);
+}
+
+static bool all_done(const struct coordinator *self) { return self->run.step >= self->rules.total_steps; }
+
+// A Cooldown that nobody is left to end: it has no digest, or was the last one and is kept by nobody.
+static bool is_stuck(const struct coordinator *self, uint64_t now_ms)
+{
+    const struct run *run = &self->run;
+    const bool pinned = run->digest_step == run->step && !hash_is_none(&run->digest);
+    return run->phase == PHASE_COOLDOWN && !somebody_holds(self) &&
+           (!pinned || (all_done(self) && !is_kept(self, now_ms)));
+}
+
 static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
     const struct run *run = &self->run;
     bool pinned = pin(self, out);
     bool awaited = run_count(run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 && !checkpointed(self);
     if (now_ms < self->deadline_ms && (!pinned || awaited)) return;
-    bool all_done = run->step >= self->rules.total_steps;
-    if (all_done && !pinned) { // A finished run has a digest: give it more time
+    if (all_done(self) && (!pinned || !is_kept(self, now_ms))) {    // A finished run has a digest, and its parameters
+        if (now_ms < self->deadline_ms) return;
+        outbox_note(out, "run.unfinished step=%llu: nobody is here who holds the last parameters; if all "
+                    "copies are lost, shoal restore goes back to the newest checkpoint",
+                    (unsigned long long)run->step);
         epoch_arm(self, now_ms);
         return;
     }
-    uint8_t next = all_done ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED : PHASE_WAITING;
+    uint8_t next = all_done(self) ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED : PHASE_WAITING;
     const char *cause = !pinned ? "the time is up, no digest yet"
                       : awaited ? "the time is up, no checkpoint"
                       : checkpointed(self) ? "checkpointed" : "no checkpointer to wait for";
@@ -291,26 +330,13 @@ static void set_pausing(struct coordinator *self, bool pausing, uint64_t now_ms,
     news_run(self, now_ms, out);
 }
 
-// The present step, as the newest PINGs say of more of those who keep parameters than may lie.
-static bool somebody_holds(const struct coordinator *self)
-{
-    const struct run *run = &self->run;
-    uint32_t holders = 0;
-    for (uint32_t i = 0; i < run->members_count; i++)
-        holders += members_keeps_parameters(&run->members[i]) && self->step_held[i] >= run->step;
-    return holders > quorum_liars(run_trainers(run));
-}
-
 // All copies of what was committed since are lost: the owner gives it up, and every later sample is
 // todo again. What members say they hold is of the time before.
 static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
     struct wire_record_restore back = run_way_back(&self->run);
     if (hash_is_none(&back.digest) || back.step >= self->run.step) return false;
-    // A Cooldown whose step nobody holds any more would never end
-    const bool stuck = self->run.phase == PHASE_COOLDOWN && !somebody_holds(self) &&
-                       (self->run.digest_step != self->run.step || hash_is_none(&self->run.digest));
-    if (self->run.phase == PHASE_WARMUP || stuck) epoch_enter(self, PHASE_WAITING, now_ms, out, "restore");
+    if (self->run.phase == PHASE_WARMUP || is_stuck(self, now_ms)) epoch_enter(self, PHASE_WAITING, now_ms, out, "restore");
     else if (self->run.phase != PHASE_WAITING && self->run.phase != PHASE_PAUSED) return false;
     outbox_note(out, "run.restored from_step=%llu to_step=%llu", (unsigned long long)self->run.step,
                 (unsigned long long)back.step);

@@ -125,7 +125,13 @@ static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct eff
     struct wire_claim claim = *(const struct wire_claim *)unpack(self, &self->scratch, effect->kind,
                                                                  effect->body, effect->bytes);
     const bool lasts = faulty(self) || self->plan.stubborn;
-    bool bent = lasts && bend(self, id, &claim);
+    struct wire_claim *said = &self->ghost.bent[id];
+    // Who lies to all alike goes on with it while the round lasts, all else healed or not
+    const bool again = !(self->plan.lies & LIES_TWICE) && said->round == claim.round &&
+                       said->born_unix_ms == claim.born_unix_ms && claim.round > 0;
+    bool bent = again || (lasts && bend(self, id, &claim));
+    if (again) claim = *said;
+    else if (bent) *said = claim;
     if (hears_other(self, id, effect)) {
         claim.payload = hash_of_two("other", 5, claim.payload.bytes, HASH_BYTES);
         claim.residual_to = claim.payload;

@@ -107,6 +107,10 @@ mutant 'a witness keeps to itself what was not committed' $W/witness.c \
     's/witness_hear_commit\(.*?\n\{\n/$&    if (commit) return;\n/s'
 mutant 'who holds the committed claim is not asked' $C/audit.c \
     's/    ask_for_accepted\(self, member, known, out\);/    (void)ask_for_accepted;/'
+by_unit 'a run is finished and nobody has its parameters' coordinator_test $C/epoch.c \
+    's/\(!pinned \|\| !is_kept\(self, now_ms\)\)\) \{/!pinned) {/'
+by_unit 'a last cooldown that nobody keeps has no way back' coordinator_test $C/epoch.c \
+    's/\(all_done\(self\) && !is_kept\(self, now_ms\)\)/(all_done(self) \&\& now_ms == 0)/'
 by_unit 'what was trained counts for a round made anew' trainer_test actors/trainer/trainer.c \
     's/ self->made_anew \|\|//'
 mutant 'who shows its other claim itself is not asked about' $C/audit.c \
@@ -243,11 +247,11 @@ mutant 'a checkpointer is believed any digest' $C/epoch.c \
     's/!committed \|\| hash_is_none/(false \&\& !committed) || hash_is_none/'
 mutant 'a checkpointer speaks for the trainers' $C/epoch.c \
     's/return place->role == ACTOR_TRAINER &&/return place->role != ACTOR_PROVIDER \&\&/; s/run->members\[i\]\.role == ACTOR_TRAINER && members_is_live/run->members[i].role != ACTOR_PROVIDER \&\& members_is_live/'
-mutant 'a run ends a step early' $C/epoch.c 's/run->step >= self->rules.total_steps/run->step + 1 >= self->rules.total_steps/' $C/round.c \
+mutant 'a run ends a step early' $C/epoch.c 's/run.step >= self->rules.total_steps/run.step + 1 >= self->rules.total_steps/' $C/round.c \
     's/run->step >= rules->total_steps/run->step + 1 >= rules->total_steps/'
 mutant 'whoever is left alone speaks for the run' $C/epoch.c 's/live < self->rules.min_clients \|\| //'
 mutant 'a pause outlives the last step' $C/epoch.c \
-    's/all_done \? PHASE_FINISHED : run->pausing \? PHASE_PAUSED : PHASE_WAITING/run->pausing ? PHASE_PAUSED : all_done ? PHASE_FINISHED : PHASE_WAITING/'
+    's/all_done\(self\) \? PHASE_FINISHED : run->pausing \? PHASE_PAUSED : PHASE_WAITING/run->pausing ? PHASE_PAUSED : all_done(self) ? PHASE_FINISHED : PHASE_WAITING/'
 mutant 'a payload is forgotten before it is applied' $M/replica.c \
     's/return \(self->holding && step < self->step\) \|\| \(kept->known && kept->commit.step == step\);/return kept == NULL;/'
 mutant 'a round goes on without min_clients' $C/round.c \

@@ -357,6 +357,7 @@ struct ghost {
     struct wire_claim newest[NODES_MAX], before[NODES_MAX];         // The two newest true claims
     struct ghost_heard heard[NODES_MAX][NODES_MAX];                 // [Hearer][author]
     struct ghost_testimony shown[NODES_MAX][CLAIM_AGE_MAX + 1];     // [Member][round modulo]
+    struct wire_claim bent[NODES_MAX];  // The newest lie of who says the same to all
     uint64_t committed_round;           // The newest of this life of the coordinator, and
     uint32_t committed_by[NODES_MAX], committed_by_count;           // the members who could vote in it
     uint64_t twice_round[NODES_MAX];    // Of two claims that an honest witness heard; 0: none
