@@ -451,8 +451,8 @@ static uint32_t claimant(struct coordinator *self, const struct wire_bytes *fram
 
 // Another claim of this member was accepted than the one shown: who voted for that one has it. Both are
 // signed, so whoever makes us ask is ejected by the answer.
-static void ask_for_accepted(const struct coordinator *self, uint32_t member,
-                             struct testimony *shown, struct outbox *out)
+static void ask_for_accepted(struct coordinator *self, uint32_t member, struct testimony *shown,
+                             struct outbox *out)
 {
     const struct run *run = &self->run;
     uint32_t i = 0;

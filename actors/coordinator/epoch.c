@@ -91,11 +91,13 @@ static bool speaks(const struct coordinator *self, uint32_t member)
             (place->state == MEMBER_PENDING && returned_speak(self)));
 }
 
-static uint32_t count_holders(const struct coordinator *self, const struct hash *digest)
+// Of those who speak and were heard since then.
+static uint32_t count_holders(const struct coordinator *self, const struct hash *digest,
+                              uint64_t since_ms)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < self->run.members_count; i++)
-        if (speaks(self, i) && holds(self, i, digest)) count++;
+        if (speaks(self, i) && holds(self, i, digest) && self->heard_ms[i] >= since_ms) count++;
     return count;
 }
 
@@ -124,11 +126,17 @@ static struct wire_epoch_end end_at(struct coordinator *self, uint64_t epoch,
                                     .samples_done = run->samples_done };
 }
 
+// The digest of the present step is on record.
+static bool is_pinned(const struct run *run)
+{
+    return run->digest_step == run->step && !hash_is_none(&run->digest);
+}
+
 // Binds the run to the digest of the present step once two thirds of the trainers report it.
 static bool pin(struct coordinator *self, struct outbox *out)
 {
     struct run *run = &self->run;
-    if (run->digest_step == run->step && !hash_is_none(&run->digest)) return true;
+    if (is_pinned(run)) return true;
     uint32_t live = run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY);
     if (returned_speak(self)) live += run_count(run, ACTOR_TRAINER, MEMBER_PENDING);
     // Whoever is left alone does not speak for the run.
@@ -136,7 +144,7 @@ static bool pin(struct coordinator *self, struct outbox *out)
         3 * (uint64_t)self->holding < 2 * (uint64_t)live)
         return false;
     const struct hash *digest = candidate_digest(self);
-    if (!digest || 3 * (uint64_t)count_holders(self, digest) < 2 * (uint64_t)live) return false;
+    if (!digest || 3 * (uint64_t)count_holders(self, digest, 0) < 2 * (uint64_t)live) return false;
     struct wire_epoch_end end = end_at(self, run->epoch, digest);
     coordinator_put(self, FRAME_RECORD_EPOCH_END, &end, out);
     outbox_news(out, FRAME_EPOCH_END, &end);
@@ -150,7 +158,7 @@ void epoch_tell_end(struct coordinator *self, const char *to, struct outbox *out
 {
     const struct run *run = &self->run;
     bool ended = run->phase == PHASE_COOLDOWN || run->phase == PHASE_FINISHED;
-    if (!ended || run->digest_step != run->step || hash_is_none(&run->digest)) return;
+    if (!ended || !is_pinned(run)) return;
     struct wire_epoch_end end =
         end_at(self, run->epoch - (run->phase == PHASE_FINISHED), &run->digest);
     outbox_mail(out, to, FRAME_EPOCH_END, &end);
@@ -202,7 +210,7 @@ static void look_warmup(struct coordinator *self, uint64_t now_ms, struct outbox
         return;
     }
     if (!late && self->holding < live) return;
-    uint32_t ready = pin(self, out) ? count_holders(self, &run->digest) : 0;
+    uint32_t ready = pin(self, out) ? count_holders(self, &run->digest, 0) : 0;
     bool witnessed =
         !self->rules.witness_standalone || run_count(run, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
     if (witnessed && ready == live) {
@@ -239,26 +247,24 @@ static bool somebody_holds(const struct coordinator *self)
 // has not run out says nothing of who died just now.
 static bool is_kept(const struct coordinator *self, uint64_t now_ms)
 {
-    const struct run *run = &self->run;
-    uint32_t speakers = 0, holders = 0;
-    for (uint32_t i = 0; i < run->members_count; i++) {
-        if (!speaks(self, i)) continue;
-        speakers++;
-        holders += holds(self, i, &run->digest) &&
-                   self->heard_ms[i] + 2 * (uint64_t)self->rules.heartbeat_ms >= now_ms;
-    }
-    return checkpointed(self) || holders > quorum_liars(speakers);
+    const uint64_t recent_ms = 2 * (uint64_t)self->rules.heartbeat_ms;
+    const uint64_t since_ms = now_ms > recent_ms ? now_ms - recent_ms : 0;
+    uint32_t speakers = 0;
+    for (uint32_t i = 0; i < self->run.members_count; i++) speakers += speaks(self, i);
+    return checkpointed(self) ||
+           count_holders(self, &self->run.digest, since_ms) > quorum_liars(speakers);
 }
 
-static bool all_done(const struct coordinator *self) { return self->run.step >= self->rules.total_steps; }
+static bool all_done(const struct coordinator *self)
+{
+    return self->run.step >= self->rules.total_steps;
+}
 
 // A Cooldown that nobody is left to end: it has no digest, or was the last one and is kept by nobody.
 static bool is_stuck(const struct coordinator *self, uint64_t now_ms)
 {
-    const struct run *run = &self->run;
-    const bool pinned = run->digest_step == run->step && !hash_is_none(&run->digest);
-    return run->phase == PHASE_COOLDOWN && !somebody_holds(self) &&
-           (!pinned || (all_done(self) && !is_kept(self, now_ms)));
+    return self->run.phase == PHASE_COOLDOWN && !somebody_holds(self) &&
+           (!is_pinned(&self->run) || (all_done(self) && !is_kept(self, now_ms)));
 }
 
 static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outbox *out)
@@ -267,10 +273,12 @@ static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outb
     bool pinned = pin(self, out);
     bool awaited = run_count(run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 && !checkpointed(self);
     if (now_ms < self->deadline_ms && (!pinned || awaited)) return;
-    if (all_done(self) && (!pinned || !is_kept(self, now_ms))) {    // A finished run has a digest, and its parameters
+    if (all_done(self) && (!pinned || !is_kept(self, now_ms))) {
+        // A finished run has a digest, and somebody has its parameters: give it more time
         if (now_ms < self->deadline_ms) return;
-        outbox_note(out, "run.unfinished step=%llu: nobody is here who holds the last parameters; if all "
-                    "copies are lost, shoal restore goes back to the newest checkpoint",
+        outbox_note(out, "run.unfinished step=%llu: too few are here who hold the last parameters and "
+                    "agree on them; if all copies are lost, shoal restore goes back to the newest "
+                    "checkpoint",
                     (unsigned long long)run->step);
         epoch_arm(self, now_ms);
         return;
@@ -336,7 +344,8 @@ static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *ou
 {
     struct wire_record_restore back = run_way_back(&self->run);
     if (hash_is_none(&back.digest) || back.step >= self->run.step) return false;
-    if (self->run.phase == PHASE_WARMUP || is_stuck(self, now_ms)) epoch_enter(self, PHASE_WAITING, now_ms, out, "restore");
+    if (self->run.phase == PHASE_WARMUP || is_stuck(self, now_ms))
+        epoch_enter(self, PHASE_WAITING, now_ms, out, "restore");
     else if (self->run.phase != PHASE_WAITING && self->run.phase != PHASE_PAUSED) return false;
     outbox_note(out, "run.restored from_step=%llu to_step=%llu", (unsigned long long)self->run.step,
                 (unsigned long long)back.step);

@@ -118,8 +118,7 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
         .tokens_per_s = trained->tokens_per_s, .train_ms = trained->train_ms,
         .digest = self->replica.digest });
     if (!member->has_round || trained->round != member->round.round || self->made_anew ||
-        !self->replica.holding ||
-        !hash_equal(&trained->base, &self->replica.digest)) {
+        !self->replica.holding || !hash_equal(&trained->base, &self->replica.digest)) {
         outbox_note(out, "train.late round=%llu; the batch will be dealt again",
                     (unsigned long long)trained->round);
         blobs_spare(&self->blobs, &trained->payload, out);

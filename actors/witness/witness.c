@@ -73,7 +73,7 @@ void witness_hear_produce(const struct witness *self, const struct wire_produce 
     if (sighting) testify(sighting->frame, sighting->frame_bytes, out);
 }
 
-void witness_hear_commit(const struct witness *self, const struct wire_commit *commit,
+void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
                          struct outbox *out)
 {
     for (uint32_t i = 0; i < commit->accepted_count; i++) {

@@ -68,8 +68,9 @@ void witness_send(struct witness *self, const struct member *member, uint64_t no
 // The coordinator wants to see the claim that we heard.
 void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
                           struct outbox *out);
-// A round is committed: the open one, or the one before.
-void witness_hear_commit(const struct witness *self, const struct wire_commit *commit,
+// A round is committed, the open one or the one before: whoever has another claim than those of the commit
+// in its place says so. At most PROOFS_MAX times of a client, with those that were shown before.
+void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
                          struct outbox *out);
 void witness_hear_ack(struct witness *self, const struct wire_ack *ack);
 

@@ -434,7 +434,8 @@ void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
         must_be_ejected(sim, author, claim->round);
 }
 
-static const struct ghost_accepted *accepted_of(const struct ghost *ghost, uint32_t member, uint64_t round)
+static const struct ghost_accepted *accepted_of(const struct ghost *ghost, uint32_t member,
+                                                uint64_t round)
 {
     for (uint32_t i = ghost->accepted_count; i-- > 0;)
         if (ghost->accepted[i].round == round && ghost->accepted[i].member == member)
@@ -467,6 +468,8 @@ static void check_rivals(struct sim *sim, uint8_t id, const struct wire_commit *
 void check_shown(struct sim *sim, uint8_t id, const struct msg *in)
 {
     struct ghost_heard *heard = sim->ghost.heard[id];
+    const uint8_t role = sim->nodes[id].role;
+    if (role != ACTOR_TRAINER && role != ACTOR_WITNESS) return;
     if (is_liar(sim, id) || check_is_of_before(sim, id)) return;
     for (uint32_t i = 0; i < sim->out.count; i++) {
         const struct effect *effect = &sim->out.effects[i];

@@ -396,10 +396,7 @@ static void check_one_run(struct sim *sim, uint8_t id, const struct member *memb
 void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR) check_answered(sim, in);
-    const uint8_t role = sim->nodes[id].role;
-    if ((in->kind == FRAME_CLAIM && in->frame) ||
-        (in->kind == FRAME_COMMIT && (role == ACTOR_TRAINER || role == ACTOR_WITNESS)))
-        check_shown(sim, id, in);
+    if ((in->kind == FRAME_CLAIM && in->frame) || in->kind == FRAME_COMMIT) check_shown(sim, id, in);
     if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony(sim);
     if (in->kind == FRAME_TRAINED || in->kind == FRAME_FETCHED) check_here(sim, id);
     const struct node *node = &sim->nodes[id];

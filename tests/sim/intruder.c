@@ -104,7 +104,7 @@ static void act_unbidden(struct sim *self, uint8_t id)
 // ---- testimony ----------------------------------------------------------------------------------
 
 // The claim as its author signed it, or would have in another life.
-static void testify(struct sim *self, uint8_t id, const struct wire_claim *claim)
+void intruder_testify(struct sim *self, uint8_t id, const struct wire_claim *claim)
 {
     static const uint8_t signature[WIRE_SIGNATURE_BYTES] = { 1 };
     uint8_t frame[1024];
@@ -115,11 +115,6 @@ static void testify(struct sim *self, uint8_t id, const struct wire_claim *claim
     count = wire_put_signature(frame, count, signature, sizeof frame);
     tell_coordinator(self, id, FRAME_TESTIMONY,
                      &(struct wire_testimony){ .claim = { frame, (uint32_t)count } });
-}
-
-void intruder_confess(struct sim *self, uint8_t id, const struct wire_claim *claim)
-{
-    testify(self, id, claim);
 }
 
 static void bear_false_witness(struct sim *self, uint8_t id)
@@ -134,9 +129,9 @@ static void bear_false_witness(struct sim *self, uint8_t id)
         elsewhere.born_unix_ms++;
         memcpy(elsewhere.run, "another", 8);
     }
-    testify(self, id, newest);
-    testify(self, id, &elsewhere);
-    if (self->ghost.before[other].round) testify(self, id, &self->ghost.before[other]);
+    intruder_testify(self, id, newest);
+    intruder_testify(self, id, &elsewhere);
+    if (self->ghost.before[other].round) intruder_testify(self, id, &self->ghost.before[other]);
 }
 
 // ---- old letters, many letters ------------------------------------------------------------------

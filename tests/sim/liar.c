@@ -114,9 +114,9 @@ bool liar_keeps_apart(const struct sim *self, uint8_t id)
 
 static bool hears_other(struct sim *self, uint8_t id, const struct effect *effect)
 {
-    if (effect->port != PORT_MAIL || !lying(self, id, LIES_TWICE, liar_keeps_apart(self, id) ? 1000 : 700))
-        return false;
-    return !liar_keeps_apart(self, id) || node_named(self, effect->to) & 1;
+    const bool apart = liar_keeps_apart(self, id);
+    if (effect->port != PORT_MAIL || !lying(self, id, LIES_TWICE, apart ? 1000 : 700)) return false;
+    return !apart || node_named(self, effect->to) & 1;
 }
 
 static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct effect *effect)
@@ -128,7 +128,7 @@ static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct eff
     struct wire_claim *said = &self->ghost.bent[id];
     // Who lies to all alike goes on with it while the round lasts, all else healed or not
     const bool again = !(self->plan.lies & LIES_TWICE) && said->round == claim.round &&
-                       said->born_unix_ms == claim.born_unix_ms && claim.round > 0;
+                       said->born_unix_ms == claim.born_unix_ms;
     bool bent = again || (lasts && bend(self, id, &claim));
     if (again) claim = *said;
     else if (bent) *said = claim;
@@ -141,7 +141,7 @@ static struct parcel *twist_claim(struct sim *self, uint8_t id, const struct eff
     if (!bent) return NULL;
     check_claimed_falsely(self, id, &claim);
     if (effect->port == PORT_MAIL && liar_keeps_apart(self, id) && roll(self, 4) == 0)
-        intruder_confess(self, id, &claim);
+        intruder_testify(self, id, &claim);
     return lie_pack(self, id, FRAME_CLAIM, &claim);
 }
 

@@ -103,18 +103,6 @@ mutant 'votes are counted by batch, not by result' $C/tally.c \
     's/return a->payload_bytes == b->payload_bytes.*?;/return a->client == b->client;/s'
 by_unit 'a witness forgets the claims of the round before' witness_test $W/witness.c \
     's/    else if \(round == self->round_before\)[^\n]*\n//'
-mutant 'a witness keeps to itself what was not committed' $W/witness.c \
-    's/witness_hear_commit\(.*?\n\{\n/$&    if (commit) return;\n/s'
-mutant 'who holds the committed claim is not asked' $C/audit.c \
-    's/    ask_for_accepted\(self, member, known, out\);/    (void)ask_for_accepted;/'
-by_unit 'a run is finished and nobody has its parameters' coordinator_test $C/epoch.c \
-    's/\(!pinned \|\| !is_kept\(self, now_ms\)\)\) \{/!pinned) {/'
-by_unit 'a last cooldown that nobody keeps has no way back' coordinator_test $C/epoch.c \
-    's/\(all_done\(self\) && !is_kept\(self, now_ms\)\)/(all_done(self) \&\& now_ms == 0)/'
-by_unit 'what was trained counts for a round made anew' trainer_test actors/trainer/trainer.c \
-    's/ self->made_anew \|\|//'
-mutant 'who shows its other claim itself is not asked about' $C/audit.c \
-    's/\.round = claim->round, \.name = name,/$& .asked = claim->round == self->run.round.round \&\& self->run.round_open,/'
 by_unit 'who is behind votes for any base' witness_test $W/witness.c 's/\(!hash_is_none\(&self->base\) &&/(hash_is_none(\&self->base) ||/'
 mutant 'a witness takes a claim of any size' $W/witness.c \
     's/claim->payload_bytes == member->config.payload_bytes &&/claim->payload_bytes > 1 \&\&/'
@@ -131,6 +119,8 @@ mutant 'a batch is lost: what was not accepted is done' $C/run.c \
     's/ensure\(table_return_rest\(&self->table, commit->round\) == TABLE_OK\);/copy_intervals(self->scratch, self->dealt, self->dealt_count);\n    if (count == 0) ensure(table_done(&self->table, commit->round, self->scratch, self->dealt_count) == TABLE_OK);\n    $&/'
 mutant 'a batch is dealt twice' $C/run.c \
     's/    ensure\(table_done\(&self->table, commit->round, self->scratch, count\) == TABLE_OK\);\n/    (void)count;\n/'
+by_unit 'what was trained counts for a round made anew' trainer_test actors/trainer/trainer.c \
+    's/ self->made_anew \|\|//'
 mutant 'a trainer trains the samples beside its own' $M/member.c \
     's/dealt->begin \+ from, dealt->begin \+ to/dealt->begin + from + 1, dealt->begin + to + 1/'
 
@@ -240,6 +230,8 @@ by_unit 'restore: the way back is retired' restore_test actors/checkpointer/chec
     's/    self->wanted.spare = [^\n]*\n//'
 by_unit 'restore: a checkpoint is as good as one given up' restore_test actors/checkpointer/checkpointer.c \
     's/        self->saved.step = 0;\n//'
+by_unit 'restore: a last cooldown that nobody keeps has no way back' coordinator_test $C/epoch.c \
+    's/\(all_done\(self\) && !is_kept\(self, now_ms\)\)/(all_done(self) \&\& now_ms == 0)/'
 by_unit 'restore: what was held before it counts' coordinator_test $C/epoch.c 's/said->step > run->step/false/'
 
 # ---- phases and clocks ----------------------------------------------------------------------------------
@@ -252,6 +244,8 @@ mutant 'a run ends a step early' $C/epoch.c 's/run.step >= self->rules.total_ste
 mutant 'whoever is left alone speaks for the run' $C/epoch.c 's/live < self->rules.min_clients \|\| //'
 mutant 'a pause outlives the last step' $C/epoch.c \
     's/all_done\(self\) \? PHASE_FINISHED : run->pausing \? PHASE_PAUSED : PHASE_WAITING/run->pausing ? PHASE_PAUSED : all_done(self) ? PHASE_FINISHED : PHASE_WAITING/'
+by_unit 'a run is finished and nobody has its parameters' coordinator_test $C/epoch.c \
+    's/\(!pinned \|\| !is_kept\(self, now_ms\)\)\) \{/!pinned) {/'
 mutant 'a payload is forgotten before it is applied' $M/replica.c \
     's/return \(self->holding && step < self->step\) \|\| \(kept->known && kept->commit.step == step\);/return kept == NULL;/'
 mutant 'a round goes on without min_clients' $C/round.c \
@@ -344,6 +338,12 @@ mutant 'guilt: an ejected member is heard' $C/members.c \
     's/if \(self->run.members\[index\].state == MEMBER_EJECTED\) \{\n        coordinator_refuse\(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up"\);\n        return NO_MEMBER;\n    \}//'
 mutant 'guilt: an ejected member may join again' $C/members.c \
     's/if \(index != NO_MEMBER && run->members\[index\].state == MEMBER_EJECTED\) \{.*?return false;\n    \}//s'
+mutant 'guilt: a witness keeps to itself what was not committed' $W/witness.c \
+    's/witness_hear_commit\(.*?\n\{\n/$&    if (commit) return;\n/s'
+mutant 'guilt: who holds the committed claim is not asked' $C/audit.c \
+    's/    ask_for_accepted\(self, member, known, out\);/    (void)ask_for_accepted;/'
+mutant 'guilt: who shows its other claim itself is not asked about' $C/audit.c \
+    's/\.round = claim->round, \.name = name,/$& .asked = claim->round == self->run.round.round \&\& self->run.round_open,/'
 mutant 'guilt: claims of two rounds are called equivocation' $C/audit.c \
     's/if \(known->round != claim->round\) \{/if (known->round == 0) {/'
 mutant 'guilt: a claim of before the run was born counts' $C/audit.c \

@@ -422,7 +422,7 @@ struct sim {
     uint64_t incarnation_before, log_seq_before, epoch_before, step_before;  // Of who is about to hear
     bool had_run;
     uint32_t shown_guilty;              // Member of whom the testimony in hand is the second; UINT32_MAX
-    uint64_t unasked_round;             // Whose committed claim the testimony in hand gives reason to ask for; 0: none
+    uint64_t unasked_round;             // Of the claim that the testimony in hand has asked for; 0: none
     uint8_t frame[1024];                // Of the letter in hand, as its sender signed it
     jmp_buf broken;
     char verdict[512];
@@ -513,9 +513,8 @@ bool may_lose(const struct sim *self, uint8_t id);
 
 // What goes out in place of the true mail, or beside it; NULL: it is honest this time, or there is
 // nobody to outvote it.
-bool liar_keeps_apart(const struct sim *self, uint8_t id);      // Those who hear its two claims of this round
-void intruder_confess(struct sim *self, uint8_t id, const struct wire_claim *claim);    // Its own, before others do
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect);
+bool liar_keeps_apart(const struct sim *self, uint8_t id);  // Who hears which of its claims, in this round
 void liar_overhears(struct sim *self, const struct effect *effect);     // What is shown to one of them
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect);
 bool liar_serves(const struct sim *self, uint8_t id, uint8_t to, const struct hash *blob);
@@ -528,6 +527,7 @@ struct hash invent(struct sim *self);
 struct parcel *lie_pack(struct sim *self, uint8_t id, uint16_t kind, const void *body);
 
 // What no honest core would send at all (intruder.c).
+void intruder_testify(struct sim *self, uint8_t id, const struct wire_claim *claim);     // Says who signed it
 void intruder_act(struct sim *self, uint8_t id);                // Once a second
 void intruder_vote(struct sim *self, uint8_t id, const struct effect *effect);
 void intruder_keep(struct sim *self, uint8_t id, const char *to, struct parcel *parcel);
