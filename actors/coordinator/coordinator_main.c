@@ -143,6 +143,7 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
     struct wire_config *frame = &rules.frame;
     *frame = (struct wire_config){
         .config = rules.config,
+        .genesis_step = rules.first_step,
         .genesis_digest = rules.genesis_digest,
         .seq_len = rules.seq_len,
         .compression_decay = (float)config->compression_decay,

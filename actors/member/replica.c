@@ -118,8 +118,8 @@ static void load(struct replica *self, uint64_t step, const char *path, struct o
     outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
 }
 
-// Where the parameters come from: by turns a folder (a checkpoint of our own, or genesis at step 0)
-// and the peers who hold the pinned step. Who never gets the parameters says so and ends.
+// Where the parameters come from: by turns a folder (a checkpoint of our own, or genesis) and the peers
+// who hold the pinned step. Who never gets the parameters says so and ends.
 static void obtain(struct replica *self, const struct member *member, uint64_t now_ms,
                    struct outbox *out)
 {
@@ -146,8 +146,9 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                     (unsigned long long)run->pin_step, hash_to_hex(&run->pin_digest, hex));
     } else if (self->resume.path[0] && own_step > 0 && !self->peers_turn) {
         load(self, own_step, self->resume.path, out);
-    } else if (member->config.genesis[0] && !self->peers_turn && (run->pin_step == 0 || replays)) {
-        load(self, 0, member->config.genesis, out);
+    } else if (member->config.genesis[0] && !self->peers_turn &&
+               (run->pin_step == member->config.genesis_step || replays)) {
+        load(self, member->config.genesis_step, member->config.genesis, out);
     } else if (!hash_is_none(&run->pin_digest)) {
         fetch_pinned(self, member, out);
     } else {

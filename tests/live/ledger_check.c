@@ -160,7 +160,7 @@ static int look_epoch_end(struct check *self, const struct wire_epoch_end *end)
                    (unsigned long long)end->step, (unsigned long long)self->report->commits);
     if (end->cursor > POSITIONS_MAX)
         return bad(self, "cursor %llu", (unsigned long long)end->cursor);
-    for (uint64_t p = 0; p < end->cursor; p++) {
+    for (uint64_t p = self->report->first_sample; p < end->cursor; p++) {
         while (next < end->returned_count && p >= end->returned[next].end) next++;
         bool returned = next < end->returned_count && p >= end->returned[next].begin;
         if (returned == !!self->done[p])
@@ -191,6 +191,8 @@ static int look(void *arg, const struct record *record)
         return bad(self, "%s", self->evidence->text);
     switch (kind) {
     case FRAME_RECORD_GENESIS:
+        self->report->commits = ((const struct wire_record_genesis *)body)->step;
+        self->report->first_sample = ((const struct wire_record_genesis *)body)->cursor;
         return strcmp(((const struct wire_record_genesis *)body)->run, self->run_id) == 0 &&
                        record->seq == 1
                    ? 0

@@ -36,6 +36,9 @@ struct testbed_options {
     unsigned min_clients;               // 1
     unsigned init_min_clients;          // As many as trainers
     unsigned epoch_rounds, total_steps; // 8, 16
+    unsigned first_step;                // 1: progress.step, with the parameters in the folder ...
+    const char *genesis;                // "model"
+    uint64_t first_sample;              // 0: progress.epoch_start_data_index
     unsigned batch;                     // 8 samples a round
     unsigned snapshot_rounds;           // 4
     unsigned witness_nodes;             // 0: all

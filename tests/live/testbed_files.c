@@ -153,6 +153,7 @@ void testbed_write_state(struct testbed *self, const char *file)
         "global_batch_size_start = %u\nglobal_batch_size_end = %u\nglobal_batch_size_warmup_tokens "
         "= 0\n"
         "verification_percent = %u\nwaiting_for_members_extra_time = 0.2\n"
+        "[progress]\nstep = %u\nepoch_start_data_index = %llu\n"
         "[members]\nlease_time = %g\nheartbeat_time = 0.1\nunhealthy_rounds = 3\n"
         "[witness]\nstandalone = %s\n"
         "[ledger]\nmap_mib_start = 1\nmap_mib_max = %u\n"
@@ -160,14 +161,15 @@ void testbed_write_state(struct testbed *self, const char *file)
         "[model.LLM]\nmax_seq_len = 32\ncold_start_warmup_steps = 0\narchitecture = \"HfLlama\"\n"
         "data_type = \"Pretraining\"\n"
         "[model.LLM.data_location]\nServer = \"data-provider\"\n"
-        "[model.LLM.checkpoint.Hub]\nrepo_id = \"model\"\n"
+        "[model.LLM.checkpoint.Hub]\nrepo_id = \"%s\"\n"
         "[model.LLM.lr_schedule.Constant]\nbase_lr = 1e-3\nwarmup_init_lr = 0.0\nwarmup_steps = 4\n"
         "[model.LLM.optimizer.Distro]\nclip_grad_norm = 1.0\ncompression_decay = 0.999\n"
         "compression_chunk = 32\ncompression_topk = 8\nquantize_1bit = %s\n",
         o->run_id, o->warmup_s, o->cooldown_s, o->train_s, o->witness_s, o->epoch_rounds,
         o->total_steps, o->min_clients, o->init_min_clients, o->witness_nodes, o->batch, o->batch,
-        o->verification_percent, o->lease_s, o->witnesses ? "true" : "false", o->map_mib_max, o->snapshot_rounds,
-        o->full_values ? "false" : "true");
+        o->verification_percent, o->first_step ? o->first_step : 1,
+        (unsigned long long)o->first_sample, o->lease_s, o->witnesses ? "true" : "false",
+        o->map_mib_max, o->snapshot_rounds, o->genesis ? o->genesis : "model", o->full_values ? "false" : "true");
     testbed_write_file(self, file, text, (size_t)count);
     free(text);
 }

@@ -428,11 +428,11 @@ static void hear_epoch_end(struct sim *sim, const struct wire_epoch_end *end)
 
 static void hear_checkpoint(struct sim *sim, const struct wire_checkpoint *record)
 {
-    hold(record->step <= check_commits(sim) &&
+    hold(record->step <= check_step(sim) &&
              hash_equal(&record->digest, &sim->ghost.digest[record->step]),
          "a checkpoint is of committed parameters", "step %llu on record",
          (unsigned long long)record->step);
-    if (record->step == check_commits(sim))
+    if (record->step == check_step(sim))
         sim->ghost.way_back = (struct pin){ .step = record->step, .digest = record->digest };
 }
 
@@ -488,9 +488,16 @@ void check_begin(struct sim *sim)
     evidence_init(sim->evidence, &sim->plan.rules, is_signed);
     memset(ghost, 0, offsetof(struct ghost, past));
     memset(ghost->samples, TABLE_TODO, sizeof ghost->samples);
-    ghost->digest[0] = hash_number("genesis", 0);
+    const uint64_t first = sim->plan.rules.first_step;
+    ghost->points[0].step = ghost->pin_step = first;
+    ghost->digest[first] = hash_number("genesis", 0);
 }
 
-uint64_t check_commits(const struct sim *sim) { return sim->ghost.points[sim->ghost.records].step; }
+uint64_t check_step(const struct sim *sim) { return sim->ghost.points[sim->ghost.records].step; }
+uint64_t check_commits(const struct sim *sim)
+{
+    return check_step(sim) - sim->plan.rules.first_step;
+}
+
 uint8_t check_phase(const struct sim *sim) { return sim->ghost.points[sim->ghost.records].phase; }
 uint64_t check_round(const struct sim *sim) { return sim->ghost.points[sim->ghost.records].round; }

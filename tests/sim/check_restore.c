@@ -16,7 +16,7 @@ bool check_may_restore(const struct sim *sim)
     const struct pin *back = &sim->ghost.way_back;
     if (sim->checkpointer_node == NOBODY || hash_is_none(&back->digest) || sim->disk.behind)
         return false;
-    return back->step < check_commits(sim) &&
+    return back->step < check_step(sim) &&
            checkpoints_have(&sim->nodes[sim->checkpointer_node], back->step, &back->digest);
 }
 
@@ -31,7 +31,7 @@ struct hash check_residual_of(const struct sim *sim, uint32_t member)
 
 bool check_is_digest(const struct sim *sim, uint64_t step, const struct hash *digest)
 {
-    return step <= check_commits(sim) && hash_equal(digest, &sim->ghost.digest[step]);
+    return step <= check_step(sim) && hash_equal(digest, &sim->ghost.digest[step]);
 }
 
 static bool was_since(const struct sim *sim, uint32_t first, uint64_t step,
@@ -72,7 +72,7 @@ static void keep_past(struct sim *sim)
     struct ghost *ghost = &sim->ghost;
     hold(ghost->pasts < PASTS_MAX, "a simulation has few restores", "%u", ghost->pasts);
     struct ghost_past *past = &ghost->past[ghost->pasts++];
-    past->steps = check_commits(sim);
+    past->steps = check_step(sim);
     memcpy(past->digest, ghost->digest, (past->steps + 1) * sizeof *past->digest);
     memcpy(past->commits, ghost->commits, past->steps * sizeof *past->commits);
 }

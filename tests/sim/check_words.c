@@ -77,7 +77,7 @@ static void check_coordinator(struct sim *sim, const struct effect *effect)
     case FRAME_ROSTER:    check_roster(sim, body); break;
     case FRAME_ADMITTED:  check_admitted(sim, body); break;
     case FRAME_EPOCH_END: // To who asks, as it stands; as news, as it is on record
-        hold(hash_equal(&end->digest, &ghost->digest[end->step]) && end->step == check_commits(sim),
+        hold(hash_equal(&end->digest, &ghost->digest[end->step]) && end->step == check_step(sim),
              "the pinned digest is that of the commits", "step %llu",
              (unsigned long long)end->step);
         if (effect->port == PORT_NEWS) check_recorded(sim, ghost->epoch_end_record, effect);
@@ -309,7 +309,7 @@ static bool asks_too_early(const struct sim *sim, const struct msg *in)
 {
     const struct wire_ask *ask = in->body;
     return in->kind == FRAME_ASK && ask->topic == TOPIC_COMMITS &&
-           (ask->from >= check_commits(sim) || sim->disk.behind);
+           (ask->from >= check_step(sim) || sim->disk.behind);
 }
 
 // By mail, or by the ledger's keeper, who recites commits to who asks for them.
@@ -495,7 +495,7 @@ void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
     const struct learner *learner = &sim->nodes[id].learner;
     const char *name = sim->nodes[id].name;
     if (check_is_of_before(sim, id)) return;
-    hold(job->step < check_commits(sim) || sim->ghost.restores > 0, "nobody is ahead of the ledger",
+    hold(job->step < check_step(sim) || sim->ghost.restores > 0, "nobody is ahead of the ledger",
          "%s applies %llu", name, (unsigned long long)job->step);
     const struct ghost_commit *commit = check_commit_to(sim, job->step, &learner->digest);
     hold(commit, "equal steps are equal bits", "%s at %llu", name,
@@ -524,7 +524,7 @@ void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
     if ((replica && !replica->holding) || check_is_of_before(sim, id)) return;
     if (!check_is_digest(sim, learner->step, &learner->digest)) return;         // Given up
     const struct member *member = member_of(&sim->nodes[id]);
-    for (uint64_t step = learner->step; learner->holding && step < check_commits(sim); step++)
+    for (uint64_t step = learner->step; learner->holding && step < check_step(sim); step++)
         // The very bytes of a void round may come again in the next, and are fetched again then.
         for (uint32_t i = 0; i < sim->ghost.commits[step].accepted &&
                              sim->ghost.commits[step].round < member->round.round; i++)
@@ -564,10 +564,10 @@ static void check_checkpoint(struct sim *sim)
     if (sim->checkpointer_node == NOBODY || !sim->nodes[sim->checkpointer_node].up) return;
     const struct node *node = &sim->nodes[sim->checkpointer_node];
     hold(node->checkpoints_count &&
-             check_commits(sim) == node->checkpoints[node->checkpoints_count - 1].step &&
-             check_is_digest(sim, check_commits(sim),
+             check_step(sim) == node->checkpoints[node->checkpoints_count - 1].step &&
+             check_is_digest(sim, check_step(sim),
                              &node->checkpoints[node->checkpoints_count - 1].digest),
-         "a finished run is on disk", "%llu steps", (unsigned long long)check_commits(sim));
+         "a finished run is on disk", "%llu steps", (unsigned long long)check_step(sim));
 }
 
 void check_end(struct sim *sim)
@@ -579,9 +579,9 @@ void check_end(struct sim *sim)
         const struct node *node = &sim->nodes[i];
         const struct replica *replica = replica_of(node);
         if (!replica || !node->up || is_liar(sim, i)) continue;
-        hold(replica->holding && replica->step == check_commits(sim) &&
+        hold(replica->holding && replica->step == check_step(sim) &&
                  check_is_digest(sim, replica->step, &replica->digest),
              "all end with the same parameters", "%s at %llu of %llu", node->name,
-             (unsigned long long)replica->step, (unsigned long long)check_commits(sim));
+             (unsigned long long)replica->step, (unsigned long long)check_step(sim));
     }
 }

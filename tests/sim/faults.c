@@ -66,7 +66,7 @@ static void operate(struct sim *self)
 {
     if (go_back(self)) return;
     bool paused = check_phase(self) == PHASE_PAUSED || self->ghost.pausing;
-    const bool last = check_commits(self) + 2 >= self->plan.rules.total_steps;
+    const bool last = check_step(self) + 2 >= self->plan.rules.total_steps;
     if ((roll(self, 1000) < self->plan.pause || (last && roll(self, 3) == 0)) && !paused) {
         self->ghost.pause_asked = true;
         control(self, ACTION_PAUSE);
@@ -113,7 +113,7 @@ static void redraw_partition(struct sim *self)
 static void leave_behind(struct sim *self)
 {
     const struct pin *back = &self->ghost.way_back;
-    const bool at_it = !hash_is_none(&back->digest) && back->step == check_commits(self);
+    const bool at_it = !hash_is_none(&back->digest) && back->step == check_step(self);
     if (self->plan.restore == 0 || self->far || !at_it || !chance(self, 150)) return;
     self->far = 1u << between(self, 1, self->plan.trainers);
     self->deaf = self->mute = true;

@@ -82,7 +82,7 @@ static void act_unbidden(struct sim *self, uint8_t id)
         break;
     case 1:
         tell_coordinator(self, id, FRAME_CHECKPOINT, &(struct wire_checkpoint){
-            .step = check_commits(self), .digest = invent(self), .name = "step-lie" });
+            .step = check_step(self), .digest = invent(self), .name = "step-lie" });
         break;
     case 2:                                         // Of a round that is not, or not yet
         tell_coordinator(self, id, FRAME_VOTE, &(struct wire_vote){
@@ -90,7 +90,7 @@ static void act_unbidden(struct sim *self, uint8_t id)
         break;
     case 3:
         tell_coordinator(self, id, FRAME_HOLDS, &(struct wire_holds){
-            .step = check_commits(self) + 1 + roll(self, 2), .digest = invent(self) });
+            .step = check_step(self) + 1 + roll(self, 2), .digest = invent(self) });
         break;
     case 4:
         tell_coordinator(self, id, FRAME_PING, &(struct wire_ping){ .instance = UINT64_MAX,
@@ -178,7 +178,7 @@ static void spam(struct sim *self, uint8_t id)
         if (!is_elected(self, id) && round)
             post(self, id, "coordinator", FRAME_VOTE, &(struct wire_vote){
                 .round = round, .complete = true, .seen = seen, .seen_count = NODES_MAX });
-        const struct wire_claim claim = { .run = "sim", .step = check_commits(self),
+        const struct wire_claim claim = { .run = "sim", .step = check_step(self),
             .round = round + 1, .client = (uint32_t)roll(self, 16384), .end = 1,
             .author = self->nodes[id].key, .payload = lie, .payload_bytes = UINT32_MAX };
         post(self, id, self->nodes[between(self, 1, self->plan.trainers)].name, FRAME_CLAIM, &claim);

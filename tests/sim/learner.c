@@ -152,7 +152,7 @@ static bool is_pinned_elsewhere(const struct sim *self, uint8_t id, uint64_t ste
         if (i != id && stays(self, i) && pins_have(&self->nodes[i].learner, step, digest))
             return true;
     if (is_saved(self, step)) return true;
-    return step == 0;                               // Genesis lies in a folder
+    return step == self->plan.rules.first_step;     // Genesis lies in a folder
 }
 
 // Another replica stays that holds the pinned step or a later one.
@@ -171,7 +171,7 @@ bool may_lose(const struct sim *self, uint8_t id)
 {
     const struct ghost *ghost = &self->ghost;
     const struct node *node = &self->nodes[id];
-    uint64_t step = check_commits(self), pin = ghost->pin_step;
+    uint64_t step = check_step(self), pin = ghost->pin_step;
     if (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS &&
         node->role != ACTOR_CHECKPOINTER)
         return true;
@@ -214,13 +214,14 @@ void learner_take(struct sim *self, uint8_t id, const struct effect *effect)
 }
 
 // Where a LOAD finds parameters, if it does.
-static bool find_model(const struct node *node, const struct wire_load *job,
-                       struct wire_loaded *ret)
+static bool find_model(const struct sim *self, const struct node *node,
+                       const struct wire_load *job, struct wire_loaded *ret)
 {
     const struct learner *learner = &node->learner;
     ret->digest = job->path[0] ? hash_number("genesis", 0) : learner->stage.digest;
     if (!job->path[0]) return learner->staged && learner->stage.step == job->step;
-    if (strcmp(job->path, "genesis") == 0) return node->has_genesis && job->step == 0;
+    if (strcmp(job->path, "genesis") == 0)
+        return node->has_genesis && job->step == self->plan.rules.first_step;
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
         if (node->checkpoints[i].step == job->step) {
             ret->digest = node->checkpoints[i].digest;
@@ -236,7 +237,7 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
     struct learner *learner = &node->learner;
     struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
     const bool unreadable = job->path[0] && chance(self, self->plan.damage / 4);     // This time
-    loaded.ok = learner->built && !unreadable && find_model(node, job, &loaded);
+    loaded.ok = learner->built && !unreadable && find_model(self, node, job, &loaded);
     learner->holding = loaded.ok;
     if (!job->path[0]) learner->staged = false;
     if (loaded.ok) {

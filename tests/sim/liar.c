@@ -212,7 +212,7 @@ static struct parcel *twist_checkpoint(struct sim *self, uint8_t id, const struc
         self, &self->scratch, effect->kind, effect->body, effect->bytes);
     const uint64_t way = roll(self, 3);
     if (way < 2) said.digest = invent(self);
-    if (way > 0) said.step = check_commits(self) - roll(self, check_commits(self) + 1) + roll(self, 3);
+    if (way > 0) said.step = check_step(self) - roll(self, check_step(self) + 1) + roll(self, 3);
     return lie_pack(self, id, FRAME_CHECKPOINT, &said);
 }
 

@@ -156,6 +156,10 @@ by_unit 'a commit of any size is fetched' replica_test $M/replica.c \
     's/ \|\| !is_of_size\(commit, member->config.payload_bytes\)/ || (false \&\& !is_of_size(commit, member->config.payload_bytes))/'
 by_unit 'a model of any size is trained' replica_test $M/replica.c \
     's/built->ok && built->payload_bytes == bytes;/built->ok;/'
+mutant 'only a run from step 1 has its parameters in a folder' $M/replica.c \
+    's/run->pin_step == member->config.genesis_step/run->pin_step == 0/'
+mutant 'the folder of an earlier run is taken for step 0' $M/replica.c \
+    's/load\(self, member->config.genesis_step, /load(self, 0, /'
 mutant 'own view is applied instead of the commit' $M/replica.c \
     's/if \(blobs_state\(blobs, &commit->accepted\[i\].payload\) != BLOB_HERE\) return false;/(void)blobs;/; s/(    for \(uint32_t i = 0; i < commit->accepted_count; i\+\+\) \{\n        const struct wire_accepted \*accepted = &commit->accepted\[i\];\n)        self->payloads\[i\] = ([^\n]*)/$1        if (blobs_state(blobs, &accepted->payload) != BLOB_HERE) continue;\n        self->payloads[held++] = $2/; s/(\n    job.pin = \(commit->step)/\n    job.payloads_count = held;$1/; s/(static void apply\(struct replica \*self,)/$1 const struct blobs *blobs,/; s/(    struct wire_apply job = \{)/    uint32_t held = 0;\n$1/; s/apply\(self, member, &next->commit/apply(self, blobs, member, &next->commit/'
 mutant 'a residual is adopted before its commit' $M/replica.c \

@@ -130,12 +130,16 @@ static void draw_rules(struct sim *self)
     rules->verification_percent = percents[roll(self, 6)];
     if (roll(self, 3) == 0) rules->epoch_ms = between(self, 5000, 30000), rules->epoch_rounds = 0;
     if (roll(self, 2)) rules->genesis_digest = hash_number("genesis", 0);
+    // One run in eight goes on from what an earlier one left.
+    const struct hash first = hash_number("first", self->seed);
+    rules->first_step = first.bytes[0] % 8 ? 0 : 1 + first.bytes[1] % 40;
+    rules->total_steps += rules->first_step;
     rules->init_min_clients = pick(self, rules->min_clients, plan->trainers - 1);
     rules->batch_end = rules->batch_start + pick(self, 0, 6);
     struct wire_config *frame = &rules->frame;
     *frame = (struct wire_config){
         .run = "sim", .config = rules->config, .genesis = "genesis", .seq_len = rules->seq_len,
-        .genesis_digest = rules->genesis_digest, .topk = 1, .chunk = 1,
+        .genesis_step = rules->first_step, .genesis_digest = rules->genesis_digest, .topk = 1, .chunk = 1,
         .witness_nodes = rules->witness_nodes, .witness_standalone = rules->witness_standalone,
         .heartbeat_ms = rules->heartbeat_ms, .lease_ms = rules->lease_ms,
         .snapshot_rounds = rules->snapshot_rounds, .total_steps = rules->total_steps,

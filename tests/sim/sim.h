@@ -570,6 +570,7 @@ uint32_t check_member(const struct sim *sim, uint8_t id);       // Its place, or
 uint8_t check_node(const struct sim *sim, uint32_t member);     // Whose place it is, or NOBODY
 bool check_ejected(const struct sim *sim, uint8_t id);
 bool check_at_large(const struct sim *sim); // Somebody makes wrong results for ever, and is audited
-uint64_t check_commits(const struct sim *sim);
+uint64_t check_step(const struct sim *sim);         // Of the newest record
+uint64_t check_commits(const struct sim *sim);      // Steps done since the run began
 uint8_t check_phase(const struct sim *sim);
 uint64_t check_round(const struct sim *sim);

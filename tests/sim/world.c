@@ -552,7 +552,7 @@ static bool enough(const struct sim *self)
     if (check_phase(self) == PHASE_FINISHED) return true;
     if (check_at_large(self)) return false;
     return self->ghost.rounds_before + check_round(self) >= ROUNDS_MIN &&
-           check_commits(self) >= self->commits_at_heal + COMMITS_AFTER_HEAL;
+           check_step(self) >= self->commits_at_heal + COMMITS_AFTER_HEAL;
 }
 
 // By when the commits must be there: as many rounds at their longest, and the epochs they fall into.
@@ -581,15 +581,15 @@ static void live(struct sim *self)
     while (!enough(self)) {
         advance(self);
         if (faulty(self)) continue;
-        if (self->commits_at_heal > check_commits(self))    // Only now, or taken back since
-            self->commits_at_heal = check_commits(self);
-        const uint64_t since = check_commits(self) - self->commits_at_heal;
+        if (self->commits_at_heal > check_step(self))    // Only now, or taken back since
+            self->commits_at_heal = check_step(self);
+        const uint64_t since = check_step(self) - self->commits_at_heal;
         const bool late = self->now_ms > due && since < COMMITS_AFTER_HEAL &&
                           check_phase(self) != PHASE_FINISHED;
         if (late || self->now_ms > end_ms)
             broken(self, "once healed, the run gets on",
                    "%llu commits, %llu of them since, in %llu s, round %llu, phase %s",
-                   (unsigned long long)check_commits(self), (unsigned long long)since,
+                   (unsigned long long)check_step(self), (unsigned long long)since,
                    (unsigned long long)(self->now_ms - self->plan.heal_ms) / 1000,
                    (unsigned long long)check_round(self), run_phase_name(check_phase(self)));
     }
