@@ -277,9 +277,11 @@ static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outb
         // A finished run has a digest, and somebody has its parameters: give it more time
         if (now_ms < self->deadline_ms) return;
         outbox_note(out, "run.unfinished step=%llu: too few are here who hold the last parameters and "
-                    "agree on them; if all copies are lost, shoal restore goes back to the newest "
-                    "checkpoint",
-                    (unsigned long long)run->step);
+                    "agree on them; if all copies are lost, %s",
+                    (unsigned long long)run->step,
+                    hash_is_none(&run->way_back.digest)
+                        ? "begin another run: of this one there is no checkpoint"
+                        : "shoal restore goes back to the newest checkpoint");
         epoch_arm(self, now_ms);
         return;
     }

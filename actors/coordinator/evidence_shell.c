@@ -37,6 +37,10 @@ int evidence_open(const char *dir, struct why *why, struct evidence **ret_eviden
     if (rc == 0) {
         struct rules rules = { .config = config_digest(config),
                                .run_seed = round_run_seed(config->run_id),
+                               .genesis_digest = config->model_digest,
+                               .first_epoch = config->progress_epoch,
+                               .first_step = config->progress_step - 1,
+                               .first_position = config->progress_data_index,
                                .witness_nodes = (uint32_t)config->witness_nodes,
                                .witness_standalone = config->witness_standalone,
                                .verification_percent = (uint32_t)config->verification_percent };

@@ -8,6 +8,7 @@
 #include "common/vector/checkpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 // All samples below the cursor that were not returned, as the manifest wants them.
 static size_t done_list(const struct wire_save *job, struct interval *ret_list)
@@ -20,6 +21,16 @@ static size_t done_list(const struct wire_save *job, struct interval *ret_list)
         if (i < job->returned_count) at = job->returned[i].end;
     }
     return count;
+}
+
+// Named, or where the run began; a machine may be without that one, and its checkpoints are whole without.
+static const char *tokenizer_folder(const struct learner *self)
+{
+    const char *named = self->options->tokenizer_dir, *genesis = self->config.genesis;
+    if (named || access(genesis, F_OK) == 0) return named ? named : genesis;
+    shell_log(4, "checkpoint.no_tokenizer folder=%s is not here; saved without one (--tokenizer names another)",
+              genesis);
+    return NULL;
 }
 
 static int save(struct learner *self, const struct wire_save *job, struct why *why)
@@ -55,8 +66,7 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
     ensure(config);
     struct checkpoint_parts parts = {
         .config_json = config, .state = &tags, .values = no_value, .keep = options->keep,
-        .spare = job->spare,
-        .tokenizer_dir = options->tokenizer_dir ? options->tokenizer_dir : self->config.genesis };
+        .spare = job->spare, .tokenizer_dir = tokenizer_folder(self) };
     struct hash manifest;
     if (rc == 0)
         rc = checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why,

@@ -230,7 +230,8 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
     self->holding = false;
     past_clear(&self->past);
-    const bool genesis = load->path[0] && strcmp(load->path, self->config.genesis) == 0;
+    const bool genesis = load->path[0] && load->step == self->config.genesis_step &&
+                         strcmp(load->path, self->config.genesis) == 0;
     int rc = !load->path[0] ? take_staged(self, load, why)
            : genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
            : load_checkpoint(self, load, why, ret_epoch);

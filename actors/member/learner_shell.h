@@ -28,7 +28,7 @@ struct learner_options {
     uint32_t micro_batch;               // Sequences at a time: memory against speed
     bool trains;                        // A checkpointer only applies
     const char *checkpoint_root;        // For SAVE and for LOAD of own checkpoints; or NULL
-    const char *tokenizer_dir;          // Copied into checkpoints; or NULL: the genesis folder
+    const char *tokenizer_dir;          // Copied into checkpoints; or NULL: the genesis folder's, if it is here
     uint32_t keep;                      // Checkpoints that stay
 };
 

@@ -126,6 +126,7 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     const struct wire_run *run = &member->now;
     uint64_t own_step = self->resume.step <= run->step ? self->resume.step
                       : run->restored_epoch ? run->restored_step : run->pin_step;
+    if (own_step < member->config.genesis_step) own_step = 0;       // Of another run
     // Before the run's first checkpoint, who keeps every payload can replay it from the beginning,
     // once nobody serves the pinned step.
     bool replays = self->keeps_payloads && own_step == 0 && run->checkpoint_step == 0 &&

@@ -156,6 +156,8 @@ by_unit 'a commit of any size is fetched' replica_test $M/replica.c \
     's/ \|\| !is_of_size\(commit, member->config.payload_bytes\)/ || (false \&\& !is_of_size(commit, member->config.payload_bytes))/'
 by_unit 'a model of any size is trained' replica_test $M/replica.c \
     's/built->ok && built->payload_bytes == bytes;/built->ok;/'
+by_unit 'a checkpoint of an earlier run is taken for one of this' replica_test $M/replica.c \
+    's/own_step < member->config.genesis_step/own_step < 0 * member->config.genesis_step/'
 mutant 'only a run from step 1 has its parameters in a folder' $M/replica.c \
     's/run->pin_step == member->config.genesis_step/run->pin_step == 0/'
 mutant 'the folder of an earlier run is taken for step 0' $M/replica.c \

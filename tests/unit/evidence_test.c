@@ -274,6 +274,11 @@ static bool bend_run_seed(void *body, uint32_t bit)
     ((struct wire_record_genesis *)body)->seed++;
     return bit == 0;
 }
+static bool bend_first_step(void *body, uint32_t bit)
+{
+    ((struct wire_record_genesis *)body)->step++;
+    return bit == 0;
+}
 static bool leave_out_lock(void *body, uint32_t bit)
 {
     ((struct wire_round *)body)->audit_lock = (struct hash){ { 0 } };
@@ -462,6 +467,7 @@ static void draws_that_do_not_follow_are_found_out(void **state)
 {
     (void)state;
     assert_found_out(FRAME_RECORD_GENESIS, bend_run_seed, 1, "seed");
+    assert_found_out(FRAME_RECORD_GENESIS, bend_first_step, 1, "begun at");
     assert_found_out(FRAME_RECORD_ROUND, bend_seed, 1, "seed of round");
     assert_found_out(FRAME_RECORD_ROUND, leave_out_client, 1, "clients");
     assert_found_out(FRAME_RECORD_ROUND, leave_out_witness, 1, "witnesses");

@@ -85,11 +85,45 @@ static void a_model_of_another_size_is_given_up(void **state)
                         "take the version of this program that the coordinator is of");
 }
 
+// The step of the LOAD that it begins with, from this newest checkpoint of its own; and the folder.
+static uint64_t begins_with(uint64_t own_step, uint64_t run_step, char ret_path[256])
+{
+    struct wire_arena arena = { .bytes = (uint8_t[1024]){ 0 }, .max = 1024 };
+    struct outbox out = outbox();
+    struct wire_refusal refusal;
+    const void *body;
+    set_up(NULL);
+    member = (struct member){ .admitted = true, .has_run = true, .roster_version = 1,
+                              .config = { .genesis = "genesis", .genesis_step = 20 },
+                              .now = { .step = run_step, .pin_step = 20 } };
+    replica = (struct replica){ .built = true, .resume = { .path = "own", .step = own_step } };
+    replica_advance(&replica, &blobs, &member, NULL, 1000, &out);
+    assert_true(out.count == 1 && effects[0].kind == FRAME_LOAD);
+    assert_true(wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_LOAD, &arena, &body,
+                                 &refusal));
+    const struct wire_load *load = body;
+    memcpy(ret_path, load->path, sizeof load->path);
+    return load->step;
+}
+
+static void a_run_begins_where_an_earlier_one_ended(void **state)
+{
+    char path[256];
+    (void)state;
+    assert_int_equal(begins_with(0, 20, path), 20);
+    assert_string_equal(path, "genesis");
+    assert_int_equal(begins_with(19, 20, path), 20);    // Of the earlier run
+    assert_string_equal(path, "genesis");
+    assert_int_equal(begins_with(24, 30, path), 24);
+    assert_string_equal(path, "own");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_commit_of_another_size_is_ignored, set_up),
         cmocka_unit_test_setup(a_model_of_another_size_is_given_up, set_up),
+        cmocka_unit_test(a_run_begins_where_an_earlier_one_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
