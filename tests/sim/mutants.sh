@@ -91,7 +91,7 @@ mutant 'a vote is sent before it is journalled' $T/trainer.c \
     's/(        outbox_store\(out, FRAME_JOURNAL, &self->journal\);\n    \}\n)(    witness_send\([^\n]*\n)/$2$1/; s/(    if \(witness_is_due)/    witness_is_due(&self->witness, &self->blobs, &self->member);\n$1/; s/self->journal.vote_round = self->witness.round;\n/$&        witness_send(&self->witness, &self->member, in->now_ms, out);\n/'
 mutant 'a restart forgets that it has voted' $T/trainer.c \
     's/        self->witness.voted_round = self->journal.vote_round;\n//'
-mutant 'a restart forgets that it has claimed' $T/trainer.c \
+by_unit 'what was claimed is forgotten' trainer_test $T/trainer.c \
     's/self->journal.claim_round >= round->round/false/'
 
 # ---- votes ----------------------------------------------------------------------------------------------

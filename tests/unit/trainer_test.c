@@ -84,11 +84,25 @@ static void what_was_trained_for_a_round_made_anew_is_not(void **state)
     assert_int_equal(claims_of_result(), 0);
 }
 
+// A later round failed, then an older copy of the ledger made this one anew: two claims of one round
+// would eject their author.
+static void of_a_round_is_claimed_once(void **state)
+{
+    (void)state;
+    assert_int_equal(hear_round(4), 1);
+    assert_true(claims_of_result() >= 1);
+    trainer.member.has_round = false;
+    trainer.tried_round = 0;
+    assert_int_equal(hear_round(6), 0);
+    assert_int_equal(trainer.tried_round, 5);       // It had its turn, and sat it out
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_result_is_claimed, set_up),
         cmocka_unit_test_setup(what_was_trained_for_a_round_made_anew_is_not, set_up),
+        cmocka_unit_test_setup(of_a_round_is_claimed_once, set_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
