@@ -224,7 +224,7 @@ mutant 'restore: who made what is given up answers for it' $C/epoch.c 's/    sel
 mutant 'restore: disputes go on' $C/run.c 's/    self->audits_count = self->audited_count = 0; [^\n]*\n//'
 mutant 'restore: who is ahead stays there' $M/replica.c \
     's/return step > run->restored_step && epoch < run->restored_epoch;/return run == NULL \&\& step + epoch == 0;/'
-mutant 'restore: who is ahead is met there again' $M/replica.c \
+by_unit 'restore: who is ahead is met there again' restore_test $M/replica.c \
     's/return step > run->restored_step &&/return step > run->step \&\&/'
 mutant 'restore: a checkpoint given up is loaded' $M/replica.c \
     's/        if \(replica_is_given_up\(&member->now, loaded->step.*?\n        \}\n//s; s/self->epoch = loaded->epoch;/self->epoch = member->now.epoch;/'
