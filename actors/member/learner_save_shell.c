@@ -28,7 +28,7 @@ static const char *tokenizer_folder(const struct learner *self)
 {
     const char *named = self->options->tokenizer_dir, *genesis = self->config.genesis;
     if (named || access(genesis, F_OK) == 0) return named ? named : genesis;
-    shell_log(4, "checkpoint.no_tokenizer folder=%s is not here; saved without one (--tokenizer names another)",
+    shell_log(4, "checkpoint.no_tokenizer folder=%s is not here; saved without one (--tokenizer-dir names another)",
               genesis);
     return NULL;
 }
