@@ -270,7 +270,8 @@ static bool is_needed(const struct coordinator *self, uint32_t leaver)
 {
     const struct run *run = &self->run;
     bool others = false;
-    if (run->step == 0 || run->last.elected > 1 || run_witness_place(run, leaver) == NO_MEMBER)
+    if (run->step == self->rules.first_step || run->last.elected > 1 ||
+        run_witness_place(run, leaver) == NO_MEMBER)
         return false;
     for (uint32_t i = 0; i < run->members_count; i++) {
         const struct wire_member *member = &run->members[i];

@@ -6,8 +6,10 @@
 #include "common/failpoint.h"
 #include "common/learn/model_config.h"
 #include "common/vector/checkpoint.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 // All samples below the cursor that were not returned, as the manifest wants them.
@@ -27,9 +29,10 @@ static size_t done_list(const struct wire_save *job, struct interval *ret_list)
 static const char *tokenizer_folder(const struct learner *self)
 {
     const char *named = self->options->tokenizer_dir, *genesis = self->config.genesis;
-    if (named || access(genesis, F_OK) == 0) return named ? named : genesis;
-    shell_log(4, "checkpoint.no_tokenizer folder=%s is not here; saved without one (--tokenizer-dir names another)",
-              genesis);
+    if (named) return named;
+    if (access(genesis, F_OK) == 0) return genesis;
+    shell_log(4, "checkpoint.no_tokenizer folder=%s reason=\"%s\"; saved without one, --tokenizer-dir "
+              "names another", genesis, strerror(errno));
     return NULL;
 }
 

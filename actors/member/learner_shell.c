@@ -230,15 +230,13 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
     self->holding = false;
     past_clear(&self->past);
-    const bool genesis = load->path[0] && load->step == self->config.genesis_step &&
-                         strcmp(load->path, self->config.genesis) == 0;
     int rc = !load->path[0] ? take_staged(self, load, why)
-           : genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
+           : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
            : load_checkpoint(self, load, why, ret_epoch);
     if (rc == 0) rc = compute_push(self->compute, why); // A residual belongs to who made it: zero
     if (rc == 0) rc = take_digest(self, why);
     if (rc < 0) return rc;
-    if (genesis && !hash_is_none(&self->config.genesis_digest) &&
+    if (load->genesis && !hash_is_none(&self->config.genesis_digest) &&
         !hash_equal(&self->digest, &self->config.genesis_digest)) {
         char ours[HASH_HEX], theirs[HASH_HEX];
         return why_set(why, FAULT_DIGEST, "%s has digest %.16s, the run pins %.16s", load->path,

@@ -110,9 +110,10 @@ static void fetch_pinned(struct replica *self, const struct member *member, stru
         .holders = count ? holders : nobody, .holders_count = count, .floats = self->floats });
 }
 
-static void load(struct replica *self, uint64_t step, const char *path, struct outbox *out)
+static void load(struct replica *self, uint64_t step, const char *path, bool genesis,
+                 struct outbox *out)
 {
-    struct wire_load load = { .step = step };
+    struct wire_load load = { .step = step, .genesis = genesis };
     snprintf(load.path, sizeof load.path, "%s", path);
     self->loading = self->own_folder = true;
     outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
@@ -146,10 +147,10 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
                     "random ones",
                     (unsigned long long)run->pin_step, hash_to_hex(&run->pin_digest, hex));
     } else if (self->resume.path[0] && own_step > 0 && !self->peers_turn) {
-        load(self, own_step, self->resume.path, out);
+        load(self, own_step, self->resume.path, false, out);
     } else if (member->config.genesis[0] && !self->peers_turn &&
                (run->pin_step == member->config.genesis_step || replays)) {
-        load(self, member->config.genesis_step, member->config.genesis, out);
+        load(self, member->config.genesis_step, member->config.genesis, true, out);
     } else if (!hash_is_none(&run->pin_digest)) {
         fetch_pinned(self, member, out);
     } else {

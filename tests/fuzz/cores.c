@@ -417,7 +417,8 @@ static void answer_show(struct talk *talk, const struct wire_show *show, bool ok
 
 static void answer_save(struct talk *talk, const struct wire_save *save, bool ok)
 {
-    if (ok) talk->resume = (struct wire_load){ save->step, "checkpoints", save->epoch };
+    if (ok) talk->resume = (struct wire_load){
+            .step = save->step, .path = "checkpoints", .epoch = save->epoch };
     hear_local(talk, FRAME_SAVED, &(struct wire_saved){
         .ok = ok, .epoch = save->epoch, .step = save->step, .digest = save->digest,
         .name = "step" });

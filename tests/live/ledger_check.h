@@ -17,8 +17,9 @@
 #include <stdint.h>
 
 struct ledger_report {
+    uint64_t records, starts, rounds, voids, samples, epochs;
+    uint64_t commits;                   // Steps done, with those that an earlier run did
     uint64_t first_sample;              // Where its data begins
-    uint64_t records, starts, rounds, commits, voids, samples, epochs;     // commits: steps done, those before its own too
     uint64_t partial;                   // Commits that accepted less than the round dealt
     uint32_t members;
     bool finished;

@@ -1,6 +1,6 @@
 // A finished run goes on as another one, as README says under "After the end": from its checkpoint, with
-// the numbers of its steps and samples, under another name and in a folder of its own. Once
-// the folder is gone, only a new start of the run would need it.
+// the numbers of its steps and samples, under another name and in a folder of its own. A
+// checkpointer comes where the first one's folder is not: it has the parameters from the others.
 
 #include "common/vector/checkpoint.h"
 #include "tests/live/testbed.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-enum { STEPS = 16, MORE = 64 };
+enum { STEPS = 16, MORE = 256 };
 
 static struct testbed *first, *next;
 
@@ -39,14 +39,20 @@ static void a_finished_run_goes_on_as_another(void **state)
     next = testbed_new(&(struct testbed_options){
         .run_id = "next", .trainers = 3, .epoch_rounds = 16, .total_steps = STEPS + MORE,
         .genesis = folder, .first_step = STEPS + 1, .first_sample = cursor });
-    testbed_start_all(next);
+    testbed_start(next, "broker");
+    testbed_start(next, "coordinator");
+    testbed_start(next, "data-provider");
+    for (unsigned i = 0; i < 3; i++) testbed_start(next, testbed_trainer(i));
     testbed_await_step(next, STEPS + 1);
     assert_int_equal(rename(folder, away), 0);
+    testbed_start(next, "checkpointer");
     const struct testbed_end end = testbed_finish(next);
     assert_int_equal(end.ledger.commits, STEPS + MORE);
+    assert_int_equal(end.ledger.checkpoint_step, STEPS + MORE);
     assert_int_equal(end.ledger.first_sample, cursor);
     assert_true(hash_equal(&end.ledger.base[STEPS], &digest));
     assert_false(hash_equal(&end.digest, &digest));
+    assert_true(testbed_log_has(next, "checkpointer", "model.fetched", NULL, 0));
     assert_true(testbed_log_has(next, "checkpointer", "checkpoint.no_tokenizer", NULL, 0));
     for (unsigned i = 0; i < 3; i++)                // They had it, and fetched it from nobody
         assert_false(testbed_log_has(next, testbed_trainer(i), "model.fetched", NULL, 0));

@@ -169,7 +169,8 @@ void testbed_write_state(struct testbed *self, const char *file)
         o->total_steps, o->min_clients, o->init_min_clients, o->witness_nodes, o->batch, o->batch,
         o->verification_percent, o->first_step ? o->first_step : 1,
         (unsigned long long)o->first_sample, o->lease_s, o->witnesses ? "true" : "false",
-        o->map_mib_max, o->snapshot_rounds, o->genesis ? o->genesis : "model", o->full_values ? "false" : "true");
+        o->map_mib_max, o->snapshot_rounds, o->genesis ? o->genesis : "model",
+        o->full_values ? "false" : "true");
     testbed_write_file(self, file, text, (size_t)count);
     free(text);
 }

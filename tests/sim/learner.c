@@ -220,7 +220,7 @@ static bool find_model(const struct sim *self, const struct node *node,
     const struct learner *learner = &node->learner;
     ret->digest = job->path[0] ? hash_number("genesis", 0) : learner->stage.digest;
     if (!job->path[0]) return learner->staged && learner->stage.step == job->step;
-    if (strcmp(job->path, "genesis") == 0)
+    if (job->genesis)
         return node->has_genesis && job->step == self->plan.rules.first_step;
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
         if (node->checkpoints[i].step == job->step) {

@@ -103,6 +103,7 @@ static uint64_t begins_with(uint64_t own_step, uint64_t run_step, char ret_path[
                                  &refusal));
     const struct wire_load *load = body;
     memcpy(ret_path, load->path, sizeof load->path);
+    assert_int_equal(load->genesis, strcmp(load->path, "genesis") == 0);
     return load->step;
 }
 
