@@ -54,7 +54,7 @@ CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach a,$(
 SHELL_C  := $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*_shell.c)) \
             $(filter-out %_main.c broker/post_office.c, $(wildcard broker/*.c))
 # What cores may lean on: pure parts of common. The simulator links these, libcrypto and nothing else.
-PURE     := common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c) common/bulk/endpoint.c common/crypto/hash.c common/ensure.c
+PURE     := common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c) common/net/endpoint.c common/base/hash.c common/base/ensure.c
 SIM      := $(wildcard tests/sim/*.c)
 MAINS    := $(wildcard actors/*/*_main.c) broker/broker_main.c
 bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(subst _,-,$(patsubst %_main.c,%,$(notdir $(1))))))
@@ -88,13 +88,13 @@ NVCCFLAGS  = -std=c++17 -O3 -I. -Xcompiler -fPIC,-fvisibility=hidden,-Wall -MMD 
              $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
              $(foreach a,$(lastword $(CUDA_ARCH)),-gencode arch=compute_$(a),code=compute_$(a)) $(CUDA_FLAGS)
 CUDA_SRC  := $(wildcard common/learn/cuda/*.cu)
-CUDA_C    := common/fault.c common/ensure.c common/learn/model_layout.c common/learn/rope.c common/learn/elementary.c
+CUDA_C    := common/base/fault.c common/base/ensure.c common/learn/model_layout.c common/learn/rope.c common/learn/elementary.c
 CUDA_LIB   = $(B)/lib/shoal/libshoal-cuda.so
 CUDA_LINK  = -cudart static -L$(CUDA_HOME)/lib64 -lcublasLt -Xlinker -rpath,$(CUDA_HOME)/lib64
 GPU_TESTS := $(patsubst tests/gpu/%.cu, %, $(wildcard tests/gpu/*_test.cu))
 # What the GPU tests ask of the host: no library but libc's, since where a GPU is there may be no other.
 GPU_HOST   = $(filter-out common/learn/model_config% common/learn/recipe.c common/learn/solo.c common/learn/gemm_blas.c, $(wildcard common/learn/*.c)) \
-             common/crypto/merkle.c common/vector/layout.c common/vector/tags.c common/fault.c common/ensure.c \
+             common/crypto/merkle.c common/vector/layout.c common/vector/tags.c common/base/fault.c common/base/ensure.c \
              tests/gpu/plain_hash.c
 
 all: $(BINS) $(if $(filter 1,$(CUDA)),cuda,no-cuda)  ## Build every program into build/bin

@@ -1,5 +1,5 @@
 #include "broker/admission.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/wire/wire.h"
 #include <errno.h>
 #include <fcntl.h>

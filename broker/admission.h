@@ -21,9 +21,9 @@
 // The record of invitations is a text file in the state directory, a line each, appended and synced
 // before the guest is welcomed: "<number of the invitation> <key>". One thread.
 
-#include "common/crypto/curve_set.h"
+#include "common/net/curve_set.h"
 #include "common/actor/ticket.h"
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 enum admission_policy { ADMIT_OPEN, ADMIT_ALLOWLIST, ADMIT_INVITE };
 enum { ADMISSION_LIST_MAX = 65536, ADMISSION_LINE_MAX = 256, ADMISSION_RECORDS_MAX = 65536 };

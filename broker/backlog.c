@@ -1,5 +1,5 @@
 #include "broker/backlog.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <stdlib.h>
 #include <string.h>
 

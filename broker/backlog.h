@@ -2,7 +2,7 @@
 // backlog -- what waits in our memory for each receiver, and who has to go because of it.
 //
 // ZeroMQ bounds a queue in frames (SNDHWM), and does not tell how long it is. So, the counterpart
-// of what common/actor/connections.h does for what comes in: the bytes that were given to the library for a
+// of what common/net/connections.h does for what comes in: the bytes that were given to the library for a
 // connection, as they are on the wire, less those that its peer has acknowledged, as the kernel
 // counts them (TCP_INFO). What bounds what:
 //
@@ -27,7 +27,7 @@
 //
 // Pure: descriptors are numbers, and who is to be cut is said, not done. One thread.
 
-#include "common/actor/connections.h"
+#include "common/net/connections.h"
 
 enum { BACKLOG_MAX = 16 << 20, BACKLOG_TRUSTED_MAX = 128 << 20, BACKLOG_ALL_MAX = 128 << 20,
        BACKLOG_NEWS_MAX = 64 << 20, BACKLOG_STALLED_MS = 30000 };

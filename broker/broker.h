@@ -13,7 +13,7 @@
 //     who gets past the handshake   ZAP, and the penalty of a key that was cut for what it said
 //     frames                        the budget of the connection (budget.h)
 //     bytes that make no message    CONNECTION_PENDING_MAX of each, CONNECTIONS_PENDING_MAX of all
-//                                   (common/actor/connections.h)
+//                                   (common/net/connections.h)
 //     what waits for a receiver     backlog.h
 //     subscriptions                 SUBSCRIBED_MAX bytes in the life of a connection to the news
 //     one frame                     ZMQ_MAXMSGSIZE
@@ -24,7 +24,7 @@
 #include "broker/penalties.h"
 #include "broker/post_office.h"
 #include "common/actor/command.h"
-#include "common/actor/connections.h"
+#include "common/net/connections.h"
 #include <zmq.h>
 
 enum { BULLETINS_MAX = 64, CONNECTION_PENDING_MAX = 12 << 20, SUBSCRIBED_MAX = 64 << 10 };

@@ -12,9 +12,9 @@
 // within a second and sends again what was not acknowledged.
 
 #include "broker/broker.h"
-#include "common/actor/descriptors.h"
-#include "common/actor/zap.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/net/descriptors.h"
+#include "common/net/zap.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "broker/broker.h"
-#include "common/actor/descriptors.h"
-#include "common/actor/zap.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/net/descriptors.h"
+#include "common/net/zap.h"
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>

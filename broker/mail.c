@@ -1,6 +1,6 @@
 #include "broker/broker.h"
-#include "common/actor/zap.h"
-#include "common/failpoint.h"
+#include "common/base/failpoint.h"
+#include "common/net/zap.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "broker/broker.h"
-#include "common/ensure.h"
-#include "common/failpoint.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 //
 // Pure.
 
-#include "common/crypto/curve.h"
+#include "common/net/curve.h"
 #include <stdbool.h>
 #include <stdint.h>
 

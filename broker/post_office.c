@@ -1,5 +1,5 @@
 #include "broker/post_office.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <string.h>
 
 enum { SLOTS = 4 * POST_OFFICE_PEERS_MAX };

@@ -31,7 +31,7 @@
 
 #include "actors/coordinator/coordinator.h"
 #include "actors/coordinator/verdict.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/run/committee.h"
 #include "common/run/quorum.h"
 #include "common/wire/claims.h"

@@ -1,5 +1,5 @@
 #include "actors/coordinator/coordinator.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

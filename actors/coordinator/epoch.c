@@ -2,7 +2,7 @@
 // and tells; one function looks whether the present phase is over.
 
 #include "actors/coordinator/coordinator.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/run/quorum.h"
 #include <stdio.h>
 #include <string.h>

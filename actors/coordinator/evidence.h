@@ -22,7 +22,7 @@
 // Pure but for what evidence_shell.c has: evidence_open, evidence_verify. One thread.
 
 #include "actors/coordinator/coordinator.h"
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 enum { EVIDENCE_TEXT_MAX = 400, EVIDENCE_EFFECTS_MAX = 2 * AUDITS_MAX,
        EVIDENCE_OUT_BYTES = EVIDENCE_EFFECTS_MAX * 512 };

@@ -1,10 +1,10 @@
 // evidence_shell -- the far side of evidence.h: the configuration beside a ledger, and Ed25519.
 
 #include "actors/coordinator/evidence.h"
+#include "common/base/ensure.h"
+#include "common/base/fault.h"
 #include "common/config/run_config.h"
 #include "common/crypto/identity.h"
-#include "common/ensure.h"
-#include "common/fault.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

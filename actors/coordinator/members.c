@@ -2,8 +2,8 @@
 // checkpointers and data providers serve at once. Who is silent longer than its lease is dropped.
 
 #include "actors/coordinator/coordinator.h"
-#include "common/bulk/endpoint.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/net/endpoint.h"
 #include "common/run/dataset.h"
 #include <string.h>
 

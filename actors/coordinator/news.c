@@ -1,7 +1,7 @@
 // news -- what everybody is told, and what is told again to those who missed it.
 
 #include "actors/coordinator/coordinator.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <float.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // round -- one round of training: opened from the record alone, proved by its witnesses, committed.
 
 #include "actors/coordinator/coordinator.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/run/bloom.h"
 #include "common/run/committee.h"
 #include "common/run/quorum.h"

@@ -1,6 +1,6 @@
 #include "actors/coordinator/run.h"
 #include "actors/coordinator/verdict.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/wire/claims.h"
 #include <string.h>
 

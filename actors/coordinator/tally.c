@@ -1,5 +1,5 @@
 #include "actors/coordinator/tally.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/run/quorum.h"
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #include "actors/member/blobs.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <string.h>
 
 enum { PLACES = 2 * BLOBS_MAX };

@@ -2,10 +2,10 @@
 
 #include "actors/member/learner_inside.h"
 #include "common/actor/shell.h"
-#include "common/ensure.h"
-#include "common/failpoint.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/learn/model_config.h"
-#include "common/vector/checkpoint.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

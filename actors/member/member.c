@@ -1,5 +1,5 @@
 #include "actors/member/member.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>

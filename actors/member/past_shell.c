@@ -1,7 +1,7 @@
 #include "actors/member/past_shell.h"
 #include "common/actor/shell.h"
+#include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
-#include "common/ensure.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #include "actors/member/replica.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/wire/claims.h"
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // The reading half of choices.h: lines from anywhere, bounded before they are believed.
 
 #include "actors/shoal/choices.h"
-#include "common/vector/strict_json.h"
+#include "common/base/strict_json.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

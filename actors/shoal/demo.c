@@ -8,7 +8,7 @@
 #include "actors/shoal/testnet.h"
 #include "common/actor/command.h"
 #include "common/actor/shell.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <argp.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 #include "actors/shoal/demo_setup.h"
 #include "actors/shoal/model_folder.h"
 #include "actors/shoal/toml_edit.h"
-#include "common/data/durable_file.h"
+#include "common/base/dirfile.h"
+#include "common/base/durable_file.h"
+#include "common/base/ensure.h"
 #include "common/data/source.h"
-#include "common/ensure.h"
-#include "common/vector/dirfile.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,6 +1,6 @@
 #include "actors/shoal/evaluate.h"
+#include "common/base/ensure.h"
 #include "common/data/provider.h"
-#include "common/ensure.h"
 #include "common/learn/model.h"
 #include "common/text/tokenizer.h"
 #include "common/text/unicode.h"

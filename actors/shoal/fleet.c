@@ -1,6 +1,6 @@
 #include "actors/shoal/fleet.h"
 #include "common/actor/shell.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -10,7 +10,7 @@
 // Every child has a process group of its own, so that Ctrl-C reaches us alone, writes to a log of its own,
 // and is killed by the kernel should we die first. One thread; SIGCHLD belongs to the caller's loop.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>

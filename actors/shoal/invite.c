@@ -2,7 +2,7 @@
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

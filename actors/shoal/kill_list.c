@@ -1,5 +1,5 @@
 #include "actors/shoal/kill_list.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

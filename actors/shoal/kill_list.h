@@ -1,7 +1,7 @@
 #pragma once
 // kill_list -- which clients may be killed, and who is next. Pure: chance is a seed in the struct.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include <stdint.h>
 
 enum { KILL_CLIENTS_MAX = 256 };

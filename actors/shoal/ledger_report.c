@@ -1,5 +1,5 @@
 #include "actors/shoal/ledger_report.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/ledger/ledger.h"
 #include "common/ledger/stored.h"
 #include <stdio.h>

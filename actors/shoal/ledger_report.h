@@ -4,7 +4,7 @@
 
 #include "actors/coordinator/evidence.h"
 #include "common/actor/msg.h"
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 enum { REPORT_KINDS_MAX = 256, REPORT_POSITIONS_MAX = 1 << 30 };
 

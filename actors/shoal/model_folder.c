@@ -1,13 +1,13 @@
 #include "actors/shoal/model_folder.h"
+#include "common/base/dirfile.h"
+#include "common/base/ensure.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/hf_folder.h"
 #include "common/crypto/merkle.h"
-#include "common/ensure.h"
 #include "common/learn/genesis.h"
 #include "common/learn/model_config.h"
 #include "common/learn/model_tensors.h"
 #include "common/text/tokenizer_json.h"
-#include "common/vector/checkpoint.h"
-#include "common/vector/dirfile.h"
-#include "common/vector/hf_folder.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>

@@ -2,7 +2,7 @@
 // model_folder -- a model on disk as Hugging Face keeps it: config.json and weights (hf_folder.h),
 // read into one flat vector, made from a seed, and written again for other tools.
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/learn/model_layout.h"
 #include "common/vector/layout.h"
 

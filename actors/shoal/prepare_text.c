@@ -3,7 +3,7 @@
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
-#include "common/data/json_file.h"
+#include "common/base/json_file.h"
 #include "common/text/demo_text.h"
 #include "common/text/text_tokens.h"
 #include <argp.h>

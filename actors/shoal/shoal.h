@@ -7,7 +7,7 @@
 // prints data on stdout and returns an exit code of sysexits.h. Readers print JSON with --json: one
 // object with a "schema" field.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include <jansson.h>
 
 #define SHOAL_BROKER "127.0.0.1:5550"           // Where a broker of this machine is, unless told otherwise

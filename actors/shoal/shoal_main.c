@@ -2,7 +2,7 @@
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
-#include "common/config/suggest.h"
+#include "common/base/nearest.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -56,9 +56,9 @@ static int help(FILE *out)
 
 static int unknown(const char *name)
 {
-    struct config_nearest near = { .wanted = name };
+    struct nearest near = { .wanted = name };
     for (int i = 0; i < COMMANDS; i++)
-        config_nearest_offer(&near, commands[i].name, strlen(commands[i].name));
+        nearest_offer(&near, commands[i].name, strlen(commands[i].name));
     if (near.best[0])
         fprintf(stderr, "shoal: no command \"%.60s\"; did you mean %s?\n", name, near.best);
     else fprintf(stderr, "shoal: no command \"%.60s\"; `shoal --help` lists them\n", name);

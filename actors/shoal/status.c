@@ -7,7 +7,7 @@
 #include "common/actor/command.h"
 #include "common/actor/shell.h"
 #include "common/actor/tap.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

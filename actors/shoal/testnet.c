@@ -1,7 +1,7 @@
 #include "actors/shoal/testnet.h"
 #include "common/actor/shell.h"
+#include "common/base/ensure.h"
 #include "common/config/data_config.h"
-#include "common/ensure.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 // text_codec -- text to the tokens of a model's folder, and back: by the folder's tokenizer.json
 // (common/text/tokenizer.h), or byte for byte if it has none and its vocabulary is bytes.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include <stddef.h>
 #include <stdint.h>
 

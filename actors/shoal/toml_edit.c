@@ -1,5 +1,5 @@
 #include "actors/shoal/toml_edit.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #pragma once
 // train_checkpoint -- what `shoal train` leaves behind and goes on from: checkpoints of the same
-// form as a checkpointer's (common/vector/checkpoint.h), with the optimizer's state in them and the
+// form as a checkpointer's (common/checkpoint/checkpoint.h), with the optimizer's state in them and the
 // recipe as recipe.txt. Who resumes goes on with the same bits as if nothing had happened.
 
 #include "actors/shoal/train_settings.h"

@@ -2,7 +2,7 @@
 // train_report -- what `shoal train` says on its way: a line about each step for a file, and one
 // for people, redrawn in place on a terminal, else printed every few seconds.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 #include "actors/shoal/train_run.h"
-#include "common/actor/memory.h"
+#include "common/base/memory.h"
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/show.h"
 #include "actors/shoal/train_checkpoint.h"
 #include "actors/shoal/train_report.h"
 #include "common/crypto/merkle.h"
 #include "common/learn/genesis.h"
-#include "common/vector/hf_folder.h"
+#include "common/checkpoint/hf_folder.h"
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>

@@ -2,9 +2,9 @@
 #include "actors/shoal/evaluate.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
+#include "common/config/text.h"
 #include "common/config/data_config.h"
 #include "common/config/override.h"
-#include "common/config/text.h"
 #include "common/learn/model.h"
 #include "common/learn/recipe.h"
 #include <inttypes.h>

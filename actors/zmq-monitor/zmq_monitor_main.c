@@ -3,7 +3,7 @@
 #include "common/actor/tap.h"
 #include "common/actor/command.h"
 #include "common/actor/shell.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 #include "common/actor/journal.h"
-#include "common/crypto/hash.h"
-#include "common/ensure.h"
-#include "common/failpoint.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
+#include "common/base/hash.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 //
 // One process (flock on <dir>/lock sees to that: FAULT_BUSY names the holder), one thread.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include <stdint.h>
 
 enum { JOURNAL_RECORD_MAX = 3968 };

@@ -13,7 +13,7 @@
 // The order of effects is the crash-safety argument: a shell performs them in order, and what
 // follows a store happens only once the store is durable.
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/wire/wire.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 #include "common/actor/msg.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

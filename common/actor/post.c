@@ -1,8 +1,8 @@
 #include "common/actor/post.h"
 #include "common/actor/shell.h"
-#include "common/actor/zap.h"
-#include "common/ensure.h"
-#include "common/failpoint.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
+#include "common/net/zap.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

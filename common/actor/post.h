@@ -14,8 +14,8 @@
 
 #include "common/actor/msg.h"
 #include "common/actor/ticket.h"
+#include "common/base/fault.h"
 #include "common/crypto/identity.h"
-#include "common/fault.h"
 
 enum { POST_PORTS = 2 };                // Of a broker: mail, and news on the next one
 

@@ -1,7 +1,7 @@
 #include "common/actor/shell.h"
 #include "common/actor/post.h"
-#include "common/ensure.h"
-#include "common/failpoint.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>

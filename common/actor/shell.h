@@ -21,8 +21,8 @@
 #include "common/actor/msg.h"
 #include "common/actor/ticket.h"
 #include "common/actor/worker.h"
+#include "common/base/fault.h"
 #include "common/crypto/identity.h"
-#include "common/fault.h"
 #include <signal.h>
 
 enum {

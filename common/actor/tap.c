@@ -1,7 +1,7 @@
 #include "common/actor/tap.h"
 #include "common/actor/shell.h"
-#include "common/config/suggest.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/base/nearest.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,11 +234,11 @@ struct wire_head tap_head(const struct letter *letter)
 
 static int no_topic(const char *name, struct why *why)
 {
-    struct config_nearest near = { .wanted = name };
+    struct nearest near = { .wanted = name };
     char all[256] = "";
     for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) {
         if (!(wire_kind_flags(kind) & WIRE_NEWS)) continue;
-        config_nearest_offer(&near, wire_kind_name(kind), strlen(wire_kind_name(kind)));
+        nearest_offer(&near, wire_kind_name(kind), strlen(wire_kind_name(kind)));
         size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, " %s", wire_kind_name(kind));
     }

@@ -1,6 +1,6 @@
 #include "common/actor/ticket.h"
-#include "common/crypto/hash.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/base/hash.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>

@@ -1,5 +1,5 @@
 #include "common/actor/worker.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <czmq.h>
 #include <pthread.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
+#include "common/base/dirfile.h"
+#include "common/base/durable_file.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
 #include "common/bulk/blob_store_inside.h"
-#include "common/data/durable_file.h"
-#include "common/ensure.h"
-#include "common/failpoint.h"
-#include "common/vector/dirfile.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -22,8 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/crypto/hash.h"
-#include "common/fault.h"
+#include "common/base/fault.h"
+#include "common/base/hash.h"
 #include "common/wire/wire.h"
 
 enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 16, BLOB_PINS_DEFAULT = 3 };

@@ -1,6 +1,6 @@
+#include "common/base/ensure.h"
 #include "common/bulk/blob_store_inside.h"
 #include "common/crypto/merkle.h"
-#include "common/ensure.h"
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

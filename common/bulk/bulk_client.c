@@ -1,7 +1,7 @@
+#include "common/base/ensure.h"
 #include "common/bulk/bulk_client.h"
 #include "common/bulk/bulk_dealer.h"
 #include "common/bulk/providers.h"
-#include "common/ensure.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

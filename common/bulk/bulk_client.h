@@ -14,8 +14,8 @@
 
 #include <stdint.h>
 
+#include "common/base/fault.h"
 #include "common/crypto/identity.h"
-#include "common/fault.h"
 #include "common/wire/wire.h"
 
 struct bulk_client_options {

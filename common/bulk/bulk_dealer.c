@@ -1,5 +1,5 @@
 #include "common/bulk/bulk_dealer.h"
-#include "common/actor/descriptors.h"
+#include "common/net/descriptors.h"
 #include <errno.h>
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 #include "common/bulk/bulk_server.h"
-#include "common/actor/descriptors.h"
-#include "common/bulk/bulk_socket.h"
-#include "common/ensure.h"
-#include "common/failpoint.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
+#include "common/net/bulk_socket.h"
+#include "common/net/descriptors.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>

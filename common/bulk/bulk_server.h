@@ -36,9 +36,9 @@
 // TCP socket between them move, were it in the clear; CURVE at both ends takes most of that on one
 // machine, and 11 % of a core at a gigabit (tests/bench/bulk_bench.c measures).
 
+#include "common/base/fault.h"
 #include "common/bulk/blob_store.h"
-#include "common/crypto/curve_set.h"
-#include "common/fault.h"
+#include "common/net/curve_set.h"
 
 enum {
     BULK_CONNECTION_PENDING_MAX = 1 << 20,      // A question is shorter than a kilobyte

@@ -1,5 +1,5 @@
+#include "common/base/ensure.h"
 #include "common/bulk/fetch.h"
-#include "common/ensure.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #include "common/bulk/fetcher.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
 #include "common/bulk/blob_fetch.h"
 #include "common/bulk/model_fetch.h"
-#include "common/ensure.h"
-#include "common/failpoint.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
+#include "common/base/ensure.h"
 #include "common/bulk/peers.h"
-#include "common/ensure.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
+#include "common/base/ensure.h"
 #include "common/bulk/providers.h"
-#include "common/ensure.h"
 #include <string.h>
 
 // ---- who is known ---------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 int config_load_data(const char *path, struct data_config *ret_config, struct config_faults *faults)
 {

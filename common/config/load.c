@@ -5,9 +5,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "common/config/suggest.h"
+#include "common/base/ensure.h"
+#include "common/base/nearest.h"
 #include "common/config/value.h"
-#include "common/ensure.h"
 
 // Room for one message; a complaint writes into it.
 struct message {
@@ -77,14 +77,14 @@ void config_load_fault(struct config_load *load, bool warning, const struct toml
 
 // Offers every name that could stand in the same table as `path`.
 static void offer_siblings(const struct config_schema *schema, const char *path,
-                           struct config_nearest *near)
+                           struct nearest *near)
 {
     const size_t parent = config_path_parent(path);
     for (size_t i = 0; i < schema->count; i++) {
         const char *key = schema->keys[i].path;
         if (parent && (strncmp(key, path, parent) != 0 || key[parent] != '.')) continue;
         const char *name = key + parent + (parent ? 1 : 0);
-        config_nearest_offer(near, name, strcspn(name, "."));
+        nearest_offer(near, name, strcspn(name, "."));
     }
 }
 
@@ -102,7 +102,7 @@ static const struct config_key *find_elsewhere(const struct config_schema *schem
 static void unknown(struct config_load *load, const struct toml_node *node, const char *path)
 {
     const size_t parent = config_path_parent(path);
-    struct config_nearest near = { .wanted = path + parent + (parent ? 1 : 0) };
+    struct nearest near = { .wanted = path + parent + (parent ? 1 : 0) };
     const struct config_key *elsewhere = find_elsewhere(load->schema, near.wanted);
     struct message message;
     message_begin(&message, path);

@@ -5,9 +5,9 @@
 // are not supported, missing keys and tables; then the rules, each only if all that it looks at is
 // right. A misspelt key is never replaced by a default in silence.
 
+#include "common/base/fault.h"
 #include "common/config/faults.h"
 #include "common/config/schema.h"
-#include "common/fault.h"
 
 // Which line of which file set each key; line 0: its default, or not set.
 struct config_origin { char file[CONFIG_PATH_MAX]; uint32_t line[CONFIG_KEYS_MAX]; };

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/base/nearest.h"
 #include "common/config/rules.h"
-#include "common/config/suggest.h"
 #include "common/config/value.h"
 
 static const struct config_schema *const schema = &config_run_schema;
@@ -34,12 +34,12 @@ static int find(const struct run_config *config, const char *name, size_t count,
                        sizeof wanted - 1);
     memcpy(wanted, name, count);
     wanted[count] = 0;
-    struct config_nearest near = { .wanted = wanted };
+    struct nearest near = { .wanted = wanted };
     for (size_t i = 0; i < schema->count; i++) {
         const struct config_key *key = &schema->keys[i];
         const char *last = key->path + config_path_parent(key->path);
         if (!counts(key, config)) continue;
-        config_nearest_offer(&near, last + (*last == '.'), strlen(last + (*last == '.')));
+        nearest_offer(&near, last + (*last == '.'), strlen(last + (*last == '.')));
         if (!ends_so(key->path, wanted, count)) continue;
         if (found)
             return why_set(why, FAULT_USAGE, "--set %s: %s or %s? Write more of it", wanted,

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "common/base/nearest.h"
 #include "common/config/data_config.h"
 #include "common/config/run_config.h"
-#include "common/config/suggest.h"
 #include "common/config/value.h"
 
 // Any of the structs that a schema fills.
@@ -85,13 +85,13 @@ void config_print_sample(const struct config_schema *schema, FILE *out)
 
 static int explain_nothing(const struct config_schema *schema, const char *path, FILE *out)
 {
-    struct config_nearest near = { .wanted = path };
+    struct nearest near = { .wanted = path };
     const char *meant = NULL;
     for (size_t i = 0; i < schema->count; i++) {
         const char *key = schema->keys[i].path, *dot = strrchr(key, '.'),
                    *name = dot ? dot + 1 : key;
-        if (config_nearest_offer(&near, key, strlen(key))) meant = key;
-        if (config_nearest_offer(&near, name, strlen(name))) meant = key;
+        if (nearest_offer(&near, key, strlen(key))) meant = key;
+        if (nearest_offer(&near, name, strlen(name))) meant = key;
     }
     fprintf(out, "%s: no key of %s", path, schema->name);
     if (meant) fprintf(out, "; did you mean `%s`?", meant);

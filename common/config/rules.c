@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "common/base/ensure.h"
 #include "common/config/run_config.h"
 #include "common/config/value.h"
-#include "common/ensure.h"
 
 enum relation { BELOW, AT_MOST };
 #define LINEAR "model.LLM.lr_schedule.Linear."

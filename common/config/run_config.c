@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "common/base/ensure.h"
 #include "common/config/rules.h"
 #include "common/config/value.h"
-#include "common/ensure.h"
 
 int config_load_run(const char *path, struct run_config *ret_config, struct config_faults *faults)
 {

@@ -15,8 +15,8 @@
 // manifest_digest, dataset_digest, clip_grad_norm. Only a run_state of CONFIG_RUN_STATE_PAUSED has a meaning:
 // begin paused.
 
+#include "common/base/hash.h"
 #include "common/config/load.h"
-#include "common/crypto/hash.h"
 
 #define SAME(scope, path, field, type, of, fallback, min, max, sentence)
 #define KEY(scope, path, field, type, of, fallback, min, max, sentence) \

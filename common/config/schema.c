@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "common/base/ensure.h"
 #include "common/config/data_config.h"
 #include "common/config/run_config.h"
-#include "common/ensure.h"
 
 #define REQUIRED(example) { CONFIG_REQUIRED, example }
 #define DEFAULT(value)    { CONFIG_DEFAULT, value }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 struct config_text config_text_in(char *bytes, size_t max)
 {

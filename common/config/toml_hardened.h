@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 struct Refusal { int fault; const char *text; uint32_t line, column; };
 

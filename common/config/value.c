@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/config/suggest.h"
-#include "common/crypto/hash.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/base/hash.h"
+#include "common/base/nearest.h"
 
 enum { SHOWN_MAX = 48 };                // Bytes of a value that a message repeats
 
@@ -252,11 +252,11 @@ enum config_value config_word_read(const struct config_key *key, const char *nam
     const struct config_word *word = config_word_of(value);
     if (value != CONFIG_NONE && !word->refusal) return value;
 
-    struct config_nearest near = { .wanted = name };
+    struct nearest near = { .wanted = name };
     for (unsigned i = 1; i < CONFIG_VALUE_END; i++) {
         const struct config_word *other = config_word_of((enum config_value)i);
         if (strcmp(other->set, key->of) == 0 && !other->refusal)
-            config_nearest_offer(&near, other->name, strlen(other->name));
+            nearest_offer(&near, other->name, strlen(other->name));
     }
     if (value != CONFIG_NONE)
         config_text_add(&complaint->text, "%s is not supported: %s", name, word->refusal);

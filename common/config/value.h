@@ -3,8 +3,8 @@
 // Pure. What it says of a wrong value names the value and what would be right; key and place are
 // the caller's to name.
 
-#include "common/config/schema.h"
 #include "common/config/text.h"
+#include "common/config/schema.h"
 #include "common/config/toml_shim.h"
 
 // What is wrong with a value, what would be right, and which element it is of an array (else NULL).

@@ -1,5 +1,5 @@
+#include "common/base/ensure.h"
 #include "common/crypto/identity.h"
-#include "common/ensure.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>

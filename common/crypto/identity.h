@@ -12,7 +12,7 @@
 // read-only, and wiped by destroy. Nothing prints it. A struct identity may be used by any number
 // of threads at once; the functions on keys and signatures are pure.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
+#include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
-#include "common/ensure.h"
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a digest is over little-endian bits");

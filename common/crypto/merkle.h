@@ -18,7 +18,7 @@
 //     digest_fill_leaves(values, count, first, n, leaves + first);    // each thread its own range
 //     struct hash digest = merkle_root(leaves, digest_leaf_count(count));
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 
 enum {
     MERKLE_PATH_MAX = 64,           // Hashes in a path: one per level of 2^64 leaves

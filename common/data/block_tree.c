@@ -1,6 +1,6 @@
+#include "common/base/ensure.h"
 #include "common/data/block_tree.h"
 #include "common/data/token_dir.h"
-#include "common/ensure.h"
 #include <stdlib.h>
 #include <string.h>
 

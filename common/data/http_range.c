@@ -1,5 +1,5 @@
+#include "common/base/ensure.h"
 #include "common/data/http_answer.h"
-#include "common/ensure.h"
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 enum { HTTP_URL_MAX = 2048, HTTP_PAUSE_MAX_MS = 30000, HTTP_PLACES_MAX = 2 };
 

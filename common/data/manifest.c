@@ -1,7 +1,7 @@
 #include "common/data/manifest.h"
+#include "common/base/durable_file.h"
+#include "common/base/json_file.h"
 #include "common/crypto/merkle.h"
-#include "common/data/durable_file.h"
-#include "common/data/json_file.h"
 #include "common/data/samples.h"
 #include "common/data/token_dir.h"
 #include <stdio.h>

@@ -23,8 +23,8 @@
 
 #include <stdint.h>
 
-#include "common/crypto/hash.h"
-#include "common/fault.h"
+#include "common/base/fault.h"
+#include "common/base/hash.h"
 
 enum {
     MANIFEST_LEAF_BYTES = 1 << 20,

@@ -1,5 +1,5 @@
+#include "common/base/ensure.h"
 #include "common/data/ngram.h"
-#include "common/ensure.h"
 #include <math.h>
 #include <stdlib.h>
 

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 enum { NGRAM_ORDERS = 3 };                  // 0, 1 and 2 bytes of context
 

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 enum { NPY_HEADER_MAX = 16384 };            // Bytes before the first element; NumPy allows 10000
 

@@ -22,7 +22,7 @@
 // merkle_check_range under its file's root. Which file, and which blocks, follows from the position,
 // shuffled or not, so a true proof of another place proves nothing. 12 MB of tokens: 0.4 kB and a block.
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/data/manifest.h"
 #include "common/data/samples.h"
 #include "common/run/dataset.h"

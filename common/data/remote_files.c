@@ -1,8 +1,8 @@
 #include "common/data/remote_files.h"
+#include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
 #include "common/data/block_tree.h"
 #include "common/data/npy.h"
-#include "common/ensure.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,7 +9,7 @@
 // The same files may lie at a second place, the mirror: a URL, or a template, of its own. A file is
 // known to the manifest by the last part of its URL's path, as it is written there.
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/data/http_range.h"
 
 enum { REMOTE_PAD_MAX = 20 };

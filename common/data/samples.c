@@ -1,5 +1,5 @@
+#include "common/base/ensure.h"
 #include "common/data/samples.h"
-#include "common/ensure.h"
 #include <stdlib.h>
 #include <string.h>
 

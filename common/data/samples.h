@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/fault.h"
 #include "common/data/shuffle.h"
-#include "common/fault.h"
 
 enum { SAMPLES_SEQ_MAX = 1 << 20, SAMPLES_FILES_MAX = 65536 };
 

@@ -1,6 +1,6 @@
 #include "common/data/shuffle.h"
-#include "common/crypto/hash.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/base/hash.h"
 
 static uint64_t load64(const uint8_t *bytes)
 {

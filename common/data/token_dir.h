@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 enum { TOKEN_NAME_MAX = 200 };              // Bytes of a file's name
 

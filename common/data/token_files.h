@@ -16,7 +16,7 @@
 //
 // Not for two threads at once. Keeps one file open at a time, however many there are.
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/data/manifest.h"
 #include "common/data/proof.h"
 #include "common/data/samples.h"

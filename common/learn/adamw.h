@@ -18,7 +18,7 @@
 //     adamw-m, adamw-v     reshard      an interval of the vector goes with its parameters
 //     adamw-steps          replicate    t
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "common/learn/adamw_factors.h"
 #include "common/learn/pool.h"
 #include "common/vector/layout.h"

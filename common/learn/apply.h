@@ -39,7 +39,7 @@
 //     one times -4 in the quiet chunks alone, as long as another in all: 2.17 (0.05); with
 //     one limit for the whole result, a median of norms, it was 3.19 (one seed)
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/learn/payload.h"
 #include "common/learn/pool.h"
 

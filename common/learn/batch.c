@@ -1,5 +1,5 @@
 #include "common/learn/batch.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/learn/kernels.h"
 
 #include <inttypes.h>

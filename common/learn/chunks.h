@@ -11,7 +11,7 @@
 // vector of N. Coefficient (b, d), b the frequency down the rows and d along the columns, is number
 // d·n1 + b of its chunk. Immutable once made; any thread.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "common/learn/dct.h"
 #include "common/learn/model_layout.h"
 

@@ -1,5 +1,5 @@
 #include "common/learn/combination.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 #include "common/learn/compute.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/learn/compute_device.h"
 #include "common/learn/kernels.h"
 

@@ -16,7 +16,7 @@
 // the same parameters and moments as a CPU, and so it does from a commit. It has been compiled and
 // tested on an emulated device, not yet run on a GPU. One thread at a time.
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/learn/adamw.h"
 #include "common/learn/apply.h"
 #include "common/learn/model_layout.h"

@@ -1,5 +1,5 @@
 // The CPU behind compute.h: the modules of this folder, each called by its name.
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
 #include "common/learn/batch.h"
 #include "common/learn/compute_device.h"

@@ -1,6 +1,6 @@
 #include "common/learn/dct.h"
-#include "common/ensure.h"
-#include "common/fault.h"
+#include "common/base/ensure.h"
+#include "common/base/fault.h"
 
 #include <math.h>
 #include <stdbool.h>

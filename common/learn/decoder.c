@@ -1,5 +1,5 @@
 #include "common/learn/decoder.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/learn/model_state.h"
 
 #include <inttypes.h>

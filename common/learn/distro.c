@@ -1,6 +1,6 @@
 #include "common/learn/distro.h"
+#include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
-#include "common/ensure.h"
 #include "common/learn/distro_kernels.h"
 
 #include <inttypes.h>

@@ -24,7 +24,7 @@
 // Reproducible: the same inputs give the same bytes and the same candidate on every processor and
 // for every number of threads. One caller at a time; work is spread over the pool.
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/learn/payload.h"
 #include "common/learn/pool.h"
 

@@ -1,5 +1,5 @@
 #include "common/learn/gemm_blas.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 #include <cblas.h>
 #include <limits.h>

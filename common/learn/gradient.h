@@ -5,7 +5,7 @@
 // sixteen chains in each, then the pieces in order), so it has the same bits for every number of
 // threads and instruction set.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "common/learn/pool.h"
 
 enum { GRADIENT_PIECE = 1 << 14 };

@@ -1,7 +1,7 @@
 #include "common/learn/model_config.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/base/strict_json.h"
 #include "common/learn/model_config_parts.h"
-#include "common/vector/strict_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

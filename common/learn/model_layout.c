@@ -1,5 +1,5 @@
 #include "common/learn/model_layout.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 #include <inttypes.h>
 #include <stdio.h>

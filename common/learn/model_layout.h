@@ -18,7 +18,7 @@
 // Names and [out][in] shapes are those of Hugging Face's LlamaForCausalLM; there are no gaps. The
 // order is part of what a digest means and never changes. Pure; any thread.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "common/learn/rope.h"
 
 #include <stdbool.h>

@@ -1,4 +1,4 @@
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/learn/payload_block.h"
 
 #include <stdlib.h>

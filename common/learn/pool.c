@@ -1,5 +1,5 @@
 #include "common/learn/pool.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 #include "common/learn/rope.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/learn/elementary.h"
 
 #include <inttypes.h>

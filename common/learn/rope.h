@@ -16,7 +16,7 @@
 // double, rounded once. From elementary.h alone, so the bits are the same everywhere. Pure; any
 // thread.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -8,9 +8,9 @@
 // that fails leaves parameters and optimizer as they were. On the CPU the same bits for every number
 // of threads and instruction set; they depend on micro_batch (batch.h).
 
+#include "common/checkpoint/checkpoint.h"
 #include "common/learn/compute.h"
 #include "common/learn/gemm.h"
-#include "common/vector/checkpoint.h"
 
 enum solo_kind { SOLO_ADAMW, SOLO_DISTRO };
 

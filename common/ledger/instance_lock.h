@@ -6,7 +6,7 @@
 // The lock is the kernel's (flock): it ends with the process, however that dies, and nobody has to
 // clean up. The file stays where it is and says who held it last.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 // Takes the lock on the file `name` in the directory `dir_fd`, or refuses at once, naming the
 // process that holds it (FAULT_BUSY). `dir` is that directory's name, for the text.

@@ -1,6 +1,6 @@
 #include "common/ledger/ledger.h"
-#include "common/ensure.h"
-#include "common/failpoint.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
 #include "common/ledger/contents.h"
 #include "common/ledger/instance_lock.h"
 #include "common/ledger/pending.h"

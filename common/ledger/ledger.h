@@ -21,7 +21,7 @@
 // One process (the file `lock` in the directory sees to that), one thread, no use after fork. Bytes
 // returned are borrowed until the next call on the same ledger.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "common/ledger/record.h"
 
 enum {

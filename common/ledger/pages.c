@@ -1,5 +1,5 @@
 #include "common/ledger/pages.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

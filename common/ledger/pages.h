@@ -11,7 +11,7 @@
 // numbers are neighbours; and it frees pages under its own number. What the entries say is for
 // contents.h. Source of the layout: LMDB 0.9, mdb.c.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include <lmdb.h>
 
 // Before the file is opened at all: LMDB looks for the second page where the size that the first one

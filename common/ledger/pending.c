@@ -1,5 +1,5 @@
 #include "common/ledger/pending.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <stdlib.h>
 
 enum { KEEP_BYTES_MAX = 1 << 20, ROOM_MIN = 64 };

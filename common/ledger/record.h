@@ -10,8 +10,8 @@
 // So the chain of the newest record vouches for every byte of all that were ever appended, and a
 // snapshot says which record it follows. Pure; nothing allocated; any thread. decode is total.
 
-#include "common/crypto/hash.h"
-#include "common/fault.h"
+#include "common/base/fault.h"
+#include "common/base/hash.h"
 #include <endian.h>
 #include <string.h>
 

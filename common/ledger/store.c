@@ -1,7 +1,7 @@
 #include "common/ledger/store.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/ledger/pages.h"
-#include "common/failpoint.h"
+#include "common/base/failpoint.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -12,7 +12,7 @@
 // LMDB's error numbers (here `error`: 0, an errno, or an MDB_ code) stay inside store, contents and
 // ledger; faults leave them. One thread. Not to be used in a child after fork.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "common/ledger/record.h"
 #include <lmdb.h>
 

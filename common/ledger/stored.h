@@ -1,7 +1,7 @@
 #pragma once
 // stored -- reads back what wire_pack_record wrote to a disk.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "common/wire/wire.h"
 
 // Empties the arena and unpacks one record of ours into it. CORRUPT: not a record of this version;

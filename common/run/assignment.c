@@ -1,5 +1,5 @@
 #include "common/run/assignment.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 // Knuth's constants for 64 bits.
 static uint64_t lcg_next(uint64_t *state)

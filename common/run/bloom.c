@@ -1,5 +1,5 @@
 #include "common/run/bloom.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <string.h>
 
 static const uint64_t BITS_PER_ITEM = 41167512261u;     // −ln 0.01 / ln² 2, in units of 2^-32

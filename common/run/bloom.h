@@ -16,7 +16,7 @@
 // Pure. The words are the caller's, BLOOM_WORDS(n) of them, borrowed for the filter's life. Adding
 // is for one thread at a time. Cost of an item: 32 · keys multiplications, about 0.2 µs at 7 keys.
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/run/limits.h"
 
 // At least as many words as n items need: 64/6 > 9.5851 = −ln 0.01 / ln² 2.

@@ -1,5 +1,5 @@
 #include "common/run/committee.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <string.h>
 
 enum { ROUNDS = 90, BLOCK_BITS = 256 };

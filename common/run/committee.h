@@ -12,7 +12,7 @@
 // any thread. Cost of a whole list: linear in n, at most 90 · (1 + n/256 + 1) hashes and in the
 // mean half of that; of a single index: 182 hashes.
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/run/limits.h"
 
 enum committee_salt { SALT_COMMITTEE, SALT_WITNESS };

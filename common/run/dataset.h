@@ -14,7 +14,7 @@
 //
 // A run is bound to manifest and order (RECORD_DATA); members hold against both what they are told.
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 
 // `samples`: of one pass.
 struct hash dataset_order(const struct hash *positions, uint64_t samples);

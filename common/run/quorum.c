@@ -1,5 +1,5 @@
 #include "common/run/quorum.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 uint32_t quorum_of(uint32_t elected)
 {

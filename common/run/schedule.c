@@ -1,5 +1,5 @@
 #include "common/run/schedule.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <stdbool.h>
 #include <stddef.h>
 

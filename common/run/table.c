@@ -1,5 +1,5 @@
 #include "common/run/table.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 static const uint64_t END = UINT64_MAX;
 

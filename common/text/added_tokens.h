@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 enum { ADDED_TOKENS_MAX = 1 << 16, ADDED_TOKEN_BYTES_MAX = 4096 };
 

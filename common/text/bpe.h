@@ -16,7 +16,7 @@
 
 #include <stdbool.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "common/text/token_list.h"
 
 enum {

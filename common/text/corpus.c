@@ -1,8 +1,8 @@
 #include "common/text/corpus.h"
+#include "common/base/ensure.h"
+#include "common/base/strict_json.h"
 #include "common/data/token_dir.h"
-#include "common/ensure.h"
 #include "common/text/unicode.h"
-#include "common/vector/strict_json.h"
 #include <errno.h>
 #include <fts.h>
 #include <inttypes.h>

@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 enum {
     CORPUS_UNIT_BYTES = 1 << 20,            // A longer document is cut, if it may be

@@ -1,6 +1,6 @@
 #include "common/text/demo_text.h"
-#include "common/data/child_output.h"
-#include "common/data/json_file.h"
+#include "common/base/child_output.h"
+#include "common/base/json_file.h"
 #include "common/data/token_dir.h"
 #include "common/text/text_tokens.h"
 #include <stdarg.h>

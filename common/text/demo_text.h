@@ -14,8 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "common/base/fault.h"
 #include "common/data/ngram.h"
-#include "common/fault.h"
 
 #define DEMO_TEXT_JARGON "/usr/share/doc/jargon-text/jargon.txt.gz"
 

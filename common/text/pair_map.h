@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 struct pair_slot { uint64_t pair, value; };             // pair: PAIR_MAP_EMPTY where empty
 struct pair_map {

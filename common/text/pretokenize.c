@@ -1,5 +1,5 @@
 #include "common/text/pretokenize.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/text/unicode.h"
 
 #define CL100K(number) \

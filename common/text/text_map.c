@@ -1,5 +1,5 @@
 #include "common/text/text_map.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <pthread.h>
 #include <sodium.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #include "common/text/text_tokens.h"
-#include "common/data/durable_file.h"
+#include "common/base/durable_file.h"
 #include "common/data/manifest.h"
 #include "common/data/token_dir.h"
 #include "common/text/tokenizer_json.h"

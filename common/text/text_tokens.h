@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 
 enum { TEXT_BLOCK_TOKENS = 16384, TEXT_HELDOUT_EVERY = 20 };
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 struct token_list {
     uint32_t *ids;                          // Owned

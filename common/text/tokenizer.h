@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "common/text/added_tokens.h"
 #include "common/text/bpe.h"
 #include "common/text/pretokenize.h"

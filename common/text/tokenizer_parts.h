@@ -2,8 +2,8 @@
 // tokenizer_parts -- inside tokenizer_json: what all parts of a tokenizer.json need to be read, and
 // the readers of pre-tokenizer, post-processor and decoder. Nobody else includes it.
 
+#include "common/base/strict_json.h"
 #include "common/text/tokenizer.h"
-#include "common/vector/strict_json.h"
 
 enum { TOKENIZER_PLACE_MAX = 300 };
 

@@ -1,4 +1,4 @@
-#include "common/data/durable_file.h"
+#include "common/base/durable_file.h"
 #include "common/data/token_dir.h"
 #include "common/text/tokenizer_json.h"
 #include <libgen.h>

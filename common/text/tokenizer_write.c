@@ -1,4 +1,4 @@
-#include "common/data/json_file.h"
+#include "common/base/json_file.h"
 #include "common/text/tokenizer_json.h"
 
 // Whether memory ran out shows at the end: json_pack with "o" and the _new functions take NULL for

@@ -1,5 +1,5 @@
 #include "common/text/word_counts.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 #include "common/vector/layout.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -16,9 +16,9 @@
 //
 // Pure: no I/O, no clock, no memory taken. Readers on any thread once it is filled.
 
-#include "common/crypto/hash.h"
-#include "common/fault.h"
-#include "common/vector/interval.h"
+#include "common/base/fault.h"
+#include "common/base/hash.h"
+#include "common/run/interval.h"
 
 enum { LAYOUT_NAME_MAX = 127 };
 #define LAYOUT_TOTAL_MAX ((uint64_t)1 << 48)    // Elements: no product with a size overflows

@@ -14,8 +14,8 @@
 //
 // Pure: no I/O, no clock, no memory taken. Any thread.
 
-#include "common/fault.h"
-#include "common/vector/interval.h"
+#include "common/base/fault.h"
+#include "common/run/interval.h"
 
 enum { TAGS_NAME_MAX = 47 };
 

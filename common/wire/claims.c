@@ -1,5 +1,5 @@
 #include "common/wire/claims.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 static void add_u64(struct hasher *hasher, uint64_t value)
 {

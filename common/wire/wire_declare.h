@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 
 // A slice of the frame it was unpacked from: valid as long as those bytes are. If count is 0, data
 // may be NULL.

@@ -1,6 +1,6 @@
 #include "common/wire/wire_table.h"
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,10 +8,10 @@
 // three honest ones alone.
 
 #include "common/actor/shell.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/learn/batch.h"
 #include "common/learn/model_config.h"
 #include "common/learn/model_tensors.h"
-#include "common/vector/checkpoint.h"
 #include "tests/live/testbed.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
 
 #include "actors/member/learner_shell.h"
 #include "actors/trainer/trainer.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/learn/distro.h"
 #include "common/crypto/merkle.h"
 #include <math.h>

@@ -2,7 +2,7 @@
 // it again, and of what REVEAL adds, the hash and the digest of a residual, which its author and its
 // auditor both take. What audits cost a whole run is cost_bench's to say.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/learn/compute.h"
 #include "tests/bench/train_models.h"
 

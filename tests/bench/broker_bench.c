@@ -10,8 +10,8 @@
 
 #include "common/actor/post.h"
 #include "common/actor/shell.h"
-#include "common/actor/zap.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/net/zap.h"
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 // members.)
 
 #include "actors/coordinator/coordinator.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/run/bloom.h"
 #include "common/wire/claims.h"
 #include <stdio.h>

@@ -26,7 +26,7 @@
 // among those whose speed is measured: its clock has a price. "a round": of the mean time of rounds
 // of this very run, in units of one processor; "its cpu": of the actor's own processor time.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/bench/cost_run.h"
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "tests/bench/cost_run.h"
 #include "common/actor/shell.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/bench/plain_zap.h"
 #include "tests/chaos/demo_bed.h"
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 //
 //     idle_bench [BINDIR]         where the programs lie; default build/bin. Run in the tree's root
 
+#include "common/base/ensure.h"
 #include "common/crypto/identity.h"
-#include "common/ensure.h"
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

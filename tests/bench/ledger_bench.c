@@ -4,7 +4,7 @@
 //
 //     ledger_bench [DIR]          DIR defaults to the present one, on the disk that is to be measured
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/ledger/ledger.h"
 #include <fcntl.h>
 #include <stdio.h>

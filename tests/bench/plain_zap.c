@@ -2,15 +2,15 @@
 // CURVE costs. THIS PROTECTS NOTHING: whoever connects is believed to have the key it names.
 //
 // The programs of build/bench/plain are the product's own objects, linked with --wrap so that these
-// three functions are called instead of those of common/actor/zap.h. An actor's connection key
+// three functions are called instead of those of common/net/zap.h. An actor's connection key
 // travels, in hexadecimal, as the user name of ZMQ_PLAIN (ZeroMQ RFC 24) instead of being proved by
 // CURVE; domain, judge and User-Id are as they are there, so that all else stays the same, claims
 // and frames are signed as ever. The product has no such switch. `make install` does not know these
 // programs, and each says what it is as soon as it starts.
 
 #include "tests/bench/plain_zap.h"
-#include "common/actor/zap.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/net/zap.h"
 #include <sodium.h>
 #include <stdio.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 //
 // The yardstick is Hugging Face's `tokenizers` on the same text: tests/peers/tokenizer_test.sh.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/text/bpe_train.h"
 #include "common/text/demo_text.h"
 #include "common/text/text_tokens.h"

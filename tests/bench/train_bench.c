@@ -13,7 +13,7 @@
 // taken by processor time, so that neighbours on the machine do not count; tokens a second are by
 // the clock on the wall.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/learn/adamw.h"
 #include "common/learn/gradient.h"
 #include "common/learn/kernels.h"

@@ -1,7 +1,7 @@
 #pragma once
 // train_models -- the two models that training is measured on: 8.3 and 31.6 million parameters.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/learn/model_layout.h"
 
 #include <stdlib.h>

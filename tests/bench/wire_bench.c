@@ -1,7 +1,7 @@
 // wire_bench -- how long a roster of 1000 members takes to pack and to unpack, beside msgpack-c
 // doing the same work in the same run: the same bytes out, the same structs back. Medians of 201.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/wire/wire.h"
 
 #include <msgpack.h>

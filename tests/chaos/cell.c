@@ -1,6 +1,6 @@
 #include "tests/chaos/cell.h"
 #include "common/actor/shell.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/live/testbed.h"
 #include <fcntl.h>
 #include <setjmp.h>

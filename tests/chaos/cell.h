@@ -17,7 +17,7 @@
 // is that of the same run undisturbed. Only a trainer that dies may change it: its residual is
 // lost.
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include <stdbool.h>
 
 enum cell_phase {

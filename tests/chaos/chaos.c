@@ -28,7 +28,7 @@
 //     soak growth      the long form: what is watched, and when it has grown
 
 #include "common/actor/shell.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/chaos/demo_bed.h"
 #include "tests/chaos/relay.h"
 #include "tests/chaos/schedule.h"

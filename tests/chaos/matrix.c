@@ -11,7 +11,7 @@
 // and no more.
 
 #include "tests/chaos/cell.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/live/testbed.h"
 #include <ftw.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 #include "tests/chaos/relay.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/live/netns.h"
 #include "tests/live/testbed.h"
 #include <fcntl.h>

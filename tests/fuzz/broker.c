@@ -8,7 +8,7 @@
 // ejected says nothing more.
 
 #include "broker/broker.h"
-#include "common/actor/descriptors.h"
+#include "common/net/descriptors.h"
 #include <stdarg.h>
 
 static int fuzz_send(void *socket, const void *bytes, size_t count, int flags);

@@ -3,10 +3,10 @@
 //
 //     what (answer kind, honest or not, slow or not), which request, how many bytes, which byte is wrong
 
+#include "common/base/ensure.h"
 #include "common/bulk/blob_fetch.h"
 #include "common/bulk/model_fetch.h"
 #include "common/crypto/merkle.h"
-#include "common/ensure.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/network.h"
 

@@ -1,7 +1,7 @@
 // core_seeds -- conversations to begin with: a run from the first JOIN to its end, as its
 // coordinator hears it, and as its members do.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/events.h"
 #include "tests/fuzz/fuzz.h"

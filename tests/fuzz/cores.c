@@ -10,7 +10,7 @@
 #include "actors/coordinator/coordinator.h"
 #include "actors/data-provider/data_provider.h"
 #include "actors/trainer/trainer.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/wire/claims.h"
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/events.h"

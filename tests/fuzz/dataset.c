@@ -2,9 +2,9 @@
 // description is believed only by its hashes, and whatever lies behind them must be reached, too.
 
 #include "common/data/proof.c"
+#include "common/base/ensure.h"
 #include "common/data/block_tree.h"
 #include "common/data/token_files.h"
-#include "common/ensure.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/network.h"
 #include "tests/fuzz/scratch.h"

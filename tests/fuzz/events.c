@@ -2,7 +2,7 @@
 #include "common/actor/msg.h"
 #include "common/crypto/identity.h"
 #include "common/run/bloom.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

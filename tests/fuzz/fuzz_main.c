@@ -8,7 +8,7 @@
 //
 // Under libFuzzer the target is named by the environment: FUZZ_TARGET=wire.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>

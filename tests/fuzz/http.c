@@ -1,7 +1,7 @@
 // The header lines of an HTTP answer, as libcurl hands them to http_answer.c: its inside.
 
+#include "common/base/ensure.h"
 #include "common/data/http_answer.c"
-#include "common/ensure.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/network.h"
 

@@ -2,9 +2,9 @@
 // model_check -- what must hold of any bytes whatsoever as a config.json, an index or a weights
 // file, checked by the fuzzer and by unit tests. Dies (ensure) where it does not hold.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/checkpoint/safetensors.h"
 #include "common/learn/model_config.h"
-#include "common/vector/safetensors.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 #include "tests/fuzz/network.h"
 #include "actors/coordinator/tally.h"
+#include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
-#include "common/ensure.h"
 #include "common/learn/payload.h"
 #include "common/wire/claims.h"
 #include "tests/fuzz/fuzz.h"

@@ -6,7 +6,7 @@
 //                                  'c' page from, page to, -          a page in another's place
 //                                  't' pages, -, -                    the file ends there
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/ledger/ledger.h"
 #include "common/ledger/record.h"
 #include "tests/fuzz/files.h"

@@ -5,7 +5,7 @@
 // Names and connections lead to each other, and nobody is called what another key is called.
 
 #include "broker/post_office.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/events.h"
 

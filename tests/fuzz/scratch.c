@@ -1,6 +1,6 @@
 #include "tests/fuzz/scratch.h"
-#include "common/ensure.h"
-#include "common/vector/dirfile.h"
+#include "common/base/dirfile.h"
+#include "common/base/ensure.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 // What is sealed by a hash of its own: a checkpoint's manifest, a ledger's records.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/checkpoint/checkpoint_manifest.h"
 #include "common/ledger/record.h"
 #include "common/ledger/stored.h"
-#include "common/vector/checkpoint_manifest.h"
 #include "tests/fuzz/files.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/wire_fill.h"

@@ -3,11 +3,11 @@
 // process's last life, 's' a secret. And texts to be tokenised, as files.
 
 #include "actors/shoal/kill_list.h"
-#include "common/actor/instance.h"
 #include "common/actor/tap.h"
+#include "common/base/ensure.h"
+#include "common/base/instance.h"
 #include "common/config/override.h"
 #include "common/crypto/identity.h"
-#include "common/ensure.h"
 #include "common/text/corpus.h"
 #include "common/text/unicode.h"
 #include "tests/fuzz/files.h"

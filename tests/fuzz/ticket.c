@@ -2,7 +2,7 @@
 
 #include "broker/admission.h"
 #include "common/actor/ticket.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/wire/wire.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/network.h"

@@ -3,7 +3,7 @@
 // checked by the fuzzer and by the unit test that replays its finds. Dies (ensure) where it does not
 // hold; not for two threads at once; run from the root of the source.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/text/tokenizer_json.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
 // What an onlooker makes of a run's news, whoever says them: a conversation (events.h).
 
 #include "actors/shoal/run_view.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/events.h"
 #include "tests/fuzz/fuzz.h"

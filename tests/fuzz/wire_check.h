@@ -2,7 +2,7 @@
 // wire_check -- what must hold of any bytes whatsoever, checked by the fuzzer and by the unit test
 // that replays its finds. Dies (ensure) where it does not hold; not for two threads at once.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/wire/wire.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 // wire_fill -- a body of any kind, made up from its table: what the tests, the fuzzer's seeds and
 // the benchmark put on the wire. Everything it makes is valid; its seed decides all of it.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/wire/wire_table.h"
 
 #include <string.h>

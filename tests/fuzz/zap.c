@@ -2,8 +2,8 @@
 // each behind its length. What is in them comes from the network as far as the routing id, the key
 // and the address go.
 
-#include "common/actor/zap.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/net/zap.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/network.h"
 

@@ -1,6 +1,6 @@
-// What the GPU tests need of common/crypto/hash.h, from FIPS 180-4 alone: where there is a GPU
+// What the GPU tests need of common/base/hash.h, from FIPS 180-4 alone: where there is a GPU
 // there may be no OpenSSL. Slow, and for tests only.
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 
 #include <string.h>
 

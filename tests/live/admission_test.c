@@ -2,8 +2,8 @@
 
 #include "tests/live/own_actor.h"
 #include "common/actor/shell.h"
-#include "common/actor/zap.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/net/zap.h"
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

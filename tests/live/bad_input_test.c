@@ -1,7 +1,7 @@
 // What people and disks do wrong: each is refused by name, or survived, and the run goes on.
 
 #include "tests/live/testbed.h"
-#include "common/actor/zap.h"
+#include "common/net/zap.h"
 #include "common/actor/shell.h"
 #include <errno.h>
 #include <fcntl.h>

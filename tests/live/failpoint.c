@@ -20,7 +20,7 @@
 // once. A place that is not in failpoints.def ends the process, so that the list is the whole of
 // it.
 
-#include "common/failpoint.h"
+#include "common/base/failpoint.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>

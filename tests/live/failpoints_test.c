@@ -5,7 +5,7 @@
 // every action, at the first, the second and a later passing; one not reached is a failure.
 
 #include "tests/live/testbed.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <errno.h>
 #include <setjmp.h>
 #include <signal.h>

@@ -11,8 +11,8 @@
 #include "tests/live/hostile_peer.h"
 #include "tests/live/own_actor.h"
 #include "common/actor/shell.h"
-#include "common/actor/zap.h"
-#include "common/ensure.h"
+#include "common/net/zap.h"
+#include "common/base/ensure.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>

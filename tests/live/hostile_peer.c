@@ -1,6 +1,6 @@
 #include "tests/live/hostile_peer.h"
-#include "common/crypto/curve.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/net/curve.h"
 #include <arpa/inet.h>
 #include <sodium.h>
 #include <string.h>

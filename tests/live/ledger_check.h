@@ -12,7 +12,7 @@
 // rules. But for one: that all draws follow from the records, and that what the auditors said is signed, is
 // what shoal status --ledger shows as well (actors/coordinator/evidence.h).
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 // the numbers of its steps and samples, under another name and in a folder of its own. A
 // checkpointer comes where the first one's folder is not: it has the parameters from the others.
 
-#include "common/vector/checkpoint.h"
+#include "common/checkpoint/checkpoint.h"
 #include "tests/live/testbed.h"
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 
 #include "common/actor/post.h"
 #include "common/actor/shell.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/live/testbed.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #include "tests/live/testbed.h"
 #include "common/actor/shell.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -22,7 +22,7 @@
 // LIVE_KEEP=1 leaves the directory. LIVE_LONG=1 asks for the long forms. LIVE_SEED=n for other instants.
 
 #include "common/actor/tap.h"
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "tests/live/ledger_check.h"
 #include <sys/types.h>
 

@@ -1,7 +1,7 @@
 // The end of a run: every replica's last word, a clean stop, and the ledger held against both.
 
 #include "tests/live/testbed.h"
-#include "common/vector/checkpoint.h"
+#include "common/checkpoint/checkpoint.h"
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>

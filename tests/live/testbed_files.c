@@ -1,11 +1,11 @@
 // What lies in a testbed's directory: a model, a text, keys and configuration, the same every time.
 
 #include "tests/live/testbed.h"
+#include "common/base/ensure.h"
+#include "common/checkpoint/safetensors.h"
 #include "common/data/manifest.h"
-#include "common/ensure.h"
 #include "common/learn/genesis.h"
 #include "common/learn/model_config.h"
-#include "common/vector/safetensors.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

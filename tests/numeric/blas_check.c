@@ -7,7 +7,7 @@
 // is taken for each element with its own S. A wrong stride, a lost term or a lost part of k is far
 // outside: for numbers of one size a single term is S / k, and 2 g S is below that up to k = 2,800.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/learn/gemm.h"
 #include "common/learn/kernels.h"
 #include "tests/bench/train_models.h"

@@ -1,5 +1,5 @@
 #include "tests/numeric/convergence_trial.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/learn/apply.h"
 #include "common/learn/distro_kernels.h"
 #include "common/learn/genesis.h"

@@ -9,8 +9,8 @@
 // chance. `make honest-audits N=10000`. Ends with 0 if nothing differed. Linked with --wrap so that
 // the transform's kernels (distro_kernels.h) follow the instruction set as the model's do.
 
+#include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
-#include "common/ensure.h"
 #include "common/learn/compute.h"
 #include "common/learn/distro_kernels.h"
 #include "common/learn/genesis.h"

@@ -2,8 +2,8 @@
 // this processor has, with 1, 2, 3 and 7 threads, in both precisions, and holds the bits of all
 // gradients and parameters against each other. Half an hour long: `make same-bits`.
 
-#include "common/crypto/hash.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
+#include "common/base/hash.h"
 #include "common/learn/gradient.h"
 #include "common/learn/kernels.h"
 #include "common/learn/model.h"

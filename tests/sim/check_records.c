@@ -2,7 +2,7 @@
 // written anew from the phases of the README: it shares no code with the run that it judges. Beside
 // it the evidence: that all draws follow from the records alone.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/run/table.h"
 #include "common/wire/claims.h"
 #include "tests/sim/check_guilt.h"

@@ -1,7 +1,7 @@
 // check_words -- what may be said and when: nothing before the record that justifies it, one claim
 // and one vote a round, and every replica at the digest that the commits lead to.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "common/run/table.h"
 #include "common/wire/claims.h"
 #include "tests/sim/check_guilt.h"

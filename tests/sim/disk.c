@@ -6,7 +6,7 @@
 // to the core a crash before it. That whole bytes come back unchanged is the promise of common/ledger
 // and common/actor/journal, tested there.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/sim/sim.h"
 #include <stdlib.h>
 #include <string.h>

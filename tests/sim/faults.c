@@ -1,7 +1,7 @@
 // faults -- what goes wrong once in a while, and what the owner does: crashes, freezes, full disks,
 // partitions, leaving, the loss of all copies, pauses and restores.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/sim/sim.h"
 
 enum { PATIENCE_MS = 3000 };

@@ -4,7 +4,7 @@
 // it was begun anew, and very many letters. The broker passes on nothing under a key other than
 // the sender's (see network.c), so what others signed travels only inside a TESTIMONY.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/sim/sim.h"
 #include <string.h>
 

@@ -2,7 +2,7 @@
 // hashes what it was given, applying hashes what it is told; so whoever trained on something else,
 // or applied anything but the commit, holds another digest for ever after.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/sim/sim.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 // the checkpointer it registers what nobody committed.
 // Those who collude cover for one another. What no core would send at all is in intruder.c.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/sim/sim.h"
 #include <string.h>
 

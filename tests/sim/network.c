@@ -3,7 +3,7 @@
 //     node ──mail──▶ broker ──▶ node        two hops, each of which may be late, doubled or lost
 //     node ──news──▶ broker ──▶ everybody   each copy by itself
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/sim/sim.h"
 #include <stdio.h>
 #include <stdlib.h>

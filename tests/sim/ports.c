@@ -1,7 +1,7 @@
 // ports -- the far side of the wall: one case per port, the deed being to put something into a
 // queue.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/sim/sim.h"
 #include <string.h>
 

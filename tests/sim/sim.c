@@ -4,7 +4,7 @@
 //     sim --seeds A B        seeds A to B on two processes: what broke, and a summary
 //     sim --canary           three of four lie: exit 0 if that is noticed, as it must be
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/sim/sim.h"
 #include <signal.h>
 #include <stdio.h>

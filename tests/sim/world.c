@@ -1,6 +1,6 @@
 // world -- lives and deaths: who boots when, and what reaches whom in which order.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include "tests/sim/sim.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 // to do: a database of this kind cannot survive that always, and is then found out by the chain.
 
 #include "tests/storage/storm.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 // afterwards is what was written, or it is refused; nothing in between.
 
 #include "tests/storage/storm.h"
+#include "common/base/ensure.h"
 #include "common/bulk/blob_store.h"
-#include "common/ensure.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // kills -- a writer is killed with SIGKILL at any instant, and what it confirmed must be there.
 
 #include "tests/storage/storm.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>

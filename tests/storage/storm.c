@@ -1,5 +1,5 @@
 #include "tests/storage/storm.h"
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>

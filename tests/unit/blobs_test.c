@@ -2,8 +2,8 @@
 // the run may need it; what comes late goes at once; what is asked for again stays.
 
 #include "actors/member/blobs.h"
+#include "common/base/ensure.h"
 #include "common/bulk/blob_store.h"
-#include "common/ensure.h"
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>

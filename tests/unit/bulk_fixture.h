@@ -3,11 +3,11 @@
 // parameters, a fetcher and what a core would say to it, and holders that do not keep to the
 // protocol.
 
+#include "common/base/ensure.h"
 #include "common/bulk/bulk_server.h"
-#include "common/bulk/bulk_socket.h"
 #include "common/bulk/fetcher.h"
 #include "common/crypto/merkle.h"
-#include "common/ensure.h"
+#include "common/net/bulk_socket.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

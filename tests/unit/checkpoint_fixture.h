@@ -2,8 +2,8 @@
 // checkpoint_fixture -- a folder for checkpoints per test, and a small model whose parameters
 // follow from its step, so that a reader can tell a wrong one.
 
+#include "common/checkpoint/checkpoint.h"
 #include "common/crypto/merkle.h"
-#include "common/vector/checkpoint.h"
 
 #include <dirent.h>
 #include <fcntl.h>

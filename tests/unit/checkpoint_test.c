@@ -1,6 +1,6 @@
-#include "common/vector/checkpoint_manifest.h"
-#include "common/vector/checkpoint_root.h"
-#include "common/vector/hf_folder.h"
+#include "common/checkpoint/checkpoint_manifest.h"
+#include "common/checkpoint/checkpoint_root.h"
+#include "common/checkpoint/hf_folder.h"
 #include "tests/unit/checkpoint_fixture.h"
 
 #include <sys/stat.h>

@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/nearest.h"
 #include "common/config/data_config.h"
 #include "common/config/print.h"
 #include "common/config/run_config.h"
-#include "common/config/suggest.h"
 #include "common/config/value.h"
 
 #define GOLDEN "tests/golden/config/"
@@ -405,14 +405,14 @@ static void ranges_hold_at_their_edges(void **state)
 
 static void nearest_names_are_near(void **state)
 {
-    struct config_nearest near = { .wanted = "min_clinets" };
+    struct nearest near = { .wanted = "min_clinets" };
     (void)state;
-    assert_true(config_nearest_offer(&near, "min_clients", 11));        // Two neighbours swapped
+    assert_true(nearest_offer(&near, "min_clients", 11));        // Two neighbours swapped
     assert_int_equal(near.distance, 1);
-    assert_false(config_nearest_offer(&near, "init_min_clients", 16));
+    assert_false(nearest_offer(&near, "init_min_clients", 16));
     assert_string_equal(near.best, "min_clients");
-    near = (struct config_nearest){ .wanted = "zebra" };
-    assert_false(config_nearest_offer(&near, "broker", 6));
+    near = (struct nearest){ .wanted = "zebra" };
+    assert_false(nearest_offer(&near, "broker", 6));
     assert_int_equal(near.best[0], 0);
 }
 

@@ -1,5 +1,5 @@
 // Which connections have to go, and what waits for those that stay.
-#include "common/actor/connections.h"
+#include "common/net/connections.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

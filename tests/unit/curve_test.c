@@ -1,6 +1,6 @@
 // Connection keys: the map of RFC 7748, and who is nobody.
-#include "common/crypto/curve.h"
-#include "common/crypto/curve_set.h"
+#include "common/net/curve.h"
+#include "common/net/curve_set.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sodium.h>

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/learn/chunks.h"
 #include "common/learn/dct.h"
 

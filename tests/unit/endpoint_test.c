@@ -1,5 +1,5 @@
 // Endpoints that others name: numbers, and nothing that libzmq would have to ask somebody about.
-#include "common/bulk/endpoint.h"
+#include "common/net/endpoint.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-#include "common/crypto/hash.h"
+#include "common/base/hash.h"
 #include "common/learn/genesis.h"
 
 #include <math.h>

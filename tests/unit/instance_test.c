@@ -1,6 +1,6 @@
 // instance_test -- the number of a process rises, whatever the clock does.
 
-#include "common/actor/instance.h"
+#include "common/base/instance.h"
 #include "tests/unit/folder_fixture.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "common/vector/interval.h"
+#include "common/run/interval.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

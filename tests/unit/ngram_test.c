@@ -1,5 +1,5 @@
 // From text to a dataset: the baselines, the tokeniser, the split, the demo's text.
-#include "common/data/child_output.h"
+#include "common/base/child_output.h"
 #include "common/data/manifest.h"
 #include "common/data/ngram.h"
 #include "common/data/token_files.h"

@@ -1,5 +1,5 @@
-#include "common/vector/safetensors.h"
-#include "common/vector/half.h"
+#include "common/checkpoint/safetensors.h"
+#include "common/checkpoint/half.h"
 
 #include <fcntl.h>
 #include <math.h>

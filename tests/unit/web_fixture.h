@@ -2,7 +2,7 @@
 // web_fixture -- a web server in a thread of the test, on loopback: one request for each
 // connection. Either a function of the test answers, or a folder is served, honestly or otherwise.
 
-#include "common/ensure.h"
+#include "common/base/ensure.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 extern "C" {
-#include "common/fault.h"
+#include "common/base/fault.h"
 }
 
 // A block has 48 KiB of shared memory unless more is asked for; some of it may be a kernel's own.

@@ -14,7 +14,7 @@
 // fault with its place in *why; after a fault of the device (FAULT_UNREACHABLE) the replica answers
 // every call with it. One thread at a time per replica. Nothing is kept of what is passed in.
 
-#include "common/fault.h"
+#include "common/base/fault.h"
 #include "common/learn/adamw_factors.h"
 #include "common/learn/cuda/plan.h"
 #include "common/learn/model_layout.h"

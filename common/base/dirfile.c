@@ -1,0 +1,192 @@
+#include "common/base/dirfile.h"
+#include "common/base/failpoint.h"
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// Large enough that system calls do not count, small enough for the second-level cache.
+enum { BLOCK_BYTES = 1 << 20, FILE_MODE = 0644 };
+
+static int failed(const char *place, const char *doing, struct why *why)
+{
+    const int error = errno;
+    return why_set(why, fault_from_errno(error), "%s: %s failed: %s", place, doing,
+                   strerror(error));
+}
+
+bool dirfile_name_valid(const char *name)
+{
+    size_t count = 0;
+    if (name[0] == '.' || name[0] == '-') return false;
+    for (; name[count] && count <= DIRFILE_NAME_MAX; count++) {
+        const char c = name[count];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')
+              || c == '.' || c == '_' || c == '-'))
+            return false;
+    }
+    return count >= 1 && count <= DIRFILE_NAME_MAX;
+}
+
+int dirfile_open(int dir, const char *name, bool follow, struct why *why, int *ret_fd,
+                 uint64_t *ret_bytes)
+{
+    // Not blocking, so that a pipe planted under the name cannot hold us up before it is refused.
+    const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (follow ? 0 : O_NOFOLLOW));
+    if (fd < 0) return failed(name, "opening", why);
+    struct stat stat;
+    if (fstat(fd, &stat) < 0 || !S_ISREG(stat.st_mode)) {
+        close(fd);
+        return why_set(why, FAULT_FORMAT, "%s: not a regular file; refused", name);
+    }
+    *ret_fd = fd;
+    *ret_bytes = (uint64_t)stat.st_size;
+    return 0;
+}
+
+int dirfile_read(int fd, const char *place, uint64_t offset, void *bytes, size_t count,
+                 struct why *why)
+{
+    for (size_t done = 0; done < count; ) {
+        const ssize_t n = pread(fd, (char *)bytes + done, count - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return failed(place, "reading", why);
+        if (n == 0)
+            return why_set(why, FAULT_CORRUPT, "%s: ends at byte %" PRIu64 " while bytes up to "
+                           "%" PRIu64 " were there before: it is being changed; not read further",
+                           place, offset + done, offset + count);
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+int dirfile_slurp(int dir, const char *name, bool follow, size_t bytes_max, struct why *why,
+                  char **ret_bytes, size_t *ret_count)
+{
+    int fd;
+    uint64_t size;
+    int rc = dirfile_open(dir, name, follow, why, &fd, &size);
+    if (rc < 0) return rc;
+    char *bytes = NULL;
+    if (size > bytes_max)
+        rc = why_set(why, FAULT_LIMIT, "%s: %" PRIu64 " bytes, allowed are %zu; not read", name,
+                     size, bytes_max);
+    else if (!(bytes = malloc((size_t)size + 1)))
+        rc = why_set(why, FAULT_MEMORY, "%s: %" PRIu64 " bytes wanted; not read", name, size);
+    else
+        rc = dirfile_read(fd, name, 0, bytes, (size_t)size, why);
+    close(fd);
+    if (rc < 0) {
+        free(bytes);
+        return rc;
+    }
+    bytes[size] = 0;
+    *ret_bytes = bytes;
+    *ret_count = (size_t)size;
+    return 0;
+}
+
+int dirfile_hash(int fd, const char *place, uint64_t count, struct why *why, struct hash *ret_hash)
+{
+    char *block = malloc(BLOCK_BYTES);
+    if (!block) return why_set(why, FAULT_MEMORY, "%s: no memory to hash it", place);
+    struct hasher hasher;
+    hasher_init(&hasher);
+    int rc = 0;
+    for (uint64_t at = 0; at < count && rc == 0; ) {
+        const size_t n = count - at < BLOCK_BYTES ? (size_t)(count - at) : BLOCK_BYTES;
+        rc = dirfile_read(fd, place, at, block, n, why);
+        if (rc == 0) hasher_add(&hasher, block, n);
+        at += n;
+    }
+    const struct hash hash = hasher_end(&hasher);
+    free(block);
+    if (rc == 0) *ret_hash = hash;
+    return rc;
+}
+
+int dirfile_begin(struct dirfile *self, int dir, const char *name, struct why *why)
+{
+    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    const int fd = failpoint("checkpoint_create") < 0 ? -1 : openat(dir, name, flags, FILE_MODE);
+    if (fd < 0) return failed(name, "creating", why);
+    *self = (struct dirfile){ .fd = fd, .name = name };
+    hasher_init(&self->hasher);
+    return 0;
+}
+
+int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct why *why)
+{
+    for (size_t done = 0; done < count; ) {
+        const size_t block = count - done < BLOCK_BYTES ? count - done : BLOCK_BYTES;
+        const ssize_t n = failpoint("checkpoint_write") < 0 ? -1
+                        : write(self->fd, (const char *)bytes + done, block);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return failed(self->name, "writing", why);
+        hasher_add(&self->hasher, (const char *)bytes + done, (size_t)n);
+        done += (size_t)n;
+        self->bytes += (uint64_t)n;
+    }
+    return 0;
+}
+
+int dirfile_end(struct dirfile *self, struct why *why, struct hash *ret_hash, uint64_t *ret_bytes)
+{
+    int rc = failpoint("checkpoint_sync") < 0 || fsync(self->fd) < 0
+           ? failed(self->name, "making it durable", why) : 0;
+    if (close(self->fd) < 0 && rc == 0) rc = failed(self->name, "closing", why);
+    const struct hash hash = hasher_end(&self->hasher);
+    if (rc == 0) {
+        *ret_hash = hash;
+        *ret_bytes = self->bytes;
+    }
+    return rc;
+}
+
+void dirfile_abandon(struct dirfile *self)
+{
+    close(self->fd);
+    (void)hasher_end(&self->hasher);
+}
+
+int dirfile_sync_dir(int dir, const char *place, struct why *why)
+{
+    return failpoint("checkpoint_sync_dir") < 0 || fsync(dir) < 0
+         ? failed(place, "making the directory durable", why) : 0;
+}
+
+// Takes `fd`.
+static int empty(int fd, const char *name, struct why *why)
+{
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        const int rc = failed(name, "listing", why);
+        close(fd);
+        return rc;
+    }
+    int rc = 0;
+    for (struct dirent *entry; rc == 0 && (entry = readdir(dir)); ) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        if (unlinkat(fd, entry->d_name, 0) < 0 && errno != ENOENT) rc = failed(name, "removing a "
+                                                                               "file in it", why);
+    }
+    closedir(dir);
+    return rc;
+}
+
+int dirfile_remove(int dir, const char *name, struct why *why)
+{
+    const int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {                               // Not a directory: a file or a link
+        if (errno == ENOENT || unlinkat(dir, name, 0) == 0 || errno == ENOENT) return 0;
+        return failed(name, "removing", why);
+    }
+    const int rc = empty(fd, name, why);
+    if (rc < 0) return rc;
+    return unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? failed(name, "removing", why)
+        : 0;
+}

@@ -1,0 +1,34 @@
+#pragma once
+// durable_file -- a file that is there whole or not at all. Written under a hidden name beside its
+// place, fsynced, renamed over it, and the folder fsynced: after a crash at any instruction the old
+// content stands or the new one does. A leftover of a crash (.NAME.tmp) is overwritten by the next
+// try.
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/fault.h"
+
+struct durable_file {
+    int dir_fd, fd;                         // -1 when closed
+    char name[256], temporary[264];
+    uint64_t bytes;                         // Appended so far
+};
+
+// `name` is a plain file name of at most 250 bytes; `dir` exists.
+int durable_file_create(const char *dir, const char *name, struct why *why,
+                        struct durable_file *ret_file);
+int durable_file_append(struct durable_file *self, const void *bytes, size_t count,
+                        struct why *why);
+
+// One of these three ends it. After a failed commit the old content stands.
+int durable_file_commit(struct durable_file *self, struct why *why);
+void durable_file_abandon(struct durable_file *self);
+
+// As commit, but nothing is fsynced: whole or not at all for whoever outlives this process, and no
+// promise about a power cut.
+int durable_file_place(struct durable_file *self, struct why *why);
+
+// The three of them, for what lies in memory.
+int durable_file_write(const char *dir, const char *name, const void *bytes, size_t count,
+                       struct why *why);

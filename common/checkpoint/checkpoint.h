@@ -1,0 +1,135 @@
+#pragma once
+// checkpoint -- directories in which a run can be found again, and which other tools can read.
+//
+//      <root>/step-00000120/               a Hugging Face folder, readable by their tools
+//          config.json                     the model, as the caller gave it
+//          model.safetensors               the parameters, F32, the exact bits
+//          tokenizer.json ...              if there were any
+//          state-<item>.bin                the optimizer's state, one file per saved item
+//          shoal.json                      the manifest: run, epoch, step, digest, layout hash,
+//                                          position in the data, tags, SHA-256 of every other file
+//      <root>/step-00000130.tmp-<pid>/     a writer at work, or what a dead one left
+//
+// A checkpoint is visible under its final name only when all of it is durable: every file fsynced,
+// the directory fsynced, renamed, the root fsynced. An older one is deleted only after that, and is
+// renamed back to a .tmp name first, so no instant shows half of one. Writing a step again swaps
+// the two in one rename. A root belongs to one run and has one writer at a time (flock on it;
+// another gets FAULT_BUSY).
+//
+// A checkpoint is opened only if every file has the size and SHA-256 of the manifest, and the
+// manifest those of its own last line. A damaged one is refused by name; to fall back to an older
+// one is the caller's explicit choice, from checkpoint_list. Nothing here ever answers "start from
+// random weights": an empty root is FAULT_NOT_FOUND. The manifest's own hash is for the ledger: it
+// is what tells a forged checkpoint from a true one.
+//
+// Names are made of checked pieces only; no name from a file or a caller can leave its directory,
+// links inside checkpoints are not followed. One thread per open checkpoint.
+
+#include "common/base/dirfile.h"
+#include "common/base/fault.h"
+#include "common/vector/layout.h"
+#include "common/vector/tags.h"
+
+enum {
+    CHECKPOINT_STEP_MAX = 99999999,
+    CHECKPOINT_RUN_MAX = 63,            // Bytes of a run's id: A-Z a-z 0-9 . _ -
+    CHECKPOINT_DONE_MAX = 65536,        // Intervals of the position in the data
+    CHECKPOINT_FILES_MAX = 64,          // Files in one checkpoint, the manifest aside
+    CHECKPOINT_ITEMS_MAX = 32,          // State items
+    CHECKPOINT_LIST_MAX = 4096,         // Checkpoints in one root
+    CHECKPOINT_SMALL_BYTES_MAX = 256 << 20,     // Of any file but parameters and state
+};
+#define CHECKPOINT_NUMBER_MAX (((uint64_t)1 << 53) - 1)    // Exact in any JSON reader
+
+#define CHECKPOINT_MANIFEST "shoal.json"
+#define CHECKPOINT_CONFIG "config.json"
+#define CHECKPOINT_PARAMS "model.safetensors"
+
+// What a manifest says of the run at this step. All numbers up to CHECKPOINT_NUMBER_MAX.
+struct checkpoint_info {
+    char run[CHECKPOINT_RUN_MAX + 1];
+    uint64_t epoch;
+    uint64_t step;                      // Up to CHECKPOINT_STEP_MAX
+    struct hash digest;                 // digest_of the parameters (common/crypto/merkle.h)
+    struct hash layout;                 // layout_hash; filled in by checkpoint_write
+    uint64_t created_unix_s;
+    uint64_t protocol;                  // Of the wire, at the time
+    // Position in the data: this sweep of pass_length samples, taken up to `cursor`; `done` is a
+    // tidy list of the samples that commits have trained. All others are todo.
+    uint64_t pass, pass_length, cursor;
+    const struct interval *done;
+    size_t done_count;
+};
+
+struct checkpoint_file { const char *name; const void *bytes; size_t count; };
+
+// What else goes in. All borrowed for the call.
+struct checkpoint_parts {
+    const char *config_json;            // The text of config.json
+    const char *tokenizer_dir;          // Or NULL. The files of hf_folder_beside are copied, those
+                                        // that are there
+    const struct checkpoint_file *files;    // More files, at the caller's pleasure
+    size_t file_count;
+    const struct tags *state;           // Registered items, or NULL
+    const void *const *values;          // For each item its whole value, or NULL: not saved
+    unsigned keep;                      // Checkpoints that stay, this one included; at least 1
+    uint64_t spare;                     // This step's stays, too; 0: none
+};
+
+// ---- Writing ----
+
+// Removes what dead writers left in the root. FAULT_BUSY if a live one is at work there.
+int checkpoint_clean(const char *root, struct why *why);
+
+// Writes the checkpoint of info->step; the layout must be all F32, the parameters must have
+// info->digest (FAULT_DIGEST). On failure (FAULT_DISK_FULL among them) the older ones stay as they
+// were and nothing of the new one is left; only if the very last fsync fails does it stay, visible
+// but perhaps not durable. ret_manifest, the SHA-256 of shoal.json, is for the ledger. If only the
+// removal of an old one failed, the result is 0 and `why` says so; else `why` is empty.
+int checkpoint_write(const char *root, const struct checkpoint_info *info,
+                     const struct checkpoint_parts *parts, const struct layout *layout,
+                     const float *params, struct why *why, struct hash *ret_manifest);
+
+// ---- Reading ----
+
+struct checkpoint_seen { uint64_t step, epoch; int fault; };    // fault 0: valid, and of this run
+
+// All checkpoints in the root, newest step first, each verified whole (room for
+// CHECKPOINT_LIST_MAX).
+int checkpoint_list(const char *root, const char *run, struct why *why,
+                    struct checkpoint_seen *ret_list, size_t *ret_count);
+
+typedef struct checkpoint checkpoint_t;
+
+// Opens and verifies. FAULT_NOT_FOUND: there is none. FAULT_CORRUPT, FAULT_DIGEST: damaged, and
+// where. FAULT_FOREIGN: of another run. FAULT_UNSUPPORTED: of a newer version. The newest is the
+// highest step.
+int checkpoint_open(const char *root, uint64_t step, const char *run, struct why *why,
+                    checkpoint_t **ret_checkpoint);
+int checkpoint_open_newest(const char *root, const char *run, struct why *why,
+                           checkpoint_t **ret_checkpoint);
+void checkpoint_close(checkpoint_t **self);
+
+const struct checkpoint_info *checkpoint_info(const checkpoint_t *self);    // Lives as long as self
+const struct tags *checkpoint_state(const checkpoint_t *self);              // Likewise
+struct hash checkpoint_manifest_hash(const checkpoint_t *self);
+
+// All parameters (layout->total floats), with the digest of the manifest, or FAULT_DIGEST; a layout
+// of another hash is FAULT_FOREIGN. After a fault `params` must not be used.
+int checkpoint_load_params(const checkpoint_t *self, const struct layout *layout, float *params,
+                           struct why *why);
+
+// The elements `want` of them, for who holds an interval only. Their sum was checked when it was
+// opened.
+int checkpoint_load_interval(const checkpoint_t *self, const struct layout *layout,
+                             struct interval want, float *values, struct why *why);
+
+// The elements `want` of a state item, as registered now: tag and sizes must be the saved ones
+// (FAULT_FOREIGN), a value must have been saved (FAULT_NOT_FOUND).
+int checkpoint_load_state(const checkpoint_t *self, const struct tags_item *item,
+                          struct interval want, void *value, struct why *why);
+
+// Any small file of it (config.json, an extra), ended by a zero that does not count. The caller
+// frees.
+int checkpoint_load_file(const checkpoint_t *self, const char *name, struct why *why,
+                         char **ret_bytes, size_t *ret_count);

@@ -1,0 +1,296 @@
+#include "common/base/strict_json.h"
+#include "common/checkpoint/checkpoint_manifest.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 4, VALUES_MAX = 1 << 19, DUMP_FLAGS = JSON_INDENT(1) };
+static const char format[] = "shoal checkpoint", seal_key[] = "sha256";
+
+static bool run_valid(const char *run)
+{
+    return dirfile_name_valid(run) && strlen(run) <= CHECKPOINT_RUN_MAX;
+}
+
+static int out_of_range(const char *field, uint64_t value, uint64_t max, struct why *why)
+{
+    return why_set(why, FAULT_RANGE, "checkpoint: %s is %" PRIu64 ", allowed is 0 to %" PRIu64 "; "
+                   "refused", field, value, max);
+}
+
+int checkpoint_manifest_check(const struct checkpoint_info *info, struct why *why)
+{
+    const struct { const char *name; uint64_t value, max; } fields[] = {
+        { "step", info->step, CHECKPOINT_STEP_MAX },
+        { "epoch", info->epoch, CHECKPOINT_NUMBER_MAX },
+        { "created_unix_s", info->created_unix_s, CHECKPOINT_NUMBER_MAX },
+        { "protocol", info->protocol, CHECKPOINT_NUMBER_MAX },
+        { "pass", info->pass, CHECKPOINT_NUMBER_MAX },
+        { "pass_length", info->pass_length, CHECKPOINT_NUMBER_MAX },
+        { "cursor", info->cursor, info->pass_length },
+        { "the number of intervals done", info->done_count, CHECKPOINT_DONE_MAX },
+    };
+    if (!memchr(info->run, 0, sizeof info->run) || !run_valid(info->run))
+        return why_set(why, FAULT_RANGE, "checkpoint: a run's id is 1 to %d of A-Z a-z 0-9 . _ - "
+                       "and does not begin with a dot or dash; refused", CHECKPOINT_RUN_MAX);
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (fields[i].value > fields[i].max)
+            return out_of_range(fields[i].name, fields[i].value, fields[i].max, why);
+    }
+    if (!interval_list_tidy(info->done, info->done_count))
+        return why_set(why, FAULT_RANGE, "checkpoint: the intervals done are empty, overlap or are "
+                       "out of order; refused");
+    if (info->done_count && info->done[info->done_count - 1].end > info->pass_length)
+        return out_of_range("the end of the last interval done",
+                            info->done[info->done_count - 1].end, info->pass_length, why);
+    return 0;
+}
+
+const struct checkpoint_record *checkpoint_manifest_find(const struct checkpoint_manifest *self,
+                                                         const char *name)
+{
+    for (size_t i = 0; i < self->file_count; i++) {
+        if (strcmp(self->files[i].name, name) == 0) return &self->files[i];
+    }
+    return NULL;
+}
+
+// ---- To text ----
+
+static json_t *number(uint64_t value) { return json_integer((json_int_t)value); }
+
+static json_t *hex(const struct hash *hash)
+{
+    char text[HASH_HEX];
+    return json_string(hash_to_hex(hash, text));
+}
+
+static json_t *pack_data(const struct checkpoint_info *info)
+{
+    json_t *done = json_array();
+    for (size_t i = 0; i < info->done_count; i++)
+        json_array_append_new(done, json_pack("[o, o]", number(info->done[i].begin),
+                                              number(info->done[i].end)));
+    return json_pack("{s: o, s: o, s: o, s: o}", "pass", number(info->pass),
+                     "pass_length", number(info->pass_length), "cursor", number(info->cursor),
+                     "done", done);
+}
+
+static json_t *pack_state(const struct checkpoint_manifest *self)
+{
+    json_t *state = json_array();
+    for (size_t i = 0; i < self->item_count; i++) {
+        const struct tags_item *item = &self->items[i];
+        json_array_append_new(state, json_pack(
+            "{s: s, s: s, s: o, s: o, s: b}", "name", item->name, "tag", tags_tag_name(item->tag),
+            "elements", number(item->elements), "element_bytes", number(item->element_bytes),
+            "saved", (int)self->saved[i]));
+    }
+    return state;
+}
+
+static json_t *pack_files(const struct checkpoint_manifest *self)
+{
+    json_t *files = json_array();
+    for (size_t i = 0; i < self->file_count; i++) {
+        const struct checkpoint_record *file = &self->files[i];
+        json_array_append_new(files, json_pack(
+            "{s: s, s: o, s: o}", "name", file->name, "bytes", number(file->bytes),
+            "sha256", hex(&file->hash)));
+    }
+    return files;
+}
+
+// The tree as text, with the hash of all before it as last value. NULL if memory is short.
+static char *dump_sealed(json_t *root)
+{
+    json_object_del(root, seal_key);
+    char *text = json_dumps(root, DUMP_FLAGS);
+    if (!text) return NULL;
+    const struct hash seal = hash_of(text, strlen(text));
+    free(text);
+    if (json_object_set_new(root, seal_key, hex(&seal)) < 0) return NULL;
+    return json_dumps(root, DUMP_FLAGS);
+}
+
+int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why *why,
+                             char **ret_text, size_t *ret_count)
+{
+    const struct checkpoint_info *info = &self->info;
+    json_t *root = json_pack(
+        "{s: s, s: i, s: o, s: s, s: o, s: o, s: o, s: o, s: o, s: o, s: o, s: o}",
+        "format", format, "version", CHECKPOINT_VERSION, "protocol", number(info->protocol),
+        "run", info->run, "epoch", number(info->epoch), "step", number(info->step),
+        "digest", hex(&info->digest), "layout", hex(&info->layout),
+        "created_unix_s", number(info->created_unix_s), "data", pack_data(info),
+        "state", pack_state(self), "files", pack_files(self));
+    char *text = root ? dump_sealed(root) : NULL;
+    json_decref(root);
+    if (!text) return why_set(why, FAULT_MEMORY, "%s: no memory to write it", CHECKPOINT_MANIFEST);
+    *ret_text = text;
+    *ret_count = strlen(text);
+    return 0;
+}
+
+// ---- From text ----
+
+// Is the text, byte for byte, what we would have written, sealed as we would have sealed it?
+static int check_seal(const char *place, json_t *root, const char *text, size_t count,
+                      struct why *why)
+{
+    char *wanted = dump_sealed(root);
+    int rc = 0;
+    if (!wanted)
+        rc = why_set(why, FAULT_MEMORY, "%s: no memory to verify it", place);
+    else if (strlen(wanted) != count || memcmp(wanted, text, count) != 0)
+        rc = why_set(why, FAULT_DIGEST, "%s: its content is not what its own sha256 says: it was "
+                     "changed after it was written; refused", place);
+    free(wanted);
+    return rc;
+}
+
+static int get_hash(const json_t *object, const char *place, const char *key, struct why *why,
+                    struct hash *ret_hash)
+{
+    const char *text;
+    const int rc = strict_json_text(object, place, key, HASH_HEX, why, &text);
+    if (rc < 0) return rc;
+    if (!hash_from_hex(text, ret_hash))
+        return why_set(why, FAULT_RANGE, "%s: '%s' is not 64 hexadecimal digits; refused", place,
+                       key);
+    return 0;
+}
+
+static int get_done(const json_t *data, const char *place, struct why *why,
+                    struct checkpoint_info *info)
+{
+    const json_t *array;
+    const int rc = strict_json_array(data, place, "done", CHECKPOINT_DONE_MAX, why, &array);
+    if (rc < 0) return rc;
+    const size_t count = json_array_size(array);
+    struct interval *done = calloc(count + 1, sizeof *done);
+    if (!done) return why_set(why, FAULT_MEMORY, "%s: %zu intervals; not read", place, count);
+    info->done = done;
+    info->done_count = count;
+    for (size_t i = 0; i < count; i++) {
+        const json_t *pair = json_array_get(array, i);
+        const json_t *begin = json_array_get(pair, 0), *end = json_array_get(pair, 1);
+        if (json_array_size(pair) != 2 || !json_is_integer(begin) || !json_is_integer(end)
+            || json_integer_value(begin) < 0 || json_integer_value(end) < 0)
+            return why_set(why, FAULT_FORMAT, "%s: interval %zu done is no pair of numbers; "
+                           "refused", place, i);
+        done[i] = (struct interval){ (uint64_t)json_integer_value(begin),
+                                     (uint64_t)json_integer_value(end) };
+    }
+    return 0;
+}
+
+static int get_info(const json_t *root, const char *place, struct why *why,
+                    struct checkpoint_info *info)
+{
+    const json_t *data = json_object_get(root, "data");
+    const struct { const json_t *object; const char *key; uint64_t *ret; } numbers[] = {
+        { root, "protocol", &info->protocol }, { root, "epoch", &info->epoch },
+        { root, "step", &info->step }, { root, "created_unix_s", &info->created_unix_s },
+        { data, "pass", &info->pass }, { data, "pass_length", &info->pass_length },
+        { data, "cursor", &info->cursor },
+    };
+    const char *run;
+    int rc = strict_json_text(root, place, "run", CHECKPOINT_RUN_MAX, why, &run);
+    if (rc < 0) return rc;
+    snprintf(info->run, sizeof info->run, "%s", run);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == 0; i++)
+        rc = strict_json_number(numbers[i].object, place, numbers[i].key, CHECKPOINT_NUMBER_MAX,
+                                why, numbers[i].ret);
+    if (rc == 0) rc = get_hash(root, place, "digest", why, &info->digest);
+    if (rc == 0) rc = get_hash(root, place, "layout", why, &info->layout);
+    if (rc == 0) rc = get_done(data, place, why, info);
+    return rc < 0 ? rc : checkpoint_manifest_check(info, why);
+}
+
+static int get_state(const json_t *root, const char *place, struct why *why,
+                     struct checkpoint_manifest *self)
+{
+    const json_t *array;
+    struct tags state;
+    int rc = strict_json_array(root, place, "state", CHECKPOINT_ITEMS_MAX, why, &array);
+    tags_init(&state, self->items, CHECKPOINT_ITEMS_MAX);
+    for (size_t i = 0; rc == 0 && i < json_array_size(array); i++) {
+        const json_t *object = json_array_get(array, i), *saved = json_object_get(object, "saved");
+        const char *name, *tag;
+        uint64_t elements, element_bytes;
+        rc = strict_json_text(object, place, "name", TAGS_NAME_MAX, why, &name);
+        if (rc == 0) rc = strict_json_text(object, place, "tag", 16, why, &tag);
+        if (rc == 0) rc = strict_json_number(object, place, "elements", CHECKPOINT_NUMBER_MAX, why,
+                                             &elements);
+        if (rc == 0) rc = strict_json_number(object, place, "element_bytes", UINT32_MAX, why,
+                                             &element_bytes);
+        if (rc == 0 && !json_is_boolean(saved))
+            rc = why_set(why, FAULT_FORMAT, "%s: 'saved' is not true or false; refused", place);
+        if (rc == 0) rc = tags_add(&state, name, tags_tag_from_name(tag), elements,
+                                   (uint32_t)element_bytes, why);
+        self->saved[i] = json_is_true(saved);
+    }
+    self->item_count = state.count;
+    return rc;
+}
+
+static int get_files(const json_t *root, const char *place, struct why *why,
+                     struct checkpoint_manifest *self)
+{
+    const json_t *array;
+    int rc = strict_json_array(root, place, "files", CHECKPOINT_FILES_MAX, why, &array);
+    for (size_t i = 0; rc == 0 && i < json_array_size(array); i++) {
+        const json_t *object = json_array_get(array, i);
+        struct checkpoint_record *file = &self->files[i];
+        const char *name;
+        rc = strict_json_text(object, place, "name", DIRFILE_NAME_MAX, why, &name);
+        if (rc == 0) rc = strict_json_number(object, place, "bytes", CHECKPOINT_NUMBER_MAX, why,
+                                             &file->bytes);
+        if (rc == 0) rc = get_hash(object, place, "sha256", why, &file->hash);
+        if (rc < 0) break;
+        if (!dirfile_name_valid(name) || checkpoint_manifest_find(self, name))
+            return why_set(why, FAULT_RANGE, "%s: the name of file %zu is not 1 to %d of A-Z a-z "
+                           "0-9 . _ - or is there twice; refused", place, i, DIRFILE_NAME_MAX);
+        snprintf(file->name, sizeof file->name, "%s", name);
+        self->file_count = i + 1;
+    }
+    return rc;
+}
+
+static int check_version(const json_t *root, const char *place, struct why *why)
+{
+    const char *text;
+    uint64_t version;
+    int rc = strict_json_text(root, place, "format", 64, why, &text);
+    if (rc == 0) rc = strict_json_number(root, place, "version", CHECKPOINT_NUMBER_MAX, why,
+                                         &version);
+    if (rc < 0) return rc;
+    if (strcmp(text, format) != 0)
+        return why_set(why, FAULT_FORMAT, "%s: 'format' is not '%s'; refused", place, format);
+    if (version != CHECKPOINT_VERSION)
+        return why_set(why, FAULT_UNSUPPORTED, "%s: version %" PRIu64 ", this program reads %d; "
+                       "refused", place, version, CHECKPOINT_VERSION);
+    return 0;
+}
+
+int checkpoint_manifest_unpack(const char *place, const char *text, size_t count, struct why *why,
+                               struct checkpoint_manifest *ret_manifest)
+{
+    json_t *root;
+    int rc = strict_json_parse(place, text, count, DEPTH_MAX, VALUES_MAX, why, &root);
+    if (rc < 0) return rc;
+    *ret_manifest = (struct checkpoint_manifest){ .file_count = 0 };
+    rc = check_version(root, place, why);
+    if (rc == 0) rc = check_seal(place, root, text, count, why);
+    if (rc == 0) rc = get_info(root, place, why, &ret_manifest->info);
+    if (rc == 0) rc = get_state(root, place, why, ret_manifest);
+    if (rc == 0) rc = get_files(root, place, why, ret_manifest);
+    json_decref(root);
+    if (rc < 0) {
+        free((void *)(uintptr_t)ret_manifest->info.done);
+        ret_manifest->info.done = NULL;
+    }
+    return rc;
+}

@@ -1,0 +1,42 @@
+#pragma once
+// checkpoint_manifest -- shoal.json, as text and as a struct. Private to checkpoint.
+//
+// The text is what jansson writes of the tree, one value per line, keys in the order below, and its
+// last value is the SHA-256 of the text without it: any changed byte is found, be it a space.
+//
+//     {"format": "shoal checkpoint", "version": 1, "protocol": 1, "run": "a", "epoch": 3,
+//      "step": 120, "digest": "<64 hex>", "layout": "<64 hex>", "created_unix_s": 1700000000,
+//      "data": {"pass": 0, "pass_length": 1000, "cursor": 640, "done": [[0, 512], [544, 640]]},
+//      "state": [{"name": "m", "tag": "reshard", "elements": 100, "element_bytes": 4,
+//                 "saved": true}],
+//      "files": [{"name": "config.json", "bytes": 540, "sha256": "<64 hex>"}, ...],
+//      "sha256": "<64 hex>"}
+
+#include "common/checkpoint/checkpoint.h"
+
+enum { CHECKPOINT_MANIFEST_BYTES_MAX = 8 << 20, CHECKPOINT_VERSION = 1 };
+
+struct checkpoint_record { char name[DIRFILE_NAME_MAX + 1]; uint64_t bytes; struct hash hash; };
+
+struct checkpoint_manifest {
+    struct checkpoint_info info;        // info.done is owned, by malloc, if this was read
+    struct checkpoint_record files[CHECKPOINT_FILES_MAX];
+    size_t file_count;
+    struct tags_item items[CHECKPOINT_ITEMS_MAX];
+    bool saved[CHECKPOINT_ITEMS_MAX];
+    size_t item_count;
+};
+
+// FAULT_RANGE unless every field is in the range that checkpoint.h gives it.
+int checkpoint_manifest_check(const struct checkpoint_info *info, struct why *why);
+
+// The caller frees the text.
+int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why *why,
+                             char **ret_text, size_t *ret_count);
+
+// Total: any bytes give a manifest in range or a named refusal. Free info.done in the end.
+int checkpoint_manifest_unpack(const char *place, const char *text, size_t count, struct why *why,
+                               struct checkpoint_manifest *ret_manifest);
+
+const struct checkpoint_record *checkpoint_manifest_find(const struct checkpoint_manifest *self,
+                                                         const char *name);

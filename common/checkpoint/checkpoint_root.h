@@ -1,0 +1,26 @@
+#pragma once
+// checkpoint_root -- the folder in which checkpoints stand: their names, which there are, who may
+// write. Private to checkpoint.
+
+#include "common/checkpoint/checkpoint.h"
+
+enum { CHECKPOINT_NAME = 64 };          // Room for any name made here
+
+struct checkpoint_steps { size_t count; uint64_t steps[CHECKPOINT_LIST_MAX]; };
+
+// "step-00000120", and "step-00000120.tmp-4711" with our process id. Both return `name`.
+const char *checkpoint_root_name(uint64_t step, char name[CHECKPOINT_NAME]);
+const char *checkpoint_root_tmp_name(uint64_t step, char name[CHECKPOINT_NAME]);
+
+// The caller closes the descriptor.
+int checkpoint_root_open(const char *root, struct why *why, int *ret_fd);
+
+// Until the descriptor is closed nobody else may write here. FAULT_BUSY if somebody does.
+int checkpoint_root_lock(int fd, const char *root, struct why *why);
+
+// Highest first. FAULT_LIMIT beyond CHECKPOINT_LIST_MAX.
+int checkpoint_root_steps(int fd, const char *root, struct why *why,
+                          struct checkpoint_steps *ret_steps);
+
+// Removes every .tmp directory. Only under the lock: then each one's writer is dead.
+int checkpoint_root_clean(int fd, const char *root, struct why *why);

@@ -1,0 +1,91 @@
+#include "common/base/ensure.h"
+#include "common/net/descriptors.h"
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <zmq.h>
+
+enum { EVENT_BYTES = 6 };
+
+uint32_t descriptors_raise(void)
+{
+    struct rlimit limit;
+    ensure(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = limit.rlim_max < CONNECTIONS_FD_MAX ? limit.rlim_max : CONNECTIONS_FD_MAX;
+    ensure(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    return (uint32_t)limit.rlim_cur;
+}
+
+void *descriptors_watch(void *context, void *socket, const char *endpoint)
+{
+    enum { HEARD = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED };
+    int zero = 0;
+    if (zmq_socket_monitor(socket, endpoint, HEARD) < 0) return NULL;
+    void *events = zmq_socket(context, ZMQ_PAIR);
+    if (!events) return NULL;
+    ensure(zmq_setsockopt(events, ZMQ_LINGER, &zero, sizeof zero) == 0);
+    // Without a bound: whoever fills it is the library's I/O thread, which would wait for us.
+    ensure(zmq_setsockopt(events, ZMQ_RCVHWM, &zero, sizeof zero) == 0);
+    ensure(zmq_connect(events, endpoint) == 0);
+    return events;
+}
+
+bool descriptors_next(void *events, int *ret_fd, bool *ret_opened)
+{
+    uint8_t bytes[EVENT_BYTES];
+    char address[256];
+    uint16_t event;
+    int32_t fd;
+    if (zmq_recv(events, bytes, sizeof bytes, ZMQ_DONTWAIT) != sizeof bytes) return false;
+    zmq_recv(events, address, sizeof address, 0);
+    memcpy(&event, bytes, sizeof event);
+    memcpy(&fd, bytes + sizeof event, sizeof fd);
+    *ret_fd = fd;
+    *ret_opened = event == ZMQ_EVENT_ACCEPTED || event == ZMQ_EVENT_CONNECTED;
+    return true;
+}
+
+void descriptors_hear(void *events, struct connections *connections, uint32_t where,
+                      uint64_t now_ms, descriptors_tell *tell, void *arg)
+{
+    int fd;
+    bool opened;
+    while (descriptors_next(events, &fd, &opened)) {
+        if (opened) connections_opened(connections, fd, where, now_ms);
+        else connections_closed(connections, fd);
+        if (tell) tell(arg, fd, opened);
+    }
+}
+
+static bool is_at(int fd, uint16_t port)
+{
+    struct sockaddr_storage own = { .ss_family = AF_UNSPEC };
+    socklen_t size = sizeof own;
+    if (port == 0) return true;
+    if (getsockname(fd, (struct sockaddr *)&own, &size) != 0) return false;
+    return own.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&own)->sin6_port == htons(port)
+         : own.ss_family == AF_INET  ? ((struct sockaddr_in *)&own)->sin_port == htons(port) : false;
+}
+
+bool descriptors_measure(int fd, uint16_t port, struct connection_counts *ret_counts)
+{
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    if (!is_at(fd, port) || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+    // Linux 4.6 counts these
+    ensure(size >= offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof info.tcpi_notsent_bytes);
+    *ret_counts = (struct connection_counts){
+        .received = info.tcpi_bytes_received, .acked = info.tcpi_bytes_acked,
+        .none_wait = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0 };
+    return true;
+}
+
+void descriptors_cut(int fd, uint16_t port)
+{
+    static const struct linger none = { .l_onoff = 1 };
+    if (!is_at(fd, port)) return;
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    shutdown(fd, SHUT_RDWR);
+}

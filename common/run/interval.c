@@ -1,0 +1,153 @@
+#include "common/run/interval.h"
+#include "common/base/ensure.h"
+
+bool interval_equal(struct interval a, struct interval b)
+{
+    return a.begin == b.begin && a.end == b.end;
+}
+
+bool interval_overlaps(struct interval a, struct interval b)
+{
+    return !interval_empty(interval_meet(a, b));
+}
+
+bool interval_contains(struct interval outer, struct interval inner)
+{
+    return interval_empty(inner) || (outer.begin <= inner.begin && inner.end <= outer.end);
+}
+
+struct interval interval_meet(struct interval a, struct interval b)
+{
+    struct interval meet = { a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end };
+    return interval_empty(meet) ? (struct interval){ 0, 0 } : meet;
+}
+
+struct interval interval_share(uint64_t total, uint32_t rank, uint32_t world)
+{
+    ensure(rank < world);
+    // floor(total * r / world) without a product that overflows: total = q * world + rest
+    const uint64_t q = total / world, rest = total % world;
+    return (struct interval){ q * rank + rest * rank / world,
+                              q * (rank + 1ull) + rest * (rank + 1ull) / world };
+}
+
+bool interval_list_tidy(const struct interval *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (interval_empty(list[i]) || (i && list[i].begin < list[i - 1].end)) return false;
+    }
+    return true;
+}
+
+uint64_t interval_list_total(const struct interval *list, size_t count)
+{
+    uint64_t total = 0;
+    for (size_t i = 0; i < count; i++) total += interval_length(list[i]);
+    return total;
+}
+
+bool interval_list_contains(const struct interval *list, size_t count, struct interval at)
+{
+    ensure(interval_list_tidy(list, count));
+    for (size_t i = 0; i < count && !interval_empty(at); i++) {
+        if (list[i].end <= at.begin) continue;
+        if (list[i].begin > at.begin) return false;
+        at.begin = list[i].end;
+    }
+    return interval_empty(at);
+}
+
+// Appends to a list that is in order, melting what touches or overlaps its last interval.
+static size_t append(struct interval *list, size_t count, struct interval at)
+{
+    if (interval_empty(at)) return count;
+    if (count && at.begin <= list[count - 1].end) {
+        if (at.end > list[count - 1].end) list[count - 1].end = at.end;
+        return count;
+    }
+    list[count] = at;
+    return count + 1;
+}
+
+size_t interval_list_join(const struct interval *a, size_t a_count,
+                          const struct interval *b, size_t b_count, struct interval *ret_list)
+{
+    ensure(interval_list_tidy(a, a_count) && interval_list_tidy(b, b_count));
+    size_t i = 0, j = 0, count = 0;
+    while (i < a_count || j < b_count) {
+        const bool from_a = j == b_count || (i < a_count && a[i].begin <= b[j].begin);
+        count = append(ret_list, count, from_a ? a[i++] : b[j++]);
+    }
+    return count;
+}
+
+size_t interval_list_minus(const struct interval *a, size_t a_count,
+                           const struct interval *b, size_t b_count, struct interval *ret_list)
+{
+    ensure(interval_list_tidy(a, a_count) && interval_list_tidy(b, b_count));
+    size_t j = 0, count = 0;
+    for (size_t i = 0; i < a_count; i++) {
+        struct interval left = a[i];
+        while (j < b_count && b[j].end <= left.begin) j++;
+        for (size_t k = j; k < b_count && b[k].begin < left.end; k++) {
+            if (left.begin < b[k].begin)
+                count = append(ret_list, count, (struct interval){ left.begin, b[k].begin });
+            left.begin = b[k].end;
+        }
+        count = append(ret_list, count, left);
+    }
+    return count;
+}
+
+size_t interval_list_meet(const struct interval *a, size_t a_count,
+                          const struct interval *b, size_t b_count, struct interval *ret_list)
+{
+    ensure(interval_list_tidy(a, a_count) && interval_list_tidy(b, b_count));
+    size_t i = 0, j = 0, count = 0;
+    while (i < a_count && j < b_count) {
+        count = append(ret_list, count, interval_meet(a[i], b[j]));
+        if (a[i].end < b[j].end) i++;
+        else j++;
+    }
+    return count;
+}
+
+bool interval_pieces_tidy(const struct interval_piece *pieces, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (interval_empty(pieces[i].at)) return false;
+        if (i && pieces[i].at.begin < pieces[i - 1].at.end) return false;
+    }
+    return true;
+}
+
+bool interval_pieces_cover(const struct interval_piece *pieces, size_t count, uint64_t total)
+{
+    ensure(interval_pieces_tidy(pieces, count));
+    uint64_t reached = 0;
+    for (size_t i = 0; i < count && pieces[i].at.begin == reached; i++) reached = pieces[i].at.end;
+    return reached == total && (!count || pieces[count - 1].at.end == total);
+}
+
+size_t interval_overlap(const struct interval_piece *have, size_t have_count,
+                        const struct interval *want, size_t want_count,
+                        struct interval_copy *ret_copies, uint64_t *ret_missing)
+{
+    ensure(interval_pieces_tidy(have, have_count) && interval_list_tidy(want, want_count));
+    size_t i = 0, j = 0, count = 0;
+    uint64_t before = 0, found = 0;         // Wanted elements ahead of want[j]; elements planned
+    while (i < have_count && j < want_count) {
+        const struct interval at = interval_meet(have[i].at, want[j]);
+        if (!interval_empty(at)) {
+            ret_copies[count++] = (struct interval_copy){
+                .at = at, .piece = i, .from_offset = at.begin - have[i].at.begin,
+                .to_offset = before + at.begin - want[j].begin,
+            };
+            found += interval_length(at);
+        }
+        if (have[i].at.end < want[j].end) i++;
+        else before += interval_length(want[j++]);
+    }
+    *ret_missing = interval_list_total(want, want_count) - found;
+    return count;
+}
