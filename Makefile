@@ -19,7 +19,7 @@ CXXFLAGS += -std=c++17 $(OPT) $(SAN) $(WARN) -I. -MMD -MP
 LDFLAGS  += $(SAN) -pthread -Wl,--as-needed -Wl,-rpath,'$$ORIGIN/../lib/shoal'
 LIBS      = -lczmq -lzmq -llmdb -lsodium -lcrypto -lcurl -ljansson -lsystemd -lstdc++ -lm $(BLAS_LIB)
 
-# make BLAS=1: float32 products by OpenBLAS (common/learn/gemm_blas.c). Not reproducible, and every program that
+# make BLAS=1: float32 products by OpenBLAS (common/kernel/gemm_blas.c). Not reproducible, and every program that
 # computes says so at its start. A build folder of its own, since nothing else tells the objects apart.
 BLAS      ?= 0
 PACKAGES_BLAS = libopenblas-dev
@@ -45,13 +45,14 @@ PACKAGES   = gcc g++ make pkg-config libzmq3-dev libczmq-dev liblmdb-dev libsodi
 PACKAGES  += $(if $(filter 1,$(BLAS)),$(PACKAGES_BLAS))
 PACKAGES_TEST = libcmocka-dev libmsgpack-dev clang libclang-rt-14-dev strace iproute2 systemd procps
 
-COMMON   := $(filter-out %_main.c $(if $(BLAS_LIB),,common/learn/gemm_blas.c), $(wildcard common/*.c common/*/*.c))
+COMMON   := $(filter-out common/member/% $(if $(BLAS_LIB),,common/kernel/gemm_blas.c), $(wildcard common/*/*.c))
 COMMON_CC := $(wildcard common/*/*.cc)
 # Cores: pure, linked by the actors and by the simulator alike. *_shell.c and *_main.c are the far
 # side of the wall; the front command and the monitor have no core.
-ACTORS    = coordinator member trainer witness checkpointer data-provider
-CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*.c)))
-SHELL_C  := $(foreach a,$(ACTORS),$(wildcard actors/$(a)/*_shell.c)) \
+ACTORS    = coordinator trainer witness checkpointer data-provider
+CORE_DIRS = $(ACTORS:%=actors/%) common/member
+CORE     := broker/post_office.c $(filter-out %_main.c %_shell.c, $(foreach d,$(CORE_DIRS),$(wildcard $(d)/*.c)))
+SHELL_C  := $(foreach d,$(CORE_DIRS),$(wildcard $(d)/*_shell.c)) \
             $(filter-out %_main.c broker/post_office.c, $(wildcard broker/*.c))
 # What cores may lean on: pure parts of common. The simulator links these, libcrypto and nothing else.
 PURE     := common/actor/outbox.c $(wildcard common/wire/*.c common/run/*.c) common/net/endpoint.c common/base/hash.c common/base/ensure.c
@@ -75,7 +76,7 @@ DEMO_BED := $(LIVE_BED) tests/chaos/demo_bed.c $(patsubst %,actors/shoal/%.c,dem
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
 # CUDA: built where there is an nvcc, make CUDA=0 leaves it out, CUDA=1 insists. A library of its own
-# that a trainer loads at run time (common/learn/cuda/plugin.h); no program links a GPU library.
+# that a trainer loads at run time (common/compute/cuda/plugin.h); no program links a GPU library.
 NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
 CUDA      ?= $(if $(NVCC),1,0)
 CUDA_ARCH ?= 80 90
@@ -87,13 +88,13 @@ endif
 NVCCFLAGS  = -std=c++17 -O3 -I. -Xcompiler -fPIC,-fvisibility=hidden,-Wall -MMD -MP \
              $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
              $(foreach a,$(lastword $(CUDA_ARCH)),-gencode arch=compute_$(a),code=compute_$(a)) $(CUDA_FLAGS)
-CUDA_SRC  := $(wildcard common/learn/cuda/*.cu)
-CUDA_C    := common/base/fault.c common/base/ensure.c common/learn/model_layout.c common/learn/rope.c common/learn/elementary.c
+CUDA_SRC  := $(wildcard common/compute/cuda/*.cu)
+CUDA_C    := common/base/fault.c common/base/ensure.c common/model/model_layout.c common/model/rope.c common/kernel/elementary.c
 CUDA_LIB   = $(B)/lib/shoal/libshoal-cuda.so
 CUDA_LINK  = -cudart static -L$(CUDA_HOME)/lib64 -lcublasLt -Xlinker -rpath,$(CUDA_HOME)/lib64
 GPU_TESTS := $(patsubst tests/gpu/%.cu, %, $(wildcard tests/gpu/*_test.cu))
 # What the GPU tests ask of the host: no library but libc's, since where a GPU is there may be no other.
-GPU_HOST   = $(filter-out common/learn/model_config% common/learn/recipe.c common/learn/solo.c common/learn/gemm_blas.c, $(wildcard common/learn/*.c)) \
+GPU_HOST   = $(filter-out common/model/model_config% common/model/recipe.c common/kernel/gemm_blas.c, $(wildcard common/model/*.c common/kernel/*.c common/optimizer/*.c common/compute/*.c)) \
              common/crypto/merkle.c common/vector/layout.c common/vector/tags.c common/base/fault.c common/base/ensure.c \
              tests/gpu/plain_hash.c
 
@@ -300,7 +301,7 @@ $(B)/libgpu-host.a: $(GPU_HOST:%.c=$(B)/%.o)
 $(B)/emulated/%_test: $(B)/emulated/tests/gpu/%_test.o $(CUDA_SRC:%.cu=$(B)/emulated/%.o) $(B)/emulated/device.o $(B)/libshoal.a
 	@mkdir -p $(@D) && echo "  LD  $@" && $(CXX) $(LDFLAGS) $^ -lcrypto -lm -ldl $(BLAS_LIB) -o $@
 # To the bit as on the CPU: no contraction of what is written apart.
-$(B)/nvcc/common/learn/cuda/distro%.o $(B)/nvcc/common/learn/cuda/vector.o: NVCCFLAGS += -fmad=false
+$(B)/nvcc/common/compute/cuda/distro%.o $(B)/nvcc/common/compute/cuda/vector.o: NVCCFLAGS += -fmad=false
 $(B)/nvcc/%.o: %.cu
 	@mkdir -p $(@D) && echo "  NV  $<" && $(NVCC) $(NVCCFLAGS) -MF $(@:.o=.d) -c $< -o $@
 $(B)/pic/%.o: %.c

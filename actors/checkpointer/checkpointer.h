@@ -7,7 +7,7 @@
 // It keeps the payloads of every commit since its newest checkpoint, on disk: after everything
 // was killed at once, checkpoint and payloads lead back to the committed digest. Pure.
 
-#include "actors/member/replica.h"
+#include "common/member/replica.h"
 
 enum { CHECKPOINT_RETURNED_MAX = 4096 };
 

@@ -1,7 +1,7 @@
 // shoal-checkpointer -- follows a run, writes its checkpoints, and serves them.
 
 #include "actors/checkpointer/checkpointer.h"
-#include "actors/member/member_shell.h"
+#include "common/member/member_shell.h"
 
 static void init(void *state) { checkpointer_init(state); }
 

@@ -9,11 +9,11 @@
 #include "common/bulk/blob_store.h"
 #include "common/config/run_config.h"
 #include "common/data/source.h"
-#include "common/learn/model_config.h"
-#include "common/learn/payload.h"
-#include "common/learn/recipe.h"
 #include "common/ledger/ledger.h"
 #include "common/ledger/stored.h"
+#include "common/model/model_config.h"
+#include "common/model/recipe.h"
+#include "common/optimizer/payload.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 // of them (how many a pass has, their manifest and their order) is said in JOIN and goes on
 // record with the first source. Who holds another dataset is refused, and ends. Pure.
 
-#include "actors/member/member.h"
+#include "common/member/member.h"
 
 struct data_provider {
     struct member member;               // First. Its `samples` and `data` are filled in by the shell

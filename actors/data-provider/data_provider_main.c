@@ -1,8 +1,8 @@
 // shoal-data-provider -- serves a folder of tokenised samples to the trainers of a run.
 
 #include "actors/data-provider/data_provider.h"
-#include "actors/member/member_shell.h"
 #include "common/data/source.h"
+#include "common/member/member_shell.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // The asking half of choices.h.
 
 #include "actors/shoal/choices.h"
-#include "common/learn/elementary.h"
+#include "common/kernel/elementary.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 //     <dir>/run/                   the children's own; <dir>/run/logs, <dir>/run/checkpoints
 
 #include "common/config/run_config.h"
-#include "common/learn/model_layout.h"
+#include "common/model/model_layout.h"
 #include "common/text/demo_text.h"
 #include <limits.h>
 

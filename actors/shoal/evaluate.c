@@ -1,7 +1,7 @@
 #include "actors/shoal/evaluate.h"
 #include "common/base/ensure.h"
 #include "common/data/provider.h"
-#include "common/learn/model.h"
+#include "common/model/model.h"
 #include "common/text/tokenizer.h"
 #include "common/text/unicode.h"
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "actors/shoal/model_folder.h"
 #include "actors/shoal/text_codec.h"
-#include "common/learn/generate.h"
+#include "common/model/generate.h"
 
 struct evaluation {
     double nats;                    // Mean -ln p per token, over `tokens` of them

@@ -4,9 +4,9 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/hf_folder.h"
 #include "common/crypto/merkle.h"
-#include "common/learn/genesis.h"
-#include "common/learn/model_config.h"
-#include "common/learn/model_tensors.h"
+#include "common/model/genesis.h"
+#include "common/model/model_config.h"
+#include "common/model/model_tensors.h"
 #include "common/text/tokenizer_json.h"
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 // read into one flat vector, made from a seed, and written again for other tools.
 
 #include "common/base/hash.h"
-#include "common/learn/model_layout.h"
+#include "common/model/model_layout.h"
 #include "common/vector/layout.h"
 
 #define MODEL_FOLDER_SHARD_BYTES ((uint64_t)5000000000)     // As transformers long cut its files

@@ -4,7 +4,7 @@
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/text_progress.h"
 #include "common/actor/command.h"
-#include "common/learn/pool.h"
+#include "common/kernel/pool.h"
 #include "common/text/corpus.h"
 #include "common/text/text_tokens.h"
 #include "common/text/tokenizer.h"

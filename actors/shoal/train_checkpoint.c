@@ -1,6 +1,6 @@
 #include "actors/shoal/train_checkpoint.h"
 #include "common/crypto/merkle.h"
-#include "common/learn/model_config.h"
+#include "common/model/model_config.h"
 #include "common/wire/wire.h"
 #include <errno.h>
 #include <inttypes.h>

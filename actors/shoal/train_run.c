@@ -5,7 +5,7 @@
 #include "actors/shoal/train_checkpoint.h"
 #include "actors/shoal/train_report.h"
 #include "common/crypto/merkle.h"
-#include "common/learn/genesis.h"
+#include "common/model/genesis.h"
 #include "common/checkpoint/hf_folder.h"
 #include <inttypes.h>
 #include <math.h>

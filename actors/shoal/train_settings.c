@@ -5,8 +5,8 @@
 #include "common/config/text.h"
 #include "common/config/data_config.h"
 #include "common/config/override.h"
-#include "common/learn/model.h"
-#include "common/learn/recipe.h"
+#include "common/model/model.h"
+#include "common/model/recipe.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #include "actors/shoal/model_folder.h"
 #include "common/config/run_config.h"
 #include "common/data/source.h"
-#include "common/learn/solo.h"
+#include "common/learner/solo.h"
 #include "common/run/schedule.h"
 #include <limits.h>
 

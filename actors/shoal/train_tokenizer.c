@@ -5,7 +5,7 @@
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/text_progress.h"
 #include "common/actor/command.h"
-#include "common/learn/pool.h"
+#include "common/kernel/pool.h"
 #include "common/text/bpe_train.h"
 #include "common/text/corpus.h"
 #include "common/text/tokenizer_json.h"

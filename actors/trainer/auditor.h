@@ -8,7 +8,7 @@
 // nothing it says can be bent. The learner fetches the samples itself and makes the parameters of
 // that step again from what it pinned and applied. Part of a core: pure.
 
-#include "actors/member/replica.h"
+#include "common/member/replica.h"
 
 struct auditor {
     uint64_t round;                     // That we audit in; 0: in none

@@ -7,8 +7,8 @@
 // The residual that the newest adopted result started from is still there until the next result is
 // made, so SHOW comes before TRAIN. Who restarted in between cannot answer. Part of a core: pure.
 
-#include "actors/member/blobs.h"
-#include "actors/member/member.h"
+#include "common/member/blobs.h"
+#include "common/member/member.h"
 
 // Results of ours that are audited or judged at a time: one of each round, for as long as one may be.
 enum { CHALLENGES_MAX = AUDIT_TRIES_MAX + 2 };

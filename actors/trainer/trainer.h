@@ -11,10 +11,10 @@
 //
 // Pure; the learner, the bulk store and the sockets are the shell's (trainer_main.c).
 
-#include "actors/member/replica.h"
 #include "actors/trainer/auditor.h"
 #include "actors/trainer/challenge.h"
 #include "actors/witness/witness.h"
+#include "common/member/replica.h"
 
 struct trainer {
     struct member member;               // First: what all members share

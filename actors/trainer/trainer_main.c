@@ -1,7 +1,7 @@
 // shoal-trainer -- takes part in a run: trains, witnesses when elected, serves its peers.
 
-#include "actors/member/member_shell.h"
 #include "actors/trainer/trainer.h"
+#include "common/member/member_shell.h"
 
 static void init(void *state) { trainer_init(state); }
 

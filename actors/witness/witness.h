@@ -19,8 +19,8 @@
 //
 // The same core runs inside an elected trainer and as an actor of its own. Pure.
 
-#include "actors/member/blobs.h"
-#include "actors/member/member.h"
+#include "common/member/blobs.h"
+#include "common/member/member.h"
 #include "common/run/bloom.h"
 #include "common/wire/claims.h"
 

@@ -1,7 +1,7 @@
 // shoal-witness -- a witness as a process of its own, for runs with [witness] standalone = true.
 
-#include "actors/member/member_shell.h"
 #include "actors/witness/witness.h"
+#include "common/member/member_shell.h"
 
 static void init(void *state) { witness_actor_init(state); }
 

@@ -9,9 +9,9 @@
 
 #include "common/actor/shell.h"
 #include "common/checkpoint/checkpoint.h"
-#include "common/learn/batch.h"
-#include "common/learn/model_config.h"
-#include "common/learn/model_tensors.h"
+#include "common/model/batch.h"
+#include "common/model/model_config.h"
+#include "common/model/model_tensors.h"
 #include "tests/live/testbed.h"
 #include <setjmp.h>
 #include <stdarg.h>

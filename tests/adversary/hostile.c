@@ -6,10 +6,10 @@
 // Its log names what it did: "hostile.result round=5 kind=noise" for each such result published,
 // "hostile.finding", "hostile.silent".
 
-#include "actors/member/learner_shell.h"
+#include "common/learner/learner.h"
 #include "actors/trainer/trainer.h"
 #include "common/base/ensure.h"
-#include "common/learn/distro.h"
+#include "common/optimizer/distro.h"
 #include "common/crypto/merkle.h"
 #include <math.h>
 #include <pthread.h>

@@ -2,8 +2,8 @@
 //
 //     make bench T=adamw_bench
 
-#include "common/learn/adamw.h"
-#include "common/learn/kernels.h"
+#include "common/kernel/kernels.h"
+#include "common/optimizer/adamw.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 // auditor both take. What audits cost a whole run is cost_bench's to say.
 
 #include "common/base/ensure.h"
-#include "common/learn/compute.h"
+#include "common/compute/compute.h"
 #include "tests/bench/train_models.h"
 
 #include <stdio.h>

@@ -10,10 +10,10 @@
 // parameters (8). Each figure is the best of a few; multiples and shares are of processor time, so
 // that a busy machine does not change them much.
 
-#include "common/learn/apply.h"
-#include "common/learn/distro.h"
-#include "common/learn/distro_kernels.h"
-#include "common/learn/model.h"
+#include "common/model/model.h"
+#include "common/optimizer/apply.h"
+#include "common/optimizer/distro.h"
+#include "common/optimizer/distro_kernels.h"
 #include "tests/bench/train_models.h"
 
 #include <stdio.h>

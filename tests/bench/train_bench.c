@@ -14,11 +14,11 @@
 // the clock on the wall.
 
 #include "common/base/ensure.h"
-#include "common/learn/adamw.h"
-#include "common/learn/gradient.h"
-#include "common/learn/kernels.h"
-#include "common/learn/model.h"
-#include "common/learn/model_tensors.h"
+#include "common/kernel/kernels.h"
+#include "common/model/model.h"
+#include "common/model/model_tensors.h"
+#include "common/optimizer/adamw.h"
+#include "common/optimizer/gradient.h"
 #include "tests/bench/train_models.h"
 
 #include <immintrin.h>

@@ -2,7 +2,7 @@
 // train_models -- the two models that training is measured on: 8.3 and 31.6 million parameters.
 
 #include "common/base/ensure.h"
-#include "common/learn/model_layout.h"
+#include "common/model/model_layout.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 // what was said.
 
 #include "actors/coordinator/coordinator.h"
-#include "actors/member/member.h"
+#include "common/member/member.h"
 #include "tests/fuzz/events.h"
 
 enum { HONEST_FLOATS = 4096 };

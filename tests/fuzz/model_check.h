@@ -4,7 +4,7 @@
 
 #include "common/base/ensure.h"
 #include "common/checkpoint/safetensors.h"
-#include "common/learn/model_config.h"
+#include "common/model/model_config.h"
 
 #include <stdlib.h>
 #include <string.h>

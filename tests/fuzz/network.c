@@ -2,7 +2,7 @@
 #include "actors/coordinator/tally.h"
 #include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
-#include "common/learn/payload.h"
+#include "common/optimizer/payload.h"
 #include "common/wire/claims.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/wire_fill.h"

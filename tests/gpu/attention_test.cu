@@ -1,5 +1,5 @@
 // Attention against its definition in double: the plain kernels, and those on the tensor cores.
-#include "common/learn/cuda/attention.cuh"
+#include "common/compute/cuda/attention.cuh"
 #include "tests/gpu/check.cuh"
 
 struct reference { std::vector<double> out, log_sum, d_qkv; };

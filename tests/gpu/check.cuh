@@ -6,8 +6,8 @@
 // largest error is printed with every verdict. Without a GPU every test is skipped with a word;
 // built with the emulated device (tests/gpu/emulated) they run anywhere.
 
-#include "common/learn/cuda/device.cuh"
-#include "common/learn/cuda/numbers.cuh"
+#include "common/compute/cuda/device.cuh"
+#include "common/compute/cuda/numbers.cuh"
 
 #include <math.h>
 #include <stdarg.h>

@@ -7,11 +7,11 @@
 
 #define _Alignas alignas // As C++ calls it
 extern "C" {
+#include "common/compute/compute.h"
+#include "common/compute/cuda/plugin.h"
 #include "common/crypto/merkle.h"
-#include "common/learn/compute.h"
-#include "common/learn/cuda/plugin.h"
-#include "common/learn/genesis.h"
-#include "common/learn/model_tensors.h"
+#include "common/model/genesis.h"
+#include "common/model/model_tensors.h"
 extern const struct cuda_plugin shoal_cuda_plugin;
 }
 

@@ -1,14 +1,14 @@
 // DisTrO on the device against the CPU's own kernels: the transform within 1e-6; the choice, a
 // commit and the leaves of a digest to the bit. Sides that are odd, one, not powers of two, and too
 // large for shared memory.
-#include "common/learn/cuda/distro.cuh"
+#include "common/compute/cuda/distro.cuh"
 #include "tests/gpu/check.cuh"
 
 #define _Alignas alignas // As C++ calls it
 extern "C" {
+#include "common/compute/compute_plan.h"
 #include "common/crypto/merkle.h"
-#include "common/learn/compute_plan.h"
-#include "common/learn/distro_kernels.h"
+#include "common/optimizer/distro_kernels.h"
 }
 
 struct setting {

@@ -7,13 +7,13 @@
 
 #define _Alignas alignas // As C++ calls it
 extern "C" {
+#include "common/compute/compute_plan.h"
+#include "common/compute/cuda/plugin.h"
 #include "common/crypto/merkle.h"
-#include "common/learn/apply.h"
-#include "common/learn/batch.h"
-#include "common/learn/compute_plan.h"
-#include "common/learn/cuda/plugin.h"
-#include "common/learn/genesis.h"
-#include "common/learn/gradient.h"
+#include "common/model/batch.h"
+#include "common/model/genesis.h"
+#include "common/optimizer/apply.h"
+#include "common/optimizer/gradient.h"
 extern const struct cuda_plugin shoal_cuda_plugin;
 }
 

@@ -1,6 +1,6 @@
 // Matrix products against plain C in double: the three forms, with and without something to add,
 // for the types the model uses, on shapes that are round and that are not.
-#include "common/learn/cuda/products.cuh"
+#include "common/compute/cuda/products.cuh"
 #include "tests/gpu/check.cuh"
 
 template <typename T, typename S>

@@ -1,11 +1,11 @@
 // The kernels that go along rows against plain C in double, for both types and for widths that fill
 // 16 bytes and that do not. AdamW's against the CPU's own kernel, to the bit.
-#include "common/learn/cuda/rows.cuh"
-#include "common/learn/cuda/vector.cuh"
+#include "common/compute/cuda/rows.cuh"
+#include "common/compute/cuda/vector.cuh"
 #include "tests/gpu/check.cuh"
 
 extern "C" {
-#include "common/learn/kernels.h"
+#include "common/kernel/kernels.h"
 }
 
 template <typename T> static double bound() { return sizeof(T) == 4 ? 2e-6 : 6e-3; }

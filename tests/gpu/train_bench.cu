@@ -8,9 +8,9 @@
 // products) + 6 · layers · seq · heads · head_dim per token (causal attention, half a square), and
 // MFU is of PEAK, the vendor's dense bf16 figure for an H100 or H200. Beside it stand what a plain
 // copy and a large product reach here, on random numbers.
-#include "common/learn/cuda/attention.cuh"
-#include "common/learn/cuda/products.cuh"
-#include "common/learn/cuda/rows.cuh"
+#include "common/compute/cuda/attention.cuh"
+#include "common/compute/cuda/products.cuh"
+#include "common/compute/cuda/rows.cuh"
 #include "tests/gpu/check.cuh"
 
 #include <algorithm>
@@ -18,10 +18,10 @@
 
 #define _Alignas alignas // As C++ calls it
 extern "C" {
-#include "common/learn/compute_plan.h"
-#include "common/learn/cuda/plugin.h"
-#include "common/learn/genesis.h"
-#include "common/learn/pool.h"
+#include "common/compute/compute_plan.h"
+#include "common/compute/cuda/plugin.h"
+#include "common/kernel/pool.h"
+#include "common/model/genesis.h"
 extern const struct cuda_plugin shoal_cuda_plugin;
 }
 

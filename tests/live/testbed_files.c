@@ -4,8 +4,8 @@
 #include "common/base/ensure.h"
 #include "common/checkpoint/safetensors.h"
 #include "common/data/manifest.h"
-#include "common/learn/genesis.h"
-#include "common/learn/model_config.h"
+#include "common/model/genesis.h"
+#include "common/model/model_config.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>

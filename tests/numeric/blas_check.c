@@ -8,8 +8,8 @@
 // outside: for numbers of one size a single term is S / k, and 2 g S is below that up to k = 2,800.
 
 #include "common/base/ensure.h"
-#include "common/learn/gemm.h"
-#include "common/learn/kernels.h"
+#include "common/kernel/gemm.h"
+#include "common/kernel/kernels.h"
 #include "tests/bench/train_models.h"
 
 #include <cblas.h>

@@ -1,9 +1,9 @@
 #include "tests/numeric/convergence_trial.h"
 #include "common/base/ensure.h"
-#include "common/learn/apply.h"
-#include "common/learn/distro_kernels.h"
-#include "common/learn/genesis.h"
-#include "common/learn/gradient.h"
+#include "common/model/genesis.h"
+#include "common/optimizer/apply.h"
+#include "common/optimizer/distro_kernels.h"
+#include "common/optimizer/gradient.h"
 
 #include <inttypes.h>
 #include <math.h>

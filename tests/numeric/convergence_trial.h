@@ -3,9 +3,9 @@
 
 #include "actors/shoal/model_folder.h"
 #include "common/data/provider.h"
-#include "common/learn/adamw.h"
-#include "common/learn/batch.h"
-#include "common/learn/distro.h"
+#include "common/model/batch.h"
+#include "common/optimizer/adamw.h"
+#include "common/optimizer/distro.h"
 #include "common/run/schedule.h"
 
 enum { TRIAL_TRAINERS_MAX = 64, TRIAL_LAG_MAX = 16, TRIAL_HELDOUT_MAX = 65536 };

@@ -10,12 +10,12 @@
 // the transform's kernels (distro_kernels.h) follow the instruction set as the model's do.
 
 #include "common/base/ensure.h"
+#include "common/compute/compute.h"
 #include "common/crypto/merkle.h"
-#include "common/learn/compute.h"
-#include "common/learn/distro_kernels.h"
-#include "common/learn/genesis.h"
-#include "common/learn/kernels.h"
-#include "common/learn/model_tensors.h"
+#include "common/kernel/kernels.h"
+#include "common/model/genesis.h"
+#include "common/model/model_tensors.h"
+#include "common/optimizer/distro_kernels.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
 
 #include "common/base/ensure.h"
 #include "common/base/hash.h"
-#include "common/learn/gradient.h"
-#include "common/learn/kernels.h"
-#include "common/learn/model.h"
+#include "common/kernel/kernels.h"
+#include "common/model/model.h"
+#include "common/optimizer/gradient.h"
 #include "tests/bench/train_models.h"
 
 #include <stdio.h>

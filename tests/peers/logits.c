@@ -5,7 +5,7 @@
 // Each row is a pass of its own over the tokens up to there, so that nothing hangs on the passes.
 
 #include "actors/shoal/model_folder.h"
-#include "common/learn/model.h"
+#include "common/model/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>

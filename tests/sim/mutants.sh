@@ -77,7 +77,7 @@ by_unit() {
     restore "$1"
 }
 
-C=actors/coordinator M=actors/member W=actors/witness T=actors/trainer
+C=actors/coordinator M=common/member W=actors/witness T=actors/trainer
 
 # ---- said before it is durable ------------------------------------------------------------------------
 mutant 'a commit is published before it is stored' $C/round.c \

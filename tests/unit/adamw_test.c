@@ -1,7 +1,7 @@
 // adamw_test -- the optimizer against torch's, and its bits against themselves.
 
-#include "common/learn/adamw.h"
-#include "common/learn/kernels.h"
+#include "common/kernel/kernels.h"
+#include "common/optimizer/adamw.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 // What goes from the blob store, when, and by whose hand: what a life before left is served as long as
 // the run may need it; what comes late goes at once; what is asked for again stays.
 
-#include "actors/member/blobs.h"
 #include "common/base/ensure.h"
 #include "common/bulk/blob_store.h"
+#include "common/member/blobs.h"
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>

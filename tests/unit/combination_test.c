@@ -1,6 +1,6 @@
 #include "tests/unit/distro_fixture.h"
 
-#include "common/learn/combination.h"
+#include "common/optimizer/combination.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
 #include <cmocka.h>
 
 #include "common/base/hash.h"
-#include "common/learn/chunks.h"
-#include "common/learn/dct.h"
+#include "common/optimizer/chunks.h"
+#include "common/optimizer/dct.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 // decoder_test -- logits with a memory against those of the whole forward pass, and text from them.
 
-#include "common/learn/generate.h"
-#include "common/learn/genesis.h"
-#include "common/learn/kernels.h"
-#include "common/learn/model.h"
+#include "common/kernel/kernels.h"
+#include "common/model/generate.h"
+#include "common/model/genesis.h"
+#include "common/model/model.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "common/learn/payload.h"
+#include "common/optimizer/payload.h"
 
 enum {
     FIXTURE_TENSORS = 7,

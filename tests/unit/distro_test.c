@@ -1,8 +1,8 @@
 #include "tests/unit/distro_fixture.h"
 
 #include "common/crypto/merkle.h"
-#include "common/learn/distro.h"
-#include "common/learn/distro_kernels.h"
+#include "common/optimizer/distro.h"
+#include "common/optimizer/distro_kernels.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "common/learn/elementary.h"
+#include "common/kernel/elementary.h"
 
 #include <math.h>
 #include <setjmp.h>

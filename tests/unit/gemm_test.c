@@ -1,5 +1,5 @@
-#include "common/learn/gemm.h"
-#include "common/learn/kernels.h"
+#include "common/kernel/gemm.h"
+#include "common/kernel/kernels.h"
 
 #include <math.h>
 #include <setjmp.h>

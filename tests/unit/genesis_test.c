@@ -1,5 +1,5 @@
 #include "common/base/hash.h"
-#include "common/learn/genesis.h"
+#include "common/model/genesis.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-#include "common/learn/gradient.h"
-#include "common/learn/kernels.h"
+#include "common/kernel/kernels.h"
+#include "common/optimizer/gradient.h"
 
 #include <math.h>
 #include <setjmp.h>

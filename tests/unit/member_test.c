@@ -1,6 +1,6 @@
 // When a member gives up, and why: what its process alone cannot mend. Whom it asks for samples.
 
-#include "actors/member/member.h"
+#include "common/member/member.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 // wrong with a folder is said. tests/golden/hf/make.py made the folders and the logits.
 
 #include "actors/shoal/model_folder.c"      // The front command's own parts are in no library
-#include "common/learn/model.h"
+#include "common/model/model.h"
 #include "tests/unit/folder_fixture.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "common/learn/model_layout.h"
+#include "common/model/model_layout.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 #include "common/base/hash.h"
-#include "common/learn/genesis.h"
-#include "common/learn/gradient.h"
-#include "common/learn/kernels.h"
-#include "common/learn/model.h"
+#include "common/kernel/kernels.h"
+#include "common/model/genesis.h"
+#include "common/model/model.h"
+#include "common/optimizer/gradient.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 #include "tests/unit/distro_fixture.h"
 
-#include "common/learn/distro_kernels.h"
+#include "common/optimizer/distro_kernels.h"
 
 #include <math.h>
 #include <stdio.h>

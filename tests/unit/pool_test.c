@@ -1,4 +1,4 @@
-#include "common/learn/pool.h"
+#include "common/kernel/pool.h"
 
 #include <pthread.h>
 #include <setjmp.h>

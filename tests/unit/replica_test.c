@@ -1,7 +1,7 @@
 // What a replica does not take: a model whose results are not of the run's size, and a commit that
 // names a result of another, which nobody is made to fetch.
 
-#include "actors/member/replica.h"
+#include "common/member/replica.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>

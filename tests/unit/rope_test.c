@@ -1,4 +1,4 @@
-#include "common/learn/rope.h"
+#include "common/model/rope.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,11 +1,11 @@
 // solo_test -- one trainer alone: the same bits everywhere, and nothing changed by a step that
 // fails.
 
-#include "common/learn/batch.h"
-#include "common/learn/genesis.h"
-#include "common/learn/kernels.h"
-#include "common/learn/model_tensors.h"
-#include "common/learn/solo.h"
+#include "common/kernel/kernels.h"
+#include "common/learner/solo.h"
+#include "common/model/batch.h"
+#include "common/model/genesis.h"
+#include "common/model/model_tensors.h"
 
 #include <math.h>
 #include <setjmp.h>

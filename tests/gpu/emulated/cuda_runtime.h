@@ -2,7 +2,7 @@
 // cuda_runtime (emulated) -- enough of CUDA, on the processor, to run our kernels where there is no
 // GPU.
 //
-//     g++ -x c++ -Itests/gpu/emulated common/learn/cuda/norm.cu ...
+//     g++ -x c++ -Itests/gpu/emulated common/compute/cuda/norm.cu ...
 //
 // A block's threads are coroutines in one thread of the processor: each runs until it has to wait
 // for others (__syncthreads, a shuffle, a matrix product of a warp), then the next one goes on.

@@ -1,5 +1,5 @@
 #pragma once
-// emulated_warp -- the warp's instructions of common/learn/cuda/warp.cuh, from the tables of the
+// emulated_warp -- the warp's instructions of common/compute/cuda/warp.cuh, from the tables of the
 // PTX manual.
 
 #include <vector>

@@ -10,7 +10,7 @@ little-endian:
 
     "SHOALNUM"; u32 vocab dim layers heads kv_heads head_dim ffn seq batch flags;
     f64 rope_theta rms_eps; u64 seed; 32 bytes SHA-256 of the N genesis floats; f64 loss; u64 N;
-    u32 tokens[batch][seq + 1]; f32 gradient[N] in the order of common/learn/model_layout.h
+    u32 tokens[batch][seq + 1]; f32 gradient[N] in the order of common/model/model_layout.h
 
 flags: 1 for a tied head, plus 256 times the rope_type (0 default, 1 linear, 2 llama3, 3 yarn). If
 that is not 0, the file ends with eight f64: factor, low_freq_factor, high_freq_factor, original

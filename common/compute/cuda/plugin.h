@@ -1,0 +1,94 @@
+#pragma once
+// plugin -- what libshoal-cuda.so offers to a program that loads it at run time. Plain C and plain
+// data: the program links no GPU library, and the library nothing of the program.
+//
+//     struct cuda_plugin   found by dlsym under the name "shoal_cuda_plugin"
+//       find ─▶ what device there is
+//       open ─▶ a replica: parameters, and, if it trains, model, gradient and residuals on the
+//       device
+//
+// Compiled, and tested on a device that the processor emulates (tests/gpu/emulated); not yet run on
+// a GPU. How fast it is has not been measured either.
+//
+// The program's side is compute_cuda.c, and compute.h says what it promises. Calls return 0 or a
+// fault with its place in *why; after a fault of the device (FAULT_UNREACHABLE) the replica answers
+// every call with it. One thread at a time per replica. Nothing is kept of what is passed in.
+
+#include "common/base/fault.h"
+#include "common/compute/cuda/plan.h"
+#include "common/kernel/adamw_factors.h"
+#include "common/model/model_layout.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CUDA_PLUGIN_NAME   "libshoal-cuda.so"
+#define CUDA_PLUGIN_SYMBOL "shoal_cuda_plugin"
+enum { CUDA_PLUGIN_VERSION = 2, CUDA_SAMPLES_MAX = 65536, CUDA_DEVICE_NAME_MAX = 255 };
+
+struct cuda_device {
+    char name[CUDA_DEVICE_NAME_MAX + 1];
+    uint64_t memory_bytes, free_bytes;
+    int32_t major, minor, driver, processors; // driver: 13000 is 13.0
+};
+
+struct cuda_config {
+    int32_t device;
+    struct model_shape shape;
+    uint32_t micro_batch, seq;
+    const float *cosine, *sine; // [seq][head_dim/2]
+    const struct plan *plan;    // Of payloads; NULL: nothing is compressed or applied
+    float decay;                // Of the residual
+    bool trains;                // Else parameters alone: to apply, and to say a loss
+    bool float32;               // Products and activations in float32, to be held against the CPU
+    bool graph;                 // Capture the step
+    bool adamw;                 // Room for AdamW's moments, zero at first
+    const uint64_t *bare;       // With adamw: intervals that do not decay, sorted [bare_count][2]
+    uint32_t bare_count;
+};
+
+struct cuda_coefficients { // As struct coefficients in distro.cuh, on the host
+    uint16_t *counts, *numbers;
+    float *values;
+};
+
+struct cuda_commit { // A range of chunks of the results of a commit: distro.cuh
+    uint32_t first, end, results;
+    uint64_t slot, slots;
+    struct cuda_coefficients sent;
+    float keep, rate;
+};
+
+enum cuda_vector {
+    CUDA_PARAMETERS, CUDA_GRADIENT, CUDA_RESIDUAL, CUDA_CANDIDATE,
+    CUDA_FIRST_MOMENT, CUDA_SECOND_MOMENT,
+};
+
+struct cuda_replica;
+
+struct cuda_plugin {
+    uint32_t version;
+    int (*find)(int32_t device, struct why *why, struct cuda_device *ret_device);
+    uint64_t (*memory_bytes)(const struct cuda_config *config); // That `open` will take
+    int (*open)(const struct cuda_config *config, struct why *why, struct cuda_replica **ret);
+    void (*close)(struct cuda_replica **self);
+    // Whole vectors of N floats to the device (NULL: zeros) and back.
+    int (*put)(struct cuda_replica *self, enum cuda_vector which, const float *from,
+               struct why *why);
+    int (*get)(struct cuda_replica *self, enum cuda_vector which, float *to, struct why *why);
+    int (*leaves)(struct cuda_replica *self, enum cuda_vector which, uint8_t *ret_leaves,
+                  struct why *why);
+    // Mean loss of `count` sequences [count][seq + 1], 1..CUDA_SAMPLES_MAX; with `gradient`, its
+    // gradient in CUDA_GRADIENT. Tokens have been checked.
+    int (*loss)(struct cuda_replica *self, const uint32_t *tokens, uint32_t count, bool gradient,
+                struct why *why, double *ret_loss);
+    // The norm of the gradient, which is scaled down to `limit` if longer; limit 0: only measured.
+    int (*clip)(struct cuda_replica *self, double limit, struct why *why, double *ret_norm);
+    int (*compress)(struct cuda_replica *self, float rate, const struct cuda_coefficients *ret,
+                    struct why *why);
+    int (*adopt)(struct cuda_replica *self); // The candidate is the residual
+    int (*apply)(struct cuda_replica *self, const struct cuda_commit *commit, struct why *why);
+    // A step of AdamW on the gradient: parameters and moments.
+    int (*adamw)(struct cuda_replica *self, const struct adamw_factors *by, struct why *why);
+    int (*wait)(struct cuda_replica *self, struct why *why); // For all that was begun
+};

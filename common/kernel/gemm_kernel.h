@@ -1,0 +1,241 @@
+#pragma once
+// gemm_kernel -- packing and the register tile of the matrix product, written once on lanes. Only
+// kernels_*.c include this, after setting TILE_ROWS and TILE_LANES to what their registers hold:
+// TILE_ROWS * TILE_LANES accumulators stay in registers for the whole depth.
+//
+// bfloat16 pairs are one word each where the processor multiplies them so (gemm_kernel_bf16.h).
+// Elsewhere a pair is two words, floats rounded to bfloat16 with the odd k first, and the tile is
+// that of float32 with tiny numbers flushed to zero: the same multiply-adds in the same order.
+
+#include "common/kernel/kernels.h"
+#include "common/kernel/lanes.h"
+
+enum { TILE_COLUMNS = TILE_LANES * LANES };
+
+// Panels from 16 x 16 blocks, transposed. With `bf16` the two k of a pair change places.
+LANES_INLINE void gemm_pack_rows_as(const float *from, size_t stride, uint32_t rows,
+                                    uint32_t height, size_t depth, float *to, bool bf16)
+{
+    const size_t places = bf16 ? depth + depth % 2 : depth;
+    for (uint32_t r = 0; r < height; r += LANES) {
+        for (size_t k = 0; k < depth; k += LANES) {
+            const size_t left = depth - k;
+            size_t columns = left < LANES ? left : LANES;
+            lanes block[LANES];
+            LANES_UNROLL(16)
+            for (uint32_t i = 0; i < LANES; i++) {
+                block[i] = r + i < rows ? lanes_load_upto(from + (r + i) * stride + k, left)
+                                        : lanes_all(0.0f);
+                if (bf16) block[i] = lanes_round_bf16(block[i]);
+            }
+            lanes_transpose(block);
+            if (bf16) columns += columns % 2;
+            // A height below 16 lets a store run into the next ones' places, which are written
+            // after it
+            for (uint32_t i = 0; i < columns; i++)
+                lanes_store_upto(to + (k + i) * height + r, block[bf16 ? i ^ 1 : i],
+                                 (places - k - i) * height - r);
+        }
+    }
+}
+
+LANES_INLINE void gemm_pack_columns_as(const float *from, size_t stride, uint32_t rows,
+                                       uint32_t height, size_t depth, float *to, bool bf16)
+{
+    const size_t places = bf16 ? depth + depth % 2 : depth;
+    for (size_t place = 0; place < places; place++) {
+        const size_t k = bf16 ? place ^ 1 : place;
+        const bool here = k < depth;
+        const float *row = from + (here ? k * stride : 0);
+        for (uint32_t r = 0; r < height; r += LANES) {
+            lanes a = r < rows && here ? lanes_load_upto(row + r, rows - r) : lanes_all(0.0f);
+            if (bf16) a = lanes_round_bf16(a);
+            lanes_store_upto(to + place * height + r, a, (places - place) * height - r);
+        }
+    }
+}
+
+static void gemm_pack_rows(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                           size_t depth, float *to)
+{
+    gemm_pack_rows_as(from, stride, rows, height, depth, to, false);
+}
+
+static void gemm_pack_columns(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                              size_t depth, float *to)
+{
+    // Whole panels are most of the work: there the compiler knows which lanes count
+    if (rows == TILE_COLUMNS && height == TILE_COLUMNS)
+        gemm_pack_columns_as(from, stride, TILE_COLUMNS, TILE_COLUMNS, depth, to, false);
+    else if (rows == TILE_ROWS && height == TILE_ROWS)
+        gemm_pack_columns_as(from, stride, TILE_ROWS, TILE_ROWS, depth, to, false);
+    else gemm_pack_columns_as(from, stride, rows, height, depth, to, false);
+}
+
+// ---- bfloat16 ---------------------------------------------------------------------------------
+
+#if defined(__AVX512BF16__)
+enum { GEMM_PAIR_WORDS = 1 };
+
+// 16 rows of 32 k become, as words of a pair each, 16 rows of 16 words: the block of above.
+static void gemm_pack_rows_bf16(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                                size_t depth, float *to)
+{
+    for (uint32_t r = 0; r < height; r += LANES) {
+        for (size_t k = 0; k < depth; k += 2 * LANES) {
+            const size_t left = depth - k, words = left < 2 * LANES ? (left + 1) / 2 : LANES;
+            lanes block[LANES];
+            LANES_UNROLL(16)
+            for (uint32_t i = 0; i < LANES; i++) {
+                const float *row = from + (r + i) * stride + k;
+                lanes low = lanes_all(0.0f), high = low;
+                if (r + i < rows) low = lanes_load_upto(row, left);
+                if (r + i < rows && left > LANES) high = lanes_load_upto(row + LANES, left - LANES);
+                block[i] = (lanes)_mm512_cvtne2ps_pbh(high, low);
+            }
+            lanes_transpose(block);
+            for (uint32_t i = 0; i < words; i++)
+                lanes_store_upto(to + (k / 2 + i) * height + r, block[i],
+                                 ((depth + 1) / 2 - k / 2 - i) * height - r);
+        }
+    }
+}
+
+// 16 columns of two rows become 16 words.
+LANES_INLINE lanes gemm_pair(lanes even, lanes odd)
+{
+    static const uint16_t order[32] = { 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
+                                        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
+                                        15, 31 };
+    const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(odd, even);
+    return (lanes)_mm512_permutexvar_epi16(_mm512_loadu_si512(order), halves);
+}
+
+LANES_INLINE void gemm_pack_pairs(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                                  size_t depth, float *to)
+{
+    for (size_t k = 0; k < depth; k += 2, to += height) {
+        const float *row = from + k * stride;
+        for (uint32_t r = 0; r < height; r += LANES) {
+            lanes even = lanes_all(0.0f), odd = even;
+            if (r < rows) even = lanes_load_upto(row + r, rows - r);
+            if (r < rows && k + 1 < depth) odd = lanes_load_upto(row + stride + r, rows - r);
+            lanes_store_upto(to + r, gemm_pair(even, odd), height - r);
+        }
+    }
+}
+
+static void gemm_pack_columns_bf16(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                                   size_t depth, float *to)
+{
+    if (rows == TILE_COLUMNS && height == TILE_COLUMNS)
+        gemm_pack_pairs(from, stride, TILE_COLUMNS, TILE_COLUMNS, depth, to);
+    else if (rows == TILE_ROWS && height == TILE_ROWS)
+        gemm_pack_pairs(from, stride, TILE_ROWS, TILE_ROWS, depth, to);
+    else gemm_pack_pairs(from, stride, rows, height, depth, to);
+}
+#else
+enum { GEMM_PAIR_WORDS = 2 };
+
+static void gemm_pack_rows_bf16(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                                size_t depth, float *to)
+{
+    gemm_pack_rows_as(from, stride, rows, height, depth, to, true);
+}
+
+static void gemm_pack_columns_bf16(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                                   size_t depth, float *to)
+{
+    gemm_pack_columns_as(from, stride, rows, height, depth, to, true);
+}
+#endif
+
+// ---- the register tile --------------------------------------------------------------------------
+
+// c = c + a b for one word of a row and a vector of words of columns.
+LANES_INLINE lanes gemm_step(lanes a, lanes b, lanes c, bool bf16)
+{
+#if defined(__AVX512BF16__)
+    if (bf16) return _mm512_dpbf16_ps(c, (__m512bh)a, (__m512bh)b);
+#else
+    if (bf16) return lanes_fma_flushed(a, b, c);
+#endif
+    return lanes_fma(a, b, c);
+}
+
+// One chain of multiply-adds per element of c; it begins with c itself or with 0.
+LANES_INLINE void gemm_tile(size_t words, const float *a, const float *b, float *c, size_t c_stride,
+                            bool add, bool bf16)
+{
+    lanes sum[TILE_ROWS][TILE_LANES];
+    LANES_UNROLL(16)
+    for (int i = 0; i < TILE_ROWS; i++) {
+        LANES_UNROLL(2)
+        for (int j = 0; j < TILE_LANES; j++) {
+            sum[i][j] = add ? lanes_load(c + (size_t)i * c_stride + j * LANES) : lanes_all(0.0f);
+            if (add && bf16) sum[i][j] = lanes_flush(sum[i][j]);
+        }
+    }
+    for (size_t k = 0; k < words; k++, a += TILE_ROWS, b += TILE_COLUMNS) {
+        lanes columns[TILE_LANES];
+        LANES_UNROLL(2)
+        for (int j = 0; j < TILE_LANES; j++) columns[j] = lanes_load(b + j * LANES);
+        LANES_UNROLL(16)
+        for (int i = 0; i < TILE_ROWS; i++) {
+            const lanes row = lanes_all(a[i]);
+            LANES_UNROLL(2)
+            for (int j = 0; j < TILE_LANES; j++)
+                sum[i][j] = gemm_step(row, columns[j], sum[i][j], bf16);
+        }
+    }
+    LANES_UNROLL(16)
+    for (int i = 0; i < TILE_ROWS; i++) {
+        LANES_UNROLL(2)
+        for (int j = 0; j < TILE_LANES; j++)
+            lanes_store(c + (size_t)i * c_stride + j * LANES, sum[i][j]);
+    }
+}
+
+// A tile at the edge of c: computed aside, and only what exists is copied.
+LANES_INLINE void gemm_tile_edge(size_t rows, size_t columns, size_t words, const float *a,
+                                 const float *b, float *c, size_t c_stride, bool add, bool bf16)
+{
+    float aside[TILE_ROWS * TILE_COLUMNS] __attribute__((aligned(64))) = { 0 };
+    for (size_t i = 0; add && i < rows; i++)
+        memcpy(aside + i * TILE_COLUMNS, c + i * c_stride, columns * sizeof *c);
+    gemm_tile(words, a, b, aside, TILE_COLUMNS, true, bf16); // From 0 is the same as not adding
+    for (size_t i = 0; i < rows; i++)
+        memcpy(c + i * c_stride, aside + i * TILE_COLUMNS, columns * sizeof *c);
+}
+
+LANES_INLINE void gemm_multiply_as(size_t rows, size_t columns, size_t words, const float *a,
+                                   const float *b, float *c, size_t c_stride, bool add, bool bf16)
+{
+    for (size_t j = 0; j < columns; j += TILE_COLUMNS) {
+        for (size_t i = 0; i < rows; i += TILE_ROWS) {
+            const size_t m = rows - i, n = columns - j;
+            const float *a_panel = a + i * words, *b_panel = b + j * words;
+            float *corner = c + i * c_stride + j;
+            if (m < TILE_ROWS || n < TILE_COLUMNS)
+                gemm_tile_edge(m < TILE_ROWS ? m : TILE_ROWS, n < TILE_COLUMNS ? n : TILE_COLUMNS,
+                               words, a_panel, b_panel, corner, c_stride, add, bf16);
+            else if (add) gemm_tile(words, a_panel, b_panel, corner, c_stride, true, bf16);
+            else gemm_tile(words, a_panel, b_panel, corner, c_stride, false, bf16);
+        }
+    }
+}
+
+static void gemm_multiply(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
+                          float *c, size_t c_stride, bool add)
+{
+    gemm_multiply_as(rows, columns, depth, a, b, c, c_stride, add, false);
+}
+
+static void gemm_multiply_bf16(size_t rows, size_t columns, size_t depth, const float *a,
+                               const float *b, float *c, size_t c_stride, bool add)
+{
+    const unsigned before = lanes_flush_begin();
+    gemm_multiply_as(rows, columns, (depth + 1) / 2 * GEMM_PAIR_WORDS, a, b, c, c_stride, add,
+                     true);
+    lanes_flush_end(before);
+}

@@ -1,0 +1,34 @@
+// kernel_set -- the table of one instruction set's kernels; KERNEL_SET is its name, as in
+// kernels_avx2. The last thing a kernels_*.c includes.
+
+#include "common/kernel/gemm_kernel.h"
+#include "common/kernel/row_kernel.h"
+#include "common/kernel/decode_kernel.h"
+#include "common/kernel/vector_kernel.h"
+
+#define KERNEL_SET_NAME_(set) kernels_##set
+#define KERNEL_SET_NAME(set) KERNEL_SET_NAME_(set)
+#define KERNEL_SET_TEXT_(set) #set
+#define KERNEL_SET_TEXT(set) KERNEL_SET_TEXT_(set)
+
+_Static_assert(TILE_ROWS <= KERNELS_TILE_ROWS_MAX
+               && (int)TILE_COLUMNS <= (int)KERNELS_TILE_COLUMNS_MAX,
+               "the register tile fits the stated bounds");
+_Static_assert(TILE_ROWS <= LANES,
+               "a panel of A is one transposed block high");
+
+const struct kernels KERNEL_SET_NAME(KERNEL_SET) = {
+    .name = KERNEL_SET_TEXT(KERNEL_SET),
+    .product = {
+        [GEMM_FLOAT32] = { TILE_ROWS, TILE_COLUMNS, 1, 1, gemm_pack_rows, gemm_pack_columns,
+                           gemm_multiply },
+        [GEMM_BF16] = { TILE_ROWS, TILE_COLUMNS, 2, GEMM_PAIR_WORDS, gemm_pack_rows_bf16,
+                        gemm_pack_columns_bf16, gemm_multiply_bf16 },
+    },
+    .norm = row_norm, .norm_back = row_norm_back, .rope = row_rope,
+    .swiglu = row_swiglu, .swiglu_back = row_swiglu_back,
+    .softmax = row_softmax, .softmax_back = row_softmax_back, .entropy = row_entropy,
+    .accumulate = row_accumulate, .scale = row_scale, .square_sum = row_square_sum,
+    .add_scaled = vector_add_scaled, .adamw = vector_adamw,
+    .project = decode_project, .attend = decode_attend,
+};

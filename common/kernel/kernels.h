@@ -1,0 +1,100 @@
+#pragma once
+// kernels -- the inner loops of the model, once per instruction set, and the choice between them.
+//
+//     kernels_avx512bf16.c ┐
+//     kernels_avx512.c     ├ each includes gemm_kernel.h, row_kernel.h ──▶ one struct kernels
+//     kernels_avx2.c       │
+//     kernels_base.c       ┘
+//
+// All give the same bits for the same input (lanes.h says why), so the choice is speed alone.
+// Matrices are row-major; a stride is the distance between rows, in floats. Nothing here allocates
+// or fails.
+
+#include "common/kernel/adamw_factors.h"
+#include "common/kernel/gemm.h"
+
+enum { KERNELS_TILE_ROWS_MAX = 14, KERNELS_TILE_COLUMNS_MAX = 32 };
+
+// The product (gemm.h) in one precision.
+struct kernels_product {
+    uint32_t tile_rows;             // The register tile
+    uint32_t tile_columns;
+    uint32_t group, group_words;    // So many k, rounded up, take so many words of 4 bytes
+
+    // A packed panel holds `height` rows (missing ones zero) as [words of the depth][height].
+    // pack_rows takes element (r, k) from from[r*stride + k], pack_columns from from[k*stride + r].
+    void (*pack_rows)(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                      size_t depth, float *to);
+    void (*pack_columns)(const float *from, size_t stride, uint32_t rows, uint32_t height,
+                         size_t depth, float *to);
+    // c[rows][columns] (+)= A B over one block of the depth, A and B as packed panels of tile_rows
+    // and tile_columns.
+    void (*multiply)(size_t rows, size_t columns, size_t depth, const float *a, const float *b,
+                     float *c, size_t c_stride, bool add);
+};
+
+struct kernels {
+    const char *name;               // "avx512bf16", "avx512", "avx2" or "base"
+    struct kernels_product product[GEMM_PRECISIONS];
+
+    // y = x * w / rms(x) per row; ret_inverse[row] = 1 / sqrt(mean(x^2) + eps).
+    void (*norm)(size_t rows, size_t dim, const float *x, const float *w, float eps, float *y,
+                 float *ret_inverse);
+    // dx += gradient through norm; dw_sum[dim] += gradient of w over these rows.
+    void (*norm_back)(size_t rows, size_t dim, const float *dy, const float *x, const float *w,
+                      const float *inverse, float *dx, float *dw_sum);
+
+    // Rotates pairs (i, i + head_dim/2) of one head in `rows` consecutive positions. cosine and
+    // sine are [rows][head_dim/2]; backwards turns the other way.
+    void (*rope)(size_t rows, size_t head_dim, float *x, size_t stride, const float *cosine,
+                 const float *sine, bool backwards);
+
+    // y = silu(gate) * up; gate_up rows are [gate | up]. The gradient goes to d_gate_up in the same
+    // order.
+    void (*swiglu)(size_t rows, size_t ffn, const float *gate_up, float *y);
+    void (*swiglu_back)(size_t rows, size_t ffn, const float *gate_up, const float *dy,
+                        float *d_gate_up);
+
+    // Causal softmax in place: row r keeps columns 0..first+r, the rest up to `width` becomes 0.
+    // ret_log_sum[r] = log of the sum of exp(scale * score).
+    void (*softmax)(size_t rows, size_t first, size_t width, float scale, float *scores,
+                    size_t stride, float *ret_log_sum);
+    // From scores and log_sum the probabilities again (in place); d_scores goes in as the gradient
+    // of the probabilities and comes out as that of the unscaled scores. out and d_out:
+    // [rows][head_dim] at io_stride.
+    void (*softmax_back)(size_t rows, size_t first, size_t width, float scale, float *scores,
+                         float *d_scores, size_t stride, const float *log_sum, const float *out,
+                         const float *d_out, size_t io_stride, size_t head_dim);
+
+    // ret_losses[r] = -log softmax(logits[r])[targets[r]]; with `weight` != 0 the logits become
+    // weight times the gradient, else their content is lost.
+    void (*entropy)(size_t rows, size_t vocab, float *logits, const uint32_t *targets, float weight,
+                    float *ret_losses);
+
+    void (*accumulate)(size_t count, const float *from, float *to);     // to += from
+    void (*scale)(size_t count, float factor, float *x);                // x *= factor
+    // to = fma(factor, from, to)
+    void (*add_scaled)(size_t count, float factor, const float *from, float *to);
+    double (*square_sum)(size_t count, const float *x); // Sixteen double chains, one tree
+
+    // y[r][o] = sum over i of x[r][i] * w[o][i], each in sixteen chains and one tree, so that its
+    // bits do not depend on how many rows come together. For few rows: nothing is packed.
+    void (*project)(size_t rows, size_t out, size_t in, const float *x, size_t x_stride,
+                    const float *w, size_t w_stride, float *y, size_t y_stride);
+    // y[dim] = softmax(scale * k q) v, over `count` keys and values; scores[count] is scratch.
+    void (*attend)(size_t count, size_t dim, float scale, const float *q, const float *k,
+                   const float *v, float *scores, float *y);
+
+    // One step of the optimizer on `count` parameters p with moments m and v.
+    void (*adamw)(size_t count, const struct adamw_factors *by, const float *gradient, float *p,
+                  float *m, float *v);
+};
+
+extern const struct kernels kernels_avx512bf16, kernels_avx512, kernels_avx2, kernels_base;
+
+// The best set this processor can run, or the one last named to learn_set_isa.
+const struct kernels *kernels_chosen(void);
+
+// For tests and measurements: the name of a set, or "best" for the processor's own. False, and
+// nothing changed, for any other name or one this processor cannot run. Not while anybody computes.
+bool learn_set_isa(const char *name);

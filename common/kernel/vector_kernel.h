@@ -1,0 +1,36 @@
+#pragma once
+// vector_kernel -- the loops along the one parameter vector, written once on lanes. Only
+// kernels_*.c include this. What each does is said in kernels.h.
+
+#include "common/kernel/kernels.h"
+#include "common/kernel/lanes.h"
+
+static void vector_add_scaled(size_t count, float factor, const float *from, float *to)
+{
+    for (size_t i = 0; i < count; i += LANES) {
+        const size_t left = count - i;
+        lanes_store_upto(to + i, lanes_fma(lanes_all(factor), lanes_load_upto(from + i, left),
+                                           lanes_load_upto(to + i, left)), left);
+    }
+}
+
+static void vector_adamw(size_t count, const struct adamw_factors *by, const float *gradient,
+                         float *p, float *m, float *v)
+{
+    const lanes one_less_beta1 = lanes_all(by->one_less_beta1), beta2 = lanes_all(by->beta2);
+    const lanes one_less_beta2 = lanes_all(by->one_less_beta2), eps = lanes_all(by->eps);
+    const lanes root_factor = lanes_all(by->root_factor), keep = lanes_all(by->keep);
+    const lanes step = lanes_all(by->step);
+    for (size_t i = 0; i < count; i += LANES) {
+        const size_t left = count - i;
+        const lanes g = lanes_load_upto(gradient + i, left), old_m = lanes_load_upto(m + i, left);
+        const lanes new_m = lanes_fma(one_less_beta1, lanes_sub(g, old_m), old_m);
+        const lanes new_v = lanes_fma(beta2, lanes_load_upto(v + i, left),
+                                      lanes_mul(one_less_beta2, lanes_mul(g, g)));
+        const lanes below = lanes_fma(lanes_sqrt(new_v), root_factor, eps);
+        const lanes kept = lanes_mul(keep, lanes_load_upto(p + i, left));
+        lanes_store_upto(m + i, new_m, left);
+        lanes_store_upto(v + i, new_v, left);
+        lanes_store_upto(p + i, lanes_fnma(step, lanes_div(new_m, below), kept), left);
+    }
+}

@@ -1,0 +1,400 @@
+#include "common/actor/shell.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
+#include "common/base/memory.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/hf_folder.h"
+#include "common/compute/compute.h"
+#include "common/crypto/merkle.h"
+#include "common/kernel/gemm.h"
+#include "common/learner/learner_inside.h"
+#include "common/model/model_tensors.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+void learner_put_reason(char reason[REASON_MAX + 1], const struct why *why)
+{
+    snprintf(reason, REASON_MAX + 1, "%.*s", REASON_MAX, why->text);
+    for (char *c = reason; *c; c++)
+        if ((unsigned char)*c < 0x20) *c = ' ';
+}
+
+// ---- BUILD --------------------------------------------------------------------------------------
+
+static void drop_model(struct learner *self)
+{
+    learner_close_data(self);
+    compute_destroy(&self->compute);
+    payload_form_destroy(&self->form);
+    chunks_destroy(&self->chunks);
+    past_clear(&self->past);
+    free(self->spare);
+    free(self->tensors), free(self->leaves), free(self->tokens), free(self->payload);
+    self->params = self->spare = NULL;
+    self->tensors = NULL, self->leaves = NULL, self->tokens = NULL, self->payload = NULL;
+    self->tokens_max = 0;
+    self->built = self->holding = false;
+}
+
+static int fill_layout(struct learner *self, struct why *why)
+{
+    const uint32_t count = model_tensor_count(&self->shape);
+    self->tensors = calloc(count, sizeof *self->tensors);
+    if (!self->tensors) return why_set(why, FAULT_MEMORY, "%u tensors", count);
+    return model_tensors_layout(&self->shape, self->tensors, why, &self->layout);
+}
+
+// The bits of a gradient depend on it, so in a run that recomputes results it is everybody's.
+static uint32_t micro_batch(const struct learner *self)
+{
+    return self->config.verification_percent ? self->config.micro_batch
+                                             : self->options->micro_batch;
+}
+
+// Settles how the replica computes, and says what it will take before it takes it: activations that
+// do not fit are computed again rather than kept.
+static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
+{
+    const struct learner_options *options = self->options;
+    const uint64_t free_bytes = memory_available_bytes();
+    struct compute_config *config = &self->compute_config;
+    struct compute_memory memory;
+    *config = (struct compute_config){ .shape = self->shape,
+                                       .micro_batch = micro_batch(self),
+                                       .seq = self->config.seq_len,
+                                       .form = self->form,
+                                       .decay = self->config.compression_decay,
+                                       .trains = options->trains,
+                                       .float32 = self->config.products == PRODUCTS_FLOAT32,
+                                       .pool = self->pool };
+    for (int less = 0; less <= 1; less++) {
+        config->recompute = less;
+        memory = compute_memory(&options->device, config);
+        if (free_bytes == 0 || memory.host + beside <= free_bytes) break;
+    }
+    shell_log(6, "learner.memory parameters=%llu host_mib=%llu free_mib=%llu device_mib=%llu "
+              "activations=%s", (unsigned long long)self->floats,
+              (unsigned long long)(memory.host + beside) >> 20,
+              (unsigned long long)free_bytes >> 20, (unsigned long long)memory.device >> 20,
+              config->recompute ? "recomputed" : "kept");
+    shell_log(6, "learner.compute products=%s threads=%u",
+              wire_enum_name(&wire_enum_products, self->config.products), options->threads);
+    const char *library = gemm_library(config->float32 ? GEMM_FLOAT32 : GEMM_BF16);
+    if (library && options->trains && self->config.verification_percent)
+        return why_set(why, FAULT_CONFIG,
+                       "the run recomputes results, and the float32 products of this build are those "
+                       "of %s, which nobody else's are to the bit; take a build without BLAS=1",
+                       library);
+    if (library && options->trains && options->device.kind == COMPUTE_CPU)
+        shell_log(4, "learner.not_reproducible products_of=\"%s\": nobody can recompute these "
+                  "gradients to the bit; a build without BLAS=1 has products of its own", library);
+    if (free_bytes == 0 || memory.host + beside <= free_bytes) return 0;
+    const bool less = options->trains && options->micro_batch > 1;
+    return why_set(why, FAULT_MEMORY, "the model needs %llu MiB and there are %llu; %s",
+                   (unsigned long long)(memory.host + beside) >> 20,
+                   (unsigned long long)free_bytes >> 20,
+                   less ? "--micro-batch-size 1 takes the least"
+                        : "free some, or take a larger machine");
+}
+
+static int take_memory(struct learner *self, struct why *why)
+{
+    const uint64_t beside = self->floats * sizeof(float);
+    int rc = plan_memory(self, beside, why);
+    if (rc < 0) return rc;
+    self->leaf_count = digest_leaf_count(self->floats);
+    self->spare = aligned_alloc(64, (beside + 63) / 64 * 64);
+    self->leaves = calloc(self->leaf_count, sizeof *self->leaves);
+    self->payload = malloc(payload_bytes(self->form));
+    if (!self->spare || !self->leaves || !self->payload)
+        return why_set(why, FAULT_MEMORY, "%llu MiB for a copy of the parameters",
+                       (unsigned long long)beside >> 20);
+    rc = compute_new(&self->options->device, &self->compute_config, why, &self->compute);
+    if (rc == 0) self->params = compute_host(self->compute);
+    return rc;
+}
+static int build(struct learner *self, const struct wire_config *config, struct why *why)
+{
+    drop_model(self);
+    self->config = *config;
+    if (config->verification_percent && self->options->trains &&
+        self->options->device.kind != COMPUTE_CPU)
+        return why_set(why, FAULT_CONFIG,
+                       "the run recomputes results (verification_percent %u), and what a GPU "
+                       "computes nobody can recompute to the bit; use --device cpu",
+                       config->verification_percent);
+    if (config->verification_percent && config->micro_batch != self->options->micro_batch)
+        shell_log(6, "learner.micro_batch size=%u; the run's, since it recomputes results",
+                  config->micro_batch);
+    if (config->model.count > MODEL_CONFIG_BYTES_MAX)
+        return why_set(why, FAULT_LIMIT, "config.json of %u bytes", config->model.count);
+    memcpy(self->config_json, config->model.data, config->model.count);
+    self->config_json[config->model.count] = 0;
+    int rc =
+        model_shape_from_config_json(self->config_json, config->model.count, why, &self->shape);
+    if (rc < 0) return rc;
+    if (config->seq_len > self->shape.seq_len_max)
+        return why_set(why, FAULT_RANGE, "max_seq_len %u, the model's config.json allows 1..%u",
+                       config->seq_len, self->shape.seq_len_max);
+    self->floats = model_parameter_count(&self->shape);
+    if (config->verification_percent && self->floats > BLOB_BYTES_MAX / sizeof(float))
+        return why_set(why, FAULT_LIMIT, "a model of %llu parameters; the run recomputes results, "
+                       "and a residual of more than %zu cannot be revealed",
+                       (unsigned long long)self->floats, BLOB_BYTES_MAX / sizeof(float));
+    rc = fill_layout(self, why);
+    if (rc == 0)
+        rc = payload_form_of_model(&self->shape, config->chunk, config->topk, config->one_bit, why,
+                                   &self->chunks, &self->form);
+    if (rc == 0) rc = take_memory(self, why);
+    if (rc == 0 && self->options->trains) rc = learner_open_data(self, why);
+    self->built = rc == 0;
+    return rc;
+}
+
+static void hear_build(struct learner *self, const struct wire_config *config)
+{
+    struct why why = { 0 };
+    failpoint("learner_build");
+    const int rc = build(self, config, &why);
+    struct wire_built built = { .ok = rc == 0, .floats = self->floats,
+                                .may_pass = rc == FAULT_MEMORY };
+    learner_put_reason(built.reason, &why);
+    if (built.ok) built.payload_bytes = (uint32_t)payload_bytes(self->form);
+    if (!built.ok) drop_model(self);
+    worker_answer(self->worker, FRAME_BUILT, &built);
+}
+
+// ---- LOAD, PIN ----------------------------------------------------------------------------------
+
+static int take_digest(struct learner *self, struct why *why)
+{
+    const int rc = compute_leaves(self->compute, why, self->leaves);
+    if (rc == 0) self->digest = merkle_root(self->leaves, self->leaf_count);
+    return rc;
+}
+
+static int pin(struct learner *self, struct why *why)
+{
+    const int rc = compute_pull(self->compute, why);
+    if (rc < 0) return rc;
+    past_pinned(&self->past, self->step, &self->digest);
+    failpoint("learner_pin");
+    return blob_store_pin(self->options->store, self->step, &self->digest, self->params,
+                          self->floats, self->leaves, self->leaf_count, why);
+}
+
+static int load_checkpoint(struct learner *self, const struct wire_load *load, struct why *why,
+                           uint64_t *ret_epoch)
+{
+    checkpoint_t *checkpoint;
+    int rc = checkpoint_open(load->path, load->step, self->options->run_id, why, &checkpoint);
+    if (rc < 0) return rc;
+    rc = checkpoint_load_params(checkpoint, &self->layout, self->params, why);
+    const uint64_t epoch = checkpoint_info(checkpoint)->epoch;
+    if (epoch <= UINT32_MAX) *ret_epoch = epoch;
+    else if (rc == 0)
+        rc = why_set(why, FAULT_RANGE, "%s: epoch %llu, allowed 0..%u; not loaded", load->path,
+                     (unsigned long long)epoch, UINT32_MAX);
+    checkpoint_close(&checkpoint);
+    return rc;
+}
+
+static int take_staged(struct learner *self, const struct wire_load *load, struct why *why)
+{
+    struct hash digest;
+    uint64_t floats;
+    float *vector = blob_store_unstage(self->options->store, load->step, &digest, &floats);
+    if (!vector)
+        return why_set(why, FAULT_NOT_FOUND, "nothing is staged for step %llu",
+                       (unsigned long long)load->step);
+    if (floats == self->floats) memcpy(self->params, vector, floats * sizeof *vector);
+    free(vector);
+    return floats == self->floats
+               ? 0
+               : why_set(why, FAULT_FORMAT, "%llu floats were fetched, the model has %llu",
+                         (unsigned long long)floats, (unsigned long long)self->floats);
+}
+
+static int load(struct learner *self, const struct wire_load *load, struct why *why,
+                uint64_t *ret_epoch)
+{
+    if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
+    self->holding = false;
+    past_clear(&self->past);
+    int rc = !load->path[0] ? take_staged(self, load, why)
+           : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
+           : load_checkpoint(self, load, why, ret_epoch);
+    if (rc == 0) rc = compute_push(self->compute, why); // A residual belongs to who made it: zero
+    if (rc == 0) rc = take_digest(self, why);
+    if (rc < 0) return rc;
+    if (load->genesis && !hash_is_none(&self->config.genesis_digest) &&
+        !hash_equal(&self->digest, &self->config.genesis_digest)) {
+        char ours[HASH_HEX], theirs[HASH_HEX];
+        return why_set(why, FAULT_DIGEST, "%s has digest %.16s, the run pins %.16s", load->path,
+                       hash_to_hex(&self->digest, ours),
+                       hash_to_hex(&self->config.genesis_digest, theirs));
+    }
+    self->step = load->step;
+    self->holding = true;
+    return pin(self, why);
+}
+
+static void hear_load(struct learner *self, const struct wire_load *job)
+{
+    struct why why = { 0 };
+    failpoint("learner_load");
+    struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
+    loaded.ok = load(self, job, &why, &loaded.epoch) == 0;
+    loaded.digest = self->digest;
+    learner_put_reason(loaded.reason, &why);
+    worker_answer(self->worker, FRAME_LOADED, &loaded);
+}
+
+int learner_keep(struct learner *self, const void *bytes, size_t count, struct why *why,
+                 struct hash *ret_hash)
+{
+    struct why said = { 0 };
+    const int rc = blob_store_put(self->options->store, bytes, count, &said, ret_hash);
+    if (!blob_store_is_kept(rc)) return why_set(why, rc, "%s", said.text);
+    if (rc < 0)
+        shell_log(4, "learner.not_on_disk fault=%s reason=\"%s\"; served until this process ends",
+                  fault_name(rc), said.text);
+    return 0;
+}
+
+// ---- TRAIN --------------------------------------------------------------------------------------
+
+static int train(struct learner *self, const struct wire_train *job, struct why *why,
+                 struct wire_trained *ret_trained)
+{
+    uint64_t began_us = now_us(), count = 0;
+    double loss = 0, norm;
+    float rate;
+    self->candidate = (struct hash){ { 0 } };
+    memcpy(&rate, &job->lr_bits, sizeof rate);
+    if (!self->holding || !self->options->trains || job->step != self->step)
+        return why_set(why, FAULT_RANGE, "asked to train step %llu, step %llu is held",
+                       (unsigned long long)job->step, (unsigned long long)self->step);
+    int rc = job->from_zero ? compute_pull(self->compute, why) : 0;
+    if (rc == 0 && job->from_zero) rc = compute_push(self->compute, why);   // The residual: zero
+    if (rc == 0) rc = learner_read_samples(self, job, why, &count);
+    if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, why, &loss);
+    if (rc == 0 && self->config.clip_norm > 0)
+        rc = compute_clip(self->compute, (double)self->config.clip_norm, why, &norm);
+    if (rc == 0) rc = compute_compress(self->compute, rate, why, self->payload);
+    if (rc == 0)
+        rc = compute_residual_hashes(self->compute, why, &ret_trained->residual_from,
+                                     &ret_trained->residual_to);
+    if (rc == 0)
+        rc = learner_keep(self, self->payload, payload_bytes(self->form), why, &self->candidate);
+    if (rc < 0) return rc;
+    ret_trained->payload = self->candidate;
+    uint64_t took_us = now_us() - began_us;
+    ret_trained->base = self->digest;
+    ret_trained->payload_bytes = (uint32_t)payload_bytes(self->form);
+    ret_trained->loss = (float)loss;
+    ret_trained->train_ms = (uint32_t)(took_us / 1000);
+    ret_trained->tokens_per_s =
+        (float)((double)count * self->config.seq_len * 1e6 / (double)(took_us + 1));
+    return 0;
+}
+
+static void hear_train(struct learner *self, const struct wire_train *job)
+{
+    struct why why = { 0 };
+    struct wire_trained trained = { .round = job->round };
+    failpoint("learner_train");
+    int rc = train(self, job, &why, &trained);
+    failpoint("learner_trained");
+    trained.ok = rc == 0;
+    if (rc < 0 && why.text[0] == 0) why_set(&why, rc, "%s", fault_sentence(rc));
+    learner_put_reason(trained.reason, &why);
+    worker_answer(self->worker, FRAME_TRAINED, &trained);
+}
+
+// ---- APPLY --------------------------------------------------------------------------------------
+
+static int apply(struct learner *self, const struct wire_apply *job, struct why *why)
+{
+    struct apply_step step = { .weight_decay = self->config.weight_decay };
+    memcpy(&step.rate, &job->lr_bits, sizeof step.rate);
+    if (!self->holding || job->step != self->step)
+        return why_set(why, FAULT_RANGE, "asked to apply commit %llu, step %llu is held",
+                       (unsigned long long)job->step, (unsigned long long)self->step);
+    past_applied(&self->past, job);
+    const struct past_step *past = &self->past.steps[job->step % PAST_STEPS];
+    struct past_results taken;
+    int rc = past_results_take(self->options->store, self->form, past->payloads, past->count,
+                               job->step, why, &taken);
+    if (rc == 0 && taken.sound > 0)
+        rc = compute_apply(self->compute, taken.results, taken.sound, &step, why);
+    past_results_release(&taken);
+    if (rc < 0) return rc;
+    if (compute_has_candidate(self->compute)) {
+        if (!hash_is_none(&job->own_payload) && hash_equal(&job->own_payload, &self->candidate))
+            compute_adopt(self->compute);
+        else
+            compute_discard(self->compute);
+    }
+    self->step = job->step + 1;
+    rc = take_digest(self, why);
+    return rc == 0 && job->pin ? pin(self, why) : rc;
+}
+
+static void hear_apply(struct learner *self, const struct wire_apply *job)
+{
+    struct why why = { 0 };
+    uint64_t began_us = now_us();
+    failpoint("learner_apply");
+    struct wire_applied applied = { .ok = apply(self, job, &why) == 0 };
+    failpoint("learner_applied");
+    applied.step = self->step;
+    applied.digest = self->digest;
+    applied.apply_ms = (uint32_t)((now_us() - began_us) / 1000);
+    learner_put_reason(applied.reason, &why);
+    worker_answer(self->worker, FRAME_APPLIED, &applied);
+}
+
+// ---- the thread ---------------------------------------------------------------------------------
+
+void learner_body(struct worker *worker, void *arg)
+{
+    struct learner *self = calloc(1, sizeof *self);
+    ensure(self);
+    self->options = arg;
+    self->worker = worker;
+    self->pool = pool_new(self->options->threads);
+    ensure(self->pool);
+    struct job job;
+    while (worker_next(worker, -1, &job) != WORKER_END) {
+        struct why why = { 0 };
+        switch (job.kind) {
+        case FRAME_BUILD: hear_build(self, job.body); break;
+        case FRAME_LOAD:  hear_load(self, job.body); break;
+        case FRAME_TRAIN: hear_train(self, job.body); break;
+        case FRAME_APPLY: hear_apply(self, job.body); break;
+        case FRAME_SAVE:  learner_save(self, job.body); break;
+        case FRAME_SHOW:  learner_show(self, job.body); break;
+        case FRAME_RECOMPUTE: learner_recompute(self, job.body); break;
+        case FRAME_PIN:
+            if (self->holding && self->step == ((const struct wire_pin *)job.body)->step &&
+                pin(self, &why) < 0)
+                shell_log(4, "learner.not_pinned step=%llu %s", (unsigned long long)self->step,
+                          why.text);
+            break;
+        default: ensure_failed("a job that a learner knows", __FILE__, __LINE__);
+        }
+    }
+    drop_model(self);
+    pool_destroy(&self->pool);
+    free(self);
+}

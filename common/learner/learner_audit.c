@@ -1,0 +1,94 @@
+// What audits ask of a learner: to show what a result of its own started from, and to make somebody
+// else's again.
+
+#include "common/learner/learner_inside.h"
+#include <stdio.h>
+#include <string.h>
+
+static int show(struct learner *self, const struct wire_show *job, struct why *why,
+                struct wire_shown *ret_shown)
+{
+    const float *residual =
+        self->holding ? compute_residual_of(self->compute, &job->residual) : NULL;
+    if (!residual)
+        return why_set(why, FAULT_NOT_FOUND, "the residual of that result is no more here");
+    ret_shown->blob.bytes = (uint32_t)(self->floats * sizeof *residual);
+    return learner_keep(self, residual, self->floats * sizeof *residual, why, &ret_shown->blob.hash);
+}
+
+void learner_show(struct learner *self, const struct wire_show *job)
+{
+    struct why why = { 0 };
+    struct wire_shown shown = { .round = job->round, .residual = job->residual };
+    shown.ok = show(self, job, &why, &shown) == 0;
+    learner_put_reason(shown.reason, &why);
+    worker_answer(self->worker, FRAME_SHOWN, &shown);
+}
+
+// The revealed residual, if it is the one that the claim names. NULL for the declared zero.
+static int take_residual(struct learner *self, const struct wire_recompute *job, struct why *why,
+                         struct blob_ref *ret_ref)
+{
+    struct hash digest;
+    if (hash_is_none(&job->audit.residual_from)) return 0;
+    int rc = blob_store_get(self->options->store, &job->residual, why, ret_ref);
+    if (rc < 0) return rc;
+    if (ret_ref->count == self->floats * sizeof(float))
+        rc = apply_digest((const void *)ret_ref->bytes, self->floats, self->pool, &digest);
+    if (rc < 0) return rc;
+    if (ret_ref->count == self->floats * sizeof(float) &&
+        hash_equal(&digest, &job->audit.residual_from))
+        return 0;
+    return why_set(why, FAULT_FORMAT, "what was revealed is not the residual that the claim names");
+}
+
+static int compute(struct learner *self, const struct wire_recompute *job,
+                     const struct blob_ref *residual, struct why *why, struct wire_finding *ret)
+{
+    const struct wire_audit *audit = &job->audit;
+    const struct past_means means = { self->options->store, self->form, self->pool,
+                                      self->config.weight_decay, self->floats };
+    struct compute_work work = { .residual = (const void *)residual->bytes,
+                                 .clip = (double)self->config.clip_norm };
+    const struct wire_train samples = {
+        .samples = job->samples, .samples_count = job->samples_count, .providers = job->providers,
+        .providers_count = job->providers_count, .data = job->data, .order = job->order };
+    uint64_t count = 0;
+    memcpy(&work.rate, &audit->lr_bits, sizeof work.rate);
+    int rc = past_params(&self->past, &means, audit->step, &audit->base, why, self->spare);
+    if (rc == 0) rc = learner_read_samples(self, &samples, why, &count);
+    if (rc < 0) return rc;
+    work.params = self->spare, work.tokens = self->tokens, work.count = (uint32_t)count;
+    rc = compute_again(self->compute, &work, why, self->payload, &ret->residual_to);
+    if (rc < 0) return rc;
+    ret->payload = hash_of(self->payload, payload_bytes(self->form));
+    return 0;
+}
+
+// A revelation that does not fit the claim is none: its author may have shown others the right one,
+// and who called the result different would be the liar. What we lack ourselves is no finding about
+// anybody. But from a residual with a NaN in it, which fits, no result can be made: so whatever was
+// claimed is another.
+void learner_recompute(struct learner *self, const struct wire_recompute *job)
+{
+    struct why why = { 0 };
+    struct blob_ref residual = { 0 };
+    struct wire_finding finding = { .round = job->round, .result = job->audit.result,
+                                    .finding = FINDING_UNABLE };
+    int rc = self->built && self->options->trains
+                 ? take_residual(self, job, &why, &residual)
+                 : why_set(&why, FAULT_CONFIG, "no model has been built");
+    if (rc == FAULT_FORMAT) finding.finding = FINDING_WITHHELD;
+    if (rc == 0) rc = compute(self, job, &residual, &why, &finding);
+    if (rc == FAULT_NAN) finding.finding = FINDING_DIFFERENT;
+    if (rc == 0)
+        finding.finding = hash_equal(&finding.payload, &job->audit.payload) &&
+                                  hash_equal(&finding.residual_to, &job->audit.residual_to)
+                              ? FINDING_SAME : FINDING_DIFFERENT;
+    blob_store_release(&residual);
+    snprintf(finding.reason, sizeof finding.reason, "%.*s", (int)sizeof finding.reason - 1,
+             rc < 0 ? why.text : "");
+    for (char *c = finding.reason; *c; c++)
+        if ((unsigned char)*c < 0x20) *c = ' ';
+    worker_answer(self->worker, FRAME_RECOMPUTED, &finding);
+}

@@ -1,0 +1,94 @@
+// A pinned or the held step as a checkpoint.
+
+#include "common/actor/shell.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/learner/learner_inside.h"
+#include "common/model/model_config.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// All samples below the cursor that were not returned, as the manifest wants them.
+static size_t done_list(const struct wire_save *job, struct interval *ret_list)
+{
+    size_t count = 0;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i <= job->returned_count; i++) {
+        uint64_t end = i < job->returned_count ? job->returned[i].begin : job->cursor;
+        if (at < end) ret_list[count++] = (struct interval){ at, end };
+        if (i < job->returned_count) at = job->returned[i].end;
+    }
+    return count;
+}
+
+// Named, or where the run began; a machine may be without that one, and its checkpoints are whole without.
+static const char *tokenizer_folder(const struct learner *self)
+{
+    const char *named = self->options->tokenizer_dir, *genesis = self->config.genesis;
+    if (named) return named;
+    if (access(genesis, F_OK) == 0) return genesis;
+    shell_log(4, "checkpoint.no_tokenizer folder=%s reason=\"%s\"; saved without one, --tokenizer-dir "
+              "names another", genesis, strerror(errno));
+    return NULL;
+}
+
+static int save(struct learner *self, const struct wire_save *job, struct why *why)
+{
+    const struct learner_options *options = self->options;
+    if (!options->checkpoint_root)
+        return why_set(why, FAULT_CONFIG, "no --checkpoint-dir was given");
+    bool held = self->holding && self->step == job->step && hash_equal(&self->digest, &job->digest);
+    int rc = held ? compute_pull(self->compute, why)
+                  : past_gather(options->store, &job->digest, self->floats, why, self->spare);
+    if (rc < 0) return rc;
+    const float *params = held ? self->params : self->spare;
+    struct interval *done = calloc((size_t)job->returned_count + 1, sizeof *done);
+    ensure(done);
+    struct checkpoint_info info = { .epoch = job->epoch,
+                                    .step = job->step,
+                                    .digest = job->digest,
+                                    .protocol = WIRE_PROTOCOL,
+                                    .created_unix_s = shell_unix_ms() / 1000,
+                                    .pass_length = CHECKPOINT_NUMBER_MAX,
+                                    .cursor = job->cursor,
+                                    .done = done,
+                                    .done_count = done_list(job, done) };
+    snprintf(info.run, sizeof info.run, "%s", options->run_id);
+    // What a replica holds beside its parameters: each member's residual, which goes with the
+    // member.
+    struct tags_item item;
+    struct tags tags;
+    tags_init(&tags, &item, 1);
+    static const void *const no_value[1];
+    rc = tags_add(&tags, "distro-residual", TAG_DROP, self->floats, sizeof(float), why);
+    char *config = model_config_with_dtype(self->config_json, "float32");   // As its numbers are
+    ensure(config);
+    struct checkpoint_parts parts = {
+        .config_json = config, .state = &tags, .values = no_value, .keep = options->keep,
+        .spare = job->spare, .tokenizer_dir = tokenizer_folder(self) };
+    struct hash manifest;
+    if (rc == 0)
+        rc = checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why,
+                              &manifest);
+    free(config);
+    free(done);
+    return rc;
+}
+
+void learner_save(struct learner *self, const struct wire_save *job)
+{
+    struct why why = { 0 };
+    failpoint("learner_save");
+    struct wire_saved saved = { .ok = save(self, job, &why) == 0,
+                                .epoch = job->epoch,
+                                .step = job->step,
+                                .digest = job->digest };
+    snprintf(saved.name, sizeof saved.name, "step-%08llu", (unsigned long long)job->step);
+    learner_put_reason(saved.reason, &why);
+    failpoint("learner_saved");
+    worker_answer(self->worker, FRAME_SAVED, &saved);
+}

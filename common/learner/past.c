@@ -1,0 +1,129 @@
+#include "common/learner/past.h"
+#include "common/actor/shell.h"
+#include "common/base/ensure.h"
+#include "common/crypto/merkle.h"
+#include <stdlib.h>
+#include <string.h>
+
+void past_pinned(struct past *self, uint64_t step, const struct hash *digest)
+{
+    for (uint32_t i = 0; i < PAST_PINS; i++)
+        if (self->pins[i].step == step && hash_equal(&self->pins[i].digest, digest)) return;
+    const uint32_t place = self->pins_next++ % PAST_PINS;
+    self->pins[place].step = step;
+    self->pins[place].digest = *digest;
+}
+
+void past_applied(struct past *self, const struct wire_apply *job)
+{
+    struct past_step *past = &self->steps[job->step % PAST_STEPS];
+    free(past->payloads);
+    *past = (struct past_step){ .step = job->step, .lr_bits = job->lr_bits,
+                                .count = job->payloads_count };
+    past->payloads = calloc(past->count ? past->count : 1, sizeof *past->payloads);
+    ensure(past->payloads);
+    for (uint32_t i = 0; i < past->count; i++) past->payloads[i] = job->payloads[i].hash;
+}
+
+void past_clear(struct past *self)
+{
+    for (uint32_t i = 0; i < PAST_STEPS; i++) free(self->steps[i].payloads);
+    memset(self, 0, sizeof *self);
+}
+
+int past_gather(blob_store_t *store, const struct hash *digest, uint64_t floats, struct why *why,
+                float *ret_params)
+{
+    struct blob_ref list, leaf;
+    uint64_t held, at = 0;
+    int rc = blob_store_leaves(store, digest, why, &list, &held);
+    if (rc < 0) return rc;
+    const struct hash *hashes = (const void *)list.bytes;
+    for (size_t i = 0; i < list.count / HASH_BYTES && rc == 0 && held == floats; i++) {
+        rc = blob_store_get(store, &hashes[i], why, &leaf);
+        if (rc < 0) break;
+        memcpy(ret_params + at, leaf.bytes, leaf.count);
+        at += leaf.count / sizeof(float);
+        blob_store_release(&leaf);
+    }
+    blob_store_release(&list);
+    if (rc < 0 || at == floats) return rc;
+    return why_set(why, FAULT_CORRUPT, "a pinned step of %llu floats, the model has %llu",
+                   (unsigned long long)held, (unsigned long long)floats);
+}
+
+int past_results_take(blob_store_t *store, const payload_form_t *form, const struct hash *payloads,
+                      uint32_t count, uint64_t step, struct why *why, struct past_results *ret)
+{
+    *ret = (struct past_results){ .results = calloc(count + 1, sizeof *ret->results),
+                                  .refs = calloc(count + 1, sizeof *ret->refs) };
+    if (!ret->results || !ret->refs) return why_set(why, FAULT_MEMORY, "%u results", count);
+    for (; ret->held < count; ret->held++) {
+        struct blob_ref *ref = &ret->refs[ret->held];
+        const int rc = blob_store_get(store, &payloads[ret->held], why, ref);
+        if (rc < 0) return rc;
+        struct why bad = { 0 };
+        if (payload_check(form, ref->bytes, ref->count, &bad) == 0)
+            ret->results[ret->sound++] = (struct apply_result){ .begin = ret->held,
+                                                                .payload = ref->bytes,
+                                                                .bytes = ref->count };
+        else
+            shell_log(4, "apply.skipped step=%llu result=%u reason=\"%s\"",
+                      (unsigned long long)step, ret->held, bad.text);
+    }
+    return 0;
+}
+
+void past_results_release(struct past_results *self)
+{
+    for (uint32_t i = 0; self->refs && i < self->held; i++) blob_store_release(&self->refs[i]);
+    free(self->refs);
+    free(self->results);
+    *self = (struct past_results){ 0 };
+}
+
+static int apply_again(const struct past_step *past, const struct past_means *means,
+                       struct why *why, float *params)
+{
+    struct apply_step step = { .weight_decay = means->weight_decay };
+    struct past_results taken;
+    memcpy(&step.rate, &past->lr_bits, sizeof step.rate);
+    int rc = past_results_take(means->store, means->form, past->payloads, past->count, past->step,
+                               why, &taken);
+    if (rc == 0 && taken.sound > 0)
+        rc = apply_commit(means->form, taken.results, taken.sound, &step, means->pool, params, why);
+    past_results_release(&taken);
+    return rc;
+}
+
+int past_params(const struct past *self, const struct past_means *means, uint64_t step,
+                const struct hash *digest, struct why *why, float *ret_params)
+{
+    int rc = FAULT_NOT_FOUND;
+    uint64_t at = 0;
+    bool found = false;
+    for (uint32_t i = 0; i < PAST_PINS; i++) {      // The newest that is still there
+        const struct hash *pin = &self->pins[i].digest;
+        const uint64_t pinned = self->pins[i].step;
+        if (hash_is_none(pin) || pinned > step || (found && pinned < at)) continue;
+        if (past_gather(means->store, pin, means->floats, why, ret_params) < 0) continue;
+        found = true;
+        at = pinned;
+    }
+    if (!found)
+        return why_set(why, FAULT_NOT_FOUND, "no step before %llu is pinned here",
+                       (unsigned long long)step);
+    for (rc = 0; rc == 0 && at < step; at++) {
+        const struct past_step *past = &self->steps[at % PAST_STEPS];
+        if (!past->payloads || past->step != at)
+            return why_set(why, FAULT_NOT_FOUND, "commit %llu is no more known here",
+                           (unsigned long long)at);
+        rc = apply_again(past, means, why, ret_params);
+    }
+    if (rc < 0) return rc;
+    struct hash root;
+    rc = apply_digest(ret_params, means->floats, means->pool, &root);
+    if (rc < 0 || hash_equal(&root, digest)) return rc;
+    return why_set(why, FAULT_DIGEST, "the parameters of step %llu are not those of the run",
+                   (unsigned long long)step);
+}

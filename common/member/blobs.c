@@ -1,0 +1,305 @@
+#include "common/base/ensure.h"
+#include "common/member/blobs.h"
+#include <string.h>
+
+enum { PLACES = 2 * BLOBS_MAX };
+static const uint64_t UNDATED = UINT64_MAX;         // Goes with nothing
+
+static uint32_t home(const struct hash *hash)
+{
+    uint32_t at;
+    memcpy(&at, hash->bytes, sizeof at);
+    return at % PLACES;
+}
+
+// The next place from `at` on that leads to a blob of this hash, or the empty one where it would be.
+static uint32_t next_of(const struct blobs *self, const struct hash *hash, uint32_t at)
+{
+    while (self->places[at] && !hash_equal(&self->entries[self->places[at] - 1].hash, hash))
+        at = (at + 1) % PLACES;
+    return at;
+}
+
+// The same for one that also has this size.
+static uint32_t find(const struct blobs *self, const struct hash *hash, uint32_t bytes)
+{
+    uint32_t at = next_of(self, hash, home(hash));
+    while (self->places[at] && self->entries[self->places[at] - 1].bytes != bytes)
+        at = next_of(self, hash, (at + 1) % PLACES);
+    return at;
+}
+
+static struct blob_entry *known(struct blobs *self, const struct wire_blob *name)
+{
+    uint32_t place = self->places[find(self, &name->hash, name->bytes)];
+    return place ? &self->entries[place - 1] : NULL;
+}
+
+// Of whatever size it is said to be.
+static bool is_known_hash(const struct blobs *self, const struct hash *hash)
+{
+    return self->places[next_of(self, hash, home(hash))] != 0;
+}
+
+static void exchange(struct blobs *self, uint32_t a, uint32_t b)
+{
+    if (a == b) return;
+    uint32_t *to_a = &self->places[find(self, &self->entries[a].hash, self->entries[a].bytes)];
+    uint32_t *to_b = &self->places[find(self, &self->entries[b].hash, self->entries[b].bytes)];
+    struct blob_entry entry = self->entries[a];
+    self->entries[a] = self->entries[b];
+    self->entries[b] = entry;
+    *to_a = b + 1;
+    *to_b = a + 1;
+}
+
+// Moves one over the border between what is not here and what is. Returns it.
+static struct blob_entry *arrived(struct blobs *self, struct blob_entry *entry)
+{
+    exchange(self, (uint32_t)(entry - self->entries), --self->wanted);
+    entry = &self->entries[self->wanted];
+    entry->state = BLOB_HERE;
+    return entry;
+}
+
+// Taking one out of an open table: what follows it without a gap moves up.
+static void take_out(struct blobs *self, uint32_t index)
+{
+    if (index < self->wanted) {
+        exchange(self, index, --self->wanted);
+        index = self->wanted;
+    }
+    exchange(self, index, --self->count);
+    uint32_t hole = find(self, &self->entries[self->count].hash, self->entries[self->count].bytes);
+    for (uint32_t i = (hole + 1) % PLACES; self->places[i]; i = (i + 1) % PLACES) {
+        uint32_t from = home(&self->entries[self->places[i] - 1].hash);
+        bool stays = hole <= i ? hole < from && from <= i : hole < from || from <= i;
+        if (stays) continue;
+        self->places[hole] = self->places[i];
+        hole = i;
+    }
+    self->places[hole] = 0;
+}
+
+uint8_t blobs_state(const struct blobs *self, const struct wire_blob *name)
+{
+    uint32_t place = self->places[find(self, &name->hash, name->bytes)];
+    return place ? self->entries[place - 1].state : BLOB_UNKNOWN;
+}
+
+static struct blob_entry *add(struct blobs *self, const struct wire_blob *name, uint64_t step)
+{
+    if (self->count == BLOBS_MAX) return NULL;
+    const uint32_t index = self->count++, place = find(self, &name->hash, name->bytes);
+    self->entries[index] = (struct blob_entry){ .hash = name->hash, .step = step,
+                                                .bytes = name->bytes, .first_step = step,
+                                                .state = BLOB_WANTED };
+    self->places[place] = index + 1;
+    exchange(self, index, self->wanted++);
+    return &self->entries[self->wanted - 1];
+}
+
+void blobs_inherit(struct blobs *self, const struct wire_inherited *inherited)
+{
+    for (uint32_t i = 0; i < inherited->blobs_count && self->count < BLOBS_INHERITED_MAX; i++) {
+        const struct wire_blob *blob = &inherited->blobs[i];
+        if (known(self, blob)) continue;
+        arrived(self, add(self, blob, UNDATED))->is_result = true;
+        self->undated = true;
+    }
+}
+
+// One step more than the run's, and first said at none: a round of this step that begins anew makes
+// void what it had for it, but this may be a commit's from long before.
+void blobs_date(struct blobs *self, uint64_t run_step)
+{
+    for (uint32_t i = 0; self->undated && i < self->count; i++)
+        if (self->entries[i].step == UNDATED) {
+            self->entries[i].step = run_step + 1;
+            self->entries[i].first_step = 0;
+        }
+    self->undated = false;
+}
+
+static void count_use(struct blob_entry *entry, bool revealed)
+{
+    if (revealed) entry->reveals++;
+    else entry->is_result = true;
+}
+
+static void have(struct blobs *self, const struct wire_blob *name, uint64_t step, bool revealed)
+{
+    struct blob_entry *entry = known(self, name);
+    if (!entry) entry = add(self, name, step);
+    if (!entry) return;
+    if (entry->state != BLOB_HERE) entry = arrived(self, entry);
+    if (step > entry->step) entry->step = step;
+    count_use(entry, revealed);
+}
+
+void blobs_have(struct blobs *self, const struct wire_blob *name, uint64_t step)
+{
+    have(self, name, step, false);
+}
+
+void blobs_have_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step)
+{
+    have(self, name, step, true);
+}
+
+static void want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author,
+                 bool revealed)
+{
+    struct blob_entry *entry = known(self, name);
+    if (entry) {
+        if (step > entry->step) entry->step = step;
+        if (step < entry->first_step) entry->first_step = step;     // An older commit, heard later
+        count_use(entry, revealed);
+        return;
+    }
+    entry = add(self, name, step);
+    if (!entry) return;
+    entry->author = author;
+    count_use(entry, revealed);
+    self->due_ms = 0;
+}
+
+void blobs_want(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author)
+{
+    want(self, name, step, author, false);
+}
+
+void blobs_want_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author)
+{
+    want(self, name, step, author, true);
+}
+
+void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms,
+                 struct outbox *out)
+{
+    struct wire_holder holders[64];
+    uint32_t asked = 0;
+    if (self->wanted == 0 || now_ms < self->due_ms) return;
+    self->due_ms = UINT64_MAX;
+    for (uint32_t i = 0; i < self->wanted; i++) {
+        struct blob_entry *entry = &self->entries[i];
+        if (entry->state != BLOB_WANTED) continue;
+        if (asked == BLOBS_FETCH_MAX) {
+            self->due_ms = now_ms; // The others at the next step: each answer brings one
+            return;
+        }
+        uint32_t count =
+            now_ms < entry->retry_ms ? 0
+                                     : member_holders(member, entry->author, entry->tries, holders, 64);
+        if (now_ms >= entry->retry_ms) entry->retry_ms = now_ms + BLOBS_RETRY_MS;
+        if (count == 0) {
+            if (entry->retry_ms < self->due_ms) self->due_ms = entry->retry_ms;
+            continue;
+        }
+        struct wire_blob blob = { entry->hash, entry->bytes };
+        entry->state = BLOB_COMING;
+        entry->turn = ++self->turns;
+        entry->tries++;
+        asked++;
+        outbox_job(out, PORT_FETCHER, FRAME_FETCH, &(struct wire_fetch){
+            .blobs = &blob, .blobs_count = 1, .holders = holders, .holders_count = count,
+            .turn = entry->turn });
+    }
+}
+
+static void send_forget(const struct wire_forget *job, struct outbox *out)
+{
+    outbox_job(out, PORT_DISK, FRAME_FORGET, job);
+    outbox_job(out, PORT_FETCHER, FRAME_FORGET, job);
+}
+
+void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out)
+{
+    const struct wire_blob blob = { .hash = *hash };
+    if (hash_is_none(hash) || is_known_hash(self, hash)) return;
+    if (self->spared_count++ < BLOBS_SPARED_MAX) self->spared[self->spared_count - 1] = *hash;
+    send_forget(&(struct wire_forget){ 0, &blob, 1 }, out);
+}
+
+void blobs_mark(struct blobs *self) { self->spared_count = 0; }
+
+bool blobs_spared_since(const struct blobs *self, const struct hash *hash)
+{
+    if (self->spared_count > BLOBS_SPARED_MAX) return true;
+    for (uint32_t i = 0; i < self->spared_count; i++)
+        if (hash_equal(&self->spared[i], hash)) return true;
+    return false;
+}
+
+static struct blob_entry *coming(struct blobs *self, const struct hash *hash, uint64_t turn)
+{
+    uint32_t at = next_of(self, hash, home(hash));
+    for (; self->places[at]; at = next_of(self, hash, (at + 1) % PLACES)) {
+        struct blob_entry *entry = &self->entries[self->places[at] - 1];
+        if (entry->state == BLOB_COMING && entry->turn == turn) return entry;
+    }
+    return NULL;
+}
+
+bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
+                struct outbox *out)
+{
+    struct blob_entry *entry = coming(self, &fetched->hash, fetched->turn);
+    if (fetched->ok) blobs_spare(self, &fetched->hash, out);    // If it was forgotten on its way
+    if (!entry) return false;
+    if (fetched->ok) {
+        arrived(self, entry);
+        return true;
+    }
+    char hex[HASH_HEX];
+    outbox_note(out, "blob.missing hash=%.16s reason=\"%s\"; asking again",
+                hash_to_hex(&fetched->hash, hex), fetched->reason);
+    entry->state = BLOB_WANTED;
+    entry->retry_ms = now_ms + BLOBS_RETRY_MS;
+    if (entry->retry_ms < self->due_ms) self->due_ms = entry->retry_ms;
+    return false;
+}
+
+static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step, struct outbox *out)
+{
+    struct wire_blob gone[256];
+    uint32_t count = 0;
+    for (uint32_t i = self->count;
+         i-- > 0;) { // Whoever fills the gap comes from behind: seen already
+        const struct blob_entry *entry = &self->entries[i];
+        if (entry->first_step < from_step || entry->step >= before_step || entry->reveals) continue;
+        const struct wire_blob blob = { entry->hash, entry->bytes };
+        take_out(self, i);
+        if (!is_known_hash(self, &blob.hash)) gone[count++] = blob;
+        if (count < 256) continue;
+        send_forget(&(struct wire_forget){ before_step, gone, count }, out);
+        count = 0;
+    }
+    if (count) send_forget(&(struct wire_forget){ before_step, gone, count }, out);
+}
+
+void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct outbox *out)
+{
+    struct blob_entry *entry = known(self, name);
+    if (!entry || entry->reveals == 0 || --entry->reveals > 0 || entry->is_result) return;
+    const uint64_t step = entry->step;
+    take_out(self, (uint32_t)(entry - self->entries));
+    if (!is_known_hash(self, &name->hash)) send_forget(&(struct wire_forget){ step, name, 1 }, out);
+}
+
+// Half is left for the steps that come, for what rounds that were void had, and for audits.
+uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results)
+{
+    const uint64_t fit = BLOBS_MAX / 2 / (results ? results : 1);
+    return fit < wanted ? fit : wanted;
+}
+
+void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out)
+{
+    forget(self, 0, before_step, out);
+}
+
+void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out)
+{
+    forget(self, step, step + 1, out);
+}

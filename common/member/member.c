@@ -1,0 +1,374 @@
+#include "common/base/ensure.h"
+#include "common/member/member.h"
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+static const char COORDINATOR[] = "coordinator";
+
+static void ask(const struct member *self, uint8_t topic, uint64_t from, struct outbox *out)
+{
+    (void)self;
+    outbox_mail(out, COORDINATOR, FRAME_ASK, &(struct wire_ask){ .topic = topic, .from = from });
+}
+
+static void join(struct member *self, uint64_t now_ms, struct outbox *out)
+{
+    struct wire_join join = {
+        .role = self->role, .instance = self->instance, .samples = self->samples, .data = self->data,
+        .positions = self->positions
+    };
+    memcpy(join.name, self->name, sizeof join.name);
+    memcpy(join.endpoint, self->endpoint, sizeof join.endpoint);
+    outbox_mail(out, COORDINATOR, FRAME_JOIN, &join);
+    self->join_ms = now_ms + MEMBER_RETRY_MS;
+}
+
+static void ask_for_missing(struct member *self, uint64_t now_ms, struct outbox *out)
+{
+    if (!self->has_config) ask(self, TOPIC_CONFIG, 0, out);
+    if (!self->has_run) ask(self, TOPIC_RUN, 0, out);
+    if (self->roster_version == 0) ask(self, TOPIC_ROSTER, 0, out);
+    self->ask_ms = now_ms + MEMBER_RETRY_MS;
+}
+
+static void ping(struct member *self, uint64_t now_ms, struct outbox *out)
+{
+    outbox_mail(out, COORDINATOR, FRAME_PING, &(struct wire_ping){
+        .instance = self->instance, .round = self->round.round, .step = self->step_held,
+        .tokens_per_s = self->tokens_per_s, .loss = self->loss });
+    self->ping_ms = now_ms + (self->has_config ? self->config.heartbeat_ms : MEMBER_RETRY_MS);
+}
+
+void member_leave(struct member *self, struct outbox *out)
+{
+    self->leaving = true;
+    outbox_mail(out, COORDINATOR, FRAME_LEAVE, &(struct wire_leave){ .instance = self->instance });
+}
+
+static unsigned tick(struct member *self, uint64_t now_ms, struct outbox *out)
+{
+    if (now_ms < self->tick_ms) {
+        outbox_wake(out, self->tick_ms);
+        return 0;
+    }
+    self->tick_ms = now_ms + MEMBER_TICK_MS;
+    outbox_wake(out, self->tick_ms);
+    if (!self->admitted) {
+        if (now_ms >= self->join_ms && !self->leaving) join(self, now_ms, out);
+        return HEARD_TICK;
+    }
+    if (now_ms >= self->ping_ms && !self->leaving) ping(self, now_ms, out);
+    if (self->leaving) member_leave(self, out);     // Lost, or refused: we alone hold the newest step
+    if (now_ms >= self->ask_ms) ask_for_missing(self, now_ms, out);
+    return HEARD_TICK;
+}
+
+// ---- what the coordinator says ------------------------------------------------------------------
+
+bool member_is_coordinator(const struct member *self, const struct msg *in)
+{
+    return self->admitted && hash_equal(&in->sender, &self->coordinator);
+}
+
+static unsigned hear_admitted(struct member *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_admitted *admitted = in->body;
+    if (admitted->instance != self->instance || strcmp(in->from, COORDINATOR) != 0) return 0;
+    if (in->incarnation < self->incarnation) return 0;         // A late word, perhaps of another run
+    if (!hash_is_none(&self->coordinator) && !hash_equal(&self->coordinator, &in->sender)) {
+        outbox_note(out, "coordinator.impostor the key differs from the first one seen; ignored");
+        return 0;
+    }
+    bool first = !self->admitted;
+    self->coordinator = in->sender;
+    if (!member_follows(self, in, out)) return 0;
+    member_forget_position(self, admitted->born_unix_ms);       // It knows of ours, and gave it up
+    if (self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms) {
+        outbox_quit(out, EX_TEMPFAIL, "another run of this name was begun; starting over for it");
+        return 0;
+    }
+    self->admitted = true;
+    self->index = admitted->index;
+    bool reborn = !first && in->incarnation > self->incarnation;
+    if (in->incarnation > self->incarnation) self->incarnation = in->incarnation;
+    self->born_unix_ms = admitted->born_unix_ms;
+    if (self->has_config && !hash_equal(&admitted->config, &self->config.config))
+        self->has_config = false;
+    ping(self, in->now_ms, out);
+    self->has_run = false;
+    ask_for_missing(self, in->now_ms, out);
+    outbox_note(out, "member.admitted index=%u state=%s", self->index,
+                wire_enum_name(&wire_enum_member_state, admitted->state));
+    return HEARD_ADMITTED | (reborn ? HEARD_REBORN : 0);
+}
+
+static unsigned hear_config(struct member *self, const struct msg *in)
+{
+    const struct wire_config *config = in->body;
+    ensure(config->model.count <= MODEL_JSON_MAX);
+    self->config = *config;
+    if (config->model.count) memcpy(self->model_json, config->model.data, config->model.count);
+    self->config.model.data = self->model_json;
+    bool fresh = !self->has_config;
+    self->has_config = true;
+    return fresh ? HEARD_CONFIG : 0;
+}
+
+// Rounds go by too fast for a log: all of an epoch's are one stage.
+static uint8_t stage(uint8_t phase) { return phase == PHASE_WITNESS ? PHASE_TRAIN : phase; }
+
+static unsigned hear_run(struct member *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_run *run = in->body;
+    if (self->has_run && run->log_seq < self->now.log_seq) return 0;       // Overtaken
+    if (!self->has_run || stage(run->phase) != stage(self->now.phase))
+        outbox_note(out, "run.phase phase=%s epoch=%llu step=%llu",
+                    wire_enum_name(&wire_enum_phase, run->phase), (unsigned long long)run->epoch,
+                    (unsigned long long)run->step);
+    self->now = *run;
+    self->has_run = true;
+    if (run->roster_version > self->roster_version) ask(self, TOPIC_ROSTER, 0, out);
+    return HEARD_RUN;
+}
+
+// A round whose lists contradict themselves was not made by a coordinator of ours.
+static bool is_sound(const struct wire_round *round)
+{
+    uint64_t samples = 0;
+    if (round->clients_count == 0 || round->witnesses_count > WITNESSES_MAX) return false;
+    for (uint32_t i = 0; i < round->dealt_count; i++) {
+        if (round->dealt[i].begin >= round->dealt[i].end) return false;
+        uint64_t length = round->dealt[i].end - round->dealt[i].begin;
+        if (length > round->batch_size - samples) return false;
+        samples += length;
+    }
+    return samples == round->batch_size && round->dealt_count <= DEALT_MAX &&
+           audits_are_sound(round);
+}
+
+// An empty list may have no address.
+static void copy_list(void *to, const void *from, size_t bytes)
+{
+    if (bytes) memcpy(to, from, bytes);
+}
+
+static unsigned hear_round(struct member *self, const struct msg *in)
+{
+    const struct wire_round *round = in->body;
+    if (self->has_round && round->round <= self->round.round) return 0;
+    if (!is_sound(round)) return 0;
+    self->round = *round;
+    copy_list(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
+    copy_list(self->clients, round->clients, round->clients_count * sizeof *round->clients);
+    copy_list(self->witnesses, round->witnesses, round->witnesses_count * sizeof *round->witnesses);
+    copy_list(self->audits, round->audits, round->audits_count * sizeof *round->audits);
+    copy_list(self->audited, round->audited, round->audited_count * sizeof *round->audited);
+    self->round.audits = self->audits;
+    self->round.audited = self->audited;
+    self->round.dealt = self->dealt;
+    self->round.clients = self->clients;
+    self->round.witnesses = self->witnesses;
+    self->has_round = true;
+    const uint32_t trainers = audits_trainers(&self->round, self->trainers);
+    self->deal = (struct deal){ .capacity = MEMBERS_MAX, .shares = self->shares,
+                                .by_trainer = self->by_trainer };
+    assignment_deal(round->seed, self->trainers, trainers, round->batch_size,
+                    &self->deal);
+    return HEARD_ROUND;
+}
+
+static unsigned hear_roster(struct member *self, const struct msg *in)
+{
+    const struct wire_roster *roster = in->body;
+    if (roster->version <= self->roster_version) return 0;
+    for (uint32_t i = 0; i < roster->members_count; i++)
+        if (roster->members[i].index != i) return 0;
+    copy_list(self->members, roster->members, roster->members_count * sizeof *roster->members);
+    self->members_count = roster->members_count;
+    self->roster_version = roster->version;
+    return HEARD_ROSTER;
+}
+
+// The beat says what the newest news are; whoever lacks one asks.
+static unsigned hear_beat(struct member *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_beat *beat = in->body;
+    if (beat->log_seq > self->now.log_seq &&
+        (beat->phase != self->now.phase || beat->round != self->round.round ||
+         beat->step != self->now.step))
+        ask(self, TOPIC_RUN, 0, out);
+    else if (beat->round > self->round.round &&
+             (beat->phase == PHASE_TRAIN || beat->phase == PHASE_WITNESS))
+        ask(self, TOPIC_RUN, 0, out);               // Its RUN came, the round itself was lost
+    if (beat->roster_version > self->roster_version) ask(self, TOPIC_ROSTER, 0, out);
+    return 0;
+}
+
+static unsigned hear_refused(struct member *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_refused *refused = in->body;
+    // By the key, once it is known: the name alone may have been taken while its owner was away.
+    if (!hash_is_none(&self->coordinator) && !hash_equal(&in->sender, &self->coordinator)) return 0;
+    // A late word of the process before this one: it is that one which is replaced.
+    if (refused->reason == REFUSAL_REPLACED && refused->round != self->instance) return 0;
+    switch (refused->reason) {
+    case REFUSAL_NOT_MEMBER:
+        if (self->admitted && !self->leaving) {
+            outbox_note(out, "member.lapsed %s; joining again", refused->text);
+            self->admitted = false;
+            self->join_ms = 0;
+        }
+        return 0;
+    case REFUSAL_MALFORMED:
+        if (refused->kind != FRAME_JOIN) return HEARD_REFUSED;
+        // fallthrough
+    case REFUSAL_WRONG_RUN: case REFUSAL_WRONG_ROLE: case REFUSAL_WRONG_DATA: case REFUSAL_REPLACED:
+    case REFUSAL_EJECTED:
+        outbox_quit(out,
+                    refused->reason == REFUSAL_REPLACED || refused->reason == REFUSAL_EJECTED
+                        ? EX_NOPERM
+                        : EX_CONFIG,
+                    "the coordinator refuses %s (%s): %s", wire_kind_name(refused->kind),
+                    wire_enum_name(&wire_enum_refusal, refused->reason), refused->text);
+        return 0;
+    default:
+        return HEARD_REFUSED;
+    }
+}
+
+unsigned member_hear(struct member *self, const struct msg *in, struct outbox *out)
+{
+    if (in->kind == FRAME_START) {
+        const struct wire_start *start = in->body;
+        self->instance = start->instance;
+        self->tick_ms = in->now_ms;
+        return tick(self, in->now_ms, out);
+    }
+    if (in->kind == FRAME_WAKE) return tick(self, in->now_ms, out);
+    if (in->kind == FRAME_WELCOME) { // A broker, new or restarted: nobody knows us there
+        self->tick_ms = self->join_ms = self->ping_ms = self->ask_ms = in->now_ms;
+        return tick(self, in->now_ms, out);
+    }
+    if (in->kind == FRAME_ADMITTED) return hear_admitted(self, in, out);
+    if (in->kind == FRAME_REFUSED && strcmp(in->from, COORDINATOR) == 0)
+        return hear_refused(self, in, out);
+    if (in->kind == FRAME_ACK && ((const struct wire_ack *)in->body)->kind == FRAME_POSITION) {
+        member_hear_proof(self, in);
+        return 0;
+    }
+    if (!member_is_coordinator(self, in)) return 0;
+    if (!member_follows(self, in, out) || in->incarnation < self->incarnation) return 0;
+    unsigned reborn = in->incarnation > self->incarnation ? HEARD_REBORN : 0;
+    self->incarnation = in->incarnation;
+    switch (in->kind) {
+    case FRAME_CONFIG:    return reborn | hear_config(self, in);
+    case FRAME_RUN:       return reborn | hear_run(self, in, out);
+    case FRAME_ROUND:     return reborn | hear_round(self, in);
+    case FRAME_ROSTER:    return reborn | hear_roster(self, in);
+    case FRAME_BEAT:      return reborn | hear_beat(self, in, out);
+    case FRAME_COMMIT:    return reborn | HEARD_COMMIT;
+    case FRAME_EPOCH_END: return reborn | HEARD_EPOCH_END;
+    case FRAME_ACK:       return reborn | HEARD_ACK;
+    default:              return reborn;
+    }
+}
+
+// ---- looking things up --------------------------------------------------------------------------
+
+uint32_t member_client_index(const struct member *self)
+{
+    if (!self->admitted || !self->has_round) return UINT32_MAX;
+    for (uint32_t i = 0; i < self->round.clients_count; i++)
+        if (self->clients[i].member == self->index) return i;
+    return UINT32_MAX;
+}
+
+bool member_is_witness(const struct member *self)
+{
+    if (!self->admitted || !self->has_round) return false;
+    for (uint32_t i = 0; i < self->round.witnesses_count; i++)
+        if (self->witnesses[i].member == self->index) return true;
+    return false;
+}
+
+const struct wire_member *member_at(const struct member *self, uint32_t index)
+{
+    return index < self->members_count ? &self->members[index] : NULL;
+}
+
+const struct wire_member *member_of_client(const struct member *self, uint32_t client)
+{
+    return client < self->round.clients_count ? member_at(self, self->clients[client].member)
+                                              : NULL;
+}
+
+uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t end,
+                           struct wire_interval *ret_list)
+{
+    uint32_t count = 0;
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < self->round.dealt_count && at < end; i++) {
+        const struct wire_interval *dealt = &self->dealt[i];
+        uint64_t length = dealt->end - dealt->begin;
+        uint64_t from = begin > at ? begin - at : 0, to = end - at < length ? end - at : length;
+        if (from < to)
+            ret_list[count++] = (struct wire_interval){ dealt->begin + from, dealt->begin + to };
+        at += length;
+    }
+    return count;
+}
+
+static void add_holder(struct wire_holder *holder, const struct wire_member *member)
+{
+    memcpy(holder->endpoint, member->endpoint, sizeof holder->endpoint);
+    holder->key = member->key;
+}
+
+enum { HOLDS_ALL, MAY_HOLD, HOLDS_NOTHING };
+
+// Who waits has no parameters yet, or an epoch's old; a witness of its own kind has payloads alone.
+static int holds(const struct wire_member *member)
+{
+    const bool replica = member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER;
+    const bool here = member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
+    if (!here || !member->endpoint[0] || (!replica && member->role != ACTOR_WITNESS)) return HOLDS_NOTHING;
+    return replica && member->state == MEMBER_HEALTHY ? HOLDS_ALL : MAY_HOLD;
+}
+
+uint32_t member_holders(const struct member *self, uint32_t first_member, uint32_t tries,
+                        struct wire_holder *ret_list, uint32_t max)
+{
+    uint32_t count = 0;
+    const struct wire_member *first = member_at(self, first_member);
+    if (first && first->endpoint[0] && first_member != self->index && count < max)
+        add_holder(&ret_list[count++], first);
+    for (int sort = HOLDS_ALL; sort <= MAY_HOLD; sort++)
+        for (uint32_t n = 1; n <= self->members_count && count < max; n++) {
+            const uint64_t place = self->index + n + (uint64_t)tries * max;
+            const uint32_t i = (uint32_t)(place % self->members_count);
+            if (i == first_member || i == self->index || holds(&self->members[i]) != sort) continue;
+            add_holder(&ret_list[count++], &self->members[i]);
+        }
+    return count;
+}
+
+static bool provides(const struct member *self, uint32_t index)
+{
+    const struct wire_member *member = &self->members[index];
+    return member->role == ACTOR_PROVIDER && member->state == MEMBER_HEALTHY && member->endpoint[0];
+}
+
+uint32_t member_providers(const struct member *self, struct wire_holder *ret_list, uint32_t max)
+{
+    uint32_t all = 0, count = 0, nth = 0;
+    for (uint32_t i = 0; i < self->members_count; i++) all += provides(self, i);
+    for (uint32_t turn = 0; all > 0 && turn < 2; turn++, nth = 0)
+        for (uint32_t i = 0; i < self->members_count && count < max; i++) {
+            if (!provides(self, i)) continue;
+            const bool later = nth++ >= (self->index + self->round.round) % all;    // From ours on
+            if (later == (turn == 0))
+                add_holder(&ret_list[count++], &self->members[i]);
+        }
+    return count;
+}

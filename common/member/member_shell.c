@@ -1,0 +1,375 @@
+#include "common/member/member_shell.h"
+#include "common/actor/journal.h"
+#include "common/actor/shell.h"
+#include "common/base/ensure.h"
+#include "common/base/instance.h"
+#include "common/bulk/fetcher.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/ledger/stored.h"
+#include "common/member/blobs.h"
+#include "common/member/replica.h"
+#include "common/net/endpoint.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { GUESTS_TURN_MAX = 64 };
+
+struct running {
+    struct member_options *options;
+    const struct member_process *process;
+    struct member *member;              // The first field of the actor's state
+    struct identity *identity;
+    char dir[512], blobs[600], host[128];
+    struct journal *journal;
+    uint64_t instance;                  // Its incarnation as well: one life, one number
+    blob_store_t *store;
+    bulk_server_t *server;
+    struct worker *workers[2];
+    struct learner_options learner;
+    struct fetcher_options fetcher;
+    struct shell *shell;
+    struct wire_journal promised;
+    struct wire_load resume;
+    struct wire_inherited inherited;
+    struct wire_blob left[BLOBS_INHERITED_MAX];     // By a life before, in the blob store
+    struct hash guests[MEMBERS_MAX];    // By index in the roster: who has been let in to fetch
+    uint8_t guest_states[MEMBERS_MAX];  // 1 + the state they had then; 0: not yet
+    uint64_t guests_version;            // Of the roster they are from, once all are
+    uint8_t record[JOURNAL_RECORD_MAX];
+};
+
+// ---- disk: the journal --------------------------------------------------------------------------
+
+static int disk_begin(void *arg, struct why *why)
+{
+    (void)arg, (void)why;
+    return 0;
+}
+
+static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t count, struct why *why)
+{
+    struct running *self = arg;
+    (void)why;
+    ensure(kind == FRAME_JOURNAL && count <= sizeof self->record);
+    struct wire_arena arena = { .bytes = self->record, .max = sizeof self->record };
+    struct wire_refusal refusal;
+    const void *promised;
+    ensure(wire_unpack_body(body, count, kind, &arena, &promised, &refusal));
+    self->promised = *(const struct wire_journal *)promised;       // The newest of a turn is enough
+    return 0;
+}
+
+static int disk_commit(void *arg, struct why *why)
+{
+    struct running *self = arg;
+    size_t count =
+        wire_pack_record(FRAME_JOURNAL, &self->promised, self->record, sizeof self->record);
+    ensure(count > 0);
+    return journal_write(self->journal, self->record, count, why);
+}
+
+// Done before any job said after it: what learner and fetcher put there later stays. The files are the
+// fetcher's to remove, who is told as well.
+static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
+{
+    const struct running *self = arg;
+    const struct wire_forget *job = body;
+    (void)why;
+    for (uint32_t i = 0; kind == FRAME_FORGET && i < job->blobs_count; i++)
+        blob_store_drop(self->store, &job->blobs[i].hash);
+    return 0;
+}
+
+static int read_journal(struct running *self, struct why *why)
+{
+    const uint8_t *bytes;
+    size_t count = journal_read(self->journal, &bytes);
+    if (count == 0) return 0;
+    struct wire_arena arena = { .bytes = self->record, .max = sizeof self->record };
+    const void *body;
+    char what[sizeof self->dir + 32];
+    snprintf(what, sizeof what, "%s/journal, record", self->dir);
+    int rc = stored_unpack_kind(what, 1, bytes, count, FRAME_JOURNAL, &arena, why, &body);
+    if (rc < 0) return rc;
+    self->promised = *(const struct wire_journal *)body;
+    return 0;
+}
+
+// ---- parts --------------------------------------------------------------------------------------
+
+static int open_dir(struct running *self, struct why *why)
+{
+    const struct command *command = &self->options->command;
+    const struct member *member = self->member;
+    if (command->state_dir) snprintf(self->dir, sizeof self->dir, "%s", command->state_dir);
+    else snprintf(self->dir, sizeof self->dir, "%s-state", member->name);
+    int rc = journal_open(self->dir, why, &self->journal);
+    if (rc == 0) rc = instance_take(self->dir, shell_unix_ms(), why, &self->instance);
+    if (rc == 0) rc = read_journal(self, why);
+    if (rc < 0 || !self->process->keeps_blobs) return rc;
+    snprintf(self->blobs, sizeof self->blobs, "%s/blobs", self->dir);
+    if (mkdir(self->blobs, 0700) != 0 && errno != EEXIST)
+        return why_set(why, fault_from_errno(errno), "%s: %s", self->blobs, strerror(errno));
+    return 0;
+}
+
+static int open_bulk(struct running *self, struct why *why)
+{
+    struct member_options *options = self->options;
+    const struct member_process *process = self->process;
+    struct member *member = self->member;
+    char endpoint[128];
+    // A vote is a promise to serve the bytes, and outlives the process; against a power cut stand
+    // the checkpointer's, which alone are fsynced. No bytes_max: the store is opened before the run
+    // says how large a result is; what comes into it is of that size, one for each client of a
+    // round, or an audit's residual.
+    struct blob_store_options store = { .dir = process->keeps_blobs ? self->blobs : NULL,
+                                        .lazy = member->role != ACTOR_CHECKPOINTER };
+    snprintf(endpoint, sizeof endpoint, "tcp://%s:%s", options->bulk_bind, options->bulk_port);
+    int rc = blob_store_new(&store, why, &self->store);
+    if (rc < 0) return rc;
+    self->inherited.blobs = self->left;
+    self->inherited.blobs_count = blob_store_list(self->store, self->left, BLOBS_INHERITED_MAX);
+    struct bulk_server_options server = { .identity = self->identity, .endpoint = endpoint,
+                                          .run = options->command.run_id,
+                                          .store = self->store, .answer = process->answer,
+                                          .arg = process->answer_arg,
+                                          .description = process->description,
+                                          .description_bytes = process->description_bytes,
+                                          .seq_len = process->seq_len };
+    rc = bulk_server_new(&server, why, &self->server);
+    if (rc < 0) return rc;
+    // What was bound, in numbers, whatever it was called; of all addresses at once nobody can fetch.
+    snprintf(member->endpoint, sizeof member->endpoint, "%s", bulk_server_endpoint(self->server));
+    return endpoint_is_numeric(member->endpoint) ? 0
+         : why_set(why, FAULT_CONFIG, "--bulk-bind %s: peers would be told to fetch from %s, which is "
+                   "no place; give it one address of this machine that they can reach; not started",
+                   options->bulk_bind, member->endpoint);
+}
+
+// The roster says who may fetch from us: all members but the ejected. A key costs a tenth of a
+// millisecond to become a connection's, so a large roster takes several turns.
+static void let_guests_in(void *arg)
+{
+    struct running *self = arg;
+    const struct member *member = self->member;
+    uint32_t done = 0;
+    if (member->roster_version == self->guests_version) return;
+    for (uint32_t i = 0; i < member->members_count; i++) {
+        const struct wire_member *guest = &member->members[i];
+        struct curve_key curve;
+        struct key key;
+        bool known = self->guest_states[i] && hash_equal(&self->guests[i], &guest->key);
+        bool is_in = guest->state != MEMBER_EJECTED;
+        if (known && is_in == (self->guest_states[i] != 1 + MEMBER_EJECTED)) continue;
+        if (++done > GUESTS_TURN_MAX) return;
+        self->guests[i] = guest->key;
+        self->guest_states[i] = (uint8_t)(1 + guest->state);
+        memcpy(key.bytes, guest->key.bytes, KEY_BYTES);
+        if (curve_of_key(&key, &curve)) bulk_server_admit(self->server, &curve, is_in);
+    }
+    self->guests_version = member->roster_version;
+}
+
+static int open_workers(struct running *self, struct why *why, uint32_t *ret_count)
+{
+    struct member_options *options = self->options;
+    uint64_t threads = 1, micro_batch = 4, keep = 3;
+    uint32_t count = 0;
+    int rc = command_number("--threads", options->threads, 1, 64, why, &threads);
+    if (rc == 0)
+        rc = command_number("--micro-batch-size", options->micro_batch, 1, 4096, why, &micro_batch);
+    if (rc == 0) rc = command_number("--keep-steps", options->keep, 1, 1000, why, &keep);
+    struct compute_device device = { .kind = COMPUTE_CPU };
+    if (rc == 0 && self->process->has_learner) {
+        rc = compute_find(options->device, why, &device);
+        if (rc == 0) shell_log(6, "learner.device uses=\"%s\"", device.text);
+    }
+    if (rc < 0) return rc;
+    if (self->process->has_learner) {
+        self->learner = (struct learner_options){
+            .identity = self->identity,
+            .store = self->store, .run_id = options->command.run_id, .device = device,
+            .threads = (uint32_t)threads, .micro_batch = (uint32_t)micro_batch,
+            .keep = (uint32_t)keep,
+            .trains = self->member->role == ACTOR_TRAINER,
+            .checkpoint_root = options->checkpoint_dir, .tokenizer_dir = options->tokenizer_dir };
+        self->workers[count++] = worker_new(PORT_LEARNER, learner_body, &self->learner);
+    }
+    if (self->process->has_fetcher) {
+        self->fetcher =
+            (struct fetcher_options){ .identity = self->identity, .store = self->store,
+                                      .run = options->command.run_id };
+        self->workers[count++] = worker_new(PORT_FETCHER, fetcher_run, &self->fetcher);
+    }
+    *ret_count = count;
+    return 0;
+}
+
+// A checkpointer goes on from the newest checkpoint of its own that is whole: the highest step of
+// the latest epoch, since a restore may have given up higher ones of epochs before. A damaged one is
+// said and passed over here, by the caller's explicit choice, because the digest of the run decides
+// anyway.
+static int find_checkpoint(struct running *self, struct why *why)
+{
+    const struct member_options *options = self->options;
+    static struct checkpoint_seen seen[CHECKPOINT_LIST_MAX];
+    size_t count = 0, newest = 0;
+    bool any = false;
+    if (!options->checkpoint_dir) return 0;
+    if (mkdir(options->checkpoint_dir, 0755) != 0 && errno != EEXIST)
+        return why_set(why, fault_from_errno(errno), "%s: %s", options->checkpoint_dir,
+                       strerror(errno));
+    snprintf(self->resume.path, sizeof self->resume.path, "%s", options->checkpoint_dir);
+    int rc = checkpoint_clean(options->checkpoint_dir, why);
+    if (rc == 0)
+        rc = checkpoint_list(options->checkpoint_dir, options->command.run_id, why, seen, &count);
+    if (rc < 0) return rc;
+    for (size_t i = 0; i < count; i++) {
+        if (seen[i].fault == FAULT_FOREIGN)
+            return why_set(why, FAULT_FOREIGN,
+                           "%s holds checkpoints of another run than \"%s\"; give another "
+                           "--checkpoint-dir",
+                           options->checkpoint_dir, options->command.run_id);
+        if (seen[i].fault == 0 && (!any || replica_is_newer(seen[i].step, seen[i].epoch,
+                                                            seen[newest].step, seen[newest].epoch)))
+            newest = i;
+        any |= seen[i].fault == 0;
+        if (seen[i].fault)
+            shell_log(3, "checkpoint.damaged step=%llu dir=%s fault=%s; passed over",
+                      (unsigned long long)seen[i].step, options->checkpoint_dir,
+                      fault_name(seen[i].fault));
+    }
+    if (!any) return 0;
+    self->resume.step = seen[newest].step;
+    shell_log(6, "checkpoint.found step=%llu dir=%s", (unsigned long long)seen[newest].step,
+              options->checkpoint_dir);
+    return 0;
+}
+
+static int open_shell(struct running *self, uint32_t workers, struct why *why)
+{
+    const struct member_options *options = self->options;
+    const struct member *member = self->member;
+    static const char *const deaf_to[] = { "PROGRESS", NULL };
+    struct shell_options shell = {
+        .actor = self->process->actor, .state = self->member, .identity = self->identity,
+        .role = member->role, .name = member->name, .run = options->command.run_id,
+        .broker = &options->command.ticket, .follows_news = true, .deaf_to = deaf_to,
+        .incarnation = self->instance, .instance = self->instance, .workers_count = workers,
+        .after_turn = let_guests_in, .after_turn_arg = self,
+        .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit,
+                  .job = disk_job },
+        .verbose = options->command.verbose,
+    };
+    memcpy(shell.workers, self->workers, workers * sizeof *self->workers);
+    int first = 0;
+    if (self->promised.claim_round || self->promised.vote_round || self->promised.position.log_seq) {
+        shell.first[first].kind = FRAME_JOURNAL;
+        shell.first[first++].body = &self->promised;
+    }
+    if (self->resume.path[0]) {
+        shell.first[first].kind = FRAME_RESUME;
+        shell.first[first++].body = &self->resume;
+    }
+    if (self->inherited.blobs_count) {
+        shell.first[first].kind = FRAME_INHERITED;
+        shell.first[first++].body = &self->inherited;
+    }
+    return shell_new(&shell, why, &self->shell);
+}
+
+static void prepare_member(struct running *self)
+{
+    const struct member_process *process = self->process;
+    self->member = calloc(1, process->actor->size);
+    ensure(self->member);
+    struct member *member = self->member;
+    process->init(member);
+    memcpy(member->key.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
+    actor_name(member->role, &member->key, member->name);
+    snprintf(member->run, sizeof member->run, "%s", self->options->command.run_id);
+    member->samples = process->samples;
+    member->data = process->data;
+    member->positions = process->positions;
+}
+
+static int check_line(struct member_options *options, struct why *why)
+{
+    struct command *command = &options->command;
+    int rc = command_check_broker(command, NULL, why);
+    if (rc == 0 && !command->run_id)
+        rc = why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
+    return rc;
+}
+
+int member_run(struct member_options *options, const struct member_process *process)
+{
+    struct running *self = calloc(1, sizeof *self);
+    ensure(self);
+    shell_block_signals();
+    self->options = options;
+    self->process = process;
+    struct why why = { 0 };
+    uint32_t workers = 0;
+    int rc = check_line(options, &why);
+    if (rc == 0) rc = command_identity(&options->command, &why, &self->identity);
+    if (rc == 0) {
+        prepare_member(self);
+        rc = open_dir(self, &why);
+    }
+    if (rc == 0) rc = find_checkpoint(self, &why);
+    if (rc == 0) rc = open_bulk(self, &why);
+    if (rc == 0) rc = open_workers(self, &why, &workers);
+    if (rc == 0) rc = open_shell(self, workers, &why);
+    if (rc == 0) {
+        const struct member *member = self->member;
+        shell_log(6, "actor.ready name=%s run=%s broker=%s bulk=%s", member->name, member->run,
+                  options->command.server_addr, member->endpoint);
+        rc = shell_run(self->shell, &why);
+    }
+    shell_destroy(&self->shell);
+    for (uint32_t i = 0; i < workers; i++) worker_destroy(&self->workers[i]);
+    bulk_server_destroy(&self->server);
+    blob_store_destroy(&self->store);
+    journal_close(&self->journal);
+    identity_destroy(&self->identity);
+    free(self->member);
+    free(self);
+    return rc < 0 ? fault_exit(rc, &why) : rc;
+}
+
+// ---- command line -------------------------------------------------------------------------------
+
+enum { KEY_BULK_BIND = 2000, KEY_BULK_PORT };
+
+static const struct argp_option options[] = {
+    { "bulk-bind", KEY_BULK_BIND, "HOST", 0, "Address at which peers fetch from us (127.0.0.1)",
+      0 },
+    { "bind-p2p-port", KEY_BULK_PORT, "PORT", 0, "Its port (any free one; env BIND_P2P_PORT)", 0 },
+    { 0 },
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct member_options *self = state->input;
+    if (key == ARGP_KEY_INIT) {
+        const char *port = command_env("BIND_P2P_PORT");
+        const char *micro_batch = command_env("MICRO_BATCH_SIZE");
+        self->bulk_bind = "127.0.0.1";
+        self->bulk_port = port ? port : "*";
+        self->micro_batch = micro_batch ? micro_batch : "4";
+        self->device = "cpu", self->threads = "1", self->keep = "3";
+        state->child_inputs[0] = &self->command;
+    } else if (key == KEY_BULK_BIND) self->bulk_bind = arg;
+    else if (key == KEY_BULK_PORT) self->bulk_port = arg;
+    else return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
+const struct argp member_argp = { options, parse, NULL, NULL, children, NULL, NULL };

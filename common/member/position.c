@@ -1,0 +1,98 @@
+// position -- what a member has seen of the ledger, and whom it follows because of it.
+//
+//     BEAT of the life that is followed  ─▶ kept, as it was signed: the highest position known, or
+//                                           the first since the owner gave up what was known
+//     any word of another life           ─▶ POSITION, each second ─▶ ACK ─▶ followed from now on
+//
+// A coordinator whose disk went back does not have that record, and ends when it is told. So nobody
+// follows one, and no step is ever applied twice. A position outlives the member in its journal.
+
+#include "common/member/member.h"
+#include <string.h>
+
+enum { KEEP_EVERY = 16, DOUBTS_SAID = 3 };
+
+void member_keep_position(const struct member *self, struct wire_journal *journal)
+{
+    journal->position = self->position;
+}
+
+bool member_should_keep(const struct member *self, const struct wire_journal *journal)
+{
+    return self->position.log_seq >= journal->position.log_seq + KEEP_EVERY ||
+           self->position.log_seq < journal->position.log_seq ||
+           self->position.born_unix_ms != journal->position.born_unix_ms;
+}
+
+void member_recall_position(struct member *self, const struct wire_journal *journal)
+{
+    self->position = journal->position;
+    self->proved_incarnation = journal->position.incarnation;
+}
+
+void member_forget_position(struct member *self, uint64_t born_unix_ms)
+{
+    if (self->position.log_seq == 0 || self->position.born_unix_ms == born_unix_ms) return;
+    self->position = (struct wire_position){ 0 };
+    self->proved_incarnation = 0;
+}
+
+static void take_down(struct member *self, const struct msg *in)
+{
+    const struct wire_beat *beat = in->body;
+    struct wire_position *known = &self->position;
+    // A later life is behind what is known, and has proved itself: the owner has given that up, an older
+    // copy of the ledger that was up for a while. Its counts say nothing.
+    const bool given_up = in->incarnation > known->incarnation && beat->log_seq < known->log_seq;
+    self->proved_incarnation = in->incarnation;
+    if (given_up) {
+        self->roster_version = 0;
+        self->has_round = self->has_run = false;
+    }
+    if ((beat->log_seq <= known->log_seq && !given_up) || in->frame_bytes > sizeof known->beat) return;
+    *known = (struct wire_position){ .log_seq = beat->log_seq, .chain = beat->chain,
+                                     .incarnation = in->incarnation,
+                                     .born_unix_ms = beat->born_unix_ms,
+                                     .beat_bytes = (uint16_t)in->frame_bytes };
+    memcpy(known->beat, in->frame, in->frame_bytes);
+}
+
+static bool is_other_life(const struct member *self, const struct msg *in)
+{
+    return self->position.log_seq > 0 && in->incarnation != self->proved_incarnation;
+}
+
+static void doubt(struct member *self, const struct msg *in, struct outbox *out)
+{
+    if (in->now_ms < self->doubt_ms || self->leaving) return;
+    self->doubt_ms = in->now_ms + MEMBER_RETRY_MS;
+    outbox_mail(out, "coordinator", FRAME_POSITION, &self->position);
+    if (++self->doubts != DOUBTS_SAID) return;
+    char hex[HASH_HEX];
+    outbox_note(out, "coordinator.unproved incarnation=%llu: it has not shown that its ledger has "
+                "record %llu, chain %.16s; not followed until it does",
+                (unsigned long long)in->incarnation, (unsigned long long)self->position.log_seq,
+                hash_to_hex(&self->position.chain, hex));
+}
+
+bool member_follows(struct member *self, const struct msg *in, struct outbox *out)
+{
+    if (is_other_life(self, in)) {
+        doubt(self, in, out);
+        return false;
+    }
+    if (in->kind == FRAME_BEAT && in->frame) take_down(self, in);
+    return true;
+}
+
+void member_hear_proof(struct member *self, const struct msg *in)
+{
+    const struct wire_ack *ack = in->body;
+    if (!hash_equal(&in->sender, &self->coordinator) || ack->round != self->position.log_seq || !hash_equal(&ack->hash, &self->position.chain) ||
+        in->incarnation < self->incarnation)
+        return;
+    self->proved_incarnation = in->incarnation;
+    self->doubts = 0;
+    self->has_run = false;              // What was not listened to is asked for
+    self->ask_ms = self->join_ms = 0;
+}

@@ -1,0 +1,421 @@
+#include "common/base/ensure.h"
+#include "common/member/replica.h"
+#include "common/wire/claims.h"
+#include <stdio.h>
+#include <string.h>
+#include <sysexits.h>
+
+// A step no run comes to: of our checkpoints, if any, the one that the run went back to will do.
+static const uint64_t RESUME_UNKNOWN = UINT64_MAX;
+
+static struct replica_commit *place(struct replica *self, uint64_t step)
+{
+    return &self->ahead[step % REPLICA_AHEAD];
+}
+
+static struct replica_commit *next_commit(struct replica *self)
+{
+    struct replica_commit *kept = place(self, self->step);
+    return kept->known && kept->commit.step == self->step ? kept : NULL;
+}
+
+bool replica_knows_commit(struct replica *self, uint64_t step)
+{
+    const struct replica_commit *kept = place(self, step);
+    return (self->holding && step < self->step) || (kept->known && kept->commit.step == step);
+}
+
+// Room for a list: behind the newest one; once all before are applied, from the start again.
+static struct wire_accepted *room(struct replica *self, uint32_t count)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < REPLICA_AHEAD; i++) any |= self->ahead[i].known;
+    if (!any) self->entries_used = 0;
+    if (count > REPLICA_ENTRIES_MAX - self->entries_used) return NULL;
+    struct wire_accepted *list = self->entries + self->entries_used;
+    self->entries_used += count;
+    return list;
+}
+
+// Every result of the run has one size: nobody is made to fetch another.
+static bool is_of_size(const struct wire_commit *commit, uint32_t payload_bytes)
+{
+    for (uint32_t i = 0; i < commit->accepted_count; i++)
+        if (commit->accepted[i].payload_bytes != payload_bytes) return false;
+    return true;
+}
+
+static struct wire_blob payload_of(const struct wire_accepted *accepted)
+{
+    return (struct wire_blob){ accepted->payload, accepted->payload_bytes };
+}
+
+static void want_all(struct blobs *blobs, const struct wire_commit *commit)
+{
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_blob payload = payload_of(&commit->accepted[i]);
+        blobs_want(blobs, &payload, commit->step, UINT32_MAX);
+    }
+}
+
+void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct member *member,
+                         const struct wire_commit *commit, struct outbox *out)
+{
+    if (commit->outcome != OUTCOME_COMMITTED) return;
+    if (!commit_is_sound(commit) || !is_of_size(commit, member->config.payload_bytes)) {
+        outbox_note(out, "commit.unsound step=%llu; ignored", (unsigned long long)commit->step);
+        return;
+    }
+    if (!self->holding || commit->step < self->step || commit->step >= self->step + REPLICA_AHEAD)
+        return;
+    struct replica_commit *kept = place(self, commit->step);
+    if (kept->known && kept->commit.step == commit->step) return;
+    struct wire_accepted *list = room(self, commit->accepted_count);
+    if (!list) return;                              // Asked for again when the next step is due
+    memcpy(list, commit->accepted, commit->accepted_count * sizeof *list);
+    *kept = (struct replica_commit){ *commit, (uint32_t)(list - self->entries), true };
+    kept->commit.accepted = list;
+    want_all(blobs, &kept->commit);
+}
+
+// Of several restores RUN tells the newest: who stands between the steps of two and heard of neither
+// differs from the others, and repairs that. Seed 6653.
+bool replica_is_given_up(const struct wire_run *run, uint64_t step, uint64_t epoch)
+{
+    return step > run->restored_step && epoch < run->restored_epoch;
+}
+
+bool replica_is_newer(uint64_t step, uint64_t epoch, uint64_t than_step, uint64_t than_epoch)
+{
+    return epoch > than_epoch || (epoch == than_epoch && step > than_step);
+}
+
+// ---- getting hold of parameters -----------------------------------------------------------------
+
+static void forget_commits(struct replica *self)
+{
+    for (uint32_t i = 0; i < REPLICA_AHEAD; i++) self->ahead[i].known = false;
+    self->entries_used = 0;
+}
+
+static void fetch_pinned(struct replica *self, const struct member *member, struct outbox *out)
+{
+    static const struct wire_holder nobody[1];
+    struct wire_holder holders[64];
+    uint32_t count = member_holders(member, UINT32_MAX, self->failures, holders, 64);
+    self->fetching = true;
+    self->fetched_epoch = member->now.epoch;
+    outbox_job(out, PORT_FETCHER, FRAME_FETCH_MODEL, &(struct wire_fetch_model){
+        .step = member->now.pin_step, .digest = member->now.pin_digest,
+        .holders = count ? holders : nobody, .holders_count = count, .floats = self->floats });
+}
+
+static void load(struct replica *self, uint64_t step, const char *path, bool genesis,
+                 struct outbox *out)
+{
+    struct wire_load load = { .step = step, .genesis = genesis };
+    snprintf(load.path, sizeof load.path, "%s", path);
+    self->loading = self->own_folder = true;
+    outbox_job(out, PORT_LEARNER, FRAME_LOAD, &load);
+}
+
+// Where the parameters come from: by turns a folder (a checkpoint of our own, or genesis) and the peers
+// who hold the pinned step. Who never gets the parameters says so and ends.
+static void obtain(struct replica *self, const struct member *member, uint64_t now_ms,
+                   struct outbox *out)
+{
+    const struct wire_run *run = &member->now;
+    uint64_t own_step = self->resume.step <= run->step ? self->resume.step
+                      : run->restored_epoch ? run->restored_step : run->pin_step;
+    if (own_step < member->config.genesis_step) own_step = 0;       // Of another run
+    // Before the run's first checkpoint, who keeps every payload can replay it from the beginning,
+    // once nobody serves the pinned step.
+    bool replays = self->keeps_payloads && own_step == 0 && run->checkpoint_step == 0 &&
+                   self->failures > 0;
+    char hex[HASH_HEX];
+    if (self->sought_epoch != run->restored_epoch) { // Another model than was sought (seed 8675)
+        self->sought_epoch = run->restored_epoch;
+        self->failures = 0;
+        self->peers_turn = false;
+    }
+    if (now_ms < self->retry_ms || member->roster_version == 0) return; // Who could be asked?
+    self->retry_ms = now_ms + REPLICA_RETRY_MS;
+    if (self->failures >= REPLICA_FAILURES_MAX) {
+        outbox_quit(out, EX_UNAVAILABLE,
+                    "nobody serves the parameters of step %llu (digest %.16s): no "
+                    "trainer, no checkpointer, no folder here; start one that holds them, never "
+                    "random ones",
+                    (unsigned long long)run->pin_step, hash_to_hex(&run->pin_digest, hex));
+    } else if (self->resume.path[0] && own_step > 0 && !self->peers_turn) {
+        load(self, own_step, self->resume.path, false, out);
+    } else if (member->config.genesis[0] && !self->peers_turn &&
+               (run->pin_step == member->config.genesis_step || replays)) {
+        load(self, member->config.genesis_step, member->config.genesis, true, out);
+    } else if (!hash_is_none(&run->pin_digest)) {
+        fetch_pinned(self, member, out);
+    } else {
+        self->failures++;
+        self->peers_turn = false;                   // Nobody is known who could be asked
+        outbox_note(out, "model.unknown genesis is not to be had, and no digest is on record yet; "
+                    "trying again");
+    }
+}
+
+// A model that is not the one on record is never taken, and never replaced by another.
+static void failed(struct replica *self, bool was_folder, const char *reason, struct outbox *out)
+{
+    self->failures++;
+    self->peers_turn = was_folder;
+    outbox_note(out, "model.unavailable attempt=%u reason=\"%s\"; asking again", self->failures,
+                reason);
+}
+
+static void hear_built(struct replica *self, const struct member *member,
+                       const struct wire_built *built, struct outbox *out)
+{
+    const uint32_t bytes = member->config.payload_bytes;
+    self->built = built->ok && built->payload_bytes == bytes;
+    self->floats = built->floats;
+    if (!built->ok)                     // A want of memory may be over; a wrong shape stays
+        outbox_quit(out, built->may_pass ? EX_TEMPFAIL : EX_CONFIG,
+                    "the run's model cannot be built: %s", built->reason);
+    else if (!self->built)
+        outbox_quit(out, EX_CONFIG,
+                    "the results of the model built here have %u bytes, those of the run %u; take "
+                    "the version of this program that the coordinator is of",
+                    built->payload_bytes, bytes);
+}
+
+enum replica_event replica_hear_learner(struct replica *self, const struct member *member,
+                                        const struct msg *in, struct outbox *out)
+{
+    if (in->kind == FRAME_BUILT) {
+        hear_built(self, member, in->body, out);
+        return REPLICA_NOTHING;
+    }
+    if (in->kind == FRAME_LOADED) {
+        const struct wire_loaded *loaded = in->body;
+        self->loading = false;
+        if (!loaded->ok) {
+            failed(self, true, loaded->reason, out);
+            return REPLICA_NOTHING;
+        }
+        if (replica_is_given_up(&member->now, loaded->step, loaded->epoch)) {
+            if (self->own_folder) self->resume.step = RESUME_UNKNOWN;
+            failed(self, self->own_folder, "a restore gave it up", out);
+            return REPLICA_NOTHING;
+        }
+        forget_commits(self);
+        self->holding = true;
+        self->failures = 0;
+        self->step = self->pin_step = loaded->step;
+        self->digest = loaded->digest;
+        self->epoch = loaded->epoch;
+        self->told = false;
+        self->tell_ms = self->ask_ms = 0;
+        self->stuck_ms = 0;
+        return REPLICA_STEPPED;
+    }
+    const struct wire_applied *applied = in->body;
+    self->applying = false;
+    if (!applied->ok) {
+        outbox_quit(out, EX_SOFTWARE,
+                    "applying commit %llu failed: %s; restart fetches what differs",
+                    (unsigned long long)self->step, applied->reason);
+        return REPLICA_LOST;
+    }
+    struct replica_commit *kept = next_commit(self);
+    ensure(kept && applied->step == self->step + 1);
+    self->epoch = kept->commit.epoch;
+    self->stuck_ms = 0;
+    kept->known = false;
+    self->step = applied->step;
+    self->digest = applied->digest;
+    self->told = false;
+    self->tell_ms = 0;
+    return REPLICA_STEPPED;
+}
+
+void replica_hear_fetched_model(struct replica *self, const struct msg *in, struct outbox *out)
+{
+    const struct wire_fetched_model *fetched = in->body;
+    self->fetching = false;
+    if (!fetched->ok) {
+        failed(self, false, fetched->reason, out);
+        return;
+    }
+    outbox_note(out, "model.fetched step=%llu bytes=%llu holders=%u",
+                (unsigned long long)fetched->step, (unsigned long long)fetched->bytes,
+                fetched->holders);
+    self->loading = true;
+    self->own_folder = false;
+    outbox_job(out, PORT_LEARNER, FRAME_LOAD,
+               &(struct wire_load){ .step = fetched->step, .epoch = self->fetched_epoch });
+}
+
+// Lets go of what is held, to get hold of the right thing.
+static void start_over(struct replica *self, bool peers_turn)
+{
+    self->holding = false;
+    self->failures = 0;
+    self->peers_turn = peers_turn;
+    self->stuck_ms = 0;
+    self->end_digest = (struct hash){ { 0 } };      // Of a time that a restore may have given up
+    forget_commits(self);
+}
+
+// The parameters differ from those on record: what differs is fetched, from those who have it
+// right.
+static void repair(struct replica *self, struct outbox *out)
+{
+    char hex[HASH_HEX];
+    outbox_note(out, "model.differs step=%llu ours=%.16s; fetching the intervals that differ",
+                (unsigned long long)self->step, hash_to_hex(&self->digest, hex));
+    if (self->own_folder && self->resume.step == self->step) self->resume.step = RESUME_UNKNOWN;
+    start_over(self, true);
+}
+
+void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end)
+{
+    self->end_step = end->step;
+    self->end_digest = end->digest;
+}
+
+// Once we are at the step that the run is bound to. False: our bits are not those of the others.
+static bool settle(struct replica *self, uint64_t step, const struct hash *digest,
+                   struct outbox *out)
+{
+    if (step != self->step || hash_is_none(digest)) return true;
+    if (!hash_equal(digest, &self->digest)) return false;
+    if (self->pin_step == step) return true;
+    self->pin_step = step;
+    outbox_job(out, PORT_LEARNER, FRAME_PIN, &(struct wire_pin){ step });
+    return true;
+}
+
+// An epoch's end is news and may be lost; RUN tells of the same step, later.
+static bool settle_epoch_end(struct replica *self, const struct wire_run *run, struct outbox *out)
+{
+    return settle(self, self->end_step, &self->end_digest, out) &&
+           settle(self, run->pin_step, &run->pin_digest, out);
+}
+
+void replica_hear_ack(struct replica *self, const struct wire_ack *ack)
+{
+    if (ack->kind == FRAME_HOLDS && self->holding && ack->round == self->step &&
+        hash_equal(&ack->hash, &self->digest)) {
+        self->told = true;
+        self->told_step = ack->round;
+    }
+}
+
+void replica_hear_refused(struct replica *self, const struct wire_refused *refused,
+                          struct outbox *out)
+{
+    if (refused->kind == FRAME_HOLDS && refused->reason == REFUSAL_WRONG_MODEL && self->holding &&
+        refused->round == self->step && !self->applying)
+        repair(self, out);
+}
+
+// ---- going on -----------------------------------------------------------------------------------
+
+static bool all_here(const struct blobs *blobs, const struct wire_commit *commit)
+{
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_blob payload = payload_of(&commit->accepted[i]);
+        if (blobs_state(blobs, &payload) != BLOB_HERE) return false;
+    }
+    return true;
+}
+
+static void apply(struct replica *self, const struct member *member,
+                  const struct wire_commit *commit, const struct hash *own_claim,
+                  struct outbox *out)
+{
+    struct wire_apply job = { .step = commit->step,
+                              .lr_bits = commit->lr_bits,
+                              .payloads = self->payloads,
+                              .payloads_count = commit->accepted_count };
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_accepted *accepted = &commit->accepted[i];
+        self->payloads[i] = payload_of(accepted);
+        if (own_claim && !hash_is_none(own_claim) && hash_equal(&accepted->result, own_claim))
+            job.own_payload = accepted->payload;
+    }
+    job.pin = (commit->step + 1) % member->config.snapshot_rounds == 0;
+    if (job.pin) self->pin_step = commit->step + 1;
+    self->applying = true;
+    outbox_job(out, PORT_LEARNER, FRAME_APPLY, &job);
+}
+
+// In Warmup and Cooldown the coordinator waits to hear what we hold.
+static void tell(struct replica *self, const struct member *member, uint64_t now_ms,
+                 struct outbox *out)
+{
+    bool awaited = member->now.phase == PHASE_WARMUP || member->now.phase == PHASE_COOLDOWN ||
+                   member->now.phase == PHASE_WAITING || member->now.phase == PHASE_PAUSED;
+    if (self->told_seq != member->now.log_seq) {    // It may have forgotten: said once for each RUN
+        self->told_seq = member->now.log_seq;
+        self->told = false;
+        self->tell_ms = 0;
+    }
+    if (!awaited || self->told || now_ms < self->tell_ms || self->step != member->now.step) return;
+    self->tell_ms = now_ms + MEMBER_RETRY_MS;
+    outbox_mail(out, "coordinator", FRAME_HOLDS, &(struct wire_holds){ self->step, self->digest });
+}
+
+// True if going on from the pinned step is the only way left: the run is on so far that peers have
+// let go of the payloads in between, or one of them is not to be had.
+static bool is_left_behind(const struct replica *self, const struct member *member, uint64_t now_ms)
+{
+    bool stuck = self->stuck_ms && now_ms - self->stuck_ms > REPLICA_STUCK_MS;
+    if (self->keeps_payloads && !stuck) return false;
+    return member->now.pin_step > self->step + (stuck ? 0 : 2 * member->config.snapshot_rounds);
+}
+
+void replica_advance(struct replica *self, struct blobs *blobs, const struct member *member,
+                     const struct hash *own_claim, uint64_t now_ms, struct outbox *out)
+{
+    if (!self->built || !member->admitted || !member->has_run || self->loading || self->applying)
+        return;
+    if (self->holding && replica_is_given_up(&member->now, self->step, self->epoch)) {
+        outbox_note(out, "model.restored step=%llu run=%llu; going back with it",
+                    (unsigned long long)self->step, (unsigned long long)member->now.restored_step);
+        if (self->resume.step > member->now.restored_step) self->resume.step = RESUME_UNKNOWN;
+        start_over(self, false);
+    } else if (self->holding && is_left_behind(self, member, now_ms)) {
+        outbox_note(out, "model.behind step=%llu run=%llu; fetching the pinned step",
+                    (unsigned long long)self->step, (unsigned long long)member->now.step);
+        start_over(self, true);
+    }
+    if (self->fetching) return;
+    if (!self->holding) {
+        obtain(self, member, now_ms, out);
+        return;
+    }
+    if (!settle_epoch_end(self, &member->now, out)) {
+        repair(self, out);
+        return;
+    }
+    struct replica_commit *next = next_commit(self);
+    if (next && replica_is_given_up(&member->now, self->step + 1, next->commit.epoch)) {
+        forget_commits(self);
+        next = NULL;
+    }
+    if (next && !hash_is_none(&next->commit.base) &&
+        !hash_equal(&next->commit.base, &self->digest)) {
+        repair(self, out);                          // Two thirds hold other bits
+        return;
+    }
+    if (next && all_here(blobs, &next->commit)) {
+        apply(self, member, &next->commit, own_claim, out);
+    } else if (next) {
+        if (!self->stuck_ms) self->stuck_ms = now_ms;
+        want_all(blobs, &next->commit);             // Some may have been forgotten
+    } else if (member->now.step > self->step && now_ms >= self->ask_ms) {
+        self->ask_ms = now_ms + REPLICA_RETRY_MS;
+        outbox_mail(out, "coordinator", FRAME_ASK,
+                    &(struct wire_ask){ .topic = TOPIC_COMMITS, .from = self->step });
+    }
+    tell(self, member, now_ms, out);
+}

@@ -1,0 +1,150 @@
+// Causal attention without a T x T matrix in memory: scores are made for MODEL_QUERY_BLOCK queries
+// at a time, and made again on the way back from the log-sums kept (Dao 2023, "FlashAttention-2",
+// in its blocks' spirit). One task is one sample and one kv head with all queries that share it, so
+// no two tasks write the same place.
+
+#include "common/model/model_state.h"
+
+#include <string.h>
+
+struct attention_job { const model_t *model; const struct model_layer *layer; };
+
+// One task's place in the arrays.
+struct unit {
+    const model_t *model;
+    size_t rows_first;          // The sample's first row
+    size_t width;               // W
+    size_t out_width;           // Q
+    size_t log_sum_first;       // Where the sample begins in log_sum
+    uint32_t head_first, heads; // The query heads of this kv head
+    size_t k, v;                // Columns in a row of qkv
+    float *scores, *d_scores;   // [MODEL_QUERY_BLOCK][seq]
+    float *scratch;             // For gemm_run
+    float scale;                // 1 / sqrt(head_dim)
+};
+
+static struct unit unit_of(const model_t *model, uint32_t task, uint32_t worker)
+{
+    const struct model_shape *shape = &model->shape;
+    const uint32_t sample = task / shape->kv_heads, kv = task % shape->kv_heads;
+    const uint32_t heads = shape->heads / shape->kv_heads;
+    float *memory = model->attention_scratch + worker * model->attention_scratch_count;
+    const size_t block = (size_t)MODEL_QUERY_BLOCK * model->seq;
+    return (struct unit){
+        .model = model, .rows_first = (size_t)sample * model->seq, .width = model_qkv_width(shape),
+        .out_width = model_heads_width(shape),
+        .log_sum_first = (size_t)sample * shape->heads * model->seq,
+        .head_first = kv * heads, .heads = heads,
+        .k = (size_t)(shape->heads + kv) * shape->head_dim,
+        .v = (size_t)(shape->heads + shape->kv_heads + kv) * shape->head_dim,
+        .scores = memory, .d_scores = memory + block, .scratch = memory + 2 * block,
+        .scale = 1.0f / __builtin_sqrtf((float)shape->head_dim),
+    };
+}
+
+// The product of two row-major pieces, within this task.
+static void multiply(const struct unit *unit, enum gemm_form form, bool add, size_t m, size_t n,
+                     size_t k, const float *a, size_t a_stride, const float *b, size_t b_stride,
+                     float *c, size_t c_stride)
+{
+    const struct gemm job = { .form = form, .precision = unit->model->options.precision, .add = add,
+                              .m = (uint32_t)m, .n = (uint32_t)n, .k = (uint32_t)k,
+                              .a = a, .a_stride = a_stride, .b = b, .b_stride = b_stride,
+                              .c = c, .c_stride = c_stride };
+    gemm_run(NULL, &job, unit->scratch);
+}
+
+static void rotate(const struct unit *unit, float *qkv, bool backwards)
+{
+    const model_t *model = unit->model;
+    const size_t head_dim = model->shape.head_dim;
+    for (uint32_t h = 0; h < unit->heads; h++)
+        model->kernels->rope(model->seq, head_dim, qkv + (unit->head_first + h) * head_dim,
+                             unit->width, model->cosine, model->sine, backwards);
+    model->kernels->rope(model->seq, head_dim, qkv + unit->k, unit->width, model->cosine,
+                         model->sine, backwards);
+}
+
+static void attend(const struct unit *unit, uint32_t head, size_t first,
+                   const struct model_layer *layer)
+{
+    const model_t *model = unit->model;
+    const size_t d = model->shape.head_dim, left = model->seq - first;
+    const size_t rows = left < MODEL_QUERY_BLOCK ? left : MODEL_QUERY_BLOCK, seen = first + rows;
+    const float *qkv = layer->qkv + unit->rows_first * unit->width;
+    const float *q = qkv + first * unit->width + head * d;
+    float *log_sum = layer->log_sum + unit->log_sum_first + head * model->seq + first;
+    float *out = layer->attended + (unit->rows_first + first) * unit->out_width + head * d;
+    multiply(unit, GEMM_NT, false, rows, seen, d, q, unit->width, qkv + unit->k, unit->width,
+             unit->scores, seen);
+    model->kernels->softmax(rows, first, seen, unit->scale, unit->scores, seen, log_sum);
+    multiply(unit, GEMM_NN, false, rows, d, seen, unit->scores, seen, qkv + unit->v, unit->width,
+             out, unit->out_width);
+}
+
+static void attention_task(void *arg, uint32_t task, uint32_t worker)
+{
+    const struct attention_job *job = arg;
+    const struct unit unit = unit_of(job->model, task, worker);
+    rotate(&unit, job->layer->qkv + unit.rows_first * unit.width, false);
+    for (uint32_t h = unit.head_first; h < unit.head_first + unit.heads; h++) {
+        for (size_t first = 0; first < job->model->seq; first += MODEL_QUERY_BLOCK)
+            attend(&unit, h, first, job->layer);
+    }
+}
+
+void model_attention(model_t *self, struct model_layer *layer)
+{
+    struct attention_job job = { self, layer };
+    pool_run(self->pool, self->batch * self->shape.kv_heads, attention_task, &job);
+}
+
+static void attend_back(const struct unit *unit, uint32_t head, size_t first,
+                        const struct model_layer *layer)
+{
+    const model_t *model = unit->model;
+    const size_t d = model->shape.head_dim, left = model->seq - first, width = unit->width;
+    const size_t out_width = unit->out_width;
+    const size_t rows = left < MODEL_QUERY_BLOCK ? left : MODEL_QUERY_BLOCK, seen = first + rows;
+    const float *qkv = layer->qkv + unit->rows_first * width, *q = qkv + first * width + head * d;
+    float *d_qkv = model->d_qkv + unit->rows_first * width;
+    const float *log_sum = layer->log_sum + unit->log_sum_first + head * model->seq + first;
+    const size_t out_at = (unit->rows_first + first) * out_width + head * d;
+    const float *out = layer->attended + out_at, *d_out = model->d_attended + out_at;
+
+    multiply(unit, GEMM_NT, false, rows, seen, d, q, width, qkv + unit->k, width, unit->scores,
+             seen);
+    multiply(unit, GEMM_NT, false, rows, seen, d, d_out, out_width, qkv + unit->v, width,
+             unit->d_scores, seen);
+    model->kernels->softmax_back(rows, first, seen, unit->scale, unit->scores, unit->d_scores, seen,
+                                 log_sum, out, d_out, out_width, d);
+    multiply(unit, GEMM_NN, false, rows, d, seen, unit->d_scores, seen, qkv + unit->k, width,
+             d_qkv + first * width + head * d, width);
+    multiply(unit, GEMM_TN, true, seen, d, rows, unit->d_scores, seen, q, width, d_qkv + unit->k,
+             width);
+    multiply(unit, GEMM_TN, true, seen, d, rows, unit->scores, seen, d_out, out_width,
+             d_qkv + unit->v, width);
+}
+
+static void attention_back_task(void *arg, uint32_t task, uint32_t worker)
+{
+    const struct attention_job *job = arg;
+    const struct unit unit = unit_of(job->model, task, worker);
+    const size_t head_bytes = job->model->shape.head_dim * sizeof(float);
+    float *d_qkv = job->model->d_qkv + unit.rows_first * unit.width;
+    for (size_t t = 0; t < job->model->seq; t++) {
+        memset(d_qkv + t * unit.width + unit.k, 0, head_bytes);
+        memset(d_qkv + t * unit.width + unit.v, 0, head_bytes);
+    }
+    for (uint32_t h = unit.head_first; h < unit.head_first + unit.heads; h++) {
+        for (size_t first = 0; first < job->model->seq; first += MODEL_QUERY_BLOCK)
+            attend_back(&unit, h, first, job->layer);
+    }
+    rotate(&unit, d_qkv, true);
+}
+
+void model_attention_back(model_t *self, const struct model_layer *layer)
+{
+    struct attention_job job = { self, layer };
+    pool_run(self->pool, self->batch * self->shape.kv_heads, attention_back_task, &job);
+}

@@ -1,0 +1,24 @@
+#include "common/model/recipe.h"
+
+struct schedule recipe_schedule(const struct run_config *config)
+{
+    struct schedule schedule = {
+        .warmup_steps = (uint32_t)config->lr_warmup_steps,
+        .warmup_init_lr = config->lr_warmup_init,
+        .base_lr = config->lr_base,
+        .total_steps = (uint32_t)config->lr_total_steps,
+        .final_lr = config->lr_final,
+        .stable_steps = (uint32_t)config->lr_stable_steps,
+        .cosine_decay_steps = (uint32_t)config->lr_cosine_steps,
+        .linear_decay_steps = (uint32_t)config->lr_linear_steps,
+        .cosine_decay_final_lr = config->lr_cosine_final,
+        .linear_decay_final_lr = config->lr_linear_final,
+    };
+    switch (config->lr_schedule) {
+    case CONFIG_SCHEDULE_LINEAR: schedule.kind = SCHEDULE_LINEAR; break;
+    case CONFIG_SCHEDULE_COSINE: schedule.kind = SCHEDULE_COSINE; break;
+    case CONFIG_SCHEDULE_WSD:    schedule.kind = SCHEDULE_WARMUP_STABLE_DECAY; break;
+    default:                     schedule.kind = SCHEDULE_CONSTANT;
+    }
+    return schedule;
+}
