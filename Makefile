@@ -43,7 +43,7 @@ PACKAGES   = gcc g++ make pkg-config libzmq3-dev libczmq-dev liblmdb-dev libsodi
              libcurl4-openssl-dev libjansson-dev libtomlplusplus-dev libsystemd-dev openssl \
              bible-kjv bible-kjv-text jargon-text
 PACKAGES  += $(if $(filter 1,$(BLAS)),$(PACKAGES_BLAS))
-PACKAGES_TEST = libcmocka-dev libmsgpack-dev clang libclang-rt-14-dev strace iproute2 systemd procps
+PACKAGES_TEST = libcmocka-dev libmsgpack-dev clang clang-format libclang-rt-14-dev strace iproute2 systemd procps
 
 COMMON   := $(filter-out common/member/% $(if $(BLAS_LIB),,common/kernel/gemm_blas.c), $(wildcard common/*/*.c))
 COMMON_CC := $(wildcard common/*/*.cc)
@@ -245,6 +245,11 @@ uninstall:                                      ## Remove what install put there
 help:                                           ## Show this
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
+# What .clang-format rules. Everything in C, whoever wrote it.
+FORMATTED = $(shell git ls-files '*.c' '*.h' '*.cc' '*.cu' '*.cuh')
+format:                                         ## Lay out the source as .clang-format says; CHECK=1 only looks
+	@clang-format $(if $(CHECK),--dry-run -Werror,-i) $(FORMATTED)
+
 clean:                                          ## Forget everything built
 	rm -rf $(B)
 
@@ -370,4 +375,4 @@ $(B)/%.o: %.cc
 
 -include $(shell find $(B) -name '*.d' -type f 2>/dev/null)
 .SECONDARY:
-.PHONY: all chaos soak storage cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train blas-check same-bits convergence pure install uninstall help clean fuzz-keep adversaries honest-audits
+.PHONY: all format chaos soak storage cuda no-cuda gpu-test gpu-emulated gpu-bench demo deps deps-test test test-build test-peers unit sim mutants live fuzz fuzz-build tsan bench bench-train blas-check same-bits convergence pure install uninstall help clean fuzz-keep adversaries honest-audits

@@ -10,18 +10,25 @@
 #include <unistd.h>
 
 _Static_assert(ACTOR_COUNT <= 7, "a set of roles and a bit are a byte");
-enum { SIGN = 1 << 7,                   // Of a key, in its last byte: the connection key lacks it
-       ROLES_ALL = (1 << ACTOR_COUNT) - 1, ROLES_MEMBER = ROLES_ALL & ~(1 << ACTOR_COORDINATOR),
-       NUMBER_HEX = 2 * INVITATION_NUMBER_BYTES, RECORD_BYTES = NUMBER_HEX + 1 + 2 * KEY_BYTES + 1 };
+enum {
+    SIGN = 1 << 7, // Of a key, in its last byte: the connection key lacks it
+    ROLES_ALL = (1 << ACTOR_COUNT) - 1,
+    ROLES_MEMBER = ROLES_ALL & ~(1 << ACTOR_COORDINATOR),
+    NUMBER_HEX = 2 * INVITATION_NUMBER_BYTES,
+    RECORD_BYTES = NUMBER_HEX + 1 + 2 * KEY_BYTES + 1
+};
 
-struct record { uint8_t number[INVITATION_NUMBER_BYTES]; struct key guest; };
+struct record {
+    uint8_t number[INVITATION_NUMBER_BYTES];
+    struct key guest;
+};
 
 struct admission {
     struct admission_options options;
     struct key server, owner;
     bool has_owner;
     struct curve_key owner_curve;
-    struct curve_set known, banned;     // Known: the roles it may take, as a set of bits, and its SIGN
+    struct curve_set known, banned; // Known: the roles it may take, as a set of bits, and its SIGN
     struct record *records;
     uint32_t records_count;
     int record_fd;
@@ -34,8 +41,10 @@ static uint8_t sign_of(const struct key *key) { return key->bytes[KEY_BYTES - 1]
 static int line_fault(const char *path, unsigned number, const char *word, const char *wanted,
                       struct why *why)
 {
-    return why_set(why, FAULT_FORMAT, "%s:%u: \"%.70s\" is %s; the file is refused, the list before it "
-                   "stays", path, number, word, wanted);
+    return why_set(why, FAULT_FORMAT,
+                   "%s:%u: \"%.70s\" is %s; the file is refused, the list before it "
+                   "stays",
+                   path, number, word, wanted);
 }
 
 static int read_roles(char **rest, const char *path, unsigned number, struct why *why,
@@ -44,10 +53,13 @@ static int read_roles(char **rest, const char *path, unsigned number, struct why
     uint8_t roles = 0;
     for (char *word; (word = strtok_r(NULL, " \t\r\n", rest));) {
         uint8_t role = 0;
-        while (role < ACTOR_COUNT && strcmp(word, wire_enum_name(&wire_enum_role, role)) != 0) role++;
+        while (role < ACTOR_COUNT && strcmp(word, wire_enum_name(&wire_enum_role, role)) != 0)
+            role++;
         if (role == ACTOR_COUNT)
-            return line_fault(path, number, word, "no role (trainer witness checkpointer "
-                              "data-provider monitor operator coordinator)", why);
+            return line_fault(path, number, word,
+                              "no role (trainer witness checkpointer "
+                              "data-provider monitor operator coordinator)",
+                              why);
         roles |= (uint8_t)(1 << role);
     }
     *ret_roles = roles ? roles : ROLES_MEMBER;
@@ -64,15 +76,20 @@ static int read_line(char *line, const char *path, unsigned number, struct why *
     line[strcspn(line, "#")] = 0;
     char *word = strtok_r(line, " \t\r\n", &rest);
     if (!word) return 0;
-    if (!key_from_hex(word, &key)) return line_fault(path, number, word, "no key: 64 hexadecimal "
-                                                     "digits, as `shoal show-identity` prints", why);
-    if (!curve_of_key(&key, &curve)) return line_fault(path, number, word, "the key of nobody", why);
+    if (!key_from_hex(word, &key))
+        return line_fault(path, number, word,
+                          "no key: 64 hexadecimal "
+                          "digits, as `shoal show-identity` prints",
+                          why);
+    if (!curve_of_key(&key, &curve))
+        return line_fault(path, number, word, "the key of nobody", why);
     if (set->count == ADMISSION_LIST_MAX)
         return line_fault(path, number, word, "one key too many, 65536 are allowed", why);
     int rc = read_roles(&rest, path, number, why, &roles);
     const uint8_t before = curve_set_get(set, &curve);
     if (rc == 0 && before && ((before ^ sign_of(&key)) & SIGN))
-        return line_fault(path, number, word, "the negative of a key above: both are one person's", why);
+        return line_fault(path, number, word, "the negative of a key above: both are one person's",
+                          why);
     if (rc == 0) curve_set_put(set, &curve, before | roles | sign_of(&key));
     return rc;
 }
@@ -129,16 +146,19 @@ static int read_records(struct admission *self, struct why *why)
     char line[RECORD_BYTES + 1];
     self->record_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (self->record_fd < 0)
-        return why_set(why, fault_from_errno(errno), "%s: %s; the record of invitations belongs there",
-                       path, strerror(errno));
+        return why_set(why, fault_from_errno(errno),
+                       "%s: %s; the record of invitations belongs there", path, strerror(errno));
     off_t whole = 0;
     while (pread(self->record_fd, line, RECORD_BYTES, whole) == RECORD_BYTES) {
         struct record record;
         line[RECORD_BYTES - 1] = 0, line[NUMBER_HEX] = 0;
-        if (sodium_hex2bin(record.number, sizeof record.number, line, NUMBER_HEX, NULL, NULL, NULL)
-            || !key_from_hex(line + NUMBER_HEX + 1, &record.guest) || !remember(self, &record))
-            return why_set(why, FAULT_CORRUPT, "%s: line %lld is none of ours; move the file away, or "
-                           "mend it", path, (long long)(whole / RECORD_BYTES + 1));
+        if (sodium_hex2bin(record.number, sizeof record.number, line, NUMBER_HEX, NULL, NULL,
+                           NULL) ||
+            !key_from_hex(line + NUMBER_HEX + 1, &record.guest) || !remember(self, &record))
+            return why_set(why, FAULT_CORRUPT,
+                           "%s: line %lld is none of ours; move the file away, or "
+                           "mend it",
+                           path, (long long)(whole / RECORD_BYTES + 1));
         whole += RECORD_BYTES;
     }
     if (ftruncate(self->record_fd, whole) != 0)
@@ -207,7 +227,9 @@ static uint8_t roles_of(const struct admission *self, const struct curve_key *ke
 {
     if (curve_set_get(&self->banned, key)) return 0;
     if (is_owner(self, key)) return ROLES_ALL;
-    uint8_t roles = self->options.policy == ADMIT_OPEN ? ROLES_ALL : curve_set_get(&self->known, key) & ROLES_ALL;
+    uint8_t roles = self->options.policy == ADMIT_OPEN
+                        ? ROLES_ALL
+                        : curve_set_get(&self->known, key) & ROLES_ALL;
     return self->has_owner ? roles & ROLES_MEMBER : roles;
 }
 
@@ -217,12 +239,14 @@ bool admission_lets_in(const struct admission *self, const struct curve_key *key
     return roles_of(self, key) || (guests && self->options.policy == ADMIT_INVITE);
 }
 
-static bool is_ours(const struct admission *self, const struct invitation *invitation, const char *run)
+static bool is_ours(const struct admission *self, const struct invitation *invitation,
+                    const char *run)
 {
     const struct key *owners[] = { &self->server, self->has_owner ? &self->owner : NULL };
     for (int i = 0; i < 2 && owners[i]; i++)
         if (invitation_is_by(invitation, owners[i], &self->server, run) ||
-            invitation_is_by(invitation, owners[i], &self->server, "")) return true;
+            invitation_is_by(invitation, owners[i], &self->server, ""))
+            return true;
     return false;
 }
 
@@ -235,7 +259,8 @@ static const char *accept(struct admission *self, const struct key *key, const c
     struct invitation invitation;
     uint32_t used = 0;
     if (count == 0) return "an invitation is needed: ask the run's owner for a ticket of your own";
-    if (!invitation_parse(bytes, count, &invitation)) return "the invitation is not made as they are";
+    if (!invitation_parse(bytes, count, &invitation))
+        return "the invitation is not made as they are";
     if (!is_ours(self, &invitation, run)) return "the invitation is not by this run's owner";
     if (now_unix_s > invitation.expires_unix_s) return "the invitation has expired";
     if (!key_equal(&invitation.guest, &bearer) && !key_equal(&invitation.guest, key))
@@ -267,7 +292,8 @@ const char *admission_hello(struct admission *self, const struct key *key, uint8
     struct curve_key curve;
     if (!curve_of_key(key, &curve) || curve_set_get(&self->banned, &curve))
         return "this key was ejected";
-    if (is_other_half(self, key, &curve)) return "this is the negative of the key that was let in; use that";
+    if (is_other_half(self, key, &curve))
+        return "this is the negative of the key that was let in; use that";
     if (!roles_of(self, &curve) && self->options.policy == ADMIT_INVITE) {
         const char *reason = accept(self, key, run, invitation, invitation_bytes, now_unix_s);
         if (reason) return reason;

@@ -30,9 +30,9 @@ enum { ADMISSION_LIST_MAX = 65536, ADMISSION_LINE_MAX = 256, ADMISSION_RECORDS_M
 
 struct admission_options {
     enum admission_policy policy;
-    const char *list_path;              // ADMIT_ALLOWLIST; kept by the caller
-    const char *record_path;            // ADMIT_INVITE
-    const struct key *server, *owner;   // Owner: NULL for none
+    const char *list_path;            // ADMIT_ALLOWLIST; kept by the caller
+    const char *record_path;          // ADMIT_INVITE
+    const struct key *server, *owner; // Owner: NULL for none
 };
 
 struct admission;
@@ -40,7 +40,7 @@ struct admission;
 int admission_new(const struct admission_options *options, struct why *why,
                   struct admission **ret_self);
 void admission_destroy(struct admission **self_p);
-int admission_reload(struct admission *self, struct why *why);      // Nothing changes on a fault
+int admission_reload(struct admission *self, struct why *why); // Nothing changes on a fault
 
 // For the handshake. `guests`: at this socket a stranger may say who invited it.
 bool admission_lets_in(const struct admission *self, const struct curve_key *key, bool guests);
@@ -54,4 +54,4 @@ const char *admission_hello(struct admission *self, const struct key *key, uint8
 
 // True if it was not banned before.
 bool admission_ban(struct admission *self, const struct curve_key *key);
-uint32_t admission_count(const struct admission *self);     // Keys that are known by name
+uint32_t admission_count(const struct admission *self); // Keys that are known by name

@@ -6,17 +6,17 @@
 struct receiver {
     bool open, cut, trusted, measured;
     uint8_t where;
-    uint64_t given;                     // Mail, since it was opened
+    uint64_t given; // Mail, since it was opened
     uint64_t acknowledged;
-    uint64_t took_ms;                   // When it was last seen to take something, or all
+    uint64_t took_ms; // When it was last seen to take something, or all
     // Of news: what had been published, and acknowledged, when it was last seen to have taken all.
     uint64_t published_then, acknowledged_then;
 };
 
 struct backlog {
     uint64_t published;
-    int fd_end;                                 // All descriptors in use are below
-    struct receiver list[CONNECTIONS_FD_MAX];   // Untouched pages cost nothing
+    int fd_end;                               // All descriptors in use are below
+    struct receiver list[CONNECTIONS_FD_MAX]; // Untouched pages cost nothing
 };
 
 struct backlog *backlog_new(void)
@@ -41,7 +41,8 @@ static struct receiver *at(struct backlog *self, int fd)
 void backlog_opened(struct backlog *self, int fd, enum connection_where where)
 {
     if (fd < 0 || fd >= CONNECTIONS_FD_MAX) return;
-    self->list[fd] = (struct receiver){ .open = true, .where = (uint8_t)where,
+    self->list[fd] = (struct receiver){ .open = true,
+                                        .where = (uint8_t)where,
                                         .published_then = self->published };
     if (fd >= self->fd_end) self->fd_end = fd + 1;
 }
@@ -64,7 +65,10 @@ void backlog_sent(struct backlog *self, int fd, uint64_t bytes)
     if (receiver) receiver->given += connections_part_bytes(bytes);
 }
 
-void backlog_published(struct backlog *self, uint64_t bytes) { self->published += connections_part_bytes(bytes); }
+void backlog_published(struct backlog *self, uint64_t bytes)
+{
+    self->published += connections_part_bytes(bytes);
+}
 
 void backlog_measured(struct backlog *self, int fd, uint64_t acknowledged, bool none_wait,
                       uint64_t now_ms)

@@ -29,10 +29,15 @@
 
 #include "common/net/connections.h"
 
-enum { BACKLOG_MAX = 16 << 20, BACKLOG_TRUSTED_MAX = 128 << 20, BACKLOG_ALL_MAX = 128 << 20,
-       BACKLOG_NEWS_MAX = 64 << 20, BACKLOG_STALLED_MS = 30000 };
+enum {
+    BACKLOG_MAX = 16 << 20,
+    BACKLOG_TRUSTED_MAX = 128 << 20,
+    BACKLOG_ALL_MAX = 128 << 20,
+    BACKLOG_NEWS_MAX = 64 << 20,
+    BACKLOG_STALLED_MS = 30000
+};
 
-enum connection_where { AT_MAIL, AT_NEWS, WHERE_COUNT };     // At which socket of the broker
+enum connection_where { AT_MAIL, AT_NEWS, WHERE_COUNT }; // At which socket of the broker
 
 struct backlog;
 
@@ -41,7 +46,7 @@ void backlog_destroy(struct backlog **self_p);
 
 void backlog_opened(struct backlog *self, int fd, enum connection_where where);
 void backlog_closed(struct backlog *self, int fd);
-void backlog_trust(struct backlog *self, int fd, bool trusted);     // It is the coordinator's
+void backlog_trust(struct backlog *self, int fd, bool trusted); // It is the coordinator's
 
 // A part of so many bytes was given to the library: for one receiver of mail, or to be published.
 void backlog_sent(struct backlog *self, int fd, uint64_t bytes);
@@ -52,7 +57,7 @@ void backlog_published(struct backlog *self, uint64_t bytes);
 void backlog_measured(struct backlog *self, int fd, uint64_t acknowledged, bool none_wait,
                       uint64_t now_ms);
 
-bool backlog_is_full(struct backlog *self, int fd);     // As last measured: no mail for it now
+bool backlog_is_full(struct backlog *self, int fd); // As last measured: no mail for it now
 
 // Those that are too far behind, or take nothing; once all have been measured. What was not is not
 // cut.

@@ -24,8 +24,15 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-enum { TURN_MAX = 256, ZERO_COPY_RECV = 10, HANDSHAKE_MS = 5000, TURN_MS = 100,
-       DESCRIPTORS_OWN = 64, ROOM_MAX = 65536, SUBSCRIPTIONS_TURN_MAX = 1024 };
+enum {
+    TURN_MAX = 256,
+    ZERO_COPY_RECV = 10,
+    HANDSHAKE_MS = 5000,
+    TURN_MS = 100,
+    DESCRIPTORS_OWN = 64,
+    ROOM_MAX = 65536,
+    SUBSCRIPTIONS_TURN_MAX = 1024
+};
 
 // ---- life ---------------------------------------------------------------------------------------
 
@@ -34,7 +41,8 @@ static void *new_socket(struct broker *self, int type, const char *domain)
     int64_t bytes_max = WIRE_FRAME_MAX + 1024;
     void *socket = zmq_socket(self->context, type);
     ensure(socket);
-    static const struct { int option, value;
+    static const struct {
+        int option, value;
     } limits[] = {
         { ZMQ_LINGER, 0 },        { ZMQ_SNDHWM, 4096 },
         { ZMQ_RCVHWM, 4096 },     { ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS },
@@ -57,7 +65,8 @@ static int bind_socket(struct broker *self, void *socket, uint64_t port, struct 
     if (zmq_bind(socket, endpoint) == 0) return 0;
     return why_set(why, errno == EADDRINUSE ? FAULT_BUSY : FAULT_UNREACHABLE,
                    "cannot listen on %s: %s; another broker? choose --server-port, two ports in a "
-                   "row", endpoint, zmq_strerror(errno));
+                   "row",
+                   endpoint, zmq_strerror(errno));
 }
 
 static void watch_signals(struct broker *self)
@@ -90,7 +99,8 @@ static int read_policy(struct broker *self, struct why *why, struct admission_op
         ret_options->list_path = admit + 10;
     } else return why_set(why, FAULT_USAGE, "--admit %s: open, allowlist=FILE or invite", admit);
     if (ret_options->policy == ADMIT_INVITE && !self->owner_hex)
-        return why_set(why, FAULT_USAGE, "--admit invite needs --owner HEX, the public key of the "
+        return why_set(why, FAULT_USAGE,
+                       "--admit invite needs --owner HEX, the public key of the "
                        "run's coordinator: it alone needs no invitation");
     return 0;
 }
@@ -103,8 +113,10 @@ static int open_admission(struct broker *self, struct why *why)
     int rc = read_policy(self, why, &options);
     if (rc < 0) return rc;
     if (self->owner_hex && !key_from_hex(self->owner_hex, &owner))
-        return why_set(why, FAULT_USAGE, "--owner %.80s: 64 hexadecimal digits, as "
-                       "`shoal show-identity -i coordinator.key` prints them", self->owner_hex);
+        return why_set(why, FAULT_USAGE,
+                       "--owner %.80s: 64 hexadecimal digits, as "
+                       "`shoal show-identity -i coordinator.key` prints them",
+                       self->owner_hex);
     if (self->owner_hex) options.owner = &owner;
     snprintf(record, sizeof record, "%s/invitations",
              self->command.state_dir ? self->command.state_dir : ".");
@@ -117,8 +129,10 @@ static int open_broker(struct broker *self, struct why *why)
     uint64_t port;
     int rc = command_number("--server-port", self->port, 1, 65536 - POST_PORTS, why, &port);
     if (rc == 0) rc = command_identity(&self->command, why, &self->identity);
-    if (rc < 0) return why_wrap(why, rc, "a broker has a key of its own, so that actors know whom "
-                                "they talk to (shoal new-identity broker.key, and -i broker.key)");
+    if (rc < 0)
+        return why_wrap(why, rc,
+                        "a broker has a key of its own, so that actors know whom "
+                        "they talk to (shoal new-identity broker.key, and -i broker.key)");
     rc = open_admission(self, why);
     if (rc < 0) return rc;
     watch_signals(self);
@@ -164,7 +178,9 @@ static void reload(struct broker *self)
     struct why why = { 0 };
     int rc = admission_reload(self->admission, &why);
     if (rc < 0) shell_log(3, "gate.reload fault=%s reason=\"%s\"", fault_name(rc), why.text);
-    else shell_log(6, "gate.reload policy=%s keys=%u", self->admit, admission_count(self->admission));
+    else
+        shell_log(6, "gate.reload policy=%s keys=%u", self->admit,
+                  admission_count(self->admission));
     if (rc == 0) broker_cut_unlisted(self);
 }
 
@@ -187,8 +203,10 @@ static void keep_house(struct broker *self, uint64_t now_ms)
     self->expire_ms = now_ms + 1000;
     post_office_expire(self->office, now_ms);
     sd_notify(0, "WATCHDOG=1");
-    sd_notifyf(0, "STATUS=%u actors, %llu letters, %llu news, %u connections, %llu refused, "
-               "%llu cut", self->office->count, (unsigned long long)self->passed,
+    sd_notifyf(0,
+               "STATUS=%u actors, %llu letters, %llu news, %u connections, %llu refused, "
+               "%llu cut",
+               self->office->count, (unsigned long long)self->passed,
                (unsigned long long)self->published,
                connections_count(self->connections, AT_MAIL) +
                    connections_count(self->connections, AT_NEWS),
@@ -218,8 +236,10 @@ static void run(struct broker *self)
         for (int n = 0; n < TURN_MAX && broker_take_mail(self, now_ms); n++) continue;
         keep_house(self, now_ms);
     }
-    shell_log(6, "broker.ends letters=%llu news=%llu undeliverable=%llu refused=%llu dropped=%llu "
-              "cut=%llu", (unsigned long long)self->passed, (unsigned long long)self->published,
+    shell_log(6,
+              "broker.ends letters=%llu news=%llu undeliverable=%llu refused=%llu dropped=%llu "
+              "cut=%llu",
+              (unsigned long long)self->passed, (unsigned long long)self->published,
               (unsigned long long)self->undeliverable, (unsigned long long)self->refused,
               (unsigned long long)self->dropped, (unsigned long long)self->cut);
 }
@@ -227,12 +247,12 @@ static void run(struct broker *self)
 // ---- command line -------------------------------------------------------------------------------
 
 static const struct argp_option options[] = {
-    { "server-port", 's', "PORT", 0,
-      "First of two ports: mail, news (5550; env SERVER_PORT)", 0 },
+    { "server-port", 's', "PORT", 0, "First of two ports: mail, news (5550; env SERVER_PORT)", 0 },
     { "bind", 'b', "HOST", 0, "Address to listen on (127.0.0.1; 0.0.0.0: all)", 0 },
     { "admit", 'a', "POLICY", 0,
       "Who may come in: open, allowlist=FILE (a key a line; SIGHUP reads it again), invite "
-      "(open; env ADMIT)", 0 },
+      "(open; env ADMIT)",
+      0 },
     { "owner", 'o', "HEX", 0,
       "Public key of the run's coordinator: nobody else is, and its invitations count (env OWNER)",
       0 },
@@ -255,11 +275,17 @@ int main(int argc, char **argv)
 {
     static struct broker self;
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = { options, parse, NULL,
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
         "The post office of Shoal's actors.\n\n"
         "  shoal-broker -i broker.key                for this machine alone\n"
         "  shoal-broker -i broker.key -b 0.0.0.0 -a allowlist=friends.txt -o 3fa2..   for others\n",
-        children, NULL, NULL };
+        children,
+        NULL,
+        NULL
+    };
     struct why why = { 0 };
     const char *port = command_env("SERVER_PORT"), *admit = command_env("ADMIT");
     self.port = port ? port : "5550";

@@ -13,8 +13,8 @@ static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
 void bucket_fill(struct bucket *self, const struct budget *budget, uint64_t now_ms)
 {
-    const struct amount max = full(budget),
-                        size = { most(self->size.frames, max.frames), most(self->size.bytes, max.bytes) };
+    const struct amount max = full(budget), size = { most(self->size.frames, max.frames),
+                                                     most(self->size.bytes, max.bytes) };
     self->left.frames = least(self->left.frames + size.frames - self->size.frames, max.frames);
     self->left.bytes = least(self->left.bytes + size.bytes - self->size.bytes, max.bytes);
     self->size = size;
@@ -37,7 +37,8 @@ enum budget_verdict bucket_take(struct bucket *self, const struct budget *budget
                                 uint64_t now_ms)
 {
     const struct amount max = full(budget),
-                        cost = { MILLI, (int64_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX) * MILLI };
+                        cost = { MILLI,
+                                 (int64_t)(bytes < UINT32_MAX ? bytes : UINT32_MAX) * MILLI };
     let_time_pass(self, budget, now_ms);
     if (cost.frames <= self->left.frames && cost.bytes <= self->left.bytes) {
         self->left.frames -= cost.frames;
@@ -47,5 +48,7 @@ enum budget_verdict bucket_take(struct bucket *self, const struct budget *budget
     self->excess.frames += cost.frames;
     self->excess.bytes += cost.bytes;
     return self->excess.frames > BUDGET_EXCESS_BURSTS * max.frames ||
-           self->excess.bytes > BUDGET_EXCESS_BURSTS * max.bytes ? BUDGET_CUT : BUDGET_OVER;
+                   self->excess.bytes > BUDGET_EXCESS_BURSTS * max.bytes
+               ? BUDGET_CUT
+               : BUDGET_OVER;
 }

@@ -16,9 +16,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct budget { uint32_t frames_s, frames_burst, bytes_s, bytes_burst; };
-struct amount { int64_t frames, bytes; };       // Thousandths of a frame, of a byte
-struct bucket { struct amount left, excess, size; uint64_t filled_ms; };    // Zeroed: never filled
+struct budget {
+    uint32_t frames_s, frames_burst, bytes_s, bytes_burst;
+};
+struct amount {
+    int64_t frames, bytes;
+}; // Thousandths of a frame, of a byte
+struct bucket {
+    struct amount left, excess, size;
+    uint64_t filled_ms;
+}; // Zeroed: never filled
 
 enum budget_verdict { BUDGET_WITHIN, BUDGET_OVER, BUDGET_CUT };
 enum { BUDGET_EXCESS_BURSTS = 4 };

@@ -7,8 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HANDSHAKES_TURN_MAX = 64, SWEEP_MS = 1000, LOOK_MS = 100,
-       GROWTH_KIB = 16 << 10, LOG_MS = 1000, FAREWELL_MS = 500 };
+enum {
+    HANDSHAKES_TURN_MAX = 64,
+    SWEEP_MS = 1000,
+    LOOK_MS = 100,
+    GROWTH_KIB = 16 << 10,
+    LOG_MS = 1000,
+    FAREWELL_MS = 500
+};
 
 // What an honest actor never reaches: in a run of rounds as short as a tenth of a second a trainer
 // says some hundred frames a second, a witness's vote of 16,384 results is 1.6 MiB. The coordinator
@@ -118,7 +124,8 @@ static const struct budget *budget_of(const struct peer *peer)
     return peer->role == ACTOR_MONITOR || peer->role == ACTOR_OPERATOR ? &onlooker : &member;
 }
 
-static void log_drop(struct broker *self, const struct peer *from, uint64_t now_ms, const char *then)
+static void log_drop(struct broker *self, const struct peer *from, uint64_t now_ms,
+                     const char *then)
 {
     self->dropped++;
     if (now_ms < self->log_ms) return;
@@ -130,7 +137,10 @@ static void log_drop(struct broker *self, const struct peer *from, uint64_t now_
 // What its connection may still say changes with what is known of the peer. Its HELLO has a bucket of
 // its own while it is a stranger: who was forgotten goes on with its mail until it hears of that, and
 // what it says first each time must not stand in the way of what would make it known.
-struct allowance { struct budget budget; struct bucket bucket, hello; };
+struct allowance {
+    struct budget budget;
+    struct bucket bucket, hello;
+};
 _Static_assert(sizeof(struct allowance) <= CONNECTION_OWN_BYTES, "it is kept in the connection");
 
 static bool is_hello(const struct delivery *in)
@@ -151,8 +161,8 @@ static enum budget_verdict spend(struct connection *connection, const struct bud
         bucket_fill(&allowance.bucket, budget, now_ms);
         if (budget == &stranger) bucket_fill(&allowance.hello, budget, now_ms);
     }
-    enum budget_verdict verdict = bucket_take(as_hello ? &allowance.hello : &allowance.bucket, budget,
-                                              bytes, now_ms);
+    enum budget_verdict verdict =
+        bucket_take(as_hello ? &allowance.hello : &allowance.bucket, budget, bytes, now_ms);
     memcpy(connection->own, &allowance, sizeof allowance);
     return verdict;
 }
@@ -162,16 +172,17 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
 {
     struct curve_key key;
     memcpy(key.bytes, in->user.bytes, CURVE_BYTES);
-    const uint64_t wire_bytes = connections_part_bytes(bytes) + (parts - 1) * connections_part_bytes(0);
+    const uint64_t wire_bytes =
+        connections_part_bytes(bytes) + (parts - 1) * connections_part_bytes(0);
     struct connection *connection =
         connections_heard(self->connections, in->fd, AT_MAIL, &key, wire_bytes, in->now_ms);
-    if (!connection) return false;      // More descriptors than the table has room for
+    if (!connection) return false; // More descriptors than the table has room for
     if (connection->cut || (self->cut_ms && is_out(self, connection))) return false;
     connection->known = from != NULL;
     connection->trusted = from && from->role == ACTOR_COORDINATOR;
     backlog_trust(self->backlog, in->fd, connection->trusted);
-    enum budget_verdict verdict = spend(connection, budget_of(from), !from && is_hello(in), bytes,
-                                        in->now_ms);
+    enum budget_verdict verdict =
+        spend(connection, budget_of(from), !from && is_hello(in), bytes, in->now_ms);
     if (verdict == BUDGET_WITHIN) return true;
     log_drop(self, from, in->now_ms, verdict == BUDGET_CUT ? "cut off" : "not looked at");
     if (verdict == BUDGET_CUT) {
@@ -197,11 +208,15 @@ struct connections *broker_connections_new(uint32_t room)
 {
     const struct connections_limits limits[WHERE_COUNT] = {
         [AT_MAIL] = { room, CONNECTION_PENDING_MAX, .keeps_all = false },
-        [AT_NEWS] = { room, SUBSCRIBED_MAX, .keeps_all = true } };
+        [AT_NEWS] = { room, SUBSCRIBED_MAX, .keeps_all = true }
+    };
     return connections_new(limits, WHERE_COUNT, CONNECTIONS_PENDING_MAX);
 }
 
-struct told { struct backlog *backlog; enum connection_where where; };
+struct told {
+    struct backlog *backlog;
+    enum connection_where where;
+};
 
 static void tell(void *arg, int fd, bool opened)
 {
@@ -210,7 +225,10 @@ static void tell(void *arg, int fd, bool opened)
     else backlog_closed(told->backlog, fd);
 }
 
-struct turn { struct broker *broker; uint64_t now_ms; };
+struct turn {
+    struct broker *broker;
+    uint64_t now_ms;
+};
 
 static bool judge(void *arg, const struct zap_request *request)
 {

@@ -71,8 +71,9 @@ static const char *judge_hello(struct broker *self, const struct delivery *in,
     const char *reason =
         admission_hello(self->admission, &key, hello->role, head->run, hello->invitation.data,
                         hello->invitation.count, shell_unix_ms() / 1000);
-    return reason ? reason : post_office_hello(self->office, &in->sender, ret_key, &in->user, hello,
-                                               in->now_ms);
+    return reason ? reason
+                  : post_office_hello(self->office, &in->sender, ret_key, &in->user, hello,
+                                      in->now_ms);
 }
 
 static void hear_hello(struct broker *self, const struct delivery *in)
@@ -196,7 +197,7 @@ static bool take_name(struct delivery *in, zmq_msg_t *part)
     memcpy(in->to, zmq_msg_data(part), count);
     in->to[count] = 0;
     for (size_t i = 0; i < count; i++)
-        if ((uint8_t)in->to[i] < 0x20) return false;    // Quoted in answers
+        if ((uint8_t)in->to[i] < 0x20) return false; // Quoted in answers
     return true;
 }
 

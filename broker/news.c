@@ -20,7 +20,8 @@ static bool keep(struct broker *self, const char *topic, const struct wire_head 
     }
     if (!kept) return true;
     if (head->incarnation < kept->incarnation ||
-        (head->incarnation == kept->incarnation && head->seq <= kept->seq)) return false;
+        (head->incarnation == kept->incarnation && head->seq <= kept->seq))
+        return false;
     kept->frame = realloc(kept->frame, count);
     ensure(kept->frame);
     memcpy(kept->frame, frame, count);
@@ -63,7 +64,8 @@ void broker_publish(struct broker *self, const struct peer *from, const struct w
     self->published++;
 }
 
-void broker_recall(struct broker *self, const struct route *sender, const struct wire_recall *recall)
+void broker_recall(struct broker *self, const struct route *sender,
+                   const struct wire_recall *recall)
 {
     failpoint("broker_recall");
     size_t length = strlen(recall->run);

@@ -10,6 +10,7 @@ bool penalties_has(const struct penalties *self, const struct curve_key *key, ui
 {
     for (uint32_t i = 0; i < PENALTIES_MAX; i++)
         if (self->list[i].until_ms > now_ms &&
-            memcmp(self->list[i].key.bytes, key->bytes, CURVE_BYTES) == 0) return true;
+            memcmp(self->list[i].key.bytes, key->bytes, CURVE_BYTES) == 0)
+            return true;
     return false;
 }

@@ -6,7 +6,7 @@ enum { SLOTS = 4 * POST_OFFICE_PEERS_MAX };
 
 static uint32_t hash_bytes(const void *bytes, size_t count)
 {
-    uint32_t hash = 2166136261u;                    // FNV-1a
+    uint32_t hash = 2166136261u; // FNV-1a
     for (size_t i = 0; i < count; i++) hash = (hash ^ ((const uint8_t *)bytes)[i]) * 16777619u;
     return hash % SLOTS;
 }
@@ -101,7 +101,7 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
     memcpy(peer.name, name, sizeof peer.name);
     if (held) remove_peer(self, held - 1);
     uint32_t here = self->by_route[find_route(self, route)];
-    if (here) remove_peer(self, here - 1);          // One name to a connection
+    if (here) remove_peer(self, here - 1); // One name to a connection
     if (self->count == POST_OFFICE_PEERS_MAX) return POST_OFFICE_FULL;
     add_peer(self, &peer);
     return NULL;
@@ -136,27 +136,44 @@ bool post_office_knows(const struct post_office *self, const struct route *route
 // ---- who may say what to whom -------------------------------------------------------------------
 
 enum {
-    COORDINATOR = 1 << ACTOR_COORDINATOR, TRAINER = 1 << ACTOR_TRAINER, WITNESS = 1 << ACTOR_WITNESS,
-    CHECKPOINTER = 1 << ACTOR_CHECKPOINTER, OPERATOR = 1 << ACTOR_OPERATOR,
+    COORDINATOR = 1 << ACTOR_COORDINATOR,
+    TRAINER = 1 << ACTOR_TRAINER,
+    WITNESS = 1 << ACTOR_WITNESS,
+    CHECKPOINTER = 1 << ACTOR_CHECKPOINTER,
+    OPERATOR = 1 << ACTOR_OPERATOR,
     ONLOOKERS = 1 << ACTOR_MONITOR | OPERATOR,
-    ALL = (1 << ACTOR_COUNT) - 1, MEMBERS = ALL & ~ONLOOKERS & ~COORDINATOR
+    ALL = (1 << ACTOR_COUNT) - 1,
+    MEMBERS = ALL & ~ONLOOKERS & ~COORDINATOR
 };
 
-static const struct { uint16_t kind; uint8_t from, to; } rules[] = {
-    { FRAME_JOIN, MEMBERS, COORDINATOR },       { FRAME_PING, MEMBERS, COORDINATOR },
-    { FRAME_ASK, ALL, COORDINATOR },            { FRAME_HOLDS, MEMBERS, COORDINATOR },
+static const struct {
+    uint16_t kind;
+    uint8_t from, to;
+} rules[] = {
+    { FRAME_JOIN, MEMBERS, COORDINATOR },
+    { FRAME_PING, MEMBERS, COORDINATOR },
+    { FRAME_ASK, ALL, COORDINATOR },
+    { FRAME_HOLDS, MEMBERS, COORDINATOR },
     { FRAME_VOTE, TRAINER | WITNESS, COORDINATOR },
     { FRAME_CHECKPOINT, CHECKPOINTER, COORDINATOR },
-    { FRAME_LEAVE, MEMBERS, COORDINATOR },      { FRAME_CONTROL, OPERATOR, COORDINATOR },
+    { FRAME_LEAVE, MEMBERS, COORDINATOR },
+    { FRAME_CONTROL, OPERATOR, COORDINATOR },
     { FRAME_CONTROL, COORDINATOR, CHECKPOINTER },
-    { FRAME_ADMITTED, COORDINATOR, MEMBERS },   { FRAME_CONFIG, COORDINATOR, ALL },
-    { FRAME_REFUSED, COORDINATOR, ALL },        { FRAME_ACK, MEMBERS | COORDINATOR, ALL },
-    { FRAME_RUN, COORDINATOR, ALL },            { FRAME_ROSTER, COORDINATOR, ALL },
-    { FRAME_ROUND, COORDINATOR, ALL },          { FRAME_COMMIT, COORDINATOR, ALL },
-    { FRAME_EPOCH_END, COORDINATOR, ALL },      { FRAME_CLAIM, TRAINER, TRAINER | WITNESS },
-    { FRAME_FINDING, TRAINER, COORDINATOR },    { FRAME_REVEAL, TRAINER, TRAINER },
+    { FRAME_ADMITTED, COORDINATOR, MEMBERS },
+    { FRAME_CONFIG, COORDINATOR, ALL },
+    { FRAME_REFUSED, COORDINATOR, ALL },
+    { FRAME_ACK, MEMBERS | COORDINATOR, ALL },
+    { FRAME_RUN, COORDINATOR, ALL },
+    { FRAME_ROSTER, COORDINATOR, ALL },
+    { FRAME_ROUND, COORDINATOR, ALL },
+    { FRAME_COMMIT, COORDINATOR, ALL },
+    { FRAME_EPOCH_END, COORDINATOR, ALL },
+    { FRAME_CLAIM, TRAINER, TRAINER | WITNESS },
+    { FRAME_FINDING, TRAINER, COORDINATOR },
+    { FRAME_REVEAL, TRAINER, TRAINER },
     { FRAME_TESTIMONY, TRAINER | WITNESS, COORDINATOR },
-    { FRAME_PRODUCE, COORDINATOR, TRAINER | WITNESS }, { FRAME_POSITION, ALL, COORDINATOR },
+    { FRAME_PRODUCE, COORDINATOR, TRAINER | WITNESS },
+    { FRAME_POSITION, ALL, COORDINATOR },
 };
 
 const char *post_office_forbids_mail(uint8_t from, uint16_t kind, uint8_t to)

@@ -16,19 +16,22 @@
 enum { POST_OFFICE_PEERS_MAX = 16384 + 1024, POST_OFFICE_LEASE_MS = 10000, ROUTE_MAX = 32 };
 
 // How a connection is told apart: ZeroMQ's routing id. Its descriptor, for whoever minds connections.
-struct route { uint8_t count, bytes[ROUTE_MAX]; int fd; };
+struct route {
+    uint8_t count, bytes[ROUTE_MAX];
+    int fd;
+};
 
 struct peer {
     struct route route;
-    char name[ACTOR_NAME_MAX + 1];      // "" where the place is free
-    struct hash key, connection;        // Who it is, and the CURVE key that follows from it
+    char name[ACTOR_NAME_MAX + 1]; // "" where the place is free
+    struct hash key, connection;   // Who it is, and the CURVE key that follows from it
     uint8_t role;
     uint64_t instance, heard_ms;
 };
 
 struct post_office {
     uint32_t count;
-    uint32_t by_route[4 * POST_OFFICE_PEERS_MAX];   // Open addressing; place + 1, 0 is empty
+    uint32_t by_route[4 * POST_OFFICE_PEERS_MAX]; // Open addressing; place + 1, 0 is empty
     uint32_t by_name[4 * POST_OFFICE_PEERS_MAX];
     struct peer peers[POST_OFFICE_PEERS_MAX];
     uint32_t free_places[POST_OFFICE_PEERS_MAX], free_count, used_places;

@@ -27,11 +27,14 @@ static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_en
 {
     replica_hear_epoch_end(&self->replica, end);
     if (end->step == self->saved.step && hash_equal(&end->digest, &self->saved.digest)) {
-        self->registering = true;                   // Written before; the coordinator asks again
+        self->registering = true; // Written before; the coordinator asks again
         return;
     }
-    struct wire_save save = { .epoch = end->epoch, .step = end->step, .digest = end->digest,
-                              .cursor = end->cursor, .samples_done = end->samples_done };
+    struct wire_save save = { .epoch = end->epoch,
+                              .step = end->step,
+                              .digest = end->digest,
+                              .cursor = end->cursor,
+                              .samples_done = end->samples_done };
     if (!keep_position(&save, self->wanted_returned, end->returned, end->returned_count)) return;
     self->wanted = save;
 }
@@ -41,8 +44,11 @@ static void hear_round(struct checkpointer *self)
     const struct member *member = &self->member;
     const struct wire_round *round = &member->round;
     if (!member->has_config || round->step % member->config.snapshot_rounds != 0 ||
-        (round->step == self->position.step && round->epoch == self->position.epoch)) return;
-    struct wire_save save = { .epoch = round->epoch, .step = round->step, .cursor = round->cursor,
+        (round->step == self->position.step && round->epoch == self->position.epoch))
+        return;
+    struct wire_save save = { .epoch = round->epoch,
+                              .step = round->step,
+                              .cursor = round->cursor,
                               .samples_done = member->now.samples_done };
     if (keep_position(&save, self->position_returned, round->returned, round->returned_count))
         self->position = save;
@@ -53,7 +59,8 @@ static void take_request(struct checkpointer *self)
 {
     const struct wire_run *run = &self->member.now;
     if (!self->requested || self->wanted.step != NOTHING || self->position.step != run->pin_step ||
-        hash_is_none(&run->pin_digest) || run->pin_step <= self->saved.step) return;
+        hash_is_none(&run->pin_digest) || run->pin_step <= self->saved.step)
+        return;
     self->requested = false;
     self->wanted = self->position;
     self->wanted.digest = run->pin_digest;
@@ -67,8 +74,8 @@ static void save(struct checkpointer *self, struct outbox *out)
     if (self->saving || self->wanted.step == NOTHING || !replica->holding || replica->loading)
         return;
     if (replica->step < self->wanted.step || replica->applying) return;
-    self->saving = true;                            // At that step, or it is among those pinned
-    self->wanted.spare = self->member.now.way_back_step;            // A restore would need it
+    self->saving = true; // At that step, or it is among those pinned
+    self->wanted.spare = self->member.now.way_back_step; // A restore would need it
     outbox_job(out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
 }
 
@@ -84,13 +91,14 @@ static void hear_saved(struct checkpointer *self, const struct wire_saved *saved
             (unsigned long long)saved->step, saved->reason);
         return;
     }
-    self->saved = (struct wire_checkpoint){ .epoch = saved->epoch, .step = saved->step,
+    self->saved = (struct wire_checkpoint){ .epoch = saved->epoch,
+                                            .step = saved->step,
                                             .digest = saved->digest };
     memcpy(self->saved.name, saved->name, sizeof self->saved.name);
     self->replica.resume.step = saved->step;
     self->registering = true;
     self->resend_ms = 0;
-    blobs_forget(&self->blobs, saved->step, out);   // They are in the checkpoint now
+    blobs_forget(&self->blobs, saved->step, out); // They are in the checkpoint now
 }
 
 // The news of an epoch's end may be lost, and without it there is no checkpoint: so it is asked
@@ -144,12 +152,8 @@ static void hear_news(struct checkpointer *self, const struct msg *in, struct ou
 static void hear(struct checkpointer *self, const struct msg *in, struct outbox *out)
 {
     switch (in->kind) {
-    case FRAME_RESUME:
-        self->replica.resume = *(const struct wire_load *)in->body;
-        break;
-    case FRAME_INHERITED:
-        blobs_inherit(&self->blobs, in->body);
-        break;
+    case FRAME_RESUME: self->replica.resume = *(const struct wire_load *)in->body; break;
+    case FRAME_INHERITED: blobs_inherit(&self->blobs, in->body); break;
     case FRAME_QUIT:
         member_leave(&self->member, out);
         if (!self->member.admitted) outbox_quit(out, EX_OK, "stopped before it was admitted");
@@ -158,19 +162,21 @@ static void hear(struct checkpointer *self, const struct msg *in, struct outbox 
         self->journal = *(const struct wire_journal *)in->body;
         member_recall_position(&self->member, &self->journal);
         break;
-    case FRAME_CONTROL:                             // Of a life before: said again by somebody else
+    case FRAME_CONTROL: // Of a life before: said again by somebody else
         if (member_is_coordinator(&self->member, in) && in->incarnation >= self->member.incarnation)
             self->requested = true;
         break;
-    case FRAME_BUILT: case FRAME_LOADED: case FRAME_APPLIED:
+    case FRAME_BUILT:
+    case FRAME_LOADED:
+    case FRAME_APPLIED:
         replica_hear_learner(&self->replica, &self->member, in, out);
         self->member.step_held = self->replica.step;
         break;
-    case FRAME_SAVED:         hear_saved(self, in->body, out); break;
-    case FRAME_FETCHED:       blobs_hear(&self->blobs, in->body, in->now_ms, out); break;
+    case FRAME_SAVED: hear_saved(self, in->body, out); break;
+    case FRAME_FETCHED: blobs_hear(&self->blobs, in->body, in->now_ms, out); break;
     case FRAME_FETCHED_MODEL: replica_hear_fetched_model(&self->replica, in, out); break;
-    case FRAME_CLAIM:         break;                // It waits for what is committed
-    default:                  hear_news(self, in, out);
+    case FRAME_CLAIM: break; // It waits for what is committed
+    default: hear_news(self, in, out);
     }
 }
 

@@ -15,13 +15,13 @@ struct checkpointer {
     struct member member;
     struct blobs blobs;
     struct replica replica;
-    struct wire_save wanted;            // What is to be saved next; step UINT64_MAX: nothing
-    struct wire_save position;          // Data position of the pinned step, as its ROUND told it
+    struct wire_save wanted;   // What is to be saved next; step UINT64_MAX: nothing
+    struct wire_save position; // Data position of the pinned step, as its ROUND told it
     struct wire_interval wanted_returned[CHECKPOINT_RETURNED_MAX];
     struct wire_interval position_returned[CHECKPOINT_RETURNED_MAX];
-    struct wire_journal journal;        // For the position alone
+    struct wire_journal journal; // For the position alone
     bool requested, saving, registering, finished;
-    struct wire_checkpoint saved;       // The newest on disk
+    struct wire_checkpoint saved; // The newest on disk
     uint64_t resend_ms, ask_ms;
 };
 

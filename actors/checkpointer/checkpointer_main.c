@@ -54,10 +54,8 @@ int main(int argc, char **argv)
     self.checkpoint_dir = dir ? dir : "checkpoints";
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     if (keep && !self.keep) self.keep = keep;
-    struct member_process process = { .actor = &actor,
-                                      .init = init,
-                                      .has_learner = true,
-                                      .has_fetcher = true,
-                                      .keeps_blobs = true };
+    struct member_process process = {
+        .actor = &actor, .init = init, .has_learner = true, .has_fetcher = true, .keeps_blobs = true
+    };
     return member_run(&self, &process);
 }

@@ -37,14 +37,14 @@
 #include "common/wire/claims.h"
 #include <string.h>
 
-enum { PRODUCES_MAX = 512 };            // Of one vote: a liar names what nobody claimed
+enum { PRODUCES_MAX = 512 }; // Of one vote: a liar names what nobody claimed
 
 // ---- drawing --------------------------------------------------------------------------------------
 
 struct draw {
     struct coordinator *self;
-    struct wire_round *round;           // About to be opened: clients and seed are there
-    uint32_t free;                      // Clients that may still be taken from training
+    struct wire_round *round; // About to be opened: clients and seed are there
+    uint32_t free;            // Clients that may still be taken from training
 };
 
 static bool has_room(const struct draw *draw)
@@ -92,9 +92,11 @@ static void appoint_judges(struct draw *draw, const struct wire_audit *audit,
         outbox_note(out, "audit.no_judge round=%llu accused=%u accuser=%u; nobody else takes part",
                     (unsigned long long)audit->round, audit->member, audit->accuser);
     else if (judges < needed)
-        outbox_note(out, "audit.few_judges round=%llu accused=%u accuser=%u; %u judges, a verdict "
-                    "needs %u: of %u trainers a third may lie", (unsigned long long)audit->round,
-                    audit->member, audit->accuser, judges, needed, draw->round->trainers);
+        outbox_note(out,
+                    "audit.few_judges round=%llu accused=%u accuser=%u; %u judges, a verdict "
+                    "needs %u: of %u trainers a third may lie",
+                    (unsigned long long)audit->round, audit->member, audit->accuser, judges, needed,
+                    draw->round->trainers);
 }
 
 static bool is_ejected(const struct run *run, uint32_t member)
@@ -109,7 +111,8 @@ static bool case_at(const struct run *run, uint32_t place, struct wire_audit *re
     const uint8_t finding = run->findings[place].finding;
     *audit = run->audits[place];
     if (audit->judges) {
-        if (!verdict_is_first(run, place) || verdict_of(run, place) != FINDING_PENDING) return false;
+        if (!verdict_is_first(run, place) || verdict_of(run, place) != FINDING_PENDING)
+            return false;
         audit->tries++;
     } else {
         if (finding != FINDING_DIFFERENT && finding != FINDING_WITHHELD) return false;
@@ -193,12 +196,17 @@ static bool audit_of(struct coordinator *self, const struct wire_accepted *accep
     if (is_ejected(run, member)) return false;
     uint32_t intervals = run_samples_at(run, accepted->begin, accepted->end, self->scratch);
     if (intervals == 0 || intervals > AUDIT_INTERVALS_MAX) return false;
-    *ret_audit = (struct wire_audit){
-        .member = member, .round = run->last.round, .step = run->last.step,
-        .lr_bits = run->last.lr_bits, .result = accepted->result, .payload = accepted->payload,
-        .payload_bytes = accepted->payload_bytes, .base = run->last.base,
-        .residual_from = accepted->residual_from, .residual_to = accepted->residual_to,
-        .intervals = intervals };
+    *ret_audit = (struct wire_audit){ .member = member,
+                                      .round = run->last.round,
+                                      .step = run->last.step,
+                                      .lr_bits = run->last.lr_bits,
+                                      .result = accepted->result,
+                                      .payload = accepted->payload,
+                                      .payload_bytes = accepted->payload_bytes,
+                                      .base = run->last.base,
+                                      .residual_from = accepted->residual_from,
+                                      .residual_to = accepted->residual_to,
+                                      .intervals = intervals };
     return true;
 }
 
@@ -207,7 +215,8 @@ static bool give(struct draw *draw, uint32_t client, const struct wire_accepted 
 {
     const struct wire_round *round = draw->round;
     struct wire_audit audit;
-    if (draw->self->run.clients[accepted->client].member == round->clients[client].member) return false;
+    if (draw->self->run.clients[accepted->client].member == round->clients[client].member)
+        return false;
     for (uint32_t a = 0; a < round->audits_count; a++)
         if (hash_equal(&draw->self->audits[a].result, &accepted->result)) return false;
     if (!audit_of(draw->self, accepted, &audit)) return false;
@@ -310,18 +319,23 @@ static void eject_false_judges(struct coordinator *self, uint32_t place, uint8_t
     const struct run *run = &self->run;
     for (uint32_t i = 0; i < run->audits_count; i++)
         if (verdict_same_case(run, i, place) && verdict_contradicts(word, run->findings[i].finding))
-            eject(self, &(struct wire_record_ejection){
-                  .member = run->clients[run->audits[i].auditor].member,
-                  .guilt = GUILT_FALSE_FINDING, .round = run->audits[i].round,
-                  .result = run->audits[i].result }, out);
+            eject(self,
+                  &(struct wire_record_ejection){ .member =
+                                                      run->clients[run->audits[i].auditor].member,
+                                                  .guilt = GUILT_FALSE_FINDING,
+                                                  .round = run->audits[i].round,
+                                                  .result = run->audits[i].result },
+                  out);
 }
 
 // Carries out the verdict on the case at `place`, whatever of it was done before.
 static void conclude(struct coordinator *self, uint32_t place, uint8_t word, struct outbox *out)
 {
     const struct wire_audit *audit = &self->run.audits[place];
-    struct wire_record_ejection ejection = { .member = audit->member, .guilt = GUILT_WRONG_RESULT,
-                                             .round = audit->round, .result = audit->result };
+    struct wire_record_ejection ejection = { .member = audit->member,
+                                             .guilt = GUILT_WRONG_RESULT,
+                                             .round = audit->round,
+                                             .result = audit->result };
     if (word == FINDING_DIFFERENT) {
         eject(self, &ejection, out);
     } else if (word == FINDING_SAME) {
@@ -350,16 +364,16 @@ static void take_finding(struct coordinator *self, const struct msg *in, uint32_
     const struct wire_audit *audit = &run->audits[place];
     const uint64_t version = run->roster_version;
     const uint8_t before = verdict_of(run, place);
-    struct wire_record_finding record = { .round = finding->round, .place = place,
+    struct wire_record_finding record = { .round = finding->round,
+                                          .place = place,
                                           .finding = finding->finding };
-    if (in->frame_bytes <= 1024)
-        record.frame = (struct wire_bytes){ in->frame, in->frame_bytes };
+    if (in->frame_bytes <= 1024) record.frame = (struct wire_bytes){ in->frame, in->frame_bytes };
     coordinator_put(self, FRAME_RECORD_FINDING, &record, out);
     outbox_note(out, "audit.%s round=%llu of=%llu member=%u by=%u%s reason=\"%s\"",
                 wire_enum_name(&wire_enum_finding, finding->finding),
-                (unsigned long long)finding->round, (unsigned long long)audit->round,
-                audit->member, run->clients[audit->auditor].member,
-                audit->judges ? " judge" : "", finding->reason);
+                (unsigned long long)finding->round, (unsigned long long)audit->round, audit->member,
+                run->clients[audit->auditor].member, audit->judges ? " judge" : "",
+                finding->reason);
     const uint8_t word = verdict_of(run, place);
     if (before == FINDING_PENDING && word != FINDING_PENDING)
         outbox_note(out, "audit.judged round=%llu accused=%u accuser=%u verdict=%s",
@@ -381,13 +395,14 @@ void audit_hear_finding(struct coordinator *self, const struct msg *in, struct o
                            (unsigned long long)finding->round);
         return;
     }
-    if (strcmp(in->run, self->rules.run_id) != 0) {     // It is kept as it was signed, to prove something
+    if (strcmp(in->run, self->rules.run_id) !=
+        0) { // It is kept as it was signed, to prove something
         coordinator_refuse(in, REFUSAL_WRONG_RUN, finding->round, out,
                            "a finding names its run, \"%s\"", self->rules.run_id);
         return;
     }
-    while (place < run->audits_count &&
-           run->clients[run->audits[place].auditor].member != member) place++;
+    while (place < run->audits_count && run->clients[run->audits[place].auditor].member != member)
+        place++;
     if (place == run->audits_count || finding->finding == FINDING_PENDING ||
         !hash_equal(&finding->result, &run->audits[place].result)) {
         coordinator_refuse(in, REFUSAL_NOT_ELECTED, finding->round, out,
@@ -420,8 +435,10 @@ void audit_tell_missing(const struct coordinator *self, struct outbox *out)
     const struct run *run = &self->run;
     for (uint32_t i = 0; i < run->audits_count; i++)
         if (run->findings[i].finding == FINDING_PENDING)
-            outbox_note(out, "audit.missing round=%llu of=%llu member=%u by=%u; round_witness_time "
-                        "may be too short", (unsigned long long)run->round.round,
+            outbox_note(out,
+                        "audit.missing round=%llu of=%llu member=%u by=%u; round_witness_time "
+                        "may be too short",
+                        (unsigned long long)run->round.round,
                         (unsigned long long)run->audits[i].round, run->audits[i].member,
                         run->clients[run->audits[i].auditor].member);
 }
@@ -444,8 +461,8 @@ static uint32_t claimant(struct coordinator *self, const struct wire_bytes *fram
     memcpy(author.bytes, head.sender, HASH_BYTES);
     bool ours = strcmp(claim->run, self->rules.run_id) == 0 &&
                 claim->born_unix_ms == run->born_unix_ms && hash_equal(&claim->author, &author);
-    bool recent = claim->round <= run->round.round &&
-                  claim->round + CLAIM_AGE_MAX >= run->round.round;
+    bool recent =
+        claim->round <= run->round.round && claim->round + CLAIM_AGE_MAX >= run->round.round;
     return ours && recent ? run_find(run, &author) : NO_MEMBER;
 }
 
@@ -480,17 +497,23 @@ void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct
     struct testimony *known = &self->testimonies[member][claim->round % (CLAIM_AGE_MAX + 1)];
     struct hash name = claim_hash(claim);
     if (known->round != claim->round) {
-        *known = (struct testimony){ .round = claim->round, .name = name,
+        *known = (struct testimony){ .round = claim->round,
+                                     .name = name,
                                      .bytes = testimony->claim.count };
         memcpy(known->frame, testimony->claim.data, testimony->claim.count);
     } else if (!hash_equal(&known->name, &name)) {
-        eject(self, &(struct wire_record_ejection){ .member = member, .guilt = GUILT_EQUIVOCATION,
-              .round = claim->round, .result = name, .first = { known->frame, known->bytes },
-              .second = testimony->claim }, out);
+        eject(self,
+              &(struct wire_record_ejection){ .member = member,
+                                              .guilt = GUILT_EQUIVOCATION,
+                                              .round = claim->round,
+                                              .result = name,
+                                              .first = { known->frame, known->bytes },
+                                              .second = testimony->claim },
+              out);
         round_look(self, in->now_ms, out);
         return;
     }
-    ask_for_accepted(self, member, known, out);     // Also if it was shown before anything was accepted
+    ask_for_accepted(self, member, known, out); // Also if it was shown before anything was accepted
 }
 
 void audit_ask_rivals(struct coordinator *self, uint32_t place, const struct wire_vote *vote,

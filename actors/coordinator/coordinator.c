@@ -52,15 +52,22 @@ static void begin_run(struct coordinator *self, struct outbox *out)
 {
     const struct rules *rules = &self->rules;
     struct wire_record_genesis genesis = {
-        .config = rules->config, .seed = rules->run_seed, .digest = rules->genesis_digest,
-        .epoch = rules->first_epoch, .step = rules->first_step, .cursor = rules->first_position,
+        .config = rules->config,
+        .seed = rules->run_seed,
+        .digest = rules->genesis_digest,
+        .epoch = rules->first_epoch,
+        .step = rules->first_step,
+        .cursor = rules->first_position,
     };
     memcpy(genesis.run, rules->run_id, sizeof genesis.run);
     coordinator_put(self, FRAME_RECORD_GENESIS, &genesis, out);
     if (!rules->start_paused) return;
-    struct wire_record_phase paused = { .phase = PHASE_PAUSED, .epoch = rules->first_epoch,
-        .cold_start = true, .source = SOURCE_HUB, .epoch_start_step = rules->first_step,
-        .cause = "run_state = \"Paused\"" };
+    struct wire_record_phase paused = { .phase = PHASE_PAUSED,
+                                        .epoch = rules->first_epoch,
+                                        .cold_start = true,
+                                        .source = SOURCE_HUB,
+                                        .epoch_start_step = rules->first_step,
+                                        .cause = "run_state = \"Paused\"" };
     coordinator_put(self, FRAME_RECORD_PHASE, &paused, out);
 }
 
@@ -70,8 +77,10 @@ static void start(struct coordinator *self, const struct msg *in, struct outbox 
 {
     const struct wire_start *start = in->body;
     if (self->run.log_seq == 0) begin_run(self, out);
-    coordinator_put(self, FRAME_RECORD_START, &(struct wire_record_start){
-        .incarnation = start->incarnation, .unix_ms = start->unix_ms }, out);
+    coordinator_put(
+        self, FRAME_RECORD_START,
+        &(struct wire_record_start){ .incarnation = start->incarnation, .unix_ms = start->unix_ms },
+        out);
     self->started = self->proved = true;
     for (uint32_t i = 0; i < self->run.members_count; i++) self->heard_ms[i] = in->now_ms;
     self->epoch_began_ms =
@@ -114,25 +123,25 @@ static void hear_position(struct coordinator *self, const struct msg *in, struct
 static void hear(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
     switch (in->kind) {
-    case FRAME_JOIN:       members_hear_join(self, in, out); break;
-    case FRAME_PING:       members_hear_ping(self, in, out); break;
-    case FRAME_LEAVE:      members_hear_leave(self, in, out); break;
-    case FRAME_ASK:        news_hear_ask(self, in, out); break;
-    case FRAME_HOLDS:      epoch_hear_holds(self, in, out); break;
-    case FRAME_VOTE:       round_hear_vote(self, in, out); break;
-    case FRAME_FINDING:    audit_hear_finding(self, in, out); break;
-    case FRAME_TESTIMONY:  audit_hear_testimony(self, in, out); break;
+    case FRAME_JOIN: members_hear_join(self, in, out); break;
+    case FRAME_PING: members_hear_ping(self, in, out); break;
+    case FRAME_LEAVE: members_hear_leave(self, in, out); break;
+    case FRAME_ASK: news_hear_ask(self, in, out); break;
+    case FRAME_HOLDS: epoch_hear_holds(self, in, out); break;
+    case FRAME_VOTE: round_hear_vote(self, in, out); break;
+    case FRAME_FINDING: audit_hear_finding(self, in, out); break;
+    case FRAME_TESTIMONY: audit_hear_testimony(self, in, out); break;
     case FRAME_CHECKPOINT: epoch_hear_checkpoint(self, in, out); break;
-    case FRAME_POSITION:   hear_position(self, in, out); break;
-    case FRAME_CONTROL:    epoch_hear_control(self, in, out); break;
-    case FRAME_WELCOME:                             // A broker that has forgotten what it was told
+    case FRAME_POSITION: hear_position(self, in, out); break;
+    case FRAME_CONTROL: epoch_hear_control(self, in, out); break;
+    case FRAME_WELCOME: // A broker that has forgotten what it was told
         news_roster(self, out);
         news_run(self, in->now_ms, out);
         if (self->run.round_open) news_round(self, out);
         news_beat(self, out);
         break;
     case FRAME_REFUSED:
-    case FRAME_UNDELIVERABLE: break;                // A refusal is never refused
+    case FRAME_UNDELIVERABLE: break; // A refusal is never refused
     default:
         coordinator_refuse(in, REFUSAL_NOT_ALLOWED, 0, out,
                            "%s is nothing a coordinator is sent; ignored",

@@ -34,31 +34,31 @@
 // The configuration, as the core needs it. Durations in ms; 0 where the limit does not apply.
 struct rules {
     char run_id[WIRE_RUN_MAX + 1];
-    struct hash config;                 // Digest of the configuration
-    struct hash owner;                  // Key that may control the run: the coordinator's own
+    struct hash config; // Digest of the configuration
+    struct hash owner;  // Key that may control the run: the coordinator's own
     uint64_t run_seed;
     uint32_t waiting_ms, warmup_ms, train_ms, witness_ms, cooldown_ms;
-    uint64_t epoch_ms;                  // Exactly one of these two is not 0
+    uint64_t epoch_ms; // Exactly one of these two is not 0
     uint32_t epoch_rounds;
     uint64_t total_steps;
     uint32_t min_clients, init_min_clients, witness_nodes;
-    bool witness_standalone;            // Elect among witness actors, not among trainers
-    uint32_t batch_start, batch_end;    // Samples of a round, rising over `batch_warmup_tokens`
+    bool witness_standalone;         // Elect among witness actors, not among trainers
+    uint32_t batch_start, batch_end; // Samples of a round, rising over `batch_warmup_tokens`
     uint64_t batch_warmup_tokens;
     uint32_t seq_len;
     struct schedule lr;
     uint32_t cold_start_steps;
     uint32_t heartbeat_ms, lease_ms, unhealthy_rounds, snapshot_rounds;
-    struct hash genesis_digest;         // None: pinned by the first quorum
-    struct hash dataset_digest;         // That data providers must have. None: the first one decides
-    uint64_t first_epoch, first_step, first_position;      // [progress]
+    struct hash genesis_digest; // None: pinned by the first quorum
+    struct hash dataset_digest; // That data providers must have. None: the first one decides
+    uint64_t first_epoch, first_step, first_position; // [progress]
     bool start_paused;
-    uint32_t verification_percent;      // Of a round's clients who recompute instead of training
-    struct hash audit_secret;           // That the draws' keys follow from; nobody else knows it
-    struct wire_config frame;           // What members are sent; its bytes are the shell's
+    uint32_t verification_percent; // Of a round's clients who recompute instead of training
+    struct hash audit_secret;      // That the draws' keys follow from; nobody else knows it
+    struct wire_config frame;      // What members are sent; its bytes are the shell's
 };
 
-enum { CLAIM_AGE_MAX = 2 };            // Rounds: two claims of an older one prove nothing any more
+enum { CLAIM_AGE_MAX = 2 }; // Rounds: two claims of an older one prove nothing any more
 
 // What a member does amiss adds up, and each round in which it takes part takes one away: unhealthy_rounds
 // missed in a row are too much, and so is one in five for long.
@@ -66,47 +66,52 @@ enum { AMISS_ROUND = 4 };
 struct testimony {
     uint64_t round;
     struct hash name;
-    bool asked;                         // For the claim that was accepted in its place
+    bool asked; // For the claim that was accepted in its place
     uint32_t bytes;
     uint8_t frame[CLAIM_FRAME_MAX];
 };
 
-struct holding { uint64_t step; struct hash digest; bool known; };
+struct holding {
+    uint64_t step;
+    struct hash digest;
+    bool known;
+};
 
 struct coordinator {
-    struct rules rules;                 // Filled by the shell before the first message
-    struct run run;                     // Durable: filled by replay before the first message
+    struct rules rules; // Filled by the shell before the first message
+    struct run run;     // Durable: filled by replay before the first message
 
     // All below may be forgotten: it is rebuilt from what members say again.
-    uint64_t phase_began_ms, deadline_ms, beat_ms, roster_ms, round_began_ms, trained_ms, epoch_began_ms;
-    uint64_t roster_told;               // Version that everybody was last told
+    uint64_t phase_began_ms, deadline_ms, beat_ms, roster_ms, round_began_ms, trained_ms,
+        epoch_began_ms;
+    uint64_t roster_told; // Version that everybody was last told
     bool roster_changed, started;
-    uint64_t beat_seq;                  // The record that the newest BEAT told of
-    uint64_t control_number;            // Of the newest order of this life, and
-    bool control_done;                  // whether it was carried out
-    bool proved;                        // The newest round had a quorum of votes
+    uint64_t beat_seq;       // The record that the newest BEAT told of
+    uint64_t control_number; // Of the newest order of this life, and
+    bool control_done;       // whether it was carried out
+    bool proved;             // The newest round had a quorum of votes
     struct tally tally;
-    uint64_t heard_ms[MEMBERS_MAX];     // When each was last heard
-    uint64_t changes_ms[MEMBERS_MAX];   // Since when it has put
-    uint32_t changes[MEMBERS_MAX];      // so many changes of itself on record
-    struct holding holdings[MEMBERS_MAX];           // What each says it holds
-    uint32_t holding;                   // How many have said so since the phase began
-    uint32_t amiss[MEMBERS_MAX];        // Of late, in quarters of a round
+    uint64_t heard_ms[MEMBERS_MAX];       // When each was last heard
+    uint64_t changes_ms[MEMBERS_MAX];     // Since when it has put
+    uint32_t changes[MEMBERS_MAX];        // so many changes of itself on record
+    struct holding holdings[MEMBERS_MAX]; // What each says it holds
+    uint32_t holding;                     // How many have said so since the phase began
+    uint32_t amiss[MEMBERS_MAX];          // Of late, in quarters of a round
     float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX];
-    uint64_t step_held[MEMBERS_MAX];    // As its newest PING says
-    struct wire_accepted accepted[MEMBERS_MAX];     // Of the commit being made, then of the newest
+    uint64_t step_held[MEMBERS_MAX];            // As its newest PING says
+    struct wire_accepted accepted[MEMBERS_MAX]; // Of the commit being made, then of the newest
     struct wire_interval scratch[TABLE_INTERVALS_MAX], returned[TABLE_INTERVALS_MAX];
     struct wire_client list[MEMBERS_MAX], elected[WITNESSES_MAX];
-    struct hash items[MEMBERS_MAX];     // SHA-256 of each client's key: what participants' blooms hold
+    struct hash items[MEMBERS_MAX]; // SHA-256 of each client's key: what participants' blooms hold
     uint64_t bloom_words[BLOOM_WORDS(MEMBERS_MAX)];
     uint32_t positions[MEMBERS_MAX], trainers[MEMBERS_MAX];
     struct share shares[MEMBERS_MAX];
     uint32_t by_trainer[MEMBERS_MAX];
-    struct deal deal;                   // Who trains what in the open round
-    uint32_t accepted_count;            // Of `accepted`, of the commit of this round:
-    uint64_t accepted_round;            // 0 after a restart, which forgot it
-    uint32_t accepted_of[MEMBERS_MAX];  // Members, as `accepted`
-    struct wire_client accepted_by[WITNESSES_MAX];  // Who could vote for them
+    struct deal deal;                              // Who trains what in the open round
+    uint32_t accepted_count;                       // Of `accepted`, of the commit of this round:
+    uint64_t accepted_round;                       // 0 after a restart, which forgot it
+    uint32_t accepted_of[MEMBERS_MAX];             // Members, as `accepted`
+    struct wire_client accepted_by[WITNESSES_MAX]; // Who could vote for them
     uint32_t accepted_by_count;
     // The first claim that was shown of each member and round, by round modulo: whoever shows its own
     // of another round meanwhile puts none out of the way.
@@ -127,43 +132,47 @@ void coordinator_step(void *self, const struct msg *in, struct outbox *out);
 
 // ---- between the files of this folder -----------------------------------------------------------
 
-void coordinator_put(struct coordinator *self, uint16_t kind, const void *record, struct outbox *out);
+void coordinator_put(struct coordinator *self, uint16_t kind, const void *record,
+                     struct outbox *out);
 void coordinator_refuse(const struct msg *in, uint8_t reason, uint64_t round, struct outbox *out,
                         const char *format, ...) __attribute__((format(printf, 5, 6)));
 void coordinator_mail_refusal(struct outbox *out, const char *to, uint16_t kind, uint8_t reason,
                               uint64_t round, const char *text);
-void coordinator_ack(const struct msg *in, uint64_t round, const struct hash *hash, struct outbox *out);
+void coordinator_ack(const struct msg *in, uint64_t round, const struct hash *hash,
+                     struct outbox *out);
 
 void members_hear_join(struct coordinator *self, const struct msg *in, struct outbox *out);
 void members_hear_ping(struct coordinator *self, const struct msg *in, struct outbox *out);
 void members_hear_leave(struct coordinator *self, const struct msg *in, struct outbox *out);
 void members_check_leases(struct coordinator *self, uint64_t now_ms, struct outbox *out);
-void members_tell(struct coordinator *self);        // The roster has changed: to be told at the next turn
+void members_tell(struct coordinator *self); // The roster has changed: to be told at the next turn
 void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, struct outbox *out);
 
 // The member that signed, if it is one and the process is the one on record; else refuses.
 uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbox *out);
 bool members_is_live(const struct coordinator *self, uint32_t index);
-bool members_keeps_parameters(const struct wire_member *member);   // It is here, and of a role that does
+bool members_keeps_parameters(
+    const struct wire_member *member); // It is here, and of a role that does
 
 uint64_t round_run_seed(const char *run_id);
 // Seed, clients, witnesses, trainers and audits of the round about to be opened, whose number is there. All
 // but the lock follow from the records so far and the rules, so that anybody can draw again (evidence.h).
 void round_draw(struct coordinator *self, struct wire_round *round, struct outbox *out);
 void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out);
-void round_resume(struct coordinator *self, uint64_t now_ms);       // After a restart, from the record
+void round_resume(struct coordinator *self, uint64_t now_ms); // After a restart, from the record
 void round_hear_vote(struct coordinator *self, const struct msg *in, struct outbox *out);
-void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out);     // Has anything ripened?
-void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out);   // After a commit
+void round_look(struct coordinator *self, uint64_t now_ms,
+                struct outbox *out); // Has anything ripened?
+void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out); // After a commit
 
 // Names the audits of the round about to be opened, whose clients and seed are there.
 void audit_draw(struct coordinator *self, struct wire_round *round, struct outbox *out);
-struct hash audit_reveal(const struct coordinator *self);      // The key of the open round
+struct hash audit_reveal(const struct coordinator *self); // The key of the open round
 // After a restart: a verdict that is on record, its ejection not yet, is carried out.
 void audit_resume(struct coordinator *self, struct outbox *out);
 void audit_hear_finding(struct coordinator *self, const struct msg *in, struct outbox *out);
 void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct outbox *out);
-bool audit_is_over(const struct coordinator *self);             // No live auditor is waited for
+bool audit_is_over(const struct coordinator *self); // No live auditor is waited for
 void audit_tell_missing(const struct coordinator *self, struct outbox *out);
 // Two results of one client are named: some who voted are asked for the claims. `place`: the voter's.
 void audit_ask_rivals(struct coordinator *self, uint32_t place, const struct wire_vote *vote,
@@ -171,10 +180,11 @@ void audit_ask_rivals(struct coordinator *self, uint32_t place, const struct wir
 
 void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struct outbox *out,
                  const char *cause);
-void epoch_arm(struct coordinator *self, uint64_t now_ms);          // Deadline of the present phase
+void epoch_arm(struct coordinator *self, uint64_t now_ms); // Deadline of the present phase
 void epoch_look(struct coordinator *self, uint64_t now_ms, struct outbox *out);
 void epoch_hear_holds(struct coordinator *self, const struct msg *in, struct outbox *out);
-void epoch_tell_end(struct coordinator *self, const char *to, struct outbox *out);  // If it has one, to who asks
+void epoch_tell_end(struct coordinator *self, const char *to,
+                    struct outbox *out); // If it has one, to who asks
 void epoch_hear_checkpoint(struct coordinator *self, const struct msg *in, struct outbox *out);
 void epoch_hear_control(struct coordinator *self, const struct msg *in, struct outbox *out);
 

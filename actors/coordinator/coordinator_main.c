@@ -23,14 +23,18 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-enum { SNAPSHOT_EVERY = 1000, RECORD_MAX = 8 << 20, SNAPSHOT_BYTES_MAX = 32 << 20,
-       ROOM_WARN_PERCENT = 80 };
+enum {
+    SNAPSHOT_EVERY = 1000,
+    RECORD_MAX = 8 << 20,
+    SNAPSHOT_BYTES_MAX = 32 << 20,
+    ROOM_WARN_PERCENT = 80
+};
 
 struct keeper {
     struct command command;
     const char *state_path, *server_port, *state_dir;
-    bool begin_anew;                    // What members know of other ledgers is given up: now,
-    uint64_t anew_unix_ms, anew_seq;    // and as far as it is of before this, when so many were here
+    bool begin_anew;                 // What members know of other ledgers is given up: now,
+    uint64_t anew_unix_ms, anew_seq; // and as far as it is of before this, when so many were here
     struct run_config config;
     struct ledger *ledger;
     struct shell *shell;
@@ -38,11 +42,11 @@ struct keeper {
     struct identity *identity;
     uint8_t *buffer;
     struct wire_arena arena;
-    uint64_t snapshot_seq;              // After which a snapshot is due
-    unsigned warned_percent;            // Of the ledger's room
+    uint64_t snapshot_seq;   // After which a snapshot is due
+    unsigned warned_percent; // Of the ledger's room
     char model_json[65536];
     uint32_t model_bytes;
-    uint64_t instance;                  // Of this life, for the broker
+    uint64_t instance; // Of this life, for the broker
 };
 
 // ---- the rules of the run -----------------------------------------------------------------------
@@ -96,7 +100,8 @@ static int size_payloads(const struct keeper *self, struct why *why, struct wire
     if (bytes > BLOB_BYTES_MAX)
         return why_set(why, FAULT_LIMIT,
                        "a result of this model has %zu bytes, allowed 1..%d; a smaller "
-                       "compression_topk makes it smaller", bytes, BLOB_BYTES_MAX);
+                       "compression_topk makes it smaller",
+                       bytes, BLOB_BYTES_MAX);
     frame->payload_bytes = (uint32_t)bytes;
     return 0;
 }
@@ -211,9 +216,10 @@ static void look_at_room(struct keeper *self)
     const unsigned percent = (unsigned)(100 * (bytes >> 12) / (bytes_max >> 12));
     if (percent < ROOM_WARN_PERCENT || percent <= self->warned_percent) return;
     self->warned_percent = percent;
-    shell_log(4, "ledger.filling percent=%u mib=%llu; the run halts when it is full: raise "
-              "ledger.map_mib_max, %llu, in %s and start the coordinator again", percent,
-              (unsigned long long)(bytes >> 20), (unsigned long long)(bytes_max >> 20),
+    shell_log(4,
+              "ledger.filling percent=%u mib=%llu; the run halts when it is full: raise "
+              "ledger.map_mib_max, %llu, in %s and start the coordinator again",
+              percent, (unsigned long long)(bytes >> 20), (unsigned long long)(bytes_max >> 20),
               self->state_path);
 }
 
@@ -236,7 +242,7 @@ static int disk_commit(void *arg, struct why *why)
     uint64_t head;
     struct hash chain;
     ledger_head(self->ledger, &head, &chain);
-    ensure(head == run->log_seq && hash_equal(&chain, &run->chain));    // What is true is on disk
+    ensure(head == run->log_seq && hash_equal(&chain, &run->chain)); // What is true is on disk
     look_at_room(self);
     return 0;
 }
@@ -252,7 +258,8 @@ static int hear_position(struct keeper *self, const struct wire_position *said, 
     const void *body;
     const struct key *own = identity_key(self->identity);
     self->arena.used = 0;
-    if (!wire_unpack(said->beat, said->beat_bytes, WIRE_NEWS, &self->arena, &head, &body, &refusal) ||
+    if (!wire_unpack(said->beat, said->beat_bytes, WIRE_NEWS, &self->arena, &head, &body,
+                     &refusal) ||
         head.kind != FRAME_BEAT || strcmp(head.run, self->config.run_id) != 0)
         return 0;
     memcpy(signature.bytes, wire_signature(said->beat, said->beat_bytes), sizeof signature.bytes);
@@ -260,21 +267,23 @@ static int hear_position(struct keeper *self, const struct wire_position *said, 
     const struct wire_beat *beat = body;
     if (!signature_verify(own, said->beat, covered, &signature)) return 0;
     const bool of_this_run = beat->born_unix_ms == self->core->run.born_unix_ms;
-    const bool given_up = head.incarnation < self->anew_unix_ms &&
-                          (!of_this_run || beat->log_seq <= self->anew_seq);
+    const bool given_up =
+        head.incarnation < self->anew_unix_ms && (!of_this_run || beat->log_seq <= self->anew_seq);
     if (of_this_run) {
         const int rc = ledger_covers(self->ledger, beat->log_seq, &beat->chain, why);
         return rc == FAULT_CORRUPT && given_up ? 0 : rc;
     }
     if (given_up) return 0;
-    if (self->begin_anew) {         // This very process has the word, and its clock is behind that life's
+    if (self->begin_anew) { // This very process has the word, and its clock is behind that life's
         self->anew_unix_ms = head.incarnation + 1;
         return instance_write(self->state_dir, "begun-anew", self->anew_unix_ms, why);
     }
-    return why_set(why, FAULT_CORRUPT, "members know another run of this name and key, as far as record "
-                   "%llu. Its ledger was lost, or is in another --state-dir than %s. Put it back; or give "
-                   "that run up and start once with --begin-anew",
-                   (unsigned long long)beat->log_seq, self->state_dir);
+    return why_set(
+        why, FAULT_CORRUPT,
+        "members know another run of this name and key, as far as record "
+        "%llu. Its ledger was lost, or is in another --state-dir than %s. Put it back; or give "
+        "that run up and start once with --begin-anew",
+        (unsigned long long)beat->log_seq, self->state_dir);
 }
 
 // Answers ASK commits: those from a step on, one COMMIT a mail, signed now.
@@ -303,7 +312,10 @@ static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
 
 // ---- recovery -----------------------------------------------------------------------------------
 
-struct replaying { struct keeper *keeper; struct why *why; };
+struct replaying {
+    struct keeper *keeper;
+    struct why *why;
+};
 
 static int replay(void *arg, const struct record *record)
 {
@@ -325,8 +337,10 @@ static int recover(struct keeper *self, struct why *why)
     int rc = ledger_snapshot(self->ledger, why, &snapshot);
     if (rc < 0) return rc;
     if (ledger_damaged_snapshots(self->ledger) > 0)
-        shell_log(4, "ledger.damaged_snapshots count=%u; the records tell the same, and were read "
-                  "instead; look at this disk", ledger_damaged_snapshots(self->ledger));
+        shell_log(4,
+                  "ledger.damaged_snapshots count=%u; the records tell the same, and were read "
+                  "instead; look at this disk",
+                  ledger_damaged_snapshots(self->ledger));
     if (snapshot.seq > 0) {
         const void *body;
         rc = stored_unpack_kind("the snapshot after ledger record", snapshot.seq, snapshot.bytes,
@@ -366,7 +380,8 @@ static int compare_config(struct keeper *self, const char *state_dir, struct why
     return why_set(why, FAULT_FOREIGN,
                    "the run in %s was begun by another version of this program, for which %s meant "
                    "something else; finish it with that version, or begin a new run in another "
-                   "--state-dir, with --begin-anew", state_dir, self->state_path);
+                   "--state-dir, with --begin-anew",
+                   state_dir, self->state_path);
 }
 
 static int copy_file(const char *from, const char *to, struct why *why)
@@ -377,7 +392,10 @@ static int copy_file(const char *from, const char *to, struct why *why)
     ssize_t count = -1;
     if (failpoint("config_copy") == 0 && in >= 0 && out >= 0)
         while ((count = read(in, bytes, sizeof bytes)) > 0)
-            if (write(out, bytes, (size_t)count) != count) { count = -1; break; }
+            if (write(out, bytes, (size_t)count) != count) {
+                count = -1;
+                break;
+            }
     if (count == 0 && fsync(out) != 0) count = -1;
     int error = errno;
     if (in >= 0) close(in);
@@ -407,9 +425,11 @@ static int compare_owner(const struct keeper *self, const char *path, struct why
     ssize_t count = fd < 0 ? -1 : read(fd, owner, KEY_HEX - 1);
     if (fd >= 0) close(fd);
     if (count == KEY_HEX - 1 && strcmp(hex, owner) == 0) return 0;
-    return why_set(why, FAULT_FOREIGN,
-                   "%s: the run belongs to key %.16s, this process has %.16s; give it the key that the "
-                   "run was begun with", path, count > 0 ? owner : "(none)", hex);
+    return why_set(
+        why, FAULT_FOREIGN,
+        "%s: the run belongs to key %.16s, this process has %.16s; give it the key that the "
+        "run was begun with",
+        path, count > 0 ? owner : "(none)", hex);
 }
 
 // The owner's word that what members know of another run of this name, or of an older copy of this one
@@ -419,12 +439,15 @@ static int take_anew(struct keeper *self, const char *dir, struct why *why)
 {
     int rc = 0;
     if (self->begin_anew)
-        shell_log(4, "ledger.begun_anew records=%llu: what members know of others until now is given up; "
-                  "once is enough, leave --begin-anew out from now on",
-                  (unsigned long long)self->core->run.log_seq);
+        shell_log(
+            4,
+            "ledger.begun_anew records=%llu: what members know of others until now is given up; "
+            "once is enough, leave --begin-anew out from now on",
+            (unsigned long long)self->core->run.log_seq);
     if (self->begin_anew || self->core->run.log_seq == 0) {
         rc = instance_write(dir, "begun-anew-after", self->core->run.log_seq, why);
-        if (rc == 0) rc = instance_write(dir, "begun-anew", self->begin_anew ? shell_unix_ms() : 0, why);
+        if (rc == 0)
+            rc = instance_write(dir, "begun-anew", self->begin_anew ? shell_unix_ms() : 0, why);
     }
     if (rc == 0) rc = instance_read(dir, "begun-anew-after", why, &self->anew_seq);
     return rc < 0 ? rc : instance_read(dir, "begun-anew", why, &self->anew_unix_ms);
@@ -476,8 +499,8 @@ static int run(struct keeper *self, struct why *why)
     const uint64_t known = self->core->run.incarnation, now_ms = shell_unix_ms();
     const uint64_t incarnation = now_ms > known ? now_ms : known + 1;
     static const struct actor actor = { "coordinator", sizeof(struct coordinator), step };
-    static const char *const deaf_to[] = { "CLAIM", "PROGRESS", "RUN", "ROSTER", "ROUND", "COMMIT",
-                                           "EPOCH_END", "BEAT", NULL };
+    static const char *const deaf_to[] = { "CLAIM",  "PROGRESS",  "RUN",  "ROSTER", "ROUND",
+                                           "COMMIT", "EPOCH_END", "BEAT", NULL };
     struct shell_options options = {
         .actor = &actor,
         .state = self->core,
@@ -499,8 +522,9 @@ static int run(struct keeper *self, struct why *why)
     if (rc < 0) return rc;
     if (self->config.data_location == CONFIG_DATA_SERVER &&
         hash_is_none(&self->config.dataset_digest))
-        shell_log(4, "data.unpinned [data] dataset_digest is not set, so the first data-provider to "
-                  "join decides what is trained on; shoal manifest --data-config data.toml prints it");
+        shell_log(
+            4, "data.unpinned [data] dataset_digest is not set, so the first data-provider to "
+               "join decides what is trained on; shoal manifest --data-config data.toml prints it");
     shell_log(6, "coordinator.ready run=%s incarnation=%llu", self->config.run_id,
               (unsigned long long)options.incarnation);
     rc = shell_run(self->shell, why);
@@ -534,11 +558,17 @@ int main(int argc, char **argv)
     static struct config_faults faults;
     static char address[300];
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = { options, parse, NULL,
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
         "Keeps one run of Shoal: members, phases, rounds, commits.\n\n"
         "  shoal-coordinator -i secret.key --state config/demo/state.toml\n"
         "  shoal-coordinator -i secret.key --state run.toml --state-dir /var/lib/shoal/run\n",
-        children, NULL, NULL };
+        children,
+        NULL,
+        NULL
+    };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     int rc = config_load_run(self.state_path, &self.config, &faults);

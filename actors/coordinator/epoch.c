@@ -11,8 +11,8 @@ void epoch_arm(struct coordinator *self, uint64_t now_ms)
 {
     const struct rules *rules = &self->rules;
     const uint32_t lasts_ms[PHASE_COUNT] = {
-        [PHASE_WAITING] = rules->waiting_ms, [PHASE_WARMUP] = rules->warmup_ms,
-        [PHASE_TRAIN] = rules->train_ms, [PHASE_WITNESS] = rules->witness_ms,
+        [PHASE_WAITING] = rules->waiting_ms,   [PHASE_WARMUP] = rules->warmup_ms,
+        [PHASE_TRAIN] = rules->train_ms,       [PHASE_WITNESS] = rules->witness_ms,
         [PHASE_COOLDOWN] = rules->cooldown_ms,
     };
     bool ends = self->run.phase != PHASE_FINISHED && self->run.phase != PHASE_PAUSED;
@@ -46,7 +46,7 @@ void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struc
         self->epoch_began_ms = now_ms;
         self->proved = true;
     }
-    if (from == PHASE_COOLDOWN) {                   // The epoch is over
+    if (from == PHASE_COOLDOWN) { // The epoch is over
         record.epoch++;
         record.cold_start = phase == PHASE_PAUSED;
         record.source = SOURCE_P2P;
@@ -120,8 +120,11 @@ static struct wire_epoch_end end_at(struct coordinator *self, uint64_t epoch,
                                     const struct hash *digest)
 {
     struct run *run = &self->run;
-    return (struct wire_epoch_end){ .epoch = epoch, .step = run->step, .digest = *digest,
-                                    .cursor = run->table.cursor, .returned = self->scratch,
+    return (struct wire_epoch_end){ .epoch = epoch,
+                                    .step = run->step,
+                                    .digest = *digest,
+                                    .cursor = run->table.cursor,
+                                    .returned = self->scratch,
                                     .returned_count = run_returned(run, self->scratch),
                                     .samples_done = run->samples_done };
 }
@@ -179,7 +182,7 @@ void epoch_hear_holds(struct coordinator *self, const struct msg *in, struct out
                            (unsigned long long)said->step, hash_to_hex(&run->digest, hex));
         return;
     }
-    if (said->step > run->step) {       // Said before a restore: the run may come there again, otherwise
+    if (said->step > run->step) { // Said before a restore: the run may come there again, otherwise
         coordinator_refuse(in, REFUSAL_STALE, said->step, out, "the run is at step %llu",
                            (unsigned long long)run->step);
         return;
@@ -216,10 +219,10 @@ static void look_warmup(struct coordinator *self, uint64_t now_ms, struct outbox
     if (witnessed && ready == live) {
         round_open(self, now_ms, out);
     } else if (late && (ready < self->rules.min_clients || !witnessed)) {
-        epoch_enter(self, PHASE_WAITING, now_ms, out, witnessed ? "too few hold the model"
-                                                                : "no witness has joined");
+        epoch_enter(self, PHASE_WAITING, now_ms, out,
+                    witnessed ? "too few hold the model" : "no witness has joined");
     } else if (late) {
-        for (uint32_t i = 0; i < run->members_count; i++)       // They enter with the next epoch
+        for (uint32_t i = 0; i < run->members_count; i++) // They enter with the next epoch
             if (run->members[i].role == ACTOR_TRAINER && members_is_live(self, i) &&
                 !holds(self, i, &run->digest))
                 members_set_state(self, i, MEMBER_PENDING, out);
@@ -276,7 +279,8 @@ static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outb
     if (all_done(self) && (!pinned || !is_kept(self, now_ms))) {
         // A finished run has a digest, and somebody has its parameters: give it more time
         if (now_ms < self->deadline_ms) return;
-        outbox_note(out, "run.unfinished step=%llu: too few are here who hold the last parameters and "
+        outbox_note(out,
+                    "run.unfinished step=%llu: too few are here who hold the last parameters and "
                     "agree on them; if all copies are lost, %s",
                     (unsigned long long)run->step,
                     hash_is_none(&run->way_back.digest)
@@ -286,17 +290,18 @@ static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outb
         return;
     }
     uint8_t next = all_done(self) ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED : PHASE_WAITING;
-    const char *cause = !pinned ? "the time is up, no digest yet"
-                      : awaited ? "the time is up, no checkpoint"
-                      : checkpointed(self) ? "checkpointed" : "no checkpointer to wait for";
+    const char *cause = !pinned              ? "the time is up, no digest yet"
+                        : awaited            ? "the time is up, no checkpoint"
+                        : checkpointed(self) ? "checkpointed"
+                                             : "no checkpointer to wait for";
     epoch_enter(self, next, now_ms, out, cause);
 }
 
 void epoch_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
     switch (self->run.phase) {
-    case PHASE_WAITING:  look_waiting(self, now_ms, out); break;
-    case PHASE_WARMUP:   look_warmup(self, now_ms, out); break;
+    case PHASE_WAITING: look_waiting(self, now_ms, out); break;
+    case PHASE_WARMUP: look_warmup(self, now_ms, out); break;
     case PHASE_COOLDOWN: look_cooldown(self, now_ms, out); break;
     case PHASE_TRAIN:
     case PHASE_WITNESS:
@@ -358,7 +363,7 @@ static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *ou
         self->step_held[i] = 0;
     }
     self->holding = 0;
-    self->accepted_count = 0;                       // Nobody answers for what was given up
+    self->accepted_count = 0; // Nobody answers for what was given up
     epoch_arm(self, now_ms);
     news_run(self, now_ms, out);
     return true;
@@ -398,7 +403,8 @@ static bool is_new_order(struct coordinator *self, const struct msg *in, struct 
     if (said->incarnation != self->run.incarnation || said->number < self->control_number)
         coordinator_refuse(in, REFUSAL_STALE, 0, out,
                            "an order of before: it was given to incarnation %llu, this is %llu; "
-                           "give it again", (unsigned long long)said->incarnation,
+                           "give it again",
+                           (unsigned long long)said->incarnation,
                            (unsigned long long)self->run.incarnation);
     else if (said->number > self->control_number) return true;
     else if (self->control_done) coordinator_ack(in, 0, NULL, out);

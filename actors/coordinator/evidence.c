@@ -39,11 +39,13 @@ static bool hear_genesis(struct evidence *self, const struct wire_record_genesis
     if (genesis->epoch != rules->first_epoch || genesis->step != rules->first_step ||
         genesis->cursor != rules->first_position ||
         !hash_equal(&genesis->digest, &rules->genesis_digest))
-        return bad(self, "the run was begun at epoch %llu, step %llu, sample %llu; the configuration says "
-                   "%llu, %llu, %llu (or another digest)",
-                   (unsigned long long)genesis->epoch, (unsigned long long)genesis->step,
-                   (unsigned long long)genesis->cursor, (unsigned long long)rules->first_epoch,
-                   (unsigned long long)rules->first_step, (unsigned long long)rules->first_position);
+        return bad(
+            self,
+            "the run was begun at epoch %llu, step %llu, sample %llu; the configuration says "
+            "%llu, %llu, %llu (or another digest)",
+            (unsigned long long)genesis->epoch, (unsigned long long)genesis->step,
+            (unsigned long long)genesis->cursor, (unsigned long long)rules->first_epoch,
+            (unsigned long long)rules->first_step, (unsigned long long)rules->first_position);
     memcpy(run->run_id, genesis->run, sizeof run->run_id);
     run->run_seed = genesis->seed;
     run->step = genesis->step;

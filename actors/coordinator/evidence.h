@@ -24,8 +24,11 @@
 #include "actors/coordinator/coordinator.h"
 #include "common/base/fault.h"
 
-enum { EVIDENCE_TEXT_MAX = 400, EVIDENCE_EFFECTS_MAX = 2 * AUDITS_MAX,
-       EVIDENCE_OUT_BYTES = EVIDENCE_EFFECTS_MAX * 512 };
+enum {
+    EVIDENCE_TEXT_MAX = 400,
+    EVIDENCE_EFFECTS_MAX = 2 * AUDITS_MAX,
+    EVIDENCE_OUT_BYTES = EVIDENCE_EFFECTS_MAX * 512
+};
 
 // Whether the key's owner signed these bytes.
 typedef bool evidence_verify_fn(const struct hash *key, const uint8_t *bytes, size_t count,
@@ -33,14 +36,14 @@ typedef bool evidence_verify_fn(const struct hash *key, const uint8_t *bytes, si
 
 struct evidence {
     struct evidence_found {
-        uint64_t rounds, keys, audits;  // Drawn again; that fit; auditors and judges among them
-        uint64_t findings, equivocations;           // Whose signatures verify
-        uint64_t ejections;             // All that were justified
+        uint64_t rounds, keys, audits;    // Drawn again; that fit; auditors and judges among them
+        uint64_t findings, equivocations; // Whose signatures verify
+        uint64_t ejections;               // All that were justified
     } found;
-    char text[EVIDENCE_TEXT_MAX];       // What does not hold, and what would; "": nothing does not
+    char text[EVIDENCE_TEXT_MAX]; // What does not hold, and what would; "": nothing does not
 
     evidence_verify_fn *verify;
-    struct coordinator core;            // Is shown the records, draws, and decides nothing
+    struct coordinator core; // Is shown the records, draws, and decides nothing
     struct outbox out;
     struct effect effects[EVIDENCE_EFFECTS_MAX];
     uint8_t out_bytes[EVIDENCE_OUT_BYTES];
@@ -58,5 +61,5 @@ bool evidence_hear(struct evidence *self, uint64_t seq, uint16_t kind, const voi
 // For the ledger in `dir`: the rules are those of the state.toml that the coordinator put beside it,
 // which must be the configuration that the GENESIS names. The faults of config_load_run.
 int evidence_open(const char *dir, struct why *why, struct evidence **ret_evidence);
-evidence_verify_fn evidence_verify;                 // Ed25519
-void evidence_close(struct evidence **self_p);      // NULL is allowed
+evidence_verify_fn evidence_verify;            // Ed25519
+void evidence_close(struct evidence **self_p); // NULL is allowed

@@ -8,8 +8,9 @@
 #include <string.h>
 
 enum {
-    ROSTER_DELAY_MS = 50,               // Many joins, one roster
-    CHANGES_MAX = 20, CHANGES_MS = 60000,           // Of a member by its own word: each is a record
+    ROSTER_DELAY_MS = 50, // Many joins, one roster
+    CHANGES_MAX = 20,
+    CHANGES_MS = 60000, // Of a member by its own word: each is a record
 };
 
 static void roster_change(struct coordinator *self, uint64_t now_ms)
@@ -37,7 +38,7 @@ void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, 
     member.state = state;
     if (state == MEMBER_DROPPED) member.dropped_round = self->run.round.round;
     put_member(self, &member, self->beat_ms, out);
-    members_tell(self);                 // Somebody must stop waiting for it
+    members_tell(self); // Somebody must stop waiting for it
     outbox_note(out, "member.%s name=%s index=%u", wire_enum_name(&wire_enum_member_state, state),
                 member.name, index);
 }
@@ -60,9 +61,11 @@ uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbo
     uint32_t index = run_find(&self->run, &in->sender);
     if (index == NO_MEMBER || self->run.members[index].state == MEMBER_DROPPED ||
         self->run.members[index].state == MEMBER_WITHDRAWN) {
-        coordinator_refuse(in, REFUSAL_NOT_MEMBER, 0, out, index == NO_MEMBER
-                           ? "not a member of this run; JOIN first"
-                           : "the lease ran out or the member left; JOIN again for the next epoch");
+        coordinator_refuse(
+            in, REFUSAL_NOT_MEMBER, 0, out,
+            index == NO_MEMBER
+                ? "not a member of this run; JOIN first"
+                : "the lease ran out or the member left; JOIN again for the next epoch");
         return NO_MEMBER;
     }
     if (self->run.members[index].state == MEMBER_EJECTED) {
@@ -92,7 +95,8 @@ static bool is_bound(const struct run *run, uint32_t joiner)
 
 static struct wire_record_data data_of(const struct wire_join *join)
 {
-    return (struct wire_record_data){ .samples = join->samples, .data = join->data,
+    return (struct wire_record_data){ .samples = join->samples,
+                                      .data = join->data,
                                       .order = dataset_order(&join->positions, join->samples) };
 }
 
@@ -110,16 +114,18 @@ static bool may_provide(struct coordinator *self, const struct msg *in, struct o
     const struct hash digest = dataset_digest(&data.data, &data.order);
     const struct hash *pin = &self->rules.dataset_digest;
     char has[HASH_HEX], wanted[HASH_HEX];
-    if (self->rules.frame.data.kind != DATA_SERVER) return true;       // Nobody will ask it
+    if (self->rules.frame.data.kind != DATA_SERVER) return true; // Nobody will ask it
     if (join->samples == 0) {
         coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
                            "a data provider without samples; allowed: 1 and more");
         return false;
     }
     if (!hash_is_none(pin) && !hash_equal(&digest, pin)) {
-        coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
-                           "[data] dataset_digest pins %.16s, this source is %.16s; give it the run's "
-                           "files and data.toml", hash_to_hex(pin, wanted), hash_to_hex(&digest, has));
+        coordinator_refuse(
+            in, REFUSAL_WRONG_DATA, 0, out,
+            "[data] dataset_digest pins %.16s, this source is %.16s; give it the run's "
+            "files and data.toml",
+            hash_to_hex(pin, wanted), hash_to_hex(&digest, has));
         return false;
     }
     if (is_bound(run, run_find(run, &in->sender)) && !is_the_runs(run, &data)) {
@@ -167,7 +173,8 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
     if (join->endpoint[0] && !endpoint_is_numeric(join->endpoint)) {
         coordinator_refuse(in, REFUSAL_MALFORMED, 0, out,
                            "endpoint %.60s: must be tcp://IPv4:PORT or tcp://[IPv6]:PORT, numbers "
-                           "and no name; give --bulk-bind an address of yours", join->endpoint);
+                           "and no name; give --bulk-bind an address of yours",
+                           join->endpoint);
         return false;
     }
     return join->role != ACTOR_PROVIDER || may_provide(self, in, out);
@@ -185,7 +192,8 @@ static bool changes_too_often(struct coordinator *self, const struct msg *in, ui
         return false;
     }
     coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out,
-                       "%d changes of this member within a minute; again when it is over", CHANGES_MAX);
+                       "%d changes of this member within a minute; again when it is over",
+                       CHANGES_MAX);
     return true;
 }
 
@@ -203,8 +211,11 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
         return;
     }
     uint8_t fresh = join->role == ACTOR_TRAINER ? MEMBER_PENDING : MEMBER_HEALTHY;
-    struct wire_member member = { .index = index, .key = in->sender, .role = join->role,
-                                  .state = fresh, .instance = join->instance };
+    struct wire_member member = { .index = index,
+                                  .key = in->sender,
+                                  .role = join->role,
+                                  .state = fresh,
+                                  .instance = join->instance };
     memcpy(member.name, join->name, sizeof member.name);
     memcpy(member.endpoint, join->endpoint, sizeof member.endpoint);
     const bool stays = known && run->members[index].state == MEMBER_HEALTHY;
@@ -214,7 +225,8 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
         member.dropped_round = run->members[index].dropped_round;
     }
     member.joined_round = known && run->members[index].instance == join->instance
-                              ? run->members[index].joined_round : run->round.round;
+                              ? run->members[index].joined_round
+                              : run->round.round;
     if (stays) member.state = MEMBER_HEALTHY;
     self->heard_ms[index] = in->now_ms;
     const struct wire_record_data data = data_of(join);
@@ -225,7 +237,8 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     if (differs) {
         self->holdings[index].known = false; // Another process: what the old one held is gone
         if (index == run->members_count || !hash_equal(&run->members[index].key, &member.key))
-            memset(self->testimonies[index], 0, sizeof self->testimonies[index]);   // A place handed on
+            memset(self->testimonies[index], 0,
+                   sizeof self->testimonies[index]); // A place handed on
         if (!stays) self->amiss[index] = 0;
         self->step_held[index] = 0;
         put_member(self, &member, in->now_ms, out);
@@ -233,9 +246,12 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
                     wire_enum_name(&wire_enum_member_state, member.state), member.endpoint);
     }
     if (binds) coordinator_put(self, FRAME_RECORD_DATA, &data, out);
-    outbox_mail(out, in->from, FRAME_ADMITTED, &(struct wire_admitted){
-        .index = index, .state = member.state, .instance = join->instance,
-        .config = self->rules.config, .born_unix_ms = run->born_unix_ms });
+    outbox_mail(out, in->from, FRAME_ADMITTED,
+                &(struct wire_admitted){ .index = index,
+                                         .state = member.state,
+                                         .instance = join->instance,
+                                         .config = self->rules.config,
+                                         .born_unix_ms = run->born_unix_ms });
 }
 
 // ---- staying and going --------------------------------------------------------------------------
@@ -251,7 +267,7 @@ void members_hear_ping(struct coordinator *self, const struct msg *in, struct ou
     }
     self->tokens_per_s[index] = ping->tokens_per_s;
     self->loss[index] = ping->loss;
-    self->step_held[index] = ping->step <= self->run.step ? ping->step : 0;     // Of before a restore
+    self->step_held[index] = ping->step <= self->run.step ? ping->step : 0; // Of before a restore
 }
 
 static bool is_here(const struct wire_member *member)

@@ -24,20 +24,34 @@ struct wire_run news_run_state(const struct coordinator *self, uint64_t now_ms)
 {
     const struct run *run = &self->run;
     uint64_t left_ms = self->deadline_ms == UINT64_MAX || self->deadline_ms < now_ms
-                     ? 0 : self->deadline_ms - now_ms;
+                           ? 0
+                           : self->deadline_ms - now_ms;
     struct wire_run state = {
-        .phase = run->phase, .epoch = run->epoch, .round = run->round.round, .step = run->step,
-        .total_steps = self->rules.total_steps, .log_seq = run->log_seq,
+        .phase = run->phase,
+        .epoch = run->epoch,
+        .round = run->round.round,
+        .step = run->step,
+        .total_steps = self->rules.total_steps,
+        .log_seq = run->log_seq,
         .phase_left_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX,
         .pending = run_count(run, ACTOR_TRAINER, MEMBER_PENDING),
         .healthy = run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY),
-        .roster_version = run->roster_version, .samples_done = run->samples_done,
-        .digest_step = run->digest_step, .digest = run->digest, .pin_step = run->pin_step,
-        .pin_digest = run->pin_digest, .source = run->source,
-        .way_back_step = run->way_back.step, .restored_step = run->restored_step,
+        .roster_version = run->roster_version,
+        .samples_done = run->samples_done,
+        .digest_step = run->digest_step,
+        .digest = run->digest,
+        .pin_step = run->pin_step,
+        .pin_digest = run->pin_digest,
+        .source = run->source,
+        .way_back_step = run->way_back.step,
+        .restored_step = run->restored_step,
         .restored_epoch = run->restored_epoch,
-        .checkpoint_step = run->checkpoint.step, .checkpoint_digest = run->checkpoint.digest,
-        .data = run->data, .order = run->order, .pausing = run->pausing, .tokens_done = run->samples_done * self->rules.seq_len,
+        .checkpoint_step = run->checkpoint.step,
+        .checkpoint_digest = run->checkpoint.digest,
+        .data = run->data,
+        .order = run->order,
+        .pausing = run->pausing,
+        .tokens_done = run->samples_done * self->rules.seq_len,
         .passes = run->pass_samples ? table_frontier(&run->table) / run->pass_samples : 0,
     };
     memcpy(state.checkpoint_name, run->checkpoint.name, sizeof state.checkpoint_name);
@@ -59,7 +73,8 @@ void news_round(struct coordinator *self, struct outbox *out)
 
 static struct wire_roster roster(const struct coordinator *self)
 {
-    return (struct wire_roster){ .version = self->run.roster_version, .members = self->run.members,
+    return (struct wire_roster){ .version = self->run.roster_version,
+                                 .members = self->run.members,
                                  .members_count = self->run.members_count };
 }
 
@@ -74,10 +89,14 @@ void news_roster(struct coordinator *self, struct outbox *out)
 void news_beat(struct coordinator *self, struct outbox *out)
 {
     const struct run *run = &self->run;
-    outbox_news(out, FRAME_BEAT, &(struct wire_beat){
-        .log_seq = run->log_seq, .phase = run->phase, .round = run->round.round, .step = run->step,
-        .roster_version = run->roster_version, .chain = run->chain,
-        .born_unix_ms = run->born_unix_ms });
+    outbox_news(out, FRAME_BEAT,
+                &(struct wire_beat){ .log_seq = run->log_seq,
+                                     .phase = run->phase,
+                                     .round = run->round.round,
+                                     .step = run->step,
+                                     .roster_version = run->roster_version,
+                                     .chain = run->chain,
+                                     .born_unix_ms = run->born_unix_ms });
     self->beat_seq = run->log_seq;
 }
 
@@ -100,9 +119,7 @@ void news_hear_ask(struct coordinator *self, const struct msg *in, struct outbox
         outbox_mail(out, in->from, FRAME_ROSTER, &all);
         break;
     }
-    case TOPIC_CONFIG:
-        outbox_mail(out, in->from, FRAME_CONFIG, &self->rules.frame);
-        break;
+    case TOPIC_CONFIG: outbox_mail(out, in->from, FRAME_CONFIG, &self->rules.frame); break;
     case TOPIC_COMMITS: { // Answered by the ledger's keeper, COMMIT by COMMIT
         // No further than the run has come: beyond lie those that a restore gave up.
         uint64_t count = ask->from < self->run.step ? self->run.step - ask->from : 0;

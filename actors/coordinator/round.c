@@ -34,7 +34,7 @@ static uint64_t draw_seed(const struct run *run, uint64_t round)
         hash = hash_of_two(hash.bytes, HASH_BYTES, run->audit_key.bytes, HASH_BYTES);
     uint64_t seed = 0;
     for (int i = 0; i < 8; i++) seed |= (uint64_t)hash.bytes[i] << 8 * i;
-    return seed >> 1;                               // Some JSON readers stop at 2^63
+    return seed >> 1; // Some JSON readers stop at 2^63
 }
 
 // Live members of a role, in order of identity.
@@ -78,10 +78,10 @@ static void prepare(struct coordinator *self)
     for (uint32_t i = 0; i < run->clients_count; i++) {
         self->items[i] = hash_of(run->members[run->clients[i].member].key.bytes, HASH_BYTES);
     }
-    self->deal = (struct deal){ .capacity = MEMBERS_MAX, .shares = self->shares,
+    self->deal = (struct deal){ .capacity = MEMBERS_MAX,
+                                .shares = self->shares,
                                 .by_trainer = self->by_trainer };
-    assignment_deal(run->round.seed, self->trainers, trainers, run->round.batch_size,
-                    &self->deal);
+    assignment_deal(run->round.seed, self->trainers, trainers, run->round.batch_size, &self->deal);
     tally_init(&self->tally, run->clients_count, run->witnesses_count);
 }
 
@@ -104,11 +104,14 @@ void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
     struct run *run = &self->run;
     struct wire_round round = {
-        .round = run->round.round + 1, .epoch = run->epoch, .step = run->step,
+        .round = run->round.round + 1,
+        .epoch = run->epoch,
+        .step = run->step,
         .batch_size = schedule_batch_size(self->rules.batch_start, self->rules.batch_end,
                                           self->rules.batch_warmup_tokens,
                                           run->samples_done * self->rules.seq_len),
-        .roster_version = run->roster_version, .previous = run->last_commit,
+        .roster_version = run->roster_version,
+        .previous = run->last_commit,
         .epoch_elapsed_ms = now_ms - self->epoch_began_ms,
     };
     float rate = learning_rate(self);
@@ -130,7 +133,7 @@ void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     round.dealt = self->scratch, round.dealt_count = dealt;
 
     coordinator_put(self, FRAME_RECORD_ROUND, &round, out);
-    if (run->roster_version != version) members_tell(self);     // Whom nobody judges owes an audit
+    if (run->roster_version != version) members_tell(self); // Whom nobody judges owes an audit
     round_resume(self, now_ms);
     if (self->roster_changed) news_roster(self, out);
     news_round(self, out);
@@ -153,7 +156,8 @@ static bool names_only_dealt(const struct coordinator *self, const struct wire_v
     for (uint32_t i = 0; i < vote->seen_count; i++)
         if (vote->seen[i].client >= self->run.clients_count ||
             !deal_of_trainer(&self->deal, vote->seen[i].client, &share) ||
-            vote->seen[i].payload_bytes != self->rules.frame.payload_bytes) return false;
+            vote->seen[i].payload_bytes != self->rules.frame.payload_bytes)
+            return false;
     return true;
 }
 
@@ -163,7 +167,8 @@ static void score_health(struct coordinator *self, const struct wire_vote *vote)
     const struct run *run = &self->run;
     struct bloom bloom;
     if (!bloom_load(vote->participants.data, vote->participants.count, run->clients_count,
-                    self->bloom_words, &bloom)) return;
+                    self->bloom_words, &bloom))
+        return;
     for (uint32_t c = 0; c < run->clients_count; c++) {
         if (bloom_has(&bloom, &self->items[c])) self->tally.health[c]++;
     }
@@ -235,12 +240,12 @@ static bool all_live_accepted(const struct coordinator *self)
 static bool may_count(const struct coordinator *self, uint32_t client, const struct wire_seen *seen)
 {
     const uint32_t member = self->run.clients[client].member;
-    const bool there = self->rules.verification_percent ? members_is_live(self, member)
-                       : self->run.members[member].state != MEMBER_EJECTED;
-    return there &&
-           (hash_is_none(&seen->residual_from) ||
-            ((self->run.members[member].owed == 0 || self->run.clients_count == 1) &&
-             hash_equal(&seen->residual_from, &self->run.residuals[member].key)));
+    const bool there = self->rules.verification_percent
+                           ? members_is_live(self, member)
+                           : self->run.members[member].state != MEMBER_EJECTED;
+    return there && (hash_is_none(&seen->residual_from) ||
+                     ((self->run.members[member].owed == 0 || self->run.clients_count == 1) &&
+                      hash_equal(&seen->residual_from, &self->run.residuals[member].key)));
 }
 
 // Witnesses without a replica cannot tell a base that nobody else has; the others name none but
@@ -295,8 +300,9 @@ static void judge_health(struct coordinator *self, struct outbox *out)
     for (uint32_t c = 0; c < run->clients_count; c++) {
         struct share share;
         if (deal_of_trainer(&self->deal, c, &share))
-            count_round(self, run->clients[c].member, tally_accepted(&self->tally, c) != NULL ||
-                        quorum_reached(self->tally.health[c], self->tally.elected));
+            count_round(self, run->clients[c].member,
+                        tally_accepted(&self->tally, c) != NULL ||
+                            quorum_reached(self->tally.health[c], self->tally.elected));
     }
     for (uint32_t i = 0; i < run->audits_count; i++)
         count_round(self, run->clients[run->audits[i].auditor].member,
@@ -315,9 +321,14 @@ static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out
 {
     const struct run *run = &self->run;
     struct wire_commit commit = {
-        .round = run->round.round, .epoch = run->epoch, .step = run->step,
-        .lr_bits = run->round.lr_bits, .previous = run->last_commit, .accepted = self->accepted,
-        .votes = self->tally.voted, .elected = self->tally.elected,
+        .round = run->round.round,
+        .epoch = run->epoch,
+        .step = run->step,
+        .lr_bits = run->round.lr_bits,
+        .previous = run->last_commit,
+        .accepted = self->accepted,
+        .votes = self->tally.voted,
+        .elected = self->tally.elected,
         .train_ms = (uint32_t)(self->trained_ms - self->round_began_ms),
         .witness_ms = (uint32_t)(now_ms - self->trained_ms),
     };
@@ -337,9 +348,11 @@ static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out
         (unsigned long long)commit.step, commit.accepted_count, self->deal.count, commit.votes,
         commit.elected, commit.train_ms, commit.witness_ms);
     if (commit.outcome == OUTCOME_VOID && self->deal.count < bases_needed(self))
-        outbox_note(out, "round.too_few_results %u are dealt, and with witnesses of their own at least %u "
-                    "must agree on the parameters, or all might lie; raise global_batch_size",
-                    self->deal.count, bases_needed(self));
+        outbox_note(
+            out,
+            "round.too_few_results %u are dealt, and with witnesses of their own at least %u "
+            "must agree on the parameters, or all might lie; raise global_batch_size",
+            self->deal.count, bases_needed(self));
     if (proved) judge_health(self, out);
     self->proved = proved;
     round_settle(self, now_ms, out);
@@ -383,8 +396,10 @@ void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
         bool complete = quorum_reached(tally->complete, tally->elected);
         if (!late && !complete && !all_live_voted(self)) return;
         self->trained_ms = now_ms;
-        epoch_enter(self, PHASE_WITNESS, now_ms, out, late ? "the time is up" : complete
-                    ? "all results are there" : "all witnesses have voted");
+        epoch_enter(self, PHASE_WITNESS, now_ms, out,
+                    late       ? "the time is up"
+                    : complete ? "all results are there"
+                               : "all witnesses have voted");
         late = false;
     }
     bool enough = quorum_reached(tally->voted, tally->elected);

@@ -41,7 +41,8 @@ static bool is_party(const struct run *self, uint32_t member)
 {
     for (uint32_t i = 0; i < self->audits_count; i++)
         if (self->audits[i].member == member ||
-            (self->audits[i].judges && self->audits[i].accuser == member)) return true;
+            (self->audits[i].judges && self->audits[i].accuser == member))
+            return true;
     return false;
 }
 
@@ -94,7 +95,7 @@ static void apply_member(struct run *self, const struct wire_member *member)
     struct wire_member *place = &self->members[member->index];
     if (member->index < self->members_count) {
         self->counts[place->role][place->state]--;
-        if (!hash_equal(&place->key, &member->key)) {               // A place handed on
+        if (!hash_equal(&place->key, &member->key)) { // A place handed on
             self->residuals[member->index] = (struct wire_key){ { { 0 } } };
             self->way_back_residuals[member->index] = (struct wire_key){ { { 0 } } };
             remove_key(self, &place->key);
@@ -130,12 +131,12 @@ void run_move_trainers(struct run *self, uint8_t from, uint8_t to)
 // ---- phases -------------------------------------------------------------------------------------
 
 static const unsigned becomes[PHASE_COUNT] = {
-    [PHASE_WAITING]  = 1 << PHASE_WARMUP | 1 << PHASE_PAUSED,
-    [PHASE_WARMUP]   = 1 << PHASE_TRAIN | 1 << PHASE_WAITING | 1 << PHASE_PAUSED,
-    [PHASE_TRAIN]    = 1 << PHASE_WITNESS,
-    [PHASE_WITNESS]  = 1 << PHASE_TRAIN | 1 << PHASE_COOLDOWN,
+    [PHASE_WAITING] = 1 << PHASE_WARMUP | 1 << PHASE_PAUSED,
+    [PHASE_WARMUP] = 1 << PHASE_TRAIN | 1 << PHASE_WAITING | 1 << PHASE_PAUSED,
+    [PHASE_TRAIN] = 1 << PHASE_WITNESS,
+    [PHASE_WITNESS] = 1 << PHASE_TRAIN | 1 << PHASE_COOLDOWN,
     [PHASE_COOLDOWN] = 1 << PHASE_WAITING | 1 << PHASE_FINISHED | 1 << PHASE_PAUSED,
-    [PHASE_PAUSED]   = 1 << PHASE_WAITING,
+    [PHASE_PAUSED] = 1 << PHASE_WAITING,
     [PHASE_FINISHED] = 0,
 };
 
@@ -236,7 +237,8 @@ static void owe(struct run *self, uint32_t member)
 static bool has_judges(const struct wire_round *round, const struct wire_audit *audit)
 {
     for (uint32_t i = 0; i < round->audits_count; i++)
-        if (round->audits[i].judges && hash_equal(&round->audits[i].result, &audit->result)) return true;
+        if (round->audits[i].judges && hash_equal(&round->audits[i].result, &audit->result))
+            return true;
     return false;
 }
 
@@ -245,7 +247,8 @@ void run_leave_cases(struct run *self, const struct wire_round *round)
     for (uint32_t i = 0; i < self->audits_count; i++) {
         const struct wire_audit *audit = &self->audits[i];
         const struct wire_member *member = &self->members[audit->member];
-        const bool open = audit->judges ? audit->accusation == FINDING_WITHHELD && verdict_is_first(self, i) &&
+        const bool open = audit->judges ? audit->accusation == FINDING_WITHHELD &&
+                                              verdict_is_first(self, i) &&
                                               verdict_of(self, i) == FINDING_PENDING
                                         : self->findings[i].finding == FINDING_WITHHELD;
         if (open && member->owed == 0 && !has_judges(round, audit))
@@ -277,13 +280,14 @@ static void apply_finding(struct run *self, const struct wire_record_finding *re
     self->findings[record->place].finding = record->finding;
     const uint8_t word = verdict_of(self, record->place);
     const bool judged = before == FINDING_PENDING && word != FINDING_PENDING;
-    const bool cleared = audit->judges ? judged && word == FINDING_SAME : record->finding == FINDING_SAME;
+    const bool cleared =
+        audit->judges ? judged && word == FINDING_SAME : record->finding == FINDING_SAME;
     const struct wire_member *member = &self->members[audit->member];
-    const bool answered = !hash_is_none(&audit->residual_from);    // Else it had nothing to show
+    const bool answered = !hash_is_none(&audit->residual_from); // Else it had nothing to show
     if (cleared)
-        set_debts(self, audit->member, answered ? 0 : member->unshown, member->owed ? member->owed - 1u : 0);
-    else if (judged && word == FINDING_WITHHELD)
-        owe(self, audit->member);
+        set_debts(self, audit->member, answered ? 0 : member->unshown,
+                  member->owed ? member->owed - 1u : 0);
+    else if (judged && word == FINDING_WITHHELD) owe(self, audit->member);
 }
 
 bool run_is_round_client(const struct run *self, uint32_t member)
@@ -302,7 +306,10 @@ uint32_t run_witness_place(const struct run *self, uint32_t member)
 
 // Cuts [begin, end) of the round's list out of it. `place` walks along with rising calls: the index
 // of a dealt interval and the position at which it begins. Returns how many pieces.
-struct place { uint32_t index; uint64_t at; };
+struct place {
+    uint32_t index;
+    uint64_t at;
+};
 
 static uint32_t cut(const struct run *self, struct place *place, uint32_t begin, uint32_t end,
                     struct sample_interval *ret_list)
@@ -421,7 +428,7 @@ static void apply_checkpoint(struct run *self, const struct wire_checkpoint *che
                                               .residuals_count = self->members_count };
     copy_list(self->way_back_residuals, self->residuals,
               self->members_count * sizeof *self->residuals);
-    if (self->round_open) {                         // What is dealt now had not been, at this step
+    if (self->round_open) { // What is dealt now had not been, at this step
         way_back->cursor = self->round.cursor;
         way_back->returned_count = self->round_returned_count;
         copy_list(self->way_back_returned, self->round_returned,
@@ -440,11 +447,12 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
     self->digest_step = self->pin_step = restore->step;
     self->digest = self->pin_digest = restore->digest;
     self->samples_done = restore->samples_done;
-    if (self->checkpoint.step > restore->step)      // One without a data position: given up as well
-        self->checkpoint = (struct wire_checkpoint){ .epoch = restore->epoch, .step = restore->step,
+    if (self->checkpoint.step > restore->step) // One without a data position: given up as well
+        self->checkpoint = (struct wire_checkpoint){ .epoch = restore->epoch,
+                                                     .step = restore->step,
                                                      .digest = restore->digest };
     self->cold_start = true;
-    self->audits_count = self->audited_count = 0;   // What they are about is given up
+    self->audits_count = self->audited_count = 0; // What they are about is given up
     // Who was further loads, and begins at zero; who was not goes on from where it stands.
     memset(self->residuals, 0, sizeof self->residuals);
     copy_list(self->residuals, restore->residuals,
@@ -456,7 +464,7 @@ struct hash run_chain(const struct hash *previous, uint64_t seq, uint16_t kind, 
                       size_t bytes)
 {
     struct hasher hasher;
-    uint8_t number[8], head[3] = { 0x92, 0xcc, (uint8_t)kind };     // [kind, body], as it is stored
+    uint8_t number[8], head[3] = { 0x92, 0xcc, (uint8_t)kind }; // [kind, body], as it is stored
     ensure(kind >= 128 && kind < 256);
     for (int i = 0; i < 8; i++) number[i] = (uint8_t)(seq >> (56 - 8 * i));
     hasher_init(&hasher);
@@ -471,26 +479,26 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
 {
     self->log_seq++;
     switch (kind) {
-    case FRAME_RECORD_GENESIS:    apply_genesis(self, record); break;
+    case FRAME_RECORD_GENESIS: apply_genesis(self, record); break;
     case FRAME_RECORD_START:
         self->incarnation = ((const struct wire_record_start *)record)->incarnation;
         if (!self->born_unix_ms)
             self->born_unix_ms = ((const struct wire_record_start *)record)->unix_ms;
         break;
-    case FRAME_RECORD_MEMBER:     apply_member(self, record); break;
-    case FRAME_RECORD_PHASE:      apply_phase(self, record); break;
-    case FRAME_RECORD_ROUND:      apply_round(self, record); break;
-    case FRAME_RECORD_COMMIT:     apply_commit(self, record); break;
-    case FRAME_RECORD_EPOCH_END:  apply_epoch_end(self, record); break;
+    case FRAME_RECORD_MEMBER: apply_member(self, record); break;
+    case FRAME_RECORD_PHASE: apply_phase(self, record); break;
+    case FRAME_RECORD_ROUND: apply_round(self, record); break;
+    case FRAME_RECORD_COMMIT: apply_commit(self, record); break;
+    case FRAME_RECORD_EPOCH_END: apply_epoch_end(self, record); break;
     case FRAME_RECORD_CHECKPOINT: apply_checkpoint(self, record); break;
     case FRAME_RECORD_PAUSE:
         self->pausing = ((const struct wire_record_pause *)record)->pausing;
         break;
-    case FRAME_RECORD_DATA:       apply_data(self, record); break;
-    case FRAME_RECORD_RESTORE:    apply_restore(self, record); break;
-    case FRAME_RECORD_FINDING:    apply_finding(self, record); break;
-    case FRAME_RECORD_EJECTION:   apply_ejection(self, record); break;
-    default:                      ensure_failed("a record that is none", __FILE__, __LINE__);
+    case FRAME_RECORD_DATA: apply_data(self, record); break;
+    case FRAME_RECORD_RESTORE: apply_restore(self, record); break;
+    case FRAME_RECORD_FINDING: apply_finding(self, record); break;
+    case FRAME_RECORD_EJECTION: apply_ejection(self, record); break;
+    default: ensure_failed("a record that is none", __FILE__, __LINE__);
     }
 }
 
@@ -517,23 +525,46 @@ struct wire_record_restore run_way_back(const struct run *self)
 struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *returned)
 {
     struct wire_snapshot snapshot = {
-        .config = self->config, .run_seed = self->run_seed, .incarnation = self->incarnation,
-        .log_seq = self->log_seq, .phase = self->phase, .epoch = self->epoch,
-        .epoch_start_step = self->epoch_start_step, .epoch_start_round = self->epoch_start_round,
-        .epoch_elapsed_ms = self->epoch_elapsed_ms, .step = self->step,
-        .samples_done = self->samples_done, .cold_start = self->cold_start,
-        .pausing = self->pausing, .source = self->source, .round = run_round(self),
-        .round_open = self->round_open, .digest_step = self->digest_step, .digest = self->digest,
-        .pin_step = self->pin_step, .pin_digest = self->pin_digest,
-        .checkpoint = self->checkpoint, .last_commit = self->last_commit,
-        .pass_samples = self->pass_samples, .data = self->data, .cursor = self->table.cursor,
-        .returned = returned, .returned_count = run_returned(self, returned),
-        .roster_version = self->roster_version, .members = self->members,
-        .members_count = self->members_count, .way_back = run_way_back(self),
-        .born_unix_ms = self->born_unix_ms, .audit_key = self->audit_key, .order = self->order,
-        .findings = self->findings, .findings_count = self->audits_count,
-        .residuals = self->residuals, .residuals_count = self->members_count,
-        .restored_step = self->restored_step, .restored_epoch = self->restored_epoch,
+        .config = self->config,
+        .run_seed = self->run_seed,
+        .incarnation = self->incarnation,
+        .log_seq = self->log_seq,
+        .phase = self->phase,
+        .epoch = self->epoch,
+        .epoch_start_step = self->epoch_start_step,
+        .epoch_start_round = self->epoch_start_round,
+        .epoch_elapsed_ms = self->epoch_elapsed_ms,
+        .step = self->step,
+        .samples_done = self->samples_done,
+        .cold_start = self->cold_start,
+        .pausing = self->pausing,
+        .source = self->source,
+        .round = run_round(self),
+        .round_open = self->round_open,
+        .digest_step = self->digest_step,
+        .digest = self->digest,
+        .pin_step = self->pin_step,
+        .pin_digest = self->pin_digest,
+        .checkpoint = self->checkpoint,
+        .last_commit = self->last_commit,
+        .pass_samples = self->pass_samples,
+        .data = self->data,
+        .cursor = self->table.cursor,
+        .returned = returned,
+        .returned_count = run_returned(self, returned),
+        .roster_version = self->roster_version,
+        .members = self->members,
+        .members_count = self->members_count,
+        .way_back = run_way_back(self),
+        .born_unix_ms = self->born_unix_ms,
+        .audit_key = self->audit_key,
+        .order = self->order,
+        .findings = self->findings,
+        .findings_count = self->audits_count,
+        .residuals = self->residuals,
+        .residuals_count = self->members_count,
+        .restored_step = self->restored_step,
+        .restored_epoch = self->restored_epoch,
     };
     memcpy(snapshot.run, self->run_id, sizeof snapshot.run);
     if (snapshot.round.round == 0) snapshot.round.round = snapshot.round.batch_size = 1; // None yet
@@ -574,7 +605,7 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     copy_list(self->way_back_residuals, from->way_back.residuals,
               from->way_back.residuals_count * sizeof *from->way_back.residuals);
     set_table(self, from->cursor, from->returned, from->returned_count);
-    if (from->round.clients_count == 0) return;             // Before the first round
+    if (from->round.clients_count == 0) return; // Before the first round
     run_keep_round(self, &from->round);
     self->round_open = from->round_open;
     if (!self->round_open) return;

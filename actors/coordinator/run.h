@@ -20,62 +20,64 @@
 #include "common/wire/audits.h"
 
 #define NO_MEMBER UINT32_MAX
-enum { TABLE_INTERVALS_MAX = 65536,
-       RUN_DROPPED_ROUNDS = 64 };       // So long whoever was dropped may be cut off, and come back
+enum {
+    TABLE_INTERVALS_MAX = 65536,
+    RUN_DROPPED_ROUNDS = 64
+}; // So long whoever was dropped may be cut off, and come back
 
 struct run {
     char run_id[WIRE_RUN_MAX + 1];
-    struct hash config;                 // Digest of the configuration that the run was begun with
-    uint64_t run_seed;                  // All draws of all rounds follow from it and from the commits
-    uint64_t incarnation, log_seq;      // Of the newest start, and of the newest record
-    uint64_t born_unix_ms;              // Of the first start
-    struct hash chain;                  // The ledger's, up to log_seq: kept by who applies
+    struct hash config;            // Digest of the configuration that the run was begun with
+    uint64_t run_seed;             // All draws of all rounds follow from it and from the commits
+    uint64_t incarnation, log_seq; // Of the newest start, and of the newest record
+    uint64_t born_unix_ms;         // Of the first start
+    struct hash chain;             // The ledger's, up to log_seq: kept by who applies
 
-    uint8_t phase;                      // enum phase
+    uint8_t phase; // enum phase
     uint64_t epoch, epoch_start_step, epoch_start_round;
-    uint64_t epoch_elapsed_ms;          // As of the newest round: instants do not survive a reboot
-    uint64_t step, samples_done;        // Commits so far, and the samples they trained
+    uint64_t epoch_elapsed_ms;   // As of the newest round: instants do not survive a reboot
+    uint64_t step, samples_done; // Commits so far, and the samples they trained
     bool cold_start, pausing;
-    uint8_t source;                     // enum source: where a joiner gets the model
+    uint8_t source; // enum source: where a joiner gets the model
 
     bool round_open;
-    struct wire_round round;            // The newest; its lists are NULL, see run_round
+    struct wire_round round; // The newest; its lists are NULL, see run_round
     struct wire_interval dealt[TABLE_INTERVALS_MAX], round_returned[TABLE_INTERVALS_MAX];
     uint32_t round_returned_count;
     struct wire_client clients[MEMBERS_MAX], witnesses[WITNESSES_MAX];
     uint32_t dealt_count, clients_count, witnesses_count;
-    struct wire_audit audits[AUDITS_MAX];           // Of the newest round, and what came of them
+    struct wire_audit audits[AUDITS_MAX]; // Of the newest round, and what came of them
     struct wire_interval audited[AUDITED_MAX];
     struct wire_found findings[AUDITS_MAX];
     uint32_t audits_count, audited_count;
-    struct hash audit_key;              // That the newest commit revealed
+    struct hash audit_key; // That the newest commit revealed
 
-    uint64_t digest_step, pin_step;     // Whose parameters are `digest` and `pin_digest`, if not none
+    uint64_t digest_step, pin_step; // Whose parameters are `digest` and `pin_digest`, if not none
     struct hash digest, pin_digest;
-    struct wire_checkpoint checkpoint;  // The newest registered; step 0 and no digest: none yet
+    struct wire_checkpoint checkpoint; // The newest registered; step 0 and no digest: none yet
     uint32_t snapshot_rounds;
     // The newest step that a checkpoint and its data position are on record for: where a restore
     // goes back to. No digest: nowhere yet. Its list lies below.
     struct wire_record_restore way_back;
     struct wire_interval way_back_returned[TABLE_INTERVALS_MAX];
-    uint64_t restored_step, restored_epoch;         // Of the newest restore; 0: there was none
-    struct wire_key way_back_residuals[MEMBERS_MAX];    // Who stands at that step has not loaded
-    struct hash last_commit;            // Hash of the newest COMMIT's body: the chain clients follow
-    struct wire_commit last;            // Its figures, lists NULL
+    uint64_t restored_step, restored_epoch;          // Of the newest restore; 0: there was none
+    struct wire_key way_back_residuals[MEMBERS_MAX]; // Who stands at that step has not loaded
+    struct hash last_commit; // Hash of the newest COMMIT's body: the chain clients follow
+    struct wire_commit last; // Its figures, lists NULL
 
-    uint64_t pass_samples;              // Samples of one pass, 0 until a data source was seen
-    struct hash data, order;            // Its manifest, and what positions mean (dataset.h)
-    struct table table;                 // What is todo, pending and done
+    uint64_t pass_samples;   // Samples of one pass, 0 until a data source was seen
+    struct hash data, order; // Its manifest, and what positions mean (dataset.h)
+    struct table table;      // What is todo, pending and done
     struct table_entry table_memory[2 * TABLE_INTERVALS_MAX];
     struct sample_interval scratch[TABLE_INTERVALS_MAX];
 
-    uint64_t roster_version;            // Rises with every change below
+    uint64_t roster_version; // Rises with every change below
     uint32_t members_count;
-    struct wire_member members[MEMBERS_MAX];        // Place = index for the life of the run
-    uint32_t by_key[MEMBERS_MAX];       // Places in order of identity
+    struct wire_member members[MEMBERS_MAX]; // Place = index for the life of the run
+    uint32_t by_key[MEMBERS_MAX];            // Places in order of identity
     // That the newest accepted result of each member led to: its next one starts there, or at zero.
     struct wire_key residuals[MEMBERS_MAX];
-    uint32_t counts[ACTOR_COUNT][MEMBER_COUNT];     // By role and state
+    uint32_t counts[ACTOR_COUNT][MEMBER_COUNT]; // By role and state
 };
 
 // To be called once, on zeroed memory that stays where it is (the table borrows the struct's own).
@@ -132,7 +134,7 @@ uint32_t run_samples_at(struct run *self, uint32_t begin, uint32_t end,
 // The samples returned and not dealt again, written to `ret_list` (room for TABLE_INTERVALS_MAX).
 uint32_t run_returned(struct run *self, struct wire_interval *ret_list);
 
-bool run_is_round_client(const struct run *self, uint32_t member);  // Of the newest round
+bool run_is_round_client(const struct run *self, uint32_t member); // Of the newest round
 // Its place among the witnesses of the newest round, or NO_MEMBER.
 uint32_t run_witness_place(const struct run *self, uint32_t member);
 const char *run_phase_name(uint8_t phase);

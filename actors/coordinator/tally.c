@@ -101,8 +101,8 @@ bool tally_base(const struct tally *self, const struct hash *only, uint32_t leas
         const struct wire_seen *seen = tally_accepted(self, c);
         if (seen && hash_equal(candidate, &seen->base)) share++;
     }
-    if (share == 0 || (hash_is_none(only) &&
-                       (share < least || 3 * (uint64_t)share < 2 * (uint64_t)accepted)))
+    if (share == 0 ||
+        (hash_is_none(only) && (share < least || 3 * (uint64_t)share < 2 * (uint64_t)accepted)))
         return false;
     *ret_base = *candidate;
     return true;

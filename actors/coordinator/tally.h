@@ -16,18 +16,22 @@
 // lie, so with one place more than they are the honest result always finds one.
 enum { TALLY_RIVALS_MAX = WITNESSES_MAX / 3 + 1 };
 
-struct rival { struct wire_seen seen; uint64_t voters; uint8_t votes; };        // Voters: a bit by place
+struct rival {
+    struct wire_seen seen;
+    uint64_t voters;
+    uint8_t votes;
+}; // Voters: a bit by place
 _Static_assert(WITNESSES_MAX <= 64, "a witness has a bit");
 
 struct tally {
-    uint32_t clients;                   // Length of the round's list
-    uint32_t elected;                   // K
-    uint32_t voted, complete;           // Votes counted; those that lacked nothing they waited for
-    uint8_t has_voted[WITNESSES_MAX];   // By place in the round's list of witnesses
-    uint8_t rivals_count[MEMBERS_MAX];  // By client
-    uint64_t asked[MEMBERS_MAX];        // By client: who was asked to show the claim it named
+    uint32_t clients;                  // Length of the round's list
+    uint32_t elected;                  // K
+    uint32_t voted, complete;          // Votes counted; those that lacked nothing they waited for
+    uint8_t has_voted[WITNESSES_MAX];  // By place in the round's list of witnesses
+    uint8_t rivals_count[MEMBERS_MAX]; // By client
+    uint64_t asked[MEMBERS_MAX];       // By client: who was asked to show the claim it named
     struct rival rivals[MEMBERS_MAX][TALLY_RIVALS_MAX];
-    uint8_t health[MEMBERS_MAX];        // By client: witnesses whose participants hold it
+    uint8_t health[MEMBERS_MAX]; // By client: witnesses whose participants hold it
 };
 
 // Empties it for a round of `clients` with `elected` witnesses.

@@ -13,7 +13,8 @@ static uint32_t safe_judges(uint32_t trainers, uint8_t accusation)
 
 uint32_t verdict_judges(uint32_t trainers, uint8_t accusation, uint32_t tries)
 {
-    const uint32_t safe = safe_judges(trainers, accusation), most = tries ? JUDGES_MAX : JUDGES_FIRST;
+    const uint32_t safe = safe_judges(trainers, accusation),
+                   most = tries ? JUDGES_MAX : JUDGES_FIRST;
     return safe < most ? safe : most;
 }
 

@@ -10,8 +10,8 @@
 #include "common/member/member.h"
 
 struct data_provider {
-    struct member member;               // First. Its `samples` and `data` are filled in by the shell
-    struct wire_journal journal;        // For the position alone
+    struct member member;        // First. Its `samples` and `data` are filled in by the shell
+    struct wire_journal journal; // For the position alone
 };
 
 // Zeroed memory, the member's "given by the shell" fields filled in.

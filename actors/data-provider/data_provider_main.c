@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct served {
-    struct member_options options;      // First: argp's children know nothing of the rest
+    struct member_options options; // First: argp's children know nothing of the rest
     const char *data_config;
     struct data_config config;
     struct wire_data_source source;
@@ -36,9 +36,10 @@ static int describe(struct served *self, struct why *why)
     const token_files_t *files = provider_files(self->provider);
     const struct manifest *manifest = token_files_manifest(files);
     if (!manifest)
-        return why_set(why, FAULT_NOT_FOUND, "%s has no " MANIFEST_NAME ", by which trainers check "
-                       "the samples; make it with `shoal manifest %s`", self->source.where,
-                       self->source.where);
+        return why_set(why, FAULT_NOT_FOUND,
+                       "%s has no " MANIFEST_NAME ", by which trainers check "
+                       "the samples; make it with `shoal manifest %s`",
+                       self->source.where, self->source.where);
     return dataset_describe(token_files_samples(files), manifest, why, &self->description,
                             &self->description_bytes);
 }
@@ -107,8 +108,8 @@ int main(int argc, char **argv)
                                       .seq_len = provider_seq_len(self.provider),
                                       .samples = provider_count(self.provider),
                                       .data = *provider_digest(self.provider),
-                                      .positions = dataset_positions(token_files_samples(
-                                          provider_files(self.provider))) };
+                                      .positions = dataset_positions(
+                                          token_files_samples(provider_files(self.provider))) };
     int code = member_run(&self.options, &process);
     provider_close(&self.provider);
     free(self.description);

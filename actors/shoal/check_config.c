@@ -15,8 +15,8 @@ struct check {
     bool json;
     struct run_config run;
     struct data_config data;
-    struct config_faults faults;        // Of the file in hand
-    int result;                         // The first fault
+    struct config_faults faults; // Of the file in hand
+    int result;                  // The first fault
     json_t *files;
 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 64 };                    // Positions whose logits are held at a time
+enum { BLOCK = 64 }; // Positions whose logits are held at a time
 
 // ---- text ---------------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ static int score_tokens(decoder_t *decoder, const uint32_t *tokens, size_t count
     if (wanted < 1 || wanted > window || wanted >= count)
         return why_set(why, FAULT_RANGE, "%zu tokens, allowed 1..%zu, the model's window", wanted,
                        window);
-    const size_t read = count - 1 < window ? count - 1 : window;    // The last is only predicted
+    const size_t read = count - 1 < window ? count - 1 : window; // The last is only predicted
     const uint32_t *from = tokens + (count - 1 - read);
     const size_t block = wanted < BLOCK ? wanted : BLOCK;
     float *logits = malloc(block * vocab * sizeof *logits);
@@ -99,9 +99,9 @@ static int score_choice(decoder_t *decoder, const text_codec_t *codec, const cha
     int rc = text_codec_encode(codec, context, strlen(context), why, &before, &before_count);
     if (rc == 0) rc = text_codec_encode(codec, text, bytes, why, &whole, &whole_count);
     if (rc == 0)
-        rc = score_tokens(decoder, whole, whole_count,
-                          whole_count > before_count ? whole_count - before_count : 0, why,
-                          ret_sum);
+        rc =
+            score_tokens(decoder, whole, whole_count,
+                         whole_count > before_count ? whole_count - before_count : 0, why, ret_sum);
     free(text);
     free(before);
     free(whole);

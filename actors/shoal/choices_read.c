@@ -90,7 +90,7 @@ static int grow(struct choices *self, const char *place, struct why *why)
     if (self->count == CHOICES_QUESTIONS_MAX)
         return why_set(why, FAULT_LIMIT, "%s: more than %d questions", place,
                        CHOICES_QUESTIONS_MAX);
-    if (self->count & (self->count - 1)) return 0;          // Doubles at powers of two
+    if (self->count & (self->count - 1)) return 0; // Doubles at powers of two
     const size_t room = self->count ? 2 * self->count : 1;
     struct choices_question *questions = realloc(self->questions, room * sizeof *questions);
     if (!questions) return why_set(why, FAULT_MEMORY, "%zu questions", room);
@@ -143,8 +143,7 @@ static int read_lines(struct choices *self, FILE *file, const char *path, char *
                            CHOICES_LINE_MAX);
     }
     if (rc == 0 && ferror(file)) rc = why_set(why, FAULT_IO, "%s: %s", path, strerror(errno));
-    if (rc == 0 && self->count == 0)
-        rc = why_set(why, FAULT_FORMAT, "%s: no question in it", path);
+    if (rc == 0 && self->count == 0) rc = why_set(why, FAULT_FORMAT, "%s: no question in it", path);
     return rc;
 }
 
@@ -155,7 +154,8 @@ int choices_read(const char *path, struct why *why, struct choices *ret_choices)
     FILE *file = fopen(path, "re");
     if (!file) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
     int rc = fstat(fileno(file), &status) == 0 && S_ISREG(status.st_mode)
-                 ? 0 : why_set(why, FAULT_FORMAT, "%s: no regular file", path);
+                 ? 0
+                 : why_set(why, FAULT_FORMAT, "%s: no regular file", path);
     if (rc == 0 && (uint64_t)status.st_size > CHOICES_FILE_MAX)
         rc = why_set(why, FAULT_LIMIT, "%s: more than 2^30 bytes", path);
     char *line = malloc(CHOICES_LINE_MAX + 2);

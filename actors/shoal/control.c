@@ -13,7 +13,7 @@ enum { ANSWER_MS = 5000, RESEND_MS = 1000 };
 
 struct control {
     struct command command;
-    struct wire_control order;          // Meant for the coordinator's present life, once it is known
+    struct wire_control order; // Meant for the coordinator's present life, once it is known
     struct hash owner;
 };
 
@@ -111,20 +111,22 @@ static int control(int argc, char **argv, uint8_t action, const char *doc, const
 
 int shoal_pause(int argc, char **argv)
 {
-    return control(argc, argv, ACTION_PAUSE,
-                   "The epoch ends with the open round, and the run rests once its checkpoint is written.\n"
-                   "It goes on with a new epoch.\n\n"
-                   "  shoal pause --run-id demo -i coordinator.key\n"
-                   "  shoal pause --run-id demo -i coordinator.key --server-addr 127.0.0.1:5550\n",
-                   "the run will pause after this round");
+    return control(
+        argc, argv, ACTION_PAUSE,
+        "The epoch ends with the open round, and the run rests once its checkpoint is written.\n"
+        "It goes on with a new epoch.\n\n"
+        "  shoal pause --run-id demo -i coordinator.key\n"
+        "  shoal pause --run-id demo -i coordinator.key --server-addr 127.0.0.1:5550\n",
+        "the run will pause after this round");
 }
 
 int shoal_resume(int argc, char **argv)
 {
-    return control(argc, argv, ACTION_RESUME, "A paused run goes on.\n\n"
-        "  shoal resume --run-id demo -i coordinator.key\n"
-        "  shoal resume --run-id demo -i coordinator.key --server-addr 127.0.0.1:5550\n",
-        "the run goes on");
+    return control(argc, argv, ACTION_RESUME,
+                   "A paused run goes on.\n\n"
+                   "  shoal resume --run-id demo -i coordinator.key\n"
+                   "  shoal resume --run-id demo -i coordinator.key --server-addr 127.0.0.1:5550\n",
+                   "the run goes on");
 }
 
 int shoal_checkpoint(int argc, char **argv)

@@ -30,13 +30,13 @@ enum {
 struct demo {
     const char *seconds_text, *dir, *port_text, *config_path, *seed_text, *threads;
     bool json;
-    uint64_t end_ms;                    // By when the run must be finished
+    uint64_t end_ms; // By when the run must be finished
     struct demo_setup setup;
     struct testnet net;
     struct progress progress;
     struct demo_kill kills[DEMO_KILLS];
     struct demo_report report;
-    FILE *out;                          // Progress: stdout, or stderr with --json
+    FILE *out; // Progress: stdout, or stderr with --json
 };
 
 static void say(void *arg, const char *line)
@@ -51,7 +51,8 @@ static void plan_kills(struct demo *self)
     uint64_t total = self->setup.config.total_steps;
     // In the midst of an epoch, where a restart has most to catch up with, and not at its first
     // round.
-    self->kills[0] = (struct demo_kill){ .name = "trainer-2", .key = self->net.keys[1],
+    self->kills[0] = (struct demo_kill){ .name = "trainer-2",
+                                         .key = self->net.keys[1],
                                          .at_step = total / 4 + total / 20 };
     self->kills[1] = (struct demo_kill){ .name = "coordinator", .at_step = total / 2 + total / 20 };
 }
@@ -158,8 +159,7 @@ static bool is_interrupted(void *arg)
     return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM);
 }
 
-static int write_text(const struct model_folder *model, struct demo_report *report,
-                      struct why *why)
+static int write_text(const struct model_folder *model, struct demo_report *report, struct why *why)
 {
     static const struct generate_options how = { .seed = 1, .temperature = 0.7f, .top_p = 1 };
     text_codec_t *codec = NULL;
@@ -283,12 +283,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     struct demo *self = state->input;
     switch (key) {
     case KEY_SECONDS: self->seconds_text = arg; break;
-    case KEY_DIR:     self->dir = arg; break;
-    case KEY_PORT:    self->port_text = arg; break;
-    case KEY_CONFIG:  self->config_path = arg; break;
-    case KEY_SEED:    self->seed_text = arg; break;
+    case KEY_DIR: self->dir = arg; break;
+    case KEY_PORT: self->port_text = arg; break;
+    case KEY_CONFIG: self->config_path = arg; break;
+    case KEY_SEED: self->seed_text = arg; break;
     case KEY_THREADS: self->threads = arg; break;
-    case KEY_JSON:    self->json = true; break;
+    case KEY_JSON: self->json = true; break;
     default: return ARGP_ERR_UNKNOWN;
     }
     return 0;

@@ -12,17 +12,19 @@
 enum demo_kill_state { KILL_WAITING, KILL_DOWN, KILL_BACK };
 
 struct demo_kill {
-    const char *name;               // "trainer-2", "coordinator"
-    struct hash key;                // Of a trainer; none: the coordinator
+    const char *name; // "trainer-2", "coordinator"
+    struct hash key;  // Of a trainer; none: the coordinator
     uint64_t at_step;
     enum demo_kill_state state;
-    uint64_t round, ms, incarnation;        // When it was killed
-    uint64_t reborn_ms;             // Coordinator: when its next life was first heard; 0: not yet
+    uint64_t round, ms, incarnation; // When it was killed
+    uint64_t reborn_ms;              // Coordinator: when its next life was first heard; 0: not yet
     uint64_t back_round, back_ms;
 };
 
 // True if it must be killed now: it has noted so.
-bool demo_kill_is_due(struct demo_kill *self, const struct run_view *view, unsigned heard, uint64_t now_ms);
+bool demo_kill_is_due(struct demo_kill *self, const struct run_view *view, unsigned heard,
+                      uint64_t now_ms);
 
 // True if it has just come back.
-bool demo_kill_came_back(struct demo_kill *self, const struct run_view *view, unsigned heard, uint64_t now_ms);
+bool demo_kill_came_back(struct demo_kill *self, const struct run_view *view, unsigned heard,
+                         uint64_t now_ms);

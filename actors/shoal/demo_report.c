@@ -131,8 +131,7 @@ static void print_replicas(const struct demo_report *self, FILE *out)
                 hash_is_none(&self->digests[i]) ? "unknown" : hash_to_hex(&self->digests[i], hex));
     }
     fprintf(out, "    %-55s  %.32s\n", "checkpoint", hash_to_hex(&self->checkpoint, hex));
-    fprintf(out, "    %-55s  %.32s\n    %s\n", "ledger",
-            hash_to_hex(&self->ledger.end.digest, hex),
+    fprintf(out, "    %-55s  %.32s\n    %s\n", "ledger", hash_to_hex(&self->ledger.end.digest, hex),
             equal ? "all equal: the same bits everywhere" : "NOT ALL EQUAL");
 }
 

@@ -22,19 +22,19 @@ enum {
 struct demo_report {
     const struct demo_setup *setup;
     struct ledger_report ledger;
-    struct hash trainers[DEMO_TRAINERS];        // Keys
-    struct hash digests[DEMO_TRAINERS];         // Of each replica at the end, by its own word
-    struct hash checkpoint;                     // Of the parameters in the last checkpoint, computed anew
+    struct hash trainers[DEMO_TRAINERS]; // Keys
+    struct hash digests[DEMO_TRAINERS];  // Of each replica at the end, by its own word
+    struct hash checkpoint;              // Of the parameters in the last checkpoint, computed anew
     char checkpoint_path[PATH_MAX];
-    const struct demo_kill *kills;              // DEMO_KILLS of them
+    const struct demo_kill *kills; // DEMO_KILLS of them
     struct evaluation heldout;
-    uint64_t seconds;                           // The run alone
+    uint64_t seconds; // The run alone
     const char *prompt;
-    char *text;                                 // What follows it
+    char *text; // What follows it
     char failures[DEMO_FAILURES_MAX][160];
     uint32_t failures_count;
 };
 
-void demo_report_judge(struct demo_report *self);       // Fills `failures`
+void demo_report_judge(struct demo_report *self); // Fills `failures`
 void demo_report_print(const struct demo_report *self, FILE *out);
 json_t *demo_report_to_json(const struct demo_report *self);

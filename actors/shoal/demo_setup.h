@@ -14,7 +14,7 @@
 
 struct demo_setup {
     char dir[PATH_MAX], config_dir[PATH_MAX];
-    struct run_config config;           // Of <dir>/state.toml
+    struct run_config config; // Of <dir>/state.toml
     struct model_shape shape;
     struct hash genesis;
     struct demo_text_result text;

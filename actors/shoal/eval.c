@@ -20,7 +20,7 @@ struct eval {
     bool json;
     uint64_t seq, threads_count, token_width, shots_count, limit_count;
     struct model_folder folder;
-    text_codec_t *codec;                // NULL: no text can be made of its tokens
+    text_codec_t *codec; // NULL: no text can be made of its tokens
     pool_t *pool;
     json_t *report;
 };
@@ -29,24 +29,23 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct eval *self = state->input;
     switch (key) {
-    case 'm':             self->model = arg; break;
-    case 'd':             self->data = arg; break;
-    case 'c':             self->choices = arg; break;
-    case 's':             self->seq_len = arg; break;
-    case KEY_THREADS:     self->threads = arg; break;
+    case 'm': self->model = arg; break;
+    case 'd': self->data = arg; break;
+    case 'c': self->choices = arg; break;
+    case 's': self->seq_len = arg; break;
+    case KEY_THREADS: self->threads = arg; break;
     case KEY_TOKEN_BYTES: self->token_bytes = arg; break;
-    case KEY_SHOTS:       self->shots = arg; break;
-    case KEY_SHOTS_FILE:  self->shots_file = arg; break;
-    case KEY_LIMIT:       self->limit = arg; break;
-    case KEY_JSON:        self->json = true; break;
+    case KEY_SHOTS: self->shots = arg; break;
+    case KEY_SHOTS_FILE: self->shots_file = arg; break;
+    case KEY_LIMIT: self->limit = arg; break;
+    case KEY_JSON: self->json = true; break;
     case ARGP_KEY_END:
         if (!self->model) argp_error(state, "--model DIR is needed");
         if (!self->data && !self->choices)
             argp_error(state, "--data DIR or --choices FILE is needed");
         if (!self->choices && (self->shots || self->shots_file || self->limit))
             argp_error(state, "--shots, --shots-file and --limit belong to --choices");
-        if (self->shots_file && !self->shots)
-            argp_error(state, "--shots-file without --shots N");
+        if (self->shots_file && !self->shots) argp_error(state, "--shots-file without --shots N");
         break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -55,7 +54,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static int read_flags(struct eval *self, struct why *why)
 {
-    const struct { const char *flag, *text; uint64_t min, max, fallback, *to; } numbers[] = {
+    const struct {
+        const char *flag, *text;
+        uint64_t min, max, fallback, *to;
+    } numbers[] = {
         { "--seq-len", self->seq_len, 1, MODEL_SEQ_LEN_MAX, 0, &self->seq },
         { "--threads", self->threads, 1, POOL_THREADS_MAX, evaluate_threads(),
           &self->threads_count },
@@ -88,11 +90,11 @@ static void add_heldout(struct eval *self, const struct evaluation *evaluation)
     json_object_set_new(self->report, "bytes",
                         has_bytes ? json_integer((json_int_t)evaluation->bytes) : json_null());
     if (self->json) return;
-    printf("loss %.6f nats per token, perplexity %.4f, over %" PRIu64 " tokens\n",
-           evaluation->nats, exp(evaluation->nats), evaluation->tokens);
+    printf("loss %.6f nats per token, perplexity %.4f, over %" PRIu64 " tokens\n", evaluation->nats,
+           exp(evaluation->nats), evaluation->tokens);
     if (has_bytes)
-        printf("     %.6f nats per byte, over %" PRIu64 " bytes\n",
-               sum / (double)evaluation->bytes, evaluation->bytes);
+        printf("     %.6f nats per byte, over %" PRIu64 " bytes\n", sum / (double)evaluation->bytes,
+               evaluation->bytes);
     else printf("     nats per byte unknown: no tokenizer says what text the tokens stand for\n");
 }
 
@@ -142,7 +144,7 @@ static void add_choices(struct eval *self, const struct choices_result *result)
 static int ask(struct eval *self, const struct choices *asked, const struct choices *shots,
                struct why *why)
 {
-    const bool own = shots == asked;    // The head of the file: shown, and so not asked
+    const bool own = shots == asked; // The head of the file: shown, and so not asked
     const size_t first = own ? (size_t)self->shots_count : 0;
     if (self->shots_count > shots->count || first >= asked->count)
         return why_set(why, FAULT_RANGE, "--shots %" PRIu64 ": %s has %zu questions",
@@ -156,8 +158,8 @@ static int ask(struct eval *self, const struct choices *asked, const struct choi
     struct choices_result result;
     decoder_t *decoder = NULL;
     const uint32_t window = self->seq ? (uint32_t)self->seq : self->folder.shape.seq_len_max;
-    int rc = decoder_new(&self->folder.shape, self->folder.params, window, self->pool, why,
-                         &decoder);
+    int rc =
+        decoder_new(&self->folder.shape, self->folder.params, window, self->pool, why, &decoder);
     if (rc == 0)
         rc = choices_score(decoder, self->codec, asked->questions + first,
                            left < limit ? left : limit, &options, why, &result);
@@ -169,8 +171,8 @@ static int ask(struct eval *self, const struct choices *asked, const struct choi
 static int measure_choices(struct eval *self, struct why *why)
 {
     struct choices asked = { 0 }, shots = { 0 };
-    int rc = self->codec ? 0 : text_codec_open(self->model, self->folder.shape.vocab, why,
-                                               &self->codec);
+    int rc =
+        self->codec ? 0 : text_codec_open(self->model, self->folder.shape.vocab, why, &self->codec);
     if (rc == 0) rc = choices_read(self->choices, why, &asked);
     if (rc == 0 && self->shots_file) rc = choices_read(self->shots_file, why, &shots);
     if (rc == 0) rc = ask(self, &asked, self->shots_file ? &shots : &asked, why);
@@ -199,9 +201,9 @@ static int run(struct eval *self, struct why *why)
     if (rc == 0) rc = open_model(self, why);
     if (rc == 0) {
         hash_to_hex(&self->folder.digest, hex);
-        self->report = json_pack("{s:s, s:s, s:s, s:I}", "schema", "shoal.eval.1", "model",
-                                 self->model, "digest", hex, "parameters",
-                                 (json_int_t)self->folder.floats);
+        self->report =
+            json_pack("{s:s, s:s, s:s, s:I}", "schema", "shoal.eval.1", "model", self->model,
+                      "digest", hex, "parameters", (json_int_t)self->folder.floats);
         if (!self->report) rc = why_set(why, FAULT_MEMORY, "no memory for the answer");
     }
     if (rc == 0 && self->data) rc = measure_heldout(self, why);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TOKENS = 4096 };                 // At a time
+enum { TOKENS = 4096 }; // At a time
 
 uint32_t evaluate_threads(void)
 {
@@ -43,7 +43,7 @@ static uint64_t count_bytes(const uint32_t *tokens, uint32_t batch, uint64_t row
 {
     uint64_t sum = 0;
     for (uint64_t i = 0; i < batch * row; i++)
-        if (i % row != 0) sum += bytes[tokens[i]];          // A window's first is no target
+        if (i % row != 0) sum += bytes[tokens[i]]; // A window's first is no target
     return sum;
 }
 
@@ -98,7 +98,8 @@ int evaluate_heldout(const struct model_folder *folder, const struct evaluate_op
                        options->seq_len, folder->shape.seq_len_max);
     // Activations are for the way back, and there is none
     const struct model_options of_model = { .batch_max = batch_of(options),
-                                            .seq_max = options->seq_len, .recompute = true };
+                                            .seq_max = options->seq_len,
+                                            .recompute = true };
     pool_t *pool = pool_new(options->threads);
     int rc = provider_open_local(options->data, &samples, why, &provider);
     if (rc == 0) rc = model_new(&folder->shape, &of_model, pool, why, &model);

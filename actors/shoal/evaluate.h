@@ -6,9 +6,9 @@
 #include "common/model/generate.h"
 
 struct evaluation {
-    double nats;                    // Mean -ln p per token, over `tokens` of them
+    double nats; // Mean -ln p per token, over `tokens` of them
     uint64_t tokens;
-    uint64_t bytes;                 // Of the text that those tokens stand for; 0: without a codec
+    uint64_t bytes; // Of the text that those tokens stand for; 0: without a codec
 };
 
 // Over all samples of a folder of token files (samples.h): windows of seq_len tokens, one after the
@@ -17,7 +17,7 @@ struct evaluation {
 // now and then; true ends it with FAULT_TIMEOUT.
 struct evaluate_options {
     const char *data;
-    const text_codec_t *codec;      // To count bytes; NULL: they are not counted
+    const text_codec_t *codec; // To count bytes; NULL: they are not counted
     uint32_t seq_len, token_bytes, threads;
     bool (*stop)(void *arg);
     void *arg;
@@ -38,4 +38,4 @@ int evaluate_sample(decoder_t *decoder, const text_codec_t *codec, const char *p
 int evaluate_decoder(const struct model_folder *model, uint64_t tokens, pool_t *pool,
                      struct why *why, decoder_t **ret_decoder);
 
-uint32_t evaluate_threads(void);    // As many as there are processors, at most POOL_THREADS_MAX
+uint32_t evaluate_threads(void); // As many as there are processors, at most POOL_THREADS_MAX

@@ -10,7 +10,8 @@
 
 enum { KEY_JSON = 1000, KEY_DTYPE, KEY_SHARD };
 
-struct export {
+struct export
+{
     const char *model, *out, *dtype, *shard;
     bool json;
 };
@@ -19,11 +20,11 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct export *self = state->input;
     switch (key) {
-    case 'm':       self->model = arg; break;
-    case 'o':       self->out = arg; break;
+    case 'm': self->model = arg; break;
+    case 'o': self->out = arg; break;
     case KEY_DTYPE: self->dtype = arg; break;
     case KEY_SHARD: self->shard = arg; break;
-    case KEY_JSON:  self->json = true; break;
+    case KEY_JSON: self->json = true; break;
     case ARGP_KEY_END:
         if (!self->model) argp_error(state, "--model DIR is needed");
         if (!self->out) argp_error(state, "--out DIR is needed");
@@ -36,7 +37,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static int read_dtype(const char *text, struct why *why, enum layout_dtype *ret_dtype)
 {
     static const char *const names[LAYOUT_DTYPES] = {
-        [LAYOUT_F32] = "f32", [LAYOUT_BF16] = "bf16", [LAYOUT_F16] = "f16",
+        [LAYOUT_F32] = "f32",
+        [LAYOUT_BF16] = "bf16",
+        [LAYOUT_F16] = "f16",
     };
     for (enum layout_dtype dtype = 0; dtype < LAYOUT_DTYPES; dtype++) {
         if (strcmp(text, names[dtype]) != 0) continue;
@@ -52,12 +55,11 @@ static int print(const struct export *self, const struct model_folder *model,
     char hex[HASH_HEX];
     hash_to_hex(&model->digest, hex);
     if (self->json)
-        return shoal_print_json(json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "schema",
-                                          "shoal.export.1", "folder", self->out, "digest", hex,
-                                          "dtype", layout_dtype_name(dtype), "files",
-                                          (json_int_t)files, "parameters",
-                                          (json_int_t)model->floats),
-                                why);
+        return shoal_print_json(
+            json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "schema", "shoal.export.1", "folder",
+                      self->out, "digest", hex, "dtype", layout_dtype_name(dtype), "files",
+                      (json_int_t)files, "parameters", (json_int_t)model->floats),
+            why);
     printf("%s: %" PRIu64 " parameters as %s in %zu file%s\nfrom %s, digest %s\n", self->out,
            model->floats, layout_dtype_name(dtype), files, files == 1 ? "" : "s", self->model, hex);
     return 0;
@@ -91,11 +93,17 @@ int shoal_export(int argc, char **argv)
         { "json", KEY_JSON, NULL, 0, "Print one JSON object", 0 },
         { 0 },
     };
-    static const struct argp argp = { options, parse, NULL,
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
         "Writes a model for other tools: config.json, safetensors and what tokenizer there is.\n\n"
         "  shoal export --model checkpoints/step-00000460 --out model-bf16\n"
         "  shoal export --model model --dtype f32 --max-shard-bytes 1000000000 --out f32\n",
-        NULL, NULL, NULL };
+        NULL,
+        NULL,
+        NULL
+    };
     struct export self = { .dtype = "bf16" };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);

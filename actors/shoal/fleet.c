@@ -83,7 +83,7 @@ _Noreturn static void become(const struct child *child, int log, int null, pid_t
     sigemptyset(&none);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(EX_TEMPFAIL);    // We died in between
+    if (getppid() != parent) _exit(EX_TEMPFAIL); // We died in between
     sigprocmask(SIG_SETMASK, &none, NULL);
     dup2(null, STDIN_FILENO);
     dup2(log, STDOUT_FILENO);
@@ -139,13 +139,13 @@ void fleet_last_words(const struct child *child, char *text, size_t max)
 static int fault_of_code(int code)
 {
     switch (code) {
-    case EX_USAGE:    return FAULT_USAGE;
-    case EX_NOPERM:   return FAULT_DENIED;
-    case EX_CONFIG:   return FAULT_CONFIG;
+    case EX_USAGE: return FAULT_USAGE;
+    case EX_NOPERM: return FAULT_DENIED;
+    case EX_CONFIG: return FAULT_CONFIG;
     case EX_TEMPFAIL: return FAULT_BUSY;
-    case EX_DATAERR:  return FAULT_FORMAT;
-    case EX_NOINPUT:  return FAULT_NOT_FOUND;
-    default:          return FAULT_UNREACHABLE;
+    case EX_DATAERR: return FAULT_FORMAT;
+    case EX_NOINPUT: return FAULT_NOT_FOUND;
+    default: return FAULT_UNREACHABLE;
     }
 }
 

@@ -19,24 +19,24 @@
 enum { FLEET_MAX = 272, FLEET_ARGS_MAX = 32, FLEET_ARG_BYTES = 4096, FLEET_NAME_MAX = 47 };
 
 struct child {
-    char name[FLEET_NAME_MAX + 1];          // "trainer-2"
-    char bytes[FLEET_ARG_BYTES];            // Of the arguments
+    char name[FLEET_NAME_MAX + 1]; // "trainer-2"
+    char bytes[FLEET_ARG_BYTES];   // Of the arguments
     char *argv[FLEET_ARGS_MAX + 1];
     uint32_t argc, used;
     char log[PATH_MAX];
-    pid_t pid;                              // 0: not running
-    uint64_t started_ms, due_ms;            // due_ms 0: nothing is planned
+    pid_t pid;                   // 0: not running
+    uint64_t started_ms, due_ms; // due_ms 0: nothing is planned
     uint32_t deaths, quick_deaths;
-    bool killed;                            // By us: no fault of its own
+    bool killed; // By us: no fault of its own
 };
 
 // Told of every death and every start, for whoever prints.
 typedef void fleet_say(void *arg, const char *line);
 
 struct fleet {
-    struct child *children;                 // FLEET_MAX of them
+    struct child *children; // FLEET_MAX of them
     uint32_t count;
-    char dir[PATH_MAX];                     // Of the programs
+    char dir[PATH_MAX]; // Of the programs
     fleet_say *say;
     void *arg;
     bool stopping;
@@ -46,22 +46,23 @@ struct fleet {
 int fleet_init(struct fleet *self, fleet_say *say, void *arg, struct why *why);
 
 // A new child, not yet started; its first argument is the program's name.
-struct child *fleet_add(struct fleet *self, const char *name, const char *program, const char *log_dir);
+struct child *fleet_add(struct fleet *self, const char *name, const char *program,
+                        const char *log_dir);
 void fleet_arg(struct child *child, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 int fleet_start(struct fleet *self, struct child *child, struct why *why);
 
 // After SIGCHLD: buries the dead and plans their return. A fault: one cannot be kept alive.
 int fleet_reap(struct fleet *self, struct why *why);
-int fleet_tick(struct fleet *self, struct why *why);        // Starts who is due
-uint64_t fleet_due_ms(const struct fleet *self);            // UINT64_MAX: nobody is due
+int fleet_tick(struct fleet *self, struct why *why); // Starts who is due
+uint64_t fleet_due_ms(const struct fleet *self);     // UINT64_MAX: nobody is due
 
-void fleet_kill(struct fleet *self, struct child *child);   // SIGKILL
+void fleet_kill(struct fleet *self, struct child *child); // SIGKILL
 
 // SIGTERM to `from` and all after it, then waits; SIGKILL to those that are left after five seconds, or at
 // once when `signals` (a signalfd for SIGINT, SIGTERM and SIGCHLD) says that somebody insists.
 void fleet_stop(struct fleet *self, uint32_t from, int signals);
-void fleet_free(struct fleet *self);                        // After fleet_stop (self, 0, ..)
+void fleet_free(struct fleet *self); // After fleet_stop (self, 0, ..)
 
 // The last line a child wrote to its log, at most `max` bytes with the zero; "" if there is none.
 void fleet_last_words(const struct child *child, char *text, size_t max);

@@ -13,11 +13,18 @@ enum { KEY_CONFIG = 1000, KEY_TIED, KEY_JSON, KEY_TOKENIZER, KEY_NUMBER };
 
 // The numbers of a shape that have a flag of their own.
 enum { DIM, LAYERS, HEADS, KV_HEADS, FFN, VOCAB, SEQ_LEN, SEED, NUMBERS };
-static const struct { const char *flag; uint64_t max; } numbers[NUMBERS] = {
-    [DIM] = { "dim", MODEL_DIM_MAX }, [LAYERS] = { "layers", MODEL_LAYERS_MAX },
-    [HEADS] = { "heads", MODEL_HEADS_MAX }, [KV_HEADS] = { "kv-heads", MODEL_HEADS_MAX },
-    [FFN] = { "ffn", MODEL_FFN_MAX }, [VOCAB] = { "vocab", MODEL_VOCAB_MAX },
-    [SEQ_LEN] = { "seq-len", MODEL_SEQ_LEN_MAX }, [SEED] = { "seed", UINT64_MAX },
+static const struct {
+    const char *flag;
+    uint64_t max;
+} numbers[NUMBERS] = {
+    [DIM] = { "dim", MODEL_DIM_MAX },
+    [LAYERS] = { "layers", MODEL_LAYERS_MAX },
+    [HEADS] = { "heads", MODEL_HEADS_MAX },
+    [KV_HEADS] = { "kv-heads", MODEL_HEADS_MAX },
+    [FFN] = { "ffn", MODEL_FFN_MAX },
+    [VOCAB] = { "vocab", MODEL_VOCAB_MAX },
+    [SEQ_LEN] = { "seq-len", MODEL_SEQ_LEN_MAX },
+    [SEED] = { "seed", UINT64_MAX },
 };
 
 struct init {
@@ -133,11 +140,17 @@ int shoal_init_model(int argc, char **argv)
         { "json", KEY_JSON, NULL, 0, "Print one JSON object", 2 },
         { 0 },
     };
-    static const struct argp argp = { options, parse, NULL,
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
         "Makes the first parameters of a run, a folder in Hugging Face layout.\n\n"
         "  shoal init-model --config config/demo/model.json --seed 1 --out model\n"
         "  shoal init-model --dim 256 --layers 6 --heads 8 --ffn 688 --out model\n",
-        NULL, NULL, NULL };
+        NULL,
+        NULL,
+        NULL
+    };
     struct init self = { 0 };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);

@@ -11,7 +11,10 @@
 
 enum { DAYS_MAX = 36500, USES_MAX = 65535, DAY_S = 86400 };
 
-struct invite { struct command command; const char *guest, *uses, *days; };
+struct invite {
+    struct command command;
+    const char *guest, *uses, *days;
+};
 
 // The broker's key is the one we are told, or the one that signs: then we are the broker's owner.
 static int find_broker(struct invite *self, const struct identity *owner, struct why *why)
@@ -23,7 +26,8 @@ static int find_broker(struct invite *self, const struct identity *owner, struct
     if (key_equal(&ticket->server, &nobody)) ticket->server = *identity_key(owner);
     if (!self->command.server_addr)
         snprintf(ticket->address, sizeof ticket->address, "%s", SHOAL_BROKER);
-    snprintf(ticket->run, sizeof ticket->run, "%s", self->command.run_id ? self->command.run_id : "");
+    snprintf(ticket->run, sizeof ticket->run, "%s",
+             self->command.run_id ? self->command.run_id : "");
     return 0;
 }
 
@@ -33,8 +37,7 @@ static int make(struct invite *self, const struct identity *owner, struct why *w
     struct invitation invitation = { .uses = 1 };
     uint64_t uses = 1, days = 7;
     int rc = self->uses ? command_number("--uses", self->uses, 1, USES_MAX, why, &uses) : 0;
-    if (rc == 0 && self->days)
-        rc = command_number("--days", self->days, 1, DAYS_MAX, why, &days);
+    if (rc == 0 && self->days) rc = command_number("--days", self->days, 1, DAYS_MAX, why, &days);
     if (rc == 0 && self->guest && !key_from_hex(self->guest, &invitation.guest))
         rc = why_set(why, FAULT_USAGE, "--for %.80s: the guest's public key, 64 hexadecimal digits",
                      self->guest);
@@ -55,7 +58,8 @@ static int print(const struct invite *self, struct why *why)
     if (!self->command.json) return puts(text) < 0 ? why_set(why, FAULT_IO, "standard output") : 0;
     return shoal_print_json(json_pack("{s:s, s:s, s:s, s:s, s:s}", "schema", "shoal.ticket.1",
                                       "ticket", text, "broker", ticket->address, "broker_key",
-                                      key_to_hex(&ticket->server, hex), "run", ticket->run), why);
+                                      key_to_hex(&ticket->server, hex), "run", ticket->run),
+                            why);
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -72,19 +76,29 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int shoal_invite(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        { "for", 'f', "HEX", 0, "Only for this public key; without it, for whoever has the ticket", 0 },
+        { "for", 'f', "HEX", 0, "Only for this public key; without it, for whoever has the ticket",
+          0 },
         { "uses", 'u', "N", 0, "How many keys may come in by it (1)", 0 },
         { "days", 'd', "N", 0, "How long it lasts (7)", 0 },
         { 0 },
     };
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = { options, parse, NULL,
-        "Prints a ticket: where the broker is, its key, the run, and an invitation signed by -i, the "
-        "key of the broker or of its owner. Whoever has the ticket joins with --ticket. Under shoal-broker "
-        "--admit invite it lets in so many keys for so long; under --admit open, whoever has it.\n\n"
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
+        "Prints a ticket: where the broker is, its key, the run, and an invitation signed by -i, "
+        "the "
+        "key of the broker or of its owner. Whoever has the ticket joins with --ticket. Under "
+        "shoal-broker "
+        "--admit invite it lets in so many keys for so long; under --admit open, whoever has "
+        "it.\n\n"
         "  shoal invite -i broker.key --run-id demo --server-addr 10.0.0.1:5550\n"
         "  shoal invite -i coordinator.key --ticket broker.ticket --for 3fa2..64 digits..\n",
-        children, NULL, NULL };
+        children,
+        NULL,
+        NULL
+    };
     struct invite self = { 0 };
     struct why why = { 0 };
     struct identity *owner = NULL;

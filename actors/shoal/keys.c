@@ -9,7 +9,10 @@
 #include <string.h>
 #include <sysexits.h>
 
-struct keys { const char *path; bool json; };
+struct keys {
+    const char *path;
+    bool json;
+};
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {

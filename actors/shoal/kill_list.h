@@ -7,7 +7,7 @@
 enum { KILL_CLIENTS_MAX = 256 };
 
 struct kill_list {
-    uint32_t clients[KILL_CLIENTS_MAX];     // Numbers from 1, all different
+    uint32_t clients[KILL_CLIENTS_MAX]; // Numbers from 1, all different
     uint32_t count;
     uint64_t seed;
 };

@@ -10,14 +10,14 @@ enum { ARENA_BYTES = 64 << 20 };
 
 struct reader {
     struct ledger_report *report;
-    struct evidence *evidence;              // NULL: no more is shown to it
+    struct evidence *evidence; // NULL: no more is shown to it
     struct wire_arena arena;
-    struct wire_interval *dealt;            // Of the open round
+    struct wire_interval *dealt; // Of the open round
     uint32_t dealt_count;
     struct wire_client *clients;
     uint32_t clients_count;
     uint64_t round, next_step, counted_epoch;
-    uint8_t *trained;                       // One bit for each sample position
+    uint8_t *trained; // One bit for each sample position
     uint64_t trained_bytes;
     struct why *why;
 };
@@ -44,7 +44,7 @@ static bool mark(struct reader *self, uint64_t position)
 static void unmark(struct reader *self, uint64_t begin, uint64_t end)
 {
     for (uint64_t i = begin; i < end && i / 8 < self->trained_bytes; i++)
-        self->trained[i / 8] &= (uint8_t)~(1u << i % 8);
+        self->trained[i / 8] &= (uint8_t) ~(1u << i % 8);
 }
 
 // Places [begin, end) of the round's list are samples of its intervals, in order.
@@ -148,16 +148,16 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
         report->epoch = genesis->epoch;
         return 0;
     }
-    case FRAME_RECORD_START:   report->starts++; return 0;
-    case FRAME_RECORD_MEMBER:  see_member(report, body); return 0;
+    case FRAME_RECORD_START: report->starts++; return 0;
+    case FRAME_RECORD_MEMBER: see_member(report, body); return 0;
     case FRAME_RECORD_PHASE: {
         const struct wire_record_phase *phase = body;
         report->phase = phase->phase;
         report->epoch = phase->epoch;
         return 0;
     }
-    case FRAME_RECORD_ROUND:   see_round(self, body); return 0;
-    case FRAME_RECORD_COMMIT:  return see_commit(self, body, seq);
+    case FRAME_RECORD_ROUND: see_round(self, body); return 0;
+    case FRAME_RECORD_COMMIT: return see_commit(self, body, seq);
     case FRAME_RECORD_EPOCH_END:
         report->epoch_ends++;
         report->end = *(const struct wire_epoch_end *)body;
@@ -169,7 +169,7 @@ static int see(struct reader *self, uint16_t kind, const void *body, uint64_t se
         report->checkpoint = *(const struct wire_checkpoint *)body;
         return 0;
     case FRAME_RECORD_RESTORE: see_restore(self, body); return 0;
-    default:                   return 0;
+    default: return 0;
     }
 }
 

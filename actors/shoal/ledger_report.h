@@ -12,7 +12,7 @@ struct report_member {
     struct hash key;
     char name[ACTOR_NAME_MAX + 1];
     uint8_t role, state;
-    uint64_t results, samples;          // Of it, in commits
+    uint64_t results, samples; // Of it, in commits
 };
 
 struct ledger_report {
@@ -20,15 +20,15 @@ struct ledger_report {
     uint64_t incarnation, records, oldest;
     uint64_t of_kind[REPORT_KINDS_MAX]; // By frame number
     uint64_t rounds, commits, voids, starts, epoch_ends, checkpoints, restores;
-    uint64_t steps;                     // Distinct steps committed
+    uint64_t steps; // Distinct steps committed
     uint64_t steps_twice, steps_skipped;
-    uint64_t samples, samples_twice;    // Committed; and how many of them had been before
-    uint64_t first_step, last_step, epoch, epochs;      // last_step: commits applied at the head
+    uint64_t samples, samples_twice; // Committed; and how many of them had been before
+    uint64_t first_step, last_step, epoch, epochs; // last_step: commits applied at the head
     uint8_t phase;
-    struct wire_epoch_end end;          // The newest: step and digest; its list is empty
-    struct wire_checkpoint checkpoint;  // The newest
-    struct evidence_found proved;       // As far as the records bear it out, and
-    char unproved[EVIDENCE_TEXT_MAX];   // what does not hold; "": all does
+    struct wire_epoch_end end;         // The newest: step and digest; its list is empty
+    struct wire_checkpoint checkpoint; // The newest
+    struct evidence_found proved;      // As far as the records bear it out, and
+    char unproved[EVIDENCE_TEXT_MAX];  // what does not hold; "": all does
     struct report_member *members;
     uint32_t members_count;
 };

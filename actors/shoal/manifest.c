@@ -13,18 +13,18 @@ enum { KEY_JSON = 1000, KEY_CHECK, KEY_BLOCKS };
 struct making {
     const char *dir, *bytes, *data_config;
     bool json, check, blocks;
-    struct data_config config;          // Of `data_config`:
-    struct wire_data_source source;     // whose folder is `dir`
-    struct hash dataset;                // and whose samples are this
+    struct data_config config;      // Of `data_config`:
+    struct wire_data_source source; // whose folder is `dir`
+    struct hash dataset;            // and whose samples are this
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct making *self = state->input;
     switch (key) {
-    case 'b':       self->bytes = arg; break;
-    case 'd':       self->data_config = arg; break;
-    case KEY_JSON:  self->json = true; break;
+    case 'b': self->bytes = arg; break;
+    case 'd': self->data_config = arg; break;
+    case KEY_JSON: self->json = true; break;
     case KEY_CHECK: self->check = true; break;
     case KEY_BLOCKS: self->blocks = true; break;
     case ARGP_KEY_ARG:
@@ -52,12 +52,11 @@ static int print(const struct making *self, const struct manifest *manifest, str
     hash_to_hex(&manifest->digest, hex);
     hash_to_hex(&self->dataset, dataset);
     if (self->json)
-        return shoal_print_json(json_pack("{s:s, s:s, s:s, s:I, s:I, s:s*}", "schema",
-                                          "shoal.manifest.1", "folder", self->dir, "digest", hex,
-                                          "files", (json_int_t)manifest->file_count, "bytes",
-                                          (json_int_t)bytes, "dataset_digest",
-                                          self->data_config ? dataset : NULL),
-                                why);
+        return shoal_print_json(
+            json_pack("{s:s, s:s, s:s, s:I, s:I, s:s*}", "schema", "shoal.manifest.1", "folder",
+                      self->dir, "digest", hex, "files", (json_int_t)manifest->file_count, "bytes",
+                      (json_int_t)bytes, "dataset_digest", self->data_config ? dataset : NULL),
+            why);
     printf("%s: %u files, %" PRIu64 " bytes\ndigest %s\n", self->dir, manifest->file_count, bytes,
            hex);
     if (self->data_config) printf("dataset_digest %s\n", dataset);
@@ -90,7 +89,8 @@ static int name_dataset(struct making *self, struct why *why)
 static int make(const struct making *self, struct manifest *manifest, struct why *why)
 {
     uint32_t bytes = self->data_config ? self->source.token_bytes : 2;
-    if (self->bytes) bytes = strcmp(self->bytes, "2") == 0 ? 2 : strcmp(self->bytes, "4") == 0 ? 4 : 0;
+    if (self->bytes)
+        bytes = strcmp(self->bytes, "2") == 0 ? 2 : strcmp(self->bytes, "4") == 0 ? 4 : 0;
     if (bytes == 0)
         return why_set(why, FAULT_USAGE, "--token-bytes %.20s: allowed 2 and 4", self->bytes);
     if (self->check) {
@@ -112,20 +112,27 @@ static int run(struct making *self, struct manifest *manifest, struct why *why)
 int shoal_manifest(int argc, char **argv)
 {
     static const struct argp_option options[] = {
-        { "data-config", 'd', "FILE", 0, "A data-provider's data.toml, in place of DIR: prints "
-          "dataset_digest, too", 0 },
+        { "data-config", 'd', "FILE", 0,
+          "A data-provider's data.toml, in place of DIR: prints "
+          "dataset_digest, too",
+          0 },
         { "token-bytes", 'b', "N", 0, "Of one token: 2 or 4 (2)", 0 },
         { "check", KEY_CHECK, NULL, 0, "Compare every byte with the manifest that is there", 0 },
         { "blocks", KEY_BLOCKS, NULL, 0,
           "Write NAME.blocks too (0.8 % of the data): who reads from a web server then need not "
-          "fetch a MiB to check a sample", 0 },
+          "fetch a MiB to check a sample",
+          0 },
         { "json", KEY_JSON, NULL, 0, "Print one JSON object", 0 },
         { 0 },
     };
-    static const struct argp argp = { options, parse, "DIR\n--data-config FILE",
+    static const struct argp argp = {
+        options,
+        parse,
+        "DIR\n--data-config FILE",
         "Writes manifest.json beside the token files (*.bin, *.npy, *.ds) of a folder: a hash tree "
         "of their bytes, by which trainers check samples. prepare-text and tokenize make one by "
-        "themselves. What to pin in [data] of state.toml: for data-providers (data_location Server) "
+        "themselves. What to pin in [data] of state.toml: for data-providers (data_location "
+        "Server) "
         "the dataset_digest that --data-config prints, which names the order of the samples, too; "
         "for a web server (Http), with manifest.json put there beside the files, or folders of the "
         "trainers' own (Local), the digest, as manifest_digest.\n\n"
@@ -133,7 +140,10 @@ int shoal_manifest(int argc, char **argv)
         "  shoal manifest --data-config data.toml    for data-providers\n"
         "  shoal manifest data/train --check         finds a file that has changed\n"
         "  shoal manifest data/train --blocks        for a web server\n",
-        NULL, NULL, NULL };
+        NULL,
+        NULL,
+        NULL
+    };
     struct making self = { 0 };
     struct manifest manifest = { 0 };
     struct why why = { 0 };

@@ -129,9 +129,9 @@ struct contents {
     const struct layout *layout;
     const float *params;
     uint64_t max_shard_bytes;
-    const char *beside;             // Copy the tokenizer files from there; NULL: none
-    bool beside_needed;             // ... of which there must be one
-    uint32_t byte_seq_len;          // Write the byte tokenizer, for so long a text; 0: none
+    const char *beside;    // Copy the tokenizer files from there; NULL: none
+    bool beside_needed;    // ... of which there must be one
+    uint32_t byte_seq_len; // Write the byte tokenizer, for so long a text; 0: none
 };
 
 static int write_file(int dir, const char *name, const void *bytes, size_t count, struct why *why)
@@ -157,8 +157,8 @@ static int copy_beside(const char *from, int to, bool needed, struct why *why)
     for (size_t i = 0; hf_folder_beside[i] && rc == 0; i++) {
         char *bytes;
         size_t count;
-        rc = dirfile_slurp(dir, hf_folder_beside[i], true, TOKENIZER_BYTES_MAX, why, &bytes,
-                           &count);
+        rc =
+            dirfile_slurp(dir, hf_folder_beside[i], true, TOKENIZER_BYTES_MAX, why, &bytes, &count);
         if (rc == FAULT_NOT_FOUND) {
             rc = 0;
             continue;
@@ -172,7 +172,8 @@ static int copy_beside(const char *from, int to, bool needed, struct why *why)
     if (rc == 0 && needed && copied == 0)
         return why_set(why, FAULT_NOT_FOUND,
                        "the tokenizer's folder %s has no tokenizer.json, nor any other of its "
-                       "files", from);
+                       "files",
+                       from);
     return rc;
 }
 
@@ -247,9 +248,12 @@ int model_folder_create(const char *dir, const struct model_genesis *genesis, st
         const bool bytes = !genesis->tokenizer_dir && shape->vocab == TOKENIZER_BYTES_VOCAB;
         genesis_fill(shape, genesis->seed, model.params);
         model.digest = digest_of(model.params, model.floats);
-        const struct contents contents = { .config = model.config, .layout = &model.layout,
-                                           .params = model.params, .max_shard_bytes = UINT64_MAX,
-                                           .beside = genesis->tokenizer_dir, .beside_needed = true,
+        const struct contents contents = { .config = model.config,
+                                           .layout = &model.layout,
+                                           .params = model.params,
+                                           .max_shard_bytes = UINT64_MAX,
+                                           .beside = genesis->tokenizer_dir,
+                                           .beside_needed = true,
                                            .byte_seq_len = bytes ? shape->seq_len_max : 0 };
         rc = write_folder(path, &contents, why, &files);
     }
@@ -262,7 +266,9 @@ int model_folder_export(const char *dir, const struct model_folder *model,
                         const struct model_export *how, struct why *why, size_t *ret_files)
 {
     static const char *const names[LAYOUT_DTYPES] = {
-        [LAYOUT_F32] = "float32", [LAYOUT_BF16] = "bfloat16", [LAYOUT_F16] = "float16",
+        [LAYOUT_F32] = "float32",
+        [LAYOUT_BF16] = "bfloat16",
+        [LAYOUT_F16] = "float16",
     };
     char path[PATH_MAX];
     int rc = new_path(dir, why, path);
@@ -273,8 +279,10 @@ int model_folder_export(const char *dir, const struct model_folder *model,
     ensure(tensors && config);
     layout_init(&layout, tensors, model->layout.count);
     layout_copy_as(&layout, &model->layout, how->dtype);
-    const struct contents contents = { .config = config, .layout = &layout,
-                                       .params = model->params, .beside = how->from,
+    const struct contents contents = { .config = config,
+                                       .layout = &layout,
+                                       .params = model->params,
+                                       .beside = how->from,
                                        .max_shard_bytes = how->max_shard_bytes };
     rc = write_folder(path, &contents, why, ret_files);
     free(tensors);

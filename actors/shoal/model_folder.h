@@ -6,14 +6,14 @@
 #include "common/model/model_layout.h"
 #include "common/vector/layout.h"
 
-#define MODEL_FOLDER_SHARD_BYTES ((uint64_t)5000000000)     // As transformers long cut its files
+#define MODEL_FOLDER_SHARD_BYTES ((uint64_t)5000000000) // As transformers long cut its files
 
 struct model_folder {
     struct model_shape shape;
-    char *config;                   // The text of config.json
+    char *config; // The text of config.json
     uint64_t floats;
-    float *params;                  // 64-byte aligned; NULL if only prepared
-    struct hash digest;             // digest_of the parameters
+    float *params;      // 64-byte aligned; NULL if only prepared
+    struct hash digest; // digest_of the parameters
     struct layout layout;
     struct layout_tensor *tensors;
 };
@@ -33,10 +33,10 @@ int model_folder_read_config(const char *path, struct why *why, struct model_sha
 
 struct model_genesis {
     struct model_shape shape;
-    const char *config;             // The text it was read from, all of which is kept; or NULL
+    const char *config; // The text it was read from, all of which is kept; or NULL
     uint64_t seed;
-    const char *tokenizer_dir;      // Its tokenizer files are copied; NULL: for a vocabulary of 256
-                                    // the byte tokenizer is written, for any other none
+    const char *tokenizer_dir; // Its tokenizer files are copied; NULL: for a vocabulary of 256
+                               // the byte tokenizer is written, for any other none
 };
 
 // Makes the new folder `dir`, durably, whole or not at all: FAULT_DENIED if the name is taken.
@@ -44,9 +44,9 @@ int model_folder_create(const char *dir, const struct model_genesis *genesis, st
                         struct hash *ret_digest);
 
 struct model_export {
-    enum layout_dtype dtype;        // Of every tensor, and the torch_dtype of config.json
-    uint64_t max_shard_bytes;       // At least 1; see hf_folder_write_weights
-    const char *from;               // The folder whose tokenizer goes along
+    enum layout_dtype dtype;  // Of every tensor, and the torch_dtype of config.json
+    uint64_t max_shard_bytes; // At least 1; see hf_folder_write_weights
+    const char *from;         // The folder whose tokenizer goes along
 };
 
 // Likewise. FAULT_RANGE, naming the tensor, for a number that the dtype cannot hold.

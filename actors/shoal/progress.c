@@ -28,7 +28,7 @@ static void take_pace(struct progress *self, const struct run_view *view, uint64
 {
     const struct wire_run *now = &view->now;
     if (self->from_ms == 0 || now->step < self->from_step) {
-        if (now->step == 0) return;                 // The first step shows that it has begun
+        if (now->step == 0) return; // The first step shows that it has begun
         self->from_ms = now_ms;
         self->from_step = now->step;
         self->from_samples = now->samples_done;
@@ -105,7 +105,7 @@ void progress_event(struct progress *self, uint64_t now_ms, const char *line)
     show_duration((double)(now_ms - self->began_ms) / 1000, spent);
     fprintf(self->out, "%s%s  %s\n", self->is_tty ? "\r\033[K" : "", spent, line);
     fflush(self->out);
-    if (self->is_tty) self->due_ms = 0;             // Draw the line again, below
+    if (self->is_tty) self->due_ms = 0; // Draw the line again, below
 }
 
 void progress_end(struct progress *self)

@@ -85,13 +85,13 @@ unsigned run_view_hear(struct run_view *self, const struct msg *in)
     if (in->kind == FRAME_PROGRESS) return hear_progress(self, in);
     if (!is_of_coordinator(self, in, &heard)) return 0;
     switch (in->kind) {
-    case FRAME_RUN:       return heard | hear_run(self, in->body);
-    case FRAME_BEAT:      return heard | hear_beat(self, in->body);
-    case FRAME_ROSTER:    return heard | hear_roster(self, in->body);
-    case FRAME_ROUND:     return heard | hear_round(self, in->body);
-    case FRAME_COMMIT:    return heard | hear_commit(self, in->body);
+    case FRAME_RUN: return heard | hear_run(self, in->body);
+    case FRAME_BEAT: return heard | hear_beat(self, in->body);
+    case FRAME_ROSTER: return heard | hear_roster(self, in->body);
+    case FRAME_ROUND: return heard | hear_round(self, in->body);
+    case FRAME_COMMIT: return heard | hear_commit(self, in->body);
     case FRAME_EPOCH_END: return heard | VIEW_EPOCH_END;
-    default:              return heard;
+    default: return heard;
     }
 }
 

@@ -10,33 +10,36 @@
 enum { VIEW_MEMBERS_MAX = 16384 };
 
 enum view_heard {
-    VIEW_RUN = 1, VIEW_ROSTER = 2, VIEW_ROUND = 4,  // ROUND: one that was not open before
-    VIEW_COMMIT = 8,                                // A round ended that had not ended before
-    VIEW_EPOCH_END = 16, VIEW_PROGRESS = 32,
-    VIEW_REBORN = 64,                               // The coordinator has restarted
-    VIEW_PHASE = 128,                               // Another phase than before
+    VIEW_RUN = 1,
+    VIEW_ROSTER = 2,
+    VIEW_ROUND = 4,  // ROUND: one that was not open before
+    VIEW_COMMIT = 8, // A round ended that had not ended before
+    VIEW_EPOCH_END = 16,
+    VIEW_PROGRESS = 32,
+    VIEW_REBORN = 64, // The coordinator has restarted
+    VIEW_PHASE = 128, // Another phase than before
 };
 
-struct view_progress {              // Of one trainer, by its own word
+struct view_progress { // Of one trainer, by its own word
     uint64_t step;
     float loss, tokens_per_s;
-    struct hash digest;             // Of the parameters of that step; none: nothing heard
+    struct hash digest; // Of the parameters of that step; none: nothing heard
 };
 
 struct run_view {
-    struct hash coordinator;        // Whose key signs
+    struct hash coordinator; // Whose key signs
     uint64_t incarnation;
-    struct wire_run now;            // has_run: at least one RUN was heard
+    struct wire_run now; // has_run: at least one RUN was heard
     bool has_run;
-    uint64_t round, clients_round;  // Newest opened; the one that `clients` is of
+    uint64_t round, clients_round; // Newest opened; the one that `clients` is of
     struct wire_client clients[VIEW_MEMBERS_MAX];
     uint32_t clients_count;
     struct wire_member members[VIEW_MEMBERS_MAX];
     struct view_progress progress[VIEW_MEMBERS_MAX];
     uint32_t members_count;
-    struct wire_commit commit;      // The newest; its list is in `accepted`
+    struct wire_commit commit; // The newest; its list is in `accepted`
     struct wire_accepted accepted[VIEW_MEMBERS_MAX];
-    uint64_t commits, voids;        // Heard by this view
+    uint64_t commits, voids; // Heard by this view
 };
 
 // Several megabytes: on the heap, zeroed. Returns a mask of enum view_heard; 0: nothing new. What
@@ -49,4 +52,4 @@ uint32_t run_view_member(const struct run_view *self, const struct hash *key);
 // Whether the newest commit has a result of this member. False as well if its round was not heard.
 bool run_view_accepts(const struct run_view *self, const struct hash *key);
 
-const char *run_view_phase(const struct run_view *self);        // "RoundTrain"
+const char *run_view_phase(const struct run_view *self); // "RoundTrain"

@@ -22,16 +22,16 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct sample *self = state->input;
     switch (key) {
-    case 'm':             self->model = arg; break;
-    case 'p':             self->prompt = arg; break;
-    case 'n':             self->tokens = arg; break;
+    case 'm': self->model = arg; break;
+    case 'p': self->prompt = arg; break;
+    case 'n': self->tokens = arg; break;
     case KEY_TEMPERATURE: self->temperature = arg; break;
-    case KEY_TOP_K:       self->top_k = arg; break;
-    case KEY_TOP_P:       self->top_p = arg; break;
-    case KEY_SEED:        self->seed = arg; break;
-    case KEY_SAMPLES:     self->samples = arg; break;
-    case KEY_THREADS:     self->threads = arg; break;
-    case KEY_JSON:        self->json = true; break;
+    case KEY_TOP_K: self->top_k = arg; break;
+    case KEY_TOP_P: self->top_p = arg; break;
+    case KEY_SEED: self->seed = arg; break;
+    case KEY_SAMPLES: self->samples = arg; break;
+    case KEY_THREADS: self->threads = arg; break;
+    case KEY_JSON: self->json = true; break;
     case ARGP_KEY_END:
         if (!self->model) argp_error(state, "--model DIR is needed");
         break;
@@ -44,7 +44,10 @@ static int read_flags(struct sample *self, struct why *why)
 {
     uint64_t top_k = 0;
     double temperature = 0.7, top_p = 1;
-    const struct { const char *flag, *text; uint64_t min, max, *to; } numbers[] = {
+    const struct {
+        const char *flag, *text;
+        uint64_t min, max, *to;
+    } numbers[] = {
         { "--tokens", self->tokens, 1, TOKENS_MAX, &self->tokens_count },
         { "--top-k", self->top_k, 1, MODEL_VOCAB_MAX, &top_k },
         { "--seed", self->seed, 0, UINT64_MAX, &self->how.seed },
@@ -68,13 +71,12 @@ static int read_flags(struct sample *self, struct why *why)
 
 static int print_json(const struct sample *self, json_t *texts, struct why *why)
 {
-    return shoal_print_json(json_pack("{s:s, s:s, s:o, s:I, s:f, s:I, s:f}", "schema",
-                                      "shoal.sample.2", "prompt", self->prompt, "texts", texts,
-                                      "seed", (json_int_t)self->how.seed, "temperature",
-                                      (double)self->how.temperature, "top_k",
-                                      (json_int_t)self->how.top_k, "top_p",
-                                      (double)self->how.top_p),
-                            why);
+    return shoal_print_json(
+        json_pack("{s:s, s:s, s:o, s:I, s:f, s:I, s:f}", "schema", "shoal.sample.2", "prompt",
+                  self->prompt, "texts", texts, "seed", (json_int_t)self->how.seed, "temperature",
+                  (double)self->how.temperature, "top_k", (json_int_t)self->how.top_k, "top_p",
+                  (double)self->how.top_p),
+        why);
 }
 
 // Sample i is drawn with the seed plus i; the prompt is read once.
@@ -148,8 +150,11 @@ int shoal_sample(int argc, char **argv)
         NULL,
         NULL
     };
-    struct sample self = { .prompt = "And ", .tokens_count = 200, .samples_count = 1,
-                           .threads_count = evaluate_threads(), .how.seed = 1 };
+    struct sample self = { .prompt = "And ",
+                           .tokens_count = 200,
+                           .samples_count = 1,
+                           .threads_count = evaluate_threads(),
+                           .how.seed = 1 };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     return fault_exit(run(&self, &why), &why);

@@ -10,7 +10,7 @@
 #include "common/base/fault.h"
 #include <jansson.h>
 
-#define SHOAL_BROKER "127.0.0.1:5550"           // Where a broker of this machine is, unless told otherwise
+#define SHOAL_BROKER "127.0.0.1:5550" // Where a broker of this machine is, unless told otherwise
 
 int shoal_checkpoint(int argc, char **argv);
 int shoal_restore(int argc, char **argv);

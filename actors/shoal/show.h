@@ -6,6 +6,7 @@
 
 enum { SHOW_MAX = 64 };
 
-char *show_count(double value, char text[SHOW_MAX]);            // 987, 18.4k, 3.20M
-char *show_duration(double seconds, char text[SHOW_MAX]);       // 0.8s, 42s, 3m05s, 2h10m
-char *show_bar(double fraction, unsigned width, char text[SHOW_MAX]);   // "#####.....": at most 60 wide
+char *show_count(double value, char text[SHOW_MAX]);      // 987, 18.4k, 3.20M
+char *show_duration(double seconds, char text[SHOW_MAX]); // 0.8s, 42s, 3m05s, 2h10m
+char *show_bar(double fraction, unsigned width,
+               char text[SHOW_MAX]); // "#####.....": at most 60 wide

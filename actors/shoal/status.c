@@ -14,7 +14,10 @@
 
 enum { ANSWER_MS = 3000, MEMBERS_SHOWN = 40 };
 
-struct status { struct command command; const char *ledger; };
+struct status {
+    struct command command;
+    const char *ledger;
+};
 
 // ---- live ---------------------------------------------------------------------------------------
 
@@ -139,11 +142,13 @@ static int hear_state(const struct status *self, struct tap *tap, struct run_vie
 static int show_live(struct status *self, struct why *why)
 {
     static const uint16_t kinds[] = { FRAME_RUN, FRAME_ROSTER, FRAME_COMMIT, FRAME_EPOCH_END };
-    struct tap_options options = { .broker = &self->command.ticket, .run = self->command.run_id,
-                                   .role = ACTOR_MONITOR, .kinds = kinds,
+    struct tap_options options = { .broker = &self->command.ticket,
+                                   .run = self->command.run_id,
+                                   .role = ACTOR_MONITOR,
+                                   .kinds = kinds,
                                    .kinds_count = sizeof kinds / sizeof *kinds };
     struct tap *tap = NULL;
-    struct identity *identity = NULL;   // Only a broker that does not admit all wants to know it
+    struct identity *identity = NULL; // Only a broker that does not admit all wants to know it
     struct run_view *view = calloc(1, sizeof *view);
     ensure(view);
     int rc = 0;
@@ -213,13 +218,13 @@ static json_t *report_to_json(const struct ledger_report *report)
         (json_int_t)report->samples, "samples_twice", (json_int_t)report->samples_twice, "restores",
         (json_int_t)report->restores);
     json_t *ends = json_pack(
-        "{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:s, s:o, s:o, s:o}", "epoch", (json_int_t)report->epoch,
-        "epochs_trained", (json_int_t)report->epochs, "epoch_ends", (json_int_t)report->epoch_ends,
-        "digest_step", (json_int_t)report->end.step, "digest", hash_to_json(&report->end.digest),
-        "checkpoints", (json_int_t)report->checkpoints, "checkpoint_step",
-        (json_int_t)report->checkpoint.step, "checkpoint_name", report->checkpoint.name,
-        "checkpoint_digest", hash_to_json(&report->checkpoint.digest), "members",
-        shares_to_json(report), "evidence", evidence_to_json(report));
+        "{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:s, s:o, s:o, s:o}", "epoch",
+        (json_int_t)report->epoch, "epochs_trained", (json_int_t)report->epochs, "epoch_ends",
+        (json_int_t)report->epoch_ends, "digest_step", (json_int_t)report->end.step, "digest",
+        hash_to_json(&report->end.digest), "checkpoints", (json_int_t)report->checkpoints,
+        "checkpoint_step", (json_int_t)report->checkpoint.step, "checkpoint_name",
+        report->checkpoint.name, "checkpoint_digest", hash_to_json(&report->checkpoint.digest),
+        "members", shares_to_json(report), "evidence", evidence_to_json(report));
     if (!object || !counts || !ends || json_object_update(object, counts) ||
         json_object_update(object, ends))
         return NULL;
@@ -231,11 +236,12 @@ static json_t *report_to_json(const struct ledger_report *report)
 static void print_evidence(const struct ledger_report *report)
 {
     const struct evidence_found *proved = &report->proved;
-    printf("  evidence %llu rounds drawn again, %llu audits among them; %llu keys fit, %llu findings "
-           "and %llu equivocations signed; %llu ejections justified\n",
-           (unsigned long long)proved->rounds, (unsigned long long)proved->audits,
-           (unsigned long long)proved->keys, (unsigned long long)proved->findings,
-           (unsigned long long)proved->equivocations, (unsigned long long)proved->ejections);
+    printf(
+        "  evidence %llu rounds drawn again, %llu audits among them; %llu keys fit, %llu findings "
+        "and %llu equivocations signed; %llu ejections justified\n",
+        (unsigned long long)proved->rounds, (unsigned long long)proved->audits,
+        (unsigned long long)proved->keys, (unsigned long long)proved->findings,
+        (unsigned long long)proved->equivocations, (unsigned long long)proved->ejections);
     if (report->unproved[0]) printf("           DOES NOT HOLD: %s\n", report->unproved);
 }
 
@@ -301,14 +307,22 @@ int shoal_status(int argc, char **argv)
     static const struct argp_option options[] = {
         { "ledger", 'l', "DIR", 0,
           "Read the coordinator's state directory instead, draw all rounds again and verify what "
-          "was signed; nothing is written. Exit 65: something does not hold", 0 },
+          "was signed; nothing is written. Exit 65: something does not hold",
+          0 },
         { 0 },
     };
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = { options, parse, NULL,
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
         "Says where a run stands.\n\n"
         "  shoal status --ticket ticket              (or TICKET; `shoal invite` makes one)\n"
-        "  shoal status --ledger coordinator-state --json\n", children, NULL, NULL };
+        "  shoal status --ledger coordinator-state --json\n",
+        children,
+        NULL,
+        NULL
+    };
     struct status self = { 0 };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);

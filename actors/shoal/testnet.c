@@ -174,8 +174,9 @@ static int make_ticket(struct testnet *self, struct why *why)
     bool done = file && fprintf(file, "%s\n", ticket_print(&self->ticket, text)) > 0;
     int error = errno;
     if (file && fclose(file) != 0) done = false, error = errno;
-    return done ? 0 : why_set(why, fault_from_errno(error), "%s: %s", self->ticket_path,
-                              strerror(error));
+    return done ? 0
+                : why_set(why, fault_from_errno(error), "%s: %s", self->ticket_path,
+                          strerror(error));
 }
 
 static int make_places(struct testnet *self, struct why *why)
@@ -205,7 +206,8 @@ static int make_places(struct testnet *self, struct why *why)
 static int check_ports(const struct testnet *self, struct why *why)
 {
     for (uint32_t port = self->options.port; port < self->options.port + POST_PORTS; port++) {
-        struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+        struct sockaddr_in address = { .sin_family = AF_INET,
+                                       .sin_port = htons((uint16_t)port),
                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
         int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         ensure(fd >= 0);

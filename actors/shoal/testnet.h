@@ -25,12 +25,12 @@ enum { TESTNET_TRAINERS_MAX = 256 };
 typedef void testnet_hear(void *arg, const struct msg *msg, unsigned heard);
 
 struct testnet_options {
-    const char *config_dir;             // Holds state.toml, and data.toml if the data comes from a Server
-    const char *state_dir, *log_dir;    // Made if missing; log_dir NULL: <state_dir>/logs
-    uint32_t trainers;                  // 1..TESTNET_TRAINERS_MAX
-    uint32_t port;                      // Of the broker: this and the one above
-    const char *threads, *micro_batch;  // Of each trainer; NULL: its default
-    bool debug;                         // Children log every message
+    const char *config_dir; // Holds state.toml, and data.toml if the data comes from a Server
+    const char *state_dir, *log_dir;   // Made if missing; log_dir NULL: <state_dir>/logs
+    uint32_t trainers;                 // 1..TESTNET_TRAINERS_MAX
+    uint32_t port;                     // Of the broker: this and the one above
+    const char *threads, *micro_batch; // Of each trainer; NULL: its default
+    bool debug;                        // Children log every message
     testnet_hear *hear;
     fleet_say *say;
     void *arg;
@@ -41,15 +41,15 @@ struct testnet {
     struct run_config config;
     char state_dir[PATH_MAX], log_dir[PATH_MAX], state_toml[PATH_MAX], data_toml[PATH_MAX],
         ticket_path[PATH_MAX];
-    struct ticket ticket;               // Of the broker; also in <state_dir>/ticket, for tools
+    struct ticket ticket; // Of the broker; also in <state_dir>/ticket, for tools
     struct fleet fleet;
-    struct child *coordinator, *trainers;       // trainers[0 .. options.trainers - 1]
-    uint32_t members_from;              // Place in the fleet: all before are broker and coordinator
-    struct hash keys[TESTNET_TRAINERS_MAX];     // Of the trainers
+    struct child *coordinator, *trainers; // trainers[0 .. options.trainers - 1]
+    uint32_t members_from; // Place in the fleet: all before are broker and coordinator
+    struct hash keys[TESTNET_TRAINERS_MAX]; // Of the trainers
     struct tap *tap;
     struct run_view *view;
     int signals;
-    bool asked_to_stop;                 // SIGINT or SIGTERM came
+    bool asked_to_stop; // SIGINT or SIGTERM came
 };
 
 // Checks the configuration, makes keys and folders, starts everybody. After a fault testnet_stop is

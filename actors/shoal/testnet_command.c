@@ -27,7 +27,8 @@ enum {
 };
 
 // Psyche's flags that have no thing here.
-static const struct { const char *flag, *reason;
+static const struct {
+    const char *flag, *reason;
 } refused[] = {
     { "first-client-checkpoint",
       "all begin with the model that state.toml names in [model.LLM.checkpoint]" },
@@ -52,8 +53,8 @@ struct session {
     struct testnet net;
     struct progress progress;
     struct kill_list victims;
-    uint32_t kills;                     // Each time
-    uint64_t interval_ms, kill_ms;      // kill_ms: the next time, once a round opens
+    uint32_t kills;                // Each time
+    uint64_t interval_ms, kill_ms; // kill_ms: the next time, once a round opens
 };
 
 // ---- killing ------------------------------------------------------------------------------------
@@ -172,18 +173,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct command_line *self = state->input;
     switch (key) {
-    case 'n':             self->clients = arg; break;
-    case 'c':             self->options.config_dir = arg; break;
-    case 's':             self->port = arg; break;
-    case KEY_KILLS:       self->kills = arg; break;
-    case KEY_ALLOWED:     self->allowed = arg; break;
-    case KEY_INTERVAL:    self->interval = arg; break;
-    case KEY_LOG:         self->log = arg; break;
-    case KEY_WRITE_LOG:   self->options.log_dir = arg; break;
-    case KEY_STATE_DIR:   self->options.state_dir = arg; break;
-    case KEY_THREADS:     self->options.threads = arg; break;
+    case 'n': self->clients = arg; break;
+    case 'c': self->options.config_dir = arg; break;
+    case 's': self->port = arg; break;
+    case KEY_KILLS: self->kills = arg; break;
+    case KEY_ALLOWED: self->allowed = arg; break;
+    case KEY_INTERVAL: self->interval = arg; break;
+    case KEY_LOG: self->log = arg; break;
+    case KEY_WRITE_LOG: self->options.log_dir = arg; break;
+    case KEY_STATE_DIR: self->options.state_dir = arg; break;
+    case KEY_THREADS: self->options.threads = arg; break;
     case KEY_MICRO_BATCH: self->options.micro_batch = arg; break;
-    case KEY_SEED:        self->seed = arg; break;
+    case KEY_SEED: self->seed = arg; break;
     case ARGP_KEY_ARG:
         if (state->arg_num > 0 || strcmp(arg, "start") != 0)
             argp_error(state, "\"%s\"; the only thing a testnet does is `start`", arg);
@@ -234,8 +235,9 @@ int shoal_testnet(int argc, char **argv)
     static struct session self;
     struct why why = { 0 };
     for (int i = 0; i < REFUSED; i++)
-        options[12 + i] = (struct argp_option){ refused[i].flag, KEY_REFUSED + i, "X",
-                                                OPTION_HIDDEN | OPTION_ARG_OPTIONAL, NULL, 4 };
+        options[12 + i] = (struct argp_option){
+            refused[i].flag, KEY_REFUSED + i, "X", OPTION_HIDDEN | OPTION_ARG_OPTIONAL, NULL, 4
+        };
     line.options.state_dir = "testnet-state";
     argp_parse(&argp, argc, argv, 0, NULL, &line);
     line.options.hear = hear;

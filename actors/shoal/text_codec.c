@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-struct text_codec { tokenizer_t *tokenizer; encoder_t *encoder; };
+struct text_codec {
+    tokenizer_t *tokenizer;
+    encoder_t *encoder;
+};
 
 // A folder without a tokenizer.json speaks bytes, if its vocabulary says so.
 static int load(const char *dir, uint32_t vocab, struct why *why, tokenizer_t **ret_tokenizer)
@@ -25,8 +28,10 @@ int text_codec_open(const char *dir, uint32_t vocab, struct why *why, text_codec
     if (!self) return why_set(why, FAULT_MEMORY, "a tokenizer");
     int rc = load(dir, vocab, why, &self->tokenizer);
     if (rc == 0 && tokenizer_id_end(self->tokenizer) > vocab)
-        rc = why_set(why, FAULT_FORMAT, "%s: its tokenizer has ids up to %u, the model's vocabulary"
-                     " ends at %u", dir, tokenizer_id_end(self->tokenizer) - 1, vocab - 1);
+        rc = why_set(why, FAULT_FORMAT,
+                     "%s: its tokenizer has ids up to %u, the model's vocabulary"
+                     " ends at %u",
+                     dir, tokenizer_id_end(self->tokenizer) - 1, vocab - 1);
     if (rc == 0) self->encoder = encoder_new(self->tokenizer);
     if (rc == 0 && !self->encoder) rc = why_set(why, FAULT_MEMORY, "an encoder");
     if (rc < 0) text_codec_close(&self);
@@ -62,7 +67,7 @@ int text_codec_decode(const text_codec_t *self, const uint32_t *tokens, size_t c
                       struct why *why, char **ret_text, size_t *ret_bytes)
 {
     struct byte_list list = { 0 };
-    for (size_t i = 0; i < count; i++)          // FAULT_RANGE, its one fault: a token without text
+    for (size_t i = 0; i < count; i++) // FAULT_RANGE, its one fault: a token without text
         (void)tokenizer_decode(self->tokenizer, tokens + i, 1, false, NULL, &list);
     char *text = realloc(list.bytes, list.count + 1);
     if (!text) {

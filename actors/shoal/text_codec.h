@@ -11,7 +11,7 @@ typedef struct text_codec text_codec_t;
 // `dir` is the model's folder, where its tokenizer lies; `vocab` the model's. FAULT_UNSUPPORTED if
 // text cannot be made of its tokens.
 int text_codec_open(const char *dir, uint32_t vocab, struct why *why, text_codec_t **ret_codec);
-void text_codec_close(text_codec_t **self);     // NULL is allowed
+void text_codec_close(text_codec_t **self); // NULL is allowed
 
 // As a text begins: with what the tokenizer puts before it, if anything. The caller frees.
 int text_codec_encode(const text_codec_t *self, const char *text, size_t bytes, struct why *why,

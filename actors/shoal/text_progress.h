@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct text_progress {
-    const char *what;                   // What is made of the text: "tokens"; NULL: not shown
+    const char *what; // What is made of the text: "tokens"; NULL: not shown
     uint64_t bytes_all, began_ms, due_ms;
     bool is_tty;
 };
@@ -19,5 +19,5 @@ void text_progress_tick(struct text_progress *self, uint64_t bytes, uint64_t mad
 // A line of another kind, under the same rule.
 void text_progress_say(struct text_progress *self, const char *line);
 
-double text_progress_seconds(const struct text_progress *self);     // Since init
-void text_progress_end(struct text_progress *self);     // Leaves the cursor on an empty line
+double text_progress_seconds(const struct text_progress *self); // Since init
+void text_progress_end(struct text_progress *self); // Leaves the cursor on an empty line

@@ -12,8 +12,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-enum { INPUTS_MAX = 4096, KEY_TOKEN_SIZE = 1000, KEY_TEMPLATE, KEY_FIELD, KEY_HELDOUT, KEY_THREADS,
-       KEY_JSON };
+enum {
+    INPUTS_MAX = 4096,
+    KEY_TOKEN_SIZE = 1000,
+    KEY_TEMPLATE,
+    KEY_FIELD,
+    KEY_HELDOUT,
+    KEY_THREADS,
+    KEY_JSON
+};
 
 struct tokenize {
     const char *tokenizer, *out, *token_size, *separator, *field, *heldout, *threads;
@@ -26,15 +33,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct tokenize *self = state->input;
     switch (key) {
-    case 't':            self->tokenizer = arg; break;
-    case 'o':            self->out = arg; break;
-    case 's':            self->separator = arg; break;
+    case 't': self->tokenizer = arg; break;
+    case 'o': self->out = arg; break;
+    case 's': self->separator = arg; break;
     case KEY_TOKEN_SIZE: self->token_size = arg; break;
-    case KEY_TEMPLATE:   self->with_template = true; break;
-    case KEY_FIELD:      self->field = arg; break;
-    case KEY_HELDOUT:    self->heldout = arg; break;
-    case KEY_THREADS:    self->threads = arg; break;
-    case KEY_JSON:       self->json = true; break;
+    case KEY_TEMPLATE: self->with_template = true; break;
+    case KEY_FIELD: self->field = arg; break;
+    case KEY_HELDOUT: self->heldout = arg; break;
+    case KEY_THREADS: self->threads = arg; break;
+    case KEY_JSON: self->json = true; break;
     case ARGP_KEY_ARG:
         if (self->inputs_count == INPUTS_MAX) argp_error(state, "at most %d inputs", INPUTS_MAX);
         self->inputs[self->inputs_count++] = arg;
@@ -54,7 +61,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 struct work {
     const struct tokenize *wish;
     tokenizer_t *tokenizer;
-    uint32_t threads, token_bytes, separator;   // BPE_NONE: no separator
+    uint32_t threads, token_bytes, separator; // BPE_NONE: no separator
     bool any_bytes;
     pool_t *pool;
     encoder_t *encoders[POOL_THREADS_MAX];
@@ -63,8 +70,8 @@ struct work {
     struct token_list lists[CORPUS_BATCH_UNITS];
     const struct corpus_unit *units;
     int faults[CORPUS_BATCH_UNITS];
-    struct why whys[POOL_THREADS_MAX];          // Of the first fault of each worker
-    uint32_t fault_units[POOL_THREADS_MAX];     // Which unit that was
+    struct why whys[POOL_THREADS_MAX];      // Of the first fault of each worker
+    uint32_t fault_units[POOL_THREADS_MAX]; // Which unit that was
     uint64_t documents, tokens_count;
 };
 
@@ -91,8 +98,7 @@ static void encode_unit(void *arg, uint32_t task, uint32_t worker)
     if (rc == 0) rc = encode_text(self, worker, unit, &why, list);
     if (rc == 0 && self->wish->with_template && unit->ends)
         tokenizer_template(self->tokenizer, true, list);
-    if (rc == 0 && unit->ends && self->separator != BPE_NONE)
-        token_list_add(list, self->separator);
+    if (rc == 0 && unit->ends && self->separator != BPE_NONE) token_list_add(list, self->separator);
     self->faults[task] = rc;
     if (rc < 0 && task < self->fault_units[worker]) {
         self->fault_units[worker] = task;
@@ -145,12 +151,15 @@ static int choose_token_size(struct work *self, struct why *why)
     const uint32_t id_end = tokenizer_id_end(self->tokenizer);
     uint64_t size = id_end <= 1 << 16 ? 2 : 4;
     int rc = self->wish->token_size
-                 ? command_number("--token-size", self->wish->token_size, 2, 4, why, &size) : 0;
+                 ? command_number("--token-size", self->wish->token_size, 2, 4, why, &size)
+                 : 0;
     if (rc < 0) return rc;
     if (size == 3) return why_set(why, FAULT_USAGE, "--token-size 3: it must be 2 or 4");
     if (size == 2 && id_end > 1 << 16)
-        return why_set(why, FAULT_USAGE, "--token-size 2: the vocabulary has ids up to %u, which "
-                       "need 4", id_end - 1);
+        return why_set(why, FAULT_USAGE,
+                       "--token-size 2: the vocabulary has ids up to %u, which "
+                       "need 4",
+                       id_end - 1);
     self->token_bytes = (uint32_t)size;
     return 0;
 }
@@ -217,15 +226,17 @@ static int report(const struct work *self, const struct text_counts *counts, dou
                       (json_int_t)counts->train, "heldout_tokens", (json_int_t)counts->heldout,
                       "token_bytes", (json_int_t)self->token_bytes, "vocab_size",
                       (json_int_t)tokenizer_id_end(self->tokenizer), "threads",
-                      (json_int_t)self->threads, "seconds", seconds, "mb_per_s", rate), why);
+                      (json_int_t)self->threads, "seconds", seconds, "mb_per_s", rate),
+            why);
     printf("%s/train    %" PRIu64 " tokens to train on, %u bytes each\n", self->wish->out,
            counts->train, self->token_bytes);
     if (counts->heldout)
         printf("%s/heldout  %" PRIu64 " tokens that no trainer is served\n", self->wish->out,
                counts->heldout);
     printf("\n%" PRIu64 " document%s, %.1f MB in %.1f s: %.1f MB/s on %u thread%s, %.2f bytes per "
-           "token; vocab_size %u\n", self->documents, self->documents == 1 ? "" : "s", bytes / 1e6,
-           seconds, rate, self->threads, self->threads == 1 ? "" : "s",
+           "token; vocab_size %u\n",
+           self->documents, self->documents == 1 ? "" : "s", bytes / 1e6, seconds, rate,
+           self->threads, self->threads == 1 ? "" : "s",
            bytes / (double)(counts->train + counts->heldout), tokenizer_id_end(self->tokenizer));
     return 0;
 }
@@ -243,8 +254,10 @@ static int run(const struct tokenize *wish, struct why *why)
     }
     if (rc == 0) rc = text_tokens_finish(work.tokens, why, &counts);
     if (rc == 0 && work.documents > 1 && !wish->separator && !wish->with_template)
-        fprintf(stderr, "%" PRIu64 " documents joined without a token between them; --separator "
-                "TOKEN puts one after each\n", work.documents);
+        fprintf(stderr,
+                "%" PRIu64 " documents joined without a token between them; --separator "
+                "TOKEN puts one after each\n",
+                work.documents);
     if (rc == 0) rc = report(&work, &counts, text_progress_seconds(&progress), why);
     close_work(&work);
     return rc;

@@ -10,9 +10,14 @@
 enum { KEY_FLAGS = 1000, KEY_SET = 2000, KEY_RESUME, KEY_NO_CHECKPOINT, KEY_JSON };
 
 // Flags whose value is kept as it is written; their keys count from KEY_FLAGS.
-#define TEXT(name, field, arg, doc, group) \
-    { { name, 0, arg, 0, doc, group }, offsetof(struct train_flags, field) }
-static const struct { struct argp_option option; size_t offset; } texts[] = {
+#define TEXT(name, field, arg, doc, group)                                                         \
+    {                                                                                              \
+        { name, 0, arg, 0, doc, group }, offsetof(struct train_flags, field)                       \
+    }
+static const struct {
+    struct argp_option option;
+    size_t offset;
+} texts[] = {
     TEXT("model", model, "DIR", "The model to begin with (that of the file)", 1),
     TEXT("init-seed", init_seed, "N", "Random parameters in the model's shape", 1),
     TEXT("data", data, "DIR", "Token files (those of the file)", 1),
@@ -51,9 +56,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
             argp_error(state, "at most %d times --set", TRAIN_SETS_MAX);
         self->sets[self->sets_count++] = arg;
         break;
-    case KEY_RESUME:        self->resume = true; break;
+    case KEY_RESUME: self->resume = true; break;
     case KEY_NO_CHECKPOINT: self->no_checkpoint = true; break;
-    case KEY_JSON:          self->json = true; break;
+    case KEY_JSON: self->json = true; break;
     case ARGP_KEY_ARG:
         if (self->state_path) argp_error(state, "one state.toml, not also %s", arg);
         self->state_path = arg;
@@ -69,20 +74,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 int shoal_train(int argc, char **argv)
 {
     static struct argp_option options[TEXTS + 5] = {
-        [TEXTS] = { "set", KEY_SET, "KEY=VALUE", 0,
-                    "Any setting of the file: lr_schedule=Cosine", 2 },
+        [TEXTS] = { "set", KEY_SET, "KEY=VALUE", 0, "Any setting of the file: lr_schedule=Cosine",
+                    2 },
         { "resume", KEY_RESUME, NULL, 0, "Go on from the newest checkpoint", 4 },
         { "no-checkpoint", KEY_NO_CHECKPOINT, NULL, 0, "Write none", 4 },
         { "json", KEY_JSON, NULL, 0, "Print one JSON object at the end", 4 },
     };
     static const struct argp argp = {
-        options, parse, "STATE_TOML",
+        options,
+        parse,
+        "STATE_TOML",
         "One trainer alone, without a run: to find a learning rate, or to make a small model. "
         "Ctrl-C saves. On the CPU the bits are the same for any number of threads, and with "
         "--resume. The GPU's part has been compiled, not yet run on a GPU.\n\n"
         "  shoal train state.toml --data-config data.toml --learning-rate 1e-3\n"
         "  shoal train state.toml --data data/train --optimizer adamw --log a.csv\n",
-        NULL, NULL, NULL
+        NULL,
+        NULL,
+        NULL
     };
     static struct train_flags flags;
     struct why why = { 0 };

@@ -16,8 +16,7 @@ enum { DIFFERENCES_TOLD = 8 };
 
 struct train_position train_position_first(const struct train_settings *settings)
 {
-    return (struct train_position){ settings->first_step, settings->config.progress_data_index,
-                                    0 };
+    return (struct train_position){ settings->first_step, settings->config.progress_data_index, 0 };
 }
 
 int train_checkpoint_begin(const struct train_settings *settings, struct why *why)
@@ -64,7 +63,7 @@ int train_checkpoint_write(const struct train_settings *settings,
     tags_init(&tags, room, SOLO_ITEMS);
     rc = solo_pull_state(solo, &tags, why, values);
     if (rc < 0) return rc;
-    char *config = model_config_with_dtype(model->config, "float32");   // As its numbers are
+    char *config = model_config_with_dtype(model->config, "float32"); // As its numbers are
     if (!config) return why_set(why, FAULT_MEMORY, "a config.json");
     const struct checkpoint_parts parts = { .config_json = config,
                                             .tokenizer_dir = settings->model,
@@ -125,8 +124,10 @@ static int load_all(const checkpoint_t *checkpoint, const struct train_settings 
     if (rc == 0) rc = solo_load_state(solo, checkpoint, why);
     if (rc < 0) return rc;
     if (info->step < settings->first_step || info->cursor < first)
-        return why_set(why, FAULT_FOREIGN, "it stands at step %" PRIu64 ", sample %" PRIu64
-                       ", before [progress] of state.toml", info->step, info->cursor);
+        return why_set(why, FAULT_FOREIGN,
+                       "it stands at step %" PRIu64 ", sample %" PRIu64
+                       ", before [progress] of state.toml",
+                       info->step, info->cursor);
     *ret_position = (struct train_position){ info->step, info->cursor, info->cursor - first };
     return 0;
 }

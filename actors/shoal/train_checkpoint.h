@@ -7,9 +7,9 @@
 
 // Where a training stands: all that changes, beside the parameters and the optimizer.
 struct train_position {
-    uint64_t step;                      // Steps done
-    uint64_t sample;                    // The next one, counted over all passes
-    uint64_t samples;                   // Trained so far
+    uint64_t step;    // Steps done
+    uint64_t sample;  // The next one, counted over all passes
+    uint64_t samples; // Trained so far
 };
 
 // Where a training begins.

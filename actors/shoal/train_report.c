@@ -26,8 +26,9 @@ int train_report_open(struct train_report *self, const char *log, uint64_t first
                       uint64_t total_steps, struct why *why)
 {
     const char *terminal = getenv("TERM");
-    *self = (struct train_report){ .first_step = first_step, .total_steps = total_steps,
-                                   .loss = NAN, .heldout = NAN };
+    *self = (struct train_report){
+        .first_step = first_step, .total_steps = total_steps, .loss = NAN, .heldout = NAN
+    };
     self->is_tty = isatty(STDERR_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0);
     if (!log) return 0;
     self->csv = ends_in(log, ".csv");
@@ -38,7 +39,8 @@ int train_report_open(struct train_report *self, const char *log, uint64_t first
     if (!self->log) return write_failed(log, why);
     if (self->csv && ftello(self->log) == 0)
         fputs("step,tokens,batch,loss,learning_rate,gradient_norm,seconds,tokens_per_s,"
-              "heldout_loss\n", self->log);
+              "heldout_loss\n",
+              self->log);
     return fflush(self->log) == 0 ? 0 : write_failed(log, why);
 }
 
@@ -53,9 +55,10 @@ static int write_row(struct train_report *self, const struct train_row *row, dou
                     "\"learning_rate\":%.9g,\"gradient_norm\":%.9g,\"seconds\":%.6g,"
                     "\"tokens_per_s\":%.6g,\"heldout_loss\":%s}\n";
     // Flushed: who watches the file sees each step, and a crash loses none
-    if (fprintf(self->log, format, row->step, row->tokens, row->batch, row->loss,
-                (double)row->rate, row->norm, row->seconds, tokens_per_s,
-                heldout[0] || self->csv ? heldout : "null") < 0 || fflush(self->log) != 0)
+    if (fprintf(self->log, format, row->step, row->tokens, row->batch, row->loss, (double)row->rate,
+                row->norm, row->seconds, tokens_per_s,
+                heldout[0] || self->csv ? heldout : "null") < 0 ||
+        fflush(self->log) != 0)
         return write_failed(self->path, why);
     return 0;
 }
@@ -69,8 +72,7 @@ void train_report_line(const struct train_report *self, const struct train_row *
     show_bar((double)row->step / (double)self->total_steps, 12, bar);
     show_count(self->seconds > 0 ? self->tokens / self->seconds : 0, rate);
     show_duration(done > 0 ? self->seconds / done * to_do : -1, left);
-    if (!isnan(self->heldout))
-        snprintf(heldout, sizeof heldout, "  held out %.4f", self->heldout);
+    if (!isnan(self->heldout)) snprintf(heldout, sizeof heldout, "  held out %.4f", self->heldout);
     snprintf(line, TRAIN_LINE_MAX,
              "%s step %" PRIu64 "/%" PRIu64 "  loss %.4f%s  lr %.3g  |g| %.3g  %s tok/s  ETA %s",
              bar, row->step, self->total_steps, self->loss, heldout, (double)row->rate, row->norm,

@@ -10,23 +10,23 @@
 enum { TRAIN_LINE_MAX = 400 };
 
 struct train_row {
-    uint64_t step;                      // Done, this one included
-    uint64_t tokens;                    // Trained so far, over all steps
-    uint32_t batch;                     // Sequences in this step
-    double loss, norm;                  // Nats per token before the update; of the gradient
-    float rate;                         // Learning rate
-    double seconds;                     // That this step took
-    double heldout;                     // Nats per token after it; NaN: not measured
+    uint64_t step;     // Done, this one included
+    uint64_t tokens;   // Trained so far, over all steps
+    uint32_t batch;    // Sequences in this step
+    double loss, norm; // Nats per token before the update; of the gradient
+    float rate;        // Learning rate
+    double seconds;    // That this step took
+    double heldout;    // Nats per token after it; NaN: not measured
 };
 
 struct train_report {
-    FILE *log;                          // NULL: none
-    const char *path;                   // Of it; borrowed
+    FILE *log;        // NULL: none
+    const char *path; // Of it; borrowed
     bool csv, is_tty;
-    uint64_t total_steps, first_step;   // first_step: where this process began
+    uint64_t total_steps, first_step; // first_step: where this process began
     uint64_t due_ms;
-    double loss, heldout;               // A running mean; the last measured. NaN: none yet
-    double seconds, tokens;             // Of the steps so far, by this process
+    double loss, heldout;   // A running mean; the last measured. NaN: none yet
+    double seconds, tokens; // Of the steps so far, by this process
 };
 
 // `log` ends in .csv or .jsonl (FAULT_USAGE), is made or appended to; NULL: none. So a training that

@@ -24,7 +24,7 @@ struct training {
     uint32_t *tokens, *heldout_tokens;
     uint32_t heldout_count;
     struct train_position position;
-    uint64_t saved_step;                // UINT64_MAX: none yet
+    uint64_t saved_step; // UINT64_MAX: none yet
     struct train_report report;
 };
 
@@ -33,7 +33,7 @@ static volatile sig_atomic_t asked_to_stop;
 static void stop(int number)
 {
     asked_to_stop = 1;
-    signal(number, SIG_DFL);            // The second one kills
+    signal(number, SIG_DFL); // The second one kills
 }
 
 static double now_s(void)
@@ -75,17 +75,18 @@ static void say_memory(const struct train_settings *settings, const struct compu
             mib(need->host), mib(free_bytes), settings->memory_mib ? "allowed" : "free");
     if (!cpu) fprintf(stderr, "; on the GPU %.1f MiB", mib(need->device));
     fprintf(stderr, "; activations of %u x %u tokens%s\n", settings->solo.micro_batch,
-            settings->solo.seq, !cpu                       ? ""
-                                : settings->solo.recompute ? ", computed again"
-                                                           : ", kept");
+            settings->solo.seq,
+            !cpu                       ? ""
+            : settings->solo.recompute ? ", computed again"
+                                       : ", kept");
 }
 
 // Says what it will take. Activations that do not fit are computed again rather than kept.
 static int check_memory(struct training *self, struct why *why)
 {
     struct train_settings *settings = &self->settings;
-    const uint64_t free_bytes = settings->memory_mib ? settings->memory_mib << 20
-                                                     : memory_available_bytes();
+    const uint64_t free_bytes =
+        settings->memory_mib ? settings->memory_mib << 20 : memory_available_bytes();
     const struct solo_place place = place_of(self);
     struct compute_memory need = { 0 };
     int rc = solo_memory(&place, &settings->solo, why, &need);
@@ -100,8 +101,8 @@ static int check_memory(struct training *self, struct why *why)
     if (fits)
         return why_set(why, FAULT_MEMORY,
                        "%.1f MiB are needed, there are %.1f; --micro-batch-size %u takes less "
-                       "(now %u). Nothing was begun", mib(need.host), mib(free_bytes), fits,
-                       settings->solo.micro_batch);
+                       "(now %u). Nothing was begun",
+                       mib(need.host), mib(free_bytes), fits, settings->solo.micro_batch);
     return why_set(why, FAULT_MEMORY,
                    "%.1f MiB are needed, there are %.1f, and no --micro-batch-size takes as "
                    "little: a smaller model or max_seq_len would. Nothing was begun",
@@ -191,16 +192,14 @@ static int prepare(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
     self->pool = pool_new((uint32_t)settings->threads);
-    if (!self->pool)
-        return why_set(why, FAULT_MEMORY, "%" PRIu64 " threads", settings->threads);
+    if (!self->pool) return why_set(why, FAULT_MEMORY, "%" PRIu64 " threads", settings->threads);
     int rc = model_folder_prepare(settings->model, why, &self->model);
     if (rc == 0) rc = check_memory(self, why);
     if (rc == 0) rc = open_data(self, why);
     if (rc == 0 && settings->heldout) rc = read_heldout(self, why);
     if (rc == 0 && settings->checkpoint_dir && !self->flags.resume)
         rc = train_checkpoint_begin(settings, why);
-    if (rc == 0)
-        rc = take_tokens(settings->solo.batch_max, settings->solo.seq, why, &self->tokens);
+    if (rc == 0) rc = take_tokens(settings->solo.batch_max, settings->solo.seq, why, &self->tokens);
     const struct solo_place place = place_of(self);
     if (rc == 0) rc = solo_new(&place, &settings->solo, why, &self->solo);
     if (rc < 0) return rc;
@@ -217,8 +216,7 @@ static int save(struct training *self, struct why *why)
 {
     const struct train_settings *settings = &self->settings;
     if (!settings->checkpoint_dir || self->saved_step == self->position.step) return 0;
-    const int rc =
-        train_checkpoint_write(settings, &self->position, &self->model, self->solo, why);
+    const int rc = train_checkpoint_write(settings, &self->position, &self->model, self->solo, why);
     if (rc == 0) self->saved_step = self->position.step;
     return rc;
 }
@@ -253,13 +251,17 @@ static int step(struct training *self, struct why *why)
     int rc = provider_read(self->data, at->sample, batch, self->tokens, why);
     if (rc == 0) rc = solo_step(self->solo, self->tokens, batch, rate, why, &result);
     if (rc < 0)
-        return why_wrap(why, rc, "step %" PRIu64 ", samples %" PRIu64 "..%" PRIu64
-                        ", learning rate %g", at->step + 1, at->sample, at->sample + batch - 1,
-                        (double)rate);
+        return why_wrap(why, rc,
+                        "step %" PRIu64 ", samples %" PRIu64 "..%" PRIu64 ", learning rate %g",
+                        at->step + 1, at->sample, at->sample + batch - 1, (double)rate);
     at->step++, at->sample += batch, at->samples += batch;
 
-    struct train_row row = { .step = at->step, .tokens = at->samples * seq, .batch = batch,
-                             .loss = result.loss, .norm = result.norm, .rate = rate,
+    struct train_row row = { .step = at->step,
+                             .tokens = at->samples * seq,
+                             .batch = batch,
+                             .loss = result.loss,
+                             .norm = result.norm,
+                             .rate = rate,
                              .seconds = now_s() - began_s,
                              .heldout = NAN };
     const bool last = at->step == settings->total_steps;
@@ -271,10 +273,7 @@ static int step(struct training *self, struct why *why)
     return rc;
 }
 
-static json_t *real_or_null(double value)
-{
-    return isnan(value) ? json_null() : json_real(value);
-}
+static json_t *real_or_null(double value) { return isnan(value) ? json_null() : json_real(value); }
 
 static int print_end(struct training *self, struct why *why)
 {
@@ -288,8 +287,7 @@ static int print_end(struct training *self, struct why *why)
     char hex[HASH_HEX], text[SHOW_MAX], dir[PATH_MAX + 32] = "";
     hash_to_hex(&digest, hex);
     if (self->saved_step == self->position.step)
-        snprintf(dir, sizeof dir, "%s/step-%08" PRIu64, settings->checkpoint_dir,
-                 self->saved_step);
+        snprintf(dir, sizeof dir, "%s/step-%08" PRIu64, settings->checkpoint_dir, self->saved_step);
     if (self->flags.json)
         return shoal_print_json(
             json_pack("{s:s, s:I, s:b, s:I, s:o, s:o, s:f, s:s, s:s?}", "schema", "shoal.train.1",

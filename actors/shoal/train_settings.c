@@ -34,7 +34,9 @@ static bool is_set(const struct run_config *config, const char *path)
 static int change_config(const struct train_flags *flags, struct run_config *config,
                          struct why *why)
 {
-    const struct { const char *flag, *value, *key; } named[] = {
+    const struct {
+        const char *flag, *value, *key;
+    } named[] = {
         { "--learning-rate", flags->learning_rate, "base_lr" },
         { "--batch-size", flags->batch_size, "config.global_batch_size_start" },
         { "--batch-size", flags->batch_size, "config.global_batch_size_end" },
@@ -82,16 +84,16 @@ static int find_model(struct train_settings *self, const struct train_flags *fla
 {
     char path[PATH_MAX + 16];
     const struct run_config *config = &self->config;
-    int rc = flags->model
-                 ? (strlen(flags->model) < sizeof self->model ? 0 : FAULT_LIMIT)
-                 : config_resolve(&config->origin, config->checkpoint_folder, self->model,
-                                  sizeof self->model);
+    int rc = flags->model ? (strlen(flags->model) < sizeof self->model ? 0 : FAULT_LIMIT)
+                          : config_resolve(&config->origin, config->checkpoint_folder, self->model,
+                                           sizeof self->model);
     if (rc < 0) return why_set(why, FAULT_USAGE, "the path of the model's folder is too long");
     if (flags->model) snprintf(self->model, sizeof self->model, "%s", flags->model);
     snprintf(path, sizeof path, "%s/config.json", self->model);
     rc = model_folder_read_shape(path, why, &self->shape);
     if (rc == FAULT_NOT_FOUND)
-        rc = why_wrap(why, rc, "no model to begin with; make one with shoal init-model, or name "
+        rc = why_wrap(why, rc,
+                      "no model to begin with; make one with shoal init-model, or name "
                       "its folder with --model");
     if (rc < 0 || !flags->init_seed) return rc;
     self->init = true;
@@ -106,8 +108,8 @@ static int take_data_config(struct train_settings *self, const char *path, struc
     config_faults_print(&faults, stderr);
     if (rc < 0) return why_set(why, rc, "%s", path);
     if (data.seq_len != self->config.max_seq_len)
-        return why_set(why, FAULT_CONFIG, "%s: seq_len = %" PRIu64 ", max_seq_len = %" PRIu64,
-                       path, data.seq_len, self->config.max_seq_len);
+        return why_set(why, FAULT_CONFIG, "%s: seq_len = %" PRIu64 ", max_seq_len = %" PRIu64, path,
+                       data.seq_len, self->config.max_seq_len);
     rc = source_of_data_config(&data, why, &self->data);
     return rc < 0 ? why_wrap(why, rc, "%s", path) : 0;
 }
@@ -123,8 +125,8 @@ static int take_data_folder(struct train_settings *self, const struct train_flag
         rc = why_set(why, FAULT_USAGE, "--data: a path of 1 to %zu bytes",
                      sizeof self->data.where - 1);
     if (rc < 0) return rc;
-    self->data = (struct wire_data_source){ .kind = DATA_LOCAL,
-                                            .token_bytes = (uint8_t)token_bytes };
+    self->data =
+        (struct wire_data_source){ .kind = DATA_LOCAL, .token_bytes = (uint8_t)token_bytes };
     snprintf(self->data.where, sizeof self->data.where, "%s", flags->data);
     return 0;
 }
@@ -133,10 +135,11 @@ static int find_data(struct train_settings *self, const struct train_flags *flag
 {
     uint64_t seed;
     int rc = flags->data_config ? take_data_config(self, flags->data_config, why)
-           : flags->data        ? take_data_folder(self, flags, why)
+             : flags->data      ? take_data_folder(self, flags, why)
                                 : source_of_config(&self->config, why, &self->data);
     if (rc == 0 && self->data.kind == DATA_SERVER)
-        rc = why_set(why, FAULT_USAGE, "data_location is the actor \"%s\", which nobody runs here: "
+        rc = why_set(why, FAULT_USAGE,
+                     "data_location is the actor \"%s\", which nobody runs here: "
                      "name its files with --data-config data.toml or --data DIR",
                      self->data.where);
     if (rc == 0 && flags->token_bytes && !flags->data)
@@ -154,7 +157,10 @@ static int find_data(struct train_settings *self, const struct train_flags *flag
 static int read_numbers(struct train_settings *self, const struct train_flags *flags,
                         uint64_t *ret_micro_batch, struct why *why)
 {
-    const struct { const char *flag, *text; uint64_t min, max, fallback, *to; } numbers[] = {
+    const struct {
+        const char *flag, *text;
+        uint64_t min, max, fallback, *to;
+    } numbers[] = {
         { "--micro-batch-size", flags->micro_batch, 1, MODEL_BATCH_MAX, 4, ret_micro_batch },
         { "--threads", flags->threads, 1, POOL_THREADS_MAX, evaluate_threads(), &self->threads },
         { "--memory-mib", flags->memory_mib, 1, 1 << 30, 0, &self->memory_mib },
@@ -204,13 +210,13 @@ static int derive(struct train_settings *self, const struct train_flags *flags, 
     snprintf(self->run, sizeof self->run, "%.32s.train", config->run_id);
     self->heldout = flags->heldout;
     self->checkpoint_dir = flags->no_checkpoint    ? NULL
-                         : flags->checkpoint_dir ? flags->checkpoint_dir
-                                                 : "checkpoints";
+                           : flags->checkpoint_dir ? flags->checkpoint_dir
+                                                   : "checkpoints";
     self->schedule = recipe_schedule(config);
     self->first_step = config->progress_step - 1;
     self->total_steps = config->total_steps;
-    self->cold = (struct cold_start){ (uint32_t)self->first_step,
-                                      (uint32_t)config->cold_start_steps };
+    self->cold =
+        (struct cold_start){ (uint32_t)self->first_step, (uint32_t)config->cold_start_steps };
     self->solo = solo_options_of(config, (uint32_t)micro_batch);
     rc = compute_find(flags->device ? flags->device : "cpu", why, &self->device);
     return rc < 0 ? rc : check_settings(self, why);
@@ -247,9 +253,10 @@ void train_settings_recipe(const struct train_settings *self, char ret_text[TRAI
     config_text_add(&text, "%.*s", (int)count, canonical);
     const char *library = gemm_library(self->solo.precision);
     config_text_add(&text, "micro batch = %u\n", self->solo.micro_batch);
-    config_text_add(&text, "device = %s\n", self->device.kind == COMPUTE_CUDA ? "cuda"
-                                            : library                        ? library
-                                                                             : "cpu");
+    config_text_add(&text, "device = %s\n",
+                    self->device.kind == COMPUTE_CUDA ? "cuda"
+                    : library                         ? library
+                                                      : "cpu");
     config_text_add(&text, "data = %s\ntoken bytes = %u\nshuffle seed = %s\n", self->data.where,
                     self->data.token_bytes, seed);
 }

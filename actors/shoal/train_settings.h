@@ -28,22 +28,22 @@ struct train_flags {
 
 struct train_settings {
     struct run_config config;
-    char run[CHECKPOINT_RUN_MAX + 1];   // Of the checkpoints: no run takes them for its own
-    char model[PATH_MAX];               // The folder
-    bool init;                          // Random parameters of init_seed, not those of the folder
+    char run[CHECKPOINT_RUN_MAX + 1]; // Of the checkpoints: no run takes them for its own
+    char model[PATH_MAX];             // The folder
+    bool init;                        // Random parameters of init_seed, not those of the folder
     uint64_t init_seed;
     struct model_shape shape;
     struct wire_data_source data;
-    const char *heldout;                // Or NULL
+    const char *heldout; // Or NULL
     uint64_t heldout_every, heldout_samples;
     struct schedule schedule;
     struct cold_start cold;
     struct solo_options solo;
     struct compute_device device;
     uint64_t first_step, total_steps;
-    uint64_t threads, memory_mib;       // memory_mib 0: what is free
-    const char *checkpoint_dir;         // NULL: none is written
-    uint64_t checkpoint_every, keep;    // checkpoint_every 0: at the end alone
+    uint64_t threads, memory_mib;    // memory_mib 0: what is free
+    const char *checkpoint_dir;      // NULL: none is written
+    uint64_t checkpoint_every, keep; // checkpoint_every 0: at the end alone
 };
 
 // Prints the warnings and faults of state.toml itself. FAULT_USAGE for a flag, FAULT_CONFIG ...

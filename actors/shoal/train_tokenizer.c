@@ -16,40 +16,55 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { INPUTS_MAX = 4096, KEY_MIN_FREQUENCY = 1000, KEY_END, KEY_SPECIAL, KEY_PATTERN, KEY_PREFIX,
-       KEY_FIELD, KEY_SEQ_LEN, KEY_THREADS, KEY_JSON };
+enum {
+    INPUTS_MAX = 4096,
+    KEY_MIN_FREQUENCY = 1000,
+    KEY_END,
+    KEY_SPECIAL,
+    KEY_PATTERN,
+    KEY_PREFIX,
+    KEY_FIELD,
+    KEY_SEQ_LEN,
+    KEY_THREADS,
+    KEY_JSON
+};
 
 struct train {
     const char *out, *vocab_size, *min_frequency, *pattern, *field, *seq_len, *threads;
-    const char *special[BPE_TRAIN_SPECIAL_MAX], *inputs[INPUTS_MAX];    // special[0] ends a text
+    const char *special[BPE_TRAIN_SPECIAL_MAX], *inputs[INPUTS_MAX]; // special[0] ends a text
     uint32_t special_count;
     size_t inputs_count;
     bool add_prefix_space, json;
 };
 
 // How text is cut before it is merged.
-static const struct { const char *name; struct pretokenizer pretokenizer; } patterns[] = {
+static const struct {
+    const char *name;
+    struct pretokenizer pretokenizer;
+} patterns[] = {
     { "gpt2", { .gpt2_is_byte_level = true, .count = 1, .chain = { PRETOKENIZE_GPT2 } } },
     { "llama3", { .count = 1, .chain = { PRETOKENIZE_CL100K } } },
     { "llama3-digit", { .count = 1, .chain = { PRETOKENIZE_CL100K1 } } },
-    { "smollm", { .gpt2_is_byte_level = true, .count = 2,
-                  .chain = { PRETOKENIZE_DIGIT, PRETOKENIZE_GPT2 } } },
+    { "smollm",
+      { .gpt2_is_byte_level = true,
+        .count = 2,
+        .chain = { PRETOKENIZE_DIGIT, PRETOKENIZE_GPT2 } } },
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct train *self = state->input;
     switch (key) {
-    case 'o':               self->out = arg; break;
-    case 'v':               self->vocab_size = arg; break;
+    case 'o': self->out = arg; break;
+    case 'v': self->vocab_size = arg; break;
     case KEY_MIN_FREQUENCY: self->min_frequency = arg; break;
-    case KEY_END:           self->special[0] = arg; break;
-    case KEY_PATTERN:       self->pattern = arg; break;
-    case KEY_PREFIX:        self->add_prefix_space = true; break;
-    case KEY_FIELD:         self->field = arg; break;
-    case KEY_SEQ_LEN:       self->seq_len = arg; break;
-    case KEY_THREADS:       self->threads = arg; break;
-    case KEY_JSON:          self->json = true; break;
+    case KEY_END: self->special[0] = arg; break;
+    case KEY_PATTERN: self->pattern = arg; break;
+    case KEY_PREFIX: self->add_prefix_space = true; break;
+    case KEY_FIELD: self->field = arg; break;
+    case KEY_SEQ_LEN: self->seq_len = arg; break;
+    case KEY_THREADS: self->threads = arg; break;
+    case KEY_JSON: self->json = true; break;
     case KEY_SPECIAL:
         if (self->special_count == BPE_TRAIN_SPECIAL_MAX)
             argp_error(state, "at most %d special tokens", BPE_TRAIN_SPECIAL_MAX);
@@ -78,7 +93,7 @@ struct work {
     corpus_t *corpus;
     bpe_train_t *train;
     const struct corpus_unit *units;
-    uint8_t bad[CORPUS_BATCH_UNITS];        // No valid UTF-8
+    uint8_t bad[CORPUS_BATCH_UNITS]; // No valid UTF-8
     struct text_progress progress;
 };
 
@@ -140,8 +155,8 @@ static int read_options(struct work *self, struct why *why)
 {
     const struct train *wish = self->wish;
     uint64_t vocab_size, min_frequency, seq_len, threads = evaluate_threads();
-    int rc = command_number("--vocab-size", wish->vocab_size, 257, BPE_TOKENS_MAX, why,
-                            &vocab_size);
+    int rc =
+        command_number("--vocab-size", wish->vocab_size, 257, BPE_TOKENS_MAX, why, &vocab_size);
     if (rc == 0)
         rc = command_number("--min-frequency", wish->min_frequency, 0, UINT32_MAX, why,
                             &min_frequency);
@@ -196,9 +211,9 @@ static int report(const struct work *self, const tokenizer_t *tokenizer,
                       "distinct_words", (json_int_t)result->distinct_words, "seconds", seconds),
             why);
     printf("%s/tokenizer.json  %u tokens, %u merges\n\n%.1f MB, %" PRIu64 " words, %" PRIu64
-           " of them distinct; %.1f s\n", self->wish->out, vocab_size, result->merges,
-           (double)corpus_bytes(self->corpus) / 1e6, result->words, result->distinct_words,
-           seconds);
+           " of them distinct; %.1f s\n",
+           self->wish->out, vocab_size, result->merges, (double)corpus_bytes(self->corpus) / 1e6,
+           result->words, result->distinct_words, seconds);
     if (vocab_size < self->options.vocab_size)
         printf("Fewer than the %u tokens wanted: no other pair occurs %" PRIu64 " times.\n",
                self->options.vocab_size, self->options.min_frequency);
@@ -257,8 +272,12 @@ int shoal_train_tokenizer(int argc, char **argv)
     };
     static struct train self;
     struct why why = { 0 };
-    self = (struct train){ .vocab_size = "8192", .min_frequency = "2", .pattern = "gpt2",
-                           .field = "text", .seq_len = "2048", .special = { "<|endoftext|>" },
+    self = (struct train){ .vocab_size = "8192",
+                           .min_frequency = "2",
+                           .pattern = "gpt2",
+                           .field = "text",
+                           .seq_len = "2048",
+                           .special = { "<|endoftext|>" },
                            .special_count = 1 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     return fault_exit(run(&self, &why), &why);

@@ -12,7 +12,9 @@ void auditor_begin(struct auditor *self, struct blobs *blobs, const struct membe
     *self = (struct auditor){ 0 };
     if (place == UINT32_MAX) return;
     const struct wire_member *author = member_at(member, member->audits[place].member);
-    *self = (struct auditor){ .round = member->round.round, .since_ms = now_ms, .place = place,
+    *self = (struct auditor){ .round = member->round.round,
+                              .since_ms = now_ms,
+                              .place = place,
                               .instance = author ? author->instance : 0 };
     self->finding = (struct wire_finding){ .round = member->round.round,
                                            .result = member->audits[place].result };
@@ -37,10 +39,12 @@ void auditor_hear_reveal(struct auditor *self, struct blobs *blobs, const struct
     if (!author || !hash_equal(&author->key, &in->sender) ||
         !is_meant(audit, &reveal->claim, member) ||
         (!zero && reveal->residual.bytes != replica->floats * sizeof(float)))
-        return;                                     // Of another audit, perhaps
+        return; // Of another audit, perhaps
     self->revealed = true;
     self->reveal = *reveal;
-    if (zero) self->reveal.residual = (struct wire_blob){ .bytes = 0 };    // Whatever it says: nothing is needed
+    if (zero)
+        self->reveal.residual =
+            (struct wire_blob){ .bytes = 0 }; // Whatever it says: nothing is needed
     if (!zero) blobs_want_revealed(blobs, &reveal->residual, audit->step, audit->member);
 }
 
@@ -67,19 +71,23 @@ static void recompute(struct auditor *self, const struct member *member, struct 
     const struct wire_audit *audit = &member->audits[self->place];
     struct wire_holder providers[16];
     self->computing = true;
-    outbox_job(out, PORT_LEARNER, FRAME_RECOMPUTE, &(struct wire_recompute){
-        .round = self->round, .audit = *audit,
-        .samples = audits_samples(&member->round, self->place), .samples_count = audit->intervals,
-        .providers = providers, .providers_count = member_providers(member, providers, 16),
-        .residual = self->reveal.residual.hash, .data = member->now.data,
-        .order = member->now.order });
+    outbox_job(out, PORT_LEARNER, FRAME_RECOMPUTE,
+               &(struct wire_recompute){ .round = self->round,
+                                         .audit = *audit,
+                                         .samples = audits_samples(&member->round, self->place),
+                                         .samples_count = audit->intervals,
+                                         .providers = providers,
+                                         .providers_count = member_providers(member, providers, 16),
+                                         .residual = self->reveal.residual.hash,
+                                         .data = member->now.data,
+                                         .order = member->now.order });
 }
 
 // Who left or began a new life has forgotten what it would have to show.
 static bool is_gone(struct auditor *self, const struct member *member)
 {
     const struct wire_member *author = member_at(member, member->audits[self->place].member);
-    if (author && self->instance == 0) self->instance = author->instance;   // The roster came later
+    if (author && self->instance == 0) self->instance = author->instance; // The roster came later
     return author && (author->state == MEMBER_WITHDRAWN || author->instance != self->instance);
 }
 
@@ -92,21 +100,21 @@ void auditor_advance(struct auditor *self, const struct blobs *blobs, const stru
     const struct wire_audit *audit = &member->audits[self->place];
     // Who began with the declared zero need show nothing: the audit says all there is to it
     const bool zero = hash_is_none(&audit->residual_from);
-    const bool here = zero || (self->revealed &&
-                               blobs_state(blobs, &self->reveal.residual) == BLOB_HERE);
+    const bool here =
+        zero || (self->revealed && blobs_state(blobs, &self->reveal.residual) == BLOB_HERE);
     // The round begins when the commit before is applied: from then on the base can be made again
-    const bool ready = replica->holding && !replica->applying && !replica->loading &&
-                       replica->step >= audit->step;
-    if (!self->found && !self->computing && here && ready)
-        recompute(self, member, out);
+    const bool ready =
+        replica->holding && !replica->applying && !replica->loading && replica->step >= audit->step;
+    if (!self->found && !self->computing && here && ready) recompute(self, member, out);
     const bool waited = now_ms - self->since_ms > member->config.lease_ms ||
                         (ready && !self->revealed && is_gone(self, member));
     if (!self->found && !self->computing && waited) {
         self->found = true;
         self->finding.finding = ready ? FINDING_WITHHELD : FINDING_UNABLE;
         snprintf(self->finding.reason, sizeof self->finding.reason, "%s",
-                 !ready ? "the parameters are not held here"
-                 : self->revealed ? "the residual could not be fetched" : "nothing was revealed");
+                 !ready           ? "the parameters are not held here"
+                 : self->revealed ? "the residual could not be fetched"
+                                  : "nothing was revealed");
     }
     if (!self->found || self->acknowledged || now_ms < self->resend_ms) return;
     self->resend_ms = now_ms + MEMBER_RETRY_MS;

@@ -11,10 +11,10 @@
 #include "common/member/replica.h"
 
 struct auditor {
-    uint64_t round;                     // That we audit in; 0: in none
+    uint64_t round; // That we audit in; 0: in none
     uint64_t since_ms, resend_ms;
-    uint64_t instance;                  // Of the author's process when the round began
-    uint32_t place;                     // Of our audit in the round
+    uint64_t instance; // Of the author's process when the round began
+    uint32_t place;    // Of our audit in the round
     bool revealed, computing, found, acknowledged;
     struct wire_reveal reveal;
     struct wire_finding finding;

@@ -20,7 +20,7 @@ static void take(struct challenges *self, struct blobs *blobs, const struct wire
     struct challenge *challenge = &self->all[self->next++ % CHALLENGES_MAX];
     forget(challenge, blobs, out);
     *challenge = (struct challenge){ .result = *name, .reveal.claim = *claim };
-    challenge->ready = hash_is_none(&claim->residual_from);         // The declared zero
+    challenge->ready = hash_is_none(&claim->residual_from); // The declared zero
     if (!challenge->ready)
         outbox_job(out, PORT_LEARNER, FRAME_SHOW,
                    &(struct wire_show){ claim->round, claim->residual_from });
@@ -52,8 +52,7 @@ void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
         awaited = true;
         challenge->ready = shown->ok;
         if (shown->ok) challenge->reveal.residual = shown->blob;
-        if (shown->ok)
-            blobs_have_revealed(blobs, &shown->blob, challenge->reveal.claim.step);
+        if (shown->ok) blobs_have_revealed(blobs, &shown->blob, challenge->reveal.claim.step);
         else
             outbox_note(out, "audit.cannot_show round=%llu reason=\"%s\"",
                         (unsigned long long)shown->round, shown->reason);

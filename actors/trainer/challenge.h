@@ -14,19 +14,22 @@
 enum { CHALLENGES_MAX = AUDIT_TRIES_MAX + 2 };
 
 struct challenge {
-    struct hash result;                 // Of which; none: this place is free
+    struct hash result; // Of which; none: this place is free
     struct wire_reveal reveal;
-    bool ready;                         // It can be revealed
+    bool ready; // It can be revealed
     uint64_t resend_ms;
 };
 
-struct challenges { struct challenge all[CHALLENGES_MAX]; uint32_t next; };
+struct challenges {
+    struct challenge all[CHALLENGES_MAX];
+    uint32_t next;
+};
 
 // A round was opened. `claim` is our newest result, by the name of `claim_name`.
 void challenge_begin(struct challenges *self, struct blobs *blobs, const struct member *member,
                      const struct wire_claim *claim, const struct hash *claim_name,
                      struct outbox *out);
-void challenge_hear_shown(struct challenges *self, struct blobs *blobs, const struct wire_shown *shown,
-                          struct outbox *out);
+void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
+                          const struct wire_shown *shown, struct outbox *out);
 void challenge_send(struct challenges *self, const struct member *member, uint64_t now_ms,
                     struct outbox *out);

@@ -22,7 +22,7 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
     bool ready = self->replica.holding && !self->replica.applying && !self->replica.loading &&
                  self->replica.step == round->step;
     if (!open || !ready || self->training_round || self->tried_round >= round->round) return;
-    if (member->leaving) return;                    // Who is waited for so that others can catch up
+    if (member->leaving) return; // Who is waited for so that others can catch up
     if (now_ms < self->retry_ms) return;
     if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) return;
     const struct wire_member *own = member_at(member, member->index);
@@ -38,19 +38,19 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
     self->made_anew = false;
     blobs_mark(&self->blobs);
     struct wire_holder providers[16];
-    outbox_job(out, PORT_LEARNER, FRAME_TRAIN,
-               &(struct wire_train){ .round = round->round,
-                                     .step = round->step,
-                                     .lr_bits = round->lr_bits,
-                                     .samples = self->samples,
-                                     .samples_count = member_samples_at(member, share.begin,
-                                                                        share.end, self->samples),
-                                     .data = member->now.data,
-                                     .order = member->now.order,
-                                     .providers = providers,
-                                     .providers_count = member_providers(member, providers, 16),
-                                     .from_zero = own->owed > 0 &&
-                                                  member->round.clients_count > 1 });
+    outbox_job(
+        out, PORT_LEARNER, FRAME_TRAIN,
+        &(struct wire_train){ .round = round->round,
+                              .step = round->step,
+                              .lr_bits = round->lr_bits,
+                              .samples = self->samples,
+                              .samples_count =
+                                  member_samples_at(member, share.begin, share.end, self->samples),
+                              .data = member->now.data,
+                              .order = member->now.order,
+                              .providers = providers,
+                              .providers_count = member_providers(member, providers, 16),
+                              .from_zero = own->owed > 0 && member->round.clients_count > 1 });
 }
 
 static void publish(struct trainer *self, const struct wire_trained *trained, struct outbox *out)
@@ -62,13 +62,20 @@ static void publish(struct trainer *self, const struct wire_trained *trained, st
         blobs_spare(&self->blobs, &trained->payload, out);
         return;
     }
-    self->claim = (struct wire_claim){
-        .epoch = member->round.epoch, .step = member->round.step, .round = trained->round,
-        .client = client, .begin = share.begin, .end = share.end, .author = member->key,
-        .base = trained->base, .residual_from = trained->residual_from,
-        .residual_to = trained->residual_to, .payload = trained->payload,
-        .payload_bytes = trained->payload_bytes, .loss = trained->loss,
-        .born_unix_ms = member->born_unix_ms };
+    self->claim = (struct wire_claim){ .epoch = member->round.epoch,
+                                       .step = member->round.step,
+                                       .round = trained->round,
+                                       .client = client,
+                                       .begin = share.begin,
+                                       .end = share.end,
+                                       .author = member->key,
+                                       .base = trained->base,
+                                       .residual_from = trained->residual_from,
+                                       .residual_to = trained->residual_to,
+                                       .payload = trained->payload,
+                                       .payload_bytes = trained->payload_bytes,
+                                       .loss = trained->loss,
+                                       .born_unix_ms = member->born_unix_ms };
     memcpy(self->claim.run, member->run, sizeof self->claim.run);
     self->claim_name = claim_hash(&self->claim);
     memset(self->acknowledged, 0, sizeof self->acknowledged);
@@ -87,7 +94,8 @@ static void send_claim(struct trainer *self, uint64_t now_ms, struct outbox *out
 {
     const struct member *member = &self->member;
     if (self->claim.round == 0 || self->claim.round != member->round.round ||
-        member->now.round != self->claim.round || now_ms < self->resend_ms) return;
+        member->now.round != self->claim.round || now_ms < self->resend_ms)
+        return;
     self->resend_ms = now_ms + MEMBER_RETRY_MS;
     for (uint32_t i = 0; i < member->round.witnesses_count; i++) {
         const struct wire_member *witness = member_at(member, member->witnesses[i].member);
@@ -113,10 +121,13 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
     }
     member->loss = trained->loss;
     member->tokens_per_s = trained->tokens_per_s;
-    outbox_news(out, FRAME_PROGRESS, &(struct wire_progress){
-        .round = trained->round, .step = self->replica.step, .loss = trained->loss,
-        .tokens_per_s = trained->tokens_per_s, .train_ms = trained->train_ms,
-        .digest = self->replica.digest });
+    outbox_news(out, FRAME_PROGRESS,
+                &(struct wire_progress){ .round = trained->round,
+                                         .step = self->replica.step,
+                                         .loss = trained->loss,
+                                         .tokens_per_s = trained->tokens_per_s,
+                                         .train_ms = trained->train_ms,
+                                         .digest = self->replica.digest });
     if (!member->has_round || trained->round != member->round.round || self->made_anew ||
         !self->replica.holding || !hash_equal(&trained->base, &self->replica.digest)) {
         outbox_note(out, "train.late round=%llu; the batch will be dealt again",
@@ -125,12 +136,16 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
         return;
     }
     if (blobs_spared_since(&self->blobs, &trained->payload)) {
-        self->tried_round = 0;                      // The bytes are gone again: once more
+        self->tried_round = 0; // The bytes are gone again: once more
         return;
     }
     publish(self, trained, out);
-    struct msg own = { .now_ms = in->now_ms, .kind = FRAME_CLAIM, .run = member->run, .from = "",
-                       .sender = member->key, .body = &self->claim };
+    struct msg own = { .now_ms = in->now_ms,
+                       .kind = FRAME_CLAIM,
+                       .run = member->run,
+                       .from = "",
+                       .sender = member->key,
+                       .body = &self->claim };
     witness_hear_claim(&self->witness, &self->blobs, member, &own, out);
 }
 
@@ -162,9 +177,11 @@ static void finish(struct trainer *self, struct outbox *out)
     if (self->said_last || !member->has_run || member->now.phase != PHASE_FINISHED) return;
     if (!self->replica.holding || self->replica.step != member->now.step) return;
     self->said_last = true;
-    outbox_news(out, FRAME_PROGRESS, &(struct wire_progress){
-        .round = member->round.round, .step = self->replica.step, .loss = member->loss,
-        .digest = self->replica.digest });
+    outbox_news(out, FRAME_PROGRESS,
+                &(struct wire_progress){ .round = member->round.round,
+                                         .step = self->replica.step,
+                                         .loss = member->loss,
+                                         .digest = self->replica.digest });
     char hex[HASH_HEX];
     outbox_note(out, "run.finished step=%llu digest=%s", (unsigned long long)self->replica.step,
                 hash_to_hex(&self->replica.digest, hex));
@@ -184,11 +201,12 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
         self->made_anew |= self->training_round == member->round.round;
         witness_begin(&self->witness, member);
         auditor_begin(&self->auditor, &self->blobs, member, in->now_ms, out);
-        challenge_begin(&self->challenges, &self->blobs, member, &self->claim, &self->claim_name, out);
+        challenge_begin(&self->challenges, &self->blobs, member, &self->claim, &self->claim_name,
+                        out);
         if (!replica_knows_commit(&self->replica, member->round.step))
             blobs_forget_void(&self->blobs, member->round.step, out);
     }
-    if (heard & HEARD_REBORN) {                     // It has forgotten votes and what we hold
+    if (heard & HEARD_REBORN) { // It has forgotten votes and what we hold
         self->witness.acknowledged = false;
         auditor_say_again(&self->auditor);
         self->witness.resend_ms = self->replica.tell_ms = 0;
@@ -217,21 +235,21 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
         member_recall_position(&self->member, &self->journal);
         self->witness.voted_round = self->journal.vote_round;
         break;
-    case FRAME_INHERITED:     blobs_inherit(&self->blobs, in->body); break;
+    case FRAME_INHERITED: blobs_inherit(&self->blobs, in->body); break;
     case FRAME_QUIT:
         member_leave(&self->member, out);
         if (!self->member.admitted || self->said_last) outbox_quit(out, EX_OK, "stopped");
         break;
-    case FRAME_BUILT: case FRAME_LOADED: case FRAME_APPLIED:
+    case FRAME_BUILT:
+    case FRAME_LOADED:
+    case FRAME_APPLIED:
         if (replica_hear_learner(&self->replica, &self->member, in, out) == REPLICA_STEPPED)
             stepped(self, out);
         break;
-    case FRAME_TRAINED:       hear_trained(self, in, out); break;
-    case FRAME_FETCHED:       blobs_hear(&self->blobs, in->body, in->now_ms, out); break;
-    case FRAME_SHOWN:
-        challenge_hear_shown(&self->challenges, &self->blobs, in->body, out);
-        break;
-    case FRAME_RECOMPUTED:    auditor_hear_recomputed(&self->auditor, in->body); break;
+    case FRAME_TRAINED: hear_trained(self, in, out); break;
+    case FRAME_FETCHED: blobs_hear(&self->blobs, in->body, in->now_ms, out); break;
+    case FRAME_SHOWN: challenge_hear_shown(&self->challenges, &self->blobs, in->body, out); break;
+    case FRAME_RECOMPUTED: auditor_hear_recomputed(&self->auditor, in->body); break;
     case FRAME_REVEAL:
         auditor_hear_reveal(&self->auditor, &self->blobs, &self->member, &self->replica, in);
         break;
@@ -243,14 +261,14 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
     case FRAME_CLAIM:
         witness_hear_claim(&self->witness, &self->blobs, &self->member, in, out);
         break;
-    case FRAME_ACK:                                 // From another witness, or from the coordinator
+    case FRAME_ACK: // From another witness, or from the coordinator
         if (!hash_equal(&in->sender, &self->member.coordinator)) {
             hear_ack(self, in);
             break;
         }
         hear_news(self, in, out);
         break;
-    default:                  hear_news(self, in, out);
+    default: hear_news(self, in, out);
     }
 }
 

@@ -17,23 +17,23 @@
 #include "common/member/replica.h"
 
 struct trainer {
-    struct member member;               // First: what all members share
+    struct member member; // First: what all members share
     struct blobs blobs;
     struct replica replica;
     struct witness witness;
     struct wire_journal journal;
-    uint64_t training_round;            // The learner is at work on it; 0: it is not
-    bool made_anew;                     // That round, since: other samples are ours
-    uint64_t tried_round;               // No second attempt at the same round, unless the first failed:
-    uint64_t retry_ms;                  // then not before this
+    uint64_t training_round; // The learner is at work on it; 0: it is not
+    bool made_anew;          // That round, since: other samples are ours
+    uint64_t tried_round;    // No second attempt at the same round, unless the first failed:
+    uint64_t retry_ms;       // then not before this
     struct auditor auditor;
     struct challenges challenges;
-    struct wire_claim claim;            // The newest result of ours
+    struct wire_claim claim; // The newest result of ours
     struct hash claim_name;
-    bool acknowledged[WITNESSES_MAX];   // By place among the round's witnesses
+    bool acknowledged[WITNESSES_MAX]; // By place among the round's witnesses
     uint64_t resend_ms;
     bool said_last;
-    struct wire_interval samples[DEALT_MAX];        // Scratch of one TRAIN
+    struct wire_interval samples[DEALT_MAX]; // Scratch of one TRAIN
 };
 
 // Zeroed memory, the member's "given by the shell" fields filled in.

@@ -33,17 +33,19 @@ int main(int argc, char **argv)
 {
     static const struct actor actor = { "trainer", sizeof(struct trainer), trainer_step };
     static const struct argp_child children[] = { { &member_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = { options, parse, "[train]",
-        "Trains one model together with others.\n\n"
-        "  shoal-trainer -i secret.key --ticket ticket\n"
-        "  shoal-trainer -i secret.key --ticket ticket -t 2\n",
-        children, NULL, NULL };
+    static const struct argp argp = { options,
+                                      parse,
+                                      "[train]",
+                                      "Trains one model together with others.\n\n"
+                                      "  shoal-trainer -i secret.key --ticket ticket\n"
+                                      "  shoal-trainer -i secret.key --ticket ticket -t 2\n",
+                                      children,
+                                      NULL,
+                                      NULL };
     struct member_options self = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
-    struct member_process process = { .actor = &actor,
-                                      .init = init,
-                                      .has_learner = true,
-                                      .has_fetcher = true,
-                                      .keeps_blobs = true };
+    struct member_process process = {
+        .actor = &actor, .init = init, .has_learner = true, .has_fetcher = true, .keeps_blobs = true
+    };
     return member_run(&self, &process);
 }

@@ -46,7 +46,7 @@ static bool is_sound(const struct member *member, const struct msg *in,
 // For whoever must see later that its author signed it.
 static void keep_frame(struct sighting *sighting, const struct msg *in)
 {
-    sighting->frame_bytes = in->frame_bytes;        // 0: our own
+    sighting->frame_bytes = in->frame_bytes; // 0: our own
     if (in->frame_bytes) memcpy(sighting->frame, in->frame, in->frame_bytes);
 }
 
@@ -63,7 +63,8 @@ static struct sighting *sighting_of(const struct witness *self, uint64_t round, 
     struct sighting *sightings = NULL;
     if (round == self->round) sightings = self->sightings;
     else if (round == self->round_before) sightings = self->sightings_before;
-    return sightings && client < MEMBERS_MAX && sightings[client].claimed ? &sightings[client] : NULL;
+    return sightings && client < MEMBERS_MAX && sightings[client].claimed ? &sightings[client]
+                                                                          : NULL;
 }
 
 void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
@@ -73,8 +74,7 @@ void witness_hear_produce(const struct witness *self, const struct wire_produce 
     if (sighting) testify(sighting->frame, sighting->frame_bytes, out);
 }
 
-void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
-                         struct outbox *out)
+void witness_hear_commit(struct witness *self, const struct wire_commit *commit, struct outbox *out)
 {
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         const struct wire_accepted *accepted = &commit->accepted[i];
@@ -105,9 +105,13 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
     struct hash name = claim_hash(claim);
     if (!sighting->claimed) {
         sighting->claimed = true;
-        sighting->seen = (struct wire_seen){ .client = claim->client, .result = name,
-            .payload = claim->payload, .payload_bytes = claim->payload_bytes, .base = claim->base,
-            .residual_from = claim->residual_from, .residual_to = claim->residual_to };
+        sighting->seen = (struct wire_seen){ .client = claim->client,
+                                             .result = name,
+                                             .payload = claim->payload,
+                                             .payload_bytes = claim->payload_bytes,
+                                             .base = claim->base,
+                                             .residual_from = claim->residual_from,
+                                             .residual_to = claim->residual_to };
         keep_frame(sighting, in);
         self->claimed++;
         blobs_want(blobs, &(struct wire_blob){ claim->payload, claim->payload_bytes }, claim->step,
@@ -156,9 +160,9 @@ static bool is_complete(const struct witness *self, const struct blobs *blobs,
         uint32_t client = member->deal.shares[i].trainer;
         const struct wire_member *author = member_of_client(member, client);
         uint64_t instance = self->sightings[client].instance;
-        bool awaited = !author || (author->state == MEMBER_HEALTHY &&
-                                   author->joined_round < self->round &&
-                                   (instance == 0 || author->instance == instance));
+        bool awaited =
+            !author || (author->state == MEMBER_HEALTHY && author->joined_round < self->round &&
+                        (instance == 0 || author->instance == instance));
         if (!awaited || is_false(self, client)) continue;
         if (!is_seen(self, blobs, client) || !is_of_base(self, client)) return false;
     }
@@ -187,8 +191,8 @@ static struct wire_bytes prove(struct witness *self, const struct blobs *blobs,
         const struct wire_member *author = member_of_client(member, c);
         const bool counts = participants ? is_seen(self, blobs, c) : self->sightings[c].claimed;
         if (!counts || !author) continue;
-        struct hash item = participants ? hash_of(author->key.bytes, HASH_BYTES)
-                                        : self->sightings[c].seen.result;
+        struct hash item =
+            participants ? hash_of(author->key.bytes, HASH_BYTES) : self->sightings[c].seen.result;
         bloom_add(&bloom, &item);
     }
     if (bloom_bytes(clients) > max) return (struct wire_bytes){ 0 };

@@ -24,11 +24,16 @@
 #include "common/run/bloom.h"
 #include "common/wire/claims.h"
 
-enum { ANSWERS_MAX = 32, PROOFS_MAX = 4, REFUSALS_NOTED_MAX = 16 };      // Of a client twice, of all; in a round
+enum {
+    ANSWERS_MAX = 32,
+    PROOFS_MAX = 4,
+    REFUSALS_NOTED_MAX = 16
+}; // Of a client twice, of all; in a round
 
 struct sighting {
     struct wire_seen seen;
-    uint64_t instance;      // Of the client's process when the round began: a later one resumes with the next
+    uint64_t
+        instance; // Of the client's process when the round began: a later one resumes with the next
     bool claimed;
     uint8_t answers, shown; // Acknowledgements; other claims shown to the coordinator
     uint32_t frame_bytes;   // Of the claim as its author signed it; 0: ours, or not signed
@@ -36,17 +41,18 @@ struct sighting {
 };
 
 struct witness {
-    uint64_t round, round_before;       // Whose sightings these are
-    uint64_t voted_round;               // From the journal: no second vote for it, ever
+    uint64_t round, round_before; // Whose sightings these are
+    uint64_t voted_round;         // From the journal: no second vote for it, ever
     bool voted, acknowledged;
     uint64_t resend_ms;
-    uint32_t claimed;                   // Clients that have claimed
-    uint32_t refused;                   // Claims
-    bool has_replica;                   // In the same process: it knows which base is right
-    struct hash base;                   // Its digest of the round's step; none: it is not there yet
-    struct sighting *sightings, *sightings_before;  // Each one half of the memory; NULL: no round yet
+    uint32_t claimed; // Clients that have claimed
+    uint32_t refused; // Claims
+    bool has_replica; // In the same process: it knows which base is right
+    struct hash base; // Its digest of the round's step; none: it is not there yet
+    struct sighting *sightings,
+        *sightings_before; // Each one half of the memory; NULL: no round yet
     struct sighting memory[2][MEMBERS_MAX];
-    struct wire_seen list[MEMBERS_MAX];             // Of the vote, kept for sending again
+    struct wire_seen list[MEMBERS_MAX]; // Of the vote, kept for sending again
     struct wire_vote vote;
     uint8_t participants[32768], broadcasts[32768];
     uint64_t words[BLOOM_WORDS(MEMBERS_MAX)];
@@ -63,8 +69,10 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
 // Votes if it is time; sends the vote again if it was not acknowledged. Returns true if the vote was
 // just cast: the caller journals `self->round` and then calls witness_send.
 bool witness_is_due(struct witness *self, const struct blobs *blobs, const struct member *member);
-struct hash witness_cast(struct witness *self, const struct blobs *blobs, const struct member *member);
-void witness_send(struct witness *self, const struct member *member, uint64_t now_ms, struct outbox *out);
+struct hash witness_cast(struct witness *self, const struct blobs *blobs,
+                         const struct member *member);
+void witness_send(struct witness *self, const struct member *member, uint64_t now_ms,
+                  struct outbox *out);
 // The coordinator wants to see the claim that we heard.
 void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
                           struct outbox *out);

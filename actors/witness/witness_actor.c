@@ -4,7 +4,7 @@
 #include "actors/witness/witness.h"
 #include <sysexits.h>
 
-enum { KEPT_STEPS = 64 };               // Payloads of so many commits are still served, if they fit
+enum { KEPT_STEPS = 64 }; // Payloads of so many commits are still served, if they fit
 
 void witness_actor_init(struct witness_actor *self) { self->member.role = ACTOR_WITNESS; }
 
@@ -29,9 +29,7 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
         self->witness.voted_round = self->journal.vote_round;
         member_recall_position(&self->member, &self->journal);
         return;
-    case FRAME_INHERITED:
-        blobs_inherit(&self->blobs, in->body);
-        return;
+    case FRAME_INHERITED: blobs_inherit(&self->blobs, in->body); return;
     case FRAME_QUIT:
         member_leave(&self->member, out);
         if (!self->member.admitted) outbox_quit(out, EX_OK, "stopped before it was admitted");
@@ -43,9 +41,7 @@ void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
         if (member_is_coordinator(&self->member, in))
             witness_hear_produce(&self->witness, in->body, out);
         break;
-    case FRAME_FETCHED:
-        blobs_hear(&self->blobs, in->body, in->now_ms, out);
-        break;
+    case FRAME_FETCHED: blobs_hear(&self->blobs, in->body, in->now_ms, out); break;
     default: {
         unsigned heard = member_hear(&self->member, in, out);
         if (heard & HEARD_RUN) blobs_date(&self->blobs, self->member.now.step);

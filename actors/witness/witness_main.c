@@ -18,23 +18,20 @@ int main(int argc, char **argv)
     static const struct actor actor = { "witness", sizeof(struct witness_actor),
                                         witness_actor_step };
     static const struct argp_child children[] = { { &member_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = {
-        NULL,
-        parse,
-        NULL,
-        "Records who delivered what, and proves it.\n\n"
-        "  shoal-witness -i secret.key --ticket ticket\n"
-        "  shoal-witness -i secret.key --ticket ticket --state-dir "
-        "/var/lib/shoal/w\n",
-        children,
-        NULL,
-        NULL
-    };
+    static const struct argp argp = { NULL,
+                                      parse,
+                                      NULL,
+                                      "Records who delivered what, and proves it.\n\n"
+                                      "  shoal-witness -i secret.key --ticket ticket\n"
+                                      "  shoal-witness -i secret.key --ticket ticket --state-dir "
+                                      "/var/lib/shoal/w\n",
+                                      children,
+                                      NULL,
+                                      NULL };
     struct member_options self = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
-    struct member_process process = { .actor = &actor,
-                                      .init = init,
-                                      .has_fetcher = true,
-                                      .keeps_blobs = true };
+    struct member_process process = {
+        .actor = &actor, .init = init, .has_fetcher = true, .keeps_blobs = true
+    };
     return member_run(&self, &process);
 }

@@ -21,7 +21,7 @@ struct monitor {
     const char *topics, *count_text;
     bool once, shows_gaps;
     uint64_t count_max, printed, bad;
-    uint64_t last_opened, last_ended, missing;      // Rounds of which no ROUND or no COMMIT came
+    uint64_t last_opened, last_ended, missing; // Rounds of which no ROUND or no COMMIT came
     char *line;
     size_t line_max;
 };
@@ -42,7 +42,7 @@ static void make_line(struct monitor *self, const struct letter *letter)
 {
     size_t needed = print(self, letter);
     if (needed < self->line_max) return;
-    ensure(needed < LINE_BYTES_MAX);                // A frame is at most 4 MiB
+    ensure(needed < LINE_BYTES_MAX); // A frame is at most 4 MiB
     self->line_max = needed + 1;
     self->line = realloc(self->line, self->line_max);
     ensure(self->line);
@@ -131,7 +131,8 @@ static int watch(struct monitor *self, struct tap *tap, int signals, struct why 
 static int run(struct monitor *self, struct why *why)
 {
     uint16_t kinds[TOPICS_MAX];
-    struct tap_options options = { .broker = &self->command.ticket, .role = ACTOR_MONITOR,
+    struct tap_options options = { .broker = &self->command.ticket,
+                                   .role = ACTOR_MONITOR,
                                    .kinds = kinds };
     struct identity *identity = NULL;
     struct tap *tap = NULL;
@@ -197,10 +198,17 @@ int main(int argc, char **argv)
 {
     static struct monitor self;
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = { options, parse, NULL,
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
         "Shows what is broadcast in a run; changes and slows nothing.\n\n"
         "  zmq-monitor --ticket ticket               (or TICKET; `shoal invite` makes one)\n"
-        "  zmq-monitor --topic RUN --json | jq .body.loss\n", children, NULL, NULL };
+        "  zmq-monitor --topic RUN --json | jq .body.loss\n",
+        children,
+        NULL,
+        NULL
+    };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     self.line_max = LINE_BYTES;

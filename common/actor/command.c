@@ -8,10 +8,20 @@
 const char *argp_program_version = "shoal " SHOAL_VERSION;
 error_t argp_err_exit_status = EX_USAGE;
 
-enum { KEY_RUN_ID = 1000, KEY_SERVER, KEY_STATE_DIR, KEY_SERVER_KEY, KEY_TICKET, KEY_JSON, KEY_REFUSED };
+enum {
+    KEY_RUN_ID = 1000,
+    KEY_SERVER,
+    KEY_STATE_DIR,
+    KEY_SERVER_KEY,
+    KEY_TICKET,
+    KEY_JSON,
+    KEY_REFUSED
+};
 
 // Psyche's flags without a counterpart here, and where their thing is, if anywhere.
-static const struct { const char *flag, *reason; } refused[] = {
+static const struct {
+    const char *flag, *reason;
+} refused[] = {
     { "tui", "there is no terminal interface; use zmq-monitor" },
     { "logs", "lines go to stderr, states to zmq-monitor" },
     { "iroh-relay", "peers are reached by tcp" },
@@ -59,14 +69,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
         self->ticket_text = command_env("TICKET");
         self->state_dir = command_env("STATE_DIRECTORY");
         break;
-    case 'i':           self->identity_path = arg; break;
-    case 'v':           self->verbose++; break;
-    case KEY_RUN_ID:    self->run_id = arg; break;
-    case KEY_SERVER:    self->server_addr = arg; break;
+    case 'i': self->identity_path = arg; break;
+    case 'v': self->verbose++; break;
+    case KEY_RUN_ID: self->run_id = arg; break;
+    case KEY_SERVER: self->server_addr = arg; break;
     case KEY_STATE_DIR: self->state_dir = arg; break;
     case KEY_SERVER_KEY: self->server_key = arg; break;
-    case KEY_TICKET:    self->ticket_text = arg; break;
-    case KEY_JSON:      self->json = true; break;
+    case KEY_TICKET: self->ticket_text = arg; break;
+    case KEY_JSON: self->json = true; break;
     default:
         if (key < KEY_REFUSED || key >= KEY_REFUSED + REFUSED_COUNT) return ARGP_ERR_UNKNOWN;
         argp_error(state, "--%s is Psyche's and not supported: %s", refused[key - KEY_REFUSED].flag,
@@ -82,8 +92,7 @@ static struct argp_option options[8 + REFUSED_COUNT + 1] = {
       1 },
     { "run-id", KEY_RUN_ID, "ID", 0, "The run to take part in (env RUN_ID)", 1 },
     { "server-addr", KEY_SERVER, "HOST:PORT", 0,
-      "The broker: mail on PORT, news on PORT+1 (env SERVER_ADDR)",
-      1 },
+      "The broker: mail on PORT, news on PORT+1 (env SERVER_ADDR)", 1 },
     { "server-key", KEY_SERVER_KEY, "HEX", 0, "Its public key (env SERVER_KEY)", 1 },
     { "ticket", KEY_TICKET, "TICKET", 0,
       "Run, broker and its key at once, as `shoal invite` prints them; or a file with it "
@@ -98,8 +107,9 @@ static struct argp_option options[8 + REFUSED_COUNT + 1] = {
 __attribute__((constructor)) static void list_refused_flags(void)
 {
     for (int i = 0; i < REFUSED_COUNT; i++)
-        options[8 + i] = (struct argp_option){ refused[i].flag, KEY_REFUSED + i, "X",
-                                               OPTION_HIDDEN | OPTION_ARG_OPTIONAL, NULL, 1 };
+        options[8 + i] = (struct argp_option){
+            refused[i].flag, KEY_REFUSED + i, "X", OPTION_HIDDEN | OPTION_ARG_OPTIONAL, NULL, 1
+        };
 }
 
 const struct argp command_argp = { options, parse, NULL, NULL, NULL, NULL, NULL };
@@ -114,7 +124,8 @@ static int check_run(const char *run, struct why *why)
 {
     if (run[0] && strlen(run) <= WIRE_RUN_MAX &&
         strspn(run, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
-            strlen(run)) return 0;
+            strlen(run))
+        return 0;
     return why_set(why, FAULT_USAGE, "--run-id \"%s\": 1 to %d of A-Z a-z 0-9 . _ -", run,
                    WIRE_RUN_MAX);
 }
@@ -123,7 +134,8 @@ static int check_address(const char *address, struct why *why)
 {
     char endpoint[128];
     if (strlen(address) <= TICKET_ADDRESS_MAX &&
-        post_endpoint(address, POST_PORTS - 1, endpoint, sizeof endpoint)) return 0;
+        post_endpoint(address, POST_PORTS - 1, endpoint, sizeof endpoint))
+        return 0;
     return why_set(why, FAULT_USAGE, "--server-addr %s: HOST:PORT with PORT 1..%d", address,
                    65536 - POST_PORTS);
 }
@@ -140,8 +152,10 @@ int command_check(struct command *self, struct why *why)
     if (rc == 0 && self->server_addr) rc = check_address(self->server_addr, why);
     if (rc < 0) return rc;
     if (self->server_key && !key_from_hex(self->server_key, &ticket->server))
-        return why_set(why, FAULT_USAGE, "--server-key %.80s: 64 hexadecimal digits, as "
-                       "`shoal show-identity -i broker.key` prints them", self->server_key);
+        return why_set(why, FAULT_USAGE,
+                       "--server-key %.80s: 64 hexadecimal digits, as "
+                       "`shoal show-identity -i broker.key` prints them",
+                       self->server_key);
     if (self->server_addr && self->server_addr != ticket->address)
         snprintf(ticket->address, sizeof ticket->address, "%s", self->server_addr);
     return 0;
@@ -159,12 +173,15 @@ int command_check_broker(struct command *self, const char *address, struct why *
         snprintf(self->ticket.address, sizeof self->ticket.address, "%s", address);
     }
     if (!self->server_addr)
-        return why_set(why, FAULT_USAGE, "where is the broker? --ticket TICKET (or TICKET) as "
+        return why_set(why, FAULT_USAGE,
+                       "where is the broker? --ticket TICKET (or TICKET) as "
                        "`shoal invite` prints it, or --server-addr HOST:PORT and --server-key HEX");
     if (!key_equal(&self->ticket.server, &nobody)) return 0;
-    return why_set(why, FAULT_USAGE, "which key has the broker at %s? --ticket TICKET (or TICKET) "
+    return why_set(why, FAULT_USAGE,
+                   "which key has the broker at %s? --ticket TICKET (or TICKET) "
                    "as `shoal invite` prints it, or --server-key HEX (or SERVER_KEY) as "
-                   "`shoal show-identity -i broker.key` does", self->server_addr);
+                   "`shoal show-identity -i broker.key` does",
+                   self->server_addr);
 }
 
 int command_identity(const struct command *self, struct why *why, struct identity **ret_identity)

@@ -10,15 +10,15 @@
 #include <argp.h>
 
 struct command {
-    const char *identity_path;          // -i, --identity-secret-key-path, IDENTITY_SECRET_KEY_PATH
-    const char *run_id;                 // --run-id, RUN_ID
-    const char *server_addr;            // --server-addr, SERVER_ADDR: the broker's host:port
-    const char *server_key;             // --server-key, SERVER_KEY: its public key, 64 hex digits
-    const char *ticket_text;            // --ticket, TICKET: all three at once, or a file that has them
-    const char *state_dir;              // --state-dir, STATE_DIRECTORY
-    bool json;                          // --json
-    int verbose;                        // -v
-    struct ticket ticket;               // What all of these say, once checked
+    const char *identity_path; // -i, --identity-secret-key-path, IDENTITY_SECRET_KEY_PATH
+    const char *run_id;        // --run-id, RUN_ID
+    const char *server_addr;   // --server-addr, SERVER_ADDR: the broker's host:port
+    const char *server_key;    // --server-key, SERVER_KEY: its public key, 64 hex digits
+    const char *ticket_text;   // --ticket, TICKET: all three at once, or a file that has them
+    const char *state_dir;     // --state-dir, STATE_DIRECTORY
+    bool json;                 // --json
+    int verbose;               // -v
+    struct ticket ticket;      // What all of these say, once checked
 };
 
 // To be added as a child of every actor's argp, with a struct command as its input.

@@ -11,17 +11,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SLOT = 4096, MAGIC = 0x314a4853 };       // "SHJ1"
-#define NUMBER_MAX (UINT64_MAX >> 1)            // Of a write: no honest journal gets there
+enum { SLOT = 4096, MAGIC = 0x314a4853 }; // "SHJ1"
+#define NUMBER_MAX (UINT64_MAX >> 1)      // Of a write: no honest journal gets there
 
 struct slot {
     uint32_t magic, count;
-    uint64_t number;                    // Rises with every write
-    struct hash hash;                   // Of number, count and the bytes
+    uint64_t number;  // Rises with every write
+    struct hash hash; // Of number, count and the bytes
     uint8_t bytes[JOURNAL_RECORD_MAX];
 };
 
-struct journal { int fd, lock; struct slot newest; };
+struct journal {
+    int fd, lock;
+    struct slot newest;
+};
 
 static struct hash slot_hash(const struct slot *slot)
 {
@@ -140,7 +143,8 @@ int journal_write(struct journal *self, const void *bytes, size_t count, struct 
 {
     ensure(count <= JOURNAL_RECORD_MAX);
     if (self->newest.number == NUMBER_MAX)
-        return why_set(why, FAULT_LIMIT, "journal: it says that it was written 2^63 times; remove it "
+        return why_set(why, FAULT_LIMIT,
+                       "journal: it says that it was written 2^63 times; remove it "
                        "after the round that is open has ended");
     struct slot slot = { .magic = MAGIC,
                          .count = (uint32_t)count,

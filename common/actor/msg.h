@@ -19,40 +19,40 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { ACTOR_NAME_MAX = 47 };               // Bytes, without the zero; see actor_name()
+enum { ACTOR_NAME_MAX = 47 }; // Bytes, without the zero; see actor_name()
 
 // An event. Everything in it is borrowed for the call: a core copies what it keeps.
 struct msg {
-    uint64_t now_ms;        // Stamped on delivery, monotonic: the only clock a core ever sees
-    uint16_t kind;          // Of frames.def; decides the type of `body`
-    const char *run;        // The run that the sender takes part in; "" for a local port
-    const char *from;       // The actor it came from, by the broker's word; "" for a local port
-    struct hash sender;     // The key whose signature was verified; none if unsigned or local
-    uint64_t incarnation;   // Of the sender, 0 if local
-    uint64_t seq;           // Of the sender's news or mail, 0 if local
-    const uint8_t *frame;   // As it was signed, with the signature; NULL if unsigned or local
+    uint64_t now_ms;      // Stamped on delivery, monotonic: the only clock a core ever sees
+    uint16_t kind;        // Of frames.def; decides the type of `body`
+    const char *run;      // The run that the sender takes part in; "" for a local port
+    const char *from;     // The actor it came from, by the broker's word; "" for a local port
+    struct hash sender;   // The key whose signature was verified; none if unsigned or local
+    uint64_t incarnation; // Of the sender, 0 if local
+    uint64_t seq;         // Of the sender's news or mail, 0 if local
+    const uint8_t *frame; // As it was signed, with the signature; NULL if unsigned or local
     uint32_t frame_bytes;
-    const void *body;       // struct wire_<record of kind>, already within all declared bounds
+    const void *body; // struct wire_<record of kind>, already within all declared bounds
 };
 
 enum port {
-    PORT_MAIL,              // To one actor by name; lost mail comes back UNDELIVERABLE, or not at all
-    PORT_NEWS,              // To all who subscribed; may be lost
-    PORT_DISK,              // A record: durable before any later effect is performed
-    PORT_CLOCK,             // Ring once at `at_ms` or soon after; the earliest of several wins
-    PORT_LOG,               // A line for the log
-    PORT_LEARNER,           // The compute thread
-    PORT_FETCHER,           // The bulk thread: blobs and intervals from peers
-    PORT_SHELL,             // QUIT: end the process
-    PORT_PEER,              // The broker's own: to one connection
+    PORT_MAIL,    // To one actor by name; lost mail comes back UNDELIVERABLE, or not at all
+    PORT_NEWS,    // To all who subscribed; may be lost
+    PORT_DISK,    // A record: durable before any later effect is performed
+    PORT_CLOCK,   // Ring once at `at_ms` or soon after; the earliest of several wins
+    PORT_LOG,     // A line for the log
+    PORT_LEARNER, // The compute thread
+    PORT_FETCHER, // The bulk thread: blobs and intervals from peers
+    PORT_SHELL,   // QUIT: end the process
+    PORT_PEER,    // The broker's own: to one connection
     PORT_COUNT
 };
 
 struct effect {
     enum port port;
     uint16_t kind;
-    char to[ACTOR_NAME_MAX + 1];            // PORT_MAIL: the receiver
-    const uint8_t *body;                    // The packed body, inside the outbox's memory
+    char to[ACTOR_NAME_MAX + 1]; // PORT_MAIL: the receiver
+    const uint8_t *body;         // The packed body, inside the outbox's memory
     uint32_t bytes;
 };
 

@@ -9,29 +9,35 @@
 #include <sys/resource.h>
 #include <zmq.h>
 
-enum { HELLO_MS = 1000, HELLO_RETRY_MS = 50, ZERO_COPY_RECV = 10, NAME_AND_FRAME = 2,
-       FAILURES_MAX = 3, EVENT_BYTES = 6 };
+enum {
+    HELLO_MS = 1000,
+    HELLO_RETRY_MS = 50,
+    ZERO_COPY_RECV = 10,
+    NAME_AND_FRAME = 2,
+    FAILURES_MAX = 3,
+    EVENT_BYTES = 6
+};
 
 struct post {
     struct post_options options;
     char run[WIRE_RUN_MAX + 1];
     struct ticket broker;
     struct curve_key broker_key;
-    void *context, *mail, *news, *events;       // Events: what becomes of the mail's handshakes
+    void *context, *mail, *news, *events; // Events: what becomes of the mail's handshakes
     uint64_t seq, hello_ms, heard_ms, broker_instance, sockets_made;
-    uint32_t failures;                  // Handshakes that came to nothing, in a row
+    uint32_t failures; // Handshakes that came to nothing, in a row
     char trouble[256];
-    zmq_msg_t part;                     // The frame in hand: letters point into it
-    uint8_t *buffer;                    // For the frame being sent
+    zmq_msg_t part;  // The frame in hand: letters point into it
+    uint8_t *buffer; // For the frame being sent
     struct wire_arena scratch;
 };
 
 // What libzmq takes as a host, and does not end the process for: a name or an address, also [::1%eth0].
 static bool is_host(const char *text, size_t count)
 {
-    static const char inside[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-:%[]_";
-    return count >= 1 && count <= 64 && strspn(text, inside) >= count &&
-           !memchr(".-%]_", *text, 5);
+    static const char inside[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-:%[]_";
+    return count >= 1 && count <= 64 && strspn(text, inside) >= count && !memchr(".-%]_", *text, 5);
 }
 
 bool post_endpoint(const char *broker, unsigned offset, char *ret_endpoint, size_t max)
@@ -102,7 +108,7 @@ static void *watch_handshakes(struct post *self, void *mail)
     void *events = zmq_socket(self->context, ZMQ_PAIR);
     if (!events) return NULL;
     set(events, ZMQ_LINGER, 0);
-    set(events, ZMQ_RCVHWM, 0);             // Whoever fills it is a thread of the library's
+    set(events, ZMQ_RCVHWM, 0); // Whoever fills it is a thread of the library's
     if (zmq_socket_monitor(mail, endpoint,
                            ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                                ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
@@ -152,8 +158,10 @@ static const char *no_descriptor(char text[256])
 {
     struct rlimit limit;
     ensure(getrlimit(RLIMIT_NOFILE, &limit) == 0);
-    snprintf(text, 256, "no descriptor is left for a socket to the broker, %llu are allowed: raise "
-             "LimitNOFILE of the unit, or ulimit -n", (unsigned long long)limit.rlim_cur);
+    snprintf(text, 256,
+             "no descriptor is left for a socket to the broker, %llu are allowed: raise "
+             "LimitNOFILE of the unit, or ulimit -n",
+             (unsigned long long)limit.rlim_cur);
     return text;
 }
 
@@ -167,7 +175,8 @@ int post_new(const struct post_options *options, struct why *why, struct post **
                        "news on PORT+1)",
                        options->broker->address, 65536 - POST_PORTS);
     if (!curve_of_key(&options->broker->server, &key))
-        return why_set(why, FAULT_USAGE, "the broker's key is the key of nobody: 64 digits as "
+        return why_set(why, FAULT_USAGE,
+                       "the broker's key is the key of nobody: 64 digits as "
                        "`shoal show-identity -i broker.key` prints them");
     struct post *self = calloc(1, sizeof *self);
     ensure(self);
@@ -203,7 +212,10 @@ void post_destroy(struct post **self_p)
     *self_p = NULL;
 }
 
-const char *post_trouble(const struct post *self) { return self->trouble[0] ? self->trouble : NULL; }
+const char *post_trouble(const struct post *self)
+{
+    return self->trouble[0] ? self->trouble : NULL;
+}
 void *post_mail_socket(struct post *self) { return self->mail; }
 void *post_news_socket(struct post *self) { return self->news; }
 bool post_is_known(const struct post *self) { return self->broker_instance != 0; }
@@ -238,7 +250,7 @@ bool post_mail(struct post *self, const char *to, uint16_t kind, const void *bod
 
 void post_publish(struct post *self, uint16_t kind, const void *body)
 {
-    post_mail(self, "news", kind, body);            // News may be lost
+    post_mail(self, "news", kind, body); // News may be lost
 }
 
 // ---- what keeps us out --------------------------------------------------------------------------
@@ -247,8 +259,9 @@ static void be_in_trouble(struct post *self, const char *text)
 {
     if (strcmp(self->trouble, text) == 0) return;
     snprintf(self->trouble, sizeof self->trouble, "%s", text);
-    if (!self->options.quiet) shell_log(3, "broker.refused address=%s reason=\"%s\"; trying again",
-                                        self->broker.address, text);
+    if (!self->options.quiet)
+        shell_log(3, "broker.refused address=%s reason=\"%s\"; trying again", self->broker.address,
+                  text);
 }
 
 // A broker with another key than ours says nothing at all: it hangs up, every time.
@@ -260,13 +273,17 @@ static void hear_event(struct post *self, uint16_t event)
         self->trouble[0] = 0;
     } else if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH) {
         key_to_hex(identity_key(self->options.identity), hex);
-        snprintf(text, sizeof text, "the broker does not admit our key %s: its owner has to list it, "
-                 "or to invite us", hex);
+        snprintf(text, sizeof text,
+                 "the broker does not admit our key %s: its owner has to list it, "
+                 "or to invite us",
+                 hex);
         be_in_trouble(self, text);
     } else if (++self->failures >= FAILURES_MAX) {
         key_to_hex(&self->broker.server, hex);
-        snprintf(text, sizeof text, "whoever answers there does not hold the key %s: is the ticket "
-                 "(or --server-key) of this broker, and is it the broker's port?", hex);
+        snprintf(text, sizeof text,
+                 "whoever answers there does not hold the key %s: is the ticket "
+                 "(or --server-key) of this broker, and is it the broker's port?",
+                 hex);
         be_in_trouble(self, text);
     }
 }
@@ -292,8 +309,8 @@ void post_tick(struct post *self)
     self->hello_ms = now_ms + HELLO_MS;
     if (now_ms - self->heard_ms > SHELL_SILENCE_MS) {
         if (!self->options.quiet)
-            shell_log(4, "broker.silent address=%s for_ms=%llu; connecting anew", self->broker.address,
-                      (unsigned long long)(now_ms - self->heard_ms));
+            shell_log(4, "broker.silent address=%s for_ms=%llu; connecting anew",
+                      self->broker.address, (unsigned long long)(now_ms - self->heard_ms));
         const bool is_open = open_sockets(self);
         self->hello_ms = now_ms + HELLO_MS;
         if (!is_open) {
@@ -342,14 +359,14 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
     char text[256];
     if (welcome->instance == self->broker_instance) return false;
     void *news = self->broker_instance ? new_socket(self, ZMQ_SUB) : NULL;
-    if (self->broker_instance && !news) {           // It says WELCOME again in a second
+    if (self->broker_instance && !news) { // It says WELCOME again in a second
         be_in_trouble(self, no_descriptor(text));
         return false;
     }
     self->trouble[0] = 0;
     if (!self->options.quiet)
         shell_log(6, "broker.welcome address=%s name=%s", self->broker.address, self->options.name);
-    if (news) {                                     // Another life of it may have refused the news
+    if (news) { // Another life of it may have refused the news
         zmq_close(self->news);
         self->news = news;
         subscribe(self);
@@ -424,10 +441,10 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
         return bad(ret_letter, "the claim inside was not signed by whom it names; dropped");
     if (strcmp(ret_letter->from, "broker") == 0) {
         if (head.kind == FRAME_UNDELIVERABLE && !((const struct wire_undeliverable *)body)->to[0])
-            self->hello_ms = 0;                     // It has forgotten us: say HELLO at once
+            self->hello_ms = 0; // It has forgotten us: say HELLO at once
         bool unwelcome = head.kind == FRAME_UNDELIVERABLE &&
                          ((const struct wire_undeliverable *)body)->kind == FRAME_HELLO;
-        if (unwelcome)                              // The core hears of it, and gives up
+        if (unwelcome) // The core hears of it, and gives up
             snprintf(self->trouble, sizeof self->trouble, "%s",
                      ((const struct wire_undeliverable *)body)->reason);
         if (!unwelcome && (head.kind != FRAME_WELCOME || !hear_welcome(self, body)))

@@ -17,17 +17,17 @@
 #include "common/base/fault.h"
 #include "common/crypto/identity.h"
 
-enum { POST_PORTS = 2 };                // Of a broker: mail, and news on the next one
+enum { POST_PORTS = 2 }; // Of a broker: mail, and news on the next one
 
 struct post_options {
     const struct identity *identity;
     uint8_t role;
     const char *name, *run;
-    const struct ticket *broker;        // Where it is, its key, our invitation if any; copied
+    const struct ticket *broker; // Where it is, its key, our invitation if any; copied
     bool follows_news;
     const char *const *deaf_to;
     uint64_t incarnation, instance;
-    bool quiet;                         // Says nothing to the log: for tools that come and go
+    bool quiet; // Says nothing to the log: for tools that come and go
 };
 
 struct post;
@@ -42,8 +42,8 @@ const char *post_trouble(const struct post *self);
 
 void *post_mail_socket(struct post *self);
 void *post_news_socket(struct post *self);
-bool post_is_known(const struct post *self);        // The broker has said WELCOME
-uint64_t post_due_ms(const struct post *self);      // When post_tick has something to do
+bool post_is_known(const struct post *self);   // The broker has said WELCOME
+uint64_t post_due_ms(const struct post *self); // When post_tick has something to do
 void post_tick(struct post *self);
 
 // Signed if the kind asks for it. False: not sent, the broker is away or the queue is full.

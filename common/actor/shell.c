@@ -24,7 +24,7 @@ struct shell {
     char name[ACTOR_NAME_MAX + 1];
     struct post *post;
     struct outbox out;
-    struct wire_arena arena;            // Of the message in hand
+    struct wire_arena arena; // Of the message in hand
     int signals;
     uint64_t alarm_ms, watchdog_ms, patience_ms;
     uint64_t dropped, dropped_log_ms;
@@ -104,7 +104,8 @@ int shell_new(const struct shell_options *options, struct why *why, struct shell
     self->signals = watch_signals();
     self->alarm_ms = UINT64_MAX;
     self->out = (struct outbox){ .effects = calloc(EFFECTS_MAX, sizeof(struct effect)),
-                                 .count_max = EFFECTS_MAX, .bytes = malloc(OUTBOX_BYTES),
+                                 .count_max = EFFECTS_MAX,
+                                 .bytes = malloc(OUTBOX_BYTES),
                                  .bytes_max = OUTBOX_BYTES };
     self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
     ensure(self->out.effects && self->out.bytes && self->arena.bytes && self->signals >= 0);
@@ -208,9 +209,7 @@ static int perform(struct shell *self, const struct effect *effect, struct why *
         shell_log(quit->code ? 3 : 6, "actor.ends code=%u reason=\"%s\"", quit->code, quit->text);
         return 0;
     }
-    default:
-        give_to_worker(self, effect);
-        return 0;
+    default: give_to_worker(self, effect); return 0;
     }
 }
 
@@ -310,7 +309,7 @@ static void take_signals(struct shell *self)
     while (read(self->signals, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo == SIGHUP) continue;
         if (self->patience_ms) {
-            self->quitting = true;                  // The second one means it
+            self->quitting = true; // The second one means it
             continue;
         }
         shell_log(6, "actor.asked_to_stop leaving the run");
@@ -384,7 +383,8 @@ static int turn(struct shell *self, struct why *why)
 int shell_run(struct shell *self, struct why *why)
 {
     struct wire_start start = { .incarnation = self->options.incarnation,
-                                .instance = self->options.instance, .unix_ms = shell_unix_ms() };
+                                .instance = self->options.instance,
+                                .unix_ms = shell_unix_ms() };
     for (int i = 0; i < 4 && self->options.first[i].body; i++)
         step_local(self, self->options.first[i].kind, self->options.first[i].body);
     step_local(self, FRAME_START, &start);

@@ -38,7 +38,7 @@ struct disk {
     void *arg;
     int (*begin)(void *arg, struct why *why);
     int (*store)(void *arg, uint16_t kind, const uint8_t *body, size_t count, struct why *why);
-    int (*commit)(void *arg, struct why *why);      // Durable when it returns 0
+    int (*commit)(void *arg, struct why *why); // Durable when it returns 0
     // A job to PORT_DISK that is no store (RECITE, POSITION, FORGET). May be NULL: nothing is done.
     int (*job)(void *arg, uint16_t kind, const void *body, struct why *why);
 };
@@ -48,13 +48,13 @@ struct shell_options {
     void *state;
     const struct identity *identity;
     uint8_t role;
-    const char *name;                   // "" or NULL: the role and the key, see actor_name
-    const char *run;                    // Run id, 1 to 32 bytes
-    const struct ticket *broker;        // Where it is, and its key
-    bool follows_news;                  // Subscribes to the run
-    const char *const *deaf_to;         // Kinds of news it need not hear, NULL-terminated; or NULL
-    uint64_t incarnation;               // For START and for every frame it sends
-    uint64_t instance;                  // Of this process: unix ms at its start
+    const char *name;            // "" or NULL: the role and the key, see actor_name
+    const char *run;             // Run id, 1 to 32 bytes
+    const struct ticket *broker; // Where it is, and its key
+    bool follows_news;           // Subscribes to the run
+    const char *const *deaf_to;  // Kinds of news it need not hear, NULL-terminated; or NULL
+    uint64_t incarnation;        // For START and for every frame it sends
+    uint64_t instance;           // Of this process: unix ms at its start
     struct disk disk;
     // NULL, or called after each turn: looks at the core's state, and changes nothing of it.
     void (*after_turn)(void *arg);
@@ -62,8 +62,11 @@ struct shell_options {
     struct worker *workers[SHELL_WORKERS_MAX];
     uint32_t workers_count;
     // Messages before START (a JOURNAL, a RESUME), ended by one without a body.
-    struct { uint16_t kind; const void *body; } first[4];
-    int verbose;                        // 0: lines of the core's notes; 1: every message too
+    struct {
+        uint16_t kind;
+        const void *body;
+    } first[4];
+    int verbose; // 0: lines of the core's notes; 1: every message too
 };
 
 struct shell;

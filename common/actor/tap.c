@@ -14,15 +14,15 @@ enum { ARENA_BYTES = 64 << 20, KINDS_MAX = 64, TICK_MS = 1000 };
 struct tap {
     struct post *post;
     struct identity *own;
-    char name[ACTOR_NAME_MAX + 1];      // The post keeps the pointer for each HELLO
+    char name[ACTOR_NAME_MAX + 1]; // The post keeps the pointer for each HELLO
     struct wire_arena arena;
     const char *deaf_to[KINDS_MAX + 1];
     uint16_t kinds[KINDS_MAX];
     size_t kinds_count;
     uint64_t ticked_ms;
-    uint64_t hellos, answers;           // Each HELLO is answered once
-    uint64_t barrier;                   // The answer that ends the RECALL; 0: none asked for
-    bool recalled, has_beat, has_run, told;     // Of this life of the broker
+    uint64_t hellos, answers;               // Each HELLO is answered once
+    uint64_t barrier;                       // The answer that ends the RECALL; 0: none asked for
+    bool recalled, has_beat, has_run, told; // Of this life of the broker
     uint64_t ask_ms;
 };
 
@@ -71,7 +71,7 @@ int tap_open(const struct tap_options *options, struct why *why, struct tap **re
     self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
     ensure(self->arena.bytes);
     struct ticket broker = *options->broker;
-    if (self->own) broker.has_invitation = false;   // It would be used up by a key of this hour
+    if (self->own) broker.has_invitation = false; // It would be used up by a key of this hour
     struct post_options post = { .identity = identity,
                                  .quiet = true,
                                  .role = options->role,
@@ -176,11 +176,11 @@ static enum tap_result take(struct tap *self, bool mail, struct letter *ret_lett
     *ret_empty = false;
     switch (post_take(self->post, mail, &self->arena, ret_letter)) {
     case POST_NOTHING: *ret_empty = true; return TAP_NOTHING;
-    case POST_BAD:     return TAP_BAD;
-    case POST_OWN:                      // One more HELLO answered, or the letter to nobody is back
+    case POST_BAD: return TAP_BAD;
+    case POST_OWN: // One more HELLO answered, or the letter to nobody is back
         self->recalled = self->recalled || ++self->answers == self->barrier;
         return is_complete(self) ? TAP_COMPLETE : TAP_NOTHING;
-    case POST_LETTER:  break;
+    case POST_LETTER: break;
     }
     if (ret_letter->msg.kind == FRAME_WELCOME) {
         hear_welcome(self);
@@ -223,7 +223,8 @@ int tap_no_answer(const struct tap *self, const char *address, unsigned patience
 
 struct wire_head tap_head(const struct letter *letter)
 {
-    struct wire_head head = { .kind = letter->msg.kind, .incarnation = letter->msg.incarnation,
+    struct wire_head head = { .kind = letter->msg.kind,
+                              .incarnation = letter->msg.incarnation,
                               .seq = letter->msg.seq };
     memcpy(head.run, letter->run, sizeof head.run);
     memcpy(head.sender, letter->msg.sender.bytes, sizeof head.sender);

@@ -14,25 +14,25 @@
 #include "common/actor/post.h"
 
 struct tap_options {
-    const struct ticket *broker;        // Copied
-    const char *run;                    // Kept by the caller until tap_close
-    const struct identity *identity;    // Borrowed; NULL: a new one
-    uint8_t role;                       // ACTOR_MONITOR or ACTOR_OPERATOR
-    const uint16_t *kinds;              // News to hear, kinds_count of them; NULL: all
+    const struct ticket *broker;     // Copied
+    const char *run;                 // Kept by the caller until tap_close
+    const struct identity *identity; // Borrowed; NULL: a new one
+    uint8_t role;                    // ACTOR_MONITOR or ACTOR_OPERATOR
+    const uint16_t *kinds;           // News to hear, kinds_count of them; NULL: all
     size_t kinds_count;
 };
 
 enum tap_result {
     TAP_NOTHING,
-    TAP_FRAME,              // A frame whose signature, where it must have one, has been verified
-    TAP_COMPLETE,           // All that the broker keeps of the run has been heard
-    TAP_BAD,                // Something that could not be taken; letter.reason says why
+    TAP_FRAME,    // A frame whose signature, where it must have one, has been verified
+    TAP_COMPLETE, // All that the broker keeps of the run has been heard
+    TAP_BAD,      // Something that could not be taken; letter.reason says why
 };
 
 struct tap;
 
 int tap_open(const struct tap_options *options, struct why *why, struct tap **ret_tap);
-void tap_close(struct tap **self_p);                // NULL is allowed
+void tap_close(struct tap **self_p); // NULL is allowed
 
 // Waits until something is to be taken, `fd` is readable (-1: none), or `until_ms` of the monotonic
 // clock has come; at most a second. True if `fd` is readable.
@@ -43,7 +43,7 @@ enum tap_result tap_take(struct tap *self, struct letter *ret_letter);
 
 bool tap_mail(struct tap *self, const char *to, uint16_t kind, const void *body);
 
-bool tap_is_connected(const struct tap *self);      // The broker has answered at least once
+bool tap_is_connected(const struct tap *self); // The broker has answered at least once
 
 // FAULT_UNREACHABLE, with what is known of why no broker answers at `address`.
 int tap_no_answer(const struct tap *self, const char *address, unsigned patience_ms,

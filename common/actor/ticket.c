@@ -8,12 +8,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION = 1, CHECK_BYTES = 4, BYTES_MAX = 1 + KEY_BYTES + 1 + TICKET_ADDRESS_MAX + 1 +
-       WIRE_RUN_MAX + 1 + INVITATION_BYTES + CHECK_BYTES,
-       SIGNED_BYTES = INVITATION_BYTES - SIGNATURE_BYTES };
+enum {
+    VERSION = 1,
+    CHECK_BYTES = 4,
+    BYTES_MAX = 1 + KEY_BYTES + 1 + TICKET_ADDRESS_MAX + 1 + WIRE_RUN_MAX + 1 + INVITATION_BYTES +
+                CHECK_BYTES,
+    SIGNED_BYTES = INVITATION_BYTES - SIGNATURE_BYTES
+};
 static const char prefix[] = "shoal:";
 
-_Static_assert(sizeof prefix + (BYTES_MAX + 2) / 3 * 4 <= TICKET_TEXT_MAX, "a line has room for all");
+_Static_assert(sizeof prefix + (BYTES_MAX + 2) / 3 * 4 <= TICKET_TEXT_MAX,
+               "a line has room for all");
 _Static_assert(INVITATION_BYTES < 256, "its length is one byte");
 
 // ---- the line -----------------------------------------------------------------------------------
@@ -41,7 +46,10 @@ char *ticket_print(const struct ticket *self, char text[TICKET_TEXT_MAX])
     return text;
 }
 
-struct reader { const uint8_t *bytes; size_t used, count; };
+struct reader {
+    const uint8_t *bytes;
+    size_t used, count;
+};
 
 // A length and so many bytes of text; control characters are none.
 static bool get_text(struct reader *in, char *text, size_t max)
@@ -70,8 +78,10 @@ static bool get_invitation(struct reader *in, struct ticket *ticket)
 
 static int refuse(struct why *why, const char *what)
 {
-    return why_set(why, FAULT_FORMAT, "the ticket %s: ask for it again, `shoal invite` prints one; "
-                   "it is one line that begins with %s", what, prefix);
+    return why_set(why, FAULT_FORMAT,
+                   "the ticket %s: ask for it again, `shoal invite` prints one; "
+                   "it is one line that begins with %s",
+                   what, prefix);
 }
 
 int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket)
@@ -82,11 +92,13 @@ int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket)
     struct ticket ticket = { .run = "" };
     text += strspn(text, " \t\r\n");
     size_t length = strcspn(text, " \t\r\n");
-    if (text[length + strspn(text + length, " \t\r\n")]) return refuse(why, "is more than one word");
+    if (text[length + strspn(text + length, " \t\r\n")])
+        return refuse(why, "is more than one word");
     if (strncmp(text, prefix, sizeof prefix - 1) != 0) return refuse(why, "begins otherwise");
     text += sizeof prefix - 1, length -= sizeof prefix - 1;
     if (sodium_base642bin(bytes, sizeof bytes, text, length, NULL, &count, &end,
-                          sodium_base64_VARIANT_URLSAFE_NO_PADDING) != 0 || end != text + length)
+                          sodium_base64_VARIANT_URLSAFE_NO_PADDING) != 0 ||
+        end != text + length)
         return refuse(why, "is cut, too long, or holds a character that belongs to none");
     if (count < 1 + KEY_BYTES + 3 + CHECK_BYTES) return refuse(why, "is cut");
     count -= CHECK_BYTES;
@@ -96,8 +108,8 @@ int ticket_parse(const char *text, struct why *why, struct ticket *ret_ticket)
     if (bytes[0] != VERSION) return refuse(why, "is of a version that is not known here");
     memcpy(ticket.server.bytes, bytes + 1, KEY_BYTES);
     struct reader in = { bytes, 1 + KEY_BYTES, count };
-    if (!get_text(&in, ticket.address, TICKET_ADDRESS_MAX) || !get_text(&in, ticket.run, WIRE_RUN_MAX)
-        || !get_invitation(&in, &ticket))
+    if (!get_text(&in, ticket.address, TICKET_ADDRESS_MAX) ||
+        !get_text(&in, ticket.run, WIRE_RUN_MAX) || !get_invitation(&in, &ticket))
         return refuse(why, "is not made as tickets are");
     *ret_ticket = ticket;
     return 0;
@@ -146,7 +158,9 @@ static void pack(const struct invitation *self, uint8_t bytes[SIGNED_BYTES])
 }
 
 static const char domain[] = "shoal invitation 1";
-struct signed_text { uint8_t bytes[sizeof domain + KEY_BYTES + 1 + WIRE_RUN_MAX + SIGNED_BYTES]; };
+struct signed_text {
+    uint8_t bytes[sizeof domain + KEY_BYTES + 1 + WIRE_RUN_MAX + SIGNED_BYTES];
+};
 
 static size_t write_signed(const struct invitation *self, const struct key *server, const char *run,
                            struct signed_text *ret_text)

@@ -22,22 +22,26 @@
 #include "common/crypto/identity.h"
 #include "common/wire/wire.h"
 
-enum { TICKET_ADDRESS_MAX = 127, TICKET_TEXT_MAX = 512, INVITATION_NUMBER_BYTES = 16,
-       INVITATION_BYTES = 1 + 8 + 2 + INVITATION_NUMBER_BYTES + KEY_BYTES + SIGNATURE_BYTES };
+enum {
+    TICKET_ADDRESS_MAX = 127,
+    TICKET_TEXT_MAX = 512,
+    INVITATION_NUMBER_BYTES = 16,
+    INVITATION_BYTES = 1 + 8 + 2 + INVITATION_NUMBER_BYTES + KEY_BYTES + SIGNATURE_BYTES
+};
 
 struct ticket {
     struct key server;
-    char address[TICKET_ADDRESS_MAX + 1];       // host:port, of the mail
-    char run[WIRE_RUN_MAX + 1];                 // "": any
+    char address[TICKET_ADDRESS_MAX + 1]; // host:port, of the mail
+    char run[WIRE_RUN_MAX + 1];           // "": any
     bool has_invitation;
     uint8_t invitation[INVITATION_BYTES];
 };
 
 struct invitation {
     uint64_t expires_unix_s;
-    uint16_t uses;                              // 1 ..
+    uint16_t uses; // 1 ..
     uint8_t number[INVITATION_NUMBER_BYTES];
-    struct key guest;                           // Zeros: whoever comes first
+    struct key guest; // Zeros: whoever comes first
     struct signature signature;
 };
 
@@ -49,7 +53,8 @@ char *ticket_print(const struct ticket *self, char text[TICKET_TEXT_MAX]);
 int ticket_read(const char *text_or_path, struct why *why, struct ticket *ret_ticket);
 
 void invitation_sign(const struct invitation *self, const struct identity *owner,
-                     const struct key *server, const char *run, uint8_t ret_bytes[INVITATION_BYTES]);
+                     const struct key *server, const char *run,
+                     uint8_t ret_bytes[INVITATION_BYTES]);
 
 // False: the bytes are no invitation; nothing is said of who signed it.
 bool invitation_parse(const uint8_t *bytes, size_t count, struct invitation *ret_invitation);

@@ -10,8 +10,8 @@ struct worker {
     worker_body *body;
     void *arg;
     zactor_t *actor;
-    zsock_t *pipe;                      // The thread's end
-    struct wire_arena arena;            // Of the job in hand
+    zsock_t *pipe;           // The thread's end
+    struct wire_arena arena; // Of the job in hand
     zframe_t *frame;
     _Atomic bool ended;
     uint8_t *scratch;
@@ -39,12 +39,12 @@ struct worker *worker_new(enum port port, worker_body *body, void *arg)
         (struct wire_arena){ .bytes = malloc(JOB_ARENA), .max = JOB_ARENA }; // Touched as needed
     self->scratch = malloc(ANSWER_MAX);
     ensure(self->arena.bytes && self->scratch);
-    zsys_init();         // Before it there is no lock for what comes next
-    zsys_set_pipehwm(0); // Neither side ever waits for the other to drain
-    zsys_handler_set(NULL);                         // Signals are the shell's, not CZMQ's
+    zsys_init();            // Before it there is no lock for what comes next
+    zsys_set_pipehwm(0);    // Neither side ever waits for the other to drain
+    zsys_handler_set(NULL); // Signals are the shell's, not CZMQ's
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);    // No thread of ours is ever interrupted
+    pthread_sigmask(SIG_SETMASK, &all, &before); // No thread of ours is ever interrupted
     self->actor = zactor_new(run, self);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     ensure(self->actor);
@@ -55,8 +55,8 @@ void worker_destroy(struct worker **self_p)
 {
     struct worker *self = *self_p;
     if (!self) return;
-    zactor_destroy(&self->actor);                   // Sends $TERM and waits for the thread
-    ensure(atomic_load(&self->ended));              // ... and whatever it wrote is seen here
+    zactor_destroy(&self->actor);      // Sends $TERM and waits for the thread
+    ensure(atomic_load(&self->ended)); // ... and whatever it wrote is seen here
     zframe_destroy(&self->frame);
     free(self->arena.bytes);
     free(self->scratch);

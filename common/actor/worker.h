@@ -10,7 +10,7 @@
 
 #include "common/actor/msg.h"
 
-struct worker;          // Both sides hold it; each calls only its own functions
+struct worker; // Both sides hold it; each calls only its own functions
 
 // The thread's body. It returns when worker_next says so; `arg` is what worker_new was given.
 typedef void worker_body(struct worker *self, void *arg);
@@ -24,7 +24,7 @@ struct worker *worker_new(enum port port, worker_body *body, void *arg);
 void worker_destroy(struct worker **self_p);
 
 enum port worker_port(const struct worker *self);
-void *worker_socket(struct worker *self);           // Readable when an answer waits (a raw zmq socket)
+void *worker_socket(struct worker *self); // Readable when an answer waits (a raw zmq socket)
 void worker_send(struct worker *self, uint16_t kind, const uint8_t *body, size_t count);
 
 // Takes the next answer if one waits: its kind, and its body unpacked into the arena. False: none.
@@ -35,7 +35,7 @@ bool worker_take(struct worker *self, struct wire_arena *arena, uint16_t *ret_ki
 
 struct job {
     uint16_t kind;
-    const void *body;       // Unpacked; valid until the next worker_next
+    const void *body; // Unpacked; valid until the next worker_next
 };
 
 enum worker_turn { WORKER_JOB, WORKER_QUIET, WORKER_END };

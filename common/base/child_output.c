@@ -31,8 +31,8 @@ static int start(const char *const argv[], int output, pid_t *ret_pid)
     if (error) return error;
     error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (!error) error = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    if (!error) error = posix_spawnp(ret_pid, argv[0], &actions, NULL, (char *const *)argv,
-                                     environment);
+    if (!error)
+        error = posix_spawnp(ret_pid, argv[0], &actions, NULL, (char *const *)argv, environment);
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
@@ -54,8 +54,8 @@ static int drain(int fd, const char *name, const struct child_limits *limits,
                            limits->timeout_ms);
         const ssize_t got = read(fd, bytes, sizeof bytes);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return why_set(why, FAULT_IO, "cannot read from %s: %s", name,
-                                    strerror(errno));
+        if (got < 0)
+            return why_set(why, FAULT_IO, "cannot read from %s: %s", name, strerror(errno));
         if (got == 0) return 0;
         total += (uint64_t)got;
         if (total > limits->bytes_max)
@@ -70,7 +70,8 @@ static int reap(pid_t pid, const char *name, struct why *why)
 {
     int status;
     pid_t got;
-    do got = waitpid(pid, &status, 0); while (got < 0 && errno == EINTR);
+    do got = waitpid(pid, &status, 0);
+    while (got < 0 && errno == EINTR);
     if (got < 0) return why_set(why, FAULT_IO, "cannot wait for %s: %s", name, strerror(errno));
     if (WIFSIGNALED(status))
         return why_set(why, FAULT_IO, "%s was ended by signal %d", name, WTERMSIG(status));

@@ -11,7 +11,10 @@
 // Gets the output in order. Returning a fault ends the program and child_output with it.
 typedef int child_output_sink(void *context, const void *bytes, size_t count, struct why *why);
 
-struct child_limits { uint64_t bytes_max; uint32_t timeout_ms; };
+struct child_limits {
+    uint64_t bytes_max;
+    uint32_t timeout_ms;
+};
 
 // `argv` ends with NULL and argv[0] is looked for in PATH. FAULT_NOT_FOUND: no such program;
 // FAULT_LIMIT: it prints more than bytes_max; FAULT_TIMEOUT; FAULT_IO: it failed, with its exit

@@ -25,8 +25,8 @@ bool dirfile_name_valid(const char *name)
     if (name[0] == '.' || name[0] == '-') return false;
     for (; name[count] && count <= DIRFILE_NAME_MAX; count++) {
         const char c = name[count];
-        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')
-              || c == '.' || c == '_' || c == '-'))
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+              c == '.' || c == '_' || c == '-'))
             return false;
     }
     return count >= 1 && count <= DIRFILE_NAME_MAX;
@@ -51,12 +51,13 @@ int dirfile_open(int dir, const char *name, bool follow, struct why *why, int *r
 int dirfile_read(int fd, const char *place, uint64_t offset, void *bytes, size_t count,
                  struct why *why)
 {
-    for (size_t done = 0; done < count; ) {
+    for (size_t done = 0; done < count;) {
         const ssize_t n = pread(fd, (char *)bytes + done, count - done, (off_t)(offset + done));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return failed(place, "reading", why);
         if (n == 0)
-            return why_set(why, FAULT_CORRUPT, "%s: ends at byte %" PRIu64 " while bytes up to "
+            return why_set(why, FAULT_CORRUPT,
+                           "%s: ends at byte %" PRIu64 " while bytes up to "
                            "%" PRIu64 " were there before: it is being changed; not read further",
                            place, offset + done, offset + count);
         done += (size_t)n;
@@ -77,8 +78,7 @@ int dirfile_slurp(int dir, const char *name, bool follow, size_t bytes_max, stru
                      size, bytes_max);
     else if (!(bytes = malloc((size_t)size + 1)))
         rc = why_set(why, FAULT_MEMORY, "%s: %" PRIu64 " bytes wanted; not read", name, size);
-    else
-        rc = dirfile_read(fd, name, 0, bytes, (size_t)size, why);
+    else rc = dirfile_read(fd, name, 0, bytes, (size_t)size, why);
     close(fd);
     if (rc < 0) {
         free(bytes);
@@ -97,7 +97,7 @@ int dirfile_hash(int fd, const char *place, uint64_t count, struct why *why, str
     struct hasher hasher;
     hasher_init(&hasher);
     int rc = 0;
-    for (uint64_t at = 0; at < count && rc == 0; ) {
+    for (uint64_t at = 0; at < count && rc == 0;) {
         const size_t n = count - at < BLOCK_BYTES ? (size_t)(count - at) : BLOCK_BYTES;
         rc = dirfile_read(fd, place, at, block, n, why);
         if (rc == 0) hasher_add(&hasher, block, n);
@@ -121,10 +121,11 @@ int dirfile_begin(struct dirfile *self, int dir, const char *name, struct why *w
 
 int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct why *why)
 {
-    for (size_t done = 0; done < count; ) {
+    for (size_t done = 0; done < count;) {
         const size_t block = count - done < BLOCK_BYTES ? count - done : BLOCK_BYTES;
-        const ssize_t n = failpoint("checkpoint_write") < 0 ? -1
-                        : write(self->fd, (const char *)bytes + done, block);
+        const ssize_t n = failpoint("checkpoint_write") < 0
+                              ? -1
+                              : write(self->fd, (const char *)bytes + done, block);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return failed(self->name, "writing", why);
         hasher_add(&self->hasher, (const char *)bytes + done, (size_t)n);
@@ -137,7 +138,8 @@ int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct wh
 int dirfile_end(struct dirfile *self, struct why *why, struct hash *ret_hash, uint64_t *ret_bytes)
 {
     int rc = failpoint("checkpoint_sync") < 0 || fsync(self->fd) < 0
-           ? failed(self->name, "making it durable", why) : 0;
+                 ? failed(self->name, "making it durable", why)
+                 : 0;
     if (close(self->fd) < 0 && rc == 0) rc = failed(self->name, "closing", why);
     const struct hash hash = hasher_end(&self->hasher);
     if (rc == 0) {
@@ -156,7 +158,8 @@ void dirfile_abandon(struct dirfile *self)
 int dirfile_sync_dir(int dir, const char *place, struct why *why)
 {
     return failpoint("checkpoint_sync_dir") < 0 || fsync(dir) < 0
-         ? failed(place, "making the directory durable", why) : 0;
+               ? failed(place, "making the directory durable", why)
+               : 0;
 }
 
 // Takes `fd`.
@@ -169,10 +172,13 @@ static int empty(int fd, const char *name, struct why *why)
         return rc;
     }
     int rc = 0;
-    for (struct dirent *entry; rc == 0 && (entry = readdir(dir)); ) {
+    for (struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        if (unlinkat(fd, entry->d_name, 0) < 0 && errno != ENOENT) rc = failed(name, "removing a "
-                                                                               "file in it", why);
+        if (unlinkat(fd, entry->d_name, 0) < 0 && errno != ENOENT)
+            rc = failed(name,
+                        "removing a "
+                        "file in it",
+                        why);
     }
     closedir(dir);
     return rc;
@@ -181,12 +187,12 @@ static int empty(int fd, const char *name, struct why *why)
 int dirfile_remove(int dir, const char *name, struct why *why)
 {
     const int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0) {                               // Not a directory: a file or a link
+    if (fd < 0) { // Not a directory: a file or a link
         if (errno == ENOENT || unlinkat(dir, name, 0) == 0 || errno == ENOENT) return 0;
         return failed(name, "removing", why);
     }
     const int rc = empty(fd, name, why);
     if (rc < 0) return rc;
     return unlinkat(dir, name, AT_REMOVEDIR) < 0 && errno != ENOENT ? failed(name, "removing", why)
-        : 0;
+                                                                    : 0;
 }

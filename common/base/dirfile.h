@@ -38,10 +38,10 @@ int dirfile_hash(int fd, const char *place, uint64_t count, struct why *why, str
 
 // ---- Writing ----
 
-struct dirfile {                    // A new file on its way to the disk
+struct dirfile { // A new file on its way to the disk
     int fd;
-    const char *name;               // Borrowed until the end
-    uint64_t bytes;                 // Written so far
+    const char *name; // Borrowed until the end
+    uint64_t bytes;   // Written so far
     struct hasher hasher;
 };
 
@@ -51,7 +51,7 @@ int dirfile_add(struct dirfile *self, const void *bytes, size_t count, struct wh
 
 // fsync, close, and the hash and size of what was written. Closes in any case.
 int dirfile_end(struct dirfile *self, struct why *why, struct hash *ret_hash, uint64_t *ret_bytes);
-void dirfile_abandon(struct dirfile *self);         // Closes; what was written stays
+void dirfile_abandon(struct dirfile *self); // Closes; what was written stays
 
 int dirfile_sync_dir(int dir, const char *place, struct why *why);
 

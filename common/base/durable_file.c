@@ -49,7 +49,7 @@ int durable_file_create(const char *dir, const char *name, struct why *why,
 int durable_file_append(struct durable_file *self, const void *bytes, size_t count, struct why *why)
 {
     const char *at = bytes;
-    for (size_t left = count; left > 0; ) {
+    for (size_t left = count; left > 0;) {
         const ssize_t wrote = failpoint("file_write") < 0 ? -1 : write(self->fd, at, left);
         if (wrote < 0 && errno == EINTR) continue;
         if (wrote < 0) return fail(self, "cannot write", why);
@@ -63,9 +63,9 @@ int durable_file_append(struct durable_file *self, const void *bytes, size_t cou
 int durable_file_commit(struct durable_file *self, struct why *why)
 {
     int rc = 0;
-    if (failpoint("file_sync") < 0 || fsync(self->fd) < 0 || failpoint("file_rename") < 0
-        || renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0
-        || failpoint("file_renamed") < 0 || fsync(self->dir_fd) < 0)
+    if (failpoint("file_sync") < 0 || fsync(self->fd) < 0 || failpoint("file_rename") < 0 ||
+        renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0 ||
+        failpoint("file_renamed") < 0 || fsync(self->dir_fd) < 0)
         rc = fail(self, "cannot make durable", why);
     if (rc < 0) unlinkat(self->dir_fd, self->temporary, 0);
     end(self);
@@ -74,9 +74,10 @@ int durable_file_commit(struct durable_file *self, struct why *why)
 
 int durable_file_place(struct durable_file *self, struct why *why)
 {
-    int rc = failpoint("file_place") < 0
-           || renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0
-           ? fail(self, "cannot rename", why) : 0;
+    int rc = failpoint("file_place") < 0 ||
+                     renameat(self->dir_fd, self->temporary, self->dir_fd, self->name) < 0
+                 ? fail(self, "cannot rename", why)
+                 : 0;
     if (rc < 0) unlinkat(self->dir_fd, self->temporary, 0);
     end(self);
     return rc;

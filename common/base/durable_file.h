@@ -10,9 +10,9 @@
 #include "common/base/fault.h"
 
 struct durable_file {
-    int dir_fd, fd;                         // -1 when closed
+    int dir_fd, fd; // -1 when closed
     char name[256], temporary[264];
-    uint64_t bytes;                         // Appended so far
+    uint64_t bytes; // Appended so far
 };
 
 // `name` is a plain file name of at most 250 bytes; `dir` exists.

@@ -5,7 +5,10 @@
 #include <string.h>
 #include <sysexits.h>
 
-static const struct { const char *name, *sentence; int code; } faults[] = {
+static const struct {
+    const char *name, *sentence;
+    int code;
+} faults[] = {
     [FAULT_RANK_NONE] = { "NONE", "no error", 0 },
 #define FAULT(name, code, sentence) [FAULT_RANK_##name] = { #name, sentence, code },
 #include "common/base/fault.def"
@@ -54,19 +57,19 @@ int why_wrap(struct why *why, int fault, const char *format, ...)
 int fault_from_errno(int error)
 {
     switch (error) {
-    case 0:          return FAULT_NONE;
-    case ENOMEM:     return FAULT_MEMORY;
+    case 0: return FAULT_NONE;
+    case ENOMEM: return FAULT_MEMORY;
     case EDQUOT:
-    case ENOSPC:     return FAULT_DISK_FULL;
+    case ENOSPC: return FAULT_DISK_FULL;
     case ENOENT:
-    case ENOTDIR:    return FAULT_NOT_FOUND;
+    case ENOTDIR: return FAULT_NOT_FOUND;
     case EACCES:
     case EPERM:
-    case EROFS:      return FAULT_DENIED;
+    case EROFS: return FAULT_DENIED;
     case EADDRINUSE:
     case EWOULDBLOCK: return FAULT_BUSY;
-    case ETIMEDOUT:  return FAULT_TIMEOUT;
-    default:         return FAULT_IO;
+    case ETIMEDOUT: return FAULT_TIMEOUT;
+    default: return FAULT_IO;
     }
 }
 

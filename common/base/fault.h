@@ -11,9 +11,11 @@
 #include <stddef.h>
 
 #define FAULT(name, code, sentence) FAULT_RANK_##name,
-enum { FAULT_RANK_NONE,
+enum {
+    FAULT_RANK_NONE,
 #include "common/base/fault.def"
-       FAULT_RANK_END };
+    FAULT_RANK_END
+};
 #undef FAULT
 #define FAULT(name, code, sentence) FAULT_##name = -FAULT_RANK_##name,
 enum fault {
@@ -23,21 +25,25 @@ enum fault {
 #undef FAULT
 
 enum { WHY_MAX = 2048 };
-struct why { char text[WHY_MAX]; };     // Always terminated; empty means nothing more to say
+struct why {
+    char text[WHY_MAX];
+}; // Always terminated; empty means nothing more to say
 
 // Replaces the text and returns `fault`, so that a failing line reads `return why_set(why, FAULT_RANGE, ...)`.
 // Too long a text is cut. `why` may be NULL.
-int why_set(struct why *why, int fault, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int why_set(struct why *why, int fault, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 // Puts "context: " before what is there, and returns `fault`.
-int why_wrap(struct why *why, int fault, const char *format, ...) __attribute__((format(printf, 3, 4)));
+int why_wrap(struct why *why, int fault, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 // The fault that matches errno after a failed system call (ENOSPC is FAULT_DISK_FULL, and so on).
 int fault_from_errno(int error);
 
-const char *fault_name(int fault);      // "DISK_FULL"; "?" for what is no fault
+const char *fault_name(int fault); // "DISK_FULL"; "?" for what is no fault
 const char *fault_sentence(int fault);
-int fault_exit_code(int fault);         // From sysexits.h; 0 for FAULT_NONE
+int fault_exit_code(int fault); // From sysexits.h; 0 for FAULT_NONE
 
 // For main alone: prints "program: sentence: why" to stderr and returns the exit code.
 int fault_exit(int fault, const struct why *why);

@@ -9,7 +9,9 @@
 
 enum { HASH_BYTES = 32, HASH_HEX = 2 * HASH_BYTES + 1 };
 
-struct hash { uint8_t bytes[HASH_BYTES]; };         // All zero means "none"
+struct hash {
+    uint8_t bytes[HASH_BYTES];
+}; // All zero means "none"
 
 struct hash hash_of(const void *bytes, size_t count);
 
@@ -18,7 +20,7 @@ struct hash hash_of_two(const void *a, size_t a_count, const void *b, size_t b_c
 
 bool hash_equal(const struct hash *a, const struct hash *b);
 bool hash_is_none(const struct hash *hash);
-int hash_compare(const struct hash *a, const struct hash *b);   // As memcmp: the order of identities
+int hash_compare(const struct hash *a, const struct hash *b); // As memcmp: the order of identities
 
 // Writes 64 lower-case digits and a zero into `text` and returns it.
 char *hash_to_hex(const struct hash *hash, char text[HASH_HEX]);
@@ -27,7 +29,9 @@ char *hash_to_hex(const struct hash *hash, char text[HASH_HEX]);
 bool hash_from_hex(const char *text, struct hash *ret_hash);
 
 // For what does not lie in one piece. init, any number of adds, one end.
-struct hasher { void *context; };
+struct hasher {
+    void *context;
+};
 void hasher_init(struct hasher *self);
 void hasher_add(struct hasher *self, const void *bytes, size_t count);
-struct hash hasher_end(struct hasher *self);        // Frees what init took
+struct hash hasher_end(struct hasher *self); // Frees what init took

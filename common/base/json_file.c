@@ -11,8 +11,9 @@ int json_file_write(const char *dir, const char *name, json_t *json, size_t byte
     if (!text) return why_set(why, FAULT_MEMORY, "the text of %s/%s", dir, name);
     const size_t count = strlen(text);
     int rc = count <= bytes_max ? durable_file_write(dir, name, text, count, why)
-           : why_set(why, FAULT_LIMIT, "%s/%s would have %zu bytes; at most %zu are read back", dir,
-                     name, count, bytes_max);
+                                : why_set(why, FAULT_LIMIT,
+                                          "%s/%s would have %zu bytes; at most %zu are read back",
+                                          dir, name, count, bytes_max);
     free(text);
     return rc;
 }

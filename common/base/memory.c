@@ -33,8 +33,7 @@ static void ask_groups(uint64_t *least_bytes)
     uint64_t limit, used, files;
     FILE *file = fopen("/proc/self/cgroup", "re");
     bool found = false;
-    while (file && !found && fgets(line, sizeof line, file))
-        found = strncmp(line, "0::/", 4) == 0;
+    while (file && !found && fgets(line, sizeof line, file)) found = strncmp(line, "0::/", 4) == 0;
     if (file) fclose(file);
     if (!found) return;
     line[strcspn(line, "\n")] = 0;

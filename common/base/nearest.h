@@ -8,8 +8,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { NEAREST_MAX = 64 };       // Longer names are not compared
-struct nearest { const char *wanted; char best[NEAREST_MAX + 1]; size_t distance; };
+enum { NEAREST_MAX = 64 }; // Longer names are not compared
+struct nearest {
+    const char *wanted;
+    char best[NEAREST_MAX + 1];
+    size_t distance;
+};
 
 // True if this name is now the best.
 bool nearest_offer(struct nearest *self, const char *name, size_t count);

@@ -11,7 +11,10 @@ const char *strict_json_shown(const char *text, char room[STRICT_JSON_SHOWN])
     return room;
 }
 
-struct measure { size_t values; unsigned deepest; };
+struct measure {
+    size_t values;
+    unsigned deepest;
+};
 
 // Counts without understanding: what is no JSON is found by the parser. Every value but the first
 // follows a '{', '[', ',' or ':', so their number bounds the tree.
@@ -44,20 +47,22 @@ int strict_json_parse(const char *place, const char *text, size_t count, unsigne
 {
     const struct measure found = measure(text, count);
     if (found.deepest > depth_max)
-        return why_set(why, FAULT_LIMIT, "%s: JSON is nested %u deep, allowed are %u levels; "
-                       "refused", place, found.deepest, depth_max);
+        return why_set(why, FAULT_LIMIT,
+                       "%s: JSON is nested %u deep, allowed are %u levels; "
+                       "refused",
+                       place, found.deepest, depth_max);
     if (found.values > values_max)
         return why_set(why, FAULT_LIMIT, "%s: JSON has about %zu values, allowed are %zu; refused",
                        place, found.values, values_max);
-    if (memchr(text, 0, count))         // Which the parser passes over between two tokens
+    if (memchr(text, 0, count)) // Which the parser passes over between two tokens
         return why_set(why, FAULT_FORMAT, "%s: no valid JSON: there is a zero byte; refused",
                        place);
     json_error_t error;
     json_t *root = json_loadb(text, count, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
         char shown[STRICT_JSON_SHOWN];
-        const int fault = json_error_code(&error) == json_error_out_of_memory ? FAULT_MEMORY
-            : FAULT_FORMAT;
+        const int fault =
+            json_error_code(&error) == json_error_out_of_memory ? FAULT_MEMORY : FAULT_FORMAT;
         return why_set(why, fault, "%s: no valid JSON at line %d column %d: %s; refused", place,
                        error.line, error.column, strict_json_shown(error.text, shown));
     }
@@ -83,8 +88,10 @@ int strict_json_number(const json_t *object, const char *place, const char *key,
     if (!json_is_integer(value)) return missing(place, key, value, "a whole number", why);
     const json_int_t number = json_integer_value(value);
     if (number < 0 || (uint64_t)number > max)
-        return why_set(why, FAULT_RANGE, "%s: '%s' is %" JSON_INTEGER_FORMAT ", allowed is 0 to "
-                       "%" PRIu64 "; refused", place, key, number, max);
+        return why_set(why, FAULT_RANGE,
+                       "%s: '%s' is %" JSON_INTEGER_FORMAT ", allowed is 0 to "
+                       "%" PRIu64 "; refused",
+                       place, key, number, max);
     *ret_number = (uint64_t)number;
     return 0;
 }

@@ -22,9 +22,9 @@ int strict_json_parse(const char *place, const char *text, size_t count, unsigne
 int strict_json_number(const json_t *object, const char *place, const char *key, uint64_t max,
                        struct why *why, uint64_t *ret_number);
 int strict_json_text(const json_t *object, const char *place, const char *key, size_t bytes_max,
-                     struct why *why, const char **ret_text);           // Borrowed from the object
+                     struct why *why, const char **ret_text); // Borrowed from the object
 int strict_json_array(const json_t *object, const char *place, const char *key, size_t count_max,
-                      struct why *why, const json_t **ret_array);       // Borrowed from the object
+                      struct why *why, const json_t **ret_array); // Borrowed from the object
 
 // A copy fit to be shown: at most 60 characters, what is not printable ASCII becomes '?', "..." at
 // the end if it was cut. Returns `room`.

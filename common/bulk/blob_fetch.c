@@ -112,7 +112,7 @@ void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms)
     if (width > SHARE_HOLDERS_MAX) width = SHARE_HOLDERS_MAX;
     const uint32_t serving = self->is_single ? serve_alone(self) : fetch_widen(fetch, width);
     if (serving == 0 && self->coming == 0) fetch_fail_for_holders(fetch);
-    for (bool asked = true; asked; ) {                  // In turns
+    for (bool asked = true; asked;) { // In turns
         asked = false;
         for (uint32_t i = 0; i < fetch->holders_count; i++)
             if (fetch->holders[i].state == HOLDER_SERVING &&
@@ -167,8 +167,10 @@ static void take_chunk(struct blob_fetch *self, const struct answer *answer)
 
 static enum holder_state state_after(enum answer_kind kind)
 {
-    return kind == ANSWER_LACKING ? HOLDER_LACKS : kind == ANSWER_SILENT ? HOLDER_SILENT
-         : kind == ANSWER_CHUNK ? HOLDER_DIFFERS : HOLDER_LIED;
+    return kind == ANSWER_LACKING  ? HOLDER_LACKS
+           : kind == ANSWER_SILENT ? HOLDER_SILENT
+           : kind == ANSWER_CHUNK  ? HOLDER_DIFFERS
+                                   : HOLDER_LIED;
 }
 
 static void hear(struct fetch *fetch, const struct answer *answer)
@@ -177,8 +179,8 @@ static void hear(struct fetch *fetch, const struct answer *answer)
     struct holder *holder = fetch_holder_of(fetch, answer->peer);
     self->coming--;
     self->got_bytes += answer->count;
-    if (answer->kind == ANSWER_CHUNK && answer->total == self->count
-        && answer->count == chunk_bytes(self, answer->piece)) {
+    if (answer->kind == ANSWER_CHUNK && answer->total == self->count &&
+        answer->count == chunk_bytes(self, answer->piece)) {
         take_chunk(self, answer);
         return;
     }
@@ -204,7 +206,7 @@ void blob_fetch_keep(struct blob_fetch *self, blob_store_t *store)
     if (!blob_store_is_kept(rc)) {
         fetch_fail(&self->fetch, "%.*s", FETCH_REASON_MAX - 1, why.text);
     } else {
-        self->fetch.state = FETCH_DONE;                 // On disk or, failing that, in memory
+        self->fetch.state = FETCH_DONE; // On disk or, failing that, in memory
         snprintf(self->fetch.reason, sizeof self->fetch.reason, "%.*s", FETCH_REASON_MAX - 1,
                  why.text);
     }

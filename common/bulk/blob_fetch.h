@@ -18,17 +18,17 @@
 enum { SHARE_CHUNKS = 32, SHARE_HOLDERS_MAX = 8 };
 
 struct blob_fetch {
-    struct fetch fetch;                 // First: a blob_fetch is a fetch
+    struct fetch fetch; // First: a blob_fetch is a fetch
     struct hash hash;
-    size_t count;                       // Bytes, as declared
-    uint32_t askers;                    // How often it was asked for
-    uint8_t *bytes;                     // NULL before blob_fetch_start
-    uint8_t *chunks;                    // enum chunk_state
+    size_t count;    // Bytes, as declared
+    uint32_t askers; // How often it was asked for
+    uint8_t *bytes;  // NULL before blob_fetch_start
+    uint8_t *chunks; // enum chunk_state
     uint32_t chunk_count, here, hashed, next;
-    uint32_t coming;                    // Requests on their way: two may be of one chunk
+    uint32_t coming; // Requests on their way: two may be of one chunk
     struct hasher hasher;
-    bool is_hashing, is_single;         // Single: one holder alone sends all of it
-    uint64_t got_bytes;                 // From peers, whatever became of them
+    bool is_hashing, is_single; // Single: one holder alone sends all of it
+    uint64_t got_bytes;         // From peers, whatever became of them
 };
 
 // `bytes` is at most BLOB_BYTES_MAX. Never NULL.
@@ -36,7 +36,7 @@ struct blob_fetch *blob_fetch_new(struct peers *peers, const struct hash *hash, 
 void blob_fetch_destroy(struct blob_fetch **self_p);
 
 bool blob_fetch_start(struct blob_fetch *self); // Takes the memory; false: failed, there is none
-void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms);  // For as much as there is credit
+void blob_fetch_ask(struct blob_fetch *self, uint64_t now_ms); // For as much as there is credit
 
 // Once all is here and right: into the store. Then it is done, or has failed.
 void blob_fetch_keep(struct blob_fetch *self, blob_store_t *store);

@@ -159,17 +159,19 @@ static int find_file(struct blob_store *self, const char *name, struct why *why)
 {
     struct stat stat;
     struct hash hash;
-    const bool is_leftover = strlen(name) == HASH_HEX - 1 + 5 && name[0] == '.';    // .<hex>.tmp
+    const bool is_leftover = strlen(name) == HASH_HEX - 1 + 5 && name[0] == '.'; // .<hex>.tmp
     if (is_leftover && strcmp(name + HASH_HEX, ".tmp") == 0) unlinkat(self->dir_fd, name, 0);
     if (!hash_from_hex(name, &hash)) return 0;
     if (fstatat(self->dir_fd, name, &stat, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(stat.st_mode))
         return 0;
     char spelled[HASH_HEX];
-    if (strcmp(hash_to_hex(&hash, spelled), name) != 0) return 0;       // Not our spelling
+    if (strcmp(hash_to_hex(&hash, spelled), name) != 0) return 0; // Not our spelling
     struct blob *blob = calloc(1, sizeof *blob);
     if (!blob)
         return why_set(why, FAULT_MEMORY, "%s: no memory for the list of its files", self->dir);
-    *blob = (struct blob){ .held = { self, 1, free_blob }, .hash = hash, .is_on_disk = true,
+    *blob = (struct blob){ .held = { self, 1, free_blob },
+                           .hash = hash,
+                           .is_on_disk = true,
                            .count = (size_t)stat.st_size };
     grow(self);
     insert(self, blob);
@@ -187,7 +189,7 @@ static int open_dir(struct blob_store *self, const char *dir, struct why *why)
         rc = fault_from_errno(errno);
         return why_set(why, rc, "blob directory %s: %s", dir, strerror(errno));
     }
-    for (struct dirent *entry; rc == 0 && (entry = readdir(list)); )
+    for (struct dirent *entry; rc == 0 && (entry = readdir(list));)
         rc = find_file(self, entry->d_name, why);
     closedir(list);
     return rc;
@@ -226,7 +228,7 @@ void blob_store_destroy(blob_store_t **self_p)
     if (!self) return;
     ensure(self->refs == 0);
     for (size_t i = 0; i < self->bucket_count; i++)
-        for (struct blob *blob; (blob = self->buckets[i]); )
+        for (struct blob *blob; (blob = self->buckets[i]);)
             if (take_out(self, blob)) free_blob(&blob->held);
     blob_store_drop_pins(self);
     pthread_mutex_destroy(&self->lock);
@@ -242,9 +244,10 @@ void blob_store_destroy(blob_store_t **self_p)
 
 static int check_size(size_t count, struct why *why)
 {
-    return count <= BLOB_BYTES_MAX ? 0
-         : why_set(why, FAULT_LIMIT, "a blob of %zu bytes, allowed are %d; not kept", count,
-                   BLOB_BYTES_MAX);
+    return count <= BLOB_BYTES_MAX
+               ? 0
+               : why_set(why, FAULT_LIMIT, "a blob of %zu bytes, allowed are %d; not kept", count,
+                         BLOB_BYTES_MAX);
 }
 
 // What is on disk but was never read gets the bytes at hand; its file is written anew, as nobody
@@ -287,7 +290,7 @@ int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t *
     }
     unlock(self);
     if (rc == 0) {
-        free(*bytes_p);                         // It was there already
+        free(*bytes_p); // It was there already
         *bytes_p = NULL;
         rc = settle(self, hash, why);
     }
@@ -317,7 +320,7 @@ int blob_store_put(blob_store_t *self, const void *bytes, size_t count, struct w
     if (rc < 0) return rc;
     if (count > 0) memcpy(copy, bytes, count);
     rc = blob_store_take(self, &copy, count, why, ret_hash);
-    free(copy);                                 // NULL unless nothing was kept
+    free(copy); // NULL unless nothing was kept
     return rc;
 }
 
@@ -340,7 +343,7 @@ static int load_file(struct blob_store *self, const struct hash *hash, struct wh
     const bool was_last = is_bad && take_out(self, blob);
     unlock(self);
     free(bytes);
-    if (!is_bad) return 0;                      // Or forgotten, or put again: the caller looks
+    if (!is_bad) return 0; // Or forgotten, or put again: the caller looks
     if (was_last) free_blob(&blob->held);
     settle(self, hash, NULL);
     if (rc == 0) why_set(why, FAULT_CORRUPT, "its bytes do not match its name");
@@ -350,7 +353,7 @@ static int load_file(struct blob_store *self, const struct hash *hash, struct wh
 int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
                    struct blob_ref *ret_ref)
 {
-    for (bool is_read = false; ; is_read = true) {
+    for (bool is_read = false;; is_read = true) {
         lock(self);
         struct blob *blob = find(self, hash);
         const bool is_here = blob && blob->is_loaded;

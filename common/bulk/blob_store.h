@@ -29,10 +29,10 @@
 enum { BLOB_BYTES_MAX = 1 << 30, BLOB_PINS_MAX = 16, BLOB_PINS_DEFAULT = 3 };
 
 struct blob_store_options {
-    const char *dir;            // NULL: memory alone. Must exist, and belong to this store alone
-    bool lazy;                  // Files are not fsynced
-    uint64_t bytes_max;         // Of all blobs together; 0: no limit. Pins and stage do not count
-    uint32_t pins_max;          // 1 .. BLOB_PINS_MAX; 0: BLOB_PINS_DEFAULT
+    const char *dir;    // NULL: memory alone. Must exist, and belong to this store alone
+    bool lazy;          // Files are not fsynced
+    uint64_t bytes_max; // Of all blobs together; 0: no limit. Pins and stage do not count
+    uint32_t pins_max;  // 1 .. BLOB_PINS_MAX; 0: BLOB_PINS_DEFAULT
 };
 
 typedef struct blob_store blob_store_t;
@@ -66,27 +66,28 @@ static inline bool blob_store_is_kept(int rc) { return rc != FAULT_LIMIT && rc !
 
 struct blob_held;
 struct blob_ref {
-    const uint8_t *bytes;       // May be NULL if count is 0
+    const uint8_t *bytes; // May be NULL if count is 0
     size_t count;
-    struct blob_held *held;     // NULL: no reference
+    struct blob_held *held; // NULL: no reference
 };
 
 // A blob, or a leaf of a pin. May read a file. FAULT_NOT_FOUND; FAULT_CORRUPT if the file was not
 // what its name says (it is removed, and the blob is gone).
 int blob_store_get(blob_store_t *self, const struct hash *hash, struct why *why,
                    struct blob_ref *ret_ref);
-void blob_store_release(struct blob_ref *ref);          // Leaves it empty; an empty one is allowed
+void blob_store_release(struct blob_ref *ref); // Leaves it empty; an empty one is allowed
 
-bool blob_store_has(blob_store_t *self, const struct hash *hash);       // Blobs alone, not leaves
-bool blob_store_size(blob_store_t *self, const struct hash *hash, size_t *ret_bytes);   // False: has not
-void blob_store_forget(blob_store_t *self, const struct hash *hash);    // Its file, too
+bool blob_store_has(blob_store_t *self, const struct hash *hash); // Blobs alone, not leaves
+bool blob_store_size(blob_store_t *self, const struct hash *hash,
+                     size_t *ret_bytes);                             // False: has not
+void blob_store_forget(blob_store_t *self, const struct hash *hash); // Its file, too
 
 // The same in two: gone at once, without waiting for the disk; and its file, if it was not put again
 // since. A file that is still there when the process ends is inherited by the next one.
 void blob_store_drop(blob_store_t *self, const struct hash *hash);
 void blob_store_sweep(blob_store_t *self, const struct hash *hash);
-uint64_t blob_store_count(blob_store_t *self);          // Blobs, without those only referred to
-uint64_t blob_store_bytes(blob_store_t *self);          // Theirs, in memory or on disk
+uint64_t blob_store_count(blob_store_t *self); // Blobs, without those only referred to
+uint64_t blob_store_bytes(blob_store_t *self); // Theirs, in memory or on disk
 
 // Names blobs in no particular order, `max` at most; returns how many.
 uint32_t blob_store_list(blob_store_t *self, struct wire_blob *ret_blobs, uint32_t max);

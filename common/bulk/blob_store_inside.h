@@ -9,17 +9,17 @@
 // What references keep alive. The table that knows it holds one reference itself.
 struct blob_held {
     struct blob_store *store;
-    uint64_t refs;                              // Under the store's lock
+    uint64_t refs; // Under the store's lock
     void (*free)(struct blob_held *self);
 };
 
 struct blob {
-    struct blob_held held;                      // First: a blob is a held
-    struct blob *next;                          // In its bucket
+    struct blob_held held; // First: a blob is a held
+    struct blob *next;     // In its bucket
     struct hash hash;
     uint8_t *bytes;
     size_t count;
-    bool is_loaded;                             // If not: on disk alone, bytes is NULL
+    bool is_loaded; // If not: on disk alone, bytes is NULL
     bool is_on_disk;
 };
 
@@ -30,28 +30,32 @@ struct pin {
     float *params;
     struct hash *leaves;
     size_t leaf_count;
-    uint32_t *slots;                            // Open addressing by leaf hash: index + 1, or 0
-    size_t slot_count;                          // Power of two
+    uint32_t *slots;   // Open addressing by leaf hash: index + 1, or 0
+    size_t slot_count; // Power of two
 };
 
 struct blob_store {
-    pthread_mutex_t lock;                       // Guards all below but what never changes
-    pthread_mutex_t disk;                       // One writer of the directory; taken before `lock`
-    char *dir;                                  // Never changes
-    int dir_fd;                                 // Never changes; -1: memory alone
-    bool lazy;                                  // Never changes
-    uint64_t bytes_max;                         // Never changes
-    uint32_t pins_max;                          // Never changes
+    pthread_mutex_t lock; // Guards all below but what never changes
+    pthread_mutex_t disk; // One writer of the directory; taken before `lock`
+    char *dir;            // Never changes
+    int dir_fd;           // Never changes; -1: memory alone
+    bool lazy;            // Never changes
+    uint64_t bytes_max;   // Never changes
+    uint32_t pins_max;    // Never changes
 
     struct blob **buckets;
-    size_t bucket_count;                        // Power of two
+    size_t bucket_count; // Power of two
     uint64_t count, bytes;
-    uint64_t refs;                              // Given out and not released
+    uint64_t refs; // Given out and not released
 
-    struct pin *pins[BLOB_PINS_MAX];            // Newest first
+    struct pin *pins[BLOB_PINS_MAX]; // Newest first
     uint32_t pin_count;
 
-    struct { uint64_t step, floats; struct hash digest; float *vector; } stage;
+    struct {
+        uint64_t step, floats;
+        struct hash digest;
+        float *vector;
+    } stage;
 };
 
 // Under the lock: one more reference; and one less, true if it was the last (then the caller frees
@@ -63,4 +67,4 @@ bool blob_held_drop(struct blob_held *held);
 bool blob_store_find_leaf(struct blob_store *self, const struct hash *hash,
                           struct blob_ref *ret_ref);
 
-void blob_store_drop_pins(struct blob_store *self);     // Pins and stage, when the store ends
+void blob_store_drop_pins(struct blob_store *self); // Pins and stage, when the store ends

@@ -95,8 +95,9 @@ int blob_store_pin(blob_store_t *self, uint64_t step, const struct hash *digest,
     ensure(hash_equal(&root, digest));
     struct pin *pin = make_pin(self, floats, leaf_count), *gone = NULL;
     if (!pin)
-        return why_set(why, FAULT_MEMORY, "a copy of the %" PRIu64 " parameters of step %" PRIu64
-                       "; not pinned", floats, step);
+        return why_set(why, FAULT_MEMORY,
+                       "a copy of the %" PRIu64 " parameters of step %" PRIu64 "; not pinned",
+                       floats, step);
     pin->step = step;
     pin->digest = *digest;
     memcpy(pin->params, params, floats * sizeof *params);
@@ -127,8 +128,9 @@ int blob_store_leaves(blob_store_t *self, const struct hash *digest, struct why 
         *ret_floats = pin->floats;
     }
     unlock(self);
-    return found ? 0 : why_set(why, FAULT_NOT_FOUND, "no parameters of digest %.16s are pinned",
-                               hash_to_hex(digest, name));
+    return found ? 0
+                 : why_set(why, FAULT_NOT_FOUND, "no parameters of digest %.16s are pinned",
+                           hash_to_hex(digest, name));
 }
 
 void blob_store_drop_pins(struct blob_store *self)

@@ -7,7 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 5000, ROUNDS = 5, READ_PATIENCES = 3, WAIT_MS = 100, WAIT_MAX_MS = 2000, QUEUE = 4 };
+enum {
+    PATIENCE_MS = 5000,
+    ROUNDS = 5,
+    READ_PATIENCES = 3,
+    WAIT_MS = 100,
+    WAIT_MAX_MS = 2000,
+    QUEUE = 4
+};
 
 struct bulk_client {
     struct bulk_client_options options;
@@ -24,8 +31,8 @@ struct bulk_client {
 int bulk_client_new(const struct bulk_client_options *options, struct why *why,
                     struct bulk_client **ret_self)
 {
-    if (strlen(options->run) > WIRE_RUN_MAX || options->seq_len == 0
-        || options->seq_len >= BULK_SAMPLES_BYTES / 4)
+    if (strlen(options->run) > WIRE_RUN_MAX || options->seq_len == 0 ||
+        options->seq_len >= BULK_SAMPLES_BYTES / 4)
         return why_set(why, FAULT_RANGE,
                        "sample client: run of %zu bytes (allowed 0..%d), seq_len %" PRIu32
                        " (1..%d); not made",
@@ -38,7 +45,8 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
     self->seq_len = options->seq_len;
     self->patience_ms = options->patience_ms ? options->patience_ms : PATIENCE_MS;
     self->rounds_max = options->rounds_max ? options->rounds_max : ROUNDS;
-    self->read_ms_max = options->read_ms_max ? options->read_ms_max : READ_PATIENCES * self->patience_ms;
+    self->read_ms_max =
+        options->read_ms_max ? options->read_ms_max : READ_PATIENCES * self->patience_ms;
     self->context = bulk_context_new(1);
     bulk_mail_init(&self->mail);
     *ret_self = self;
@@ -73,8 +81,8 @@ void bulk_client_set_providers(struct bulk_client *self, const struct wire_holde
 
 static bool call(struct bulk_client *self, struct provider_peer *peer)
 {
-    if (self->dealer.socket ||
-        bulk_dealer_open(&self->dealer, self->context, QUEUE, self->options.identity, &peer->holder)) {
+    if (self->dealer.socket || bulk_dealer_open(&self->dealer, self->context, QUEUE,
+                                                self->options.identity, &peer->holder)) {
         self->called = peer;
         return true;
     }
@@ -82,12 +90,16 @@ static bool call(struct bulk_client *self, struct provider_peer *peer)
     return false;
 }
 
-struct question { uint64_t position; uint32_t count, *tokens; };     // No tokens: the dataset
+struct question {
+    uint64_t position;
+    uint32_t count, *tokens;
+}; // No tokens: the dataset
 
 static void refuse(struct bulk_client *self, struct provider_peer *peer, const char *reason)
 {
     snprintf(peer->said, sizeof peer->said, "%.*s", (int)sizeof peer->said - 1, reason);
-    if (self->options.refused) self->options.refused(self->options.arg, peer->holder.endpoint, peer->said);
+    if (self->options.refused)
+        self->options.refused(self->options.arg, peer->holder.endpoint, peer->said);
 }
 
 // Whether the samples are those that were asked for.
@@ -109,8 +121,8 @@ static bool judge_samples(struct bulk_client *self, struct provider_peer *peer,
         return false;
     }
     if (self->options.take(self->options.arg, question->position, question->count,
-                           mail->has_raw ? zmq_msg_data(&mail->raw) : NULL, bytes,
-                           question->tokens, &why) == 0)
+                           mail->has_raw ? zmq_msg_data(&mail->raw) : NULL, bytes, question->tokens,
+                           &why) == 0)
         return true;
     refuse(self, peer, why.text[0] ? why.text : "sent what is no proof");
     return false;
@@ -167,7 +179,7 @@ static bool ask(struct bulk_client *self, struct provider_peer *peer,
     bool ok = false;
     if (!call(self, peer)) return false;
     send(self, question);
-    for (uint64_t now_ms; (now_ms = bulk_now_ms()) < until_ms; ) {
+    for (uint64_t now_ms; (now_ms = bulk_now_ms()) < until_ms;) {
         zmq_pollitem_t item = { .socket = self->dealer.socket, .events = ZMQ_POLLIN };
         const uint64_t rest_ms = until_ms - now_ms;
         zmq_poll(&item, 1, (long)(rest_ms < BULK_LOOK_MS ? rest_ms : BULK_LOOK_MS));
@@ -198,16 +210,19 @@ static int give_up(const struct bulk_client *self, const struct question *questi
         if (peer->times == 0) continue;
         asked++;
         if (used < sizeof text)
-            used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s", peer->holder.endpoint,
-                                     peer->said);
+            used += (size_t)snprintf(text + used, sizeof text - used, "; %s: %s",
+                                     peer->holder.endpoint, peer->said);
     }
     if (!question->tokens)
-        return why_set(why, FAULT_UNREACHABLE, "%" PRIu32 " providers asked in %" PRIu64 " ms, none "
-                       "described the run's dataset%s", asked, took_ms, text);
+        return why_set(why, FAULT_UNREACHABLE,
+                       "%" PRIu32 " providers asked in %" PRIu64 " ms, none "
+                       "described the run's dataset%s",
+                       asked, took_ms, text);
     return why_set(why, FAULT_UNREACHABLE,
                    "samples %" PRIu64 "..%" PRIu64 ": %" PRIu32 " providers asked in %" PRIu64
                    " ms, none gave them%s",
-                   question->position, question->position + question->count - 1, asked, took_ms, text);
+                   question->position, question->position + question->count - 1, asked, took_ms,
+                   text);
 }
 
 static bool ask_next(struct bulk_client *self, struct provider_peer *peer,
@@ -237,7 +252,8 @@ static int ask_all(struct bulk_client *self, const struct question *question, st
                (peer = providers_next(&self->providers, round, bulk_now_ms())))
             if (ask_next(self, peer, question)) return 0;
         if (round == self->rounds_max || bulk_now_ms() + wait_ms >= until_ms ||
-            !providers_next(&self->providers, round + 1, bulk_now_ms())) break;
+            !providers_next(&self->providers, round + 1, bulk_now_ms()))
+            break;
         zmq_poll(NULL, 0, wait_ms);
         wait_ms = 2 * wait_ms < WAIT_MAX_MS ? 2 * wait_ms : WAIT_MAX_MS;
     }
@@ -258,7 +274,7 @@ int bulk_read_samples(struct bulk_client *self, uint64_t position, uint32_t coun
     const uint32_t part_max = each < BULK_SAMPLES_BYTES ? (uint32_t)(BULK_SAMPLES_BYTES / each) : 1;
     for (uint32_t done = 0, part; done < count; done += part) {
         part = count - done < part_max ? count - done : part_max;
-        if (part > UINT16_MAX) part = UINT16_MAX;       // WANT_SAMPLES.count
+        if (part > UINT16_MAX) part = UINT16_MAX; // WANT_SAMPLES.count
         const struct question question = { position + done, part, tokens + done * words };
         const int rc = ask_all(self, &question, why);
         if (rc < 0) return rc;

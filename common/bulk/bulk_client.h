@@ -19,12 +19,12 @@
 #include "common/wire/wire.h"
 
 struct bulk_client_options {
-    const struct identity *identity;    // Borrowed for the client's life
+    const struct identity *identity; // Borrowed for the client's life
     const char *run;
-    uint32_t seq_len;           // 1 .. 1048575: a sample is seq_len + 1 tokens
-    uint32_t patience_ms;       // Of one answer; 0: 5000
-    uint32_t rounds_max;        // Through all endpoints; 0: 5
-    uint32_t read_ms_max;       // Of one question to all of them; 0: three times patience_ms
+    uint32_t seq_len;     // 1 .. 1048575: a sample is seq_len + 1 tokens
+    uint32_t patience_ms; // Of one answer; 0: 5000
+    uint32_t rounds_max;  // Through all endpoints; 0: 5
+    uint32_t read_ms_max; // Of one question to all of them; 0: three times patience_ms
     // Makes count * (seq_len + 1) tokens of an answer, or says what is wrong with it: then it is
     // refused, and the next provider is asked.
     int (*take)(void *arg, uint64_t position, uint32_t count, const uint8_t *bytes,

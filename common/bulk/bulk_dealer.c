@@ -34,7 +34,7 @@ static void hear_events(struct bulk_dealer *self)
     int fd;
     bool opened;
     while (descriptors_next(self->events, &fd, &opened)) {
-        if (!opened && fd != self->fd) continue;        // An attempt that led nowhere
+        if (!opened && fd != self->fd) continue; // An attempt that led nowhere
         self->fd = opened ? fd : -1;
         self->taken = 0;
     }
@@ -42,7 +42,7 @@ static void hear_events(struct bulk_dealer *self)
 
 enum bulk_heard bulk_dealer_recv(struct bulk_dealer *self, struct bulk_mail *mail)
 {
-    hear_events(self);                                  // Before it is counted to the wrong one
+    hear_events(self); // Before it is counted to the wrong one
     const enum bulk_heard heard = bulk_mail_recv(mail, self->socket);
     self->taken += mail->wire_bytes;
     return heard;

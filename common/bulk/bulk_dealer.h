@@ -15,17 +15,17 @@
 enum { BULK_PENDING_ONE_MAX = 2 * BULK_ANSWER_BYTES_MAX, BULK_LOOK_MS = 50 };
 
 struct bulk_dealer {
-    void *socket;                       // NULL: not open. To be polled and sent to
-    void *events;                       // What ZeroMQ says of its connection
-    int fd;                             // The connection's; -1: there is none now
-    uint64_t taken;                     // Bytes of it that came out as messages
+    void *socket;   // NULL: not open. To be polled and sent to
+    void *events;   // What ZeroMQ says of its connection
+    int fd;         // The connection's; -1: there is none now
+    uint64_t taken; // Bytes of it that came out as messages
 };
 
 // A DEALER that asks the holder as this identity; a message to it may be sent at once. False: no
 // descriptor for it, or no such endpoint (endpoint.h) or key can be; zmq_errno() says which.
 bool bulk_dealer_open(struct bulk_dealer *self, void *context, int queue_max,
                       const struct identity *identity, const struct wire_holder *holder);
-void bulk_dealer_close(struct bulk_dealer *self);       // Frees all that came; also if not open
+void bulk_dealer_close(struct bulk_dealer *self); // Frees all that came; also if not open
 
 // As bulk_mail_recv.
 enum bulk_heard bulk_dealer_recv(struct bulk_dealer *self, struct bulk_mail *mail);

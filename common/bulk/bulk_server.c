@@ -12,16 +12,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUEST = 1, GONE, HANDSHAKES_TURN_MAX = 16, PEER_ANSWERS = 64, TURN_MESSAGES = 64,
-       LOOK_MS = 100, LOOK_CONNECTIONS_MS = 32, MEASURE_MS = 10 };
+enum {
+    GUEST = 1,
+    GONE,
+    HANDSHAKES_TURN_MAX = 16,
+    PEER_ANSWERS = 64,
+    TURN_MESSAGES = 64,
+    LOOK_MS = 100,
+    LOOK_CONNECTIONS_MS = 32,
+    MEASURE_MS = 10
+};
 
 struct bulk_server {
     struct bulk_server_options options;
     char *run;
     void *context, *router, *zap, *events;
-    pthread_mutex_t lock;                       // Of the guests
-    struct curve_set guests;                    // GUEST or GONE
-    void *stop, *stopped;                       // A pair: the caller's end, the thread's end
+    pthread_mutex_t lock;    // Of the guests
+    struct curve_set guests; // GUEST or GONE
+    void *stop, *stopped;    // A pair: the caller's end, the thread's end
     char endpoint[256];
     uint16_t port;
     pthread_t thread;
@@ -30,10 +38,10 @@ struct bulk_server {
 
     // The thread's own:
     struct bulk_mail mail;
-    struct connections *connections;            // Known: a guest that has asked something
-    struct connection *asker;                   // Whose question is in hand
+    struct connections *connections; // Known: a guest that has asked something
+    struct connection *asker;        // Whose question is in hand
     uint32_t key_connections_max;
-    uint64_t waiting;                           // Bytes of all answers; at most so many, when measured_ms
+    uint64_t waiting; // Bytes of all answers; at most so many, when measured_ms
     uint64_t measured_ms, look_ms;
 };
 
@@ -219,8 +227,8 @@ static void hear_want_samples(struct bulk_server *self, const struct wire_want_s
         refuse_samples(self, want->request, too_many);
         return;
     }
-    int rc = self->options.answer(self->options.arg, want->position, want->count, &bytes, &count,
-                                  &why);
+    int rc =
+        self->options.answer(self->options.arg, want->position, want->count, &bytes, &count, &why);
     if (rc == 0 && count > BULK_ANSWER_BYTES_MAX - BULK_FRAME_MAX)
         rc = why_set(&why, FAULT_LIMIT, "%zu bytes with their proofs; ask for fewer", count);
     if (rc == 0 && !may_wait(self, count)) rc = why_set(&why, FAULT_LIMIT, "%s", too_many);
@@ -304,8 +312,8 @@ static bool judge(void *arg, const struct zap_request *request)
 static void take(struct bulk_server *self, bool is_sound, uint64_t now_ms)
 {
     const struct bulk_mail *mail = &self->mail;
-    struct connection *asker = connections_heard(self->connections, mail->fd, 0, &mail->user,
-                                                 mail->wire_bytes, now_ms);
+    struct connection *asker =
+        connections_heard(self->connections, mail->fd, 0, &mail->user, mail->wire_bytes, now_ms);
     if (!is_sound) self->malformed++;
     if (!asker || asker->cut) return;
     if (!is_guest(self, &mail->user)) {
@@ -331,8 +339,8 @@ static void mind_gate(struct bulk_server *self, uint64_t now_ms)
     connections_cut_hoarders(self->connections, measure, cut, self);
     self->waiting = connections_waiting(self->connections, NULL, NULL, NULL);
     self->measured_ms = now_ms;
-    self->look_ms = now_ms + LOOK_MS +
-                    connections_count(self->connections, 0) / LOOK_CONNECTIONS_MS;
+    self->look_ms =
+        now_ms + LOOK_MS + connections_count(self->connections, 0) / LOOK_CONNECTIONS_MS;
 }
 
 // ---- its life -------------------------------------------------------------------------------
@@ -347,7 +355,7 @@ static void *serve(void *arg)
     bulk_mail_init(&self->mail);
     for (;;) {
         const bool is_alone = connections_count(self->connections, 0) == 0;
-        if (zmq_poll(items, 4, is_alone ? -1 : LOOK_MS) < 0) continue;      // Interrupted
+        if (zmq_poll(items, 4, is_alone ? -1 : LOOK_MS) < 0) continue; // Interrupted
         if (items[0].revents) break;
         mind_gate(self, bulk_now_ms());
         for (int n = 0; n < TURN_MESSAGES; n++) {
@@ -377,8 +385,10 @@ static int bind_router(struct bulk_server *self, struct why *why)
     size_t size = sizeof self->endpoint;
     const char *wanted = self->options.endpoint;
     if (!is_endpoint(wanted))
-        return why_set(why, FAULT_CONFIG, "bulk endpoint '%s': must be tcp://ADDRESS:PORT, PORT "
-                       "1..65535 or *; not bound", wanted);
+        return why_set(why, FAULT_CONFIG,
+                       "bulk endpoint '%s': must be tcp://ADDRESS:PORT, PORT "
+                       "1..65535 or *; not bound",
+                       wanted);
     if (zmq_bind(self->router, wanted) < 0) {
         const int error = zmq_errno();
         return why_set(why,
@@ -491,9 +501,13 @@ const char *bulk_server_endpoint(const bulk_server_t *self) { return self->endpo
 
 struct bulk_server_stats bulk_server_stats(bulk_server_t *self)
 {
-    return (struct bulk_server_stats){
-        .chunks = self->chunks, .chunk_bytes = self->chunk_bytes, .leaf_lists = self->leaf_lists,
-        .samples = self->samples, .lacking = self->lacking, .dropped = self->dropped,
-        .malformed = self->malformed, .refused = self->refused,
-        .cut = self->cut };
+    return (struct bulk_server_stats){ .chunks = self->chunks,
+                                       .chunk_bytes = self->chunk_bytes,
+                                       .leaf_lists = self->leaf_lists,
+                                       .samples = self->samples,
+                                       .lacking = self->lacking,
+                                       .dropped = self->dropped,
+                                       .malformed = self->malformed,
+                                       .refused = self->refused,
+                                       .cut = self->cut };
 }

@@ -41,7 +41,7 @@
 #include "common/net/curve_set.h"
 
 enum {
-    BULK_CONNECTION_PENDING_MAX = 1 << 20,      // A question is shorter than a kilobyte
+    BULK_CONNECTION_PENDING_MAX = 1 << 20, // A question is shorter than a kilobyte
     BULK_PENDING_MAX = 64 << 20,
     BULK_WAITING_MAX = 256 << 20,
     BULK_WAITING_SHARES = 16,
@@ -54,10 +54,10 @@ typedef int bulk_answer_fn(void *arg, uint64_t position, uint32_t count, uint8_t
                            size_t *ret_count, struct why *why);
 
 struct bulk_server_options {
-    const struct identity *identity;    // Borrowed for the server's life
-    const char *endpoint;       // tcp://ADDRESS:PORT; ADDRESS may be *, PORT too (any free one)
-    const char *run;            // Who asks on behalf of another run is refused
-    blob_store_t *store;        // Borrowed for the server's life; NULL: no blobs are served
+    const struct identity *identity; // Borrowed for the server's life
+    const char *endpoint; // tcp://ADDRESS:PORT; ADDRESS may be *, PORT too (any free one)
+    const char *run;      // Who asks on behalf of another run is refused
+    blob_store_t *store;  // Borrowed for the server's life; NULL: no blobs are served
 
     // NULL: no samples are served. Called in the server's thread, which serves nothing else until it
     // returns. `description` is what the samples are held against.
@@ -65,19 +65,19 @@ struct bulk_server_options {
     void *arg;
     const uint8_t *description;
     size_t description_bytes;
-    uint32_t seq_len;           // 1 .. 1048575, if there is `answer`
+    uint32_t seq_len; // 1 .. 1048575, if there is `answer`
 
-    uint32_t peer_answers_max;  // Answers that may wait for one peer; 0: 64
-    uint32_t io_threads;        // 0: 1
+    uint32_t peer_answers_max; // Answers that may wait for one peer; 0: 64
+    uint32_t io_threads;       // 0: 1
 };
 
 struct bulk_server_stats {
-    uint64_t chunks, chunk_bytes, leaf_lists, samples;      // Answers given
-    uint64_t lacking;           // Refusals given
-    uint64_t dropped;           // Answers that did not fit, or whose asker had gone
-    uint64_t malformed;         // Messages that were not understood
-    uint64_t refused;           // Handshakes and messages of who is no guest
-    uint64_t cut;               // Connections cut off
+    uint64_t chunks, chunk_bytes, leaf_lists, samples; // Answers given
+    uint64_t lacking;                                  // Refusals given
+    uint64_t dropped;   // Answers that did not fit, or whose asker had gone
+    uint64_t malformed; // Messages that were not understood
+    uint64_t refused;   // Handshakes and messages of who is no guest
+    uint64_t cut;       // Connections cut off
 };
 
 typedef struct bulk_server bulk_server_t;
@@ -92,5 +92,5 @@ void bulk_server_destroy(bulk_server_t **self_p);
 // Lets a key in, or no more. Any thread.
 void bulk_server_admit(bulk_server_t *self, const struct curve_key *key, bool is_guest);
 
-const char *bulk_server_endpoint(const bulk_server_t *self);        // With the port that was bound
-struct bulk_server_stats bulk_server_stats(bulk_server_t *self);    // Any thread
+const char *bulk_server_endpoint(const bulk_server_t *self);     // With the port that was bound
+struct bulk_server_stats bulk_server_stats(bulk_server_t *self); // Any thread

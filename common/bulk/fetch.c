@@ -103,9 +103,10 @@ void fetch_fail(struct fetch *self, const char *format, ...)
 
 void fetch_fail_for_holders(struct fetch *self)
 {
-    static const char *const words[HOLDER_STATES] = {
-        [HOLDER_LACKS] = "lack it", [HOLDER_SILENT] = "silent",
-        [HOLDER_DIFFERS] = "of another size", [HOLDER_LIED] = "sent wrong bytes" };
+    static const char *const words[HOLDER_STATES] = { [HOLDER_LACKS] = "lack it",
+                                                      [HOLDER_SILENT] = "silent",
+                                                      [HOLDER_DIFFERS] = "of another size",
+                                                      [HOLDER_LIED] = "sent wrong bytes" };
     char text[FETCH_REASON_MAX] = "";
     size_t used = 0;
     for (int state = 0; state < HOLDER_STATES; state++) {

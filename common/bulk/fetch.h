@@ -11,20 +11,30 @@
 
 enum { FETCH_HOLDERS_MAX = 256, FETCH_REASON_MAX = 128 };
 
-enum holder_state { HOLDER_UNTRIED, HOLDER_SERVING, HOLDER_LACKS, HOLDER_SILENT,
-                    HOLDER_DIFFERS,     // Says that it has another size than it must have
-                    HOLDER_LIED, HOLDER_STATES };
+enum holder_state {
+    HOLDER_UNTRIED,
+    HOLDER_SERVING,
+    HOLDER_LACKS,
+    HOLDER_SILENT,
+    HOLDER_DIFFERS, // Says that it has another size than it must have
+    HOLDER_LIED,
+    HOLDER_STATES
+};
 
-struct holder { struct peer *peer; uint8_t state; bool has_served; };
+struct holder {
+    struct peer *peer;
+    uint8_t state;
+    bool has_served;
+};
 
 enum fetch_state { FETCH_GOING, FETCH_DONE, FETCH_FAILED };
 
 struct fetch {
-    struct peers *peers;                // Borrowed
+    struct peers *peers; // Borrowed
     struct holder *holders;
     uint32_t holders_count;
     enum fetch_state state;
-    char reason[FETCH_REASON_MAX];      // FETCH_FAILED, or something to say of a success
+    char reason[FETCH_REASON_MAX]; // FETCH_FAILED, or something to say of a success
 
     // Takes the answer to one of its requests.
     void (*hear)(struct fetch *self, const struct answer *answer);
@@ -38,8 +48,8 @@ void fetch_end(struct fetch *self);
 // liars.
 void fetch_add_holders(struct fetch *self, const struct wire_holder *list, uint32_t count);
 
-struct holder *fetch_holder_of(struct fetch *self, const struct peer *peer);     // NULL: none
-struct holder *fetch_take_next(struct fetch *self);     // Serving from now on. NULL: nobody left
+struct holder *fetch_holder_of(struct fetch *self, const struct peer *peer); // NULL: none
+struct holder *fetch_take_next(struct fetch *self); // Serving from now on. NULL: nobody left
 
 // Has so many holders serve, and beside those who are slow (peers.h) as many more: they double until
 // there are enough who are not. Returns how many serve.

@@ -9,13 +9,19 @@
 #include <string.h>
 #include <sys/queue.h>
 
-enum { PATIENCE_MS = 1000, TURN_JOBS = 64, TURN_ANSWERS = 1024, ACTIVE_MAX = 256, BLOBS_MAX = 65536,
-       BUCKETS = 4096 };
+enum {
+    PATIENCE_MS = 1000,
+    TURN_JOBS = 64,
+    TURN_ANSWERS = 1024,
+    ACTIVE_MAX = 256,
+    BLOBS_MAX = 65536,
+    BUCKETS = 4096
+};
 
 // A blob in line or on its way.
 struct entry {
     struct blob_fetch *blob;
-    uint64_t turn;                      // Of the newest FETCH of it
+    uint64_t turn; // Of the newest FETCH of it
     bool is_active;
     LIST_ENTRY(entry) bucket;
     TAILQ_ENTRY(entry) line;
@@ -31,9 +37,9 @@ struct fetcher {
     struct line waiting, active;
     uint32_t count, active_count;
     uint64_t active_bytes, active_bytes_max;
-    struct bucket buckets[BUCKETS];     // All entries, by hash
-    struct model_fetch *model;          // On its way, or failed and to be continued
-    bool is_model_awaited;              // The core has no answer yet
+    struct bucket buckets[BUCKETS]; // All entries, by hash
+    struct model_fetch *model;      // On its way, or failed and to be continued
+    bool is_model_awaited;          // The core has no answer yet
 };
 
 // ---- the blobs in line and on their way -----------------------------------------------------
@@ -48,7 +54,8 @@ static struct entry *find(struct fetcher *self, const struct hash *hash, const u
 {
     struct entry *entry;
     LIST_FOREACH(entry, bucket(self, hash), bucket)
-        if (hash_equal(&entry->blob->hash, hash) && (!bytes || entry->blob->count == *bytes)) return entry;
+    if (hash_equal(&entry->blob->hash, hash) && (!bytes || entry->blob->count == *bytes))
+        return entry;
     return NULL;
 }
 
@@ -113,8 +120,11 @@ static void end_blob(struct fetcher *self, struct entry *entry)
 static void tell_model(struct fetcher *self, bool ok, const char *reason)
 {
     const struct model_fetch *model = self->model;
-    struct wire_fetched_model fetched = { .ok = ok, .step = model->step, .digest = model->digest,
-        .bytes = model->got_bytes, .holders = model_fetch_served_by(model) };
+    struct wire_fetched_model fetched = { .ok = ok,
+                                          .step = model->step,
+                                          .digest = model->digest,
+                                          .bytes = model->got_bytes,
+                                          .holders = model_fetch_served_by(model) };
     snprintf(fetched.reason, sizeof fetched.reason, "%s", reason);
     self->stats->got_bytes += model->got_bytes;
     if (ok) self->stats->models++;
@@ -152,11 +162,12 @@ static void hear_blob(struct fetcher *self, const struct wire_blob *blob,
     struct entry *entry = find(self, &blob->hash, &blob->bytes);
     size_t bytes;
     if (blob_store_size(self->options->store, &blob->hash, &bytes)) {
-        snprintf(text, sizeof text, "%" PRIu32 " bytes, but it has %zu; not fetched", blob->bytes, bytes);
+        snprintf(text, sizeof text, "%" PRIu32 " bytes, but it has %zu; not fetched", blob->bytes,
+                 bytes);
         tell(self, &blob->hash, job->turn, bytes == blob->bytes, bytes == blob->bytes ? "" : text);
     } else if (blob->bytes == 0 || hash_equal(&blob->hash, &none)) {
-        const bool ok = hash_equal(&blob->hash, &empty)
-                     && blob_store_put(self->options->store, "", 0, NULL, &kept) == 0;
+        const bool ok = hash_equal(&blob->hash, &empty) &&
+                        blob_store_put(self->options->store, "", 0, NULL, &kept) == 0;
         tell(self, &blob->hash, job->turn, ok,
              ok ? "" : "nothing can have this hash and size; not fetched");
     } else if (blob->bytes > BLOB_BYTES_MAX) {
@@ -183,7 +194,8 @@ static void hear_model(struct fetcher *self, const struct wire_fetch_model *job)
         if (self->is_model_awaited) tell_model(self, false, text);
         model_fetch_destroy(&self->model);
     }
-    if (!self->model) self->model = model_fetch_new(self->peers, job->step, &job->digest, job->floats);
+    if (!self->model)
+        self->model = model_fetch_new(self->peers, job->step, &job->digest, job->floats);
     failpoint("fetch_model");
     model_fetch_begin(self->model, job->step, job->holders, job->holders_count);
     self->is_model_awaited = true;
@@ -221,15 +233,15 @@ static void hear_job(struct fetcher *self, const struct job *job)
 static bool work(struct fetcher *self)
 {
     struct entry *entry, *next;
-    while ((entry = TAILQ_FIRST(&self->waiting)) && self->active_count < ACTIVE_MAX
-           && (self->active_count == 0
-               || self->active_bytes + entry->blob->count <= self->active_bytes_max))
+    while ((entry = TAILQ_FIRST(&self->waiting)) && self->active_count < ACTIVE_MAX &&
+           (self->active_count == 0 ||
+            self->active_bytes + entry->blob->count <= self->active_bytes_max))
         activate(self, entry);
     for (entry = TAILQ_FIRST(&self->active); entry; entry = next) {
         next = TAILQ_NEXT(entry, line);
         struct blob_fetch *blob = entry->blob;
         if (blob->fetch.state == FETCH_GOING && !peers_is_spent(self->peers))
-            blob_fetch_ask(blob, bulk_now_ms());    // Keeping the one before may have taken long
+            blob_fetch_ask(blob, bulk_now_ms()); // Keeping the one before may have taken long
         if (blob_fetch_is_whole(blob)) failpoint("fetch_keep");
         if (blob_fetch_is_whole(blob)) blob_fetch_keep(blob, self->options->store);
         if (blob->fetch.state != FETCH_GOING) end_blob(self, entry);
@@ -290,12 +302,12 @@ void fetcher_run(struct worker *worker, void *arg)
     self->options = options;
     self->stats = options->stats ? options->stats : &nobody_reads;
     self->worker = worker;
-    self->peers =
-        peers_new(options->identity, options->run, options->patience_ms ? options->patience_ms : PATIENCE_MS);
+    self->peers = peers_new(options->identity, options->run,
+                            options->patience_ms ? options->patience_ms : PATIENCE_MS);
     self->active_bytes_max = options->active_bytes_max ? options->active_bytes_max : 1 << 30;
     TAILQ_INIT(&self->waiting);
     TAILQ_INIT(&self->active);
-    for (bool is_busy = false; hear_jobs(self); ) {
+    for (bool is_busy = false; hear_jobs(self);) {
         hear_answers(self);
         is_busy = work(self);
         wait_for_something(self, is_busy);

@@ -27,21 +27,21 @@
 
 // Counted by the fetcher, read by anybody.
 struct fetcher_stats {
-    _Atomic uint64_t got_bytes;         // From peers
-    _Atomic uint64_t kept_bytes;        // Of those, what ended in the store or on the stage
-    _Atomic uint64_t blobs, models;     // Fetched
+    _Atomic uint64_t got_bytes;     // From peers
+    _Atomic uint64_t kept_bytes;    // Of those, what ended in the store or on the stage
+    _Atomic uint64_t blobs, models; // Fetched
     _Atomic uint64_t failures;
 };
 
 struct fetcher_options {
     const struct identity *identity;
-    blob_store_t *store;                // Borrowed for the thread's life, as all of this
+    blob_store_t *store; // Borrowed for the thread's life, as all of this
     const char *run;
-    uint32_t patience_ms;               // A holder that sends nothing so long is silent; 0: 1000.
-                                        // It sends chunks of 256 KiB: a link must carry one in
-                                        // that time
-    uint64_t active_bytes_max;          // 0: 1 GiB
-    struct fetcher_stats *stats;        // May be NULL
+    uint32_t patience_ms;        // A holder that sends nothing so long is silent; 0: 1000.
+                                 // It sends chunks of 256 KiB: a link must carry one in
+                                 // that time
+    uint64_t active_bytes_max;   // 0: 1 GiB
+    struct fetcher_stats *stats; // May be NULL
 };
 
-worker_body fetcher_run;                // `arg` is a struct fetcher_options
+worker_body fetcher_run; // `arg` is a struct fetcher_options

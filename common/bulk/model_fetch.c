@@ -56,7 +56,7 @@ void model_fetch_begin(struct model_fetch *self, uint64_t step, const struct wir
         self->fetch.holders[i].has_served = false;
     self->looked_at = self->todo_count = 0;
     if (self->here == 0) forget_list(self);
-    else self->part = MODEL_COPY;                       // A newer pin may have brought some of them
+    else self->part = MODEL_COPY; // A newer pin may have brought some of them
 }
 
 // ---- the list -------------------------------------------------------------------------------
@@ -100,8 +100,9 @@ static void ask_list(struct model_fetch *self, blob_store_t *store, uint64_t now
     for (uint32_t i = 0; i < fetch->holders_count; i++) {
         struct peer *peer = fetch->holders[i].peer;
         if (fetch->holders[i].state != HOLDER_SERVING) continue;
-        self->coming += self->coming ? peers_ask_again(fetch->peers, peer, fetch, now_ms)
-                      : peers_ask_leaves(fetch->peers, peer, fetch, &self->digest, now_ms);
+        self->coming += self->coming
+                            ? peers_ask_again(fetch->peers, peer, fetch, now_ms)
+                            : peers_ask_leaves(fetch->peers, peer, fetch, &self->digest, now_ms);
     }
 }
 
@@ -138,7 +139,7 @@ static bool copy_leaves(struct model_fetch *self, blob_store_t *store)
         blob_store_release(&ref);
     }
     if (self->looked_at < self->leaf_count) return true;
-    for (uint32_t leaf = self->leaf_count; leaf-- > 0; )
+    for (uint32_t leaf = self->leaf_count; leaf-- > 0;)
         if (!self->is_here[leaf]) self->todo[self->todo_count++] = leaf;
     self->part = MODEL_PULL;
     return false;
@@ -163,12 +164,13 @@ static bool ask_one(struct model_fetch *self, struct peer *peer, uint64_t now_ms
 static void ask_leaves(struct model_fetch *self, uint64_t now_ms)
 {
     struct fetch *fetch = &self->fetch;
-    while (fetch_take_next(fetch)) { }                  // All of them
+    while (fetch_take_next(fetch)) {
+    } // All of them
     if (fetch_count(fetch, HOLDER_SERVING) == 0 && self->coming == 0) {
         fetch_fail_for_holders(fetch);
         return;
     }
-    for (bool asked = true; asked; ) {                  // In turns
+    for (bool asked = true; asked;) { // In turns
         asked = false;
         for (uint32_t i = 0; i < fetch->holders_count; i++)
             if (fetch->holders[i].state == HOLDER_SERVING &&
@@ -192,8 +194,9 @@ static void drop(struct model_fetch *self, const struct answer *answer, bool is_
 {
     struct holder *holder = fetch_holder_of(&self->fetch, answer->peer);
     if (!holder || holder->state != HOLDER_SERVING) return;
-    holder->state = answer->kind == ANSWER_LACKING ? HOLDER_LACKS
-                  : answer->kind == ANSWER_SILENT ? HOLDER_SILENT : HOLDER_LIED;
+    holder->state = answer->kind == ANSWER_LACKING  ? HOLDER_LACKS
+                    : answer->kind == ANSWER_SILENT ? HOLDER_SILENT
+                                                    : HOLDER_LIED;
     if (!is_sound) answer->peer->has_lied = true;
 }
 

@@ -17,24 +17,24 @@
 #include "common/bulk/blob_store.h"
 #include "common/bulk/fetch.h"
 
-enum { MODEL_COPY_LEAVES = 64 };        // Looked at in one turn: 4 MiB, 2 ms
+enum { MODEL_COPY_LEAVES = 64 }; // Looked at in one turn: 4 MiB, 2 ms
 
 enum model_part { MODEL_LIST, MODEL_COPY, MODEL_PULL };
 
 struct model_fetch {
-    struct fetch fetch;                 // First: a model_fetch is a fetch
+    struct fetch fetch; // First: a model_fetch is a fetch
     uint64_t step;
     struct hash digest;
     uint64_t floats;
     enum model_part part;
-    uint32_t leaf_count;                // Of so many floats
-    struct hash *leaves;                // NULL in MODEL_LIST, as are the next three
+    uint32_t leaf_count; // Of so many floats
+    struct hash *leaves; // NULL in MODEL_LIST, as are the next three
     uint32_t here, looked_at;
-    uint32_t coming;                    // Requests on their way: two may be of one leaf
-    float *vector;                      // leaf_count full leaves
+    uint32_t coming; // Requests on their way: two may be of one leaf
+    float *vector;   // leaf_count full leaves
     bool *is_here;
-    uint32_t *todo, todo_count;         // Leaves to ask for, the next one last
-    uint64_t got_bytes;                 // From peers, since it was last asked for
+    uint32_t *todo, todo_count; // Leaves to ask for, the next one last
+    uint64_t got_bytes;         // From peers, since it was last asked for
 };
 
 // Never NULL. With no floats, or more than BULK_LEAVES_MAX leaves of them, it fails at once.
@@ -52,4 +52,4 @@ bool model_fetch_work(struct model_fetch *self, blob_store_t *store, uint64_t no
 
 // Done: gives the vector to the stage.
 void model_fetch_stage(struct model_fetch *self, blob_store_t *store);
-uint32_t model_fetch_served_by(const struct model_fetch *self);     // Holders who sent a leaf
+uint32_t model_fetch_served_by(const struct model_fetch *self); // Holders who sent a leaf

@@ -7,17 +7,24 @@
 // A list of leaves is one long message, so it may take longer before anything of it is seen. A
 // request that is passed over while others are answered waits no longer than OVERDUE times the
 // patience.
-enum { REMEMBERED_MAX = 4096, QUEUE_MAX = 2 * PEER_WANTS_MAX, LEAVES_PATIENCE = 10, OVERDUE = 16,
-       AGAIN_MAX = 2, IDLE_MS = 30000, SLOT_BITS = 8 };
+enum {
+    REMEMBERED_MAX = 4096,
+    QUEUE_MAX = 2 * PEER_WANTS_MAX,
+    LEAVES_PATIENCE = 10,
+    OVERDUE = 16,
+    AGAIN_MAX = 2,
+    IDLE_MS = 30000,
+    SLOT_BITS = 8
+};
 _Static_assert(WANTS_MAX == 1 << SLOT_BITS, "a request number holds a slot in its lowest bits");
 
 struct want {
-    struct peer *peer;                  // NULL: a free slot
+    struct peer *peer; // NULL: a free slot
     struct fetch *fetch;
     uint32_t request, piece, count;
     uint64_t offset, sent_ms, patience_ms;
     struct hash hash;
-    uint8_t again;                      // How many others were asked since
+    uint8_t again; // How many others were asked since
     bool is_leaves;
 };
 
@@ -32,9 +39,9 @@ struct peers {
     uint32_t open_count, turn;
     struct want wants[WANTS_MAX];
     uint32_t wants_count, bytes, serial;
-    uint64_t look_ms;                   // When to see next who fills memory
-    struct peer *silent;                // Its remaining wants are answered before all else
-    bool is_crowded;                    // Somebody has to give way
+    uint64_t look_ms;    // When to see next who fills memory
+    struct peer *silent; // Its remaining wants are answered before all else
+    bool is_crowded;     // Somebody has to give way
     struct bulk_mail mail;
 };
 
@@ -74,7 +81,7 @@ void peers_destroy(struct peers **self_p)
 
 // ---- who there is ---------------------------------------------------------------------------
 
-static uint64_t name_hash(const struct wire_holder *holder)     // FNV-1a
+static uint64_t name_hash(const struct wire_holder *holder) // FNV-1a
 {
     uint64_t hash = 0xcbf29ce484222325u;
     for (const char *c = holder->endpoint; *c; c++) hash = (hash ^ (uint8_t)*c) * 0x100000001b3u;
@@ -88,7 +95,8 @@ struct peer *peers_find(struct peers *self, const struct wire_holder *holder)
     for (uint32_t i = 0; i < self->count; i++) {
         struct peer *peer = self->list[i];
         if (peer->name_hash != hash || strcmp(peer->holder.endpoint, holder->endpoint) != 0 ||
-            !hash_equal(&peer->holder.key, &holder->key)) continue;
+            !hash_equal(&peer->holder.key, &holder->key))
+            continue;
         peer->users++;
         return peer;
     }
@@ -101,8 +109,9 @@ struct peer *peers_find(struct peers *self, const struct wire_holder *holder)
     }
     struct peer *peer = calloc(1, sizeof *peer);
     if (!peer) return NULL;
-    *peer = (struct peer){ .holder = *holder, .name_hash = hash, .users = 1,
-                           .window = PEER_WINDOW_BEGIN };
+    *peer = (struct peer){
+        .holder = *holder, .name_hash = hash, .users = 1, .window = PEER_WINDOW_BEGIN
+    };
     return self->list[self->count++] = peer;
 }
 
@@ -189,7 +198,7 @@ static bool ask(struct peers *self, const struct want *question)
     const struct wire_want piece = { want->request, want->hash, want->offset, want->count };
     const struct wire_want_leaves leaves = { want->request, want->hash };
     peer->used_ms = question->sent_ms;
-    if (!open_peer(self, peer)) want->sent_ms = 0;      // Found silent at once
+    if (!open_peer(self, peer)) want->sent_ms = 0; // Found silent at once
     else if (want->is_leaves)
         bulk_send(peer->dealer.socket, NULL, self->run, FRAME_WANT_LEAVES, &leaves, NULL);
     else bulk_send(peer->dealer.socket, NULL, self->run, FRAME_WANT, &piece, NULL);
@@ -204,8 +213,14 @@ bool peers_ask_piece(struct peers *self, struct peer *peer, struct fetch *fetch,
                      const struct hash *hash, uint64_t offset, uint32_t count, uint64_t now_ms)
 {
     ensure(count >= 1 && count <= BULK_CHUNK_BYTES);
-    return ask(self, &(struct want){ .peer = peer, .fetch = fetch, .piece = piece, .count = count,
-        .offset = offset, .sent_ms = now_ms, .patience_ms = self->patience_ms, .hash = *hash });
+    return ask(self, &(struct want){ .peer = peer,
+                                     .fetch = fetch,
+                                     .piece = piece,
+                                     .count = count,
+                                     .offset = offset,
+                                     .sent_ms = now_ms,
+                                     .patience_ms = self->patience_ms,
+                                     .hash = *hash });
 }
 
 bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch,
@@ -231,7 +246,8 @@ static bool is_asked(const struct peers *self, const struct peer *peer, const st
 {
     for (uint32_t i = 0; i < WANTS_MAX; i++) {
         const struct want *want = &self->wants[i];
-        if (want->peer && want->fetch == fetch && want->piece == piece && (!peer || want->peer == peer))
+        if (want->peer && want->fetch == fetch && want->piece == piece &&
+            (!peer || want->peer == peer))
             return true;
     }
     return false;
@@ -248,9 +264,9 @@ bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch,
     if (peer->is_slow) return false;
     for (uint32_t i = 0; i < WANTS_MAX; i++) {
         struct want *want = &self->wants[i];
-        if (want->peer && want->fetch == fetch && want->again < AGAIN_MAX && is_late(want, now_ms)
-            && (!oldest || want->sent_ms < oldest->sent_ms)
-            && !is_asked(self, peer, fetch, want->piece))
+        if (want->peer && want->fetch == fetch && want->again < AGAIN_MAX &&
+            is_late(want, now_ms) && (!oldest || want->sent_ms < oldest->sent_ms) &&
+            !is_asked(self, peer, fetch, want->piece))
             oldest = want;
     }
     if (!oldest) return false;
@@ -351,8 +367,8 @@ static struct want *find_want(struct peers *self, const struct peer *peer, uint3
 static enum answer_kind judge_chunk(const struct want *want, const struct wire_chunk *chunk,
                                     size_t count)
 {
-    if (want->is_leaves || !hash_equal(&chunk->hash, &want->hash) || chunk->offset != want->offset
-        || chunk->offset > chunk->total)
+    if (want->is_leaves || !hash_equal(&chunk->hash, &want->hash) ||
+        chunk->offset != want->offset || chunk->offset > chunk->total)
         return ANSWER_WRONG;
     const uint64_t rest = chunk->total - chunk->offset;
     return count == (rest < want->count ? rest : want->count) ? ANSWER_CHUNK : ANSWER_WRONG;
@@ -457,7 +473,7 @@ static bool find_hoarder(struct peers *self, uint64_t now_ms)
 
 static void close_idle(struct peers *self, uint64_t now_ms)
 {
-    for (uint32_t i = self->open_count; i-- > 0; ) {
+    for (uint32_t i = self->open_count; i-- > 0;) {
         struct peer *peer = self->open[i];
         if (peer->wants || now_ms < peer->used_ms + IDLE_MS) continue;
         close_peer(self, peer);
@@ -468,11 +484,11 @@ static void close_idle(struct peers *self, uint64_t now_ms)
 bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer)
 {
     if (self->silent && next_silence(self, ret_answer)) return true;
-    for (uint32_t tried = 0; tried < 2 * self->open_count; ) {
+    for (uint32_t tried = 0; tried < 2 * self->open_count;) {
         struct peer *peer = self->open[self->turn++ % self->open_count];
         const enum bulk_heard heard = bulk_dealer_recv(&peer->dealer, &self->mail);
         if (heard == BULK_MAIL && hear(self, peer, now_ms, ret_answer)) return true;
-        tried++;                        // What means nothing counts, too: no flood holds us here
+        tried++; // What means nothing counts, too: no flood holds us here
     }
     if ((find_hoarder(self, now_ms) || find_silent(self, now_ms) || find_who_gives_way(self)) &&
         next_silence(self, ret_answer))

@@ -25,42 +25,48 @@
 
 #include "common/bulk/bulk_dealer.h"
 
-enum { PEERS_OPEN_MAX = 32, WANTS_MAX = 256, PEER_WANTS_MAX = 32,
-       PEER_WINDOW_BEGIN = 2 * BULK_CHUNK_BYTES, PEER_WINDOW_MAX = 8 * BULK_CHUNK_BYTES,
-       PEERS_BYTES_MAX = 64 * BULK_CHUNK_BYTES, PEERS_PENDING_MAX = 2 * BULK_PENDING_ONE_MAX };
+enum {
+    PEERS_OPEN_MAX = 32,
+    WANTS_MAX = 256,
+    PEER_WANTS_MAX = 32,
+    PEER_WINDOW_BEGIN = 2 * BULK_CHUNK_BYTES,
+    PEER_WINDOW_MAX = 8 * BULK_CHUNK_BYTES,
+    PEERS_BYTES_MAX = 64 * BULK_CHUNK_BYTES,
+    PEERS_PENDING_MAX = 2 * BULK_PENDING_ONE_MAX
+};
 
-#define PIECE_LEAVES UINT32_MAX         // No chunk and no leaf has this number
+#define PIECE_LEAVES UINT32_MAX // No chunk and no leaf has this number
 
-struct fetch;                           // Whoever asks; see fetch.h
+struct fetch; // Whoever asks; see fetch.h
 struct peers;
 
 struct peer {
-    struct wire_holder holder;          // Where it is, and its key
-    uint64_t name_hash;                 // Of both, to find it fast
-    uint32_t users;                     // Lists that name it
-    struct bulk_dealer dealer;          // Its socket is NULL: not connected
+    struct wire_holder holder; // Where it is, and its key
+    uint64_t name_hash;        // Of both, to find it fast
+    uint32_t users;            // Lists that name it
+    struct bulk_dealer dealer; // Its socket is NULL: not connected
     uint64_t used_ms, heard_ms;
-    uint32_t wants, bytes, window;      // On their way, and bytes that may be; one request always may
-    uint64_t halved_ms;                 // The window, last
+    uint32_t wants, bytes, window; // On their way, and bytes that may be; one request always may
+    uint64_t halved_ms;            // The window, last
     bool was_silent, has_lied, is_slow; // Others are asked first
 };
 
 enum answer_kind {
-    ANSWER_CHUNK,                       // bytes, count: of the piece that was asked for
+    ANSWER_CHUNK, // bytes, count: of the piece that was asked for
     ANSWER_LEAVES,
-    ANSWER_LACKING,                     // The peer says that it does not have it
-    ANSWER_SILENT,                      // It says nothing
-    ANSWER_WRONG,                       // It says what is no answer to the question
+    ANSWER_LACKING, // The peer says that it does not have it
+    ANSWER_SILENT,  // It says nothing
+    ANSWER_WRONG,   // It says what is no answer to the question
 };
 
 struct answer {
     enum answer_kind kind;
-    struct fetch *fetch;                // NULL: whoever asked is gone
+    struct fetch *fetch; // NULL: whoever asked is gone
     struct peer *peer;
-    uint32_t piece;                     // As given to peers_ask
-    const uint8_t *bytes;               // Valid until the next call of peers_next
+    uint32_t piece;       // As given to peers_ask
+    const uint8_t *bytes; // Valid until the next call of peers_next
     size_t count;
-    uint64_t total;                     // ANSWER_CHUNK: bytes of the whole blob, by the peer's word
+    uint64_t total; // ANSWER_CHUNK: bytes of the whole blob, by the peer's word
 };
 
 // The identity is borrowed.
@@ -71,7 +77,7 @@ void peers_destroy(struct peers **self_p);
 struct peer *peers_find(struct peers *self, const struct wire_holder *holder);
 void peers_leave(struct peers *self, struct peer *peer);
 
-bool peers_is_spent(const struct peers *self);          // No credit left for anybody
+bool peers_is_spent(const struct peers *self); // No credit left for anybody
 
 // Asks for a piece: [offset, offset + count) of a blob, or the leaves of a digest (their piece is
 // PIECE_LEAVES). False: not now.
@@ -94,7 +100,7 @@ void peers_forget_fetch(struct peers *self, const struct fetch *fetch);
 
 // Fills in what to poll; at most PEERS_OPEN_MAX items.
 int peers_fill_items(const struct peers *self, zmq_pollitem_t *items);
-int peers_timeout_ms(const struct peers *self, uint64_t now_ms);    // Until somebody is silent; -1
+int peers_timeout_ms(const struct peers *self, uint64_t now_ms); // Until somebody is silent; -1
 
 // The next answer, or false: none now. Call until false; peers take turns.
 bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer);

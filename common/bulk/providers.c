@@ -8,11 +8,13 @@ static struct provider_peer *find(struct providers *self, const struct wire_hold
 {
     for (uint32_t i = 0; i < self->count; i++)
         if (strcmp(self->list[i].holder.endpoint, holder->endpoint) == 0 &&
-            hash_equal(&self->list[i].holder.key, &holder->key)) return &self->list[i];
+            hash_equal(&self->list[i].holder.key, &holder->key))
+            return &self->list[i];
     return NULL;
 }
 
-_Static_assert(PROVIDERS_NAMED_MAX + PROVIDERS_KEPT_MAX < PROVIDERS_MAX, "somebody can be forgotten");
+_Static_assert(PROVIDERS_NAMED_MAX + PROVIDERS_KEPT_MAX < PROVIDERS_MAX,
+               "somebody can be forgotten");
 
 static struct provider_peer *find_room(struct providers *self)
 {
@@ -20,7 +22,8 @@ static struct provider_peer *find_room(struct providers *self)
     if (self->count < PROVIDERS_MAX) return &self->list[self->count++];
     for (uint32_t i = 0; i < self->count; i++) {
         struct provider_peer *peer = &self->list[i];
-        if (!provider_may_be_asked(peer) && (!oldest || peer->failed_ms < oldest->failed_ms)) oldest = peer;
+        if (!provider_may_be_asked(peer) && (!oldest || peer->failed_ms < oldest->failed_ms))
+            oldest = peer;
     }
     ensure(oldest);
     return oldest;
@@ -30,7 +33,7 @@ void providers_name(struct providers *self, const struct wire_holder *named, uin
 {
     if (count > PROVIDERS_NAMED_MAX) count = PROVIDERS_NAMED_MAX;
     for (uint32_t i = 0; i < self->count; i++) self->list[i].is_named = false;
-    for (uint32_t i = 0; i < count; i++) {          // Before anybody is forgotten
+    for (uint32_t i = 0; i < count; i++) { // Before anybody is forgotten
         struct provider_peer *peer = find(self, &named[i]);
         if (peer) peer->is_named = true;
     }
@@ -72,7 +75,8 @@ struct provider_peer *providers_next(const struct providers *self, uint32_t time
     for (uint32_t i = 0; i < self->count; i++) {
         const struct provider_peer *peer = &self->list[i];
         if (provider_may_be_asked(peer) && peer->times < times &&
-            (!next || is_before(self, peer, next, now_ms))) next = peer;
+            (!next || is_before(self, peer, next, now_ms)))
+            next = peer;
     }
     return (struct provider_peer *)next;
 }
@@ -93,7 +97,8 @@ static void keep(struct providers *self, struct provider_peer *peer, uint64_t no
     if (count > PROVIDERS_KEPT_MAX) oldest->is_kept = false;
 }
 
-static struct provider_peer *find_faster(struct providers *self, struct provider_peer *than, uint64_t now_ms)
+static struct provider_peer *find_faster(struct providers *self, struct provider_peer *than,
+                                         uint64_t now_ms)
 {
     struct provider_peer *best = than;
     for (uint32_t i = 0; i < self->count; i++) {

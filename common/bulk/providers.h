@@ -14,23 +14,28 @@
 
 #include "common/wire/wire.h"
 
-enum { PROVIDERS_NAMED_MAX = 64, PROVIDERS_KEPT_MAX = 16, PROVIDERS_MAX = 256,
-       PROVIDERS_FORGIVE_MS = 300000, PROVIDERS_SAID_MAX = 192 };
+enum {
+    PROVIDERS_NAMED_MAX = 64,
+    PROVIDERS_KEPT_MAX = 16,
+    PROVIDERS_MAX = 256,
+    PROVIDERS_FORGIVE_MS = 300000,
+    PROVIDERS_SAID_MAX = 192
+};
 
 struct provider_peer {
     struct wire_holder holder;
-    uint32_t took_ms;                   // Its newest answer; 0: not asked yet
-    uint64_t failed_ms;                 // When it gave nothing; 0: it did not, or has answered since
-    uint64_t proven_ms;                 // When its samples last passed the proof; 0: never
-    uint32_t times;                     // How often it was asked this question
-    bool is_named, is_kept;             // If neither, it is only remembered
-    char said[PROVIDERS_SAID_MAX];      // To this question, if nothing useful
+    uint32_t took_ms;              // Its newest answer; 0: not asked yet
+    uint64_t failed_ms;            // When it gave nothing; 0: it did not, or has answered since
+    uint64_t proven_ms;            // When its samples last passed the proof; 0: never
+    uint32_t times;                // How often it was asked this question
+    bool is_named, is_kept;        // If neither, it is only remembered
+    char said[PROVIDERS_SAID_MAX]; // To this question, if nothing useful
 };
 
-struct providers {                      // Zero: nobody
+struct providers { // Zero: nobody
     struct provider_peer list[PROVIDERS_MAX];
     uint32_t count;
-    struct provider_peer *first;        // Asked before all others; NULL: none
+    struct provider_peer *first; // Asked before all others; NULL: none
 };
 
 // From now on these are named, at most PROVIDERS_NAMED_MAX of them, and no others. Copied.

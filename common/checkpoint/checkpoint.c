@@ -31,11 +31,12 @@ static int new_record(struct writer *self, const char *name, struct why *why,
                       struct checkpoint_record **ret_record)
 {
     struct checkpoint_manifest *manifest = &self->manifest;
-    if (!dirfile_name_valid(name) || strcmp(name, CHECKPOINT_MANIFEST) == 0
-        || checkpoint_manifest_find(manifest, name))
-        return why_set(why, FAULT_RANGE, "file %zu of the checkpoint: its name must be 1 to %d of "
-                       "A-Z a-z 0-9 . _ - and not taken; not written", manifest->file_count,
-                       DIRFILE_NAME_MAX);
+    if (!dirfile_name_valid(name) || strcmp(name, CHECKPOINT_MANIFEST) == 0 ||
+        checkpoint_manifest_find(manifest, name))
+        return why_set(why, FAULT_RANGE,
+                       "file %zu of the checkpoint: its name must be 1 to %d of "
+                       "A-Z a-z 0-9 . _ - and not taken; not written",
+                       manifest->file_count, DIRFILE_NAME_MAX);
     if (manifest->file_count == CHECKPOINT_FILES_MAX)
         return why_set(why, FAULT_LIMIT, "%s: a checkpoint has at most %d files; not written", name,
                        CHECKPOINT_FILES_MAX);
@@ -68,7 +69,9 @@ static int add_params(struct writer *self, const struct layout *layout, const fl
     struct checkpoint_record *record;
     snprintf(step, sizeof step, "%" PRIu64, info->step);
     const struct safetensors_note notes[] = {
-        { "run", info->run }, { "step", step }, { "digest", hash_to_hex(&info->digest, digest) },
+        { "run", info->run },
+        { "step", step },
+        { "digest", hash_to_hex(&info->digest, digest) },
     };
     int rc = new_record(self, CHECKPOINT_PARAMS, why, &record);
     if (rc == 0)
@@ -161,8 +164,8 @@ static int fill(struct writer *self, const struct checkpoint_parts *parts,
                 const struct layout *layout, const float *params, struct why *why,
                 struct hash *ret_manifest)
 {
-    int rc = add_bytes(self, CHECKPOINT_CONFIG, parts->config_json, strlen(parts->config_json),
-                       why);
+    int rc =
+        add_bytes(self, CHECKPOINT_CONFIG, parts->config_json, strlen(parts->config_json), why);
     if (rc == 0) rc = add_params(self, layout, params, why);
     if (rc == 0 && parts->tokenizer_dir) rc = add_tokenizer(self, parts->tokenizer_dir, why);
     if (rc == 0) rc = add_state(self, parts, why);
@@ -227,18 +230,22 @@ static int check(const struct checkpoint_info *info, const struct checkpoint_par
     if (rc < 0) return rc;
     for (size_t i = 0; i < layout->count; i++) {
         if (layout->tensors[i].dtype != LAYOUT_F32)
-            return why_set(why, FAULT_RANGE, "checkpoint: tensor '%s' is to be written as %s; a "
+            return why_set(why, FAULT_RANGE,
+                           "checkpoint: tensor '%s' is to be written as %s; a "
                            "checkpoint holds the exact bits, F32; nothing written",
                            layout->tensors[i].name, layout_dtype_name(layout->tensors[i].dtype));
     }
     if (parts->state && parts->state->count > CHECKPOINT_ITEMS_MAX)
-        return why_set(why, FAULT_LIMIT, "checkpoint: %zu state items, allowed are %d; nothing "
-                       "written", parts->state->count, CHECKPOINT_ITEMS_MAX);
+        return why_set(why, FAULT_LIMIT,
+                       "checkpoint: %zu state items, allowed are %d; nothing "
+                       "written",
+                       parts->state->count, CHECKPOINT_ITEMS_MAX);
     const struct hash digest = digest_of(params, layout->total);
     if (!hash_equal(&digest, &info->digest))
-        return why_set(why, FAULT_DIGEST, "checkpoint of step %" PRIu64 ": the parameters in hand "
-                       "have digest %s, the run's is %s; nothing written", info->step,
-                       hash_to_hex(&digest, has), hash_to_hex(&info->digest, wants));
+        return why_set(why, FAULT_DIGEST,
+                       "checkpoint of step %" PRIu64 ": the parameters in hand "
+                       "have digest %s, the run's is %s; nothing written",
+                       info->step, hash_to_hex(&digest, has), hash_to_hex(&info->digest, wants));
     return 0;
 }
 
@@ -246,13 +253,15 @@ static int begin(struct writer *self, const char *root, struct why *why)
 {
     int rc = checkpoint_root_lock(self->root, root, why);
     if (rc < 0) return rc;
-    checkpoint_root_clean(self->root, root, NULL);  // What resists does not keep us from writing
+    checkpoint_root_clean(self->root, root, NULL); // What resists does not keep us from writing
     if (mkdirat(self->root, self->tmp, DIR_MODE) == 0)
         self->dir = openat(self->root, self->tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (self->dir >= 0) return 0;
     const int error = errno;
-    return why_set(why, fault_from_errno(error), "%s/%s: making the directory failed: %s; nothing "
-                   "written", root, self->tmp, strerror(error));
+    return why_set(why, fault_from_errno(error),
+                   "%s/%s: making the directory failed: %s; nothing "
+                   "written",
+                   root, self->tmp, strerror(error));
 }
 
 static int write_all(struct writer *self, const char *root, const struct checkpoint_parts *parts,
@@ -270,13 +279,19 @@ static int write_all(struct writer *self, const char *root, const struct checkpo
                         root, self->manifest.info.step);
     }
     rc = dirfile_sync_dir(self->root, root, why);
-    if (rc < 0) return why_wrap(why, rc, "%s is complete but not certain to survive a power cut; "
-                                "nothing was removed", self->name);
+    if (rc < 0)
+        return why_wrap(why, rc,
+                        "%s is complete but not certain to survive a power cut; "
+                        "nothing was removed",
+                        self->name);
     failpoint("checkpoint_durable");
     if (why) why->text[0] = 0;
     rc = retire_older(self, root, parts->keep, parts->spare, why);
-    if (rc < 0) why_wrap(why, rc, "%s: the checkpoint is durable, but an older one could not be "
-                         "removed", root);
+    if (rc < 0)
+        why_wrap(why, rc,
+                 "%s: the checkpoint is durable, but an older one could not be "
+                 "removed",
+                 root);
     return 0;
 }
 
@@ -289,8 +304,9 @@ int checkpoint_write(const char *root, const struct checkpoint_info *info,
     int rc = check(info, parts, layout, params, why);
     if (rc < 0) return rc;
     struct writer *self = calloc(1, sizeof *self);
-    if (!self) return why_set(why, FAULT_MEMORY, "checkpoint of step %" PRIu64 ": not written",
-                              info->step);
+    if (!self)
+        return why_set(why, FAULT_MEMORY, "checkpoint of step %" PRIu64 ": not written",
+                       info->step);
     self->dir = -1;
     self->manifest.info = *info;
     self->manifest.info.layout = layout_hash(layout);

@@ -32,28 +32,28 @@
 
 enum {
     CHECKPOINT_STEP_MAX = 99999999,
-    CHECKPOINT_RUN_MAX = 63,            // Bytes of a run's id: A-Z a-z 0-9 . _ -
-    CHECKPOINT_DONE_MAX = 65536,        // Intervals of the position in the data
-    CHECKPOINT_FILES_MAX = 64,          // Files in one checkpoint, the manifest aside
-    CHECKPOINT_ITEMS_MAX = 32,          // State items
-    CHECKPOINT_LIST_MAX = 4096,         // Checkpoints in one root
-    CHECKPOINT_SMALL_BYTES_MAX = 256 << 20,     // Of any file but parameters and state
+    CHECKPOINT_RUN_MAX = 63,                // Bytes of a run's id: A-Z a-z 0-9 . _ -
+    CHECKPOINT_DONE_MAX = 65536,            // Intervals of the position in the data
+    CHECKPOINT_FILES_MAX = 64,              // Files in one checkpoint, the manifest aside
+    CHECKPOINT_ITEMS_MAX = 32,              // State items
+    CHECKPOINT_LIST_MAX = 4096,             // Checkpoints in one root
+    CHECKPOINT_SMALL_BYTES_MAX = 256 << 20, // Of any file but parameters and state
 };
-#define CHECKPOINT_NUMBER_MAX (((uint64_t)1 << 53) - 1)    // Exact in any JSON reader
+#define CHECKPOINT_NUMBER_MAX (((uint64_t)1 << 53) - 1) // Exact in any JSON reader
 
 #define CHECKPOINT_MANIFEST "shoal.json"
-#define CHECKPOINT_CONFIG "config.json"
-#define CHECKPOINT_PARAMS "model.safetensors"
+#define CHECKPOINT_CONFIG   "config.json"
+#define CHECKPOINT_PARAMS   "model.safetensors"
 
 // What a manifest says of the run at this step. All numbers up to CHECKPOINT_NUMBER_MAX.
 struct checkpoint_info {
     char run[CHECKPOINT_RUN_MAX + 1];
     uint64_t epoch;
-    uint64_t step;                      // Up to CHECKPOINT_STEP_MAX
-    struct hash digest;                 // digest_of the parameters (common/crypto/merkle.h)
-    struct hash layout;                 // layout_hash; filled in by checkpoint_write
+    uint64_t step;      // Up to CHECKPOINT_STEP_MAX
+    struct hash digest; // digest_of the parameters (common/crypto/merkle.h)
+    struct hash layout; // layout_hash; filled in by checkpoint_write
     uint64_t created_unix_s;
-    uint64_t protocol;                  // Of the wire, at the time
+    uint64_t protocol; // Of the wire, at the time
     // Position in the data: this sweep of pass_length samples, taken up to `cursor`; `done` is a
     // tidy list of the samples that commits have trained. All others are todo.
     uint64_t pass, pass_length, cursor;
@@ -61,19 +61,23 @@ struct checkpoint_info {
     size_t done_count;
 };
 
-struct checkpoint_file { const char *name; const void *bytes; size_t count; };
+struct checkpoint_file {
+    const char *name;
+    const void *bytes;
+    size_t count;
+};
 
 // What else goes in. All borrowed for the call.
 struct checkpoint_parts {
-    const char *config_json;            // The text of config.json
-    const char *tokenizer_dir;          // Or NULL. The files of hf_folder_beside are copied, those
-                                        // that are there
-    const struct checkpoint_file *files;    // More files, at the caller's pleasure
+    const char *config_json;             // The text of config.json
+    const char *tokenizer_dir;           // Or NULL. The files of hf_folder_beside are copied, those
+                                         // that are there
+    const struct checkpoint_file *files; // More files, at the caller's pleasure
     size_t file_count;
-    const struct tags *state;           // Registered items, or NULL
-    const void *const *values;          // For each item its whole value, or NULL: not saved
-    unsigned keep;                      // Checkpoints that stay, this one included; at least 1
-    uint64_t spare;                     // This step's stays, too; 0: none
+    const struct tags *state;  // Registered items, or NULL
+    const void *const *values; // For each item its whole value, or NULL: not saved
+    unsigned keep;             // Checkpoints that stay, this one included; at least 1
+    uint64_t spare;            // This step's stays, too; 0: none
 };
 
 // ---- Writing ----
@@ -92,7 +96,10 @@ int checkpoint_write(const char *root, const struct checkpoint_info *info,
 
 // ---- Reading ----
 
-struct checkpoint_seen { uint64_t step, epoch; int fault; };    // fault 0: valid, and of this run
+struct checkpoint_seen {
+    uint64_t step, epoch;
+    int fault;
+}; // fault 0: valid, and of this run
 
 // All checkpoints in the root, newest step first, each verified whole (room for
 // CHECKPOINT_LIST_MAX).
@@ -110,8 +117,8 @@ int checkpoint_open_newest(const char *root, const char *run, struct why *why,
                            checkpoint_t **ret_checkpoint);
 void checkpoint_close(checkpoint_t **self);
 
-const struct checkpoint_info *checkpoint_info(const checkpoint_t *self);    // Lives as long as self
-const struct tags *checkpoint_state(const checkpoint_t *self);              // Likewise
+const struct checkpoint_info *checkpoint_info(const checkpoint_t *self); // Lives as long as self
+const struct tags *checkpoint_state(const checkpoint_t *self);           // Likewise
 struct hash checkpoint_manifest_hash(const checkpoint_t *self);
 
 // All parameters (layout->total floats), with the digest of the manifest, or FAULT_DIGEST; a layout

@@ -15,13 +15,18 @@ static bool run_valid(const char *run)
 
 static int out_of_range(const char *field, uint64_t value, uint64_t max, struct why *why)
 {
-    return why_set(why, FAULT_RANGE, "checkpoint: %s is %" PRIu64 ", allowed is 0 to %" PRIu64 "; "
-                   "refused", field, value, max);
+    return why_set(why, FAULT_RANGE,
+                   "checkpoint: %s is %" PRIu64 ", allowed is 0 to %" PRIu64 "; "
+                   "refused",
+                   field, value, max);
 }
 
 int checkpoint_manifest_check(const struct checkpoint_info *info, struct why *why)
 {
-    const struct { const char *name; uint64_t value, max; } fields[] = {
+    const struct {
+        const char *name;
+        uint64_t value, max;
+    } fields[] = {
         { "step", info->step, CHECKPOINT_STEP_MAX },
         { "epoch", info->epoch, CHECKPOINT_NUMBER_MAX },
         { "created_unix_s", info->created_unix_s, CHECKPOINT_NUMBER_MAX },
@@ -32,14 +37,17 @@ int checkpoint_manifest_check(const struct checkpoint_info *info, struct why *wh
         { "the number of intervals done", info->done_count, CHECKPOINT_DONE_MAX },
     };
     if (!memchr(info->run, 0, sizeof info->run) || !run_valid(info->run))
-        return why_set(why, FAULT_RANGE, "checkpoint: a run's id is 1 to %d of A-Z a-z 0-9 . _ - "
-                       "and does not begin with a dot or dash; refused", CHECKPOINT_RUN_MAX);
+        return why_set(why, FAULT_RANGE,
+                       "checkpoint: a run's id is 1 to %d of A-Z a-z 0-9 . _ - "
+                       "and does not begin with a dot or dash; refused",
+                       CHECKPOINT_RUN_MAX);
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         if (fields[i].value > fields[i].max)
             return out_of_range(fields[i].name, fields[i].value, fields[i].max, why);
     }
     if (!interval_list_tidy(info->done, info->done_count))
-        return why_set(why, FAULT_RANGE, "checkpoint: the intervals done are empty, overlap or are "
+        return why_set(why, FAULT_RANGE,
+                       "checkpoint: the intervals done are empty, overlap or are "
                        "out of order; refused");
     if (info->done_count && info->done[info->done_count - 1].end > info->pass_length)
         return out_of_range("the end of the last interval done",
@@ -70,11 +78,10 @@ static json_t *pack_data(const struct checkpoint_info *info)
 {
     json_t *done = json_array();
     for (size_t i = 0; i < info->done_count; i++)
-        json_array_append_new(done, json_pack("[o, o]", number(info->done[i].begin),
-                                              number(info->done[i].end)));
-    return json_pack("{s: o, s: o, s: o, s: o}", "pass", number(info->pass),
-                     "pass_length", number(info->pass_length), "cursor", number(info->cursor),
-                     "done", done);
+        json_array_append_new(
+            done, json_pack("[o, o]", number(info->done[i].begin), number(info->done[i].end)));
+    return json_pack("{s: o, s: o, s: o, s: o}", "pass", number(info->pass), "pass_length",
+                     number(info->pass_length), "cursor", number(info->cursor), "done", done);
 }
 
 static json_t *pack_state(const struct checkpoint_manifest *self)
@@ -82,10 +89,11 @@ static json_t *pack_state(const struct checkpoint_manifest *self)
     json_t *state = json_array();
     for (size_t i = 0; i < self->item_count; i++) {
         const struct tags_item *item = &self->items[i];
-        json_array_append_new(state, json_pack(
-            "{s: s, s: s, s: o, s: o, s: b}", "name", item->name, "tag", tags_tag_name(item->tag),
-            "elements", number(item->elements), "element_bytes", number(item->element_bytes),
-            "saved", (int)self->saved[i]));
+        json_array_append_new(state,
+                              json_pack("{s: s, s: s, s: o, s: o, s: b}", "name", item->name, "tag",
+                                        tags_tag_name(item->tag), "elements",
+                                        number(item->elements), "element_bytes",
+                                        number(item->element_bytes), "saved", (int)self->saved[i]));
     }
     return state;
 }
@@ -95,9 +103,8 @@ static json_t *pack_files(const struct checkpoint_manifest *self)
     json_t *files = json_array();
     for (size_t i = 0; i < self->file_count; i++) {
         const struct checkpoint_record *file = &self->files[i];
-        json_array_append_new(files, json_pack(
-            "{s: s, s: o, s: o}", "name", file->name, "bytes", number(file->bytes),
-            "sha256", hex(&file->hash)));
+        json_array_append_new(files, json_pack("{s: s, s: o, s: o}", "name", file->name, "bytes",
+                                               number(file->bytes), "sha256", hex(&file->hash)));
     }
     return files;
 }
@@ -119,12 +126,11 @@ int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why 
 {
     const struct checkpoint_info *info = &self->info;
     json_t *root = json_pack(
-        "{s: s, s: i, s: o, s: s, s: o, s: o, s: o, s: o, s: o, s: o, s: o, s: o}",
-        "format", format, "version", CHECKPOINT_VERSION, "protocol", number(info->protocol),
-        "run", info->run, "epoch", number(info->epoch), "step", number(info->step),
-        "digest", hex(&info->digest), "layout", hex(&info->layout),
-        "created_unix_s", number(info->created_unix_s), "data", pack_data(info),
-        "state", pack_state(self), "files", pack_files(self));
+        "{s: s, s: i, s: o, s: s, s: o, s: o, s: o, s: o, s: o, s: o, s: o, s: o}", "format",
+        format, "version", CHECKPOINT_VERSION, "protocol", number(info->protocol), "run", info->run,
+        "epoch", number(info->epoch), "step", number(info->step), "digest", hex(&info->digest),
+        "layout", hex(&info->layout), "created_unix_s", number(info->created_unix_s), "data",
+        pack_data(info), "state", pack_state(self), "files", pack_files(self));
     char *text = root ? dump_sealed(root) : NULL;
     json_decref(root);
     if (!text) return why_set(why, FAULT_MEMORY, "%s: no memory to write it", CHECKPOINT_MANIFEST);
@@ -141,11 +147,12 @@ static int check_seal(const char *place, json_t *root, const char *text, size_t 
 {
     char *wanted = dump_sealed(root);
     int rc = 0;
-    if (!wanted)
-        rc = why_set(why, FAULT_MEMORY, "%s: no memory to verify it", place);
+    if (!wanted) rc = why_set(why, FAULT_MEMORY, "%s: no memory to verify it", place);
     else if (strlen(wanted) != count || memcmp(wanted, text, count) != 0)
-        rc = why_set(why, FAULT_DIGEST, "%s: its content is not what its own sha256 says: it was "
-                     "changed after it was written; refused", place);
+        rc = why_set(why, FAULT_DIGEST,
+                     "%s: its content is not what its own sha256 says: it was "
+                     "changed after it was written; refused",
+                     place);
     free(wanted);
     return rc;
 }
@@ -176,10 +183,12 @@ static int get_done(const json_t *data, const char *place, struct why *why,
     for (size_t i = 0; i < count; i++) {
         const json_t *pair = json_array_get(array, i);
         const json_t *begin = json_array_get(pair, 0), *end = json_array_get(pair, 1);
-        if (json_array_size(pair) != 2 || !json_is_integer(begin) || !json_is_integer(end)
-            || json_integer_value(begin) < 0 || json_integer_value(end) < 0)
-            return why_set(why, FAULT_FORMAT, "%s: interval %zu done is no pair of numbers; "
-                           "refused", place, i);
+        if (json_array_size(pair) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
+            json_integer_value(begin) < 0 || json_integer_value(end) < 0)
+            return why_set(why, FAULT_FORMAT,
+                           "%s: interval %zu done is no pair of numbers; "
+                           "refused",
+                           place, i);
         done[i] = (struct interval){ (uint64_t)json_integer_value(begin),
                                      (uint64_t)json_integer_value(end) };
     }
@@ -190,10 +199,14 @@ static int get_info(const json_t *root, const char *place, struct why *why,
                     struct checkpoint_info *info)
 {
     const json_t *data = json_object_get(root, "data");
-    const struct { const json_t *object; const char *key; uint64_t *ret; } numbers[] = {
+    const struct {
+        const json_t *object;
+        const char *key;
+        uint64_t *ret;
+    } numbers[] = {
         { root, "protocol", &info->protocol }, { root, "epoch", &info->epoch },
-        { root, "step", &info->step }, { root, "created_unix_s", &info->created_unix_s },
-        { data, "pass", &info->pass }, { data, "pass_length", &info->pass_length },
+        { root, "step", &info->step },         { root, "created_unix_s", &info->created_unix_s },
+        { data, "pass", &info->pass },         { data, "pass_length", &info->pass_length },
         { data, "cursor", &info->cursor },
     };
     const char *run;
@@ -222,14 +235,17 @@ static int get_state(const json_t *root, const char *place, struct why *why,
         uint64_t elements, element_bytes;
         rc = strict_json_text(object, place, "name", TAGS_NAME_MAX, why, &name);
         if (rc == 0) rc = strict_json_text(object, place, "tag", 16, why, &tag);
-        if (rc == 0) rc = strict_json_number(object, place, "elements", CHECKPOINT_NUMBER_MAX, why,
-                                             &elements);
-        if (rc == 0) rc = strict_json_number(object, place, "element_bytes", UINT32_MAX, why,
-                                             &element_bytes);
+        if (rc == 0)
+            rc = strict_json_number(object, place, "elements", CHECKPOINT_NUMBER_MAX, why,
+                                    &elements);
+        if (rc == 0)
+            rc =
+                strict_json_number(object, place, "element_bytes", UINT32_MAX, why, &element_bytes);
         if (rc == 0 && !json_is_boolean(saved))
             rc = why_set(why, FAULT_FORMAT, "%s: 'saved' is not true or false; refused", place);
-        if (rc == 0) rc = tags_add(&state, name, tags_tag_from_name(tag), elements,
-                                   (uint32_t)element_bytes, why);
+        if (rc == 0)
+            rc = tags_add(&state, name, tags_tag_from_name(tag), elements, (uint32_t)element_bytes,
+                          why);
         self->saved[i] = json_is_true(saved);
     }
     self->item_count = state.count;
@@ -246,13 +262,16 @@ static int get_files(const json_t *root, const char *place, struct why *why,
         struct checkpoint_record *file = &self->files[i];
         const char *name;
         rc = strict_json_text(object, place, "name", DIRFILE_NAME_MAX, why, &name);
-        if (rc == 0) rc = strict_json_number(object, place, "bytes", CHECKPOINT_NUMBER_MAX, why,
-                                             &file->bytes);
+        if (rc == 0)
+            rc = strict_json_number(object, place, "bytes", CHECKPOINT_NUMBER_MAX, why,
+                                    &file->bytes);
         if (rc == 0) rc = get_hash(object, place, "sha256", why, &file->hash);
         if (rc < 0) break;
         if (!dirfile_name_valid(name) || checkpoint_manifest_find(self, name))
-            return why_set(why, FAULT_RANGE, "%s: the name of file %zu is not 1 to %d of A-Z a-z "
-                           "0-9 . _ - or is there twice; refused", place, i, DIRFILE_NAME_MAX);
+            return why_set(why, FAULT_RANGE,
+                           "%s: the name of file %zu is not 1 to %d of A-Z a-z "
+                           "0-9 . _ - or is there twice; refused",
+                           place, i, DIRFILE_NAME_MAX);
         snprintf(file->name, sizeof file->name, "%s", name);
         self->file_count = i + 1;
     }
@@ -264,14 +283,16 @@ static int check_version(const json_t *root, const char *place, struct why *why)
     const char *text;
     uint64_t version;
     int rc = strict_json_text(root, place, "format", 64, why, &text);
-    if (rc == 0) rc = strict_json_number(root, place, "version", CHECKPOINT_NUMBER_MAX, why,
-                                         &version);
+    if (rc == 0)
+        rc = strict_json_number(root, place, "version", CHECKPOINT_NUMBER_MAX, why, &version);
     if (rc < 0) return rc;
     if (strcmp(text, format) != 0)
         return why_set(why, FAULT_FORMAT, "%s: 'format' is not '%s'; refused", place, format);
     if (version != CHECKPOINT_VERSION)
-        return why_set(why, FAULT_UNSUPPORTED, "%s: version %" PRIu64 ", this program reads %d; "
-                       "refused", place, version, CHECKPOINT_VERSION);
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "%s: version %" PRIu64 ", this program reads %d; "
+                       "refused",
+                       place, version, CHECKPOINT_VERSION);
     return 0;
 }
 

@@ -16,10 +16,14 @@
 
 enum { CHECKPOINT_MANIFEST_BYTES_MAX = 8 << 20, CHECKPOINT_VERSION = 1 };
 
-struct checkpoint_record { char name[DIRFILE_NAME_MAX + 1]; uint64_t bytes; struct hash hash; };
+struct checkpoint_record {
+    char name[DIRFILE_NAME_MAX + 1];
+    uint64_t bytes;
+    struct hash hash;
+};
 
 struct checkpoint_manifest {
-    struct checkpoint_info info;        // info.done is owned, by malloc, if this was read
+    struct checkpoint_info info; // info.done is owned, by malloc, if this was read
     struct checkpoint_record files[CHECKPOINT_FILES_MAX];
     size_t file_count;
     struct tags_item items[CHECKPOINT_ITEMS_MAX];

@@ -20,8 +20,8 @@ struct checkpoint {
     int dir;
     char name[CHECKPOINT_NAME];
     struct checkpoint_manifest manifest;
-    struct tags state;                  // Over manifest.items
-    struct hash hash;                   // Of shoal.json
+    struct tags state; // Over manifest.items
+    struct hash hash;  // Of shoal.json
 };
 
 // ---- Verifying ----
@@ -42,8 +42,10 @@ static int verify_file(const struct checkpoint *self, const struct checkpoint_re
     int rc = dirfile_open(self->dir, record->name, false, why, &fd, &bytes);
     if (rc < 0) return absent(rc, why);
     if (bytes != record->bytes)
-        rc = why_set(why, FAULT_CORRUPT, "%s has %" PRIu64 " bytes, the manifest says %" PRIu64 "; "
-                     "refused", record->name, bytes, record->bytes);
+        rc = why_set(why, FAULT_CORRUPT,
+                     "%s has %" PRIu64 " bytes, the manifest says %" PRIu64 "; "
+                     "refused",
+                     record->name, bytes, record->bytes);
     if (rc == 0) rc = dirfile_hash(fd, record->name, bytes, why, &hash);
     close(fd);
     if (rc == 0 && !hash_equal(&hash, &record->hash))
@@ -70,12 +72,13 @@ static int check_whole(const struct checkpoint_manifest *manifest, struct why *w
     for (size_t i = 0; i < manifest->item_count; i++) {
         const struct tags_item *item = &manifest->items[i];
         char name[TAGS_NAME_MAX + 16];
-        const struct checkpoint_record *file = checkpoint_manifest_find(manifest, state_file(item,
-                                                                                             name));
+        const struct checkpoint_record *file =
+            checkpoint_manifest_find(manifest, state_file(item, name));
         if (manifest->saved[i] && (!file || file->bytes != item->elements * item->element_bytes))
-            return why_set(why, FAULT_CORRUPT, "%s does not list %s with the %" PRIu64 " bytes of "
-                           "its item; refused", CHECKPOINT_MANIFEST, name,
-                           item->elements * item->element_bytes);
+            return why_set(why, FAULT_CORRUPT,
+                           "%s does not list %s with the %" PRIu64 " bytes of "
+                           "its item; refused",
+                           CHECKPOINT_MANIFEST, name, item->elements * item->element_bytes);
     }
     return 0;
 }
@@ -97,7 +100,8 @@ static int read_manifest(struct checkpoint *self, uint64_t step, const char *run
     if (info->step != step)
         return why_set(why, FAULT_CORRUPT, "%s says step %" PRIu64 ": it was renamed; refused",
                        CHECKPOINT_MANIFEST, info->step);
-    self->state = (struct tags){ .items = self->manifest.items, .count = self->manifest.item_count,
+    self->state = (struct tags){ .items = self->manifest.items,
+                                 .count = self->manifest.item_count,
                                  .capacity = CHECKPOINT_ITEMS_MAX };
     return check_whole(&self->manifest, why);
 }
@@ -121,8 +125,8 @@ static int open_step(int root, const char *place, uint64_t step, const char *run
                      checkpoint_t **ret_checkpoint)
 {
     struct checkpoint *self = calloc(1, sizeof *self);
-    if (!self) return why_set(why, FAULT_MEMORY, "checkpoint of step %" PRIu64 ": not opened",
-                              step);
+    if (!self)
+        return why_set(why, FAULT_MEMORY, "checkpoint of step %" PRIu64 ": not opened", step);
     const int rc = open_and_verify(self, root, step, run, why);
     if (rc < 0) {
         why_wrap(why, rc, "%s/%s", place, self->name);
@@ -140,8 +144,10 @@ int checkpoint_open(const char *root, uint64_t step, const char *run, struct why
 {
     int fd;
     if (step > CHECKPOINT_STEP_MAX)
-        return why_set(why, FAULT_RANGE, "checkpoint of step %" PRIu64 ": steps go to %d; not "
-                       "opened", step, CHECKPOINT_STEP_MAX);
+        return why_set(why, FAULT_RANGE,
+                       "checkpoint of step %" PRIu64 ": steps go to %d; not "
+                       "opened",
+                       step, CHECKPOINT_STEP_MAX);
     int rc = checkpoint_root_open(root, why, &fd);
     if (rc < 0) return rc;
     rc = open_step(fd, root, step, run, why, ret_checkpoint);
@@ -154,7 +160,8 @@ static ino_t identity(int root, uint64_t step)
     char name[CHECKPOINT_NAME];
     struct stat stat;
     return fstatat(root, checkpoint_root_name(step, name), &stat, AT_SYMLINK_NOFOLLOW) == 0
-        ? stat.st_ino : 0;
+               ? stat.st_ino
+               : 0;
 }
 
 // A writer may replace or retire a checkpoint while we read it. That is no damage: look again, but
@@ -162,7 +169,7 @@ static ino_t identity(int root, uint64_t step)
 static int open_newest(int fd, const char *root, const char *run, struct why *why,
                        checkpoint_t **ret_checkpoint)
 {
-    for (int turn = 1; ; turn++) {
+    for (int turn = 1;; turn++) {
         struct checkpoint_steps list;
         int rc = checkpoint_root_steps(fd, root, why, &list);
         if (rc < 0) return rc;
@@ -248,13 +255,15 @@ int checkpoint_load_params(const checkpoint_t *self, const struct layout *layout
                            struct why *why)
 {
     char has[HASH_HEX], wants[HASH_HEX];
-    const int rc = checkpoint_load_interval(self, layout, (struct interval){ 0, layout->total },
-                                            params, why);
+    const int rc =
+        checkpoint_load_interval(self, layout, (struct interval){ 0, layout->total }, params, why);
     if (rc < 0) return rc;
     const struct hash digest = digest_of(params, layout->total);
     if (!hash_equal(&digest, &self->manifest.info.digest))
-        return why_set(why, FAULT_DIGEST, "%s: the parameters have digest %s, the manifest says "
-                       "%s; not to be used", self->name, hash_to_hex(&digest, has),
+        return why_set(why, FAULT_DIGEST,
+                       "%s: the parameters have digest %s, the manifest says "
+                       "%s; not to be used",
+                       self->name, hash_to_hex(&digest, has),
                        hash_to_hex(&self->manifest.info.digest, wants));
     return 0;
 }
@@ -270,11 +279,11 @@ int checkpoint_load_state(const checkpoint_t *self, const struct tags_item *item
     if (!saved || !self->manifest.saved[saved - self->state.items])
         return why_set(why, FAULT_NOT_FOUND, "%s: state item '%s' was not saved; nothing loaded",
                        self->name, item->name);
-    if (saved->tag != item->tag || saved->elements != item->elements
-        || saved->element_bytes != item->element_bytes)
-        return why_set(why, FAULT_FOREIGN, "%s: state item '%s' was saved as %s, %" PRIu64
-                       " elements of %" PRIu32 " bytes, and is now %s, %" PRIu64 " of %" PRIu32
-                       "; nothing loaded",
+    if (saved->tag != item->tag || saved->elements != item->elements ||
+        saved->element_bytes != item->element_bytes)
+        return why_set(why, FAULT_FOREIGN,
+                       "%s: state item '%s' was saved as %s, %" PRIu64 " elements of %" PRIu32
+                       " bytes, and is now %s, %" PRIu64 " of %" PRIu32 "; nothing loaded",
                        self->name, item->name, tags_tag_name(saved->tag), saved->elements,
                        saved->element_bytes, tags_tag_name(item->tag), item->elements,
                        item->element_bytes);

@@ -33,9 +33,9 @@ static bool is_step(const char *name)
 
 static bool is_tmp(const char *name)
 {
-    return strncmp(name, "step-", 5) == 0 && digits(name + 5) == STEP_DIGITS
-        && strncmp(name + SHORT_NAME, ".tmp-", 5) == 0 && digits(name + SHORT_NAME + 5) > 0
-        && !name[SHORT_NAME + 5 + digits(name + SHORT_NAME + 5)];
+    return strncmp(name, "step-", 5) == 0 && digits(name + 5) == STEP_DIGITS &&
+           strncmp(name + SHORT_NAME, ".tmp-", 5) == 0 && digits(name + SHORT_NAME + 5) > 0 &&
+           !name[SHORT_NAME + 5 + digits(name + SHORT_NAME + 5)];
 }
 
 static int failed(const char *root, const char *doing, struct why *why)
@@ -57,8 +57,10 @@ int checkpoint_root_lock(int fd, const char *root, struct why *why)
 {
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
     if (errno != EWOULDBLOCK) return failed(root, "locking", why);
-    return why_set(why, FAULT_BUSY, "checkpoints in %s: another process is writing there; a folder "
-                   "has one writer at a time; nothing written", root);
+    return why_set(why, FAULT_BUSY,
+                   "checkpoints in %s: another process is writing there; a folder "
+                   "has one writer at a time; nothing written",
+                   root);
 }
 
 // A second descriptor, so that two listings do not share a position.
@@ -89,13 +91,12 @@ int checkpoint_root_steps(int fd, const char *root, struct why *why,
     int rc = open_listing(fd, root, why, &dir);
     if (rc < 0) return rc;
     size_t count = 0;
-    for (struct dirent *entry; rc == 0 && (entry = readdir(dir)); ) {
+    for (struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
         if (!is_step(entry->d_name)) continue;
         if (count == CHECKPOINT_LIST_MAX)
             rc = why_set(why, FAULT_LIMIT, "checkpoints in %s: more than %d; not listed", root,
                          CHECKPOINT_LIST_MAX);
-        else
-            ret_steps->steps[count++] = strtoull(entry->d_name + 5, NULL, 10);
+        else ret_steps->steps[count++] = strtoull(entry->d_name + 5, NULL, 10);
     }
     closedir(dir);
     ret_steps->count = count;
@@ -110,7 +111,7 @@ int checkpoint_root_clean(int fd, const char *root, struct why *why)
     int rc = dirfile_sync_dir(fd, root, why);
     if (rc == 0) rc = open_listing(fd, root, why, &dir);
     if (rc < 0) return rc;
-    for (struct dirent *entry; rc == 0 && (entry = readdir(dir)); ) {
+    for (struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
         if (is_tmp(entry->d_name)) rc = dirfile_remove(fd, entry->d_name, why);
     }
     closedir(dir);

@@ -4,9 +4,12 @@
 
 #include "common/checkpoint/checkpoint.h"
 
-enum { CHECKPOINT_NAME = 64 };          // Room for any name made here
+enum { CHECKPOINT_NAME = 64 }; // Room for any name made here
 
-struct checkpoint_steps { size_t count; uint64_t steps[CHECKPOINT_LIST_MAX]; };
+struct checkpoint_steps {
+    size_t count;
+    uint64_t steps[CHECKPOINT_LIST_MAX];
+};
 
 // "step-00000120", and "step-00000120.tmp-4711" with our process id. Both return `name`.
 const char *checkpoint_root_name(uint64_t step, char name[CHECKPOINT_NAME]);

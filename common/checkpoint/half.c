@@ -24,11 +24,11 @@ float half_from_f16(uint16_t bits)
     const uint32_t sign = (uint32_t)(bits & 0x8000) << 16;
     uint32_t exponent = bits >> 10 & 31, fraction = bits & 1023;
     if (exponent == 31) return float_of(sign | INFINITE | fraction << 13);
-    if (exponent == 0) {                        // fraction * 2^-24: normalize it
+    if (exponent == 0) { // fraction * 2^-24: normalize it
         if (!fraction) return float_of(sign);
         const uint32_t shift = (uint32_t)__builtin_clz(fraction) - 21;
         fraction = fraction << shift & 1023;
-        exponent = 1 - shift;                   // May wrap below zero; the sum below is modulo 2^32
+        exponent = 1 - shift; // May wrap below zero; the sum below is modulo 2^32
     }
     return float_of(sign | (exponent + 112) << 23 | fraction << 13);
 }

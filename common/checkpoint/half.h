@@ -9,4 +9,4 @@
 float half_from_bf16(uint16_t bits);
 float half_from_f16(uint16_t bits);
 uint16_t half_to_bf16(float value);
-uint16_t half_to_f16(float value);      // Beyond 65519.99 in size: infinity
+uint16_t half_to_f16(float value); // Beyond 65519.99 in size: infinity

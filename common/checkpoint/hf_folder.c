@@ -15,12 +15,19 @@
 enum { BLOCK_FLOATS = 1 << 16, NAME = 64 };
 
 static const char head_name[] = "lm_head.weight", embedding_name[] = "model.embed_tokens.weight",
-    table_suffix[] = ".rotary_emb.inv_freq";
+                  table_suffix[] = ".rotary_emb.inv_freq";
 
 const char *const hf_folder_beside[] = {
-    "tokenizer.json", "tokenizer_config.json", "tokenizer.model", "special_tokens_map.json",
-    "added_tokens.json", "vocab.json", "merges.txt", "chat_template.jinja",
-    "generation_config.json", NULL,
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "tokenizer.model",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "chat_template.jinja",
+    "generation_config.json",
+    NULL,
 };
 
 // ---- Reading ----
@@ -33,13 +40,14 @@ static int open_weights(int dir, struct why *why, safetensors_t **ret_set)
         return why_set(why, FAULT_NOT_FOUND, "neither %s nor %s is there%s; nothing loaded",
                        HF_FOLDER_WEIGHTS, HF_FOLDER_INDEX,
                        faccessat(dir, "pytorch_model.bin", F_OK, 0) == 0
-                       ? " (pytorch_model.bin is a program and is not read: convert it)" : "");
+                           ? " (pytorch_model.bin is a program and is not read: convert it)"
+                           : "");
     return safetensors_open_at(dir, HF_FOLDER_INDEX, true, why, ret_set);
 }
 
 static void forget_tables(safetensors_t *set)
 {
-    for (size_t i = safetensors_count(set); i-- > 0; ) {
+    for (size_t i = safetensors_count(set); i-- > 0;) {
         const struct safetensors_tensor *tensor = safetensors_tensor(set, i);
         const size_t length = strlen(tensor->name), suffix = sizeof table_suffix - 1;
         if (length > suffix && strcmp(tensor->name + length - suffix, table_suffix) == 0)
@@ -60,15 +68,14 @@ static bool take_tied_head(safetensors_t *set, const struct layout *layout,
 }
 
 static int compare_head(const safetensors_t *set, const struct layout *layout,
-                        const struct safetensors_tensor *head, const float *params,
-                        struct why *why)
+                        const struct safetensors_tensor *head, const float *params, struct why *why)
 {
     const struct layout_tensor *embedding = layout_find(layout, embedding_name);
     const uint64_t count = embedding->rows * embedding->cols;
     float *block = malloc(BLOCK_FLOATS * sizeof *block);
     if (!block) return why_set(why, FAULT_MEMORY, "%s: not compared", head_name);
-    bool same = head->dims == 2 && head->shape[0] == embedding->rows
-        && head->shape[1] == embedding->cols;
+    bool same =
+        head->dims == 2 && head->shape[0] == embedding->rows && head->shape[1] == embedding->cols;
     int rc = 0;
     for (uint64_t done = 0; rc == 0 && same && done < count; done += BLOCK_FLOATS) {
         const size_t n = count - done < BLOCK_FLOATS ? (size_t)(count - done) : BLOCK_FLOATS;
@@ -77,9 +84,10 @@ static int compare_head(const safetensors_t *set, const struct layout *layout,
     }
     free(block);
     if (rc < 0 || same) return rc;
-    return why_set(why, FAULT_FORMAT, "tensor '%s' is not '%s', which tie_word_embeddings says it "
-                   "is: say false there, or take the tensor out; the model is refused", head_name,
-                   embedding_name);
+    return why_set(why, FAULT_FORMAT,
+                   "tensor '%s' is not '%s', which tie_word_embeddings says it "
+                   "is: say false there, or take the tensor out; the model is refused",
+                   head_name, embedding_name);
 }
 
 // A checkpoint of ours says what its numbers are; a copy of it in halves says it no longer.
@@ -94,8 +102,10 @@ static int check_digest(const safetensors_t *set, const struct layout *layout, c
         if (safetensors_tensor(set, i)->dtype != LAYOUT_F32) return 0;
     const struct hash digest = digest_of(params, layout->total);
     if (hash_equal(&digest, &says)) return 0;
-    return why_set(why, FAULT_DIGEST, "the numbers have digest %s, the file says %s: it was "
-                   "damaged or changed; not to be used", hash_to_hex(&digest, has), note);
+    return why_set(why, FAULT_DIGEST,
+                   "the numbers have digest %s, the file says %s: it was "
+                   "damaged or changed; not to be used",
+                   hash_to_hex(&digest, has), note);
 }
 
 static int load(int dir, const struct layout *layout, float *params, struct why *why)
@@ -132,22 +142,28 @@ static int check_fits(const struct layout *layout, const float *values, struct w
 {
     for (size_t t = 0; t < layout->count; t++) {
         const struct layout_tensor *tensor = &layout->tensors[t];
-        const float most = tensor->dtype == LAYOUT_F16 ? half_from_f16(0x7bff)
-                                                       : half_from_bf16(0x7f7f);
+        const float most =
+            tensor->dtype == LAYOUT_F16 ? half_from_f16(0x7bff) : half_from_bf16(0x7f7f);
         for (uint64_t i = 0; tensor->dtype != LAYOUT_F32 && i < tensor->rows * tensor->cols; i++) {
             const float value = values[tensor->offset + i];
             const float narrow = tensor->dtype == LAYOUT_F16 ? half_from_f16(half_to_f16(value))
                                                              : half_from_bf16(half_to_bf16(value));
             if (isinf(narrow) && !isinf(value))
-                return why_set(why, FAULT_RANGE, "tensor '%s': %g at %" PRIu64 " does not fit %s, "
-                               "allowed -%g..%g; nothing written", tensor->name, (double)value, i,
-                               layout_dtype_name(tensor->dtype), (double)most, (double)most);
+                return why_set(why, FAULT_RANGE,
+                               "tensor '%s': %g at %" PRIu64 " does not fit %s, "
+                               "allowed -%g..%g; nothing written",
+                               tensor->name, (double)value, i, layout_dtype_name(tensor->dtype),
+                               (double)most, (double)most);
         }
     }
     return 0;
 }
 
-struct shards { size_t count; struct layout parts[SAFETENSORS_FILES_MAX]; uint64_t bytes; };
+struct shards {
+    size_t count;
+    struct layout parts[SAFETENSORS_FILES_MAX];
+    uint64_t bytes;
+};
 
 static uint64_t bytes_of(const struct layout_tensor *tensor)
 {
@@ -163,9 +179,10 @@ static int cut(const struct layout *layout, uint64_t max_bytes, struct why *why,
         const uint64_t bytes = bytes_of(&layout->tensors[i]);
         if (i == 0 || used > max_bytes || bytes > max_bytes - used) {
             if (ret_shards->count == SAFETENSORS_FILES_MAX)
-                return why_set(why, FAULT_RANGE, "%" PRIu64 " bytes a file make more than %d "
-                               "files: allow more; nothing written", max_bytes,
-                               SAFETENSORS_FILES_MAX);
+                return why_set(why, FAULT_RANGE,
+                               "%" PRIu64 " bytes a file make more than %d "
+                               "files: allow more; nothing written",
+                               max_bytes, SAFETENSORS_FILES_MAX);
             ret_shards->parts[ret_shards->count++] =
                 (struct layout){ .tensors = layout->tensors + i };
             used = 0;
@@ -196,9 +213,9 @@ static char *index_text(const struct layout *layout, const struct shards *shards
         for (size_t i = 0; i < shards->parts[s].count; i++)
             bad |= json_object_set_new(map, shards->parts[s].tensors[i].name, json_string(name));
     }
-    json_t *root = json_pack("{s:{s:I, s:I}, s:o}", "metadata", "total_parameters",
-                             (json_int_t)layout->total, "total_size", (json_int_t)shards->bytes,
-                             "weight_map", map);
+    json_t *root =
+        json_pack("{s:{s:I, s:I}, s:o}", "metadata", "total_parameters", (json_int_t)layout->total,
+                  "total_size", (json_int_t)shards->bytes, "weight_map", map);
     char *text = bad ? NULL : json_dumps(root, JSON_INDENT(2) | JSON_SORT_KEYS);
     json_decref(root);
     return text;

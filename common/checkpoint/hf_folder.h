@@ -13,7 +13,7 @@
 #include "common/vector/layout.h"
 
 #define HF_FOLDER_WEIGHTS "model.safetensors"
-#define HF_FOLDER_INDEX "model.safetensors.index.json"
+#define HF_FOLDER_INDEX   "model.safetensors.index.json"
 
 // The small files that go where a model goes, ended by NULL: its tokenizer, in all the forms that
 // there are, and how it generates.

@@ -11,13 +11,15 @@
 #include <unistd.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats go to the file as they are in "
-               "memory");
+                                                          "memory");
 
 enum {
     LENGTH_BYTES = 8,
-    HEADER_DEPTH_MAX = 3, HEADER_VALUES_MAX = 1 << 20,
-    INDEX_DEPTH_MAX = 4, INDEX_VALUES_MAX = 1 << 18,
-    BLOCK_FLOATS = 1 << 18,         // Converted at a time
+    HEADER_DEPTH_MAX = 3,
+    HEADER_VALUES_MAX = 1 << 20,
+    INDEX_DEPTH_MAX = 4,
+    INDEX_VALUES_MAX = 1 << 18,
+    BLOCK_FLOATS = 1 << 18, // Converted at a time
 };
 static const char notes_key[] = "__metadata__", index_suffix[] = ".index.json";
 
@@ -28,9 +30,9 @@ struct file {
 };
 
 struct safetensors {
-    struct safetensors_tensor *tensors;     // Sorted by name once all files are read
+    struct safetensors_tensor *tensors; // Sorted by name once all files are read
     size_t count;
-    json_t *notes;                          // __metadata__ of the first file that has one, or NULL
+    json_t *notes; // __metadata__ of the first file that has one, or NULL
     size_t file_count;
     struct file files[SAFETENSORS_FILES_MAX];
 };
@@ -49,8 +51,10 @@ static int parse_dtype(const json_t *object, const char *place, struct why *why,
             return 0;
         }
     }
-    return why_set(why, FAULT_UNSUPPORTED, "%s: dtype is '%s', supported are F32, BF16 and F16; "
-                   "refused", place, strict_json_shown(text, shown));
+    return why_set(why, FAULT_UNSUPPORTED,
+                   "%s: dtype is '%s', supported are F32, BF16 and F16; "
+                   "refused",
+                   place, strict_json_shown(text, shown));
 }
 
 // A list of whole numbers, each at most 2^53 so that every reader of JSON sees the same.
@@ -64,8 +68,10 @@ static int parse_numbers(const json_t *object, const char *place, const char *ke
         const json_t *value = json_array_get(array, i);
         const json_int_t number = json_integer_value(value);
         if (!json_is_integer(value) || number < 0 || number > (json_int_t)1 << 53)
-            return why_set(why, FAULT_RANGE, "%s: entry %zu of '%s' is no whole number of 0 to "
-                           "2^53; refused", place, i, key);
+            return why_set(why, FAULT_RANGE,
+                           "%s: entry %zu of '%s' is no whole number of 0 to "
+                           "2^53; refused",
+                           place, i, key);
         ret_numbers[i] = (uint64_t)number;
     }
     *ret_count = json_array_size(array);
@@ -93,28 +99,34 @@ static int parse_tensor(const char *name, const json_t *object, const struct fil
     size_t dims, two;
     snprintf(place, sizeof place, "%s: tensor '%s'", file->name, strict_json_shown(name, shown));
     if (!layout_name_valid(name))
-        return why_set(why, FAULT_RANGE, "%s: a name is 1 to %d printable ASCII characters without "
-                       "space, quote or backslash; refused", place, LAYOUT_NAME_MAX);
+        return why_set(why, FAULT_RANGE,
+                       "%s: a name is 1 to %d printable ASCII characters without "
+                       "space, quote or backslash; refused",
+                       place, LAYOUT_NAME_MAX);
     if (!json_is_object(object) || json_object_size(object) != 3)
-        return why_set(why, FAULT_FORMAT, "%s is not described by exactly dtype, shape and "
-                       "data_offsets; refused", place);
+        return why_set(why, FAULT_FORMAT,
+                       "%s is not described by exactly dtype, shape and "
+                       "data_offsets; refused",
+                       place);
     int rc = parse_dtype(object, place, why, &tensor.dtype);
     if (rc == 0)
         rc = parse_numbers(object, place, "shape", SAFETENSORS_DIMS_MAX, why, tensor.shape, &dims);
     if (rc == 0) rc = parse_numbers(object, place, "data_offsets", 2, why, offsets, &two);
     if (rc < 0) return rc;
     if (two != 2 || offsets[0] > offsets[1] || offsets[1] > file->data_bytes)
-        return why_set(why, FAULT_RANGE, "%s: data_offsets must be two, ascending and within the "
+        return why_set(why, FAULT_RANGE,
+                       "%s: data_offsets must be two, ascending and within the "
                        "%" PRIu64 " bytes of data; the file is cut short or not what it claims; "
-                       "refused", place, file->data_bytes);
+                       "refused",
+                       place, file->data_bytes);
     if (!shape_elements(tensor.shape, dims, &elements))
         return why_set(why, FAULT_RANGE, "%s: the shape has more than 2^48 elements; refused",
                        place);
     if (offsets[1] - offsets[0] != elements * layout_dtype_bytes(tensor.dtype))
-        return why_set(why, FAULT_FORMAT, "%s: data_offsets span %" PRIu64 " bytes, shape and "
-                       "dtype need %" PRIu64
-                       "; refused", place, offsets[1] - offsets[0],
-                       elements * layout_dtype_bytes(tensor.dtype));
+        return why_set(why, FAULT_FORMAT,
+                       "%s: data_offsets span %" PRIu64 " bytes, shape and "
+                       "dtype need %" PRIu64 "; refused",
+                       place, offsets[1] - offsets[0], elements * layout_dtype_bytes(tensor.dtype));
     snprintf(tensor.name, sizeof tensor.name, "%s", name);
     tensor.dims = (uint8_t)dims;
     tensor.begin = offsets[0];
@@ -138,15 +150,18 @@ static int check_tiling(const struct file *file, struct safetensors_tensor *tens
     if (count) qsort(tensors, count, sizeof *tensors, compare_offsets);
     for (size_t i = 0; i < count; i++) {
         if (tensors[i].begin != reached)
-            return why_set(why, FAULT_FORMAT, "%s: tensor '%s' begins at byte %" PRIu64 " of the "
-                           "data, the one before it ends at %" PRIu64 ": %s; refused", file->name,
-                           tensors[i].name, tensors[i].begin, reached, tensors[i].begin < reached
-                           ? "they overlap" : "a hole");
+            return why_set(why, FAULT_FORMAT,
+                           "%s: tensor '%s' begins at byte %" PRIu64 " of the "
+                           "data, the one before it ends at %" PRIu64 ": %s; refused",
+                           file->name, tensors[i].name, tensors[i].begin, reached,
+                           tensors[i].begin < reached ? "they overlap" : "a hole");
         reached = tensors[i].end;
     }
     if (reached != file->data_bytes)
-        return why_set(why, FAULT_FORMAT, "%s: the tensors end at byte %" PRIu64 " of %" PRIu64 " "
-                       "bytes of data; refused", file->name, reached, file->data_bytes);
+        return why_set(why, FAULT_FORMAT,
+                       "%s: the tensors end at byte %" PRIu64 " of %" PRIu64 " "
+                       "bytes of data; refused",
+                       file->name, reached, file->data_bytes);
     return 0;
 }
 
@@ -156,7 +171,8 @@ static int keep_notes(struct safetensors *self, const char *place, json_t *notes
     json_t *value;
     if (!json_is_object(notes))
         return why_set(why, FAULT_FORMAT, "%s: __metadata__ is not an object; refused", place);
-    json_object_foreach(notes, key, value) {
+    json_object_foreach(notes, key, value)
+    {
         char shown[STRICT_JSON_SHOWN];
         if (!json_is_string(value))
             return why_set(why, FAULT_FORMAT, "%s: '%s' of __metadata__ is not a text; refused",
@@ -182,7 +198,8 @@ static int take_header(struct safetensors *self, size_t index, json_t *root, str
     struct safetensors_tensor *grown = realloc(self->tensors, (first + count + 1) * sizeof *grown);
     if (!grown) return why_set(why, FAULT_MEMORY, "%s: %zu tensors; not read", file->name, count);
     self->tensors = grown;
-    json_object_foreach(root, key, value) {
+    json_object_foreach(root, key, value)
+    {
         if (value == notes) continue;
         rc = parse_tensor(key, value, file, why, &grown[self->count]);
         if (rc < 0) return rc;
@@ -196,22 +213,28 @@ static int read_header(struct safetensors *self, size_t index, uint64_t size, st
     struct file *file = &self->files[index];
     uint64_t length;
     if (size < LENGTH_BYTES)
-        return why_set(why, FAULT_FORMAT, "%s: %" PRIu64 " bytes are too few for a safetensors "
-                       "file; refused", file->name, size);
+        return why_set(why, FAULT_FORMAT,
+                       "%s: %" PRIu64 " bytes are too few for a safetensors "
+                       "file; refused",
+                       file->name, size);
     int rc = dirfile_read(file->fd, file->name, 0, &length, sizeof length, why);
     if (rc < 0) return rc;
     if (length > SAFETENSORS_HEADER_MAX)
-        return why_set(why, FAULT_LIMIT, "%s: the header claims %" PRIu64 " bytes, allowed are %d; "
-                       "refused", file->name, length, SAFETENSORS_HEADER_MAX);
+        return why_set(why, FAULT_LIMIT,
+                       "%s: the header claims %" PRIu64 " bytes, allowed are %d; "
+                       "refused",
+                       file->name, length, SAFETENSORS_HEADER_MAX);
     if (length > size - LENGTH_BYTES)
-        return why_set(why, FAULT_FORMAT, "%s: the header claims %" PRIu64 " bytes, the file has "
+        return why_set(why, FAULT_FORMAT,
+                       "%s: the header claims %" PRIu64 " bytes, the file has "
                        "%" PRIu64 " after the length: cut short or not what it claims; refused",
                        file->name, length, size - LENGTH_BYTES);
     file->data_begin = LENGTH_BYTES + length;
     file->data_bytes = size - file->data_begin;
     char *text = malloc((size_t)length + 1);
-    if (!text) return why_set(why, FAULT_MEMORY, "%s: a header of %" PRIu64 " bytes; not read",
-                              file->name, length);
+    if (!text)
+        return why_set(why, FAULT_MEMORY, "%s: a header of %" PRIu64 " bytes; not read", file->name,
+                       length);
     json_t *root = NULL;
     rc = dirfile_read(file->fd, file->name, LENGTH_BYTES, text, (size_t)length, why);
     if (rc == 0)
@@ -258,12 +281,14 @@ static int open_mapped(struct safetensors *self, int dir, const char *place, boo
     const char *key;
     const json_t *value;
     char shown[STRICT_JSON_SHOWN];
-    json_object_foreach((json_t *)(uintptr_t)map, key, value) {
+    json_object_foreach((json_t *)(uintptr_t)map, key, value)
+    {
         const char *name = json_string_value(value);
         if (!name || !dirfile_name_valid(name))
-            return why_set(why, FAULT_RANGE, "%s: tensor '%s' is said to be in a file whose name "
-                           "is not 1 to %d of A-Z a-z 0-9 . _ -; refused", place,
-                           strict_json_shown(key, shown), DIRFILE_NAME_MAX);
+            return why_set(why, FAULT_RANGE,
+                           "%s: tensor '%s' is said to be in a file whose name "
+                           "is not 1 to %d of A-Z a-z 0-9 . _ -; refused",
+                           place, strict_json_shown(key, shown), DIRFILE_NAME_MAX);
         if (find_file(self, name) < self->file_count) continue;
         if (self->file_count == SAFETENSORS_FILES_MAX)
             return why_set(why, FAULT_LIMIT, "%s: names more than %d files; refused", place,
@@ -286,14 +311,18 @@ static int check_map(const struct safetensors *self, const char *place, const js
         const char *file = self->files[tensor->file].name;
         const char *named = json_string_value(json_object_get(map, tensor->name));
         if (!named || strcmp(named, file) != 0)
-            return why_set(why, FAULT_FORMAT, "%s: tensor '%s' is in %s, the index says %s; "
-                           "refused", place, tensor->name, file, named ? named : "nothing of it");
+            return why_set(why, FAULT_FORMAT,
+                           "%s: tensor '%s' is in %s, the index says %s; "
+                           "refused",
+                           place, tensor->name, file, named ? named : "nothing of it");
     }
-    json_object_foreach((json_t *)(uintptr_t)map, key, value) {
+    json_object_foreach((json_t *)(uintptr_t)map, key, value)
+    {
         if (!safetensors_find(self, key))
-            return why_set(why, FAULT_FORMAT, "%s: tensor '%s' is not in %s, where the index says "
-                           "it is; refused", place, strict_json_shown(key, shown),
-                           json_string_value(value));
+            return why_set(why, FAULT_FORMAT,
+                           "%s: tensor '%s' is not in %s, where the index says "
+                           "it is; refused",
+                           place, strict_json_shown(key, shown), json_string_value(value));
     }
     return 0;
 }
@@ -333,8 +362,8 @@ int safetensors_open_at(int dir, const char *name, bool follow, struct why *why,
     const bool index = length > suffix && strcmp(name + length - suffix, index_suffix) == 0;
     struct safetensors *self = calloc(1, sizeof *self);
     if (!self) return why_set(why, FAULT_MEMORY, "%s: not opened", name);
-    const int rc = index ? open_index(self, dir, name, follow, why) : open_file(self, dir, name,
-                                                                                follow, why);
+    const int rc =
+        index ? open_index(self, dir, name, follow, why) : open_file(self, dir, name, follow, why);
     if (rc < 0) {
         safetensors_close(&self);
         return rc;
@@ -352,8 +381,9 @@ int safetensors_open(const char *path, struct why *why, safetensors_t **ret_set)
     const int dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const int error = errno;
     free(folder);
-    if (dir < 0) return why_set(why, fault_from_errno(error), "%s: opening its folder failed: %s",
-                                path, strerror(error));
+    if (dir < 0)
+        return why_set(why, fault_from_errno(error), "%s: opening its folder failed: %s", path,
+                       strerror(error));
     const int rc = safetensors_open_at(dir, name, true, why, ret_set);
     close(dir);
     return rc;
@@ -411,8 +441,8 @@ static const char *shape_text(const uint64_t *shape, size_t dims, char text[SHAP
 {
     int used = snprintf(text, SHAPE_TEXT, "[");
     for (size_t i = 0; i < dims; i++)
-        used += snprintf(text + used, SHAPE_TEXT - (size_t)used, "%s%" PRIu64, i ? ", " : "",
-                         shape[i]);
+        used +=
+            snprintf(text + used, SHAPE_TEXT - (size_t)used, "%s%" PRIu64, i ? ", " : "", shape[i]);
     snprintf(text + used, SHAPE_TEXT - (size_t)used, "]");
     return text;
 }
@@ -427,10 +457,12 @@ static int match_tensor(const safetensors_t *self, const struct layout_tensor *w
     if (!found)
         return why_set(why, FAULT_FORMAT, "%s: tensor '%s' is missing; nothing loaded",
                        self->files[0].name, wanted->name);
-    if (found->dims != wanted->dims
-        || memcmp(found->shape, shape, wanted->dims * sizeof *shape) != 0)
-        return why_set(why, FAULT_FORMAT, "%s: tensor '%s' has shape %s, the model wants %s; "
-                       "nothing loaded", self->files[found->file].name, found->name,
+    if (found->dims != wanted->dims ||
+        memcmp(found->shape, shape, wanted->dims * sizeof *shape) != 0)
+        return why_set(why, FAULT_FORMAT,
+                       "%s: tensor '%s' has shape %s, the model wants %s; "
+                       "nothing loaded",
+                       self->files[found->file].name, found->name,
                        shape_text(found->shape, found->dims, has),
                        shape_text(shape, wanted->dims, wants));
     return 0;
@@ -438,25 +470,30 @@ static int match_tensor(const safetensors_t *self, const struct layout_tensor *w
 
 int safetensors_match(const safetensors_t *self, const struct layout *layout, struct why *why)
 {
-    if (!self->file_count) return why_set(why, FAULT_FORMAT, "the index names no file; nothing "
-                                          "loaded");
+    if (!self->file_count)
+        return why_set(why, FAULT_FORMAT,
+                       "the index names no file; nothing "
+                       "loaded");
     for (size_t i = 0; i < layout->count; i++) {
         const int rc = match_tensor(self, &layout->tensors[i], why);
         if (rc < 0) return rc;
     }
     for (size_t i = 0; i < self->count && self->count != layout->count; i++) {
         if (!layout_find(layout, self->tensors[i].name))
-            return why_set(why, FAULT_FORMAT, "%s: tensor '%s' is unexpected, the model has none "
-                           "of that name; nothing loaded", self->files[self->tensors[i].file].name,
-                           self->tensors[i].name);
+            return why_set(why, FAULT_FORMAT,
+                           "%s: tensor '%s' is unexpected, the model has none "
+                           "of that name; nothing loaded",
+                           self->files[self->tensors[i].file].name, self->tensors[i].name);
     }
     return 0;
 }
 
 static void widen(enum layout_dtype dtype, const uint16_t *from, size_t count, float *to)
 {
-    if (dtype == LAYOUT_BF16) for (size_t i = 0; i < count; i++) to[i] = half_from_bf16(from[i]);
-    else for (size_t i = 0; i < count; i++) to[i] = half_from_f16(from[i]);
+    if (dtype == LAYOUT_BF16)
+        for (size_t i = 0; i < count; i++) to[i] = half_from_bf16(from[i]);
+    else
+        for (size_t i = 0; i < count; i++) to[i] = half_from_f16(from[i]);
 }
 
 int safetensors_read(const safetensors_t *self, const struct safetensors_tensor *tensor,
@@ -471,7 +508,7 @@ int safetensors_read(const safetensors_t *self, const struct safetensors_tensor 
                             why);
     uint16_t *block = malloc(BLOCK_FLOATS * sizeof *block);
     int rc = block ? 0 : why_set(why, FAULT_MEMORY, "%s: not loaded", file->name);
-    for (uint64_t done = 0; rc == 0 && done < count; ) {
+    for (uint64_t done = 0; rc == 0 && done < count;) {
         const size_t n = count - done < BLOCK_FLOATS ? (size_t)(count - done) : BLOCK_FLOATS;
         rc = dirfile_read(file->fd, file->name, offset + done * bytes, block, n * bytes, why);
         if (rc == 0) widen(tensor->dtype, block, n, values + done);

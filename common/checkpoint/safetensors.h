@@ -23,10 +23,10 @@
 #include "common/vector/layout.h"
 
 enum {
-    SAFETENSORS_HEADER_MAX = 100000000,     // Bytes; the reference implementation's limit
-    SAFETENSORS_INDEX_MAX = 32 << 20,       // Bytes of an index
-    SAFETENSORS_TENSORS_MAX = 65536,        // Of all files together
-    SAFETENSORS_FILES_MAX = 256,            // Under one index
+    SAFETENSORS_HEADER_MAX = 100000000, // Bytes; the reference implementation's limit
+    SAFETENSORS_INDEX_MAX = 32 << 20,   // Bytes of an index
+    SAFETENSORS_TENSORS_MAX = 65536,    // Of all files together
+    SAFETENSORS_FILES_MAX = 256,        // Under one index
     SAFETENSORS_DIMS_MAX = 8,
 };
 
@@ -34,11 +34,11 @@ typedef struct safetensors safetensors_t;
 
 struct safetensors_tensor {
     char name[LAYOUT_NAME_MAX + 1];
-    uint8_t dtype;                          // enum layout_dtype
+    uint8_t dtype; // enum layout_dtype
     uint8_t dims;
-    uint16_t file;                          // Which of the files under an index
+    uint16_t file; // Which of the files under an index
     uint64_t shape[SAFETENSORS_DIMS_MAX];
-    uint64_t begin, end;                    // Bytes, counted from where the file's data begins
+    uint64_t begin, end; // Bytes, counted from where the file's data begins
 };
 
 // ---- Reading ----
@@ -80,7 +80,9 @@ int safetensors_load(const safetensors_t *self, const struct layout *layout, str
 
 // ---- Writing ----
 
-struct safetensors_note { const char *key, *value; };       // UTF-8
+struct safetensors_note {
+    const char *key, *value;
+}; // UTF-8
 
 // Creates `name` in `dir`, which must not exist, with every tensor of the layout in its dtype: F32
 // has the exact bits of `values`; BF16 and F16 are rounded to nearest, ties to even. The metadata

@@ -6,15 +6,15 @@
 #include <string.h>
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats go to the file as they are in "
-               "memory");
+                                                          "memory");
 
-enum { BLOCK_FLOATS = 1 << 18 };        // Converted at a time
+enum { BLOCK_FLOATS = 1 << 18 }; // Converted at a time
 
 static json_t *describe(const struct layout_tensor *tensor, uint64_t begin, uint64_t end)
 {
     json_t *shape = tensor->dims == 2
-        ? json_pack("[I, I]", (json_int_t)tensor->rows, (json_int_t)tensor->cols)
-        : json_pack("[I]", (json_int_t)tensor->cols);
+                        ? json_pack("[I, I]", (json_int_t)tensor->rows, (json_int_t)tensor->cols)
+                        : json_pack("[I]", (json_int_t)tensor->cols);
     return json_pack("{s: s, s: o, s: [I, I]}", "dtype", layout_dtype_name(tensor->dtype), "shape",
                      shape, "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
@@ -39,16 +39,19 @@ static int make_header(const char *name, const struct layout *layout,
         reached = end;
     }
     const size_t count = bad ? 0 : json_dumpb(root, NULL, 0, JSON_COMPACT),
-        padded = (count + 7) / 8 * 8;
+                 padded = (count + 7) / 8 * 8;
     char *text = count ? malloc(padded) : NULL;
     int rc = 0;
-    if (bad) rc = why_set(why, FAULT_RANGE, "%s: a note is not UTF-8, or memory is short; not "
-                          "written", name);
+    if (bad)
+        rc = why_set(why, FAULT_RANGE,
+                     "%s: a note is not UTF-8, or memory is short; not "
+                     "written",
+                     name);
     else if (padded > SAFETENSORS_HEADER_MAX)
         rc = why_set(why, FAULT_LIMIT, "%s: the header has %zu bytes, allowed are %d; not written",
                      name, padded, SAFETENSORS_HEADER_MAX);
-    else if (!text) rc = why_set(why, FAULT_MEMORY, "%s: a header of %zu bytes; not written", name,
-                                 count);
+    else if (!text)
+        rc = why_set(why, FAULT_MEMORY, "%s: a header of %zu bytes; not written", name, count);
     if (rc == 0) {
         memset(text, ' ', padded);
         json_dumpb(root, text, count, JSON_COMPACT);
@@ -67,7 +70,7 @@ static int write_tensor(struct dirfile *file, const struct layout_tensor *tensor
     const uint64_t count = tensor->rows * tensor->cols;
     if (tensor->dtype == LAYOUT_F32)
         return dirfile_add(file, values + tensor->offset, (size_t)count * sizeof *values, why);
-    for (uint64_t done = 0; done < count; ) {
+    for (uint64_t done = 0; done < count;) {
         const size_t n = count - done < BLOCK_FLOATS ? (size_t)(count - done) : BLOCK_FLOATS;
         const float *from = values + tensor->offset + done;
         for (size_t i = 0; i < n; i++)
@@ -90,8 +93,11 @@ int safetensors_write_at(int dir, const char *name, const struct layout *layout,
     int rc = make_header(name, layout, notes, note_count, why, &header, &count);
     if (rc < 0) return rc;
     uint16_t *block = malloc(BLOCK_FLOATS * sizeof *block);
-    rc = block ? dirfile_begin(&file, dir, name, why) : why_set(why, FAULT_MEMORY, "%s: not "
-                                                                "written", name);
+    rc = block ? dirfile_begin(&file, dir, name, why)
+               : why_set(why, FAULT_MEMORY,
+                         "%s: not "
+                         "written",
+                         name);
     if (rc == 0) {
         const uint64_t length = count;
         rc = dirfile_add(&file, &length, sizeof length, why);

@@ -179,6 +179,6 @@ int compute_push_state(compute_t *self, struct why *why)
 {
     compute_discard(self);
     const int rc = self->adamw ? adamw_loaded(self->adamw, why) : 0;
-    if (rc == 0) self->adopted = true;          // No more the declared zero
+    if (rc == 0) self->adopted = true; // No more the declared zero
     return rc < 0 ? rc : self->ops->push_state(self, why);
 }

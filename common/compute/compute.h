@@ -29,8 +29,8 @@ enum compute_kind { COMPUTE_CPU, COMPUTE_CUDA };
 
 struct compute_device {
     enum compute_kind kind;
-    char text[512];                         // For people: what it is, or why it is not another
-    const struct cuda_plugin *plugin;       // Of COMPUTE_CUDA; loaded once, never unloaded
+    char text[512];                   // For people: what it is, or why it is not another
+    const struct cuda_plugin *plugin; // Of COMPUTE_CUDA; loaded once, never unloaded
 };
 
 // "cpu", "cuda", or "auto": the GPU if there is one, else the CPU, and *text says why. FAULT_USAGE
@@ -39,31 +39,33 @@ struct compute_device {
 int compute_find(const char *name, struct why *why, struct compute_device *ret_device);
 
 struct compute_config {
-    struct model_shape shape;               // Has passed model_shape_check
-    uint32_t micro_batch, seq;              // Sequences at a time, and their length
-    uint32_t batch_max;                     // The most of a gradient; 0: any number
-    const payload_form_t *form;             // To compress and apply; NULL: neither. Borrowed for
-                                            // the life of the compute_t
-    const struct adamw_options *adamw;      // To step with AdamW; NULL: not. For compute_new alone
-    const struct layout *layout;            // With adamw: of the shape's tensors. Borrowed likewise
-    float decay;                            // Of the residual (distro.h)
-    bool trains;                            // Else it only holds parameters and applies
-    bool float32;                           // Products in float32 rather than bf16 (gemm.h)
-    bool recompute;                         // CPU: of model_options
-    pool_t *pool;                           // Borrowed likewise; NULL: no threads
+    struct model_shape shape;          // Has passed model_shape_check
+    uint32_t micro_batch, seq;         // Sequences at a time, and their length
+    uint32_t batch_max;                // The most of a gradient; 0: any number
+    const payload_form_t *form;        // To compress and apply; NULL: neither. Borrowed for
+                                       // the life of the compute_t
+    const struct adamw_options *adamw; // To step with AdamW; NULL: not. For compute_new alone
+    const struct layout *layout;       // With adamw: of the shape's tensors. Borrowed likewise
+    float decay;                       // Of the residual (distro.h)
+    bool trains;                       // Else it only holds parameters and applies
+    bool float32;                      // Products in float32 rather than bf16 (gemm.h)
+    bool recompute;                    // CPU: of model_options
+    pool_t *pool;                      // Borrowed likewise; NULL: no threads
 };
 
 typedef struct compute compute_t;
 
 // What compute_new will take, on the device and beside it on the host.
-struct compute_memory { uint64_t device, host; };
+struct compute_memory {
+    uint64_t device, host;
+};
 struct compute_memory compute_memory(const struct compute_device *device,
                                      const struct compute_config *config);
 
 // FAULT_RANGE, FAULT_MEMORY with the number needed and the knob, FAULT_UNREACHABLE.
 int compute_new(const struct compute_device *device, const struct compute_config *config,
                 struct why *why, compute_t **ret_compute);
-void compute_destroy(compute_t **self);     // NULL is allowed
+void compute_destroy(compute_t **self); // NULL is allowed
 
 // The vector of N floats on this side. Fill it and push, or pull and read it; in between it may be
 // the parameters themselves, so nobody else writes to it.
@@ -87,7 +89,7 @@ int compute_clip(compute_t *self, double limit, struct why *why, double *ret_nor
 // As distro_compress: payload_bytes(form) bytes of the gradient, and a candidate residual.
 int compute_compress(compute_t *self, float rate, struct why *why, uint8_t *ret_payload);
 bool compute_has_candidate(const compute_t *self);
-void compute_adopt(compute_t *self);        // There is a candidate (ensured)
+void compute_adopt(compute_t *self); // There is a candidate (ensured)
 void compute_discard(compute_t *self);
 // Digests of the residual that a result starts from, and of the candidate it leads to.
 // (Before a first candidate was adopted it starts from the declared zero, whose digest is none.)
@@ -102,11 +104,11 @@ const float *compute_residual_of(compute_t *self, const struct hash *digest);
 // Somebody else's result, made again: what compute_gradient, _clip and _compress would have given on
 // these parameters and this residual. Nothing of this replica changes.
 struct compute_work {
-    const float *params;                        // N, of the step that the result was made on
-    const float *residual;                      // N, finite (FAULT_NAN); NULL: zero
-    const uint32_t *tokens;                     // As of compute_gradient
+    const float *params;    // N, of the step that the result was made on
+    const float *residual;  // N, finite (FAULT_NAN); NULL: zero
+    const uint32_t *tokens; // As of compute_gradient
     uint32_t count;
-    double clip;                                // 0: not at all
+    double clip; // 0: not at all
     float rate;
 };
 // FAULT_UNSUPPORTED on a GPU; else as the three.

@@ -11,11 +11,11 @@
 #include <string.h>
 
 struct cpu {
-    struct compute base;                    // Its host vector is the parameters themselves
+    struct compute base; // Its host vector is the parameters themselves
     model_t *model;
     distro_t *distro;
-    float *gradient;                        // Of the batch; its room is pull_state's as well
-    float *portion;                         // Of one micro-batch, if a batch may have several
+    float *gradient; // Of the batch; its room is pull_state's as well
+    float *portion;  // Of one micro-batch, if a batch may have several
 };
 
 static struct cpu *cpu_of(compute_t *self) { return (struct cpu *)(void *)self; }
@@ -69,7 +69,10 @@ static int pull(compute_t *base, struct why *why)
     return 0;
 }
 
-struct leaves_job { const struct compute *base; struct hash *leaves; };
+struct leaves_job {
+    const struct compute *base;
+    struct hash *leaves;
+};
 
 static void fill_leaf(void *arg, uint32_t task, uint32_t worker)
 {
@@ -185,10 +188,23 @@ static int push_state(compute_t *base, struct why *why)
 }
 
 static const struct compute_ops ops = {
-    .destroy = destroy, .push = push, .pull = pull, .leaves = leaves, .gradient = gradient,
-    .loss = loss, .clip = clip, .compress = compress, .adopt = adopt, .discard = discard,
-    .residual_hashes = residual_hashes, .residual_of = residual_of, .again = again, .apply = apply,
-    .adamw = adamw, .pull_state = pull_state, .push_state = push_state,
+    .destroy = destroy,
+    .push = push,
+    .pull = pull,
+    .leaves = leaves,
+    .gradient = gradient,
+    .loss = loss,
+    .clip = clip,
+    .compress = compress,
+    .adopt = adopt,
+    .discard = discard,
+    .residual_hashes = residual_hashes,
+    .residual_of = residual_of,
+    .again = again,
+    .apply = apply,
+    .adamw = adamw,
+    .pull_state = pull_state,
+    .push_state = push_state,
 };
 
 static float *vector_new(uint64_t floats)
@@ -222,7 +238,8 @@ int compute_cpu_new(const struct compute_config *config, struct why *why, comput
 {
     struct cpu *self = calloc(1, sizeof *self);
     if (!self) return why_set(why, FAULT_MEMORY, "a replica");
-    self->base = (struct compute){ .ops = &ops, .config = *config,
+    self->base = (struct compute){ .ops = &ops,
+                                   .config = *config,
                                    .floats = model_parameter_count(&config->shape) };
     const int rc = take_memory(self, why);
     if (rc < 0) destroy(&self->base);

@@ -34,7 +34,7 @@ int compute_cuda_find(struct why *why, struct compute_device *ret_device, bool *
     if (plugin->version != CUDA_PLUGIN_VERSION)
         return why_set(why, FAULT_UNSUPPORTED,
                        CUDA_PLUGIN_NAME " has version %" PRIu32 ", this program needs %d; install"
-                       " both from one build",
+                                        " both from one build",
                        plugin->version, CUDA_PLUGIN_VERSION);
     if (plugin->find(0, why, &device) < 0) return 0;
     if (device.major < 8) {
@@ -70,10 +70,16 @@ static void destroy(compute_t *base)
 static struct cuda_config config_of(const struct compute_config *config, const struct plan *plan,
                                     const float *cosine, const float *sine)
 {
-    return (struct cuda_config){ .shape = config->shape, .micro_batch = config->micro_batch,
-                                 .seq = config->seq, .cosine = cosine, .sine = sine, .plan = plan,
-                                 .decay = config->decay, .trains = config->trains,
-                                 .float32 = config->float32, .graph = true,
+    return (struct cuda_config){ .shape = config->shape,
+                                 .micro_batch = config->micro_batch,
+                                 .seq = config->seq,
+                                 .cosine = cosine,
+                                 .sine = sine,
+                                 .plan = plan,
+                                 .decay = config->decay,
+                                 .trains = config->trains,
+                                 .float32 = config->float32,
+                                 .graph = true,
                                  .adamw = config->adamw != NULL };
 }
 
@@ -140,8 +146,7 @@ static int push(compute_t *base, struct why *why)
     int rc = self->plugin->put(self->replica, CUDA_PARAMETERS, base->host, why);
     if (rc == 0 && base->config.trains && base->config.form)
         rc = self->plugin->put(self->replica, CUDA_RESIDUAL, NULL, why);
-    if (rc == 0 && base->adamw)
-        rc = self->plugin->put(self->replica, CUDA_FIRST_MOMENT, NULL, why);
+    if (rc == 0 && base->adamw) rc = self->plugin->put(self->replica, CUDA_FIRST_MOMENT, NULL, why);
     if (rc == 0 && base->adamw)
         rc = self->plugin->put(self->replica, CUDA_SECOND_MOMENT, NULL, why);
     return rc;
@@ -181,7 +186,11 @@ static int clip(compute_t *base, double limit, struct why *why, double *ret_norm
     return self->plugin->clip(self->replica, limit, why, ret_norm);
 }
 
-struct encode_job { const struct cuda *self; uint8_t *payload; uint32_t tasks; };
+struct encode_job {
+    const struct cuda *self;
+    uint8_t *payload;
+    uint32_t tasks;
+};
 
 static void encode_task(void *arg, uint32_t task, uint32_t worker)
 {
@@ -241,10 +250,21 @@ static int residual_hashes(compute_t *base, struct why *why, struct hash *ret_fr
 }
 
 static const struct compute_ops ops = {
-    .destroy = destroy, .push = push, .pull = pull, .leaves = leaves, .gradient = gradient,
-    .loss = loss, .clip = clip, .compress = compress, .adopt = adopt, .discard = discard,
-    .residual_hashes = residual_hashes, .apply = cuda_apply, .adamw = cuda_adamw,
-    .pull_state = cuda_pull_state, .push_state = cuda_push_state,
+    .destroy = destroy,
+    .push = push,
+    .pull = pull,
+    .leaves = leaves,
+    .gradient = gradient,
+    .loss = loss,
+    .clip = clip,
+    .compress = compress,
+    .adopt = adopt,
+    .discard = discard,
+    .residual_hashes = residual_hashes,
+    .apply = cuda_apply,
+    .adamw = cuda_adamw,
+    .pull_state = cuda_pull_state,
+    .push_state = cuda_push_state,
 };
 
 int compute_cuda_new(const struct cuda_plugin *plugin, const struct compute_config *config,
@@ -252,7 +272,8 @@ int compute_cuda_new(const struct cuda_plugin *plugin, const struct compute_conf
 {
     struct cuda *self = calloc(1, sizeof *self);
     if (!self) return why_set(why, FAULT_MEMORY, "a replica");
-    self->base = (struct compute){ .ops = &ops, .config = *config,
+    self->base = (struct compute){ .ops = &ops,
+                                   .config = *config,
                                    .floats = model_parameter_count(&config->shape) };
     self->plugin = plugin;
     int rc = config->form ? plan_new(config->form, why, &self->plan) : 0;

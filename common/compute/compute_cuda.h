@@ -13,12 +13,12 @@ struct cuda {
     struct compute base;
     const struct cuda_plugin *plugin;
     struct cuda_replica *replica;
-    struct plan *plan;                      // NULL: no results, no commits
-    uint64_t *bare;                         // For AdamW: intervals of what does not decay
+    struct plan *plan; // NULL: no results, no commits
+    uint64_t *bare;    // For AdamW: intervals of what does not decay
     uint32_t bare_count;
-    struct cuda_coefficients chosen;        // Of one result
+    struct cuda_coefficients chosen; // Of one result
     struct hash *leaves;
-    struct hash residual;                   // Of the adopted one; none: not asked for yet
+    struct hash residual; // Of the adopted one; none: not asked for yet
     struct hash candidate;
 };
 

@@ -48,8 +48,8 @@ int cuda_pull_state(compute_t *base, struct why *why)
 {
     struct cuda *self = cuda_of(base);
     if (!base->adamw) return pull_residual(self, why);
-    const int rc = self->plugin->get(self->replica, CUDA_FIRST_MOMENT,
-                                     adamw_first_moment(base->adamw), why);
+    const int rc =
+        self->plugin->get(self->replica, CUDA_FIRST_MOMENT, adamw_first_moment(base->adamw), why);
     if (rc < 0) return rc;
     return self->plugin->get(self->replica, CUDA_SECOND_MOMENT, adamw_second_moment(base->adamw),
                              why);
@@ -67,8 +67,8 @@ int cuda_push_state(compute_t *base, struct why *why)
 {
     struct cuda *self = cuda_of(base);
     if (!base->adamw) return push_residual(self, why);
-    const int rc = self->plugin->put(self->replica, CUDA_FIRST_MOMENT,
-                                     adamw_first_moment(base->adamw), why);
+    const int rc =
+        self->plugin->put(self->replica, CUDA_FIRST_MOMENT, adamw_first_moment(base->adamw), why);
     if (rc < 0) return rc;
     return self->plugin->put(self->replica, CUDA_SECOND_MOMENT, adamw_second_moment(base->adamw),
                              why);

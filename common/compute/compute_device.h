@@ -9,11 +9,11 @@
 struct compute {
     const struct compute_ops *ops;
     struct compute_config config;
-    uint64_t floats;                        // N
-    float *host;                            // As compute_host says
-    adamw_t *adamw;                         // Or NULL. On a GPU its moments are a copy
-    float *residual;                        // Where pull_state brings it; not freed by compute.c
-    bool candidate, adopted;                // There is one; one has been adopted since the last push
+    uint64_t floats;         // N
+    float *host;             // As compute_host says
+    adamw_t *adamw;          // Or NULL. On a GPU its moments are a copy
+    float *residual;         // Where pull_state brings it; not freed by compute.c
+    bool candidate, adopted; // There is one; one has been adopted since the last push
 };
 
 struct compute_ops {
@@ -31,9 +31,9 @@ struct compute_ops {
     void (*discard)(compute_t *self);
     int (*residual_hashes)(compute_t *self, struct why *why, struct hash *ret_from,
                            struct hash *ret_to);
-    const float *(*residual_of)(compute_t *self, const struct hash *digest);    // Or NULL
+    const float *(*residual_of)(compute_t *self, const struct hash *digest); // Or NULL
     int (*again)(compute_t *self, const struct compute_work *work, struct why *why,
-                 uint8_t *ret_payload, struct hash *ret_to);                    // Likewise
+                 uint8_t *ret_payload, struct hash *ret_to); // Likewise
     int (*apply)(compute_t *self, const struct apply_result *results, uint32_t count,
                  const struct apply_step *step, struct why *why);
     int (*adamw)(compute_t *self, float rate, struct why *why);

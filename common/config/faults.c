@@ -48,7 +48,8 @@ void config_faults_add(struct config_faults *self, bool warning, struct toml_pla
     *(warning ? &self->warnings : &self->errors) += 1;
     if (self->count == CONFIG_FAULTS_MAX) return;
     struct config_fault *fault = &self->list[self->count++];
-    *fault = (struct config_fault){.line = place.line, .column = place.column, .warning = warning};
+    *fault =
+        (struct config_fault){ .line = place.line, .column = place.column, .warning = warning };
     struct config_text out = config_text_in(fault->text, sizeof fault->text);
     config_text_add_safe(&out, text, strlen(text));
     out = config_text_in(fault->note, sizeof fault->note);

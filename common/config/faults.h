@@ -14,21 +14,26 @@
 
 #include "common/config/toml_shim.h"
 
-enum { CONFIG_FAULTS_MAX = 64, CONFIG_FAULT_TEXT = 400, CONFIG_FAULT_NOTE = 240,
-       CONFIG_FAULT_SOURCE = 200, CONFIG_PATH_MAX = 512 };
+enum {
+    CONFIG_FAULTS_MAX = 64,
+    CONFIG_FAULT_TEXT = 400,
+    CONFIG_FAULT_NOTE = 240,
+    CONFIG_FAULT_SOURCE = 200,
+    CONFIG_PATH_MAX = 512
+};
 
 struct config_fault {
-    uint32_t line, column, width;           // line 0: the file as a whole
-    bool warning;                           // Said, but the file is loaded
-    char text[CONFIG_FAULT_TEXT];           // "config.min_clients: expected ..."
-    char note[CONFIG_FAULT_NOTE];           // What would be right; may be empty
-    char source[CONFIG_FAULT_SOURCE];       // The line itself; empty if it is too long to show
+    uint32_t line, column, width;     // line 0: the file as a whole
+    bool warning;                     // Said, but the file is loaded
+    char text[CONFIG_FAULT_TEXT];     // "config.min_clients: expected ..."
+    char note[CONFIG_FAULT_NOTE];     // What would be right; may be empty
+    char source[CONFIG_FAULT_SOURCE]; // The line itself; empty if it is too long to show
 };
 
 struct config_faults {
     char file[CONFIG_PATH_MAX];
     struct config_fault list[CONFIG_FAULTS_MAX];
-    uint32_t count, errors, warnings;       // errors + warnings - count were found and not kept
+    uint32_t count, errors, warnings; // errors + warnings - count were found and not kept
 };
 
 void config_faults_init(struct config_faults *self, const char *file);

@@ -234,8 +234,8 @@ static size_t read_node(struct config_load *load, const struct toml_node *node)
 static bool is_missing(const struct config_load *load, size_t index)
 {
     const struct config_key *key = &load->schema->keys[index];
-    return key->fallback.need == CONFIG_REQUIRED && !load->nodes[index]
-        && config_path_active(load->schema, key->path, load->base);
+    return key->fallback.need == CONFIG_REQUIRED && !load->nodes[index] &&
+           config_path_active(load->schema, key->path, load->base);
 }
 
 // True if an ancestor of this path is in the file as something else than a table: that was said.
@@ -264,7 +264,7 @@ static void report_missing_key(struct config_load *load, const struct config_key
     struct message message;
     message_begin(&message, key->path);
     config_text_add(&message.is.text, "missing");
-    if (key->type != CONFIG_SEED && key->type != CONFIG_FLAG)       // Their range says it
+    if (key->type != CONFIG_SEED && key->type != CONFIG_FLAG) // Their range says it
         config_text_add(&message.is.note, "%s, ", config_value_expected(key));
     config_value_print_range(key, &message.is.note);
     report(load, false, place_above(load, key->path), &message);
@@ -289,7 +289,7 @@ static void report_missing_table(struct config_load *load, const char *path, siz
 
 static void report_missing(struct config_load *load)
 {
-    const char *told = "";                          // The table last said to be missing
+    const char *told = ""; // The table last said to be missing
     for (size_t i = 0; i < load->schema->count; i++) {
         const char *path = load->schema->keys[i].path;
         const size_t parent = config_path_parent(path);

@@ -10,13 +10,16 @@
 #include "common/config/schema.h"
 
 // Which line of which file set each key; line 0: its default, or not set.
-struct config_origin { char file[CONFIG_PATH_MAX]; uint32_t line[CONFIG_KEYS_MAX]; };
+struct config_origin {
+    char file[CONFIG_PATH_MAX];
+    uint32_t line[CONFIG_KEYS_MAX];
+};
 
 struct config_load {
     const struct config_schema *schema;
-    void *base;                                     // The struct being filled
+    void *base; // The struct being filled
     struct config_faults *faults;
-    const char *bytes;                              // The file as read
+    const char *bytes; // The file as read
     size_t bytes_count;
     struct toml_document document;
     const struct toml_node *nodes[CONFIG_KEYS_MAX]; // Where each key stands; NULL: not in the file

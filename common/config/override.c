@@ -13,8 +13,8 @@ static const struct config_schema *const schema = &config_run_schema;
 
 static bool counts(const struct config_key *key, const struct run_config *config)
 {
-    return key->type != CONFIG_IGNORED && key->type != CONFIG_REFUSED
-        && config_path_active(schema, key->path, config);
+    return key->type != CONFIG_IGNORED && key->type != CONFIG_REFUSED &&
+           config_path_active(schema, key->path, config);
 }
 
 static bool ends_so(const char *path, const char *name, size_t count)
@@ -62,7 +62,8 @@ static bool make_node(const struct config_key *key, const char *text, struct tom
         errno = 0;
         node->type = TOML_INTEGER, node->integer = strtoll(text, &end, 10);
         return end != text && *end == 0 && errno == 0;
-    case CONFIG_SECONDS: case CONFIG_REAL:
+    case CONFIG_SECONDS:
+    case CONFIG_REAL:
         node->type = TOML_FLOAT, node->real = config_text_to_real(text);
         return !isnan(node->real);
     case CONFIG_FLAG:
@@ -136,7 +137,7 @@ static int check_rules(const struct run_config *config, struct why *why)
     config_faults_init(&faults, config->origin.file);
     for (size_t i = 0; i < schema->count; i++)
         load.valid[i] = counts(&schema->keys[i], config) &&
-            (schema->keys[i].fallback.need == CONFIG_DEFAULT || has_value(config, i));
+                        (schema->keys[i].fallback.need == CONFIG_DEFAULT || has_value(config, i));
     config_run_rules(&load);
     for (uint32_t i = 0; i < faults.count; i++)
         if (!faults.list[i].warning)

@@ -8,7 +8,10 @@
 #include "common/config/value.h"
 
 // Any of the structs that a schema fills.
-union config { struct run_config run; struct data_config data; };
+union config {
+    struct run_config run;
+    struct data_config data;
+};
 
 static void print_facts(const struct config_key *key, FILE *out)
 {
@@ -24,7 +27,8 @@ static void print_facts(const struct config_key *key, FILE *out)
         config_text_add(&text, "; default %s",
                         key->fallback.text[0] ? key->fallback.text : "empty");
         break;
-    case CONFIG_ABSENT: case CONFIG_SHOWN: config_text_add(&text, "; not set unless given"); break;
+    case CONFIG_ABSENT:
+    case CONFIG_SHOWN: config_text_add(&text, "; not set unless given"); break;
     }
     fputs(bytes, out);
 }
@@ -66,7 +70,7 @@ static void print_header(const struct config_schema *schema, const char *path, s
 void config_print_sample(const struct config_schema *schema, FILE *out)
 {
     union config chosen;
-    const char *table = NULL;           // A path of the table that is being printed
+    const char *table = NULL; // A path of the table that is being printed
     memset(&chosen, 0, sizeof chosen);
     for (size_t i = 0; i < schema->count; i++)
         if (schema->keys[i].type == CONFIG_VARIANT)

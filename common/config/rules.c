@@ -12,7 +12,11 @@ enum relation { BELOW, AT_MOST };
 #define WSD    "model.LLM.lr_schedule.WarmupStableDecay."
 #define DISTRO "model.LLM.optimizer.Distro."
 
-struct comparison { const char *a; enum relation relation; const char *b, *why; };
+struct comparison {
+    const char *a;
+    enum relation relation;
+    const char *b, *why;
+};
 static const struct comparison comparisons[] = {
     { "config.warmup_time", BELOW, "config.epoch_time", "an epoch must outlast its warm-up" },
     { "config.max_round_train_time", BELOW, "config.epoch_time", "a round must fit into an epoch" },
@@ -33,10 +37,10 @@ static const struct comparison comparisons[] = {
 // A setting of the configuration, found by its path.
 struct setting {
     const struct config_key *key;
-    const struct toml_node *node;       // NULL: not in the file
-    bool set;                           // By the file or by a flag
-    bool right;                         // By itself, that is
-    double number;                      // In ms, if it is a time
+    const struct toml_node *node; // NULL: not in the file
+    bool set;                     // By the file or by a flag
+    bool right;                   // By itself, that is
+    double number;                // In ms, if it is a time
 };
 
 static bool is_number(const struct config_key *key)
@@ -50,7 +54,9 @@ static struct setting setting_of(const struct config_load *load, const char *pat
     ensure(key);
     const size_t index = config_key_index(load->schema, key);
     const struct run_config *config = load->base;
-    struct setting found = { .key = key, .node = load->nodes[index], .right = load->valid[index],
+    struct setting found = { .key = key,
+                             .node = load->nodes[index],
+                             .right = load->valid[index],
                              .set = config->origin.line[index] != 0 };
     if (found.right && is_number(key)) found.number = config_value_number(key, load->base);
     return found;
@@ -74,7 +80,7 @@ static void compare(struct config_load *load, const struct comparison *rule)
     if (!a.right || !b.right || a.number < b.number) return;
     if (rule->relation == AT_MOST && a.number == b.number) return;
 
-    const bool first = !is_default(&a);                 // A default cannot be pointed at
+    const bool first = !is_default(&a); // A default cannot be pointed at
     const struct setting *here = first ? &a : &b, *there = first ? &b : &a;
     const char *must =
         rule->relation == BELOW ? (first ? "below" : "above") : (first ? "at most" : "at least");
@@ -105,7 +111,7 @@ static void check_epoch_end(struct config_load *load)
     if (time.set && rounds.set)
         fault_at(load, &rounds, "config.epoch_time is set too",
                  "exactly one of them ends an epoch; drop the other");
-    const bool table = setting_of(load, "config.min_clients").set;      // Else all of it is missing
+    const bool table = setting_of(load, "config.min_clients").set; // Else all of it is missing
     if (!time.set && !rounds.set && table)
         fault_at(load, &time, "missing, and so is config.rounds_per_epoch",
                  "exactly one of them ends an epoch");
@@ -175,8 +181,8 @@ static void check_mirror(struct config_load *load)
     if (config->data_location != CONFIG_DATA_HTTP)
         fault_at(load, &mirror, "the data does not come over HTTP",
                  "only data_location Http has a mirror; drop it");
-    else if (config->http_location == CONFIG_LOCATION_NUMBERED
-             && !holds_number_once(config->data_mirror))
+    else if (config->http_location == CONFIG_LOCATION_NUMBERED &&
+             !holds_number_once(config->data_mirror))
         fault_at(load, &mirror, "must hold {} once", "{} stands for the number of the file");
 }
 
@@ -205,11 +211,15 @@ static void check_proved(struct config_load *load)
     const struct run_config *config = load->base;
     if ((pin.set && !pin.right) || !hash_is_none(&config->manifest_digest)) return;
     if (config->data_location == CONFIG_DATA_HTTP)
-        config_load_fault(load, true, pin.node, pin.key->path, "data.manifest_digest: not set, so "
-                          "nothing proves what the web server sends", pin_it);
+        config_load_fault(load, true, pin.node, pin.key->path,
+                          "data.manifest_digest: not set, so "
+                          "nothing proves what the web server sends",
+                          pin_it);
     if (config->data_location == CONFIG_DATA_LOCAL)
-        config_load_fault(load, true, pin.node, pin.key->path, "data.manifest_digest: not set, so "
-                          "nothing proves that all trainers' folders are the same", pin_it);
+        config_load_fault(load, true, pin.node, pin.key->path,
+                          "data.manifest_digest: not set, so "
+                          "nothing proves that all trainers' folders are the same",
+                          pin_it);
 }
 
 // Right for one trainer alone; a coordinator refuses it.

@@ -18,8 +18,8 @@ int config_load_run(const char *path, struct run_config *ret_config, struct conf
 
 static bool counts(const struct config_key *key, const struct run_config *config)
 {
-    return key->scope == CONFIG_RUN && config_path_active(&config_run_schema, key->path, config)
-        && config_value_is_set(key, config);
+    return key->scope == CONFIG_RUN && config_path_active(&config_run_schema, key->path, config) &&
+           config_value_is_set(key, config);
 }
 
 size_t config_canonical(const struct run_config *config, char ret_bytes[CONFIG_CANONICAL_MAX])

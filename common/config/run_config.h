@@ -19,11 +19,10 @@
 #include "common/config/load.h"
 
 #define SAME(scope, path, field, type, of, fallback, min, max, sentence)
-#define KEY(scope, path, field, type, of, fallback, min, max, sentence) \
-    CONFIG_FIELD_##type(field)
+#define KEY(scope, path, field, type, of, fallback, min, max, sentence) CONFIG_FIELD_##type(field)
 struct run_config {
 #include "common/config/keys.def"
-    struct config_origin origin;        // Where each value came from; no part of the digest
+    struct config_origin origin; // Where each value came from; no part of the digest
 };
 
 // Reads and checks a file. 0 and *ret_config written, or a fault (FAULT_CONFIG, FAULT_NOT_FOUND,
@@ -37,16 +36,19 @@ int config_load_run(const char *path, struct run_config *ret_config, struct conf
 // files look like.
 enum { CONFIG_CANONICAL_MAX = 16384 };
 size_t config_canonical(const struct run_config *config, char ret_bytes[CONFIG_CANONICAL_MAX]);
-struct hash config_digest(const struct run_config *config);        // SHA-256 of those bytes
+struct hash config_digest(const struct run_config *config); // SHA-256 of those bytes
 
 // The first setting, in the order of keys.def, by which two configurations are not the same run.
 // False if there is none. A setting that does not count in one of them reads "(not set)".
 enum { CONFIG_VALUE_MAX = 600 };
-struct config_difference { const char *path; char a[CONFIG_VALUE_MAX], b[CONFIG_VALUE_MAX]; };
+struct config_difference {
+    const char *path;
+    char a[CONFIG_VALUE_MAX], b[CONFIG_VALUE_MAX];
+};
 bool config_first_difference(const struct run_config *a, const struct run_config *b,
                              struct config_difference *ret_difference);
 
 // A path that a file names (Hub's repo_id, Local, dir) as one that can be opened: relative ones
 // begin at the folder of that file. FAULT_LIMIT if it is longer than `max`.
-int config_resolve(const struct config_origin *origin, const char *path,
-                   char *ret_path, size_t max);
+int config_resolve(const struct config_origin *origin, const char *path, char *ret_path,
+                   size_t max);

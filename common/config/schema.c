@@ -6,21 +6,33 @@
 #include "common/config/data_config.h"
 #include "common/config/run_config.h"
 
-#define REQUIRED(example) { CONFIG_REQUIRED, example }
-#define DEFAULT(value)    { CONFIG_DEFAULT, value }
-#define ABSENT(example)   { CONFIG_ABSENT, example }
-#define SHOWN(example)    { CONFIG_SHOWN, example }
+#define REQUIRED(example)                                                                          \
+    {                                                                                              \
+        CONFIG_REQUIRED, example                                                                   \
+    }
+#define DEFAULT(value)                                                                             \
+    {                                                                                              \
+        CONFIG_DEFAULT, value                                                                      \
+    }
+#define ABSENT(example)                                                                            \
+    {                                                                                              \
+        CONFIG_ABSENT, example                                                                     \
+    }
+#define SHOWN(example)                                                                             \
+    {                                                                                              \
+        CONFIG_SHOWN, example                                                                      \
+    }
 
-#define KEY(scope, path, field, type, of, fallback, min, max, sentence) \
-    { path, CONFIG_##type, CONFIG_##scope, offsetof(struct run_config, field), \
-      of, fallback, min, max, sentence },
+#define KEY(scope, path, field, type, of, fallback, min, max, sentence)                            \
+    { path, CONFIG_##type, CONFIG_##scope, offsetof(struct run_config, field), of, fallback,       \
+      min,  max,           sentence },
 static const struct config_key run_keys[] = {
 #include "common/config/keys.def"
 };
 
-#define DATA_KEY(scope, path, field, type, of, fallback, min, max, sentence) \
-    { path, CONFIG_##type, CONFIG_##scope, offsetof(struct data_config, field), \
-      of, fallback, min, max, sentence },
+#define DATA_KEY(scope, path, field, type, of, fallback, min, max, sentence)                       \
+    { path, CONFIG_##type, CONFIG_##scope, offsetof(struct data_config, field), of, fallback,      \
+      min,  max,           sentence },
 static const struct config_key data_keys[] = {
 #include "common/config/keys.def"
 };
@@ -53,7 +65,9 @@ const struct config_schema config_run_schema = {
     .prefix = "model.LLM", // Newer Psyche files split the table
 };
 const struct config_schema config_data_schema = {
-    .name = "data.toml", .keys = data_keys, .count = DATA_KEYS,
+    .name = "data.toml",
+    .keys = data_keys,
+    .count = DATA_KEYS,
 };
 
 const struct config_key *config_key_find(const struct config_schema *schema, const char *path)

@@ -12,53 +12,75 @@
 
 // Every word that may stand for a setting. Fields hold these; files and digests hold the names.
 #define VALUE(set, constant, name, refusal) CONFIG_##constant,
-enum config_value { CONFIG_NONE,
+enum config_value {
+    CONFIG_NONE,
 #include "common/config/keys.def"
-                    CONFIG_VALUE_END };
+    CONFIG_VALUE_END
+};
 
-enum config_type { CONFIG_COUNT, CONFIG_SECONDS, CONFIG_REAL, CONFIG_FLAG, CONFIG_NAME, CONFIG_TEXT,
-                   CONFIG_ENDPOINT, CONFIG_DIGEST, CONFIG_SEED, CONFIG_PAIR, CONFIG_VALUE,
-                   CONFIG_VARIANT, CONFIG_IGNORED, CONFIG_REFUSED };
+enum config_type {
+    CONFIG_COUNT,
+    CONFIG_SECONDS,
+    CONFIG_REAL,
+    CONFIG_FLAG,
+    CONFIG_NAME,
+    CONFIG_TEXT,
+    CONFIG_ENDPOINT,
+    CONFIG_DIGEST,
+    CONFIG_SEED,
+    CONFIG_PAIR,
+    CONFIG_VALUE,
+    CONFIG_VARIANT,
+    CONFIG_IGNORED,
+    CONFIG_REFUSED
+};
 enum config_scope { CONFIG_RUN, CONFIG_LOCAL };
 enum config_need { CONFIG_REQUIRED, CONFIG_DEFAULT, CONFIG_ABSENT, CONFIG_SHOWN };
 
 // The fields' C types, by config_type.
 enum { CONFIG_NAME_MAX = 65, CONFIG_TEXT_MAX = 256, CONFIG_SEED_BYTES = 32, CONFIG_KEYS_MAX = 128 };
 #define CONFIG_FIELD_COUNT(field)    uint64_t field;
-#define CONFIG_FIELD_SECONDS(field)  uint64_t field;                    // Milliseconds
+#define CONFIG_FIELD_SECONDS(field)  uint64_t field; // Milliseconds
 #define CONFIG_FIELD_REAL(field)     double field;
 #define CONFIG_FIELD_FLAG(field)     bool field;
 #define CONFIG_FIELD_NAME(field)     char field[CONFIG_NAME_MAX];
 #define CONFIG_FIELD_TEXT(field)     char field[CONFIG_TEXT_MAX];
 #define CONFIG_FIELD_ENDPOINT(field) char field[CONFIG_TEXT_MAX];
-#define CONFIG_FIELD_DIGEST(field)   struct hash field;                 // All zero: not set
+#define CONFIG_FIELD_DIGEST(field)   struct hash field; // All zero: not set
 #define CONFIG_FIELD_SEED(field)     uint8_t field[CONFIG_SEED_BYTES];
 #define CONFIG_FIELD_PAIR(field)     double field[2];
 #define CONFIG_FIELD_VALUE(field)    enum config_value field;
 #define CONFIG_FIELD_VARIANT(field)  enum config_value field;
-#define CONFIG_FIELD_IGNORED(field)  bool field;                        // It was in the file
+#define CONFIG_FIELD_IGNORED(field)  bool field; // It was in the file
 
-struct config_fallback { enum config_need need; const char *text; };
+struct config_fallback {
+    enum config_need need;
+    const char *text;
+};
 struct config_key {
     const char *path;
     enum config_type type;
     enum config_scope scope;
-    size_t offset;                      // Of the field in its struct
-    const char *of;                     // Unit, or set of words
-    struct config_fallback fallback;    // A value without quotes: an example unless DEFAULT
+    size_t offset;                   // Of the field in its struct
+    const char *of;                  // Unit, or set of words
+    struct config_fallback fallback; // A value without quotes: an example unless DEFAULT
     double min, max;
     const char *sentence;
 };
-struct config_table { const char *path, *sentence; };
-struct config_word { const char *set, *name, *refusal; };
+struct config_table {
+    const char *path, *sentence;
+};
+struct config_word {
+    const char *set, *name, *refusal;
+};
 
 struct config_schema {
-    const char *name;                           // "state.toml"
+    const char *name; // "state.toml"
     const struct config_key *keys;
     size_t count;
-    const struct config_table *tables;          // Tables of the sample; may be empty
+    const struct config_table *tables; // Tables of the sample; may be empty
     size_t table_count;
-    const char *other_prefix, *prefix;          // Paths that begin with one are read as the other
+    const char *other_prefix, *prefix; // Paths that begin with one are read as the other
 };
 extern const struct config_schema config_run_schema, config_data_schema;
 
@@ -75,8 +97,8 @@ size_t config_path_parent(const char *path);
 // True if some key lies below this path: it is the name of a table.
 bool config_path_is_table(const struct config_schema *schema, const char *path);
 
-const struct config_word *config_word_of(enum config_value value);      // Of CONFIG_NONE: no name
-enum config_value config_word_find(const char *set, const char *name);     // Refused words too
+const struct config_word *config_word_of(enum config_value value);     // Of CONFIG_NONE: no name
+enum config_value config_word_find(const char *set, const char *name); // Refused words too
 
 // True if the word is one with settings of its own below the variant, not a bare string.
 bool config_word_has_settings(const struct config_schema *schema, const struct config_key *variant,

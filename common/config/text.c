@@ -64,8 +64,12 @@ double config_text_to_real(const char *text)
 // How many bytes the character at `from` takes; 0 if it is no UTF-8.
 static size_t character_bytes(const unsigned char *from, size_t count)
 {
-    const size_t bytes = from[0] < 0x80 ? 1 : from[0] < 0xc2 ? 0 : from[0] < 0xe0 ? 2
-                       : from[0] < 0xf0 ? 3 : from[0] < 0xf5 ? 4 : 0;
+    const size_t bytes = from[0] < 0x80   ? 1
+                         : from[0] < 0xc2 ? 0
+                         : from[0] < 0xe0 ? 2
+                         : from[0] < 0xf0 ? 3
+                         : from[0] < 0xf5 ? 4
+                                          : 0;
     if (bytes > count) return 0;
     for (size_t i = 1; i < bytes; i++)
         if ((from[i] & 0xc0) != 0x80) return 0;

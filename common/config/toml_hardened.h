@@ -12,7 +12,11 @@
 
 #include "common/base/fault.h"
 
-struct Refusal { int fault; const char *text; uint32_t line, column; };
+struct Refusal {
+    int fault;
+    const char *text;
+    uint32_t line, column;
+};
 
 [[noreturn]] static void fail(int fault, const char *text, uint32_t line = 0, uint32_t column = 0)
 {
@@ -25,7 +29,7 @@ struct Refusal { int fault; const char *text; uint32_t line, column; };
 }
 
 #undef NDEBUG
-#define TOML_ASSERT(expr) ((expr) ? (void)0 : misread())
+#define TOML_ASSERT(expr)      ((expr) ? (void)0 : misread())
 #define TOML_MAX_NESTED_VALUES 16
 
 #include <toml++/impl/preprocessor.h>

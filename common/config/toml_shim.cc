@@ -7,7 +7,8 @@
 
 #include "common/config/toml_hardened.h"
 
-namespace {
+namespace
+{
 
 const char *const BARE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
 
@@ -85,17 +86,18 @@ int refuse(const Refusal &why, toml_error *ret_error)
     return why.fault;
 }
 
-}
+} // namespace
 
 int toml_document_parse(const char *bytes, size_t count, toml_error *ret_error,
-                        toml_document *ret_document) try {
+                        toml_document *ret_document)
+try {
     const std::string_view text(bytes, count);
     if (count > TOML_BYTES_MAX) fail(FAULT_LIMIT, "larger than 1048576 bytes");
     bound_lines(text);
     const toml::table table = toml::parse(text);
     auto walk = std::make_unique<Walk>();
     walk->visit(table, "", 0, {});
-    walk->nodes.push_back({});          // The end of every subtree
+    walk->nodes.push_back({}); // The end of every subtree
     *ret_document = { walk->nodes.data(), walk->nodes.size() - 1, walk.get() };
     walk.release();
     return 0;

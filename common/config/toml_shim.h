@@ -18,30 +18,52 @@
 extern "C" {
 #endif
 
-enum { TOML_BYTES_MAX = 1 << 20, TOML_LINE_MAX = 1024, TOML_NODES_MAX = 4096, TOML_DEPTH_MAX = 16,
-       TOML_PATH_MAX = 256, TOML_TEXT_MAX = 256 };
-enum toml_type { TOML_TABLE, TOML_ARRAY, TOML_STRING, TOML_INTEGER, TOML_FLOAT, TOML_BOOLEAN,
-                 TOML_DATE };
+enum {
+    TOML_BYTES_MAX = 1 << 20,
+    TOML_LINE_MAX = 1024,
+    TOML_NODES_MAX = 4096,
+    TOML_DEPTH_MAX = 16,
+    TOML_PATH_MAX = 256,
+    TOML_TEXT_MAX = 256
+};
+enum toml_type {
+    TOML_TABLE,
+    TOML_ARRAY,
+    TOML_STRING,
+    TOML_INTEGER,
+    TOML_FLOAT,
+    TOML_BOOLEAN,
+    TOML_DATE
+};
 
 // Lines and columns count from 1, columns in characters; 0 where toml++ knows none. The end is
 // one past the last character.
-struct toml_place { uint32_t line, column, end_line, end_column; };
+struct toml_place {
+    uint32_t line, column, end_line, end_column;
+};
 
 struct toml_node {
     enum toml_type type;
-    uint32_t depth;             // 0 for the file itself
-    const char *path;           // Dotted; a key that is not bare is in quotes, so none is shared
-    const char *text;           // TOML_STRING: UTF-8, terminated; may hold zeros inside
+    uint32_t depth;   // 0 for the file itself
+    const char *path; // Dotted; a key that is not bare is in quotes, so none is shared
+    const char *text; // TOML_STRING: UTF-8, terminated; may hold zeros inside
     size_t text_count;
-    int64_t integer;            // TOML_INTEGER; 0 or 1 of a TOML_BOOLEAN
-    double real;                // TOML_FLOAT
-    struct toml_place key;      // Where its name stands; line 0 for elements and for the file
+    int64_t integer;       // TOML_INTEGER; 0 or 1 of a TOML_BOOLEAN
+    double real;           // TOML_FLOAT
+    struct toml_place key; // Where its name stands; line 0 for elements and for the file
     struct toml_place value;
 };
 
 // After the last node stands one more of depth 0, so that a walk over a subtree finds its end.
-struct toml_document { const struct toml_node *nodes; size_t count; void *owner; };
-struct toml_error { char text[TOML_TEXT_MAX]; uint32_t line, column; };
+struct toml_document {
+    const struct toml_node *nodes;
+    size_t count;
+    void *owner;
+};
+struct toml_error {
+    char text[TOML_TEXT_MAX];
+    uint32_t line, column;
+};
 
 // 0, or FAULT_FORMAT (not TOML, not UTF-8), FAULT_LIMIT (a bound above), FAULT_MEMORY, each with
 // *ret_error written. On success the document is the caller's, until toml_document_destroy.

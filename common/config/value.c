@@ -8,7 +8,7 @@
 #include "common/base/hash.h"
 #include "common/base/nearest.h"
 
-enum { SHOWN_MAX = 48 };                // Bytes of a value that a message repeats
+enum { SHOWN_MAX = 48 }; // Bytes of a value that a message repeats
 
 static void *field_of(const struct config_key *key, void *base)
 {
@@ -54,7 +54,9 @@ static void print_words(const char *set, struct config_text *out)
 void config_value_print_range(const struct config_key *key, struct config_text *out)
 {
     switch (key->type) {
-    case CONFIG_COUNT: case CONFIG_SECONDS: case CONFIG_REAL:
+    case CONFIG_COUNT:
+    case CONFIG_SECONDS:
+    case CONFIG_REAL:
         config_text_add(out, "range ");
         config_text_add_real(out, key->min);
         config_text_add(out, "..");
@@ -67,16 +69,18 @@ void config_value_print_range(const struct config_key *key, struct config_text *
         config_text_add(out, "..");
         config_text_add_real(out, key->max);
         break;
-    case CONFIG_FLAG:     config_text_add(out, "true or false"); break;
+    case CONFIG_FLAG: config_text_add(out, "true or false"); break;
     case CONFIG_NAME:
         config_text_add(out, "%.0f to %.0f of A-Z a-z 0-9 . _ -", key->min, key->max);
         break;
-    case CONFIG_TEXT:     config_text_add(out, "%.0f to %.0f bytes", key->min, key->max); break;
+    case CONFIG_TEXT: config_text_add(out, "%.0f to %.0f bytes", key->min, key->max); break;
     case CONFIG_ENDPOINT: config_text_add(out, "\"tcp://HOST:PORT\" or \"ipc://PATH\""); break;
-    case CONFIG_DIGEST:   config_text_add(out, "64 hexadecimal digits"); break;
-    case CONFIG_SEED:     config_text_add(out, "32 integers, each 0..255"); break;
-    case CONFIG_VALUE: case CONFIG_VARIANT: print_words(key->of, out); break;
-    case CONFIG_IGNORED: case CONFIG_REFUSED: break;
+    case CONFIG_DIGEST: config_text_add(out, "64 hexadecimal digits"); break;
+    case CONFIG_SEED: config_text_add(out, "32 integers, each 0..255"); break;
+    case CONFIG_VALUE:
+    case CONFIG_VARIANT: print_words(key->of, out); break;
+    case CONFIG_IGNORED:
+    case CONFIG_REFUSED: break;
     }
 }
 
@@ -84,9 +88,9 @@ void config_value_print_range(const struct config_key *key, struct config_text *
 static void describe(const struct toml_node *node, struct config_text *out)
 {
     switch (node->type) {
-    case TOML_TABLE:   config_text_add(out, "table"); break;
-    case TOML_ARRAY:   config_text_add(out, "array"); break;
-    case TOML_DATE:    config_text_add(out, "date"); break;
+    case TOML_TABLE: config_text_add(out, "table"); break;
+    case TOML_ARRAY: config_text_add(out, "array"); break;
+    case TOML_DATE: config_text_add(out, "date"); break;
     case TOML_INTEGER: config_text_add(out, "integer %lld", (long long)node->integer); break;
     case TOML_BOOLEAN: config_text_add(out, "boolean %s", node->integer ? "true" : "false"); break;
     case TOML_FLOAT:
@@ -128,7 +132,7 @@ static bool read_number(const struct config_key *key, const struct toml_node *no
     if (!whole && (node->type != TOML_FLOAT || key->type == CONFIG_COUNT))
         return config_value_refuse(key, node, complaint);
     const double value = whole ? (double)node->integer : node->real;
-    if (!(value >= key->min && value <= key->max))          // So written, NaN is out of every range
+    if (!(value >= key->min && value <= key->max)) // So written, NaN is out of every range
         return wrong_value(key, node, "is out of range", complaint);
     if (key->type == CONFIG_REAL) {
         memcpy(field, &value, sizeof value);
@@ -283,27 +287,22 @@ bool config_value_read(const struct config_key *key, const struct toml_node *nod
                        struct config_complaint *complaint)
 {
     void *field = field_of(key, base);
-    ensure(key->type < CONFIG_VARIANT);                     // Those beyond hold no value
+    ensure(key->type < CONFIG_VARIANT); // Those beyond hold no value
     switch (key->type) {
     case CONFIG_COUNT:
     case CONFIG_SECONDS:
-    case CONFIG_REAL:
-        return read_number(key, node, field, complaint);
+    case CONFIG_REAL: return read_number(key, node, field, complaint);
     case CONFIG_NAME:
     case CONFIG_TEXT:
-    case CONFIG_ENDPOINT:
-        return read_text(key, node, field, complaint);
-    case CONFIG_FLAG:
-        return read_flag(key, node, field, complaint);
-    case CONFIG_DIGEST:
-        return read_digest(key, node, field, complaint);
-    case CONFIG_SEED:
-        return read_seed(key, node, field, complaint);
-    case CONFIG_PAIR:
-        return read_pair(key, node, field, complaint);
-    case CONFIG_VALUE:
-        return read_word(key, node, field, complaint);
-    case CONFIG_VARIANT: case CONFIG_IGNORED: case CONFIG_REFUSED: break;
+    case CONFIG_ENDPOINT: return read_text(key, node, field, complaint);
+    case CONFIG_FLAG: return read_flag(key, node, field, complaint);
+    case CONFIG_DIGEST: return read_digest(key, node, field, complaint);
+    case CONFIG_SEED: return read_seed(key, node, field, complaint);
+    case CONFIG_PAIR: return read_pair(key, node, field, complaint);
+    case CONFIG_VALUE: return read_word(key, node, field, complaint);
+    case CONFIG_VARIANT:
+    case CONFIG_IGNORED:
+    case CONFIG_REFUSED: break;
     }
     return false;
 }
@@ -314,8 +313,10 @@ bool config_value_read_pair(const struct config_key *key, const char *text, void
 {
     const char *comma = strchr(text, ',');
     char first[CONFIG_NAME_MAX];
-    struct toml_node nodes[4] = { { .type = TOML_ARRAY }, { .type = TOML_FLOAT, .depth = 1 },
-                                  { .type = TOML_FLOAT, .depth = 1 }, { .type = TOML_TABLE } };
+    struct toml_node nodes[4] = { { .type = TOML_ARRAY },
+                                  { .type = TOML_FLOAT, .depth = 1 },
+                                  { .type = TOML_FLOAT, .depth = 1 },
+                                  { .type = TOML_TABLE } };
     if (!comma || (size_t)(comma - text) >= sizeof first) {
         config_text_add(&complaint->text, "no two numbers with a comma between");
         config_value_print_range(key, &complaint->note);
@@ -415,18 +416,20 @@ void config_value_print(const struct config_key *key, const void *base, struct c
     const char *field = (const char *)base + key->offset;
     enum config_value value;
     switch (key->type) {
-    case CONFIG_COUNT: case CONFIG_SECONDS: case CONFIG_REAL: print_number(key, base, out); break;
-    case CONFIG_FLAG: case CONFIG_IGNORED: case CONFIG_REFUSED:
-        config_text_add(out, *field ? "true" : "false");
-        break;
+    case CONFIG_COUNT:
+    case CONFIG_SECONDS:
+    case CONFIG_REAL: print_number(key, base, out); break;
+    case CONFIG_FLAG:
+    case CONFIG_IGNORED:
+    case CONFIG_REFUSED: config_text_add(out, *field ? "true" : "false"); break;
     case CONFIG_NAME:
     case CONFIG_TEXT:
-    case CONFIG_ENDPOINT:
-        config_text_add_quoted(out, field);
-        break;
+    case CONFIG_ENDPOINT: config_text_add_quoted(out, field); break;
     case CONFIG_PAIR: print_pair(field, out); break;
-    case CONFIG_DIGEST: case CONFIG_SEED: print_bytes(key, (const uint8_t *)field, out); break;
-    case CONFIG_VALUE: case CONFIG_VARIANT:
+    case CONFIG_DIGEST:
+    case CONFIG_SEED: print_bytes(key, (const uint8_t *)field, out); break;
+    case CONFIG_VALUE:
+    case CONFIG_VARIANT:
         memcpy(&value, field, sizeof value);
         config_text_add_quoted(out, config_word_of(value)->name);
         break;

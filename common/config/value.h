@@ -8,7 +8,10 @@
 #include "common/config/toml_shim.h"
 
 // What is wrong with a value, what would be right, and which element it is of an array (else NULL).
-struct config_complaint { struct config_text text, note; const struct toml_node *at; };
+struct config_complaint {
+    struct config_text text, note;
+    const struct toml_node *at;
+};
 
 // Stores the node's value into the field of `base`. An array's elements follow it, as in a
 // document. False, the field untouched and `complaint` written, unless type and range are right.

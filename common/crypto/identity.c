@@ -14,7 +14,7 @@ _Static_assert(SIGNATURE_BYTES == crypto_sign_BYTES, "an Ed25519 signature");
 
 struct identity {
     struct key key;
-    uint8_t secret[crypto_sign_SECRETKEYBYTES];     // libsodium's form: seed ‖ public key
+    uint8_t secret[crypto_sign_SECRETKEYBYTES]; // libsodium's form: seed ‖ public key
 };
 
 static void start_sodium(void) { ensure(sodium_init() >= 0); }
@@ -30,7 +30,8 @@ int identity_from_secret(const uint8_t secret[SECRET_BYTES], struct why *why,
 {
     need_sodium();
     if (sodium_is_zero(secret, SECRET_BYTES))
-        return why_set(why, FAULT_FORMAT, "the secret is all zeros: make one with "
+        return why_set(why, FAULT_FORMAT,
+                       "the secret is all zeros: make one with "
                        "`openssl rand 32 > secret.key`");
     // Guarded pages, locked in memory where RLIMIT_MEMLOCK allows, and left out of core dumps.
     struct identity *self = sodium_malloc(sizeof *self);
@@ -47,15 +48,20 @@ static int check_file(int fd, const char *path, struct why *why)
     if (fstat(fd, &stat) < 0)
         return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
     if (!S_ISREG(stat.st_mode))
-        return why_set(why, FAULT_FORMAT, "%s: not a regular file: give the file that holds the "
-                       "%d bytes of the secret", path, SECRET_BYTES);
+        return why_set(why, FAULT_FORMAT,
+                       "%s: not a regular file: give the file that holds the "
+                       "%d bytes of the secret",
+                       path, SECRET_BYTES);
     if (stat.st_mode & 077)
-        return why_set(why, FAULT_DENIED, "%s: mode %04o lets group or others at the secret: "
-                       "chmod 600 %s", path, (unsigned)stat.st_mode & 07777, path);
+        return why_set(why, FAULT_DENIED,
+                       "%s: mode %04o lets group or others at the secret: "
+                       "chmod 600 %s",
+                       path, (unsigned)stat.st_mode & 07777, path);
     if (stat.st_size != SECRET_BYTES)
-        return why_set(why, FAULT_FORMAT, "%s: %lld bytes, a secret has exactly %d: make one with "
-                       "`openssl rand %d > %s`", path, (long long)stat.st_size, SECRET_BYTES,
-                       SECRET_BYTES, path);
+        return why_set(why, FAULT_FORMAT,
+                       "%s: %lld bytes, a secret has exactly %d: make one with "
+                       "`openssl rand %d > %s`",
+                       path, (long long)stat.st_size, SECRET_BYTES, SECRET_BYTES, path);
     return 0;
 }
 
@@ -76,12 +82,13 @@ static int read_file(const char *path, struct why *why, uint8_t ret_secret[SECRE
 
 static int read_hex(const char *hex, struct why *why, uint8_t ret_secret[SECRET_BYTES])
 {
-    size_t digits = strlen(hex);                // The digits themselves are never shown
-    if (digits != 2 * SECRET_BYTES
-        || sodium_hex2bin(ret_secret, SECRET_BYTES, hex, digits, NULL, NULL, NULL) != 0)
-        return why_set(why, FAULT_CONFIG, IDENTITY_ENV ": %zu characters that are not %d "
-                       "hexadecimal digits: make them with `openssl rand -hex %d`", digits,
-                       2 * SECRET_BYTES, SECRET_BYTES);
+    size_t digits = strlen(hex); // The digits themselves are never shown
+    if (digits != 2 * SECRET_BYTES ||
+        sodium_hex2bin(ret_secret, SECRET_BYTES, hex, digits, NULL, NULL, NULL) != 0)
+        return why_set(why, FAULT_CONFIG,
+                       IDENTITY_ENV ": %zu characters that are not %d "
+                                    "hexadecimal digits: make them with `openssl rand -hex %d`",
+                       digits, 2 * SECRET_BYTES, SECRET_BYTES);
     return 0;
 }
 
@@ -91,17 +98,19 @@ int identity_load(const char *path, const char *env_hex, struct why *why,
     uint8_t secret[SECRET_BYTES] = { 0 };
     int rc;
     if (!path && !env_hex)
-        return why_set(why, FAULT_CONFIG, "no identity: give the path of a secret "
-                       "(`openssl rand 32 > secret.key; chmod 600 secret.key`), or set "
-                       IDENTITY_ENV " (`openssl rand -hex 32`)");
+        return why_set(
+            why, FAULT_CONFIG,
+            "no identity: give the path of a secret "
+            "(`openssl rand 32 > secret.key; chmod 600 secret.key`), or set " IDENTITY_ENV
+            " (`openssl rand -hex 32`)");
     need_sodium();
-    sodium_mlock(secret, sizeof secret);        // Refused under a small RLIMIT_MEMLOCK: no harm
+    sodium_mlock(secret, sizeof secret); // Refused under a small RLIMIT_MEMLOCK: no harm
     rc = path ? read_file(path, why, secret) : read_hex(env_hex, why, secret);
     if (rc == 0) {
         rc = identity_from_secret(secret, why, ret_identity);
         if (rc < 0) why_wrap(why, rc, "%s", path ? path : IDENTITY_ENV);
     }
-    sodium_munlock(secret, sizeof secret);      // Wipes it too
+    sodium_munlock(secret, sizeof secret); // Wipes it too
     return rc;
 }
 
@@ -109,7 +118,7 @@ static int write_secret(int fd)
 {
     uint8_t secret[SECRET_BYTES];
     randombytes_buf(secret, sizeof secret);
-    errno = EIO;                                // For a short write, which sets none
+    errno = EIO; // For a short write, which sets none
     bool done = write(fd, secret, sizeof secret) == sizeof secret && fsync(fd) == 0;
     sodium_memzero(secret, sizeof secret);
     return done ? 0 : errno;
@@ -119,8 +128,9 @@ static int write_secret(int fd)
 static int sync_directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *name = !slash ? strdup(".") : slash == path ? strdup("/")
-               : strndup(path, (size_t)(slash - path));
+    char *name = !slash          ? strdup(".")
+                 : slash == path ? strdup("/")
+                                 : strndup(path, (size_t)(slash - path));
     if (!name) return ENOMEM;
     int fd = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int error = fd < 0 || fsync(fd) < 0 ? errno : 0;
@@ -134,8 +144,10 @@ int identity_create(const char *path, struct why *why)
     need_sodium();
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno == EEXIST)
-        return why_set(why, FAULT_DENIED, "%s: exists, and a secret is never overwritten: move it "
-                       "away first", path);
+        return why_set(why, FAULT_DENIED,
+                       "%s: exists, and a secret is never overwritten: move it "
+                       "away first",
+                       path);
     if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
     int error = write_secret(fd);
     close(fd);
@@ -148,7 +160,7 @@ int identity_create(const char *path, struct why *why)
 
 void identity_destroy(struct identity **self_p)
 {
-    sodium_free(*self_p);                       // Wipes what it frees
+    sodium_free(*self_p); // Wipes what it frees
     *self_p = NULL;
 }
 
@@ -187,8 +199,8 @@ char *key_to_hex(const struct key *key, char text[KEY_HEX])
 bool key_from_hex(const char *text, struct key *ret_key)
 {
     struct key key;
-    if (strlen(text) != KEY_HEX - 1
-        || sodium_hex2bin(key.bytes, KEY_BYTES, text, KEY_HEX - 1, NULL, NULL, NULL) != 0)
+    if (strlen(text) != KEY_HEX - 1 ||
+        sodium_hex2bin(key.bytes, KEY_BYTES, text, KEY_HEX - 1, NULL, NULL, NULL) != 0)
         return false;
     *ret_key = key;
     return true;

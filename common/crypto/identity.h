@@ -17,13 +17,20 @@
 #include <stdint.h>
 
 enum {
-    KEY_BYTES = 32, KEY_HEX = 2 * KEY_BYTES + 1, KEY_SHORT = 16 + 1,
-    SIGNATURE_BYTES = 64, SECRET_BYTES = 32,
+    KEY_BYTES = 32,
+    KEY_HEX = 2 * KEY_BYTES + 1,
+    KEY_SHORT = 16 + 1,
+    SIGNATURE_BYTES = 64,
+    SECRET_BYTES = 32,
 };
 #define IDENTITY_ENV "RAW_IDENTITY_SECRET_KEY"
 
-struct key { uint8_t bytes[KEY_BYTES]; };                   // Public
-struct signature { uint8_t bytes[SIGNATURE_BYTES]; };
+struct key {
+    uint8_t bytes[KEY_BYTES];
+}; // Public
+struct signature {
+    uint8_t bytes[SIGNATURE_BYTES];
+};
 struct identity;
 
 // Reads the secret from the file `path`; where `path` is NULL, from `env_hex`, the value of
@@ -40,20 +47,20 @@ int identity_create(const char *path, struct why *why);
 int identity_from_secret(const uint8_t secret[SECRET_BYTES], struct why *why,
                          struct identity **ret_identity);
 
-void identity_destroy(struct identity **self_p);            // Wipes; NULL is allowed
+void identity_destroy(struct identity **self_p); // Wipes; NULL is allowed
 
-const struct key *identity_key(const struct identity *self);        // Lives as long as `self`
+const struct key *identity_key(const struct identity *self); // Lives as long as `self`
 void identity_sign(const struct identity *self, const void *bytes, size_t count,
-                   struct signature *ret_signature);    // The same bytes give the same signature
-void identity_curve_secret(const struct identity *self, uint8_t ret_secret[32]);    // For curve.h
+                   struct signature *ret_signature); // The same bytes give the same signature
+void identity_curve_secret(const struct identity *self, uint8_t ret_secret[32]); // For curve.h
 
 // Total: key, bytes and signature may come from anyone.
 bool signature_verify(const struct key *key, const void *bytes, size_t count,
                       const struct signature *signature);
 
 bool key_equal(const struct key *a, const struct key *b);
-int key_compare(const struct key *a, const struct key *b);  // As memcmp: the order of members
+int key_compare(const struct key *a, const struct key *b); // As memcmp: the order of members
 
-char *key_to_hex(const struct key *key, char text[KEY_HEX]);        // 64 lower-case digits
-bool key_from_hex(const char *text, struct key *ret_key);   // False unless exactly 64 digits
-char *key_short(const struct key *key, char text[KEY_SHORT]);       // The first 16: for actor names
+char *key_to_hex(const struct key *key, char text[KEY_HEX]);  // 64 lower-case digits
+bool key_from_hex(const char *text, struct key *ret_key);     // False unless exactly 64 digits
+char *key_short(const struct key *key, char text[KEY_SHORT]); // The first 16: for actor names

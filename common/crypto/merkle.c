@@ -46,10 +46,7 @@ struct hash merkle_root(const struct hash *leaves, size_t count)
 }
 
 // Leaves under the left child of a node that has `count` ≥ 2: the largest power of two below it.
-static size_t left_count(size_t count)
-{
-    return (size_t)1 << (63 - __builtin_clzll(count - 1));
-}
+static size_t left_count(size_t count) { return (size_t)1 << (63 - __builtin_clzll(count - 1)); }
 
 static void reverse(struct hash *hashes, size_t count)
 {
@@ -65,7 +62,7 @@ size_t merkle_make_path(const struct hash *leaves, size_t count, size_t index,
 {
     size_t depth = 0;
     ensure(index < count);
-    while (count > 1) {                         // Down from the root, noting the child not taken
+    while (count > 1) { // Down from the root, noting the child not taken
         size_t left = left_count(count);
         if (index < left) {
             ret_path[depth++] = merkle_root(leaves + left, count - left);
@@ -125,8 +122,9 @@ static void make_range(struct range *self, uint64_t from, uint64_t to)
 size_t merkle_make_range(uint64_t count, uint64_t first, uint64_t end, merkle_subtree_fn *subtree,
                          void *arg, struct hash ret_path[MERKLE_RANGE_MAX])
 {
-    struct range self = { .first = first, .end = end, .subtree = subtree, .arg = arg,
-                          .made = ret_path };
+    struct range self = {
+        .first = first, .end = end, .subtree = subtree, .arg = arg, .made = ret_path
+    };
     ensure(first < end && end <= count);
     make_range(&self, 0, count);
     ensure(self.used <= MERKLE_RANGE_MAX);
@@ -148,8 +146,9 @@ static struct hash climb(struct range *self, uint64_t from, uint64_t to)
 bool merkle_check_range(const struct hash *root, uint64_t count, uint64_t first, uint64_t end,
                         const struct hash *leaves, const struct hash *path, size_t path_count)
 {
-    struct range self = { .first = first, .end = end, .leaves = leaves, .path = path,
-                          .count = path_count };
+    struct range self = {
+        .first = first, .end = end, .leaves = leaves, .path = path, .count = path_count
+    };
     if (first >= end || end > count) return false;
     const struct hash hash = climb(&self, 0, count);
     return self.used == path_count && hash_equal(&hash, root);

@@ -21,8 +21,8 @@
 #include "common/base/hash.h"
 
 enum {
-    MERKLE_PATH_MAX = 64,           // Hashes in a path: one per level of 2^64 leaves
-    DIGEST_LEAF_FLOATS = 16384,     // 64 KiB of float32
+    MERKLE_PATH_MAX = 64,       // Hashes in a path: one per level of 2^64 leaves
+    DIGEST_LEAF_FLOATS = 16384, // 64 KiB of float32
 };
 
 struct hash merkle_leaf(const void *bytes, size_t count);
@@ -31,7 +31,10 @@ struct hash merkle_root(const struct hash *leaves, size_t count);
 
 // For leaves that come one after another: zero it, any number of adds, one end. No leaf is kept but
 // the roots of the full subtrees so far, one for each bit that is set in `count`.
-struct merkle { uint64_t count; struct hash stack[MERKLE_PATH_MAX]; };
+struct merkle {
+    uint64_t count;
+    struct hash stack[MERKLE_PATH_MAX];
+};
 void merkle_add(struct merkle *self, const struct hash *leaf);
 struct hash merkle_end(const struct merkle *self);
 
@@ -57,7 +60,7 @@ size_t merkle_make_range(uint64_t count, uint64_t first, uint64_t end, merkle_su
 bool merkle_check_range(const struct hash *root, uint64_t count, uint64_t first, uint64_t end,
                         const struct hash *leaves, const struct hash *path, size_t path_count);
 
-size_t digest_leaf_count(size_t count);         // Leaves of a vector of `count` floats
+size_t digest_leaf_count(size_t count); // Leaves of a vector of `count` floats
 void digest_fill_leaves(const float *values, size_t count, size_t first_leaf, size_t leaf_count,
-                        struct hash *ret_leaves);   // Leaves [first_leaf, first_leaf + leaf_count)
-struct hash digest_of(const float *values, size_t count);       // All of it, in this thread
+                        struct hash *ret_leaves); // Leaves [first_leaf, first_leaf + leaf_count)
+struct hash digest_of(const float *values, size_t count); // All of it, in this thread

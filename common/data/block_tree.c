@@ -6,15 +6,23 @@
 
 enum { KEPT_MAX = 4096, LEVELS_MAX = 48 };
 
-struct known { uint32_t file; uint64_t leaf; struct hash blocks[MANIFEST_LEAF_BLOCKS]; };
+struct known {
+    uint32_t file;
+    uint64_t leaf;
+    struct hash blocks[MANIFEST_LEAF_BLOCKS];
+};
 
 // Level 0 are the manifest's leaves; an odd node is promoted as it is.
-struct levels { struct hash *of[LEVELS_MAX]; uint64_t count[LEVELS_MAX]; unsigned height; };
+struct levels {
+    struct hash *of[LEVELS_MAX];
+    uint64_t count[LEVELS_MAX];
+    unsigned height;
+};
 
 struct block_tree {
     const struct manifest *manifest;
     struct levels *files;
-    uint64_t *first;                    // Leaf of each file, among the leaves of all
+    uint64_t *first; // Leaf of each file, among the leaves of all
     struct known *kept[KEPT_MAX];
 };
 
@@ -87,7 +95,7 @@ static struct known *empty_place(struct block_tree *self, uint32_t file, uint64_
 {
     struct known **place = &self->kept[(self->first[file] + leaf) % KEPT_MAX];
     if (!*place) *place = calloc(1, sizeof **place);
-    if (*place) (*place)->leaf = 0;                 // Counted from 1: 0 is none
+    if (*place) (*place)->leaf = 0; // Counted from 1: 0 is none
     return *place;
 }
 
@@ -96,8 +104,8 @@ int block_tree_check(struct block_tree *self, uint32_t file, uint64_t leaf, cons
 {
     struct known *known = empty_place(self, file, leaf);
     if (!known) return why_set(why, FAULT_MEMORY, "the block hashes of a MiB of %s", path);
-    int rc = manifest_check_leaf(&self->manifest->files[file], leaf, bytes, path, why,
-                                 known->blocks);
+    int rc =
+        manifest_check_leaf(&self->manifest->files[file], leaf, bytes, path, why, known->blocks);
     if (rc < 0) return rc;
     known->file = file;
     known->leaf = leaf + 1;
@@ -113,16 +121,18 @@ int block_tree_take(struct block_tree *self, uint32_t file, uint64_t leaf,
     struct known *known = empty_place(self, file, leaf);
     if (!known) return why_set(why, FAULT_MEMORY, "the block hashes of a MiB of %s", path);
     if (!hash_equal(&root, &of->leaves[leaf]))
-        return why_set(why, FAULT_DIGEST, "%s" MANIFEST_BLOCKS ": the hashes of MiB %llu are not "
-                       "those of " MANIFEST_NAME, path, (unsigned long long)leaf);
+        return why_set(why, FAULT_DIGEST,
+                       "%s" MANIFEST_BLOCKS ": the hashes of MiB %llu are not "
+                       "those of " MANIFEST_NAME,
+                       path, (unsigned long long)leaf);
     memcpy(known->blocks, blocks, count * sizeof *blocks);
     known->file = file;
     known->leaf = leaf + 1;
     return 0;
 }
 
-int block_tree_learn(struct block_tree *self, uint32_t file, uint64_t leaf, int fd, const char *path,
-                     struct why *why, const struct hash **ret_blocks)
+int block_tree_learn(struct block_tree *self, uint32_t file, uint64_t leaf, int fd,
+                     const char *path, struct why *why, const struct hash **ret_blocks)
 {
     int rc = 0;
     if (!block_tree_known(self, file, leaf)) {
@@ -137,15 +147,22 @@ int block_tree_learn(struct block_tree *self, uint32_t file, uint64_t leaf, int 
     return rc;
 }
 
-struct asked { struct block_tree *self; uint32_t file; int fd, rc; const char *path; struct why *why; };
+struct asked {
+    struct block_tree *self;
+    uint32_t file;
+    int fd, rc;
+    const char *path;
+    struct why *why;
+};
 
 static struct hash subtree(void *arg, uint64_t from, uint64_t to)
 {
     struct asked *asked = arg;
     struct levels *levels = &asked->self->files[asked->file];
     const struct hash *blocks;
-    if (to - from > MANIFEST_LEAF_BLOCKS || (from % MANIFEST_LEAF_BLOCKS == 0 &&
-        to == block_count(asked->self->manifest->files[asked->file].bytes))) {
+    if (to - from > MANIFEST_LEAF_BLOCKS ||
+        (from % MANIFEST_LEAF_BLOCKS == 0 &&
+         to == block_count(asked->self->manifest->files[asked->file].bytes))) {
         unsigned level = 0;
         uint64_t at = from / MANIFEST_LEAF_BLOCKS;
         while ((uint64_t)MANIFEST_LEAF_BLOCKS << level < to - from) level++, at /= 2;

@@ -25,12 +25,12 @@ int block_tree_check(struct block_tree *self, uint32_t file, uint64_t leaf, cons
                      const char *path, struct why *why);
 int block_tree_take(struct block_tree *self, uint32_t file, uint64_t leaf,
                     const struct hash *blocks, const char *path, struct why *why);
-int block_tree_learn(struct block_tree *self, uint32_t file, uint64_t leaf, int fd, const char *path,
-                     struct why *why, const struct hash **ret_blocks);
+int block_tree_learn(struct block_tree *self, uint32_t file, uint64_t leaf, int fd,
+                     const char *path, struct why *why, const struct hash **ret_blocks);
 
 // The path that proves blocks [first, end) of a file: merkle_make_range. Reads what is not known.
 int block_tree_prove(struct block_tree *self, uint32_t file, uint64_t first, uint64_t end, int fd,
                      const char *path, struct why *why, struct hash ret_path[MERKLE_RANGE_MAX],
                      size_t *ret_count);
 
-uint64_t block_count(uint64_t bytes);       // ⌈bytes / MANIFEST_BLOCK_BYTES⌉
+uint64_t block_count(uint64_t bytes); // ⌈bytes / MANIFEST_BLOCK_BYTES⌉

@@ -37,7 +37,7 @@ size_t http_answer_hear(char *line, size_t size, size_t items, void *context)
     struct attempt *attempt = context;
     const size_t count = size * items;
     char value[128];
-    if (count > 5 && strncmp(line, "HTTP/", 5) == 0) {      // A new answer: the last was a redirect
+    if (count > 5 && strncmp(line, "HTTP/", 5) == 0) { // A new answer: the last was a redirect
         attempt->has_range = attempt->encoded = false;
     } else if (value_of(line, count, "Content-Range", value, sizeof value)) {
         attempt->has_range = parse_range(value, attempt);
@@ -49,8 +49,8 @@ size_t http_answer_hear(char *line, size_t size, size_t items, void *context)
 
 static bool is_exact_range(const struct attempt *attempt)
 {
-    return attempt->has_range && attempt->first == attempt->offset
-        && attempt->total == attempt->size && attempt->last == attempt->offset + attempt->count - 1;
+    return attempt->has_range && attempt->first == attempt->offset &&
+           attempt->total == attempt->size && attempt->last == attempt->offset + attempt->count - 1;
 }
 
 static bool is_whole_file(const struct attempt *attempt)
@@ -107,21 +107,17 @@ static int judge_transfer(struct attempt *attempt, CURLcode code, struct why *wh
     case CURLE_SSL_ISSUER_ERROR:
         return why_set(why, FAULT_DENIED, "%s: its certificate does not verify: %s", name, text);
     case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
-        return why_set(why, FAULT_CONFIG, "%s: %s", name, text);
+    case CURLE_UNSUPPORTED_PROTOCOL: return why_set(why, FAULT_CONFIG, "%s: %s", name, text);
     case CURLE_TOO_MANY_REDIRECTS:
         return why_set(why, FAULT_PROTOCOL, "%s: more than %u redirects", name,
                        attempt->config->redirects);
-    case CURLE_OUT_OF_MEMORY:
-        return why_set(why, FAULT_MEMORY, "%s: %s", name, text);
+    case CURLE_OUT_OF_MEMORY: return why_set(why, FAULT_MEMORY, "%s: %s", name, text);
     case CURLE_OPERATION_TIMEDOUT:
         attempt->again = true;
         return why_set(why, FAULT_TIMEOUT, "%s: %llu of %llu bytes after %u ms", name,
                        (unsigned long long)attempt->got, (unsigned long long)attempt->count,
                        attempt->config->timeout_ms);
-    default:
-        attempt->again = true;
-        return why_set(why, FAULT_UNREACHABLE, "%s: %s", name, text);
+    default: attempt->again = true; return why_set(why, FAULT_UNREACHABLE, "%s: %s", name, text);
     }
 }
 
@@ -135,9 +131,11 @@ static int judge_status(struct attempt *attempt, struct why *why)
     if (status == 401 || status == 403 || status == 407)
         return why_set(why, FAULT_DENIED, "%s: status %ld", name, status);
     if (status == 416)
-        return why_set(why, FAULT_CORRUPT, "%s: status 416: bytes from %llu are no longer there;"
-                       " it had %llu bytes when it was opened, or by its manifest", name,
-                       (unsigned long long)attempt->offset, (unsigned long long)attempt->size);
+        return why_set(why, FAULT_CORRUPT,
+                       "%s: status 416: bytes from %llu are no longer there;"
+                       " it had %llu bytes when it was opened, or by its manifest",
+                       name, (unsigned long long)attempt->offset,
+                       (unsigned long long)attempt->size);
     if (status >= 300 && status < 400)
         return why_set(why, FAULT_PROTOCOL, "%s: status %ld, a redirect; %u are followed", name,
                        status, attempt->config->redirects);
@@ -157,23 +155,28 @@ static int judge_answer(struct attempt *attempt, struct why *why)
         return why_set(why, FAULT_PROTOCOL, "%s: the answer is compressed, which was not asked for",
                        name);
     if (attempt->status == 206 && attempt->has_range && attempt->total != attempt->size)
-        return why_set(why, FAULT_CORRUPT, "%s has %llu bytes and had %llu when it was opened,"
-                       " or by its manifest", name, (unsigned long long)attempt->total,
-                       (unsigned long long)attempt->size);
+        return why_set(why, FAULT_CORRUPT,
+                       "%s has %llu bytes and had %llu when it was opened,"
+                       " or by its manifest",
+                       name, (unsigned long long)attempt->total, (unsigned long long)attempt->size);
     if (attempt->status == 206)
-        return why_set(why, FAULT_PROTOCOL, "%s: status 206 with another Content-Range than asked,"
-                       " or none (%llu bytes from %llu were asked)", name,
-                       (unsigned long long)attempt->count, (unsigned long long)attempt->offset);
+        return why_set(why, FAULT_PROTOCOL,
+                       "%s: status 206 with another Content-Range than asked,"
+                       " or none (%llu bytes from %llu were asked)",
+                       name, (unsigned long long)attempt->count,
+                       (unsigned long long)attempt->offset);
     if (attempt->status == 200)
-        return why_set(why, FAULT_PROTOCOL, "%s: status 200 with the whole file where 206 with"
-                       " %llu bytes from %llu was asked: this server does not serve ranges", name,
-                       (unsigned long long)attempt->count, (unsigned long long)attempt->offset);
+        return why_set(why, FAULT_PROTOCOL,
+                       "%s: status 200 with the whole file where 206 with"
+                       " %llu bytes from %llu was asked: this server does not serve ranges",
+                       name, (unsigned long long)attempt->count,
+                       (unsigned long long)attempt->offset);
     return why_set(why, FAULT_PROTOCOL, "%s: status %ld", name, attempt->status);
 }
 
 int http_answer_judge(struct attempt *attempt, CURLcode code, struct why *why)
 {
-    const bool refused = code == CURLE_WRITE_ERROR;         // By on_body: the status says why
+    const bool refused = code == CURLE_WRITE_ERROR; // By on_body: the status says why
     if (attempt->stopped)
         return why_set(why, FAULT_UNREACHABLE, "%s: given up, as we are told to stop",
                        attempt->name);

@@ -12,18 +12,18 @@ struct attempt {
     CURL *curl;
     const struct http_config *config;
     const char *url;
-    char name[HTTP_URL_MAX + 1];            // The URL as texts may show it
-    bool whole;                             // All there is, `count` bytes at most
+    char name[HTTP_URL_MAX + 1]; // The URL as texts may show it
+    bool whole;                  // All there is, `count` bytes at most
     bool spare;
-    uint64_t size, offset, count;           // Asked for; count 0: the size alone
-    uint8_t *out;                           // Of a whole file: ours, with room for `room` bytes
+    uint64_t size, offset, count; // Asked for; count 0: the size alone
+    uint8_t *out;                 // Of a whole file: ours, with room for `room` bytes
     size_t room;
     http_check *check;
     void *check_arg;
     uint64_t got;
-    long status;                            // Of the last answer
+    long status; // Of the last answer
     bool has_range, encoded, too_long, no_memory, stopped, again, final;
-    uint64_t first, last, total;            // Its Content-Range
+    uint64_t first, last, total; // Its Content-Range
 };
 
 // For libcurl. Anything but the count that came in ends the transfer: an answer that is not wanted

@@ -10,7 +10,7 @@
 struct http_range {
     CURL *curl;
     struct http_config config;
-    unsigned place;                         // Which answered last
+    unsigned place; // Which answered last
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -22,15 +22,16 @@ static void init_global(void) { global_ready = curl_global_init(CURL_GLOBAL_DEFA
 static int check_number(const char *name, uint32_t value, uint32_t low, uint32_t high,
                         struct why *why)
 {
-    return value >= low && value <= high ? 0
-         : why_set(why, FAULT_RANGE, "%s is %u; it must be %u to %u", name, value, low, high);
+    return value >= low && value <= high
+               ? 0
+               : why_set(why, FAULT_RANGE, "%s is %u; it must be %u to %u", name, value, low, high);
 }
 
 static int check_config(const struct http_config *config, struct why *why)
 {
     int rc = check_number("timeout_ms", config->timeout_ms, 10, 600000, why);
-    if (rc == 0) rc = check_number("connect_timeout_ms", config->connect_timeout_ms, 10, 600000,
-                                   why);
+    if (rc == 0)
+        rc = check_number("connect_timeout_ms", config->connect_timeout_ms, 10, 600000, why);
     if (rc == 0) rc = check_number("attempts", config->attempts, 1, 20, why);
     if (rc == 0) rc = check_number("pause_ms", config->pause_ms, 1, HTTP_PAUSE_MAX_MS, why);
     if (rc == 0) rc = check_number("redirects", config->redirects, 0, 5, why);
@@ -40,17 +41,21 @@ static int check_config(const struct http_config *config, struct why *why)
 int http_range_check_url(const char *url, struct why *why)
 {
     const size_t count = strnlen(url, HTTP_URL_MAX + 1);
-    const char *host = strncasecmp(url, "http://", 7) == 0 ? url + 7
-                     : strncasecmp(url, "https://", 8) == 0 ? url + 8 : NULL;
+    const char *host = strncasecmp(url, "http://", 7) == 0    ? url + 7
+                       : strncasecmp(url, "https://", 8) == 0 ? url + 8
+                                                              : NULL;
     if (!host || !*host || *host == '/')
-        return why_set(why, FAULT_CONFIG, "a data URL must begin with http:// or https:// and a"
+        return why_set(why, FAULT_CONFIG,
+                       "a data URL must begin with http:// or https:// and a"
                        " host");
     if (count > HTTP_URL_MAX)
         return why_set(why, FAULT_CONFIG, "a data URL has more than %d bytes", HTTP_URL_MAX);
     for (const char *at = url; *at; at++)
         if (*at <= ' ' || *at > '~')
-            return why_set(why, FAULT_CONFIG, "a data URL has a blank, a control or a non-ASCII"
-                           " character at byte %td; write it as %%XX", at - url);
+            return why_set(why, FAULT_CONFIG,
+                           "a data URL has a blank, a control or a non-ASCII"
+                           " character at byte %td; write it as %%XX",
+                           at - url);
     return 0;
 }
 
@@ -93,7 +98,7 @@ static void ask(CURL *curl, const struct attempt *attempt)
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, attempt);
     curl_easy_setopt(curl, CURLOPT_XFERINFODATA, attempt);
     if (attempt->count) {
-        curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);        // Also undoes NOBODY
+        curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L); // Also undoes NOBODY
         curl_easy_setopt(curl, CURLOPT_RANGE, attempt->whole ? NULL : range);
     } else {
         curl_easy_setopt(curl, CURLOPT_RANGE, NULL);
@@ -131,7 +136,8 @@ static int try_once(http_range_t *self, struct attempt *attempt, struct why *why
 static void tell(const struct attempt *attempt, const struct why *why, const char *next)
 {
     const struct http_config *config = attempt->config;
-    const bool is_there = attempt->status != 403 && attempt->status != 404 && attempt->status != 410;
+    const bool is_there =
+        attempt->status != 403 && attempt->status != 404 && attempt->status != 410;
     if (config->refused && (is_there || !attempt->spare))
         config->refused(config->arg, why->text, next);
 }
@@ -142,7 +148,7 @@ static int ask_places(http_range_t *self, const struct http_places *places, stru
 {
     const unsigned count = places->url[1] ? 2 : 1;
     *ret_again = false;
-    for (unsigned i = 0; ; i++) {
+    for (unsigned i = 0;; i++) {
         const unsigned place = (self->place + i) % count;
         attempt->url = places->url[place];
         http_range_name(attempt->url, attempt->name);
@@ -160,7 +166,7 @@ static int repeat(http_range_t *self, const struct http_places *places, struct a
 {
     uint32_t pause_ms = self->config.pause_ms;
     char next[64];
-    for (uint32_t number = 1; ; number++) {
+    for (uint32_t number = 1;; number++) {
         bool again;
         int rc = ask_places(self, places, attempt, why, &again);
         if (rc == 0 || attempt->final || attempt->stopped) return rc;
@@ -194,7 +200,7 @@ static void set_up(http_range_t *self)
     curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);           // Threads: no SIGALRM for time-outs
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L); // Threads: no SIGALRM for time-outs
     curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, config->redirects ? 1L : 0L);
     curl_easy_setopt(curl, CURLOPT_MAXREDIRS, (long)config->redirects);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)config->timeout_ms);
@@ -248,11 +254,16 @@ int http_range_size(http_range_t *self, const struct http_places *places, struct
 int http_range_read(http_range_t *self, const struct http_places *places,
                     const struct http_part *part, struct why *why)
 {
-    ensure(part->count > 0 && part->offset < part->size
-           && part->count <= part->size - part->offset);
-    struct attempt attempt = { .curl = self->curl, .config = &self->config, .size = part->size,
-                               .offset = part->offset, .count = part->count, .out = part->out,
-                               .check = part->check, .check_arg = part->arg,
+    ensure(part->count > 0 && part->offset < part->size &&
+           part->count <= part->size - part->offset);
+    struct attempt attempt = { .curl = self->curl,
+                               .config = &self->config,
+                               .size = part->size,
+                               .offset = part->offset,
+                               .count = part->count,
+                               .out = part->out,
+                               .check = part->check,
+                               .check_arg = part->arg,
                                .spare = part->spare };
     return perform(self, places, &attempt, why);
 }
@@ -260,8 +271,12 @@ int http_range_read(http_range_t *self, const struct http_places *places,
 int http_range_whole(http_range_t *self, const struct http_places *places, size_t bytes_max,
                      http_check *check, void *arg, struct why *why)
 {
-    struct attempt attempt = { .curl = self->curl, .config = &self->config, .whole = true,
-                               .count = bytes_max, .check = check, .check_arg = arg };
+    struct attempt attempt = { .curl = self->curl,
+                               .config = &self->config,
+                               .whole = true,
+                               .count = bytes_max,
+                               .check = check,
+                               .check_arg = arg };
     int rc = perform(self, places, &attempt, why);
     free(attempt.out);
     return rc;

@@ -29,25 +29,30 @@
 enum { HTTP_URL_MAX = 2048, HTTP_PAUSE_MAX_MS = 30000, HTTP_PLACES_MAX = 2 };
 
 struct http_config {
-    uint32_t timeout_ms;                    // For one attempt, whole: 10 .. 600000
-    uint32_t connect_timeout_ms;            // Of that, until connected: 10 .. 600000
-    uint32_t attempts;                      // At each place: 1 .. 20
-    uint32_t pause_ms;                      // Before the second attempt: 1 .. HTTP_PAUSE_MAX_MS
-    uint32_t redirects;                     // Followed at most: 0 .. 5
-    int stop_fd;                            // Readable: give up at once, also in a pause; -1: none
+    uint32_t timeout_ms;         // For one attempt, whole: 10 .. 600000
+    uint32_t connect_timeout_ms; // Of that, until connected: 10 .. 600000
+    uint32_t attempts;           // At each place: 1 .. 20
+    uint32_t pause_ms;           // Before the second attempt: 1 .. HTTP_PAUSE_MAX_MS
+    uint32_t redirects;          // Followed at most: 0 .. 5
+    int stop_fd;                 // Readable: give up at once, also in a pause; -1: none
     // Told of every attempt that failed: which URL and why, and what happens next. May be NULL.
     void (*refused)(void *arg, const char *reason, const char *next);
     void *arg;
 };
 
 // Five attempts within about 4 s of pauses; no redirects.
-#define HTTP_CONFIG_DEFAULT { .timeout_ms = 30000, .connect_timeout_ms = 5000, .attempts = 5, \
-                              .pause_ms = 250, .redirects = 0, .stop_fd = -1 }
+#define HTTP_CONFIG_DEFAULT                                                                        \
+    {                                                                                              \
+        .timeout_ms = 30000, .connect_timeout_ms = 5000, .attempts = 5, .pause_ms = 250,           \
+        .redirects = 0, .stop_fd = -1                                                              \
+    }
 
 typedef struct http_range http_range_t;
 
 // Where a file lies. `url[1]` is NULL, or the same file's at another place.
-struct http_places { const char *url[HTTP_PLACES_MAX]; };
+struct http_places {
+    const char *url[HTTP_PLACES_MAX];
+};
 
 // Whether these bytes are what they should be. FAULT_DIGEST is the place's fault, and another is
 // asked; any other is ours, and returned at once.
@@ -68,13 +73,13 @@ int http_range_size(http_range_t *self, const struct http_places *places, struct
                     uint64_t *ret_bytes);
 
 struct http_part {
-    uint64_t size;                          // Of the whole file
-    uint64_t offset;                        // Below size
-    size_t count;                           // 1 or more
-    void *out;                              // So many bytes
-    http_check *check;                      // NULL: what comes is believed
+    uint64_t size;     // Of the whole file
+    uint64_t offset;   // Below size
+    size_t count;      // 1 or more
+    void *out;         // So many bytes
+    http_check *check; // NULL: what comes is believed
     void *arg;
-    bool spare;                             // That there is none is nothing to tell
+    bool spare; // That there is none is nothing to tell
 };
 
 // Bytes [offset, offset + count) of a file that has `size` bytes. FAULT_CORRUPT if the size has

@@ -54,7 +54,8 @@ void manifest_free(struct manifest *self)
 // Room for a file's name and leaves; the leaves are not set yet.
 static int file_init(struct manifest_file *self, const char *name, uint64_t bytes, struct why *why)
 {
-    *self = (struct manifest_file){ .name = strdup(name), .bytes = bytes,
+    *self = (struct manifest_file){ .name = strdup(name),
+                                    .bytes = bytes,
                                     .leaf_count = leaves_of(bytes) };
     self->leaves = calloc(self->leaf_count ? self->leaf_count : 1, sizeof *self->leaves);
     if (self->name && self->leaves) return 0;
@@ -76,8 +77,8 @@ static struct hash hash_leaf(const uint8_t *bytes, size_t count,
     size_t blocks = 0;
     for (size_t at = 0; at < count; at += MANIFEST_BLOCK_BYTES) {
         const size_t rest = count - at;
-        ret_blocks[blocks++] = merkle_leaf(bytes + at, rest < MANIFEST_BLOCK_BYTES
-                                                           ? rest : MANIFEST_BLOCK_BYTES);
+        ret_blocks[blocks++] =
+            merkle_leaf(bytes + at, rest < MANIFEST_BLOCK_BYTES ? rest : MANIFEST_BLOCK_BYTES);
     }
     return merkle_root(ret_blocks, blocks);
 }
@@ -97,8 +98,8 @@ static int build_file(struct manifest_file *self, const char *path, const char *
     struct hash blocks[MANIFEST_LEAF_BLOCKS];
     int rc = token_dir_open(path, why, &fd, &bytes);
     if (rc < 0) return rc;
-    rc = bytes ? file_init(self, name, bytes, why) : why_set(why, FAULT_FORMAT, "%s is empty",
-                                                             path);
+    rc =
+        bytes ? file_init(self, name, bytes, why) : why_set(why, FAULT_FORMAT, "%s is empty", path);
     for (uint64_t leaf = 0; rc == 0 && leaf < self->leaf_count; leaf++) {
         rc = read_leaf(self, leaf, fd, path, buffer, why);
         if (rc == 0)
@@ -153,9 +154,10 @@ int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, const u
 {
     const struct hash hash = hash_leaf(bytes, manifest_leaf_bytes(file, leaf), ret_blocks);
     if (hash_equal(&hash, &file->leaves[leaf])) return 0;
-    return why_set(why, FAULT_DIGEST, "%s: the MiB that begins at byte %llu is not what %s says;"
-                   " nothing is read from it", path,
-                   (unsigned long long)(leaf * MANIFEST_LEAF_BYTES), MANIFEST_NAME);
+    return why_set(why, FAULT_DIGEST,
+                   "%s: the MiB that begins at byte %llu is not what %s says;"
+                   " nothing is read from it",
+                   path, (unsigned long long)(leaf * MANIFEST_LEAF_BYTES), MANIFEST_NAME);
 }
 
 static int verify_file(const struct manifest_file *file, const char *dir, uint8_t *buffer,
@@ -195,8 +197,7 @@ int manifest_verify(const struct manifest *self, const char *dir, struct why *wh
         if (strcmp(list.names[i], self->files[i].name) != 0)
             rc = why_set(why, FAULT_DIGEST, "%s has %s where %s names %s", dir, list.names[i],
                          MANIFEST_NAME, self->files[i].name);
-        else
-            rc = verify_file(&self->files[i], dir, buffer, why);
+        else rc = verify_file(&self->files[i], dir, buffer, why);
     }
     free(buffer);
     token_dir_free(&list);
@@ -220,8 +221,9 @@ static int write_blocks_of(const struct manifest_file *file, const char *dir, co
         rc = read_leaf(file, leaf, fd, path, buffer, why);
         if (rc == 0) rc = manifest_check_leaf(file, leaf, buffer, path, why, blocks);
         if (rc == 0)
-            rc = durable_file_append(&out, blocks, (count + MANIFEST_BLOCK_BYTES - 1)
-                                                       / MANIFEST_BLOCK_BYTES * HASH_BYTES, why);
+            rc = durable_file_append(
+                &out, blocks,
+                (count + MANIFEST_BLOCK_BYTES - 1) / MANIFEST_BLOCK_BYTES * HASH_BYTES, why);
         if (rc < 0) durable_file_abandon(&out);
     }
     close(fd);
@@ -279,8 +281,9 @@ int manifest_write(const struct manifest *self, const char *dir, struct why *why
 // `count` hashes of 64 digits each, and nothing else.
 static bool hashes_from(const json_t *json, uint64_t count, struct hash *out)
 {
-    if (!json_is_string(json) || json_string_length(json) / HEX != count
-        || json_string_length(json) % HEX != 0) return false;
+    if (!json_is_string(json) || json_string_length(json) / HEX != count ||
+        json_string_length(json) % HEX != 0)
+        return false;
     const char *text = json_string_value(json);
     for (uint64_t i = 0; i < count; i++) {
         char one[HASH_HEX] = { 0 };
@@ -298,21 +301,27 @@ static int parse_file(json_t *json, const char *place, uint32_t index, struct wh
     json_t *root = NULL, *leaves = NULL;
     if (json_unpack(json, "{s:s, s:I, s:o, s:o!}", "name", &name, "bytes", &bytes, "root", &root,
                     "leaves", &leaves) < 0)
-        return why_set(why, FAULT_FORMAT, "%s: files[%u] must have name, bytes, root and leaves,"
-                       " and nothing else", place, index);
+        return why_set(why, FAULT_FORMAT,
+                       "%s: files[%u] must have name, bytes, root and leaves,"
+                       " and nothing else",
+                       place, index);
     if (!token_dir_is_name(name))
         return why_set(why, FAULT_FORMAT, "%s: files[%u]: its name is not that of a token file",
                        place, index);
     // The leaves are counted before room is made for them, so the text bounds the memory
-    if (bytes < 1 || !json_is_string(leaves)
-        || json_string_length(leaves) / HEX != leaves_of((uint64_t)bytes))
-        return why_set(why, FAULT_FORMAT, "%s: %s: bytes is %lld, which must be 1 or more and fit"
-                       " the leaves", place, name, (long long)bytes);
+    if (bytes < 1 || !json_is_string(leaves) ||
+        json_string_length(leaves) / HEX != leaves_of((uint64_t)bytes))
+        return why_set(why, FAULT_FORMAT,
+                       "%s: %s: bytes is %lld, which must be 1 or more and fit"
+                       " the leaves",
+                       place, name, (long long)bytes);
     int rc = file_init(file, name, (uint64_t)bytes, why);
     if (rc < 0) return rc;
     if (!hashes_from(root, 1, &file->root) || !hashes_from(leaves, file->leaf_count, file->leaves))
-        return why_set(why, FAULT_FORMAT, "%s: %s: root and leaves must be hexadecimal digits, 64"
-                       " for each hash", place, name);
+        return why_set(why, FAULT_FORMAT,
+                       "%s: %s: root and leaves must be hexadecimal digits, 64"
+                       " for each hash",
+                       place, name);
     const struct hash computed = merkle_root(file->leaves, (size_t)file->leaf_count);
     if (!hash_equal(&computed, &file->root))
         return why_set(why, FAULT_DIGEST, "%s: %s: its root does not follow from its leaves", place,
@@ -348,11 +357,15 @@ static int parse_json(json_t *json, const char *place, struct why *why, struct m
     if (json_unpack(json, "{s:s, s:i, s:i, s:o, s:o!}", "format", &format, "token_bytes",
                     &token_bytes, "leaf_bytes", &leaf_bytes, "digest", &digest, "files",
                     &files) < 0)
-        return why_set(why, FAULT_FORMAT, "%s: must have format, token_bytes, leaf_bytes, digest"
-                       " and files, and nothing else", place);
+        return why_set(why, FAULT_FORMAT,
+                       "%s: must have format, token_bytes, leaf_bytes, digest"
+                       " and files, and nothing else",
+                       place);
     if (strcmp(format, format_name) != 0 || leaf_bytes != MANIFEST_LEAF_BYTES)
-        return why_set(why, FAULT_UNSUPPORTED, "%s: format and leaf_bytes must be %s and %d; make it "
-                       "anew with `shoal manifest`", place, format_name, MANIFEST_LEAF_BYTES);
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "%s: format and leaf_bytes must be %s and %d; make it "
+                       "anew with `shoal manifest`",
+                       place, format_name, MANIFEST_LEAF_BYTES);
     if (token_bytes != 2 && token_bytes != 4)
         return why_set(why, FAULT_RANGE, "%s: token_bytes is %d; it must be 2 or 4", place,
                        token_bytes);
@@ -382,9 +395,10 @@ int manifest_parse(const char *text, size_t count, const char *name, struct why 
     struct manifest self = { 0 };
     json_error_t error;
     if (count > MANIFEST_TEXT_MAX || is_too_dense(text, count))
-        return why_set(why, FAULT_LIMIT, "%s: %zu bytes and their number of values are above the"
-                       " limits (%d bytes, %d files)", name, count, MANIFEST_TEXT_MAX,
-                       SAMPLES_FILES_MAX);
+        return why_set(why, FAULT_LIMIT,
+                       "%s: %zu bytes and their number of values are above the"
+                       " limits (%d bytes, %d files)",
+                       name, count, MANIFEST_TEXT_MAX, SAMPLES_FILES_MAX);
     json_t *json = json_loadb(text, count, JSON_REJECT_DUPLICATES, &error);
     if (!json)
         return why_set(why, FAULT_FORMAT, "%s: line %d, column %d: not JSON", name, error.line,

@@ -30,30 +30,30 @@ enum {
     MANIFEST_LEAF_BYTES = 1 << 20,
     MANIFEST_BLOCK_BYTES = 4096,
     MANIFEST_LEAF_BLOCKS = MANIFEST_LEAF_BYTES / MANIFEST_BLOCK_BYTES,
-    MANIFEST_TEXT_MAX = 64 << 20,           // Bytes of manifest.json: a dataset of about 1 TiB
+    MANIFEST_TEXT_MAX = 64 << 20, // Bytes of manifest.json: a dataset of about 1 TiB
 };
-#define MANIFEST_NAME "manifest.json"
+#define MANIFEST_NAME   "manifest.json"
 #define MANIFEST_BLOCKS ".blocks"
 
 struct manifest_file {
-    char *name;                             // Owned; as token_dir_is_name allows
-    uint64_t bytes;                         // 1 or more
+    char *name;     // Owned; as token_dir_is_name allows
+    uint64_t bytes; // 1 or more
     struct hash root;
-    struct hash *leaves;                    // Owned
-    uint64_t leaf_count;                    // ⌈bytes / MANIFEST_LEAF_BYTES⌉
+    struct hash *leaves; // Owned
+    uint64_t leaf_count; // ⌈bytes / MANIFEST_LEAF_BYTES⌉
 };
 
 struct manifest {
-    uint32_t token_bytes;                   // 2 or 4
-    uint32_t file_count;                    // 1 or more
-    struct manifest_file *files;            // Owned
+    uint32_t token_bytes;        // 2 or 4
+    uint32_t file_count;         // 1 or more
+    struct manifest_file *files; // Owned
     struct hash digest;
 };
 
 // Reads every byte of the token files in `dir`: about 0.7 GB/s, hashing included.
 int manifest_build(const char *dir, uint32_t token_bytes, struct why *why,
                    struct manifest *ret_manifest);
-void manifest_free(struct manifest *self);      // Also of one that is all zero
+void manifest_free(struct manifest *self); // Also of one that is all zero
 
 // Durable before it returns.
 int manifest_write(const struct manifest *self, const char *dir, struct why *why);

@@ -9,10 +9,10 @@ enum { BYTES = 256, CONTEXTS = 1 + BYTES + BYTES * BYTES };
 static const uint32_t first_context[NGRAM_ORDERS] = { 0, 1, 1 + BYTES };
 
 struct ngram {
-    uint32_t seen[CONTEXTS];                // n(h)
-    uint16_t types[CONTEXTS];               // t(h), at most 256
-    uint64_t bytes;                         // Fitted so far
-    uint32_t count[CONTEXTS][BYTES];        // n(h c)
+    uint32_t seen[CONTEXTS];         // n(h)
+    uint16_t types[CONTEXTS];        // t(h), at most 256
+    uint64_t bytes;                  // Fitted so far
+    uint32_t count[CONTEXTS][BYTES]; // n(h c)
 };
 
 // Of order `order`, when `pair` holds the two bytes before, the newer one in its low byte.

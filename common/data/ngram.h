@@ -17,7 +17,7 @@
 
 #include "common/base/fault.h"
 
-enum { NGRAM_ORDERS = 3 };                  // 0, 1 and 2 bytes of context
+enum { NGRAM_ORDERS = 3 }; // 0, 1 and 2 bytes of context
 
 typedef struct ngram ngram_t;
 

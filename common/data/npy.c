@@ -4,16 +4,19 @@
 enum { MAGIC_BYTES = 6, DESCR_MAX = 16, KEY_MAX = 16 };
 
 // The text of the dictionary, read from left to right. `bad` stays set once anything was wrong.
-struct text { const char *at, *end; bool bad; };
+struct text {
+    const char *at, *end;
+    bool bad;
+};
 
 enum { SEEN_DESCR = 1, SEEN_ORDER = 2, SEEN_SHAPE = 4, SEEN_ALL = 7 };
 
 struct fields {
-    unsigned seen;                          // SEEN_*
+    unsigned seen; // SEEN_*
     char descr[DESCR_MAX];
     bool fortran_order;
     uint32_t dimensions;
-    uint64_t length;                        // Of the first dimension
+    uint64_t length; // Of the first dimension
 };
 
 static void skip_blanks(struct text *text)
@@ -29,7 +32,10 @@ static bool take(struct text *text, char wanted)
     return true;
 }
 
-static void need(struct text *text, char wanted) { if (!take(text, wanted)) text->bad = true; }
+static void need(struct text *text, char wanted)
+{
+    if (!take(text, wanted)) text->bad = true;
+}
 
 static bool take_word(struct text *text, const char *word)
 {
@@ -46,12 +52,18 @@ static void take_string(struct text *text, char *out, size_t max)
     size_t count = 0;
     out[0] = 0;
     const char quote = take(text, '\'') ? '\'' : take(text, '"') ? '"' : 0;
-    if (!quote) { text->bad = true; return; }
-    while (text->at < text->end && *text->at != quote && *text->at != '\\'
-           && *text->at >= ' ' && *text->at <= '~' && count + 1 < max)
+    if (!quote) {
+        text->bad = true;
+        return;
+    }
+    while (text->at < text->end && *text->at != quote && *text->at != '\\' && *text->at >= ' ' &&
+           *text->at <= '~' && count + 1 < max)
         out[count++] = *text->at++;
     out[count] = 0;
-    if (text->at == text->end || *text->at != quote) { text->bad = true; return; }
+    if (text->at == text->end || *text->at != quote) {
+        text->bad = true;
+        return;
+    }
     text->at++;
 }
 
@@ -62,7 +74,7 @@ static uint64_t take_number(struct text *text)
     skip_blanks(text);
     for (; text->at < text->end && *text->at >= '0' && *text->at <= '9'; text->at++, digits++)
         value = value * 10 + (uint64_t)(*text->at - '0');
-    if (digits < 1 || digits > 18) text->bad = true;    // 18 digits cannot overflow 64 bits
+    if (digits < 1 || digits > 18) text->bad = true; // 18 digits cannot overflow 64 bits
     return value;
 }
 
@@ -72,7 +84,10 @@ static void take_shape(struct text *text, struct fields *fields)
     bool comma = false;
     need(text, '(');
     while (!text->bad && !take(text, ')')) {
-        if (fields->dimensions && !comma) { text->bad = true; return; }
+        if (fields->dimensions && !comma) {
+            text->bad = true;
+            return;
+        }
         const uint64_t length = take_number(text);
         if (fields->dimensions++ == 0) fields->length = length;
         comma = take(text, ',');
@@ -133,7 +148,7 @@ static int parse_frame(const uint8_t *bytes, size_t count, const char *name, str
     const size_t begin = major == 1 ? MAGIC_BYTES + 4 : MAGIC_BYTES + 6;
     if (count < begin) return why_set(why, FAULT_FORMAT, "%s: ends within its NumPy header", name);
     uint64_t length = 0;
-    for (size_t i = begin; i-- > 8; ) length = length << 8 | bytes[i];
+    for (size_t i = begin; i-- > 8;) length = length << 8 | bytes[i];
     if (length > NPY_HEADER_MAX - begin)
         return why_set(why, FAULT_LIMIT, "%s: a NumPy header of %llu bytes; at most %zu are read",
                        name, (unsigned long long)length, NPY_HEADER_MAX - begin);
@@ -147,8 +162,10 @@ static int parse_frame(const uint8_t *bytes, size_t count, const char *name, str
 static int check_fields(const struct fields *fields, const char *name, struct why *why)
 {
     if (strcmp(fields->descr, "<u2") != 0 && strcmp(fields->descr, "<u4") != 0)
-        return why_set(why, FAULT_UNSUPPORTED, "%s: elements of type '%s'; tokens are '<u2' or"
-                       " '<u4' (unsigned, little-endian, 2 or 4 bytes)", name, fields->descr);
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "%s: elements of type '%s'; tokens are '<u2' or"
+                       " '<u4' (unsigned, little-endian, 2 or 4 bytes)",
+                       name, fields->descr);
     if (fields->fortran_order)
         return why_set(why, FAULT_UNSUPPORTED, "%s: fortran_order is True; it must be False", name);
     if (fields->dimensions != 1)
@@ -171,20 +188,25 @@ int npy_parse(const uint8_t *bytes, size_t count, uint64_t file_bytes, const cha
     int rc = parse_frame(bytes, count, name, why, &begin, &end);
     if (rc < 0) return rc;
     if (!parse_fields((const char *)bytes + begin, end - begin, &fields))
-        return why_set(why, FAULT_FORMAT, "%s: its NumPy header is no dictionary of descr,"
-                       " fortran_order and shape, each once", name);
+        return why_set(why, FAULT_FORMAT,
+                       "%s: its NumPy header is no dictionary of descr,"
+                       " fortran_order and shape, each once",
+                       name);
     rc = check_fields(&fields, name, why);
     if (rc < 0) return rc;
     const uint32_t token_bytes = fields.descr[2] == '2' ? 2 : 4;
-    if (file_bytes < end || (file_bytes - end) % token_bytes != 0
-        || (file_bytes - end) / token_bytes != fields.length)
-        return why_set(why, FAULT_FORMAT, "%s: its shape says %llu tokens of %u bytes after %zu"
-                       " bytes of header, and the file has %llu bytes", name,
-                       (unsigned long long)fields.length, token_bytes, end,
+    if (file_bytes < end || (file_bytes - end) % token_bytes != 0 ||
+        (file_bytes - end) / token_bytes != fields.length)
+        return why_set(why, FAULT_FORMAT,
+                       "%s: its shape says %llu tokens of %u bytes after %zu"
+                       " bytes of header, and the file has %llu bytes",
+                       name, (unsigned long long)fields.length, token_bytes, end,
                        (unsigned long long)file_bytes);
     if (end % token_bytes)
-        return why_set(why, FAULT_FORMAT, "%s: its elements of %u bytes begin at byte %zu; it must "
-                       "be a multiple of their size", name, token_bytes, end);
+        return why_set(why, FAULT_FORMAT,
+                       "%s: its elements of %u bytes begin at byte %zu; it must "
+                       "be a multiple of their size",
+                       name, token_bytes, end);
     *ret_npy = (struct npy){ .offset = end, .tokens = fields.length, .token_bytes = token_bytes };
     return 0;
 }

@@ -16,12 +16,12 @@
 
 #include "common/base/fault.h"
 
-enum { NPY_HEADER_MAX = 16384 };            // Bytes before the first element; NumPy allows 10000
+enum { NPY_HEADER_MAX = 16384 }; // Bytes before the first element; NumPy allows 10000
 
 struct npy {
-    uint64_t offset;                        // Of the first element, in bytes
+    uint64_t offset; // Of the first element, in bytes
     uint64_t tokens;
-    uint32_t token_bytes;                   // 2 or 4
+    uint32_t token_bytes; // 2 or 4
 };
 
 // True when a file of this name is a NumPy array (it ends in .npy).

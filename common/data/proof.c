@@ -29,7 +29,9 @@ static bool add_number(struct proof *self, uint64_t value, size_t count)
     return add(self, bytes, count);
 }
 
-struct cursor { const uint8_t *at, *end; };
+struct cursor {
+    const uint8_t *at, *end;
+};
 
 // NULL if there are not so many.
 static const uint8_t *take(struct cursor *self, size_t count)
@@ -43,7 +45,7 @@ static bool take_number(struct cursor *self, size_t count, uint64_t *ret_value)
 {
     const uint8_t *bytes = take(self, count);
     uint64_t value = 0;
-    for (size_t i = count; bytes && i-- > 0; ) value = value << 8 | bytes[i];
+    for (size_t i = count; bytes && i-- > 0;) value = value << 8 | bytes[i];
     if (bytes) *ret_value = value;
     return bytes != NULL;
 }
@@ -51,8 +53,8 @@ static bool take_number(struct cursor *self, size_t count, uint64_t *ret_value)
 int proof_add(struct proof *self, const struct hash *path, size_t path_count, const uint8_t *blocks,
               size_t bytes, struct why *why)
 {
-    bool room = add_number(self, path_count, 4) && add(self, path, path_count * HASH_BYTES)
-             && add(self, blocks, bytes);
+    bool room = add_number(self, path_count, 4) && add(self, path, path_count * HASH_BYTES) &&
+                add(self, blocks, bytes);
     return room ? 0 : why_set(why, FAULT_MEMORY, "a proof of %zu bytes", bytes);
 }
 
@@ -94,21 +96,23 @@ int dataset_describe(const struct samples *samples, const struct manifest *manif
                      struct why *why, uint8_t **ret_bytes, size_t *ret_count)
 {
     struct proof out = { 0 };
-    bool room = add_number(&out, samples->config.token_bytes, 4)
-             && add_number(&out, samples->config.seq_len, 4)
-             && add_number(&out, samples->config.shuffled, 4)
-             && add(&out, samples->config.seed, SHUFFLE_SEED_BYTES)
-             && add_number(&out, manifest->file_count, 4);
+    bool room = add_number(&out, samples->config.token_bytes, 4) &&
+                add_number(&out, samples->config.seq_len, 4) &&
+                add_number(&out, samples->config.shuffled, 4) &&
+                add(&out, samples->config.seed, SHUFFLE_SEED_BYTES) &&
+                add_number(&out, manifest->file_count, 4);
     for (uint32_t i = 0; room && i < manifest->file_count; i++) {
         const struct manifest_file *file = &manifest->files[i];
-        room = add_number(&out, strlen(file->name), 4) && add(&out, file->name, strlen(file->name))
-            && add_number(&out, file->bytes, 8) && add_number(&out, samples->files[i].offset, 8)
-            && add(&out, &file->root, HASH_BYTES);
+        room = add_number(&out, strlen(file->name), 4) &&
+               add(&out, file->name, strlen(file->name)) && add_number(&out, file->bytes, 8) &&
+               add_number(&out, samples->files[i].offset, 8) && add(&out, &file->root, HASH_BYTES);
     }
     int rc = !room ? why_set(why, FAULT_MEMORY, "a description of %u files", manifest->file_count)
-           : out.count > DESCRIPTION_MAX
-                 ? why_set(why, FAULT_LIMIT, "%u token files take %zu bytes to describe, at most %d;"
-                           " join them into fewer", manifest->file_count, out.count, DESCRIPTION_MAX)
+             : out.count > DESCRIPTION_MAX
+                 ? why_set(why, FAULT_LIMIT,
+                           "%u token files take %zu bytes to describe, at most %d;"
+                           " join them into fewer",
+                           manifest->file_count, out.count, DESCRIPTION_MAX)
                  : 0;
     if (rc < 0) free(out.bytes);
     else *ret_bytes = out.bytes, *ret_count = out.count;
@@ -116,7 +120,8 @@ int dataset_describe(const struct samples *samples, const struct manifest *manif
 }
 
 // Whether tokens can begin there, as readers of files find it (token_files.c, remote_files.c).
-static bool is_begin_of_tokens(const char *name, uint64_t bytes, uint64_t offset, uint32_t token_bytes)
+static bool is_begin_of_tokens(const char *name, uint64_t bytes, uint64_t offset,
+                               uint32_t token_bytes)
 {
     if (offset >= bytes || offset % token_bytes || (bytes - offset) % token_bytes) return false;
     return npy_is_name(name) ? offset > 0 && offset <= NPY_HEADER_MAX : offset == 0;
@@ -142,9 +147,11 @@ static int parse_file(struct cursor *in, struct dataset *self, struct why *why)
         return why_set(why, FAULT_FORMAT, "file %u of the description has no token file's name",
                        self->manifest.file_count);
     if (!is_begin_of_tokens(name, file->bytes, offset, token_bytes))
-        return why_set(why, FAULT_FORMAT, "%s of the description: no tokens of %u bytes from byte "
-                       "%llu to the end of %llu bytes", name, token_bytes,
-                       (unsigned long long)offset, (unsigned long long)file->bytes);
+        return why_set(why, FAULT_FORMAT,
+                       "%s of the description: no tokens of %u bytes from byte "
+                       "%llu to the end of %llu bytes",
+                       name, token_bytes, (unsigned long long)offset,
+                       (unsigned long long)file->bytes);
     memcpy(&file->root, root, HASH_BYTES);
     if (!(file->name = strdup(name))) return why_set(why, FAULT_MEMORY, "the name of a file");
     self->manifest.file_count++;
@@ -162,7 +169,8 @@ static int parse(struct cursor *in, struct dataset *self, struct why *why)
         files > SAMPLES_FILES_MAX || files > (size_t)(in->end - in->at) / HASH_BYTES)
         return why_set(why, FAULT_FORMAT, "the description is cut off or impossible");
     struct samples_config config = { .token_bytes = (uint32_t)token_bytes,
-                                     .seq_len = (uint32_t)seq_len, .shuffled = shuffled };
+                                     .seq_len = (uint32_t)seq_len,
+                                     .shuffled = shuffled };
     memcpy(config.seed, seed, sizeof config.seed);
     int rc = samples_init(&self->samples, &config, why);
     if (rc < 0) return rc;
@@ -186,7 +194,8 @@ int dataset_parse(const uint8_t *bytes, size_t count, const struct hash *data,
         self.manifest.digest = manifest_digest(&self.manifest);
         self.order = dataset_order_of(&self.samples);
         if (!hash_equal(&self.manifest.digest, data) || !hash_equal(&self.order, order))
-            rc = why_set(why, FAULT_DIGEST, "the description is not of the dataset that the run is "
+            rc = why_set(why, FAULT_DIGEST,
+                         "the description is not of the dataset that the run is "
                          "bound to");
     }
     if (rc < 0) dataset_free(&self);

@@ -29,14 +29,17 @@
 
 enum { DESCRIPTION_MAX = 4 << 20 };
 
-struct proof { uint8_t *bytes; size_t count, max; };        // Bytes owned; zero it, free(bytes)
+struct proof {
+    uint8_t *bytes;
+    size_t count, max;
+}; // Bytes owned; zero it, free(bytes)
 
 int proof_add(struct proof *self, const struct hash *path, size_t path_count, const uint8_t *blocks,
               size_t bytes, struct why *why);
 
 struct dataset {
     struct samples samples;
-    struct manifest manifest;           // Without leaves
+    struct manifest manifest; // Without leaves
     struct hash order;
 };
 
@@ -53,7 +56,7 @@ struct hash dataset_digest_of(const struct samples *samples, const struct manife
 // Any bytes. FAULT_FORMAT; FAULT_RANGE; FAULT_DIGEST if they are not those of `data` and `order`.
 int dataset_parse(const uint8_t *bytes, size_t count, const struct hash *data,
                   const struct hash *order, struct why *why, struct dataset *ret_dataset);
-void dataset_free(struct dataset *self);        // Also of one that is all zero
+void dataset_free(struct dataset *self); // Also of one that is all zero
 
 // Any bytes. Fills tokens[count][seq_len + 1], each proved to be the one at its position; else
 // FAULT_DIGEST, or FAULT_FORMAT for what is no proof. Tokens are below samples.config.vocab_size.

@@ -69,8 +69,10 @@ void provider_close(provider_t **self_p)
     if (!self) return;
     switch (self->kind) {
     case LOCAL: token_files_close(&self->local); break;
-    case HTTP:  remote_files_close(&self->http); break;
-    case FETCH: if (self->fetch.close) self->fetch.close(self->fetch.context); break;
+    case HTTP: remote_files_close(&self->http); break;
+    case FETCH:
+        if (self->fetch.close) self->fetch.close(self->fetch.context);
+        break;
     }
     free(self);
     *self_p = NULL;
@@ -80,8 +82,8 @@ uint64_t provider_count(const provider_t *self)
 {
     switch (self->kind) {
     case LOCAL: return token_files_count(self->local);
-    case HTTP:  return remote_files_count(self->http);
-    default:    return self->fetch.count;
+    case HTTP: return remote_files_count(self->http);
+    default: return self->fetch.count;
     }
 }
 
@@ -91,15 +93,12 @@ const struct hash *provider_digest(const provider_t *self)
 {
     switch (self->kind) {
     case LOCAL: return token_files_digest(self->local);
-    case HTTP:  return remote_files_digest(self->http);
-    default:    return NULL;
+    case HTTP: return remote_files_digest(self->http);
+    default: return NULL;
     }
 }
 
-token_files_t *provider_files(provider_t *self)
-{
-    return self->kind == LOCAL ? self->local : NULL;
-}
+token_files_t *provider_files(provider_t *self) { return self->kind == LOCAL ? self->local : NULL; }
 
 // What a callback brings is another's word: files check their tokens where they decode them.
 static int fetch(provider_t *self, uint64_t position, uint32_t count, uint32_t *tokens,
@@ -111,7 +110,8 @@ static int fetch(provider_t *self, uint64_t position, uint32_t count, uint32_t *
     if (rc < 0 || vocab == 0) return rc;
     for (size_t i = 0; i < count * length; i++)
         if (tokens[i] >= vocab)
-            return why_set(why, FAULT_RANGE, "fetched sample at position %llu: token %zu is %u and"
+            return why_set(why, FAULT_RANGE,
+                           "fetched sample at position %llu: token %zu is %u and"
                            " the vocabulary ends below %u; the samples are refused",
                            (unsigned long long)(position + i / length), i % length, tokens[i],
                            vocab);
@@ -132,7 +132,7 @@ int provider_read(provider_t *self, uint64_t position, uint32_t count, uint32_t 
     if (count == 0) return 0;
     switch (self->kind) {
     case LOCAL: return token_files_read(self->local, position, count, tokens, why);
-    case HTTP:  return remote_files_read(self->http, position, count, tokens, why);
-    default:    return fetch(self, position, count, tokens, why);
+    case HTTP: return remote_files_read(self->http, position, count, tokens, why);
+    default: return fetch(self, position, count, tokens, why);
     }
 }

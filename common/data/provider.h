@@ -22,9 +22,9 @@ struct provider_fetch {
     // its reason in *why. Called in the thread that reads.
     int (*fetch)(void *context, uint64_t position, uint32_t count, uint32_t *tokens,
                  struct why *why);
-    void (*close)(void *context);           // Called once by provider_close; may be NULL
+    void (*close)(void *context); // Called once by provider_close; may be NULL
     void *context;
-    uint64_t count;                         // Samples in one pass, 1 or more, by the source's word
+    uint64_t count; // Samples in one pass, 1 or more, by the source's word
 };
 
 int provider_open_local(const char *dir, const struct samples_config *config, struct why *why,
@@ -38,7 +38,7 @@ int provider_open_fetch(const struct provider_fetch *fetch, const struct samples
                         struct why *why, provider_t **ret_self);
 void provider_close(provider_t **self);
 
-uint64_t provider_count(const provider_t *self);           // Samples in one pass
+uint64_t provider_count(const provider_t *self); // Samples in one pass
 uint32_t provider_seq_len(const provider_t *self);
 
 // The dataset's digest if a manifest vouches for it (local, http), else NULL.

@@ -7,16 +7,16 @@
 #include <string.h>
 
 struct remote_files {
-    struct samples samples;                 // Whose names are URLs as texts may show them
-    struct remote_source source;            // Its texts owned
-    uint64_t *sizes;                        // In bytes, of each file
-    uint32_t *listed;                       // Of each file: which of the manifest's it is
-    struct manifest manifest;               // All zero without one
-    struct block_tree *tree;                // NULL without one
-    bool no_blocks;                         // Nobody serves the hashes of blocks by themselves
+    struct samples samples;      // Whose names are URLs as texts may show them
+    struct remote_source source; // Its texts owned
+    uint64_t *sizes;             // In bytes, of each file
+    uint32_t *listed;            // Of each file: which of the manifest's it is
+    struct manifest manifest;    // All zero without one
+    struct block_tree *tree;     // NULL without one
+    bool no_blocks;              // Nobody serves the hashes of blocks by themselves
     http_range_t *http;
-    uint8_t *buffer;                        // One run of samples as they lie in a file
-    size_t run_bytes;                       // How long a run may be; the buffer has room for more
+    uint8_t *buffer;  // One run of samples as they lie in a file
+    size_t run_bytes; // How long a run may be; the buffer has room for more
 };
 
 static bool is_proved(const remote_files_t *self) { return self->tree != NULL; }
@@ -29,12 +29,20 @@ static const char *name_of(const remote_files_t *self, uint32_t file)
 // ---- bytes of a file, believed or proved --------------------------------------------------------
 
 // What is asked for, to have [offset, offset + count): widened to what can be proved.
-struct window { remote_files_t *self; uint32_t file; uint64_t begin, end; };
+struct window {
+    remote_files_t *self;
+    uint32_t file;
+    uint64_t begin, end;
+};
 
 static uint64_t before(uint64_t at, uint64_t step) { return at / step * step; }
 static uint64_t after(uint64_t at, uint64_t step) { return (at + step - 1) / step * step; }
 
-struct wanted { remote_files_t *self; uint32_t file; uint64_t leaf; };
+struct wanted {
+    remote_files_t *self;
+    uint32_t file;
+    uint64_t leaf;
+};
 
 static int take_blocks(void *arg, const uint8_t *bytes, size_t count, struct why *why)
 {
@@ -57,11 +65,15 @@ static bool knows(remote_files_t *self, uint32_t file, uint64_t leaf)
     if (block_tree_known(self->tree, listed, leaf)) return true;
     if (self->no_blocks) return false;
     const uint64_t before = leaf * MANIFEST_LEAF_BLOCKS, all = block_count(self->sizes[file]);
-    const uint64_t count = all - before < MANIFEST_LEAF_BLOCKS ? all - before
-                                                               : MANIFEST_LEAF_BLOCKS;
-    const struct http_part part = { .size = all * HASH_BYTES, .offset = before * HASH_BYTES,
-                                    .count = (size_t)count * HASH_BYTES, .out = blocks,
-                                    .check = take_blocks, .arg = &wanted, .spare = true };
+    const uint64_t count =
+        all - before < MANIFEST_LEAF_BLOCKS ? all - before : MANIFEST_LEAF_BLOCKS;
+    const struct http_part part = { .size = all * HASH_BYTES,
+                                    .offset = before * HASH_BYTES,
+                                    .count = (size_t)count * HASH_BYTES,
+                                    .out = blocks,
+                                    .check = take_blocks,
+                                    .arg = &wanted,
+                                    .spare = true };
     remote_source_blocks(&self->source, file, &urls);
     self->no_blocks = http_range_read(self->http, &urls.places, &part, NULL) < 0;
     return !self->no_blocks;
@@ -85,12 +97,13 @@ static int check_blocks(const struct window *window, uint64_t at, const uint8_t 
 {
     for (size_t done = 0; done < count; done += MANIFEST_BLOCK_BYTES) {
         const size_t rest = count - done;
-        const struct hash hash = merkle_leaf(bytes + done, rest < MANIFEST_BLOCK_BYTES
-                                                               ? rest : MANIFEST_BLOCK_BYTES);
+        const struct hash hash =
+            merkle_leaf(bytes + done, rest < MANIFEST_BLOCK_BYTES ? rest : MANIFEST_BLOCK_BYTES);
         const uint64_t block = (at + done) / MANIFEST_BLOCK_BYTES % MANIFEST_LEAF_BLOCKS;
         if (!hash_equal(&hash, &leaf[block]))
-            return why_set(why, FAULT_DIGEST, "%s: the block that begins at byte %llu is not what "
-                           MANIFEST_NAME " says; nothing is read from it",
+            return why_set(why, FAULT_DIGEST,
+                           "%s: the block that begins at byte %llu is not what " MANIFEST_NAME
+                           " says; nothing is read from it",
                            name_of(window->self, window->file), (unsigned long long)(at + done));
     }
     return 0;
@@ -125,9 +138,11 @@ static int fetch(remote_files_t *self, uint32_t file, uint64_t offset, size_t co
 {
     struct window window = widen(self, file, offset, count);
     struct remote_urls urls;
-    const struct http_part part = { .size = self->sizes[file], .offset = window.begin,
+    const struct http_part part = { .size = self->sizes[file],
+                                    .offset = window.begin,
                                     .count = (size_t)(window.end - window.begin),
-                                    .out = self->buffer, .arg = &window,
+                                    .out = self->buffer,
+                                    .arg = &window,
                                     .check = is_proved(self) ? check_window : NULL };
     remote_source_file(&self->source, file, &urls);
     int rc = http_range_read(self->http, &urls.places, &part, why);
@@ -157,16 +172,18 @@ static int load_manifest(remote_files_t *self, struct why *why)
     struct remote_urls urls;
     if (hash_is_none(&self->source.manifest_digest)) return 0;
     remote_source_manifest(&self->source, &urls);
-    int rc = http_range_whole(self->http, &urls.places, MANIFEST_TEXT_MAX, take_manifest, self,
-                              why);
+    int rc =
+        http_range_whole(self->http, &urls.places, MANIFEST_TEXT_MAX, take_manifest, self, why);
     if (rc == FAULT_NOT_FOUND)
-        return why_wrap(why, rc, "there is no manifest beside the files; make it with `shoal "
+        return why_wrap(why, rc,
+                        "there is no manifest beside the files; make it with `shoal "
                         "manifest` and put it there");
     if (rc < 0) return rc;
     if (self->manifest.token_bytes != self->samples.config.token_bytes)
-        return why_set(why, FAULT_DIGEST, MANIFEST_NAME ": token_bytes is %u and the configured "
-                       "token size is %u", self->manifest.token_bytes,
-                       self->samples.config.token_bytes);
+        return why_set(why, FAULT_DIGEST,
+                       MANIFEST_NAME ": token_bytes is %u and the configured "
+                                     "token size is %u",
+                       self->manifest.token_bytes, self->samples.config.token_bytes);
     return block_tree_new(&self->manifest, why, &self->tree);
 }
 
@@ -186,8 +203,7 @@ static int find_size(remote_files_t *self, uint32_t file, const char *name, stru
     }
     const struct manifest_file *found = bsearch(strrchr(name, '/') + 1, manifest->files,
                                                 manifest->file_count, sizeof *found, compare_name);
-    if (!found)
-        return why_set(why, FAULT_DIGEST, "%s: " MANIFEST_NAME " names no such file", name);
+    if (!found) return why_set(why, FAULT_DIGEST, "%s: " MANIFEST_NAME " names no such file", name);
     self->listed[file] = (uint32_t)(found - manifest->files);
     self->sizes[file] = found->bytes;
     return 0;
@@ -205,8 +221,10 @@ static int read_header(remote_files_t *self, uint32_t file, const char *name, st
     if (rc == 0) rc = npy_parse(header, count, size, name, why, &npy);
     if (rc < 0) return rc;
     if (npy.token_bytes != self->samples.config.token_bytes)
-        return why_set(why, FAULT_FORMAT, "%s: its tokens have %u bytes and the configured token"
-                       " size is %u", name, npy.token_bytes, self->samples.config.token_bytes);
+        return why_set(why, FAULT_FORMAT,
+                       "%s: its tokens have %u bytes and the configured token"
+                       " size is %u",
+                       name, npy.token_bytes, self->samples.config.token_bytes);
     *ret_npy = npy;
     return 0;
 }
@@ -222,13 +240,13 @@ static int add_file(remote_files_t *self, uint32_t file, struct why *why)
     int rc = find_size(self, file, name, why);
     if (rc < 0) return rc;
     const uint64_t size = self->sizes[file];
-    if (npy_is_name(name))
-        rc = read_header(self, file, name, why, &npy);
+    if (npy_is_name(name)) rc = read_header(self, file, name, why, &npy);
     else if (size % token_bytes)
-        rc = why_set(why, FAULT_FORMAT, "%s has %llu bytes, which is no multiple of the token size"
-                     " %u", name, (unsigned long long)size, token_bytes);
-    else
-        npy.tokens = size / token_bytes;
+        rc = why_set(why, FAULT_FORMAT,
+                     "%s has %llu bytes, which is no multiple of the token size"
+                     " %u",
+                     name, (unsigned long long)size, token_bytes);
+    else npy.tokens = size / token_bytes;
     return rc < 0 ? rc : samples_add(&self->samples, name, npy.offset, npy.tokens, why);
 }
 
@@ -249,7 +267,7 @@ static int make_buffer(remote_files_t *self, struct why *why)
 {
     const size_t one = samples_bytes(&self->samples);
     self->run_bytes = one > REMOTE_RUN_BYTES ? one : REMOTE_RUN_BYTES;
-    self->buffer = malloc(self->run_bytes + 2 * MANIFEST_LEAF_BYTES);       // Widened at both ends
+    self->buffer = malloc(self->run_bytes + 2 * MANIFEST_LEAF_BYTES); // Widened at both ends
     return self->buffer ? 0 : why_set(why, FAULT_MEMORY, "a buffer of %zu bytes", self->run_bytes);
 }
 
@@ -334,13 +352,15 @@ int remote_files_read(remote_files_t *self, uint64_t position, uint32_t count, u
                       struct why *why)
 {
     if (position > UINT64_MAX - count)
-        return why_set(why, FAULT_RANGE, "%u samples from position %llu: beyond the last position"
-                       " there is", count, (unsigned long long)position);
-    for (uint32_t done = 0; done < count; ) {
+        return why_set(why, FAULT_RANGE,
+                       "%u samples from position %llu: beyond the last position"
+                       " there is",
+                       count, (unsigned long long)position);
+    for (uint32_t done = 0; done < count;) {
         const struct sample_place place = samples_locate(&self->samples, position + done);
         const uint32_t length = run_length(self, &place, count - done);
-        int rc = read_run(self, &place, length, tokens + done * samples_tokens(&self->samples),
-                          why);
+        int rc =
+            read_run(self, &place, length, tokens + done * samples_tokens(&self->samples), why);
         if (rc < 0) return rc;
         done += length;
     }

@@ -37,8 +37,8 @@ int remote_files_open(const struct remote_source *source, const struct http_conf
                       remote_files_t **ret_self);
 void remote_files_close(remote_files_t **self);
 
-uint64_t remote_files_count(const remote_files_t *self);   // Samples in one pass, 1 or more
-const struct hash *remote_files_digest(const remote_files_t *self);    // NULL: nothing is proved
+uint64_t remote_files_count(const remote_files_t *self); // Samples in one pass, 1 or more
+const struct hash *remote_files_digest(const remote_files_t *self); // NULL: nothing is proved
 
 // As token_files_read. FAULT_CORRUPT if a file's size changed since open; FAULT_DIGEST if nobody
 // sends what the manifest says.

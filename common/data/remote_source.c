@@ -24,11 +24,13 @@ static int check_template(const struct remote_source *source, const char *url, s
 {
     const char *mark = strstr(url, "{}"), *begin, *end;
     if (!mark || strstr(mark + 2, "{}"))
-        return why_set(why, FAULT_CONFIG, "url_template must have exactly one {}, where the number"
+        return why_set(why, FAULT_CONFIG,
+                       "url_template must have exactly one {}, where the number"
                        " goes");
     find_name(url, &begin, &end);
     if (!hash_is_none(&source->manifest_digest) && (mark < begin || mark >= end))
-        return why_set(why, FAULT_CONFIG, "url_template must have its {} in the file's name, behind"
+        return why_set(why, FAULT_CONFIG,
+                       "url_template must have its {} in the file's name, behind"
                        " the last / of the path: by its name the manifest knows a file");
     return 0;
 }
@@ -51,7 +53,8 @@ int remote_source_check(const struct remote_source *source, struct why *why)
 {
     const char *const urls[HTTP_PLACES_MAX] = { source->url, source->mirror };
     if (source->kind == REMOTE_GCP)
-        return why_set(why, FAULT_UNSUPPORTED, "Gcp: listing a bucket is not supported; name its"
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "Gcp: listing a bucket is not supported; name its"
                        " files as NumberedFiles or SingleUrl"
                        " (https://storage.googleapis.com/BUCKET/NAME)");
     for (int i = 0; i < HTTP_PLACES_MAX && urls[i]; i++) {
@@ -76,8 +79,7 @@ static void write_file(const struct remote_source *source, const char *url, uint
     if (mark)
         snprintf(text, max, "%.*s%0*llu%s", (int)(mark - url), url, (int)source->n_left_pad_zeros,
                  (unsigned long long)source->start_index + index, mark + 2);
-    else
-        snprintf(text, max, "%s", url);
+    else snprintf(text, max, "%s", url);
 }
 
 static void write_manifest(const char *url, char *text, size_t max)

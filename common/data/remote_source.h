@@ -16,27 +16,27 @@ enum { REMOTE_PAD_MAX = 20 };
 
 enum remote_kind {
     REMOTE_SINGLE_URL,
-    REMOTE_NUMBERED_FILES,          // url has one {}, where the number goes, zeros in front
-    REMOTE_GCP,                     // A bucket to be listed: FAULT_UNSUPPORTED
+    REMOTE_NUMBERED_FILES, // url has one {}, where the number goes, zeros in front
+    REMOTE_GCP,            // A bucket to be listed: FAULT_UNSUPPORTED
 };
 
-struct remote_source {              // Psyche's HttpTrainingDataLocation, and what we add to it
+struct remote_source { // Psyche's HttpTrainingDataLocation, and what we add to it
     enum remote_kind kind;
     const char *url;
-    const char *mirror;             // NULL: there is none
-    uint32_t start_index, num_files;        // num_files 1 .. SAMPLES_FILES_MAX
-    uint32_t n_left_pad_zeros;              // Digits in all: 3 gives 007; 0 .. REMOTE_PAD_MAX
-    struct hash manifest_digest;    // All zero: nothing is proved, what comes is believed
+    const char *mirror;              // NULL: there is none
+    uint32_t start_index, num_files; // num_files 1 .. SAMPLES_FILES_MAX
+    uint32_t n_left_pad_zeros;       // Digits in all: 3 gives 007; 0 .. REMOTE_PAD_MAX
+    struct hash manifest_digest;     // All zero: nothing is proved, what comes is believed
 };
 
 // FAULT_UNSUPPORTED, FAULT_CONFIG, FAULT_RANGE. All below need a source that was checked.
 int remote_source_check(const struct remote_source *source, struct why *why);
 
-uint32_t remote_source_count(const struct remote_source *source);      // Files
+uint32_t remote_source_count(const struct remote_source *source); // Files
 
 struct remote_urls {
     char text[HTTP_PLACES_MAX][HTTP_URL_MAX + 64];
-    struct http_places places;              // Points into text
+    struct http_places places; // Points into text
 };
 
 void remote_source_file(const struct remote_source *source, uint32_t index,

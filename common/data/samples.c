@@ -34,8 +34,10 @@ int samples_add(struct samples *self, const char *name, uint64_t offset, uint64_
 {
     const uint64_t samples = tokens ? (tokens - 1) / self->config.seq_len : 0;
     if (samples == 0)
-        return why_set(why, FAULT_RANGE, "%s has %llu tokens; a sample is seq_len + 1 = %zu of"
-                       " them", name, (unsigned long long)tokens, samples_tokens(self));
+        return why_set(why, FAULT_RANGE,
+                       "%s has %llu tokens; a sample is seq_len + 1 = %zu of"
+                       " them",
+                       name, (unsigned long long)tokens, samples_tokens(self));
     if (self->file_count == SAMPLES_FILES_MAX)
         return why_set(why, FAULT_LIMIT, "%s: more than %d token files", name, SAMPLES_FILES_MAX);
     if (samples >= count_max - self->count)
@@ -45,7 +47,8 @@ int samples_add(struct samples *self, const char *name, uint64_t offset, uint64_
     char *copy = strdup(name);
     if (!copy) return why_set(why, FAULT_MEMORY, "the name of %s", name);
     self->files[self->file_count++] = (struct samples_file){
-        .name = copy, .offset = offset, .tokens = tokens, .first = self->count };
+        .name = copy, .offset = offset, .tokens = tokens, .first = self->count
+    };
     self->count += samples;
     return 0;
 }
@@ -67,7 +70,7 @@ size_t samples_bytes(const struct samples *self)
 // The last file that begins at or before `sample`.
 static uint32_t file_of(const struct samples *self, uint64_t sample)
 {
-    uint32_t low = 0, high = self->file_count;      // It is in [low, high)
+    uint32_t low = 0, high = self->file_count; // It is in [low, high)
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
         if (self->files[middle].first <= sample) low = middle;
@@ -89,15 +92,18 @@ struct sample_place samples_locate(struct samples *self, uint64_t position)
     }
     const uint32_t file = file_of(self, sample);
     const uint64_t token = (sample - self->files[file].first) * self->config.seq_len;
-    return (struct sample_place){ .position = position, .file = file, .token = token,
-        .offset = self->files[file].offset + token * self->config.token_bytes };
+    return (struct sample_place){ .position = position,
+                                  .file = file,
+                                  .token = token,
+                                  .offset =
+                                      self->files[file].offset + token * self->config.token_bytes };
 }
 
 static uint32_t load(const uint8_t *bytes, uint32_t count)
 {
     return count == 2 ? (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8
-                      : (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16
-                            | (uint32_t)bytes[3] << 24;
+                      : (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+                            (uint32_t)bytes[3] << 24;
 }
 
 int samples_decode(const struct samples *self, const struct sample_place *place,
@@ -108,7 +114,8 @@ int samples_decode(const struct samples *self, const struct sample_place *place,
     for (size_t i = 0; i < count; i++) {
         tokens[i] = load(bytes + i * size, size);
         if (vocab && tokens[i] >= vocab)
-            return why_set(why, FAULT_RANGE, "%s: token %llu is %u and the vocabulary ends below"
+            return why_set(why, FAULT_RANGE,
+                           "%s: token %llu is %u and the vocabulary ends below"
                            " %u; the sample at position %llu is refused",
                            self->files[place->file].name, (unsigned long long)(place->token + i),
                            tokens[i], vocab, (unsigned long long)place->position);
@@ -123,7 +130,8 @@ struct sample_blocks samples_blocks(const struct samples *self, const struct sam
     const uint64_t first = place->offset / BLOCK;
     const uint64_t end = (place->offset + samples_bytes(self) + BLOCK - 1) / BLOCK;
     const uint64_t stop = end * BLOCK < size ? end * BLOCK : size;
-    return (struct sample_blocks){ .first = first, .end = end,
+    return (struct sample_blocks){ .first = first,
+                                   .end = end,
                                    .bytes = (size_t)(stop - first * BLOCK),
                                    .skip = (size_t)(place->offset - first * BLOCK) };
 }

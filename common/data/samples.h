@@ -23,34 +23,34 @@
 enum { SAMPLES_SEQ_MAX = 1 << 20, SAMPLES_FILES_MAX = 65536 };
 
 struct samples_config {
-    uint32_t token_bytes;                   // 2 or 4
-    uint32_t seq_len;                       // 1 .. SAMPLES_SEQ_MAX
-    uint32_t vocab_size;                    // Every token is below it; 0: not checked
+    uint32_t token_bytes; // 2 or 4
+    uint32_t seq_len;     // 1 .. SAMPLES_SEQ_MAX
+    uint32_t vocab_size;  // Every token is below it; 0: not checked
     bool shuffled;
-    uint8_t seed[SHUFFLE_SEED_BYTES];       // Of the shuffle, if there is one
+    uint8_t seed[SHUFFLE_SEED_BYTES]; // Of the shuffle, if there is one
 };
 
 struct samples_file {
-    char *name;                             // For texts; owned
-    uint64_t offset;                        // Of its first token, in bytes
+    char *name;      // For texts; owned
+    uint64_t offset; // Of its first token, in bytes
     uint64_t tokens;
-    uint64_t first;                         // How many samples the files before it have
+    uint64_t first; // How many samples the files before it have
 };
 
 struct samples {
     struct samples_config config;
-    struct samples_file *files;             // Owned
+    struct samples_file *files; // Owned
     uint32_t file_count;
-    uint64_t count;                         // Samples in one pass; below 2^62
-    uint64_t pass;                          // The one that `shuffle` is for
+    uint64_t count; // Samples in one pass; below 2^62
+    uint64_t pass;  // The one that `shuffle` is for
     struct shuffle shuffle;
 };
 
 struct sample_place {
     uint64_t position;
-    uint64_t offset;                        // In bytes, in the file, of the sample's first token
-    uint64_t token;                         // The same, counted in tokens
-    uint32_t file;                          // Index into samples.files
+    uint64_t offset; // In bytes, in the file, of the sample's first token
+    uint64_t token;  // The same, counted in tokens
+    uint32_t file;   // Index into samples.files
 };
 
 // FAULT_RANGE with the key, its value and its range.
@@ -63,8 +63,8 @@ int samples_add(struct samples *self, const char *name, uint64_t offset, uint64_
 
 void samples_free(struct samples *self);
 
-size_t samples_tokens(const struct samples *self);      // Of one sample: seq_len + 1
-size_t samples_bytes(const struct samples *self);       // The same in a file
+size_t samples_tokens(const struct samples *self); // Of one sample: seq_len + 1
+size_t samples_bytes(const struct samples *self);  // The same in a file
 
 // Any position; there must be a file.
 struct sample_place samples_locate(struct samples *self, uint64_t position);
@@ -76,6 +76,9 @@ int samples_decode(const struct samples *self, const struct sample_place *place,
 
 // Blocks [first, end) of 4 KiB (manifest.h) of a file of `size` bytes that the sample lies in: how many
 // bytes they have together, and how many of them stand before the sample.
-struct sample_blocks { uint64_t first, end; size_t bytes, skip; };
+struct sample_blocks {
+    uint64_t first, end;
+    size_t bytes, skip;
+};
 struct sample_blocks samples_blocks(const struct samples *self, const struct sample_place *place,
                                     uint64_t size);

@@ -20,8 +20,8 @@
 enum { SHUFFLE_SEED_BYTES = 32, SHUFFLE_ROUNDS = 90 };
 
 struct shuffle {
-    uint64_t count;                                 // n: indices are 0 .. n-1
-    uint64_t pivot[SHUFFLE_ROUNDS];                 // Each below n
+    uint64_t count;                 // n: indices are 0 .. n-1
+    uint64_t pivot[SHUFFLE_ROUNDS]; // Each below n
     uint64_t salt[SHUFFLE_ROUNDS];
 };
 

@@ -37,8 +37,10 @@ int source_of_config(const struct run_config *config, struct why *why,
 int source_of_data_config(const struct data_config *config, struct why *why,
                           struct wire_data_source *ret_source)
 {
-    struct wire_data_source source = { .kind = DATA_LOCAL, .seeded = true,
-                                       .token_bytes = (uint8_t)config_token_bytes(config->token_size) };
+    struct wire_data_source source = { .kind = DATA_LOCAL,
+                                       .seeded = true,
+                                       .token_bytes =
+                                           (uint8_t)config_token_bytes(config->token_size) };
     memcpy(source.seed, config->shuffle_seed, sizeof source.seed);
     int rc = config_resolve(&config->origin, config->dir, source.where, sizeof source.where);
     if (rc < 0) return why_set(why, rc, "dir: the path is too long");

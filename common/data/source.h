@@ -21,8 +21,8 @@ int source_of_data_config(const struct data_config *config, struct why *why,
 // Of a web server alone: what it is held against, and who hears of it when it lies or dies
 // (http_range.h). A folder is held against its own manifest, whose digest the caller compares.
 struct source_check {
-    struct hash manifest_digest;        // All zero: what comes is believed
-    void (*refused)(void *arg, const char *reason, const char *next);       // May be NULL
+    struct hash manifest_digest; // All zero: what comes is believed
+    void (*refused)(void *arg, const char *reason, const char *next); // May be NULL
     void *arg;
 };
 

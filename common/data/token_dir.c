@@ -17,8 +17,8 @@ static bool ends_in(const char *name, const char *suffix)
 
 bool token_dir_is_name(const char *name)
 {
-    return name[0] != '.' && !strchr(name, '/') && strlen(name) <= TOKEN_NAME_MAX
-        && (ends_in(name, ".bin") || ends_in(name, ".npy") || ends_in(name, ".ds"));
+    return name[0] != '.' && !strchr(name, '/') && strlen(name) <= TOKEN_NAME_MAX &&
+           (ends_in(name, ".bin") || ends_in(name, ".npy") || ends_in(name, ".ds"));
 }
 
 static int by_name(const void *a, const void *b)
@@ -58,8 +58,8 @@ int token_dir_list(const char *dir, struct why *why, struct token_dir *ret_list)
     if (rc == 0 && errno != 0)
         rc = why_set(why, FAULT_IO, "cannot list the data folder %s: %s", dir, strerror(errno));
     if (rc == 0 && self.count == 0)
-        rc = why_set(why, FAULT_NOT_FOUND, "%s: no token file (*.bin, *.npy or *.ds) is in it",
-                     dir);
+        rc =
+            why_set(why, FAULT_NOT_FOUND, "%s: no token file (*.bin, *.npy or *.ds) is in it", dir);
     closedir(stream);
     if (rc < 0) {
         token_dir_free(&self);
@@ -86,7 +86,7 @@ char *token_dir_path(const char *dir, const char *name)
 int token_dir_open(const char *path, struct why *why, int *ret_fd, uint64_t *ret_bytes)
 {
     struct stat stat;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);   // A pipe must not hold us up
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // A pipe must not hold us up
     if (fd < 0 || fstat(fd, &stat) < 0) {
         const int error = errno;
         if (fd >= 0) close(fd);
@@ -104,7 +104,7 @@ int token_dir_open(const char *path, struct why *why, int *ret_fd, uint64_t *ret
 int token_dir_read(int fd, const char *path, uint64_t offset, size_t count, void *out,
                    struct why *why)
 {
-    for (size_t done = 0; done < count; ) {
+    for (size_t done = 0; done < count;) {
         const ssize_t got = pread(fd, (char *)out + done, count - done, (off_t)(offset + done));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
@@ -113,8 +113,10 @@ int token_dir_read(int fd, const char *path, uint64_t offset, size_t count, void
                            (unsigned long long)(offset + done), strerror(error));
         }
         if (got == 0)
-            return why_set(why, FAULT_CORRUPT, "%s ends at byte %llu; it was longer when it was"
-                           " opened", path, (unsigned long long)(offset + done));
+            return why_set(why, FAULT_CORRUPT,
+                           "%s ends at byte %llu; it was longer when it was"
+                           " opened",
+                           path, (unsigned long long)(offset + done));
         done += (size_t)got;
     }
     return 0;

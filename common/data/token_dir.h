@@ -9,10 +9,10 @@
 
 #include "common/base/fault.h"
 
-enum { TOKEN_NAME_MAX = 200 };              // Bytes of a file's name
+enum { TOKEN_NAME_MAX = 200 }; // Bytes of a file's name
 
 struct token_dir {
-    char **names;                           // Owned, ascending
+    char **names; // Owned, ascending
     uint32_t count;
 };
 

@@ -10,12 +10,12 @@
 #include <unistd.h>
 
 struct token_files {
-    struct samples samples;                 // Whose names are whole paths here
-    struct stat *stats;                     // What each file was when it was opened
-    struct manifest manifest;               // All zero without one
-    struct block_tree *tree;                // Its hashes; NULL without one
-    uint8_t *buffer;                        // The blocks that one sample lies in
-    int fd;                                 // The file last read from, -1 at first
+    struct samples samples;   // Whose names are whole paths here
+    struct stat *stats;       // What each file was when it was opened
+    struct manifest manifest; // All zero without one
+    struct block_tree *tree;  // Its hashes; NULL without one
+    uint8_t *buffer;          // The blocks that one sample lies in
+    int fd;                   // The file last read from, -1 at first
     uint32_t fd_file;
 };
 
@@ -34,8 +34,10 @@ static int read_header(int fd, const char *path, uint64_t bytes, uint32_t token_
     rc = npy_parse(header, count, bytes, path, why, &npy);
     if (rc < 0) return rc;
     if (npy.token_bytes != token_bytes)
-        return why_set(why, FAULT_FORMAT, "%s: its tokens have %u bytes and the configured token"
-                       " size is %u", path, npy.token_bytes, token_bytes);
+        return why_set(why, FAULT_FORMAT,
+                       "%s: its tokens have %u bytes and the configured token"
+                       " size is %u",
+                       path, npy.token_bytes, token_bytes);
     *ret_npy = npy;
     return 0;
 }
@@ -46,8 +48,10 @@ static int measure(int fd, const char *path, uint64_t bytes, uint32_t token_byte
 {
     if (npy_is_name(path)) return read_header(fd, path, bytes, token_bytes, why, ret_npy);
     if (bytes % token_bytes)
-        return why_set(why, FAULT_FORMAT, "%s has %llu bytes, which is no multiple of the token"
-                       " size %u", path, (unsigned long long)bytes, token_bytes);
+        return why_set(why, FAULT_FORMAT,
+                       "%s has %llu bytes, which is no multiple of the token"
+                       " size %u",
+                       path, (unsigned long long)bytes, token_bytes);
     *ret_npy = (struct npy){ .tokens = bytes / token_bytes, .token_bytes = token_bytes };
     return 0;
 }
@@ -90,9 +94,10 @@ static int match_manifest(const token_files_t *self, const char *dir, const stru
 {
     const struct manifest *manifest = &self->manifest;
     if (manifest->token_bytes != self->samples.config.token_bytes)
-        return why_set(why, FAULT_DIGEST, "%s/%s: token_bytes is %u and the configured token size"
-                       " is %u", dir, MANIFEST_NAME, manifest->token_bytes,
-                       self->samples.config.token_bytes);
+        return why_set(why, FAULT_DIGEST,
+                       "%s/%s: token_bytes is %u and the configured token size"
+                       " is %u",
+                       dir, MANIFEST_NAME, manifest->token_bytes, self->samples.config.token_bytes);
     if (manifest->file_count != list->count)
         return why_set(why, FAULT_DIGEST, "%s has %u token files and its %s names %u", dir,
                        list->count, MANIFEST_NAME, manifest->file_count);
@@ -135,7 +140,7 @@ int token_files_open(const char *dir, const struct samples_config *config, struc
     }
     token_dir_free(&list);
     if (rc < 0) token_files_close(&self);
-    else if (why) why->text[0] = 0;         // That there is no manifest is no news
+    else if (why) why->text[0] = 0; // That there is no manifest is no news
     if (rc == 0) *ret_self = self;
     return rc;
 }
@@ -165,8 +170,8 @@ const struct hash *token_files_digest(const token_files_t *self)
 
 static bool is_same(const struct stat *a, const struct stat *b)
 {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size
-        && a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
 // Leaves `file` open in self->fd, and unchanged since token_files_open.
@@ -185,9 +190,10 @@ static int use_file(token_files_t *self, uint32_t file, struct why *why)
     if (fstat(self->fd, &now) < 0)
         return why_set(why, FAULT_IO, "cannot examine %s: %s", path, strerror(errno));
     if (!is_same(&now, &self->stats[file]))
-        return why_set(why, FAULT_CORRUPT, "%s was changed after it was opened (%llu bytes then,"
-                       " %llu now); restart to open it anew", path,
-                       (unsigned long long)self->stats[file].st_size,
+        return why_set(why, FAULT_CORRUPT,
+                       "%s was changed after it was opened (%llu bytes then,"
+                       " %llu now); restart to open it anew",
+                       path, (unsigned long long)self->stats[file].st_size,
                        (unsigned long long)now.st_size);
     return 0;
 }
@@ -200,9 +206,10 @@ static int check_block(token_files_t *self, uint32_t file, uint64_t block, const
     int rc = block_tree_learn(self->tree, file, block / MANIFEST_LEAF_BLOCKS, self->fd, path, why,
                               &blocks);
     if (rc < 0 || hash_equal(&hash, &blocks[block % MANIFEST_LEAF_BLOCKS])) return rc;
-    return why_set(why, FAULT_DIGEST, "%s: the block that begins at byte %llu is not what it was; "
-                   "nothing is read from it", path,
-                   (unsigned long long)(block * MANIFEST_BLOCK_BYTES));
+    return why_set(why, FAULT_DIGEST,
+                   "%s: the block that begins at byte %llu is not what it was; "
+                   "nothing is read from it",
+                   path, (unsigned long long)(block * MANIFEST_BLOCK_BYTES));
 }
 
 // The blocks that a sample lies in, each checked, end to end in the buffer.
@@ -239,7 +246,8 @@ static int read_sample(token_files_t *self, uint64_t position, uint32_t *tokens,
 
 // ---- prove
 
-static int prove_sample(token_files_t *self, uint64_t position, struct proof *proof, struct why *why)
+static int prove_sample(token_files_t *self, uint64_t position, struct proof *proof,
+                        struct why *why)
 {
     const struct sample_place place = samples_locate(&self->samples, position);
     struct sample_blocks blocks;
@@ -256,9 +264,12 @@ static int prove_sample(token_files_t *self, uint64_t position, struct proof *pr
 int token_files_prove(token_files_t *self, uint64_t position, uint32_t count, struct proof *proof,
                       struct why *why)
 {
-    int rc = has_manifest(self) ? 0 : why_set(why, FAULT_NOT_FOUND, "there is no " MANIFEST_NAME
-                                              " here; make it with `shoal manifest`");
-    for (uint32_t i = 0; rc == 0 && i < count; i++) rc = prove_sample(self, position + i, proof, why);
+    int rc = has_manifest(self)
+                 ? 0
+                 : why_set(why, FAULT_NOT_FOUND,
+                           "there is no " MANIFEST_NAME " here; make it with `shoal manifest`");
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        rc = prove_sample(self, position + i, proof, why);
     return rc;
 }
 
@@ -273,8 +284,10 @@ int token_files_read(token_files_t *self, uint64_t position, uint32_t count, uin
 {
     int rc = 0;
     if (position > UINT64_MAX - count)
-        return why_set(why, FAULT_RANGE, "%u samples from position %llu: beyond the last position"
-                       " there is", count, (unsigned long long)position);
+        return why_set(why, FAULT_RANGE,
+                       "%u samples from position %llu: beyond the last position"
+                       " there is",
+                       count, (unsigned long long)position);
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         rc = read_sample(self, position + i, tokens + i * samples_tokens(&self->samples), why);
     return rc;

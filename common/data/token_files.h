@@ -28,7 +28,7 @@ int token_files_open(const char *dir, const struct samples_config *config, struc
                      token_files_t **ret_self);
 void token_files_close(token_files_t **self);
 
-uint64_t token_files_count(const token_files_t *self);     // Samples in one pass, 1 or more
+uint64_t token_files_count(const token_files_t *self); // Samples in one pass, 1 or more
 
 // The manifest's digest, by which everybody can know the dataset; NULL if there is no manifest.
 const struct hash *token_files_digest(const token_files_t *self);
@@ -43,5 +43,5 @@ int token_files_read(token_files_t *self, uint64_t position, uint32_t count, uin
 int token_files_prove(token_files_t *self, uint64_t position, uint32_t count, struct proof *proof,
                       struct why *why);
 
-const struct samples *token_files_samples(const token_files_t *self);       // Borrowed
-const struct manifest *token_files_manifest(const token_files_t *self);     // The same; NULL: none
+const struct samples *token_files_samples(const token_files_t *self);   // Borrowed
+const struct manifest *token_files_manifest(const token_files_t *self); // The same; NULL: none

@@ -10,9 +10,9 @@
 // as the gradient has.
 
 struct adamw_factors {
-    float keep;                     // 1 - rate * weight_decay of a matrix; of others it is 1
+    float keep; // 1 - rate * weight_decay of a matrix; of others it is 1
     float one_less_beta1, beta2, one_less_beta2;
-    float root_factor;              // 1 / sqrt(1 - beta2^t)
+    float root_factor; // 1 / sqrt(1 - beta2^t)
     float eps;
-    float step;                     // rate / (1 - beta1^t)
+    float step; // rate / (1 - beta1^t)
 };

@@ -27,8 +27,7 @@ LANES_INLINE void decode_tile(size_t rows, size_t outs, size_t in, const float *
         for (size_t r = 0; r < rows; r++) {
             const lanes input = lanes_load_upto(x + r * x_stride + i, left);
             LANES_UNROLL(4)
-            for (size_t o = 0; o < outs; o++)
-                sums[r][o] = lanes_fma(input, weights[o], sums[r][o]);
+            for (size_t o = 0; o < outs; o++) sums[r][o] = lanes_fma(input, weights[o], sums[r][o]);
         }
     }
     LANES_UNROLL(4)

@@ -8,35 +8,31 @@
 
 // A block of A stays in the second cache beside a panel of B; so much of B as COLUMNS_MAX columns
 // (4 MiB) in the third.
-enum { DEPTH_WORDS_MAX = 512, COLUMNS_MAX = 2048, BLOCK_TILES = 5, PACK_PANELS = 4,
-       DEPTH_GRAIN = 32 };
+enum {
+    DEPTH_WORDS_MAX = 512,
+    COLUMNS_MAX = 2048,
+    BLOCK_TILES = 5,
+    PACK_PANELS = 4,
+    DEPTH_GRAIN = 32
+};
 
 struct product {
     const struct gemm *job;
     const struct kernels_product *kernels;
-    float *b_packed, *a_packed;     // a_packed: one block for each worker
+    float *b_packed, *a_packed; // a_packed: one block for each worker
     size_t a_packed_count;
-    uint32_t blocks;                // Of rows of c: one task each
-    size_t depth_first, depth;      // The part of k in work
-    size_t words;                   // That it takes, packed
-    size_t column_first, columns;   // The part of n in work
+    uint32_t blocks;              // Of rows of c: one task each
+    size_t depth_first, depth;    // The part of k in work
+    size_t words;                 // That it takes, packed
+    size_t column_first, columns; // The part of n in work
 };
 
-static size_t round_up(size_t count, size_t unit)
-{
-    return (count + unit - 1) / unit * unit;
-}
+static size_t round_up(size_t count, size_t unit) { return (count + unit - 1) / unit * unit; }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 // Words of the deepest part of a k, in any precision and with any instruction set.
-static size_t words_max(uint32_t k)
-{
-    return smaller(round_up(k, 2), DEPTH_WORDS_MAX);
-}
+static size_t words_max(uint32_t k) { return smaller(round_up(k, 2), DEPTH_WORDS_MAX); }
 
 static size_t b_packed_count(uint32_t n, uint32_t k)
 {
@@ -139,7 +135,9 @@ void gemm_run(pool_t *pool, const struct gemm *job, float *scratch)
     }
 #endif
     const struct kernels_product *kernels = &kernels_chosen()->product[job->precision];
-    struct product product = { .job = job, .kernels = kernels, .b_packed = scratch,
+    struct product product = { .job = job,
+                               .kernels = kernels,
+                               .b_packed = scratch,
                                .a_packed = scratch + round_up(b_packed_count(job->n, job->k), 16),
                                .a_packed_count = a_packed_count(job->k) };
     const size_t tiles = (job->m + kernels->tile_rows - 1) / kernels->tile_rows;
@@ -151,8 +149,8 @@ void gemm_run(pool_t *pool, const struct gemm *job, float *scratch)
         for (size_t k = 0; k < job->k; k += depth_max) {
             product.depth_first = k;
             product.depth = smaller(depth_max, job->k - k);
-            product.words = (product.depth + kernels->group - 1) / kernels->group *
-                            kernels->group_words;
+            product.words =
+                (product.depth + kernels->group - 1) / kernels->group * kernels->group_words;
             const size_t panels =
                 (product.columns + kernels->tile_columns - 1) / kernels->tile_columns;
             pool_run(pool, (uint32_t)((panels + PACK_PANELS - 1) / PACK_PANELS), pack_b_task,

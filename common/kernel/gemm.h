@@ -32,11 +32,11 @@ enum gemm_precision { GEMM_FLOAT32, GEMM_BF16, GEMM_PRECISIONS };
 struct gemm {
     enum gemm_form form;
     enum gemm_precision precision;
-    bool add;                       // c += instead of c =
-    uint32_t m, n, k;               // Any, 0 included (k = 0 and not `add` clears c)
-    const float *a, *b;             // Borrowed; do not overlap c
+    bool add;           // c += instead of c =
+    uint32_t m, n, k;   // Any, 0 included (k = 0 and not `add` clears c)
+    const float *a, *b; // Borrowed; do not overlap c
     float *c;
-    size_t a_stride, b_stride, c_stride;    // Floats from one row as stored to the next
+    size_t a_stride, b_stride, c_stride; // Floats from one row as stored to the next
 };
 
 // Floats of scratch memory that gemm_run may use for products of up to these sizes with so many

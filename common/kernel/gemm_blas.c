@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GRAIN = 16 };                    // Rows
+enum { GRAIN = 16 }; // Rows
 
 const char *gemm_blas_name(void)
 {
     static char name[64];
-    const char *config = openblas_get_config();         // "OpenBLAS 0.3.21 NO_LAPACKE ..."
+    const char *config = openblas_get_config(); // "OpenBLAS 0.3.21 NO_LAPACKE ..."
     const size_t first = strcspn(config, " ");
     const size_t count = config[first] ? first + 1 + strcspn(config + first + 1, " ") : first;
     snprintf(name, sizeof name, "%.*s", (int)count, config);
@@ -21,12 +21,16 @@ const char *gemm_blas_name(void)
 __attribute__((constructor)) static void begin(void)
 {
     openblas_set_num_threads(1);
-    fprintf(stderr, "warning: built with BLAS=1: float32 products are those of %s, NOT "
-                    "reproducible: nobody can recompute these gradients to the bit\n",
+    fprintf(stderr,
+            "warning: built with BLAS=1: float32 products are those of %s, NOT "
+            "reproducible: nobody can recompute these gradients to the bit\n",
             gemm_blas_name());
 }
 
-struct blas_job { const struct gemm *job; uint32_t tasks; };
+struct blas_job {
+    const struct gemm *job;
+    uint32_t tasks;
+};
 
 static int int_of(size_t count)
 {

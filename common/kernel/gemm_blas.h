@@ -6,7 +6,7 @@
 
 #include "common/kernel/gemm.h"
 
-const char *gemm_blas_name(void);       // "OpenBLAS 0.3.21"
+const char *gemm_blas_name(void); // "OpenBLAS 0.3.21"
 
 // gemm_run of a FLOAT32 product: rows of c are dealt to the threads of the pool, and each calls the
 // library for its own. The library's threads are never used; they sleep.

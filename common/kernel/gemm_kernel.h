@@ -104,9 +104,9 @@ static void gemm_pack_rows_bf16(const float *from, size_t stride, uint32_t rows,
 // 16 columns of two rows become 16 words.
 LANES_INLINE lanes gemm_pair(lanes even, lanes odd)
 {
-    static const uint16_t order[32] = { 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23,
-                                        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30,
-                                        15, 31 };
+    static const uint16_t order[32] = { 0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                        21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
+                                        11, 27, 12, 28, 13, 29, 14, 30, 15, 31 };
     const __m512i halves = (__m512i)_mm512_cvtne2ps_pbh(odd, even);
     return (lanes)_mm512_permutexvar_epi16(_mm512_loadu_si512(order), halves);
 }

@@ -7,15 +7,14 @@
 #include "common/kernel/vector_kernel.h"
 
 #define KERNEL_SET_NAME_(set) kernels_##set
-#define KERNEL_SET_NAME(set) KERNEL_SET_NAME_(set)
+#define KERNEL_SET_NAME(set)  KERNEL_SET_NAME_(set)
 #define KERNEL_SET_TEXT_(set) #set
-#define KERNEL_SET_TEXT(set) KERNEL_SET_TEXT_(set)
+#define KERNEL_SET_TEXT(set)  KERNEL_SET_TEXT_(set)
 
-_Static_assert(TILE_ROWS <= KERNELS_TILE_ROWS_MAX
-               && (int)TILE_COLUMNS <= (int)KERNELS_TILE_COLUMNS_MAX,
+_Static_assert(TILE_ROWS <= KERNELS_TILE_ROWS_MAX &&
+                   (int)TILE_COLUMNS <= (int)KERNELS_TILE_COLUMNS_MAX,
                "the register tile fits the stated bounds");
-_Static_assert(TILE_ROWS <= LANES,
-               "a panel of A is one transposed block high");
+_Static_assert(TILE_ROWS <= LANES, "a panel of A is one transposed block high");
 
 const struct kernels KERNEL_SET_NAME(KERNEL_SET) = {
     .name = KERNEL_SET_TEXT(KERNEL_SET),

@@ -15,8 +15,8 @@ static bool can_run(const struct kernels *set)
     __builtin_cpu_init();
     if (set == &kernels_avx512bf16 && !__builtin_cpu_supports("avx512bf16")) return false;
     if (set == &kernels_avx512bf16 || set == &kernels_avx512) {
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl")
-            && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq");
     }
     if (set == &kernels_avx2)
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -26,7 +26,7 @@ static bool can_run(const struct kernels *set)
 static const struct kernels *best(void)
 {
     size_t i = 0;
-    while (!can_run(sets[i])) i++;                  // The last runs anywhere
+    while (!can_run(sets[i])) i++; // The last runs anywhere
     return sets[i];
 }
 

@@ -17,9 +17,9 @@ enum { KERNELS_TILE_ROWS_MAX = 14, KERNELS_TILE_COLUMNS_MAX = 32 };
 
 // The product (gemm.h) in one precision.
 struct kernels_product {
-    uint32_t tile_rows;             // The register tile
+    uint32_t tile_rows; // The register tile
     uint32_t tile_columns;
-    uint32_t group, group_words;    // So many k, rounded up, take so many words of 4 bytes
+    uint32_t group, group_words; // So many k, rounded up, take so many words of 4 bytes
 
     // A packed panel holds `height` rows (missing ones zero) as [words of the depth][height].
     // pack_rows takes element (r, k) from from[r*stride + k], pack_columns from from[k*stride + r].
@@ -34,7 +34,7 @@ struct kernels_product {
 };
 
 struct kernels {
-    const char *name;               // "avx512bf16", "avx512", "avx2" or "base"
+    const char *name; // "avx512bf16", "avx512", "avx2" or "base"
     struct kernels_product product[GEMM_PRECISIONS];
 
     // y = x * w / rms(x) per row; ret_inverse[row] = 1 / sqrt(mean(x^2) + eps).
@@ -71,8 +71,8 @@ struct kernels {
     void (*entropy)(size_t rows, size_t vocab, float *logits, const uint32_t *targets, float weight,
                     float *ret_losses);
 
-    void (*accumulate)(size_t count, const float *from, float *to);     // to += from
-    void (*scale)(size_t count, float factor, float *x);                // x *= factor
+    void (*accumulate)(size_t count, const float *from, float *to); // to += from
+    void (*scale)(size_t count, float factor, float *x);            // x *= factor
     // to = fma(factor, from, to)
     void (*add_scaled)(size_t count, float factor, const float *from, float *to);
     double (*square_sum)(size_t count, const float *x); // Sixteen double chains, one tree

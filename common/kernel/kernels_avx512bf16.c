@@ -1,5 +1,5 @@
 // The kernels for AVX-512 with bfloat16 products: as AVX-512, but for VDPBF16PS.
 #define KERNEL_SET avx512bf16
-#define TILE_ROWS 14
+#define TILE_ROWS  14
 #define TILE_LANES 2
 #include "common/kernel/kernel_set.h"

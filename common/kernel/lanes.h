@@ -20,7 +20,7 @@ enum { LANES = 16 };
 // sanitizer's checks.
 #define LANES_PRAGMA(text) _Pragma(#text)
 #if defined(__AVX2__) && defined(__FMA__)
-#define LANES_INLINE static inline __attribute__((always_inline, unused))
+#define LANES_INLINE        static inline __attribute__((always_inline, unused))
 #define LANES_UNROLL(times) LANES_PRAGMA(GCC unroll times)
 #elif defined(__SANITIZE_ADDRESS__)
 #define LANES_INLINE static __attribute__((noinline, unused))
@@ -81,15 +81,15 @@ LANES_INLINE void lanes_store_some(float *to, lanes a, size_t count)
     _mm512_mask_storeu_ps(to, lanes_mask(count), a);
 }
 
-#define LANES_HALVE(name, op256, op128) \
-LANES_INLINE float name(lanes a) \
-{ \
-    const __m256 high = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1)); \
-    const __m256 b = op256(_mm512_castps512_ps256(a), high); \
-    const __m128 c = op128(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1)); \
-    const __m128 d = op128(c, _mm_movehl_ps(c, c)); \
-    return _mm_cvtss_f32(op128(d, _mm_shuffle_ps(d, d, 1))); \
-}
+#define LANES_HALVE(name, op256, op128)                                                            \
+    LANES_INLINE float name(lanes a)                                                               \
+    {                                                                                              \
+        const __m256 high = _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(a), 1));      \
+        const __m256 b = op256(_mm512_castps512_ps256(a), high);                                   \
+        const __m128 c = op128(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));            \
+        const __m128 d = op128(c, _mm_movehl_ps(c, c));                                            \
+        return _mm_cvtss_f32(op128(d, _mm_shuffle_ps(d, d, 1)));                                   \
+    }
 
 // Rows become columns: rows[i] lane k <-> rows[k] lane i.
 LANES_INLINE void lanes_transpose(lanes rows[LANES])
@@ -126,13 +126,20 @@ LANES_INLINE void lanes_transpose(lanes rows[LANES])
 #elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 
-typedef struct { __m256 low, high; } lanes;
+typedef struct {
+    __m256 low, high;
+} lanes;
 
-#define LANES_TWO(name, f) \
-LANES_INLINE lanes name(lanes a, lanes b) { return (lanes){ f(a.low, b.low), f(a.high, b.high) }; }
-#define LANES_THREE(name, f) \
-LANES_INLINE lanes name(lanes a, lanes b, lanes c) \
-{ return (lanes){ f(a.low, b.low, c.low), f(a.high, b.high, c.high) }; }
+#define LANES_TWO(name, f)                                                                         \
+    LANES_INLINE lanes name(lanes a, lanes b)                                                      \
+    {                                                                                              \
+        return (lanes){ f(a.low, b.low), f(a.high, b.high) };                                      \
+    }
+#define LANES_THREE(name, f)                                                                       \
+    LANES_INLINE lanes name(lanes a, lanes b, lanes c)                                             \
+    {                                                                                              \
+        return (lanes){ f(a.low, b.low, c.low), f(a.high, b.high, c.high) };                       \
+    }
 
 LANES_INLINE lanes lanes_load(const float *from)
 {
@@ -177,8 +184,8 @@ LANES_INLINE __m256 lanes_round_bf16_half(__m256 a)
     const __m256i none = _mm256_cmpeq_epi32(exponent, _mm256_setzero_si256());
     const __m256i sign = _mm256_and_si256(bits, _mm256_set1_epi32((int)0x80000000u));
     const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a, a, _CMP_UNORD_Q));
-    const __m256i quiet = _mm256_or_si256(_mm256_and_si256(bits, top),
-                                          _mm256_set1_epi32(0x00400000));
+    const __m256i quiet =
+        _mm256_or_si256(_mm256_and_si256(bits, top), _mm256_set1_epi32(0x00400000));
     __m256i kept = _mm256_blendv_epi8(near, sign, none);
     kept = _mm256_blendv_epi8(kept, quiet, nan);
     return _mm256_castsi256_ps(kept);
@@ -190,8 +197,8 @@ LANES_INLINE lanes lanes_round_bf16(lanes a)
 
 LANES_INLINE __m256i lanes_mask(size_t count, int first)
 {
-    const __m256i lane = _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
-                                          _mm256_set1_epi32(first));
+    const __m256i lane =
+        _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)count), lane);
 }
 LANES_INLINE lanes lanes_load_some(const float *from, size_t count)
@@ -205,14 +212,14 @@ LANES_INLINE void lanes_store_some(float *to, lanes a, size_t count)
     _mm256_maskstore_ps(to + 8, lanes_mask(count, 8), a.high);
 }
 
-#define LANES_HALVE(name, op256, op128) \
-LANES_INLINE float name(lanes a) \
-{ \
-    const __m256 b = op256(a.low, a.high); \
-    const __m128 c = op128(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1)); \
-    const __m128 d = op128(c, _mm_movehl_ps(c, c)); \
-    return _mm_cvtss_f32(op128(d, _mm_shuffle_ps(d, d, 1))); \
-}
+#define LANES_HALVE(name, op256, op128)                                                            \
+    LANES_INLINE float name(lanes a)                                                               \
+    {                                                                                              \
+        const __m256 b = op256(a.low, a.high);                                                     \
+        const __m128 c = op128(_mm256_castps256_ps128(b), _mm256_extractf128_ps(b, 1));            \
+        const __m128 d = op128(c, _mm_movehl_ps(c, c));                                            \
+        return _mm_cvtss_f32(op128(d, _mm_shuffle_ps(d, d, 1)));                                   \
+    }
 
 LANES_INLINE void lanes_transpose_8(__m256 rows[8])
 {
@@ -237,7 +244,7 @@ LANES_INLINE void lanes_transpose_8(__m256 rows[8])
 }
 LANES_INLINE void lanes_transpose(lanes rows[LANES])
 {
-    __m256 quarter[2][2][8];        // [rows 8..15?][lanes 8..15?]
+    __m256 quarter[2][2][8]; // [rows 8..15?][lanes 8..15?]
     LANES_UNROLL(8)
     for (int i = 0; i < 8; i++) {
         quarter[0][0][i] = rows[i].low;
@@ -256,17 +263,19 @@ LANES_INLINE void lanes_transpose(lanes rows[LANES])
     }
 }
 
-#else   // Portable C. fmaf is exact by the standard; without FMA hardware the C library computes it
+#else // Portable C. fmaf is exact by the standard; without FMA hardware the C library computes it
 
-typedef struct { float at[LANES]; } lanes;
+typedef struct {
+    float at[LANES];
+} lanes;
 
-#define LANES_EACH(name, parameters, expression) \
-LANES_INLINE lanes name parameters \
-{ \
-    lanes result; \
-    for (int i = 0; i < LANES; i++) result.at[i] = (expression); \
-    return result; \
-}
+#define LANES_EACH(name, parameters, expression)                                                   \
+    LANES_INLINE lanes name parameters                                                             \
+    {                                                                                              \
+        lanes result;                                                                              \
+        for (int i = 0; i < LANES; i++) result.at[i] = (expression);                               \
+        return result;                                                                             \
+    }
 
 LANES_EACH(lanes_load, (const float *from), from[i])
 LANES_EACH(lanes_load_some, (const float *from, size_t count), (size_t)i < count ? from[i] : 0.0f)
@@ -335,13 +344,13 @@ LANES_EACH(lanes_fma_flushed, (lanes a, lanes b, lanes c), fma_flushed(a.at[i], 
 
 #define LANES_ADD_ONE(a, b) ((a) + (b))
 #define LANES_MAX_ONE(a, b) ((a) > (b) ? (a) : (b))
-#define LANES_HALVE(name, op256, op128) \
-LANES_INLINE float name(lanes a) \
-{ \
-    for (int width = LANES / 2; width > 0; width /= 2) \
-        for (int i = 0; i < width; i++) a.at[i] = op256(a.at[i], a.at[i + width]); \
-    return a.at[0]; \
-}
+#define LANES_HALVE(name, op256, op128)                                                            \
+    LANES_INLINE float name(lanes a)                                                               \
+    {                                                                                              \
+        for (int width = LANES / 2; width > 0; width /= 2)                                         \
+            for (int i = 0; i < width; i++) a.at[i] = op256(a.at[i], a.at[i + width]);             \
+        return a.at[0];                                                                            \
+    }
 
 LANES_INLINE void lanes_transpose(lanes rows[LANES])
 {
@@ -361,7 +370,7 @@ LANES_INLINE void lanes_transpose(lanes rows[LANES])
 LANES_INLINE unsigned lanes_flush_begin(void)
 {
     const unsigned before = _mm_getcsr();
-    _mm_setcsr(before | _MM_FLUSH_ZERO_ON | 0x0040);            // And denormals are zero
+    _mm_setcsr(before | _MM_FLUSH_ZERO_ON | 0x0040); // And denormals are zero
     return before;
 }
 LANES_INLINE void lanes_flush_end(unsigned before) { _mm_setcsr(before); }

@@ -9,27 +9,29 @@
 struct worker {
     pool_t *pool;
     pthread_t thread;
-    uint32_t number;            // From 1; 0 is whoever calls pool_run
+    uint32_t number; // From 1; 0 is whoever calls pool_run
 };
 
 // Tasks of a job that are not taken yet: each worker begins with a run of them, the same one in
 // every job of that many, so that what it wrote lies in its own cache when it comes to read it. Who
 // has none left helps the one who has most, from the end.
-struct share { uint32_t next, end; };
+struct share {
+    uint32_t next, end;
+};
 
 // All but `threads` and `workers` is guarded by `lock`. A worker that wakes late finds no task left
 // and sleeps on: a job waits for its tasks, never for its workers.
 struct pool {
     pthread_mutex_t lock;
-    pthread_cond_t work;        // There is a task to take, or it is time to stop
-    pthread_cond_t done;        // `left` reached 0
+    pthread_cond_t work; // There is a task to take, or it is time to stop
+    pthread_cond_t done; // `left` reached 0
     pool_task_fn *fn;
     void *arg;
     struct share shares[POOL_THREADS_MAX];
-    uint32_t left;              // Tasks that have not returned yet
+    uint32_t left; // Tasks that have not returned yet
     bool busy, stop;
     uint32_t threads;
-    struct worker workers[];    // threads - 1 of them
+    struct worker workers[]; // threads - 1 of them
 };
 
 static bool take_task(pool_t *self, uint32_t worker, uint32_t *ret_task)
@@ -100,7 +102,7 @@ pool_t *pool_new(uint32_t threads)
 
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);    // Signals are for the thread that runs the loop
+    pthread_sigmask(SIG_SETMASK, &all, &before); // Signals are for the thread that runs the loop
     uint32_t started = 0;
     for (; started < threads - 1; started++) {
         struct worker *worker = &self->workers[started];
@@ -122,10 +124,7 @@ void pool_destroy(pool_t **self)
     *self = NULL;
 }
 
-uint32_t pool_threads(const pool_t *self)
-{
-    return self ? self->threads : 1;
-}
+uint32_t pool_threads(const pool_t *self) { return self ? self->threads : 1; }
 
 static void run_inline(pool_t *self, uint32_t tasks, pool_task_fn *fn, void *arg)
 {

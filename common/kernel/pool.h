@@ -23,9 +23,9 @@ pool_t *pool_new(uint32_t threads);
 // Joins the threads. Not while a job runs. NULL is allowed; *self becomes NULL.
 void pool_destroy(pool_t **self);
 
-uint32_t pool_threads(const pool_t *self);      // As given to pool_new; 1 for NULL
+uint32_t pool_threads(const pool_t *self); // As given to pool_new; 1 for NULL
 
-typedef void (pool_task_fn)(void *arg, uint32_t task, uint32_t worker);
+typedef void(pool_task_fn)(void *arg, uint32_t task, uint32_t worker);
 
 // Runs fn(arg, task, worker) once for each task 0..tasks-1 and returns when all have returned; what
 // they wrote is then visible to the caller. `worker` is 0..threads-1, and no two tasks run at the
@@ -36,5 +36,7 @@ void pool_run(pool_t *self, uint32_t tasks, pool_task_fn *fn, void *arg);
 // The share of one task when `count` things are dealt to `parts` tasks in runs whose lengths are
 // multiples of `grain` (the last one may be shorter). Pure arithmetic: depends on the three numbers
 // alone.
-struct pool_share { uint64_t first, end; };
+struct pool_share {
+    uint64_t first, end;
+};
 struct pool_share pool_share_of(uint64_t count, uint64_t grain, uint32_t parts, uint32_t part);

@@ -134,8 +134,8 @@ static void row_softmax(size_t rows, size_t first, size_t width, float scale, fl
         lanes sum = lanes_all(0.0f);
         for (size_t i = 0; i < count; i += LANES) {
             const lanes score = lanes_load_upto(scores + i, count - i);
-            const lanes e = lanes_keep(lanes_exp(lanes_fma(score, factor, lanes_all(-high))),
-                                       count - i);
+            const lanes e =
+                lanes_keep(lanes_exp(lanes_fma(score, factor, lanes_all(-high))), count - i);
             lanes_store_upto(scores + i, e, count - i);
             sum = lanes_add(sum, e);
         }
@@ -201,8 +201,8 @@ static void row_entropy(size_t rows, size_t vocab, float *logits, const uint32_t
 static void row_accumulate(size_t count, const float *from, float *to)
 {
     for (size_t i = 0; i < count; i += LANES) {
-        const lanes sum = lanes_add(lanes_load_upto(to + i, count - i),
-                                    lanes_load_upto(from + i, count - i));
+        const lanes sum =
+            lanes_add(lanes_load_upto(to + i, count - i), lanes_load_upto(from + i, count - i));
         lanes_store_upto(to + i, sum, count - i);
     }
 }

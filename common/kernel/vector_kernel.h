@@ -9,8 +9,10 @@ static void vector_add_scaled(size_t count, float factor, const float *from, flo
 {
     for (size_t i = 0; i < count; i += LANES) {
         const size_t left = count - i;
-        lanes_store_upto(to + i, lanes_fma(lanes_all(factor), lanes_load_upto(from + i, left),
-                                           lanes_load_upto(to + i, left)), left);
+        lanes_store_upto(to + i,
+                         lanes_fma(lanes_all(factor), lanes_load_upto(from + i, left),
+                                   lanes_load_upto(to + i, left)),
+                         left);
     }
 }
 

@@ -81,29 +81,32 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
         memory = compute_memory(&options->device, config);
         if (free_bytes == 0 || memory.host + beside <= free_bytes) break;
     }
-    shell_log(6, "learner.memory parameters=%llu host_mib=%llu free_mib=%llu device_mib=%llu "
-              "activations=%s", (unsigned long long)self->floats,
-              (unsigned long long)(memory.host + beside) >> 20,
+    shell_log(6,
+              "learner.memory parameters=%llu host_mib=%llu free_mib=%llu device_mib=%llu "
+              "activations=%s",
+              (unsigned long long)self->floats, (unsigned long long)(memory.host + beside) >> 20,
               (unsigned long long)free_bytes >> 20, (unsigned long long)memory.device >> 20,
               config->recompute ? "recomputed" : "kept");
     shell_log(6, "learner.compute products=%s threads=%u",
               wire_enum_name(&wire_enum_products, self->config.products), options->threads);
     const char *library = gemm_library(config->float32 ? GEMM_FLOAT32 : GEMM_BF16);
     if (library && options->trains && self->config.verification_percent)
-        return why_set(why, FAULT_CONFIG,
-                       "the run recomputes results, and the float32 products of this build are those "
-                       "of %s, which nobody else's are to the bit; take a build without BLAS=1",
-                       library);
+        return why_set(
+            why, FAULT_CONFIG,
+            "the run recomputes results, and the float32 products of this build are those "
+            "of %s, which nobody else's are to the bit; take a build without BLAS=1",
+            library);
     if (library && options->trains && options->device.kind == COMPUTE_CPU)
-        shell_log(4, "learner.not_reproducible products_of=\"%s\": nobody can recompute these "
-                  "gradients to the bit; a build without BLAS=1 has products of its own", library);
+        shell_log(4,
+                  "learner.not_reproducible products_of=\"%s\": nobody can recompute these "
+                  "gradients to the bit; a build without BLAS=1 has products of its own",
+                  library);
     if (free_bytes == 0 || memory.host + beside <= free_bytes) return 0;
     const bool less = options->trains && options->micro_batch > 1;
-    return why_set(why, FAULT_MEMORY, "the model needs %llu MiB and there are %llu; %s",
-                   (unsigned long long)(memory.host + beside) >> 20,
-                   (unsigned long long)free_bytes >> 20,
-                   less ? "--micro-batch-size 1 takes the least"
-                        : "free some, or take a larger machine");
+    return why_set(
+        why, FAULT_MEMORY, "the model needs %llu MiB and there are %llu; %s",
+        (unsigned long long)(memory.host + beside) >> 20, (unsigned long long)free_bytes >> 20,
+        less ? "--micro-batch-size 1 takes the least" : "free some, or take a larger machine");
 }
 
 static int take_memory(struct learner *self, struct why *why)
@@ -147,7 +150,8 @@ static int build(struct learner *self, const struct wire_config *config, struct 
                        config->seq_len, self->shape.seq_len_max);
     self->floats = model_parameter_count(&self->shape);
     if (config->verification_percent && self->floats > BLOB_BYTES_MAX / sizeof(float))
-        return why_set(why, FAULT_LIMIT, "a model of %llu parameters; the run recomputes results, "
+        return why_set(why, FAULT_LIMIT,
+                       "a model of %llu parameters; the run recomputes results, "
                        "and a residual of more than %zu cannot be revealed",
                        (unsigned long long)self->floats, BLOB_BYTES_MAX / sizeof(float));
     rc = fill_layout(self, why);
@@ -165,7 +169,8 @@ static void hear_build(struct learner *self, const struct wire_config *config)
     struct why why = { 0 };
     failpoint("learner_build");
     const int rc = build(self, config, &why);
-    struct wire_built built = { .ok = rc == 0, .floats = self->floats,
+    struct wire_built built = { .ok = rc == 0,
+                                .floats = self->floats,
                                 .may_pass = rc == FAULT_MEMORY };
     learner_put_reason(built.reason, &why);
     if (built.ok) built.payload_bytes = (uint32_t)payload_bytes(self->form);
@@ -230,9 +235,9 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
     self->holding = false;
     past_clear(&self->past);
-    int rc = !load->path[0] ? take_staged(self, load, why)
-           : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
-           : load_checkpoint(self, load, why, ret_epoch);
+    int rc = !load->path[0]  ? take_staged(self, load, why)
+             : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
+                             : load_checkpoint(self, load, why, ret_epoch);
     if (rc == 0) rc = compute_push(self->compute, why); // A residual belongs to who made it: zero
     if (rc == 0) rc = take_digest(self, why);
     if (rc < 0) return rc;
@@ -285,7 +290,7 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
         return why_set(why, FAULT_RANGE, "asked to train step %llu, step %llu is held",
                        (unsigned long long)job->step, (unsigned long long)self->step);
     int rc = job->from_zero ? compute_pull(self->compute, why) : 0;
-    if (rc == 0 && job->from_zero) rc = compute_push(self->compute, why);   // The residual: zero
+    if (rc == 0 && job->from_zero) rc = compute_push(self->compute, why); // The residual: zero
     if (rc == 0) rc = learner_read_samples(self, job, why, &count);
     if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, why, &loss);
     if (rc == 0 && self->config.clip_norm > 0)
@@ -342,8 +347,7 @@ static int apply(struct learner *self, const struct wire_apply *job, struct why 
     if (compute_has_candidate(self->compute)) {
         if (!hash_is_none(&job->own_payload) && hash_equal(&job->own_payload, &self->candidate))
             compute_adopt(self->compute);
-        else
-            compute_discard(self->compute);
+        else compute_discard(self->compute);
     }
     self->step = job->step + 1;
     rc = take_digest(self, why);
@@ -379,11 +383,11 @@ void learner_body(struct worker *worker, void *arg)
         struct why why = { 0 };
         switch (job.kind) {
         case FRAME_BUILD: hear_build(self, job.body); break;
-        case FRAME_LOAD:  hear_load(self, job.body); break;
+        case FRAME_LOAD: hear_load(self, job.body); break;
         case FRAME_TRAIN: hear_train(self, job.body); break;
         case FRAME_APPLY: hear_apply(self, job.body); break;
-        case FRAME_SAVE:  learner_save(self, job.body); break;
-        case FRAME_SHOW:  learner_show(self, job.body); break;
+        case FRAME_SAVE: learner_save(self, job.body); break;
+        case FRAME_SHOW: learner_show(self, job.body); break;
         case FRAME_RECOMPUTE: learner_recompute(self, job.body); break;
         case FRAME_PIN:
             if (self->holding && self->step == ((const struct wire_pin *)job.body)->step &&

@@ -20,16 +20,17 @@
 #include "common/crypto/identity.h"
 
 struct learner_options {
-    const struct identity *identity;    // Borrowed; for the data providers
-    blob_store_t *store;                // Borrowed; shared with the bulk server and the fetcher
+    const struct identity *identity; // Borrowed; for the data providers
+    blob_store_t *store;             // Borrowed; shared with the bulk server and the fetcher
     const char *run_id;
-    struct compute_device device;       // What computes
-    uint32_t threads;                   // 1..64
-    uint32_t micro_batch;               // Sequences at a time: memory against speed
-    bool trains;                        // A checkpointer only applies
-    const char *checkpoint_root;        // For SAVE and for LOAD of own checkpoints; or NULL
-    const char *tokenizer_dir;          // Copied into checkpoints; or NULL: the genesis folder's, if it is here
-    uint32_t keep;                      // Checkpoints that stay
+    struct compute_device device; // What computes
+    uint32_t threads;             // 1..64
+    uint32_t micro_batch;         // Sequences at a time: memory against speed
+    bool trains;                  // A checkpointer only applies
+    const char *checkpoint_root;  // For SAVE and for LOAD of own checkpoints; or NULL
+    const char
+        *tokenizer_dir; // Copied into checkpoints; or NULL: the genesis folder's, if it is here
+    uint32_t keep;      // Checkpoints that stay
 };
 
 // A worker_body; `arg` is a struct learner_options that outlives the worker.

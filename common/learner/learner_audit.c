@@ -13,7 +13,8 @@ static int show(struct learner *self, const struct wire_show *job, struct why *w
     if (!residual)
         return why_set(why, FAULT_NOT_FOUND, "the residual of that result is no more here");
     ret_shown->blob.bytes = (uint32_t)(self->floats * sizeof *residual);
-    return learner_keep(self, residual, self->floats * sizeof *residual, why, &ret_shown->blob.hash);
+    return learner_keep(self, residual, self->floats * sizeof *residual, why,
+                        &ret_shown->blob.hash);
 }
 
 void learner_show(struct learner *self, const struct wire_show *job)
@@ -43,16 +44,19 @@ static int take_residual(struct learner *self, const struct wire_recompute *job,
 }
 
 static int compute(struct learner *self, const struct wire_recompute *job,
-                     const struct blob_ref *residual, struct why *why, struct wire_finding *ret)
+                   const struct blob_ref *residual, struct why *why, struct wire_finding *ret)
 {
     const struct wire_audit *audit = &job->audit;
     const struct past_means means = { self->options->store, self->form, self->pool,
                                       self->config.weight_decay, self->floats };
     struct compute_work work = { .residual = (const void *)residual->bytes,
                                  .clip = (double)self->config.clip_norm };
-    const struct wire_train samples = {
-        .samples = job->samples, .samples_count = job->samples_count, .providers = job->providers,
-        .providers_count = job->providers_count, .data = job->data, .order = job->order };
+    const struct wire_train samples = { .samples = job->samples,
+                                        .samples_count = job->samples_count,
+                                        .providers = job->providers,
+                                        .providers_count = job->providers_count,
+                                        .data = job->data,
+                                        .order = job->order };
     uint64_t count = 0;
     memcpy(&work.rate, &audit->lr_bits, sizeof work.rate);
     int rc = past_params(&self->past, &means, audit->step, &audit->base, why, self->spare);
@@ -73,7 +77,8 @@ void learner_recompute(struct learner *self, const struct wire_recompute *job)
 {
     struct why why = { 0 };
     struct blob_ref residual = { 0 };
-    struct wire_finding finding = { .round = job->round, .result = job->audit.result,
+    struct wire_finding finding = { .round = job->round,
+                                    .result = job->audit.result,
                                     .finding = FINDING_UNABLE };
     int rc = self->built && self->options->trains
                  ? take_residual(self, job, &why, &residual)
@@ -84,7 +89,8 @@ void learner_recompute(struct learner *self, const struct wire_recompute *job)
     if (rc == 0)
         finding.finding = hash_equal(&finding.payload, &job->audit.payload) &&
                                   hash_equal(&finding.residual_to, &job->audit.residual_to)
-                              ? FINDING_SAME : FINDING_DIFFERENT;
+                              ? FINDING_SAME
+                              : FINDING_DIFFERENT;
     blob_store_release(&residual);
     snprintf(finding.reason, sizeof finding.reason, "%.*s", (int)sizeof finding.reason - 1,
              rc < 0 ? why.text : "");

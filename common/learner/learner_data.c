@@ -69,8 +69,10 @@ static int open_folder(struct learner *self, const struct samples_config *sample
     if (rc < 0) return rc;
     const struct hash *digest = provider_digest(self->provider);
     if (!digest)
-        return why_set(why, FAULT_NOT_FOUND, "%s has no " MANIFEST_NAME ", by which its bytes are "
-                       "checked; make it with `shoal manifest %s`", data->where, data->where);
+        return why_set(why, FAULT_NOT_FOUND,
+                       "%s has no " MANIFEST_NAME ", by which its bytes are "
+                       "checked; make it with `shoal manifest %s`",
+                       data->where, data->where);
     if (hash_is_none(pin) || hash_equal(digest, pin)) return 0;
     return why_set(why, FAULT_DIGEST, "%s is another dataset than [data] manifest_digest names",
                    data->where);
@@ -82,7 +84,7 @@ static int open_web(struct learner *self, const struct samples_config *samples, 
                                         .refused = refuse_server };
     if (hash_is_none(&check.manifest_digest))
         shell_log(4, "data.unproved source=http; [data] manifest_digest is not set, so what the "
-                  "web server sends is believed");
+                     "web server sends is believed");
     return source_open(&self->config.data, samples, &check, why, &self->provider);
 }
 
@@ -110,9 +112,9 @@ static int open_source(struct learner *self, struct why *why)
     const struct samples_config samples = { .seq_len = self->config.seq_len,
                                             .vocab_size = self->shape.vocab,
                                             .token_bytes = data->token_bytes };
-    return data->kind == DATA_SERVER ? open_client(self, &samples, why)
-         : data->kind == DATA_LOCAL  ? open_folder(self, &samples, why)
-                                     : open_web(self, &samples, why);
+    return data->kind == DATA_SERVER  ? open_client(self, &samples, why)
+           : data->kind == DATA_LOCAL ? open_folder(self, &samples, why)
+                                      : open_web(self, &samples, why);
 }
 
 // A web server that is down or lies may be better when samples are wanted: it is opened again then.
@@ -120,8 +122,9 @@ int learner_open_data(struct learner *self, struct why *why)
 {
     const bool web = self->config.data.kind == DATA_URL || self->config.data.kind == DATA_NUMBERED;
     int rc = open_source(self, why);
-    if (!web || (rc != FAULT_UNREACHABLE && rc != FAULT_TIMEOUT && rc != FAULT_DIGEST
-                 && rc != FAULT_CORRUPT)) return rc;
+    if (!web || (rc != FAULT_UNREACHABLE && rc != FAULT_TIMEOUT && rc != FAULT_DIGEST &&
+                 rc != FAULT_CORRUPT))
+        return rc;
     shell_log(4, "data.unavailable reason=\"%s\"; asked again when samples are wanted", why->text);
     return 0;
 }

@@ -31,20 +31,20 @@ struct learner {
     payload_form_t *form;
     compute_t *compute;
     provider_t *provider;
-    struct bulk_client *client;         // Of data-provider actors
-    struct dataset dataset;             // What their samples are held against, once it is known
-    struct hash data, order;            // What the run says it is, of the TRAIN in hand
+    struct bulk_client *client; // Of data-provider actors
+    struct dataset dataset;     // What their samples are held against, once it is known
+    struct hash data, order;    // What the run says it is, of the TRAIN in hand
     uint64_t floats, step;
     struct hash digest;
     struct hash *leaves;
     size_t leaf_count;
-    float *params, *spare;              // compute_host of the replica; room for a pinned step
-    uint32_t *tokens;                   // Of one batch
+    float *params, *spare; // compute_host of the replica; room for a pinned step
+    uint32_t *tokens;      // Of one batch
     uint64_t tokens_max;
     uint8_t *payload;
-    struct past past;                   // For audits
-    struct hash candidate;              // Payload that the candidate residual belongs to
-    struct wire_holder providers[16];   // Of the TRAIN in hand
+    struct past past;                 // For audits
+    struct hash candidate;            // Payload that the candidate residual belongs to
+    struct wire_holder providers[16]; // Of the TRAIN in hand
     uint32_t providers_count;
 };
 
@@ -57,7 +57,7 @@ int learner_keep(struct learner *self, const void *bytes, size_t count, struct w
                  struct hash *ret_hash);
 
 int learner_open_data(struct learner *self, struct why *why);
-void learner_close_data(struct learner *self);      // Whatever was opened
+void learner_close_data(struct learner *self); // Whatever was opened
 
 // The samples of a TRAIN, in self->tokens. FAULT_RANGE, FAULT_MEMORY, or what the source says.
 int learner_read_samples(struct learner *self, const struct wire_train *job, struct why *why,

@@ -31,8 +31,10 @@ static const char *tokenizer_folder(const struct learner *self)
     const char *named = self->options->tokenizer_dir, *genesis = self->config.genesis;
     if (named) return named;
     if (access(genesis, F_OK) == 0) return genesis;
-    shell_log(4, "checkpoint.no_tokenizer folder=%s reason=\"%s\"; saved without one, --tokenizer-dir "
-              "names another", genesis, strerror(errno));
+    shell_log(4,
+              "checkpoint.no_tokenizer folder=%s reason=\"%s\"; saved without one, --tokenizer-dir "
+              "names another",
+              genesis, strerror(errno));
     return NULL;
 }
 
@@ -65,11 +67,14 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
     tags_init(&tags, &item, 1);
     static const void *const no_value[1];
     rc = tags_add(&tags, "distro-residual", TAG_DROP, self->floats, sizeof(float), why);
-    char *config = model_config_with_dtype(self->config_json, "float32");   // As its numbers are
+    char *config = model_config_with_dtype(self->config_json, "float32"); // As its numbers are
     ensure(config);
-    struct checkpoint_parts parts = {
-        .config_json = config, .state = &tags, .values = no_value, .keep = options->keep,
-        .spare = job->spare, .tokenizer_dir = tokenizer_folder(self) };
+    struct checkpoint_parts parts = { .config_json = config,
+                                      .state = &tags,
+                                      .values = no_value,
+                                      .keep = options->keep,
+                                      .spare = job->spare,
+                                      .tokenizer_dir = tokenizer_folder(self) };
     struct hash manifest;
     if (rc == 0)
         rc = checkpoint_write(options->checkpoint_root, &info, &parts, &self->layout, params, why,

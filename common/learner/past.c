@@ -18,7 +18,8 @@ void past_applied(struct past *self, const struct wire_apply *job)
 {
     struct past_step *past = &self->steps[job->step % PAST_STEPS];
     free(past->payloads);
-    *past = (struct past_step){ .step = job->step, .lr_bits = job->lr_bits,
+    *past = (struct past_step){ .step = job->step,
+                                .lr_bits = job->lr_bits,
                                 .count = job->payloads_count };
     past->payloads = calloc(past->count ? past->count : 1, sizeof *past->payloads);
     ensure(past->payloads);
@@ -102,7 +103,7 @@ int past_params(const struct past *self, const struct past_means *means, uint64_
     int rc = FAULT_NOT_FOUND;
     uint64_t at = 0;
     bool found = false;
-    for (uint32_t i = 0; i < PAST_PINS; i++) {      // The newest that is still there
+    for (uint32_t i = 0; i < PAST_PINS; i++) { // The newest that is still there
         const struct hash *pin = &self->pins[i].digest;
         const uint64_t pinned = self->pins[i].step;
         if (hash_is_none(pin) || pinned > step || (found && pinned < at)) continue;

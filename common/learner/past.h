@@ -12,17 +12,24 @@
 
 enum { PAST_PINS = 8, PAST_STEPS = 256 };
 
-struct past_step { uint64_t step; uint32_t lr_bits, count; struct hash *payloads; };
+struct past_step {
+    uint64_t step;
+    uint32_t lr_bits, count;
+    struct hash *payloads;
+};
 
 struct past {
-    struct { uint64_t step; struct hash digest; } pins[PAST_PINS];
+    struct {
+        uint64_t step;
+        struct hash digest;
+    } pins[PAST_PINS];
     uint32_t pins_next;
-    struct past_step steps[PAST_STEPS];     // By step modulo
+    struct past_step steps[PAST_STEPS]; // By step modulo
 };
 
 void past_pinned(struct past *self, uint64_t step, const struct hash *digest);
 void past_applied(struct past *self, const struct wire_apply *job);
-void past_clear(struct past *self);         // Another history begins; frees
+void past_clear(struct past *self); // Another history begins; frees
 
 // What it takes to apply: borrowed for the call.
 struct past_means {
@@ -44,7 +51,11 @@ int past_gather(blob_store_t *store, const struct hash *digest, uint64_t floats,
 
 // The payloads of a commit as apply takes them: those that are none of this model are left out, as
 // everybody finds from the same bytes, with a line in the log.
-struct past_results { struct apply_result *results; struct blob_ref *refs; uint32_t sound, held; };
+struct past_results {
+    struct apply_result *results;
+    struct blob_ref *refs;
+    uint32_t sound, held;
+};
 int past_results_take(blob_store_t *store, const payload_form_t *form, const struct hash *payloads,
                       uint32_t count, uint64_t step, struct why *why, struct past_results *ret);
 void past_results_release(struct past_results *self);

@@ -7,7 +7,7 @@
 struct solo {
     struct solo_options options;
     compute_t *compute;
-    chunks_t *chunks;                   // SOLO_DISTRO, from here on
+    chunks_t *chunks; // SOLO_DISTRO, from here on
     payload_form_t *form;
     uint8_t *payload;
 };
@@ -40,8 +40,8 @@ static struct compute_config config_of(const struct solo_place *place,
     };
 }
 
-int solo_memory(const struct solo_place *place, const struct solo_options *options,
-                struct why *why, struct compute_memory *ret_memory)
+int solo_memory(const struct solo_place *place, const struct solo_options *options, struct why *why,
+                struct compute_memory *ret_memory)
 {
     chunks_t *chunks = NULL;
     payload_form_t *form = NULL;
@@ -110,8 +110,10 @@ int solo_step(solo_t *self, const uint32_t *tokens, uint32_t count, float rate, 
     const double limit = self->options.clip_norm > 0 ? self->options.clip_norm : INFINITY;
     if (rc == 0) rc = compute_clip(self->compute, limit, why, &result.norm);
     if (rc == 0 && limit == INFINITY && !(result.norm < ADAMW_GRADIENT_LIMIT))
-        rc = why_set(why, FAULT_NAN, "gradient: its norm is %g, allowed up to 2^63; "
-                     "the gradient is unusable", result.norm);
+        rc = why_set(why, FAULT_NAN,
+                     "gradient: its norm is %g, allowed up to 2^63; "
+                     "the gradient is unusable",
+                     result.norm);
     if (rc == 0)
         rc = self->form ? step_distro(self, rate, why) : compute_adamw(self->compute, rate, why);
     if (rc == 0) *ret_result = result;
@@ -147,6 +149,6 @@ int solo_load_state(solo_t *self, const checkpoint_t *checkpoint, struct why *wh
         rc = checkpoint_load_state(checkpoint, &tags.items[i], whole, values[i], why);
     }
     if (rc == 0) rc = compute_push_state(self->compute, why);
-    if (rc < 0) compute_push(self->compute, NULL);      // What had gone wrong counts
+    if (rc < 0) compute_push(self->compute, NULL); // What had gone wrong counts
     return rc;
 }

@@ -16,41 +16,43 @@ enum solo_kind { SOLO_ADAMW, SOLO_DISTRO };
 
 struct solo_options {
     enum solo_kind kind;
-    struct adamw_options adamw;         // weight_decay counts for SOLO_DISTRO too
-    float compression_decay;            // SOLO_DISTRO: compute_config.decay
-    uint32_t chunk, topk;               // Of payload_form_of_model
+    struct adamw_options adamw; // weight_decay counts for SOLO_DISTRO too
+    float compression_decay;    // SOLO_DISTRO: compute_config.decay
+    uint32_t chunk, topk;       // Of payload_form_of_model
     bool one_bit;
-    double clip_norm;                   // Above 0; 0: never
+    double clip_norm; // Above 0; 0: never
     uint32_t seq, batch_max, micro_batch;
     enum gemm_precision precision;
-    bool recompute;                     // Of compute_config
+    bool recompute; // Of compute_config
 };
 
 // What is trained, and on what. All of it is borrowed for the life of a solo_t.
 struct solo_place {
     const struct compute_device *device;
     const struct model_shape *shape;
-    const struct layout *layout;        // Of the shape's tensors
+    const struct layout *layout; // Of the shape's tensors
     pool_t *pool;
 };
 
 // What solo_new will take. FAULT_RANGE, FAULT_MEMORY.
-int solo_memory(const struct solo_place *place, const struct solo_options *options,
-                struct why *why, struct compute_memory *ret_memory);
+int solo_memory(const struct solo_place *place, const struct solo_options *options, struct why *why,
+                struct compute_memory *ret_memory);
 
 typedef struct solo solo_t;
 
 // FAULT_RANGE, FAULT_MEMORY, FAULT_UNREACHABLE. Fill solo_params, then solo_push.
 int solo_new(const struct solo_place *place, const struct solo_options *options, struct why *why,
              solo_t **ret_solo);
-void solo_destroy(solo_t **self);       // NULL is allowed
+void solo_destroy(solo_t **self); // NULL is allowed
 
 // The parameters on this side: compute_host, compute_push (the optimizer forgets), compute_pull.
 float *solo_params(solo_t *self);
 int solo_push(solo_t *self, struct why *why);
 int solo_pull(solo_t *self, struct why *why);
 
-struct solo_result { double loss, norm; };      // Before the update; norm: before it was clipped
+struct solo_result {
+    double loss, norm;
+}; // Before the update; norm: before it was clipped
 
 // One step on `count` samples, 1..batch_max, at the learning rate `rate`. FAULT_NAN for a loss or a
 // gradient that is not finite, FAULT_RANGE for a token outside the vocabulary.

@@ -73,9 +73,10 @@ static int verify_meta(struct store *store, MDB_txn *txn, struct why *why,
     int rc = get_meta(store, txn, "schema", 8, 8, why, &value);
     if (rc < 0) return rc;
     if (be64_get(value.mv_data) != LEDGER_SCHEMA)
-        return why_set(why, FAULT_UNSUPPORTED, "%s is of schema %" PRIu64 ", this program knows "
-                       "%d: run the program that wrote it; nothing was changed", store->dir,
-                       be64_get(value.mv_data), LEDGER_SCHEMA);
+        return why_set(why, FAULT_UNSUPPORTED,
+                       "%s is of schema %" PRIu64 ", this program knows "
+                       "%d: run the program that wrote it; nothing was changed",
+                       store->dir, be64_get(value.mv_data), LEDGER_SCHEMA);
     rc = get_meta(store, txn, "run_id", 1, LEDGER_RUN_ID_MAX, why, &value);
     if (rc < 0) return rc;
     memcpy(contents->run_id, value.mv_data, value.mv_size);
@@ -151,9 +152,10 @@ static int verify_extent(struct store *store, MDB_txn *txn, struct why *why,
     uint64_t end = contents->oldest_seq + stat.ms_entries;
     if (contents->oldest_seq >= 1 && end >= contents->oldest_seq && end - 1 == contents->head_seq)
         return 0;
-    return why_set(why, FAULT_CORRUPT, "the log has %zu records from %" PRIu64 " on, and its head "
-                   "is said to be %" PRIu64, stat.ms_entries, contents->oldest_seq,
-                   contents->head_seq);
+    return why_set(why, FAULT_CORRUPT,
+                   "the log has %zu records from %" PRIu64 " on, and its head "
+                   "is said to be %" PRIu64,
+                   stat.ms_entries, contents->oldest_seq, contents->head_seq);
 }
 
 // Whether there is a whole snapshot `seq`, and it follows a record of this very log.
@@ -164,11 +166,12 @@ static bool snapshot_is_good(struct store *store, MDB_txn *txn, const struct con
     struct snapshot snapshot;
     struct record record;
     if (seq == 0 || seq > contents->head_seq || seq + 1 < contents->oldest_seq) return false;
-    if (store_get_checked(txn, store->snap, seq, &value) != 0
-        || snapshot_decode(value.mv_data, value.mv_size, seq, NULL, &snapshot) < 0) return false;
+    if (store_get_checked(txn, store->snap, seq, &value) != 0 ||
+        snapshot_decode(value.mv_data, value.mv_size, seq, NULL, &snapshot) < 0)
+        return false;
     if (seq + 1 == contents->oldest_seq) return hash_equal(&snapshot.chain, before_oldest);
-    return get_record(store, txn, seq, NULL, &record) == 0
-        && hash_equal(&snapshot.chain, &record.chain);
+    return get_record(store, txn, seq, NULL, &record) == 0 &&
+           hash_equal(&snapshot.chain, &record.chain);
 }
 
 static int verify_snapshots(struct store *store, MDB_txn *txn, const struct hash *before_oldest,
@@ -190,7 +193,8 @@ static int verify_snapshots(struct store *store, MDB_txn *txn, const struct hash
     mdb_cursor_close(cursor);
     if (error != MDB_NOTFOUND) return store_fail(store, error, "reading the snapshots", why);
     if (contents->oldest_seq > 1 && contents->newest_snapshot == 0)
-        return corrupt(why, "record", contents->oldest_seq, "is the oldest, and no whole snapshot "
+        return corrupt(why, "record", contents->oldest_seq,
+                       "is the oldest, and no whole snapshot "
                        "holds what was before it");
     return 0;
 }
@@ -205,8 +209,7 @@ static int verify_index(struct store *store, MDB_txn *txn, struct why *why)
     while (rc == 0 && (error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
         if (key.mv_size != 8 || value.mv_size != 8)
             rc = corrupt(why, "index entry", 0, "has a wrong size");
-        else
-            rc = get_record(store, txn, be64_get(value.mv_data), why, &record);
+        else rc = get_record(store, txn, be64_get(value.mv_data), why, &record);
         if (rc == 0 && (!record.indexed || record.index_key != be64_get(key.mv_data)))
             rc = corrupt(why, "index entry", be64_get(key.mv_data), "leads to a wrong record");
     }
@@ -225,8 +228,7 @@ int contents_verify(struct store *store, MDB_txn *txn, struct why *why,
     if (rc == 0) rc = verify_log(store, txn, why, &contents, &before_oldest);
     if (rc == 0) rc = verify_snapshots(store, txn, &before_oldest, why, &contents);
     if (rc == 0) rc = verify_index(store, txn, why);
-    if (rc == FAULT_CORRUPT)
-        return why_wrap(why, rc, STORE_CURE, store->dir);
+    if (rc == FAULT_CORRUPT) return why_wrap(why, rc, STORE_CURE, store->dir);
     if (rc == 0) *ret_contents = contents;
     return rc;
 }

@@ -17,10 +17,10 @@ enum { LEDGER_SCHEMA = 1, LEDGER_RUN_ID_MAX = 63 };
 struct contents {
     char run_id[LEDGER_RUN_ID_MAX + 1];
     uint64_t incarnation;
-    uint64_t oldest_seq;        // 1 if nothing was ever trimmed
-    uint64_t head_seq;          // 0: empty
-    struct hash head;           // Chain of record head_seq
-    uint64_t newest_snapshot, older_snapshot;       // Their seq; 0: none
+    uint64_t oldest_seq;                      // 1 if nothing was ever trimmed
+    uint64_t head_seq;                        // 0: empty
+    struct hash head;                         // Chain of record head_seq
+    uint64_t newest_snapshot, older_snapshot; // Their seq; 0: none
     uint32_t damaged_snapshots;
 };
 

@@ -11,9 +11,10 @@ static int refuse(int fd, const char *dir, const char *name, struct why *why)
     char pid[24] = "";
     ssize_t count = pread(fd, pid, sizeof pid - 1, 0);
     pid[count > 0 ? strspn(pid, "0123456789") : 0] = 0;
-    return why_set(why, FAULT_BUSY, "%s/%s is held by process %s: only one may run on this "
-                   "directory; stop that one first, or use another directory", dir, name,
-                   pid[0] ? pid : "(not known)");
+    return why_set(why, FAULT_BUSY,
+                   "%s/%s is held by process %s: only one may run on this "
+                   "directory; stop that one first, or use another directory",
+                   dir, name, pid[0] ? pid : "(not known)");
 }
 
 // Only for the reader of a refusal: the lock holds whether or not its owner could be written down.
@@ -30,8 +31,9 @@ int instance_lock_take(int dir_fd, const char *dir, const char *name, struct why
     if (fd < 0)
         return why_set(why, fault_from_errno(errno), "%s/%s: %s", dir, name, strerror(errno));
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        rc = errno == EWOULDBLOCK ? refuse(fd, dir, name, why)
-           : why_set(why, fault_from_errno(errno), "%s/%s: %s", dir, name, strerror(errno));
+        rc = errno == EWOULDBLOCK
+                 ? refuse(fd, dir, name, why)
+                 : why_set(why, fault_from_errno(errno), "%s/%s: %s", dir, name, strerror(errno));
     if (rc < 0) {
         close(fd);
         return rc;

@@ -12,4 +12,4 @@
 // process that holds it (FAULT_BUSY). `dir` is that directory's name, for the text.
 int instance_lock_take(int dir_fd, const char *dir, const char *name, struct why *why, int *ret_fd);
 
-void instance_lock_release(int fd);     // -1 is allowed
+void instance_lock_release(int fd); // -1 is allowed

@@ -20,12 +20,12 @@ struct ledger {
     int dir_fd, lock_fd;
     bool readonly;
     struct store store;
-    struct contents contents;   // As committed
-    bool open;                  // Between begin and commit
+    struct contents contents; // As committed
+    bool open;                // Between begin and commit
     struct pending pending;
-    uint64_t next_seq;          // Of the transaction: the next record's number,
-    struct hash chain;          // and the chain up to it
-    void *borrowed;             // What the last read returned
+    uint64_t next_seq; // Of the transaction: the next record's number,
+    struct hash chain; // and the chain up to it
+    void *borrowed;    // What the last read returned
 };
 
 // ---- opening
@@ -39,11 +39,13 @@ static int check_options(const char *run_id, const struct ledger_options *given,
     if (run_id[0] == 0 || strlen(run_id) > LEDGER_RUN_ID_MAX)
         return why_set(why, FAULT_RANGE, "run id: %zu bytes, not 1 to %d", strlen(run_id),
                        LEDGER_RUN_ID_MAX);
-    if (options.map_bytes_start < map_bytes_least || options.map_bytes_max > map_bytes_most
-        || options.map_bytes_start > options.map_bytes_max)
-        return why_set(why, FAULT_RANGE, "ledger map of %" PRIu64 " to %" PRIu64 " bytes: must be "
-                       "ordered and within %" PRIu64 " to %" PRIu64, options.map_bytes_start,
-                       options.map_bytes_max, map_bytes_least, map_bytes_most);
+    if (options.map_bytes_start < map_bytes_least || options.map_bytes_max > map_bytes_most ||
+        options.map_bytes_start > options.map_bytes_max)
+        return why_set(why, FAULT_RANGE,
+                       "ledger map of %" PRIu64 " to %" PRIu64 " bytes: must be "
+                       "ordered and within %" PRIu64 " to %" PRIu64,
+                       options.map_bytes_start, options.map_bytes_max, map_bytes_least,
+                       map_bytes_most);
     *ret_options = options;
     return 0;
 }
@@ -58,7 +60,7 @@ static int open_dir(struct ledger *self, bool make, struct why *why)
         return why_set(why, fault_from_errno(errno), "%s: %s", self->dir, strerror(errno));
     if (!made) return 0;
     int parent_fd = openat(self->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int error = parent_fd < 0 || fsync(parent_fd) < 0 ? errno : 0;      // Its name is durable, too
+    int error = parent_fd < 0 || fsync(parent_fd) < 0 ? errno : 0; // Its name is durable, too
     if (parent_fd >= 0) close(parent_fd);
     if (!error) return 0;
     return why_set(why, fault_from_errno(error), "%s/..: %s", self->dir, strerror(error));
@@ -71,8 +73,10 @@ static int verify(struct ledger *self, struct why *why)
     if (rc < 0) return rc;
     int error = store_open_tables(&self->store, txn, 0);
     if (error == MDB_NOTFOUND || error == MDB_INCOMPATIBLE)
-        rc = why_set(why, FAULT_FORMAT, "%s/data.mdb is an LMDB file, but no ledger (%s); nothing "
-                     "was changed: give another directory", self->dir, mdb_strerror(error));
+        rc = why_set(why, FAULT_FORMAT,
+                     "%s/data.mdb is an LMDB file, but no ledger (%s); nothing "
+                     "was changed: give another directory",
+                     self->dir, mdb_strerror(error));
     else
         rc = error ? store_open_failed(&self->store, error, why)
                    : contents_verify(&self->store, txn, why, &self->contents);
@@ -109,9 +113,10 @@ static int take_over(struct ledger *self, const char *run_id, struct why *why)
     if (rc < 0) return rc;
     failpoint("ledger_take_over");
     if (strcmp(self->contents.run_id, run_id) != 0)
-        return why_set(why, FAULT_FOREIGN, "%s belongs to run \"%s\", not \"%s\"; nothing was "
-                       "changed: give the directory of that run, or a new one", self->dir,
-                       self->contents.run_id, run_id);
+        return why_set(why, FAULT_FOREIGN,
+                       "%s belongs to run \"%s\", not \"%s\"; nothing was "
+                       "changed: give the directory of that run, or a new one",
+                       self->dir, self->contents.run_id, run_id);
     uint64_t incarnation = self->contents.incarnation + 1;
     rc = store_write(&self->store, put_incarnation, &incarnation, why);
     // Once more: where a disk tore the page that names the tables, the tables may be whole and the
@@ -140,10 +145,12 @@ int ledger_open(const char *dir, const char *run_id, const struct ledger_options
     if (!self) return why_set(why, FAULT_MEMORY, "no memory to open %s", dir);
     rc = open_dir(self, true, why);
     if (rc == 0) rc = instance_lock_take(self->dir_fd, self->dir, "lock", why, &self->lock_fd);
-    if (rc == 0) rc = store_open(&self->store, self->dir, self->dir_fd, checked.map_bytes_start,
-                                 checked.map_bytes_max, false, why);
-    if (rc == 0) rc = store_is_empty(&self->store) ? make_new(self, run_id, why)
-                                                   : take_over(self, run_id, why);
+    if (rc == 0)
+        rc = store_open(&self->store, self->dir, self->dir_fd, checked.map_bytes_start,
+                        checked.map_bytes_max, false, why);
+    if (rc == 0)
+        rc = store_is_empty(&self->store) ? make_new(self, run_id, why)
+                                          : take_over(self, run_id, why);
     if (rc < 0) ledger_close(&self);
     else *ret_ledger = self;
     return rc;
@@ -170,7 +177,7 @@ void ledger_close(struct ledger **self_p)
     if (!self) return;
     store_close(&self->store);
     if (self->dir_fd >= 0) close(self->dir_fd);
-    instance_lock_release(self->lock_fd);           // Last: until here it was ours
+    instance_lock_release(self->lock_fd); // Last: until here it was ours
     pending_free(&self->pending);
     free(self->borrowed);
     free(self->dir);
@@ -223,8 +230,7 @@ static int fetch(struct ledger *self, MDB_dbi table, uint64_t number, const char
     int error = store_get_checked(txn, table, number, &value);
     if (error == MDB_NOTFOUND)
         rc = why_set(why, FAULT_NOT_FOUND, "%s: no %s %" PRIu64, self->dir, what, number);
-    else
-        rc = error ? store_fail(&self->store, error, "reading", why) : borrow(self, &value, why);
+    else rc = error ? store_fail(&self->store, error, "reading", why) : borrow(self, &value, why);
     if (rc == 0) *ret_count = value.mv_size;
     store_read_end(&self->store, txn);
     return rc;
@@ -290,14 +296,16 @@ static int fell_behind(const struct ledger *self, uint64_t seq, const struct has
                        uint64_t own_seq, const struct hash *own, struct why *why)
 {
     char theirs[HASH_HEX], ours[HASH_HEX];
-    return why_set(why, FAULT_CORRUPT, "%s fell behind: record %" PRIu64 " with chain %.16s has been "
-                   "seen, and here record %" PRIu64 " has chain %.16s%s. An older copy of the disk "
-                   "was put in its place, or the disk lost what it had confirmed. Put the newer copy "
-                   "back; if it is lost, begin the run anew from the newest checkpoint, in an empty "
-                   "directory and with --begin-anew; and if this is the newer copy, and an older one "
-                   "was up for a while, start this once with --begin-anew", self->dir, seq,
-                   hash_to_hex(seen, theirs), own_seq, hash_to_hex(own, ours),
-                   own_seq < seq ? " and is the last" : "");
+    return why_set(
+        why, FAULT_CORRUPT,
+        "%s fell behind: record %" PRIu64 " with chain %.16s has been "
+        "seen, and here record %" PRIu64 " has chain %.16s%s. An older copy of the disk "
+        "was put in its place, or the disk lost what it had confirmed. Put the newer copy "
+        "back; if it is lost, begin the run anew from the newest checkpoint, in an empty "
+        "directory and with --begin-anew; and if this is the newer copy, and an older one "
+        "was up for a while, start this once with --begin-anew",
+        self->dir, seq, hash_to_hex(seen, theirs), own_seq, hash_to_hex(own, ours),
+        own_seq < seq ? " and is the last" : "");
 }
 
 int ledger_covers(struct ledger *self, uint64_t seq, const struct hash *chain, struct why *why)
@@ -344,10 +352,13 @@ int ledger_append(struct ledger *self, const void *bytes, size_t count, const ui
     if (count > LEDGER_RECORD_MAX)
         return why_set(why, FAULT_LIMIT, "a record of %zu bytes: at most %d; it was not added",
                        count, LEDGER_RECORD_MAX);
-    struct record record = { .seq = self->next_seq, .indexed = index_key,
-                             .index_key = index_key ? *index_key : 0, .previous = self->chain,
+    struct record record = { .seq = self->next_seq,
+                             .indexed = index_key,
+                             .index_key = index_key ? *index_key : 0,
+                             .previous = self->chain,
                              .chain = record_chain(&self->chain, self->next_seq, bytes, count),
-                             .bytes = bytes, .count = count };
+                             .bytes = bytes,
+                             .count = count };
     int rc = pending_add(&self->pending, &record, why);
     if (rc < 0) return rc;
     self->chain = record.chain;
@@ -361,8 +372,9 @@ int ledger_put_snapshot(struct ledger *self, const void *bytes, size_t count, st
     if (count > LEDGER_SNAPSHOT_MAX)
         return why_set(why, FAULT_LIMIT, "a snapshot of %zu bytes: at most %d; it was not added",
                        count, LEDGER_SNAPSHOT_MAX);
-    struct snapshot snapshot = { .seq = self->next_seq - 1, .chain = self->chain, .bytes = bytes,
-                                 .count = count };
+    struct snapshot snapshot = {
+        .seq = self->next_seq - 1, .chain = self->chain, .bytes = bytes, .count = count
+    };
     return pending_set_snapshot(&self->pending, &snapshot, why);
 }
 
@@ -438,7 +450,7 @@ static void adopt_pending(struct ledger *self)
     uint64_t seq = self->pending.snapshot.seq;
     contents->older_snapshot = snapshot_beside(contents, seq);
     contents->newest_snapshot = seq;
-    contents->damaged_snapshots = 0;                // Pruned
+    contents->damaged_snapshots = 0; // Pruned
 }
 
 int ledger_commit(struct ledger *self, struct why *why)
@@ -448,7 +460,7 @@ int ledger_commit(struct ledger *self, struct why *why)
     int rc = nothing ? store_check(&self->store, why)
                      : store_write(&self->store, put_pending, self, why);
     if (rc == 0) adopt_pending(self);
-    ledger_abort(self);                             // Done or refused, it is over
+    ledger_abort(self); // Done or refused, it is over
     return rc;
 }
 
@@ -460,7 +472,9 @@ void ledger_abort(struct ledger *self)
 
 // ---- keeping it small, and safe
 
-struct trim { uint64_t first, end; };
+struct trim {
+    uint64_t first, end;
+};
 
 // Removes a record, and its index entry unless that leads to a newer one.
 static int remove_record(struct store *store, MDB_txn *txn, uint64_t seq)

@@ -25,14 +25,14 @@
 #include "common/ledger/record.h"
 
 enum {
-    LEDGER_RECORD_MAX = 8 << 20,            // Bytes of one record
-    LEDGER_SNAPSHOT_MAX = 64 << 20,         // Bytes of one snapshot
-    LEDGER_TRIM_MAX = 500,                  // Records removed by one call
+    LEDGER_RECORD_MAX = 8 << 20,    // Bytes of one record
+    LEDGER_SNAPSHOT_MAX = 64 << 20, // Bytes of one snapshot
+    LEDGER_TRIM_MAX = 500,          // Records removed by one call
 };
 
 struct ledger_options {
-    uint64_t map_bytes_start;   // Address space to begin with, 256 KiB to 1 TiB; 0: 64 MiB
-    uint64_t map_bytes_max;     // It doubles up to here; 0: 64 GiB
+    uint64_t map_bytes_start; // Address space to begin with, 256 KiB to 1 TiB; 0: 64 MiB
+    uint64_t map_bytes_max;   // It doubles up to here; 0: 64 GiB
 };
 
 struct ledger;
@@ -49,11 +49,11 @@ int ledger_open(const char *dir, const char *run_id, const struct ledger_options
 // called.
 int ledger_open_readonly(const char *dir, struct why *why, struct ledger **ret_ledger);
 
-void ledger_close(struct ledger **self_p);      // NULL is allowed; what is not committed is gone
+void ledger_close(struct ledger **self_p); // NULL is allowed; what is not committed is gone
 
 const char *ledger_run_id(const struct ledger *self);
 uint64_t ledger_incarnation(const struct ledger *self);
-uint64_t ledger_oldest(const struct ledger *self);      // The first record still kept; 1 at first
+uint64_t ledger_oldest(const struct ledger *self); // The first record still kept; 1 at first
 
 // The last record that is durable, and the chain up to it. 0 and none: the ledger is empty.
 void ledger_head(const struct ledger *self, uint64_t *ret_seq, struct hash *ret_hash);
@@ -101,7 +101,7 @@ int ledger_put_snapshot(struct ledger *self, const void *bytes, size_t count, st
 // Closes the transaction, durably. DISK_FULL because of map_bytes_max: the transaction is gone, all
 // else is as before, and the ledger goes on. Any other fault is final (see above).
 int ledger_commit(struct ledger *self, struct why *why);
-void ledger_abort(struct ledger *self);             // Allowed when there is none
+void ledger_abort(struct ledger *self); // Allowed when there is none
 
 // Removes the oldest records: those before `before_seq` that the older of two snapshots makes
 // superfluous, at most LEDGER_TRIM_MAX in a call. Call again while that many went.

@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BRANCH = 1, LEAF = 2, OVERFLOW = 4, META = 8 };                  // Of a page
-enum { BIG_DATA = 1, SUB_DATA = 2 };                                    // Of an entry
-enum { INTEGER_KEY = 8 };                                               // Of a tree
+enum { BRANCH = 1, LEAF = 2, OVERFLOW = 4, META = 8 }; // Of a page
+enum { BIG_DATA = 1, SUB_DATA = 2 };                   // Of an entry
+enum { INTEGER_KEY = 8 };                              // Of a tree
 enum { PAGE_HEAD = 16, ENTRY_HEAD = 8, KEY_MAX = 511, DEPTH_MAX = 32, PAGE_MAX = 65536 };
 #define NO_PAGE UINT64_MAX
 
@@ -24,10 +24,15 @@ struct meta {
     uint32_t magic, version;
     uint64_t address, map_bytes;
     struct tree free, main;
-    uint64_t last_page, number;         // Number: of the transaction that wrote it
+    uint64_t last_page, number; // Number: of the transaction that wrote it
 };
-struct head { uint64_t page; uint16_t pad, flags, lower, upper; };      // Overflow: u32 pages
-struct entry { uint16_t low, high, flags, key_bytes; };
+struct head {
+    uint64_t page;
+    uint16_t pad, flags, lower, upper;
+}; // Overflow: u32 pages
+struct entry {
+    uint16_t low, high, flags, key_bytes;
+};
 _Static_assert(sizeof(struct tree) == 48 && sizeof(struct meta) == 136, "as mdb.c lays them out");
 _Static_assert(sizeof(struct head) == PAGE_HEAD && sizeof(struct entry) == ENTRY_HEAD, "likewise");
 
@@ -37,17 +42,17 @@ struct check {
     int fd;
     size_t page_bytes;
     struct meta meta;
-    uint8_t *used;                      // A bit for each page
-    bool in_free;                       // The tree is the free list ..
-    uint64_t free_newest;               // .. whose last key was this
+    uint8_t *used;        // A bit for each page
+    bool in_free;         // The tree is the free list ..
+    uint64_t free_newest; // .. whose last key was this
 };
 
-struct walk {                           // Through one tree, in order of its keys
+struct walk { // Through one tree, in order of its keys
     const struct tree *tree;
     uint64_t branches, leaves, overflows, entries;
-    uint8_t key[KEY_MAX];               // The last one met
+    uint8_t key[KEY_MAX]; // The last one met
     size_t key_bytes;
-    bool has_key, is_border;            // Of the last one: it stands in a branch
+    bool has_key, is_border; // Of the last one: it stands in a branch
 };
 
 static int bad(const struct check *self, uint64_t page, const char *what)
@@ -58,11 +63,12 @@ static int bad(const struct check *self, uint64_t page, const char *what)
 
 static int read_page(const struct check *self, uint64_t page, uint8_t *bytes)
 {
-    const ssize_t count = pread(self->fd, bytes, self->page_bytes,
-                                (off_t)(page * self->page_bytes));
+    const ssize_t count =
+        pread(self->fd, bytes, self->page_bytes, (off_t)(page * self->page_bytes));
     if (count < 0)
-        return why_set(self->why, fault_from_errno(errno), "%s/data.mdb: reading page %" PRIu64
-                       ": %s", self->dir, page, strerror(errno));
+        return why_set(self->why, fault_from_errno(errno),
+                       "%s/data.mdb: reading page %" PRIu64 ": %s", self->dir, page,
+                       strerror(errno));
     return count == (ssize_t)self->page_bytes ? 0 : bad(self, page, "the file ends before it");
 }
 
@@ -137,7 +143,7 @@ static int check_overflow(struct check *self, struct walk *walk, uint64_t page, 
     struct head head;
     uint32_t said;
     int rc = claim(self, page, pages);
-    const uint64_t looked_at = self->in_free ? pages : 1;   // Other bytes are for contents.h
+    const uint64_t looked_at = self->in_free ? pages : 1; // Other bytes are for contents.h
     uint8_t *room = rc == 0 ? malloc(looked_at * self->page_bytes) : NULL;
     if (rc == 0 && !room) rc = why_set(self->why, FAULT_MEMORY, "%" PRIu64 " pages", looked_at);
     for (uint64_t i = 0; rc == 0 && i < looked_at; i++)
@@ -219,8 +225,8 @@ static int walk_page(struct check *self, struct walk *walk, uint64_t page, unsig
         memcpy(&head, bytes, sizeof head);
         if (head.page != page || head.flags != kind)
             rc = bad(self, page, "is not the page that it should be");
-        else if (head.lower < PAGE_HEAD || head.lower % 2 || head.upper < head.lower
-                 || head.upper > self->page_bytes)
+        else if (head.lower < PAGE_HEAD || head.lower % 2 || head.upper < head.lower ||
+                 head.upper > self->page_bytes)
             rc = bad(self, page, "its free space is impossible");
     }
     const unsigned count = rc == 0 ? (head.lower - PAGE_HEAD) / 2u : 0;
@@ -237,16 +243,16 @@ static int walk_tree(struct check *self, const struct tree *tree, bool in_main)
 {
     struct walk walk = { .tree = tree };
     if (tree->root == NO_PAGE) {
-        const bool empty = tree->depth == 0 && tree->entries == 0 && tree->branches == 0
-                        && tree->leaves == 0 && tree->overflows == 0;
+        const bool empty = tree->depth == 0 && tree->entries == 0 && tree->branches == 0 &&
+                           tree->leaves == 0 && tree->overflows == 0;
         return empty ? 0 : bad(self, 0, "a tree has no root, and entries");
     }
     if (tree->depth == 0 || tree->depth > DEPTH_MAX)
         return bad(self, tree->root, "a tree has an impossible depth");
     const int rc = walk_page(self, &walk, tree->root, 1, in_main);
     if (rc < 0) return rc;
-    if (walk.entries != tree->entries || walk.branches != tree->branches
-        || walk.leaves != tree->leaves || walk.overflows != tree->overflows)
+    if (walk.entries != tree->entries || walk.branches != tree->branches ||
+        walk.leaves != tree->leaves || walk.overflows != tree->overflows)
         return bad(self, tree->root, "its tree has not as much in it as it says");
     return 0;
 }
@@ -313,8 +319,8 @@ static int read_metas(struct check *self, uint64_t seen)
 static int check_file(struct check *self)
 {
     const struct meta *meta = &self->meta;
-    if (meta->free.pad != self->page_bytes || meta->free.flags != INTEGER_KEY
-        || meta->main.flags != 0)
+    if (meta->free.pad != self->page_bytes || meta->free.flags != INTEGER_KEY ||
+        meta->main.flags != 0)
         return bad(self, meta->number % 2, "its trees are of another kind");
     struct stat file;
     if (fstat(self->fd, &file) < 0 || meta->last_page >= (uint64_t)file.st_size / self->page_bytes)
@@ -326,8 +332,9 @@ static int check_file(struct check *self)
     if (rc == 0) rc = walk_tree(self, &meta->free, false);
     // The first transaction had nothing to free; every later one replaced pages.
     if (rc == 0 && meta->number > 1 && self->free_newest != meta->number)
-        rc = bad(self, meta->number % 2, "the transaction that it names is not the last that freed "
-                                         "pages");
+        rc = bad(self, meta->number % 2,
+                 "the transaction that it names is not the last that freed "
+                 "pages");
     free(self->used);
     return rc;
 }

@@ -13,8 +13,10 @@ static int add_bytes(struct pending *self, const void *bytes, size_t count, stru
                      size_t *ret_offset)
 {
     if (count > PENDING_BYTES_MAX - self->bytes_count)
-        return why_set(why, FAULT_LIMIT, "%zu bytes more in a transaction that holds %zu: at most "
-                       "%d fit; commit first", count, self->bytes_count, PENDING_BYTES_MAX);
+        return why_set(why, FAULT_LIMIT,
+                       "%zu bytes more in a transaction that holds %zu: at most "
+                       "%d fit; commit first",
+                       count, self->bytes_count, PENDING_BYTES_MAX);
     size_t need = self->bytes_count + count, room = self->bytes_room ? self->bytes_room : 4096;
     while (room < need) room *= 2;
     if (room != self->bytes_room) {
@@ -33,8 +35,10 @@ static int make_room(struct pending *self, struct why *why)
 {
     if (self->count < self->room) return 0;
     if (self->count == PENDING_RECORDS_MAX)
-        return why_set(why, FAULT_LIMIT, "%d records in one transaction are the most there can be; "
-                       "commit first", PENDING_RECORDS_MAX);
+        return why_set(why, FAULT_LIMIT,
+                       "%d records in one transaction are the most there can be; "
+                       "commit first",
+                       PENDING_RECORDS_MAX);
     size_t room = self->room ? 2 * self->room : ROOM_MIN;
     struct pending_record *records = realloc(self->records, room * sizeof *records);
     if (!records) return no_memory(why);

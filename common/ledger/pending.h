@@ -5,13 +5,13 @@
 #include "common/ledger/record.h"
 
 enum {
-    PENDING_RECORDS_MAX = 65536,            // Per transaction
-    PENDING_BYTES_MAX = 128 << 20,          // Of records and snapshot together
+    PENDING_RECORDS_MAX = 65536,   // Per transaction
+    PENDING_BYTES_MAX = 128 << 20, // Of records and snapshot together
 };
 
 struct pending_record {
-    struct record record;       // All but its bytes
-    size_t offset;              // Of its bytes in the bytes of all: those move when they grow
+    struct record record; // All but its bytes
+    size_t offset;        // Of its bytes in the bytes of all: those move when they grow
 };
 
 struct pending {
@@ -19,7 +19,7 @@ struct pending {
     size_t count, room;
     uint8_t *bytes;
     size_t bytes_count, bytes_room;
-    struct snapshot snapshot;   // Meaningful if `has_snapshot`
+    struct snapshot snapshot; // Meaningful if `has_snapshot`
     size_t snapshot_offset;
     bool has_snapshot;
 };
@@ -33,5 +33,5 @@ int pending_set_snapshot(struct pending *self, const struct snapshot *snapshot, 
 struct record pending_get_record(const struct pending *self, size_t index);
 struct snapshot pending_get_snapshot(const struct pending *self);
 
-void pending_clear(struct pending *self);   // Empty again, and no larger than an ordinary one
+void pending_clear(struct pending *self); // Empty again, and no larger than an ordinary one
 void pending_free(struct pending *self);

@@ -74,12 +74,16 @@ int record_decode(const uint8_t *stored, size_t count, uint64_t seq, struct why 
         return short_of("record", seq, count, RECORD_HEADER_BYTES, why);
     int rc = check_front("record", record_magic, stored, 1, seq, why, &indexed);
     if (rc < 0) return rc;
-    struct record record = { .seq = seq, .index_key = be64_get(stored + 16), .indexed = indexed,
+    struct record record = { .seq = seq,
+                             .index_key = be64_get(stored + 16),
+                             .indexed = indexed,
                              .bytes = stored + RECORD_HEADER_BYTES,
                              .count = count - RECORD_HEADER_BYTES };
     if (!indexed && record.index_key)
-        return why_set(why, FAULT_CORRUPT, "record %" PRIu64 " has an index key, and says that it "
-                       "has none", seq);
+        return why_set(why, FAULT_CORRUPT,
+                       "record %" PRIu64 " has an index key, and says that it "
+                       "has none",
+                       seq);
     memcpy(record.previous.bytes, stored + 24, HASH_BYTES);
     memcpy(record.chain.bytes, stored + 56, HASH_BYTES);
     struct hash chain = record_chain(&record.previous, seq, record.bytes, record.count);
@@ -97,7 +101,8 @@ int snapshot_decode(const uint8_t *stored, size_t count, uint64_t seq, struct wh
         return short_of("snapshot", seq, count, SNAPSHOT_HEADER_BYTES, why);
     int rc = check_front("snapshot", snapshot_magic, stored, 0, seq, why, &flag);
     if (rc < 0) return rc;
-    struct snapshot snapshot = { .seq = seq, .bytes = stored + SNAPSHOT_HEADER_BYTES,
+    struct snapshot snapshot = { .seq = seq,
+                                 .bytes = stored + SNAPSHOT_HEADER_BYTES,
                                  .count = count - SNAPSHOT_HEADER_BYTES };
     memcpy(snapshot.chain.bytes, stored + 16, HASH_BYTES);
     struct hash hash = snapshot_hash(&snapshot);

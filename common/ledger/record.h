@@ -18,19 +18,19 @@
 enum { RECORD_HEADER_BYTES = 88, SNAPSHOT_HEADER_BYTES = 80 };
 
 struct record {
-    uint64_t seq;               // Counts from 1
-    uint64_t index_key;         // Meaningful if `indexed`
+    uint64_t seq;       // Counts from 1
+    uint64_t index_key; // Meaningful if `indexed`
     bool indexed;
-    struct hash previous;       // Chain up to the record before this one
-    struct hash chain;          // Chain up to and with this one
-    const void *bytes;          // Borrowed
+    struct hash previous; // Chain up to the record before this one
+    struct hash chain;    // Chain up to and with this one
+    const void *bytes;    // Borrowed
     size_t count;
 };
 
 struct snapshot {
-    uint64_t seq;               // The last record whose effect is in it
-    struct hash chain;          // Of that record
-    const void *bytes;          // Borrowed
+    uint64_t seq;      // The last record whose effect is in it
+    struct hash chain; // Of that record
+    const void *bytes; // Borrowed
     size_t count;
 };
 

@@ -17,10 +17,10 @@ enum { TABLES = 4, DISK_FULL_BYTES = 1 << 20 };
 static int fault_from_lmdb(int error)
 {
     switch (error) {
-    case MDB_MAP_FULL:          return FAULT_DISK_FULL;
-    case MDB_NOTFOUND:          return FAULT_NOT_FOUND;
-    case MDB_READERS_FULL:      return FAULT_LIMIT;
-    case MDB_VERSION_MISMATCH:  return FAULT_UNSUPPORTED;
+    case MDB_MAP_FULL: return FAULT_DISK_FULL;
+    case MDB_NOTFOUND: return FAULT_NOT_FOUND;
+    case MDB_READERS_FULL: return FAULT_LIMIT;
+    case MDB_VERSION_MISMATCH: return FAULT_UNSUPPORTED;
     }
     return error > 0 ? fault_from_errno(error) : FAULT_CORRUPT;
 }
@@ -29,8 +29,8 @@ static int fault_from_lmdb(int error)
 static int fault_of_write(const struct store *self, int error)
 {
     struct statvfs space;
-    if (error == EIO && fstatvfs(self->dir_fd, &space) == 0
-        && space.f_bavail * space.f_frsize < DISK_FULL_BYTES)
+    if (error == EIO && fstatvfs(self->dir_fd, &space) == 0 &&
+        space.f_bavail * space.f_frsize < DISK_FULL_BYTES)
         return FAULT_DISK_FULL;
     return fault_from_lmdb(error);
 }
@@ -52,8 +52,7 @@ int store_open_failed(const struct store *self, int error, struct why *why)
 // in one transaction may never be written, so a whole file may be shorter than its header says,
 // too: where we may write, zeros take the place of what is missing, and a real loss is found by its
 // hash. Then the zeros go away again, and the file is left as it was found.
-static int check_length(struct store *self, const MDB_envinfo *info, bool readonly,
-                        struct why *why)
+static int check_length(struct store *self, const MDB_envinfo *info, bool readonly, struct why *why)
 {
     MDB_stat stat;
     struct stat file;
@@ -63,9 +62,11 @@ static int check_length(struct store *self, const MDB_envinfo *info, bool readon
     if (fstat(fd, &file) < 0) return store_fail(self, errno, "opening it", why);
     if (file.st_size >= length) return 0;
     if (readonly)
-        return why_set(why, FAULT_CORRUPT, "%s/data.mdb has %lld bytes, its header says %lld: not "
+        return why_set(why, FAULT_CORRUPT,
+                       "%s/data.mdb has %lld bytes, its header says %lld: not "
                        "read; the coordinator, when it opens it, finds out whether anything is "
-                       "lost", self->dir, (long long)file.st_size, (long long)length);
+                       "lost",
+                       self->dir, (long long)file.st_size, (long long)length);
     if (ftruncate(fd, length) < 0) return store_fail(self, errno, "lengthening it", why);
     self->short_bytes = (uint64_t)file.st_size;
     return 0;
@@ -84,8 +85,10 @@ static int check_pages(const struct store *self, struct why *why)
         mdb_txn_abort(txn);
     }
     if (rc == PAGES_OVERTAKEN)
-        return why_set(why, FAULT_BUSY, "%s/data.mdb is written to faster than it can be read; try "
-                       "again", self->dir);
+        return why_set(why, FAULT_BUSY,
+                       "%s/data.mdb is written to faster than it can be read; try "
+                       "again",
+                       self->dir);
     return rc == FAULT_CORRUPT ? why_wrap(why, rc, STORE_CURE, self->dir) : rc;
 }
 
@@ -131,9 +134,9 @@ void store_close(struct store *self)
 {
     mdb_filehandle_t fd;
     if (!self->env) return;
-    if (self->short_bytes && mdb_env_get_fd(self->env, &fd) == 0
-        && ftruncate(fd, (off_t)self->short_bytes) < 0)
-        self->short_bytes = 0;                  // The zeros stay, and do no harm
+    if (self->short_bytes && mdb_env_get_fd(self->env, &fd) == 0 &&
+        ftruncate(fd, (off_t)self->short_bytes) < 0)
+        self->short_bytes = 0; // The zeros stay, and do no harm
     mdb_env_close(self->env);
     self->env = NULL;
 }
@@ -164,7 +167,7 @@ int store_read_begin(struct store *self, struct why *why, MDB_txn **ret_txn)
     int rc = store_check(self, why);
     if (rc < 0) return rc;
     int error = mdb_txn_begin(self->env, NULL, MDB_RDONLY, ret_txn);
-    if (error == MDB_MAP_RESIZED && self->readers == 0) {       // Another process let the map grow
+    if (error == MDB_MAP_RESIZED && self->readers == 0) { // Another process let the map grow
         error = mdb_env_set_mapsize(self->env, 0);
         if (!error) error = mdb_txn_begin(self->env, NULL, MDB_RDONLY, ret_txn);
     }
@@ -190,20 +193,24 @@ uint64_t store_bytes(const struct store *self)
 
 static int fail_for_good(struct store *self, int error, struct why *why)
 {
-    self->fault = why_set(&self->failed, fault_of_write(self, error), "%s/data.mdb: writing: %s; "
+    self->fault = why_set(&self->failed, fault_of_write(self, error),
+                          "%s/data.mdb: writing: %s; "
                           "what was acknowledged before stands; this process must end, and the "
-                          "next one reads what is there", self->dir, mdb_strerror(error));
+                          "next one reads what is there",
+                          self->dir, mdb_strerror(error));
     return store_check(self, why);
 }
 
 static int grow(struct store *self, struct why *why)
 {
-    uint64_t bytes = self->map_bytes < self->map_bytes_max / 2 ? 2 * self->map_bytes
-                                                               : self->map_bytes_max;
+    uint64_t bytes =
+        self->map_bytes < self->map_bytes_max / 2 ? 2 * self->map_bytes : self->map_bytes_max;
     if (bytes <= self->map_bytes)
-        return why_set(why, FAULT_DISK_FULL, "%s/data.mdb: would exceed map_bytes_max, %" PRIu64
+        return why_set(why, FAULT_DISK_FULL,
+                       "%s/data.mdb: would exceed map_bytes_max, %" PRIu64
                        " bytes; nothing was written and what was committed stands; raise the "
-                       "limit (a coordinator's: ledger.map_mib_max)", self->dir, self->map_bytes_max);
+                       "limit (a coordinator's: ledger.map_mib_max)",
+                       self->dir, self->map_bytes_max);
     int error = failpoint("ledger_grow") < 0 ? errno : mdb_env_set_mapsize(self->env, bytes);
     if (error) return fail_for_good(self, error, why);
     self->map_bytes = bytes;
@@ -273,8 +280,10 @@ int store_copy(struct store *self, const char *path, struct why *why)
     if (dir_fd >= 0) close(dir_fd);
     if (!error) return 0;
     bool exists = error == ENOTEMPTY || error == EEXIST;
-    return why_set(why, exists ? FAULT_DENIED : fault_from_lmdb(error), "backup to %s: %s; nothing "
-                   "there was changed", path, mdb_strerror(error));
+    return why_set(why, exists ? FAULT_DENIED : fault_from_lmdb(error),
+                   "backup to %s: %s; nothing "
+                   "there was changed",
+                   path, mdb_strerror(error));
 }
 
 static MDB_val number_key(uint64_t number, uint8_t bytes[8])
@@ -299,8 +308,8 @@ static bool value_is_within(MDB_env *env, const MDB_val *value)
     if (at != PAGE_HEADER_BYTES) return false;
     memcpy(&page, (const uint8_t *)value->mv_data - 16, sizeof page);
     memcpy(&pages, (const uint8_t *)value->mv_data - 4, sizeof pages);
-    return page <= info.me_last_pgno && pages <= info.me_last_pgno + 1 - page
-        && value->mv_size <= (size_t)pages * stat.ms_psize - PAGE_HEADER_BYTES;
+    return page <= info.me_last_pgno && pages <= info.me_last_pgno + 1 - page &&
+           value->mv_size <= (size_t)pages * stat.ms_psize - PAGE_HEADER_BYTES;
 }
 
 int store_get(MDB_txn *txn, MDB_dbi table, uint64_t number, MDB_val *ret_value)

@@ -17,19 +17,20 @@
 #include <lmdb.h>
 
 // What is said of a damaged ledger, before what exactly is wrong.
-#define STORE_CURE "%s is damaged; nothing was changed: restore a backup, or move the directory " \
-                   "away and start afresh"
+#define STORE_CURE                                                                                 \
+    "%s is damaged; nothing was changed: restore a backup, or move the directory "                 \
+    "away and start afresh"
 
 struct store {
-    const char *dir;            // Borrowed: for texts
-    int dir_fd;                 // Borrowed
+    const char *dir; // Borrowed: for texts
+    int dir_fd;      // Borrowed
     MDB_env *env;
     MDB_dbi meta, log, snap, index;
     uint64_t map_bytes, map_bytes_max;
-    uint64_t short_bytes;       // The file's length as found, if we lengthened it; 0 once written
-    uint32_t readers;           // Read transactions open here; the map does not grow under them
-    int fault;                  // After a failed write: what every later call returns
-    struct why failed;          // And its text
+    uint64_t short_bytes; // The file's length as found, if we lengthened it; 0 once written
+    uint32_t readers;     // Read transactions open here; the map does not grow under them
+    int fault;            // After a failed write: what every later call returns
+    struct why failed;    // And its text
 };
 
 // Opens the environment in `dir`, not yet the tables. `map_bytes` is the size to start with; where
@@ -38,10 +39,10 @@ int store_open(struct store *self, const char *dir, int dir_fd, uint64_t map_byt
                uint64_t map_bytes_max, bool readonly, struct why *why);
 void store_close(struct store *self);
 
-bool store_is_empty(const struct store *self);          // No table was ever made
-int store_open_tables(struct store *self, MDB_txn *txn, unsigned flags);    // Returns an error
+bool store_is_empty(const struct store *self);                           // No table was ever made
+int store_open_tables(struct store *self, MDB_txn *txn, unsigned flags); // Returns an error
 
-uint64_t store_bytes(const struct store *self);         // Of the pages that were ever written
+uint64_t store_bytes(const struct store *self); // Of the pages that were ever written
 
 // A read transaction. Short, since it keeps all that it sees from being reused.
 int store_read_begin(struct store *self, struct why *why, MDB_txn **ret_txn);
@@ -71,5 +72,5 @@ int store_copy(struct store *self, const char *path, struct why *why);
 int store_get_checked(MDB_txn *txn, MDB_dbi table, uint64_t number, MDB_val *ret_value);
 int store_get(MDB_txn *txn, MDB_dbi table, uint64_t number, MDB_val *ret_value);
 int store_reserve(MDB_txn *txn, MDB_dbi table, uint64_t number, size_t count, unsigned flags,
-                  uint8_t **ret_room);                  // The caller fills all of it at once
+                  uint8_t **ret_room); // The caller fills all of it at once
 int store_remove(MDB_txn *txn, MDB_dbi table, uint64_t number);

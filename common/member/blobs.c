@@ -3,7 +3,7 @@
 #include <string.h>
 
 enum { PLACES = 2 * BLOBS_MAX };
-static const uint64_t UNDATED = UINT64_MAX;         // Goes with nothing
+static const uint64_t UNDATED = UINT64_MAX; // Goes with nothing
 
 static uint32_t home(const struct hash *hash)
 {
@@ -91,8 +91,10 @@ static struct blob_entry *add(struct blobs *self, const struct wire_blob *name, 
 {
     if (self->count == BLOBS_MAX) return NULL;
     const uint32_t index = self->count++, place = find(self, &name->hash, name->bytes);
-    self->entries[index] = (struct blob_entry){ .hash = name->hash, .step = step,
-                                                .bytes = name->bytes, .first_step = step,
+    self->entries[index] = (struct blob_entry){ .hash = name->hash,
+                                                .step = step,
+                                                .bytes = name->bytes,
+                                                .first_step = step,
                                                 .state = BLOB_WANTED };
     self->places[place] = index + 1;
     exchange(self, index, self->wanted++);
@@ -153,7 +155,7 @@ static void want(struct blobs *self, const struct wire_blob *name, uint64_t step
     struct blob_entry *entry = known(self, name);
     if (entry) {
         if (step > entry->step) entry->step = step;
-        if (step < entry->first_step) entry->first_step = step;     // An older commit, heard later
+        if (step < entry->first_step) entry->first_step = step; // An older commit, heard later
         count_use(entry, revealed);
         return;
     }
@@ -169,7 +171,8 @@ void blobs_want(struct blobs *self, const struct wire_blob *name, uint64_t step,
     want(self, name, step, author, false);
 }
 
-void blobs_want_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author)
+void blobs_want_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step,
+                         uint32_t author)
 {
     want(self, name, step, author, true);
 }
@@ -188,9 +191,9 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
             self->due_ms = now_ms; // The others at the next step: each answer brings one
             return;
         }
-        uint32_t count =
-            now_ms < entry->retry_ms ? 0
-                                     : member_holders(member, entry->author, entry->tries, holders, 64);
+        uint32_t count = now_ms < entry->retry_ms
+                             ? 0
+                             : member_holders(member, entry->author, entry->tries, holders, 64);
         if (now_ms >= entry->retry_ms) entry->retry_ms = now_ms + BLOBS_RETRY_MS;
         if (count == 0) {
             if (entry->retry_ms < self->due_ms) self->due_ms = entry->retry_ms;
@@ -201,9 +204,12 @@ void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_m
         entry->turn = ++self->turns;
         entry->tries++;
         asked++;
-        outbox_job(out, PORT_FETCHER, FRAME_FETCH, &(struct wire_fetch){
-            .blobs = &blob, .blobs_count = 1, .holders = holders, .holders_count = count,
-            .turn = entry->turn });
+        outbox_job(out, PORT_FETCHER, FRAME_FETCH,
+                   &(struct wire_fetch){ .blobs = &blob,
+                                         .blobs_count = 1,
+                                         .holders = holders,
+                                         .holders_count = count,
+                                         .turn = entry->turn });
     }
 }
 
@@ -245,7 +251,7 @@ bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t
                 struct outbox *out)
 {
     struct blob_entry *entry = coming(self, &fetched->hash, fetched->turn);
-    if (fetched->ok) blobs_spare(self, &fetched->hash, out);    // If it was forgotten on its way
+    if (fetched->ok) blobs_spare(self, &fetched->hash, out); // If it was forgotten on its way
     if (!entry) return false;
     if (fetched->ok) {
         arrived(self, entry);

@@ -19,16 +19,19 @@
 
 #include "common/member/member.h"
 
-enum { BLOBS_MAX = 32768, BLOBS_RETRY_MS = 400,
-       BLOBS_INHERITED_MAX = 16384,     // So that there is room for what comes; the rest: the next life
-       BLOBS_SPARED_MAX = 16,           // More are taken for any
-       BLOBS_FETCH_MAX = 256 };         // FETCHes of one step: an outbox has room for no more
+enum {
+    BLOBS_MAX = 32768,
+    BLOBS_RETRY_MS = 400,
+    BLOBS_INHERITED_MAX = 16384, // So that there is room for what comes; the rest: the next life
+    BLOBS_SPARED_MAX = 16,       // More are taken for any
+    BLOBS_FETCH_MAX = 256
+}; // FETCHes of one step: an outbox has room for no more
 enum blob_state { BLOB_UNKNOWN, BLOB_WANTED, BLOB_COMING, BLOB_HERE };
 
 struct blob_entry {
     struct hash hash;
-    uint64_t step;          // It belongs to the commit after this step: decides when it may go
-    uint64_t first_step;    // ... and did so first after this one: a result may be said again
+    uint64_t step;       // It belongs to the commit after this step: decides when it may go
+    uint64_t first_step; // ... and did so first after this one: a result may be said again
     uint64_t retry_ms;
     uint64_t turn;          // Of the FETCH it comes by: an answer to an earlier one says nothing
     uint32_t bytes, author; // Author: the member to ask first
@@ -39,14 +42,14 @@ struct blob_entry {
 };
 
 struct blobs {
-    uint32_t count, wanted;                         // All; those that are not here yet
-    bool undated;                                   // Inherited, and the run's step is not known yet
-    uint64_t due_ms;                                // No FETCH before: nothing wanted is due
-    uint64_t turns;                                 // FETCHes so far
-    uint32_t spared_count;                          // Since blobs_mark, perhaps more than are kept
+    uint32_t count, wanted; // All; those that are not here yet
+    bool undated;           // Inherited, and the run's step is not known yet
+    uint64_t due_ms;        // No FETCH before: nothing wanted is due
+    uint64_t turns;         // FETCHes so far
+    uint32_t spared_count;  // Since blobs_mark, perhaps more than are kept
     struct hash spared[BLOBS_SPARED_MAX];
-    uint32_t places[2 * BLOBS_MAX];                 // Open addressing by the hash: an entry + 1, or 0
-    struct blob_entry entries[BLOBS_MAX];           // [0, wanted) not here, [wanted, count) here
+    uint32_t places[2 * BLOBS_MAX];       // Open addressing by the hash: an entry + 1, or 0
+    struct blob_entry entries[BLOBS_MAX]; // [0, wanted) not here, [wanted, count) here
 };
 
 uint8_t blobs_state(const struct blobs *self, const struct wire_blob *name);
@@ -66,11 +69,13 @@ void blobs_want(struct blobs *self, const struct wire_blob *name, uint64_t step,
 // As these two, for what an audit reveals: it goes with the last of the audits that it was said for,
 // unless a result is the same. Each is ended once.
 void blobs_have_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step);
-void blobs_want_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step, uint32_t author);
+void blobs_want_revealed(struct blobs *self, const struct wire_blob *name, uint64_t step,
+                         uint32_t author);
 void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct outbox *out);
 
 // Sends FETCH for what is wanted and due, BLOBS_FETCH_MAX at most.
-void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms, struct outbox *out);
+void blobs_fetch(struct blobs *self, const struct member *member, uint64_t now_ms,
+                 struct outbox *out);
 
 // It has come into the store though nobody waits for it any more: it goes, unless it is known here.
 void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out);
@@ -81,7 +86,8 @@ void blobs_mark(struct blobs *self);
 bool blobs_spared_since(const struct blobs *self, const struct hash *hash);
 
 // Takes a FETCHED; true if the blob is here now.
-bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms, struct outbox *out);
+bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
+                struct outbox *out);
 
 // Of so many steps everything can be kept in a run with so many results a step: `wanted`, or what fits.
 uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results);

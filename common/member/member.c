@@ -14,10 +14,11 @@ static void ask(const struct member *self, uint8_t topic, uint64_t from, struct 
 
 static void join(struct member *self, uint64_t now_ms, struct outbox *out)
 {
-    struct wire_join join = {
-        .role = self->role, .instance = self->instance, .samples = self->samples, .data = self->data,
-        .positions = self->positions
-    };
+    struct wire_join join = { .role = self->role,
+                              .instance = self->instance,
+                              .samples = self->samples,
+                              .data = self->data,
+                              .positions = self->positions };
     memcpy(join.name, self->name, sizeof join.name);
     memcpy(join.endpoint, self->endpoint, sizeof join.endpoint);
     outbox_mail(out, COORDINATOR, FRAME_JOIN, &join);
@@ -34,9 +35,12 @@ static void ask_for_missing(struct member *self, uint64_t now_ms, struct outbox 
 
 static void ping(struct member *self, uint64_t now_ms, struct outbox *out)
 {
-    outbox_mail(out, COORDINATOR, FRAME_PING, &(struct wire_ping){
-        .instance = self->instance, .round = self->round.round, .step = self->step_held,
-        .tokens_per_s = self->tokens_per_s, .loss = self->loss });
+    outbox_mail(out, COORDINATOR, FRAME_PING,
+                &(struct wire_ping){ .instance = self->instance,
+                                     .round = self->round.round,
+                                     .step = self->step_held,
+                                     .tokens_per_s = self->tokens_per_s,
+                                     .loss = self->loss });
     self->ping_ms = now_ms + (self->has_config ? self->config.heartbeat_ms : MEMBER_RETRY_MS);
 }
 
@@ -59,7 +63,7 @@ static unsigned tick(struct member *self, uint64_t now_ms, struct outbox *out)
         return HEARD_TICK;
     }
     if (now_ms >= self->ping_ms && !self->leaving) ping(self, now_ms, out);
-    if (self->leaving) member_leave(self, out);     // Lost, or refused: we alone hold the newest step
+    if (self->leaving) member_leave(self, out); // Lost, or refused: we alone hold the newest step
     if (now_ms >= self->ask_ms) ask_for_missing(self, now_ms, out);
     return HEARD_TICK;
 }
@@ -75,7 +79,7 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
 {
     const struct wire_admitted *admitted = in->body;
     if (admitted->instance != self->instance || strcmp(in->from, COORDINATOR) != 0) return 0;
-    if (in->incarnation < self->incarnation) return 0;         // A late word, perhaps of another run
+    if (in->incarnation < self->incarnation) return 0; // A late word, perhaps of another run
     if (!hash_is_none(&self->coordinator) && !hash_equal(&self->coordinator, &in->sender)) {
         outbox_note(out, "coordinator.impostor the key differs from the first one seen; ignored");
         return 0;
@@ -83,7 +87,7 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     bool first = !self->admitted;
     self->coordinator = in->sender;
     if (!member_follows(self, in, out)) return 0;
-    member_forget_position(self, admitted->born_unix_ms);       // It knows of ours, and gave it up
+    member_forget_position(self, admitted->born_unix_ms); // It knows of ours, and gave it up
     if (self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms) {
         outbox_quit(out, EX_TEMPFAIL, "another run of this name was begun; starting over for it");
         return 0;
@@ -121,7 +125,7 @@ static uint8_t stage(uint8_t phase) { return phase == PHASE_WITNESS ? PHASE_TRAI
 static unsigned hear_run(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_run *run = in->body;
-    if (self->has_run && run->log_seq < self->now.log_seq) return 0;       // Overtaken
+    if (self->has_run && run->log_seq < self->now.log_seq) return 0; // Overtaken
     if (!self->has_run || stage(run->phase) != stage(self->now.phase))
         outbox_note(out, "run.phase phase=%s epoch=%llu step=%llu",
                     wire_enum_name(&wire_enum_phase, run->phase), (unsigned long long)run->epoch,
@@ -171,10 +175,10 @@ static unsigned hear_round(struct member *self, const struct msg *in)
     self->round.witnesses = self->witnesses;
     self->has_round = true;
     const uint32_t trainers = audits_trainers(&self->round, self->trainers);
-    self->deal = (struct deal){ .capacity = MEMBERS_MAX, .shares = self->shares,
+    self->deal = (struct deal){ .capacity = MEMBERS_MAX,
+                                .shares = self->shares,
                                 .by_trainer = self->by_trainer };
-    assignment_deal(round->seed, self->trainers, trainers, round->batch_size,
-                    &self->deal);
+    assignment_deal(round->seed, self->trainers, trainers, round->batch_size, &self->deal);
     return HEARD_ROUND;
 }
 
@@ -200,7 +204,7 @@ static unsigned hear_beat(struct member *self, const struct msg *in, struct outb
         ask(self, TOPIC_RUN, 0, out);
     else if (beat->round > self->round.round &&
              (beat->phase == PHASE_TRAIN || beat->phase == PHASE_WITNESS))
-        ask(self, TOPIC_RUN, 0, out);               // Its RUN came, the round itself was lost
+        ask(self, TOPIC_RUN, 0, out); // Its RUN came, the round itself was lost
     if (beat->roster_version > self->roster_version) ask(self, TOPIC_ROSTER, 0, out);
     return 0;
 }
@@ -223,7 +227,10 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
     case REFUSAL_MALFORMED:
         if (refused->kind != FRAME_JOIN) return HEARD_REFUSED;
         // fallthrough
-    case REFUSAL_WRONG_RUN: case REFUSAL_WRONG_ROLE: case REFUSAL_WRONG_DATA: case REFUSAL_REPLACED:
+    case REFUSAL_WRONG_RUN:
+    case REFUSAL_WRONG_ROLE:
+    case REFUSAL_WRONG_DATA:
+    case REFUSAL_REPLACED:
     case REFUSAL_EJECTED:
         outbox_quit(out,
                     refused->reason == REFUSAL_REPLACED || refused->reason == REFUSAL_EJECTED
@@ -232,8 +239,7 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
                     "the coordinator refuses %s (%s): %s", wire_kind_name(refused->kind),
                     wire_enum_name(&wire_enum_refusal, refused->reason), refused->text);
         return 0;
-    default:
-        return HEARD_REFUSED;
+    default: return HEARD_REFUSED;
     }
 }
 
@@ -262,15 +268,15 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
     unsigned reborn = in->incarnation > self->incarnation ? HEARD_REBORN : 0;
     self->incarnation = in->incarnation;
     switch (in->kind) {
-    case FRAME_CONFIG:    return reborn | hear_config(self, in);
-    case FRAME_RUN:       return reborn | hear_run(self, in, out);
-    case FRAME_ROUND:     return reborn | hear_round(self, in);
-    case FRAME_ROSTER:    return reborn | hear_roster(self, in);
-    case FRAME_BEAT:      return reborn | hear_beat(self, in, out);
-    case FRAME_COMMIT:    return reborn | HEARD_COMMIT;
+    case FRAME_CONFIG: return reborn | hear_config(self, in);
+    case FRAME_RUN: return reborn | hear_run(self, in, out);
+    case FRAME_ROUND: return reborn | hear_round(self, in);
+    case FRAME_ROSTER: return reborn | hear_roster(self, in);
+    case FRAME_BEAT: return reborn | hear_beat(self, in, out);
+    case FRAME_COMMIT: return reborn | HEARD_COMMIT;
     case FRAME_EPOCH_END: return reborn | HEARD_EPOCH_END;
-    case FRAME_ACK:       return reborn | HEARD_ACK;
-    default:              return reborn;
+    case FRAME_ACK: return reborn | HEARD_ACK;
+    default: return reborn;
     }
 }
 
@@ -332,7 +338,8 @@ static int holds(const struct wire_member *member)
 {
     const bool replica = member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER;
     const bool here = member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
-    if (!here || !member->endpoint[0] || (!replica && member->role != ACTOR_WITNESS)) return HOLDS_NOTHING;
+    if (!here || !member->endpoint[0] || (!replica && member->role != ACTOR_WITNESS))
+        return HOLDS_NOTHING;
     return replica && member->state == MEMBER_HEALTHY ? HOLDS_ALL : MAY_HOLD;
 }
 
@@ -366,9 +373,8 @@ uint32_t member_providers(const struct member *self, struct wire_holder *ret_lis
     for (uint32_t turn = 0; all > 0 && turn < 2; turn++, nth = 0)
         for (uint32_t i = 0; i < self->members_count && count < max; i++) {
             if (!provides(self, i)) continue;
-            const bool later = nth++ >= (self->index + self->round.round) % all;    // From ours on
-            if (later == (turn == 0))
-                add_holder(&ret_list[count++], &self->members[i]);
+            const bool later = nth++ >= (self->index + self->round.round) % all; // From ours on
+            if (later == (turn == 0)) add_holder(&ret_list[count++], &self->members[i]);
         }
     return count;
 }

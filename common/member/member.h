@@ -17,43 +17,42 @@
 #include "common/run/limits.h"
 #include "common/wire/audits.h"
 
-enum { MEMBER_TICK_MS = 200, MEMBER_RETRY_MS = 1000, MODEL_JSON_MAX = 65536,
-       DEALT_MAX = 65536 };
+enum { MEMBER_TICK_MS = 200, MEMBER_RETRY_MS = 1000, MODEL_JSON_MAX = 65536, DEALT_MAX = 65536 };
 
 struct member {
     // Given by the shell before the first message.
-    uint8_t role;                       // enum role
+    uint8_t role; // enum role
     struct hash key;
     char name[ACTOR_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], endpoint[128];
-    uint64_t samples;                   // Of a data source of its own; 0: none
+    uint64_t samples; // Of a data source of its own; 0: none
     struct hash data, positions;
 
-    uint64_t instance;                  // Of this process: its start in unix ms
+    uint64_t instance; // Of this process: its start in unix ms
     bool admitted, has_config, has_run, has_round, leaving;
-    struct hash coordinator;            // Its key
-    uint64_t born_unix_ms;              // When the run began: tells it from one of the same name before
-    uint64_t incarnation;               // Its newest
-    uint32_t index;                     // Ours in the roster
-    uint64_t ping_ms, join_ms, ask_ms, tick_ms;     // When next
+    struct hash coordinator; // Its key
+    uint64_t born_unix_ms;   // When the run began: tells it from one of the same name before
+    uint64_t incarnation;    // Its newest
+    uint32_t index;          // Ours in the roster
+    uint64_t ping_ms, join_ms, ask_ms, tick_ms; // When next
     struct wire_config config;
     uint8_t model_json[MODEL_JSON_MAX];
-    struct wire_run now;                // The newest RUN
-    struct wire_round round;            // The newest ROUND, lists below
+    struct wire_run now;     // The newest RUN
+    struct wire_round round; // The newest ROUND, lists below
     struct wire_interval dealt[DEALT_MAX];
     struct wire_client clients[MEMBERS_MAX], witnesses[WITNESSES_MAX];
     struct wire_audit audits[AUDITS_MAX];
     struct wire_interval audited[AUDITED_MAX];
     struct share shares[MEMBERS_MAX];
     uint32_t by_trainer[MEMBERS_MAX], trainers[MEMBERS_MAX];
-    struct deal deal;                   // Who trains what in it
+    struct deal deal; // Who trains what in it
     uint64_t roster_version;
     uint32_t members_count;
     struct wire_member members[MEMBERS_MAX];
 
-    struct wire_position position;      // The newest BEAT, as evidence; log_seq 0: none (position.c)
-    uint64_t proved_incarnation;        // The coordinator's life that is followed
-    uint64_t doubt_ms;                  // No POSITION before
-    uint32_t doubts;                    // How often one was sent and not yet acknowledged
+    struct wire_position position; // The newest BEAT, as evidence; log_seq 0: none (position.c)
+    uint64_t proved_incarnation;   // The coordinator's life that is followed
+    uint64_t doubt_ms;             // No POSITION before
+    uint32_t doubts;               // How often one was sent and not yet acknowledged
 
     // For the pings; kept by the role.
     uint64_t step_held;
@@ -62,17 +61,17 @@ struct member {
 
 // What a message brought, as flags.
 enum heard {
-    HEARD_CONFIG = 1,       // The configuration has arrived (again)
-    HEARD_RUN = 2,          // self->now is new
-    HEARD_ROUND = 4,        // self->round and self->deal are new
-    HEARD_ROSTER = 8,       // self->members are new
-    HEARD_REBORN = 16,      // The coordinator restarted: what it may have forgotten is to be said again
-    HEARD_ADMITTED = 32,    // Let in (again)
-    HEARD_TICK = 64,        // MEMBER_TICK_MS or more have passed: time to look after retries
-    HEARD_COMMIT = 128,     // in->body is a COMMIT by the coordinator, for the role to take
-    HEARD_EPOCH_END = 256,  // in->body is an EPOCH_END by the coordinator
-    HEARD_ACK = 512,        // in->body is an ACK
-    HEARD_REFUSED = 1024,   // in->body is a REFUSED that the role must deal with
+    HEARD_CONFIG = 1,  // The configuration has arrived (again)
+    HEARD_RUN = 2,     // self->now is new
+    HEARD_ROUND = 4,   // self->round and self->deal are new
+    HEARD_ROSTER = 8,  // self->members are new
+    HEARD_REBORN = 16, // The coordinator restarted: what it may have forgotten is to be said again
+    HEARD_ADMITTED = 32,   // Let in (again)
+    HEARD_TICK = 64,       // MEMBER_TICK_MS or more have passed: time to look after retries
+    HEARD_COMMIT = 128,    // in->body is a COMMIT by the coordinator, for the role to take
+    HEARD_EPOCH_END = 256, // in->body is an EPOCH_END by the coordinator
+    HEARD_ACK = 512,       // in->body is an ACK
+    HEARD_REFUSED = 1024,  // in->body is a REFUSED that the role must deal with
 };
 
 // Takes the message if it concerns every member. Returns what it brought; 0: not for us.
@@ -88,8 +87,8 @@ void member_recall_position(struct member *self, const struct wire_journal *jour
 
 // Whether this message of the coordinator's key comes from a life that is followed. Takes BEATs down.
 bool member_follows(struct member *self, const struct msg *in, struct outbox *out);
-void member_hear_proof(struct member *self, const struct msg *in);      // An ACK of a POSITION
-void member_forget_position(struct member *self, uint64_t born_unix_ms);    // If it is another run's
+void member_hear_proof(struct member *self, const struct msg *in);       // An ACK of a POSITION
+void member_forget_position(struct member *self, uint64_t born_unix_ms); // If it is another run's
 
 // Says LEAVE; the role quits when it is acknowledged or the shell's patience ends.
 void member_leave(struct member *self, struct outbox *out);
@@ -99,11 +98,11 @@ bool member_is_coordinator(const struct member *self, const struct msg *in);
 
 // Our place among the round's clients, or UINT32_MAX.
 uint32_t member_client_index(const struct member *self);
-bool member_is_witness(const struct member *self);      // Elected in the newest round
+bool member_is_witness(const struct member *self); // Elected in the newest round
 
 // The roster's line of a round's client.
 const struct wire_member *member_of_client(const struct member *self, uint32_t client);
-const struct wire_member *member_at(const struct member *self, uint32_t index);     // NULL if unknown
+const struct wire_member *member_at(const struct member *self, uint32_t index); // NULL if unknown
 
 // The samples at positions [begin, end) of the round's list; returns how many intervals were
 // written to `ret_list`, which has room for as many as the round dealt.

@@ -21,11 +21,11 @@ enum { GUESTS_TURN_MAX = 64 };
 struct running {
     struct member_options *options;
     const struct member_process *process;
-    struct member *member;              // The first field of the actor's state
+    struct member *member; // The first field of the actor's state
     struct identity *identity;
     char dir[512], blobs[600], host[128];
     struct journal *journal;
-    uint64_t instance;                  // Its incarnation as well: one life, one number
+    uint64_t instance; // Its incarnation as well: one life, one number
     blob_store_t *store;
     bulk_server_t *server;
     struct worker *workers[2];
@@ -35,10 +35,10 @@ struct running {
     struct wire_journal promised;
     struct wire_load resume;
     struct wire_inherited inherited;
-    struct wire_blob left[BLOBS_INHERITED_MAX];     // By a life before, in the blob store
-    struct hash guests[MEMBERS_MAX];    // By index in the roster: who has been let in to fetch
-    uint8_t guest_states[MEMBERS_MAX];  // 1 + the state they had then; 0: not yet
-    uint64_t guests_version;            // Of the roster they are from, once all are
+    struct wire_blob left[BLOBS_INHERITED_MAX]; // By a life before, in the blob store
+    struct hash guests[MEMBERS_MAX];   // By index in the roster: who has been let in to fetch
+    uint8_t guest_states[MEMBERS_MAX]; // 1 + the state they had then; 0: not yet
+    uint64_t guests_version;           // Of the roster they are from, once all are
     uint8_t record[JOURNAL_RECORD_MAX];
 };
 
@@ -59,7 +59,7 @@ static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t coun
     struct wire_refusal refusal;
     const void *promised;
     ensure(wire_unpack_body(body, count, kind, &arena, &promised, &refusal));
-    self->promised = *(const struct wire_journal *)promised;       // The newest of a turn is enough
+    self->promised = *(const struct wire_journal *)promised; // The newest of a turn is enough
     return 0;
 }
 
@@ -134,9 +134,11 @@ static int open_bulk(struct running *self, struct why *why)
     if (rc < 0) return rc;
     self->inherited.blobs = self->left;
     self->inherited.blobs_count = blob_store_list(self->store, self->left, BLOBS_INHERITED_MAX);
-    struct bulk_server_options server = { .identity = self->identity, .endpoint = endpoint,
+    struct bulk_server_options server = { .identity = self->identity,
+                                          .endpoint = endpoint,
                                           .run = options->command.run_id,
-                                          .store = self->store, .answer = process->answer,
+                                          .store = self->store,
+                                          .answer = process->answer,
                                           .arg = process->answer_arg,
                                           .description = process->description,
                                           .description_bytes = process->description_bytes,
@@ -145,10 +147,13 @@ static int open_bulk(struct running *self, struct why *why)
     if (rc < 0) return rc;
     // What was bound, in numbers, whatever it was called; of all addresses at once nobody can fetch.
     snprintf(member->endpoint, sizeof member->endpoint, "%s", bulk_server_endpoint(self->server));
-    return endpoint_is_numeric(member->endpoint) ? 0
-         : why_set(why, FAULT_CONFIG, "--bulk-bind %s: peers would be told to fetch from %s, which is "
-                   "no place; give it one address of this machine that they can reach; not started",
-                   options->bulk_bind, member->endpoint);
+    return endpoint_is_numeric(member->endpoint)
+               ? 0
+               : why_set(why, FAULT_CONFIG,
+                         "--bulk-bind %s: peers would be told to fetch from %s, which is "
+                         "no place; give it one address of this machine that they can reach; not "
+                         "started",
+                         options->bulk_bind, member->endpoint);
 }
 
 // The roster says who may fetch from us: all members but the ejected. A key costs a tenth of a
@@ -191,19 +196,22 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
     }
     if (rc < 0) return rc;
     if (self->process->has_learner) {
-        self->learner = (struct learner_options){
-            .identity = self->identity,
-            .store = self->store, .run_id = options->command.run_id, .device = device,
-            .threads = (uint32_t)threads, .micro_batch = (uint32_t)micro_batch,
-            .keep = (uint32_t)keep,
-            .trains = self->member->role == ACTOR_TRAINER,
-            .checkpoint_root = options->checkpoint_dir, .tokenizer_dir = options->tokenizer_dir };
+        self->learner = (struct learner_options){ .identity = self->identity,
+                                                  .store = self->store,
+                                                  .run_id = options->command.run_id,
+                                                  .device = device,
+                                                  .threads = (uint32_t)threads,
+                                                  .micro_batch = (uint32_t)micro_batch,
+                                                  .keep = (uint32_t)keep,
+                                                  .trains = self->member->role == ACTOR_TRAINER,
+                                                  .checkpoint_root = options->checkpoint_dir,
+                                                  .tokenizer_dir = options->tokenizer_dir };
         self->workers[count++] = worker_new(PORT_LEARNER, learner_body, &self->learner);
     }
     if (self->process->has_fetcher) {
-        self->fetcher =
-            (struct fetcher_options){ .identity = self->identity, .store = self->store,
-                                      .run = options->command.run_id };
+        self->fetcher = (struct fetcher_options){ .identity = self->identity,
+                                                  .store = self->store,
+                                                  .run = options->command.run_id };
         self->workers[count++] = worker_new(PORT_FETCHER, fetcher_run, &self->fetcher);
     }
     *ret_count = count;
@@ -257,18 +265,31 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
     const struct member *member = self->member;
     static const char *const deaf_to[] = { "PROGRESS", NULL };
     struct shell_options shell = {
-        .actor = self->process->actor, .state = self->member, .identity = self->identity,
-        .role = member->role, .name = member->name, .run = options->command.run_id,
-        .broker = &options->command.ticket, .follows_news = true, .deaf_to = deaf_to,
-        .incarnation = self->instance, .instance = self->instance, .workers_count = workers,
-        .after_turn = let_guests_in, .after_turn_arg = self,
-        .disk = { .arg = self, .begin = disk_begin, .store = disk_store, .commit = disk_commit,
+        .actor = self->process->actor,
+        .state = self->member,
+        .identity = self->identity,
+        .role = member->role,
+        .name = member->name,
+        .run = options->command.run_id,
+        .broker = &options->command.ticket,
+        .follows_news = true,
+        .deaf_to = deaf_to,
+        .incarnation = self->instance,
+        .instance = self->instance,
+        .workers_count = workers,
+        .after_turn = let_guests_in,
+        .after_turn_arg = self,
+        .disk = { .arg = self,
+                  .begin = disk_begin,
+                  .store = disk_store,
+                  .commit = disk_commit,
                   .job = disk_job },
         .verbose = options->command.verbose,
     };
     memcpy(shell.workers, self->workers, workers * sizeof *self->workers);
     int first = 0;
-    if (self->promised.claim_round || self->promised.vote_round || self->promised.position.log_seq) {
+    if (self->promised.claim_round || self->promised.vote_round ||
+        self->promised.position.log_seq) {
         shell.first[first].kind = FRAME_JOURNAL;
         shell.first[first++].body = &self->promised;
     }

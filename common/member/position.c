@@ -49,8 +49,10 @@ static void take_down(struct member *self, const struct msg *in)
         self->roster_version = 0;
         self->has_round = self->has_run = false;
     }
-    if ((beat->log_seq <= known->log_seq && !given_up) || in->frame_bytes > sizeof known->beat) return;
-    *known = (struct wire_position){ .log_seq = beat->log_seq, .chain = beat->chain,
+    if ((beat->log_seq <= known->log_seq && !given_up) || in->frame_bytes > sizeof known->beat)
+        return;
+    *known = (struct wire_position){ .log_seq = beat->log_seq,
+                                     .chain = beat->chain,
                                      .incarnation = in->incarnation,
                                      .born_unix_ms = beat->born_unix_ms,
                                      .beat_bytes = (uint16_t)in->frame_bytes };
@@ -69,7 +71,8 @@ static void doubt(struct member *self, const struct msg *in, struct outbox *out)
     outbox_mail(out, "coordinator", FRAME_POSITION, &self->position);
     if (++self->doubts != DOUBTS_SAID) return;
     char hex[HASH_HEX];
-    outbox_note(out, "coordinator.unproved incarnation=%llu: it has not shown that its ledger has "
+    outbox_note(out,
+                "coordinator.unproved incarnation=%llu: it has not shown that its ledger has "
                 "record %llu, chain %.16s; not followed until it does",
                 (unsigned long long)in->incarnation, (unsigned long long)self->position.log_seq,
                 hash_to_hex(&self->position.chain, hex));
@@ -88,11 +91,11 @@ bool member_follows(struct member *self, const struct msg *in, struct outbox *ou
 void member_hear_proof(struct member *self, const struct msg *in)
 {
     const struct wire_ack *ack = in->body;
-    if (!hash_equal(&in->sender, &self->coordinator) || ack->round != self->position.log_seq || !hash_equal(&ack->hash, &self->position.chain) ||
-        in->incarnation < self->incarnation)
+    if (!hash_equal(&in->sender, &self->coordinator) || ack->round != self->position.log_seq ||
+        !hash_equal(&ack->hash, &self->position.chain) || in->incarnation < self->incarnation)
         return;
     self->proved_incarnation = in->incarnation;
     self->doubts = 0;
-    self->has_run = false;              // What was not listened to is asked for
+    self->has_run = false; // What was not listened to is asked for
     self->ask_ms = self->join_ms = 0;
 }

@@ -71,7 +71,7 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
     struct replica_commit *kept = place(self, commit->step);
     if (kept->known && kept->commit.step == commit->step) return;
     struct wire_accepted *list = room(self, commit->accepted_count);
-    if (!list) return;                              // Asked for again when the next step is due
+    if (!list) return; // Asked for again when the next step is due
     memcpy(list, commit->accepted, commit->accepted_count * sizeof *list);
     *kept = (struct replica_commit){ *commit, (uint32_t)(list - self->entries), true };
     kept->commit.accepted = list;
@@ -105,9 +105,12 @@ static void fetch_pinned(struct replica *self, const struct member *member, stru
     uint32_t count = member_holders(member, UINT32_MAX, self->failures, holders, 64);
     self->fetching = true;
     self->fetched_epoch = member->now.epoch;
-    outbox_job(out, PORT_FETCHER, FRAME_FETCH_MODEL, &(struct wire_fetch_model){
-        .step = member->now.pin_step, .digest = member->now.pin_digest,
-        .holders = count ? holders : nobody, .holders_count = count, .floats = self->floats });
+    outbox_job(out, PORT_FETCHER, FRAME_FETCH_MODEL,
+               &(struct wire_fetch_model){ .step = member->now.pin_step,
+                                           .digest = member->now.pin_digest,
+                                           .holders = count ? holders : nobody,
+                                           .holders_count = count,
+                                           .floats = self->floats });
 }
 
 static void load(struct replica *self, uint64_t step, const char *path, bool genesis,
@@ -126,12 +129,13 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
 {
     const struct wire_run *run = &member->now;
     uint64_t own_step = self->resume.step <= run->step ? self->resume.step
-                      : run->restored_epoch ? run->restored_step : run->pin_step;
-    if (own_step < member->config.genesis_step) own_step = 0;       // Of another run
+                        : run->restored_epoch          ? run->restored_step
+                                                       : run->pin_step;
+    if (own_step < member->config.genesis_step) own_step = 0; // Of another run
     // Before the run's first checkpoint, who keeps every payload can replay it from the beginning,
     // once nobody serves the pinned step.
-    bool replays = self->keeps_payloads && own_step == 0 && run->checkpoint_step == 0 &&
-                   self->failures > 0;
+    bool replays =
+        self->keeps_payloads && own_step == 0 && run->checkpoint_step == 0 && self->failures > 0;
     char hex[HASH_HEX];
     if (self->sought_epoch != run->restored_epoch) { // Another model than was sought (seed 8675)
         self->sought_epoch = run->restored_epoch;
@@ -155,9 +159,9 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
         fetch_pinned(self, member, out);
     } else {
         self->failures++;
-        self->peers_turn = false;                   // Nobody is known who could be asked
+        self->peers_turn = false; // Nobody is known who could be asked
         outbox_note(out, "model.unknown genesis is not to be had, and no digest is on record yet; "
-                    "trying again");
+                         "trying again");
     }
 }
 
@@ -176,7 +180,7 @@ static void hear_built(struct replica *self, const struct member *member,
     const uint32_t bytes = member->config.payload_bytes;
     self->built = built->ok && built->payload_bytes == bytes;
     self->floats = built->floats;
-    if (!built->ok)                     // A want of memory may be over; a wrong shape stays
+    if (!built->ok) // A want of memory may be over; a wrong shape stays
         outbox_quit(out, built->may_pass ? EX_TEMPFAIL : EX_CONFIG,
                     "the run's model cannot be built: %s", built->reason);
     else if (!self->built)
@@ -260,7 +264,7 @@ static void start_over(struct replica *self, bool peers_turn)
     self->failures = 0;
     self->peers_turn = peers_turn;
     self->stuck_ms = 0;
-    self->end_digest = (struct hash){ { 0 } };      // Of a time that a restore may have given up
+    self->end_digest = (struct hash){ { 0 } }; // Of a time that a restore may have given up
     forget_commits(self);
 }
 
@@ -354,7 +358,7 @@ static void tell(struct replica *self, const struct member *member, uint64_t now
 {
     bool awaited = member->now.phase == PHASE_WARMUP || member->now.phase == PHASE_COOLDOWN ||
                    member->now.phase == PHASE_WAITING || member->now.phase == PHASE_PAUSED;
-    if (self->told_seq != member->now.log_seq) {    // It may have forgotten: said once for each RUN
+    if (self->told_seq != member->now.log_seq) { // It may have forgotten: said once for each RUN
         self->told_seq = member->now.log_seq;
         self->told = false;
         self->tell_ms = 0;
@@ -404,14 +408,14 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
     }
     if (next && !hash_is_none(&next->commit.base) &&
         !hash_equal(&next->commit.base, &self->digest)) {
-        repair(self, out);                          // Two thirds hold other bits
+        repair(self, out); // Two thirds hold other bits
         return;
     }
     if (next && all_here(blobs, &next->commit)) {
         apply(self, member, &next->commit, own_claim, out);
     } else if (next) {
         if (!self->stuck_ms) self->stuck_ms = now_ms;
-        want_all(blobs, &next->commit);             // Some may have been forgotten
+        want_all(blobs, &next->commit); // Some may have been forgotten
     } else if (member->now.step > self->step && now_ms >= self->ask_ms) {
         self->ask_ms = now_ms + REPLICA_RETRY_MS;
         outbox_mail(out, "coordinator", FRAME_ASK,

@@ -15,8 +15,13 @@
 #include "common/member/blobs.h"
 #include "common/member/member.h"
 
-enum { REPLICA_AHEAD = 64, REPLICA_ENTRIES_MAX = 65536, REPLICA_RETRY_MS = 700,
-       REPLICA_STUCK_MS = 5000, REPLICA_FAILURES_MAX = 40 };
+enum {
+    REPLICA_AHEAD = 64,
+    REPLICA_ENTRIES_MAX = 65536,
+    REPLICA_RETRY_MS = 700,
+    REPLICA_STUCK_MS = 5000,
+    REPLICA_FAILURES_MAX = 40
+};
 
 // True if the run's newest restore gave this up: parameters of this step, reached in this epoch. The
 // run may have come as far again since.
@@ -27,7 +32,7 @@ bool replica_is_given_up(const struct wire_run *run, uint64_t step, uint64_t epo
 bool replica_is_newer(uint64_t step, uint64_t epoch, uint64_t than_step, uint64_t than_epoch);
 
 struct replica_commit {
-    struct wire_commit commit;                      // Its list: entries [first, first + count)
+    struct wire_commit commit; // Its list: entries [first, first + count)
     uint32_t first;
     bool known;
 };
@@ -35,28 +40,28 @@ struct replica_commit {
 struct replica {
     bool built, loading, fetching, applying, holding;
     uint64_t floats;
-    bool own_folder;                    // The newest LOAD was from a folder here, not from peers
-    uint64_t step;                      // Held, if holding
-    struct hash digest;                 // Of the parameters held
-    uint64_t epoch;                     // Of the commit that led to them, or one that goes on from them
-    uint64_t fetched_epoch;             // Of the run, when the pinned step was last asked for
-    uint64_t sought_epoch;              // Of the newest restore, when parameters were last looked for
+    bool own_folder;        // The newest LOAD was from a folder here, not from peers
+    uint64_t step;          // Held, if holding
+    struct hash digest;     // Of the parameters held
+    uint64_t epoch;         // Of the commit that led to them, or one that goes on from them
+    uint64_t fetched_epoch; // Of the run, when the pinned step was last asked for
+    uint64_t sought_epoch;  // Of the newest restore, when parameters were last looked for
     uint64_t retry_ms, ask_ms;
-    uint64_t stuck_ms;                  // Since when the next commit lacks a payload; 0: it does not
-    uint64_t told_step;                 // The newest step that the coordinator acknowledged from us
-    uint64_t told_seq;                  // The RUN that `told` belongs to
+    uint64_t stuck_ms;  // Since when the next commit lacks a payload; 0: it does not
+    uint64_t told_step; // The newest step that the coordinator acknowledged from us
+    uint64_t told_seq;  // The RUN that `told` belongs to
     bool told;
     uint64_t tell_ms, pin_step;
-    uint64_t end_step;                  // The newest EPOCH_END: that step is to be pinned, and its
-    struct hash end_digest;             // digest must be ours
-    uint32_t failures;                  // Of getting hold of the model, in a row
-    bool peers_turn;                    // To be asked next; else a folder's, if one will do
-    struct wire_load resume;            // Our newest checkpoint and the folder of all; step 0: none yet
-    bool keeps_payloads;                // Ours go back to it: no need to take the pinned step instead
-    struct replica_commit ahead[REPLICA_AHEAD];     // Commits from `step` on, by step modulo
+    uint64_t end_step;       // The newest EPOCH_END: that step is to be pinned, and its
+    struct hash end_digest;  // digest must be ours
+    uint32_t failures;       // Of getting hold of the model, in a row
+    bool peers_turn;         // To be asked next; else a folder's, if one will do
+    struct wire_load resume; // Our newest checkpoint and the folder of all; step 0: none yet
+    bool keeps_payloads;     // Ours go back to it: no need to take the pinned step instead
+    struct replica_commit ahead[REPLICA_AHEAD]; // Commits from `step` on, by step modulo
     uint32_t entries_used;
     struct wire_accepted entries[REPLICA_ENTRIES_MAX];
-    struct wire_blob payloads[MEMBERS_MAX];         // Scratch of one APPLY
+    struct wire_blob payloads[MEMBERS_MAX]; // Scratch of one APPLY
 };
 
 // What a step of the replica brought.

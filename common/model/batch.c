@@ -7,7 +7,13 @@
 enum { TASKS = 16, GRAIN = 16 };
 
 // to = weight · from, or += it.
-struct add_job { float weight; bool first; uint64_t count; const float *from; float *to; };
+struct add_job {
+    float weight;
+    bool first;
+    uint64_t count;
+    const float *from;
+    float *to;
+};
 
 static void add_task(void *arg, uint32_t task, uint32_t worker)
 {
@@ -16,8 +22,9 @@ static void add_task(void *arg, uint32_t task, uint32_t worker)
     const struct pool_share share = pool_share_of(job->count, GRAIN, TASKS, task);
     const uint64_t count = share.end - share.first;
     if (job->first) kernels_chosen()->scale(count, job->weight, job->to + share.first);
-    else kernels_chosen()->add_scaled(count, job->weight, job->from + share.first,
-                                      job->to + share.first);
+    else
+        kernels_chosen()->add_scaled(count, job->weight, job->from + share.first,
+                                     job->to + share.first);
 }
 
 static int name_samples(int rc, uint32_t first, uint32_t count, struct why *why)

@@ -7,9 +7,9 @@
 #include "common/model/model.h"
 
 struct batch {
-    const uint32_t *tokens;     // [count][seq + 1]
-    uint32_t count, seq;        // count >= 1
-    uint32_t micro_batch;       // 1..the batch of model_new
+    const uint32_t *tokens; // [count][seq + 1]
+    uint32_t count, seq;    // count >= 1
+    uint32_t micro_batch;   // 1..the batch of model_new
 };
 
 // Mean loss over the batch's targets, and its gradient (N floats, all overwritten). `scratch` is

@@ -14,23 +14,23 @@ struct decoder {
     struct model_shape shape;
     const float *params;
     pool_t *pool;
-    const struct kernels *kernels;          // As chosen when the present block began
+    const struct kernels *kernels; // As chosen when the present block began
     uint32_t seq_max, threads, count;
-    size_t first, rows;                     // The present block: positions [first, first + rows)
+    size_t first, rows; // The present block: positions [first, first + rows)
 
     // One allocation, in this order
-    uint32_t *tokens;                       // [S] what was read
-    float *keys, *values;                   // [layers][G][S][d]
-    float *cosine, *sine;                   // [S][d/2]
-    float *x;                               // [BLOCK][D] the residual stream
-    float *norm;                            // [BLOCK][D]
-    float *inverse;                         // [BLOCK]
-    float *qkv;                             // [BLOCK][W]
-    float *attended;                        // [BLOCK][Q]
-    float *added;                           // [BLOCK][D] what a part adds to the stream
-    float *gate_up;                         // [BLOCK][2F]
-    float *swiglu;                          // [BLOCK][F]
-    float *scores;                          // [threads][S]
+    uint32_t *tokens;     // [S] what was read
+    float *keys, *values; // [layers][G][S][d]
+    float *cosine, *sine; // [S][d/2]
+    float *x;             // [BLOCK][D] the residual stream
+    float *norm;          // [BLOCK][D]
+    float *inverse;       // [BLOCK]
+    float *qkv;           // [BLOCK][W]
+    float *attended;      // [BLOCK][Q]
+    float *added;         // [BLOCK][D] what a part adds to the stream
+    float *gate_up;       // [BLOCK][2F]
+    float *swiglu;        // [BLOCK][F]
+    float *scores;        // [threads][S]
 };
 
 // ---- memory
@@ -46,8 +46,8 @@ static float *take(char *base, uint64_t *used, uint64_t count)
 static uint64_t carve(struct decoder *self, char *base)
 {
     const struct model_shape *shape = &self->shape;
-    const uint64_t cache = (uint64_t)shape->layers * shape->kv_heads * self->seq_max *
-                           shape->head_dim;
+    const uint64_t cache =
+        (uint64_t)shape->layers * shape->kv_heads * self->seq_max * shape->head_dim;
     const uint64_t turns = (uint64_t)self->seq_max * shape->head_dim / 2;
     uint64_t used = (sizeof *self + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     self->tokens = (uint32_t *)(void *)take(base, &used, self->seq_max);
@@ -90,8 +90,11 @@ int decoder_new(const struct model_shape *shape, const float *params, uint32_t s
         return why_set(why, FAULT_MEMORY, "decoder: %" PRIu64 " bytes for %" PRIu32 " positions",
                        bytes, seq_max);
     struct decoder *self = (struct decoder *)(void *)base;
-    *self = (struct decoder){ .shape = *shape, .params = params, .pool = pool,
-                              .seq_max = seq_max, .threads = pool_threads(pool) };
+    *self = (struct decoder){ .shape = *shape,
+                              .params = params,
+                              .pool = pool,
+                              .seq_max = seq_max,
+                              .threads = pool_threads(pool) };
     ensure(carve(self, base) == bytes);
     rope_fill_tables(&shape->rope_scaling, shape->rope_theta, shape->head_dim, seq_max,
                      self->cosine, self->sine);
@@ -147,15 +150,16 @@ static void project_task(void *arg, uint32_t task, uint32_t worker)
 static void project(struct decoder *self, size_t rows, size_t in, size_t out, const float *x,
                     uint64_t offset, float *y)
 {
-    struct project_job job = { self, rows, in, out, x, self->params + offset, y,
-                               self->threads * TASKS_PER_THREAD };
+    struct project_job job = {
+        self, rows, in, out, x, self->params + offset, y, self->threads * TASKS_PER_THREAD
+    };
     pool_run(self->pool, job.tasks, project_task, &job);
 }
 
 static void normalise(struct decoder *self, size_t rows, const float *x, uint64_t offset)
 {
-    self->kernels->norm(rows, self->shape.dim, x, self->params + offset,
-                        (float)self->shape.rms_eps, self->norm, self->inverse);
+    self->kernels->norm(rows, self->shape.dim, x, self->params + offset, (float)self->shape.rms_eps,
+                        self->norm, self->inverse);
 }
 
 static float *cache_of(const struct decoder *self, float *cache, uint32_t layer, uint32_t kv)
@@ -184,7 +188,10 @@ static void remember(struct decoder *self, uint32_t layer)
     }
 }
 
-struct attend_job { struct decoder *self; uint32_t layer; };
+struct attend_job {
+    struct decoder *self;
+    uint32_t layer;
+};
 
 static void attend_task(void *arg, uint32_t task, uint32_t worker)
 {
@@ -244,12 +251,14 @@ static int check_tokens(const decoder_t *self, const uint32_t *tokens, uint32_t 
     if (count > self->seq_max - self->count)
         return why_set(why, FAULT_RANGE,
                        "decoder: %" PRIu32 " tokens after %" PRIu32 ", allowed %" PRIu32
-                       " in all; nothing is read", count, self->count, self->seq_max);
+                       " in all; nothing is read",
+                       count, self->count, self->seq_max);
     for (uint32_t i = 0; i < count; i++) {
         if (tokens[i] < self->shape.vocab) continue;
         return why_set(why, FAULT_RANGE,
                        "decoder: token %" PRIu32 " at position %" PRIu32 ", allowed 0..%" PRIu32
-                       "; nothing is read", tokens[i], self->count + i, self->shape.vocab - 1);
+                       "; nothing is read",
+                       tokens[i], self->count + i, self->shape.vocab - 1);
     }
     return 0;
 }
@@ -276,7 +285,7 @@ int decoder_read(decoder_t *self, const uint32_t *tokens, uint32_t count, uint32
     float *logits = ret_logits;
     for (uint32_t at = 0; at < count; at += BLOCK) {
         const uint32_t rows = count - at < BLOCK ? count - at : BLOCK;
-        const uint32_t left = count - at - rows;            // Tokens of later blocks
+        const uint32_t left = count - at - rows; // Tokens of later blocks
         const uint32_t here = wanted > left ? wanted - left : 0;
         self->first = self->count + at;
         self->rows = rows;

@@ -26,12 +26,12 @@ uint64_t decoder_memory_bytes(const struct model_shape *shape, uint32_t seq_max,
 // or a length out of bounds, FAULT_MEMORY.
 int decoder_new(const struct model_shape *shape, const float *params, uint32_t seq_max,
                 pool_t *pool, struct why *why, decoder_t **ret_decoder);
-void decoder_destroy(decoder_t **self);         // NULL is allowed
+void decoder_destroy(decoder_t **self); // NULL is allowed
 
 const struct model_shape *decoder_shape(const decoder_t *self);
 uint32_t decoder_seq_max(const decoder_t *self);
-uint32_t decoder_count(const decoder_t *self);  // Tokens read: the cache is [0, count)
-void decoder_rewind(decoder_t *self, uint32_t count);   // Forgets all after the first `count`
+uint32_t decoder_count(const decoder_t *self);        // Tokens read: the cache is [0, count)
+void decoder_rewind(decoder_t *self, uint32_t count); // Forgets all after the first `count`
 
 // Rewinds to what was read of `tokens`: the longest common beginning, which is returned. So whoever
 // has many texts in turn reads what they share once.

@@ -9,11 +9,15 @@ int generate_check(const struct generate_options *options, struct why *why)
 {
     const double temperature = (double)options->temperature, top_p = (double)options->top_p;
     if (temperature != 0 && !(temperature >= 0.01 && temperature <= 10))
-        return why_set(why, FAULT_RANGE, "temperature = %g, allowed 0 or 0.01..10; nothing is "
-                       "generated", temperature);
+        return why_set(why, FAULT_RANGE,
+                       "temperature = %g, allowed 0 or 0.01..10; nothing is "
+                       "generated",
+                       temperature);
     if (!(top_p > 0 && top_p <= 1))
-        return why_set(why, FAULT_RANGE, "top_p = %g, allowed above 0 and up to 1; nothing is "
-                       "generated", top_p);
+        return why_set(why, FAULT_RANGE,
+                       "top_p = %g, allowed above 0 and up to 1; nothing is "
+                       "generated",
+                       top_p);
     return 0;
 }
 
@@ -31,7 +35,8 @@ static double uniform(uint64_t *state)
 static uint32_t likeliest(const float *logits, uint32_t vocab)
 {
     uint32_t best = 0;
-    for (uint32_t i = 1; i < vocab; i++) if (logits[i] > logits[best]) best = i;
+    for (uint32_t i = 1; i < vocab; i++)
+        if (logits[i] > logits[best]) best = i;
     return best;
 }
 
@@ -74,8 +79,7 @@ static uint32_t nucleus(const struct generate_options *options,
                         const struct generate_candidate *candidates, uint32_t count)
 {
     const float high = candidates[0].logit;
-    const double enough =
-        (double)options->top_p * sum_of(options, candidates, count, high);
+    const double enough = (double)options->top_p * sum_of(options, candidates, count, high);
     double passed = 0;
     for (uint32_t i = 0; i < count; i++) {
         passed += weight(options, candidates[i].logit, high);
@@ -94,16 +98,16 @@ uint32_t generate_choose(const struct generate_options *options, const float *lo
     if (options->top_k != 0 || options->top_p < 1) qsort(room, vocab, sizeof *room, likelier);
     if (options->top_k != 0 && options->top_k < vocab) count = options->top_k;
     if (options->top_p < 1) count = nucleus(options, room, count);
-    return draw(options, room, count, logits[best],
-                sum_of(options, room, count, logits[best]), state);
+    return draw(options, room, count, logits[best], sum_of(options, room, count, logits[best]),
+                state);
 }
 
 // ---- a text
 
 struct window {
     decoder_t *decoder;
-    uint32_t *tokens;                       // All: the prompt, then what was chosen
-    uint32_t first, count;                  // What the decoder is to have read: [first, count)
+    uint32_t *tokens;      // All: the prompt, then what was chosen
+    uint32_t first, count; // What the decoder is to have read: [first, count)
     uint32_t seq_max;
     float *logits;
     struct generate_candidate *room;
@@ -141,11 +145,13 @@ int generate(decoder_t *decoder, const uint32_t *prompt, uint32_t prompt_count,
     int rc = generate_check(options, why);
     if (rc < 0) return rc;
     if (prompt_count < 1 || prompt_count > GENERATE_MAX || count > GENERATE_MAX)
-        return why_set(why, FAULT_RANGE, "a prompt of %" PRIu32 " tokens and a text of %" PRIu32
-                       ", allowed 1..%d and 0..%d; nothing is generated", prompt_count, count,
-                       GENERATE_MAX, GENERATE_MAX);
+        return why_set(why, FAULT_RANGE,
+                       "a prompt of %" PRIu32 " tokens and a text of %" PRIu32
+                       ", allowed 1..%d and 0..%d; nothing is generated",
+                       prompt_count, count, GENERATE_MAX, GENERATE_MAX);
     const uint32_t vocab = decoder_shape(decoder)->vocab;
-    struct window self = { .decoder = decoder, .count = prompt_count,
+    struct window self = { .decoder = decoder,
+                           .count = prompt_count,
                            .seq_max = decoder_seq_max(decoder),
                            .tokens = malloc(((size_t)prompt_count + count) * sizeof(uint32_t)),
                            .logits = malloc(vocab * sizeof(float)),

@@ -11,13 +11,13 @@
 
 #include "common/model/decoder.h"
 
-enum { GENERATE_MAX = 1 << 20 };            // Tokens of prompt and of text, each
+enum { GENERATE_MAX = 1 << 20 }; // Tokens of prompt and of text, each
 
 struct generate_options {
     uint64_t seed;
-    float temperature;                      // 0: always the likeliest; else 0.01..10
-    uint32_t top_k;                         // 0: all
-    float top_p;                            // Above 0; 1: all
+    float temperature; // 0: always the likeliest; else 0.01..10
+    uint32_t top_k;    // 0: all
+    float top_p;       // Above 0; 1: all
 };
 
 // FAULT_RANGE with the option, its value and its range.
@@ -25,7 +25,10 @@ int generate_check(const struct generate_options *options, struct why *why);
 
 // A token, from `vocab` finite logits. `room` is scratch for as many; `state` begins with the seed
 // and goes on from draw to draw.
-struct generate_candidate { float logit; uint32_t token; };
+struct generate_candidate {
+    float logit;
+    uint32_t token;
+};
 uint32_t generate_choose(const struct generate_options *options, const float *logits,
                          uint32_t vocab, struct generate_candidate *room, uint64_t *state);
 

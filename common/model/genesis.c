@@ -20,8 +20,8 @@ static int32_t normal(uint64_t seed, uint64_t index)
     for (uint64_t word = 0; word < WORDS; word++) {
         const uint64_t counter = index * WORDS + word + 1;
         const uint64_t bits = mix(mix(seed) + counter * 0x9e3779b97f4a7c15ULL);
-        sum += (int32_t)(bits & 0xffff) + (int32_t)(bits >> 16 & 0xffff)
-             + (int32_t)(bits >> 32 & 0xffff) + (int32_t)(bits >> 48);
+        sum += (int32_t)(bits & 0xffff) + (int32_t)(bits >> 16 & 0xffff) +
+               (int32_t)(bits >> 32 & 0xffff) + (int32_t)(bits >> 48);
     }
     return sum;
 }
@@ -30,10 +30,18 @@ static int32_t normal(uint64_t seed, uint64_t index)
 static float unit_of(const struct model_shape *shape, enum model_role role)
 {
     switch (role) {
-    case MODEL_ATTENTION_NORM: case MODEL_FFN_NORM: case MODEL_FINAL_NORM: return 0.0f;
-    case MODEL_O: case MODEL_DOWN: return (float)(0.02 / sqrt(2.0 * shape->layers) / 65536.0);
-    case MODEL_EMBEDDING: case MODEL_Q: case MODEL_K: case MODEL_V:
-    case MODEL_GATE: case MODEL_UP: case MODEL_HEAD: break;
+    case MODEL_ATTENTION_NORM:
+    case MODEL_FFN_NORM:
+    case MODEL_FINAL_NORM: return 0.0f;
+    case MODEL_O:
+    case MODEL_DOWN: return (float)(0.02 / sqrt(2.0 * shape->layers) / 65536.0);
+    case MODEL_EMBEDDING:
+    case MODEL_Q:
+    case MODEL_K:
+    case MODEL_V:
+    case MODEL_GATE:
+    case MODEL_UP:
+    case MODEL_HEAD: break;
     }
     return (float)(0.02 / 65536.0);
 }

@@ -11,7 +11,10 @@ enum { ALIGNMENT = 64, HEAD_ROWS_MIN = 64, HEAD_ROWS_MAX = 1024, HEAD_LOGITS_MAX
 
 // Hands out pieces of one allocation; with no base it only counts, so that size and layout have one
 // description.
-struct arena { char *base; uint64_t used; };
+struct arena {
+    char *base;
+    uint64_t used;
+};
 
 static void *take(struct arena *arena, uint64_t count, uint64_t size)
 {
@@ -25,10 +28,7 @@ static float *take_floats(struct arena *arena, uint64_t count)
     return take(arena, count, sizeof(float));
 }
 
-static uint32_t larger(uint64_t a, uint64_t b)
-{
-    return (uint32_t)(a > b ? a : b);
-}
+static uint32_t larger(uint64_t a, uint64_t b) { return (uint32_t)(a > b ? a : b); }
 
 static void carve_layer(const struct model *self, struct arena *arena, uint64_t rows,
                         struct model_layer *layer)
@@ -67,8 +67,8 @@ static void carve_scratch(struct model *self, struct arena *arena, uint64_t rows
     self->product_scratch =
         take_floats(arena, gemm_scratch_count(self->threads, widest, larger(widest, rows)));
     const uint32_t small = larger(self->options.seq_max, shape->head_dim);
-    self->attention_scratch_count = 2 * (uint64_t)MODEL_QUERY_BLOCK * self->options.seq_max
-        + gemm_scratch_count(1, small, small);
+    self->attention_scratch_count = 2 * (uint64_t)MODEL_QUERY_BLOCK * self->options.seq_max +
+                                    gemm_scratch_count(1, small, small);
     self->attention_scratch = take_floats(arena, self->threads * self->attention_scratch_count);
 }
 
@@ -136,11 +136,12 @@ int model_new(const struct model_shape *shape, const struct model_options *optio
     if (!arena.base)
         return why_set(why, FAULT_MEMORY,
                        "model: %" PRIu64 " bytes for batches of %" PRIu32 " x %" PRIu32
-                       " are not to be had; the model is not made", bytes, options->batch_max,
-                       options->seq_max);
+                       " are not to be had; the model is not made",
+                       bytes, options->batch_max, options->seq_max);
     struct model *self = take(&arena, 1, sizeof *self);
-    *self = (struct model){ .shape = *shape, .options = *options, .threads = pool_threads(pool),
-                            .pool = pool };
+    *self = (struct model){
+        .shape = *shape, .options = *options, .threads = pool_threads(pool), .pool = pool
+    };
     carve(self, &arena);
     ensure(arena.used == bytes);
     rope_fill_tables(&shape->rope_scaling, shape->rope_theta, shape->head_dim, options->seq_max,
@@ -155,10 +156,7 @@ void model_destroy(model_t **self)
     *self = NULL;
 }
 
-const struct model_shape *model_shape_of(const model_t *self)
-{
-    return &self->shape;
-}
+const struct model_shape *model_shape_of(const model_t *self) { return &self->shape; }
 
 // Splits [batch][seq + 1] into what goes in and what should come out.
 static int load_tokens(model_t *self, const uint32_t *tokens, struct why *why)

@@ -25,8 +25,8 @@ enum { MODEL_BATCH_MAX = 4096 };
 typedef struct model model_t;
 
 struct model_options {
-    uint32_t batch_max;         // 1..MODEL_BATCH_MAX
-    uint32_t seq_max;           // 1..shape->seq_len_max
+    uint32_t batch_max; // 1..MODEL_BATCH_MAX
+    uint32_t seq_max;   // 1..shape->seq_len_max
     // In what the products are computed. With GEMM_BF16 (gemm.h) their inputs are rounded to
     // bfloat16; parameters, activations, sums and all else stay float32.
     enum gemm_precision precision;
@@ -45,7 +45,7 @@ uint64_t model_memory_bytes(const struct model_shape *shape, const struct model_
 // bounds, FAULT_MEMORY.
 int model_new(const struct model_shape *shape, const struct model_options *options, pool_t *pool,
               struct why *why, model_t **ret_model);
-void model_destroy(model_t **self);         // NULL is allowed
+void model_destroy(model_t **self); // NULL is allowed
 
 const struct model_shape *model_shape_of(const model_t *self);
 

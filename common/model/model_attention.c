@@ -7,7 +7,10 @@
 
 #include <string.h>
 
-struct attention_job { const model_t *model; const struct model_layer *layer; };
+struct attention_job {
+    const model_t *model;
+    const struct model_layer *layer;
+};
 
 // One task's place in the arrays.
 struct unit {
@@ -31,13 +34,18 @@ static struct unit unit_of(const model_t *model, uint32_t task, uint32_t worker)
     float *memory = model->attention_scratch + worker * model->attention_scratch_count;
     const size_t block = (size_t)MODEL_QUERY_BLOCK * model->seq;
     return (struct unit){
-        .model = model, .rows_first = (size_t)sample * model->seq, .width = model_qkv_width(shape),
+        .model = model,
+        .rows_first = (size_t)sample * model->seq,
+        .width = model_qkv_width(shape),
         .out_width = model_heads_width(shape),
         .log_sum_first = (size_t)sample * shape->heads * model->seq,
-        .head_first = kv * heads, .heads = heads,
+        .head_first = kv * heads,
+        .heads = heads,
         .k = (size_t)(shape->heads + kv) * shape->head_dim,
         .v = (size_t)(shape->heads + shape->kv_heads + kv) * shape->head_dim,
-        .scores = memory, .d_scores = memory + block, .scratch = memory + 2 * block,
+        .scores = memory,
+        .d_scores = memory + block,
+        .scratch = memory + 2 * block,
         .scale = 1.0f / __builtin_sqrtf((float)shape->head_dim),
     };
 }
@@ -47,10 +55,18 @@ static void multiply(const struct unit *unit, enum gemm_form form, bool add, siz
                      size_t k, const float *a, size_t a_stride, const float *b, size_t b_stride,
                      float *c, size_t c_stride)
 {
-    const struct gemm job = { .form = form, .precision = unit->model->options.precision, .add = add,
-                              .m = (uint32_t)m, .n = (uint32_t)n, .k = (uint32_t)k,
-                              .a = a, .a_stride = a_stride, .b = b, .b_stride = b_stride,
-                              .c = c, .c_stride = c_stride };
+    const struct gemm job = { .form = form,
+                              .precision = unit->model->options.precision,
+                              .add = add,
+                              .m = (uint32_t)m,
+                              .n = (uint32_t)n,
+                              .k = (uint32_t)k,
+                              .a = a,
+                              .a_stride = a_stride,
+                              .b = b,
+                              .b_stride = b_stride,
+                              .c = c,
+                              .c_stride = c_stride };
     gemm_run(NULL, &job, unit->scratch);
 }
 

@@ -9,7 +9,10 @@ void model_linear_back(model_t *self, const float *x, const float *dy, uint64_t 
     model_product(self, GEMM_NN, false, self->rows, in, out, dy, self->params + offset, dx);
 }
 
-struct norm_back_job { model_t *model; const float *x, *w, *inverse; };
+struct norm_back_job {
+    model_t *model;
+    const float *x, *w, *inverse;
+};
 
 static void norm_back_task(void *arg, uint32_t task, uint32_t worker)
 {
@@ -37,7 +40,10 @@ static void norm_back(model_t *self, const float *x, uint64_t offset, const floa
         self->kernels->accumulate(dim, self->norm_sums + part * dim, self->grad + offset);
 }
 
-struct swiglu_back_job { model_t *model; const struct model_layer *layer; };
+struct swiglu_back_job {
+    model_t *model;
+    const struct model_layer *layer;
+};
 
 static void swiglu_back_task(void *arg, uint32_t task, uint32_t worker)
 {
@@ -46,10 +52,9 @@ static void swiglu_back_task(void *arg, uint32_t task, uint32_t worker)
     model_t *self = job->model;
     const size_t ffn = self->shape.ffn;
     const struct pool_share rows = pool_share_of(self->rows, 1, MODEL_ROW_PARTS, task);
-    self->kernels->swiglu_back(rows.end - rows.first, ffn,
-                               job->layer->gate_up + rows.first * 2 * ffn,
-                               self->d_swiglu + rows.first * ffn,
-                               self->d_gate_up + rows.first * 2 * ffn);
+    self->kernels->swiglu_back(
+        rows.end - rows.first, ffn, job->layer->gate_up + rows.first * 2 * ffn,
+        self->d_swiglu + rows.first * ffn, self->d_gate_up + rows.first * 2 * ffn);
 }
 
 static void layer_backward(model_t *self, uint32_t index)

@@ -9,14 +9,12 @@
 #include <string.h>
 
 enum {
-    DEPTH_MAX = 16, VALUES_MAX = 1 << 14,
-    MISTRAL_WINDOW = 4096,              // Of transformers' MistralConfig, if nothing is said
+    DEPTH_MAX = 16,
+    VALUES_MAX = 1 << 14,
+    MISTRAL_WINDOW = 4096, // Of transformers' MistralConfig, if nothing is said
 };
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 // ---- Fields ----
 
@@ -43,7 +41,8 @@ int config_read_count(struct config_place place, const char *name, const uint32_
     if (number < 0 || number > UINT32_MAX)
         return why_set(why, FAULT_RANGE,
                        "config.json: %s%s = %" JSON_INTEGER_FORMAT ", allowed 0..%" PRIu32
-                       "; the model is refused", place.prefix, name, number, UINT32_MAX);
+                       "; the model is refused",
+                       place.prefix, name, number, UINT32_MAX);
     *ret_value = (uint32_t)number;
     return 0;
 }
@@ -58,9 +57,8 @@ int config_read_real(struct config_place place, const char *name, const double *
         return 0;
     }
     if (!json_is_number(value))
-        return why_set(why, FAULT_FORMAT,
-                       "config.json: %s%s is not a number; the model is refused", place.prefix,
-                       name);
+        return why_set(why, FAULT_FORMAT, "config.json: %s%s is not a number; the model is refused",
+                       place.prefix, name);
     *ret_value = json_number_value(value);
     return 0;
 }
@@ -71,10 +69,10 @@ int config_unsupported(struct config_place place, const char *name, const char *
     char shown_name[STRICT_JSON_SHOWN], shown[STRICT_JSON_SHOWN];
     char *text = json_dumps(json_object_get(place.object, name),
                             JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
-    const int rc = why_set(why, FAULT_UNSUPPORTED,
-                           "config.json: %s%s = %s, allowed %s; the model is refused",
-                           place.prefix, strict_json_shown(name, shown_name),
-                           strict_json_shown(text ? text : "?", shown), allowed);
+    const int rc =
+        why_set(why, FAULT_UNSUPPORTED, "config.json: %s%s = %s, allowed %s; the model is refused",
+                place.prefix, strict_json_shown(name, shown_name),
+                strict_json_shown(text ? text : "?", shown), allowed);
     free(text);
     return rc;
 }
@@ -84,21 +82,28 @@ int config_unsupported(struct config_place place, const char *name, const char *
 // Fields that must be absent, null, or the one value this model computes.
 static int refuse_other_arithmetic(struct config_place file, struct why *why)
 {
-    static const struct { const char *name, *allowed; } fields[] = {
-        { "hidden_act", "\"silu\"" },           { "attention_bias", "false" },
-        { "mlp_bias", "false" },                { "quantization_config", "null" },
-        { "partial_rotary_factor", "1.0" },     { "attention_dropout", "0.0" },
-        { "num_local_experts", "null" },        { "rope_interleaved", "false" },
-        { "layer_types", "null" },              { "original_max_position_embeddings", "null" },
+    static const struct {
+        const char *name, *allowed;
+    } fields[] = {
+        { "hidden_act", "\"silu\"" },
+        { "attention_bias", "false" },
+        { "mlp_bias", "false" },
+        { "quantization_config", "null" },
+        { "partial_rotary_factor", "1.0" },
+        { "attention_dropout", "0.0" },
+        { "num_local_experts", "null" },
+        { "rope_interleaved", "false" },
+        { "layer_types", "null" },
+        { "original_max_position_embeddings", "null" },
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         const json_t *value = json_object_get(file.object, fields[i].name);
         if (!value || json_is_null(value)) continue;
         json_t *allowed = json_loads(fields[i].allowed, JSON_DECODE_ANY, NULL);
         ensure(allowed);
-        const bool same = json_equal(value, allowed)
-            || (json_is_number(value) && json_is_number(allowed)
-                && json_number_value(value) == json_number_value(allowed));
+        const bool same =
+            json_equal(value, allowed) || (json_is_number(value) && json_is_number(allowed) &&
+                                           json_number_value(value) == json_number_value(allowed));
         json_decref(allowed);
         if (!same) return config_unsupported(file, fields[i].name, fields[i].allowed, why);
     }
@@ -152,22 +157,26 @@ static int check_window(struct config_place file, enum family family, uint32_t p
         return why_set(why, FAULT_UNSUPPORTED,
                        "config.json: sliding_window is absent, which means %d with mistral, "
                        "allowed null or at least max_position_embeddings = %" PRIu32
-                       "; the model is refused", MISTRAL_WINDOW, positions);
+                       "; the model is refused",
+                       MISTRAL_WINDOW, positions);
     if (!value || json_is_null(value)) return 0;
     const int rc = config_read_count(file, "sliding_window", NULL, why, &window);
     return rc < 0 || window >= positions
-        ? rc : config_unsupported(file, "sliding_window",
-                                  "null or at least max_position_embeddings", why);
+               ? rc
+               : config_unsupported(file, "sliding_window",
+                                    "null or at least max_position_embeddings", why);
 }
 
 static int read_sizes(struct config_place file, enum family family, struct why *why,
                       struct model_shape *shape)
 {
-    const struct { const char *name; uint32_t *to; } counts[] = {
-        { "vocab_size", &shape->vocab },            { "hidden_size", &shape->dim },
-        { "num_hidden_layers", &shape->layers },    { "num_attention_heads", &shape->heads },
-        { "intermediate_size", &shape->ffn },
-        { "max_position_embeddings", &shape->seq_len_max },
+    const struct {
+        const char *name;
+        uint32_t *to;
+    } counts[] = {
+        { "vocab_size", &shape->vocab },         { "hidden_size", &shape->dim },
+        { "num_hidden_layers", &shape->layers }, { "num_attention_heads", &shape->heads },
+        { "intermediate_size", &shape->ffn },    { "max_position_embeddings", &shape->seq_len_max },
     };
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof counts / sizeof counts[0]; i++)
@@ -253,15 +262,13 @@ char *model_shape_to_config_json(const struct model_shape *shape)
     return text_of(json_pack(
         "{s:[s], s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:b, s:s, s:b, s:b, "
         "s:o, s:s}",
-        "architectures", architectures[LLAMA], "model_type", model_types[LLAMA],
-        "vocab_size", (json_int_t)shape->vocab, "hidden_size", (json_int_t)shape->dim,
-        "num_hidden_layers", (json_int_t)shape->layers,
-        "num_attention_heads", (json_int_t)shape->heads,
-        "num_key_value_heads", (json_int_t)shape->kv_heads,
-        "head_dim", (json_int_t)shape->head_dim, "intermediate_size", (json_int_t)shape->ffn,
-        "max_position_embeddings", (json_int_t)shape->seq_len_max,
-        "rope_theta", shape->rope_theta, "rms_norm_eps", shape->rms_eps,
-        "tie_word_embeddings", (int)shape->tied, "hidden_act", "silu",
+        "architectures", architectures[LLAMA], "model_type", model_types[LLAMA], "vocab_size",
+        (json_int_t)shape->vocab, "hidden_size", (json_int_t)shape->dim, "num_hidden_layers",
+        (json_int_t)shape->layers, "num_attention_heads", (json_int_t)shape->heads,
+        "num_key_value_heads", (json_int_t)shape->kv_heads, "head_dim", (json_int_t)shape->head_dim,
+        "intermediate_size", (json_int_t)shape->ffn, "max_position_embeddings",
+        (json_int_t)shape->seq_len_max, "rope_theta", shape->rope_theta, "rms_norm_eps",
+        shape->rms_eps, "tie_word_embeddings", (int)shape->tied, "hidden_act", "silu",
         "attention_bias", 0, "mlp_bias", 0, "rope_scaling", config_pack_rope(&shape->rope_scaling),
         "torch_dtype", "float32"));
 }

@@ -6,7 +6,10 @@
 #include <jansson.h>
 
 // Where a field stands, for error texts: "config.json: rope_scaling.factor".
-struct config_place { const json_t *object; const char *prefix; };     // "" or "rope_scaling."
+struct config_place {
+    const json_t *object;
+    const char *prefix;
+}; // "" or "rope_scaling."
 
 // A number, or `absent` if there is none (NULL: it must be there). FAULT_FORMAT for another kind.
 int config_read_real(struct config_place place, const char *name, const double *absent,

@@ -4,14 +4,23 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { LINEAR = 1 << ROPE_LINEAR, LLAMA3 = 1 << ROPE_LLAMA3, YARN = 1 << ROPE_YARN,
-       ANY = 1 << ROPE_DEFAULT | LINEAR | LLAMA3 | YARN };
+enum {
+    LINEAR = 1 << ROPE_LINEAR,
+    LLAMA3 = 1 << ROPE_LLAMA3,
+    YARN = 1 << ROPE_YARN,
+    ANY = 1 << ROPE_DEFAULT | LINEAR | LLAMA3 | YARN
+};
 
 static const char original_key[] = "original_max_position_embeddings";
 
 // Numbers of the object: which types have them, and their place in struct rope_scaling. What is not
 // needed has a default that transformers has too (attention_factor: rope_attention_factor).
-static const struct real { const char *key; unsigned types; bool needed; size_t place; } reals[] = {
+static const struct real {
+    const char *key;
+    unsigned types;
+    bool needed;
+    size_t place;
+} reals[] = {
     { "factor", LINEAR | LLAMA3 | YARN, true, offsetof(struct rope_scaling, factor) },
     { "low_freq_factor", LLAMA3, true, offsetof(struct rope_scaling, low_freq_factor) },
     { "high_freq_factor", LLAMA3, true, offsetof(struct rope_scaling, high_freq_factor) },
@@ -22,9 +31,17 @@ static const struct real { const char *key; unsigned types; bool needed; size_t 
 enum { REALS = sizeof reals / sizeof *reals };
 
 // The other keys. "finetuned" is what the first YaRN models say of themselves.
-static const struct { const char *key; unsigned types; } others[] = {
-    { "rope_type", ANY }, { "type", ANY }, { "rope_theta", ANY }, { "partial_rotary_factor", ANY },
-    { original_key, LLAMA3 | YARN }, { "truncate", YARN }, { "finetuned", YARN },
+static const struct {
+    const char *key;
+    unsigned types;
+} others[] = {
+    { "rope_type", ANY },
+    { "type", ANY },
+    { "rope_theta", ANY },
+    { "partial_rotary_factor", ANY },
+    { original_key, LLAMA3 | YARN },
+    { "truncate", YARN },
+    { "finetuned", YARN },
 };
 
 // NULL for what is absent or null.
@@ -53,7 +70,8 @@ static int check_keys(struct config_place rope, enum rope_type type, struct why 
 {
     const char *key;
     const json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)rope.object, key, value) {
+    json_object_foreach((json_t *)(uintptr_t)rope.object, key, value)
+    {
         char allowed[64];
         if (json_is_null(value) || key_belongs(key, type)) continue;
         snprintf(allowed, sizeof allowed, "nothing of that name with \"%s\"", rope_type_name(type));
@@ -71,7 +89,7 @@ static int read_type(struct config_place rope, struct why *why, enum rope_type *
     const json_t *new = field(rope.object, "rope_type"), *old = field(rope.object, "type");
     const char *key = new ? "rope_type" : "type";
     const char *text = json_string_value(new ? new : old);
-    if (new && old && !json_equal(new, old))
+    if (new &&old && !json_equal(new, old))
         return config_unsupported(rope, "type", "the same as rope_type", why);
     if (!new && !old) {
         *ret_type = ROPE_DEFAULT;
@@ -147,7 +165,7 @@ int config_read_rope(const json_t *root, struct why *why, struct model_shape *sh
     if (!json_is_object(rope.object))
         return config_unsupported(file, new ? "rope_parameters" : "rope_scaling",
                                   "null or an object", why);
-    if (new && old && !json_equal(new, old))
+    if (new &&old && !json_equal(new, old))
         return config_unsupported(file, "rope_scaling", "null or the same as rope_parameters", why);
     const double outside = shape->rope_theta;
     rc = config_read_real(rope, "rope_theta", &outside, why, &shape->rope_theta);

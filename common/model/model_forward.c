@@ -5,11 +5,18 @@
 void model_product(model_t *self, enum gemm_form form, bool add, size_t m, size_t n, size_t k,
                    const float *a, const float *b, float *c)
 {
-    const struct gemm job = { .form = form, .precision = self->options.precision, .add = add,
-                              .m = (uint32_t)m, .n = (uint32_t)n, .k = (uint32_t)k,
-                              .a = a, .a_stride = form == GEMM_TN ? m : k,
-                              .b = b, .b_stride = form == GEMM_NT ? k : n,
-                              .c = c, .c_stride = n };
+    const struct gemm job = { .form = form,
+                              .precision = self->options.precision,
+                              .add = add,
+                              .m = (uint32_t)m,
+                              .n = (uint32_t)n,
+                              .k = (uint32_t)k,
+                              .a = a,
+                              .a_stride = form == GEMM_TN ? m : k,
+                              .b = b,
+                              .b_stride = form == GEMM_NT ? k : n,
+                              .c = c,
+                              .c_stride = n };
     gemm_run(self->pool, &job, self->product_scratch);
 }
 
@@ -19,7 +26,11 @@ void model_linear(model_t *self, const float *x, uint64_t offset, size_t in, siz
     model_product(self, GEMM_NT, add, self->rows, out, in, x, self->params + offset, y);
 }
 
-struct norm_job { const model_t *model; const float *x, *w; float *y, *inverse, *copy; };
+struct norm_job {
+    const model_t *model;
+    const float *x, *w;
+    float *y, *inverse, *copy;
+};
 
 static void norm_task(void *arg, uint32_t task, uint32_t worker)
 {
@@ -40,7 +51,10 @@ void model_norm(model_t *self, const float *x, uint64_t offset, float *y, float 
     pool_run(self->pool, MODEL_ROW_PARTS, norm_task, &job);
 }
 
-struct swiglu_job { const model_t *model; const struct model_layer *layer; };
+struct swiglu_job {
+    const model_t *model;
+    const struct model_layer *layer;
+};
 
 static void swiglu_task(void *arg, uint32_t task, uint32_t worker)
 {
@@ -91,7 +105,7 @@ void model_forward(model_t *self)
 {
     const struct model_shape *shape = &self->shape;
     const size_t dim = shape->dim;
-    for (size_t r = 0; r < self->rows; r++)     // The embedding is the first tensor of the vector
+    for (size_t r = 0; r < self->rows; r++) // The embedding is the first tensor of the vector
         memcpy(self->layers[0].x + r * dim, self->params + self->inputs[r] * dim,
                dim * sizeof(float));
     for (uint32_t i = 0; i < shape->layers; i++)
@@ -100,7 +114,10 @@ void model_forward(model_t *self)
                self->last_inverse, NULL);
 }
 
-struct entropy_job { model_t *model; size_t first, rows; };
+struct entropy_job {
+    model_t *model;
+    size_t first, rows;
+};
 
 static void entropy_task(void *arg, uint32_t task, uint32_t worker)
 {
@@ -109,10 +126,9 @@ static void entropy_task(void *arg, uint32_t task, uint32_t worker)
     model_t *self = job->model;
     const struct pool_share rows = pool_share_of(job->rows, 1, MODEL_ROW_PARTS, task);
     const float weight = self->grad ? 1.0f / (float)self->rows : 0.0f;
-    self->kernels->entropy(rows.end - rows.first, self->shape.vocab,
-                           self->logits + rows.first * self->shape.vocab,
-                           self->targets + job->first + rows.first, weight,
-                           self->losses + job->first + rows.first);
+    self->kernels->entropy(
+        rows.end - rows.first, self->shape.vocab, self->logits + rows.first * self->shape.vocab,
+        self->targets + job->first + rows.first, weight, self->losses + job->first + rows.first);
 }
 
 // The head's share of the backward pass for the rows whose logits (now gradients) are at hand.

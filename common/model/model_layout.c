@@ -10,7 +10,8 @@ static int check_count(const char *name, uint32_t value, uint32_t low, uint32_t 
     if (value >= low && value <= high) return 0;
     return why_set(why, FAULT_RANGE,
                    "model shape: %s = %" PRIu32 ", allowed %" PRIu32 "..%" PRIu32 "; the shape "
-                   "is refused", name, value, low, high);
+                   "is refused",
+                   name, value, low, high);
 }
 
 static int check_relations(const struct model_shape *shape, struct why *why)
@@ -18,21 +19,27 @@ static int check_relations(const struct model_shape *shape, struct why *why)
     if (shape->heads % shape->kv_heads != 0)
         return why_set(why, FAULT_RANGE,
                        "model shape: kv_heads = %" PRIu32 ", allowed divisors of heads = %" PRIu32
-                       "; the shape is refused", shape->kv_heads, shape->heads);
+                       "; the shape is refused",
+                       shape->kv_heads, shape->heads);
     if (shape->head_dim % 2 != 0)
         return why_set(why, FAULT_RANGE,
                        "model shape: head_dim = %" PRIu32 ", allowed even numbers, since positions "
-                       "rotate pairs; the shape is refused", shape->head_dim);
+                       "rotate pairs; the shape is refused",
+                       shape->head_dim);
     if (!(shape->rms_eps > 0.0 && shape->rms_eps <= 0.1))
         return why_set(why, FAULT_RANGE,
                        "model shape: rms_eps = %g, allowed above 0 and at most 0.1; the shape is "
-                       "refused", shape->rms_eps);
+                       "refused",
+                       shape->rms_eps);
     return rope_check(&shape->rope_scaling, shape->rope_theta, why);
 }
 
 int model_shape_check(const struct model_shape *shape, struct why *why)
 {
-    const struct { const char *name; uint32_t value, low, high; } counts[] = {
+    const struct {
+        const char *name;
+        uint32_t value, low, high;
+    } counts[] = {
         { "vocab", shape->vocab, 2, MODEL_VOCAB_MAX },
         { "dim", shape->dim, 1, MODEL_DIM_MAX },
         { "layers", shape->layers, 1, MODEL_LAYERS_MAX },
@@ -43,15 +50,19 @@ int model_shape_check(const struct model_shape *shape, struct why *why)
         { "seq_len_max", shape->seq_len_max, 1, MODEL_SEQ_LEN_MAX },
     };
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        const int rc = check_count(counts[i].name, counts[i].value, counts[i].low, counts[i].high,
-                                   why);
+        const int rc =
+            check_count(counts[i].name, counts[i].value, counts[i].low, counts[i].high, why);
         if (rc < 0) return rc;
     }
     return check_relations(shape, why);
 }
 
 // A layer's tensors in order: name, role, shape.
-struct part { const char *name; enum model_role role; uint32_t rows, cols; };
+struct part {
+    const char *name;
+    enum model_role role;
+    uint32_t rows, cols;
+};
 
 static struct part layer_part(const struct model_shape *shape, uint32_t index)
 {
@@ -90,8 +101,8 @@ static uint64_t part_offset(const struct model_shape *shape, uint32_t index)
 
 static uint64_t layer_offset(const struct model_shape *shape, uint32_t layer)
 {
-    return (uint64_t)shape->vocab * shape->dim
-        + layer * part_offset(shape, MODEL_TENSORS_PER_LAYER);
+    return (uint64_t)shape->vocab * shape->dim +
+           layer * part_offset(shape, MODEL_TENSORS_PER_LAYER);
 }
 
 uint64_t model_final_norm_offset(const struct model_shape *shape)
@@ -157,8 +168,9 @@ struct model_tensor model_tensor_at(const struct model_shape *shape, uint32_t in
     const uint32_t layer = (index - 1) / MODEL_TENSORS_PER_LAYER;
     const uint32_t number = (index - 1) % MODEL_TENSORS_PER_LAYER;
     const struct part part = layer_part(shape, number);
-    struct model_tensor tensor = { .role = part.role, .layer = layer,
-                                   .rows = part.rows, .cols = part.cols };
+    struct model_tensor tensor = {
+        .role = part.role, .layer = layer, .rows = part.rows, .cols = part.cols
+    };
     tensor.offset = layer_offset(shape, layer) + part_offset(shape, number);
     snprintf(tensor.name, sizeof tensor.name, "model.layers.%" PRIu32 ".%s.weight", layer,
              part.name);

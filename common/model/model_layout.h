@@ -26,52 +26,70 @@
 #include <stdint.h>
 
 struct model_shape {
-    uint32_t vocab;             // 2..MODEL_VOCAB_MAX
-    uint32_t dim;               // 1..MODEL_DIM_MAX, the width of the residual stream
-    uint32_t layers;            // 1..MODEL_LAYERS_MAX
-    uint32_t heads;             // 1..MODEL_HEADS_MAX query heads
-    uint32_t kv_heads;          // A divisor of heads: each serves heads / kv_heads query heads
-    uint32_t head_dim;          // 2..MODEL_HEAD_DIM_MAX, even; heads * head_dim need not be dim
-    uint32_t ffn;               // 1..MODEL_FFN_MAX, the width of the SwiGLU
-    uint32_t seq_len_max;       // 1..MODEL_SEQ_LEN_MAX positions
-    double rope_theta;          // 1..1e9, the base of the rotation frequencies
-    double rms_eps;             // Above 0, at most 0.1
-    bool tied;                  // The embedding is the head
-    struct rope_scaling rope_scaling;       // Zero: none
+    uint32_t vocab;       // 2..MODEL_VOCAB_MAX
+    uint32_t dim;         // 1..MODEL_DIM_MAX, the width of the residual stream
+    uint32_t layers;      // 1..MODEL_LAYERS_MAX
+    uint32_t heads;       // 1..MODEL_HEADS_MAX query heads
+    uint32_t kv_heads;    // A divisor of heads: each serves heads / kv_heads query heads
+    uint32_t head_dim;    // 2..MODEL_HEAD_DIM_MAX, even; heads * head_dim need not be dim
+    uint32_t ffn;         // 1..MODEL_FFN_MAX, the width of the SwiGLU
+    uint32_t seq_len_max; // 1..MODEL_SEQ_LEN_MAX positions
+    double rope_theta;    // 1..1e9, the base of the rotation frequencies
+    double rms_eps;       // Above 0, at most 0.1
+    bool tied;            // The embedding is the head
+    struct rope_scaling rope_scaling; // Zero: none
 };
 
 enum {
-    MODEL_VOCAB_MAX = 1 << 20, MODEL_DIM_MAX = 1 << 14, MODEL_LAYERS_MAX = 256,
-    MODEL_HEADS_MAX = 256, MODEL_HEAD_DIM_MAX = 512, MODEL_FFN_MAX = 1 << 16,
-    MODEL_SEQ_LEN_MAX = 1 << 17, MODEL_TENSORS_PER_LAYER = 9, MODEL_TENSOR_NAME_MAX = 64,
+    MODEL_VOCAB_MAX = 1 << 20,
+    MODEL_DIM_MAX = 1 << 14,
+    MODEL_LAYERS_MAX = 256,
+    MODEL_HEADS_MAX = 256,
+    MODEL_HEAD_DIM_MAX = 512,
+    MODEL_FFN_MAX = 1 << 16,
+    MODEL_SEQ_LEN_MAX = 1 << 17,
+    MODEL_TENSORS_PER_LAYER = 9,
+    MODEL_TENSOR_NAME_MAX = 64,
 };
 
 // What a tensor is for: how it begins, and who may treat it specially.
 enum model_role {
-    MODEL_EMBEDDING, MODEL_ATTENTION_NORM, MODEL_Q, MODEL_K, MODEL_V, MODEL_O,
-    MODEL_FFN_NORM, MODEL_GATE, MODEL_UP, MODEL_DOWN, MODEL_FINAL_NORM, MODEL_HEAD,
+    MODEL_EMBEDDING,
+    MODEL_ATTENTION_NORM,
+    MODEL_Q,
+    MODEL_K,
+    MODEL_V,
+    MODEL_O,
+    MODEL_FFN_NORM,
+    MODEL_GATE,
+    MODEL_UP,
+    MODEL_DOWN,
+    MODEL_FINAL_NORM,
+    MODEL_HEAD,
 };
 
 struct model_tensor {
     char name[MODEL_TENSOR_NAME_MAX];
     enum model_role role;
-    uint32_t layer;             // 0 outside the layers
-    uint64_t offset;            // Of its first number in the vector
-    uint32_t rows, cols;        // [out][in]; cols is 0 for a tensor of one dimension, `rows` long
+    uint32_t layer;      // 0 outside the layers
+    uint64_t offset;     // Of its first number in the vector
+    uint32_t rows, cols; // [out][in]; cols is 0 for a tensor of one dimension, `rows` long
 };
 
 // 0, or FAULT_RANGE with the field, its value and its range. Everything below, and all that takes a
 // shape, wants one that passed here (ensured).
 int model_shape_check(const struct model_shape *shape, struct why *why);
 
-uint64_t model_parameter_count(const struct model_shape *shape);        // N
+uint64_t model_parameter_count(const struct model_shape *shape); // N
 uint32_t model_tensor_count(const struct model_shape *shape);
 // In order of offset
 struct model_tensor model_tensor_at(const struct model_shape *shape, uint32_t index);
-uint64_t model_tensor_size(const struct model_tensor *tensor);          // How many numbers
+uint64_t model_tensor_size(const struct model_tensor *tensor); // How many numbers
 
 // Where the parts are that a kernel wants, in floats from the start of the vector.
-struct model_layer_offsets { uint64_t attention_norm, qkv, o, ffn_norm, gate_up, down; };
+struct model_layer_offsets {
+    uint64_t attention_norm, qkv, o, ffn_norm, gate_up, down;
+};
 struct model_layer_offsets model_layer_offsets(const struct model_shape *shape, uint32_t layer);
 uint64_t model_final_norm_offset(const struct model_shape *shape);
-uint64_t model_head_offset(const struct model_shape *shape);            // 0, the embedding, if tied
+uint64_t model_head_offset(const struct model_shape *shape); // 0, the embedding, if tied

@@ -12,36 +12,36 @@
 enum {
     // Rows are dealt to so many tasks, and norm gradients summed in so many parts
     MODEL_ROW_PARTS = 16,
-    MODEL_QUERY_BLOCK = 64,     // Queries whose scores are held at once
+    MODEL_QUERY_BLOCK = 64, // Queries whose scores are held at once
 };
 
 // What the backward pass needs of a layer. With recompute all but x is one place for all layers.
 struct model_layer {
-    float *x;                   // [rows][D] what came in
-    float *x_norm;              // [rows][D] ... normalised
-    float *x_inverse;           // [rows]
-    float *qkv;                 // [rows][W] after rotation
-    float *attended;            // [rows][Q]
-    float *log_sum;             // [B][H][T] of the softmax
-    float *middle;              // [rows][D] x plus attention
-    float *middle_norm;         // [rows][D]
-    float *middle_inverse;      // [rows]
-    float *gate_up;             // [rows][2F]
-    float *swiglu;              // [rows][F]
+    float *x;              // [rows][D] what came in
+    float *x_norm;         // [rows][D] ... normalised
+    float *x_inverse;      // [rows]
+    float *qkv;            // [rows][W] after rotation
+    float *attended;       // [rows][Q]
+    float *log_sum;        // [B][H][T] of the softmax
+    float *middle;         // [rows][D] x plus attention
+    float *middle_norm;    // [rows][D]
+    float *middle_inverse; // [rows]
+    float *gate_up;        // [rows][2F]
+    float *swiglu;         // [rows][F]
 };
 
 struct model {
     struct model_shape shape;
     struct model_options options;
     uint32_t threads;
-    pool_t *pool;               // Borrowed
-    const struct kernels *kernels;          // As chosen when the present pass began
+    pool_t *pool;                  // Borrowed
+    const struct kernels *kernels; // As chosen when the present pass began
 
     // The present pass
     uint32_t batch, seq;
     size_t rows;
     const float *params;
-    float *grad;                // NULL: forward only
+    float *grad; // NULL: forward only
 
     // One allocation, in this order
     struct model_layer *layers;
@@ -92,7 +92,7 @@ void model_norm(model_t *self, const float *x, uint64_t offset, float *y, float 
 void model_attention(model_t *self, struct model_layer *layer);
 void model_attention_back(model_t *self, const struct model_layer *layer); // d_attended to d_qkv
 
-void model_forward(model_t *self);          // inputs to last_norm
+void model_forward(model_t *self);                     // inputs to last_norm
 void model_layer_again(model_t *self, uint32_t index); // All of a layer but x, if it was not kept
 double model_head(model_t *self); // Mean loss; with self->grad also d_norm and the head's gradient
-void model_backward(model_t *self);         // From d_norm to all the rest of the gradient
+void model_backward(model_t *self); // From d_norm to all the rest of the gradient

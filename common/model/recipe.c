@@ -17,8 +17,8 @@ struct schedule recipe_schedule(const struct run_config *config)
     switch (config->lr_schedule) {
     case CONFIG_SCHEDULE_LINEAR: schedule.kind = SCHEDULE_LINEAR; break;
     case CONFIG_SCHEDULE_COSINE: schedule.kind = SCHEDULE_COSINE; break;
-    case CONFIG_SCHEDULE_WSD:    schedule.kind = SCHEDULE_WARMUP_STABLE_DECAY; break;
-    default:                     schedule.kind = SCHEDULE_CONSTANT;
+    case CONFIG_SCHEDULE_WSD: schedule.kind = SCHEDULE_WARMUP_STABLE_DECAY; break;
+    default: schedule.kind = SCHEDULE_CONSTANT;
     }
     return schedule;
 }

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 enum { HEAD_DIM_MAX = 512 };
-static const double TURN = 6.283185307179586;       // 2 pi
+static const double TURN = 6.283185307179586; // 2 pi
 
 const char *rope_type_name(enum rope_type type)
 {
@@ -19,9 +19,8 @@ const char *rope_type_name(enum rope_type type)
 static int check_real(const char *name, double value, double low, double high, struct why *why)
 {
     if (value >= low && value <= high) return 0;
-    return why_set(why, FAULT_RANGE,
-                   "rope scaling: %s = %g, allowed %g..%g; the shape is refused", name, value, low,
-                   high);
+    return why_set(why, FAULT_RANGE, "rope scaling: %s = %g, allowed %g..%g; the shape is refused",
+                   name, value, low, high);
 }
 
 static int check_order(const char *low_name, double low, const char *high_name, double high,
@@ -38,11 +37,12 @@ static int check_order(const char *low_name, double low, const char *high_name, 
 static int check_yarn(const struct rope_scaling *scaling, double theta, struct why *why)
 {
     if (theta <= 1.0)
-        return why_set(why, FAULT_RANGE, "rope scaling: with yarn rope_theta = %g, allowed above "
-                       "1; the shape is refused", theta);
+        return why_set(why, FAULT_RANGE,
+                       "rope scaling: with yarn rope_theta = %g, allowed above "
+                       "1; the shape is refused",
+                       theta);
     int rc = check_order("beta_slow", scaling->beta_slow, "beta_fast", scaling->beta_fast, why);
-    if (rc == 0)
-        rc = check_real("attention_factor", scaling->attention_factor, 1e-3, 100, why);
+    if (rc == 0) rc = check_real("attention_factor", scaling->attention_factor, 1e-3, 100, why);
     return rc;
 }
 
@@ -52,18 +52,22 @@ int rope_check(const struct rope_scaling *scaling, double theta, struct why *why
         return why_set(why, FAULT_RANGE,
                        "model shape: rope_theta = %g, allowed 1..1e9; the shape is refused", theta);
     if ((unsigned)scaling->type >= ROPE_TYPES)
-        return why_set(why, FAULT_RANGE, "rope scaling: type = %u, allowed 0..%d; the shape is "
-                       "refused", (unsigned)scaling->type, ROPE_TYPES - 1);
+        return why_set(why, FAULT_RANGE,
+                       "rope scaling: type = %u, allowed 0..%d; the shape is "
+                       "refused",
+                       (unsigned)scaling->type, ROPE_TYPES - 1);
     if (scaling->type == ROPE_DEFAULT) return 0;
     int rc = check_real("factor", scaling->factor, 1, 1e6, why);
     if (rc < 0 || scaling->type == ROPE_LINEAR) return rc;
     if (scaling->original < 1 || scaling->original > ROPE_POSITIONS_MAX)
-        return why_set(why, FAULT_RANGE, "rope scaling: original positions = %" PRIu32 ", allowed "
-                       "1..%d; the shape is refused", scaling->original, ROPE_POSITIONS_MAX);
+        return why_set(why, FAULT_RANGE,
+                       "rope scaling: original positions = %" PRIu32 ", allowed "
+                       "1..%d; the shape is refused",
+                       scaling->original, ROPE_POSITIONS_MAX);
     return scaling->type == ROPE_LLAMA3
-        ? check_order("low_freq_factor", scaling->low_freq_factor, "high_freq_factor",
-                      scaling->high_freq_factor, why)
-        : check_yarn(scaling, theta, why);
+               ? check_order("low_freq_factor", scaling->low_freq_factor, "high_freq_factor",
+                             scaling->high_freq_factor, why)
+               : check_yarn(scaling, theta, why);
 }
 
 double rope_attention_factor(double factor)
@@ -73,7 +77,7 @@ double rope_attention_factor(double factor)
 
 static double llama3_frequency(const struct rope_scaling *scaling, double frequency)
 {
-    const double turns = scaling->original * frequency / TURN;     // In the original positions
+    const double turns = scaling->original * frequency / TURN; // In the original positions
     const double low = scaling->low_freq_factor, high = scaling->high_freq_factor;
     if (turns > high) return frequency;
     if (turns < low) return frequency / scaling->factor;
@@ -85,8 +89,8 @@ static double llama3_frequency(const struct rope_scaling *scaling, double freque
 static double yarn_dimension(const struct rope_scaling *scaling, double theta, uint32_t head_dim,
                              double turns)
 {
-    return head_dim * elementary_log(scaling->original / (turns * TURN))
-        / (2.0 * elementary_log(theta));
+    return head_dim * elementary_log(scaling->original / (turns * TURN)) /
+           (2.0 * elementary_log(theta));
 }
 
 // Where the blend begins and ends. Clamped by head_dim and not by the number of pairs, since
@@ -128,7 +132,8 @@ void rope_fill_frequencies(const struct rope_scaling *scaling, double theta, uin
         case ROPE_LINEAR: ret_frequencies[i] = plain / scaling->factor; break;
         case ROPE_LLAMA3: ret_frequencies[i] = llama3_frequency(scaling, plain); break;
         case ROPE_YARN: ret_frequencies[i] = yarn_frequency(scaling, low, high, i, plain); break;
-        case ROPE_DEFAULT: case ROPE_TYPES: ret_frequencies[i] = plain; break;
+        case ROPE_DEFAULT:
+        case ROPE_TYPES: ret_frequencies[i] = plain; break;
         }
     }
 }

@@ -24,14 +24,14 @@
 enum rope_type { ROPE_DEFAULT, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_TYPES };
 enum { ROPE_POSITIONS_MAX = 1 << 20 };
 
-struct rope_scaling {           // All zero: none
+struct rope_scaling { // All zero: none
     enum rope_type type;
-    double factor;                              // linear, llama3, yarn: 1..1e6
-    uint32_t original;          // llama3, yarn: positions it was first trained on, 1..2^20
-    double low_freq_factor, high_freq_factor;   // llama3: 1e-3..1e6, the high one above the low one
-    double beta_fast, beta_slow;                // yarn: 1e-3..1e6, the fast one above the slow one
-    double attention_factor;                    // yarn: 1e-3..100
-    bool truncate;              // yarn: the ends of the blend are whole numbers
+    double factor;     // linear, llama3, yarn: 1..1e6
+    uint32_t original; // llama3, yarn: positions it was first trained on, 1..2^20
+    double low_freq_factor, high_freq_factor; // llama3: 1e-3..1e6, the high one above the low one
+    double beta_fast, beta_slow;              // yarn: 1e-3..1e6, the fast one above the slow one
+    double attention_factor;                  // yarn: 1e-3..100
+    bool truncate;                            // yarn: the ends of the blend are whole numbers
 };
 
 // "default", "linear", "llama3", "yarn": the rope_type of a config.json.

@@ -7,8 +7,13 @@
 #include <time.h>
 
 // A peer that takes nothing for so long is cut off, and what waits for it is freed.
-enum { CURVE_PART_BYTES = 33, STALLED_MS = 20000, HANDSHAKE_MS = 5000, RECONNECT_MS = 250,
-       RECONNECT_MAX_MS = 4000 };
+enum {
+    CURVE_PART_BYTES = 33,
+    STALLED_MS = 20000,
+    HANDSHAKE_MS = 5000,
+    RECONNECT_MS = 250,
+    RECONNECT_MAX_MS = 4000
+};
 
 void *bulk_context_new(int io_threads)
 {
@@ -97,8 +102,8 @@ static bool take_frame(struct bulk_mail *mail, zmq_msg_t *part)
 {
     struct wire_arena arena = { mail->arena, 0, sizeof mail->arena };
     struct wire_refusal refusal;
-    return zmq_msg_size(part) <= BULK_FRAME_MAX
-        && wire_unpack(zmq_msg_data(part), zmq_msg_size(part), WIRE_BULK, &arena, &mail->head,
+    return zmq_msg_size(part) <= BULK_FRAME_MAX &&
+           wire_unpack(zmq_msg_data(part), zmq_msg_size(part), WIRE_BULK, &arena, &mail->head,
                        &mail->body, &refusal);
 }
 
@@ -114,7 +119,7 @@ enum bulk_heard bulk_mail_recv(struct bulk_mail *mail, void *socket)
     int type;
     size_t size = sizeof type;
     ensure(zmq_getsockopt(socket, ZMQ_TYPE, &type, &size) == 0);
-    const int first = type == ZMQ_ROUTER ? 0 : 1;       // 0: routing id, 1: frame, 2: raw bytes
+    const int first = type == ZMQ_ROUTER ? 0 : 1; // 0: routing id, 1: frame, 2: raw bytes
     int number = first;
     bool is_sound = true, more = true;
     zmq_msg_close(&mail->raw);
@@ -133,9 +138,10 @@ enum bulk_heard bulk_mail_recv(struct bulk_mail *mail, void *socket)
         more = zmq_msg_more(&part);
         if (number > 0) mail->wire_bytes += connections_part_bytes(zmq_msg_size(&part));
         if (is_sound)
-            is_sound = number == 0 ? take_id(mail, &part)
-                     : number == 1 ? take_user(mail, &part, first == 0) && take_frame(mail, &part)
-                     : number == 2 ? take_raw(mail, &part) : false;
+            is_sound = number == 0   ? take_id(mail, &part)
+                       : number == 1 ? take_user(mail, &part, first == 0) && take_frame(mail, &part)
+                       : number == 2 ? take_raw(mail, &part)
+                                     : false;
         zmq_msg_close(&part);
     }
     return is_sound && mail->body ? BULK_MAIL : BULK_MALFORMED;

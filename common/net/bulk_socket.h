@@ -27,16 +27,16 @@
 #include "common/wire/wire.h"
 
 enum {
-    BULK_CHUNK_BYTES = 256 << 10,       // What a receiver asks for at once: more only blocks others
-    BULK_CHUNK_MAX = 1 << 20,           // What it may ask for (WANT.count)
-    BULK_LEAVES_MAX = 1 << 19,          // Leaves in one list: 16 MiB for 8.6 billion parameters
-    BULK_SAMPLES_BYTES = 4 << 20,       // Tokens of one answer; a single sample may be that large
-    BULK_FRAME_MAX = 1024,              // No frame of the bulk plane is longer
+    BULK_CHUNK_BYTES = 256 << 10, // What a receiver asks for at once: more only blocks others
+    BULK_CHUNK_MAX = 1 << 20,     // What it may ask for (WANT.count)
+    BULK_LEAVES_MAX = 1 << 19,    // Leaves in one list: 16 MiB for 8.6 billion parameters
+    BULK_SAMPLES_BYTES = 4 << 20, // Tokens of one answer; a single sample may be that large
+    BULK_FRAME_MAX = 1024,        // No frame of the bulk plane is longer
     BULK_ENDPOINT_MAX = 127,
     BULK_ID_MAX = 255,
     BULK_BODY_MAX = 512,
-    BULK_ASK_BYTES_MAX = 64 << 10,      // ZMQ_MAXMSGSIZE of those who are asked ..
-    BULK_ANSWER_BYTES_MAX = 16 << 20,   // .. and of those who ask
+    BULK_ASK_BYTES_MAX = 64 << 10,    // ZMQ_MAXMSGSIZE of those who are asked ..
+    BULK_ANSWER_BYTES_MAX = 16 << 20, // .. and of those who ask
 };
 
 // A context with this many I/O threads; never NULL.
@@ -55,15 +55,15 @@ void *bulk_socket_new(void *context, int type, int64_t bytes_max, int queue_max)
 bool bulk_connect(void *socket, const struct identity *identity, const struct wire_holder *holder);
 
 struct bulk_mail {
-    uint8_t id[BULK_ID_MAX];            // ROUTER: who asks
+    uint8_t id[BULK_ID_MAX]; // ROUTER: who asks
     size_t id_count;
     struct wire_head head;
-    const void *body;                   // By head.kind; in `arena`
-    zmq_msg_t raw;                      // Empty if there was none
+    const void *body; // By head.kind; in `arena`
+    zmq_msg_t raw;    // Empty if there was none
     bool has_raw;
-    struct curve_key user;              // ROUTER: whose connection it is, by the handshake's word
-    int fd;                             // And its descriptor, also if it is malformed; -1: unknown
-    uint64_t wire_bytes;                // ROUTER: how long it was on the wire
+    struct curve_key user; // ROUTER: whose connection it is, by the handshake's word
+    int fd;                // And its descriptor, also if it is malformed; -1: unknown
+    uint64_t wire_bytes;   // ROUTER: how long it was on the wire
     _Alignas(16) uint8_t arena[BULK_BODY_MAX];
 };
 
@@ -81,4 +81,4 @@ void bulk_mail_end(struct bulk_mail *mail);
 size_t bulk_send(void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
                  const void *body, zmq_msg_t *raw);
 
-uint64_t bulk_now_ms(void);             // Monotonic
+uint64_t bulk_now_ms(void); // Monotonic

@@ -10,8 +10,8 @@ struct connections {
     struct connections_limits limits[CONNECTIONS_SOCKETS_MAX];
     uint32_t sockets, counts[CONNECTIONS_SOCKETS_MAX];
     uint64_t pending_all_max, pending;
-    int fd_end;                                     // All descriptors in use are below
-    struct connection list[CONNECTIONS_FD_MAX];     // Untouched pages cost nothing
+    int fd_end;                                 // All descriptors in use are below
+    struct connection list[CONNECTIONS_FD_MAX]; // Untouched pages cost nothing
 };
 
 struct connections *connections_new(const struct connections_limits *limits, uint32_t sockets,
@@ -56,8 +56,8 @@ void connections_opened(struct connections *self, int fd, uint32_t where, uint64
     struct connection *connection = at(self, fd);
     if (!connection) return;
     connections_closed(self, fd);
-    *connection = (struct connection){ .open = true, .where = (uint8_t)where,
-                                       .accepted_ms = now_ms };
+    *connection =
+        (struct connection){ .open = true, .where = (uint8_t)where, .accepted_ms = now_ms };
     self->counts[where]++;
     if (fd >= self->fd_end) self->fd_end = fd + 1;
 }
@@ -81,7 +81,7 @@ struct connection *connections_heard(struct connections *self, int fd, uint32_t 
     if (!connection) return NULL;
     bool other = !connection->open || connection->where != where ||
                  (connection->proven && !same_key(&connection->key, key));
-    if (other) connections_opened(self, fd, where, now_ms);     // Its event is still on the way
+    if (other) connections_opened(self, fd, where, now_ms); // Its event is still on the way
     connection->proven = true;
     connection->key = *key;
     connection->taken += wire_bytes;
@@ -115,7 +115,10 @@ void connections_cut_if(struct connections *self, connections_is_out *is_out, co
             connections_cut_one(self, fd, cut, arg);
 }
 
-struct unknown { uint64_t accepted_ms; int fd; };
+struct unknown {
+    uint64_t accepted_ms;
+    int fd;
+};
 
 static int by_age(const void *x, const void *y)
 {
@@ -125,7 +128,8 @@ static int by_age(const void *x, const void *y)
 }
 
 // A newcomer takes milliseconds to become known: whoever is unknown longest is least likely one.
-static void cut_surplus_at(struct connections *self, uint32_t where, connections_cut *cut, void *arg)
+static void cut_surplus_at(struct connections *self, uint32_t where, connections_cut *cut,
+                           void *arg)
 {
     uint32_t count = 0, surplus = self->counts[where] - self->limits[where].room;
     struct unknown *list = malloc((size_t)self->counts[where] * sizeof *list);
@@ -136,7 +140,8 @@ static void cut_surplus_at(struct connections *self, uint32_t where, connections
         if (!connection->known) list[count++] = (struct unknown){ connection->accepted_ms, fd };
     }
     qsort(list, count, sizeof *list, by_age);
-    for (uint32_t i = 0; i < count && i < surplus; i++) connections_cut_one(self, list[i].fd, cut, arg);
+    for (uint32_t i = 0; i < count && i < surplus; i++)
+        connections_cut_one(self, list[i].fd, cut, arg);
     free(list);
 }
 
@@ -148,8 +153,8 @@ void connections_cut_surplus(struct connections *self, connections_cut *cut, voi
 
 static bool is_of(const struct connection *connection, const struct curve_key *key)
 {
-    return connection->open && !connection->cut && (!key || (connection->proven &&
-                                                             same_key(&connection->key, key)));
+    return connection->open && !connection->cut &&
+           (!key || (connection->proven && same_key(&connection->key, key)));
 }
 
 void connections_cut_crowd(struct connections *self, const struct curve_key *key, uint32_t max,
@@ -186,7 +191,8 @@ static bool measure_one(struct connections *self, int fd, connections_measure *m
 
 static uint64_t pending_max(const struct connections *self, const struct connection *connection)
 {
-    return connection->trusted ? self->pending_all_max : self->limits[connection->where].pending_max;
+    return connection->trusted ? self->pending_all_max
+                               : self->limits[connection->where].pending_max;
 }
 
 void connections_cut_hoarders(struct connections *self, connections_measure *measure,

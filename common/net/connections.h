@@ -26,22 +26,22 @@ enum { CONNECTIONS_FD_MAX = 131072, CONNECTIONS_SOCKETS_MAX = 2, CONNECTION_OWN_
 
 // Of each bound socket, which is known by its place in this list.
 struct connections_limits {
-    uint32_t room;                      // Connections to it
-    uint64_t pending_max;               // Bytes of one that came and are no message yet
-    bool keeps_all;                     // What came as messages stays and counts, too: subscriptions
+    uint32_t room;        // Connections to it
+    uint64_t pending_max; // Bytes of one that came and are no message yet
+    bool keeps_all;       // What came as messages stays and counts, too: subscriptions
 };
 
 struct connection {
     bool open, proven, cut;
-    bool known;                         // The owner's word: not among those who go to make room
-    bool trusted;                       // The owner's word: only the bound of all holds for it
-    uint8_t where;                      // Which socket
-    struct curve_key key;               // Of the peer, once proven
+    bool known;           // The owner's word: not among those who go to make room
+    bool trusted;         // The owner's word: only the bound of all holds for it
+    uint8_t where;        // Which socket
+    struct curve_key key; // Of the peer, once proven
     uint64_t accepted_ms;
-    uint64_t taken;                     // Bytes that came out as messages, as they were on the wire
-    uint64_t pending;                   // As last measured
-    uint64_t given, acked;              // Bytes: all that were given to it; as last measured
-    uint8_t own[CONNECTION_OWN_BYTES];  // The owner's, zeroes at first
+    uint64_t taken;                    // Bytes that came out as messages, as they were on the wire
+    uint64_t pending;                  // As last measured
+    uint64_t given, acked;             // Bytes: all that were given to it; as last measured
+    uint8_t own[CONNECTION_OWN_BYTES]; // The owner's, zeroes at first
 };
 
 struct connections;
@@ -50,8 +50,8 @@ struct connections;
 struct connections *connections_new(const struct connections_limits *limits, uint32_t sockets,
                                     uint64_t pending_all_max);
 void connections_destroy(struct connections **self_p);
-uint32_t connections_count(const struct connections *self, uint32_t where);     // Without the cut
-uint64_t connections_pending(const struct connections *self);                   // As last measured
+uint32_t connections_count(const struct connections *self, uint32_t where); // Without the cut
+uint64_t connections_pending(const struct connections *self);               // As last measured
 
 void connections_opened(struct connections *self, int fd, uint32_t where, uint64_t now_ms);
 void connections_closed(struct connections *self, int fd);
@@ -61,15 +61,16 @@ void connections_closed(struct connections *self, int fd);
 struct connection *connections_heard(struct connections *self, int fd, uint32_t where,
                                      const struct curve_key *key, uint64_t wire_bytes,
                                      uint64_t now_ms);
-uint64_t connections_part_bytes(uint64_t bytes);    // What a part of so many bytes is on the wire
+uint64_t connections_part_bytes(uint64_t bytes); // What a part of so many bytes is on the wire
 
 // ---- what the kernel knows of a descriptor ------------------------------------------------------
 
 struct connection_counts {
-    uint64_t received, acked;           // Bytes, since it was opened
-    bool none_wait;                     // Of those that were given to it, in the kernel
+    uint64_t received, acked; // Bytes, since it was opened
+    bool none_wait;           // Of those that were given to it, in the kernel
 };
-typedef bool connections_measure(void *arg, int fd, struct connection_counts *ret_counts); // False: gone
+typedef bool connections_measure(void *arg, int fd,
+                                 struct connection_counts *ret_counts); // False: gone
 
 // ---- who has to go ------------------------------------------------------------------------------
 
@@ -78,7 +79,7 @@ typedef void connections_cut(void *arg, int fd);
 void connections_cut_one(struct connections *self, int fd, connections_cut *cut, void *arg);
 void connections_cut_key(struct connections *self, const struct curve_key *key,
                          connections_cut *cut, void *arg);
-typedef bool connections_is_out(void *arg, const struct connection *connection);    // Proven ones
+typedef bool connections_is_out(void *arg, const struct connection *connection); // Proven ones
 void connections_cut_if(struct connections *self, connections_is_out *is_out, connections_cut *cut,
                         void *arg);
 void connections_cut_surplus(struct connections *self, connections_cut *cut, void *arg);

@@ -16,7 +16,9 @@
 #include "common/crypto/identity.h"
 
 enum { CURVE_BYTES = 32 };
-struct curve_key { uint8_t bytes[CURVE_BYTES]; };
+struct curve_key {
+    uint8_t bytes[CURVE_BYTES];
+};
 
 // False: it is the key of nobody (no point of the curve, or one of small order).
 bool curve_of_key(const struct key *key, struct curve_key *ret_public);

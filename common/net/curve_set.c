@@ -9,7 +9,7 @@ enum { PLACES_MIN = 64 };
 static uint32_t find(const struct curve_set *self, const struct curve_key *key)
 {
     uint64_t at;
-    memcpy(&at, key->bytes, sizeof at);             // Keys are points: as good as random
+    memcpy(&at, key->bytes, sizeof at); // Keys are points: as good as random
     uint32_t place = (uint32_t)(at % self->places);
     while (self->entries[place].value &&
            memcmp(self->entries[place].key.bytes, key->bytes, CURVE_BYTES) != 0)

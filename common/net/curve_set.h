@@ -6,9 +6,15 @@
 
 #include "common/net/curve.h"
 
-struct curve_entry { struct curve_key key; uint8_t value; };
-struct curve_set { struct curve_entry *entries; uint32_t count, places; };     // Zeroed: empty
+struct curve_entry {
+    struct curve_key key;
+    uint8_t value;
+};
+struct curve_set {
+    struct curve_entry *entries;
+    uint32_t count, places;
+}; // Zeroed: empty
 
 uint8_t curve_set_get(const struct curve_set *self, const struct curve_key *key);
-void curve_set_put(struct curve_set *self, const struct curve_key *key, uint8_t value);     // Not 0
+void curve_set_put(struct curve_set *self, const struct curve_key *key, uint8_t value); // Not 0
 void curve_set_clear(struct curve_set *self);

@@ -20,7 +20,9 @@ uint32_t descriptors_raise(void)
 
 void *descriptors_watch(void *context, void *socket, const char *endpoint)
 {
-    enum { HEARD = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED };
+    enum {
+        HEARD = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED
+    };
     int zero = 0;
     if (zmq_socket_monitor(socket, endpoint, HEARD) < 0) return NULL;
     void *events = zmq_socket(context, ZMQ_PAIR);
@@ -65,8 +67,9 @@ static bool is_at(int fd, uint16_t port)
     socklen_t size = sizeof own;
     if (port == 0) return true;
     if (getsockname(fd, (struct sockaddr *)&own, &size) != 0) return false;
-    return own.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&own)->sin6_port == htons(port)
-         : own.ss_family == AF_INET  ? ((struct sockaddr_in *)&own)->sin_port == htons(port) : false;
+    return own.ss_family == AF_INET6  ? ((struct sockaddr_in6 *)&own)->sin6_port == htons(port)
+           : own.ss_family == AF_INET ? ((struct sockaddr_in *)&own)->sin_port == htons(port)
+                                      : false;
 }
 
 bool descriptors_measure(int fd, uint16_t port, struct connection_counts *ret_counts)
@@ -76,9 +79,10 @@ bool descriptors_measure(int fd, uint16_t port, struct connection_counts *ret_co
     if (!is_at(fd, port) || getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
     // Linux 4.6 counts these
     ensure(size >= offsetof(struct tcp_info, tcpi_notsent_bytes) + sizeof info.tcpi_notsent_bytes);
-    *ret_counts = (struct connection_counts){
-        .received = info.tcpi_bytes_received, .acked = info.tcpi_bytes_acked,
-        .none_wait = info.tcpi_unacked == 0 && info.tcpi_notsent_bytes == 0 };
+    *ret_counts = (struct connection_counts){ .received = info.tcpi_bytes_received,
+                                              .acked = info.tcpi_bytes_acked,
+                                              .none_wait = info.tcpi_unacked == 0 &&
+                                                           info.tcpi_notsent_bytes == 0 };
     return true;
 }
 

@@ -34,6 +34,6 @@ bool endpoint_is_numeric(const char *text)
     if (strncmp(text, TCP, sizeof TCP - 1) != 0) return false;
     const bool is_ipv6 = endpoint_is_ipv6(text);
     const char *host = text + sizeof TCP - 1 + is_ipv6, *end = strstr(host, is_ipv6 ? "]:" : ":");
-    return end && is_address(is_ipv6 ? AF_INET6 : AF_INET, host, (size_t)(end - host))
-        && is_port(end + 1 + is_ipv6);
+    return end && is_address(is_ipv6 ? AF_INET6 : AF_INET, host, (size_t)(end - host)) &&
+           is_port(end + 1 + is_ipv6);
 }

@@ -12,5 +12,5 @@
 
 #include <stdbool.h>
 
-bool endpoint_is_numeric(const char *text);     // Port 1..65535, no leading zero
-bool endpoint_is_ipv6(const char *text);        // Of a numeric one
+bool endpoint_is_numeric(const char *text); // Port 1..65535, no leading zero
+bool endpoint_is_ipv6(const char *text);    // Of a numeric one

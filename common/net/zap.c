@@ -3,10 +3,17 @@
 #include <sodium.h>
 #include <string.h>
 
-enum { ZAP_ENFORCE_DOMAIN = 93 };       // A draft by its label; there in Debian's library
+enum { ZAP_ENFORCE_DOMAIN = 93 }; // A draft by its label; there in Debian's library
 
 // [version][request id][domain][address][routing id][mechanism][credentials: 32 bytes for CURVE]
-enum { PARTS = 7, PART_ID = 1, PART_DOMAIN = 2, PART_ADDRESS = 3, PART_MECHANISM = 5, PART_KEY = 6 };
+enum {
+    PARTS = 7,
+    PART_ID = 1,
+    PART_DOMAIN = 2,
+    PART_ADDRESS = 3,
+    PART_MECHANISM = 5,
+    PART_KEY = 6
+};
 
 void *zap_open(void *context)
 {
@@ -51,7 +58,7 @@ static bool serve_one(void *zap, zap_judge *judge, void *arg)
     for (bool more = true; more; count++) {
         zmq_msg_t *part = &parts[count < PARTS ? count : PARTS];
         if (zmq_msg_recv(part, zap, ZMQ_DONTWAIT) < 0) {
-            ensure(count == 0);                     // A message is there whole or not at all
+            ensure(count == 0); // A message is there whole or not at all
             return false;
         }
         more = zmq_msg_more(part);
@@ -105,6 +112,7 @@ bool zap_user(zmq_msg_t *part, struct curve_key *ret_key)
     const char *user = zmq_msg_gets(part, "User-Id");
     size_t count;
     return user && strlen(user) == ZAP_USER_MAX - 1 &&
-           sodium_hex2bin(ret_key->bytes, CURVE_BYTES, user, ZAP_USER_MAX - 1, NULL, &count, NULL)
-               == 0 && count == CURVE_BYTES;
+           sodium_hex2bin(ret_key->bytes, CURVE_BYTES, user, ZAP_USER_MAX - 1, NULL, &count,
+                          NULL) == 0 &&
+           count == CURVE_BYTES;
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECE = 1 << 14 };               // Parameters in a task
+enum { PIECE = 1 << 14 }; // Parameters in a task
 
 struct adamw {
     const struct layout *layout;
@@ -53,7 +53,9 @@ int adamw_new(const struct layout *layout, const struct adamw_options *options, 
     if (rc < 0) return rc;
     adamw_t *self = calloc(1, sizeof *self);
     if (!self) return why_set(why, FAULT_MEMORY, "an AdamW state");
-    *self = (struct adamw){ .layout = layout, .options = *options, .pool = pool,
+    *self = (struct adamw){ .layout = layout,
+                            .options = *options,
+                            .pool = pool,
                             .m = aligned_alloc(64, vector_bytes(layout->total)),
                             .v = aligned_alloc(64, vector_bytes(layout->total)) };
     if (!self->m || !self->v) {
@@ -130,8 +132,9 @@ struct adamw_factors adamw_begin(adamw_t *self, float rate)
 
 void adamw_step(adamw_t *self, const float *gradient, float rate, float *params)
 {
-    struct step_job job = { .self = self, .gradient = gradient, .params = params,
-                            .matrix = adamw_begin(self, rate) };
+    struct step_job job = {
+        .self = self, .gradient = gradient, .params = params, .matrix = adamw_begin(self, rate)
+    };
     job.vector = job.matrix;
     job.vector.keep = 1.0f;
     const uint64_t pieces = (self->layout->total + PIECE - 1) / PIECE;
@@ -157,7 +160,8 @@ int adamw_loaded(adamw_t *self, struct why *why)
 {
     for (uint64_t i = 0; i < self->layout->total; i++) {
         if (isfinite(self->m[i]) && isfinite(self->v[i]) && self->v[i] >= 0) continue;
-        const int rc = why_set(why, FAULT_NAN, "adamw: moments %g and %g of parameter %" PRIu64
+        const int rc = why_set(why, FAULT_NAN,
+                               "adamw: moments %g and %g of parameter %" PRIu64
                                ", allowed finite ones, the second not negative; they are not taken",
                                (double)self->m[i], (double)self->v[i], i);
         adamw_reset(self);

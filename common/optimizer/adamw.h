@@ -25,12 +25,12 @@
 #include "common/vector/tags.h"
 
 struct adamw_options {
-    double beta1, beta2;                // In [0, 1)
-    double eps;                         // Above 0, at most 1
-    double weight_decay;                // 0..1000
+    double beta1, beta2; // In [0, 1)
+    double eps;          // Above 0, at most 1
+    double weight_decay; // 0..1000
 };
 
-#define ADAMW_GRADIENT_LIMIT 0x1p63     // Its square is still a float
+#define ADAMW_GRADIENT_LIMIT 0x1p63 // Its square is still a float
 
 typedef struct adamw adamw_t;
 
@@ -38,7 +38,7 @@ typedef struct adamw adamw_t;
 // the option, its value and its range, or FAULT_MEMORY.
 int adamw_new(const struct layout *layout, const struct adamw_options *options, pool_t *pool,
               struct why *why, adamw_t **ret_adamw);
-void adamw_destroy(adamw_t **self);     // NULL is allowed
+void adamw_destroy(adamw_t **self); // NULL is allowed
 uint64_t adamw_memory_bytes(uint64_t floats);
 
 // One step on `params`, N floats. `rate` is finite and >= 0 (ensured). Every number of the gradient
@@ -48,7 +48,7 @@ void adamw_step(adamw_t *self, const float *gradient, float rate, float *params)
 // For a device that holds the moments itself: counts the step, and gives the factors of matrices.
 struct adamw_factors adamw_begin(adamw_t *self, float rate);
 
-uint64_t adamw_steps(const adamw_t *self);                      // Taken so far: t
+uint64_t adamw_steps(const adamw_t *self); // Taken so far: t
 
 // m and v on this side, N floats each; a device that holds them itself copies them here and back.
 float *adamw_first_moment(adamw_t *self);
@@ -62,4 +62,4 @@ int adamw_add_state(adamw_t *self, struct tags *tags, struct why *why,
 // For loading: fill what adamw_add_state's values point at, then say so here. FAULT_NAN, and the
 // moments zero again, unless all are finite and no second moment is negative.
 int adamw_loaded(adamw_t *self, struct why *why);
-void adamw_reset(adamw_t *self);        // Moments of zero, no step taken
+void adamw_reset(adamw_t *self); // Moments of zero, no step taken

@@ -38,9 +38,9 @@ static uint32_t add_results(const struct job *job, uint32_t first, uint32_t chun
     if (count > PAYLOAD_READ_MAX) count = PAYLOAD_READ_MAX;
     if (count > job->count - first) count = job->count - first;
     for (uint32_t i = 0; i < count; i++)
-        chosen[i] = (struct payload_chosen){.bytes = job->results[first + i].payload,
-                                            .numbers = worker->numbers + i * top_k,
-                                            .values = worker->values + i * top_k};
+        chosen[i] = (struct payload_chosen){ .bytes = job->results[first + i].payload,
+                                             .numbers = worker->numbers + i * top_k,
+                                             .values = worker->values + i * top_k };
     payload_read_each(job->form, chunk, chosen, count);
     for (uint32_t i = 0; i < count; i++) {
         const float factor = worker->weights->factors[first + i];
@@ -157,8 +157,7 @@ int apply_check(const payload_form_t *form, const struct apply_result *results, 
 
 // Scratch that begins at a cache line; free what is returned. All zero, and from calloc, so that
 // what no chunk is large enough to need is never touched.
-static void *workers_new(uint32_t count, struct apply_weights *weights,
-                         struct worker **ret_workers)
+static void *workers_new(uint32_t count, struct apply_weights *weights, struct worker **ret_workers)
 {
     enum { LINE = _Alignof(struct worker) };
     char *memory = calloc(1, count * sizeof(struct worker) + LINE);
@@ -175,22 +174,20 @@ int apply_commit(const payload_form_t *form, const struct apply_result *results,
     int rc = apply_check(form, results, count, step, why, &sorted);
     if (rc < 0) return rc;
     const uint32_t chunks = chunks_count(payload_chunks(form));
-    struct job job = {.form = form,
-                      .results = sorted,
-                      .count = count,
-                      .tasks = chunks < TASKS_MAX ? chunks : TASKS_MAX,
-                      .kernels = step->kernels ? step->kernels : distro_kernels_best(),
-                      .rate = step->rate,
-                      .keep = fmaf(-step->rate, step->weight_decay, 1.0f),
-                      .parameters = parameters};
+    struct job job = { .form = form,
+                       .results = sorted,
+                       .count = count,
+                       .tasks = chunks < TASKS_MAX ? chunks : TASKS_MAX,
+                       .kernels = step->kernels ? step->kernels : distro_kernels_best(),
+                       .rate = step->rate,
+                       .keep = fmaf(-step->rate, step->weight_decay, 1.0f),
+                       .parameters = parameters };
     const uint32_t threads = pool_threads(pool);
     struct apply_weights *weights = NULL;
     rc = apply_weights_new(threads, count, &weights);
     void *memory = rc == 0 ? workers_new(threads, weights, &job.workers) : NULL;
-    if (memory)
-        pool_run(pool, job.tasks, apply_task, &job);
-    else
-        rc = why_set(why, FAULT_MEMORY, "scratch for %u threads; not applied", threads);
+    if (memory) pool_run(pool, job.tasks, apply_task, &job);
+    else rc = why_set(why, FAULT_MEMORY, "scratch for %u threads; not applied", threads);
     free(memory);
     free(weights);
     free(sorted);
@@ -213,7 +210,7 @@ static void digest_task(void *arg, uint32_t leaf, uint32_t worker)
 int apply_digest(const float *parameters, uint64_t count, pool_t *pool, struct hash *ret_digest)
 {
     const size_t leaf_count = digest_leaf_count(count);
-    struct digest_job job = {parameters, count, malloc((leaf_count + 1) * sizeof(struct hash))};
+    struct digest_job job = { parameters, count, malloc((leaf_count + 1) * sizeof(struct hash)) };
     if (!job.leaves) return FAULT_MEMORY;
     pool_run(pool, (uint32_t)leaf_count, digest_task, &job);
     *ret_digest = merkle_root(job.leaves, leaf_count);

@@ -41,10 +41,10 @@ static int dct_of(struct chunks *self, uint32_t size, const struct dct **ret_dct
 static int cut(struct chunks *self, const struct chunks_tensor *tensor, struct why *why)
 {
     struct chunks_part *part = &self->part[self->parts];
-    *part = (struct chunks_part){.begin = tensor->begin,
-                                 .rows = tensor->rows,
-                                 .columns = tensor->columns,
-                                 .first = self->count};
+    *part = (struct chunks_part){ .begin = tensor->begin,
+                                  .rows = tensor->rows,
+                                  .columns = tensor->columns,
+                                  .first = self->count };
     if (dct_of(self, tensor->rows, &part->row_dct) < 0 ||
         dct_of(self, tensor->columns, &part->column_dct) < 0)
         return why_set(why, FAULT_MEMORY, "the tables of tensor %u; not cut", self->parts);
@@ -82,10 +82,8 @@ int chunks_new(const struct chunks_tensor *tensors, uint32_t tensor_count, uint6
         if (rc == 0) rc = cut(self, &tensors[i], why);
         floor = tensors[i].begin + (uint64_t)tensors[i].rows * tensors[i].columns;
     }
-    if (rc < 0)
-        chunks_destroy(&self);
-    else
-        *ret_chunks = self;
+    if (rc < 0) chunks_destroy(&self);
+    else *ret_chunks = self;
     return rc;
 }
 
@@ -98,11 +96,10 @@ int chunks_of_model(const struct model_shape *shape, uint32_t limit, struct why 
     for (uint32_t i = 0; i < count; i++) {
         const struct model_tensor tensor = model_tensor_at(shape, i);
         const bool matrix = tensor.cols != 0;
-        tensors[i] = (struct chunks_tensor){tensor.offset, matrix ? tensor.rows : 1,
-                                            matrix ? tensor.cols : tensor.rows};
+        tensors[i] = (struct chunks_tensor){ tensor.offset, matrix ? tensor.rows : 1,
+                                             matrix ? tensor.cols : tensor.rows };
     }
-    const int rc =
-        chunks_new(tensors, count, model_parameter_count(shape), limit, why, ret_chunks);
+    const int rc = chunks_new(tensors, count, model_parameter_count(shape), limit, why, ret_chunks);
     free(tensors);
     return rc;
 }
@@ -132,10 +129,8 @@ uint32_t chunks_part_of(const chunks_t *self, uint32_t chunk)
     uint32_t low = 0, high = self->parts; // part[low].first <= chunk < part[high].first
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
-        if (self->part[middle].first <= chunk)
-            low = middle;
-        else
-            high = middle;
+        if (self->part[middle].first <= chunk) low = middle;
+        else high = middle;
     }
     return low;
 }
@@ -148,9 +143,9 @@ struct chunk chunks_at(const chunks_t *self, uint32_t chunk)
     const uint32_t across = part->columns / width;
     const uint64_t row = (uint64_t)(local / across) * height,
                    column = (uint64_t)(local % across) * width;
-    return (struct chunk){.part = part,
-                          .at = part->begin + row * part->columns + column,
-                          .coefficients = part->begin + (uint64_t)local * part->elements};
+    return (struct chunk){ .part = part,
+                           .at = part->begin + row * part->columns + column,
+                           .coefficients = part->begin + (uint64_t)local * part->elements };
 }
 
 void chunks_prefetch_floats(const float *at, uint64_t count)

@@ -101,7 +101,7 @@ uint32_t combination_split(const struct combination *self, number_t number, uint
 static inline uint32_t guess(const struct combination_root *root, number_t product, uint32_t i,
                              uint32_t most)
 {
-    const uint32_t length = bits_of(product); // 1..128
+    const uint32_t length = bits_of(product);                         // 1..128
     const uint64_t top = (uint64_t)(product << (128 - length) >> 64); // Its leading one at bit 63
     const uint32_t q = (uint32_t)(top >> 57) & 63, rest = (uint32_t)(top >> 33) & 0xffffff;
     const float low = root->mantissa[q], high = root->mantissa[q + 1];

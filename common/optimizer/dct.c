@@ -121,7 +121,8 @@ int dct_init(struct dct *self, uint32_t side)
     ensure(side >= 1 && side <= DCT_SIDE_MAX);
     const uint32_t half = (side + 1) / 2;
     *self = (struct dct){
-        .side = side, .half = half, .stride = padded(side), .half_stride = padded(half)};
+        .side = side, .half = half, .stride = padded(side), .half_stride = padded(half)
+    };
     self->table = table_new(side, self->stride);
     self->even = table_new(half, self->half_stride);
     self->odd = table_new(half, self->half_stride);
@@ -140,7 +141,7 @@ void dct_free(struct dct *self)
     free(self->odd);
     for (int i = 0; i < DCT_LEAVES; i++) free(self->leaf[i]);
     for (int i = 0; i < 2; i++) free(self->turn[i]);
-    *self = (struct dct){0};
+    *self = (struct dct){ 0 };
 }
 
 static float entry(const struct dct *dct, uint32_t k, uint32_t j)

@@ -66,12 +66,12 @@ int distro_new(const payload_form_t *form, float decay, pool_t *pool, struct why
     struct distro *self = calloc(1, sizeof *self);
     if (!self) return why_set(why, FAULT_MEMORY, "a DisTrO state");
     const chunks_t *chunks = payload_chunks(form);
-    *self = (struct distro){.form = form,
-                            .chunks = chunks,
-                            .pool = pool,
-                            .decay = decay,
-                            .kernels = distro_kernels_best(),
-                            .total = chunks_total(chunks)};
+    *self = (struct distro){ .form = form,
+                             .chunks = chunks,
+                             .pool = pool,
+                             .decay = decay,
+                             .kernels = distro_kernels_best(),
+                             .total = chunks_total(chunks) };
     self->leaf_count = (uint32_t)digest_leaf_count(self->total);
     if (!take_memory(self)) {
         distro_destroy(&self);
@@ -113,9 +113,8 @@ static void prefetch(const struct compress_job *job, const struct chunk *next, u
 {
     const uint32_t share = next->part->elements / 4;
     chunks_prefetch(next, job->gradient, quarter, 4);
-    chunks_prefetch_floats(job->self->residual[job->self->adopted] + next->coefficients +
-                               quarter * share,
-                           share);
+    chunks_prefetch_floats(
+        job->self->residual[job->self->adopted] + next->coefficients + quarter * share, share);
 }
 
 static uint32_t compress_chunk(const struct compress_job *job, uint32_t number, struct chunk chunk,
@@ -130,8 +129,8 @@ static uint32_t compress_chunk(const struct compress_job *job, uint32_t number, 
     self->kernels->encode(part->row_dct, part->column_dct, job->gradient + chunk.at, part->columns,
                           &worker->scratch, candidate);
     prefetch(job, next, 1);
-    const uint32_t largest = self->kernels->momentum(part->elements, self->decay, job->rate, old,
-                                                     candidate, candidate);
+    const uint32_t largest =
+        self->kernels->momentum(part->elements, self->decay, job->rate, old, candidate, candidate);
     if (largest >= DISTRO_VALUE_LIMIT_BITS) return largest;
     prefetch(job, next, 2);
     const uint32_t count =
@@ -171,14 +170,14 @@ int distro_compress(distro_t *self, const float *gradient, float rate, uint8_t *
                     struct why *why)
 {
     ensure(isfinite(rate) && rate >= 0.0f);
-    self->candidate = true;             // Whatever the other one was, it is no more
+    self->candidate = true; // Whatever the other one was, it is no more
     distro_discard(self);
     const uint32_t count = chunks_count(self->chunks);
-    struct compress_job job = {.self = self,
-                               .gradient = gradient,
-                               .rate = rate,
-                               .payload = ret_payload,
-                               .tasks = count < TASKS_MAX ? count : TASKS_MAX};
+    struct compress_job job = { .self = self,
+                                .gradient = gradient,
+                                .rate = rate,
+                                .payload = ret_payload,
+                                .tasks = count < TASKS_MAX ? count : TASKS_MAX };
     payload_clear(self->form, ret_payload);
     pool_run(self->pool, job.tasks, compress_task, &job);
     for (uint32_t task = 0; task < job.tasks; task++)
@@ -205,7 +204,7 @@ void distro_adopt(distro_t *self)
 
 void distro_discard(distro_t *self)
 {
-    if (self->candidate) self->hash[!self->adopted] = (struct hash){0};
+    if (self->candidate) self->hash[!self->adopted] = (struct hash){ 0 };
     self->candidate = false;
 }
 
@@ -225,11 +224,9 @@ int distro_set_residual(distro_t *self, const float *residual, struct why *why)
     const int rc = residual ? distro_check_residual(residual, self->total, why) : 0;
     if (rc < 0) return rc;
     float *adopted = self->residual[self->adopted];
-    if (residual)
-        memcpy(adopted, residual, self->total * sizeof *adopted);
-    else
-        memset(adopted, 0, self->total * sizeof *adopted);
-    self->hash[self->adopted] = (struct hash){0};
+    if (residual) memcpy(adopted, residual, self->total * sizeof *adopted);
+    else memset(adopted, 0, self->total * sizeof *adopted);
+    self->hash[self->adopted] = (struct hash){ 0 };
     distro_discard(self);
     return 0;
 }
@@ -251,7 +248,7 @@ static void hash_task(void *arg, uint32_t leaf, uint32_t worker)
 static struct hash hash_residual(struct distro *self, uint32_t which)
 {
     if (hash_is_none(&self->hash[which])) {
-        struct hash_job job = {self, self->residual[which]};
+        struct hash_job job = { self, self->residual[which] };
         pool_run(self->pool, self->leaf_count, hash_task, &job);
         self->hash[which] = merkle_root(self->leaves, self->leaf_count);
     }

@@ -13,8 +13,9 @@ static bool runs(const struct distro_kernels *kernels)
     return true;
 }
 
-static const struct distro_kernels *const variants[] = {
-    &distro_kernels_avx512, &distro_kernels_avx2, &distro_kernels_base}; // Best first
+static const struct distro_kernels *const variants[] = { &distro_kernels_avx512,
+                                                         &distro_kernels_avx2,
+                                                         &distro_kernels_base }; // Best first
 
 const struct distro_kernels *distro_kernels_best(void)
 {

@@ -9,8 +9,8 @@ enum { GROUP = 256 };
 
 struct measure {
     const float *read;
-    float *write;               // NULL while only measuring
-    uint64_t count, first;      // First piece of the group
+    float *write;          // NULL while only measuring
+    uint64_t count, first; // First piece of the group
     float factor;
     double sums[GROUP];
 };
@@ -26,8 +26,8 @@ static void square_task(void *arg, uint32_t task, uint32_t worker)
     (void)worker;
     struct measure *job = arg;
     const uint64_t piece = job->first + task;
-    job->sums[task] = kernels_chosen()->square_sum(piece_count(job, piece),
-                                                   job->read + piece * GRADIENT_PIECE);
+    job->sums[task] =
+        kernels_chosen()->square_sum(piece_count(job, piece), job->read + piece * GRADIENT_PIECE);
 }
 
 static void scale_task(void *arg, uint32_t task, uint32_t worker)
@@ -48,7 +48,7 @@ static double run_groups(pool_t *pool, struct measure *job, pool_task_fn *fn)
         const uint64_t left = pieces - job->first;
         const uint32_t tasks = left < GROUP ? (uint32_t)left : GROUP;
         pool_run(pool, tasks, fn, job);
-        for (uint32_t i = 0; i < tasks; i++) sum += job->sums[i];      // Zeros while scaling
+        for (uint32_t i = 0; i < tasks; i++) sum += job->sums[i]; // Zeros while scaling
     }
     return sum;
 }

@@ -30,8 +30,8 @@ static int combination_for(struct payload_form *self, uint32_t elements, uint32_
     *ret_combination = NULL;
     if (!combination_fits(elements, top_k)) return 0;
     uint32_t i = 0;
-    while (i < self->combination_count && (self->combinations[i]->elements != elements ||
-                                           self->combinations[i]->top_k != top_k))
+    while (i < self->combination_count &&
+           (self->combinations[i]->elements != elements || self->combinations[i]->top_k != top_k))
         i++;
     if (i == self->combination_count) {
         self->combinations[i] = malloc(sizeof *self->combinations[i]);

@@ -11,7 +11,7 @@ static uint64_t lcg_next(uint64_t *state)
 static void shuffle(uint64_t seed, struct share *shares, uint32_t trainers)
 {
     for (uint32_t rank = 0; rank < trainers; rank++) shares[rank].trainer = rank;
-    for (uint32_t i = trainers; i-- > 1; ) {
+    for (uint32_t i = trainers; i-- > 1;) {
         const uint32_t j = (uint32_t)(lcg_next(&seed) % (i + 1));
         const uint32_t trainer = shares[i].trainer;
         shares[i].trainer = shares[j].trainer;
@@ -59,7 +59,8 @@ bool deal_at_position(const struct deal *self, uint32_t position, struct share *
     const uint32_t longer = self->batch_size % self->trainers;
     const uint64_t longer_end = (uint64_t)longer * (base + 1);
     const uint32_t place = position < longer_end
-        ? position / (base + 1) : longer + (uint32_t)(position - longer_end) / base;
+                               ? position / (base + 1)
+                               : longer + (uint32_t)(position - longer_end) / base;
     *ret_share = self->shares[place];
     return true;
 }

@@ -20,16 +20,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct share { uint32_t trainer, begin, end; };     // The trainer's index among the round's clients
+struct share {
+    uint32_t trainer, begin, end;
+}; // The trainer's index among the round's clients
 
 // The caller's memory, filled by assignment_deal and borrowed for as long as the deal is read.
 struct deal {
-    uint32_t capacity;          // Trainers that the memory holds
-    struct share *shares;       // [capacity] in order of position, the empty ones last
-    uint32_t *by_trainer;       // [capacity] places in `shares`, in order of trainer
-    uint32_t trainers;          // T
-    uint32_t count;             // Trainers that got something: the smaller of T and B
-    uint32_t batch_size;        // B
+    uint32_t capacity;    // Trainers that the memory holds
+    struct share *shares; // [capacity] in order of position, the empty ones last
+    uint32_t *by_trainer; // [capacity] places in `shares`, in order of trainer
+    uint32_t trainers;    // T
+    uint32_t count;       // Trainers that got something: the smaller of T and B
+    uint32_t batch_size;  // B
 };
 
 // Deals [0, batch_size) to the trainers, whose indices must rise strictly; 0 ≤ trainers ≤ capacity.

@@ -2,8 +2,8 @@
 #include "common/base/ensure.h"
 #include <string.h>
 
-static const uint64_t BITS_PER_ITEM = 41167512261u;     // −ln 0.01 / ln² 2, in units of 2^-32
-static const uint64_t LN_2 = 2977044472u;               // In units of 2^-32
+static const uint64_t BITS_PER_ITEM = 41167512261u; // −ln 0.01 / ln² 2, in units of 2^-32
+static const uint64_t LN_2 = 2977044472u;           // In units of 2^-32
 static const uint64_t ONE = (uint64_t)1 << 32;
 
 static uint32_t bits_of(uint32_t n)
@@ -23,8 +23,9 @@ static struct bloom shape_of(uint32_t n, uint64_t seed, uint64_t *words)
     ensure(n <= MEMBERS_MAX);
     if (n == 0) n = 1;
     const uint32_t bits = bits_of(n);
-    return (struct bloom){ .seed = seed, .items = n, .bits = bits, .keys = keys_of(n, bits),
-                           .words = words };
+    return (struct bloom){
+        .seed = seed, .items = n, .bits = bits, .keys = keys_of(n, bits), .words = words
+    };
 }
 
 void bloom_init(struct bloom *self, uint32_t n, uint64_t seed, uint64_t *words)
@@ -77,10 +78,7 @@ static uint64_t get(const uint8_t *bytes, int count)
     return value;
 }
 
-size_t bloom_bytes(uint32_t n)
-{
-    return BLOOM_HEAD_BYTES + bits_of(n ? n : 1) / 8;
-}
+size_t bloom_bytes(uint32_t n) { return BLOOM_HEAD_BYTES + bits_of(n ? n : 1) / 8; }
 
 void bloom_store(const struct bloom *self, uint8_t *ret_bytes)
 {

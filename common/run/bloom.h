@@ -24,10 +24,10 @@
 enum { BLOOM_HEAD_BYTES = 12 };
 
 struct bloom {
-    uint64_t seed;          // Of the keys
-    uint32_t items;         // n, what it is sized for
-    uint32_t bits, keys;    // Follow from n
-    uint64_t *words;        // [bits / 64]; bit b is bit b mod 64 of word b / 64
+    uint64_t seed;       // Of the keys
+    uint32_t items;      // n, what it is sized for
+    uint32_t bits, keys; // Follow from n
+    uint64_t *words;     // [bits / 64]; bit b is bit b mod 64 of word b / 64
 };
 
 // An empty filter for n items; n = 0 is taken for 1. Needs n ≤ MEMBERS_MAX.
@@ -38,7 +38,7 @@ bool bloom_has(const struct bloom *self, const struct hash *item);
 
 // As bytes: n in 4, the seed in 8, the words in 8 each, all little-endian.
 size_t bloom_bytes(uint32_t n);
-void bloom_store(const struct bloom *self, uint8_t *ret_bytes);     // Room for bloom_bytes(n)
+void bloom_store(const struct bloom *self, uint8_t *ret_bytes); // Room for bloom_bytes(n)
 
 // From outside, by one who knows what n must be. False, and *ret_self unchanged, if n or the size
 // differ, or if more bits are set than n items could have set: a filter that affirms everything is

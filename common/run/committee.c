@@ -23,7 +23,8 @@ bool committee_init(struct committee *ret_self, uint64_t seed, uint32_t clients,
 static struct hash key_of(uint64_t seed, enum committee_salt salt)
 {
     static const char *const salts[] = {
-        [SALT_COMMITTEE] = "committee", [SALT_WITNESS] = "witness",
+        [SALT_COMMITTEE] = "committee",
+        [SALT_WITNESS] = "witness",
     };
     uint8_t bytes[8];
     for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(seed >> 8 * i);
@@ -33,7 +34,9 @@ static struct hash key_of(uint64_t seed, enum committee_salt salt)
 
 // key ‖ round ‖ block, the block as 32 bits little-endian. A round's pivot is drawn from the first
 // 33 bytes, 256 of its bits from all 37.
-struct source { uint8_t bytes[HASH_BYTES + 1 + 4]; };
+struct source {
+    uint8_t bytes[HASH_BYTES + 1 + 4];
+};
 
 static uint32_t draw_pivot(struct source *source, int round, uint32_t n)
 {
@@ -81,8 +84,8 @@ void committee_shuffle(const struct hash *key, uint32_t n, uint32_t *ret_positio
     if (n < 2) return;
     for (int round = ROUNDS - 1; round >= 0; round--) {
         const uint32_t pivot = draw_pivot(&source, round, n);
-        swap_or_not(&source, pivot, pivot, ret_positions);              // Mirrored about pivot/2
-        swap_or_not(&source, pivot + n, n - 1, ret_positions);          // And about (pivot + n)/2
+        swap_or_not(&source, pivot, pivot, ret_positions);     // Mirrored about pivot/2
+        swap_or_not(&source, pivot + n, n - 1, ret_positions); // And about (pivot + n)/2
     }
 }
 
@@ -126,8 +129,8 @@ bool committee_is_witness(const struct committee *self, uint32_t position)
     return position < self->witnesses;
 }
 
-static bool is_drawn(const struct committee *self, enum committee_salt salt,
-                     uint64_t index, uint64_t position)
+static bool is_drawn(const struct committee *self, enum committee_salt salt, uint64_t index,
+                     uint64_t position)
 {
     if (index >= self->clients) return false;
     return committee_position(self->seed, salt, self->clients, (uint32_t)index) == position;
@@ -136,8 +139,8 @@ static bool is_drawn(const struct committee *self, enum committee_salt salt,
 bool committee_check_role(const struct committee *self, uint64_t index, uint64_t position,
                           enum committee_role role)
 {
-    return is_drawn(self, SALT_COMMITTEE, index, position)
-        && committee_role(self, (uint32_t)position) == role;
+    return is_drawn(self, SALT_COMMITTEE, index, position) &&
+           committee_role(self, (uint32_t)position) == role;
 }
 
 bool committee_check_witness(const struct committee *self, uint64_t index, uint64_t position)

@@ -16,14 +16,14 @@
 #include "common/run/limits.h"
 
 enum committee_salt { SALT_COMMITTEE, SALT_WITNESS };
-enum committee_role { ROLE_TIE_BREAKER, ROLE_VERIFIER, ROLE_TRAINER };      // Psyche's numbers
+enum committee_role { ROLE_TIE_BREAKER, ROLE_VERIFIER, ROLE_TRAINER }; // Psyche's numbers
 
 struct committee {
-    uint64_t seed;              // Of the round
-    uint32_t clients;           // n, the length of the round's list; 0 to MEMBERS_MAX
+    uint64_t seed;    // Of the round
+    uint32_t clients; // n, the length of the round's list; 0 to MEMBERS_MAX
     uint32_t tie_breakers;
-    uint32_t verifiers;         // ⌊(n − tie_breakers) · verification_percent / 100⌋
-    uint32_t witnesses;         // witness_nodes; if that is 0, n but at most WITNESSES_OPEN
+    uint32_t verifiers; // ⌊(n − tie_breakers) · verification_percent / 100⌋
+    uint32_t witnesses; // witness_nodes; if that is 0, n but at most WITNESSES_OPEN
 };
 
 // False, and nothing written, unless clients ≤ MEMBERS_MAX, tie_breakers ≤ clients, witness_nodes ≤

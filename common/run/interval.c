@@ -69,8 +69,8 @@ static size_t append(struct interval *list, size_t count, struct interval at)
     return count + 1;
 }
 
-size_t interval_list_join(const struct interval *a, size_t a_count,
-                          const struct interval *b, size_t b_count, struct interval *ret_list)
+size_t interval_list_join(const struct interval *a, size_t a_count, const struct interval *b,
+                          size_t b_count, struct interval *ret_list)
 {
     ensure(interval_list_tidy(a, a_count) && interval_list_tidy(b, b_count));
     size_t i = 0, j = 0, count = 0;
@@ -81,8 +81,8 @@ size_t interval_list_join(const struct interval *a, size_t a_count,
     return count;
 }
 
-size_t interval_list_minus(const struct interval *a, size_t a_count,
-                           const struct interval *b, size_t b_count, struct interval *ret_list)
+size_t interval_list_minus(const struct interval *a, size_t a_count, const struct interval *b,
+                           size_t b_count, struct interval *ret_list)
 {
     ensure(interval_list_tidy(a, a_count) && interval_list_tidy(b, b_count));
     size_t j = 0, count = 0;
@@ -99,8 +99,8 @@ size_t interval_list_minus(const struct interval *a, size_t a_count,
     return count;
 }
 
-size_t interval_list_meet(const struct interval *a, size_t a_count,
-                          const struct interval *b, size_t b_count, struct interval *ret_list)
+size_t interval_list_meet(const struct interval *a, size_t a_count, const struct interval *b,
+                          size_t b_count, struct interval *ret_list)
 {
     ensure(interval_list_tidy(a, a_count) && interval_list_tidy(b, b_count));
     size_t i = 0, j = 0, count = 0;
@@ -135,12 +135,14 @@ size_t interval_overlap(const struct interval_piece *have, size_t have_count,
 {
     ensure(interval_pieces_tidy(have, have_count) && interval_list_tidy(want, want_count));
     size_t i = 0, j = 0, count = 0;
-    uint64_t before = 0, found = 0;         // Wanted elements ahead of want[j]; elements planned
+    uint64_t before = 0, found = 0; // Wanted elements ahead of want[j]; elements planned
     while (i < have_count && j < want_count) {
         const struct interval at = interval_meet(have[i].at, want[j]);
         if (!interval_empty(at)) {
             ret_copies[count++] = (struct interval_copy){
-                .at = at, .piece = i, .from_offset = at.begin - have[i].at.begin,
+                .at = at,
+                .piece = i,
+                .from_offset = at.begin - have[i].at.begin,
                 .to_offset = before + at.begin - want[j].begin,
             };
             found += interval_length(at);

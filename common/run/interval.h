@@ -19,15 +19,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct interval { uint64_t begin, end; };       // [begin, end); empty if end <= begin
+struct interval {
+    uint64_t begin, end;
+}; // [begin, end); empty if end <= begin
 
 static inline uint64_t interval_length(struct interval at) { return at.end - at.begin; }
 static inline bool interval_empty(struct interval at) { return at.begin >= at.end; }
 
 bool interval_equal(struct interval a, struct interval b);
-bool interval_overlaps(struct interval a, struct interval b);           // Share an element
-bool interval_contains(struct interval outer, struct interval inner);   // An empty inner: always
-struct interval interval_meet(struct interval a, struct interval b);    // Of both; {0, 0} if none
+bool interval_overlaps(struct interval a, struct interval b);         // Share an element
+bool interval_contains(struct interval outer, struct interval inner); // An empty inner: always
+struct interval interval_meet(struct interval a, struct interval b);  // Of both; {0, 0} if none
 
 // The part of [0, total) that falls to `rank` of `world` equal shares: [rank*total/world,
 // (rank+1)*total/world), rounded down. The shares tile [0, total) exactly; their lengths differ by
@@ -37,7 +39,7 @@ struct interval interval_share(uint64_t total, uint32_t rank, uint32_t world);
 // ---- Lists ----
 
 bool interval_list_tidy(const struct interval *list, size_t count);
-uint64_t interval_list_total(const struct interval *list, size_t count);    // Elements in it
+uint64_t interval_list_total(const struct interval *list, size_t count); // Elements in it
 
 // True if every element of `at` lies in the tidy list, across touching intervals too.
 bool interval_list_contains(const struct interval *list, size_t count, struct interval at);
@@ -45,25 +47,25 @@ bool interval_list_contains(const struct interval *list, size_t count, struct in
 // Union, difference (in a, not in b) and common part of two tidy lists. Each writes a tidy list in
 // which nothing touches, and returns its count. ret_list must have room for a_count + b_count and
 // must not be one of the inputs.
-size_t interval_list_join(const struct interval *a, size_t a_count,
-                          const struct interval *b, size_t b_count, struct interval *ret_list);
-size_t interval_list_minus(const struct interval *a, size_t a_count,
-                           const struct interval *b, size_t b_count, struct interval *ret_list);
-size_t interval_list_meet(const struct interval *a, size_t a_count,
-                          const struct interval *b, size_t b_count, struct interval *ret_list);
+size_t interval_list_join(const struct interval *a, size_t a_count, const struct interval *b,
+                          size_t b_count, struct interval *ret_list);
+size_t interval_list_minus(const struct interval *a, size_t a_count, const struct interval *b,
+                           size_t b_count, struct interval *ret_list);
+size_t interval_list_meet(const struct interval *a, size_t a_count, const struct interval *b,
+                          size_t b_count, struct interval *ret_list);
 
 // ---- Re-cutting ----
 
 struct interval_piece {
     struct interval at;
-    uint32_t owner;             // Who holds it: an index of the caller's, a worker or a file
+    uint32_t owner; // Who holds it: an index of the caller's, a worker or a file
 };
 
 struct interval_copy {
-    struct interval at;         // What to copy, in the flat index space
-    size_t piece;               // Where from: index into `have`
-    uint64_t from_offset;       // Elements into that piece
-    uint64_t to_offset;         // Elements into the wanted intervals laid end to end
+    struct interval at;   // What to copy, in the flat index space
+    size_t piece;         // Where from: index into `have`
+    uint64_t from_offset; // Elements into that piece
+    uint64_t to_offset;   // Elements into the wanted intervals laid end to end
 };
 
 bool interval_pieces_tidy(const struct interval_piece *pieces, size_t count);

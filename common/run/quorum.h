@@ -13,9 +13,9 @@
 
 #include "common/run/bloom.h"
 
-enum { QUORUM_NONE = INT32_MAX };       // The quorum of no witnesses: more than there can be
+enum { QUORUM_NONE = INT32_MAX }; // The quorum of no witnesses: more than there can be
 
-uint32_t quorum_of(uint32_t elected);       // elected ≤ WITNESSES_MAX
+uint32_t quorum_of(uint32_t elected); // elected ≤ WITNESSES_MAX
 
 // How many of `members` may lie, at most: a third, rounded down. One more of the same word, and
 // somebody honest has said it.

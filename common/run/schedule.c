@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-__extension__ typedef unsigned __int128 u128;       // 2 · 2^32 · 2^64 must fit
+__extension__ typedef unsigned __int128 u128; // 2 · 2^32 · 2^64 must fit
 
 // Taylor's series for |t| ≤ π/4, by Horner from the smallest term; what is left out is below 2^-60.
 static double sine(double t)

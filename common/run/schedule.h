@@ -18,7 +18,10 @@
 #include <stdint.h>
 
 enum schedule_kind {
-    SCHEDULE_CONSTANT, SCHEDULE_LINEAR, SCHEDULE_COSINE, SCHEDULE_WARMUP_STABLE_DECAY,
+    SCHEDULE_CONSTANT,
+    SCHEDULE_LINEAR,
+    SCHEDULE_COSINE,
+    SCHEDULE_WARMUP_STABLE_DECAY,
 };
 
 struct schedule {
@@ -26,17 +29,19 @@ struct schedule {
     uint32_t warmup_steps;
     double warmup_init_lr, base_lr;
     // Linear and Cosine
-    uint32_t total_steps;               // Not above warmup_steps: straight to final_lr
+    uint32_t total_steps; // Not above warmup_steps: straight to final_lr
     double final_lr;
     // WarmupStableDecay, each part as long as its steps, and none if 0
     uint32_t stable_steps, cosine_decay_steps, linear_decay_steps;
-    double cosine_decay_final_lr;       // At most base_lr
-    double linear_decay_final_lr;       // At most cosine_decay_final_lr
+    double cosine_decay_final_lr; // At most base_lr
+    double linear_decay_final_lr; // At most cosine_decay_final_lr
 };
 
 // Where a run starts cold, its first rates are multiplied by (step − start) / steps, once more
 // rising from 0 at `start` to 1 at start + steps. steps = 0: no cold start.
-struct cold_start { uint32_t start, steps; };
+struct cold_start {
+    uint32_t start, steps;
+};
 
 // The rate of any step. `cold` may be NULL.
 float schedule_rate(const struct schedule *self, uint32_t step, const struct cold_start *cold);

@@ -18,7 +18,10 @@ void table_init(struct table *self, struct table_entry *memory, uint32_t capacit
 
 // ---- Reading: the map as runs from 0 to END without gaps, done ones and the tail included ----
 
-struct walk { uint32_t next; uint64_t at; };
+struct walk {
+    uint32_t next;
+    uint64_t at;
+};
 
 static bool walk_on(struct walk *walk, const struct table *table, struct table_entry *ret_run)
 {
@@ -40,8 +43,8 @@ static bool walk_on(struct walk *walk, const struct table *table, struct table_e
 
 struct build {
     const struct table *table;
-    uint32_t count;                 // Entries so far, also those that found no room
-    struct table_entry last;        // Not written yet: the next run may continue it
+    uint32_t count;          // Entries so far, also those that found no room
+    struct table_entry last; // Not written yet: the next run may continue it
 };
 
 static void build_flush(struct build *build)
@@ -51,8 +54,8 @@ static void build_flush(struct build *build)
     build->count++;
 }
 
-static void build_add(struct build *build, uint64_t begin, uint64_t end,
-                      uint64_t state, uint64_t round)
+static void build_add(struct build *build, uint64_t begin, uint64_t end, uint64_t state,
+                      uint64_t round)
 {
     if (begin == end) return;
     if (build->last.end == begin && build->last.state == state && build->last.round == round) {
@@ -66,7 +69,7 @@ static void build_add(struct build *build, uint64_t begin, uint64_t end,
 // The only writer of a table. All or nothing: the halves change places when all of it had room.
 static enum table_answer build_end(struct build *build, struct table *self)
 {
-    const bool tail = build->last.state == TABLE_TODO;      // The last run ends at END
+    const bool tail = build->last.state == TABLE_TODO; // The last run ends at END
     const uint64_t cursor = tail ? build->last.begin : END;
     if (!tail) build_flush(build);
     if (build->count > self->capacity) return TABLE_FULL;
@@ -88,7 +91,7 @@ enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
     struct table_entry run;
     uint32_t listed = 0;
     uint64_t left = count;
-    for (struct walk walk = { 0 }; walk_on(&walk, self, &run); ) {
+    for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
         if (run.state == TABLE_TODO && left > 0) {
             const uint64_t length = run.end - run.begin, take = length < left ? length : left;
             if (listed == list_max) return TABLE_LIST_FULL;
@@ -105,7 +108,9 @@ enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
     return answer;
 }
 
-struct mark { uint64_t state, round; };
+struct mark {
+    uint64_t state, round;
+};
 
 // Moves the listed samples, all of which must be marked `from`, to `to`. Runs are as long as they
 // can be, so an interval that is marked alike throughout lies within one run.
@@ -116,7 +121,7 @@ static enum table_answer mark(struct table *self, struct mark from, struct mark 
     struct table_entry run;
     uint32_t next = 0;
     if (!sample_list_is_tidy(list, count)) return TABLE_UNTIDY;
-    for (struct walk walk = { 0 }; walk_on(&walk, self, &run); ) {
+    for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
         for (; next < count && list[next].begin < run.end; next++) {
             const struct sample_interval *at = &list[next];
             if (run.state != from.state || run.round != from.round) return TABLE_STATE;
@@ -137,8 +142,8 @@ enum table_answer table_deal_again(struct table *self, uint64_t round,
     return mark(self, from, to, list, count);
 }
 
-enum table_answer table_done(struct table *self, uint64_t round,
-                             const struct sample_interval *list, uint32_t count)
+enum table_answer table_done(struct table *self, uint64_t round, const struct sample_interval *list,
+                             uint32_t count)
 {
     const struct mark from = { TABLE_PENDING, round }, to = { TABLE_DONE, 0 };
     return mark(self, from, to, list, count);
@@ -151,8 +156,8 @@ enum table_answer table_return(struct table *self, uint64_t round,
     return mark(self, from, to, list, count);
 }
 
-enum table_answer table_fail(struct table *self, uint64_t round,
-                             const struct sample_interval *list, uint32_t count)
+enum table_answer table_fail(struct table *self, uint64_t round, const struct sample_interval *list,
+                             uint32_t count)
 {
     const struct mark from = { TABLE_PENDING, round }, to = { TABLE_FAILED, 0 };
     return mark(self, from, to, list, count);
@@ -162,7 +167,7 @@ enum table_answer table_return_rest(struct table *self, uint64_t round)
 {
     struct build build = { .table = self };
     struct table_entry run;
-    for (struct walk walk = { 0 }; walk_on(&walk, self, &run); ) {
+    for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
         const bool rest = run.state == TABLE_PENDING && run.round == round;
         build_add(&build, run.begin, run.end, rest ? TABLE_TODO : run.state, rest ? 0 : run.round);
     }
@@ -199,7 +204,7 @@ enum table_state table_state_at(const struct table *self, uint64_t position)
 {
     uint32_t low = 0, high = self->count;
     if (position >= self->cursor) return TABLE_TODO;
-    while (low < high) {                            // The first entry that ends after the position
+    while (low < high) { // The first entry that ends after the position
         const uint32_t middle = low + (high - low) / 2;
         if (self->entries[middle].end <= position) low = middle + 1;
         else high = middle;
@@ -297,9 +302,8 @@ uint64_t sample_list_total(const struct sample_interval *list, uint32_t count)
 }
 
 enum table_answer sample_list_slice(const struct sample_interval *list, uint32_t count,
-                                    uint64_t begin, uint64_t end,
-                                    struct sample_interval *ret_list, uint32_t list_max,
-                                    uint32_t *ret_count)
+                                    uint64_t begin, uint64_t end, struct sample_interval *ret_list,
+                                    uint32_t list_max, uint32_t *ret_count)
 {
     uint32_t listed = 0;
     if (begin > end || end > sample_list_total(list, count)) return TABLE_EXHAUSTED;

@@ -30,34 +30,38 @@
 
 // [begin, end) of positions. A list of them is tidy if it is sorted by begin, and its intervals are
 // neither empty nor overlapping (they may touch).
-struct sample_interval { uint64_t begin, end; };
+struct sample_interval {
+    uint64_t begin, end;
+};
 
 enum table_state { TABLE_DONE, TABLE_TODO, TABLE_PENDING, TABLE_FAILED };
 
 enum table_answer {
     TABLE_OK,
-    TABLE_FULL,         // More intervals than the capacity; nothing was changed, as in all below
-    TABLE_UNTIDY,       // The list is not tidy
-    TABLE_STATE,        // A sample of the list is not in the state that the operation starts from
-    TABLE_LIST_FULL,    // The list for the result is too short
-    TABLE_EXHAUSTED,    // Fewer positions are left than asked for, 2^64 being near
+    TABLE_FULL,      // More intervals than the capacity; nothing was changed, as in all below
+    TABLE_UNTIDY,    // The list is not tidy
+    TABLE_STATE,     // A sample of the list is not in the state that the operation starts from
+    TABLE_LIST_FULL, // The list for the result is too short
+    TABLE_EXHAUSTED, // Fewer positions are left than asked for, 2^64 being near
 };
 
 struct table_entry {
     uint64_t begin, end;
-    uint64_t state;     // enum table_state, but never done: that is what is not listed
-    uint64_t round;     // Of a pending interval, to whom it was dealt; else 0
+    uint64_t state; // enum table_state, but never done: that is what is not listed
+    uint64_t round; // Of a pending interval, to whom it was dealt; else 0
 };
 
 struct table {
-    uint64_t pass_length;           // Samples in one pass, at least 1
-    uint64_t cursor;                // From here on all is todo
-    uint32_t count, capacity;       // Entries in use; entries at most
-    struct table_entry *entries;    // [capacity] below the cursor, rising
-    struct table_entry *spare;      // [capacity] where the next operation writes
+    uint64_t pass_length;        // Samples in one pass, at least 1
+    uint64_t cursor;             // From here on all is todo
+    uint32_t count, capacity;    // Entries in use; entries at most
+    struct table_entry *entries; // [capacity] below the cursor, rising
+    struct table_entry *spare;   // [capacity] where the next operation writes
 };
 
-struct table_counts { uint64_t done, returned, pending, failed; };     // Samples below the cursor
+struct table_counts {
+    uint64_t done, returned, pending, failed;
+}; // Samples below the cursor
 
 // Everything below `cursor` is done, the rest todo. Borrows memory[2 · capacity] for its life.
 void table_init(struct table *self, struct table_entry *memory, uint32_t capacity,
@@ -74,12 +78,12 @@ enum table_answer table_deal_again(struct table *self, uint64_t round,
                                    const struct sample_interval *list, uint32_t count);
 
 // What becomes of the listed samples, all of which must be pending in `round`.
-enum table_answer table_done(struct table *self, uint64_t round,
-                             const struct sample_interval *list, uint32_t count);
+enum table_answer table_done(struct table *self, uint64_t round, const struct sample_interval *list,
+                             uint32_t count);
 enum table_answer table_return(struct table *self, uint64_t round,
                                const struct sample_interval *list, uint32_t count);
-enum table_answer table_fail(struct table *self, uint64_t round,
-                             const struct sample_interval *list, uint32_t count);
+enum table_answer table_fail(struct table *self, uint64_t round, const struct sample_interval *list,
+                             uint32_t count);
 
 // Returns whatever is still pending in `round`. Only TABLE_FULL is possible.
 enum table_answer table_return_rest(struct table *self, uint64_t round);
@@ -94,13 +98,13 @@ enum table_answer table_list(const struct table *self, enum table_state state, u
 enum table_answer table_put(struct table *self, enum table_state state, uint64_t round,
                             const struct sample_interval *list, uint32_t count);
 
-enum table_state table_state_at(const struct table *self, uint64_t position);     // O(log entries)
+enum table_state table_state_at(const struct table *self, uint64_t position); // O(log entries)
 struct table_counts table_count(const struct table *self);
 // Below it all is done or failed; divided by pass_length, how many passes are complete.
 uint64_t table_frontier(const struct table *self);
 
-bool table_equal(const struct table *a, const struct table *b);      // Capacities may differ
-bool table_check(const struct table *self);         // Whether it keeps all that is promised above
+bool table_equal(const struct table *a, const struct table *b); // Capacities may differ
+bool table_check(const struct table *self); // Whether it keeps all that is promised above
 
 // What a refusal means, for the one who is told.
 const char *table_answer_text(enum table_answer answer);
@@ -114,6 +118,5 @@ uint64_t sample_list_total(const struct sample_interval *list, uint32_t count);
 // assignment.h) turned into positions. TABLE_EXHAUSTED unless begin ≤ end ≤ total; TABLE_LIST_FULL
 // if `list_max` is too short, and `count` of the list always suffices. O(count).
 enum table_answer sample_list_slice(const struct sample_interval *list, uint32_t count,
-                                    uint64_t begin, uint64_t end,
-                                    struct sample_interval *ret_list, uint32_t list_max,
-                                    uint32_t *ret_count);
+                                    uint64_t begin, uint64_t end, struct sample_interval *ret_list,
+                                    uint32_t list_max, uint32_t *ret_count);

@@ -14,23 +14,23 @@
 enum { ADDED_TOKENS_MAX = 1 << 16, ADDED_TOKEN_BYTES_MAX = 4096 };
 
 struct added_token {
-    char *content;                          // Owned
-    uint32_t id, bytes;                     // bytes: of the content, 1 or more
-    bool special;                           // Left out by a decoder that is asked to
-    bool normalized;                        // Looked for after all that are not
-    bool lstrip, rstrip;                    // Takes the white space before, behind it along
+    char *content;       // Owned
+    uint32_t id, bytes;  // bytes: of the content, 1 or more
+    bool special;        // Left out by a decoder that is asked to
+    bool normalized;     // Looked for after all that are not
+    bool lstrip, rstrip; // Takes the white space before, behind it along
 };
 
 struct added_tokens {
-    struct added_token *tokens;             // Owned; after finish, ascending by content
+    struct added_token *tokens; // Owned; after finish, ascending by content
     uint32_t count, room;
-    uint32_t *by_id;                        // Owned; after finish: places in `tokens`, by id
-    bool begins[256];                       // Which bytes a content begins with
+    uint32_t *by_id;  // Owned; after finish: places in `tokens`, by id
+    bool begins[256]; // Which bytes a content begins with
 };
 
 // Keeps the content, which is in no other token of the set. FAULT_LIMIT, FAULT_RANGE, FAULT_MEMORY.
 int added_tokens_add(struct added_tokens *self, const struct added_token *token, struct why *why);
-int added_tokens_finish(struct added_tokens *self, struct why *why);    // FAULT_MEMORY
+int added_tokens_finish(struct added_tokens *self, struct why *why); // FAULT_MEMORY
 void added_tokens_free(struct added_tokens *self);
 
 // The first token in text[from .. count), the longest of those at its place; NULL if there is none.

@@ -4,18 +4,23 @@
 #include "common/text/text_map.h"
 #include <string.h>
 
-struct token { size_t text, bytes; uint32_t text_count, bytes_count; };  // Places in the arena
-struct merge { uint32_t left, right; };
+struct token {
+    size_t text, bytes;
+    uint32_t text_count, bytes_count;
+}; // Places in the arena
+struct merge {
+    uint32_t left, right;
+};
 
 struct bpe {
-    struct token *tokens;                   // By id; text_count 0: no such id
+    struct token *tokens; // By id; text_count 0: no such id
     uint32_t id_end, tokens_room, token_count;
     uint8_t *arena;
     size_t arena_count, arena_room;
-    struct text_map ids;                    // By text
-    struct merge *merges;                   // By rank
+    struct text_map ids;  // By text
+    struct merge *merges; // By rank
     uint32_t merge_count, merges_room;
-    struct pair_map made;                   // Left and right: rank << 32 | id of the token made
+    struct pair_map made; // Left and right: rank << 32 | id of the token made
     uint32_t byte_ids[256];
     struct bpe_options options;
 };
@@ -73,7 +78,7 @@ static void token_store(bpe_t *self, uint32_t id, const char *text, size_t count
     if (byte_alphabet_read(room, count, room + count, &bytes)) {
         token->bytes = self->arena_count + count;
         token->bytes_count = (uint32_t)bytes;
-    } else {                                // Stands for its own text
+    } else { // Stands for its own text
         bytes = 0;
         token->bytes = token->text;
         token->bytes_count = token->text_count;
@@ -133,7 +138,7 @@ int bpe_add_merge(bpe_t *self, uint32_t left, uint32_t right, struct why *why)
     if (slot->value)
         return why_set(why, FAULT_FORMAT, "merge %u of ids %u and %u is there already, as merge %u",
                        self->merge_count, left, right, (uint32_t)(slot->value >> 32) - 1);
-    slot->value = (uint64_t)(self->merge_count + 1) << 32 | made;   // Ranks from 1: never 0
+    slot->value = (uint64_t)(self->merge_count + 1) << 32 | made; // Ranks from 1: never 0
     if (self->merge_count == self->merges_room) {
         self->merges_room = 2 * self->merges_room + 1024;
         self->merges = realloc(self->merges, self->merges_room * sizeof *self->merges);
@@ -156,30 +161,18 @@ void bpe_finish(bpe_t *self, const struct bpe_options *options)
 
 // ---- looking
 
-const struct bpe_options *bpe_options_of(const bpe_t *self)
-{
-    return &self->options;
-}
+const struct bpe_options *bpe_options_of(const bpe_t *self) { return &self->options; }
 
-uint32_t bpe_id_end(const bpe_t *self)
-{
-    return self->id_end;
-}
+uint32_t bpe_id_end(const bpe_t *self) { return self->id_end; }
 
-uint32_t bpe_token_count(const bpe_t *self)
-{
-    return self->token_count;
-}
+uint32_t bpe_token_count(const bpe_t *self) { return self->token_count; }
 
 uint32_t bpe_find(const bpe_t *self, const char *text, size_t count)
 {
     return text_map_find(&self->ids, text_of, self, (const uint8_t *)text, count);
 }
 
-uint32_t bpe_byte_id(const bpe_t *self, uint8_t byte)
-{
-    return self->byte_ids[byte];
-}
+uint32_t bpe_byte_id(const bpe_t *self, uint8_t byte) { return self->byte_ids[byte]; }
 
 const char *bpe_text(const bpe_t *self, uint32_t id, size_t *ret_count)
 {
@@ -194,10 +187,7 @@ const uint8_t *bpe_bytes(const bpe_t *self, uint32_t id, size_t *ret_count)
     return self->arena + self->tokens[id].bytes;
 }
 
-uint32_t bpe_merge_count(const bpe_t *self)
-{
-    return self->merge_count;
-}
+uint32_t bpe_merge_count(const bpe_t *self) { return self->merge_count; }
 
 void bpe_merge_at(const bpe_t *self, uint32_t rank, uint32_t *ret_left, uint32_t *ret_right)
 {
@@ -211,21 +201,26 @@ void bpe_merge_at(const bpe_t *self, uint32_t rank, uint32_t *ret_left, uint32_t
 // Words seen, each in the one slot that its hash names; a newer one takes the place of an older.
 // One slot is one line of the cache.
 enum { CACHE_SLOTS = 1 << 16, CACHE_BYTES = 30, CACHE_IDS = 8 };
-struct cached { uint8_t bytes_count, ids_count, bytes[CACHE_BYTES]; uint32_t ids[CACHE_IDS]; };
+struct cached {
+    uint8_t bytes_count, ids_count, bytes[CACHE_BYTES];
+    uint32_t ids[CACHE_IDS];
+};
 _Static_assert(sizeof(struct cached) == 64, "a line of the cache");
 
 // A word while it is merged: symbols in a list, and a heap of (rank << 32 | place) of neighbours
 // that may merge. What became of a neighbour since is found out when it comes up.
-struct symbol { uint32_t id, before, after; };      // Places; AT_END beyond either end
+struct symbol {
+    uint32_t id, before, after;
+}; // Places; AT_END beyond either end
 #define AT_END UINT32_MAX
-#define MERGED (UINT32_MAX - 1)                     // `after` of a symbol that is no more
+#define MERGED (UINT32_MAX - 1) // `after` of a symbol that is no more
 
 struct bpe_work {
     struct cached *cache;
     struct symbol *symbols;
     uint64_t *heap;
     size_t symbols_room, heap_count, heap_room;
-    uint8_t *text;                                  // A word in the alphabet, for ignore_merges
+    uint8_t *text; // A word in the alphabet, for ignore_merges
     size_t text_room;
 };
 
@@ -299,7 +294,7 @@ static void merge_all(const bpe_t *self, struct bpe_work *work, uint32_t count)
         const uint64_t entry = heap_pop(work);
         const uint32_t at = (uint32_t)entry;
         const uint64_t merge = merge_at(self, work, at);
-        if (merge >> 32 != entry >> 32) continue;           // Something else stands there by now
+        if (merge >> 32 != entry >> 32) continue; // Something else stands there by now
         struct symbol *symbol = &work->symbols[at], *next = &work->symbols[symbol->after];
         symbol->id = (uint32_t)merge;
         symbol->after = next->after;
@@ -325,12 +320,14 @@ static int64_t take_bytes(const bpe_t *self, struct bpe_work *work, const uint8_
         uint32_t id = self->byte_ids[word[i]];
         const bool is_unk = id == BPE_NONE;
         if (is_unk && self->options.unk_id == BPE_NONE)
-            return why_set(why, FAULT_RANGE, "the byte 0x%02x, %zu bytes into a word, is no token "
-                           "and there is no unk_token", word[i], i);
+            return why_set(why, FAULT_RANGE,
+                           "the byte 0x%02x, %zu bytes into a word, is no token "
+                           "and there is no unk_token",
+                           word[i], i);
         if (is_unk && was_unk && self->options.fuse_unk) continue;
         was_unk = is_unk;
-        work->symbols[made] = (struct symbol){ is_unk ? self->options.unk_id : id, made - 1,
-                                               made + 1 };
+        work->symbols[made] =
+            (struct symbol){ is_unk ? self->options.unk_id : id, made - 1, made + 1 };
         made++;
     }
     work->symbols[0].before = AT_END;

@@ -20,12 +20,12 @@
 #include "common/text/token_list.h"
 
 enum {
-    BPE_TOKENS_MAX = 1 << 20,               // Ids are below it
+    BPE_TOKENS_MAX = 1 << 20, // Ids are below it
     BPE_MERGES_MAX = 1 << 20,
-    BPE_TOKEN_BYTES_MAX = 1 << 16,          // Of one token's text
-    BPE_WORD_MAX = 1 << 28,                 // Bytes of a word; ensured
+    BPE_TOKEN_BYTES_MAX = 1 << 16, // Of one token's text
+    BPE_WORD_MAX = 1 << 28,        // Bytes of a word; ensured
 };
-#define BPE_NONE UINT32_MAX                 // No such token
+#define BPE_NONE UINT32_MAX // No such token
 
 typedef struct bpe bpe_t;
 
@@ -42,19 +42,19 @@ int bpe_add_token(bpe_t *self, uint32_t id, const char *text, size_t count, stru
 int bpe_add_merge(bpe_t *self, uint32_t left, uint32_t right, struct why *why);
 
 struct bpe_options {
-    uint32_t unk_id;                        // For a byte that is no token; BPE_NONE: refused
-    bool fuse_unk;                          // One unk for a run of such bytes
-    bool ignore_merges;                     // A word that is a token as a whole is that token
+    uint32_t unk_id;    // For a byte that is no token; BPE_NONE: refused
+    bool fuse_unk;      // One unk for a run of such bytes
+    bool ignore_merges; // A word that is a token as a whole is that token
 };
 void bpe_finish(bpe_t *self, const struct bpe_options *options);
 const struct bpe_options *bpe_options_of(const bpe_t *self);
 
 // What was built.
-uint32_t bpe_id_end(const bpe_t *self);     // One more than the highest id; 0 without tokens
+uint32_t bpe_id_end(const bpe_t *self); // One more than the highest id; 0 without tokens
 uint32_t bpe_token_count(const bpe_t *self);
-uint32_t bpe_find(const bpe_t *self, const char *text, size_t count);   // Its id, or BPE_NONE
-uint32_t bpe_byte_id(const bpe_t *self, uint8_t byte);                  // Its id, or BPE_NONE
-const char *bpe_text(const bpe_t *self, uint32_t id, size_t *ret_count);    // NULL: no such id
+uint32_t bpe_find(const bpe_t *self, const char *text, size_t count);    // Its id, or BPE_NONE
+uint32_t bpe_byte_id(const bpe_t *self, uint8_t byte);                   // Its id, or BPE_NONE
+const char *bpe_text(const bpe_t *self, uint32_t id, size_t *ret_count); // NULL: no such id
 uint32_t bpe_merge_count(const bpe_t *self);
 void bpe_merge_at(const bpe_t *self, uint32_t rank, uint32_t *ret_left, uint32_t *ret_right);
 
@@ -63,7 +63,7 @@ void bpe_merge_at(const bpe_t *self, uint32_t rank, uint32_t *ret_left, uint32_t
 const uint8_t *bpe_bytes(const bpe_t *self, uint32_t id, size_t *ret_count);
 
 struct bpe_work;
-struct bpe_work *bpe_work_new(void);    // NULL when memory is out; 4 MiB, and what long words need
+struct bpe_work *bpe_work_new(void); // NULL when memory is out; 4 MiB, and what long words need
 void bpe_work_destroy(struct bpe_work **self);
 
 // Appends the ids of a word (1 or more bytes). One work goes with one bpe for its life: it

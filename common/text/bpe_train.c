@@ -6,38 +6,42 @@
 
 enum { WORD_MAX = 1 << 20, SAY_EVERY = 64 };
 
-struct word { size_t at; uint32_t count; uint64_t times; };     // A run of `symbols`
+struct word {
+    size_t at;
+    uint32_t count;
+    uint64_t times;
+}; // A run of `symbols`
 
 struct pair {
-    uint64_t pair;                          // left << 32 | right
-    int64_t times;                          // In all words; less than occurs, never more, for "aaa"
-    uint32_t *fresh, fresh_count, fresh_room;   // Words it newly came up in, ascending
+    uint64_t pair; // left << 32 | right
+    int64_t times; // In all words; less than occurs, never more, for "aaa"
+    uint32_t *fresh, fresh_count, fresh_room; // Words it newly came up in, ascending
 };
 
-struct place {                              // In the queue
-    int64_t times;                          // As it was when put there
+struct place {     // In the queue
+    int64_t times; // As it was when put there
     uint64_t pair;
-    uint32_t number;                        // Of places made so far; of equal ones the newer is first
-    uint32_t *words, words_count;           // Owned
+    uint32_t number;              // Of places made so far; of equal ones the newer is first
+    uint32_t *words, words_count; // Owned
 };
 
 struct bpe_train {
     struct bpe_train_options options;
     struct word_counts counts[BPE_TRAIN_WORKERS_MAX];
     uint64_t words_seen[BPE_TRAIN_WORKERS_MAX];
-    bpe_t *vocabulary;                      // Tokens so far; ids without a gap
+    bpe_t *vocabulary; // Tokens so far; ids without a gap
     uint32_t byte_ids[256];
     struct word *words;
     uint32_t words_count;
     uint32_t *symbols;
     struct pair *pairs;
     uint32_t pairs_count, pairs_room;
-    struct pair_map pair_numbers;           // Pair to place in `pairs`
-    uint32_t *touched;                      // Pairs with fresh words
+    struct pair_map pair_numbers; // Pair to place in `pairs`
+    uint32_t *touched;            // Pairs with fresh words
     uint32_t touched_count, touched_room;
-    struct place *queue;                    // A heap
+    struct place *queue; // A heap
     uint32_t queue_count, queue_room, places;
-    uint64_t *merges;                       // Pairs, in order
+    uint64_t *merges; // Pairs, in order
     uint32_t merges_count, merges_room;
 };
 
@@ -138,7 +142,10 @@ void bpe_train_destroy(bpe_train_t **self_p)
 
 // ---- words
 
-struct counting { struct word_counts *counts; uint64_t words; };
+struct counting {
+    struct word_counts *counts;
+    uint64_t words;
+};
 
 static int count_word(void *context, const uint8_t *word, size_t count)
 {
@@ -205,7 +212,8 @@ static struct place queue_pop(bpe_train_t *self)
     size_t at = 0;
     for (size_t child; (child = 2 * at + 1) < self->queue_count; at = child) {
         if (child + 1 < self->queue_count &&
-            goes_before(&self->queue[child + 1], &self->queue[child])) child++;
+            goes_before(&self->queue[child + 1], &self->queue[child]))
+            child++;
         if (!goes_before(&self->queue[child], &last)) break;
         self->queue[at] = self->queue[child];
     }
@@ -233,8 +241,8 @@ static void add_pair(bpe_train_t *self, uint32_t left, uint32_t right, uint32_t 
     pair->times += (int64_t)self->words[word].times;
     if (pair->fresh_count && pair->fresh[pair->fresh_count - 1] == word) return;
     if (pair->fresh_count == 0) {
-        self->touched = grow(self->touched, self->touched_count, &self->touched_room,
-                             sizeof *self->touched);
+        self->touched =
+            grow(self->touched, self->touched_count, &self->touched_room, sizeof *self->touched);
         self->touched[self->touched_count++] = number;
     }
     pair->fresh = grow(pair->fresh, pair->fresh_count, &pair->fresh_room, sizeof *pair->fresh);
@@ -286,7 +294,7 @@ static void merge_in_word(bpe_train_t *self, uint32_t number, uint32_t left, uin
 {
     struct word *word = &self->words[number];
     uint32_t *symbols = self->symbols + word->at, wrote = 0;
-    for (uint32_t read = 0; read < word->count; ) {
+    for (uint32_t read = 0; read < word->count;) {
         if (symbols[read] != left || read + 1 == word->count || symbols[read + 1] != right) {
             symbols[wrote++] = symbols[read++];
             continue;
@@ -331,8 +339,7 @@ static int merge_place(bpe_train_t *self, const struct place *place, struct why 
     uint32_t made;
     int rc = find_or_add(self, left, right, why, &made);
     if (rc < 0) return rc;
-    self->merges = grow(self->merges, self->merges_count, &self->merges_room,
-                        sizeof *self->merges);
+    self->merges = grow(self->merges, self->merges_count, &self->merges_room, sizeof *self->merges);
     self->merges[self->merges_count++] = place->pair;
     for (uint32_t i = 0; i < place->words_count; i++)
         merge_in_word(self, place->words[i], left, right, made);
@@ -344,11 +351,11 @@ static int merge_all(bpe_train_t *self, bpe_train_say *say, void *context, struc
 {
     const uint32_t size = self->options.vocab_size;
     int rc = 0;
-    for (uint32_t round = 0; rc == 0 && bpe_id_end(self->vocabulary) < size; ) {
+    for (uint32_t round = 0; rc == 0 && bpe_id_end(self->vocabulary) < size;) {
         if (self->queue_count == 0) break;
         struct place top = queue_pop(self);
         const int64_t times = self->pairs[pair_number(self, top.pair)].times;
-        if (top.times != times && times > 0) {          // Rarer by now: back to where it belongs
+        if (top.times != times && times > 0) { // Rarer by now: back to where it belongs
             top.times = times;
             queue_push(self, &top);
             continue;
@@ -389,8 +396,9 @@ static int make_tokenizer(bpe_train_t *self, struct why *why, tokenizer_t **ret_
     int rc = add_merges(self, why);
     for (uint32_t i = 0; rc == 0 && i < self->options.special_count; i++) {
         const char *text = self->options.special_tokens[i];
-        const struct added_token token = { .content = (char *)text, .special = true, .id = i,
-                                           .bytes = (uint32_t)strlen(text) };
+        const struct added_token token = {
+            .content = (char *)text, .special = true, .id = i, .bytes = (uint32_t)strlen(text)
+        };
         rc = added_tokens_add(&tokenizer->plain, &token, why);
     }
     if (rc == 0) rc = added_tokens_finish(&tokenizer->plain, why);

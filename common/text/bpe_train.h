@@ -19,11 +19,11 @@ enum { BPE_TRAIN_SPECIAL_MAX = 1024, BPE_TRAIN_WORKERS_MAX = 64 };
 
 struct bpe_train_options {
     struct pretokenizer pretokenizer;
-    uint32_t vocab_size;                    // 1 .. BPE_TOKENS_MAX; bytes and special ones are always in
-    uint64_t min_frequency;                 // A pair that occurs less often is not merged; 0: any
-    const char *const *special_tokens;      // Borrowed
+    uint32_t vocab_size;               // 1 .. BPE_TOKENS_MAX; bytes and special ones are always in
+    uint64_t min_frequency;            // A pair that occurs less often is not merged; 0: any
+    const char *const *special_tokens; // Borrowed
     uint32_t special_count;
-    uint32_t workers;                       // 1 .. BPE_TRAIN_WORKERS_MAX
+    uint32_t workers; // 1 .. BPE_TRAIN_WORKERS_MAX
 };
 
 typedef struct bpe_train bpe_train_t;
@@ -37,7 +37,10 @@ void bpe_train_destroy(bpe_train_t **self);
 void bpe_train_add(bpe_train_t *self, uint32_t worker, const uint8_t *text, size_t count,
                    unsigned flags);
 
-struct bpe_train_result { uint64_t words, distinct_words; uint32_t merges; };
+struct bpe_train_result {
+    uint64_t words, distinct_words;
+    uint32_t merges;
+};
 
 // Hears how far it is, now and then; false ends it with FAULT_TIMEOUT. `context` is the caller's.
 typedef bool bpe_train_say(void *context, uint32_t tokens, uint32_t vocab_size);

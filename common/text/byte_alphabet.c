@@ -2,7 +2,7 @@
 #include "common/text/unicode.h"
 #include <pthread.h>
 
-enum { CODE_POINTS = 0x144 };               // One more than the highest
+enum { CODE_POINTS = 0x144 }; // One more than the highest
 
 static uint16_t code_points[256];
 static int16_t bytes_of[CODE_POINTS];

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 uint32_t byte_alphabet_code_point(uint8_t byte);
-int byte_alphabet_byte(uint32_t code_point);        // 0..255; -1 for what is not in the alphabet
+int byte_alphabet_byte(uint32_t code_point); // 0..255; -1 for what is not in the alphabet
 
 // Bytes to characters. Writes at most 2·count bytes and returns how many.
 size_t byte_alphabet_write(const uint8_t *bytes, size_t count, uint8_t *text);

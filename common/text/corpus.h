@@ -17,9 +17,9 @@
 #include "common/base/fault.h"
 
 enum {
-    CORPUS_UNIT_BYTES = 1 << 20,            // A longer document is cut, if it may be
-    CORPUS_UNIT_MAX = 64 << 20,             // A longer one that has no place to be cut is refused
-    CORPUS_BATCH_BYTES = 8 << 20,           // About how much text corpus_next reads at once
+    CORPUS_UNIT_BYTES = 1 << 20,  // A longer document is cut, if it may be
+    CORPUS_UNIT_MAX = 64 << 20,   // A longer one that has no place to be cut is refused
+    CORPUS_BATCH_BYTES = 8 << 20, // About how much text corpus_next reads at once
     CORPUS_BATCH_UNITS = 8192,
     CORPUS_FILES_MAX = 1 << 20,
 };
@@ -28,17 +28,17 @@ enum {
 typedef size_t corpus_cut_fn(const void *context, const uint8_t *text, size_t count);
 
 struct corpus_options {
-    const char *field;                      // Of a JSON line that has the text; borrowed
+    const char *field; // Of a JSON line that has the text; borrowed
     corpus_cut_fn *cut;
-    const void *context;                    // For `cut`; borrowed
+    const void *context; // For `cut`; borrowed
 };
 
 struct corpus_unit {
     uint8_t *text;
     size_t count;
-    bool begins, ends;                      // The first, the last unit of its document
-    const char *path;                       // Where it comes from: bytes from `offset` on, or,
-    uint64_t offset, line;                  // if that is not 0, a line of JSON
+    bool begins, ends;     // The first, the last unit of its document
+    const char *path;      // Where it comes from: bytes from `offset` on, or,
+    uint64_t offset, line; // if that is not 0, a line of JSON
 };
 
 typedef struct corpus corpus_t;
@@ -49,8 +49,8 @@ int corpus_open(const char *const *paths, size_t count, const struct corpus_opti
                 struct why *why, corpus_t **ret_self);
 void corpus_close(corpus_t **self);
 
-uint64_t corpus_bytes(const corpus_t *self);            // Of all files
-uint64_t corpus_bytes_read(const corpus_t *self);       // Of them so far
+uint64_t corpus_bytes(const corpus_t *self);      // Of all files
+uint64_t corpus_bytes_read(const corpus_t *self); // Of them so far
 
 // The next units, which live until the next call; *ret_count 0 at the end. FAULT_FORMAT with file
 // and line, FAULT_LIMIT, FAULT_IO.

@@ -10,7 +10,10 @@
 
 enum { TEXT_MAX = 64 << 20, TIMEOUT_MS = 30000 };
 
-struct teller { demo_text_say *say; void *context; };
+struct teller {
+    demo_text_say *say;
+    void *context;
+};
 
 static void tell(const struct teller *teller, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -27,7 +30,10 @@ static void tell(const struct teller *teller, const char *format, ...)
 
 // ---- the text
 
-struct pouring { text_tokens_t *tokens; uint64_t bytes; };
+struct pouring {
+    text_tokens_t *tokens;
+    uint64_t bytes;
+};
 
 static int pour(void *context, const void *bytes, size_t count, struct why *why)
 {
@@ -52,7 +58,8 @@ static int add_bible(text_tokens_t *tokens, const struct teller *teller, struct 
     const char *const argv[] = { "bible", "-f", "gen1:1-rev22:21", NULL };
     int rc = add_output(tokens, argv, why, ret_bytes);
     if (rc == FAULT_NOT_FOUND)
-        return why_set(why, rc, "no program named bible in PATH; `apt-get install bible-kjv` has"
+        return why_set(why, rc,
+                       "no program named bible in PATH; `apt-get install bible-kjv` has"
                        " it");
     if (rc < 0) return rc;
     if (*ret_bytes == 0) return why_set(why, FAULT_FORMAT, "bible printed nothing");
@@ -66,10 +73,12 @@ static int add_jargon(text_tokens_t *tokens, const char *path, const struct tell
     const char *const argv[] = { "zcat", "-f", "--", path, NULL };
     if (access(path, R_OK) < 0) {
         *ret_bytes = 0;
-        tell(teller, "no Jargon File at %s (is the package jargon-text installed, or was its"
+        tell(teller,
+             "no Jargon File at %s (is the package jargon-text installed, or was its"
              " documentation left out?): going on with the Bible alone. To have it: apt-get"
              " download jargon-text && dpkg-deb -x jargon-text_*.deb FOLDER, then name"
-             " FOLDER%s as the file", path, DEMO_TEXT_JARGON);
+             " FOLDER%s as the file",
+             path, DEMO_TEXT_JARGON);
         return 0;
     }
     int rc = add_output(tokens, argv, why, ret_bytes);

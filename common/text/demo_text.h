@@ -20,9 +20,9 @@
 #define DEMO_TEXT_JARGON "/usr/share/doc/jargon-text/jargon.txt.gz"
 
 struct demo_text_result {
-    uint64_t bible_bytes, jargon_bytes;     // jargon_bytes 0: it was not there
+    uint64_t bible_bytes, jargon_bytes; // jargon_bytes 0: it was not there
     uint64_t train_bytes, heldout_bytes;
-    double nats[NGRAM_ORDERS];              // Per held-out byte
+    double nats[NGRAM_ORDERS]; // Per held-out byte
 };
 
 // Hears a line of progress now and then; no line end in it.

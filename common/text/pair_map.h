@@ -8,9 +8,11 @@
 
 #include "common/base/ensure.h"
 
-struct pair_slot { uint64_t pair, value; };             // pair: PAIR_MAP_EMPTY where empty
+struct pair_slot {
+    uint64_t pair, value;
+}; // pair: PAIR_MAP_EMPTY where empty
 struct pair_map {
-    struct pair_slot *slots;                // Owned
+    struct pair_slot *slots; // Owned
     uint64_t count, mask;
 };
 #define PAIR_MAP_EMPTY UINT64_MAX
@@ -23,7 +25,7 @@ static inline uint64_t pair_of(uint32_t left, uint32_t right)
 // The slot of the pair, or the empty one where it would be. Needs one pair_map_add before.
 static inline struct pair_slot *pair_map_slot(const struct pair_map *self, uint64_t pair)
 {
-    uint64_t at = pair * 0x9e3779b97f4a7c15u;           // 2^64 / golden ratio
+    uint64_t at = pair * 0x9e3779b97f4a7c15u; // 2^64 / golden ratio
     at = (at ^ at >> 32) & self->mask;
     while (self->slots[at].pair != pair && self->slots[at].pair != PAIR_MAP_EMPTY)
         at = (at + 1) & self->mask;

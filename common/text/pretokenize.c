@@ -2,8 +2,8 @@
 #include "common/base/ensure.h"
 #include "common/text/unicode.h"
 
-#define CL100K(number) \
-    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" number \
+#define CL100K(number)                                                                             \
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" number                           \
     "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
 static const char *const patterns[PRETOKENIZE_RULES] = {
@@ -13,15 +13,19 @@ static const char *const patterns[PRETOKENIZE_RULES] = {
     [PRETOKENIZE_CL100K1] = CL100K("\\p{N}"),
 };
 
-const char *pretokenize_pattern(enum pretokenize_rule rule)
-{
-    return patterns[rule];
-}
+const char *pretokenize_pattern(enum pretokenize_rule rule) { return patterns[rule]; }
 
 // One character, looked at: its class as one bit, none at the text's end.
-enum { OTHER = 1 << UNICODE_OTHER, LETTER = 1 << UNICODE_LETTER, NUMBER = 1 << UNICODE_NUMBER,
-       SPACE = 1 << UNICODE_SPACE };
-struct glyph { unsigned class; size_t length; };
+enum {
+    OTHER = 1 << UNICODE_OTHER,
+    LETTER = 1 << UNICODE_LETTER,
+    NUMBER = 1 << UNICODE_NUMBER,
+    SPACE = 1 << UNICODE_SPACE
+};
+struct glyph {
+    unsigned class;
+    size_t length;
+};
 
 static inline struct glyph look(const uint8_t *text, size_t count, size_t at)
 {
@@ -37,19 +41,13 @@ static inline struct glyph look(const uint8_t *text, size_t count, size_t at)
 // Where the run of characters of these classes that begins at `at` ends; `at` if there is none.
 static size_t run_end(const uint8_t *text, size_t count, size_t at, unsigned classes)
 {
-    for (struct glyph glyph; (glyph = look(text, count, at)).class & classes; ) at += glyph.length;
+    for (struct glyph glyph; (glyph = look(text, count, at)).class & classes;) at += glyph.length;
     return at;
 }
 
-static bool is_line_end(uint8_t byte)
-{
-    return byte == '\n' || byte == '\r';
-}
+static bool is_line_end(uint8_t byte) { return byte == '\n' || byte == '\r'; }
 
-static uint8_t lower(uint8_t byte)
-{
-    return byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte;
-}
+static uint8_t lower(uint8_t byte) { return byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte; }
 
 // The length of 's 't 're 've 'm 'll 'd at text[0], which is an apostrophe; else 0. With `fold`
 // also capitals and the long s: what (?i: ) takes for an s.
@@ -67,7 +65,7 @@ static size_t contraction(const uint8_t *text, size_t count, bool fold)
 static size_t spaces_end(const uint8_t *text, size_t count)
 {
     size_t at = 0, last = 0;
-    for (struct glyph glyph; (glyph = look(text, count, at)).class & SPACE; ) {
+    for (struct glyph glyph; (glyph = look(text, count, at)).class & SPACE;) {
         last = at;
         at += glyph.length;
     }
@@ -95,7 +93,7 @@ static size_t line_end(const uint8_t *text, size_t count)
 static size_t numbers_end(const uint8_t *text, size_t count, uint32_t most)
 {
     size_t at = 0;
-    for (struct glyph glyph; most-- > 0 && (glyph = look(text, count, at)).class & NUMBER; )
+    for (struct glyph glyph; most-- > 0 && (glyph = look(text, count, at)).class & NUMBER;)
         at += glyph.length;
     return at;
 }
@@ -125,19 +123,23 @@ size_t pretokenize_next(enum pretokenize_rule rule, const uint8_t *text, size_t 
     const struct glyph first = look(text, count, 0);
     const unsigned numbers = first.class & NUMBER, others = OTHER | LETTER | SPACE;
     switch (rule) {
-    case PRETOKENIZE_GPT2:    return next_gpt2(text, count);
-    case PRETOKENIZE_CL100K:  return next_cl100k(text, count, 3);
+    case PRETOKENIZE_GPT2: return next_gpt2(text, count);
+    case PRETOKENIZE_CL100K: return next_cl100k(text, count, 3);
     case PRETOKENIZE_CL100K1: return next_cl100k(text, count, 1);
-    case PRETOKENIZE_DIGIT:   return numbers ? first.length : run_end(text, count, 0, others);
-    case PRETOKENIZE_DIGITS:  return run_end(text, count, 0, numbers ? NUMBER : others);
-    case PRETOKENIZE_RULES:   break;
+    case PRETOKENIZE_DIGIT: return numbers ? first.length : run_end(text, count, 0, others);
+    case PRETOKENIZE_DIGITS: return run_end(text, count, 0, numbers ? NUMBER : others);
+    case PRETOKENIZE_RULES: break;
     }
     ensure_failed("a rule of the list", __FILE__, __LINE__);
 }
 
 // ---- the chain
 
-struct words { const struct pretokenizer *self; pretokenize_word_fn *word; void *context; };
+struct words {
+    const struct pretokenizer *self;
+    pretokenize_word_fn *word;
+    void *context;
+};
 
 // The piece goes through the rules from `link` of the chain on.
 static int split(const struct words *words, uint32_t link, const uint8_t *text, size_t count)
@@ -162,7 +164,7 @@ size_t pretokenize_last_cut(const struct pretokenizer *self, const uint8_t *text
 {
     bool cuts = false;
     for (uint32_t i = 0; i < self->count; i++) cuts |= self->chain[i] <= PRETOKENIZE_CL100K1;
-    for (size_t at = count; cuts && at-- > 1; )
+    for (size_t at = count; cuts && at-- > 1;)
         if (text[at] == '\n' && lower(text[at - 1]) >= 'a' && lower(text[at - 1]) <= 'z') return at;
     return 0;
 }

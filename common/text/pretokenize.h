@@ -18,8 +18,12 @@
 #include <stdint.h>
 
 enum pretokenize_rule {
-    PRETOKENIZE_GPT2, PRETOKENIZE_CL100K, PRETOKENIZE_CL100K1, PRETOKENIZE_DIGIT,
-    PRETOKENIZE_DIGITS, PRETOKENIZE_RULES
+    PRETOKENIZE_GPT2,
+    PRETOKENIZE_CL100K,
+    PRETOKENIZE_CL100K1,
+    PRETOKENIZE_DIGIT,
+    PRETOKENIZE_DIGITS,
+    PRETOKENIZE_RULES
 };
 
 // The regular expression in a tokenizer.json that means the rule; NULL for the two without one.
@@ -30,9 +34,9 @@ size_t pretokenize_next(enum pretokenize_rule rule, const uint8_t *text, size_t 
 
 enum { PRETOKENIZE_CHAIN_MAX = 4 };
 struct pretokenizer {
-    bool add_prefix_space;                  // A space goes before a text that begins with none
-    bool gpt2_is_byte_level;                // tokenizer.json: GPT2, last, is ByteLevel's use_regex
-    uint32_t count;                         // 0: the whole text is one piece
+    bool add_prefix_space;   // A space goes before a text that begins with none
+    bool gpt2_is_byte_level; // tokenizer.json: GPT2, last, is ByteLevel's use_regex
+    uint32_t count;          // 0: the whole text is one piece
     enum pretokenize_rule chain[PRETOKENIZE_CHAIN_MAX];
 };
 

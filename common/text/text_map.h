@@ -9,7 +9,7 @@
 #define TEXT_MAP_NONE UINT32_MAX
 
 struct text_map {
-    uint32_t *slots;                        // Owned; numbers, TEXT_MAP_NONE where empty
+    uint32_t *slots; // Owned; numbers, TEXT_MAP_NONE where empty
     uint32_t count, mask;
 };
 

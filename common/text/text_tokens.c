@@ -11,7 +11,9 @@
 
 enum { TRAIN, HELDOUT, PARTS, CHUNK = 8192, BYTE_TOKEN_BYTES = 2 };
 
-static const struct { const char *folder, *file; } parts[PARTS] = {
+static const struct {
+    const char *folder, *file;
+} parts[PARTS] = {
     [TRAIN] = { "train", "train.bin" },
     [HELDOUT] = { "heldout", "heldout.bin" },
 };
@@ -20,8 +22,8 @@ struct text_tokens {
     struct text_config config;
     char *dir, *folders[PARTS];
     struct durable_file files[PARTS];
-    int parts_count;                        // 1: nothing is held out
-    uint64_t tokens;                        // So far
+    int parts_count; // 1: nothing is held out
+    uint64_t tokens; // So far
 };
 
 // ---- the folders
@@ -59,8 +61,9 @@ static int open_parts(text_tokens_t *self, struct why *why)
         self->folders[part] = token_dir_path(self->dir, parts[part].folder);
         if (!self->folders[part]) return why_set(why, FAULT_MEMORY, "a path in %s", self->dir);
         rc = make_folder(self->folders[part], why);
-        if (rc == 0) rc = durable_file_create(self->folders[part], parts[part].file, why,
-                                              &self->files[part]);
+        if (rc == 0)
+            rc =
+                durable_file_create(self->folders[part], parts[part].file, why, &self->files[part]);
     }
     return rc;
 }
@@ -100,7 +103,7 @@ static int append(struct durable_file *file, const uint32_t *ids, size_t count, 
                   struct why *why)
 {
     uint8_t bytes[CHUNK * 4];
-    for (size_t done = 0; done < count; ) {
+    for (size_t done = 0; done < count;) {
         const size_t step = count - done < CHUNK ? count - done : CHUNK;
         for (size_t i = 0; i < step; i++) {
             const uint32_t id = ids[done + i];
@@ -118,12 +121,12 @@ static int append(struct durable_file *file, const uint32_t *ids, size_t count, 
 int text_tokens_add_ids(text_tokens_t *self, const uint32_t *ids, size_t count, struct why *why)
 {
     const uint32_t size = self->config.block_tokens, every = self->config.heldout_every;
-    for (size_t left = count; left > 0; ) {
+    for (size_t left = count; left > 0;) {
         const uint64_t room = size - self->tokens % size;
         const size_t step = left < room ? left : (size_t)room;
         const bool held = !self->config.no_heldout && self->tokens / size % every == every - 1;
-        int rc = append(&self->files[held ? HELDOUT : TRAIN], ids, step, self->config.token_bytes,
-                        why);
+        int rc =
+            append(&self->files[held ? HELDOUT : TRAIN], ids, step, self->config.token_bytes, why);
         if (rc < 0) return rc;
         self->tokens += step;
         ids += step;
@@ -136,7 +139,7 @@ int text_tokens_add(text_tokens_t *self, const void *bytes, size_t count, struct
 {
     uint32_t ids[CHUNK];
     int rc = 0;
-    for (size_t done = 0; rc == 0 && done < count; ) {
+    for (size_t done = 0; rc == 0 && done < count;) {
         const size_t step = count - done < CHUNK ? count - done : CHUNK;
         for (size_t i = 0; i < step; i++) ids[i] = ((const uint8_t *)bytes)[done + i];
         rc = text_tokens_add_ids(self, ids, step, why);
@@ -150,9 +153,12 @@ static int write_manifest(const char *folder, uint32_t token_bytes, struct why *
     struct manifest manifest;
     int rc = manifest_build(folder, token_bytes, why, &manifest);
     if (rc < 0) return rc;
-    rc = manifest.file_count == 1 ? manifest_write(&manifest, folder, why)
-       : why_set(why, FAULT_FORMAT, "%s holds %u token files and only one is ours; move the others"
-                 " away", folder, manifest.file_count);
+    rc = manifest.file_count == 1
+             ? manifest_write(&manifest, folder, why)
+             : why_set(why, FAULT_FORMAT,
+                       "%s holds %u token files and only one is ours; move the others"
+                       " away",
+                       folder, manifest.file_count);
     manifest_free(&manifest);
     return rc;
 }
@@ -164,10 +170,12 @@ static int check_length(const text_tokens_t *self, const struct text_counts *cou
     if (self->config.no_heldout && counts->train == 0)
         return why_set(why, FAULT_RANGE, "the text has no tokens");
     if (self->config.no_heldout || counts->heldout > 0) return 0;
-    return why_set(why, FAULT_RANGE, "the text has %llu tokens; to hold one block of %u out of "
-                   "every %u it needs more than %llu", tokens, self->config.block_tokens,
-                   self->config.heldout_every, (unsigned long long)self->config.block_tokens
-                       * (self->config.heldout_every - 1));
+    return why_set(why, FAULT_RANGE,
+                   "the text has %llu tokens; to hold one block of %u out of "
+                   "every %u it needs more than %llu",
+                   tokens, self->config.block_tokens, self->config.heldout_every,
+                   (unsigned long long)self->config.block_tokens *
+                       (self->config.heldout_every - 1));
 }
 
 int text_tokens_finish(text_tokens_t *self, struct why *why, struct text_counts *ret_counts)
@@ -195,7 +203,7 @@ static int add_file(text_tokens_t *self, const char *path, struct why *why)
     uint8_t chunk[CHUNK];
     int rc = token_dir_open(path, why, &fd, &bytes);
     if (rc < 0) return rc;
-    for (uint64_t at = 0; rc == 0 && at < bytes; ) {
+    for (uint64_t at = 0; rc == 0 && at < bytes;) {
         const size_t step = bytes - at < CHUNK ? (size_t)(bytes - at) : CHUNK;
         rc = token_dir_read(fd, path, at, step, chunk, why);
         if (rc == 0) rc = text_tokens_add(self, chunk, step, why);

@@ -26,15 +26,17 @@
 enum { TEXT_BLOCK_TOKENS = 16384, TEXT_HELDOUT_EVERY = 20 };
 
 struct text_config {
-    uint32_t block_tokens;                  // 1 .. 2^24; 0: TEXT_BLOCK_TOKENS
-    uint32_t heldout_every;                 // k, 2 .. 2^20; 0: TEXT_HELDOUT_EVERY
-    bool no_heldout;                        // Everything is to train on; then no heldout folder
-    uint32_t token_bytes;                   // 2 or 4; 0: 2
-    const char *tokenizer;                  // As for tokenizer_install; NULL: "bytes". Borrowed
-    uint32_t seq_len;                       // For tokenizer_config.json alone; 0: it does not say
+    uint32_t block_tokens;  // 1 .. 2^24; 0: TEXT_BLOCK_TOKENS
+    uint32_t heldout_every; // k, 2 .. 2^20; 0: TEXT_HELDOUT_EVERY
+    bool no_heldout;        // Everything is to train on; then no heldout folder
+    uint32_t token_bytes;   // 2 or 4; 0: 2
+    const char *tokenizer;  // As for tokenizer_install; NULL: "bytes". Borrowed
+    uint32_t seq_len;       // For tokenizer_config.json alone; 0: it does not say
 };
 
-struct text_counts { uint64_t train, heldout; };    // In tokens
+struct text_counts {
+    uint64_t train, heldout;
+}; // In tokens
 
 typedef struct text_tokens text_tokens_t;
 

@@ -8,7 +8,7 @@
 #include "common/base/ensure.h"
 
 struct token_list {
-    uint32_t *ids;                          // Owned
+    uint32_t *ids; // Owned
     size_t count, capacity;
 };
 

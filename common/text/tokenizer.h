@@ -25,15 +25,15 @@
 
 enum {
     TOKENIZER_BYTES_VOCAB = 256,
-    TOKENIZER_FILE_MAX = 64 << 20,          // Bytes of a tokenizer.json
-    TOKENIZER_TEMPLATE_MAX = 16,            // Ids before, and after, a text
+    TOKENIZER_FILE_MAX = 64 << 20, // Bytes of a tokenizer.json
+    TOKENIZER_TEMPLATE_MAX = 16,   // Ids before, and after, a text
 };
 
 struct tokenizer {
-    bpe_t *bpe;                             // Owned
+    bpe_t *bpe; // Owned
     struct pretokenizer pretokenizer;
-    struct added_tokens plain, normalized;  // Those that are not `normalized`, and those that are
-    uint32_t before[TOKENIZER_TEMPLATE_MAX], after[TOKENIZER_TEMPLATE_MAX];    // The template
+    struct added_tokens plain, normalized; // Those that are not `normalized`, and those that are
+    uint32_t before[TOKENIZER_TEMPLATE_MAX], after[TOKENIZER_TEMPLATE_MAX]; // The template
     uint32_t before_count, after_count;
 };
 typedef struct tokenizer tokenizer_t;
@@ -45,17 +45,17 @@ int tokenizer_new_bytes(struct why *why, tokenizer_t **ret_self);
 int tokenizer_load(const char *path, struct why *why, tokenizer_t **ret_self);
 void tokenizer_destroy(tokenizer_t **self);
 
-uint32_t tokenizer_id_end(const tokenizer_t *self);     // One more than the highest id
-bool tokenizer_is_bytes(const tokenizer_t *self);       // As tokenizer_new_bytes made it
+uint32_t tokenizer_id_end(const tokenizer_t *self); // One more than the highest id
+bool tokenizer_is_bytes(const tokenizer_t *self);   // As tokenizer_new_bytes made it
 
 // The id of an added token or, if there is none, of the token with that text. FAULT_NOT_FOUND.
 int tokenizer_find(const tokenizer_t *self, const char *content, struct why *why, uint32_t *ret_id);
 
 typedef struct encoder encoder_t;
-encoder_t *encoder_new(const tokenizer_t *tokenizer);   // Borrows for its life. NULL: memory is out
+encoder_t *encoder_new(const tokenizer_t *tokenizer); // Borrows for its life. NULL: memory is out
 void encoder_destroy(encoder_t **self);
 
-enum { ENCODE_CONTINUES = 1 };              // The text goes on from a cut: no add_prefix_space
+enum { ENCODE_CONTINUES = 1 }; // The text goes on from a cut: no add_prefix_space
 
 // Appends the ids of the text. FAULT_RANGE for a byte that is no token in a vocabulary without
 // unk_token, FAULT_LIMIT for a word above BPE_WORD_MAX; *out then has what came before.
@@ -73,7 +73,7 @@ size_t tokenizer_last_cut(const tokenizer_t *self, const uint8_t *text, size_t c
 
 // Bytes in memory that grows. All zero is an empty one.
 struct byte_list {
-    uint8_t *bytes;                         // Owned
+    uint8_t *bytes; // Owned
     size_t count, capacity;
 };
 void byte_list_free(struct byte_list *self);

@@ -18,8 +18,8 @@ int tokenizer_read(const char *place, const char *text, size_t count, struct why
                    tokenizer_t **ret_self);
 
 struct tokenizer_config {
-    uint32_t seq_len;                       // model_max_length; 0: left out
-    const char *end_token, *begin_token;    // eos_token, bos_token: the content; NULL: none
+    uint32_t seq_len;                    // model_max_length; 0: left out
+    const char *end_token, *begin_token; // eos_token, bos_token: the content; NULL: none
 };
 
 // Writes tokenizer.json and tokenizer_config.json (or that alone) into `dir`, durably.

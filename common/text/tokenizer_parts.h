@@ -15,7 +15,7 @@ int tokenizer_refuse_type(const char *place, const char *type, const char *known
 int tokenizer_check_keys(const json_t *object, const char *place, const char *const known[],
                          struct why *why);
 
-bool tokenizer_is_none(const json_t *value);            // Missing or null
+bool tokenizer_is_none(const json_t *value); // Missing or null
 
 // A flag that may be missing; FAULT_FORMAT for another kind.
 int tokenizer_read_flag(const json_t *object, const char *place, const char *key, bool missing,

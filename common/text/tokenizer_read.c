@@ -93,7 +93,8 @@ static int check_model(const json_t *model, const char *place, struct why *why)
     bool byte_fallback = false;
     // Files of before 2020 do not say the type.
     int rc = json_is_object(model) && !json_object_get(model, "type")
-                 ? 0 : tokenizer_read_type(model, place, why, &type);
+                 ? 0
+                 : tokenizer_read_type(model, place, why, &type);
     if (rc == 0 && strcmp(type, "BPE") != 0) rc = tokenizer_refuse_type(place, type, "BPE", why);
     if (rc == 0) rc = tokenizer_check_keys(model, place, keys, why);
     if (rc == 0)

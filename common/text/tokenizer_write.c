@@ -63,7 +63,7 @@ static json_t *added_tokens(const tokenizer_t *self)
     const struct added_tokens *a = &self->plain, *b = &self->normalized;
     json_t *json = json_array();
     int rc = json ? 0 : -1;
-    for (uint32_t i = 0, k = 0; rc == 0 && (i < a->count || k < b->count); ) {
+    for (uint32_t i = 0, k = 0; rc == 0 && (i < a->count || k < b->count);) {
         const struct added_token *first = i < a->count ? &a->tokens[a->by_id[i]] : NULL;
         const struct added_token *second = k < b->count ? &b->tokens[b->by_id[k]] : NULL;
         const bool is_first = first && (!second || first->id < second->id);
@@ -122,8 +122,8 @@ static int add_to_template(const tokenizer_t *self, uint32_t id, json_t *single,
 {
     size_t count;
     const char *name = name_of(self, id, &count);
-    int rc = json_array_append_new(single, json_pack("{s:{s:s%, s:i}}", "SpecialToken", "id", name,
-                                                     count, "type_id", 0));
+    int rc = json_array_append_new(
+        single, json_pack("{s:{s:s%, s:i}}", "SpecialToken", "id", name, count, "type_id", 0));
     if (rc < 0) return rc;
     return json_object_setn_new(special, name, count,
                                 json_pack("{s:s%, s:[I], s:[s%]}", "id", name, count, "ids",
@@ -137,8 +137,8 @@ static json_t *template(const tokenizer_t *self)
     for (uint32_t i = 0; rc == 0 && i < self->before_count; i++)
         rc = add_to_template(self, self->before[i], single, special);
     if (rc == 0)
-        rc = json_array_append_new(single, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A",
-                                                     "type_id", 0));
+        rc = json_array_append_new(
+            single, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));
     for (uint32_t i = 0; rc == 0 && i < self->after_count; i++)
         rc = add_to_template(self, self->after[i], single, special);
     if (rc == 0)

@@ -1,11 +1,14 @@
 #include "common/text/unicode.h"
 #include <string.h>
 
-#define LETTER UNICODE_LETTER
-#define NUMBER UNICODE_NUMBER
-#define SPACE UNICODE_SPACE
+#define LETTER                    UNICODE_LETTER
+#define NUMBER                    UNICODE_NUMBER
+#define SPACE                     UNICODE_SPACE
 #define RANGE(first, last, class) { first, last, class },
-static const struct { uint32_t first, last; uint8_t class; } ranges[] = {
+static const struct {
+    uint32_t first, last;
+    uint8_t class;
+} ranges[] = {
 #include "common/text/unicode_ranges.def"
 };
 
@@ -18,10 +21,7 @@ __attribute__((constructor)) static void fill_classes(void)
                ranges[i].last - ranges[i].first + 1);
 }
 
-static int continues(uint8_t byte)
-{
-    return (byte & 0xc0) == 0x80;
-}
+static int continues(uint8_t byte) { return (byte & 0xc0) == 0x80; }
 
 uint32_t unicode_next(const uint8_t *text, size_t count, size_t *ret_length)
 {
@@ -42,8 +42,8 @@ uint32_t unicode_next(const uint8_t *text, size_t count, size_t *ret_length)
         return code_point;
     }
     if (a > 0xf4 || count < 4 || !continues(text[3])) return UNICODE_INVALID;
-    code_point = (a & 0x07) << 18 | (uint32_t)(text[1] & 0x3f) << 12
-               | (uint32_t)(text[2] & 0x3f) << 6 | (text[3] & 0x3f);
+    code_point = (a & 0x07) << 18 | (uint32_t)(text[1] & 0x3f) << 12 |
+                 (uint32_t)(text[2] & 0x3f) << 6 | (text[3] & 0x3f);
     if (code_point < 0x10000 || code_point > 0x10ffff) return UNICODE_INVALID;
     *ret_length = 4;
     return code_point;

@@ -9,19 +9,19 @@
 #include <stdint.h>
 
 enum unicode_class {
-    UNICODE_OTHER,                          // Also a byte that begins no valid UTF-8
+    UNICODE_OTHER, // Also a byte that begins no valid UTF-8
     UNICODE_LETTER,
     UNICODE_NUMBER,
     UNICODE_SPACE,
 };
 
-enum { UNICODE_INVALID = 0x110000 };        // The "code point" of a byte that begins no valid UTF-8
+enum { UNICODE_INVALID = 0x110000 }; // The "code point" of a byte that begins no valid UTF-8
 
 // The code point at text[0], count 1 or more; *ret_length is its bytes, 1 for UNICODE_INVALID.
 // Overlong forms, surrogates and what is above U+10FFFF are not valid.
 uint32_t unicode_next(const uint8_t *text, size_t count, size_t *ret_length);
 
-extern uint8_t unicode_classes[UNICODE_INVALID + 1];       // Filled before main begins
+extern uint8_t unicode_classes[UNICODE_INVALID + 1]; // Filled before main begins
 static inline enum unicode_class unicode_class_of(uint32_t code_point)
 {
     return (enum unicode_class)unicode_classes[code_point];

@@ -3,9 +3,13 @@
 
 #include "common/text/text_map.h"
 
-struct word_count { uint64_t times; size_t at; uint32_t bytes; };   // at: place in `text`
+struct word_count {
+    uint64_t times;
+    size_t at;
+    uint32_t bytes;
+}; // at: place in `text`
 struct word_counts {
-    struct word_count *words;               // Owned, as all below; in the order of first occurrence
+    struct word_count *words; // Owned, as all below; in the order of first occurrence
     uint8_t *text;
     size_t text_count, text_room;
     uint32_t count, room;

@@ -4,8 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct { const char *name; unsigned bytes; } dtypes[LAYOUT_DTYPES] = {
-    [LAYOUT_F32] = { "F32", 4 }, [LAYOUT_BF16] = { "BF16", 2 }, [LAYOUT_F16] = { "F16", 2 },
+static const struct {
+    const char *name;
+    unsigned bytes;
+} dtypes[LAYOUT_DTYPES] = {
+    [LAYOUT_F32] = { "F32", 4 },
+    [LAYOUT_BF16] = { "BF16", 2 },
+    [LAYOUT_F16] = { "F16", 2 },
 };
 
 const char *layout_dtype_name(enum layout_dtype dtype)
@@ -40,20 +45,24 @@ void layout_init(struct layout *self, struct layout_tensor *room, size_t capacit
 static int add(struct layout *self, struct layout_tensor tensor, const char *name, struct why *why)
 {
     if (!layout_name_valid(name))
-        return why_set(why, FAULT_RANGE, "tensor %zu of the layout: a name is 1 to %d printable "
-                       "ASCII characters without space, quote or backslash; not added", self->count,
-                       LAYOUT_NAME_MAX);
+        return why_set(why, FAULT_RANGE,
+                       "tensor %zu of the layout: a name is 1 to %d printable "
+                       "ASCII characters without space, quote or backslash; not added",
+                       self->count, LAYOUT_NAME_MAX);
     if (layout_find(self, name))
         return why_set(why, FAULT_RANGE, "tensor '%s' is in the layout already; not added again",
                        name);
-    if (!tensor.rows || !tensor.cols || tensor.rows > LAYOUT_TOTAL_MAX / tensor.cols
-        || tensor.rows * tensor.cols > LAYOUT_TOTAL_MAX - self->total)
-        return why_set(why, FAULT_RANGE, "tensor '%s' has %" PRIu64 " rows of %" PRIu64 " after "
+    if (!tensor.rows || !tensor.cols || tensor.rows > LAYOUT_TOTAL_MAX / tensor.cols ||
+        tensor.rows * tensor.cols > LAYOUT_TOTAL_MAX - self->total)
+        return why_set(why, FAULT_RANGE,
+                       "tensor '%s' has %" PRIu64 " rows of %" PRIu64 " after "
                        "%" PRIu64 " elements; a layout has 1 to 2^48, no size is zero; not added",
                        name, tensor.rows, tensor.cols, self->total);
     if (self->count == self->capacity)
-        return why_set(why, FAULT_LIMIT, "tensor '%s': the layout has room for %zu tensors and is "
-                       "full; not added", name, self->capacity);
+        return why_set(why, FAULT_LIMIT,
+                       "tensor '%s': the layout has room for %zu tensors and is "
+                       "full; not added",
+                       name, self->capacity);
     tensor.offset = self->total;
     snprintf(tensor.name, sizeof tensor.name, "%s", name);
     self->tensors[self->count++] = tensor;
@@ -65,8 +74,9 @@ int layout_add_matrix(struct layout *self, const char *name, uint64_t rows, uint
                       enum layout_dtype dtype, struct why *why)
 {
     ensure(dtype < LAYOUT_DTYPES);
-    const struct layout_tensor tensor = { .rows = rows, .cols = cols, .dims = 2,
-                                          .dtype = (uint8_t)dtype };
+    const struct layout_tensor tensor = {
+        .rows = rows, .cols = cols, .dims = 2, .dtype = (uint8_t)dtype
+    };
     return add(self, tensor, name, why);
 }
 
@@ -74,8 +84,9 @@ int layout_add_vector(struct layout *self, const char *name, uint64_t count,
                       enum layout_dtype dtype, struct why *why)
 {
     ensure(dtype < LAYOUT_DTYPES);
-    const struct layout_tensor tensor = { .rows = 1, .cols = count, .dims = 1,
-                                          .dtype = (uint8_t)dtype };
+    const struct layout_tensor tensor = {
+        .rows = 1, .cols = count, .dims = 1, .dtype = (uint8_t)dtype
+    };
     return add(self, tensor, name, why);
 }
 
@@ -101,7 +112,7 @@ const struct layout_tensor *layout_find(const struct layout *self, const char *n
 const struct layout_tensor *layout_at(const struct layout *self, uint64_t element)
 {
     if (element >= self->total) return NULL;
-    size_t low = 0, high = self->count;     // tensors[low].offset <= element < tensors[high].offset
+    size_t low = 0, high = self->count; // tensors[low].offset <= element < tensors[high].offset
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
         if (self->tensors[middle].offset <= element) low = middle;
@@ -120,8 +131,8 @@ bool layout_equal(const struct layout *a, const struct layout *b)
     if (a->count != b->count || a->total != b->total) return false;
     for (size_t i = 0; i < a->count; i++) {
         const struct layout_tensor *s = &a->tensors[i], *t = &b->tensors[i];
-        if (strcmp(s->name, t->name) || s->offset != t->offset || s->rows != t->rows
-            || s->cols != t->cols || s->dims != t->dims || s->dtype != t->dtype)
+        if (strcmp(s->name, t->name) || s->offset != t->offset || s->rows != t->rows ||
+            s->cols != t->cols || s->dims != t->dims || s->dtype != t->dtype)
             return false;
     }
     return true;

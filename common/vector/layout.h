@@ -21,22 +21,22 @@
 #include "common/run/interval.h"
 
 enum { LAYOUT_NAME_MAX = 127 };
-#define LAYOUT_TOTAL_MAX ((uint64_t)1 << 48)    // Elements: no product with a size overflows
+#define LAYOUT_TOTAL_MAX ((uint64_t)1 << 48) // Elements: no product with a size overflows
 
 enum layout_dtype { LAYOUT_F32, LAYOUT_BF16, LAYOUT_F16, LAYOUT_DTYPES };
 
 struct layout_tensor {
-    char name[LAYOUT_NAME_MAX + 1];     // 1 to 127 printable ASCII; no space, quote, backslash
-    uint64_t offset;                    // Of its first element in the vector
-    uint64_t rows, cols;                // A vector has rows = 1; elements are always rows * cols
-    uint8_t dims;                       // 1: shape [cols]; 2: shape [rows, cols]
-    uint8_t dtype;                      // enum layout_dtype
+    char name[LAYOUT_NAME_MAX + 1]; // 1 to 127 printable ASCII; no space, quote, backslash
+    uint64_t offset;                // Of its first element in the vector
+    uint64_t rows, cols;            // A vector has rows = 1; elements are always rows * cols
+    uint8_t dims;                   // 1: shape [cols]; 2: shape [rows, cols]
+    uint8_t dtype;                  // enum layout_dtype
 };
 
 struct layout {
-    struct layout_tensor *tensors;      // The caller's memory
+    struct layout_tensor *tensors; // The caller's memory
     size_t count, capacity;
-    uint64_t total;                     // N
+    uint64_t total; // N
 };
 
 // Keeps the pointer to `room` (capacity tensors), which must outlive the layout.
@@ -63,6 +63,6 @@ bool layout_equal(const struct layout *a, const struct layout *b);
 // little-endian 64-bit numbers: offset, rows, cols, dims, dtype. Equal hashes: equal layouts.
 struct hash layout_hash(const struct layout *self);
 
-bool layout_name_valid(const char *name);       // And not "__metadata__": safetensors keeps it
-const char *layout_dtype_name(enum layout_dtype dtype);     // "F32", "BF16", "F16"
+bool layout_name_valid(const char *name); // And not "__metadata__": safetensors keeps it
+const char *layout_dtype_name(enum layout_dtype dtype); // "F32", "BF16", "F16"
 unsigned layout_dtype_bytes(enum layout_dtype dtype);

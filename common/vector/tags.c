@@ -8,7 +8,7 @@ enum { ELEMENT_BYTES_MAX = 16 };
 #define ELEMENTS_MAX ((uint64_t)1 << 48)
 
 static const char *const names[TAG_COUNT] = {
-    [TAG_UNSET] = "unset", [TAG_DROP] = "drop", [TAG_RESHARD] = "reshard",
+    [TAG_UNSET] = "unset",         [TAG_DROP] = "drop",     [TAG_RESHARD] = "reshard",
     [TAG_REPLICATE] = "replicate", [TAG_CUSTOM] = "custom",
 };
 
@@ -50,22 +50,30 @@ int tags_add(struct tags *self, const char *name, enum tag tag, uint64_t element
              uint32_t element_bytes, struct why *why)
 {
     if (!name_valid(name))
-        return why_set(why, FAULT_RANGE, "state item %zu: a name is 1 to %d characters of a-z, 0-9 "
-                       "and -, and begins with a letter; not registered", self->count,
-                       TAGS_NAME_MAX);
+        return why_set(why, FAULT_RANGE,
+                       "state item %zu: a name is 1 to %d characters of a-z, 0-9 "
+                       "and -, and begins with a letter; not registered",
+                       self->count, TAGS_NAME_MAX);
     if (tags_find(self, name))
-        return why_set(why, FAULT_RANGE, "state item '%s' is registered already, as %s; not "
-                       "registered again", name, tags_tag_name(tags_find(self, name)->tag));
+        return why_set(why, FAULT_RANGE,
+                       "state item '%s' is registered already, as %s; not "
+                       "registered again",
+                       name, tags_tag_name(tags_find(self, name)->tag));
     if (tag <= TAG_UNSET || tag >= TAG_COUNT)
-        return why_set(why, FAULT_RANGE, "state item '%s' has tag %d; an item has exactly one of "
-                       "drop, reshard, replicate, custom; not registered", name, (int)tag);
+        return why_set(why, FAULT_RANGE,
+                       "state item '%s' has tag %d; an item has exactly one of "
+                       "drop, reshard, replicate, custom; not registered",
+                       name, (int)tag);
     if (!elements || elements > ELEMENTS_MAX || !element_bytes || element_bytes > ELEMENT_BYTES_MAX)
-        return why_set(why, FAULT_RANGE, "state item '%s' has %" PRIu64 " elements of %" PRIu32 " "
+        return why_set(why, FAULT_RANGE,
+                       "state item '%s' has %" PRIu64 " elements of %" PRIu32 " "
                        "bytes; allowed are 1 to 2^48 elements of 1 to %d bytes; not registered",
                        name, elements, element_bytes, ELEMENT_BYTES_MAX);
     if (self->count == self->capacity)
-        return why_set(why, FAULT_LIMIT, "state item '%s': the registry has room for %zu items and "
-                       "is full; not registered", name, self->capacity);
+        return why_set(why, FAULT_LIMIT,
+                       "state item '%s': the registry has room for %zu items and "
+                       "is full; not registered",
+                       name, self->capacity);
     struct tags_item *item = &self->items[self->count++];
     *item = (struct tags_item){ .elements = elements, .element_bytes = element_bytes, .tag = tag };
     snprintf(item->name, sizeof item->name, "%s", name);
@@ -96,30 +104,39 @@ static int cut_check(const struct tags *self, const struct tags_cut *cut, const 
                      struct why *why)
 {
     if (!interval_pieces_tidy(cut->pieces, cut->count))
-        return why_set(why, FAULT_RANGE, "the %s cut has pieces that are empty, overlap or are out "
-                       "of order; no plan", which);
+        return why_set(why, FAULT_RANGE,
+                       "the %s cut has pieces that are empty, overlap or are out "
+                       "of order; no plan",
+                       which);
     for (size_t i = 0; i < cut->count; i++) {
         if (cut->pieces[i].owner >= cut->workers)
-            return why_set(why, FAULT_RANGE, "the %s cut gives piece %zu to worker %" PRIu32 " of "
-                           "%" PRIu32 "; no plan", which, i, cut->pieces[i].owner, cut->workers);
+            return why_set(why, FAULT_RANGE,
+                           "the %s cut gives piece %zu to worker %" PRIu32 " of "
+                           "%" PRIu32 "; no plan",
+                           which, i, cut->pieces[i].owner, cut->workers);
     }
     for (size_t i = 0; i < self->count; i++) {
         const struct tags_item *item = &self->items[i];
-        if (item->tag == TAG_RESHARD
-            && !interval_pieces_cover(cut->pieces, cut->count, item->elements))
-            return why_set(why, FAULT_RANGE, "the %s cut does not tile the %" PRIu64 " elements of "
-                           "state item '%s'; no plan", which, item->elements, item->name);
+        if (item->tag == TAG_RESHARD &&
+            !interval_pieces_cover(cut->pieces, cut->count, item->elements))
+            return why_set(why, FAULT_RANGE,
+                           "the %s cut does not tile the %" PRIu64 " elements of "
+                           "state item '%s'; no plan",
+                           which, item->elements, item->name);
     }
     return 0;
 }
 
-struct plan { struct tags_step *steps; size_t count; };
+struct plan {
+    struct tags_step *steps;
+    size_t count;
+};
 
 static void step(struct plan *plan, size_t item, enum tags_deed deed, uint32_t from,
                  struct interval at)
 {
-    plan->steps[plan->count++] = (struct tags_step){ .item = item, .deed = deed, .from = from,
-                                                     .at = at };
+    plan->steps[plan->count++] =
+        (struct tags_step){ .item = item, .deed = deed, .from = from, .at = at };
 }
 
 // The overlap of every old piece with what `worker` holds now: the same loop for any two worlds.
@@ -130,8 +147,8 @@ static void reshard(struct plan *plan, size_t item, const struct tags_cut *befor
     while (i < before->count && j < now->count) {
         const struct interval_piece *have = &before->pieces[i], *want = &now->pieces[j];
         const struct interval at = interval_meet(have->at, want->at);
-        if (want->owner == worker && !interval_empty(at)) step(plan, item, TAGS_COPY, have->owner,
-                                                               at);
+        if (want->owner == worker && !interval_empty(at))
+            step(plan, item, TAGS_COPY, have->owner, at);
         if (have->at.end < want->at.end) i++;
         else j++;
     }
@@ -152,12 +169,11 @@ int tags_plan_save(const struct tags *self, const struct tags_cut *cut, uint32_t
             break;
         case TAG_RESHARD:
             for (size_t k = 0; k < cut->count; k++) {
-                if (cut->pieces[k].owner == worker) step(&plan, i, TAGS_COPY, worker,
-                                                         cut->pieces[k].at);
+                if (cut->pieces[k].owner == worker)
+                    step(&plan, i, TAGS_COPY, worker, cut->pieces[k].at);
             }
             break;
-        default:
-            step(&plan, i, TAGS_COPY, worker, whole);
+        default: step(&plan, i, TAGS_COPY, worker, whole);
         }
     }
     *ret_count = plan.count;
@@ -181,8 +197,9 @@ int tags_plan_load(const struct tags *self, const struct tags_cut *before,
         else if (tag == TAG_REPLICATE) step(&plan, i, TAGS_COPY, 0, whole);
         else if (same) step(&plan, i, TAGS_COPY, worker, whole);
         else if (tag == TAG_DROP) step(&plan, i, TAGS_FRESH, worker, whole);
-        else for (uint32_t from = 0; from < before->workers; from++) step(&plan, i, TAGS_GATHER,
-                                                                          from, whole);
+        else
+            for (uint32_t from = 0; from < before->workers; from++)
+                step(&plan, i, TAGS_GATHER, from, whole);
     }
     *ret_count = plan.count;
     return 0;

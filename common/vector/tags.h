@@ -22,14 +22,14 @@ enum { TAGS_NAME_MAX = 47 };
 enum tag { TAG_UNSET, TAG_DROP, TAG_RESHARD, TAG_REPLICATE, TAG_CUSTOM, TAG_COUNT };
 
 struct tags_item {
-    char name[TAGS_NAME_MAX + 1];       // a-z, 0-9, -; a letter first: it becomes a file name
-    uint64_t elements;                  // Reshard: those of the flat vector. Others: as they like
-    uint32_t element_bytes;             // 1 to 16
+    char name[TAGS_NAME_MAX + 1]; // a-z, 0-9, -; a letter first: it becomes a file name
+    uint64_t elements;            // Reshard: those of the flat vector. Others: as they like
+    uint32_t element_bytes;       // 1 to 16
     enum tag tag;
 };
 
 struct tags {
-    struct tags_item *items;            // The caller's memory
+    struct tags_item *items; // The caller's memory
     size_t count, capacity;
 };
 
@@ -42,9 +42,9 @@ void tags_init(struct tags *self, struct tags_item *room, size_t capacity);
 int tags_add(struct tags *self, const char *name, enum tag tag, uint64_t elements,
              uint32_t element_bytes, struct why *why);
 
-const struct tags_item *tags_find(const struct tags *self, const char *name);   // Or NULL
-const char *tags_tag_name(enum tag tag);                    // "drop", ...; "unset" for what is none
-enum tag tags_tag_from_name(const char *name);              // TAG_UNSET for what is none
+const struct tags_item *tags_find(const struct tags *self, const char *name); // Or NULL
+const char *tags_tag_name(enum tag tag);       // "drop", ...; "unset" for what is none
+enum tag tags_tag_from_name(const char *name); // TAG_UNSET for what is none
 
 // ---- Plans ----
 
@@ -58,16 +58,16 @@ struct tags_cut {
 bool tags_cut_equal(const struct tags_cut *a, const struct tags_cut *b);
 
 enum tags_deed {
-    TAGS_COPY,          // The elements `at` of the item, from worker `from`
-    TAGS_FRESH,         // Nothing is carried over: the item starts from its declared beginning
-    TAGS_GATHER,        // The whole value of worker `from`; one such step per old worker, in order,
-};                      // and then the item's own function makes the new value of them
+    TAGS_COPY,   // The elements `at` of the item, from worker `from`
+    TAGS_FRESH,  // Nothing is carried over: the item starts from its declared beginning
+    TAGS_GATHER, // The whole value of worker `from`; one such step per old worker, in order,
+};               // and then the item's own function makes the new value of them
 
 struct tags_step {
-    size_t item;                // Index into the registry
+    size_t item; // Index into the registry
     enum tags_deed deed;
     uint32_t from;
-    struct interval at;         // Elements of the item
+    struct interval at; // Elements of the item
 };
 
 // Steps that are always enough room for a plan. `before` may be NULL (a plan to save).

@@ -10,9 +10,14 @@
 
 #include "common/wire/wire.h"
 
-enum { AUDITS_MAX = 256, AUDIT_INTERVALS_MAX = 64, AUDITED_MAX = AUDITS_MAX * AUDIT_INTERVALS_MAX,
-       AUDIT_TRIES_MAX = 3,
-       AUDIT_OWED_FIRST = 8, AUDIT_UNSHOWN_MAX = 3 };   // Owed doubles with each that was not shown: to 64
+enum {
+    AUDITS_MAX = 256,
+    AUDIT_INTERVALS_MAX = 64,
+    AUDITED_MAX = AUDITS_MAX * AUDIT_INTERVALS_MAX,
+    AUDIT_TRIES_MAX = 3,
+    AUDIT_OWED_FIRST = 8,
+    AUDIT_UNSHOWN_MAX = 3
+}; // Owed doubles with each that was not shown: to 64
 
 // Whether the audits of a ROUND from outside can be what it says: each auditor is a client and has
 // one audit, at least one client trains, the lists of samples fit together.

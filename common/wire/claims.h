@@ -5,7 +5,7 @@
 
 #include "common/wire/wire.h"
 
-enum { CLAIM_FRAME_MAX = 640 };         // The longest CLAIM there is, as a frame, signed
+enum { CLAIM_FRAME_MAX = 640 }; // The longest CLAIM there is, as a frame, signed
 
 // The name of a result: SHA-256 over a domain tag and the packed CLAIM. It binds run, epoch, step,
 // round, batch, author, the parameters and the residual it started from, and the payload.

@@ -45,21 +45,27 @@
 
 #include "common/wire/wire_declare.h"
 
-enum { WIRE_PROTOCOL = 1, WIRE_FRAME_MAX = 4 << 20, WIRE_DEPTH_MAX = 8, WIRE_RUN_MAX = 32,
-       WIRE_KEY_BYTES = 32, WIRE_SIGNATURE_BYTES = 64 };
+enum {
+    WIRE_PROTOCOL = 1,
+    WIRE_FRAME_MAX = 4 << 20,
+    WIRE_DEPTH_MAX = 8,
+    WIRE_RUN_MAX = 32,
+    WIRE_KEY_BYTES = 32,
+    WIRE_SIGNATURE_BYTES = 64
+};
 
 // What a kind is for. A receiver names what it lets in; a kind is let in if it shares a flag.
 enum wire_flag {
-    WIRE_MAIL = 1,          // Directed, by actor name
-    WIRE_NEWS = 2,          // Broadcast, may be lost
-    WIRE_BULK = 4,          // From peer to peer
-    WIRE_LOCAL = 8,         // A port message or a ledger record: never from outside
-    WIRE_SIGNED = 16,       // Refused without a signature; to verify it is the receiver's duty
-    WIRE_STATE = 32,        // News whose last value is kept for late subscribers
+    WIRE_MAIL = 1,    // Directed, by actor name
+    WIRE_NEWS = 2,    // Broadcast, may be lost
+    WIRE_BULK = 4,    // From peer to peer
+    WIRE_LOCAL = 8,   // A port message or a ledger record: never from outside
+    WIRE_SIGNED = 16, // Refused without a signature; to verify it is the receiver's duty
+    WIRE_STATE = 32,  // News whose last value is kept for late subscribers
 };
 
-#define WENUM(name, PREFIX) WIRE_ENUM_DECLARE(name, PREFIX)
-#define RECORD(name) WIRE_RECORD_STRUCT(name)
+#define WENUM(name, PREFIX)                WIRE_ENUM_DECLARE(name, PREFIX)
+#define RECORD(name)                       WIRE_RECORD_STRUCT(name)
 #define FRAME(number, KIND, record, flags) WIRE_RECORD_STRUCT(record)
 #define ALSO(number, KIND, record, flags)
 #include "common/wire/frames.def"
@@ -71,8 +77,9 @@ enum wire_flag {
 #define WENUM(name, PREFIX)
 #define RECORD(name)
 #define FRAME(number, KIND, record, flags) FRAME_##KIND = number,
-#define ALSO(number, KIND, record, flags) FRAME_##KIND = number,
-enum wire_kind { FRAME_NONE = 0,
+#define ALSO(number, KIND, record, flags)  FRAME_##KIND = number,
+enum wire_kind {
+    FRAME_NONE = 0,
 #include "common/wire/frames.def"
 };
 #undef WENUM
@@ -82,49 +89,56 @@ enum wire_kind { FRAME_NONE = 0,
 
 // The head of a frame: kind, run (no control characters), sender (its Ed25519 public key, or zeros
 // for nobody), the sender's incarnation and its sequence number. struct wire_head has these names.
-#define WIRE_head(F) F(U16, kind, 1, UINT16_MAX) F(STR, run, WIRE_RUN_MAX) \
-                     F(BIN, sender, WIRE_KEY_BYTES) F(U64, incarnation, 0, UINT64_MAX) \
-                     F(U64, seq, 0, UINT64_MAX)
+#define WIRE_head(F)                                                                               \
+    F(U16, kind, 1, UINT16_MAX)                                                                    \
+    F(STR, run, WIRE_RUN_MAX)                                                                      \
+    F(BIN, sender, WIRE_KEY_BYTES) F(U64, incarnation, 0, UINT64_MAX) F(U64, seq, 0, UINT64_MAX)
 WIRE_RECORD_STRUCT(head)
 
 // Where unpacked bodies and lists are put: the caller's bytes, filled from `used` up to `max`.
 // To forget all that was unpacked, set `used` back. A refusal leaves `used` as it was.
-struct wire_arena { uint8_t *bytes; size_t used, max; };
+struct wire_arena {
+    uint8_t *bytes;
+    size_t used, max;
+};
 
 enum wire_reason {
-    WIRE_REFUSED_CUT,           // The bytes end before the value does
-    WIRE_REFUSED_TYPE,          // `value` is the first byte of something of another type
-    WIRE_REFUSED_RANGE,         // `value` outside [min, max]; signed if the field is
-    WIRE_REFUSED_LENGTH,        // `value` bytes, allowed [min, max]
-    WIRE_REFUSED_COUNT,         // `value` elements, allowed [min, max]
-    WIRE_REFUSED_CONTROL,       // The text holds the control character `value`
-    WIRE_REFUSED_NOT_FINITE,    // An infinity or a NaN
-    WIRE_REFUSED_NULL,          // A list or bytes with a count and no address (only when packing)
-    WIRE_REFUSED_MISSING,       // The record ends before this field
-    WIRE_REFUSED_ARENA,         // `value` more bytes of arena needed, `max` are left
-    WIRE_REFUSED_TRAILING,      // `value` bytes after the end
-    WIRE_REFUSED_PROTOCOL,      // `value` is their protocol, `min` ours
-    WIRE_REFUSED_KIND,          // `value` is a kind not in the table; `max` is the last known one
-    WIRE_REFUSED_FLAGS,         // The kind is known and does not come this way
-    WIRE_REFUSED_UNSIGNED,      // The kind needs a signature and has none
+    WIRE_REFUSED_CUT,        // The bytes end before the value does
+    WIRE_REFUSED_TYPE,       // `value` is the first byte of something of another type
+    WIRE_REFUSED_RANGE,      // `value` outside [min, max]; signed if the field is
+    WIRE_REFUSED_LENGTH,     // `value` bytes, allowed [min, max]
+    WIRE_REFUSED_COUNT,      // `value` elements, allowed [min, max]
+    WIRE_REFUSED_CONTROL,    // The text holds the control character `value`
+    WIRE_REFUSED_NOT_FINITE, // An infinity or a NaN
+    WIRE_REFUSED_NULL,       // A list or bytes with a count and no address (only when packing)
+    WIRE_REFUSED_MISSING,    // The record ends before this field
+    WIRE_REFUSED_ARENA,      // `value` more bytes of arena needed, `max` are left
+    WIRE_REFUSED_TRAILING,   // `value` bytes after the end
+    WIRE_REFUSED_PROTOCOL,   // `value` is their protocol, `min` ours
+    WIRE_REFUSED_KIND,       // `value` is a kind not in the table; `max` is the last known one
+    WIRE_REFUSED_FLAGS,      // The kind is known and does not come this way
+    WIRE_REFUSED_UNSIGNED,   // The kind needs a signature and has none
     WIRE_REFUSED_REASONS
 };
 
 // Why bytes were refused. All pointers are to constant text.
 struct wire_refusal {
     enum wire_reason reason;
-    const char *what;           // The reason in a word or two, for counters: "cut", "range"
-    const char *then;           // What happens next: "frame dropped", "record refused" ..
-    const char *frame;          // Name of the kind; "frame" before it is known
-    struct { const char *field; uint32_t index; } path[WIRE_DEPTH_MAX + 1];     // Innermost first;
+    const char *what;  // The reason in a word or two, for counters: "cut", "range"
+    const char *then;  // What happens next: "frame dropped", "record refused" ..
+    const char *frame; // Name of the kind; "frame" before it is known
+    struct {
+        const char *field;
+        uint32_t index;
+    } path[WIRE_DEPTH_MAX + 1]; // Innermost first;
     unsigned path_count;        // index is WIRE_NO_INDEX without a list. 0: the frame as a whole
     bool is_negative;           // value is an int64_t, below zero
     bool is_signed;             // min and max are int64_t
     uint64_t value, min, max;
-    const char *expected;       // WIRE_REFUSED_TYPE: the type that should be there
-    size_t offset;              // Of the offending value in the bytes; WIRE_NO_OFFSET when packing
+    const char *expected; // WIRE_REFUSED_TYPE: the type that should be there
+    size_t offset;        // Of the offending value in the bytes; WIRE_NO_OFFSET when packing
 };
-#define WIRE_NO_INDEX UINT32_MAX
+#define WIRE_NO_INDEX  UINT32_MAX
 #define WIRE_NO_OFFSET SIZE_MAX
 
 // One sentence: `ROUND.clients[3].name: 71 bytes, allowed 0..63, at byte 212: frame dropped`.
@@ -133,11 +147,11 @@ enum { WIRE_REFUSAL_TEXT_MAX = 512 };
 size_t wire_refusal_text(const struct wire_refusal *refusal, char *out, size_t max);
 
 // The kinds. An unknown kind has the name "?", no flags and no size.
-const char *wire_kind_name(uint16_t kind);              // "JOIN"
-unsigned wire_kind_flags(uint16_t kind);                // enum wire_flag
-uint16_t wire_kind_from_name(const char *name);         // 0 if there is none; names are upper case
-uint16_t wire_kind_next(uint16_t kind); // The next known one; 0 before and after all
-size_t wire_body_size(uint16_t kind);                   // sizeof (struct wire_x)
+const char *wire_kind_name(uint16_t kind);      // "JOIN"
+unsigned wire_kind_flags(uint16_t kind);        // enum wire_flag
+uint16_t wire_kind_from_name(const char *name); // 0 if there is none; names are upper case
+uint16_t wire_kind_next(uint16_t kind);         // The next known one; 0 before and after all
+size_t wire_body_size(uint16_t kind);           // sizeof (struct wire_x)
 
 // Worst cases: a signed frame (at most WIRE_FRAME_MAX), a ledger record (no other limit), the arena
 // that one of them takes when unpacked. SIZE_MAX when huge.
@@ -149,8 +163,8 @@ size_t wire_arena_max(uint16_t kind);
 // least 64 bytes) for what newer peers append. At most WIRE_FRAME_MAX.
 size_t wire_frame_max(uint16_t kind);
 
-const char *wire_enum_name(const struct wire_enum *of, unsigned value);     // "?" for no value
-int wire_enum_from_name(const struct wire_enum *of, const char *name);      // -1 for no name
+const char *wire_enum_name(const struct wire_enum *of, unsigned value); // "?" for no value
+int wire_enum_from_name(const struct wire_enum *of, const char *name);  // -1 for no name
 
 // Packing: a frame with a nil signature, the body's array alone, and [kind, body] for the ledger.
 // Each returns the bytes written; 0, and `out` in no defined state, if they do not fit in out_max
@@ -201,5 +215,5 @@ size_t wire_print(uint16_t kind, const void *body, char *out, size_t max);
 
 // For programs: {"kind":"ROUND","run":..,"sender":..,"incarnation":..,"seq":..,"body":{..}} on one
 // line, complete, valid UTF-8 (what is not becomes U+FFFD); without a head (NULL) kind and body.
-size_t wire_print_json(const struct wire_head *head, uint16_t kind, const void *body,
-                       char *out, size_t max);
+size_t wire_print_json(const struct wire_head *head, uint16_t kind, const void *body, char *out,
+                       size_t max);

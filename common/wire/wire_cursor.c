@@ -2,7 +2,7 @@
 #include "common/wire/wire_table.h"
 
 bool wire_cursor_refuse(struct wire_cursor *cursor, const uint8_t *at, enum wire_reason reason,
-                   uint64_t value, uint64_t min, uint64_t max)
+                        uint64_t value, uint64_t min, uint64_t max)
 {
     wire_refuse(cursor->refusal, reason, value, min, max);
     cursor->refusal->frame = cursor->frame;
@@ -51,7 +51,7 @@ bool wire_cursor_integer(struct wire_cursor *cursor, uint64_t *ret_value, bool *
         return true;
     }
     if (first < 0xcc || first > 0xd3) return wire_cursor_mistyped(cursor, cursor->at, "an integer");
-    const unsigned width = 1u << (first & 3);         // cc..cf unsigned, d0..d3 signed
+    const unsigned width = 1u << (first & 3); // cc..cf unsigned, d0..d3 signed
     if (!wire_cursor_tagged(cursor, width, ret_value)) return false;
     if (first >= 0xd0 && *ret_value >> (8 * width - 1)) {
         *ret_negative = true;
@@ -91,15 +91,18 @@ bool wire_cursor_raw(struct wire_cursor *cursor, uint8_t tag, const uint8_t **re
 // Bytes that the value at the cursor takes without its children, and how many children follow.
 static bool measure(struct wire_cursor *cursor, uint64_t *ret_bytes, uint64_t *ret_children)
 {
-    static const struct { uint8_t width, more, children; } forms[32] = {    // 0xc0 and on
-        [0x04] = { 1, 0, 0 }, { 2, 0, 0 }, { 4, 0, 0 },                     // bin
-        [0x07] = { 1, 1, 0 }, { 2, 1, 0 }, { 4, 1, 0 },                     // ext: a type byte more
-        [0x0a] = { 0, 4, 0 }, { 0, 8, 0 },                                  // float
-        [0x0c] = { 0, 1, 0 }, { 0, 2, 0 }, { 0, 4, 0 }, { 0, 8, 0 },        // uint
-        [0x10] = { 0, 1, 0 }, { 0, 2, 0 }, { 0, 4, 0 }, { 0, 8, 0 },        // int
-        [0x14] = { 0, 2, 0 }, { 0, 3, 0 }, { 0, 5, 0 }, { 0, 9, 0 }, { 0, 17, 0 },      // fixext
-        [0x19] = { 1, 0, 0 }, { 2, 0, 0 }, { 4, 0, 0 },                     // str
-        [0x1c] = { 2, 0, 1 }, { 4, 0, 1 }, { 2, 0, 2 }, { 4, 0, 2 },        // array, map
+    static const struct {
+        uint8_t width, more, children;
+    } forms[32] = {
+        // 0xc0 and on
+        [0x04] = { 1, 0, 0 }, { 2, 0, 0 }, { 4, 0, 0 },              // bin
+        [0x07] = { 1, 1, 0 }, { 2, 1, 0 }, { 4, 1, 0 },              // ext: a type byte more
+        [0x0a] = { 0, 4, 0 }, { 0, 8, 0 },                           // float
+        [0x0c] = { 0, 1, 0 }, { 0, 2, 0 }, { 0, 4, 0 }, { 0, 8, 0 }, // uint
+        [0x10] = { 0, 1, 0 }, { 0, 2, 0 }, { 0, 4, 0 }, { 0, 8, 0 }, // int
+        [0x14] = { 0, 2, 0 }, { 0, 3, 0 }, { 0, 5, 0 }, { 0, 9, 0 }, { 0, 17, 0 }, // fixext
+        [0x19] = { 1, 0, 0 }, { 2, 0, 0 }, { 4, 0, 0 },                            // str
+        [0x1c] = { 2, 0, 1 }, { 4, 0, 1 }, { 2, 0, 2 }, { 4, 0, 2 },               // array, map
     };
     if (!wire_cursor_left(cursor)) return wire_cursor_cut(cursor, 1);
     const uint8_t first = *cursor->at;

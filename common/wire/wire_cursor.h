@@ -9,7 +9,7 @@ struct wire_cursor {
     const uint8_t *start, *at, *end;
     struct wire_arena *arena;
     struct wire_refusal *refusal;
-    const char *frame, *then;           // Go into the refusal
+    const char *frame, *then; // Go into the refusal
 };
 
 static inline size_t wire_cursor_left(const struct wire_cursor *cursor)

@@ -27,10 +27,15 @@ static bool field_equal(const struct wire_field *field, const uint8_t *a, const 
 {
     const void *x = a + field->offset, *y = b + field->offset;
     switch (field->type) {
-    case WIRE_TYPE_U8: case WIRE_TYPE_BOOL: case WIRE_TYPE_ENUM: return memcmp(x, y, 1) == 0;
+    case WIRE_TYPE_U8:
+    case WIRE_TYPE_BOOL:
+    case WIRE_TYPE_ENUM: return memcmp(x, y, 1) == 0;
     case WIRE_TYPE_U16: return memcmp(x, y, 2) == 0;
-    case WIRE_TYPE_U32: case WIRE_TYPE_F32: return memcmp(x, y, 4) == 0;
-    case WIRE_TYPE_U64: case WIRE_TYPE_I64: case WIRE_TYPE_F64: return memcmp(x, y, 8) == 0;
+    case WIRE_TYPE_U32:
+    case WIRE_TYPE_F32: return memcmp(x, y, 4) == 0;
+    case WIRE_TYPE_U64:
+    case WIRE_TYPE_I64:
+    case WIRE_TYPE_F64: return memcmp(x, y, 8) == 0;
     case WIRE_TYPE_STR: return strncmp(x, y, field->max) == 0;
     case WIRE_TYPE_BIN: return memcmp(x, y, field->max) == 0;
     case WIRE_TYPE_BYTES: return bytes_equal(x, y);

@@ -143,8 +143,7 @@ static bool pack_list(struct wire_sink *sink, const struct wire_field *field, co
     memcpy(&count, body + field->count_offset, sizeof count);
     if (count > field->max)
         return wire_refuse(sink->refusal, WIRE_REFUSED_COUNT, count, 0, field->max);
-    if (count && !items)
-        return wire_refuse(sink->refusal, WIRE_REFUSED_NULL, count, 0, 0);
+    if (count && !items) return wire_refuse(sink->refusal, WIRE_REFUSED_NULL, count, 0, 0);
     put_array(sink, count);
     for (uint32_t i = 0; i < count; i++) {
         *ret_index = i;
@@ -159,8 +158,8 @@ static bool pack_field(struct wire_sink *sink, const struct wire_field *field, c
 {
     const void *value = body + field->offset;
     switch (field->type) {
-    case WIRE_TYPE_U8: case WIRE_TYPE_ENUM:
-        return pack_unsigned(sink, field, *(const uint8_t *)value);
+    case WIRE_TYPE_U8:
+    case WIRE_TYPE_ENUM: return pack_unsigned(sink, field, *(const uint8_t *)value);
     case WIRE_TYPE_U16: return pack_unsigned(sink, field, *(const uint16_t *)value);
     case WIRE_TYPE_U32: return pack_unsigned(sink, field, *(const uint32_t *)value);
     case WIRE_TYPE_U64: return pack_unsigned(sink, field, *(const uint64_t *)value);

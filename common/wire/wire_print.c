@@ -6,7 +6,10 @@
 #include <string.h>
 
 // Grows past `max` only in number, as snprintf counts.
-struct text { char *out; size_t used, max; };
+struct text {
+    char *out;
+    size_t used, max;
+};
 
 enum { LIST_SHOWN = 3, DIGITS_SHOWN = 8, NUMBER_MAX = 32 };
 
@@ -117,7 +120,10 @@ static void put_integer(struct text *text, const struct wire_field *field, const
     }
 }
 
-struct list { const uint8_t *items; uint32_t count; };
+struct list {
+    const uint8_t *items;
+    uint32_t count;
+};
 
 static struct list list_of(const struct wire_field *field, const uint8_t *body)
 {

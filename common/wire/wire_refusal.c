@@ -40,7 +40,7 @@ bool wire_refuse(struct wire_refusal *refusal, enum wire_reason reason, uint64_t
 
 bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t index)
 {
-    ensure(refusal->path_count <= WIRE_DEPTH_MAX);      // The table is not deeper: a test says so
+    ensure(refusal->path_count <= WIRE_DEPTH_MAX); // The table is not deeper: a test says so
     refusal->path[refusal->path_count].field = field;
     refusal->path[refusal->path_count++].index = index;
     return false;
@@ -54,10 +54,11 @@ enum { PLACE_MAX = 256, REASON_MAX = 192 };
 static const char *type_name(uint8_t first)
 {
     static const char *const names[] = {
-        "nil", "an unused type", "a bool", "a bool", "binary", "an extension", "a float32",
-        "a float64", "an integer", "an extension", "a string", "an array", "a map",
+        "nil",          "an unused type", "a bool",    "a bool",     "binary",
+        "an extension", "a float32",      "a float64", "an integer", "an extension",
+        "a string",     "an array",       "a map",
     };
-    static const uint8_t from_c0[32] = { 0, 1, 2, 3, 4, 4, 4, 5, 5, 5, 6, 7, 8, 8, 8, 8,
+    static const uint8_t from_c0[32] = { 0, 1, 2, 3, 4, 4, 4, 5, 5, 5,  6,  7,  8,  8,  8,  8,
                                          8, 8, 8, 8, 9, 9, 9, 9, 9, 10, 10, 10, 11, 11, 12, 12 };
     if (first < 0x80 || first >= 0xe0) return "an integer";
     if (first >= 0xc0) return names[from_c0[first - 0xc0]];
@@ -81,15 +82,18 @@ static void range_text(const struct wire_refusal *refusal, char out[REASON_MAX])
 {
     const uint64_t min = refusal->min, max = refusal->max;
     const uint64_t size = refusal->is_negative ? 0 - refusal->value : refusal->value;
-    snprintf(out, REASON_MAX, refusal->is_signed ? "%s%" PRIu64 ", allowed %" PRId64 "..%" PRId64
-                                                 : "%s%" PRIu64 ", allowed %" PRIu64 "..%" PRIu64,
+    snprintf(out, REASON_MAX,
+             refusal->is_signed ? "%s%" PRIu64 ", allowed %" PRId64 "..%" PRId64
+                                : "%s%" PRIu64 ", allowed %" PRIu64 "..%" PRIu64,
              refusal->is_negative ? "-" : "", size, min, max);
 }
 
 static void reason_text(const struct wire_refusal *refusal, char out[REASON_MAX])
 {
     const uint64_t value = refusal->value, min = refusal->min, max = refusal->max;
-    #define SAY(...) snprintf(out, REASON_MAX, __VA_ARGS__); break
+#define SAY(...)                                                                                   \
+    snprintf(out, REASON_MAX, __VA_ARGS__);                                                        \
+    break
     switch (refusal->reason) {
     case WIRE_REFUSED_CUT: SAY("needs %" PRIu64 " bytes, %" PRIu64 " are left", value, max);
     case WIRE_REFUSED_TYPE: SAY("%s, should be %s", type_name((uint8_t)value), refusal->expected);
@@ -114,7 +118,7 @@ static void reason_text(const struct wire_refusal *refusal, char out[REASON_MAX]
     case WIRE_REFUSED_UNSIGNED: SAY("needs a signature and has none");
     case WIRE_REFUSED_REASONS: SAY("refused");
     }
-    #undef SAY
+#undef SAY
 }
 
 size_t wire_refusal_text(const struct wire_refusal *refusal, char *out, size_t max)

@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#define WENUM(name, PREFIX) WIRE_ENUM_DEFINE(name, PREFIX)
-#define RECORD(name) WIRE_RECORD_DEFINE(name)
+#define WENUM(name, PREFIX)                WIRE_ENUM_DEFINE(name, PREFIX)
+#define RECORD(name)                       WIRE_RECORD_DEFINE(name)
 #define FRAME(number, KIND, record, flags) WIRE_RECORD_DEFINE(record)
 #define ALSO(number, KIND, record, flags)
 #include "common/wire/frames.def"
@@ -17,7 +17,7 @@ WIRE_RECORD_DEFINE(head)
 #define WENUM(name, PREFIX)
 #define RECORD(name)
 #define FRAME(number, KIND, record, flags) [number] = { #KIND, &wire_table_##record, flags },
-#define ALSO(number, KIND, record, flags) [number] = { #KIND, &wire_table_##record, flags },
+#define ALSO(number, KIND, record, flags)  [number] = { #KIND, &wire_table_##record, flags },
 static const struct wire_frame frames[] = {
 #include "common/wire/frames.def"
 };
@@ -99,10 +99,7 @@ static size_t signed_max(int64_t min, int64_t max)
     return signed_size(min) > signed_size(max) ? signed_size(min) : signed_size(max);
 }
 
-static size_t array_head(uint64_t count)
-{
-    return count < 16 ? 1 : count <= UINT16_MAX ? 3 : 5;
-}
+static size_t array_head(uint64_t count) { return count < 16 ? 1 : count <= UINT16_MAX ? 3 : 5; }
 
 static size_t binary_head(uint64_t count)
 {
@@ -112,7 +109,10 @@ static size_t binary_head(uint64_t count)
 static size_t field_max(const struct wire_field *field)
 {
     switch (field->type) {
-    case WIRE_TYPE_U8: case WIRE_TYPE_U16: case WIRE_TYPE_U32: case WIRE_TYPE_U64:
+    case WIRE_TYPE_U8:
+    case WIRE_TYPE_U16:
+    case WIRE_TYPE_U32:
+    case WIRE_TYPE_U64:
     case WIRE_TYPE_ENUM: return unsigned_size(field->max);
     case WIRE_TYPE_BOOL: return 1;
     case WIRE_TYPE_F32: return 5;
@@ -120,7 +120,8 @@ static size_t field_max(const struct wire_field *field)
     case WIRE_TYPE_F64: return 9;
     case WIRE_TYPE_STR:
         return field->max < 32 ? field->max + 1 : binary_head(field->max) + field->max;
-    case WIRE_TYPE_BIN: case WIRE_TYPE_BYTES: return binary_head(field->max) + field->max;
+    case WIRE_TYPE_BIN:
+    case WIRE_TYPE_BYTES: return binary_head(field->max) + field->max;
     case WIRE_TYPE_SUB: return wire_table_record_max(field->record);
     case WIRE_TYPE_LIST:
         return plus(array_head(field->max),

@@ -6,29 +6,44 @@
 #include "common/wire/wire_cursor.h"
 
 enum wire_type {
-    WIRE_TYPE_U8, WIRE_TYPE_U16, WIRE_TYPE_U32, WIRE_TYPE_U64, WIRE_TYPE_I64, WIRE_TYPE_F32,
-    WIRE_TYPE_F64, WIRE_TYPE_BOOL, WIRE_TYPE_ENUM, WIRE_TYPE_STR, WIRE_TYPE_BIN, WIRE_TYPE_BYTES,
-    WIRE_TYPE_SUB, WIRE_TYPE_LIST
+    WIRE_TYPE_U8,
+    WIRE_TYPE_U16,
+    WIRE_TYPE_U32,
+    WIRE_TYPE_U64,
+    WIRE_TYPE_I64,
+    WIRE_TYPE_F32,
+    WIRE_TYPE_F64,
+    WIRE_TYPE_BOOL,
+    WIRE_TYPE_ENUM,
+    WIRE_TYPE_STR,
+    WIRE_TYPE_BIN,
+    WIRE_TYPE_BYTES,
+    WIRE_TYPE_SUB,
+    WIRE_TYPE_LIST
 };
 
 struct wire_record;
 
 struct wire_field {
     const char *name;
-    enum wire_type type;                // HASH is a BIN of 32: struct hash is its bytes and no more
-    uint32_t offset, count_offset;      // In the struct; the second only of a list
-    uint64_t min, max;                  // Value (I64: int64_t), bytes, or elements of a list
-    const struct wire_record *record;   // SUB, LIST
-    const struct wire_enum *names;      // ENUM
+    enum wire_type type;              // HASH is a BIN of 32: struct hash is its bytes and no more
+    uint32_t offset, count_offset;    // In the struct; the second only of a list
+    uint64_t min, max;                // Value (I64: int64_t), bytes, or elements of a list
+    const struct wire_record *record; // SUB, LIST
+    const struct wire_enum *names;    // ENUM
 };
 
 struct wire_record {
     const char *name;
     uint32_t size, field_count;
-    const struct wire_field *(*fields)(void);   // Only in a function can offsetof name its struct
+    const struct wire_field *(*fields)(void); // Only in a function can offsetof name its struct
 };
 
-struct wire_frame { const char *name; const struct wire_record *record; unsigned flags; };
+struct wire_frame {
+    const char *name;
+    const struct wire_record *record;
+    unsigned flags;
+};
 
 // NULL for an unknown kind.
 const struct wire_frame *wire_table_frame(uint16_t kind);
@@ -36,12 +51,16 @@ const struct wire_frame *wire_table_frame(uint16_t kind);
 // Worst case of its packed bytes, and of the lists under it; SIZE_MAX when huge.
 size_t wire_table_record_max(const struct wire_record *record);
 size_t wire_table_arena_max(const struct wire_record *record);
-unsigned wire_table_depth(const struct wire_record *record);        // 1 for a flat record
+unsigned wire_table_depth(const struct wire_record *record); // 1 for a flat record
 
 // ---- one record without a frame around it ---------------------------------------------------
 
 // Counts on when `out` is full: it all was written if used <= max at the end.
-struct wire_sink { uint8_t *out; size_t used, max; struct wire_refusal *refusal; };
+struct wire_sink {
+    uint8_t *out;
+    size_t used, max;
+    struct wire_refusal *refusal;
+};
 
 bool wire_sink_record(struct wire_sink *sink, const struct wire_record *record, const void *body);
 bool wire_cursor_record(struct wire_cursor *cursor, const struct wire_record *record,
@@ -67,37 +86,38 @@ bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t in
     const struct wire_record wire_table_##name = { #name, (uint32_t)sizeof(struct wire_##name),    \
                                                    0 WIRE_##name(WIRE_ONE),                        \
                                                    wire_fields_of_##name };
-#define WIRE_ENUM_DEFINE(name, PREFIX) \
-    static const char *const wire_names_of_##name[] = { WIRE_ENUM_##name(WIRE_ENUM_TEXT) }; \
+#define WIRE_ENUM_DEFINE(name, PREFIX)                                                             \
+    static const char *const wire_names_of_##name[] = { WIRE_ENUM_##name(WIRE_ENUM_TEXT) };        \
     const struct wire_enum wire_enum_##name = { #name, wire_names_of_##name, PREFIX##_COUNT };
 #define WIRE_ENUM_TEXT(NAME, text) text,
-#define WIRE_ONE(...) + 1
+#define WIRE_ONE(...)              +1
 
 #define WIRE_FIELD(TYPE, ...) WIRE_FIELD_##TYPE(__VA_ARGS__)
-#define WIRE_FIELD_(f, of, low, high) .name = #f, .type = WIRE_TYPE_##of, \
-    .offset = (uint32_t)offsetof(self, f), .min = (uint64_t)(low), .max = (uint64_t)(high)
-#define WIRE_FIELD_U8(f, low, high)    { WIRE_FIELD_(f, U8, low, high) },
-#define WIRE_FIELD_U16(f, low, high)   { WIRE_FIELD_(f, U16, low, high) },
-#define WIRE_FIELD_U32(f, low, high)   { WIRE_FIELD_(f, U32, low, high) },
-#define WIRE_FIELD_U64(f, low, high)   { WIRE_FIELD_(f, U64, low, high) },
-#define WIRE_FIELD_I64(f, low, high)   { WIRE_FIELD_(f, I64, low, high) },
-#define WIRE_FIELD_F32(f)              { WIRE_FIELD_(f, F32, 0, 0) },
-#define WIRE_FIELD_F64(f)              { WIRE_FIELD_(f, F64, 0, 0) },
-#define WIRE_FIELD_BOOL(f)             { WIRE_FIELD_(f, BOOL, 0, 1) },
-#define WIRE_FIELD_ENUM(f, of)         { WIRE_FIELD_(f, ENUM, 0, WIRE_LAST(wire_names_of_##of)), \
-                                         .names = &wire_enum_##of },
-#define WIRE_FIELD_HASH(f)             { WIRE_FIELD_(f, BIN, HASH_BYTES, HASH_BYTES) },
-#define WIRE_FIELD_STR(f, high)        { WIRE_FIELD_(f, STR, 0, high) },
-#define WIRE_FIELD_BIN(f, count)       { WIRE_FIELD_(f, BIN, count, count) },
-#define WIRE_FIELD_BYTES(f, high)      { WIRE_FIELD_(f, BYTES, 0, high) },
-#define WIRE_FIELD_SUB(f, of)          { WIRE_FIELD_(f, SUB, 0, 0), .record = &wire_table_##of },
-#define WIRE_FIELD_LIST(f, of, high)   { WIRE_FIELD_(f, LIST, 0, high), \
-                                         .record = &wire_table_##of, \
-                                         .count_offset = (uint32_t)offsetof(self, f##_count) },
-#define WIRE_LAST(array) (sizeof(array) / sizeof *(array) - 1)
+#define WIRE_FIELD_(f, of, low, high)                                                              \
+    .name = #f, .type = WIRE_TYPE_##of, .offset = (uint32_t)offsetof(self, f),                     \
+    .min = (uint64_t)(low), .max = (uint64_t)(high)
+#define WIRE_FIELD_U8(f, low, high)  { WIRE_FIELD_(f, U8, low, high) },
+#define WIRE_FIELD_U16(f, low, high) { WIRE_FIELD_(f, U16, low, high) },
+#define WIRE_FIELD_U32(f, low, high) { WIRE_FIELD_(f, U32, low, high) },
+#define WIRE_FIELD_U64(f, low, high) { WIRE_FIELD_(f, U64, low, high) },
+#define WIRE_FIELD_I64(f, low, high) { WIRE_FIELD_(f, I64, low, high) },
+#define WIRE_FIELD_F32(f)            { WIRE_FIELD_(f, F32, 0, 0) },
+#define WIRE_FIELD_F64(f)            { WIRE_FIELD_(f, F64, 0, 0) },
+#define WIRE_FIELD_BOOL(f)           { WIRE_FIELD_(f, BOOL, 0, 1) },
+#define WIRE_FIELD_ENUM(f, of)                                                                     \
+    { WIRE_FIELD_(f, ENUM, 0, WIRE_LAST(wire_names_of_##of)), .names = &wire_enum_##of },
+#define WIRE_FIELD_HASH(f)        { WIRE_FIELD_(f, BIN, HASH_BYTES, HASH_BYTES) },
+#define WIRE_FIELD_STR(f, high)   { WIRE_FIELD_(f, STR, 0, high) },
+#define WIRE_FIELD_BIN(f, count)  { WIRE_FIELD_(f, BIN, count, count) },
+#define WIRE_FIELD_BYTES(f, high) { WIRE_FIELD_(f, BYTES, 0, high) },
+#define WIRE_FIELD_SUB(f, of)     { WIRE_FIELD_(f, SUB, 0, 0), .record = &wire_table_##of },
+#define WIRE_FIELD_LIST(f, of, high)                                                               \
+    { WIRE_FIELD_(f, LIST, 0, high), .record = &wire_table_##of,                                   \
+      .count_offset = (uint32_t)offsetof(self, f##_count) },
+#define WIRE_LAST(array) (sizeof(array) / sizeof *(array)-1)
 
 #define WENUM(name, PREFIX)
-#define RECORD(name) WIRE_RECORD_EXTERN(name)
+#define RECORD(name)                       WIRE_RECORD_EXTERN(name)
 #define FRAME(number, KIND, record, flags) WIRE_RECORD_EXTERN(record)
 #define ALSO(number, KIND, record, flags)
 #include "common/wire/frames.def"

@@ -82,7 +82,7 @@ static bool unpack_string(struct wire_cursor *cursor, const struct wire_field *f
         if (bytes[i] < 0x20)
             return wire_cursor_refuse(cursor, bytes + i, WIRE_REFUSED_CONTROL, bytes[i], 0x20,
                                       UINT8_MAX);
-    memcpy(ret_text, bytes, count);         // The struct was zeroed: the text ends
+    memcpy(ret_text, bytes, count); // The struct was zeroed: the text ends
     return true;
 }
 
@@ -169,7 +169,10 @@ static bool unpack_field(struct wire_cursor *cursor, const struct wire_field *fi
 {
     void *out = body + field->offset;
     switch (field->type) {
-    case WIRE_TYPE_U8: case WIRE_TYPE_U16: case WIRE_TYPE_U32: case WIRE_TYPE_U64:
+    case WIRE_TYPE_U8:
+    case WIRE_TYPE_U16:
+    case WIRE_TYPE_U32:
+    case WIRE_TYPE_U64:
     case WIRE_TYPE_ENUM: return unpack_number(cursor, field, out);
     case WIRE_TYPE_I64: return unpack_signed(cursor, field, out);
     case WIRE_TYPE_F32: return unpack_float(cursor, out);
@@ -209,7 +212,7 @@ bool wire_cursor_record(struct wire_cursor *cursor, const struct wire_record *re
     }
     if (count > wire_cursor_left(cursor)) return wire_cursor_cut(cursor, count);
     if (!unpack_fields(cursor, record, ret_body)) return false;
-    for (uint32_t i = record->field_count; i < count; i++)      // What a newer peer appended
+    for (uint32_t i = record->field_count; i < count; i++) // What a newer peer appended
         if (!wire_cursor_skip(cursor)) return false;
     return true;
 }
@@ -276,7 +279,8 @@ static bool unpack_head(struct wire_cursor *cursor, unsigned allowed, struct wir
     if (elements != ELEMENTS_OF_FRAME) return refuse_elements(cursor, elements, ELEMENTS_OF_FRAME);
     at = cursor->at;
     if (!unpack_fields(cursor, &wire_table_head, ret_head) ||
-        !check_kind(cursor, at, ret_head->kind, allowed)) return false;
+        !check_kind(cursor, at, ret_head->kind, allowed))
+        return false;
     const size_t max = wire_frame_max(ret_head->kind);
     return count <= max ||
            wire_cursor_refuse(cursor, cursor->start, WIRE_REFUSED_LENGTH, count, 0, max);
@@ -308,8 +312,13 @@ static struct wire_cursor cursor_over(const uint8_t *bytes, size_t count, const 
                                       const char *then, struct wire_arena *arena,
                                       struct wire_refusal *refusal)
 {
-    return (struct wire_cursor){ .start = bytes, .at = bytes, .end = bytes + count, .arena = arena,
-                                 .refusal = refusal, .frame = frame, .then = then };
+    return (struct wire_cursor){ .start = bytes,
+                                 .at = bytes,
+                                 .end = bytes + count,
+                                 .arena = arena,
+                                 .refusal = refusal,
+                                 .frame = frame,
+                                 .then = then };
 }
 
 bool wire_unpack(const uint8_t *bytes, size_t count, unsigned allowed, struct wire_arena *arena,
@@ -321,8 +330,8 @@ bool wire_unpack(const uint8_t *bytes, size_t count, unsigned allowed, struct wi
     const size_t used = arena->used;
     struct wire_head head;
     const void *body;
-    if (unpack_head(&cursor, allowed, &head) && unpack_into_arena(&cursor, head.kind, &body)
-        && unpack_signature(&cursor, wire_kind_flags(head.kind)) && check_end(&cursor)) {
+    if (unpack_head(&cursor, allowed, &head) && unpack_into_arena(&cursor, head.kind, &body) &&
+        unpack_signature(&cursor, wire_kind_flags(head.kind)) && check_end(&cursor)) {
         *ret_head = head;
         *ret_body = body;
         return true;

@@ -20,15 +20,22 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { SHORT_STEPS = 24, LONG_STEPS = 240, ROUNDS_MAX = 25, SEQ_LEN = 32, HELD_OUT = 256,
-       UNHEALTHY_ROUNDS = 3, LOSS_PERCENT = 2 };
+enum {
+    SHORT_STEPS = 24,
+    LONG_STEPS = 240,
+    ROUNDS_MAX = 25,
+    SEQ_LEN = 32,
+    HELD_OUT = 256,
+    UNHEALTHY_ROUNDS = 3,
+    LOSS_PERCENT = 2
+};
 #define LIAR "trainer3"
 
 struct expected {
-    const char *kind;                   // Word of hostile.c
-    unsigned rounds;                    // From the first deed to the ejection at most; 0: not ejected
+    const char *kind; // Word of hostile.c
+    unsigned rounds;  // From the first deed to the ejection at most; 0: not ejected
     const char *guilt;
-    const char *deed;                   // What its log says of each
+    const char *deed; // What its log says of each
 };
 
 static const struct expected kinds[] = {
@@ -44,7 +51,7 @@ static const struct expected kinds[] = {
     { "equivocate", 1, "equivocation", "hostile.result round=" },
     { "withhold", 0, "", "hostile.result round=" },
     { "accuse", ROUNDS_MAX, "false-accusation", "hostile.finding round=" },
-    { "silent", 0, "wrong-result", "hostile.result round=" },      // Of what it owes in a later epoch
+    { "silent", 0, "wrong-result", "hostile.result round=" }, // Of what it owes in a later epoch
     { "none", 0, "", "" },
 };
 
@@ -57,10 +64,10 @@ static const struct expected *expected_of(const char *kind)
 }
 
 struct played {
-    uint64_t first, ejected;            // Rounds: of the first deed; that was open at the ejection
+    uint64_t first, ejected; // Rounds: of the first deed; that was open at the ejection
     char guilt[32];
     unsigned honest_ejected;
-    unsigned dropped;                   // How often the liar was
+    unsigned dropped; // How often the liar was
     double loss, seconds;
     struct testbed_end end;
 };
@@ -99,7 +106,7 @@ static uint64_t first_deed(struct testbed *bed, const char *deed)
 {
     char rest[256];
     return deed[0] && testbed_log_has(bed, LIAR, deed, rest, sizeof rest) ? strtoull(rest, NULL, 10)
-                                                                         : 0;
+                                                                          : 0;
 }
 
 // ---- the model at the end -------------------------------------------------------------------------
@@ -160,9 +167,9 @@ static void start_liar(struct testbed *bed, const char *kind, char ret_name[48])
     char as[64];
     snprintf(as, sizeof as, "HOSTILE=%s", kind);
     const char *const env[] = { as, NULL };
-    testbed_start_with(bed, LIAR, &(struct testbed_launch){ .env = env,
-                                                            .program = "hostile-trainer" });
-    testbed_actor(bed, LIAR)->may_end = true;       // Who was ejected gives up
+    testbed_start_with(bed, LIAR,
+                       &(struct testbed_launch){ .env = env, .program = "hostile-trainer" });
+    testbed_actor(bed, LIAR)->may_end = true; // Who was ejected gives up
     testbed_await_log(bed, LIAR, "member.admitted", TESTBED_WAIT_MS);
     char rest[256];
     testbed_log_has(bed, LIAR, "actor.ready name=", rest, sizeof rest);
@@ -173,19 +180,28 @@ static struct played play(void **state, const struct expected *expected, uint64_
                           bool is_long)
 {
     const bool alone = strcmp(expected->kind, "none") == 0;
-    const bool waits = strcmp(expected->kind, "withhold") == 0;    // Each round until its time is up
-    const bool hides = strcmp(expected->kind, "silent") == 0;      // And loses its place for the epoch
+    const bool waits = strcmp(expected->kind, "withhold") == 0; // Each round until its time is up
+    const bool hides = strcmp(expected->kind, "silent") == 0;   // And loses its place for the epoch
     struct played outcome = { 0 };
     char run_id[32], liar[48] = "";
     const uint64_t began_ms = shell_now_ms();
     const unsigned steps = is_long ? LONG_STEPS : hides ? 2 * SHORT_STEPS : SHORT_STEPS;
     snprintf(run_id, sizeof run_id, "%s-%llu", expected->kind, (unsigned long long)seed);
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .run_id = run_id, .trainers = 1, .init_min_clients = alone || hides ? 3 : 4,
-        .total_steps = steps, .epoch_rounds = hides ? 8 : 4 * steps, .full_values = true,
-        .verification_percent = is_long ? 25 : 50, .train_s = waits ? 1 : 10,
-        .witness_s = waits ? 0.5 : hides ? 1 : 5,
-        .lease_s = hides ? 2 : 5, .warmup_s = 20, .cooldown_s = 20 });
+    struct testbed *bed = *state =
+        testbed_new(&(struct testbed_options){ .run_id = run_id,
+                                               .trainers = 1,
+                                               .init_min_clients = alone || hides ? 3 : 4,
+                                               .total_steps = steps,
+                                               .epoch_rounds = hides ? 8 : 4 * steps,
+                                               .full_values = true,
+                                               .verification_percent = is_long ? 25 : 50,
+                                               .train_s = waits ? 1 : 10,
+                                               .witness_s = waits   ? 0.5
+                                                            : hides ? 1
+                                                                    : 5,
+                                               .lease_s = hides ? 2 : 5,
+                                               .warmup_s = 20,
+                                               .cooldown_s = 20 });
     testbed_start_all(bed);
     if (!alone) start_liar(bed, expected->kind, liar);
     testbed_start(bed, testbed_trainer(1));
@@ -196,16 +212,18 @@ static struct played play(void **state, const struct expected *expected, uint64_
     if (!alone) read_ejections(bed, liar, &outcome);
     outcome.loss = held_out_loss(bed);
     outcome.seconds = (double)(shell_now_ms() - began_ms) / 1000.0;
-    print_message("%s: first deed in round %llu, ejected in round %llu (%s), honest ejected %u, loss "
-                  "%.4f, %llu voids, %llu partial, %.1f s\n", expected->kind,
-                  (unsigned long long)outcome.first, (unsigned long long)outcome.ejected,
-                  outcome.guilt[0] ? outcome.guilt : "-", outcome.honest_ejected, outcome.loss,
-                  (unsigned long long)outcome.end.ledger.voids,
-                  (unsigned long long)outcome.end.ledger.partial, outcome.seconds);
+    print_message(
+        "%s: first deed in round %llu, ejected in round %llu (%s), honest ejected %u, loss "
+        "%.4f, %llu voids, %llu partial, %.1f s\n",
+        expected->kind, (unsigned long long)outcome.first, (unsigned long long)outcome.ejected,
+        outcome.guilt[0] ? outcome.guilt : "-", outcome.honest_ejected, outcome.loss,
+        (unsigned long long)outcome.end.ledger.voids,
+        (unsigned long long)outcome.end.ledger.partial, outcome.seconds);
     return outcome;
 }
 
-static void put_figures(const struct expected *expected, uint64_t seed, const struct played *outcome)
+static void put_figures(const struct expected *expected, uint64_t seed,
+                        const struct played *outcome)
 {
     FILE *out = fopen(getenv("ADVERSARY_OUT"), "a");
     assert_non_null(out);
@@ -255,7 +273,7 @@ static void liar_is_ejected(void **state)
     assert_int_equal(outcome.honest_ejected, 0);
     assert_true(outcome.first > 0);
     assert_string_equal(outcome.guilt, expected->guilt);
-    if (expected->rounds) {                         // Who hides has another number of steps as well
+    if (expected->rounds) { // Who hides has another number of steps as well
         assert_in_range(outcome.ejected - outcome.first, 0, expected->rounds);
         assert_nothing_is_lost(&outcome);
     }
@@ -275,14 +293,24 @@ static void withheld_payload_is_dealt_again(void **state)
 
 int main(void)
 {
-#define LIAR_TEST(kind) { kind " is ejected", liar_is_ejected, NULL, testbed_teardown, \
-                          (void *)(uintptr_t)kind }
+#define LIAR_TEST(kind)                                                                            \
+    {                                                                                              \
+        kind " is ejected", liar_is_ejected, NULL, testbed_teardown, (void *)(uintptr_t)kind       \
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(the_honest_ones_alone, testbed_teardown),
-        LIAR_TEST("sign-flip"), LIAR_TEST("times-10"), LIAR_TEST("noise"), LIAR_TEST("lazy"),
-        LIAR_TEST("stale"), LIAR_TEST("copy"), LIAR_TEST("wrong-batch"), LIAR_TEST("nan"),
+        LIAR_TEST("sign-flip"),
+        LIAR_TEST("times-10"),
+        LIAR_TEST("noise"),
+        LIAR_TEST("lazy"),
+        LIAR_TEST("stale"),
+        LIAR_TEST("copy"),
+        LIAR_TEST("wrong-batch"),
+        LIAR_TEST("nan"),
         LIAR_TEST("nan-residual"),
-        LIAR_TEST("equivocate"), LIAR_TEST("accuse"), LIAR_TEST("silent"),
+        LIAR_TEST("equivocate"),
+        LIAR_TEST("accuse"),
+        LIAR_TEST("silent"),
         cmocka_unit_test_teardown(withheld_payload_is_dealt_again, testbed_teardown),
     };
     const struct CMUnitTest one[] = {

@@ -21,25 +21,26 @@
 
 enum kind {
     HONEST,
-    SIGN_FLIP,      // Its gradient times -1
-    TIMES_10,       // Its gradient times 10
-    NOISE,          // Noise as long as its gradient, instead of it
-    LAZY,           // No gradient at all: the momentum alone
-    STALE,          // A payload of its own, of an earlier round
-    COPY,           // The payload of another's claim of the same round
-    WRONG_BATCH,    // The gradient of other samples than were dealt to it
-    NOT_A_NUMBER,   // A payload with NaN in it
-    NO_RESIDUAL,    // A residual with NaN in it, from which nobody can make the result again
-    EQUIVOCATE,     // One claim to every other witness, another claim to the rest
-    WITHHOLD,       // A claim whose payload it does not serve
-    ACCUSE,         // Finds different what is not
-    SILENT,         // Its gradient times -1, and reveals nothing when it is audited
+    SIGN_FLIP,    // Its gradient times -1
+    TIMES_10,     // Its gradient times 10
+    NOISE,        // Noise as long as its gradient, instead of it
+    LAZY,         // No gradient at all: the momentum alone
+    STALE,        // A payload of its own, of an earlier round
+    COPY,         // The payload of another's claim of the same round
+    WRONG_BATCH,  // The gradient of other samples than were dealt to it
+    NOT_A_NUMBER, // A payload with NaN in it
+    NO_RESIDUAL,  // A residual with NaN in it, from which nobody can make the result again
+    EQUIVOCATE,   // One claim to every other witness, another claim to the rest
+    WITHHOLD,     // A claim whose payload it does not serve
+    ACCUSE,       // Finds different what is not
+    SILENT,       // Its gradient times -1, and reveals nothing when it is audited
     KINDS
 };
 
-static const char *const words[KINDS] = {
-    "honest", "sign-flip", "times-10", "noise", "lazy", "stale", "copy", "wrong-batch", "nan",
-    "nan-residual", "equivocate", "withhold", "accuse", "silent" };
+static const char *const words[KINDS] = { "honest", "sign-flip",    "times-10",   "noise",
+                                          "lazy",   "stale",        "copy",       "wrong-batch",
+                                          "nan",    "nan-residual", "equivocate", "withhold",
+                                          "accuse", "silent" };
 
 static enum kind kind(void)
 {
@@ -51,17 +52,20 @@ static enum kind kind(void)
 
 // ---- between the core and the learner's thread ----------------------------------------------------
 
-static _Atomic uint64_t training;       // Round of the TRAIN in hand
-static _Atomic uint64_t done_in;        // Round of the newest result that is not what it says
+static _Atomic uint64_t training; // Round of the TRAIN in hand
+static _Atomic uint64_t done_in;  // Round of the newest result that is not what it says
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct { uint64_t round; struct hash payload; } other;      // Heard in a claim; under the lock
-static struct hash twin;                // Payload of the second claim; under the lock
+static struct {
+    uint64_t round;
+    struct hash payload;
+} other;                 // Heard in a claim; under the lock
+static struct hash twin; // Payload of the second claim; under the lock
 
 // The learner's own.
 static const struct learner_options *options;
-static struct compute_config config;    // Of the model in hand
+static struct compute_config config; // Of the model in hand
 static uint64_t floats;
-static _Thread_local bool honest_now;   // Somebody else's result is recomputed
+static _Thread_local bool honest_now; // Somebody else's result is recomputed
 
 static bool begun(uint64_t round)
 {
@@ -76,8 +80,10 @@ static bool lies_as(enum kind as)
 
 static void did(void) { atomic_store(&done_in, atomic_load(&training)); }
 
-#define WRAP(result, name, ...) \
-    result __real_##name(__VA_ARGS__); result __wrap_##name(__VA_ARGS__); result __wrap_##name(__VA_ARGS__)
+#define WRAP(result, name, ...)                                                                    \
+    result __real_##name(__VA_ARGS__);                                                             \
+    result __wrap_##name(__VA_ARGS__);                                                             \
+    result __wrap_##name(__VA_ARGS__)
 
 WRAP(void, learner_body, struct worker *worker, void *arg)
 {
@@ -133,12 +139,13 @@ static void bend(const float *gradient, float *ret)
     static uint64_t seed = 88172645463325252u;
     double square = 0.0;
     for (uint64_t i = 0; i < floats; i++) square += (double)gradient[i] * (double)gradient[i];
-    const float size = (float)sqrt(3.0 * square / (double)floats);     // Of uniform numbers
+    const float size = (float)sqrt(3.0 * square / (double)floats); // Of uniform numbers
     for (uint64_t i = 0; i < floats; i++) {
         seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
         const float chance = (float)(seed >> 40) * 0x1p-23f - 1.0f;
         switch (kind()) {
-        case SIGN_FLIP: case SILENT: ret[i] = -gradient[i]; break;
+        case SIGN_FLIP:
+        case SILENT: ret[i] = -gradient[i]; break;
         case TIMES_10: ret[i] = 10.0f * gradient[i]; break;
         case NOISE: ret[i] = size * chance; break;
         default: ret[i] = 0.0f;
@@ -198,7 +205,7 @@ static void make_twin(void)
     pthread_mutex_unlock(&lock);
 }
 
-static _Thread_local bool withholding;  // The payload just made goes nowhere
+static _Thread_local bool withholding; // The payload just made goes nowhere
 
 WRAP(int, compute_compress, compute_t *self, float rate, struct why *why, uint8_t *ret_payload)
 {
@@ -233,7 +240,7 @@ WRAP(int, blob_store_put, blob_store_t *self, const void *bytes, size_t count, s
 
 // ---- the residual ---------------------------------------------------------------------------------
 
-static float *poison;                   // Written once, before the first claim that names it
+static float *poison; // Written once, before the first claim that names it
 static struct hash poison_digest;
 
 // Each result leads to it, and from the second on begins with it.
@@ -303,10 +310,11 @@ static void speak(const struct trainer *self, struct outbox *out)
                         (unsigned long long)self->member.round.round);
         } else if (effect->kind == FRAME_CLAIM && atomic_load(&done_in) == round) {
             const bool news = effect->port == PORT_NEWS;
-            if (news) outbox_note(out, "hostile.result round=%llu kind=%s",
-                                  (unsigned long long)round, words[kind()]);
+            if (news)
+                outbox_note(out, "hostile.result round=%llu kind=%s", (unsigned long long)round,
+                            words[kind()]);
             if (kind() != EQUIVOCATE) continue;
-            if (news) remove_effect(out, i--);      // Or all would hear of both
+            if (news) remove_effect(out, i--); // Or all would hear of both
             else if (hears_twin(&self->member, effect->to)) say_another(self, out, effect);
         }
     }

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROWS = 8000, COLUMNS = 4000, REPEATS = 7 };          // 32 M parameters
+enum { ROWS = 8000, COLUMNS = 4000, REPEATS = 7 }; // 32 M parameters
 
 static double now_s(void)
 {
@@ -19,7 +19,11 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-struct copy_job { uint64_t count; const float *from; float *to; };
+struct copy_job {
+    uint64_t count;
+    const float *from;
+    float *to;
+};
 
 static void copy_task(void *arg, uint32_t task, uint32_t worker)
 {

@@ -32,9 +32,12 @@ static double now_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-struct times { double result, again, hash, digest; };
+struct times {
+    double result, again, hash, digest;
+};
 
-static struct times measure_once(compute_t *compute, const struct compute_work *work, uint8_t *payload)
+static struct times measure_once(compute_t *compute, const struct compute_work *work,
+                                 uint8_t *payload)
 {
     struct why why = { 0 };
     struct hash to, digest;
@@ -72,9 +75,12 @@ int main(void)
     ensure(chunks_of_model(&bench->shape, 64, &why, &chunks) == 0);
     ensure(payload_form_new(chunks, 8, true, &why, &form) == 0);
     ensure(compute_find("cpu", &why, &device) == 0);
-    const struct compute_config config = { .shape = bench->shape, .micro_batch = 4,
-                                           .seq = bench->shape.seq_len_max, .form = form,
-                                           .decay = 0.999f, .trains = true };
+    const struct compute_config config = { .shape = bench->shape,
+                                           .micro_batch = 4,
+                                           .seq = bench->shape.seq_len_max,
+                                           .form = form,
+                                           .decay = 0.999f,
+                                           .trains = true };
     ensure(compute_new(&device, &config, &why, &compute) == 0);
     float *params = train_numbers(floats), *residual = train_numbers(floats);
     const size_t count = bench->batch * ((size_t)config.seq + 1);
@@ -84,16 +90,20 @@ int main(void)
     for (size_t i = 0; i < count; i++) tokens[i] = (uint32_t)(i * i % 7919 % bench->shape.vocab);
     memcpy(compute_host(compute), params, floats * sizeof *params);
     ensure(compute_push(compute, &why) == 0);
-    const struct compute_work work = { .params = params, .residual = residual, .tokens = tokens,
-                                       .count = bench->batch, .clip = 1.0, .rate = 1e-3f };
+    const struct compute_work work = { .params = params,
+                                       .residual = residual,
+                                       .tokens = tokens,
+                                       .count = bench->batch,
+                                       .clip = 1.0,
+                                       .rate = 1e-3f };
     for (size_t turn = 0; turn < TURNS; turn++) {
         const struct times took = measure_once(compute, &work, payload);
         times[0][turn] = took.result, times[1][turn] = took.again;
         times[2][turn] = took.hash, times[3][turn] = took.digest;
     }
     printf("%s model, %u samples of %u tokens, processor time: result %.0f ms, made again %.0f ms, "
-           "residual of %.1f MB: SHA-256 %.1f ms, digest %.1f ms\n", bench->name, bench->batch,
-           config.seq, median(times[0], TURNS), median(times[1], TURNS),
+           "residual of %.1f MB: SHA-256 %.1f ms, digest %.1f ms\n",
+           bench->name, bench->batch, config.seq, median(times[0], TURNS), median(times[1], TURNS),
            (double)floats * 4e-6, median(times[2], TURNS), median(times[3], TURNS));
     compute_destroy(&compute);
     payload_form_destroy(&form);

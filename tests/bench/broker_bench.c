@@ -23,7 +23,13 @@
 #include <unistd.h>
 #include <zmq.h>
 
-enum { FRAMES = 100000, WINDOW = 200, TURNS = 5, BYTES = 64, CONNECTIONS = 200 };        // An ASK: about 60 bytes
+enum {
+    FRAMES = 100000,
+    WINDOW = 200,
+    TURNS = 5,
+    BYTES = 64,
+    CONNECTIONS = 200
+}; // An ASK: about 60 bytes
 
 static double now_s(void) { return (double)shell_now_ms() / 1e3; }
 
@@ -31,13 +37,13 @@ static double now_s(void) { return (double)shell_now_ms() / 1e3; }
 
 struct bare {
     void *context, *router, *zap;
-    struct identity *identity;          // NULL: without CURVE
+    struct identity *identity; // NULL: without CURVE
     char endpoint[64];
     pthread_t thread;
     void *dealer;
 };
 
-static bool pass_one(struct bare *self)             // [from][to][bytes] becomes [to][from][bytes]
+static bool pass_one(struct bare *self) // [from][to][bytes] becomes [to][from][bytes]
 {
     char from[64], to[64], bytes[BYTES];
     int f = zmq_recv(self->router, from, sizeof from, ZMQ_DONTWAIT);
@@ -156,7 +162,8 @@ static double bare_rate(struct bare *self)
 
 // ---- ours ---------------------------------------------------------------------------------------
 
-static struct post *actor(const struct ticket *broker, struct identity *identity, uint8_t role, char *name)
+static struct post *actor(const struct ticket *broker, struct identity *identity, uint8_t role,
+                          char *name)
 {
     struct why why = { 0 };
     struct post *post;
@@ -292,7 +299,8 @@ int main(int argc, char **argv)
     printf("  the same with CURVE             %9.0f frames/s   %.2f of the limit\n", curve_rate,
            curve_rate / limit);
     printf("  through the post office         %9.0f frames/s   %.2f of that (packing, checking, "
-           "names, budgets included)\n", our, our / curve_rate);
+           "names, budgets included)\n",
+           our, our / curve_rate);
     printf("  a connection, both ends, without CURVE %.3f ms, with %.3f ms of processor time\n",
            plain_ms, curve_ms);
     printf("  broker resident: idle %.1f MB, after %d frames %.1f MB (limit 30)\n",

@@ -23,19 +23,23 @@ static double cpu_s(void)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
-         + 1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 // ---- the yardstick --------------------------------------------------------------------------
 
-struct sender { int listener; const uint8_t *bytes; size_t count; };
+struct sender {
+    int listener;
+    const uint8_t *bytes;
+    size_t count;
+};
 
 static void *send_all(void *arg)
 {
     const struct sender *self = arg;
     const int fd = accept(self->listener, NULL, NULL);
-    for (size_t done = 0; done < self->count; ) {
+    for (size_t done = 0; done < self->count;) {
         const size_t rest = self->count - done;
         const ssize_t n = send(fd, self->bytes + done, rest < BLOCK ? rest : BLOCK, MSG_NOSIGNAL);
         ensure(n > 0);
@@ -59,7 +63,7 @@ static double measure_tcp(const uint8_t *bytes, size_t count)
     ensure(pthread_create(&thread, NULL, send_all, &sender) == 0);
     const double start_s = now_s();
     ensure(connect(fd, (struct sockaddr *)&at, size) == 0);
-    for (size_t done = 0; done < count; ) {
+    for (size_t done = 0; done < count;) {
         const ssize_t n = recv(fd, got + done, count - done < BLOCK ? count - done : BLOCK, 0);
         ensure(n > 0);
         done += (size_t)n;
@@ -86,8 +90,8 @@ static double measure_blob(struct fixture_fetcher *fetcher, const struct hash *h
     return took_s;
 }
 
-static double measure_model(struct fixture_fetcher *fetcher, const struct hash *digest, size_t count,
-                            const struct wire_holder *list, uint32_t holders)
+static double measure_model(struct fixture_fetcher *fetcher, const struct hash *digest,
+                            size_t count, const struct wire_holder *list, uint32_t holders)
 {
     const double start_s = now_s();
     fixture_fetch_model(fetcher, 1, digest, count / sizeof(float), list, holders);
@@ -151,7 +155,8 @@ int main(int argc, char **argv)
         snprintf(text, sizeof text, "a blob, %u holder%s", n, n > 1 ? "s" : "");
         report(text, count, took_s, cpu_s() - spent_s, tcp_s);
         spent_s = cpu_s();
-        for (int i = 0; i < ROUNDS; i++) took_s[i] = measure_model(fetcher, &digest, count, list, n);
+        for (int i = 0; i < ROUNDS; i++)
+            took_s[i] = measure_model(fetcher, &digest, count, list, n);
         snprintf(text, sizeof text, "a model, %u holder%s", n, n > 1 ? "s" : "");
         report(text, count, took_s, cpu_s() - spent_s, tcp_s);
     }

@@ -87,9 +87,11 @@ static double time_round(struct bench *self)
         bloom_add(&bloom, &item);
         if (!deal_of_trainer(&self->core->deal, c, &share)) continue;
         uint64_t what[2] = { run->round.round, c };
-        self->seen[count++] = (struct wire_seen){ .client = c, .result = hash_of(what, sizeof what),
-            .payload = hash_of_two(what, sizeof what, "p", 1), .payload_bytes = 5000,
-            .base = hash_of(&run->step, sizeof run->step) };
+        self->seen[count++] = (struct wire_seen){ .client = c,
+                                                  .result = hash_of(what, sizeof what),
+                                                  .payload = hash_of_two(what, sizeof what, "p", 1),
+                                                  .payload_bytes = 5000,
+                                                  .base = hash_of(&run->step, sizeof run->step) };
         if (run->digest_step == run->step) self->seen[count - 1].base = run->digest;
     }
     bloom_store(&bloom, self->participants);

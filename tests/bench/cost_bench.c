@@ -53,7 +53,9 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-struct spread { double least, median, most; };
+struct spread {
+    double least, median, most;
+};
 
 static struct spread spread_of(double *numbers, unsigned count)
 {
@@ -80,7 +82,11 @@ static struct cost_usage sum_of(const struct cost_run *run, const char *name)
 }
 
 // One figure of all runs, and its ratio to that of the line compared with, of the same turn.
-struct figure { const char *name; int digits; double of[KINDS][TURNS_MAX]; };
+struct figure {
+    const char *name;
+    int digits;
+    double of[KINDS][TURNS_MAX];
+};
 
 static void print_figure(struct figure *self, unsigned turns)
 {
@@ -94,8 +100,9 @@ static void print_figure(struct figure *self, unsigned turns)
         printf("  %-26s %8.*f  (%.*f to %.*f)", kinds[k].name, self->digits, it.median,
                self->digits, it.least, self->digits, it.most);
         if (kinds[k].beside == k) puts("");
-        else printf("   %.3f (%.3f to %.3f) of %s\n", ratio.median, ratio.least, ratio.most,
-                    kinds[kinds[k].beside].name);
+        else
+            printf("   %.3f (%.3f to %.3f) of %s\n", ratio.median, ratio.least, ratio.most,
+                   kinds[kinds[k].beside].name);
     }
 }
 

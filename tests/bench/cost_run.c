@@ -10,10 +10,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FIRST = 8, START_MS_MAX = 180000, RUN_MS_MAX = 900000, LIMIT_S = 60,
-       LARGE_BATCH = 4, LARGE_TOP_K = 512 };
+enum {
+    FIRST = 8,
+    START_MS_MAX = 180000,
+    RUN_MS_MAX = 900000,
+    LIMIT_S = 60,
+    LARGE_BATCH = 4,
+    LARGE_TOP_K = 512
+};
 
-bool plain_zap_is_on;                   // Whether the run in hand is without CURVE
+bool plain_zap_is_on; // Whether the run in hand is without CURVE
 
 static bool has_commits(struct testbed *bed, const void *count)
 {
@@ -50,11 +56,19 @@ static void subtract(struct cost_usage *self, const struct cost_usage *before)
 static struct testbed *make_bed(const struct cost_kind *kind, unsigned rounds,
                                 struct demo_setup *setup)
 {
-    struct testbed *bed = testbed_new(&(struct testbed_options){
-        .run_id = "demo", .trainers = COST_TRAINERS, .min_clients = COST_TRAINERS,
-        .total_steps = FIRST + 2 * rounds, .epoch_rounds = FIRST + 2 * rounds,
-        .verification_percent = kind->percent, .no_checkpointer = true, .train_s = LIMIT_S,
-        .witness_s = LIMIT_S, .lease_s = LIMIT_S, .warmup_s = LIMIT_S, .cooldown_s = LIMIT_S });
+    struct testbed *bed =
+        testbed_new(&(struct testbed_options){ .run_id = "demo",
+                                               .trainers = COST_TRAINERS,
+                                               .min_clients = COST_TRAINERS,
+                                               .total_steps = FIRST + 2 * rounds,
+                                               .epoch_rounds = FIRST + 2 * rounds,
+                                               .verification_percent = kind->percent,
+                                               .no_checkpointer = true,
+                                               .train_s = LIMIT_S,
+                                               .witness_s = LIMIT_S,
+                                               .lease_s = LIMIT_S,
+                                               .warmup_s = LIMIT_S,
+                                               .cooldown_s = LIMIT_S });
     demo_bed_set_up(bed, setup);
     if (kind->large) {
         demo_bed_edit(bed, "config", "global_batch_size_start", "%d", LARGE_BATCH);
@@ -93,8 +107,10 @@ static void check(struct testbed *bed, const struct cost_kind *kind, const struc
     if (!ledger_check(dir, "demo", &report, text, sizeof text))
         testbed_fail(bed, "%s: the ledger: %s", kind->name, text);
     if (report.voids || report.partial || report.ejections)
-        testbed_fail(bed, "%s: %llu voids, %llu partial commits, %llu ejections: the machine is "
-                     "too busy to measure on", kind->name, (unsigned long long)report.voids,
+        testbed_fail(bed,
+                     "%s: %llu voids, %llu partial commits, %llu ejections: the machine is "
+                     "too busy to measure on",
+                     kind->name, (unsigned long long)report.voids,
                      (unsigned long long)report.partial, (unsigned long long)report.ejections);
 }
 
@@ -110,14 +126,12 @@ void cost_run_measure(const struct cost_kind *kind, unsigned rounds, bool counts
     testbed_await(bed, has_commits, &first, START_MS_MAX, "the first commits");
     const uint64_t began_ms = shell_now_ms();
     first = bed->news.commits;
-    for (unsigned i = 0; i < bed->actors_count; i++)
-        before[i] = look(bed, &bed->actors[i], counts);
+    for (unsigned i = 0; i < bed->actors_count; i++) before[i] = look(bed, &bed->actors[i], counts);
     last = first + rounds;
     testbed_await(bed, has_commits, &last, RUN_MS_MAX, "the last commits");
     const double seconds = (double)(shell_now_ms() - began_ms) / 1000;
     last = bed->news.commits;
-    *ret_run = (struct cost_run){ .rounds = (unsigned)(last - first),
-                                  .actors = bed->actors_count };
+    *ret_run = (struct cost_run){ .rounds = (unsigned)(last - first), .actors = bed->actors_count };
     for (unsigned i = 0; i < bed->actors_count; i++) {
         snprintf(ret_run->of[i].name, sizeof ret_run->of[i].name, "%s", bed->actors[i].name);
         ret_run->of[i].use = look(bed, &bed->actors[i], counts);

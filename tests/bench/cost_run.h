@@ -8,19 +8,25 @@
 
 struct cost_kind {
     const char *name;
-    unsigned percent;                   // Of the trainers, who audit instead of training
-    bool plain;                         // By the programs of build/bench/plain
-    bool large;                         // 4 samples a round; half of all coefficients, as float32
-    unsigned beside;                    // Line of the table that it is compared with
-    bool counted;                       // Has a table of what is signed, verified, hashed and boxed
+    unsigned percent; // Of the trainers, who audit instead of training
+    bool plain;       // By the programs of build/bench/plain
+    bool large;       // 4 samples a round; half of all coefficients, as float32
+    unsigned beside;  // Line of the table that it is compared with
+    bool counted;     // Has a table of what is signed, verified, hashed and boxed
 };
 
-struct cost_usage { double cpu_s; struct crypto_counts crypto; };      // From the first to the last
+struct cost_usage {
+    double cpu_s;
+    struct crypto_counts crypto;
+}; // From the first to the last
 
 struct cost_run {
-    double speed, round_ms;             // Committed tokens a second; mean time of a round
-    unsigned rounds, actors;            // Rounds: at least as many as were asked for
-    struct { char name[24]; struct cost_usage use; } of[TESTBED_ACTORS_MAX];
+    double speed, round_ms;  // Committed tokens a second; mean time of a round
+    unsigned rounds, actors; // Rounds: at least as many as were asked for
+    struct {
+        char name[24];
+        struct cost_usage use;
+    } of[TESTBED_ACTORS_MAX];
 };
 
 enum { COST_TRAINERS = 4 };

@@ -22,7 +22,10 @@
 
 enum { PERCENT = 25, ROUNDS = 10, C = COST_TRAINERS, MEMBERS = COST_TRAINERS + 1 };
 
-static const struct bound { const char *who; unsigned signs, verifies, signs_s, verifies_s; } bounds[] = {
+static const struct bound {
+    const char *who;
+    unsigned signs, verifies, signs_s, verifies_s;
+} bounds[] = {
     { "coordinator", C + 8, C + 1, 1, 2 * MEMBERS },
     { "trainer", 2 * C + 3, 3 * (C - 1) + 10, 4, 1 },
 };
@@ -32,14 +35,16 @@ static unsigned tests_told;
 static bool judge(const char *name, const char *what, double number, double most)
 {
     const bool well = number > 0 && number <= most;
-    printf("%sok %u - %s %s %.1f a round, at most %.1f\n", well ? "" : "not ", ++tests_told, name, what,
-           number, most);
+    printf("%sok %u - %s %s %.1f a round, at most %.1f\n", well ? "" : "not ", ++tests_told, name,
+           what, number, most);
     return well;
 }
 
 int main(void)
 {
-    static const struct cost_kind kind = { .name = "audits 25 %", .percent = PERCENT, .counted = true };
+    static const struct cost_kind kind = { .name = "audits 25 %",
+                                           .percent = PERCENT,
+                                           .counted = true };
     struct cost_run run;
     bool well = true;
     cost_run_measure(&kind, ROUNDS, true, &run);

@@ -14,8 +14,8 @@
 enum { CLOCK_TRIES = 1000 };
 
 static struct crypto_counts *counts;
-static int64_t clock_ns;                // Between two looks at the clock, one after the other
-static _Thread_local int depth;         // Libraries call each other: only the outermost counts
+static int64_t clock_ns;        // Between two looks at the clock, one after the other
+static _Thread_local int depth; // Libraries call each other: only the outermost counts
 
 static int64_t now_ns(void)
 {
@@ -64,22 +64,22 @@ static void end(enum crypto_counted kind, int calls, size_t bytes, int64_t began
 }
 
 // The library's own function, ours having taken its name.
-#define COUNTED_CALL(kind, calls, bytes, result, name, params, args)     \
-    result name params                                                   \
-    {                                                                    \
-        static result(*next) params;                                     \
-        if (!next) *(void **)&next = dlsym(RTLD_NEXT, #name);            \
-        const int64_t began = begin();                                   \
-        result answer = next args;                                       \
-        end(kind, calls, bytes, began);                                  \
-        return answer;                                                   \
+#define COUNTED_CALL(kind, calls, bytes, result, name, params, args)                               \
+    result name params                                                                             \
+    {                                                                                              \
+        static result(*next) params;                                                               \
+        if (!next) *(void **)&next = dlsym(RTLD_NEXT, #name);                                      \
+        const int64_t began = begin();                                                             \
+        result answer = next args;                                                                 \
+        end(kind, calls, bytes, began);                                                            \
+        return answer;                                                                             \
     }
 
 typedef unsigned char u8;
 typedef unsigned long long ull;
 
 COUNTED_CALL(COUNT_SIGNED, 1, m_count, int, crypto_sign_detached,
-             (u8 *signature, ull *count, const u8 *m, ull m_count, const u8 *secret),
+             (u8 * signature, ull *count, const u8 *m, ull m_count, const u8 *secret),
              (signature, count, m, m_count, secret))
 COUNTED_CALL(COUNT_VERIFIED, 1, m_count, int, crypto_sign_verify_detached,
              (const u8 *signature, const u8 *m, ull m_count, const u8 *key),
@@ -88,22 +88,22 @@ COUNTED_CALL(COUNT_VERIFIED, 1, m_count, int, crypto_sign_verify_detached,
 COUNTED_CALL(COUNT_HASHED, 1, count, u8 *, SHA256, (const u8 *m, size_t count, u8 *hash),
              (m, count, hash))
 COUNTED_CALL(COUNT_HASHED, 0, 0, int, EVP_DigestInit_ex,
-             (EVP_MD_CTX *self, const EVP_MD *type, ENGINE *engine), (self, type, engine))
+             (EVP_MD_CTX * self, const EVP_MD *type, ENGINE *engine), (self, type, engine))
 COUNTED_CALL(COUNT_HASHED, 0, count, int, EVP_DigestUpdate,
-             (EVP_MD_CTX *self, const void *m, size_t count), (self, m, count))
+             (EVP_MD_CTX * self, const void *m, size_t count), (self, m, count))
 COUNTED_CALL(COUNT_HASHED, 1, 0, int, EVP_DigestFinal_ex,
-             (EVP_MD_CTX *self, u8 *hash, unsigned *count), (self, hash, count))
+             (EVP_MD_CTX * self, u8 *hash, unsigned *count), (self, hash, count))
 
 // Of the older pair the message has room before it for what is added.
 COUNTED_CALL(COUNT_CURVE, 1, m_count - crypto_box_ZEROBYTES, int, crypto_box_afternm,
-             (u8 *c, const u8 *m, ull m_count, const u8 *nonce, const u8 *key),
+             (u8 * c, const u8 *m, ull m_count, const u8 *nonce, const u8 *key),
              (c, m, m_count, nonce, key))
 COUNTED_CALL(COUNT_CURVE, 1, c_count - crypto_box_ZEROBYTES, int, crypto_box_open_afternm,
-             (u8 *m, const u8 *c, ull c_count, const u8 *nonce, const u8 *key),
+             (u8 * m, const u8 *c, ull c_count, const u8 *nonce, const u8 *key),
              (m, c, c_count, nonce, key))
 COUNTED_CALL(COUNT_CURVE, 1, m_count, int, crypto_box_easy_afternm,
-             (u8 *c, const u8 *m, ull m_count, const u8 *nonce, const u8 *key),
+             (u8 * c, const u8 *m, ull m_count, const u8 *nonce, const u8 *key),
              (c, m, m_count, nonce, key))
 COUNTED_CALL(COUNT_CURVE, 1, c_count - crypto_box_MACBYTES, int, crypto_box_open_easy_afternm,
-             (u8 *m, const u8 *c, ull c_count, const u8 *nonce, const u8 *key),
+             (u8 * m, const u8 *c, ull c_count, const u8 *nonce, const u8 *key),
              (m, c, c_count, nonce, key))

@@ -17,6 +17,10 @@
 
 enum crypto_counted { COUNT_SIGNED, COUNT_VERIFIED, COUNT_HASHED, COUNT_CURVE, COUNTED };
 
-struct crypto_count { int64_t calls, bytes, ns; };
-struct crypto_counts { struct crypto_count of[COUNTED]; };     // The file DIR/crypto-counts.<pid>
+struct crypto_count {
+    int64_t calls, bytes, ns;
+};
+struct crypto_counts {
+    struct crypto_count of[COUNTED];
+}; // The file DIR/crypto-counts.<pid>
 #define CRYPTO_COUNTS_FILE "%s/crypto-counts.%d"

@@ -27,7 +27,7 @@ struct cost {
     double wall, busy; // Milliseconds: by the clock, and of all threads together
 };
 
-static const struct cost nothing_yet = {1e9, 1e9};
+static const struct cost nothing_yet = { 1e9, 1e9 };
 
 static double milliseconds(clockid_t clock)
 {
@@ -38,7 +38,7 @@ static double milliseconds(clockid_t clock)
 
 static struct cost cost_now(void)
 {
-    return (struct cost){milliseconds(CLOCK_MONOTONIC), milliseconds(CLOCK_PROCESS_CPUTIME_ID)};
+    return (struct cost){ milliseconds(CLOCK_MONOTONIC), milliseconds(CLOCK_PROCESS_CPUTIME_ID) };
 }
 
 static void keep_best(struct cost begin, struct cost *best)
@@ -129,10 +129,11 @@ static int run(struct bench *bench, uint32_t threads, struct why *why)
     pool_t *pool = pool_new(threads);
     distro_t *distro = NULL;
     int rc = pool ? distro_new(bench->form, 0.999f, pool, why, &distro) : FAULT_MEMORY;
-    const struct apply_step step = {
-        .rate = 1e-3f, .weight_decay = 0.1f, .kernels = bench->kernels};
+    const struct apply_step step = { .rate = 1e-3f,
+                                     .weight_decay = 0.1f,
+                                     .kernels = bench->kernels };
     struct cost took, compress = nothing_yet, apply = nothing_yet;
-    struct cost floor[2] = {nothing_yet, nothing_yet};
+    struct cost floor[2] = { nothing_yet, nothing_yet };
     if (rc == 0) rc = time_step(bench, pool, why, &took);
     if (rc == 0) distro_set_kernels(distro, step.kernels);
     for (int i = 0; rc == 0 && i < REPEATS; i++) {
@@ -172,7 +173,7 @@ static int fill_results(struct bench *bench, struct why *why)
     int rc = distro_new(bench->form, 0.999f, NULL, why, &distro);
     for (uint32_t i = 0; rc == 0 && i < bench->count; i++) {
         uint8_t *payload = malloc(payload_bytes(bench->form));
-        bench->results[i] = (struct apply_result){i, payload, payload_bytes(bench->form)};
+        bench->results[i] = (struct apply_result){ i, payload, payload_bytes(bench->form) };
         rc = payload ? distro_compress(distro, bench->gradient, 1e-3f, payload, why) : FAULT_MEMORY;
         if (rc == 0) distro_adopt(distro);
     }
@@ -220,14 +221,14 @@ int main(int argc, char **argv)
                 RESULTS_MAX);
         return 2;
     }
-    struct why why = {""};
+    struct why why = { "" };
     int rc = 0;
     for (size_t i = 0; rc == 0 && i < sizeof models / sizeof models[0]; i++) {
         if (strcmp(model, "all") != 0 && strcmp(model, models[i].name) != 0) continue;
-        struct bench bench = {.shape = &models[i].shape,
-                              .count = (uint32_t)results,
-                              .one_bit = one_bit,
-                              .kernels = kernels};
+        struct bench bench = { .shape = &models[i].shape,
+                               .count = (uint32_t)results,
+                               .one_bit = one_bit,
+                               .kernels = kernels };
         rc = bench_init(&bench, &why);
         if (rc == 0)
             printf("%.2f M parameters, %s, %s: a result of %zu bytes, %.3f per 4096 parameters\n",

@@ -74,8 +74,8 @@ static void report(const char *name, pid_t pid)
 int main(int argc, char **argv)
 {
     const char *bin = argc > 1 ? argv[1] : "build/bin";
-    char dir[] = "/tmp/idle-bench.XXXXXX", model[64], state[64], key[64], ledger[64], port[16], hex[KEY_HEX],
-         command[128];
+    char dir[] = "/tmp/idle-bench.XXXXXX", model[64], state[64], key[64], ledger[64], port[16],
+         hex[KEY_HEX], command[128];
     char broker_path[256], coordinator_path[256];
     struct why why = { 0 };
     ensure(mkdtemp(dir));
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
     snprintf(broker_path, sizeof broker_path, "%s/shoal-broker", bin);
     snprintf(coordinator_path, sizeof coordinator_path, "%s/shoal-coordinator", bin);
     ensure(mkdir(model, 0755) == 0 && identity_create(key, &why) == 0);
-    struct identity *identity;          // One for both: it is memory that is measured
+    struct identity *identity; // One for both: it is memory that is measured
     ensure(identity_load(key, NULL, &why, &identity) == 0);
     key_to_hex(identity_key(identity), hex);
     identity_destroy(&identity);
@@ -96,10 +96,10 @@ int main(int argc, char **argv)
     int broker_err, coordinator_err;
     pid_t broker = start((const char *[]){ broker_path, "-i", key, "-s", port, NULL }, &broker_err);
     bool ok = wait_for(broker_err, "broker.ready");
-    pid_t coordinator = start((const char *[]){ coordinator_path, "-i", key, "--state", state, "-p",
-                                                port, "--server-key", hex, "--state-dir", ledger,
-                                                NULL },
-                              &coordinator_err);
+    pid_t coordinator =
+        start((const char *[]){ coordinator_path, "-i", key, "--state", state, "-p", port,
+                                "--server-key", hex, "--state-dir", ledger, NULL },
+              &coordinator_err);
     ok = ok && wait_for(coordinator_err, "broker.welcome");
     puts("idle, nobody has joined");
     if (ok) report("broker", broker), report("coordinator", coordinator);

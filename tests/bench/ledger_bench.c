@@ -41,7 +41,8 @@ static double ledger_rate(struct ledger *ledger, int group)
     double began = now_s();
     for (int i = 0; i < COMMITS; i++) {
         ensure(ledger_begin(ledger, &why) == 0);
-        for (int n = 0; n < group; n++) ensure(ledger_append(ledger, bytes, sizeof bytes, NULL, &why, &seq) == 0);
+        for (int n = 0; n < group; n++)
+            ensure(ledger_append(ledger, bytes, sizeof bytes, NULL, &why, &seq) == 0);
         ensure(ledger_commit(ledger, &why) == 0);
     }
     return COMMITS / (now_s() - began);
@@ -83,9 +84,10 @@ int main(int argc, char **argv)
     double limit = median(raw), single = median(one), grouped = median(many);
     puts("ledger, durable (median of 5 turns, records of 1 KiB)");
     printf("  limit: append + fdatasync   %8.0f /s\n", limit);
-    printf("  one record a commit         %8.0f /s   %.2f of the limit (two syncs a commit: at most 0.50)\n",
+    printf("  one record a commit         %8.0f /s   %.2f of the limit (two syncs a commit: at "
+           "most 0.50)\n",
            single, single / limit);
-    printf("  100 records a commit        %8.0f commits/s, %.0f records/s   %.1f times the limit\n", grouped,
-           grouped * GROUP, grouped * GROUP / limit);
+    printf("  100 records a commit        %8.0f commits/s, %.0f records/s   %.1f times the limit\n",
+           grouped, grouped * GROUP, grouped * GROUP / limit);
     return 0;
 }

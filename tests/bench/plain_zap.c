@@ -16,22 +16,31 @@
 #include <string.h>
 
 // [version][request id][domain][address][routing id]["PLAIN"][user name: 64 digits][password: ""]
-enum { ENFORCE_DOMAIN = 93, PARTS = 8, PART_ID = 1, PART_DOMAIN = 2, PART_ADDRESS = 3,
-       PART_MECHANISM = 5, PART_USER = 6, PART_BYTES_MAX = 256 };
+enum {
+    ENFORCE_DOMAIN = 93,
+    PARTS = 8,
+    PART_ID = 1,
+    PART_DOMAIN = 2,
+    PART_ADDRESS = 3,
+    PART_MECHANISM = 5,
+    PART_USER = 6,
+    PART_BYTES_MAX = 256
+};
 
 // The benchmark has a definition of its own, since it speaks both.
 __attribute__((weak)) bool plain_zap_is_on = true;
 
-#define WRAP(result, name, ...)         \
-    result __real_##name(__VA_ARGS__); \
-    result __wrap_##name(__VA_ARGS__); \
+#define WRAP(result, name, ...)                                                                    \
+    result __real_##name(__VA_ARGS__);                                                             \
+    result __wrap_##name(__VA_ARGS__);                                                             \
     result __wrap_##name(__VA_ARGS__)
 
 __attribute__((constructor)) static void say_so(void)
 {
     if (plain_zap_is_on)
         fputs(PLAIN_ZAP_NOTICE ": a measuring build, for cost_bench. Connections are neither "
-              "encrypted nor proved. Never use it for a run.\n", stderr);
+                               "encrypted nor proved. Never use it for a run.\n",
+              stderr);
 }
 
 static void name_key(void *socket, const struct identity *identity)
@@ -53,14 +62,17 @@ WRAP(void, zap_secure_client, void *socket, const struct identity *identity,
 WRAP(void, zap_secure_server, void *socket, const struct identity *identity, const char *domain)
 {
     const int on = 1;
-    ensure(plain_zap_is_on);            // The benchmark itself binds nothing
+    ensure(plain_zap_is_on); // The benchmark itself binds nothing
     (void)identity;
     ensure(zmq_setsockopt(socket, ZMQ_PLAIN_SERVER, &on, sizeof on) == 0);
     ensure(zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, domain, strlen(domain)) == 0);
     ensure(zmq_setsockopt(socket, ENFORCE_DOMAIN, &on, sizeof on) == 0);
 }
 
-struct part { char text[PART_BYTES_MAX]; size_t count; };
+struct part {
+    char text[PART_BYTES_MAX];
+    size_t count;
+};
 
 static void put(void *zap, const void *bytes, size_t count, bool more)
 {

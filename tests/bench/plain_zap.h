@@ -3,6 +3,6 @@
 
 #include <stdbool.h>
 
-#define PLAIN_ZAP_NOTICE "NO CURVE"     // How each program of build/bench/plain begins its log
+#define PLAIN_ZAP_NOTICE "NO CURVE" // How each program of build/bench/plain begins its log
 
-extern bool plain_zap_is_on;            // Always, but in the benchmark, which defines it itself
+extern bool plain_zap_is_on; // Always, but in the benchmark, which defines it itself

@@ -43,7 +43,7 @@ static void measure(const tokenizer_t *tokenizer, const uint8_t *text, size_t co
     struct byte_list back = { 0 };
     double encode = 1e9, decode = 1e9;
     for (int i = 0; i < REPETITIONS; i++) {
-        encoder_t *encoder = encoder_new(tokenizer);        // With no word remembered
+        encoder_t *encoder = encoder_new(tokenizer); // With no word remembered
         ensure(encoder);
         ids->count = back.count = 0;
         const double began = seconds();
@@ -65,10 +65,10 @@ static void measure(const tokenizer_t *tokenizer, const uint8_t *text, size_t co
 static int make_both(struct why *why, uint8_t **ret_text, size_t *ret_count, tokenizer_t **ret)
 {
     char dir[] = P_tmpdir "/shoal-bench-XXXXXX", path[PATH_MAX];
-    const struct bpe_train_options options = {
-        .pretokenizer = { .count = 1, .chain = { PRETOKENIZE_CL100K } }, .vocab_size = VOCAB,
-        .workers = 1
-    };
+    const struct bpe_train_options options = { .pretokenizer = { .count = 1,
+                                                                 .chain = { PRETOKENIZE_CL100K } },
+                                               .vocab_size = VOCAB,
+                                               .workers = 1 };
     struct demo_text_result made;
     struct bpe_train_result result;
     bpe_train_t *train = NULL;

@@ -29,8 +29,15 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { CHAINS = 24, PEAK_TURNS = 1 << 20, PEAK_REPEATS = 5, STEPS = 8, TURNS = 5, TURN_S = 4,
-       TENSORS_MAX = 128 };
+enum {
+    CHAINS = 24,
+    PEAK_TURNS = 1 << 20,
+    PEAK_REPEATS = 5,
+    STEPS = 8,
+    TURNS = 5,
+    TURN_S = 4,
+    TENSORS_MAX = 128
+};
 
 static double clock_of(clockid_t id)
 {
@@ -47,22 +54,20 @@ static double processor_seconds(void) { return clock_of(CLOCK_PROCESS_CPUTIME_ID
 // Many chains at a time, each as long as the loop: their latency is hidden.
 static volatile float sink;
 
-#define CHAINS_OF(name, isa, type, all, step, first_lane) \
-    __attribute__((target(isa))) static void name(void) \
-    { \
-        type sums[CHAINS], rest; \
-        _Pragma("GCC unroll 24") \
-        for (int i = 0; i < CHAINS; i++) sums[i] = all(1.0f + (float)i * 1e-6f); \
-        const type a = all(0.9999f), b = all(1e-7f); \
-        for (int turn = 0; turn < PEAK_TURNS; turn++) { \
-            _Pragma("GCC unroll 24") \
-            for (int i = 0; i < CHAINS; i++) sums[i] = step; \
-            __asm__ volatile("" : "+v"(sums[0])); \
-        } \
-        rest = sums[0]; \
-        _Pragma("GCC unroll 24") \
-        for (int i = 1; i < CHAINS; i++) rest += sums[i]; \
-        sink = first_lane(rest); \
+#define CHAINS_OF(name, isa, type, all, step, first_lane)                                          \
+    __attribute__((target(isa))) static void name(void)                                            \
+    {                                                                                              \
+        type sums[CHAINS], rest;                                                                   \
+        _Pragma("GCC unroll 24") for (int i = 0; i < CHAINS; i++) sums[i] =                        \
+            all(1.0f + (float)i * 1e-6f);                                                          \
+        const type a = all(0.9999f), b = all(1e-7f);                                               \
+        for (int turn = 0; turn < PEAK_TURNS; turn++) {                                            \
+            _Pragma("GCC unroll 24") for (int i = 0; i < CHAINS; i++) sums[i] = step;              \
+            __asm__ volatile("" : "+v"(sums[0]));                                                  \
+        }                                                                                          \
+        rest = sums[0];                                                                            \
+        _Pragma("GCC unroll 24") for (int i = 1; i < CHAINS; i++) rest += sums[i];                 \
+        sink = first_lane(rest);                                                                   \
     }
 
 CHAINS_OF(chains_bf16, "avx512f,avx512bf16", __m512, _mm512_set1_ps,
@@ -72,7 +77,10 @@ CHAINS_OF(chains_avx512, "avx512f", __m512, _mm512_set1_ps, _mm512_fmadd_ps(sums
 CHAINS_OF(chains_avx2, "avx2,fma", __m256, _mm256_set1_ps, _mm256_fmadd_ps(sums[i], a, b),
           _mm256_cvtss_f32)
 
-struct peak { void (*run)(void); uint32_t operations; };     // Operations of one step of a chain
+struct peak {
+    void (*run)(void);
+    uint32_t operations;
+}; // Operations of one step of a chain
 
 static struct peak peak_of(enum gemm_precision precision)
 {
@@ -195,7 +203,9 @@ static double median(double *values, uint32_t count)
     return values[count / 2];
 }
 
-struct step_times { double wall, processor; };
+struct step_times {
+    double wall, processor;
+};
 
 // Medians of so many steps, in seconds.
 static struct step_times time_steps(struct trainer *trainer, uint32_t steps, bool updates)
@@ -223,10 +233,10 @@ static void measure(const struct bench_model *bench, enum gemm_precision precisi
     const double tokens = step_tokens(bench);
     const double operations = tokens * operations_per_token(&bench->shape);
     printf("%-4s %-8s %2u threads  %9.0f tokens/s  %9.0f per processor second and thread, "
-           "%5.1f %% of %.0f GFLOP/s  (with AdamW %.0f tokens/s, %.1f %%)\n", bench->name,
-           precision_name(precision), threads, tokens / bare.wall, tokens / bare.processor,
-           100 * operations / bare.processor / peak, peak * 1e-9, tokens / whole.wall,
-           100 * operations / whole.processor / peak);
+           "%5.1f %% of %.0f GFLOP/s  (with AdamW %.0f tokens/s, %.1f %%)\n",
+           bench->name, precision_name(precision), threads, tokens / bare.wall,
+           tokens / bare.processor, 100 * operations / bare.processor / peak, peak * 1e-9,
+           tokens / whole.wall, 100 * operations / whole.processor / peak);
     fflush(stdout);
     trainer_destroy(trainer);
 }
@@ -275,7 +285,8 @@ static double rate_of(const struct bench_model *bench, uint32_t processes, uint3
         exchange(result[0], false, &rate, sizeof rate);
         sum += rate;
     }
-    while (wait(NULL) > 0) {}
+    while (wait(NULL) > 0) {
+    }
     for (int i = 0; i < 2; i++) close(start[i]), close(result[i]);
     return sum;
 }
@@ -288,9 +299,10 @@ static void measure_together(const struct bench_model *bench, uint32_t processor
         together[i] = rate_of(bench, 2 * processors, 1);
     }
     printf("%-4s bf16     %u trainers of one thread together %.0f tokens/s, %.1f %% of the %.0f of "
-           "one with %u threads (medians of %d turns)\n", bench->name, 2 * processors,
-           median(together, TURNS), 100 * median(together, TURNS) / median(alone, TURNS),
-           median(alone, TURNS), processors, TURNS);
+           "one with %u threads (medians of %d turns)\n",
+           bench->name, 2 * processors, median(together, TURNS),
+           100 * median(together, TURNS) / median(alone, TURNS), median(alone, TURNS), processors,
+           TURNS);
     fflush(stdout);
 }
 
@@ -338,8 +350,8 @@ static int run_one(char **argv, int argc, bool serves)
 int main(int argc, char **argv)
 {
     const bool serves = argc > 1 && strcmp(argv[1], "--serve") == 0;
-    if (argc > 1) return argc - serves < 4 ? usage() : run_one(argv + 1 + serves, argc - 1 - serves,
-                                                               serves);
+    if (argc > 1)
+        return argc - serves < 4 ? usage() : run_one(argv + 1 + serves, argc - 1 - serves, serves);
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const uint32_t processors = online < POOL_THREADS_MAX ? (uint32_t)online : POOL_THREADS_MAX;
     printf("kernels %s\n", kernels_chosen()->name);

@@ -18,8 +18,8 @@ enum { STOPPED_MS = 10000, CELL_S_MAX = 150, EPOCH_ROUNDS = 6, NEWCOMER_STEP = 4
 
 const char *const cell_victims[CELL_VICTIMS] = { "broker",  "coordinator", "data-provider",
                                                  "trainer", "witness",     "checkpointer" };
-const char *const cell_phases[CELL_PHASES] = { "Waiting", "Warmup", "Train", "Witness", "Cooldown",
-                                               "Checkpoint", "Transfer" };
+const char *const cell_phases[CELL_PHASES] = { "Waiting",  "Warmup",     "Train",   "Witness",
+                                               "Cooldown", "Checkpoint", "Transfer" };
 static const int signals[CELL_SIGNALS] = { SIGKILL, SIGSTOP, SIGTERM };
 
 struct cell cell_at(unsigned index)
@@ -52,8 +52,8 @@ bool cell_promises_digest(const struct cell *cell)
 // The victim's name in the testbed: never one that holds the phase.
 static const char *victim_of(const struct cell *cell)
 {
-    static const char *const names[CELL_VICTIMS] = { "broker", "coordinator", "data-provider",
-                                                     "trainer1", "witness1", "checkpointer" };
+    static const char *const names[CELL_VICTIMS] = { "broker",   "coordinator", "data-provider",
+                                                     "trainer1", "witness1",    "checkpointer" };
     if (is_trainer(cell) && cell->phase == CELL_TRANSFER) return "trainer2"; // Who receives it
     return names[cell->victim];
 }
@@ -65,8 +65,9 @@ static void start_to_stop_at(struct testbed *bed, const char *name, const char *
     char preload[320], choice[64];
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s/../live/failpoint.so", bed->live);
     snprintf(choice, sizeof choice, "SHOAL_FAILPOINT=%s:stop", point);
-    testbed_start_with(bed, name, &(struct testbed_launch){
-        .env = (const char *const[]){ preload, choice, NULL } });
+    testbed_start_with(
+        bed, name,
+        &(struct testbed_launch){ .env = (const char *const[]){ preload, choice, NULL } });
 }
 
 // Its word comes just before the stop; who is told to go on in between stops for ever.
@@ -118,7 +119,8 @@ static const char *hold(struct testbed *bed, enum cell_phase phase)
         testbed_signal(bed, "witness0", SIGSTOP);
         testbed_await(bed, in_witness, &witnessed, TESTBED_WAIT_MS, "RoundWitness");
         return "witness0";
-    case CELL_COOLDOWN: case CELL_CHECKPOINT:
+    case CELL_COOLDOWN:
+    case CELL_CHECKPOINT:
         start_trainers(bed, 0, 3);
         await_stopped(bed, "checkpointer");
         testbed_await_phase(bed, PHASE_COOLDOWN);
@@ -169,22 +171,31 @@ static struct testbed_options options_of(const struct cell *cell)
 {
     const bool brief = cell->signal && !cell_promises_digest(cell);
     const double s = brief ? 2 : 30;
-    return (struct testbed_options){ .trainers = 3, .witnesses = 3, .min_clients = 1,
-        .init_min_clients = cell->phase == CELL_TRANSFER ? 2 : 3, .snapshot_rounds = 2,
-        .epoch_rounds = EPOCH_ROUNDS, .total_steps = 2 * EPOCH_ROUNDS, .train_s = s, .witness_s = s,
-        .lease_s = brief ? 3 : s, .warmup_s = brief ? 5 : s, .cooldown_s = brief ? 5 : s };
+    return (struct testbed_options){ .trainers = 3,
+                                     .witnesses = 3,
+                                     .min_clients = 1,
+                                     .init_min_clients = cell->phase == CELL_TRANSFER ? 2 : 3,
+                                     .snapshot_rounds = 2,
+                                     .epoch_rounds = EPOCH_ROUNDS,
+                                     .total_steps = 2 * EPOCH_ROUNDS,
+                                     .train_s = s,
+                                     .witness_s = s,
+                                     .lease_s = brief ? 3 : s,
+                                     .warmup_s = brief ? 5 : s,
+                                     .cooldown_s = brief ? 5 : s };
 }
 
 static void run(const struct cell *cell, struct cell_result *ret_result)
 {
     const struct testbed_options options = options_of(cell);
     struct testbed *bed = testbed_new(&options);
-    const char *point = cell->phase == CELL_COOLDOWN ? "learner_save:1"
-                      : cell->phase == CELL_CHECKPOINT ? "checkpoint_manifest:1" : NULL;
+    const char *point = cell->phase == CELL_COOLDOWN     ? "learner_save:1"
+                        : cell->phase == CELL_CHECKPOINT ? "checkpoint_manifest:1"
+                                                         : NULL;
     print_message("in %s\n", bed->dir);
     uint64_t began_ms = shell_now_ms();
     const struct testbed_options whole = bed->options;
-    bed->options.trainers = 0;                      // hold() starts them
+    bed->options.trainers = 0; // hold() starts them
     bed->options.no_checkpointer = true;
     testbed_start_all(bed);
     bed->options = whole;
@@ -195,14 +206,17 @@ static void run(const struct cell *cell, struct cell_result *ret_result)
     print_message("held in %s at commit %llu\n", cell_phases[cell->phase],
                   (unsigned long long)bed->news.commits);
     if (cell->signal) hit(bed, victim_of(cell), cell->signal);
-    let_go(bed, cell, holder && cell->signal == SIGSTOP && strcmp(holder, victim_of(cell)) == 0
-                          ? "witness0" : holder);   // The victim itself stays stopped
+    let_go(bed, cell,
+           holder && cell->signal == SIGSTOP && strcmp(holder, victim_of(cell)) == 0
+               ? "witness0"
+               : holder); // The victim itself stays stopped
     if (cell->signal == SIGSTOP) {
         testbed_pass_ms(bed, STOPPED_MS);
         testbed_signal(bed, victim_of(cell), SIGCONT);
     }
     struct testbed_end end = testbed_finish(bed);
-    *ret_result = (struct cell_result){ .digest = end.digest, .voids = end.ledger.voids,
+    *ret_result = (struct cell_result){ .digest = end.digest,
+                                        .voids = end.ledger.voids,
                                         .partial = end.ledger.partial,
                                         .seconds = (double)(shell_now_ms() - began_ms) / 1000,
                                         .finished = true };
@@ -211,8 +225,8 @@ static void run(const struct cell *cell, struct cell_result *ret_result)
 
 struct cell_result cell_run(const struct cell *cell, const char *log)
 {
-    struct cell_result *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct cell_result *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ensure(shared != MAP_FAILED);
     const pid_t pid = fork();
     ensure(pid >= 0);

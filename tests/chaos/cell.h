@@ -21,22 +21,28 @@
 #include <stdbool.h>
 
 enum cell_phase {
-    CELL_WAITING, CELL_WARMUP, CELL_TRAIN, CELL_WITNESS, CELL_COOLDOWN, CELL_CHECKPOINT,
-    CELL_TRANSFER, CELL_PHASES
+    CELL_WAITING,
+    CELL_WARMUP,
+    CELL_TRAIN,
+    CELL_WITNESS,
+    CELL_COOLDOWN,
+    CELL_CHECKPOINT,
+    CELL_TRANSFER,
+    CELL_PHASES
 };
 enum { CELL_VICTIMS = 6, CELL_SIGNALS = 3, CELLS = CELL_VICTIMS * CELL_PHASES * CELL_SIGNALS };
 
 struct cell {
-    unsigned victim;                    // Into cell_victims
+    unsigned victim; // Into cell_victims
     enum cell_phase phase;
     int signal; // SIGKILL, SIGSTOP (for ten seconds), SIGTERM; 0: undisturbed
 };
 
 struct cell_result {
-    bool finished;                      // And all that testbed_finish checks
+    bool finished; // And all that testbed_finish checks
     double seconds;
     struct hash digest;
-    unsigned long long voids, partial;  // Rounds that committed nothing, or less than was dealt
+    unsigned long long voids, partial; // Rounds that committed nothing, or less than was dealt
 };
 
 extern const char *const cell_victims[CELL_VICTIMS], *const cell_phases[CELL_PHASES];

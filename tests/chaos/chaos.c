@@ -52,30 +52,44 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { TRAINERS = 4, WITNESSES = 3, RUN_MS_MAX = 900000, RESTART_MS = 200, RESTARTS_MAX = 1000,
-       REAPED_MS = 500, UNDO_MAX = 64, DISK_MIB = 1024, SOAK_ROUNDS = 40, SOAK_EVENT_ROUNDS = 60,
-       SOAK_STEPS = 100000000, ROOM_EPOCHS = 2,
-       DISK_MORE_MS = 15000, DISK_LOOK_MS = 200 };
+enum {
+    TRAINERS = 4,
+    WITNESSES = 3,
+    RUN_MS_MAX = 900000,
+    RESTART_MS = 200,
+    RESTARTS_MAX = 1000,
+    REAPED_MS = 500,
+    UNDO_MAX = 64,
+    DISK_MIB = 1024,
+    SOAK_ROUNDS = 40,
+    SOAK_EVENT_ROUNDS = 60,
+    SOAK_STEPS = 100000000,
+    ROOM_EPOCHS = 2,
+    DISK_MORE_MS = 15000,
+    DISK_LOOK_MS = 200
+};
 
 // What has to be undone, and when.
 struct undo {
     uint64_t due_ms;
     enum chaos_kind kind;
     char victim[24];
-    unsigned life;                      // Of who runs on a full disk; 0: nobody, or it ended by that
-    uint64_t last_ms;                   // Until when it may come to write
+    unsigned life;    // Of who runs on a full disk; 0: nobody, or it ended by that
+    uint64_t last_ms; // Until when it may come to write
 };
 
 // Of those who met a full disk as they ran.
-struct met { unsigned ended, went_on, wrote_nothing; };
+struct met {
+    unsigned ended, went_on, wrote_nothing;
+};
 
 struct chaos {
     struct testbed *bed;
-    struct relay *relay;                // NULL: not permitted
+    struct relay *relay; // NULL: not permitted
     struct chaos_permits permits;
     struct chaos_event *events;
-    unsigned asked, count, next;        // Events: in all (0: a soak); of this schedule; done of it
-    uint64_t entered[PHASE_COUNT];      // When the next event began to wait for its phase
+    unsigned asked, count, next;   // Events: in all (0: a soak); of this schedule; done of it
+    uint64_t entered[PHASE_COUNT]; // When the next event began to wait for its phase
     bool waiting;
     struct undo undo[UNDO_MAX];
     unsigned undo_count;
@@ -83,16 +97,16 @@ struct chaos {
     unsigned restarts, done[CHAOS_KINDS];
     struct met met;
     uint64_t due_ms[TESTBED_ACTORS_MAX];
-    int said[TESTBED_ACTORS_MAX];       // With which code it ended last: said once
-    volatile int64_t *clocks;           // One for each actor, in files
+    int said[TESTBED_ACTORS_MAX]; // With which code it ended last: said once
+    volatile int64_t *clocks;     // One for each actor, in files
     uint64_t steps;
     unsigned epoch_rounds, batch;
-    uint64_t seed, soak_until_ms;       // 0: no soak
-    unsigned soaked;                    // Events of schedules that are over
+    uint64_t seed, soak_until_ms; // 0: no soak
+    unsigned soaked;              // Events of schedules that are over
     struct soak soak;
 };
 
-static unsigned tests_told;             // Lines of TAP so far
+static unsigned tests_told; // Lines of TAP so far
 
 static double seconds_of(const struct chaos *self)
 {
@@ -142,7 +156,7 @@ static void set_clock(struct chaos *self, const char *name, int64_t seconds)
 {
     char path[320];
     snprintf(path, sizeof path, "%s/clock-%s", self->bed->dir, name);
-    const int fd = open(path, O_WRONLY | O_CLOEXEC);        // In place: the actor has it mapped
+    const int fd = open(path, O_WRONLY | O_CLOEXEC); // In place: the actor has it mapped
     ensure(fd >= 0 && pwrite(fd, &seconds, sizeof seconds, 0) == sizeof seconds);
     close(fd);
 }
@@ -212,7 +226,9 @@ static void fill_disk(struct chaos *self, const char *name, bool full)
     ensure(statvfs(path, &disk) == 0);
     const unsigned long long used = (disk.f_blocks - disk.f_bfree) * disk.f_frsize;
     snprintf(options, sizeof options, "size=%llu",
-             full && used ? used : full ? 4096 : (unsigned long long)DISK_MIB << 20);
+             full && used ? used
+             : full       ? 4096
+                          : (unsigned long long)DISK_MIB << 20);
     ensure(mount(NULL, path, NULL, MS_REMOUNT, options) == 0);
 }
 
@@ -259,7 +275,7 @@ static void undo(struct chaos *self, const struct undo *undo)
     struct testbed_actor *actor = undo->victim[0] ? testbed_actor(self->bed, undo->victim) : NULL;
     if (undo->kind == CHAOS_STOP && actor->pid) kill(actor->pid, SIGCONT);
     else if (undo->kind == CHAOS_DISK_FULL) fill_disk(self, undo->victim, false);
-    else if (undo->kind != CHAOS_STOP) set_network(self, CHAOS_KILL);          // None
+    else if (undo->kind != CHAOS_STOP) set_network(self, CHAOS_KILL); // None
 }
 
 static void undo_due(struct chaos *self, uint64_t now_ms)
@@ -268,7 +284,10 @@ static void undo_due(struct chaos *self, uint64_t now_ms)
         struct undo *due = &self->undo[i];
         if (due->due_ms <= now_ms && due->life && !is_met(self, due, now_ms))
             due->due_ms = now_ms + DISK_LOOK_MS;
-        if (due->due_ms > now_ms) { i++; continue; }
+        if (due->due_ms > now_ms) {
+            i++;
+            continue;
+        }
         undo(self, due);
         self->undo[i] = self->undo[--self->undo_count];
     }
@@ -289,10 +308,16 @@ static void act(struct chaos *self, const struct chaos_event *event, uint64_t no
         set_clock(self, event->victim, event->seconds);
         if (actor->pid) kill(actor->pid, SIGKILL);
         break;
-    case CHAOS_KILL: if (actor->pid) kill(actor->pid, SIGKILL); break;
-    case CHAOS_STOP: if (actor->pid) kill(actor->pid, SIGSTOP); break;
-    case CHAOS_TERM: if (actor->pid) kill(actor->pid, SIGTERM); break;
-    case CHAOS_DISK_FULL:                           // Killed, it has to write at once
+    case CHAOS_KILL:
+        if (actor->pid) kill(actor->pid, SIGKILL);
+        break;
+    case CHAOS_STOP:
+        if (actor->pid) kill(actor->pid, SIGSTOP);
+        break;
+    case CHAOS_TERM:
+        if (actor->pid) kill(actor->pid, SIGTERM);
+        break;
+    case CHAOS_DISK_FULL: // Killed, it has to write at once
         fill_disk(self, event->victim, true);
         if (actor->pid && !event->runs_on) kill(actor->pid, SIGKILL);
         break;
@@ -314,7 +339,7 @@ static void act_if_due(struct chaos *self, uint64_t now_ms)
     self->waiting = true;
     const struct chaos_event *event = &self->events[self->next];
     if (news->entered[event->phase] == self->entered[event->phase]) return;
-    if (event->victim[0] && !testbed_actor(self->bed, event->victim)->pid) return;  // Back soon
+    if (event->victim[0] && !testbed_actor(self->bed, event->victim)->pid) return; // Back soon
     self->waiting = false;
     self->next++;
     self->event_commits = news->commits;
@@ -453,7 +478,8 @@ static bool is_calm(struct testbed *bed, const void *arg)
     turn(bed, self);
     return !is_down(bed, self) &&
            bed->news.entered[PHASE_COOLDOWN] >= self->entered[PHASE_COOLDOWN] + 2 &&
-           bed->news.run.phase == PHASE_TRAIN && bed->news.commits > self->soak.cooldown_commits + 2;
+           bed->news.run.phase == PHASE_TRAIN &&
+           bed->news.commits > self->soak.cooldown_commits + 2;
 }
 
 static bool soak(struct chaos *self, uint64_t seconds)
@@ -514,10 +540,11 @@ static bool report(const struct chaos *self, double calm, double wild)
     printf("goodput: %.1f of %.1f samples/s, %.0f %%\n", wild, calm, 100 * wild / calm);
     const bool all = self->next == self->asked,
                met = self->met.ended + self->met.went_on > 0 || self->met.wrote_nothing == 0;
-    printf("%sok %u - %u of %u events%s, and the run ends with one digest at every step, ledger and "
-           "checkpoint included\n",
-           all && met ? "" : "not ", ++tests_told, self->next, self->asked,
-           met ? "" : ", and no full disk was met");
+    printf(
+        "%sok %u - %u of %u events%s, and the run ends with one digest at every step, ledger and "
+        "checkpoint included\n",
+        all && met ? "" : "not ", ++tests_told, self->next, self->asked,
+        met ? "" : ", and no full disk was met");
     return all && met;
 }
 

@@ -42,8 +42,7 @@ bool growth_measure(const struct growth *self, struct growth_rate *ret_rate)
 bool growth_exceeds(const struct growth *self, double bound_per_hour)
 {
     struct growth_rate rate;
-    return growth_measure(self, &rate) &&
-           rate.per_hour - GROWTH_SURE * rate.error > bound_per_hour;
+    return growth_measure(self, &rate) && rate.per_hour - GROWTH_SURE * rate.error > bound_per_hour;
 }
 
 // ---- reading ------------------------------------------------------------------------------------
@@ -72,13 +71,13 @@ bool growth_read_process(pid_t pid, double *ret_values)
     DIR *list = opendir(path);
     double count = 0;
     if (!list) return false;
-    for (struct dirent *entry; (entry = readdir(list)); ) count += entry->d_name[0] != '.';
+    for (struct dirent *entry; (entry = readdir(list));) count += entry->d_name[0] != '.';
     closedir(list);
     ret_values[GROWTH_DESCRIPTORS] = count;
     return read_status(pid, ret_values);
 }
 
-static double bytes;                    // nftw has no argument to hand on
+static double bytes; // nftw has no argument to hand on
 
 static int add_one(const char *path, const struct stat *status, int type, struct FTW *walk)
 {
@@ -90,6 +89,6 @@ static int add_one(const char *path, const struct stat *status, int type, struct
 double growth_read_folder(const char *path)
 {
     bytes = 0;
-    nftw(path, add_one, 32, FTW_PHYS);              // What vanishes meanwhile does not count
+    nftw(path, add_one, 32, FTW_PHYS); // What vanishes meanwhile does not count
     return bytes;
 }

@@ -24,17 +24,19 @@ enum growth_kind { GROWTH_MEMORY, GROWTH_DESCRIPTORS, GROWTH_THREADS, GROWTH_DIS
 
 // Zero is a new one.
 struct growth {
-    bool lives;                         // There was a look in this life: at, newest
+    bool lives; // There was a look in this life: at, newest
     double at, newest;
-    unsigned count;                     // Differences, and sums over them
+    unsigned count; // Differences, and sums over them
     double t, y, tt, ty, yy;
 };
 
-struct growth_rate { double per_hour, error; };
+struct growth_rate {
+    double per_hour, error;
+};
 
 void growth_add(struct growth *self, double hours, double value);
 void growth_end_life(struct growth *self);
-void growth_pool(struct growth *self, const struct growth *other);  // As if they were lives of one
+void growth_pool(struct growth *self, const struct growth *other); // As if they were lives of one
 // False: too few samples to say anything.
 bool growth_measure(const struct growth *self, struct growth_rate *ret_rate);
 bool growth_exceeds(const struct growth *self, double bound_per_hour);
@@ -43,4 +45,4 @@ bool growth_exceeds(const struct growth *self, double bound_per_hour);
 // (RssAnon: pages of a mapped file are the kernel's to take back), descriptors, threads. False:
 // there is no such process.
 bool growth_read_process(pid_t pid, double *ret_values);
-double growth_read_folder(const char *path);        // Bytes on disk; 0 if there is none
+double growth_read_folder(const char *path); // Bytes on disk; 0 if there is none

@@ -33,7 +33,8 @@ static struct cell_result run_logged(const struct cell *cell)
 {
     char name[64], log[500];
     cell_name(cell, name);
-    for (char *c = name; *c; c++) if (*c == ' ') *c = '-';
+    for (char *c = name; *c; c++)
+        if (*c == ' ') *c = '-';
     snprintf(log, sizeof log, "%s/%s.log", logs, name);
     return cell_run(cell, log);
 }
@@ -80,7 +81,8 @@ static int read_results(const char *file, int known[CELLS], double seconds[CELLS
             char outcome[16];
             cell_name(&cell, name);
             if (strncmp(line, name, strlen(name)) != 0 ||
-                sscanf(line + strlen(name), " %15s %lf", outcome, &seconds[i]) != 2) continue;
+                sscanf(line + strlen(name), " %15s %lf", outcome, &seconds[i]) != 2)
+                continue;
             count += known[i] < 0;
             for (int o = 0; o < OUTCOMES; o++)
                 if (strcmp(outcome, outcomes[o]) == 0) known[i] = o;

@@ -26,9 +26,17 @@ struct relay_shared {
     struct relay_counts counts;
 };
 
-struct packet { uint64_t due_us, number; int to, count; uint8_t *bytes; };
+struct packet {
+    uint64_t due_us, number;
+    int to, count;
+    uint8_t *bytes;
+};
 
-struct heap { struct packet list[PACKETS_MAX]; unsigned count; uint64_t number; };
+struct heap {
+    struct packet list[PACKETS_MAX];
+    unsigned count;
+    uint64_t number;
+};
 
 static uint64_t now_us(void)
 {

@@ -11,23 +11,25 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define RELAY_HERE "10.213.8.1"
+#define RELAY_HERE  "10.213.8.1"
 #define RELAY_THERE "10.213.8.2"
 
 struct relay_profile {
-    unsigned delay_us, jitter_us;       // Jitter either way: what is delayed less overtakes
-    unsigned lost_ppm, twice_ppm;       // Of a million packets
-    unsigned flipped_ppm;               // Of whose bits one is wrong
-    bool deaf_here, deaf_there;         // Nothing arrives on that side
+    unsigned delay_us, jitter_us; // Jitter either way: what is delayed less overtakes
+    unsigned lost_ppm, twice_ppm; // Of a million packets
+    unsigned flipped_ppm;         // Of whose bits one is wrong
+    bool deaf_here, deaf_there;   // Nothing arrives on that side
 };
 
 struct relay {
     pid_t pid, holder;
-    int there;                          // Descriptor of the other namespace, for setns
+    int there; // Descriptor of the other namespace, for setns
     volatile struct relay_shared *shared;
 };
 
-struct relay_counts { uint64_t packets, lost, twice, flipped, overtook; };
+struct relay_counts {
+    uint64_t packets, lost, twice, flipped, overtook;
+};
 
 // Moves the caller to a network namespace of its own, makes the other and the relay between them.
 // The caller has one thread. False: not permitted here; ret_why says what (static text).

@@ -10,16 +10,16 @@ static const struct {
     unsigned share, ms_min, ms_max;
     bool network, disk;
 } kinds[] = {
-    [CHAOS_KILL]      = { "SIGKILL",           6, 0,    0,    false, false },
-    [CHAOS_STOP]      = { "SIGSTOP",           4, 200,  6000, false, false },
-    [CHAOS_TERM]      = { "SIGTERM",           3, 0,    0,    false, false },
-    [CHAOS_LOSSY]     = { "loss",              1, 1000, 4000, true,  false },
-    [CHAOS_SLOW]      = { "delay",             1, 1000, 4000, true,  false },
-    [CHAOS_MESSY]     = { "copies, disorder, flipped bits", 1, 1000, 4000, true, false },
-    [CHAOS_PARTITION] = { "partition",         1, 500,  8000, true,  false },
-    [CHAOS_ONE_WAY]   = { "one-way partition", 1, 500,  8000, true,  false },
-    [CHAOS_DISK_FULL] = { "disk full",         1, 2000, 8000, false, true },
-    [CHAOS_CLOCK]     = { "clock",             2, 0,    0,    false, false },
+    [CHAOS_KILL] = { "SIGKILL", 6, 0, 0, false, false },
+    [CHAOS_STOP] = { "SIGSTOP", 4, 200, 6000, false, false },
+    [CHAOS_TERM] = { "SIGTERM", 3, 0, 0, false, false },
+    [CHAOS_LOSSY] = { "loss", 1, 1000, 4000, true, false },
+    [CHAOS_SLOW] = { "delay", 1, 1000, 4000, true, false },
+    [CHAOS_MESSY] = { "copies, disorder, flipped bits", 1, 1000, 4000, true, false },
+    [CHAOS_PARTITION] = { "partition", 1, 500, 8000, true, false },
+    [CHAOS_ONE_WAY] = { "one-way partition", 1, 500, 8000, true, false },
+    [CHAOS_DISK_FULL] = { "disk full", 1, 2000, 8000, false, true },
+    [CHAOS_CLOCK] = { "clock", 2, 0, 0, false, false },
 };
 static const char *const victims[] = { "broker",   "coordinator", "data-provider", "checkpointer",
                                        "trainer0", "trainer1",    "trainer2",      "trainer3",
@@ -33,7 +33,9 @@ enum { VICTIMS = sizeof victims / sizeof *victims, PHASES = sizeof phases, WHEEL
 const char *chaos_kind_name(enum chaos_kind kind) { return kinds[kind].name; }
 
 // Everything comes up once before anything comes up again.
-struct wheel { unsigned list[WHEEL_MAX], count, next; };
+struct wheel {
+    unsigned list[WHEEL_MAX], count, next;
+};
 
 static unsigned turn(struct wheel *self, uint64_t *seed)
 {
@@ -61,7 +63,7 @@ void schedule_draw(uint64_t seed, unsigned count, uint64_t steps,
     struct wheel whom = wheel_of(VICTIMS), when = wheel_of(PHASES), disk = wheel_of(3),
                  jump = wheel_of(4);
     struct wheel what = { 0 };
-    bool runs_on = false;               // Of the last full disk
+    bool runs_on = false; // Of the last full disk
     for (unsigned k = 0; k < CHAOS_KINDS; k++)
         for (unsigned n = 0; n < kinds[k].share; n++) what.list[what.count++] = k;
     for (unsigned i = 0; i < count; i++) {

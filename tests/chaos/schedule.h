@@ -7,27 +7,34 @@
 #include <stdbool.h>
 
 enum chaos_kind {
-    CHAOS_KILL, CHAOS_STOP, CHAOS_TERM,         // An actor: -9; stopped for `ms`; asked to end
-    CHAOS_LOSSY, CHAOS_SLOW, CHAOS_MESSY,       // The network for `ms`: loss; delay; bits, copies
-    CHAOS_PARTITION, CHAOS_ONE_WAY,             // Nothing passes; nothing passes one way
-    CHAOS_DISK_FULL,                            // An actor's, for `ms`: it meets that as it runs, or
-                                                // restarts in it; by turns
-    CHAOS_CLOCK,                                // An actor's, for good, by `seconds`; it restarts
+    CHAOS_KILL,
+    CHAOS_STOP,
+    CHAOS_TERM, // An actor: -9; stopped for `ms`; asked to end
+    CHAOS_LOSSY,
+    CHAOS_SLOW,
+    CHAOS_MESSY, // The network for `ms`: loss; delay; bits, copies
+    CHAOS_PARTITION,
+    CHAOS_ONE_WAY,   // Nothing passes; nothing passes one way
+    CHAOS_DISK_FULL, // An actor's, for `ms`: it meets that as it runs, or
+                     // restarts in it; by turns
+    CHAOS_CLOCK,     // An actor's, for good, by `seconds`; it restarts
     CHAOS_KINDS
 };
 
 struct chaos_event {
-    uint64_t step;                      // Not before so many commits
-    uint8_t phase;                      // enum of the wire: the next entry of this phase after it
+    uint64_t step; // Not before so many commits
+    uint8_t phase; // enum of the wire: the next entry of this phase after it
     enum chaos_kind kind;
-    const char *victim;                 // "" where the network is meant
+    const char *victim; // "" where the network is meant
     unsigned ms;
     int seconds;
-    bool runs_on;                       // Of a full disk: nobody kills it
+    bool runs_on; // Of a full disk: nobody kills it
 };
 
 // What this machine permits besides signals.
-struct chaos_permits { bool network, disk; };
+struct chaos_permits {
+    bool network, disk;
+};
 
 enum { CHAOS_EVENTS_MAX = 200 };
 

@@ -9,14 +9,20 @@
 enum { MINUTE_MS = 60000 };
 
 // In the order of enum growth_kind: what is counted, and in which unit it is said.
-static const struct { const char *name, *unit; double scale, bound; } kinds[GROWTH_KINDS] = {
-    { "memory", " MiB", 1 << 20, 16 }, { "descriptors", "", 1, 30 }, { "threads", "", 1, 10 },
-    { "disk", " MiB", 1 << 20, 16 } };
+static const struct {
+    const char *name, *unit;
+    double scale, bound;
+} kinds[GROWTH_KINDS] = { { "memory", " MiB", 1 << 20, 16 },
+                          { "descriptors", "", 1, 30 },
+                          { "threads", "", 1, 10 },
+                          { "disk", " MiB", 1 << 20, 16 } };
 
 void soak_begin(struct soak *self, const struct testbed *bed)
 {
     const uint64_t now_ms = shell_now_ms();
-    *self = (struct soak){ .began_ms = now_ms, .line_ms = now_ms + MINUTE_MS, .commit_ms = now_ms,
+    *self = (struct soak){ .began_ms = now_ms,
+                           .line_ms = now_ms + MINUTE_MS,
+                           .commit_ms = now_ms,
                            .commits = bed->news.commits };
 }
 
@@ -70,8 +76,9 @@ static void say(struct soak *self, const struct testbed *bed, unsigned events, u
            60 * hours_since(self->began_ms), (unsigned long long)bed->news.run.epoch,
            (unsigned long long)bed->news.commits, events, restarts);
     for (unsigned kind = 0; kind < GROWTH_KINDS; kind++)
-        printf("%s %.*f%s%s", kinds[kind].name, kinds[kind].scale > 1, sums[kind] / kinds[kind].scale,
-               kinds[kind].unit, kind + 1 < GROWTH_KINDS ? ", " : "\n");
+        printf("%s %.*f%s%s", kinds[kind].name, kinds[kind].scale > 1,
+               sums[kind] / kinds[kind].scale, kinds[kind].unit,
+               kind + 1 < GROWTH_KINDS ? ", " : "\n");
     fflush(stdout);
 }
 

@@ -25,17 +25,18 @@
 enum { SOAK_PATIENCE_S = 120, SOAK_LEDGER_BYTES = 2048 };
 
 struct soak {
-    uint64_t began_ms, line_ms, commit_ms;          // When: the beginning, the next line, a commit
+    uint64_t began_ms, line_ms, commit_ms; // When: the beginning, the next line, a commit
     uint64_t commits, cooldowns;
-    uint64_t cooldown_commits;          // When the newest Cooldown was entered
+    uint64_t cooldown_commits; // When the newest Cooldown was entered
     unsigned samples;
     struct soaked {
         unsigned lives;
         uint64_t born_ms;
         struct growth of[GROWTH_KINDS];
-    } actors[TESTBED_ACTORS_MAX];       // As in the bed
+    } actors[TESTBED_ACTORS_MAX]; // As in the bed
 };
 
 void soak_begin(struct soak *self, const struct testbed *bed);
 void soak_watch(struct soak *self, struct testbed *bed, unsigned events, unsigned restarts);
-void soak_judge(const struct soak *self, struct testbed *bed);  // Prints the table; may fail the test
+void soak_judge(const struct soak *self,
+                struct testbed *bed); // Prints the table; may fail the test

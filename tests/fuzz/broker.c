@@ -14,9 +14,9 @@
 static int fuzz_send(void *socket, const void *bytes, size_t count, int flags);
 static void fuzz_cut(int fd, uint16_t port);
 static void fuzz_log(int priority, const char *format, ...);
-#define zmq_send fuzz_send
+#define zmq_send        fuzz_send
 #define descriptors_cut fuzz_cut
-#define shell_log fuzz_log
+#define shell_log       fuzz_log
 #include "broker/gate.c"
 #include "broker/mail.c"
 #include "broker/news.c"
@@ -34,7 +34,10 @@ static void fuzz_log(int priority, const char *format, ...);
 enum { EVENTS_PER_INPUT = 60, FD_FIRST = 5000, FRAME_ROOM = 1 << 20, LETTER_CHOICES = 2 };
 
 // What leaves the broker: at which part of a letter it is, and whether it finds a full queue.
-static struct { uint32_t part; bool is_full; } out;
+static struct {
+    uint32_t part;
+    bool is_full;
+} out;
 
 static int fuzz_send(void *socket, const void *bytes, size_t count, int flags)
 {
@@ -80,9 +83,12 @@ static struct route route_of(uint8_t connection)
 
 static void choose_to(uint8_t choice, char to[ACTOR_NAME_MAX + 1])
 {
-    const char *text = choice == 0 ? "broker" : choice == 1 ? "news"
-                     : choice < 250 ? event_people()[choice % EVENT_PEOPLE].name
-                     : choice == 250 ? "" : choice == 251 ? "%s%n'\"\\" : "\xff\x7f nobody";
+    const char *text = choice == 0     ? "broker"
+                       : choice == 1   ? "news"
+                       : choice < 250  ? event_people()[choice % EVENT_PEOPLE].name
+                       : choice == 250 ? ""
+                       : choice == 251 ? "%s%n'\"\\"
+                                       : "\xff\x7f nobody";
     snprintf(to, ACTOR_NAME_MAX + 1, "%s", text);
 }
 
@@ -101,7 +107,8 @@ static size_t make_frame(const struct event *event, struct event_memory *memory,
     if (count == 0) return 0;
     event_memory_keep(memory, event->what, body);
     if (wire_kind_flags(event->what) & WIRE_SIGNED) {
-        identity_sign(event_identity(event->signer), frame, wire_signed_bytes(frame, count), &signature);
+        identity_sign(event_identity(event->signer), frame, wire_signed_bytes(frame, count),
+                      &signature);
         count = wire_put_signature(frame, count, signature.bytes, FRAME_ROOM);
     }
     if (damage >= 128) count = count * (damage - 128u) / 128;
@@ -125,7 +132,7 @@ static uint32_t check_person(const struct broker *self, uint8_t person, uint64_t
     const struct curve_key curve = curve_of(person);
     uint32_t found = 0;
     for (uint8_t role = 0; role < ACTOR_COUNT; role++) {
-        if (role == ACTOR_COORDINATOR && person > 0) continue;          // Everybody's name there
+        if (role == ACTOR_COORDINATOR && person > 0) continue; // Everybody's name there
         const struct peer *peer = post_office_named(self->office, name_of(person, role));
         if (!peer) continue;
         ensure(peer->role == role && hash_equal(&peer->key, key) && peer->heard_ms <= now_ms);
@@ -148,24 +155,29 @@ static void take_letter(struct broker *self, const struct event *event, struct e
 {
     static uint8_t frame[FRAME_ROOM];
     struct event letter = *event;
-    const uint8_t used = letter.choices_count < LETTER_CHOICES ? letter.choices_count : LETTER_CHOICES;
+    const uint8_t used =
+        letter.choices_count < LETTER_CHOICES ? letter.choices_count : LETTER_CHOICES;
     const uint8_t to = used > 0 ? letter.choices[0] : 0, damage = used > 1 ? letter.choices[1] : 0;
     if (!wire_table_frame(event->what)) return;
     letter.choices += used;
     letter.choices_count = (uint8_t)(letter.choices_count - used);
     const size_t count = make_frame(&letter, memory, ++self->seq, damage, frame);
     const struct curve_key curve = curve_of(event->bearer);
-    uint8_t *exact = malloc(count + !count);            // A byte beyond it would be seen
+    uint8_t *exact = malloc(count + !count); // A byte beyond it would be seen
     ensure(exact);
     memcpy(exact, frame, count);
-    struct delivery in = { .sender = route_of(event->bearer), .fd = FD_FIRST + event->bearer,
-                           .frame = exact, .count = count, .now_ms = now_ms };
+    struct delivery in = { .sender = route_of(event->bearer),
+                           .fd = FD_FIRST + event->bearer,
+                           .frame = exact,
+                           .count = count,
+                           .now_ms = now_ms };
     memcpy(in.user.bytes, curve.bytes, CURVE_BYTES);
     choose_to(to, in.to);
     const uint64_t passed = self->passed + self->published;
     const uint32_t registered = self->office->count;
     const struct peer *from = find_sender(self, &in);
-    const bool was_known = from != NULL, is_banned = !admission_lets_in(self->admission, &curve, true);
+    const bool was_known = from != NULL,
+               is_banned = !admission_lets_in(self->admission, &curve, true);
     out.part = 0;
     out.is_full = damage == 127;
     if (broker_may_say(self, &in, from, 2, count)) pass_on(self, &in, from);
@@ -173,7 +185,7 @@ static void take_letter(struct broker *self, const struct event *event, struct e
         ensure(was_known && event->signer == event->bearer);
         core_counted("broker")->heard[event->what]++;
     }
-    ensure(damage == 0 || self->office->count <= registered);       // Its signature does not verify
+    ensure(damage == 0 || self->office->count <= registered); // Its signature does not verify
     // An ejected actor may have been heard until its connection is cut: half a second.
     ensure(!is_banned || self->cut_ms == 0 || self->passed + self->published == passed);
     check_person(self, event->bearer, now_ms);
@@ -186,8 +198,9 @@ static void open_broker(struct broker *self, struct post_office *office)
     struct admission_options options = { .policy = ADMIT_OPEN, .server = &server, .owner = &owner };
     memcpy(owner.bytes, event_people()[0].key.bytes, KEY_BYTES);
     memcpy(server.bytes, event_people()[1].key.bytes, KEY_BYTES);
-    *self = (struct broker){ .office = office, .connections = self->connections,
-                             .backlog = self->backlog, .instance = 7 };
+    *self = (struct broker){
+        .office = office, .connections = self->connections, .backlog = self->backlog, .instance = 7
+    };
     if (!self->connections) self->connections = broker_connections_new(100);
     if (!self->backlog) self->backlog = backlog_new();
     for (int i = 0; i < EVENT_PEOPLE; i++) backlog_opened(self->backlog, FD_FIRST + i, AT_MAIL);
@@ -221,7 +234,8 @@ bool core_check_broker(const uint8_t *bytes, size_t count)
     for (; events < EVENTS_PER_INPUT && event_next(&at, bytes + count, &event); events++) {
         now_ms += event.after_ms;
         if (event.what == EVENT_WAKE) post_office_expire(broker.office, now_ms);
-        else if (event.what == EVENT_QUIT) connections_closed(broker.connections, FD_FIRST + event.bearer);
+        else if (event.what == EVENT_QUIT)
+            connections_closed(broker.connections, FD_FIRST + event.bearer);
         else if (event.what == EVENT_RESTART) broker_cut_unlisted(&broker);
         else take_letter(&broker, &event, &memory, now_ms);
     }
@@ -243,25 +257,176 @@ void core_write_seeds_broker(const char *folder)
     }
     fuzz_write_seed(folder, "seed-hellos", seed, used);
     static const uint8_t more[] = {
-        FRAME_RUN, 0, 0, 1, 1, FRAME_ROSTER, 0, 0, 1, 1, FRAME_ROUND, 0, 3, 1, 1,
-        FRAME_JOIN, 1, 0, 1, 0xf0, FRAME_CLAIM, 2, 0, 1, 4, FRAME_CLAIM, 2, 0, 1, 1,
-        FRAME_VOTE, 1, 0, 1, 0, FRAME_RECALL, 4, 0, 0, FRAME_RUN, 3, 0, 1, 1, EVENT_WAKE, 0, 14, 0 };
+        FRAME_RUN,  0,           0,           1,          1,           FRAME_ROSTER,
+        0,          0,           1,           1,          FRAME_ROUND, 0,
+        3,          1,           1,           FRAME_JOIN, 1,           0,
+        1,          0xf0,        FRAME_CLAIM, 2,          0,           1,
+        4,          FRAME_CLAIM, 2,           0,          1,           1,
+        FRAME_VOTE, 1,           0,           1,          0,           FRAME_RECALL,
+        4,          0,           0,           FRAME_RUN,  3,           0,
+        1,          1,           EVENT_WAKE,  0,          14,          0
+    };
     memcpy(seed + used, more, sizeof more);
     fuzz_write_seed(folder, "accepted-letters", seed, used + sizeof more);
     // News of every kind; a roster of four, of whom the last is ejected, says the next word, and
     // comes back; mail into a full queue; a connection that is lost.
-    static const uint8_t ejection[] = {
-        FRAME_RUN, 0, 0, 1, 1, FRAME_ROUND, 0, 0, 1, 1, FRAME_COMMIT, 0, 0, 1, 1,
-        FRAME_EPOCH_END, 0, 0, 1, 1, FRAME_BEAT, 0, 0, 1, 1, FRAME_PROGRESS, 1, 0, 1, 1,
-        FRAME_CLAIM, 3, 0, 1, 1, FRAME_PING, 1, 0, 1, 0xf0, FRAME_HOLDS, 1, 0, 1, 0xf0,
-        FRAME_VOTE, 1, 0, 1, 0xf0,
-        FRAME_FINDING, 1, 0, 1, 0xf0, FRAME_TESTIMONY, 1, 0, 1, 0xf0, FRAME_POSITION, 1, 0, 1, 0xf0,
-        FRAME_REVEAL, 1, 0, 1, 2, FRAME_ADMITTED, 0, 0, 1, 1 + 12, FRAME_ACK, 0, 0, 1, 1 + 12,
-        FRAME_CHECKPOINT, 5, 0, 1, 0xf0, FRAME_PRODUCE, 0, 0, 1, 2,
-        FRAME_ROSTER, 0, 0, 35, 1, 0, 0x1a, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x4a,
-        FRAME_CLAIM, 3, 0, 1, 1, FRAME_HELLO, 3, 10, 0, FRAME_PING, 1, 0, 2, 0xf0, 127,
-        EVENT_QUIT, 2, 0, 0, FRAME_CLAIM, 2, 0, 1, 1, EVENT_RESTART, 0, 0, 0 };
+    static const uint8_t ejection[] = { FRAME_RUN,
+                                        0,
+                                        0,
+                                        1,
+                                        1,
+                                        FRAME_ROUND,
+                                        0,
+                                        0,
+                                        1,
+                                        1,
+                                        FRAME_COMMIT,
+                                        0,
+                                        0,
+                                        1,
+                                        1,
+                                        FRAME_EPOCH_END,
+                                        0,
+                                        0,
+                                        1,
+                                        1,
+                                        FRAME_BEAT,
+                                        0,
+                                        0,
+                                        1,
+                                        1,
+                                        FRAME_PROGRESS,
+                                        1,
+                                        0,
+                                        1,
+                                        1,
+                                        FRAME_CLAIM,
+                                        3,
+                                        0,
+                                        1,
+                                        1,
+                                        FRAME_PING,
+                                        1,
+                                        0,
+                                        1,
+                                        0xf0,
+                                        FRAME_HOLDS,
+                                        1,
+                                        0,
+                                        1,
+                                        0xf0,
+                                        FRAME_VOTE,
+                                        1,
+                                        0,
+                                        1,
+                                        0xf0,
+                                        FRAME_FINDING,
+                                        1,
+                                        0,
+                                        1,
+                                        0xf0,
+                                        FRAME_TESTIMONY,
+                                        1,
+                                        0,
+                                        1,
+                                        0xf0,
+                                        FRAME_POSITION,
+                                        1,
+                                        0,
+                                        1,
+                                        0xf0,
+                                        FRAME_REVEAL,
+                                        1,
+                                        0,
+                                        1,
+                                        2,
+                                        FRAME_ADMITTED,
+                                        0,
+                                        0,
+                                        1,
+                                        1 + 12,
+                                        FRAME_ACK,
+                                        0,
+                                        0,
+                                        1,
+                                        1 + 12,
+                                        FRAME_CHECKPOINT,
+                                        5,
+                                        0,
+                                        1,
+                                        0xf0,
+                                        FRAME_PRODUCE,
+                                        0,
+                                        0,
+                                        1,
+                                        2,
+                                        FRAME_ROSTER,
+                                        0,
+                                        0,
+                                        35,
+                                        1,
+                                        0,
+                                        0x1a,
+                                        5,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0x4a,
+                                        FRAME_CLAIM,
+                                        3,
+                                        0,
+                                        1,
+                                        1,
+                                        FRAME_HELLO,
+                                        3,
+                                        10,
+                                        0,
+                                        FRAME_PING,
+                                        1,
+                                        0,
+                                        2,
+                                        0xf0,
+                                        127,
+                                        EVENT_QUIT,
+                                        2,
+                                        0,
+                                        0,
+                                        FRAME_CLAIM,
+                                        2,
+                                        0,
+                                        1,
+                                        1,
+                                        EVENT_RESTART,
+                                        0,
+                                        0,
+                                        0 };
     memcpy(seed + used, ejection, sizeof ejection);
     fuzz_write_seed(folder, "seed-ejection", seed, used + sizeof ejection);
 }

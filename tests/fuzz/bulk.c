@@ -14,15 +14,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PEERS = 3, AGAIN_MAX = 2, ASKED_MAX = 64, ANSWER_BYTES = 4, FLOATS = 2 * DIGEST_LEAF_FLOATS + 100,
-       BLOB_BYTES = BULK_CHUNK_BYTES + 1000 };
+enum {
+    PEERS = 3,
+    AGAIN_MAX = 2,
+    ASKED_MAX = 64,
+    ANSWER_BYTES = 4,
+    FLOATS = 2 * DIGEST_LEAF_FLOATS + 100,
+    BLOB_BYTES = BULK_CHUNK_BYTES + 1000
+};
 
-struct asked { struct fetch *fetch; struct peer *peer; uint32_t piece, count; uint64_t offset;
-               bool leaves; int again; };
+struct asked {
+    struct fetch *fetch;
+    struct peer *peer;
+    uint32_t piece, count;
+    uint64_t offset;
+    bool leaves;
+    int again;
+};
 
-struct peers { struct peer peers[PEERS]; struct asked asked[ASKED_MAX]; uint32_t asked_count; };
+struct peers {
+    struct peer peers[PEERS];
+    struct asked asked[ASKED_MAX];
+    uint32_t asked_count;
+};
 
-static bool is_late;                    // Whatever is asked for, just now
+static bool is_late; // Whatever is asked for, just now
 
 // ---- peers.h, without a network -----------------------------------------------------------------
 
@@ -79,8 +95,8 @@ bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch
                       const struct hash *digest, uint64_t now_ms)
 {
     (void)digest, (void)now_ms;
-    return ask(self, &(struct asked){ .fetch = fetch, .peer = peer, .piece = PIECE_LEAVES,
-                                      .leaves = true });
+    return ask(self, &(struct asked){
+                         .fetch = fetch, .peer = peer, .piece = PIECE_LEAVES, .leaves = true });
 }
 
 static bool is_asked(const struct peers *self, const struct peer *peer, const struct fetch *fetch,
@@ -88,7 +104,8 @@ static bool is_asked(const struct peers *self, const struct peer *peer, const st
 {
     for (uint32_t i = 0; i < self->asked_count; i++)
         if (self->asked[i].fetch == fetch && self->asked[i].piece == piece &&
-            (!peer || self->asked[i].peer == peer)) return true;
+            (!peer || self->asked[i].peer == peer))
+            return true;
     return false;
 }
 
@@ -102,7 +119,8 @@ bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch,
     (void)now_ms;
     for (uint32_t i = 0; i < self->asked_count && is_late && !peer->is_slow; i++) {
         struct asked *old = &self->asked[i], again = *old;
-        if (old->fetch != fetch || old->again == AGAIN_MAX || is_asked(self, peer, fetch, old->piece))
+        if (old->fetch != fetch || old->again == AGAIN_MAX ||
+            is_asked(self, peer, fetch, old->piece))
             continue;
         old->again++;
         again.peer = peer;
@@ -149,15 +167,20 @@ bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer)
 
 // ---- what they hold, and what they say of it ----------------------------------------------------
 
-struct truth { const uint8_t *bytes; size_t count; const struct hash *leaves; size_t leaf_count; };
+struct truth {
+    const uint8_t *bytes;
+    size_t count;
+    const struct hash *leaves;
+    size_t leaf_count;
+};
 
 static uint8_t said[BULK_CHUNK_BYTES + 16];
 
 // The true bytes of what was asked for; of a leaf, those of its place in the vector.
 static size_t fill_truth(const struct truth *truth, const struct asked *asked)
 {
-    const uint64_t begin = truth->leaves ? (uint64_t)asked->piece * DIGEST_LEAF_FLOATS * 4
-                                         : asked->offset;
+    const uint64_t begin =
+        truth->leaves ? (uint64_t)asked->piece * DIGEST_LEAF_FLOATS * 4 : asked->offset;
     size_t count = truth->count - (size_t)begin;
     ensure(begin < truth->count);
     if (count > asked->count) count = asked->count;
@@ -167,8 +190,9 @@ static size_t fill_truth(const struct truth *truth, const struct asked *asked)
 
 static void answer_one(struct peers *peers, const struct truth *truth, const uint8_t *event)
 {
-    static const enum answer_kind kinds[8] = { ANSWER_CHUNK, ANSWER_CHUNK, ANSWER_CHUNK,
-        ANSWER_CHUNK, ANSWER_LACKING, ANSWER_SILENT, ANSWER_WRONG, ANSWER_CHUNK };
+    static const enum answer_kind kinds[8] = { ANSWER_CHUNK, ANSWER_CHUNK,   ANSWER_CHUNK,
+                                               ANSWER_CHUNK, ANSWER_LACKING, ANSWER_SILENT,
+                                               ANSWER_WRONG, ANSWER_CHUNK };
     if (peers->asked_count == 0) return;
     const uint32_t which = event[1] % peers->asked_count;
     const struct asked asked = peers->asked[which];
@@ -177,8 +201,12 @@ static void answer_one(struct peers *peers, const struct truth *truth, const uin
     is_late = event[0] & 0x10;
     if (!asked.fetch) return;
     asked.peer->is_slow = event[0] & 0x08;
-    struct answer answer = { .kind = kinds[event[0] % 8], .fetch = asked.fetch, .peer = asked.peer,
-                             .piece = asked.piece, .bytes = said, .total = truth->count };
+    struct answer answer = { .kind = kinds[event[0] % 8],
+                             .fetch = asked.fetch,
+                             .peer = asked.peer,
+                             .piece = asked.piece,
+                             .bytes = said,
+                             .total = truth->count };
     if (answer.kind == ANSWER_CHUNK && asked.leaves) {
         answer.kind = ANSWER_LEAVES;
         answer.count = truth->leaf_count * HASH_BYTES;
@@ -190,9 +218,10 @@ static void answer_one(struct peers *peers, const struct truth *truth, const uin
     answer.fetch->hear(answer.fetch, &answer);
 }
 
-static const struct wire_holder holders[PEERS + 1] = {
-    { .endpoint = "tcp://0" }, { .endpoint = "tcp://1" }, { .endpoint = "tcp://2" },
-    { .endpoint = "tcp://nobody" } };
+static const struct wire_holder holders[PEERS + 1] = { { .endpoint = "tcp://0" },
+                                                       { .endpoint = "tcp://1" },
+                                                       { .endpoint = "tcp://2" },
+                                                       { .endpoint = "tcp://nobody" } };
 
 static bool fetch_blob(const uint8_t *at, const uint8_t *end, blob_store_t *store)
 {
@@ -211,7 +240,7 @@ static bool fetch_blob(const uint8_t *at, const uint8_t *end, blob_store_t *stor
         blob_fetch_ask(blob, 1);
         answer_one(peers, &truth, at);
         if (!blob_fetch_is_whole(blob)) continue;
-        ensure(memcmp(blob->bytes, bytes, sizeof bytes) == 0);  // Nothing else is ever whole
+        ensure(memcmp(blob->bytes, bytes, sizeof bytes) == 0); // Nothing else is ever whole
         blob_fetch_keep(blob, store);
         ensure(blob_store_has(store, &hash));
     }

@@ -10,11 +10,17 @@
 #include <string.h>
 
 // What a field's choice is to be; of all that are not named: 0, what is plausible.
-struct choice { const char *field; uint8_t choice; };
-#define NUMBER(n) (uint8_t)((n) << 4 | 10)      // The number itself
-#define ITEMS(n) (uint8_t)((n) + 1)             // So many elements of a list
+struct choice {
+    const char *field;
+    uint8_t choice;
+};
+#define NUMBER(n) (uint8_t)((n) << 4 | 10) // The number itself
+#define ITEMS(n)  (uint8_t)((n) + 1)       // So many elements of a list
 
-struct seed { uint8_t bytes[16384]; size_t used; };
+struct seed {
+    uint8_t bytes[16384];
+    size_t used;
+};
 
 static uint8_t choice_of(const struct choice *choices, const char *name)
 {
@@ -56,7 +62,7 @@ static void say(struct seed *seed, uint16_t kind, uint8_t from, uint8_t after,
     seed->bytes[head + 3] = (uint8_t)(seed->used - head - EVENT_HEAD);
 }
 
-#define SAY(kind, from, after, ...) \
+#define SAY(kind, from, after, ...)                                                                \
     say(seed, kind, from, after, (const struct choice[]){ __VA_ARGS__, { NULL, 0 } })
 
 static const uint8_t trainers[] = { 1, 2, 3, 7, 11 };
@@ -113,7 +119,7 @@ static void write_rules(const char *folder)
     for (uint8_t bit = 0; bit < 7; bit++) {
         char name[32];
         set_rules(seed, (uint8_t)(1 << bit));
-        SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(1) });          // One of them begins paused
+        SAY(FRAME_CONTROL, 0, 0, { "action", NUMBER(1) }); // One of them begins paused
         begin_run(seed);
         say_round(seed);
         restart_by_snapshot(seed);
@@ -154,7 +160,8 @@ static void write_equivocation(const char *folder)
     struct seed *seed = &room;
     room.used = 0;
     begin_run(seed);
-    for (int i = 0; i < TRAINERS; i++) SAY(FRAME_VOTE, trainers[i], 0, { "result", i % 2 ? 5 : 13 });
+    for (int i = 0; i < TRAINERS; i++)
+        SAY(FRAME_VOTE, trainers[i], 0, { "result", i % 2 ? 5 : 13 });
     SAY(FRAME_TESTIMONY, 2, 0, { NULL, 0 });
     SAY(FRAME_TESTIMONY, 3, 0, { NULL, 0 });
     say_round(seed);
@@ -235,7 +242,7 @@ static void train_round(struct seed *seed)
     SAY(FRAME_REVEAL, 3, 0, { NULL, 0 });
     SAY(FRAME_REVEAL, 2, 0, { NULL, 0 });
     for (uint8_t from = 1; from <= 3; from++) SAY(FRAME_CLAIM, from, 0, { NULL, 0 });
-    SAY(FRAME_CLAIM, 0x12, 0, { NULL, 0 });         // By mail, from 3
+    SAY(FRAME_CLAIM, 0x12, 0, { NULL, 0 }); // By mail, from 3
     SAY(FRAME_CLAIM, 0x13, 0, { NULL, 0 });
     answer(seed);
     SAY(FRAME_ACK, 2, 0, { NULL, 0 });
@@ -271,7 +278,7 @@ static void lie(struct seed *seed)
     SAY(FRAME_RUN, 0, 0, { NULL, 0 });
     SAY(FRAME_CLAIM, 0x12, 0, { "payload_bytes", NUMBER(8) });
     SAY(FRAME_CLAIM, 2, 0, { NULL, 0 });
-    SAY(FRAME_CLAIM, 0x12, 0, { "payload", 5 });    // Another claim of the same round
+    SAY(FRAME_CLAIM, 0x12, 0, { "payload", 5 }); // Another claim of the same round
     SAY(FRAME_REFUSED, 0, 0, { NULL, 0 });
     answer(seed);
     SAY(FRAME_COMMIT, 0, 0, { "outcome", NUMBER(0) }, { "accepted", ITEMS(0) });
@@ -304,7 +311,7 @@ static void write_second_epoch(const char *folder, struct seed *seed)
     lie(seed);
     SAY(EVENT_REBORN, 0, 0, { NULL, 0 });
     SAY(FRAME_RUN, 0, 11, { NULL, 0 });
-    SAY(FRAME_ACK, 0, 0, { NULL, 0 });              // It has shown where its ledger stands
+    SAY(FRAME_ACK, 0, 0, { NULL, 0 }); // It has shown where its ledger stands
     SAY(FRAME_ADMITTED, 0, 0, { NULL, 0 });
     train_round(seed);
     end_epoch(seed);
@@ -354,7 +361,7 @@ static void write_failures(const char *folder, struct seed *seed)
     SAY(FRAME_CONFIG, 0, 0, { NULL, 0 });
     SAY(FRAME_ROSTER, 0, 0, { NULL, 0 });
     SAY(FRAME_RUN, 0, 0, { NULL, 0 });
-    SAY(EVENT_ANSWER, 0, 0, { NULL, 0 });           // Built, but not to be had at once
+    SAY(EVENT_ANSWER, 0, 0, { NULL, 0 }); // Built, but not to be had at once
     for (int n = 0; n < 4; n++) {
         memcpy(seed->bytes + seed->used, failed, sizeof failed);
         seed->used += sizeof failed;

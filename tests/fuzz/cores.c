@@ -23,10 +23,22 @@
 #include <sys/mman.h>
 
 // Of one step, far less than the shell has room for.
-enum { EFFECTS_MAX = 2048, OUTBOX_BYTES = 16 << 20, JOBS_MAX = 32, RECORDS_BYTES = 8 << 20,
-       WAKES_MAX = 24, EVENTS_PER_INPUT = 400, STORED_MAX = 64, FRAME_BYTES = 65536 };
+enum {
+    EFFECTS_MAX = 2048,
+    OUTBOX_BYTES = 16 << 20,
+    JOBS_MAX = 32,
+    RECORDS_BYTES = 8 << 20,
+    WAKES_MAX = 24,
+    EVENTS_PER_INPUT = 400,
+    STORED_MAX = 64,
+    FRAME_BYTES = 65536
+};
 
-struct job { uint16_t kind; uint32_t bytes; uint8_t *body; };
+struct job {
+    uint16_t kind;
+    uint32_t bytes;
+    uint8_t *body;
+};
 
 // One conversation: what the core's process would keep for it.
 struct talk {
@@ -34,14 +46,14 @@ struct talk {
     struct core_counts *counts;
     void *state;
     uint64_t now_ms, alarm_ms, life;
-    uint64_t reborn;                    // How often the coordinator that speaks to us has restarted
-    uint8_t rules;                      // Bits of other settings: enum rule_bits
+    uint64_t reborn; // How often the coordinator that speaks to us has restarted
+    uint8_t rules;   // Bits of other settings: enum rule_bits
     bool quits;
     struct outbox out;
     struct wire_arena arena, scratch;
     struct event_memory memory;
-    struct honest honest;               // Who speak to it
-    struct hash residual, candidate, candidate_payload;     // The learner's
+    struct honest honest;                               // Who speak to it
+    struct hash residual, candidate, candidate_payload; // The learner's
     struct job jobs[JOBS_MAX];
     uint32_t jobs_count;
     // What a crash leaves: the ledger's records, or the journal, the blob store and the checkpoint.
@@ -60,40 +72,74 @@ struct talk {
 struct core {
     const char *name;
     size_t state_bytes;
-    uint8_t person;                     // Which of event_people it is
+    uint8_t person; // Which of event_people it is
     void (*init)(struct talk *talk);
     void (*step)(void *state, const struct msg *in, struct outbox *out);
 };
 
 // ---- lives --------------------------------------------------------------------------------------
 
-enum rule_bits { STANDALONE = 1, BY_TIME = 2, PAUSED = 4, STRICT = 8, DATA = 16, GENESIS = 32,
-                 AUDITS = 64 };
+enum rule_bits {
+    STANDALONE = 1,
+    BY_TIME = 2,
+    PAUSED = 4,
+    STRICT = 8,
+    DATA = 16,
+    GENESIS = 32,
+    AUDITS = 64
+};
 
 static void init_coordinator(struct talk *talk)
 {
-    static const struct schedule lr = { .kind = SCHEDULE_COSINE, .warmup_steps = 3,
-                                        .warmup_init_lr = 0.0001, .base_lr = 0.001,
+    static const struct schedule lr = { .kind = SCHEDULE_COSINE,
+                                        .warmup_steps = 3,
+                                        .warmup_init_lr = 0.0001,
+                                        .base_lr = 0.001,
                                         .total_steps = 1000 };
     const uint8_t bits = talk->rules;
-    struct rules rules = {
-        .run_id = "fuzz", .run_seed = 7, .waiting_ms = 500, .warmup_ms = 4000, .train_ms = 3000,
-        .witness_ms = 1000, .cooldown_ms = 2000, .epoch_rounds = bits & BY_TIME ? 0 : 3,
-        .epoch_ms = bits & BY_TIME ? 5000 : 0, .total_steps = 6, .start_paused = bits & PAUSED,
-        .min_clients = 2, .init_min_clients = 2, .witness_nodes = 2,
-        .witness_standalone = bits & STANDALONE, .batch_start = 3, .batch_end = 5,
-        .batch_warmup_tokens = 100, .seq_len = 16, .cold_start_steps = 1, .heartbeat_ms = 500,
-        .lease_ms = 4000, .unhealthy_rounds = bits & STRICT ? 1 : 6, .snapshot_rounds = 2,
-        .verification_percent = bits & AUDITS ? 40 : 0, .audit_secret = hash_of("secret", 6) };
+    struct rules rules = { .run_id = "fuzz",
+                           .run_seed = 7,
+                           .waiting_ms = 500,
+                           .warmup_ms = 4000,
+                           .train_ms = 3000,
+                           .witness_ms = 1000,
+                           .cooldown_ms = 2000,
+                           .epoch_rounds = bits & BY_TIME ? 0 : 3,
+                           .epoch_ms = bits & BY_TIME ? 5000 : 0,
+                           .total_steps = 6,
+                           .start_paused = bits & PAUSED,
+                           .min_clients = 2,
+                           .init_min_clients = 2,
+                           .witness_nodes = 2,
+                           .witness_standalone = bits & STANDALONE,
+                           .batch_start = 3,
+                           .batch_end = 5,
+                           .batch_warmup_tokens = 100,
+                           .seq_len = 16,
+                           .cold_start_steps = 1,
+                           .heartbeat_ms = 500,
+                           .lease_ms = 4000,
+                           .unhealthy_rounds = bits & STRICT ? 1 : 6,
+                           .snapshot_rounds = 2,
+                           .verification_percent = bits & AUDITS ? 40 : 0,
+                           .audit_secret = hash_of("secret", 6) };
     if (bits & GENESIS) rules.genesis_digest = hash_of("genesis", 7);
     rules.owner = event_people()[0].key;
     rules.config = hash_of("config", 6);
     rules.lr = lr;
-    rules.frame = (struct wire_config){
-        .run = "fuzz", .config = rules.config, .genesis = "genesis", .seq_len = 16, .topk = 1,
-        .chunk = 1, .witness_nodes = 2, .heartbeat_ms = 500, .lease_ms = 4000,
-        .snapshot_rounds = 2, .total_steps = 6, .data = { .token_bytes = 2 },
-        .payload_bytes = EVENT_PAYLOAD_BYTES };
+    rules.frame = (struct wire_config){ .run = "fuzz",
+                                        .config = rules.config,
+                                        .genesis = "genesis",
+                                        .seq_len = 16,
+                                        .topk = 1,
+                                        .chunk = 1,
+                                        .witness_nodes = 2,
+                                        .heartbeat_ms = 500,
+                                        .lease_ms = 4000,
+                                        .snapshot_rounds = 2,
+                                        .total_steps = 6,
+                                        .data = { .token_bytes = 2 },
+                                        .payload_bytes = EVENT_PAYLOAD_BYTES };
     if (bits & DATA) rules.frame.data_digest = hash_of("data", 4);
     coordinator_init(talk->state, &rules);
 }
@@ -133,8 +179,9 @@ static void count_note(struct core_counts *counts, const struct wire_note *note)
 {
     const size_t bytes = strcspn(note->text, " ");
     uint32_t i = 0;
-    while (i < counts->notes && (strncmp(counts->noted[i], note->text, bytes) != 0 ||
-                                 counts->noted[i][bytes] != 0)) i++;
+    while (i < counts->notes &&
+           (strncmp(counts->noted[i], note->text, bytes) != 0 || counts->noted[i][bytes] != 0))
+        i++;
     if (i < counts->notes || i == CORE_NOTES || bytes >= sizeof counts->noted[i]) return;
     memcpy(counts->noted[i], note->text, bytes);
     counts->notes++;
@@ -154,8 +201,9 @@ static void hear(struct talk *talk, const struct msg *in);
 
 static void hear_local(struct talk *talk, uint16_t kind, const void *body)
 {
-    const struct msg in = { .now_ms = talk->now_ms, .kind = kind, .run = "", .from = "",
-                            .body = body };
+    const struct msg in = {
+        .now_ms = talk->now_ms, .kind = kind, .run = "", .from = "", .body = body
+    };
     hear(talk, &in);
 }
 
@@ -172,8 +220,10 @@ static const void *unpack(struct wire_arena *arena, uint16_t kind, const uint8_t
 // The ledger, read from its beginning into a state that has just been made.
 static void replay(struct talk *talk, struct run *run)
 {
-    for (size_t at = 0; at < talk->records_bytes; ) {
-        struct { uint32_t kind, bytes; } head;
+    for (size_t at = 0; at < talk->records_bytes;) {
+        struct {
+            uint32_t kind, bytes;
+        } head;
         memcpy(&head, talk->records + at, sizeof head);
         at += sizeof head;
         run_apply(run, (uint16_t)head.kind,
@@ -200,8 +250,8 @@ static size_t pack_snapshot(struct talk *talk, uint8_t *bytes, size_t max)
 static void begin_life(struct talk *talk, bool by_snapshot)
 {
     static uint8_t snapshot[RECORDS_BYTES], again[RECORDS_BYTES];
-    const size_t bytes = by_snapshot && is_coordinator(talk)
-                             ? pack_snapshot(talk, snapshot, sizeof snapshot) : 0;
+    const size_t bytes =
+        by_snapshot && is_coordinator(talk) ? pack_snapshot(talk, snapshot, sizeof snapshot) : 0;
     const struct event_person *person = &event_people()[talk->core->person];
     ensure(madvise(talk->state, talk->core->state_bytes, MADV_DONTNEED) == 0);
     talk->core->init(talk);
@@ -214,7 +264,7 @@ static void begin_life(struct talk *talk, bool by_snapshot)
     if (bytes) {
         run_from_snapshot(run, unpack(&talk->scratch, FRAME_SNAPSHOT, snapshot, bytes));
         ensure(pack_snapshot(talk, again, sizeof again) == bytes);
-        ensure(memcmp(snapshot, again, bytes) == 0);        // It comes back as it went
+        ensure(memcmp(snapshot, again, bytes) == 0); // It comes back as it went
     } else if (is_coordinator(talk)) replay(talk, run);
     if (!is_coordinator(talk)) {
         struct member *member = talk->state;
@@ -228,9 +278,11 @@ static void begin_life(struct talk *talk, bool by_snapshot)
             hear_local(talk, FRAME_INHERITED,
                        &(struct wire_inherited){ talk->stored, talk->stored_count });
     }
-    hear_local(talk, FRAME_START, &(struct wire_start){
-        .incarnation = is_coordinator(talk) ? talk->life : person->instance,
-        .instance = person->instance, .unix_ms = 1800000000000u + talk->now_ms });
+    hear_local(
+        talk, FRAME_START,
+        &(struct wire_start){ .incarnation = is_coordinator(talk) ? talk->life : person->instance,
+                              .instance = person->instance,
+                              .unix_ms = 1800000000000u + talk->now_ms });
 }
 
 // ---- effects ------------------------------------------------------------------------------------
@@ -254,16 +306,18 @@ static void forget_blobs(struct talk *talk, const struct wire_forget *forget)
 
 static void keep_record(struct talk *talk, const struct effect *effect)
 {
-    const struct { uint32_t kind, bytes; } head = { effect->kind, effect->bytes };
+    const struct {
+        uint32_t kind, bytes;
+    } head = { effect->kind, effect->bytes };
     if (effect->kind == FRAME_JOURNAL) {
-        talk->journal = *(const struct wire_journal *)
-            unpack(&talk->scratch, effect->kind, effect->body, effect->bytes);
+        talk->journal = *(const struct wire_journal *)unpack(&talk->scratch, effect->kind,
+                                                             effect->body, effect->bytes);
         talk->has_journal = true;
     } else if (effect->kind == FRAME_FORGET) {
         ensure(!is_coordinator(talk));
         forget_blobs(talk, unpack(&talk->scratch, effect->kind, effect->body, effect->bytes));
     } else if (effect->kind == FRAME_RECITE || effect->kind == FRAME_POSITION) {
-        ensure(is_coordinator(talk));               // Questions: the disk keeps nothing of them
+        ensure(is_coordinator(talk)); // Questions: the disk keeps nothing of them
     } else {
         ensure(effect->kind >= 200 && is_coordinator(talk));
         ensure(talk->records_bytes + sizeof head + effect->bytes <= RECORDS_BYTES);
@@ -276,7 +330,7 @@ static void keep_record(struct talk *talk, const struct effect *effect)
 static void keep_job(struct talk *talk, const struct effect *effect)
 {
     if (effect->kind == FRAME_PIN || effect->kind == FRAME_FORGET) return;
-    if (talk->jobs_count == JOBS_MAX) return;       // The worker never answers: as if it hung
+    if (talk->jobs_count == JOBS_MAX) return; // The worker never answers: as if it hung
     struct job job = { effect->kind, effect->bytes, malloc(effect->bytes) };
     ensure(job.body);
     memcpy(job.body, effect->body, effect->bytes);
@@ -352,8 +406,9 @@ static void print(const struct talk *talk, const char *way, uint16_t kind, const
 
 static void hear(struct talk *talk, const struct msg *in)
 {
-    static const char *const ways[PORT_COUNT] = { "> mail", "> news", "> disk", "> clock", "> log",
-                                                  "> learner", "> fetcher", "> shell", "> peer" };
+    static const char *const ways[PORT_COUNT] = { "> mail",    "> news",  "> disk",
+                                                  "> clock",   "> log",   "> learner",
+                                                  "> fetcher", "> shell", "> peer" };
     const bool verbose = fuzz_is_verbose();
     if (verbose) print(talk, in->from[0] ? in->from : "local or news", in->kind, in->body);
     outbox_clear(&talk->out);
@@ -376,8 +431,8 @@ static void answer_fetch(struct talk *talk, const struct wire_fetch *fetch, bool
         const struct wire_blob *blob = &fetch->blobs[i];
         const bool here = ok || (salt >> i % 8 & 1);
         if (here) keep_blob(talk, &blob->hash, blob->bytes);
-        hear_local(talk, FRAME_FETCHED, &(struct wire_fetched){
-            .hash = blob->hash, .ok = here, .turn = fetch->turn });
+        hear_local(talk, FRAME_FETCHED,
+                   &(struct wire_fetched){ .hash = blob->hash, .ok = here, .turn = fetch->turn });
     }
 }
 
@@ -391,10 +446,15 @@ static void answer_train(struct talk *talk, const struct wire_train *train, bool
         talk->candidate = honest_residual(train->round, talk->core->person);
         talk->candidate_payload = payload;
     }
-    hear_local(talk, FRAME_TRAINED, &(struct wire_trained){
-        .round = train->round, .ok = ok, .base = honest_digest(train->step),
-        .residual_from = talk->residual, .residual_to = talk->candidate, .payload = payload,
-        .payload_bytes = member->config.payload_bytes, .loss = 2 });
+    hear_local(talk, FRAME_TRAINED,
+               &(struct wire_trained){ .round = train->round,
+                                       .ok = ok,
+                                       .base = honest_digest(train->step),
+                                       .residual_from = talk->residual,
+                                       .residual_to = talk->candidate,
+                                       .payload = payload,
+                                       .payload_bytes = member->config.payload_bytes,
+                                       .loss = 2 });
 }
 
 static void answer_apply(struct talk *talk, const struct wire_apply *apply, bool ok)
@@ -402,8 +462,9 @@ static void answer_apply(struct talk *talk, const struct wire_apply *apply, bool
     if (ok && !hash_is_none(&apply->own_payload) &&
         hash_equal(&apply->own_payload, &talk->candidate_payload))
         talk->residual = talk->candidate;
-    hear_local(talk, FRAME_APPLIED, &(struct wire_applied){
-        .ok = ok, .step = apply->step + 1, .digest = honest_digest(apply->step + 1) });
+    hear_local(talk, FRAME_APPLIED,
+               &(struct wire_applied){
+                   .ok = ok, .step = apply->step + 1, .digest = honest_digest(apply->step + 1) });
 }
 
 static void answer_show(struct talk *talk, const struct wire_show *show, bool ok)
@@ -411,47 +472,59 @@ static void answer_show(struct talk *talk, const struct wire_show *show, bool ok
     const struct wire_blob blob = { hash_of(show->residual.bytes, HASH_BYTES),
                                     HONEST_FLOATS * sizeof(float) };
     if (ok) keep_blob(talk, &blob.hash, blob.bytes);
-    hear_local(talk, FRAME_SHOWN, &(struct wire_shown){
-        .round = show->round, .ok = ok, .residual = show->residual, .blob = blob });
+    hear_local(talk, FRAME_SHOWN,
+               &(struct wire_shown){
+                   .round = show->round, .ok = ok, .residual = show->residual, .blob = blob });
 }
 
 static void answer_save(struct talk *talk, const struct wire_save *save, bool ok)
 {
-    if (ok) talk->resume = (struct wire_load){
-            .step = save->step, .path = "checkpoints", .epoch = save->epoch };
-    hear_local(talk, FRAME_SAVED, &(struct wire_saved){
-        .ok = ok, .epoch = save->epoch, .step = save->step, .digest = save->digest,
-        .name = "step" });
+    if (ok)
+        talk->resume =
+            (struct wire_load){ .step = save->step, .path = "checkpoints", .epoch = save->epoch };
+    hear_local(talk, FRAME_SAVED,
+               &(struct wire_saved){ .ok = ok,
+                                     .epoch = save->epoch,
+                                     .step = save->step,
+                                     .digest = save->digest,
+                                     .name = "step" });
 }
 
 static void answer_recompute(struct talk *talk, const struct wire_recompute *recompute, bool ok)
 {
-    hear_local(talk, FRAME_RECOMPUTED, &(struct wire_finding){
-        .round = recompute->round, .result = recompute->audit.result,
-        .finding = ok ? FINDING_SAME : FINDING_DIFFERENT, .payload = recompute->audit.payload,
-        .residual_to = recompute->audit.residual_to });
+    hear_local(talk, FRAME_RECOMPUTED,
+               &(struct wire_finding){ .round = recompute->round,
+                                       .result = recompute->audit.result,
+                                       .finding = ok ? FINDING_SAME : FINDING_DIFFERENT,
+                                       .payload = recompute->audit.payload,
+                                       .residual_to = recompute->audit.residual_to });
 }
 
 static void answer_learner(struct talk *talk, uint16_t kind, const void *body, bool ok)
 {
     switch (kind) {
     case FRAME_BUILD:
-        hear_local(talk, FRAME_BUILT, &(struct wire_built){
-            .ok = ok, .floats = HONEST_FLOATS, .may_pass = true,
-            .payload_bytes = ((const struct wire_config *)body)->payload_bytes });
+        hear_local(talk, FRAME_BUILT,
+                   &(struct wire_built){ .ok = ok,
+                                         .floats = HONEST_FLOATS,
+                                         .may_pass = true,
+                                         .payload_bytes =
+                                             ((const struct wire_config *)body)->payload_bytes });
         break;
     case FRAME_LOAD: {
         const struct wire_load *load = body;
-        hear_local(talk, FRAME_LOADED, &(struct wire_loaded){
-            .ok = ok, .step = load->step, .digest = honest_digest(load->step),
-            .epoch = load->epoch });
+        hear_local(talk, FRAME_LOADED,
+                   &(struct wire_loaded){ .ok = ok,
+                                          .step = load->step,
+                                          .digest = honest_digest(load->step),
+                                          .epoch = load->epoch });
         break;
     }
-    case FRAME_TRAIN:     answer_train(talk, body, ok); break;
-    case FRAME_APPLY:     answer_apply(talk, body, ok); break;
-    case FRAME_SHOW:      answer_show(talk, body, ok); break;
+    case FRAME_TRAIN: answer_train(talk, body, ok); break;
+    case FRAME_APPLY: answer_apply(talk, body, ok); break;
+    case FRAME_SHOW: answer_show(talk, body, ok); break;
     case FRAME_RECOMPUTE: answer_recompute(talk, body, ok); break;
-    case FRAME_SAVE:      answer_save(talk, body, ok); break;
+    case FRAME_SAVE: answer_save(talk, body, ok); break;
     default: ensure_failed("a job that a learner knows", __FILE__, __LINE__);
     }
 }
@@ -463,14 +536,14 @@ static void answer(struct talk *talk, const struct event *event)
     const uint32_t place = (event->choices_count > 0 ? choices[0] : 0) % talk->jobs_count;
     const bool ok = event->choices_count < 2 || choices[1] == 0;
     const struct job job = talk->jobs[place];
-    memmove(talk->jobs + place, talk->jobs + place + 1,
-            (--talk->jobs_count - place) * sizeof job);
+    memmove(talk->jobs + place, talk->jobs + place + 1, (--talk->jobs_count - place) * sizeof job);
     const void *body = unpack(&talk->arena, job.kind, job.body, job.bytes);
     if (job.kind == FRAME_FETCH) answer_fetch(talk, body, ok, ok ? 0 : choices[1]);
     else if (job.kind == FRAME_FETCH_MODEL) {
         const struct wire_fetch_model *fetch = body;
-        hear_local(talk, FRAME_FETCHED_MODEL, &(struct wire_fetched_model){
-            .ok = ok, .step = fetch->step, .digest = fetch->digest });
+        hear_local(
+            talk, FRAME_FETCHED_MODEL,
+            &(struct wire_fetched_model){ .ok = ok, .step = fetch->step, .digest = fetch->digest });
     } else answer_learner(talk, job.kind, body, ok);
     free(job.body);
 }
@@ -490,9 +563,9 @@ static void pass_time(struct talk *talk, uint64_t until_ms)
 
 static const void *honest_body(const struct talk *talk, const struct event *event)
 {
-    return is_coordinator(talk) ? honest_to_coordinator(talk->state, event->what, event->signer)
-                                : honest_to_member(&talk->honest, talk->state, event->what,
-                                                   event->signer);
+    return is_coordinator(talk)
+               ? honest_to_coordinator(talk->state, event->what, event->signer)
+               : honest_to_member(&talk->honest, talk->state, event->what, event->signer);
 }
 
 // As it was signed. That the signature is its sender's is the shell's to see.
@@ -514,11 +587,13 @@ static void hear_others(struct talk *talk, const struct event *event)
     const struct event_person *people = event_people();
     const unsigned flags = wire_kind_flags(event->what);
     const bool by_mail = flags & WIRE_MAIL && (!(flags & WIRE_NEWS) || event->bearer % 2 == 0);
-    struct msg in = { .now_ms = talk->now_ms, .kind = event->what, .from = "",
+    struct msg in = { .now_ms = talk->now_ms,
+                      .kind = event->what,
+                      .from = "",
                       .run = event->other_run ? "other" : "fuzz" };
     if (!(flags & (WIRE_MAIL | WIRE_NEWS))) return;
     if (event->what == FRAME_WELCOME || event->what == FRAME_UNDELIVERABLE) {
-        if (event->what == FRAME_UNDELIVERABLE) return;             // The shell's
+        if (event->what == FRAME_UNDELIVERABLE) return; // The shell's
         in.from = "broker";
     } else if (by_mail) in.from = people[event->bearer].name;
     if (flags & WIRE_SIGNED) in.sender = people[event->signer].key;
@@ -541,8 +616,7 @@ static void take_event(struct talk *talk, const struct event *event)
         begin_life(talk, event->choices_count > 0 && event->choices[0]);
     else if (event->what == EVENT_REBORN) talk->reborn++;
     else if (event->what == EVENT_ANSWER) answer(talk, event);
-    else if (event->what == EVENT_QUIT)
-        hear_local(talk, FRAME_QUIT, &(struct wire_quit){ 0 });
+    else if (event->what == EVENT_QUIT) hear_local(talk, FRAME_QUIT, &(struct wire_quit){ 0 });
     else if (event->what == EVENT_WAKE) {
         talk->alarm_ms = UINT64_MAX;
         hear_local(talk, FRAME_WAKE, &(struct wire_wake){ talk->now_ms });
@@ -580,12 +654,13 @@ static struct talk *talk_with(const struct core *core)
         talk->state = take_memory(core->state_bytes);
         talk->records = take_memory(RECORDS_BYTES);
         talk->out = (struct outbox){ .effects = take_memory(EFFECTS_MAX * sizeof(struct effect)),
-                                     .count_max = EFFECTS_MAX, .bytes = take_memory(OUTBOX_BYTES),
+                                     .count_max = EFFECTS_MAX,
+                                     .bytes = take_memory(OUTBOX_BYTES),
                                      .bytes_max = OUTBOX_BYTES };
-        talk->arena = (struct wire_arena){ .bytes = take_memory(OUTBOX_BYTES),
-                                           .max = OUTBOX_BYTES };
-        talk->scratch = (struct wire_arena){ .bytes = take_memory(OUTBOX_BYTES),
-                                             .max = OUTBOX_BYTES };
+        talk->arena =
+            (struct wire_arena){ .bytes = take_memory(OUTBOX_BYTES), .max = OUTBOX_BYTES };
+        talk->scratch =
+            (struct wire_arena){ .bytes = take_memory(OUTBOX_BYTES), .max = OUTBOX_BYTES };
     }
     struct talk *talk = *place;
     memset(&talk->memory, 0, sizeof talk->memory);

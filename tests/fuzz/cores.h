@@ -23,7 +23,7 @@ struct core_counts {
     char noted[CORE_NOTES][32];
     uint32_t notes;
 };
-struct core_counts *core_counted(const char *name);     // `name` stays where it is
+struct core_counts *core_counted(const char *name); // `name` stays where it is
 
 // The broker's table of names: HELLO, mail, silence, lost connections.
 bool core_check_post_office(const uint8_t *bytes, size_t count);
@@ -36,4 +36,4 @@ void core_write_seeds_broker(const char *folder);
 bool core_check_view(const uint8_t *bytes, size_t count);
 
 void core_write_seeds_coordinator(const char *folder);
-void core_write_seeds_member(const char *folder);       // Of all that follow a coordinator
+void core_write_seeds_member(const char *folder); // Of all that follow a coordinator

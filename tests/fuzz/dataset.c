@@ -59,7 +59,7 @@ bool dataset_fuzz_check(const uint8_t *bytes, size_t count)
     const struct hash data = manifest_digest(&dataset.manifest);
     const struct hash order = dataset_order_of(&dataset.samples);
     ensure(dataset_describe(&dataset.samples, &dataset.manifest, &why, &said, &said_count) == 0);
-    ensure(said_count == count && memcmp(said, bytes, count) == 0);     // It says one thing only
+    ensure(said_count == count && memcmp(said, bytes, count) == 0); // It says one thing only
     ensure(dataset_parse(bytes, count, &data, &another, &why, &again) == FAULT_DIGEST);
     ensure(dataset_parse(bytes, count, &another, &order, &why, &again) == FAULT_DIGEST);
     ensure(dataset_parse(bytes, count, &data, &order, &why, &again) == 0);
@@ -73,8 +73,15 @@ bool dataset_fuzz_check(const uint8_t *bytes, size_t count)
 
 // ---- samples ------------------------------------------------------------------------------------
 
-enum { SETS = 2, SEQ = 900, TOKENS_A = 20000, TOKENS_B = 2500, ROWS_MAX = 3, EDIT_BYTES = 4,
-       PROOF_MAX = 1 << 16 };
+enum {
+    SETS = 2,
+    SEQ = 900,
+    TOKENS_A = 20000,
+    TOKENS_B = 2500,
+    ROWS_MAX = 3,
+    EDIT_BYTES = 4,
+    PROOF_MAX = 1 << 16
+};
 
 struct set {
     token_files_t *files;
@@ -87,8 +94,9 @@ static struct set *set_of(unsigned number)
     static struct set sets[SETS];
     static uint16_t tokens[TOKENS_A];
     struct set *set = &sets[number % SETS];
-    struct samples_config config = { .token_bytes = 2, .seq_len = SEQ, .shuffled = number % SETS,
-                                     .seed = { 7 } };
+    struct samples_config config = {
+        .token_bytes = 2, .seq_len = SEQ, .shuffled = number % SETS, .seed = { 7 }
+    };
     char name[8] = { 'd', (char)('0' + number % SETS), 0 };
     char path[512], file[16];
     struct manifest manifest;
@@ -122,11 +130,11 @@ static size_t edit(uint8_t *proof, size_t count, const uint8_t *edits, size_t ed
         const size_t length = edits[3] < count - at ? edits[3] : count - at;
         switch (edits[0] % 4) {
         case 0: proof[at] ^= edits[3]; break;
-        case 1:                                             // Lost
+        case 1: // Lost
             memmove(proof + at, proof + at + length, count - at - length);
             count -= length;
             break;
-        case 2:                                             // Twice
+        case 2: // Twice
             if (count + length > PROOF_MAX) break;
             memmove(proof + at + length, proof + at, count - at);
             count += length;
@@ -148,19 +156,19 @@ bool samples_fuzz_check(const uint8_t *bytes, size_t count)
     struct set *set = set_of(bytes[0]);
     const uint64_t said = bytes[1], from = bytes[2];
     const uint32_t rows = 1 + bytes[3] % ROWS_MAX;
-    const bool raw = bytes[3] & 0x80;                       // The bytes themselves are the proof
+    const bool raw = bytes[3] & 0x80; // The bytes themselves are the proof
     uint8_t *room = malloc(PROOF_MAX);
     ensure(room && token_files_prove(set->files, from, rows, &proof, &why) == 0);
     ensure(proof.count <= PROOF_MAX);
     memcpy(room, raw ? bytes + 4 : proof.bytes, raw ? count - 4 : proof.count);
     const size_t length = raw ? count - 4 : edit(room, proof.count, bytes + 4, count - 4);
-    uint8_t *exact = malloc(length + !length);              // A byte beyond it would be seen
+    uint8_t *exact = malloc(length + !length); // A byte beyond it would be seen
     ensure(exact);
     memcpy(exact, room, length);
     const int rc = dataset_check(&set->dataset, said, rows, exact, length, tokens, &why);
     ensure(rc == 0 || (why.text[0] && (rc == FAULT_FORMAT || rc == FAULT_DIGEST)));
-    const bool is_true = said == from && length == proof.count &&
-                         memcmp(exact, proof.bytes, length) == 0;
+    const bool is_true =
+        said == from && length == proof.count && memcmp(exact, proof.bytes, length) == 0;
     ensure(!is_true || rc == 0);
     if (rc == 0) {
         ensure(token_files_read(set->files, said, rows, truth, NULL) == 0);
@@ -191,8 +199,11 @@ void dataset_fuzz_write_seeds(const char *folder)
 
 void samples_fuzz_write_seeds(const char *folder)
 {
-    static const uint8_t seeds[][8] = { { 0, 3, 3, 0 }, { 1, 3, 3, 2 }, { 0, 3, 4, 0 },
-                                        { 0, 20, 20, 1, 0, 0, 0, 1 }, { 0, 20, 20, 1, 1, 0, 9, 4 },
+    static const uint8_t seeds[][8] = { { 0, 3, 3, 0 },
+                                        { 1, 3, 3, 2 },
+                                        { 0, 3, 4, 0 },
+                                        { 0, 20, 20, 1, 0, 0, 0, 1 },
+                                        { 0, 20, 20, 1, 1, 0, 9, 4 },
                                         { 1, 9, 9, 0, 2, 0, 0, 4 } };
     char name[16];
     for (unsigned i = 0; i < sizeof seeds / sizeof *seeds; i++) {

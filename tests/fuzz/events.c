@@ -15,11 +15,14 @@ bool event_next(const uint8_t **at, const uint8_t *end, struct event *ret_event)
     if (end - p < EVENT_HEAD) return false;
     const size_t left = (size_t)(end - p) - EVENT_HEAD;
     const unsigned power = p[2] & 15;
-    *ret_event = (struct event){
-        .what = p[0], .signer = (p[1] & 15) % EVENT_PEOPLE,
-        .bearer = (uint8_t)((p[1] & 15) + (p[1] >> 4)) % EVENT_PEOPLE,
-        .other_run = p[2] & 0x10, .late = p[2] & 0x20, .after_ms = power ? UINT64_C(1) << power : 0,
-        .choices = p + EVENT_HEAD, .choices_count = p[3] < left ? p[3] : (uint8_t)left };
+    *ret_event = (struct event){ .what = p[0],
+                                 .signer = (p[1] & 15) % EVENT_PEOPLE,
+                                 .bearer = (uint8_t)((p[1] & 15) + (p[1] >> 4)) % EVENT_PEOPLE,
+                                 .other_run = p[2] & 0x10,
+                                 .late = p[2] & 0x20,
+                                 .after_ms = power ? UINT64_C(1) << power : 0,
+                                 .choices = p + EVENT_HEAD,
+                                 .choices_count = p[3] < left ? p[3] : (uint8_t)left };
     *at = p + EVENT_HEAD + ret_event->choices_count;
     return true;
 }
@@ -36,9 +39,10 @@ const struct event_person *event_people(void)
 {
     static struct event_person people[EVENT_PEOPLE];
     static const uint8_t roles[EVENT_PEOPLE] = {
-        ACTOR_COORDINATOR, ACTOR_TRAINER, ACTOR_TRAINER, ACTOR_TRAINER, ACTOR_WITNESS,
-        ACTOR_CHECKPOINTER, ACTOR_PROVIDER, ACTOR_TRAINER, ACTOR_WITNESS, ACTOR_OPERATOR,
-        ACTOR_MONITOR, ACTOR_TRAINER };
+        ACTOR_COORDINATOR, ACTOR_TRAINER,      ACTOR_TRAINER,  ACTOR_TRAINER,
+        ACTOR_WITNESS,     ACTOR_CHECKPOINTER, ACTOR_PROVIDER, ACTOR_TRAINER,
+        ACTOR_WITNESS,     ACTOR_OPERATOR,     ACTOR_MONITOR,  ACTOR_TRAINER
+    };
     for (uint8_t i = 0; i < EVENT_PEOPLE && people[0].name[0] == 0; i++) {
         const uint8_t place = EVENT_PEOPLE - 1 - i;
         struct event_person *person = &people[place];
@@ -69,17 +73,24 @@ enum trait { PLAIN, ROLE, INSTANCE, PLACE, PLACE_AFTER, PERSON, CALLED, RUN, END
 
 static enum trait trait_of_name(const char *name)
 {
-    static const struct { const char *name; enum trait trait; } known[] = {
-        { "role", ROLE }, { "instance", INSTANCE }, { "client", PLACE }, { "index", PLACE },
-        { "member", PLACE }, { "begin", PLACE }, { "end", PLACE_AFTER }, { "key", PERSON },
-        { "author", PERSON }, { "name", CALLED }, { "to", CALLED }, { "run", RUN },
-        { "endpoint", ENDPOINT }, { "payload_bytes", SIZE } };
+    static const struct {
+        const char *name;
+        enum trait trait;
+    } known[] = { { "role", ROLE },         { "instance", INSTANCE }, { "client", PLACE },
+                  { "index", PLACE },       { "member", PLACE },      { "begin", PLACE },
+                  { "end", PLACE_AFTER },   { "key", PERSON },        { "author", PERSON },
+                  { "name", CALLED },       { "to", CALLED },         { "run", RUN },
+                  { "endpoint", ENDPOINT }, { "payload_bytes", SIZE } };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i].name, name) == 0) return known[i].trait;
     return PLAIN;
 }
 
-struct seen { const struct wire_field *field; uint32_t number; enum trait trait; };
+struct seen {
+    const struct wire_field *field;
+    uint32_t number;
+    enum trait trait;
+};
 
 // Each field's name is looked at once: a conversation has some ten thousand fields.
 static const struct seen *see(const struct wire_field *field)
@@ -152,10 +163,10 @@ struct maker {
     const struct event *event;
     const struct event_memory *memory;
     struct wire_arena *arena;
-    uint32_t used;                      // Choices
-    uint32_t place;                     // In the list that is being made
-    uint8_t role;                       // That the body says; ACTOR_COUNT: none yet
-    const uint8_t *honest;              // The record that is being made, as honest.h would; or NULL
+    uint32_t used;         // Choices
+    uint32_t place;        // In the list that is being made
+    uint8_t role;          // That the body says; ACTOR_COUNT: none yet
+    const uint8_t *honest; // The record that is being made, as honest.h would; or NULL
 };
 
 static const void *honest_at(const struct maker *self, const struct wire_field *field)
@@ -261,7 +272,7 @@ static struct hash make_hash(struct maker *self, const struct wire_field *field)
     const uint32_t place = self->place == UINT32_MAX ? 0 : self->place;
     const bool is_key = see(field)->trait == PERSON;
     const uint8_t seed[4] = { (uint8_t)number, (uint8_t)place, choice, (uint8_t)(place >> 8) };
-    if (place >= EVENT_LIST_MAX) return make_up_hash(seed);     // Of many, each another one
+    if (place >= EVENT_LIST_MAX) return make_up_hash(seed); // Of many, each another one
     switch (choice & 7) {
     case 0:
         if (self->honest) return *(const struct hash *)honest_at(self, field);
@@ -269,11 +280,12 @@ static struct hash make_hash(struct maker *self, const struct wire_field *field)
         if (is_key) return event_people()[self->event->signer].key;
         if (used) return self->memory->names[number].hashes[(used - 1) % EVENT_AGES];
         return make_up_hash(seed);
-    case 1: return used ? self->memory->names[number].hashes[(choice >> 3) % EVENT_AGES]
-                        : make_up_hash(seed);
+    case 1:
+        return used ? self->memory->names[number].hashes[(choice >> 3) % EVENT_AGES]
+                    : make_up_hash(seed);
     case 2: return event_people()[(choice >> 3) % EVENT_PEOPLE].key;
     case 3: return (struct hash){ { 0 } };
-    case 4: {                           // Of any other name
+    case 4: { // Of any other name
         const uint32_t other = choose(self) % EVENT_NAMES_MAX;
         return self->memory->names[other].hashes[(choice >> 3) % EVENT_AGES];
     }
@@ -285,8 +297,8 @@ static void make_text(struct maker *self, const struct wire_field *field, char *
 {
     const struct event_person *people = event_people();
     const uint8_t choice = choose(self);
-    const uint32_t place = self->place == UINT32_MAX ? self->event->signer
-                                                     : self->place % EVENT_PEOPLE;
+    const uint32_t place =
+        self->place == UINT32_MAX ? self->event->signer : self->place % EVENT_PEOPLE;
     const char *text = "text";
     char name[ACTOR_NAME_MAX + 1];
     if (see(field)->trait == CALLED) {
@@ -325,8 +337,8 @@ static void *take(struct maker *self, size_t count)
     return arena->bytes + arena->used - count;
 }
 
-static void make_record(struct maker *self, const struct wire_record *record,
-                        const uint8_t *honest, uint8_t *body);
+static void make_record(struct maker *self, const struct wire_record *record, const uint8_t *honest,
+                        uint8_t *body);
 
 // As many elements as an honest one has, or as there are clients; or as the choice says.
 static void make_list(struct maker *self, const struct wire_field *field, uint8_t *body)
@@ -339,7 +351,9 @@ static void make_list(struct maker *self, const struct wire_field *field, uint8_
         memcpy(&honest, self->honest + field->offset, sizeof honest);
         memcpy(&honest_count, self->honest + field->count_offset, sizeof honest_count);
     }
-    uint32_t count = choice == 0 ? self->honest ? honest_count : 3 : choice == 255 ? EVENT_MANY : (choice - 1u) % EVENT_LIST_MAX;
+    uint32_t count = choice == 0     ? self->honest ? honest_count : 3
+                     : choice == 255 ? EVENT_MANY
+                                     : (choice - 1u) % EVENT_LIST_MAX;
     if (count > field->max) count = (uint32_t)field->max;
     uint8_t *items = take(self, (size_t)count * field->record->size);
     memset(items, 0, (size_t)count * field->record->size);
@@ -356,7 +370,7 @@ static void make_list(struct maker *self, const struct wire_field *field, uint8_
 static void make_bytes(struct maker *self, const struct wire_field *field, uint8_t *out)
 {
     const uint8_t choice = choose(self);
-    if (choice == 0 && self->honest) {              // Borrowed like the rest of what is honest
+    if (choice == 0 && self->honest) { // Borrowed like the rest of what is honest
         memcpy(out, honest_at(self, field), sizeof(struct wire_bytes));
         return;
     }
@@ -380,7 +394,8 @@ static void make_float(struct maker *self, const struct wire_field *field, uint8
     const float single = values[choice % 8];
     const double wide = (double)single;
     if (choice == 0 && self->honest) {
-        memcpy(out, honest_at(self, field), field->type == WIRE_TYPE_F64 ? sizeof wide : sizeof single);
+        memcpy(out, honest_at(self, field),
+               field->type == WIRE_TYPE_F64 ? sizeof wide : sizeof single);
         return;
     }
     if (field->type == WIRE_TYPE_F64) memcpy(out, &wide, sizeof wide);
@@ -394,8 +409,8 @@ static void make_bin(struct maker *self, const struct wire_field *field, uint8_t
     else memset(out, choice, field->max);
 }
 
-static void make_record(struct maker *self, const struct wire_record *record,
-                        const uint8_t *honest, uint8_t *body)
+static void make_record(struct maker *self, const struct wire_record *record, const uint8_t *honest,
+                        uint8_t *body)
 {
     const uint8_t *around = self->honest;
     for (uint32_t i = 0; i < record->field_count; i++) {
@@ -407,9 +422,7 @@ static void make_record(struct maker *self, const struct wire_record *record,
         case WIRE_TYPE_F64: make_float(self, field, out); break;
         case WIRE_TYPE_STR: make_text(self, field, (char *)out); break;
         case WIRE_TYPE_BYTES: make_bytes(self, field, out); break;
-        case WIRE_TYPE_SUB:
-            make_record(self, field->record, honest_at(self, field), out);
-            break;
+        case WIRE_TYPE_SUB: make_record(self, field->record, honest_at(self, field), out); break;
         case WIRE_TYPE_LIST: make_list(self, field, body); break;
         case WIRE_TYPE_BIN:
             if (is_hash(field)) {
@@ -423,12 +436,13 @@ static void make_record(struct maker *self, const struct wire_record *record,
     self->honest = around;
 }
 
-void *event_body(const struct event *event, const struct event_memory *memory,
-                 const void *honest, struct wire_arena *arena)
+void *event_body(const struct event *event, const struct event_memory *memory, const void *honest,
+                 struct wire_arena *arena)
 {
     const struct wire_record *record = wire_table_frame(event->what)->record;
-    struct maker maker = { .event = event, .memory = memory, .arena = arena,
-                           .place = UINT32_MAX, .role = ACTOR_COUNT };
+    struct maker maker = {
+        .event = event, .memory = memory, .arena = arena, .place = UINT32_MAX, .role = ACTOR_COUNT
+    };
     struct wire_refusal refusal;
     arena->used = 0;
     uint8_t *body = take(&maker, record->size);
@@ -455,8 +469,8 @@ static bool comes_from_outside(uint16_t kind)
 
 static uint8_t roll_what(uint32_t *seed)
 {
-    static const uint8_t others[] = { EVENT_ANSWER, EVENT_ANSWER, EVENT_WAKE, EVENT_QUIT,
-                                      EVENT_RESTART, EVENT_REBORN };
+    static const uint8_t others[] = { EVENT_ANSWER, EVENT_ANSWER,  EVENT_WAKE,
+                                      EVENT_QUIT,   EVENT_RESTART, EVENT_REBORN };
     uint8_t known[128];
     uint32_t count = 0;
     for (uint16_t kind = wire_kind_next(0); kind && kind < 100; kind = wire_kind_next(kind))
@@ -492,7 +506,7 @@ size_t event_mutate(uint8_t *bytes, size_t count, size_t max, uint32_t seed)
     const size_t length = events ? starts[one + 1] - begin : 0;
     uint8_t copy[EVENT_HEAD + 255];
     switch (events ? roll(&seed, 8) : 0) {
-    case 0: {                                       // A new one that fits
+    case 0: { // A new one that fits
         const size_t place = events ? starts[roll(&seed, events + 1)] : 0;
         if (!open_gap(bytes, count, max, place, EVENT_HEAD)) return count;
         bytes[place] = roll_what(&seed);
@@ -501,15 +515,15 @@ size_t event_mutate(uint8_t *bytes, size_t count, size_t max, uint32_t seed)
         bytes[place + 3] = 0;
         return count + EVENT_HEAD;
     }
-    case 1:                                         // Twice, or said again later
+    case 1: // Twice, or said again later
         memcpy(copy, bytes + begin, length);
         if (!open_gap(bytes, count, max, starts[other], length)) return count;
         memcpy(bytes + starts[other], copy, length);
         return count + length;
-    case 2:                                         // Lost
+    case 2: // Lost
         memmove(bytes + begin, bytes + begin + length, count - begin - length);
         return count - length;
-    case 3:                                         // Overtaken by the next one
+    case 3: // Overtaken by the next one
         if (one + 1 == events) return count;
         memcpy(copy, bytes + begin, length);
         memmove(bytes + begin, bytes + begin + length, starts[one + 2] - starts[one + 1]);
@@ -517,7 +531,7 @@ size_t event_mutate(uint8_t *bytes, size_t count, size_t max, uint32_t seed)
         return count;
     case 4: bytes[begin + 1] = (uint8_t)roll(&seed, 256); return count; // Signed by another
     case 5: bytes[begin + 2] = (uint8_t)roll(&seed, 64); return count;
-    default: {                                      // Another choice; a field more if there is none
+    default: { // Another choice; a field more if there is none
         const size_t place = begin + length;
         if (length > EVENT_HEAD && roll(&seed, 3)) {
             bytes[begin + EVENT_HEAD + roll(&seed, length - EVENT_HEAD)] =

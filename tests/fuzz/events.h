@@ -19,49 +19,63 @@
 #include "common/wire/wire_table.h"
 
 enum event_what {
-    EVENT_ANSWER = 240,                 // The job at place choices[0] is done; choices[1]: failed
+    EVENT_ANSWER = 240, // The job at place choices[0] is done; choices[1]: failed
     EVENT_WAKE = 241,
     EVENT_QUIT = 242,
-    EVENT_RESTART = 243,                // The process dies and comes back with what it had stored;
-                                        // choices[0]: by way of a snapshot
-    EVENT_RULES = 244,                  // As first event: choices[0] are bits of other settings
-    EVENT_REBORN = 245,                 // The coordinator that speaks to us has restarted
+    EVENT_RESTART = 243, // The process dies and comes back with what it had stored;
+                         // choices[0]: by way of a snapshot
+    EVENT_RULES = 244,   // As first event: choices[0] are bits of other settings
+    EVENT_REBORN = 245,  // The coordinator that speaks to us has restarted
 };
 
 struct event {
-    uint8_t what, signer, bearer;       // Both below EVENT_PEOPLE
+    uint8_t what, signer, bearer; // Both below EVENT_PEOPLE
     bool other_run, late;
     uint64_t after_ms;
     const uint8_t *choices;
     uint8_t choices_count;
 };
 
-enum { EVENT_PEOPLE = 12, EVENT_HEAD = 4, EVENT_NAMES_MAX = 512, EVENT_AGES = 8,
-       EVENT_LIST_MAX = 24, EVENT_MANY = 3000,      // Of a list, if its choice is 255
-       EVENT_PAYLOAD_BYTES = 9 };       // Of every result, if nothing else is said
+enum {
+    EVENT_PEOPLE = 12,
+    EVENT_HEAD = 4,
+    EVENT_NAMES_MAX = 512,
+    EVENT_AGES = 8,
+    EVENT_LIST_MAX = 24,
+    EVENT_MANY = 3000, // Of a list, if its choice is 255
+    EVENT_PAYLOAD_BYTES = 9
+}; // Of every result, if nothing else is said
 
 // False at the end of the bytes. A last event that is cut short has fewer choices.
 bool event_next(const uint8_t **at, const uint8_t *end, struct event *ret_event);
 
 // Who speaks in a conversation: made up once, the same in every run. The first is the coordinator.
-struct event_person { struct hash key; uint8_t role; char name[48]; uint64_t instance; };
+struct event_person {
+    struct hash key;
+    uint8_t role;
+    char name[48];
+    uint64_t instance;
+};
 const struct event_person *event_people(void);
 struct identity;
-const struct identity *event_identity(uint8_t person);  // What they sign with: their key is its
+const struct identity *event_identity(uint8_t person); // What they sign with: their key is its
 
 // What the fields of a name held lately.
 struct event_memory {
-    struct { uint32_t used; uint64_t values[EVENT_AGES]; struct hash hashes[EVENT_AGES]; }
-        names[EVENT_NAMES_MAX];
+    struct {
+        uint32_t used;
+        uint64_t values[EVENT_AGES];
+        struct hash hashes[EVENT_AGES];
+    } names[EVENT_NAMES_MAX];
 };
 void event_memory_keep(struct event_memory *self, uint16_t kind, const void *body);
 
 // The body of a frame of this kind, in the arena, within all that the table declares. `honest` is
 // the body that an honest sender would say, borrowed as long as the result; NULL: nobody knows.
-void *event_body(const struct event *event, const struct event_memory *memory,
-                 const void *honest, struct wire_arena *arena);
+void *event_body(const struct event *event, const struct event_memory *memory, const void *honest,
+                 struct wire_arena *arena);
 
 // A mutation of a conversation: doubles, drops, swaps, moves, re-addresses an event, changes a
 // choice; every second time libFuzzer's own.
 size_t event_mutate(uint8_t *bytes, size_t count, size_t max, uint32_t seed);
-void event_print_dictionary(void);      // One event of each kind that comes from outside
+void event_print_dictionary(void); // One event of each kind that comes from outside

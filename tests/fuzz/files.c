@@ -25,7 +25,6 @@ static bool refused(const struct why *why)
     return false;
 }
 
-
 // ---- words --------------------------------------------------------------------------------------
 
 static void print_word(const char *word)
@@ -35,13 +34,49 @@ static void print_word(const char *word)
 
 void files_fuzz_print_json_words(void)
 {
-    static const char *const words[] = {
-        "{", "}", "[", "]", ":", ",", "\"", "\\u0000", "\\ud800", "true", "null", "-0", "1e9",
-        "1.5", "9007199254740992", "18446744073709551615", "\"format\"", "\"version\"", "\"name\"",
-        "\"bytes\"", "\"files\"", "\"root\"", "\"leaves\"", "\"digest\"", "\"token_bytes\"",
-        "\"leaf_bytes\"", "\"sha256\"", "\"data\"", "\"done\"", "\"state\"", "\"tag\"",
-        "\"question\"", "\"choices\"", "\"answer\"", "\"model\"", "\"vocab\"", "\"merges\"",
-        "\"type\"", "\"added_tokens\"", "\"pre_tokenizer\"", "\"n\"", "\"t\"", "../a.bin" };
+    static const char *const words[] = { "{",
+                                         "}",
+                                         "[",
+                                         "]",
+                                         ":",
+                                         ",",
+                                         "\"",
+                                         "\\u0000",
+                                         "\\ud800",
+                                         "true",
+                                         "null",
+                                         "-0",
+                                         "1e9",
+                                         "1.5",
+                                         "9007199254740992",
+                                         "18446744073709551615",
+                                         "\"format\"",
+                                         "\"version\"",
+                                         "\"name\"",
+                                         "\"bytes\"",
+                                         "\"files\"",
+                                         "\"root\"",
+                                         "\"leaves\"",
+                                         "\"digest\"",
+                                         "\"token_bytes\"",
+                                         "\"leaf_bytes\"",
+                                         "\"sha256\"",
+                                         "\"data\"",
+                                         "\"done\"",
+                                         "\"state\"",
+                                         "\"tag\"",
+                                         "\"question\"",
+                                         "\"choices\"",
+                                         "\"answer\"",
+                                         "\"model\"",
+                                         "\"vocab\"",
+                                         "\"merges\"",
+                                         "\"type\"",
+                                         "\"added_tokens\"",
+                                         "\"pre_tokenizer\"",
+                                         "\"n\"",
+                                         "\"t\"",
+                                         "../a.bin" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) print_word(words[i]);
 }
 
@@ -50,8 +85,8 @@ void config_fuzz_print_dictionary(void)
 {
     static const struct config_schema *const schemas[] = { &config_run_schema,
                                                            &config_data_schema };
-    static const char *const others[] = { "[", "]", "[[", "=", "\"\"\"", "1979-05-27", "inf", "nan",
-                                          "0x", "1_0", "{", ".", "\\U0010FFFF" };
+    static const char *const others[] = { "[",   "]",  "[[",  "=", "\"\"\"", "1979-05-27", "inf",
+                                          "nan", "0x", "1_0", "{", ".",      "\\U0010FFFF" };
     for (size_t i = 0; i < 2; i++)
         for (size_t j = 0; j < schemas[i]->count; j++) {
             const char *dot = strrchr(schemas[i]->keys[j].path, '.');
@@ -62,8 +97,20 @@ void config_fuzz_print_dictionary(void)
 
 void npy_fuzz_print_dictionary(void)
 {
-    static const char *const words[] = { "\x93NUMPY\x01", "'descr'", "'<u2'", "'<u4'", "'>u2'",
-        "'fortran_order'", "False", "True", "'shape'", "(", ",)", "{", "}", "\n" };
+    static const char *const words[] = { "\x93NUMPY\x01",
+                                         "'descr'",
+                                         "'<u2'",
+                                         "'<u4'",
+                                         "'>u2'",
+                                         "'fortran_order'",
+                                         "False",
+                                         "True",
+                                         "'shape'",
+                                         "(",
+                                         ",)",
+                                         "{",
+                                         "}",
+                                         "\n" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) print_word(words[i]);
 }
 
@@ -120,7 +167,7 @@ bool npy_fuzz_check(const uint8_t *bytes, size_t count)
     memcpy(&file_bytes, bytes, sizeof file_bytes);
     bytes += sizeof file_bytes, count -= sizeof file_bytes;
     if (file_bytes < count) file_bytes = count;
-    if (file_bytes > count && count < NPY_HEADER_MAX) file_bytes = count;   // All of it is here
+    if (file_bytes > count && count < NPY_HEADER_MAX) file_bytes = count; // All of it is here
     if (npy_parse(bytes, count, file_bytes, "it", &why, &npy) < 0) return refused(&why);
     ensure(npy.token_bytes == 2 || npy.token_bytes == 4);
     ensure(npy.offset <= count && npy.offset + npy.tokens * npy.token_bytes == file_bytes);
@@ -130,10 +177,10 @@ bool npy_fuzz_check(const uint8_t *bytes, size_t count)
 static size_t make_npy(char *out, size_t max, const char *type, unsigned tokens, unsigned version)
 {
     char dictionary[100];
-    snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': (%u,), }",
-             type, tokens);
-    const int begin = version > 1 ? 12 : 10,                // The elements begin at byte 96
-              length = snprintf(out + begin, max - 12, "%-*s\n", 95 - begin, dictionary);
+    snprintf(dictionary, sizeof dictionary,
+             "{'descr': '%s', 'fortran_order': False, 'shape': (%u,), }", type, tokens);
+    const int begin = version > 1 ? 12 : 10, // The elements begin at byte 96
+        length = snprintf(out + begin, max - 12, "%-*s\n", 95 - begin, dictionary);
     memcpy(out, "\x93NUMPY", 6);
     out[6] = (char)version, out[7] = 0, out[8] = (char)length, out[9] = 0;
     if (version > 1) out[10] = out[11] = 0;
@@ -156,7 +203,9 @@ bool tokens_fuzz_check(const uint8_t *bytes, size_t count)
     uint32_t tokens[4 * 17];
     if (count < 3) return false;
     const struct samples_config config = { .token_bytes = bytes[2] & 1 ? 2 : 4,
-        .seq_len = 1 + bytes[1] % 16, .vocab_size = bytes[0], .shuffled = bytes[2] & 2 };
+                                           .seq_len = 1 + bytes[1] % 16,
+                                           .vocab_size = bytes[0],
+                                           .shuffled = bytes[2] & 2 };
     const char *name = bytes[2] & 4 ? "a.npy" : "a.bin";
     scratch_remove(MANIFEST_NAME), scratch_remove("a.npy"), scratch_remove("a.bin");
     scratch_remove("b.npy");

@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 struct fuzz_target {
-    const char *name;                   // Its corpus and its dictionary are called like it
-    size_t bytes_max;                   // Of an input: libFuzzer's -max_len
+    const char *name; // Its corpus and its dictionary are called like it
+    size_t bytes_max; // Of an input: libFuzzer's -max_len
     // True if accepted. Dies where it does not hold. Not for two threads at once; run from the root
     // of the source.
     bool (*check)(const uint8_t *bytes, size_t count);
@@ -29,8 +29,8 @@ struct fuzz_target {
     void (*write_seeds)(const char *folder);
 };
 
-extern const struct fuzz_target fuzz_targets[];         // Ended by one without a name
-const struct fuzz_target *fuzz_target_named(const char *name);  // NULL: there is none
+extern const struct fuzz_target fuzz_targets[];                // Ended by one without a name
+const struct fuzz_target *fuzz_target_named(const char *name); // NULL: there is none
 
 // Of a target's mutate: libFuzzer's own mutation. Without its engine it changes nothing.
 size_t fuzz_mutate_blindly(uint8_t *bytes, size_t count, size_t max);

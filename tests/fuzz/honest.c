@@ -11,14 +11,30 @@ static const uint64_t BORN_UNIX_MS = 1800000000000u;
 
 // Room for any one body: only the newest answer is borrowed.
 static union {
-    struct wire_welcome welcome; struct wire_admitted admitted; struct wire_ack ack;
-    struct wire_refused refused; struct wire_config config; struct wire_produce produce;
-    struct wire_run run; struct wire_roster roster; struct wire_round round;
-    struct wire_commit commit; struct wire_epoch_end epoch_end; struct wire_beat beat;
-    struct wire_claim claim; struct wire_reveal reveal; struct wire_control control;
-    struct wire_join join; struct wire_ping ping; struct wire_holds holds; struct wire_vote vote;
-    struct wire_checkpoint checkpoint; struct wire_finding finding;
-    struct wire_testimony testimony; struct wire_position position; struct wire_leave leave;
+    struct wire_welcome welcome;
+    struct wire_admitted admitted;
+    struct wire_ack ack;
+    struct wire_refused refused;
+    struct wire_config config;
+    struct wire_produce produce;
+    struct wire_run run;
+    struct wire_roster roster;
+    struct wire_round round;
+    struct wire_commit commit;
+    struct wire_epoch_end epoch_end;
+    struct wire_beat beat;
+    struct wire_claim claim;
+    struct wire_reveal reveal;
+    struct wire_control control;
+    struct wire_join join;
+    struct wire_ping ping;
+    struct wire_holds holds;
+    struct wire_vote vote;
+    struct wire_checkpoint checkpoint;
+    struct wire_finding finding;
+    struct wire_testimony testimony;
+    struct wire_position position;
+    struct wire_leave leave;
 } said;
 
 struct hash honest_digest(uint64_t step) { return hash_of(&step, sizeof step); }
@@ -49,12 +65,16 @@ static const struct wire_roster *roster(const struct member *member)
     static struct wire_member members[EVENT_PEOPLE];
     for (uint8_t i = 0; i < EVENT_PEOPLE; i++) {
         const struct event_person *person = &event_people()[i];
-        members[i] = (struct wire_member){ .index = i, .key = person->key, .role = person->role,
-                                           .state = MEMBER_HEALTHY, .instance = person->instance };
+        members[i] = (struct wire_member){ .index = i,
+                                           .key = person->key,
+                                           .role = person->role,
+                                           .state = MEMBER_HEALTHY,
+                                           .instance = person->instance };
         memcpy(members[i].name, person->name, sizeof person->name);
         snprintf(members[i].endpoint, sizeof members[i].endpoint, "tcp://127.0.0.1:4");
     }
-    said.roster = (struct wire_roster){ .version = member->roster_version + 1, .members = members,
+    said.roster = (struct wire_roster){ .version = member->roster_version + 1,
+                                        .members = members,
                                         .members_count = EVENT_PEOPLE };
     return &said.roster;
 }
@@ -62,13 +82,22 @@ static const struct wire_roster *roster(const struct member *member)
 static const struct wire_config *config(void)
 {
     static const char model[] = "{}";
-    said.config = (struct wire_config){
-        .run = "fuzz", .config = hash_of("config", 6), .genesis = "genesis", .seq_len = 16,
-        .model = { (const uint8_t *)model, 2 }, .topk = 1, .chunk = 1, .witness_nodes = 3,
-        .heartbeat_ms = 500, .lease_ms = 4000, .snapshot_rounds = SNAPSHOT_ROUNDS,
-        .total_steps = TOTAL_STEPS, .data = { .token_bytes = 2 },
-        .data_digest = hash_of("data", 4), .verification_percent = 30,
-        .payload_bytes = EVENT_PAYLOAD_BYTES };
+    said.config = (struct wire_config){ .run = "fuzz",
+                                        .config = hash_of("config", 6),
+                                        .genesis = "genesis",
+                                        .seq_len = 16,
+                                        .model = { (const uint8_t *)model, 2 },
+                                        .topk = 1,
+                                        .chunk = 1,
+                                        .witness_nodes = 3,
+                                        .heartbeat_ms = 500,
+                                        .lease_ms = 4000,
+                                        .snapshot_rounds = SNAPSHOT_ROUNDS,
+                                        .total_steps = TOTAL_STEPS,
+                                        .data = { .token_bytes = 2 },
+                                        .data_digest = hash_of("data", 4),
+                                        .verification_percent = 30,
+                                        .payload_bytes = EVENT_PAYLOAD_BYTES };
     return &said.config;
 }
 
@@ -77,17 +106,25 @@ static const struct wire_run *run(const struct honest *self, const struct member
     const struct wire_run *last = &self->run;
     const bool is_at_end = self->step % EPOCH_STEPS == 0;
     const uint64_t pin = self->step - self->step % SNAPSHOT_ROUNDS;
-    said.run = (struct wire_run){
-        .phase = self->is_open ? PHASE_TRAIN
-                 : self->step >= TOTAL_STEPS ? PHASE_FINISHED
-                 : self->step ? PHASE_COOLDOWN : PHASE_WARMUP,
-        .epoch = last->epoch, .round = self->round, .step = self->step,
-        .total_steps = TOTAL_STEPS, .log_seq = last->log_seq + 1, .healthy = BATCH,
-        .roster_version = member->roster_version, .samples_done = BATCH * self->step,
-        .digest_step = is_at_end ? self->step : 0, .digest = is_at_end ? honest_digest(self->step)
-                                                                       : none,
-        .pin_step = pin, .pin_digest = honest_digest(pin), .data = hash_of("data", 4),
-        .restored_step = last->restored_step, .restored_epoch = last->restored_epoch };
+    said.run = (struct wire_run){ .phase = self->is_open               ? PHASE_TRAIN
+                                           : self->step >= TOTAL_STEPS ? PHASE_FINISHED
+                                           : self->step                ? PHASE_COOLDOWN
+                                                                       : PHASE_WARMUP,
+                                  .epoch = last->epoch,
+                                  .round = self->round,
+                                  .step = self->step,
+                                  .total_steps = TOTAL_STEPS,
+                                  .log_seq = last->log_seq + 1,
+                                  .healthy = BATCH,
+                                  .roster_version = member->roster_version,
+                                  .samples_done = BATCH * self->step,
+                                  .digest_step = is_at_end ? self->step : 0,
+                                  .digest = is_at_end ? honest_digest(self->step) : none,
+                                  .pin_step = pin,
+                                  .pin_digest = honest_digest(pin),
+                                  .data = hash_of("data", 4),
+                                  .restored_step = last->restored_step,
+                                  .restored_epoch = last->restored_epoch };
     return &said.run;
 }
 
@@ -99,11 +136,17 @@ static void add_audit(const struct honest *self, struct wire_round *round, uint8
     static struct wire_interval samples;
     const struct wire_claim *claim = &self->committed[person];
     if (claim->round == 0 || claim->step + 1 != self->step) return;
-    audit = (struct wire_audit){
-        .auditor = auditor, .member = person, .round = claim->round, .step = claim->step,
-        .result = claim_hash(claim), .payload = claim->payload, .base = claim->base,
-        .payload_bytes = claim->payload_bytes, .residual_from = claim->residual_from,
-        .residual_to = claim->residual_to, .intervals = 1 };
+    audit = (struct wire_audit){ .auditor = auditor,
+                                 .member = person,
+                                 .round = claim->round,
+                                 .step = claim->step,
+                                 .result = claim_hash(claim),
+                                 .payload = claim->payload,
+                                 .base = claim->base,
+                                 .payload_bytes = claim->payload_bytes,
+                                 .residual_from = claim->residual_from,
+                                 .residual_to = claim->residual_to,
+                                 .intervals = 1 };
     samples = (struct wire_interval){ BATCH * claim->round, BATCH * claim->round + 1 };
     round->audits = &audit, round->audited = &samples;
     round->audits_count = round->audited_count = 1;
@@ -118,12 +161,22 @@ static const struct wire_round *open_round(const struct honest *self, const stru
     static struct wire_interval dealt;
     const uint64_t number = self->round + 1;
     dealt = (struct wire_interval){ BATCH * number, BATCH * number + BATCH };
-    said.round = (struct wire_round){
-        .round = number, .epoch = self->run.epoch, .step = self->step, .seed = number,
-        .batch_size = BATCH, .roster_version = member->roster_version, .dealt = &dealt,
-        .dealt_count = 1, .clients = clients, .clients_count = 3, .witnesses = witnesses,
-        .witnesses_count = 3, .cursor = BATCH * number, .trainers = 3,
-        .base = self->step % EPOCH_STEPS ? none : honest_digest(self->step) };
+    said.round =
+        (struct wire_round){ .round = number,
+                             .epoch = self->run.epoch,
+                             .step = self->step,
+                             .seed = number,
+                             .batch_size = BATCH,
+                             .roster_version = member->roster_version,
+                             .dealt = &dealt,
+                             .dealt_count = 1,
+                             .clients = clients,
+                             .clients_count = 3,
+                             .witnesses = witnesses,
+                             .witnesses_count = 3,
+                             .cursor = BATCH * number,
+                             .trainers = 3,
+                             .base = self->step % EPOCH_STEPS ? none : honest_digest(self->step) };
     if (number % 3 == 0) add_audit(self, &said.round, 3, 0);
     else add_audit(self, &said.round, 1, 1);
     return &said.round;
@@ -144,13 +197,21 @@ static bool claim_of(const struct honest *self, const struct member *member, uin
         return true;
     }
     const struct wire_claim *before = &self->committed[person];
-    *ret_claim = (struct wire_claim){
-        .run = "fuzz", .epoch = round->epoch, .step = round->step, .round = round->round,
-        .client = client, .begin = share.begin, .end = share.end,
-        .author = event_people()[person].key, .base = honest_digest(round->step),
-        .residual_from = before->residual_to, .residual_to = honest_residual(round->round, person),
-        .payload = honest_payload(round->round, person), .payload_bytes = EVENT_PAYLOAD_BYTES,
-        .loss = 2, .born_unix_ms = member->born_unix_ms };
+    *ret_claim = (struct wire_claim){ .run = "fuzz",
+                                      .epoch = round->epoch,
+                                      .step = round->step,
+                                      .round = round->round,
+                                      .client = client,
+                                      .begin = share.begin,
+                                      .end = share.end,
+                                      .author = event_people()[person].key,
+                                      .base = honest_digest(round->step),
+                                      .residual_from = before->residual_to,
+                                      .residual_to = honest_residual(round->round, person),
+                                      .payload = honest_payload(round->round, person),
+                                      .payload_bytes = EVENT_PAYLOAD_BYTES,
+                                      .loss = 2,
+                                      .born_unix_ms = member->born_unix_ms };
     return true;
 }
 
@@ -166,17 +227,26 @@ static const struct wire_commit *commit(const struct honest *self, const struct 
         const uint32_t person = member->clients[share->trainer].member;
         struct wire_claim claim;
         if (person >= EVENT_PEOPLE || !claim_of(self, member, (uint8_t)person, &claim)) continue;
-        accepted[count++] = (struct wire_accepted){
-            .client = share->trainer, .begin = share->begin, .end = share->end,
-            .result = claim_hash(&claim), .payload = claim.payload,
-            .payload_bytes = claim.payload_bytes, .residual_from = claim.residual_from,
-            .residual_to = claim.residual_to };
+        accepted[count++] = (struct wire_accepted){ .client = share->trainer,
+                                                    .begin = share->begin,
+                                                    .end = share->end,
+                                                    .result = claim_hash(&claim),
+                                                    .payload = claim.payload,
+                                                    .payload_bytes = claim.payload_bytes,
+                                                    .residual_from = claim.residual_from,
+                                                    .residual_to = claim.residual_to };
     }
-    said.commit = (struct wire_commit){
-        .round = round->round, .epoch = round->epoch, .step = round->step,
-        .outcome = count ? OUTCOME_COMMITTED : OUTCOME_VOID, .lr_bits = round->lr_bits,
-        .base = honest_digest(round->step), .accepted = accepted, .accepted_count = count,
-        .samples = BATCH, .votes = 3, .elected = 3 };
+    said.commit = (struct wire_commit){ .round = round->round,
+                                        .epoch = round->epoch,
+                                        .step = round->step,
+                                        .outcome = count ? OUTCOME_COMMITTED : OUTCOME_VOID,
+                                        .lr_bits = round->lr_bits,
+                                        .base = honest_digest(round->step),
+                                        .accepted = accepted,
+                                        .accepted_count = count,
+                                        .samples = BATCH,
+                                        .votes = 3,
+                                        .elected = 3 };
     return &said.commit;
 }
 
@@ -193,9 +263,9 @@ static const struct wire_reveal *reveal(const struct honest *self, uint8_t signe
 {
     said.reveal = (struct wire_reveal){ .claim = self->committed[signer] };
     if (!hash_is_none(&said.reveal.claim.residual_from))
-        said.reveal.residual = (struct wire_blob){
-            hash_of(said.reveal.claim.residual_from.bytes, HASH_BYTES),
-            HONEST_FLOATS * sizeof(float) };
+        said.reveal.residual =
+            (struct wire_blob){ hash_of(said.reveal.claim.residual_from.bytes, HASH_BYTES),
+                                HONEST_FLOATS * sizeof(float) };
     return said.reveal.claim.round ? &said.reveal : NULL;
 }
 
@@ -204,9 +274,11 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
 {
     switch (kind) {
     case FRAME_ADMITTED:
-        said.admitted = (struct wire_admitted){
-            .index = member->index, .state = MEMBER_HEALTHY, .instance = member->instance,
-            .config = hash_of("config", 6), .born_unix_ms = BORN_UNIX_MS };
+        said.admitted = (struct wire_admitted){ .index = member->index,
+                                                .state = MEMBER_HEALTHY,
+                                                .instance = member->instance,
+                                                .config = hash_of("config", 6),
+                                                .born_unix_ms = BORN_UNIX_MS };
         for (uint8_t i = 0; i < EVENT_PEOPLE; i++)
             if (hash_equal(&member->key, &event_people()[i].key)) said.admitted.index = i;
         return &said.admitted;
@@ -216,20 +288,25 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
     case FRAME_ROUND: return open_round(self, member);
     case FRAME_COMMIT: return commit(self, member);
     case FRAME_EPOCH_END:
-        said.epoch_end = (struct wire_epoch_end){
-            .epoch = self->run.epoch, .step = self->step, .digest = honest_digest(self->step),
-            .cursor = BATCH * self->step, .samples_done = BATCH * self->step };
+        said.epoch_end = (struct wire_epoch_end){ .epoch = self->run.epoch,
+                                                  .step = self->step,
+                                                  .digest = honest_digest(self->step),
+                                                  .cursor = BATCH * self->step,
+                                                  .samples_done = BATCH * self->step };
         return &said.epoch_end;
     case FRAME_BEAT:
-        said.beat = (struct wire_beat){
-            .log_seq = self->run.log_seq, .phase = self->run.phase, .round = self->run.round,
-            .step = self->run.step, .roster_version = self->run.roster_version,
-            .chain = made("chain", self->run.log_seq, 0),
-            .born_unix_ms = BORN_UNIX_MS };
+        said.beat = (struct wire_beat){ .log_seq = self->run.log_seq,
+                                        .phase = self->run.phase,
+                                        .round = self->run.round,
+                                        .step = self->run.step,
+                                        .roster_version = self->run.roster_version,
+                                        .chain = made("chain", self->run.log_seq, 0),
+                                        .born_unix_ms = BORN_UNIX_MS };
         return &said.beat;
     case FRAME_ACK: return acknowledge(self, signer);
     case FRAME_REFUSED:
-        said.refused = (struct wire_refused){ .kind = self->asked.kind, .text = "refused",
+        said.refused = (struct wire_refused){ .kind = self->asked.kind,
+                                              .text = "refused",
                                               .reason = REFUSAL_WRONG_MODEL,
                                               .round = self->asked.round };
         return &said.refused;
@@ -239,8 +316,7 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
     case FRAME_CONTROL:
         said.control = (struct wire_control){ .action = ACTION_CHECKPOINT };
         return &said.control;
-    case FRAME_CLAIM:
-        return claim_of(self, member, signer, &said.claim) ? &said.claim : NULL;
+    case FRAME_CLAIM: return claim_of(self, member, signer, &said.claim) ? &said.claim : NULL;
     case FRAME_REVEAL: return reveal(self, signer);
     default: return NULL;
     }
@@ -285,8 +361,8 @@ void honest_note_said(struct honest *self, uint16_t kind, const void *body)
         return;
     }
     case FRAME_VOTE:
-        self->asked = (struct wire_ack){ .kind = kind,
-                                         .round = ((const struct wire_vote *)body)->round };
+        self->asked =
+            (struct wire_ack){ .kind = kind, .round = ((const struct wire_vote *)body)->round };
         return;
     case FRAME_CHECKPOINT: {
         const struct wire_checkpoint *checkpoint = body;
@@ -314,15 +390,23 @@ static struct wire_claim claim_in(const struct coordinator *core, uint32_t clien
     const struct run *run = &core->run;
     const uint32_t member = run->clients[client].member;
     const uint64_t round = run->round.round;
-    struct wire_claim claim = {
-        .run = "fuzz", .epoch = run->epoch, .step = run->step, .round = round ? round : 1,
-        .client = client, .end = 1, .author = run->members[member].key,
-        .base = honest_digest(run->step), .residual_from = run->residuals[member].key,
-        .residual_to = made("residual", round, (uint8_t)member),
-        .payload = made("payload", round + other, (uint8_t)member),
-        .payload_bytes = EVENT_PAYLOAD_BYTES, .loss = 2, .born_unix_ms = run->born_unix_ms };
+    struct wire_claim claim = { .run = "fuzz",
+                                .epoch = run->epoch,
+                                .step = run->step,
+                                .round = round ? round : 1,
+                                .client = client,
+                                .end = 1,
+                                .author = run->members[member].key,
+                                .base = honest_digest(run->step),
+                                .residual_from = run->residuals[member].key,
+                                .residual_to = made("residual", round, (uint8_t)member),
+                                .payload = made("payload", round + other, (uint8_t)member),
+                                .payload_bytes = EVENT_PAYLOAD_BYTES,
+                                .loss = 2,
+                                .born_unix_ms = run->born_unix_ms };
     struct share share;
-    if (deal_of_trainer(&core->deal, client, &share)) claim.begin = share.begin, claim.end = share.end;
+    if (deal_of_trainer(&core->deal, client, &share))
+        claim.begin = share.begin, claim.end = share.end;
     return claim;
 }
 
@@ -354,14 +438,19 @@ static const struct wire_vote *vote(const struct coordinator *core)
     uint32_t count = 0;
     for (uint32_t i = 0; run->round_open && i < core->deal.count && count < PLACES_MAX; i++) {
         const struct wire_claim claim = claim_in(core, core->deal.shares[i].trainer, 0);
-        seen[count++] = (struct wire_seen){
-            .client = claim.client, .result = claim_hash(&claim), .payload = claim.payload,
-            .payload_bytes = claim.payload_bytes, .base = claim.base,
-            .residual_from = claim.residual_from, .residual_to = claim.residual_to };
+        seen[count++] = (struct wire_seen){ .client = claim.client,
+                                            .result = claim_hash(&claim),
+                                            .payload = claim.payload,
+                                            .payload_bytes = claim.payload_bytes,
+                                            .base = claim.base,
+                                            .residual_from = claim.residual_from,
+                                            .residual_to = claim.residual_to };
     }
     qsort(seen, count, sizeof *seen, by_client);
     said.vote = (struct wire_vote){ .round = run->round.round ? run->round.round : 1,
-                                    .complete = true, .seen = seen, .seen_count = count,
+                                    .complete = true,
+                                    .seen = seen,
+                                    .seen_count = count,
                                     .participants = participants(core) };
     return &said.vote;
 }
@@ -375,9 +464,11 @@ static const struct wire_finding *finding(const struct coordinator *core, uint32
     for (uint32_t i = 0; i < run->audits_count; i++)
         if (run->clients[run->audits[i].auditor].member == member) place = i;
     const struct wire_audit *audit = &run->audits[place];
-    said.finding = (struct wire_finding){
-        .round = run->round.round ? run->round.round : 1, .result = audit->result,
-        .finding = FINDING_SAME, .payload = audit->payload, .residual_to = audit->residual_to };
+    said.finding = (struct wire_finding){ .round = run->round.round ? run->round.round : 1,
+                                          .result = audit->result,
+                                          .finding = FINDING_SAME,
+                                          .payload = audit->payload,
+                                          .residual_to = audit->residual_to };
     return &said.finding;
 }
 
@@ -386,7 +477,7 @@ static const struct wire_finding *finding(const struct coordinator *core, uint32
 static const struct wire_testimony *testimony(const struct coordinator *core, uint8_t signer)
 {
     static uint8_t frame[CLAIM_FRAME_MAX];
-    static const uint8_t signature[WIRE_SIGNATURE_BYTES];   // The shell has looked at it
+    static const uint8_t signature[WIRE_SIGNATURE_BYTES]; // The shell has looked at it
     if (!core->run.round_open || core->deal.count == 0) return NULL;
     const struct wire_claim claim = claim_in(core, core->deal.shares[0].trainer, signer & 1);
     struct wire_head head = { .kind = FRAME_CLAIM, .run = "fuzz", .incarnation = 1, .seq = 1 };
@@ -403,15 +494,19 @@ const void *honest_to_coordinator(const struct coordinator *core, uint16_t kind,
     const struct event_person *person = &event_people()[signer];
     switch (kind) {
     case FRAME_JOIN:
-        said.join = (struct wire_join){ .role = person->role, .endpoint = "tcp://127.0.0.1:4",
+        said.join = (struct wire_join){ .role = person->role,
+                                        .endpoint = "tcp://127.0.0.1:4",
                                         .instance = person->instance };
         memcpy(said.join.name, person->name, sizeof person->name);
         if (person->role == ACTOR_PROVIDER) said.join.samples = 50;
         if (person->role == ACTOR_PROVIDER) said.join.data = hash_of("data", 4);
         return &said.join;
     case FRAME_PING:
-        said.ping = (struct wire_ping){ .instance = person->instance, .round = run->round.round,
-                                        .step = run->step, .tokens_per_s = 1, .loss = 2 };
+        said.ping = (struct wire_ping){ .instance = person->instance,
+                                        .round = run->round.round,
+                                        .step = run->step,
+                                        .tokens_per_s = 1,
+                                        .loss = 2 };
         return &said.ping;
     case FRAME_HOLDS:
         said.holds = (struct wire_holds){ run->step, honest_digest(run->step) };
@@ -420,8 +515,9 @@ const void *honest_to_coordinator(const struct coordinator *core, uint16_t kind,
     case FRAME_FINDING: return finding(core, run_find(run, &person->key));
     case FRAME_TESTIMONY: return testimony(core, signer);
     case FRAME_CHECKPOINT:
-        said.checkpoint = (struct wire_checkpoint){ .epoch = run->epoch, .step = run->digest_step,
-                                                    .digest = run->digest, .name = "step" };
+        said.checkpoint = (struct wire_checkpoint){
+            .epoch = run->epoch, .step = run->digest_step, .digest = run->digest, .name = "step"
+        };
         return &said.checkpoint;
     case FRAME_LEAVE: said.leave = (struct wire_leave){ person->instance }; return &said.leave;
     case FRAME_CONTROL:
@@ -429,7 +525,8 @@ const void *honest_to_coordinator(const struct coordinator *core, uint16_t kind,
                                               .number = core->control_number + 1 };
         return &said.control;
     case FRAME_POSITION:
-        said.position = (struct wire_position){ .log_seq = run->log_seq, .chain = run->chain,
+        said.position = (struct wire_position){ .log_seq = run->log_seq,
+                                                .chain = run->chain,
                                                 .incarnation = run->incarnation,
                                                 .born_unix_ms = run->born_unix_ms };
         return &said.position;

@@ -15,17 +15,17 @@ enum { HONEST_FLOATS = 4096 };
 
 struct honest {
     // As the coordinator said: the member may have forgotten.
-    uint64_t step, round;               // Commits; the newest round
-    bool is_open;                       // It
-    struct wire_run run;                // The newest RUN
-    struct wire_ack asked;              // The member's newest word that it wants acknowledged
-    struct wire_claim own;              // The member's newest claim, if it is a trainer
-    struct wire_claim committed[EVENT_PEOPLE];      // Of each, the newest that was accepted
+    uint64_t step, round;  // Commits; the newest round
+    bool is_open;          // It
+    struct wire_run run;   // The newest RUN
+    struct wire_ack asked; // The member's newest word that it wants acknowledged
+    struct wire_claim own; // The member's newest claim, if it is a trainer
+    struct wire_claim committed[EVENT_PEOPLE]; // Of each, the newest that was accepted
 };
 
-struct hash honest_digest(uint64_t step);           // Of the parameters
+struct hash honest_digest(uint64_t step); // Of the parameters
 struct hash honest_payload(uint64_t round, uint8_t person);
-struct hash honest_residual(uint64_t round, uint8_t person);    // That this result led to
+struct hash honest_residual(uint64_t round, uint8_t person); // That this result led to
 
 // What `signer` would say to the member, or to the coordinator; NULL: nothing in particular. Borrowed
 // until the next call.

@@ -7,8 +7,17 @@
 
 void http_fuzz_print_dictionary(void)
 {
-    static const char *const words[] = { "HTTP/1.1 206\r\n", "Content-Range:",
-        " bytes 20-29/100\r\n", "Content-Encoding:", "identity", "gzip", "http://", "https://", "@", "?", "#" };
+    static const char *const words[] = { "HTTP/1.1 206\r\n",
+                                         "Content-Range:",
+                                         " bytes 20-29/100\r\n",
+                                         "Content-Encoding:",
+                                         "identity",
+                                         "gzip",
+                                         "http://",
+                                         "https://",
+                                         "@",
+                                         "?",
+                                         "#" };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         fuzz_print_token("", "word", (const uint8_t *)words[i], strlen(words[i]));
 }
@@ -20,10 +29,10 @@ bool http_fuzz_check(const uint8_t *bytes, size_t count)
     struct why why = { 0 };
     char canonical[128], value[128];
     char name[HTTP_URL_MAX + 1];
-    for (size_t at = 0; at < count; ) {
+    for (size_t at = 0; at < count;) {
         const uint8_t *newline = memchr(bytes + at, '\n', count - at);
         const size_t length = newline ? (size_t)(newline - bytes) + 1 - at : count - at;
-        char *line = malloc(length);            // Its own block, and not ended by a zero
+        char *line = malloc(length); // Its own block, and not ended by a zero
         ensure(line);
         memcpy(line, bytes + at, length);
         ensure(http_answer_hear(line, 1, length, &attempt) == length);
@@ -31,7 +40,7 @@ bool http_fuzz_check(const uint8_t *bytes, size_t count)
             snprintf(canonical, sizeof canonical, "bytes %llu-%llu/%llu",
                      (unsigned long long)attempt.first, (unsigned long long)attempt.last,
                      (unsigned long long)attempt.total);
-            ensure(strcmp(canonical, value) == 0);          // One way to write it, and no other
+            ensure(strcmp(canonical, value) == 0); // One way to write it, and no other
         }
         free(line);
         at += length;

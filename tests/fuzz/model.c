@@ -13,8 +13,10 @@
 static void put_shard(const char *name, char tensor)
 {
     char file[100];
-    const int length = snprintf(file + 8, sizeof file - 8, "{\"%c\":{\"dtype\":\"F16\","
-                                "\"shape\":[2],\"data_offsets\":[0,4]}}1234", tensor);
+    const int length = snprintf(file + 8, sizeof file - 8,
+                                "{\"%c\":{\"dtype\":\"F16\","
+                                "\"shape\":[2],\"data_offsets\":[0,4]}}1234",
+                                tensor);
     const uint64_t header = (uint64_t)length - 4;
     memcpy(file, &header, sizeof header);
     scratch_put(name, file, 8 + (size_t)length);

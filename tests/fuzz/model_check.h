@@ -12,20 +12,20 @@
 static inline bool model_check_scalings_equal(const struct rope_scaling *a,
                                               const struct rope_scaling *b)
 {
-    return a->type == b->type && a->factor == b->factor && a->original == b->original
-        && a->low_freq_factor == b->low_freq_factor && a->high_freq_factor == b->high_freq_factor
-        && a->beta_fast == b->beta_fast && a->beta_slow == b->beta_slow
-        && a->attention_factor == b->attention_factor && a->truncate == b->truncate;
+    return a->type == b->type && a->factor == b->factor && a->original == b->original &&
+           a->low_freq_factor == b->low_freq_factor && a->high_freq_factor == b->high_freq_factor &&
+           a->beta_fast == b->beta_fast && a->beta_slow == b->beta_slow &&
+           a->attention_factor == b->attention_factor && a->truncate == b->truncate;
 }
 
 static inline bool model_check_shapes_equal(const struct model_shape *a,
                                             const struct model_shape *b)
 {
-    return a->vocab == b->vocab && a->dim == b->dim && a->layers == b->layers
-        && a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim
-        && a->ffn == b->ffn && a->seq_len_max == b->seq_len_max && a->rope_theta == b->rope_theta
-        && a->rms_eps == b->rms_eps && a->tied == b->tied
-        && model_check_scalings_equal(&a->rope_scaling, &b->rope_scaling);
+    return a->vocab == b->vocab && a->dim == b->dim && a->layers == b->layers &&
+           a->heads == b->heads && a->kv_heads == b->kv_heads && a->head_dim == b->head_dim &&
+           a->ffn == b->ffn && a->seq_len_max == b->seq_len_max && a->rope_theta == b->rope_theta &&
+           a->rms_eps == b->rms_eps && a->tied == b->tied &&
+           model_check_scalings_equal(&a->rope_scaling, &b->rope_scaling);
 }
 
 // A refusal says why, in one line, without what could move a cursor.
@@ -55,7 +55,7 @@ static inline bool model_check_config(const char *bytes, size_t count)
     }
     ensure(model_shape_check(&shape, NULL) == 0);
     rope_fill_frequencies(&shape.rope_scaling, shape.rope_theta, shape.head_dim, frequencies);
-    for (uint32_t i = 0; i < shape.head_dim / 2; i++)   // So that every position has an angle
+    for (uint32_t i = 0; i < shape.head_dim / 2; i++) // So that every position has an angle
         ensure(frequencies[i] >= 0 && frequencies[i] <= 1);
     model_check_reads_back(model_shape_to_config_json(&shape), &shape);
     char *text = strndup(bytes, count);

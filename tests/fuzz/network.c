@@ -97,16 +97,16 @@ bool merkle_fuzz_check(const uint8_t *bytes, size_t count)
     ensure(merkle_check_path(&root, &leaves[index], index, leaf_count, path, length));
     const uint8_t *at = bytes + 4, *end = bytes + count;
     size_t said_length = 0;
-    while (said_length < MERKLE_PATH_MAX && end - at >= 2) {    // A hash of the path, or another
+    while (said_length < MERKLE_PATH_MAX && end - at >= 2) { // A hash of the path, or another
         said[said_length] = at[0] < length ? path[at[0]] : leaves[at[0] % leaf_count];
         said[said_length++].bytes[at[1] % HASH_BYTES] ^= at[1] & 0x80 ? 1 : 0;
         at += 2;
     }
     const size_t said_index = bytes[2], said_count = bytes[3];
-    const bool is_true = said_index == index && said_length == length && said_count == leaf_count
-                      && memcmp(said, path, length * sizeof *path) == 0;
-    const bool accepted = merkle_check_path(&root, &leaves[index], said_index, said_count, said,
-                                            said_length);
+    const bool is_true = said_index == index && said_length == length && said_count == leaf_count &&
+                         memcmp(said, path, length * sizeof *path) == 0;
+    const bool accepted =
+        merkle_check_path(&root, &leaves[index], said_index, said_count, said, said_length);
     ensure(!is_true || accepted);
     // The root does not bind the count: another one is believed only where it gives the same tree.
     ensure(!accepted || is_true || said_count != leaf_count);
@@ -169,8 +169,9 @@ void claims_fuzz_write_seeds(const char *folder)
     static const struct wire_accepted accepted[] = { { .begin = 0, .end = 4 },
                                                      { .client = 1, .begin = 4, .end = 9 } };
     static const struct wire_seen seen[] = { { .client = 0 }, { .client = 3 }, { .client = 11 } };
-    const struct wire_commit commit = { .round = 1, .outcome = OUTCOME_COMMITTED,
-                                        .accepted = accepted, .accepted_count = 2 };
+    const struct wire_commit commit = {
+        .round = 1, .outcome = OUTCOME_COMMITTED, .accepted = accepted, .accepted_count = 2
+    };
     const struct wire_vote vote = { .round = 1, .seen = seen, .seen_count = 3 };
     static const struct wire_accepted overlapping[] = { { .begin = 0, .end = 4 },
                                                         { .client = 1, .begin = 3, .end = 9 } };

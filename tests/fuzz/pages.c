@@ -21,10 +21,11 @@
 
 enum { TEMPLATES = 2, FILE_MAX = 1 << 20, RECORDS_MAX = 64, PAGE_BYTES = 4096, EDIT_HEAD = 4 };
 
-struct template {
+struct template
+{
     uint8_t *bytes;
     size_t count;
-    struct hash chain[RECORDS_MAX];     // After each record it ever had
+    struct hash chain[RECORDS_MAX]; // After each record it ever had
 };
 
 static int keep_chain(void *arg, const struct record *record)
@@ -119,7 +120,8 @@ static bool check_ledger(const struct template *template, const char *dir)
     ensure(seq < RECORDS_MAX);
     if (seq > 0) ensure(hash_equal(&head, &template->chain[seq]));
     if (seq > 0)
-        ensure(ledger_each(ledger, ledger_oldest(ledger), visit, (void *)(uintptr_t)template, &why) == 0);
+        ensure(ledger_each(ledger, ledger_oldest(ledger), visit, (void *)(uintptr_t) template,
+                           &why) == 0);
     ensure(ledger_snapshot(ledger, &why, &snapshot) == 0 && snapshot.seq <= seq);
     for (uint64_t key = 0; key < 8; key++)
         ensure(ledger_find(ledger, key, &why, &found) < 0 || found <= seq);

@@ -45,7 +45,7 @@ static void check(struct post_office *office, uint64_t now_ms)
             ensure(role == ACTOR_COORDINATOR || hash_equal(&peer->key, &people[i].key));
             const uint64_t heard_ms = peer->heard_ms;
             ensure(heard_ms <= now_ms && post_office_sender(office, &route, heard_ms) == peer);
-            found += role != ACTOR_COORDINATOR || i == 0;       // Everybody's name for that role
+            found += role != ACTOR_COORDINATOR || i == 0; // Everybody's name for that role
         }
     ensure(found == office->count);
 }
@@ -68,8 +68,8 @@ static void take(struct post_office *office, const uint8_t *event, uint64_t *now
 }
 
 // Two words at a time, and unwatched: the tables are large and nearly empty.
-__attribute__((no_sanitize("address")))
-static uint32_t count_used(const uint32_t *table, size_t words)
+__attribute__((no_sanitize("address"))) static uint32_t count_used(const uint32_t *table,
+                                                                   size_t words)
 {
     uint32_t used = 0;
     for (size_t i = 0; i < words; i += 2) {
@@ -84,7 +84,8 @@ static uint32_t count_used(const uint32_t *table, size_t words)
 static void check_tables(const struct post_office *office)
 {
     enum { WORDS = sizeof office->by_route / sizeof *office->by_route };
-    _Static_assert(WORDS % 2 == 0 && sizeof office->by_name == sizeof office->by_route, "whole pairs");
+    _Static_assert(WORDS % 2 == 0 && sizeof office->by_name == sizeof office->by_route,
+                   "whole pairs");
     ensure(count_used(office->by_route, WORDS) == office->count);
     ensure(count_used(office->by_name, WORDS) == office->count);
 }

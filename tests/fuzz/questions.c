@@ -15,15 +15,24 @@ static size_t fuzz_answer(void *socket, const struct bulk_mail *to, const char *
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/network.h"
 
-enum { EVENTS_PER_INPUT = 60, LARGE = BULK_CHUNK_MAX + 1000, SMALL = 9, FLOATS = DIGEST_LEAF_FLOATS + 7,
-       SAMPLE_BYTES = 100, DESCRIPTION = 33 };
+enum {
+    EVENTS_PER_INPUT = 60,
+    LARGE = BULK_CHUNK_MAX + 1000,
+    SMALL = 9,
+    FLOATS = DIGEST_LEAF_FLOATS + 7,
+    SAMPLE_BYTES = 100,
+    DESCRIPTION = 33
+};
 
 static uint8_t large[LARGE], small[SMALL] = "somewhat", description[DESCRIPTION];
 static float params[FLOATS];
 static struct hash large_hash, small_hash, leaves[2], digest;
 
 // The question in hand: how often it was answered, and whether the answer found a full queue.
-static struct { uint32_t answers, chunks; bool is_full; } now;
+static struct {
+    uint32_t answers, chunks;
+    bool is_full;
+} now;
 
 static bool is_inside(const uint8_t *whole, size_t whole_count, uint64_t offset, const void *bytes,
                       size_t count)
@@ -32,7 +41,8 @@ static bool is_inside(const uint8_t *whole, size_t whole_count, uint64_t offset,
            (count == 0 || memcmp(whole + offset, bytes, count) == 0);
 }
 
-static void check_chunk(const struct wire_want *want, const struct wire_chunk *chunk, zmq_msg_t *raw)
+static void check_chunk(const struct wire_want *want, const struct wire_chunk *chunk,
+                        zmq_msg_t *raw)
 {
     const bool is_large = hash_equal(&want->hash, &large_hash);
     const bool is_small = hash_equal(&want->hash, &small_hash);
@@ -43,7 +53,7 @@ static void check_chunk(const struct wire_want *want, const struct wire_chunk *c
         ensure(chunk->total == (is_large ? LARGE : SMALL));
         ensure(is_inside(is_large ? large : small, is_large ? LARGE : SMALL, want->offset,
                          zmq_msg_data(raw), count));
-    } else {                                            // A leaf of what is pinned
+    } else { // A leaf of what is pinned
         const size_t leaf = hash_equal(&want->hash, &leaves[1]);
         ensure(leaf || hash_equal(&want->hash, &leaves[0]));
         ensure(is_inside((const uint8_t *)params, sizeof params,
@@ -53,7 +63,8 @@ static void check_chunk(const struct wire_want *want, const struct wire_chunk *c
     now.chunks++;
 }
 
-static void check_answer(const struct bulk_mail *to, uint16_t kind, const void *body, zmq_msg_t *raw)
+static void check_answer(const struct bulk_mail *to, uint16_t kind, const void *body,
+                         zmq_msg_t *raw)
 {
     const void *asked = to->body;
     const uint16_t question = to->head.kind;
@@ -63,7 +74,8 @@ static void check_answer(const struct bulk_mail *to, uint16_t kind, const void *
     } else if (kind == FRAME_LEAVES) {
         ensure(question == FRAME_WANT_LEAVES && raw);
         ensure(hash_equal(&((const struct wire_want_leaves *)asked)->digest, &digest));
-        ensure(zmq_msg_size(raw) == sizeof leaves && memcmp(zmq_msg_data(raw), leaves, sizeof leaves) == 0);
+        ensure(zmq_msg_size(raw) == sizeof leaves &&
+               memcmp(zmq_msg_data(raw), leaves, sizeof leaves) == 0);
         ensure(((const struct wire_leaves *)body)->floats == FLOATS);
     } else if (kind == FRAME_SAMPLES) {
         const struct wire_want_samples *want = asked;
@@ -95,7 +107,8 @@ static int give_samples(void *arg, uint64_t position, uint32_t count, uint8_t **
                         size_t *ret_count, struct why *why)
 {
     (void)arg;
-    if (position % 5 == 4) return why_set(why, FAULT_CORRUPT, "position %" PRIu64 "\n is bad", position);
+    if (position % 5 == 4)
+        return why_set(why, FAULT_CORRUPT, "position %" PRIu64 "\n is bad", position);
     if (position % 5 == 3) return FAULT_IO;
     *ret_count = count % 7 * SAMPLE_BYTES;
     ensure((*ret_bytes = calloc(1, *ret_count + 1)));
@@ -125,7 +138,8 @@ static void ask(struct bulk_server *self, const struct event *event, struct even
     if (!frame || !(wire_kind_flags(event->what) & WIRE_BULK)) return;
     struct connection asker = { .open = true };
     self->mail.head = (struct wire_head){ .kind = event->what };
-    snprintf(self->mail.head.run, sizeof self->mail.head.run, "%s", event->other_run ? "other" : "fuzz");
+    snprintf(self->mail.head.run, sizeof self->mail.head.run, "%s",
+             event->other_run ? "other" : "fuzz");
     self->mail.body = event_body(event, memory, NULL, arena);
     self->mail.has_raw = event->bearer % 4 == 3;
     now.answers = 0;
@@ -147,9 +161,11 @@ bool questions_fuzz_check(const uint8_t *bytes, size_t count)
     const struct connections_limits limits = { .room = 1 };
     if (!store) store = make_store();
     if (!server.connections) server.connections = connections_new(&limits, 1, 0);
-    server.options = (struct bulk_server_options){
-        .store = store, .answer = give_samples, .description = description,
-        .description_bytes = sizeof description, .seq_len = 1000 };
+    server.options = (struct bulk_server_options){ .store = store,
+                                                   .answer = give_samples,
+                                                   .description = description,
+                                                   .description_bytes = sizeof description,
+                                                   .seq_len = 1000 };
     memset(&memory, 0, sizeof memory);
     const struct hash known[] = { leaves[1], leaves[0], small_hash, large_hash };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
@@ -163,10 +179,62 @@ bool questions_fuzz_check(const uint8_t *bytes, size_t count)
 
 void questions_fuzz_write_seeds(const char *folder)
 {
-    static const uint8_t seed[] = {
-        FRAME_WANT, 0, 0, 0, FRAME_WANT, 0, 0, 4, 0, 0, 0, 0x99, FRAME_WANT, 0, 0, 2, 0, 1,
-        FRAME_WANT, 0, 0, 2, 0, 3, FRAME_WANT_LEAVES, 0, 0, 0, FRAME_WANT_SAMPLES, 0, 0, 3, 0, 0, 0x3a,
-        FRAME_WANT_SAMPLES, 0, 0, 2, 0, 0x4a, FRAME_WANT_DATASET, 0, 0, 0, FRAME_CHUNK, 0, 0, 0,
-        FRAME_WANT, 0, 0x20, 0, FRAME_WANT, 0, 0x10, 0 };
+    static const uint8_t seed[] = { FRAME_WANT,
+                                    0,
+                                    0,
+                                    0,
+                                    FRAME_WANT,
+                                    0,
+                                    0,
+                                    4,
+                                    0,
+                                    0,
+                                    0,
+                                    0x99,
+                                    FRAME_WANT,
+                                    0,
+                                    0,
+                                    2,
+                                    0,
+                                    1,
+                                    FRAME_WANT,
+                                    0,
+                                    0,
+                                    2,
+                                    0,
+                                    3,
+                                    FRAME_WANT_LEAVES,
+                                    0,
+                                    0,
+                                    0,
+                                    FRAME_WANT_SAMPLES,
+                                    0,
+                                    0,
+                                    3,
+                                    0,
+                                    0,
+                                    0x3a,
+                                    FRAME_WANT_SAMPLES,
+                                    0,
+                                    0,
+                                    2,
+                                    0,
+                                    0x4a,
+                                    FRAME_WANT_DATASET,
+                                    0,
+                                    0,
+                                    0,
+                                    FRAME_CHUNK,
+                                    0,
+                                    0,
+                                    0,
+                                    FRAME_WANT,
+                                    0,
+                                    0x20,
+                                    0,
+                                    FRAME_WANT,
+                                    0,
+                                    0x10,
+                                    0 };
     fuzz_write_seed(folder, "accepted-all", seed, sizeof seed);
 }

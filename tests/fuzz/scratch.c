@@ -52,12 +52,6 @@ void scratch_put(const char *name, const void *bytes, size_t count)
     close(fd);
 }
 
-void scratch_remove(const char *name)
-{
-    dirfile_remove(scratch_fd(), name, NULL);
-}
+void scratch_remove(const char *name) { dirfile_remove(scratch_fd(), name, NULL); }
 
-void scratch_make_folder(const char *name)
-{
-    ensure(mkdirat(scratch_fd(), name, 0700) == 0);
-}
+void scratch_make_folder(const char *name) { ensure(mkdirat(scratch_fd(), name, 0700) == 0); }

@@ -76,17 +76,24 @@ void checkpoint_fuzz_write_seeds(const char *folder)
 {
     static const struct interval done[] = { { 0, 512 }, { 544, 640 } };
     static struct checkpoint_manifest manifest = {
-        .info = { .run = "demo", .epoch = 3, .step = 120, .created_unix_s = 1700000000,
-                  .protocol = 1, .pass_length = 1000, .cursor = 640, .done = done,
+        .info = { .run = "demo",
+                  .epoch = 3,
+                  .step = 120,
+                  .created_unix_s = 1700000000,
+                  .protocol = 1,
+                  .pass_length = 1000,
+                  .cursor = 640,
+                  .done = done,
                   .done_count = 2 },
         .files = { { .name = "config.json", .bytes = 540 }, { .name = "model.safetensors" } },
-        .file_count = 2 };
+        .file_count = 2
+    };
     static char seed[1 << 16] = "s";
     char *text;
     size_t count;
     manifest.info.digest = manifest.info.layout = hash_of("", 0);
-    manifest.items[0] = (struct tags_item){ .name = "m", .tag = TAG_RESHARD, .elements = 100,
-                                               .element_bytes = 4 };
+    manifest.items[0] =
+        (struct tags_item){ .name = "m", .tag = TAG_RESHARD, .elements = 100, .element_bytes = 4 };
     manifest.item_count = 1;
     ensure(checkpoint_manifest_pack(&manifest, NULL, &text, &count) == 0);
     ensure(count < sizeof seed);
@@ -117,7 +124,8 @@ static void seal_snapshot(uint8_t *stored, size_t count)
 {
     uint8_t bytes[STORED_MAX];
     if (count < SNAPSHOT_HEADER_BYTES) return;
-    struct snapshot snapshot = { .seq = be64_get(stored + SEQ_AT), .bytes = bytes,
+    struct snapshot snapshot = { .seq = be64_get(stored + SEQ_AT),
+                                 .bytes = bytes,
                                  .count = count - SNAPSHOT_HEADER_BYTES };
     memcpy(&snapshot.chain, stored + SNAPSHOT_CHAIN_AT, sizeof snapshot.chain);
     memcpy(bytes, stored + SNAPSHOT_HEADER_BYTES, snapshot.count);
@@ -156,8 +164,7 @@ static bool check_snapshot(const uint8_t *stored, size_t count)
     struct why why = { 0 };
     struct snapshot snapshot;
     const uint64_t seq = count >= SEQ_AT + 8 ? be64_get(stored + SEQ_AT) : 1;
-    if (snapshot_decode(stored, count, seq, &why, &snapshot) < 0)
-        return ensure(why.text[0]), false;
+    if (snapshot_decode(stored, count, seq, &why, &snapshot) < 0) return ensure(why.text[0]), false;
     snapshot_encode(&snapshot, again);
     ensure(memcmp(again, stored, count) == 0);
     return check_stored(snapshot.bytes, snapshot.count);

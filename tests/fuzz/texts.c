@@ -56,7 +56,8 @@ static bool check_address(const char *text)
     if (!post_endpoint(text, POST_PORTS - 1, endpoint, sizeof endpoint)) return false;
     ensure(strncmp(endpoint, "tcp://", 6) == 0 && post_endpoint(endpoint, 0, again, sizeof again));
     ensure(strcmp(endpoint, again) == 0);
-    ensure(!strpbrk(endpoint + 6, " /;*#@?\\\"'") && isalnum((uint8_t)endpoint[strlen(endpoint) - 1]));
+    ensure(!strpbrk(endpoint + 6, " /;*#@?\\\"'") &&
+           isalnum((uint8_t)endpoint[strlen(endpoint) - 1]));
     return true;
 }
 
@@ -112,7 +113,7 @@ static bool check_instance(const char *text, size_t count)
     if (instance_take(scratch_dir(), 5, &why, &first) < 0) return refused(&why);
     ensure(first >= 5);
     if (instance_take(scratch_dir(), 5, &why, &second) == 0) ensure(second == first + 1);
-    else ensure(first == UINT64_MAX);               // After the last life there is none
+    else ensure(first == UINT64_MAX); // After the last life there is none
     return true;
 }
 
@@ -123,7 +124,7 @@ static bool check_secret(const char *text, size_t count)
     scratch_put("secret", text, count);
     const bool by_file = identity_load(scratch_path("secret"), NULL, &why, &identity) == 0;
     if (by_file) ensure(count == SECRET_BYTES);
-    else ensure(why.text[0] && (count < 8 || !strstr(why.text, text)));     // Not said aloud
+    else ensure(why.text[0] && (count < 8 || !strstr(why.text, text))); // Not said aloud
     identity_destroy(&identity);
     const bool by_text = identity_load(NULL, text, &why, &identity) == 0;
     ensure(!by_text || strlen(text) == 2 * SECRET_BYTES);
@@ -153,12 +154,21 @@ bool texts_fuzz_check(const uint8_t *bytes, size_t count)
 
 void texts_fuzz_write_seeds(const char *folder)
 {
-    static const char *const seeds[] = { "ahost:5550", "atcp://[::1]:1", "uRUN,COMMIT", "c1,2,20",
-        "ototal_steps=7", "olr_schedule=Cosine", "oAdamW.eps=1e-8", "i17\n", "i18446744073709551615\n",
+    static const char *const seeds[] = {
+        "ahost:5550",
+        "atcp://[::1]:1",
+        "uRUN,COMMIT",
+        "c1,2,20",
+        "ototal_steps=7",
+        "olr_schedule=Cosine",
+        "oAdamW.eps=1e-8",
+        "i17\n",
+        "i18446744073709551615\n",
         "s0123456789012345678901234567890123456789012345678901234567890123",
         "s01234567890123456789012345678901",
         "k0123456789ABCDEF012345678901234567890123456789012345678901234567",
-        "h0123456789abcdef012345678901234567890123456789012345678901234567" };
+        "h0123456789abcdef012345678901234567890123456789012345678901234567"
+    };
     char name[16];
     for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
         snprintf(name, sizeof name, "seed-%zu", i);
@@ -185,7 +195,8 @@ static bool read_units(corpus_t *corpus, bool is_json, const uint8_t *bytes, siz
     while ((rc = corpus_next(corpus, &why, &units, &units_count)) == 0 && units_count > 0)
         for (size_t i = 0; i < units_count; i++) {
             const bool is_valid = corpus_check(&units[i], &why) == 0;
-            ensure(is_valid == (unicode_valid_until(units[i].text, units[i].count) == units[i].count));
+            ensure(is_valid ==
+                   (unicode_valid_until(units[i].text, units[i].count) == units[i].count));
             ensure(!is_json || (units[i].begins && units[i].ends && units[i].line > 0));
             ensure(is_json || (units[i].count <= count - at &&
                                memcmp(units[i].text, bytes + at, units[i].count) == 0));
@@ -219,8 +230,10 @@ bool corpus_fuzz_check(const uint8_t *bytes, size_t count)
 
 void corpus_fuzz_write_seeds(const char *folder)
 {
-    static const char *const seeds[] = { "tA text.\nOf two lines: é世\n",
-        "j{\"text\":\"one\"}\n\n{\"text\":\"\\u00e9\\n\",\"n\":1}\n{\"text\":\"\"}" };
+    static const char *const seeds[] = {
+        "tA text.\nOf two lines: é世\n",
+        "j{\"text\":\"one\"}\n\n{\"text\":\"\\u00e9\\n\",\"n\":1}\n{\"text\":\"\"}"
+    };
     fuzz_write_seed(folder, "accepted-text", seeds[0], strlen(seeds[0]));
     fuzz_write_seed(folder, "accepted-lines", seeds[1], strlen(seeds[1]));
 }

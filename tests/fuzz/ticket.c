@@ -23,8 +23,8 @@ static char *seal_ticket(const uint8_t *bytes, size_t count)
     memcpy(sealed, bytes, count);
     const struct hash sum = hash_of(sealed, count);
     memcpy(sealed + count, sum.bytes, SUM_BYTES);
-    const size_t max = sodium_base64_encoded_len(sizeof sealed,
-                                                 sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    const size_t max =
+        sodium_base64_encoded_len(sizeof sealed, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
     char *text = malloc(max + 6);
     ensure(text);
     memcpy(text, "shoal:", 6);
@@ -75,7 +75,8 @@ bool allowlist_fuzz_check(const uint8_t *bytes, size_t count)
     struct why why = { 0 };
     struct admission *admission = NULL;
     scratch_put("allowlist", bytes, count);
-    const struct admission_options options = { .policy = ADMIT_ALLOWLIST, .server = &server,
+    const struct admission_options options = { .policy = ADMIT_ALLOWLIST,
+                                               .server = &server,
                                                .list_path = scratch_path("allowlist") };
     const bool accepted = admission_new(&options, &why, &admission) == 0;
     ensure(accepted || why.text[0]);
@@ -94,7 +95,7 @@ enum { GUESTS = 3, NOW_S = 1000 };
 
 static const struct identity *person(uint8_t number)
 {
-    static struct identity *people[GUESTS + 2];         // The owner, a stranger, the guests
+    static struct identity *people[GUESTS + 2]; // The owner, a stranger, the guests
     const uint8_t secret[SECRET_BYTES] = { 9, number };
     if (!people[number]) ensure(identity_from_secret(secret, NULL, &people[number]) == 0);
     return people[number];
@@ -124,7 +125,8 @@ static unsigned check_guests(struct admission *admission, const uint8_t *made, s
     unsigned guests = 0;
     for (uint8_t i = 2; i < GUESTS + 2; i++) {
         const struct key *key = identity_key(person(i));
-        const char *reason = admission_hello(admission, key, ACTOR_TRAINER, "run", made, count, NOW_S);
+        const char *reason =
+            admission_hello(admission, key, ACTOR_TRAINER, "run", made, count, NOW_S);
         if (reason) continue;
         guests++;
         ensure(admission_hello(admission, key, ACTOR_TRAINER, "run", NULL, 0, NOW_S) == NULL);
@@ -149,9 +151,10 @@ bool invitation_fuzz_check(const uint8_t *bytes, size_t count)
     const bool is_record = bytes[0] == 'r';
     scratch_put("invitations", bytes + 1, is_record ? count - 1 : 0);
     snprintf(path, sizeof path, "%s", scratch_path("invitations"));
-    const struct admission_options options = {
-        .policy = ADMIT_INVITE, .server = identity_key(person(0)), .owner = identity_key(person(0)),
-        .record_path = path };
+    const struct admission_options options = { .policy = ADMIT_INVITE,
+                                               .server = identity_key(person(0)),
+                                               .owner = identity_key(person(0)),
+                                               .record_path = path };
     if (admission_new(&options, &why, &admission) < 0) {
         ensure(why.text[0]);
         return false;
@@ -161,7 +164,7 @@ bool invitation_fuzz_check(const uint8_t *bytes, size_t count)
     const unsigned guests = is_record ? 0 : check_guests(admission, made, length);
     ensure(admission_count(admission) == before + guests);
     admission_destroy(&admission);
-    ensure(admission_new(&options, &why, &admission) == 0);     // What was written is read again
+    ensure(admission_new(&options, &why, &admission) == 0); // What was written is read again
     ensure(admission_count(admission) == before + guests);
     admission_destroy(&admission);
     return is_record ? before > 0 : guests > 0;
@@ -178,7 +181,7 @@ void invitation_fuzz_write_seeds(const char *folder)
     fuzz_write_seed(folder, "accepted-named", seed, sizeof seed);
     seed[1] = 2;
     fuzz_write_seed(folder, "refused-stranger", seed, sizeof seed);
-    const int count = snprintf(line, sizeof line, "r%032d %s\n", 7,
-                               key_to_hex(identity_key(person(3)), hex));
+    const int count =
+        snprintf(line, sizeof line, "r%032d %s\n", 7, key_to_hex(identity_key(person(3)), hex));
     fuzz_write_seed(folder, "accepted-record", line, (size_t)count);
 }

@@ -14,7 +14,7 @@ static inline bool tokenizer_check_encodes(encoder_t *encoder, const uint8_t *te
                                            unsigned flags, struct token_list *ids)
 {
     const int rc = tokenizer_encode(encoder, text, count, flags, &tokenizer_check_why, ids);
-    ensure(rc == 0 || rc == FAULT_RANGE);               // A byte that is no token
+    ensure(rc == 0 || rc == FAULT_RANGE); // A byte that is no token
     return rc == 0;
 }
 
@@ -30,8 +30,8 @@ static inline void tokenizer_check_text(const tokenizer_t *tokenizer, encoder_t 
     if (tokenizer_check_encodes(encoder, text, count, 0, &ids)) {
         ensure(tokenizer_check_encodes(encoder, text, count, 0, &again));
         ensure(tokenizer_check_encodes(encoder, text, cut, 0, &parts));
-        ensure(tokenizer_check_encodes(encoder, text + cut, count - cut,
-                                       cut ? ENCODE_CONTINUES : 0, &parts));
+        ensure(tokenizer_check_encodes(encoder, text + cut, count - cut, cut ? ENCODE_CONTINUES : 0,
+                                       &parts));
         ensure(again.count == ids.count && parts.count == ids.count);
         ensure(!ids.count || memcmp(ids.ids, again.ids, ids.count * sizeof *ids.ids) == 0);
         ensure(!ids.count || memcmp(ids.ids, parts.ids, ids.count * sizeof *ids.ids) == 0);

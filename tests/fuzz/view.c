@@ -27,7 +27,8 @@ static void check_view(const struct run_view *self, const struct run_view *befor
     const struct event_person *people = event_people();
     ensure(self->round >= before->round && self->incarnation >= before->incarnation);
     ensure(self->commit.round >= before->commit.round);
-    ensure(self->commits + self->voids == before->commits + before->voids + ((heard & VIEW_COMMIT) != 0));
+    ensure(self->commits + self->voids ==
+           before->commits + before->voids + ((heard & VIEW_COMMIT) != 0));
     ensure(self->members_count <= VIEW_MEMBERS_MAX && self->clients_count <= VIEW_MEMBERS_MAX);
     ensure(run_view_phase(self)[0]);
     for (int i = 0; i < EVENT_PEOPLE; i++)
@@ -53,8 +54,9 @@ static void follow_on(struct member *member, struct honest *honest, const struct
 {
     static struct effect effects[EFFECTS_MAX];
     static uint8_t bytes[EFFECT_BYTES];
-    struct outbox out = { .effects = effects, .count_max = EFFECTS_MAX, .bytes = bytes,
-                          .bytes_max = sizeof bytes };
+    struct outbox out = {
+        .effects = effects, .count_max = EFFECTS_MAX, .bytes = bytes, .bytes_max = sizeof bytes
+    };
     if (event->signer == 0) honest_note_heard(honest, member, in->kind, in->body);
     member_hear(member, in, &out);
 }

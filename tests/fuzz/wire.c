@@ -24,8 +24,12 @@ static const struct identity *identity(unsigned number)
 static void check_against_msgpack(const uint8_t *bytes, size_t count)
 {
     struct wire_refusal refusal = { 0 };
-    struct wire_cursor cursor = { .start = bytes, .at = bytes, .end = bytes + count,
-                                  .refusal = &refusal, .frame = "value", .then = "refused" };
+    struct wire_cursor cursor = { .start = bytes,
+                                  .at = bytes,
+                                  .end = bytes + count,
+                                  .refusal = &refusal,
+                                  .frame = "value",
+                                  .then = "refused" };
     if (count == 0 || !wire_cursor_skip(&cursor)) return;
     msgpack_unpacked result;
     size_t offset = 0;
@@ -98,8 +102,9 @@ size_t wire_fuzz_mutate(uint8_t *bytes, size_t count, size_t max, uint32_t seed)
 {
     struct wire_arena arena = { arena_bytes[0], 0, sizeof arena_bytes[0] };
     struct wire_arena spare = { arena_bytes[1], 0, sizeof arena_bytes[1] };
-    struct wire_fill fill = { .random = seed | UINT64_C(1) << 40, .arena = &spare, .list_max = 3,
-                              .bytes_max = 8 };
+    struct wire_fill fill = {
+        .random = seed | UINT64_C(1) << 40, .arena = &spare, .list_max = 3, .bytes_max = 8
+    };
     struct wire_head head;
     struct wire_refusal refusal;
     const void *body;
@@ -137,16 +142,26 @@ static void print_beginnings(uint16_t kind)
 
 void wire_fuzz_print_dictionary(void)
 {
-    static const struct { const char *name; uint8_t count, bytes[9]; } forms[] = {
-        { "u8", 2, { 0xcc, 0xff } }, { "u16", 3, { 0xcd, 0xff, 0xff } },
+    static const struct {
+        const char *name;
+        uint8_t count, bytes[9];
+    } forms[] = {
+        { "u8", 2, { 0xcc, 0xff } },
+        { "u16", 3, { 0xcd, 0xff, 0xff } },
         { "u32", 5, { 0xce, 0xff, 0xff, 0xff, 0xff } },
         { "u64", 9, { 0xcf, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff } },
-        { "i64", 9, { 0xd3, 0x80, 0, 0, 0, 0, 0, 0, 0 } }, { "f32", 5, { 0xca, 0x3f, 0x80, 0, 0 } },
-        { "nan", 5, { 0xca, 0x7f, 0xc0, 0, 0 } }, { "f64", 9, { 0xcb, 0x3f, 0xf0 } },
-        { "bin8", 2, { 0xc4, 0x20 } }, { "bin32", 5, { 0xc6, 0xff, 0xff, 0xff, 0xff } },
-        { "str8", 2, { 0xd9, 0x20 } }, { "str32", 5, { 0xdb, 0xff, 0xff, 0xff, 0xff } },
-        { "array16", 3, { 0xdc, 0, 1 } }, { "array32", 5, { 0xdd, 0xff, 0xff, 0xff, 0xff } },
-        { "map32", 5, { 0xdf, 0xff, 0xff, 0xff, 0xff } }, { "signature", 2, { 0xc4, 0x40 } },
+        { "i64", 9, { 0xd3, 0x80, 0, 0, 0, 0, 0, 0, 0 } },
+        { "f32", 5, { 0xca, 0x3f, 0x80, 0, 0 } },
+        { "nan", 5, { 0xca, 0x7f, 0xc0, 0, 0 } },
+        { "f64", 9, { 0xcb, 0x3f, 0xf0 } },
+        { "bin8", 2, { 0xc4, 0x20 } },
+        { "bin32", 5, { 0xc6, 0xff, 0xff, 0xff, 0xff } },
+        { "str8", 2, { 0xd9, 0x20 } },
+        { "str32", 5, { 0xdb, 0xff, 0xff, 0xff, 0xff } },
+        { "array16", 3, { 0xdc, 0, 1 } },
+        { "array32", 5, { 0xdd, 0xff, 0xff, 0xff, 0xff } },
+        { "map32", 5, { 0xdf, 0xff, 0xff, 0xff, 0xff } },
+        { "signature", 2, { 0xc4, 0x40 } },
     };
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         fuzz_print_token("form_", forms[i].name, forms[i].bytes, forms[i].count);

@@ -8,13 +8,13 @@
 #include <string.h>
 
 struct wire_fill {
-    uint64_t random;                // Any seed but 0
-    struct wire_arena *arena;       // For lists and bytes; dies if too small
-    uint32_t list_max, bytes_max;   // Beside the limits of the table
-    bool largest;                   // Everything as long as it can be
+    uint64_t random;              // Any seed but 0
+    struct wire_arena *arena;     // For lists and bytes; dies if too small
+    uint32_t list_max, bytes_max; // Beside the limits of the table
+    bool largest;                 // Everything as long as it can be
 };
 
-static inline uint64_t wire_fill_next(struct wire_fill *fill)       // xorshift64*, Vigna 2014
+static inline uint64_t wire_fill_next(struct wire_fill *fill) // xorshift64*, Vigna 2014
 {
     fill->random ^= fill->random >> 12;
     fill->random ^= fill->random << 25;
@@ -108,7 +108,8 @@ static inline void wire_fill_number(struct wire_fill *fill, const struct wire_fi
     switch (field->type) {
     case WIRE_TYPE_U16: memcpy(out, &two, sizeof two); break;
     case WIRE_TYPE_U32: memcpy(out, &four, sizeof four); break;
-    case WIRE_TYPE_U64: case WIRE_TYPE_I64: memcpy(out, &value, sizeof value); break;
+    case WIRE_TYPE_U64:
+    case WIRE_TYPE_I64: memcpy(out, &value, sizeof value); break;
     default: memcpy(out, &byte, sizeof byte);
     }
 }

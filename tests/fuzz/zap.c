@@ -11,12 +11,25 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PARTS_MAX = 12, PART_ID = 1, PART_DOMAIN = 2, PART_MECHANISM = 5, PART_KEY = 6, PARTS = 7,
-       ANSWER_PARTS = 7 };
+enum {
+    PARTS_MAX = 12,
+    PART_ID = 1,
+    PART_DOMAIN = 2,
+    PART_MECHANISM = 5,
+    PART_KEY = 6,
+    PARTS = 7,
+    ANSWER_PARTS = 7
+};
 
-struct part { const uint8_t *bytes; size_t count; };
+struct part {
+    const uint8_t *bytes;
+    size_t count;
+};
 
-struct asked { const struct part *parts; unsigned times; };
+struct asked {
+    const struct part *parts;
+    unsigned times;
+};
 
 // The judge's own eyes: what it is told is what was said.
 static bool judge(void *arg, const struct zap_request *request)
@@ -90,7 +103,8 @@ bool zap_fuzz_check(const uint8_t *bytes, size_t count)
     if (number == 0) return false;
     ensure(zmq_send(asker, "", 0, ZMQ_SNDMORE) == 0);
     for (unsigned i = 0; i < number; i++)
-        ensure(zmq_send(asker, parts[i].bytes, parts[i].count, i + 1 < number ? ZMQ_SNDMORE : 0) >= 0);
+        ensure(zmq_send(asker, parts[i].bytes, parts[i].count, i + 1 < number ? ZMQ_SNDMORE : 0) >=
+               0);
     ensure(zap_serve(zap, judge, &asked, 4) == 1);
     const bool is_whole = number == PARTS && parts[PART_KEY].count == CURVE_BYTES &&
                           is_said("CURVE", 5, &parts[PART_MECHANISM]);
@@ -102,8 +116,9 @@ bool zap_fuzz_check(const uint8_t *bytes, size_t count)
 
 void zap_fuzz_write_seeds(const char *folder)
 {
-    static const char *const says[PARTS] = { "1.0", "1", "member", "127.0.0.1", "", "CURVE",
-                                             "\1..............................." };
+    static const char *const says[PARTS] = {
+        "1.0", "1", "member", "127.0.0.1", "", "CURVE", "\1..............................."
+    };
     uint8_t seed[256];
     size_t used = 0;
     for (int i = 0; i < PARTS; i++) {

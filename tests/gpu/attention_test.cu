@@ -2,7 +2,9 @@
 #include "common/compute/cuda/attention.cuh"
 #include "tests/gpu/check.cuh"
 
-struct reference { std::vector<double> out, log_sum, d_qkv; };
+struct reference {
+    std::vector<double> out, log_sum, d_qkv;
+};
 
 static struct reference reference_of(const struct attention_shape &shape,
                                      const std::vector<double> &qkv,

@@ -38,8 +38,7 @@ static bool train(struct member *self, const std::vector<uint32_t> &tokens)
     return good("gradient",
                 compute_gradient(self->compute, tokens.data(), SAMPLES, &why, &self->loss)) &&
            good("clip", compute_clip(self->compute, 1.0, &why, &self->norm)) &&
-           good("compress",
-                compute_compress(self->compute, 0.01f, &why, self->payload.data())) &&
+           good("compress", compute_compress(self->compute, 0.01f, &why, self->payload.data())) &&
            good("residual hashes",
                 compute_residual_hashes(self->compute, &why, &self->from, &self->to));
 }
@@ -77,8 +76,7 @@ static bool apply(const payload_form_t *form, struct member *members, int round)
     return true;
 }
 
-static void run(const payload_form_t *form, struct member *members,
-                const struct model_shape *shape)
+static void run(const payload_form_t *form, struct member *members, const struct model_shape *shape)
 {
     std::vector<struct hash> before(1), after(1);
     for (int round = 0; round < ROUNDS; round++) {
@@ -91,8 +89,10 @@ static void run(const payload_form_t *form, struct member *members,
         check_close("norm", { members[1].norm }, { members[0].norm }, 1e-4);
         if (round > 0) { // Round 1's candidate was discarded
             const struct hash expected = round == 2 ? stayed : adopted;
-            check_say(hash_equal(&members[1].from, &expected), "round %d starts from the residual"
-                      " that the one before led to", round);
+            check_say(hash_equal(&members[1].from, &expected),
+                      "round %d starts from the residual"
+                      " that the one before led to",
+                      round);
         }
         if (!apply(form, members, round)) return;
         check_same("leaves after a commit", members[1].leaves, members[0].leaves);
@@ -100,8 +100,9 @@ static void run(const payload_form_t *form, struct member *members,
     std::vector<float> mine(compute_host(members[0].compute),
                             compute_host(members[0].compute) + model_parameter_count(shape));
     if (!good("pull", compute_pull(members[1].compute, &why))) return;
-    check_same("parameters", std::vector<float>(compute_host(members[1].compute),
-                                                compute_host(members[1].compute) + mine.size()),
+    check_same("parameters",
+               std::vector<float>(compute_host(members[1].compute),
+                                  compute_host(members[1].compute) + mine.size()),
                mine);
     uint32_t beyond[SEQ + 1] = { shape->vocab };
     double loss;
@@ -121,8 +122,8 @@ static void test_words()
               "cpu: %s", found.text);
     check_say(compute_find("tpu", &why, &found) == FAULT_USAGE, "another word: %s", why.text);
     const int rc = compute_find("cuda", &why, &found), rc_auto = compute_find("auto", &why, &found);
-    check_say(rc == 0 ? found.kind == COMPUTE_CUDA : rc == FAULT_UNREACHABLE && rc_auto == 0 &&
-                                                     found.kind == COMPUTE_CPU,
+    check_say(rc == 0 ? found.kind == COMPUTE_CUDA
+                      : rc == FAULT_UNREACHABLE && rc_auto == 0 && found.kind == COMPUTE_CPU,
               "auto: %s", found.text);
 }
 
@@ -180,7 +181,8 @@ static double learn(struct alone *self, int steps)
     std::vector<uint8_t> payload(config->form ? payload_bytes(config->form) : 0);
     double loss = -1, norm, again;
     for (int i = 0; i < steps; i++) {
-        if (!good("gradient", compute_gradient(self->compute, tokens.data(), SAMPLES, &why, &loss)) ||
+        if (!good("gradient",
+                  compute_gradient(self->compute, tokens.data(), SAMPLES, &why, &loss)) ||
             !good("loss", compute_loss(self->compute, tokens.data(), SAMPLES, &why, &again)) ||
             !good("clip", compute_clip(self->compute, 1.0, &why, &norm)))
             return -1;
@@ -199,8 +201,7 @@ static double learn(struct alone *self, int steps)
 }
 
 // Takes what `from` remembers, and its parameters, to another replica on `device`.
-static bool move_to(const struct alone *from, const struct compute_device *device,
-                    struct alone *to)
+static bool move_to(const struct alone *from, const struct compute_device *device, struct alone *to)
 {
     to->device = device, to->config = from->config;
     if (!open_alone(to, params_of(from)) || !pull_alone(to)) return false;
@@ -221,7 +222,8 @@ static void test_alone(const char *name, const struct compute_device devices[MEM
     if (all) {
         check_close(name, { second }, { first }, 1e-4);
         check_say(first < log(config->shape.vocab) && gpu.tags.count == cpu.tags.count &&
-                      gpu.tags.count > 0, "%s: it learns, and has a state", name);
+                      gpu.tags.count > 0,
+                  "%s: it learns, and has a state", name);
         std::vector<double> mine, theirs;
         for (float x : params_of(&gpu)) mine.push_back((double)x);
         for (float x : params_of(&cpu)) theirs.push_back((double)x);
@@ -293,8 +295,8 @@ static void test_form(bool one_bit)
     }
     const struct compute_memory memory = compute_memory(&devices[1], &config);
     check_say(memory.device > floats * 4 && memory.host >= floats * 4,
-              "memory: %llu bytes on the device, %llu beside it",
-              (unsigned long long)memory.device, (unsigned long long)memory.host);
+              "memory: %llu bytes on the device, %llu beside it", (unsigned long long)memory.device,
+              (unsigned long long)memory.host);
     if (all) run(form, members, &shape);
     if (one_bit) test_both_alone(devices, &config, genesis);
     for (struct member &member : members) compute_destroy(&member.compute);

@@ -63,15 +63,18 @@ static void test_compress(const struct bed *bed, const device_plan &plan)
     fill_random(gradient, 1), fill_random(residual, 0.1f);
     for (uint64_t i = 0; i < total && sparse; i++) {
         gradient.host[i] = 0;
-        residual.host[i] = i < total / 2 ? (i % 100 == 3 ? 1.0f : 0.0f)
-                         : i % 256 == 255 ? 3.0f // After many that are equal
-                         : i % 2 ? -2.0f : 2.0f;
+        residual.host[i] = i < total / 2    ? (i % 100 == 3 ? 1.0f : 0.0f)
+                           : i % 256 == 255 ? 3.0f // After many that are equal
+                           : i % 2          ? -2.0f
+                                            : 2.0f;
     }
     residual.up(), gradient.up();
     candidate.host = residual.host, candidate.up(); // Between tensors nothing is written
     DEVICE_TRY(&device, cudaMemsetAsync(largest.at, 0, 4, device.stream));
-    const struct distro_compression job = { gradient.at, residual.at, candidate.at, decay, rate,
-                                            { counts.at, numbers.at, values.at }, largest.at };
+    const struct distro_compression job = { gradient.at,  residual.at,
+                                            candidate.at, decay,
+                                            rate,         { counts.at, numbers.at, values.at },
+                                            largest.at };
     distro_compress(&device, &plan.plan, &job, bed->device_scratch);
     candidate.down(), counts.down(), numbers.down(), values.down(), largest.down();
 
@@ -97,8 +100,8 @@ static void test_compress(const struct bed *bed, const device_plan &plan)
             else own[number] = values.host[slot + i];
             got.push_back(number);
         }
-        const uint32_t count = kernels->select(chunk.part->elements, own, part.top_k, bed->scratch,
-                                               chosen.data());
+        const uint32_t count =
+            kernels->select(chunk.part->elements, own, part.top_k, bed->scratch, chosen.data());
         expected_counts.push_back((uint16_t)count);
         expected_numbers.insert(expected_numbers.end(), chosen.begin(), chosen.begin() + count);
         for (uint32_t i = 0; i < chunk.part->elements; i++) {
@@ -130,8 +133,8 @@ static void apply_on_cpu(const struct bed *bed, uint32_t results,
         std::fill(sums.begin(), sums.end(), 0.0f);
         std::fill(hits.begin(), hits.end(), 0);
         for (uint32_t r = 0; r < results; r++) {
-            const size_t at = r * bed->plan->slots + part.slot +
-                              (uint64_t)(c - part.first) * part.top_k;
+            const size_t at =
+                r * bed->plan->slots + part.slot + (uint64_t)(c - part.first) * part.top_k;
             for (uint32_t i = 0; i < counts[r * bed->plan->chunks + c]; i++)
                 sums[numbers[at + i]] += values[at + i], hits[numbers[at + i]]++;
         }
@@ -143,8 +146,7 @@ static void apply_on_cpu(const struct bed *bed, uint32_t results,
         for (uint32_t row = 0; row < chunk.part->row_dct->side; row++)
             kernels->update(chunk.part->column_dct->side,
                             bed->scratch->dense + (size_t)row * chunk.part->column_dct->stride,
-                            keep, rate,
-                            &parameters[chunk.at + (size_t)row * chunk.part->columns]);
+                            keep, rate, &parameters[chunk.at + (size_t)row * chunk.part->columns]);
     }
 }
 
@@ -166,8 +168,8 @@ static void test_apply(const struct bed *bed, const device_plan &plan, uint32_t 
             for (uint32_t i = random_bits() % 4; i < elements && count < wanted;
                  i += 1 + random_bits() % (2 * elements / (wanted + 1) + 1)) {
                 numbers.host[at + count] = (uint16_t)i;
-                values.host[at + count++] = bits ? random_bits() % 2 ? 1.0f : -1.0f
-                                                 : random_normal();
+                values.host[at + count++] =
+                    bits ? random_bits() % 2 ? 1.0f : -1.0f : random_normal();
             }
             counts.host[r * chunks + c] = (uint16_t)count;
         }
@@ -198,8 +200,10 @@ static void test_apply(const struct bed *bed, const device_plan &plan, uint32_t 
         }
         some_counts.up(), some_numbers.up(), some_values.up();
         const struct distro_application job = {
-            first, end, results, slot, range, { some_counts.at, some_numbers.at, some_values.at },
-            keep, rate, parameters.at };
+            first, end,   results,
+            slot,  range, { some_counts.at, some_numbers.at, some_values.at },
+            keep,  rate,  parameters.at
+        };
         distro_apply(&device, &plan.plan, &job, bed->device_scratch);
         DEVICE_TRY(&device, cudaStreamSynchronize(device.stream));
     }

@@ -67,8 +67,7 @@ struct bed {
         rope_fill_tables(&shape->rope_scaling, shape->rope_theta, shape->head_dim, which->seq,
                          cosine.data(), sine.data());
         tokens.resize((size_t)which->samples * (which->seq + 1));
-        for (uint32_t &token : tokens)
-            token = random_bits() % 4 ? random_bits() % shape->vocab : 3;
+        for (uint32_t &token : tokens) token = random_bits() % 4 ? random_bits() % shape->vocab : 3;
         const struct model_options options = { which->micro_batch, which->seq, GEMM_FLOAT32,
                                                false };
         return model_new(shape, &options, NULL, &why, &model) == 0 &&
@@ -85,9 +84,20 @@ struct bed {
     }
     int replica(bool float32, bool graph, struct cuda_replica **ret)
     {
-        const struct cuda_config config = { 0, setting->shape, setting->micro_batch, setting->seq,
-                                            cosine.data(), sine.data(), plan, 0.9f, true, float32,
-                                            graph, false, NULL, 0 };
+        const struct cuda_config config = { 0,
+                                            setting->shape,
+                                            setting->micro_batch,
+                                            setting->seq,
+                                            cosine.data(),
+                                            sine.data(),
+                                            plan,
+                                            0.9f,
+                                            true,
+                                            float32,
+                                            graph,
+                                            false,
+                                            NULL,
+                                            0 };
         int rc = plugin->open(&config, &why, ret);
         if (rc == 0) rc = plugin->put(*ret, CUDA_PARAMETERS, parameters.data(), &why);
         return rc;
@@ -178,14 +188,18 @@ static void test_step(struct bed *bed)
     const struct apply_step step = { 0.003f, 0.1f, NULL };
     const struct apply_result result = { 0, payload.data(), payload.size() };
     std::vector<float> expected = bed->parameters;
-    if (rc == 0)
-        rc = apply_commit(bed->form, &result, 1, &step, NULL, expected.data(), &bed->why);
-    const struct cuda_commit commit = { 0, plan->chunks, 1, 0, plan->slots, chosen,
-                                        fmaf(-step.rate, step.weight_decay, 1.0f), step.rate };
+    if (rc == 0) rc = apply_commit(bed->form, &result, 1, &step, NULL, expected.data(), &bed->why);
+    const struct cuda_commit commit = { 0,
+                                        plan->chunks,
+                                        1,
+                                        0,
+                                        plan->slots,
+                                        chosen,
+                                        fmaf(-step.rate, step.weight_decay, 1.0f),
+                                        step.rate };
     if (rc == 0) rc = plugin->apply(replica, &commit, &bed->why);
     if (rc == 0) rc = plugin->get(replica, CUDA_PARAMETERS, got.data(), &bed->why);
-    if (rc == 0)
-        rc = plugin->leaves(replica, CUDA_PARAMETERS, leaves[0].bytes, &bed->why);
+    if (rc == 0) rc = plugin->leaves(replica, CUDA_PARAMETERS, leaves[0].bytes, &bed->why);
     if (rc < 0) {
         check_say(false, "a step: %s", bed->why.text);
         plugin->close(&replica);
@@ -200,8 +214,7 @@ static void test_step(struct bed *bed)
     const struct batch batch = { bed->tokens.data(), bed->setting->samples, bed->setting->seq,
                                  bed->setting->micro_batch };
     rc = plugin->loss(replica, bed->tokens.data(), batch.count, false, &bed->why, &after);
-    if (rc == 0)
-        rc = batch_loss(bed->model, expected.data(), &batch, &bed->why, &expected_after);
+    if (rc == 0) rc = batch_loss(bed->model, expected.data(), &batch, &bed->why, &expected_after);
     check_close("the loss after it", std::vector<double>(1, after),
                 std::vector<double>(1, rc == 0 ? expected_after : -1), 2e-3);
     plugin->close(&replica);
@@ -215,8 +228,7 @@ static void test_nan(struct bed *bed)
     broken[model_final_norm_offset(&bed->setting->shape)] = NAN;
     int rc = bed->replica(false, false, &replica);
     if (rc == 0) rc = plugin->put(replica, CUDA_PARAMETERS, broken.data(), &bed->why);
-    if (rc == 0)
-        rc = plugin->loss(replica, bed->tokens.data(), 1, true, &bed->why, &loss);
+    if (rc == 0) rc = plugin->loss(replica, bed->tokens.data(), 1, true, &bed->why, &loss);
     check_say(rc == FAULT_NAN && strstr(bed->why.text, "samples 0..0"), "a NaN is named: %s",
               bed->why.text);
     plugin->close(&replica);

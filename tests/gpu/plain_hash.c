@@ -77,10 +77,7 @@ struct hash hash_of_two(const void *a, size_t a_count, const void *b, size_t b_c
 
 struct hash hash_of(const void *bytes, size_t count) { return hash_of_two(bytes, count, "", 0); }
 
-bool hash_equal(const struct hash *a, const struct hash *b)
-{
-    return memcmp(a, b, sizeof *a) == 0;
-}
+bool hash_equal(const struct hash *a, const struct hash *b) { return memcmp(a, b, sizeof *a) == 0; }
 
 bool hash_is_none(const struct hash *hash)
 {

@@ -19,8 +19,9 @@ static void test(enum product_form form, size_t m, size_t n, size_t k, int add, 
             expected[i * n + j] = sum;
         }
     S *to = add == 2 ? c.at : d.at; // 2: added to in place
-    const struct product product = { form, m, n, k, a.at, b.at, add ? c.at : NULL, to,
-                                     sizeof(T) == 2, sizeof(S) == 2 };
+    const struct product product = {
+        form, m, n, k, a.at, b.at, add ? c.at : NULL, to, sizeof(T) == 2, sizeof(S) == 2
+    };
     if (plain) product_run_plain(&device, &product);
     else product_run(&device, &product);
     mirror<S> &result = add == 2 ? c : d;

@@ -113,13 +113,14 @@ static void bench_attention(const struct attention_shape &shape)
     char name[80];
     snprintf(name, sizeof name, "attention %u x %u, %u/%u x %u", shape.batch, shape.seq,
              shape.heads, shape.kv_heads, shape.head_dim);
-    say(name, milliseconds([&] {
-            attention_forward<bf16>(&device, out.at, log_sum.at, qkv.at, &shape);
-        }), work, 0);
+    say(name,
+        milliseconds([&] { attention_forward<bf16>(&device, out.at, log_sum.at, qkv.at, &shape); }),
+        work, 0);
     say("  its way back", milliseconds([&] {
             attention_back<bf16>(&device, d_qkv.at, delta.at, d_out.at, out.at, log_sum.at, qkv.at,
                                  &shape);
-        }), 2.5 * work, 0);
+        }),
+        2.5 * work, 0);
 }
 
 static void bench_rows(size_t rows, size_t dim, size_t ffn, size_t vocab)
@@ -133,24 +134,28 @@ static void bench_rows(size_t rows, size_t dim, size_t ffn, size_t vocab)
     const double row = (double)(rows * dim) * 2, wide = (double)(rows * ffn) * 2;
     say("norm", milliseconds([&] {
             norm_forward<bf16>(&device, y.at, inverse.at, x.at, w.at, 1e-5f, rows, dim);
-        }), 0, 2 * row);
+        }),
+        0, 2 * row);
     say("norm back", milliseconds([&] {
             norm_back<bf16>(&device, dx.at, y.at, x.at, w.at, inverse.at, rows, dim);
-        }), 0, 4 * row);
+        }),
+        0, 4 * row);
     say("norm back to the weights", milliseconds([&] {
             norm_weight_back<bf16>(&device, grad.at, partial.at, y.at, x.at, inverse.at, rows, dim);
-        }), 0, 2 * row);
-    say("swiglu", milliseconds([&] {
-            swiglu_forward<bf16>(&device, h.at, gate_up.at, rows, ffn);
-        }), 0, 3 * wide);
+        }),
+        0, 2 * row);
+    say("swiglu", milliseconds([&] { swiglu_forward<bf16>(&device, h.at, gate_up.at, rows, ffn); }),
+        0, 3 * wide);
     say("swiglu back", milliseconds([&] {
             swiglu_back<bf16>(&device, d_gate_up.at, gate_up.at, h.at, rows, ffn);
-        }), 0, 5 * wide);
+        }),
+        0, 5 * wide);
     const size_t some = rows < 8192 ? rows : 8192;
     room logits(some * vocab);
     say("classifier, 8192 rows", milliseconds([&] {
             classifier<bf16>(&device, logits.at, losses.at, targets.at, weight.at, some, vocab);
-        }), 0, 3.0 * (double)(some * vocab) * 2);
+        }),
+        0, 3.0 * (double)(some * vocab) * 2);
 }
 
 static void bench_kernels()
@@ -161,7 +166,8 @@ static void bench_kernels()
         say("copy of 4 GiB", milliseconds([&] {
                 DEVICE_TRY(&device, cudaMemcpyAsync(to.at, from.at, copy, cudaMemcpyDeviceToDevice,
                                                     device.stream));
-            }), 0, 2.0 * (double)copy);
+            }),
+            0, 2.0 * (double)copy);
     }
     bench_products(8192, 8192, 8192);
     printf(" of the 124 M model, 65,536 rows\n");
@@ -187,7 +193,11 @@ struct model_case {
     uint32_t micro_batch, seq, samples;
 };
 
-struct fill_job { const struct model_shape *shape; uint64_t floats; float *to; };
+struct fill_job {
+    const struct model_shape *shape;
+    uint64_t floats;
+    float *to;
+};
 
 static void fill_task(void *arg, uint32_t task, uint32_t)
 {
@@ -211,8 +221,8 @@ static double median(std::vector<double> times)
     return times[times.size() / 2];
 }
 
-static int run_steps(struct cuda_replica *replica, const struct model_case *which,
-                     struct why *why, double *ret_seconds, double *ret_loss)
+static int run_steps(struct cuda_replica *replica, const struct model_case *which, struct why *why,
+                     double *ret_seconds, double *ret_loss)
 {
     const struct cuda_plugin *plugin = &shoal_cuda_plugin;
     std::vector<uint32_t> tokens((size_t)which->samples * (which->seq + 1));
@@ -222,8 +232,12 @@ static int run_steps(struct cuda_replica *replica, const struct model_case *whic
     for (int i = 1; i <= WARM + STEPS && rc == 0; i++) {
         double norm;
         const double begin = now_s();
-        const struct adamw_factors step = { 1.0f - 3e-5f, 0.1f, 0.95f, 0.05f,
-                                            (float)(1 / sqrt(1 - pow(0.95, i))), 1e-8f,
+        const struct adamw_factors step = { 1.0f - 3e-5f,
+                                            0.1f,
+                                            0.95f,
+                                            0.05f,
+                                            (float)(1 / sqrt(1 - pow(0.95, i))),
+                                            1e-8f,
                                             (float)(3e-4 / (1 - pow(0.9, i))) };
         rc = plugin->loss(replica, tokens.data(), which->samples, true, why, ret_loss);
         if (rc == 0) rc = plugin->clip(replica, 1.0, why, &norm);
@@ -255,8 +269,8 @@ static void bench_exchange(struct cuda_replica *replica, const struct plan *plan
             std::copy_n(numbers.begin(), plan->slots, numbers.begin() + (long)(r * plan->slots));
             std::copy_n(values.begin(), plan->slots, values.begin() + (long)(r * plan->slots));
         }
-        const struct cuda_commit commit = { 0, plan->chunks, RESULTS, 0, plan->slots, chosen, 1.0f,
-                                            1e-4f };
+        const struct cuda_commit commit = { 0,           plan->chunks, RESULTS, 0,
+                                            plan->slots, chosen,       1.0f,    1e-4f };
         begin = now_s();
         if (rc == 0) rc = plugin->apply(replica, &commit, why);
         if (rc == 0) rc = plugin->wait(replica, why);
@@ -292,13 +306,23 @@ static void bench_model(const struct model_case *which)
     int rc = chunks_of_model(shape, 64, &why, &chunks);
     if (rc == 0) rc = payload_form_new(chunks, 8, true, &why, &form);
     if (rc == 0) rc = plan_new(form, &why, &plan);
-    const struct cuda_config config = { 0, *shape, which->micro_batch, which->seq, cosine.data(),
-                                        sine.data(), plan, 0.999f, true, false, true, true, NULL,
+    const struct cuda_config config = { 0,
+                                        *shape,
+                                        which->micro_batch,
+                                        which->seq,
+                                        cosine.data(),
+                                        sine.data(),
+                                        plan,
+                                        0.999f,
+                                        true,
+                                        false,
+                                        true,
+                                        true,
+                                        NULL,
                                         0 };
     const uint64_t bytes = rc == 0 ? shoal_cuda_plugin.memory_bytes(&config) : 0;
     if (rc == 0) rc = shoal_cuda_plugin.open(&config, &why, &replica);
-    if (rc == 0)
-        rc = shoal_cuda_plugin.put(replica, CUDA_PARAMETERS, parameters.data(), &why);
+    if (rc == 0) rc = shoal_cuda_plugin.put(replica, CUDA_PARAMETERS, parameters.data(), &why);
     if (rc == 0) rc = run_steps(replica, which, &why, &seconds, &loss);
     if (rc < 0) printf("shoal %s: not measured: %s\n", which->name, why.text);
     else {

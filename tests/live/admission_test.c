@@ -41,8 +41,8 @@ static void only_who_is_listed_and_as_long(void **state)
         .trainers = 2, .init_min_clients = 1, .admit = "allowlist=list", .owned = true });
     static const char *const without[] = { "data-provider", "checkpointer", "trainer0", "observer",
                                            NULL },
-                      *const with[] = { "data-provider", "checkpointer", "trainer0", "observer",
-                                        "trainer1", NULL };
+                             *const with[] = { "data-provider", "checkpointer", "trainer0",
+                                               "observer",      "trainer1",     NULL };
     char rest[128];
     write_list(bed, without);
     testbed_start(bed, "broker");
@@ -59,7 +59,7 @@ static void only_who_is_listed_and_as_long(void **state)
     testbed_await_log(bed, "broker", "gate.reload policy=", SOON_MS);
     testbed_await_log(bed, "trainer1", "broker.welcome", SOON_MS);
 
-    write_list(bed, without);                       // Out again: cut off, not only ignored
+    write_list(bed, without); // Out again: cut off, not only ignored
     testbed_signal(bed, "broker", SIGHUP);
     testbed_await_log(bed, "trainer1", "broker.silent", SOON_MS);
     assert_true(testbed_log_has(bed, "trainer1", "broker.refused", rest, sizeof rest));
@@ -68,10 +68,12 @@ static void only_who_is_listed_and_as_long(void **state)
 
 // ---- invitations --------------------------------------------------------------------------------
 
-static void make_ticket(struct testbed *bed, uint8_t number, uint16_t uses, char text[TICKET_TEXT_MAX])
+static void make_ticket(struct testbed *bed, uint8_t number, uint16_t uses,
+                        char text[TICKET_TEXT_MAX])
 {
     struct ticket ticket = bed->ticket;
-    struct invitation invitation = { .expires_unix_s = shell_unix_ms() / 1000 + 600, .uses = uses,
+    struct invitation invitation = { .expires_unix_s = shell_unix_ms() / 1000 + 600,
+                                     .uses = uses,
                                      .number = { number } };
     struct identity *owner = testbed_identity("coordinator");
     snprintf(ticket.run, sizeof ticket.run, "%s", bed->options.run_id);
@@ -83,13 +85,14 @@ static void make_ticket(struct testbed *bed, uint8_t number, uint16_t uses, char
 
 static void a_ticket_is_for_one(void **state)
 {
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .trainers = 2, .admit = "invite", .owned = true });
+    struct testbed *bed = *state =
+        testbed_new(&(struct testbed_options){ .trainers = 2, .admit = "invite", .owned = true });
     char text[TICKET_TEXT_MAX];
     make_ticket(bed, 1, 1, text);
-    const struct testbed_launch invited = { .args = (const char *const[]){ "--ticket", text, NULL } };
+    const struct testbed_launch invited = { .args =
+                                                (const char *const[]){ "--ticket", text, NULL } };
     testbed_start(bed, "broker");
-    testbed_start(bed, "coordinator");              // The owner's key needs none
+    testbed_start(bed, "coordinator"); // The owner's key needs none
     testbed_await_log(bed, "coordinator", "broker.welcome", SOON_MS);
     testbed_start(bed, "trainer2");
     assert_int_equal(testbed_await_end(bed, "trainer2", SOON_MS), EX_NOPERM);
@@ -115,8 +118,9 @@ static void a_wrong_server_key_is_said(void **state)
     testbed_start(bed, "broker");
     testbed_await_log(bed, "broker", "broker.ready", TESTBED_WAIT_MS);
     uint64_t began_ms = shell_now_ms();
-    testbed_start_with(bed, "trainer0", &(struct testbed_launch){
-        .args = (const char *const[]){ "--server-key", hex, NULL } });
+    testbed_start_with(
+        bed, "trainer0",
+        &(struct testbed_launch){ .args = (const char *const[]){ "--server-key", hex, NULL } });
     testbed_await_log(bed, "trainer0", "does not hold the key", 5000);
     print_message("said after %llu ms\n", (unsigned long long)(shell_now_ms() - began_ms));
 }
@@ -147,7 +151,7 @@ static void the_ejected_are_cut_off(void **state)
     post_mail(trainer->post, "coordinator", FRAME_PING, &(struct wire_ping){ .instance = 1 });
     assert_false(own_await(coordinator, FRAME_PING, 1000));
     assert_false(own_await(trainer, FRAME_WELCOME, 2000));
-    assert_non_null(post_trouble(trainer->post));   // It dialled again, and was refused
+    assert_non_null(post_trouble(trainer->post)); // It dialled again, and was refused
     assert_non_null(strstr(post_trouble(trainer->post), "does not admit our key"));
     post_mail(other->post, "coordinator", FRAME_PING, &(struct wire_ping){ .instance = 1 });
     assert_true(own_await(coordinator, FRAME_PING, SOON_MS));
@@ -184,8 +188,9 @@ static void nobody_speaks_for_another(void **state)
     assert_int_equal(zmq_connect(dealer, endpoint), 0);
     zmq_send(dealer, "broker", 6, ZMQ_SNDMORE);
     zmq_send(dealer, frame, count, 0);
-    int bytes = zmq_recv(dealer, from, sizeof from, 0) < 0 ? -1
-              : zmq_recv(dealer, answer, sizeof answer, 0);
+    int bytes = zmq_recv(dealer, from, sizeof from, 0) < 0
+                    ? -1
+                    : zmq_recv(dealer, answer, sizeof answer, 0);
     zmq_close(dealer);
     zmq_ctx_term(context);
     identity_destroy(&thief), identity_destroy(&victim);
@@ -195,7 +200,8 @@ static void nobody_speaks_for_another(void **state)
     const void *body;
     assert_true(wire_unpack(answer, (size_t)bytes, WIRE_MAIL, &arena, &head, &body, &refusal));
     assert_int_equal(head.kind, FRAME_UNDELIVERABLE);
-    assert_non_null(strstr(((const struct wire_undeliverable *)body)->reason, "not the one of this"));
+    assert_non_null(
+        strstr(((const struct wire_undeliverable *)body)->reason, "not the one of this"));
 }
 
 int main(void)

@@ -21,7 +21,7 @@
 
 enum { END_MS = 10000 };
 
-static char path[600];                  // Of the last in_dir()
+static char path[600]; // Of the last in_dir()
 static const char *in_dir(struct testbed *bed, const char *name)
 {
     snprintf(path, sizeof path, "%s/%s", bed->dir, name);
@@ -30,8 +30,11 @@ static const char *in_dir(struct testbed *bed, const char *name)
 
 static struct testbed *make(void **state)
 {
-    return *state = testbed_new(&(struct testbed_options){
-        .trainers = 2, .epoch_rounds = 6, .total_steps = 12, .train_s = 2, .cooldown_s = 1 });
+    return *state = testbed_new(&(struct testbed_options){ .trainers = 2,
+                                                           .epoch_rounds = 6,
+                                                           .total_steps = 12,
+                                                           .train_s = 2,
+                                                           .cooldown_s = 1 });
 }
 
 static void expect(struct testbed *bed, const char *name, int code, const char *text)
@@ -55,8 +58,9 @@ static void keys_that_are_none_are_refused(void **state)
     assert_int_equal(truncate(in_dir(bed, "trainer1.key"), 31), 0);
     testbed_start(bed, "trainer1");
     expect(bed, "trainer1", EX_DATAERR, "31");
-    testbed_start_with(bed, "trainer2", &(struct testbed_launch){
-        .args = (const char *const[]){ "-i", "nowhere.key", NULL } });
+    testbed_start_with(
+        bed, "trainer2",
+        &(struct testbed_launch){ .args = (const char *const[]){ "-i", "nowhere.key", NULL } });
     expect(bed, "trainer2", EX_NOINPUT, "nowhere.key");
 }
 
@@ -65,11 +69,14 @@ static void one_identity_is_for_one_process(void **state)
     struct testbed *bed = make(state);
     testbed_start_all(bed);
     testbed_await_step(bed, 1);
-    testbed_start_with(bed, "trainer8", &(struct testbed_launch){
-        .args = (const char *const[]){ "-i", "trainer0.key", "--state-dir", "trainer0", NULL } });
+    testbed_start_with(
+        bed, "trainer8",
+        &(struct testbed_launch){ .args = (const char *const[]){
+                                      "-i", "trainer0.key", "--state-dir", "trainer0", NULL } });
     expect(bed, "trainer8", EX_TEMPFAIL, "trainer0");
-    testbed_start_with(bed, "trainer9", &(struct testbed_launch){
-        .args = (const char *const[]){ "-i", "trainer0.key", NULL } });
+    testbed_start_with(
+        bed, "trainer9",
+        &(struct testbed_launch){ .args = (const char *const[]){ "-i", "trainer0.key", NULL } });
     expect(bed, "trainer0", EX_NOPERM, "a newer process uses this identity");
     testbed_finish(bed);
 }
@@ -81,8 +88,9 @@ static void a_member_of_another_run_is_refused(void **state)
     struct testbed *bed = make(state);
     testbed_start(bed, "broker");
     testbed_start(bed, "coordinator");
-    testbed_start_with(bed, "trainer0", &(struct testbed_launch){
-        .args = (const char *const[]){ "--run-id", "other", NULL } });
+    testbed_start_with(
+        bed, "trainer0",
+        &(struct testbed_launch){ .args = (const char *const[]){ "--run-id", "other", NULL } });
     expect(bed, "trainer0", EX_CONFIG, "keeps run \"live\", not \"other\"");
 }
 
@@ -97,7 +105,7 @@ static void another_protocol_is_refused_by_name(void **state)
     testbed_start(bed, "broker");
     size_t count = wire_pack(&head, &(struct wire_ping){ 0 }, frame, sizeof frame);
     assert_true(count > 1);
-    frame[1] = WIRE_PROTOCOL + 1;                   // [array][protocol]..
+    frame[1] = WIRE_PROTOCOL + 1; // [array][protocol]..
     void *context = zmq_ctx_new(), *socket = zmq_socket(context, ZMQ_DEALER);
     struct identity *stranger = testbed_identity("stranger");
     struct curve_key broker;
@@ -134,8 +142,10 @@ static void a_port_is_for_one_broker(void **state)
     testbed_await_log(bed, "broker", "broker.ready", TESTBED_WAIT_MS);
     char port[16];
     snprintf(port, sizeof port, "%u", bed->port);
-    testbed_start_with(bed, "broker2", &(struct testbed_launch){
-        .args = (const char *const[]){ "-i", "broker.key", "-s", port, NULL }, .bare = true });
+    testbed_start_with(
+        bed, "broker2",
+        &(struct testbed_launch){
+            .args = (const char *const[]){ "-i", "broker.key", "-s", port, NULL }, .bare = true });
     expect(bed, "broker2", EX_TEMPFAIL, port);
 }
 
@@ -191,8 +201,9 @@ static void a_run_of_another_key_is_refused(void **state)
     struct testbed *bed = make(state);
     begin_and_stop(bed);
     testbed_actor(bed, "trainer0");
-    testbed_start_with(bed, "coordinator", &(struct testbed_launch){
-        .args = (const char *const[]){ "-i", "trainer0.key", NULL } });
+    testbed_start_with(
+        bed, "coordinator",
+        &(struct testbed_launch){ .args = (const char *const[]){ "-i", "trainer0.key", NULL } });
     expect(bed, "coordinator", EX_DATAERR, "coordinator/owner: the run belongs to key");
 }
 
@@ -249,8 +260,8 @@ static void a_full_disk_stops_the_coordinator_and_loses_nothing(void **state)
 {
     struct testbed *bed = make(state);
     mount_small(bed, "coordinator", "64k");
-    static const char *const names[] = { "coordinator", "broker", "data-provider", "checkpointer",
-                                         "trainer0", "trainer1" };
+    static const char *const names[] = { "coordinator",  "broker",   "data-provider",
+                                         "checkpointer", "trainer0", "trainer1" };
     for (int i = 0; i < 6; i++) {
         testbed_start(bed, names[i]);
         testbed_actor(bed, names[0])->may_end = true;
@@ -322,7 +333,9 @@ static void a_token_beyond_the_vocabulary_is_never_trained(void **state)
              in_dir(bed, "data"));
     assert_int_equal(system(command), 0);
     testbed_start_all(bed);
-    struct { const char *name; } either = { NULL };
+    struct {
+        const char *name;
+    } either = { NULL };
     for (uint64_t until_ms = shell_now_ms() + TESTBED_WAIT_MS;
          !either.name && shell_now_ms() < until_ms;) {
         testbed_pass_ms(bed, 50);
@@ -373,7 +386,7 @@ static void a_truncated_checkpoint_is_passed_over_by_name(void **state)
 {
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){
         .trainers = 2, .epoch_rounds = 6, .total_steps = 12, .train_s = 2, .cooldown_s = 1 });
-    char file[64];                      // The run may be over before the checkpointer is back
+    char file[64]; // The run may be over before the checkpointer is back
     testbed_start_all(bed);
     testbed_await_epoch(bed, 1);
     testbed_signal(bed, "checkpointer", SIGKILL);

@@ -10,8 +10,8 @@
 
 static void a_clock_set_back_turns_nobody_away(void **state)
 {
-    static const char *const names[] = { "coordinator", "data-provider", "checkpointer", "trainer1",
-                                         "witness0", "broker" };
+    static const char *const names[] = { "coordinator", "data-provider", "checkpointer",
+                                         "trainer1",    "witness0",      "broker" };
     static const int64_t back_s = -3600;
     char preload[320], clock[320];
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 3,
@@ -27,8 +27,9 @@ static void a_clock_set_back_turns_nobody_away(void **state)
     testbed_await_step(bed, 2);
     for (unsigned i = 0; i < sizeof names / sizeof *names; i++) {
         testbed_signal(bed, names[i], SIGKILL);
-        testbed_start_with(bed, names[i], &(struct testbed_launch){
-            .env = (const char *const[]){ preload, clock, NULL } });
+        testbed_start_with(
+            bed, names[i],
+            &(struct testbed_launch){ .env = (const char *const[]){ preload, clock, NULL } });
         testbed_await_log(bed, names[i],
                           i == 0   ? "coordinator.ready"
                           : i == 5 ? "actor.hello name=coordinator"

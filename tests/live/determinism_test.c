@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-static struct hash first;               // Digest of the first run, for the others
+static struct hash first; // Digest of the first run, for the others
 
 static void run_with(void **state, unsigned threads)
 {
@@ -52,9 +52,10 @@ static void alone_it_is_what_shoal_train_does(void **state)
     const struct testbed_end end = testbed_finish(bed);
     assert_int_equal(end.ledger.voids, 0);
     snprintf(path, sizeof path, "%s/train.json", bed->dir);
-    snprintf(command, sizeof command, "cd '%s' && '%s/shoal' train state.toml --data-config "
-             "data.toml --no-checkpoint --threads 2 --json > '%s' 2> train.log", bed->dir, bed->bin,
-             path);
+    snprintf(command, sizeof command,
+             "cd '%s' && '%s/shoal' train state.toml --data-config "
+             "data.toml --no-checkpoint --threads 2 --json > '%s' 2> train.log",
+             bed->dir, bed->bin, path);
     assert_int_equal(system(command), 0);
     testbed_read_file(path, said, sizeof said);
     if (!strstr(said, hash_to_hex(&end.digest, hex)))

@@ -59,7 +59,7 @@ enum { NAMES = sizeof names / sizeof *names };
 
 enum action { ACT_KILL, ACT_STOP, ACT_FAIL, ACT_WAIT };
 
-static int place = -1;                  // The chosen one, by its number in `names`
+static int place = -1; // The chosen one, by its number in `names`
 static enum action action;
 static bool ever_after;
 static long at_time, wait_ms;

@@ -15,17 +15,26 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { ROUNDS_A_TRY = 20, SLOW_MS = 30, TRIES_MAX = 12, SHORT_SHARE = 12, STEPS_MAX = 4000,
-       LONG_LEDGER_MS = 150000, REST_MS = 400000,
-       BACK_MS = 75000 };               // Who came 20 times within a minute is refused for its rest
+enum {
+    ROUNDS_A_TRY = 20,
+    SLOW_MS = 30,
+    TRIES_MAX = 12,
+    SHORT_SHARE = 12,
+    STEPS_MAX = 4000,
+    LONG_LEDGER_MS = 150000,
+    REST_MS = 400000,
+    BACK_MS = 75000
+}; // Who came 20 times within a minute is refused for its rest
 
-static const struct place { const char *name, *actor, *actions; } places[] = {
+static const struct place {
+    const char *name, *actor, *actions;
+} places[] = {
 #define FAILPOINT(name, actor, actions) { #name, actor, actions },
 #include "tests/live/failpoints.def"
 };
 enum { PLACES = sizeof places / sizeof *places };
 
-static bool is_any_of(const char *name, const char *list)       // Of words, each between spaces
+static bool is_any_of(const char *name, const char *list) // Of words, each between spaces
 {
     char word[64];
     snprintf(word, sizeof word, " %s ", name);
@@ -53,14 +62,16 @@ static void start_with(struct testbed *bed, const char *name, const char *what)
     char preload[300], choice[96];
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s/failpoint.so", bed->live);
     snprintf(choice, sizeof choice, "SHOAL_FAILPOINT=%s", what);
-    testbed_start_with(bed, name, &(struct testbed_launch){
-        .env = (const char *const[]){ preload, choice, NULL } });
+    testbed_start_with(
+        bed, name,
+        &(struct testbed_launch){ .env = (const char *const[]){ preload, choice, NULL } });
 }
 
 static void await_back(struct testbed *bed, const char *name)
 {
-    const char *word = strcmp(name, "broker") == 0 ? "actor.hello name=coordinator"
-                     : strcmp(name, "coordinator") == 0 ? "coordinator.ready" : "member.admitted";
+    const char *word = strcmp(name, "broker") == 0        ? "actor.hello name=coordinator"
+                       : strcmp(name, "coordinator") == 0 ? "coordinator.ready"
+                                                          : "member.admitted";
     testbed_await_log(bed, name, word, BACK_MS);
 }
 
@@ -141,7 +152,10 @@ static void end_of_it(struct testbed *bed, const struct place *p, const char *ac
         testbed_fail(bed, "%s at %s: it does not tell why it ends", action, p->name);
 }
 
-struct going { const char *name; uint64_t commits; };
+struct going {
+    const char *name;
+    uint64_t commits;
+};
 
 static bool has_died_or_gone_on(struct testbed *bed, const void *arg)
 {
@@ -209,7 +223,7 @@ static bool is_finished(struct testbed *bed, const void *arg)
 
 static void finish(struct testbed *bed)
 {
-    restart_plainly(bed, "trainer0");               // At its own pace again
+    restart_plainly(bed, "trainer0"); // At its own pace again
     if (is_finished(bed, NULL)) testbed_fail(bed, "the run ended before the last place");
     testbed_await(bed, is_finished, NULL, REST_MS, "the rest of the run");
     testbed_finish(bed);
@@ -236,8 +250,8 @@ static void run_places(void **state, const bool wanted[PLACES], uint64_t time, b
 
 static void in_the_midst_of_a_run(void **state)
 {
-    static const char *const actors[] = { "broker", "coordinator", "data-provider", "checkpointer",
-                                          "trainer1", "trainer2" };
+    static const char *const actors[] = { "broker",       "coordinator", "data-provider",
+                                          "checkpointer", "trainer1",    "trainer2" };
     uint64_t seed = testbed_seed();
     const unsigned first = (unsigned)(testbed_draw(&seed) % SHORT_SHARE);
     bool wanted[PLACES] = { false };
@@ -293,7 +307,7 @@ static void in_a_long_ledger(void **state)
     struct testbed *bed = begin(state, 130, NULL);
     for (unsigned i = 0; i < PLACES; i++)
         if (is_of_a_long_ledger(&places[i])) {
-            if (strchr(places[i].actions, 'X')) {   // Not started plainly after: its map would grow
+            if (strchr(places[i].actions, 'X')) { // Not started plainly after: its map would grow
                 reach(bed, &places[i], 1, "eio");
                 end_of_it(bed, &places[i], "eio");
             }
@@ -312,7 +326,7 @@ static void a_quiet_run_passes_most(void **state)
     snprintf(list, sizeof list, "%s/passed", bed->dir);
     snprintf(preload, sizeof preload, "%s/failpoint.so", bed->live);
     setenv("SHOAL_FAILPOINT_LIST", list, 1);
-    setenv("LD_PRELOAD", preload, 1);               // For all that start from here on
+    setenv("LD_PRELOAD", preload, 1); // For all that start from here on
     testbed_start_all(bed);
     testbed_finish(bed);
     unsetenv("LD_PRELOAD");

@@ -33,29 +33,42 @@
 
 // Of the broker: 256 MiB of messages on their way (connections.h), or 128 that are not read and 64 of
 // news (backlog.h), what arrives between two looks, and 30 KiB for each connection.
-enum { SERVED_MS = 1000, RESIDENT_MIB_MAX = 512, SHORT_MS = 3000, LONG_MS = 60000,
-       IDLE_MAX = 10000, IDLE_SHORT = 5000, JOINS_S = 1000, SOON_MS = 10000, PING_MS = 20,
-       OWN_DESCRIPTORS = 200, RECALLS_S = 100, RESULTS_MAX = 16384,
-       SHORT_SHARE = 5, LATEST_MS = 30000, TURNS = 3 };
+enum {
+    SERVED_MS = 1000,
+    RESIDENT_MIB_MAX = 512,
+    SHORT_MS = 3000,
+    LONG_MS = 60000,
+    IDLE_MAX = 10000,
+    IDLE_SHORT = 5000,
+    JOINS_S = 1000,
+    SOON_MS = 10000,
+    PING_MS = 20,
+    OWN_DESCRIPTORS = 200,
+    RECALLS_S = 100,
+    RESULTS_MAX = 16384,
+    SHORT_SHARE = 5,
+    LATEST_MS = 30000,
+    TURNS = 3
+};
 
 // ---- floods -------------------------------------------------------------------------------------
 
 struct flood {
-    const char *name, *unit, *said;     // Said: by the broker's log, of what it did about it; or NULL
+    const char *name, *unit, *said; // Said: by the broker's log, of what it did about it; or NULL
     void *(*run)(void *flood);
-    unsigned long mib_max;              // Of the broker; 0: RESIDENT_MIB_MAX
-    bool news;                          // While the coordinator publishes the largest of commits
-    unsigned long long least;           // Of `amount`
-    unsigned long long least_s;         // Or of each second; the short form, on a machine that does
-                                        // other things as well, asks a fifth of it
-    bool refused;                       // As many the broker must have refused; or again a fifth:
-                                        // whoever had no time to shake hands before it was closed
-                                        // is not refused
-    unsigned long long wanted;          // Of this turn, by the two
-    unsigned long long refused_before;  // Of the broker's count
+    unsigned long mib_max;             // Of the broker; 0: RESIDENT_MIB_MAX
+    bool news;                         // While the coordinator publishes the largest of commits
+    unsigned long long least;          // Of `amount`
+    unsigned long long least_s;        // Or of each second; the short form, on a machine that does
+                                       // other things as well, asks a fifth of it
+    bool refused;                      // As many the broker must have refused; or again a fifth:
+                                       // whoever had no time to shake hands before it was closed
+                                       // is not refused
+    unsigned long long wanted;         // Of this turn, by the two
+    unsigned long long refused_before; // Of the broker's count
     struct testbed *bed;
     atomic_bool stop;
-    int stopped;                        // An eventfd, readable from then on
+    int stopped; // An eventfd, readable from then on
     atomic_ullong amount;
 };
 
@@ -78,7 +91,7 @@ static int dial(const struct flood *flood, unsigned port)
     return -1;
 }
 
-static unsigned long long idle_most;    // Established at once
+static unsigned long long idle_most; // Established at once
 
 static bool may_hold_idle(void)
 {
@@ -119,13 +132,14 @@ static void *stay_idle(void *arg)
 }
 
 // As a DEALER to the mail or a SUB to the news. Nobody here reads: what comes stays where it is.
-static void *call(void *context, int type, const struct flood *flood, const struct identity *identity)
+static void *call(void *context, int type, const struct flood *flood,
+                  const struct identity *identity)
 {
     struct curve_key broker;
     char endpoint[64];
     int zero = 0, one = 1, many = 1000000;
     void *socket;
-    while (!(socket = zmq_socket(context, type))) {     // Those that were closed are not all gone yet
+    while (!(socket = zmq_socket(context, type))) { // Those that were closed are not all gone yet
         ensure(errno == EMFILE);
         pause_flood(flood, 10);
     }
@@ -202,8 +216,8 @@ static void *never_end(void *arg)
     struct hostile_peer peer = { .fd = -1 };
     uint64_t bytes = 0;
     while (!self->stop) {
-        if (peer.fd < 0 && !hostile_peer_connect(&peer, self->bed->port, identity,
-                                                 &self->bed->ticket.server))
+        if (peer.fd < 0 &&
+            !hostile_peer_connect(&peer, self->bed->port, identity, &self->bed->ticket.server))
             pause_flood(self, 100);
         for (int i = 0; i < 1000 && peer.fd >= 0; i++)
             if (hostile_peer_send(&peer, true, part, sizeof part)) bytes += sizeof part;
@@ -288,14 +302,18 @@ static void *talk_too_much(void *arg)
 static void *pour(void *arg)
 {
     struct flood *self = arg;
-    setpriority(PRIO_PROCESS, 0, 15);               // Of this thread, and of those it starts
+    setpriority(PRIO_PROCESS, 0, 15); // Of this thread, and of those it starts
     return self->run(self);
 }
 
 // ---- the measure --------------------------------------------------------------------------------
 
 // The broker says each second what it has done, as it would to systemd.
-struct status { int fd; char env[64]; atomic_ullong refused; };
+struct status {
+    int fd;
+    char env[64];
+    atomic_ullong refused;
+};
 
 static void *hear_status(void *arg)
 {
@@ -319,8 +337,9 @@ static void status_open(struct status *self)
     memcpy(own.sun_path + 1, name, (size_t)count);
     snprintf(self->env, sizeof self->env, "NOTIFY_SOCKET=@%s", name);
     self->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    ensure(self->fd >= 0 && bind(self->fd, (struct sockaddr *)&own,
-        (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count)) == 0);
+    ensure(self->fd >= 0 &&
+           bind(self->fd, (struct sockaddr *)&own,
+                (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)count)) == 0);
     pthread_t thread;
     ensure(pthread_create(&thread, NULL, hear_status, self) == 0 && pthread_detach(thread) == 0);
 }
@@ -330,7 +349,7 @@ static bool is_enough(const struct flood *flood, const struct status *status)
 {
     return flood->amount >= flood->wanted &&
            (!flood->refused || status->refused - flood->refused_before >=
-                               flood->wanted / (testbed_is_long() ? 1 : SHORT_SHARE)) &&
+                                   flood->wanted / (testbed_is_long() ? 1 : SHORT_SHARE)) &&
            (!flood->said || testbed_log_has(flood->bed, "broker", flood->said, NULL, 0));
 }
 
@@ -345,7 +364,11 @@ static unsigned long resident_mib(pid_t pid)
     return kib >> 10;
 }
 
-struct measured { uint64_t worst_ms, newcomer_ms; unsigned long mib; unsigned letters; };
+struct measured {
+    uint64_t worst_ms, newcomer_ms;
+    unsigned long mib;
+    unsigned letters;
+};
 
 // Some 3 MiB: a broker keeps it and gives it to whoever asks.
 static void publish_commit(struct own *coordinator)
@@ -367,11 +390,11 @@ static struct measured measure(struct testbed *bed, struct own *coordinator, str
     pid_t broker = testbed_actor(bed, "broker")->pid;
     uint64_t until_ms = shell_now_ms() + lasts_ms, middle_ms = until_ms - lasts_ms / 2;
     uint64_t latest_ms = until_ms + (testbed_is_long() ? SOON_MS : LATEST_MS);
-    while (shell_now_ms() < until_ms ||
-           (!is_enough(flood, status) && shell_now_ms() < latest_ms)) {
+    while (shell_now_ms() < until_ms || (!is_enough(flood, status) && shell_now_ms() < latest_ms)) {
         if (flood->news) publish_commit(coordinator);
         uint64_t began_ms = shell_now_ms();
-        ensure(post_mail(trainer->post, "coordinator", FRAME_PING, &(struct wire_ping){ .instance = 1 }));
+        ensure(post_mail(trainer->post, "coordinator", FRAME_PING,
+                         &(struct wire_ping){ .instance = 1 }));
         uint64_t took_ms = own_await_ms(coordinator, FRAME_PING, SOON_MS);
         measured.letters++;
         if (took_ms > measured.worst_ms) measured.worst_ms = took_ms;
@@ -382,7 +405,7 @@ static struct measured measure(struct testbed *bed, struct own *coordinator, str
             measured.newcomer_ms = own_await_ms(newcomer, FRAME_WELCOME, SOON_MS) + 1;
             own_destroy(newcomer);
         }
-        const uint64_t now_ms = shell_now_ms();     // Meanwhile what the broker says to it is taken
+        const uint64_t now_ms = shell_now_ms(); // Meanwhile what the broker says to it is taken
         if (now_ms < began_ms + PING_MS)
             own_await(trainer, FRAME_NONE, began_ms + PING_MS - now_ms);
     }
@@ -439,25 +462,39 @@ static void an_honest_member_is_served(void **state)
     static const char *const names[] = { "coordinator", "trainer0", "newcomer", "mallory" };
     static struct flood floods[] = {
         { .name = "nothing", .unit = "" },
-        { .name = "idle connections", .unit = "at once", .run = stay_idle,
-          .least = IDLE_SHORT },
-        { .name = "unlisted joins", .unit = "in all", .run = join_unlisted,
-          .least_s = JOINS_S / 2, .refused = true },
-        { .name = "8 GiB claimed", .unit = "times", .run = claim_8_gib,
-          .least_s = 100 },
-        { .name = "endless multipart", .unit = "MiB", .run = never_end,
-          .least = 32, .said = "more bytes than messages" },
-        { .name = "letters not read", .unit = "RECALLs", .run = ask_and_not_read,
-          .least_s = RECALLS_S / 2, .mib_max = 256 },
-        { .name = "news not read", .unit = "deaf", .run = subscribe_and_not_read, .news = true,
-          .least = 10, .said = "does not take what waits for it" },
-        { .name = "junk frames", .unit = "in all", .run = talk_too_much,
-          .least_s = 10000, .said = "gate.over_budget from=a stranger" },
+        { .name = "idle connections", .unit = "at once", .run = stay_idle, .least = IDLE_SHORT },
+        { .name = "unlisted joins",
+          .unit = "in all",
+          .run = join_unlisted,
+          .least_s = JOINS_S / 2,
+          .refused = true },
+        { .name = "8 GiB claimed", .unit = "times", .run = claim_8_gib, .least_s = 100 },
+        { .name = "endless multipart",
+          .unit = "MiB",
+          .run = never_end,
+          .least = 32,
+          .said = "more bytes than messages" },
+        { .name = "letters not read",
+          .unit = "RECALLs",
+          .run = ask_and_not_read,
+          .least_s = RECALLS_S / 2,
+          .mib_max = 256 },
+        { .name = "news not read",
+          .unit = "deaf",
+          .run = subscribe_and_not_read,
+          .news = true,
+          .least = 10,
+          .said = "does not take what waits for it" },
+        { .name = "junk frames",
+          .unit = "in all",
+          .run = talk_too_much,
+          .least_s = 10000,
+          .said = "gate.over_budget from=a stranger" },
     };
     uint64_t lasts_ms = testbed_is_long() ? LONG_MS : SHORT_MS;
     char text[512] = "", hex[KEY_HEX];
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .admit = "allowlist=list", .owned = true });
+    struct testbed *bed = *state =
+        testbed_new(&(struct testbed_options){ .admit = "allowlist=list", .owned = true });
     struct rlimit limit;
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
@@ -471,8 +508,9 @@ static void an_honest_member_is_served(void **state)
     testbed_write_file(bed, "list", text, strlen(text));
     static struct status status;
     status_open(&status);
-    testbed_start_with(bed, "broker", &(struct testbed_launch){
-        .env = (const char *const[]){ status.env, NULL } });
+    testbed_start_with(
+        bed, "broker",
+        &(struct testbed_launch){ .env = (const char *const[]){ status.env, NULL } });
     struct own *coordinator = own_new(bed, "coordinator", ACTOR_COORDINATOR),
                *trainer = own_new(bed, "trainer0", ACTOR_TRAINER);
     assert_true(own_await(coordinator, FRAME_WELCOME, SOON_MS));
@@ -486,19 +524,22 @@ static void an_honest_member_is_served(void **state)
         if (flood->run == stay_idle && !may_hold_idle()) continue;
         struct measured m = pour_and_measure(bed, coordinator, trainer, flood, &status, lasts_ms);
         for (int turn = 1; !testbed_is_long() && !was_served(m) && turn < TURNS; turn++) {
-            const unsigned long mib = m.mib;        // Memory is bounded whoever is late
+            const unsigned long mib = m.mib; // Memory is bounded whoever is late
             m = pour_and_measure(bed, coordinator, trainer, flood, &status, lasts_ms);
             if (m.mib < mib) m.mib = mib;
         }
-        if (flood->refused) print_message("%-18s %12llu refused by the broker\n", "",
-                                          status.refused - flood->refused_before);
+        if (flood->refused)
+            print_message("%-18s %12llu refused by the broker\n", "",
+                          status.refused - flood->refused_before);
         whole = whole && is_enough(flood, &status);
-        well = well && was_served(m) &&
-               m.mib < (flood->mib_max ? flood->mib_max : RESIDENT_MIB_MAX);
+        well =
+            well && was_served(m) && m.mib < (flood->mib_max ? flood->mib_max : RESIDENT_MIB_MAX);
     }
     own_destroy(coordinator), own_destroy(trainer);
-    if (!well) testbed_fail(bed, "a letter or a newcomer took %d ms or more, or the broker too much memory",
-                            SERVED_MS);
+    if (!well)
+        testbed_fail(bed,
+                     "a letter or a newcomer took %d ms or more, or the broker too much memory",
+                     SERVED_MS);
     if (!whole) testbed_fail(bed, "a flood was less than it has to be");
 }
 
@@ -507,7 +548,8 @@ static void idle_connections_were_as_many(void **state)
     (void)state;
     if (!may_hold_idle()) {
         print_message("SKIP: %d idle connections want as many descriptors and %d more: raise the "
-                      "limit\n", IDLE_MAX, OWN_DESCRIPTORS);
+                      "limit\n",
+                      IDLE_MAX, OWN_DESCRIPTORS);
         skip();
     }
     assert_in_range(idle_most, testbed_is_long() ? IDLE_MAX : IDLE_SHORT, IDLE_MAX);
@@ -515,9 +557,10 @@ static void idle_connections_were_as_many(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test_teardown(an_honest_member_is_served,
-                                                                  testbed_teardown),
-                                        { "idle connections were as many as stated (10,000 descriptors)",
-                                          idle_connections_were_as_many, NULL, NULL, NULL } };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(an_honest_member_is_served, testbed_teardown),
+        { "idle connections were as many as stated (10,000 descriptors)",
+          idle_connections_were_as_many, NULL, NULL, NULL }
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,9 @@
 
 enum { PATIENCE_MS = 300, PART_MAX = 65536, COOKIE_BYTES = 96 };
 
-struct pair { uint8_t public_key[32], secret[32]; };
+struct pair {
+    uint8_t public_key[32], secret[32];
+};
 
 static bool send_all(int fd, const void *bytes, size_t count)
 {
@@ -49,7 +51,8 @@ static bool greet(int fd)
     return send_all(fd, greeting, 64) && recv(fd, greeting, 64, MSG_WAITALL) == 64;
 }
 
-static bool say_hello(struct hostile_peer *self, const struct pair *transient, const uint8_t *server)
+static bool say_hello(struct hostile_peer *self, const struct pair *transient,
+                      const uint8_t *server)
 {
     uint8_t hello[200] = "\x05HELLO\x01", nonce[24];
     static const uint8_t zeros[64];
@@ -67,13 +70,15 @@ static bool hear_welcome(struct hostile_peer *self, const struct pair *transient
     uint8_t frame[255], nonce[24] = "WELCOME-";
     if (recv_frame(self->fd, frame) != 168 || memcmp(frame, "\x07WELCOME", 8) != 0) return false;
     memcpy(nonce + 8, frame + 8, 16);
-    return crypto_box_open_easy(ret_welcome, frame + 24, 144, nonce, server, transient->secret) == 0;
+    return crypto_box_open_easy(ret_welcome, frame + 24, 144, nonce, server, transient->secret) ==
+           0;
 }
 
 static bool say_initiate(struct hostile_peer *self, const struct pair *transient,
                          const struct pair *own, const uint8_t *server, const uint8_t *welcome)
 {
-    static const uint8_t metadata[] = "\x0bSocket-Type\0\0\0\x06" "DEALER\x08Identity\0\0\0";
+    static const uint8_t metadata[] = "\x0bSocket-Type\0\0\0\x06"
+                                      "DEALER\x08Identity\0\0\0";
     uint8_t plain[128 + sizeof metadata], vouch[64], nonce[24] = "VOUCH---";
     uint8_t frame[113 + 16 + sizeof plain] = "\x08INITIATE";
     randombytes_buf(nonce + 8, 16);
@@ -84,7 +89,8 @@ static bool say_initiate(struct hostile_peer *self, const struct pair *transient
     memcpy(frame + 9, welcome + 32, COOKIE_BYTES);
     make_nonce(nonce, "CurveZMQINITIATE", ++self->nonce);
     memcpy(frame + 105, nonce + 16, 8);
-    ensure(crypto_box_easy(frame + 113, plain, sizeof plain, nonce, welcome, transient->secret) == 0);
+    ensure(crypto_box_easy(frame + 113, plain, sizeof plain, nonce, welcome, transient->secret) ==
+           0);
     return send_frame(self->fd, 4, frame, sizeof frame);
 }
 
@@ -95,7 +101,8 @@ static bool shake_hands(struct hostile_peer *self, const struct pair *own, const
     crypto_box_keypair(transient.public_key, transient.secret);
     if (!greet(self->fd) || !say_hello(self, &transient, server) ||
         !hear_welcome(self, &transient, server, welcome) ||
-        !say_initiate(self, &transient, own, server, welcome)) return false;
+        !say_initiate(self, &transient, own, server, welcome))
+        return false;
     size_t count = recv_frame(self->fd, ready);
     ensure(crypto_box_beforenm(self->shared, welcome, transient.secret) == 0);
     return count > 6 && memcmp(ready, "\x05READY", 6) == 0;
@@ -104,7 +111,8 @@ static bool shake_hands(struct hostile_peer *self, const struct pair *own, const
 bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct identity *identity,
                           const struct key *server)
 {
-    struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    struct sockaddr_in to = { .sin_family = AF_INET,
+                              .sin_port = htons((uint16_t)port),
                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     struct timeval patience = { .tv_usec = PATIENCE_MS * 1000 };
     struct curve_key public, theirs;
@@ -117,7 +125,8 @@ bool hostile_peer_connect(struct hostile_peer *self, unsigned port, const struct
     setsockopt(self->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     setsockopt(self->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (connect(self->fd, (struct sockaddr *)&to, sizeof to) == 0 &&
-        shake_hands(self, &own, theirs.bytes)) return true;
+        shake_hands(self, &own, theirs.bytes))
+        return true;
     hostile_peer_close(self);
     return false;
 }

@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 struct hostile_peer {
-    int fd;                             // -1: the broker has hung up, or takes nothing for 0.3 s
-    uint8_t shared[32];                 // Of both transient keys
+    int fd;             // -1: the broker has hung up, or takes nothing for 0.3 s
+    uint8_t shared[32]; // Of both transient keys
     uint64_t nonce;
 };
 

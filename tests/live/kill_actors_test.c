@@ -104,9 +104,12 @@ static void broker(void **state)
 // While there is no broker a trainer comes, and the others finish their batches: all of it counts.
 static void a_new_broker_loses_no_commit_result_or_join(void **state)
 {
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .trainers = 3, .epoch_rounds = 12, .total_steps = 36, .train_s = 10,
-        .witness_s = 10, .lease_s = 10 });
+    struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .trainers = 3,
+                                                                          .epoch_rounds = 12,
+                                                                          .total_steps = 36,
+                                                                          .train_s = 10,
+                                                                          .witness_s = 10,
+                                                                          .lease_s = 10 });
     testbed_start_all(bed);
     testbed_await_step(bed, 3);
     for (int n = 0; n < 3; n++) {

@@ -16,9 +16,12 @@ static unsigned kills(void) { return testbed_is_long() ? 50 : 10; }
 // makes.
 static struct testbed *begin(void **state, unsigned steps_per_kill)
 {
-    struct testbed *bed = *state = testbed_new(&(struct testbed_options){
-        .trainers = 3, .epoch_rounds = 16, .total_steps = steps_per_kill * kills(),
-        .lease_s = 4, .train_s = 6 });
+    struct testbed *bed = *state =
+        testbed_new(&(struct testbed_options){ .trainers = 3,
+                                               .epoch_rounds = 16,
+                                               .total_steps = steps_per_kill * kills(),
+                                               .lease_s = 4,
+                                               .train_s = 6 });
     testbed_start_all(bed);
     testbed_await_step(bed, 1);
     return bed;
@@ -63,15 +66,18 @@ static void start_with_failpoint(struct testbed *bed, const char *call, uint64_t
     snprintf(preload, sizeof preload, "LD_PRELOAD=%s/failpoint.so", bed->live);
     snprintf(point, sizeof point, "SHOAL_FAILPOINT=%s:%llu:%s", call, (unsigned long long)number,
              when);
-    testbed_start_with(bed, "coordinator", &(struct testbed_launch){
-        .env = (const char *const[]){ preload, point, NULL } });
+    testbed_start_with(
+        bed, "coordinator",
+        &(struct testbed_launch){ .env = (const char *const[]){ preload, point, NULL } });
     testbed_actor(bed, "coordinator")->may_end = true;
 }
 
 static void killed_at_any_call_it_finishes_the_run(void **state)
 {
-    static const struct { const char *call; unsigned per_round; } calls[] = {
-        { "pwrite", 3 }, { "sync", 2 }, { "send", 2 }, { "write", 2 } };
+    static const struct {
+        const char *call;
+        unsigned per_round;
+    } calls[] = { { "pwrite", 3 }, { "sync", 2 }, { "send", 2 }, { "write", 2 } };
     static const char *const when[] = { "before", "after", "half" };
     struct testbed *bed = begin(state, 14);
     uint64_t seed = testbed_seed();

@@ -17,7 +17,7 @@ struct check {
     unsigned text_max;
     const char *run_id;
     struct wire_arena arena;
-    uint8_t *done;                      // By position: committed
+    uint8_t *done; // By position: committed
     struct wire_interval dealt[DEALT_MAX];
     uint32_t dealt_count;
     uint64_t round, dealt_samples;
@@ -40,12 +40,12 @@ static int bad(struct check *self, const char *format, ...)
 // The moves drawn in coordinator.h, as rows of what may follow. A ROUND record enters RoundTrain, a
 // COMMIT leaves it.
 static const unsigned moves[PHASE_COUNT] = {
-    [PHASE_WAITING]  = 1u << PHASE_WARMUP | 1u << PHASE_PAUSED,
-    [PHASE_WARMUP]   = 1u << PHASE_TRAIN | 1u << PHASE_WAITING | 1u << PHASE_PAUSED,
-    [PHASE_TRAIN]    = 1u << PHASE_WITNESS,
-    [PHASE_WITNESS]  = 1u << PHASE_TRAIN | 1u << PHASE_COOLDOWN,
+    [PHASE_WAITING] = 1u << PHASE_WARMUP | 1u << PHASE_PAUSED,
+    [PHASE_WARMUP] = 1u << PHASE_TRAIN | 1u << PHASE_WAITING | 1u << PHASE_PAUSED,
+    [PHASE_TRAIN] = 1u << PHASE_WITNESS,
+    [PHASE_WITNESS] = 1u << PHASE_TRAIN | 1u << PHASE_COOLDOWN,
     [PHASE_COOLDOWN] = 1u << PHASE_WAITING | 1u << PHASE_FINISHED | 1u << PHASE_PAUSED,
-    [PHASE_PAUSED]   = 1u << PHASE_WAITING,
+    [PHASE_PAUSED] = 1u << PHASE_WAITING,
 };
 
 static int enter(struct check *self, uint8_t phase)
@@ -60,8 +60,9 @@ static int enter(struct check *self, uint8_t phase)
 
 static int look_round(struct check *self, const struct wire_round *round)
 {
-    if (self->open) return bad(self, "round %llu opens before %llu is committed",
-                               (unsigned long long)round->round, (unsigned long long)self->round);
+    if (self->open)
+        return bad(self, "round %llu opens before %llu is committed",
+                   (unsigned long long)round->round, (unsigned long long)self->round);
     if (round->round != self->round + 1 || round->step != self->report->commits)
         return bad(self, "round %llu at step %llu after round %llu and %llu commits",
                    (unsigned long long)round->round, (unsigned long long)round->step,
@@ -106,8 +107,9 @@ static int take_accepted(struct check *self, const struct wire_commit *commit)
         for (uint64_t at = commit->accepted[i].begin; at < commit->accepted[i].end;
              at++, samples++) {
             uint64_t p = position_at(self, at);
-            if (p == POSITIONS_MAX) return bad(self, "round %llu accepts what it did not deal",
-                                               (unsigned long long)commit->round);
+            if (p == POSITIONS_MAX)
+                return bad(self, "round %llu accepts what it did not deal",
+                           (unsigned long long)commit->round);
             if (self->done[p]++)
                 return bad(self, "sample %llu is committed twice", (unsigned long long)p);
         }
@@ -199,9 +201,9 @@ static int look(void *arg, const struct record *record)
                    : bad(self, "record %llu is a genesis", (unsigned long long)record->seq);
     case FRAME_RECORD_START: {
         uint64_t incarnation = ((const struct wire_record_start *)body)->incarnation;
-        if (incarnation <= self->incarnation) return bad(self, "incarnation %llu after %llu",
-                                                         (unsigned long long)incarnation,
-                                                         (unsigned long long)self->incarnation);
+        if (incarnation <= self->incarnation)
+            return bad(self, "incarnation %llu after %llu", (unsigned long long)incarnation,
+                       (unsigned long long)self->incarnation);
         self->incarnation = incarnation;
         self->report->starts++;
         return 0;
@@ -212,15 +214,16 @@ static int look(void *arg, const struct record *record)
         return 0;
     }
     case FRAME_RECORD_PHASE: return enter(self, ((const struct wire_record_phase *)body)->phase);
-    case FRAME_RECORD_ROUND:     return look_round(self, body);
-    case FRAME_RECORD_COMMIT:    return look_commit(self, body);
+    case FRAME_RECORD_ROUND: return look_round(self, body);
+    case FRAME_RECORD_COMMIT: return look_commit(self, body);
     case FRAME_RECORD_EPOCH_END: return look_epoch_end(self, body);
     case FRAME_RECORD_CHECKPOINT:
         self->report->checkpoint_step = ((const struct wire_checkpoint *)body)->step;
         return 0;
     case FRAME_RECORD_EJECTION: self->report->ejections++; return 0;
-    case FRAME_RECORD_FINDING:  self->report->findings++; return 0;
-    case FRAME_RECORD_PAUSE: case FRAME_RECORD_DATA: return 0;
+    case FRAME_RECORD_FINDING: self->report->findings++; return 0;
+    case FRAME_RECORD_PAUSE:
+    case FRAME_RECORD_DATA: return 0;
     default:
         return bad(self, "record %llu is a %s", (unsigned long long)record->seq,
                    wire_kind_name(kind));

@@ -18,16 +18,16 @@
 
 struct ledger_report {
     uint64_t records, starts, rounds, voids, samples, epochs;
-    uint64_t commits;                   // Steps done, with those that an earlier run did
-    uint64_t first_sample;              // Where its data begins
-    uint64_t partial;                   // Commits that accepted less than the round dealt
+    uint64_t commits;      // Steps done, with those that an earlier run did
+    uint64_t first_sample; // Where its data begins
+    uint64_t partial;      // Commits that accepted less than the round dealt
     uint32_t members;
     bool finished;
-    struct hash digest;                 // The newest that is pinned
+    struct hash digest; // The newest that is pinned
     uint64_t digest_step;
-    uint64_t checkpoint_step;           // The newest registered
+    uint64_t checkpoint_step; // The newest registered
     uint64_t findings, ejections;
-    struct hash base[4096];             // By step: digest of the parameters that a commit started from
+    struct hash base[4096]; // By step: digest of the parameters that a commit started from
 };
 
 // False, with the reason in `ret_text`, if anything is not as it should be.

@@ -5,7 +5,8 @@
 #include <stdint.h>
 #include <zmq.h>
 
-int zmq_msg_init_data(zmq_msg_t *message, void *bytes, size_t count, zmq_free_fn *release, void *hint)
+int zmq_msg_init_data(zmq_msg_t *message, void *bytes, size_t count, zmq_free_fn *release,
+                      void *hint)
 {
     static __typeof__(&zmq_msg_init_data) real;
     static uint64_t turns;

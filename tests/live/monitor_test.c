@@ -56,7 +56,7 @@ static unsigned parse_lines(struct testbed *bed, const char *name, const char *k
     testbed_read_file(testbed_actor(bed, name)->log, log, LOG_BYTES);
     for (char *line = strtok_r(log, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
         json_error_t error;
-        if (line[0] != '{') continue;               // What is said to stderr lies in the same file
+        if (line[0] != '{') continue; // What is said to stderr lies in the same file
         json_t *object =
             json_loads(line, JSON_DECODE_INT_AS_REAL, &error); // A seed may need 64 bits
         if (!object) testbed_fail(bed, "line %u: %s: %.200s", *ret_lines, error.text, line);

@@ -15,10 +15,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#define HERE "10.213.7.1"
+#define HERE  "10.213.7.1"
 #define THERE "10.213.7.2"
 
-static pid_t holder;                    // Lives in the other namespace
+static pid_t holder; // Lives in the other namespace
 
 static bool connect_them(int netns)
 {

@@ -36,9 +36,13 @@ static void a_finished_run_goes_on_as_another(void **state)
     snprintf(away, sizeof away, "%s/away", first->dir);
     const uint64_t cursor = saved_cursor(root);
 
-    next = testbed_new(&(struct testbed_options){
-        .run_id = "next", .trainers = 3, .epoch_rounds = 16, .total_steps = STEPS + MORE,
-        .genesis = folder, .first_step = STEPS + 1, .first_sample = cursor });
+    next = testbed_new(&(struct testbed_options){ .run_id = "next",
+                                                  .trainers = 3,
+                                                  .epoch_rounds = 16,
+                                                  .total_steps = STEPS + MORE,
+                                                  .genesis = folder,
+                                                  .first_step = STEPS + 1,
+                                                  .first_sample = cursor });
     testbed_start(next, "broker");
     testbed_start(next, "coordinator");
     testbed_start(next, "data-provider");
@@ -54,7 +58,7 @@ static void a_finished_run_goes_on_as_another(void **state)
     assert_false(hash_equal(&end.digest, &digest));
     assert_true(testbed_log_has(next, "checkpointer", "model.fetched", NULL, 0));
     assert_true(testbed_log_has(next, "checkpointer", "checkpoint.no_tokenizer", NULL, 0));
-    for (unsigned i = 0; i < 3; i++)                // They had it, and fetched it from nobody
+    for (unsigned i = 0; i < 3; i++) // They had it, and fetched it from nobody
         assert_false(testbed_log_has(next, testbed_trainer(i), "model.fetched", NULL, 0));
 }
 

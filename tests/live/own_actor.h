@@ -28,9 +28,14 @@ static inline struct own *own_new(struct testbed *bed, const char *key, uint8_t 
     self->arena = (struct wire_arena){ .bytes = malloc(OWN_ARENA_BYTES), .max = OWN_ARENA_BYTES };
     memcpy(hash.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
     actor_name(role, &hash, self->name);
-    struct post_options options = { .identity = self->identity, .role = role, .name = self->name,
-                                    .run = "live", .broker = &bed->ticket, .quiet = true,
-                                    .incarnation = 1, .instance = shell_unix_ms() };
+    struct post_options options = { .identity = self->identity,
+                                    .role = role,
+                                    .name = self->name,
+                                    .run = "live",
+                                    .broker = &bed->ticket,
+                                    .quiet = true,
+                                    .incarnation = 1,
+                                    .instance = shell_unix_ms() };
     ensure(self->arena.bytes && post_new(&options, NULL, &self->post) == 0);
     return self;
 }

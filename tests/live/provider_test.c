@@ -13,12 +13,13 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static const struct testbed_options quiet = { .trainers = 3, .epoch_rounds = 8, .total_steps = 16,
-                                              .train_s = 8, .no_checkpointer = true };
+static const struct testbed_options quiet = {
+    .trainers = 3, .epoch_rounds = 8, .total_steps = 16, .train_s = 8, .no_checkpointer = true
+};
 
 static struct hash undisturbed(void)
 {
-    static struct hash digest;                              // Of one run for all
+    static struct hash digest; // Of one run for all
     if (!hash_is_none(&digest)) return digest;
     struct testbed *bed = testbed_new(&quiet);
     testbed_start_all(bed);
@@ -58,22 +59,23 @@ static void who_lies_is_named_and_another_is_asked(void **state)
     testbed_start(bed, "data-provider");
     testbed_await_log(bed, "data-provider", "member.admitted", TESTBED_WAIT_MS);
     assert_true(testbed_log_has(bed, "coordinator", "data.unpinned", NULL, 0));
-    for (int i = 1; i <= 2; i++) {                          // Two of three: everybody meets one
+    for (int i = 1; i <= 2; i++) { // Two of three: everybody meets one
         const char *name = i == 1 ? "data-provider1" : "data-provider2";
         testbed_write_key(bed, name);
-        testbed_start_with(bed, name, &(struct testbed_launch){
-            .env = (const char *const[]){ preload, NULL } });
+        testbed_start_with(
+            bed, name, &(struct testbed_launch){ .env = (const char *const[]){ preload, NULL } });
         testbed_await_log(bed, name, "member.admitted", TESTBED_WAIT_MS);
     }
     // Another dataset, with a manifest that fits it, is not let in.
     shell(bed, "cp -r data other && printf x | dd of=other/text.bin bs=1 seek=777 conv=notrunc 2>&1"
-          " && rm other/manifest.json && sed 's/\"data\"/\"other\"/' data.toml > other.toml");
+               " && rm other/manifest.json && sed 's/\"data\"/\"other\"/' data.toml > other.toml");
     char manifest[600];
     snprintf(manifest, sizeof manifest, "%s/shoal manifest other > /dev/null", bed->bin);
     shell(bed, manifest);
     testbed_write_key(bed, "data-provider3");
-    testbed_start_with(bed, "data-provider3", &(struct testbed_launch){
-        .args = (const char *const[]){ "--data-config", "other.toml", NULL } });
+    testbed_start_with(bed, "data-provider3",
+                       &(struct testbed_launch){
+                           .args = (const char *const[]){ "--data-config", "other.toml", NULL } });
     testbed_actor(bed, "data-provider3")->may_end = true;
     assert_int_equal(testbed_await_end(bed, "data-provider3", TESTBED_WAIT_MS), EX_CONFIG);
     for (unsigned i = 0; i < quiet.trainers; i++) testbed_start(bed, testbed_trainer(i));
@@ -113,8 +115,9 @@ static void bits_flip_under_a_provider_and_the_other_serves(void **state)
     testbed_start(bed, "coordinator");
     testbed_start(bed, "data-provider");
     testbed_await_log(bed, "data-provider", "member.admitted", TESTBED_WAIT_MS);
-    testbed_start_with(bed, "data-provider1", &(struct testbed_launch){
-        .args = (const char *const[]){ "--data-config", "other.toml", NULL } });
+    testbed_start_with(bed, "data-provider1",
+                       &(struct testbed_launch){
+                           .args = (const char *const[]){ "--data-config", "other.toml", NULL } });
     testbed_await_log(bed, "data-provider1", "member.admitted", TESTBED_WAIT_MS);
     for (unsigned i = 0; i < quiet.trainers; i++) testbed_start(bed, testbed_trainer(i));
     testbed_await_step(bed, 3);
@@ -132,15 +135,18 @@ static void pinned_samples_keep_their_order(void **state)
 {
     struct testbed *bed = *state = testbed_new(&quiet);
     char pin[700];
-    snprintf(pin, sizeof pin, "printf '[data]\\ndataset_digest = \"%%s\"\\n' $(%s/shoal manifest "
-             "--data-config data.toml | sed -n 's/^dataset_digest //p') >> state.toml", bed->bin);
+    snprintf(pin, sizeof pin,
+             "printf '[data]\\ndataset_digest = \"%%s\"\\n' $(%s/shoal manifest "
+             "--data-config data.toml | sed -n 's/^dataset_digest //p') >> state.toml",
+             bed->bin);
     shell(bed, pin);
     shell(bed, "sed 's/\\[1, 2/[2, 1/' data.toml > other.toml; ! cmp -s data.toml other.toml");
     testbed_start(bed, "broker");
     testbed_start(bed, "coordinator");
     testbed_write_key(bed, "data-provider1");
-    testbed_start_with(bed, "data-provider1", &(struct testbed_launch){
-        .args = (const char *const[]){ "--data-config", "other.toml", NULL } });
+    testbed_start_with(bed, "data-provider1",
+                       &(struct testbed_launch){
+                           .args = (const char *const[]){ "--data-config", "other.toml", NULL } });
     testbed_actor(bed, "data-provider1")->may_end = true;
     assert_int_equal(testbed_await_end(bed, "data-provider1", TESTBED_WAIT_MS), EX_CONFIG);
     assert_true(testbed_log_has(bed, "data-provider1", "[data] dataset_digest pins ", NULL, 0));
@@ -164,7 +170,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(who_lies_is_named_and_another_is_asked, testbed_teardown),
-        cmocka_unit_test_teardown(bits_flip_under_a_provider_and_the_other_serves, testbed_teardown),
+        cmocka_unit_test_teardown(bits_flip_under_a_provider_and_the_other_serves,
+                                  testbed_teardown),
         cmocka_unit_test_teardown(pinned_samples_keep_their_order, testbed_teardown),
         cmocka_unit_test_teardown(without_a_manifest_it_says_what_to_do, testbed_teardown),
     };

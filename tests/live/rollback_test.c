@@ -126,14 +126,14 @@ static void an_older_copy_of_the_ledger_is_found_out(void **state)
     testbed_start(bed, "coordinator");
     testbed_start(bed, testbed_trainer(3));
     testbed_await_log(bed, "coordinator", "member.joined name=trainer", TESTBED_WAIT_MS);
-    const uint64_t frames = bed->news.frames + 10;          // Each heartbeat one, with where the ledger is
+    const uint64_t frames = bed->news.frames + 10; // Each heartbeat one, with where the ledger is
     testbed_await(bed, has_heard, &frames, TESTBED_WAIT_MS, "news of the older copy");
     testbed_signal(bed, "coordinator", SIGKILL);
     shell(bed, "rm -r coordinator && cp -r newer coordinator");
     ends_with(bed, "start this once with --begin-anew");
     const char *const anew[] = { "--begin-anew", NULL };
     testbed_start_with(bed, "coordinator", &(struct testbed_launch){ .args = anew });
-    testbed_await_log(bed, testbed_trainer(3), "step=9", TESTBED_WAIT_MS);      // It follows
+    testbed_await_log(bed, testbed_trainer(3), "step=9", TESTBED_WAIT_MS); // It follows
     testbed_signal(bed, "coordinator", SIGKILL);
     testbed_signal(bed, testbed_trainer(3), SIGKILL);
     // Nor does a new ledger in the place of none pass for the old one.

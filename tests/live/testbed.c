@@ -52,7 +52,8 @@ const char *testbed_trainer(unsigned index)
 
 static bool is_free(unsigned port)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)port),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool free_now = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
@@ -79,7 +80,8 @@ static unsigned find_ports(void)
 static struct testbed_options with_defaults(const struct testbed_options *given)
 {
     struct testbed_options o = *given;
-#define DEFAULT(field, value) if (!(o.field > 0)) o.field = value
+#define DEFAULT(field, value)                                                                      \
+    if (!(o.field > 0)) o.field = value
     if (!o.run_id) o.run_id = "live";
     if (!o.host) o.host = "127.0.0.1";
     DEFAULT(trainers, 3);
@@ -223,7 +225,11 @@ static bool is_member(const struct testbed_actor *actor)
            strncmp(actor->name, "monitor", 7) != 0;
 }
 
-struct line { char text[ARGS_MAX][320]; char *args[ARGS_MAX + 1]; unsigned count; };
+struct line {
+    char text[ARGS_MAX][320];
+    char *args[ARGS_MAX + 1];
+    unsigned count;
+};
 
 static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void put(struct line *line, const char *format, ...)
@@ -382,7 +388,7 @@ static void reap(struct testbed *self, struct testbed_actor *actor, int flags)
     (void)self;
     if (!actor->pid || waitpid(actor->pid, &actor->status, flags) != actor->pid) return;
     actor->pid = 0;
-    close(actor->pidfd);                            // And so it leaves the epoll set
+    close(actor->pidfd); // And so it leaves the epoll set
 }
 
 static void reap_all(struct testbed *self)
@@ -394,7 +400,8 @@ static void reap_all(struct testbed *self)
         if (!ran || actor->pid || actor->may_end) continue;
         // A witness ends with the run, which it may hear before us.
         if (strncmp(actor->name, "witness", 7) == 0 && WIFEXITED(actor->status) &&
-            WEXITSTATUS(actor->status) == 0) continue;
+            WEXITSTATUS(actor->status) == 0)
+            continue;
         testbed_fail(self, "%s ended (%s %d) though nobody asked it to", actor->name,
                      WIFSIGNALED(actor->status) ? "signal" : "exit",
                      WIFSIGNALED(actor->status) ? WTERMSIG(actor->status)
@@ -456,7 +463,7 @@ static void hear(struct testbed *self, const struct letter *letter)
     struct testbed_news *news = &self->news;
     news->frames++;
     switch (letter->msg.kind) {
-    case FRAME_RUN:      hear_run(news, letter->msg.body, letter->msg.incarnation); break;
+    case FRAME_RUN: hear_run(news, letter->msg.body, letter->msg.incarnation); break;
     case FRAME_PROGRESS: hear_progress(self, letter->msg.body); break;
     case FRAME_ROUND: {
         const struct wire_round *round = letter->msg.body;
@@ -558,7 +565,9 @@ bool testbed_log_has(struct testbed *self, const char *name, const char *text, c
     return found != NULL && strchr(found, '\n');
 }
 
-struct awaited_log { const char *name, *text; };
+struct awaited_log {
+    const char *name, *text;
+};
 
 static bool has_log(struct testbed *self, const void *arg)
 {

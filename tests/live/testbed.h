@@ -43,49 +43,49 @@ struct testbed_options {
     unsigned snapshot_rounds;           // 4
     unsigned witness_nodes;             // 0: all
     bool no_checkpointer;
-    double train_s, witness_s;          // 3, 1
-    double lease_s;                     // 2
-    double cooldown_s, warmup_s;        // 5, 5
-    unsigned map_mib_max;               // 64
-    unsigned threads;                   // 1, of every trainer
-    const char *host;                   // "127.0.0.1": where the broker listens
-    const char *admit;                  // "open": the broker's --admit
-    bool owned;                         // The broker knows the coordinator's key as its owner's
-    bool poisoned;                      // One weight of the genesis model is NaN
-    unsigned verification_percent;      // 0
-    bool full_values;                   // Results send values, not only signs
+    double train_s, witness_s;     // 3, 1
+    double lease_s;                // 2
+    double cooldown_s, warmup_s;   // 5, 5
+    unsigned map_mib_max;          // 64
+    unsigned threads;              // 1, of every trainer
+    const char *host;              // "127.0.0.1": where the broker listens
+    const char *admit;             // "open": the broker's --admit
+    bool owned;                    // The broker knows the coordinator's key as its owner's
+    bool poisoned;                 // One weight of the genesis model is NaN
+    unsigned verification_percent; // 0
+    bool full_values;              // Results send values, not only signs
 };
 
 struct testbed_actor {
     char name[24];
     char log[320];
-    pid_t pid;                          // 0: not running
-    int pidfd, status;                  // Status: as waitpid has it, of the last life
-    bool may_end;                       // Its end is no surprise
+    pid_t pid;         // 0: not running
+    int pidfd, status; // Status: as waitpid has it, of the last life
+    bool may_end;      // Its end is no surprise
     unsigned lives;
-    int64_t log_mark;                   // Where its newest life begins in the log
+    int64_t log_mark; // Where its newest life begins in the log
 };
 
 // What the run has said so far.
 struct testbed_news {
     bool has_run;
-    struct wire_run run;                // The newest RUN
-    uint64_t rounds;                    // Number of the newest ROUND
-    uint64_t commits;                   // Steps that COMMIT news have named, as a count: newest step + 1
-    uint64_t entered[PHASE_COUNT];      // How often a RUN said that phase when the one before did not
-    uint64_t incarnation;               // Of the coordinator
+    struct wire_run run;           // The newest RUN
+    uint64_t rounds;               // Number of the newest ROUND
+    uint64_t commits;              // Steps that COMMIT news have named, as a count: newest step + 1
+    uint64_t entered[PHASE_COUNT]; // How often a RUN said that phase when the one before did not
+    uint64_t incarnation;          // Of the coordinator
     uint64_t frames;
-    struct hash digests[TESTBED_STEPS_MAX];         // By step, modulo: as replicas told it
-    uint64_t told[TESTBED_STEPS_MAX];               // 1 + the step that stands there
+    struct hash digests[TESTBED_STEPS_MAX]; // By step, modulo: as replicas told it
+    uint64_t told[TESTBED_STEPS_MAX];       // 1 + the step that stands there
 };
 
 struct testbed {
     struct testbed_options options;
     char dir[256], bin[256], live[256];
     unsigned port;
-    struct ticket ticket;               // Of the broker, without an invitation
+    struct ticket ticket; // Of the broker, without an invitation
     struct tap *tap;
-    struct identity *observer;          // The tap's
+    struct identity *observer; // The tap's
     int events, inotify;
     struct testbed_actor actors[TESTBED_ACTORS_MAX];
     unsigned actors_count;
@@ -94,30 +94,32 @@ struct testbed {
 
 // How to start an actor otherwise than usual. Lists end with NULL, or are NULL.
 struct testbed_launch {
-    const char *const *args;            // Behind the usual ones
-    const char *const *env;             // "NAME=value", beside the environment of the test
-    int netns;                          // A network namespace to start it in; 0: the test's own
-    bool bare;                          // Only `args`, none of the usual ones
-    const char *program;                // Beside the tests, instead of the usual one
+    const char *const *args; // Behind the usual ones
+    const char *const *env;  // "NAME=value", beside the environment of the test
+    int netns;               // A network namespace to start it in; 0: the test's own
+    bool bare;               // Only `args`, none of the usual ones
+    const char *program;     // Beside the tests, instead of the usual one
 };
 
 struct testbed *testbed_new(const struct testbed_options *options);
-void testbed_destroy(struct testbed **self_p);      // Kills, removes; NULL is allowed
+void testbed_destroy(struct testbed **self_p); // Kills, removes; NULL is allowed
 
 // For cmocka: *state is a struct testbed * or NULL.
 int testbed_teardown(void **state);
 
 // ---- actors -------------------------------------------------------------------------------------
 
-struct testbed_actor *testbed_actor(struct testbed *self, const char *name);      // Made if there is none
+struct testbed_actor *testbed_actor(struct testbed *self,
+                                    const char *name); // Made if there is none
 void testbed_start(struct testbed *self, const char *name);
-void testbed_start_with(struct testbed *self, const char *name, const struct testbed_launch *launch);
-void testbed_start_all(struct testbed *self);       // In the order of the drawing: post office first
-const char *testbed_trainer(unsigned index);        // "trainer3"
+void testbed_start_with(struct testbed *self, const char *name,
+                        const struct testbed_launch *launch);
+void testbed_start_all(struct testbed *self); // In the order of the drawing: post office first
+const char *testbed_trainer(unsigned index);  // "trainer3"
 
 // Sends the signal; after SIGKILL and SIGTERM waits for the end, which then is no surprise.
 void testbed_signal(struct testbed *self, const char *name, int signal);
-int testbed_await_end(struct testbed *self, const char *name, uint64_t timeout_ms);     // Its exit code
+int testbed_await_end(struct testbed *self, const char *name, uint64_t timeout_ms); // Its exit code
 
 // ---- waiting ------------------------------------------------------------------------------------
 
@@ -132,16 +134,18 @@ void testbed_await(struct testbed *self, testbed_until *until, const void *arg, 
 void testbed_await_step(struct testbed *self, uint64_t step);   // At least so many commits
 void testbed_await_epoch(struct testbed *self, uint64_t epoch); // At least
 void testbed_await_phase(struct testbed *self, uint8_t phase);  // It is there now, or comes next
-void testbed_await_log(struct testbed *self, const char *name, const char *text, uint64_t timeout_ms);
-void testbed_pass_ms(struct testbed *self, uint64_t ms);        // Listens on until that instant
+void testbed_await_log(struct testbed *self, const char *name, const char *text,
+                       uint64_t timeout_ms);
+void testbed_pass_ms(struct testbed *self, uint64_t ms); // Listens on until that instant
 
 // Whether the log of the newest life has it; ret_rest gets what follows on that line (may be NULL).
-bool testbed_log_has(struct testbed *self, const char *name, const char *text, char *ret_rest, size_t max);
+bool testbed_log_has(struct testbed *self, const char *name, const char *text, char *ret_rest,
+                     size_t max);
 
 // ---- the end ------------------------------------------------------------------------------------
 
 struct testbed_end {
-    struct hash digest;                 // Of all replicas
+    struct hash digest; // Of all replicas
     struct ledger_report ledger;
 };
 
@@ -159,16 +163,18 @@ void testbed_kill_all(struct testbed *self);
 void testbed_fail(struct testbed *self, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
-bool testbed_is_long(void);             // LIVE_LONG
-uint64_t testbed_draw(uint64_t *seed);  // SplitMix64
-uint64_t testbed_seed(void);            // LIVE_SEED, which tests/run.sh sets, or 1; printed
+bool testbed_is_long(void);            // LIVE_LONG
+uint64_t testbed_draw(uint64_t *seed); // SplitMix64
+uint64_t testbed_seed(void);           // LIVE_SEED, which tests/run.sh sets, or 1; printed
 
 // ---- of testbed_files.c: what lies in the directory ---------------------------------------------
 
-void testbed_write_all(struct testbed *self);       // Model, data, state.toml, data.toml
-void testbed_write_data(struct testbed *self);      // The text and its manifest, the same bytes each time
-void testbed_write_key(struct testbed *self, const char *name);     // NAME.key, always the same for a name
-struct identity *testbed_identity(const char *name);                // The same, for who has to sign
-void testbed_write_state(struct testbed *self, const char *file);   // From the options
+void testbed_write_all(struct testbed *self); // Model, data, state.toml, data.toml
+void testbed_write_data(
+    struct testbed *self); // The text and its manifest, the same bytes each time
+void testbed_write_key(struct testbed *self,
+                       const char *name);            // NAME.key, always the same for a name
+struct identity *testbed_identity(const char *name); // The same, for who has to sign
+void testbed_write_state(struct testbed *self, const char *file); // From the options
 void testbed_write_file(struct testbed *self, const char *file, const void *bytes, size_t count);
-void testbed_read_file(const char *path, char *ret_text, size_t max);   // Its end, if it is longer
+void testbed_read_file(const char *path, char *ret_text, size_t max); // Its end, if it is longer

@@ -17,9 +17,17 @@
 
 enum { SEQ_LEN = 32, SAMPLES = 200, TOKENS = SAMPLES * SEQ_LEN + 1, TENSORS_MAX = 64 };
 
-static const struct model_shape shape = {
-    .vocab = 256, .dim = 32, .layers = 2, .heads = 2, .kv_heads = 1, .head_dim = 16, .ffn = 64,
-    .seq_len_max = SEQ_LEN, .rope_theta = 10000, .rms_eps = 1e-5, .tied = true };
+static const struct model_shape shape = { .vocab = 256,
+                                          .dim = 32,
+                                          .layers = 2,
+                                          .heads = 2,
+                                          .kv_heads = 1,
+                                          .head_dim = 16,
+                                          .ffn = 64,
+                                          .seq_len_max = SEQ_LEN,
+                                          .rope_theta = 10000,
+                                          .rms_eps = 1e-5,
+                                          .tied = true };
 
 static void must(struct testbed *self, int rc, const struct why *why, const char *what)
 {

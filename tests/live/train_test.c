@@ -16,8 +16,8 @@
 
 enum { OUTPUT_MAX = 64 << 10, WORDS_MAX = 40, TEXT_BYTES = 400 << 10 };
 
-static char program[PATH_MAX];          // <build>/bin/shoal; this test is <build>/live/train_test
-static char output[OUTPUT_MAX];         // Of the last command, both streams
+static char program[PATH_MAX];  // <build>/bin/shoal; this test is <build>/live/train_test
+static char output[OUTPUT_MAX]; // Of the last command, both streams
 
 static void find_program(void)
 {
@@ -102,7 +102,8 @@ static int set_up(void **state)
     free(text);
     expect("prepare-text --out @/data @/text", 0, "held-out");
     expect("init-model --dim 32 --layers 2 --heads 4 --kv-heads 2 --ffn 64 --seq-len 128 "
-           "--out @/model", 0, "parameters");
+           "--out @/model",
+           0, "parameters");
     return 0;
 }
 
@@ -120,8 +121,10 @@ static void resumed_bits_are_those_of_one_piece(void **state)
                  optimizers[i]);
         expect(line, 0, "step 9 of 9");
         snprintf(whole, sizeof whole, "%s", word_after("digest "));
-        snprintf(line, sizeof line, TRAIN "--checkpoint-dir @/p%zu --checkpoint-every 4 "
-                 "--keep-steps 9 %s", i, optimizers[i]);
+        snprintf(line, sizeof line,
+                 TRAIN "--checkpoint-dir @/p%zu --checkpoint-every 4 "
+                       "--keep-steps 9 %s",
+                 i, optimizers[i]);
         expect(line, 0, whole);
         snprintf(line, sizeof line, "rm -r '%s'/p%zu/step-00000008 '%s'/p%zu/step-00000009", folder,
                  i, folder, i);
@@ -132,12 +135,14 @@ static void resumed_bits_are_those_of_one_piece(void **state)
                  optimizers[i]);
         expect(line, 0, whole);
         assert_null(strstr(output, "another recipe"));
-        snprintf(line, sizeof line, TRAIN "--checkpoint-dir @/p%zu --resume --learning-rate 1e-4 "
-                 "%s", i, optimizers[i]);
+        snprintf(line, sizeof line,
+                 TRAIN "--checkpoint-dir @/p%zu --resume --learning-rate 1e-4 "
+                       "%s",
+                 i, optimizers[i]);
         expect(line, 0, "base_lr = 0.0001");
         snprintf(line, sizeof line, TRAIN "--checkpoint-dir @/p%zu --resume %s", i,
                  optimizers[1 - i]);
-        expect(line, EX_NOINPUT, "was not saved");          // Another optimizer's state
+        expect(line, EX_NOINPUT, "was not saved"); // Another optimizer's state
     }
 }
 
@@ -146,7 +151,8 @@ static void ctrl_c_saves(void **state)
     char whole[80], log[256], events[4096];
     (void)state;
     expect("train config/demo/state.toml --model @/model --data @/data/train --steps 60 "
-           "--no-checkpoint --threads 1", 0, "step 60 of 60");
+           "--no-checkpoint --threads 1",
+           0, "step 60 of 60");
     snprintf(whole, sizeof whole, "%s", word_after("digest "));
     // The held-out part makes each step slow enough to be interrupted
     const char *line = "train config/demo/state.toml --model @/model --data @/data/train "
@@ -173,8 +179,9 @@ static void a_nan_stops_the_batch_and_keeps_the_state(void **state)
 {
     char line[600], kept[32], digest[80];
     (void)state;
-#define ABSURD "train config/demo/state.toml --model @/model --data @/data/train " \
-               "--set warmup_steps=0 --learning-rate 10 --batch-size 8 "
+#define ABSURD                                                                                     \
+    "train config/demo/state.toml --model @/model --data @/data/train "                            \
+    "--set warmup_steps=0 --learning-rate 10 --batch-size 8 "
     expect(ABSURD "--checkpoint-dir @/n", EX_DATAERR, "learning rate");
     const long failed = strtol(word_after("is not: step "), NULL, 10);
     assert_true(failed >= 2 && failed <= 600);
@@ -195,15 +202,18 @@ static void too_much_memory_is_refused_with_the_knob(void **state)
     (void)state;
     expect(TRAIN "--batch-size 64 --micro-batch-size 64 --memory-mib 20 --no-checkpoint", EX_OSERR,
            "MiB are needed, there are 20.0");
-    snprintf(line, sizeof line, TRAIN "--batch-size 64 --memory-mib 20 --no-checkpoint "
-             "--micro-batch-size %s", word_after("--micro-batch-size "));
+    snprintf(line, sizeof line,
+             TRAIN "--batch-size 64 --memory-mib 20 --no-checkpoint "
+                   "--micro-batch-size %s",
+             word_after("--micro-batch-size "));
     expect(line, 0, "step 9 of 9");
     expect(TRAIN "--memory-mib 1 --no-checkpoint", EX_OSERR, "no --micro-batch-size");
     // And what there is is asked of the system
-    snprintf(line, sizeof line, "ulimit -v 300000; '%s' train config/demo/state.toml --model "
+    snprintf(line, sizeof line,
+             "ulimit -v 300000; '%s' train config/demo/state.toml --model "
              "'%s/model' --data '%s/data/train' --no-checkpoint --batch-size 4096 "
-             "--micro-batch-size 4096 --threads 1 > '%s/output' 2>&1", program, folder, folder,
-             folder);
+             "--micro-batch-size 4096 --threads 1 > '%s/output' 2>&1",
+             program, folder, folder, folder);
     assert_int_equal(WEXITSTATUS(system(line)), EX_OSERR);
     slurp("output", output, sizeof output);
     assert_non_null(strstr(output, "takes less (now 4096)"));
@@ -212,23 +222,29 @@ static void too_much_memory_is_refused_with_the_knob(void **state)
 // Each of Psyche's kinds, the cold start and the growing batch, as the log shows them.
 static void schedules_are_the_runs(void **state)
 {
-    static const struct { const char *sets; int column; const char *values; } cases[] = {
+    static const struct {
+        const char *sets;
+        int column;
+        const char *values;
+    } cases[] = {
         { "--set lr_schedule=Constant --set warmup_steps=4 --set base_lr=0.008", 5,
           "0 0.002 0.004 0.006 0.008 0.008 0.008 0.008 " },
         { "--set warmup_steps=0 --set Linear.total_steps=4 --set base_lr=0.008", 5,
           "0.008 0.006 0.004 0.002 0 0 0 0 " },
         { "--set lr_schedule=Cosine --set warmup_steps=0 --set Cosine.total_steps=4 "
-          "--set base_lr=0.008", 5, "0.008 0.00682842728 0.004 0.00117157283 0 0 0 0 " },
+          "--set base_lr=0.008",
+          5, "0.008 0.00682842728 0.004 0.00117157283 0 0 0 0 " },
         { "--set lr_schedule=WarmupStableDecay --set warmup_steps=2 --set base_lr=0.008 "
           "--set stable_steps=1 --set cosine_decay_steps=2 --set cosine_decay_final_lr=0.004 "
-          "--set linear_decay_steps=2 --set linear_decay_final_lr=0", 5,
-          "0 0.004 0.008 0.008 0.006 0.004 0.002 0 " },
+          "--set linear_decay_steps=2 --set linear_decay_final_lr=0",
+          5, "0 0.004 0.008 0.008 0.006 0.004 0.002 0 " },
         { "--set lr_schedule=Constant --set warmup_steps=0 --set base_lr=0.008 "
-          "--set cold_start_warmup_steps=4", 5,
-          "0 0.002 0.004 0.006 0.008 0.008 0.008 0.008 " },
+          "--set cold_start_warmup_steps=4",
+          5, "0 0.002 0.004 0.006 0.008 0.008 0.008 0.008 " },
         // 128 tokens a sequence: 512 after the first step, 1280 after the second
         { "--set global_batch_size_start=4 --set global_batch_size_end=8 "
-          "--set global_batch_size_warmup_tokens=2048", 3, "4 5 6 8 8 8 8 8 " },
+          "--set global_batch_size_warmup_tokens=2048",
+          3, "4 5 6 8 8 8 8 8 " },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -258,10 +274,12 @@ static void seeds_are_what_they_say(void **state)
     (void)state;
     expect("init-model --config @/model/config.json --seed 42 --out @/seeded", 0, "seed 42");
     expect("train config/demo/state.toml --model @/seeded --data @/data/train --steps 3 "
-           "--no-checkpoint", 0, "digest");
+           "--no-checkpoint",
+           0, "digest");
     snprintf(made, sizeof made, "%s", word_after("digest "));
     expect("train config/demo/state.toml --model @/model --init-seed 42 --data @/data/train "
-           "--steps 3 --no-checkpoint", 0, made);
+           "--steps 3 --no-checkpoint",
+           0, made);
     for (int i = 0; i < 3; i++) {
         char line[600];
         snprintf(line, sizeof line, TRAIN "--no-checkpoint --shuffle-seed %d", i / 2);
@@ -289,7 +307,8 @@ static void pinned_digests_hold(void **state)
            "step 2 of 2");
     snprintf(command, sizeof command,
              "sed -i -e 's/^digest = .*//' -e 's/^# dataset_digest = .*/dataset_digest = "
-             "\"%s\"/' '%s/state.toml'", zeros, folder);
+             "\"%s\"/' '%s/state.toml'",
+             zeros, folder);
     assert_int_equal(system(command), 0);
     expect("train @/state.toml --data-config @/data.toml --no-checkpoint --steps 2", EX_DATAERR,
            "data.dataset_digest of state.toml pins");
@@ -299,7 +318,9 @@ static void pinned_digests_hold(void **state)
 // A flag that chooses AdamW adds what the file does not say of it, and nothing else.
 static void settings_of_the_file_stay(void **state)
 {
-    static const struct { const char *table, *kept; } cases[] = {
+    static const struct {
+        const char *table, *kept;
+    } cases[] = {
         { "AdamW]\\nbetas = [0, 0]\\neps = 1e-6\\nweight_decay = 0.1",
           "AdamW.betas = [0, 0]\nmodel.LLM.optimizer.AdamW.eps = 1e-06\n" },
         { "Distro]\\ncompression_decay = 0.95\\ncompression_chunk = 32\\ncompression_topk = 64\\n"
@@ -309,12 +330,15 @@ static void settings_of_the_file_stay(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char command[1024], recipe[8192];
-        snprintf(command, sizeof command, "sed '/^.model.LLM.optimizer.Distro/,$d' "
+        snprintf(command, sizeof command,
+                 "sed '/^.model.LLM.optimizer.Distro/,$d' "
                  "config/demo/state.toml > '%s/own.toml' && printf '[model.LLM.optimizer.%s\n' "
-                 ">> '%s/own.toml' && rm -rf '%s/o'", folder, cases[i].table, folder, folder);
+                 ">> '%s/own.toml' && rm -rf '%s/o'",
+                 folder, cases[i].table, folder, folder);
         assert_int_equal(system(command), 0);
         expect("train @/own.toml --model @/model --data @/data/train --optimizer adamw --steps 1 "
-               "--set AdamW.weight_decay=0.1 --checkpoint-dir @/o", 0, "step 1 of 1");
+               "--set AdamW.weight_decay=0.1 --checkpoint-dir @/o",
+               0, "step 1 of 1");
         slurp("o/step-00000001/recipe.txt", recipe, sizeof recipe);
         if (!strstr(recipe, cases[i].kept)) fail_msg("%s", recipe);
     }

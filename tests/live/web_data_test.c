@@ -10,8 +10,11 @@
 
 enum { TURN_STEP = 7 };
 
-static const struct testbed_options quiet = { .trainers = 3, .epoch_rounds = 8, .total_steps = 16,
-                                              .train_s = 8, .no_checkpointer = true,
+static const struct testbed_options quiet = { .trainers = 3,
+                                              .epoch_rounds = 8,
+                                              .total_steps = 16,
+                                              .train_s = 8,
+                                              .no_checkpointer = true,
                                               .verification_percent = 25 };
 static struct web webs[2];
 
@@ -31,13 +34,13 @@ static struct testbed *web_run(void)
     static const char server[] = "Server = \"data-provider\"\n";
     const char *at = strstr(state, server);
     assert_non_null(at);
-    const int count = snprintf(
-        web, sizeof web,
-        "%.*sHttp = { token_size_in_bytes = \"TwoBytes\", shuffle = \"DontShuffle\", "
-        "location = { SingleUrl = \"http://127.0.0.1:%u/text.bin\" } }\n%s"
-        "[data]\nmanifest_digest = \"%s\"\nmirror = \"http://127.0.0.1:%u/text.bin\"\n",
-        (int)(at - state), state, webs[0].server.port, at + sizeof server - 1, hex,
-        webs[1].server.port);
+    const int count =
+        snprintf(web, sizeof web,
+                 "%.*sHttp = { token_size_in_bytes = \"TwoBytes\", shuffle = \"DontShuffle\", "
+                 "location = { SingleUrl = \"http://127.0.0.1:%u/text.bin\" } }\n%s"
+                 "[data]\nmanifest_digest = \"%s\"\nmirror = \"http://127.0.0.1:%u/text.bin\"\n",
+                 (int)(at - state), state, webs[0].server.port, at + sizeof server - 1, hex,
+                 webs[1].server.port);
     testbed_write_file(bed, "state.toml", web, (size_t)count);
     testbed_start(bed, "broker");
     testbed_start(bed, "coordinator");
@@ -75,7 +78,7 @@ static void who_lies_or_dies_is_named_and_the_mirror_asked(void **state)
     for (unsigned i = 0; i < quiet.trainers; i++) testbed_start(bed, testbed_trainer(i));
     for (unsigned i = 0; i < quiet.trainers; i++)
         testbed_await_log(bed, testbed_trainer(i), "data.unavailable", TESTBED_WAIT_MS);
-    snprintf(webs[0].only, sizeof webs[0].only, "text");     // Samples, not the manifest
+    snprintf(webs[0].only, sizeof webs[0].only, "text"); // Samples, not the manifest
     webs[0].mischief = WEB_FLIPS;
     webs[1].mischief = WEB_HONEST;
     testbed_await_step(bed, TURN_STEP);
@@ -94,8 +97,7 @@ static void who_lies_or_dies_is_named_and_the_mirror_asked(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(who_lies_or_dies_is_named_and_the_mirror_asked,
-                                  testbed_teardown),
+        cmocka_unit_test_teardown(who_lies_or_dies_is_named_and_the_mirror_asked, testbed_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

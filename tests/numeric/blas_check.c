@@ -37,7 +37,11 @@ static void theirs(const struct gemm *job)
 }
 
 // Memory for one product and what its calls need. `pad` floats beside each row.
-struct room { struct gemm job; float *a, *b, *before, *ours, *theirs, *scratch; size_t count; };
+struct room {
+    struct gemm job;
+    float *a, *b, *before, *ours, *theirs, *scratch;
+    size_t count;
+};
 
 static struct room room_of(enum gemm_form form, bool add, uint32_t m, uint32_t n, uint32_t k,
                            size_t pad)
@@ -103,7 +107,8 @@ static double compare(struct room *self, pool_t *pool)
     run_ours(self, pool);
     run_theirs(self);
     for (size_t i = 0; i < self->job.m; i++) {
-        const size_t row = i * self->job.c_stride, beside = (self->job.c_stride - n) * sizeof(float);
+        const size_t row = i * self->job.c_stride,
+                     beside = (self->job.c_stride - n) * sizeof(float);
         for (size_t j = 0; j < n; j++) worst = fmax(worst, share_of_bound(self, i, j));
         if (memcmp(self->ours + row + n, self->before + row + n, beside) != 0) worst = INFINITY;
     }
@@ -114,8 +119,9 @@ static double compare(struct room *self, pool_t *pool)
 static int check_all(pool_t *const pools[THREADS_MAX])
 {
     static const uint32_t sizes[][3] = {
-        { 1, 1, 1 }, { 1, 7, 3 }, { 15, 33, 17 }, { 29, 65, 5 }, { 71, 19, 48 }, { 100, 40, 257 },
-        { 9, 20, 1030 }, { 5, 2100, 7 }, { 150, 35, 20 }, { 33, 31, 2500 }, { 257, 129, 511 },
+        { 1, 1, 1 },     { 1, 7, 3 },      { 15, 33, 17 },    { 29, 65, 5 },
+        { 71, 19, 48 },  { 100, 40, 257 }, { 9, 20, 1030 },   { 5, 2100, 7 },
+        { 150, 35, 20 }, { 33, 31, 2500 }, { 257, 129, 511 },
     };
     int count = 0, outside = 0;
     double worst = 0.0;
@@ -138,14 +144,17 @@ static int check_all(pool_t *const pools[THREADS_MAX])
         }
     }
     printf("%d products, three forms, 1 and 2 threads: %d outside the bound; the worst element at "
-           "%.2f of it\n", count, outside, worst);
+           "%.2f of it\n",
+           count, outside, worst);
     return outside;
 }
 
 // ---- timed beside each other --------------------------------------------------------------------
 
 enum { LINEARS = 5 };
-struct linear { uint32_t in, out, count; };     // y = x W: a step has so many of them
+struct linear {
+    uint32_t in, out, count;
+}; // y = x W: a step has so many of them
 
 static void linears_of(const struct model_shape *shape, struct linear linears[LINEARS])
 {
@@ -182,7 +191,7 @@ static void time_product(struct room *room, pool_t *pool, uint32_t count, double
                          double *theirs_s)
 {
     double times[2][TURNS];
-    for (int turn = -1; turn < TURNS; turn++) {         // The first one warms up
+    for (int turn = -1; turn < TURNS; turn++) { // The first one warms up
         const double began = now_s();
         run_ours(room, pool);
         const double middle = now_s();
@@ -222,7 +231,8 @@ int main(void)
     printf("ours: %s kernels; theirs: %s\n", kernels_chosen()->name, openblas_get_config());
     const int outside = check_all(pools);
     printf("GFLOP/s of the products with weights in one step, medians of %d turns each\n"
-           "                        ours    theirs   ours/theirs\n", TURNS);
+           "                        ours    theirs   ours/theirs\n",
+           TURNS);
     for (size_t i = 0; i < sizeof models / sizeof *models; i++)
         for (int form = GEMM_NT; form <= GEMM_TN; form++)
             for (int t = 0; t < THREADS_MAX; t++) {

@@ -63,8 +63,18 @@ static const struct {
 };
 
 enum { REALS = sizeof reals / sizeof *reals, WHOLES = sizeof wholes / sizeof *wholes };
-enum { KEY_REAL = 1000, KEY_WHOLE = 1100, KEY_MODEL = 1200, KEY_TRAIN, KEY_HELDOUT, KEY_OPTIMIZER,
-       KEY_SCHEDULE, KEY_FLOAT_VALUES, KEY_NO_SIGN, KEY_SPREAD };
+enum {
+    KEY_REAL = 1000,
+    KEY_WHOLE = 1100,
+    KEY_MODEL = 1200,
+    KEY_TRAIN,
+    KEY_HELDOUT,
+    KEY_OPTIMIZER,
+    KEY_SCHEDULE,
+    KEY_FLOAT_VALUES,
+    KEY_NO_SIGN,
+    KEY_SPREAD
+};
 
 static void read_real(struct trial_settings *self, int which, const char *text,
                       struct argp_state *state)
@@ -103,8 +113,7 @@ static void check(struct trial_settings *self, struct argp_state *state)
         argp_error(state, "--model, --train and --heldout are needed");
     if (self->adamw && (self->trainers != 1 || self->lag || !self->sign || self->hostile != 1.0))
         argp_error(state, "--trainers, --lag, --no-sign, --hostile belong to --optimizer distro");
-    if (self->hostile == 0.0)
-        argp_error(state, "--hostile 0: a value that is zero is not sent");
+    if (self->hostile == 0.0) argp_error(state, "--hostile 0: a value that is zero is not sent");
     if (self->trainers > self->batch)
         argp_error(state, "%" PRIu64 " trainers and a batch of %" PRIu64 ": each needs a sequence",
                    self->trainers, self->batch);
@@ -151,21 +160,33 @@ static void read_settings(int argc, char **argv, struct trial_settings *self)
     for (int i = 0; i < WHOLES; i++)
         options[8 + REALS + i] =
             (struct argp_option){ wholes[i].name, KEY_WHOLE + i, "N", 0, "", 1 };
-    const struct argp argp = { options, parse, NULL,
-                               "Trains one model in one process and prints its losses as CSV.",
-                               NULL, NULL, NULL };
+    const struct argp argp = {
+        options, parse, NULL, "Trains one model in one process and prints its losses as CSV.",
+        NULL,    NULL,  NULL
+    };
     argp_parse(&argp, argc, argv, 0, NULL, self);
 }
 
 int main(int argc, char **argv)
 {
-    static struct trial self = {
-        .settings = { .one_bit = true, .sign = true, .trainers = 1, .chunk = 64, .top_k = 8,
-                      .batch = 8, .steps = 600, .warmup = 20, .threads = 2,
-                      .heldout_every = 61440, .heldout_samples = 256, .decay = 0.95, .clip = 1.0,
-                      .beta1 = 0.9, .beta2 = 0.95, .hostile = 1.0,
-                      .schedule = { .kind = SCHEDULE_LINEAR, .base_lr = 2e-3 } }
-    };
+    static struct trial self = { .settings = {
+                                     .one_bit = true,
+                                     .sign = true,
+                                     .trainers = 1,
+                                     .chunk = 64,
+                                     .top_k = 8,
+                                     .batch = 8,
+                                     .steps = 600,
+                                     .warmup = 20,
+                                     .threads = 2,
+                                     .heldout_every = 61440,
+                                     .heldout_samples = 256,
+                                     .decay = 0.95,
+                                     .clip = 1.0,
+                                     .beta1 = 0.9,
+                                     .beta2 = 0.95,
+                                     .hostile = 1.0,
+                                     .schedule = { .kind = SCHEDULE_LINEAR, .base_lr = 2e-3 } } };
     struct why why = { 0 };
     char hex[HASH_HEX];
     read_settings(argc, argv, &self.settings);

@@ -74,8 +74,7 @@ static void decode_chunk(struct trial *self, const struct apply_result *results,
     memset(hits, 0, part->elements * sizeof *hits);
     apply_weigh(self->form, number, results, (uint32_t)self->settings.trainers, weights);
     for (uint64_t t = 0; t < self->settings.trainers; t++) {
-        const uint32_t sent =
-            payload_read(self->form, number, results[t].payload, numbers, values);
+        const uint32_t sent = payload_read(self->form, number, results[t].payload, numbers, values);
         for (uint32_t i = 0; i < sent; i++)
             sums[numbers[i]] += weights->factors[t] * values[i], hits[numbers[i]]++;
     }
@@ -84,8 +83,8 @@ static void decode_chunk(struct trial *self, const struct apply_result *results,
         numbers[count] = (uint16_t)i;
         values[count++] = sums[i] / (float)hits[i];
     }
-    distro_kernels_best()->decode(part->row_dct, part->column_dct, numbers, values, count,
-                                  &scratch, scratch.dense);
+    distro_kernels_best()->decode(part->row_dct, part->column_dct, numbers, values, count, &scratch,
+                                  scratch.dense);
     for (uint32_t row = 0; row < part->row_dct->side; row++)
         memcpy(self->update + chunk.at + (size_t)row * part->columns,
                scratch.dense + (size_t)row * part->column_dct->stride,
@@ -120,8 +119,8 @@ static int apply(struct trial *self, uint64_t step, struct why *why)
                                     .weight_decay = (float)self->settings.weight_decay };
     const uint32_t count = (uint32_t)self->settings.trainers;
     for (uint32_t t = 0; t < count; t++)
-        results[t] = (struct apply_result){ t, payload_of(self, step, t),
-                                            payload_bytes(self->form) };
+        results[t] =
+            (struct apply_result){ t, payload_of(self, step, t), payload_bytes(self->form) };
     if (!self->settings.sign) {
         apply_scaled(self, results, how.rate);
         return 0;
@@ -246,7 +245,7 @@ static int open_data(struct trial *self, struct why *why)
                                      .seq_len = self->model.shape.seq_len_max,
                                      .vocab_size = self->model.shape.vocab };
     int rc = provider_open_local(self->settings.heldout, &config, why, &self->heldout);
-    config.shuffled = true;             // As shoal train --shuffle-seed
+    config.shuffled = true; // As shoal train --shuffle-seed
     for (int i = 0; i < 8; i++) config.seed[i] = (uint8_t)(self->settings.seed >> 8 * i);
     return rc < 0 ? rc : provider_open_local(self->settings.train, &config, why, &self->data);
 }

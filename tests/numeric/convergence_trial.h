@@ -11,13 +11,13 @@
 enum { TRIAL_TRAINERS_MAX = 64, TRIAL_LAG_MAX = 16, TRIAL_HELDOUT_MAX = 65536 };
 
 struct trial_settings {
-    const char *model, *train, *heldout;        // Folders; of the model's, config.json
+    const char *model, *train, *heldout; // Folders; of the model's, config.json
     bool adamw, one_bit, sign;
-    bool spread;                        // Windows from all over what is held out; at the end all
+    bool spread; // Windows from all over what is held out; at the end all
     uint64_t trainers, chunk, top_k, batch, steps, warmup, seed, lag, threads;
-    uint64_t heldout_every, heldout_samples;            // In tokens; windows, from the first on
+    uint64_t heldout_every, heldout_samples; // In tokens; windows, from the first on
     double decay, clip, weight_decay, beta1, beta2;
-    double hostile;                     // What the last trainer's result is multiplied by
+    double hostile; // What the last trainer's result is multiplied by
     struct schedule schedule;
 };
 
@@ -33,7 +33,7 @@ struct trial {
     chunks_t *chunks;
     payload_form_t *form;
     distro_t *trainers[TRIAL_TRAINERS_MAX];
-    uint8_t *payloads;                  // [lag + 1][trainers]: a ring of commits
+    uint8_t *payloads; // [lag + 1][trainers]: a ring of commits
 };
 
 // Takes what the settings ask for. After a fault as well: trial_close.

@@ -29,25 +29,47 @@ static const uint32_t threads[MEMBERS] = { 1, 3, 2, 1, 7, 2 };
 
 // Not every vocabulary and side is a multiple of a vector.
 static const struct model_shape shapes[] = {
-    { .vocab = 97, .dim = 32, .layers = 2, .heads = 2, .kv_heads = 1, .head_dim = 16, .ffn = 72,
-      .seq_len_max = 24, .rope_theta = 10000, .rms_eps = 1e-5, .tied = true },
-    { .vocab = 512, .dim = 96, .layers = 3, .heads = 4, .kv_heads = 2, .head_dim = 24, .ffn = 264,
-      .seq_len_max = 48, .rope_theta = 10000, .rms_eps = 1e-5, .tied = false },
+    { .vocab = 97,
+      .dim = 32,
+      .layers = 2,
+      .heads = 2,
+      .kv_heads = 1,
+      .head_dim = 16,
+      .ffn = 72,
+      .seq_len_max = 24,
+      .rope_theta = 10000,
+      .rms_eps = 1e-5,
+      .tied = true },
+    { .vocab = 512,
+      .dim = 96,
+      .layers = 3,
+      .heads = 4,
+      .kv_heads = 2,
+      .head_dim = 24,
+      .ffn = 264,
+      .seq_len_max = 48,
+      .rope_theta = 10000,
+      .rms_eps = 1e-5,
+      .tied = false },
 };
 
-static uint32_t present[ISAS], present_count;           // On this processor
-static uint32_t isa_now;                // Of the member that computes
+static uint32_t present[ISAS], present_count; // On this processor
+static uint32_t isa_now;                      // Of the member that computes
 
 const struct distro_kernels *__wrap_distro_kernels_best(void);
 const struct distro_kernels *__wrap_distro_kernels_best(void)
 {
     const struct distro_kernels *kernels =
-        distro_kernels_named(isa_now == 0 ? "avx2" : "avx512");     // Which have no bf16 of their own
+        distro_kernels_named(isa_now == 0 ? "avx2" : "avx512"); // Which have no bf16 of their own
     ensure(kernels);
     return kernels;
 }
 
-struct member { uint32_t isa; pool_t *pool; compute_t *compute; };
+struct member {
+    uint32_t isa;
+    pool_t *pool;
+    compute_t *compute;
+};
 
 // One model in one precision, held alike by all members.
 struct run {
@@ -62,7 +84,9 @@ struct run {
     uint32_t round;
 };
 
-struct counts { uint64_t audits, payloads_differ, residuals_differ; };
+struct counts {
+    uint64_t audits, payloads_differ, residuals_differ;
+};
 
 static uint64_t draw(struct run *run)
 {
@@ -109,12 +133,18 @@ static void run_init(struct run *run, uint32_t number)
     must(compute_find("cpu", &why, &device), &why);
     for (uint32_t i = 0; i < MEMBERS; i++) {
         struct member *member = &run->members[i];
-        *member = (struct member){ .isa = present[i % present_count], .pool = pool_new(threads[i]) };
+        *member =
+            (struct member){ .isa = present[i % present_count], .pool = pool_new(threads[i]) };
         become(member);
-        const struct compute_config config = {
-            .shape = *run->shape, .micro_batch = MICRO_BATCH, .seq = run->shape->seq_len_max,
-            .form = run->form, .decay = 0.999f, .trains = true, .float32 = number / 2 % 2,
-            .recompute = i >= ISAS, .pool = member->pool };
+        const struct compute_config config = { .shape = *run->shape,
+                                               .micro_batch = MICRO_BATCH,
+                                               .seq = run->shape->seq_len_max,
+                                               .form = run->form,
+                                               .decay = 0.999f,
+                                               .trains = true,
+                                               .float32 = number / 2 % 2,
+                                               .recompute = i >= ISAS,
+                                               .pool = member->pool };
         must(compute_new(&device, &config, &why, &member->compute), &why);
     }
     run->payload = malloc(payload_bytes(run->form));
@@ -183,7 +213,9 @@ static uint64_t commit(struct run *run, const struct member *author, float rate)
 static uint64_t play(struct run *run, struct counts *counts)
 {
     const struct member *author = &run->members[draw(run) % MEMBERS];
-    struct compute_work work = { .tokens = run->tokens, .count = fill_batch(run), .clip = 1.0,
+    struct compute_work work = { .tokens = run->tokens,
+                                 .count = fill_batch(run),
+                                 .clip = 1.0,
                                  .rate = 1e-4f * (float)(1 + draw(run) % 100) };
     struct why why = { 0 };
     struct hash from, to;
@@ -197,8 +229,7 @@ static uint64_t play(struct run *run, struct counts *counts)
     work.residual = hash_is_none(&from) ? NULL : compute_residual_of(author->compute, &from);
     ensure(hash_is_none(&from) || work.residual);
     for (uint32_t i = 0; i < MEMBERS; i++)
-        if (&run->members[i] != author)
-            audit(run, author, &run->members[i], &work, &to, counts);
+        if (&run->members[i] != author) audit(run, author, &run->members[i], &work, &to, counts);
     return commit(run, author, work.rate);
 }
 
@@ -233,7 +264,8 @@ int main(int argc, char **argv)
     for (uint32_t number = 0; number < CASES; number++) {
         const uint64_t share = wanted * (number < CASES / 2 ? 4 : 1) / (5 * CASES / 2) + 1;
         run_init(&run, number);
-        for (uint64_t made = 0; made < share; made += MEMBERS - 1) replicas_differ += play(&run, counts);
+        for (uint64_t made = 0; made < share; made += MEMBERS - 1)
+            replicas_differ += play(&run, counts);
         run_end(&run);
     }
     for (uint32_t i = 0; i < ISAS * ISAS; i++) {

@@ -89,7 +89,7 @@ int main(int argc, char **argv)
     for (int precision = GEMM_FLOAT32; precision < GEMM_PRECISIONS; precision++) {
         for (size_t i = 0; i < sizeof models / sizeof *models; i++)
             differ += compare(&models[i], (enum gemm_precision)precision, steps, 3);
-        differ += compare(&models[0], (enum gemm_precision)precision, 1, 4);   // Portable C as well
+        differ += compare(&models[0], (enum gemm_precision)precision, 1, 4); // Portable C as well
     }
     printf(differ ? "%d differ\n" : "the same bits everywhere\n", differ);
     return differ != 0;

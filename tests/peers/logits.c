@@ -22,8 +22,8 @@ static int print_logits(const struct model_folder *folder, const uint32_t *token
     int rc = model_new(&folder->shape, &options, NULL, why, &model);
     for (uint32_t n = 1; n <= count && rc == 0; n++) {
         rc = model_logits_last(model, folder->params, tokens, n, why, logits);
-        if (rc == 0 && fwrite(logits, sizeof *logits, folder->shape.vocab, stdout)
-                           != folder->shape.vocab)
+        if (rc == 0 &&
+            fwrite(logits, sizeof *logits, folder->shape.vocab, stdout) != folder->shape.vocab)
             rc = why_set(why, FAULT_IO, "standard output");
     }
     if (rc == 0) model_destroy(&model);

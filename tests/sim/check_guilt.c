@@ -5,10 +5,10 @@
 #include <string.h>
 
 enum {
-    WRONG_MAX = 10,                     // Committed results, of one liar without accomplices
-    WRONG_COVERED_MAX = 40,             // ... with
-    TWICE_ROUNDS_MAX = 2,               // An equivocation is punished within so many rounds
-    CALM_MS = 30000,                    // After the healing: what was down then is up again
+    WRONG_MAX = 10,         // Committed results, of one liar without accomplices
+    WRONG_COVERED_MAX = 40, // ... with
+    TWICE_ROUNDS_MAX = 2,   // An equivocation is punished within so many rounds
+    CALM_MS = 30000,        // After the healing: what was down then is up again
 };
 
 uint32_t check_member(const struct sim *sim, uint8_t id)
@@ -30,8 +30,7 @@ uint8_t check_node(const struct sim *sim, uint32_t member)
 
 static bool is_ejected(const struct sim *sim, uint32_t member)
 {
-    return member < sim->ghost.members_count &&
-           sim->ghost.members[member].state == MEMBER_EJECTED;
+    return member < sim->ghost.members_count && sim->ghost.members[member].state == MEMBER_EJECTED;
 }
 
 bool check_ejected(const struct sim *sim, uint8_t id)
@@ -46,7 +45,7 @@ static bool is_judged(const struct ghost *ghost, uint32_t place);
 static const struct ghost_accepted *accepted_named(const struct ghost *ghost,
                                                    const struct hash *result)
 {
-    for (uint32_t i = ghost->accepted_count; i-- > 0; )
+    for (uint32_t i = ghost->accepted_count; i-- > 0;)
         if (hash_equal(&ghost->accepted[i].result, result)) return &ghost->accepted[i];
     return NULL;
 }
@@ -69,9 +68,8 @@ static void check_drawn(struct sim *sim, const struct wire_round *round)
              (unsigned long long)round->round, i);
         hold(!accepted->given_up, "nobody answers for what was given up", "round %llu place %u",
              (unsigned long long)round->round, i);
-        hold(check_is_digest(sim, audit->step, &audit->base),
-             "a base is the digest of its step", "audit of step %llu",
-             (unsigned long long)audit->step);
+        hold(check_is_digest(sim, audit->step, &audit->base), "a base is the digest of its step",
+             "audit of step %llu", (unsigned long long)audit->step);
         uint32_t auditor = round->clients[audit->auditor].member;
         hold(auditor != audit->member && (!audit->judges || auditor != audit->accuser),
              "nobody judges a case of its own", "round %llu place %u",
@@ -85,7 +83,8 @@ static void check_drawn(struct sim *sim, const struct wire_round *round)
     // Those who owe are audited besides, a quarter of the clients at most
     const uint32_t most = round->clients_count < 8 ? 1 : round->clients_count / 4,
                    besides = owed < most ? owed : most;
-    hold(100 * (auditors - besides) < round->clients_count * sim->plan.rules.verification_percent + 100,
+    hold(100 * (auditors - besides) <
+             round->clients_count * sim->plan.rules.verification_percent + 100,
          "no more audit than the rules say", "%u of %u", auditors, round->clients_count);
     hold(hash_is_none(&round->audit_lock) == (sim->plan.rules.verification_percent == 0),
          "draws are locked before results are made", "round %llu",
@@ -114,9 +113,11 @@ static void leave_cases(struct ghost *ghost, const struct wire_round *round)
         const struct wire_audit *audit = &ghost->audits[i];
         bool goes_on = false;
         for (uint32_t k = 0; k < round->audits_count; k++)
-            goes_on |= round->audits[k].judges && hash_equal(&round->audits[k].result, &audit->result);
-        const bool unshown = audit->judges ? audit->accusation == FINDING_WITHHELD && !is_judged(ghost, i)
-                                           : ghost->findings[i] == FINDING_WITHHELD;
+            goes_on |=
+                round->audits[k].judges && hash_equal(&round->audits[k].result, &audit->result);
+        const bool unshown = audit->judges
+                                 ? audit->accusation == FINDING_WITHHELD && !is_judged(ghost, i)
+                                 : ghost->findings[i] == FINDING_WITHHELD;
         if (unshown && !goes_on && !ghost->members[audit->member].owed)
             ghost->members[audit->member].owed = 1;
     }
@@ -159,8 +160,8 @@ static uint32_t count_judges(const struct ghost *ghost, uint32_t place, uint8_t 
 // one of those is a party to the case, unless all that the accuser says is that it was shown nothing.
 static uint32_t needed(const struct ghost *ghost, uint32_t place, uint32_t judges, uint8_t finding)
 {
-    const bool both_honest = ghost->audits[place].accusation == FINDING_WITHHELD &&
-                             finding == FINDING_DIFFERENT;
+    const bool both_honest =
+        ghost->audits[place].accusation == FINDING_WITHHELD && finding == FINDING_DIFFERENT;
     const uint32_t most = judges / 2 + 1, liars = ghost->trainers / 3 + both_honest;
     return most > liars ? most : liars;
 }
@@ -243,7 +244,8 @@ void check_finding(struct sim *sim, const struct wire_record_finding *record)
     const void *body;
     sim->inside.used = 0;
     hold(wire_unpack(record->frame.data, record->frame.count, WIRE_MAIL, &sim->inside, &head, &body,
-                     &refusal) && head.kind == FRAME_FINDING &&
+                     &refusal) &&
+             head.kind == FRAME_FINDING &&
              memcmp(head.sender, ghost->members[auditor].key.bytes, HASH_BYTES) == 0 &&
              ((const struct wire_finding *)body)->finding == record->finding &&
              hash_equal(&((const struct wire_finding *)body)->result, &audit->result),
@@ -298,11 +300,14 @@ static bool was_judged(const struct ghost *ghost, const struct wire_record_eject
         const bool accused = audit->member == record->member;
         if (!audit->judges) continue;
         if (record->guilt == GUILT_WRONG_RESULT && accused &&
-            is_decided(ghost, i, FINDING_DIFFERENT)) return true;
+            is_decided(ghost, i, FINDING_DIFFERENT))
+            return true;
         if (record->guilt == GUILT_FALSE_ACCUSATION && audit->accuser == record->member &&
-            is_decided(ghost, i, FINDING_SAME)) return true;
+            is_decided(ghost, i, FINDING_SAME))
+            return true;
         if (record->guilt == GUILT_FALSE_FINDING && is_contradicted(ghost, i) &&
-            ghost->clients[audit->auditor] == record->member) return true;
+            ghost->clients[audit->auditor] == record->member)
+            return true;
     }
     return false;
 }
@@ -311,16 +316,16 @@ void check_ejection(struct sim *sim, const struct wire_record_ejection *record)
 {
     struct ghost *ghost = &sim->ghost;
     const char *guilt = wire_enum_name(&wire_enum_guilt, record->guilt);
-    hold(record->member < ghost->members_count, "who is ejected is a member", "%u",
-         record->member);
+    hold(record->member < ghost->members_count, "who is ejected is a member", "%u", record->member);
     struct ghost_member *member = &ghost->members[record->member];
     const uint8_t node = check_node(sim, record->member);
     hold(node != NOBODY && is_liar(sim, node), "no honest member is ejected", "member %u for %s",
          record->member, guilt);
     hold(member->state != MEMBER_EJECTED, "nobody is ejected twice", "%u", record->member);
     if (record->guilt == GUILT_EQUIVOCATION) check_proof(sim, record);
-    else hold(was_judged(ghost, record), "who is ejected was judged", "member %u for %s",
-              record->member, guilt);
+    else
+        hold(was_judged(ghost, record), "who is ejected was judged", "member %u for %s",
+             record->member, guilt);
     member->state = MEMBER_EJECTED;
     sim->faults[EJECTION]++;
 }
@@ -341,12 +346,14 @@ void check_wrong(struct sim *sim, const struct ghost_claim *claim)
     // part cannot convict, where more may lie than can judge.
     const uint32_t clients = sim->ghost.clients_count;
     if (!claim->wrong || clients < 4 || clients < 2 + sim->ghost.trainers / 3 ||
-        !is_wanted(sim, claim->author)) return;
+        !is_wanted(sim, claim->author))
+        return;
     const uint32_t most = sim->plan.collude && (sim->plan.liars & (sim->plan.liars - 1))
-                              ? WRONG_COVERED_MAX : WRONG_MAX;
-    hold(++sim->ghost.wrong_accepted[claim->author] <= most,
-         "a maker of wrong results is ejected", "%s: %u since all was healed",
-         sim->nodes[claim->author].name, sim->ghost.wrong_accepted[claim->author]);
+                              ? WRONG_COVERED_MAX
+                              : WRONG_MAX;
+    hold(++sim->ghost.wrong_accepted[claim->author] <= most, "a maker of wrong results is ejected",
+         "%s: %u since all was healed", sim->nodes[claim->author].name,
+         sim->ghost.wrong_accepted[claim->author]);
 }
 
 bool check_at_large(const struct sim *sim)
@@ -363,8 +370,8 @@ static const struct wire_claim *claim_shown(struct sim *sim, const struct wire_b
     struct wire_refusal refusal;
     const void *body;
     sim->inside.used = 0;
-    bool whole = wire_unpack(frame->data, frame->count, WIRE_MAIL, &sim->inside, ret_head, &body,
-                             &refusal);
+    bool whole =
+        wire_unpack(frame->data, frame->count, WIRE_MAIL, &sim->inside, ret_head, &body, &refusal);
     return whole && ret_head->kind == FRAME_CLAIM ? body : NULL;
 }
 
@@ -389,7 +396,8 @@ static uint8_t trainer_of_key(const struct sim *sim, const uint8_t *key)
 {
     for (uint8_t id = 0; id < sim->nodes_count; id++)
         if (sim->nodes[id].role == ACTOR_TRAINER &&
-            memcmp(sim->nodes[id].key.bytes, key, HASH_BYTES) == 0) return id;
+            memcmp(sim->nodes[id].key.bytes, key, HASH_BYTES) == 0)
+            return id;
     return NOBODY;
 }
 
@@ -422,7 +430,8 @@ void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
     const struct node *node = &sim->nodes[id];
     const uint8_t author = trainer_of_key(sim, in->sender.bytes);
     if (is_liar(sim, id) || check_is_of_before(sim, id) || author == NOBODY ||
-        (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS)) return;
+        (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS))
+        return;
     const struct member *member = node->state;
     if (!can_tell(member, claim) || !is_for_slot(claim, &ghost->newest[author])) return;
     struct ghost_heard *heard = &ghost->heard[id][author];
@@ -484,8 +493,7 @@ void check_shown(struct sim *sim, uint8_t id, const struct msg *in)
     for (uint8_t author = 0; author < sim->nodes_count; author++)
         hold(!heard[author].twice || heard[author].shown > 1,
              "who hears two claims of a round shows them", "%s, of %s in round %llu",
-             sim->nodes[id].name, sim->nodes[author].name,
-             (unsigned long long)heard[author].round);
+             sim->nodes[id].name, sim->nodes[author].name, (unsigned long long)heard[author].round);
     const struct member *member = sim->nodes[id].state;
     if (in->kind == FRAME_COMMIT && member_is_coordinator(member, in) && member->has_round &&
         in->incarnation == member->proved_incarnation)
@@ -513,15 +521,18 @@ void check_testimony_heard(struct sim *sim, const struct msg *in)
         in->incarnation < ghost->members[sender].instance ||
         memcmp(claim->author.bytes, head.sender, HASH_BYTES) != 0 ||
         strcmp(claim->run, "sim") != 0 || claim->born_unix_ms != ghost->born_unix_ms ||
-        claim->round > check_round(sim) || claim->round + CLAIM_AGE_MAX < check_round(sim)) return;
+        claim->round > check_round(sim) || claim->round + CLAIM_AGE_MAX < check_round(sim))
+        return;
     struct ghost_testimony *first = &ghost->shown[member][claim->round % (CLAIM_AGE_MAX + 1)];
     const struct hash name = claim_hash(claim);
-    if (first->round != claim->round) *first = (struct ghost_testimony){ claim->round, name, false };
+    if (first->round != claim->round)
+        *first = (struct ghost_testimony){ claim->round, name, false };
     if (!hash_equal(&first->name, &name)) sim->shown_guilty = member;
     const struct ghost_accepted *accepted = accepted_of(ghost, member, ghost->committed_round);
     if (!accepted || ghost->committed_round != claim->round || first->asked ||
         hash_equal(&accepted->result, &name) || ghost->members[member].state == MEMBER_EJECTED ||
-        sim->shown_guilty == member) return;
+        sim->shown_guilty == member)
+        return;
     sim->unasked_round = claim->round;
     for (uint32_t w = 0; w < ghost->committed_by_count; w++)
         first->asked |= may_answer(&ghost->members[ghost->committed_by[w]]);
@@ -536,7 +547,8 @@ static bool is_asked(struct sim *sim, const struct hash *witness)
             unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
         const uint32_t to = node_named(sim, effect->to);
         if (to < sim->nodes_count && hash_equal(&sim->nodes[to].key, witness) &&
-            asked->round == sim->unasked_round) return true;
+            asked->round == sim->unasked_round)
+            return true;
     }
     return false;
 }

@@ -6,7 +6,7 @@
 
 #include "tests/sim/sim.h"
 
-void check_audits(struct sim *sim, const struct wire_round *round);         // Of a round's record
+void check_audits(struct sim *sim, const struct wire_round *round); // Of a round's record
 void check_finding(struct sim *sim, const struct wire_record_finding *record);
 void check_ejection(struct sim *sim, const struct wire_record_ejection *record);
 
@@ -18,6 +18,6 @@ void check_wrong(struct sim *sim, const struct ghost_claim *claim);
 // and once it was shown both by members, ejects their author at once.
 // Letters may be lost between the two: where all is healed they are not, and two rounds are enough.
 void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in);
-void check_shown(struct sim *sim, uint8_t id, const struct msg *in);    // After a claim, or a commit
-void check_testimony_heard(struct sim *sim, const struct msg *in);      // By the coordinator
-void check_testimony(struct sim *sim);              // After it
+void check_shown(struct sim *sim, uint8_t id, const struct msg *in); // After a claim, or a commit
+void check_testimony_heard(struct sim *sim, const struct msg *in);   // By the coordinator
+void check_testimony(struct sim *sim);                               // After it

@@ -12,13 +12,13 @@
 static bool may_enter(uint8_t from, uint8_t to)
 {
     switch (from) {
-    case PHASE_WAITING:  return to == PHASE_WARMUP || to == PHASE_PAUSED;
-    case PHASE_WARMUP:   return to == PHASE_WAITING || to == PHASE_PAUSED;
-    case PHASE_TRAIN:    return to == PHASE_WITNESS;
-    case PHASE_WITNESS:  return to == PHASE_COOLDOWN;
+    case PHASE_WAITING: return to == PHASE_WARMUP || to == PHASE_PAUSED;
+    case PHASE_WARMUP: return to == PHASE_WAITING || to == PHASE_PAUSED;
+    case PHASE_TRAIN: return to == PHASE_WITNESS;
+    case PHASE_WITNESS: return to == PHASE_COOLDOWN;
     case PHASE_COOLDOWN: return to == PHASE_WAITING || to == PHASE_FINISHED || to == PHASE_PAUSED;
-    case PHASE_PAUSED:   return to == PHASE_WAITING;
-    default:             return false;
+    case PHASE_PAUSED: return to == PHASE_WAITING;
+    default: return false;
     }
 }
 
@@ -36,7 +36,8 @@ static uint32_t count_cut_off(const struct ghost *ghost, uint64_t round)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < ghost->members_count; i++)
-        count += ghost->members[i].role == ACTOR_TRAINER && ghost->members[i].state == MEMBER_DROPPED &&
+        count += ghost->members[i].role == ACTOR_TRAINER &&
+                 ghost->members[i].state == MEMBER_DROPPED &&
                  round - ghost->members[i].dropped_round < RUN_DROPPED_ROUNDS;
     return count;
 }
@@ -70,13 +71,18 @@ static void hear_member(struct sim *sim, const struct wire_member *record)
     hold(!enters || member->state == MEMBER_HEALTHY, "a trainer enters at an epoch's border",
          "%s in %s", record->name, run_phase_name(phase));
     const uint64_t joined_round = member->known && member->instance == record->instance
-                                      ? member->joined_round : check_round(sim);
+                                      ? member->joined_round
+                                      : check_round(sim);
     hold(record->joined_round == joined_round, "a member's life began when it joined", "%s",
          record->name);
-    hold(record->owed == member->owed, "what is owed is not forgotten", "%s: %u, it was %u", record->name,
-         record->owed, member->owed);
-    *member = (struct ghost_member){ true, record->role, record->state, record->key,
-                                     record->instance, joined_round,
+    hold(record->owed == member->owed, "what is owed is not forgotten", "%s: %u, it was %u",
+         record->name, record->owed, member->owed);
+    *member = (struct ghost_member){ true,
+                                     record->role,
+                                     record->state,
+                                     record->key,
+                                     record->instance,
+                                     joined_round,
                                      record->state == MEMBER_DROPPED ? check_round(sim)
                                                                      : member->dropped_round,
                                      member->owed };
@@ -146,7 +152,8 @@ static void check_witnesses(struct sim *sim, const struct wire_round *round)
     for (uint32_t i = 0; i < round->witnesses_count; i++) {
         uint32_t index = round->witnesses[i].member;
         hold(index < ghost->members_count && ghost->members[index].role == role &&
-             ghost->members[index].state == MEMBER_HEALTHY, "the elected are at work", "%u", index);
+                 ghost->members[index].state == MEMBER_HEALTHY,
+             "the elected are at work", "%u", index);
         for (uint32_t j = 0; j < i; j++)
             hold(round->witnesses[j].member != index, "nobody is elected twice", "%u", index);
     }
@@ -226,7 +233,7 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
 
 static const struct ghost_claim *claim_named(const struct ghost *ghost, const struct hash *name)
 {
-    for (uint32_t i = ghost->claims_count; i-- > 0; )
+    for (uint32_t i = ghost->claims_count; i-- > 0;)
         if (hash_equal(&ghost->claims[i].name, name)) return &ghost->claims[i];
     return NULL;
 }
@@ -262,9 +269,14 @@ static void check_residual(struct sim *sim, const struct wire_commit *commit,
          accepted->client);
     hold(ghost->accepted_count < CLAIMS_MAX, "a simulation has few claims", "%u",
          ghost->accepted_count);
-    ghost->accepted[ghost->accepted_count++] = (struct ghost_accepted){
-        accepted->result, accepted->payload, accepted->residual_from, accepted->residual_to,
-        member, commit->round, commit->step, false };
+    ghost->accepted[ghost->accepted_count++] = (struct ghost_accepted){ accepted->result,
+                                                                        accepted->payload,
+                                                                        accepted->residual_from,
+                                                                        accepted->residual_to,
+                                                                        member,
+                                                                        commit->round,
+                                                                        commit->step,
+                                                                        false };
 }
 
 static void check_accepted(struct sim *sim, const struct wire_commit *commit,
@@ -344,8 +356,9 @@ static void keep_step(struct sim *sim, const struct wire_commit *commit)
     struct ghost *ghost = &sim->ghost;
     uint64_t step = commit->step;
     struct ghost_commit *kept = &ghost->commits[step];
-    *kept = (struct ghost_commit){
-        .round = commit->round, .accepted = commit->accepted_count, .lr_bits = commit->lr_bits };
+    *kept = (struct ghost_commit){ .round = commit->round,
+                                   .accepted = commit->accepted_count,
+                                   .lr_bits = commit->lr_bits };
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         kept->payloads[i] = commit->accepted[i].payload;
         kept->results[i] = commit->accepted[i].result;
@@ -450,14 +463,14 @@ void check_record(struct sim *sim, uint16_t kind, const void *record, const uint
     hold(evidence_hear(sim->evidence, ghost->records, kind, record),
          "who has the records can draw again", "%s", sim->evidence->text);
     switch (kind) {
-    case FRAME_RECORD_MEMBER:    hear_member(sim, record); break;
-    case FRAME_RECORD_PHASE:     hear_phase(sim, record); break;
-    case FRAME_RECORD_EJECTION:  check_ejection(sim, record); break;
-    case FRAME_RECORD_FINDING:   check_finding(sim, record); break;
+    case FRAME_RECORD_MEMBER: hear_member(sim, record); break;
+    case FRAME_RECORD_PHASE: hear_phase(sim, record); break;
+    case FRAME_RECORD_EJECTION: check_ejection(sim, record); break;
+    case FRAME_RECORD_FINDING: check_finding(sim, record); break;
     case FRAME_RECORD_CHECKPOINT: hear_checkpoint(sim, record); break;
-    case FRAME_RECORD_RESTORE:   check_restore(sim, record); break;
-    case FRAME_RECORD_ROUND:     hear_round(sim, record); break;
-    case FRAME_RECORD_COMMIT:    hear_commit(sim, record); break;
+    case FRAME_RECORD_RESTORE: check_restore(sim, record); break;
+    case FRAME_RECORD_ROUND: hear_round(sim, record); break;
+    case FRAME_RECORD_COMMIT: hear_commit(sim, record); break;
     case FRAME_RECORD_EPOCH_END: hear_epoch_end(sim, record); break;
     case FRAME_RECORD_START:
         if (!ghost->born_unix_ms)

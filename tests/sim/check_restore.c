@@ -143,7 +143,7 @@ void check_restore(struct sim *sim, const struct wire_record_restore *record)
     ghost->pin_step = record->step;
     for (uint32_t i = 0; i < ghost->accepted_count; i++)
         ghost->accepted[i].given_up |= ghost->accepted[i].step >= record->step;
-    ghost->audits_count = 0;                        // What they are about is given up
+    ghost->audits_count = 0; // What they are about is given up
     ghost->committed_round = 0;
     ghost->restore_record = ghost->records;
     ghost->all_lost = false;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sysexits.h>
 
-enum { SAID_MAX = 512 };                // Effects of one step
+enum { SAID_MAX = 512 }; // Effects of one step
 
 // ---- the coordinator's words --------------------------------------------------------------------
 
@@ -73,9 +73,9 @@ static void check_coordinator(struct sim *sim, const struct effect *effect)
     const struct wire_round *round = body;
     const struct wire_epoch_end *end = body;
     switch (effect->kind) {
-    case FRAME_RUN:       check_run(sim, body); break;
-    case FRAME_ROSTER:    check_roster(sim, body); break;
-    case FRAME_ADMITTED:  check_admitted(sim, body); break;
+    case FRAME_RUN: check_run(sim, body); break;
+    case FRAME_ROSTER: check_roster(sim, body); break;
+    case FRAME_ADMITTED: check_admitted(sim, body); break;
     case FRAME_EPOCH_END: // To who asks, as it stands; as news, as it is on record
         hold(hash_equal(&end->digest, &ghost->digest[end->step]) && end->step == check_step(sim),
              "the pinned digest is that of the commits", "step %llu",
@@ -144,14 +144,14 @@ static void keep_claim(struct sim *sim, uint8_t id, const struct wire_claim *cla
          ghost->claims_count);
     ghost->claims[ghost->claims_count++] =
         (struct ghost_claim){ .name = claim_hash(claim),
-                             .payload = claim->payload,
-                             .residual_from = claim->residual_from,
-                             .residual_to = claim->residual_to,
-                             .round = claim->round,
-                             .generation = generation,
-                             .author = id,
-                             .wrong = generation == 0 ||
-                                      hash_equal(&claim->payload, &ghost->made_up[id]) };
+                              .payload = claim->payload,
+                              .residual_from = claim->residual_from,
+                              .residual_to = claim->residual_to,
+                              .round = claim->round,
+                              .generation = generation,
+                              .author = id,
+                              .wrong = generation == 0 ||
+                                       hash_equal(&claim->payload, &ghost->made_up[id]) };
 }
 
 // Its own residual does not follow from it, whatever becomes of the claim.
@@ -160,7 +160,7 @@ void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim 
     const struct ghost *ghost = &sim->ghost;
     const struct hash name = claim_hash(claim);
     for (uint32_t i = ghost->claims_count; i-- > 0 && ghost->claims[i].round + 2 > claim->round;)
-        if (hash_equal(&ghost->claims[i].name, &name)) return;      // Told somebody else already
+        if (hash_equal(&ghost->claims[i].name, &name)) return; // Told somebody else already
     keep_claim(sim, id, claim, 0);
 }
 
@@ -207,8 +207,8 @@ static void check_vote(struct sim *sim, uint8_t id, const struct effect *effect)
          vote->round);
     for (uint32_t i = 0; i < vote->seen_count; i++) {
         hold(store_holds(&node->store, &vote->seen[i].payload, vote->seen[i].payload_bytes),
-             "a vote names what is held",
-             "round %llu client %u", (unsigned long long)vote->round, vote->seen[i].client);
+             "a vote names what is held", "round %llu client %u", (unsigned long long)vote->round,
+             vote->seen[i].client);
         if (ghost->promised_count < CLAIMS_MAX)
             ghost->promised[ghost->promised_count++] = vote->seen[i].payload;
     }
@@ -218,7 +218,7 @@ void check_said(struct sim *sim, uint8_t id, const struct effect *effect)
 {
     if (effect->port != PORT_MAIL && effect->port != PORT_NEWS) return;
     if (id == COORDINATOR && sim->disk.behind) return;
-    if (check_is_of_before(sim, id)) return;        // It speaks to nobody who would listen
+    if (check_is_of_before(sim, id)) return; // It speaks to nobody who would listen
     if (id == COORDINATOR) check_coordinator(sim, effect);
     else if (effect->kind == FRAME_VOTE) check_vote(sim, id, effect);
     else if (effect->kind == FRAME_CLAIM)
@@ -235,7 +235,8 @@ void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit)
 {
     const bool was_ejected = check_ejected(sim, id) || sim->nodes[id].was_ejected;
     if (was_ejected && quit->code == EX_NOPERM) return;
-    if (check_is_of_before(sim, id) && (quit->code == EX_TEMPFAIL || quit->code == EX_UNAVAILABLE)) return;
+    if (check_is_of_before(sim, id) && (quit->code == EX_TEMPFAIL || quit->code == EX_UNAVAILABLE))
+        return;
     hold(quit->code == EX_OK || quit->code == EX_UNAVAILABLE,
          "no honest process is told to give up", "%s: %s", sim->nodes[id].name, quit->text);
     const struct member *member = member_of(&sim->nodes[id]);
@@ -243,7 +244,8 @@ void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit)
     hold(quit->code == EX_OK || check_commits(sim) > 0 || behind || !sim->nodes[id].has_genesis,
          "who has a folder with genesis begins with it", "%s: %s", sim->nodes[id].name, quit->text);
     // Before the first commit nobody may have the first parameters.
-    bool early = faulty(sim) || sim->ghost.all_lost || sim->now_ms < sim->plan.heal_ms + 60000 || check_commits(sim) == 0;
+    bool early = faulty(sim) || sim->ghost.all_lost || sim->now_ms < sim->plan.heal_ms + 60000 ||
+                 check_commits(sim) == 0;
     hold(quit->code == EX_OK || early, "no honest process is told to give up", "%s: %s",
          sim->nodes[id].name, quit->text);
 }
@@ -255,9 +257,10 @@ static void hear_vote(struct sim *sim, const struct msg *in)
     struct ghost *ghost = &sim->ghost;
     const struct wire_vote *vote = in->body;
     if (!ghost->round_open || vote->round != check_round(sim)) return;
-    for (uint32_t i = 0; i < ghost->members_count; i++)     // Nobody hears an ejected member
+    for (uint32_t i = 0; i < ghost->members_count; i++) // Nobody hears an ejected member
         if (ghost->members[i].state == MEMBER_EJECTED &&
-            hash_equal(&ghost->members[i].key, &in->sender)) return;
+            hash_equal(&ghost->members[i].key, &in->sender))
+            return;
     for (uint32_t w = 0; w < ghost->witnesses_count; w++) {
         if (!hash_equal(&ghost->members[ghost->witnesses[w]].key, &in->sender)) continue;
         struct ghost_vote *kept = &ghost->votes[w];
@@ -327,16 +330,15 @@ static bool is_answer(struct sim *sim, const struct effect *effect, const struct
 // and TESTIMONY ask for nothing.
 static void check_answered(struct sim *sim, const struct msg *in)
 {
-    static const uint16_t asking[] = { FRAME_JOIN, FRAME_LEAVE, FRAME_HOLDS, FRAME_VOTE,
-                                       FRAME_FINDING, FRAME_CHECKPOINT, FRAME_CONTROL, FRAME_ASK,
-                                       FRAME_POSITION };
+    static const uint16_t asking[] = { FRAME_JOIN,    FRAME_LEAVE,   FRAME_HOLDS,
+                                       FRAME_VOTE,    FRAME_FINDING, FRAME_CHECKPOINT,
+                                       FRAME_CONTROL, FRAME_ASK,     FRAME_POSITION };
     bool asks = false, answered = false;
     for (size_t i = 0; i < sizeof asking / sizeof *asking; i++) asks |= in->kind == asking[i];
     if (!asks || asks_too_early(sim, in)) return;
     for (uint32_t i = 0; i < sim->out.count; i++)
         answered |= is_answer(sim, &sim->out.effects[i], in);
-    hold(answered, "every request is answered", "%s of %s", wire_kind_name(in->kind),
-         in->from);
+    hold(answered, "every request is answered", "%s of %s", wire_kind_name(in->kind), in->from);
 }
 
 // Who knows of a restore holds nothing that it gave up: nothing beyond the run but what the run itself
@@ -356,9 +358,9 @@ static void check_let_go(struct sim *sim, const struct node *node, const struct 
 static const struct blobs *blobs_of(const struct node *node)
 {
     switch (node->role) {
-    case ACTOR_TRAINER:      return &((const struct trainer *)node->state)->blobs;
+    case ACTOR_TRAINER: return &((const struct trainer *)node->state)->blobs;
     case ACTOR_CHECKPOINTER: return &((const struct checkpointer *)node->state)->blobs;
-    default:                 return NULL;
+    default: return NULL;
     }
 }
 
@@ -368,8 +370,8 @@ static void check_here(struct sim *sim, uint8_t id)
     const struct blobs *blobs = blobs_of(node);
     for (uint32_t i = blobs ? blobs->wanted : 0; blobs && i < blobs->count; i++)
         hold(store_holds(&node->store, &blobs->entries[i].hash, blobs->entries[i].bytes),
-             "what is said to be here is here",
-             "%s: of step %llu", node->name, (unsigned long long)blobs->entries[i].step);
+             "what is said to be here is here", "%s: of step %llu", node->name,
+             (unsigned long long)blobs->entries[i].step);
 }
 
 // Rounds, roster, promises and parameters of one run are not taken into another of its name.
@@ -396,7 +398,8 @@ static void check_one_run(struct sim *sim, uint8_t id, const struct member *memb
 void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
 {
     if (id == COORDINATOR) check_answered(sim, in);
-    if ((in->kind == FRAME_CLAIM && in->frame) || in->kind == FRAME_COMMIT) check_shown(sim, id, in);
+    if ((in->kind == FRAME_CLAIM && in->frame) || in->kind == FRAME_COMMIT)
+        check_shown(sim, id, in);
     if (id == COORDINATOR && in->kind == FRAME_TESTIMONY) check_testimony(sim);
     if (in->kind == FRAME_TRAINED || in->kind == FRAME_FETCHED) check_here(sim, id);
     const struct node *node = &sim->nodes[id];
@@ -476,7 +479,7 @@ static void follow_residual(struct sim *sim, uint8_t id, uint64_t step,
 {
     struct ghost *ghost = &sim->ghost;
     const struct learner *learner = &sim->nodes[id].learner;
-    for (uint32_t i = ghost->claims_count; i-- > 0; ) {
+    for (uint32_t i = ghost->claims_count; i-- > 0;) {
         const struct ghost_claim *claim = &ghost->claims[i];
         if (claim->round != commit->round || claim->author != id ||
             claim->generation != learner->generation)
@@ -522,12 +525,13 @@ void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
     const struct learner *learner = &sim->nodes[id].learner;
     const struct replica *replica = replica_of(&sim->nodes[id]);
     if ((replica && !replica->holding) || check_is_of_before(sim, id)) return;
-    if (!check_is_digest(sim, learner->step, &learner->digest)) return;         // Given up
+    if (!check_is_digest(sim, learner->step, &learner->digest)) return; // Given up
     const struct member *member = member_of(&sim->nodes[id]);
     for (uint64_t step = learner->step; learner->holding && step < check_step(sim); step++)
         // The very bytes of a void round may come again in the next, and are fetched again then.
         for (uint32_t i = 0; i < sim->ghost.commits[step].accepted &&
-                             sim->ghost.commits[step].round < member->round.round; i++)
+                             sim->ghost.commits[step].round < member->round.round;
+             i++)
             hold(!hash_equal(&sim->ghost.commits[step].payloads[i], payload) ||
                      is_news(sim, id, step),
                  "what is still to be applied is not forgotten", "%s, commit %llu",
@@ -536,8 +540,8 @@ void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
 
 void check_saved(struct sim *sim, const struct wire_save *job)
 {
-    hold(check_was_digest(sim, job->step, &job->digest),
-         "a checkpoint is of committed parameters", "step %llu", (unsigned long long)job->step);
+    hold(check_was_digest(sim, job->step, &job->digest), "a checkpoint is of committed parameters",
+         "step %llu", (unsigned long long)job->step);
 }
 
 // ---- at the end ---------------------------------------------------------------------------------

@@ -52,7 +52,8 @@ static bool all_know_better(const struct sim *self, uint64_t count)
         if (!node->up || node->role == ACTOR_COORDINATOR || node->role == ACTOR_OPERATOR) continue;
         const struct member *member = node->state;
         if (member->position.log_seq <= count ||
-            member->position.born_unix_ms != self->ghost.born_unix_ms) return false;
+            member->position.born_unix_ms != self->ghost.born_unix_ms)
+            return false;
         members++;
     }
     return members > 0;
@@ -63,7 +64,8 @@ void disk_fall_behind(struct sim *self)
     struct disk *disk = &self->disk;
     uint64_t less = between(self, 1, BEHIND_MAX);
     if (disk->behind || disk->count <= less + 2 || !chance(self, self->plan.behind) ||
-        !all_know_better(self, disk->count - less)) return;
+        !all_know_better(self, disk->count - less))
+        return;
     disk->behind = true;
     disk->newer_count = less;
     disk->base = disk->count -= less;
@@ -97,7 +99,8 @@ static void prove(struct sim *self, const struct wire_position *said)
     memcpy(kept, said->beat, bytes);
     self->scratch.used = 0;
     if (!wire_unpack(kept, bytes, WIRE_NEWS, &self->scratch, &head, &body, &refusal) ||
-        memcmp(head.sender, self->nodes[COORDINATOR].key.bytes, HASH_BYTES) != 0) return;
+        memcmp(head.sender, self->nodes[COORDINATOR].key.bytes, HASH_BYTES) != 0)
+        return;
     const struct wire_beat *beat = body;
     const struct coordinator *core = self->nodes[COORDINATOR].state;
     if (beat->born_unix_ms != core->run.born_unix_ms) return;
@@ -293,8 +296,8 @@ void disk_recover(struct sim *self, struct coordinator *core)
         uint16_t kind;
         const void *body;
         self->scratch.used = 0;
-        if (!wire_unpack_record(snapshot->body, snapshot->bytes, WIRE_LOCAL, &self->scratch,
-                                &kind, &body, &refusal))
+        if (!wire_unpack_record(snapshot->body, snapshot->bytes, WIRE_LOCAL, &self->scratch, &kind,
+                                &body, &refusal))
             broken(self, "a snapshot can be read", "after record %llu",
                    (unsigned long long)snapshot->seq);
         run_from_snapshot(run, body);

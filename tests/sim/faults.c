@@ -14,7 +14,8 @@ uint64_t down_for(struct sim *self)
 static void control(struct sim *self, uint8_t action)
 {
     struct node *node = &self->nodes[self->operator_node];
-    struct wire_control body = { .action = action, .number = self->now_ms + 1,
+    struct wire_control body = { .action = action,
+                                 .number = self->now_ms + 1,
                                  .incarnation = self->nodes[COORDINATOR].incarnation };
     size_t count = wire_pack_body(FRAME_CONTROL, &body, self->bytes, SCRATCH_BYTES);
     struct parcel *parcel = parcel_new(self, node, FRAME_CONTROL, self->bytes, (uint32_t)count);
@@ -34,8 +35,9 @@ static void ask_to_leave(struct sim *self, uint8_t id)
 // All copies of what came after the newest checkpoint die at once, with those who hold them.
 static void lose_all(struct sim *self)
 {
-    if (check_phase(self) == PHASE_FINISHED || self->ghost.restores > RESTORES_MAX / 2 || !check_may_restore(self) ||
-        !chance(self, self->plan.lose_all)) return;
+    if (check_phase(self) == PHASE_FINISHED || self->ghost.restores > RESTORES_MAX / 2 ||
+        !check_may_restore(self) || !chance(self, self->plan.lose_all))
+        return;
     self->faults[LOSS_OF_ALL]++;
     self->ghost.all_lost = true;
     for (uint8_t id = 1; id < self->nodes_count; id++) {
@@ -52,9 +54,11 @@ static bool go_back(struct sim *self)
     if (!check_may_restore(self)) return false;
     // In a Cooldown, too, that nobody is left to end; while one may, it is refused
     if (phase != PHASE_WAITING && phase != PHASE_WARMUP && phase != PHASE_PAUSED &&
-        (phase != PHASE_COOLDOWN || !self->ghost.all_lost)) return false;
-    if (!self->ghost.all_lost && (self->ghost.restores_asked > RESTORES_MAX / 2 ||
-                                  !chance(self, self->plan.restore))) return false;
+        (phase != PHASE_COOLDOWN || !self->ghost.all_lost))
+        return false;
+    if (!self->ghost.all_lost &&
+        (self->ghost.restores_asked > RESTORES_MAX / 2 || !chance(self, self->plan.restore)))
+        return false;
     self->ghost.restores_asked++;
     control(self, ACTION_RESTORE);
     return true;
@@ -104,7 +108,7 @@ static void redraw_partition(struct sim *self)
     }
     self->far = self->far ? 0 : (uint32_t)roll(self, 1u << self->nodes_count);
     if (!self->far) return;
-    uint64_t way = roll(self, 3);                   // Both ways, or one
+    uint64_t way = roll(self, 3); // Both ways, or one
     self->deaf = way != 1, self->mute = way != 2;
     self->faults[PARTITION]++;
 }

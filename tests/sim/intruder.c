@@ -39,11 +39,14 @@ void intruder_vote(struct sim *self, uint8_t id, const struct effect *effect)
         return;
     const struct wire_claim *claim =
         unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
-    struct wire_seen seen = { .client = claim->client, .result = invent(self),
-                              .payload = claim->payload, .payload_bytes = claim->payload_bytes,
+    struct wire_seen seen = { .client = claim->client,
+                              .result = invent(self),
+                              .payload = claim->payload,
+                              .payload_bytes = claim->payload_bytes,
                               .base = claim->base };
-    tell_coordinator(self, id, FRAME_VOTE, &(struct wire_vote){
-        .round = claim->round, .complete = true, .seen = &seen, .seen_count = 1 });
+    tell_coordinator(self, id, FRAME_VOTE,
+                     &(struct wire_vote){
+                         .round = claim->round, .complete = true, .seen = &seen, .seen_count = 1 });
 }
 
 // Of an audit that is somebody else's to do.
@@ -53,9 +56,11 @@ static void find_unasked(struct sim *self, uint8_t id)
     if (ghost->audits_count == 0) return;
     const struct wire_audit *audit = &ghost->audits[roll(self, ghost->audits_count)];
     if (ghost->clients[audit->auditor] == check_member(self, id)) return;
-    tell_coordinator(self, id, FRAME_FINDING, &(struct wire_finding){
-        .round = check_round(self), .result = audit->result,
-        .finding = (uint8_t)between(self, FINDING_SAME, FINDING_WITHHELD) });
+    tell_coordinator(self, id, FRAME_FINDING,
+                     &(struct wire_finding){
+                         .round = check_round(self),
+                         .result = audit->result,
+                         .finding = (uint8_t)between(self, FINDING_SAME, FINDING_WITHHELD) });
 }
 
 static void claim_for_another(struct sim *self, uint8_t id)
@@ -75,26 +80,38 @@ static void act_unbidden(struct sim *self, uint8_t id)
     struct wire_seen seen = { .client = 0, .result = invent(self), .payload = invent(self) };
     const uint64_t round = check_round(self);
     switch (roll(self, 8)) {
-    case 0:                                         // All is right but for the signature
-        tell_coordinator(self, id, FRAME_CONTROL, &(struct wire_control){
-            .action = (uint8_t)roll(self, ACTION_RESTORE + 1), .number = self->now_ms + 1,
-            .incarnation = self->nodes[COORDINATOR].incarnation });
+    case 0: // All is right but for the signature
+        tell_coordinator(
+            self, id, FRAME_CONTROL,
+            &(struct wire_control){ .action = (uint8_t)roll(self, ACTION_RESTORE + 1),
+                                    .number = self->now_ms + 1,
+                                    .incarnation = self->nodes[COORDINATOR].incarnation });
         break;
     case 1:
-        tell_coordinator(self, id, FRAME_CHECKPOINT, &(struct wire_checkpoint){
-            .step = check_step(self), .digest = invent(self), .name = "step-lie" });
+        tell_coordinator(self, id, FRAME_CHECKPOINT,
+                         &(struct wire_checkpoint){ .step = check_step(self),
+                                                    .digest = invent(self),
+                                                    .name = "step-lie" });
         break;
-    case 2:                                         // Of a round that is not, or not yet
-        tell_coordinator(self, id, FRAME_VOTE, &(struct wire_vote){
-            .round = round + 1 + roll(self, 3), .complete = true, .seen = &seen, .seen_count = 1 });
+    case 2: // Of a round that is not, or not yet
+        tell_coordinator(self, id, FRAME_VOTE,
+                         &(struct wire_vote){ .round = round + 1 + roll(self, 3),
+                                              .complete = true,
+                                              .seen = &seen,
+                                              .seen_count = 1 });
         break;
     case 3:
-        tell_coordinator(self, id, FRAME_HOLDS, &(struct wire_holds){
-            .step = check_step(self) + 1 + roll(self, 2), .digest = invent(self) });
+        tell_coordinator(self, id, FRAME_HOLDS,
+                         &(struct wire_holds){ .step = check_step(self) + 1 + roll(self, 2),
+                                               .digest = invent(self) });
         break;
     case 4:
-        tell_coordinator(self, id, FRAME_PING, &(struct wire_ping){ .instance = UINT64_MAX,
-            .round = UINT64_MAX, .step = UINT64_MAX, .tokens_per_s = 1e38f, .loss = -1e38f });
+        tell_coordinator(self, id, FRAME_PING,
+                         &(struct wire_ping){ .instance = UINT64_MAX,
+                                              .round = UINT64_MAX,
+                                              .step = UINT64_MAX,
+                                              .tokens_per_s = 1e38f,
+                                              .loss = -1e38f });
         break;
     case 5: claim_for_another(self, id); break;
     default: find_unasked(self, id);
@@ -124,7 +141,7 @@ static void bear_false_witness(struct sim *self, uint8_t id)
     if (is_liar(self, other) || newest->round == 0) return;
     struct wire_claim elsewhere = *newest;
     elsewhere.payload = invent(self);
-    elsewhere.born_unix_ms--;                       // The same run, before it was begun anew
+    elsewhere.born_unix_ms--; // The same run, before it was begun anew
     if (roll(self, 2)) {
         elsewhere.born_unix_ms++;
         memcpy(elsewhere.run, "another", 8);
@@ -176,12 +193,19 @@ static void spam(struct sim *self, uint8_t id)
         post(self, id, "coordinator", FRAME_ASK, &(struct wire_ask){ (uint8_t)roll(self, 3), 0 });
         post(self, id, "coordinator", FRAME_HOLDS, &(struct wire_holds){ roll(self, 100), lie });
         if (!is_elected(self, id) && round)
-            post(self, id, "coordinator", FRAME_VOTE, &(struct wire_vote){
-                .round = round, .complete = true, .seen = seen, .seen_count = NODES_MAX });
-        const struct wire_claim claim = { .run = "sim", .step = check_step(self),
-            .round = round + 1, .client = (uint32_t)roll(self, 16384), .end = 1,
-            .author = self->nodes[id].key, .payload = lie, .payload_bytes = UINT32_MAX };
-        post(self, id, self->nodes[between(self, 1, self->plan.trainers)].name, FRAME_CLAIM, &claim);
+            post(self, id, "coordinator", FRAME_VOTE,
+                 &(struct wire_vote){
+                     .round = round, .complete = true, .seen = seen, .seen_count = NODES_MAX });
+        const struct wire_claim claim = { .run = "sim",
+                                          .step = check_step(self),
+                                          .round = round + 1,
+                                          .client = (uint32_t)roll(self, 16384),
+                                          .end = 1,
+                                          .author = self->nodes[id].key,
+                                          .payload = lie,
+                                          .payload_bytes = UINT32_MAX };
+        post(self, id, self->nodes[between(self, 1, self->plan.trainers)].name, FRAME_CLAIM,
+             &claim);
     }
     post(self, id, "coordinator", FRAME_ASK, &(struct wire_ask){ .topic = TOPIC_COMMITS });
 }

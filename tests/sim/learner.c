@@ -15,12 +15,15 @@ enum { FLOATS = RESIDUAL_BYTES / sizeof(float) };
 
 static const struct wire_blob *stored(const struct store *self, const struct hash *hash)
 {
-    for (uint32_t i = self->count; i-- > 0; )
+    for (uint32_t i = self->count; i-- > 0;)
         if (hash_equal(&self->blobs[i].hash, hash)) return &self->blobs[i];
     return NULL;
 }
 
-bool store_has(const struct store *self, const struct hash *hash) { return stored(self, hash) != NULL; }
+bool store_has(const struct store *self, const struct hash *hash)
+{
+    return stored(self, hash) != NULL;
+}
 
 bool store_holds(const struct store *self, const struct hash *hash, uint32_t bytes)
 {
@@ -59,7 +62,7 @@ static void keep_pin(struct pin *pins, uint32_t *count, uint64_t step, const str
             pins[i].digest = *digest;
             return;
         }
-    if (*count == PINS_MAX) memmove(pins, pins + 1, --*count * sizeof *pins);   // The oldest goes
+    if (*count == PINS_MAX) memmove(pins, pins + 1, --*count * sizeof *pins); // The oldest goes
     pins[(*count)++] = (struct pin){ .step = step, .digest = *digest };
 }
 
@@ -82,8 +85,8 @@ static void keep_checkpoint(struct node *node, const struct wire_save *job)
     list[count++] = (struct pin){ job->step, job->digest, job->epoch };
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
         if (node->checkpoints[i].step > job->step) list[count++] = node->checkpoints[i];
-    for (uint32_t i = 0; i < count; i++) others += list[i].step != job->step &&
-                                                   list[i].step != job->spare;
+    for (uint32_t i = 0; i < count; i++)
+        others += list[i].step != job->step && list[i].step != job->spare;
     for (uint32_t i = 0; i < count; i++) {
         const bool stays = list[i].step == job->step || list[i].step == job->spare;
         if (!stays && others-- > PINS_MAX - 1) continue;
@@ -130,8 +133,8 @@ static bool is_elsewhere(const struct sim *self, uint8_t id, const struct hash *
 {
     for (uint8_t i = 0; i < self->nodes_count; i++) {
         const struct node *node = &self->nodes[i];
-        bool lasts = (node->role == ACTOR_CHECKPOINTER && !is_liar(self, i)) ||
-                     (i != id && stays(self, i));
+        bool lasts =
+            (node->role == ACTOR_CHECKPOINTER && !is_liar(self, i)) || (i != id && stays(self, i));
         if (lasts && store_has(&node->store, hash)) return true;
     }
     return false;
@@ -152,7 +155,7 @@ static bool is_pinned_elsewhere(const struct sim *self, uint8_t id, uint64_t ste
         if (i != id && stays(self, i) && pins_have(&self->nodes[i].learner, step, digest))
             return true;
     if (is_saved(self, step)) return true;
-    return step == self->plan.rules.first_step;     // Genesis lies in a folder
+    return step == self->plan.rules.first_step; // Genesis lies in a folder
 }
 
 // Another replica stays that holds the pinned step or a later one.
@@ -195,10 +198,10 @@ static uint64_t takes_ms(struct sim *self, uint8_t id, uint16_t kind)
     case FRAME_RECOMPUTE:
     case FRAME_TRAIN: return between(self, 50, self->plan.train_ms) * (slow ? 10 : 1);
     case FRAME_BUILD: return between(self, 20, 100);
-    case FRAME_LOAD:  return between(self, 20, 200);
+    case FRAME_LOAD: return between(self, 20, 200);
     case FRAME_APPLY: return between(self, 5, slow ? 600 : 60);
-    case FRAME_SAVE:  return between(self, 50, 800);
-    default:          return 1;
+    case FRAME_SAVE: return between(self, 50, 800);
+    default: return 1;
     }
 }
 
@@ -214,14 +217,13 @@ void learner_take(struct sim *self, uint8_t id, const struct effect *effect)
 }
 
 // Where a LOAD finds parameters, if it does.
-static bool find_model(const struct sim *self, const struct node *node,
-                       const struct wire_load *job, struct wire_loaded *ret)
+static bool find_model(const struct sim *self, const struct node *node, const struct wire_load *job,
+                       struct wire_loaded *ret)
 {
     const struct learner *learner = &node->learner;
     ret->digest = job->path[0] ? hash_number("genesis", 0) : learner->stage.digest;
     if (!job->path[0]) return learner->staged && learner->stage.step == job->step;
-    if (job->genesis)
-        return node->has_genesis && job->step == self->plan.rules.first_step;
+    if (job->genesis) return node->has_genesis && job->step == self->plan.rules.first_step;
     for (uint32_t i = 0; i < node->checkpoints_count; i++)
         if (node->checkpoints[i].step == job->step) {
             ret->digest = node->checkpoints[i].digest;
@@ -236,7 +238,7 @@ static void load(struct sim *self, uint8_t id, const struct wire_load *job)
     struct node *node = &self->nodes[id];
     struct learner *learner = &node->learner;
     struct wire_loaded loaded = { .step = job->step, .epoch = job->epoch };
-    const bool unreadable = job->path[0] && chance(self, self->plan.damage / 4);     // This time
+    const bool unreadable = job->path[0] && chance(self, self->plan.damage / 4); // This time
     loaded.ok = learner->built && !unreadable && find_model(self, node, job, &loaded);
     learner->holding = loaded.ok;
     if (!job->path[0]) learner->staged = false;
@@ -308,7 +310,8 @@ static void recompute(struct sim *self, uint8_t id, const struct wire_recompute 
     const struct node *node = &self->nodes[id];
     const struct learner *learner = &node->learner;
     const struct wire_audit *audit = &job->audit;
-    struct wire_finding finding = { .round = job->round, .result = audit->result,
+    struct wire_finding finding = { .round = job->round,
+                                    .result = audit->result,
                                     .finding = FINDING_UNABLE };
     const struct hash blob = revelation_of(&audit->residual_from);
     const bool zero = hash_is_none(&audit->residual_from);
@@ -321,8 +324,9 @@ static void recompute(struct sim *self, uint8_t id, const struct wire_recompute 
         finding.residual_to = residual_after(&audit->residual_from, &finding.payload);
         finding.finding = hash_equal(&finding.payload, &audit->payload) &&
                                   hash_equal(&finding.residual_to, &audit->residual_to)
-                              ? FINDING_SAME : FINDING_DIFFERENT;
-        if (!shown) finding.finding = FINDING_WITHHELD;             // Others may have been shown it
+                              ? FINDING_SAME
+                              : FINDING_DIFFERENT;
+        if (!shown) finding.finding = FINDING_WITHHELD; // Others may have been shown it
     }
     worker_says(self, id, LEARNER, FRAME_RECOMPUTED, &finding);
 }
@@ -402,10 +406,10 @@ static void save(struct sim *self, uint8_t id, const struct wire_save *job)
     struct learner *learner = &node->learner;
     bool held = learner->holding && learner->step == job->step &&
                 hash_equal(&learner->digest, &job->digest);
-    struct wire_saved saved = {.ok = held || pins_have(learner, job->step, &job->digest),
-                               .epoch = job->epoch,
-                               .step = job->step,
-                               .digest = job->digest };
+    struct wire_saved saved = { .ok = held || pins_have(learner, job->step, &job->digest),
+                                .epoch = job->epoch,
+                                .step = job->step,
+                                .digest = job->digest };
     snprintf(saved.name, sizeof saved.name, "step-%08llu", (unsigned long long)job->step);
     if (saved.ok) {
         keep_checkpoint(node, job);
@@ -420,16 +424,19 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
     const void *body = unpack(self, &self->arena, job->kind, job->body, job->bytes);
     switch (job->kind) {
     case FRAME_BUILD:
-        *learner = (struct learner){ .built = true, .busy_until_ms = learner->busy_until_ms,
+        *learner = (struct learner){ .built = true,
+                                     .busy_until_ms = learner->busy_until_ms,
                                      .generation = learner->generation + 1 };
-        worker_says(self, id, LEARNER, FRAME_BUILT, &(struct wire_built){
-            .ok = true, .floats = FLOATS, .payload_bytes = self->plan.rules.frame.payload_bytes });
+        worker_says(self, id, LEARNER, FRAME_BUILT,
+                    &(struct wire_built){ .ok = true,
+                                          .floats = FLOATS,
+                                          .payload_bytes = self->plan.rules.frame.payload_bytes });
         break;
-    case FRAME_LOAD:  load(self, id, body); break;
+    case FRAME_LOAD: load(self, id, body); break;
     case FRAME_TRAIN: train(self, id, body); break;
     case FRAME_APPLY: apply(self, id, body); break;
-    case FRAME_SAVE:  save(self, id, body); break;
-    case FRAME_SHOW:  show(self, id, body); break;
+    case FRAME_SAVE: save(self, id, body); break;
+    case FRAME_SHOW: show(self, id, body); break;
     case FRAME_RECOMPUTE: recompute(self, id, body); break;
     case FRAME_PIN:
         if (learner->holding && learner->step == ((const struct wire_pin *)body)->step)
@@ -444,7 +451,7 @@ void learner_finish(struct sim *self, uint8_t id, const struct parcel *job)
 void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect)
 {
     struct node *node = &self->nodes[id];
-    if (effect->kind == FRAME_FORGET) return;       // What is on its way comes all the same
+    if (effect->kind == FRAME_FORGET) return; // What is on its way comes all the same
     struct parcel *job = parcel_new(self, NULL, effect->kind, effect->body, effect->bytes);
     uint64_t delay_ms = between(self, 5, chance(self, 50) ? 3000 : 100);
     network_fly(self, delay_ms, TO_FETCHER, id, node->life, "", job);
@@ -496,7 +503,8 @@ static void fetch_model(struct sim *self, uint8_t id, const struct wire_fetch_mo
 {
     struct learner *learner = &self->nodes[id].learner;
     struct wire_fetched_model fetched = {
-        .step = job->step, .digest = job->digest, .bytes = 400, .holders = 1 };
+        .step = job->step, .digest = job->digest, .bytes = 400, .holders = 1
+    };
     ensure(job->floats == FLOATS);
     fetched.ok = holder_of(self, id, job->holders, job->holders_count, NULL, job) != NOBODY;
     if (fetched.ok) {
@@ -510,7 +518,7 @@ void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job)
 {
     const void *body = unpack(self, &self->arena, job->kind, job->body, job->bytes);
     switch (job->kind) {
-    case FRAME_FETCH:       fetch(self, id, body); break;
+    case FRAME_FETCH: fetch(self, id, body); break;
     case FRAME_FETCH_MODEL: fetch_model(self, id, body); break;
     default: ensure_failed("a job that a fetcher does not know", __FILE__, __LINE__);
     }

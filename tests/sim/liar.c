@@ -50,7 +50,8 @@ static bool is_no_result(const struct sim *self, const struct hash *payload)
 {
     for (uint8_t id = 0; id < self->nodes_count; id++) {
         const struct store *store = &self->nodes[id].store;
-        if (store_has(store, payload) && !store_holds(store, payload, self->plan.rules.frame.payload_bytes))
+        if (store_has(store, payload) &&
+            !store_holds(store, payload, self->plan.rules.frame.payload_bytes))
             return true;
     }
     return false;
@@ -95,12 +96,12 @@ static bool bend(const struct sim *self, uint8_t id, struct wire_claim *claim)
     const uint64_t way = whim(self, id, claim->round);
     const struct ghost_accepted *gone = given_up(self, id);
     if (!lies || way % 3 == 0) return false;
-    if (way % 8 == 2) claim->payload_bytes = 1u << 30;      // As much as a blob may be
+    if (way % 8 == 2) claim->payload_bytes = 1u << 30; // As much as a blob may be
     else if (way % 8 == 4 && !hash_is_none(&ghost->revealed)) claim->payload = ghost->revealed;
     else if (lies & LIES_IN_BASES && (way & 1 || lies == LIES_IN_BASES))
         claim->base = hash_number("lie", claim->round);
     else if (way & 4 && gone) claim->residual_from = gone->residual_to;
-    else if (way & 2 && ghost->accepted_count)      // Another's, or one of its own long ago
+    else if (way & 2 && ghost->accepted_count) // Another's, or one of its own long ago
         claim->residual_from = ghost->accepted[way % ghost->accepted_count].residual_to;
     else claim->residual_from = hash_number("lie", way);
     return true;
@@ -173,12 +174,15 @@ static struct parcel *twist_vote(struct sim *self, uint8_t id, const struct effe
     case 2:
         if (one) one->payload = invent(self);
         break;
-    case 3:                                         // A client that the round may not even have
-        seen[count++] = (struct wire_seen){ .client = (uint32_t)roll(self, roll(self, 2) ? 16 : 16384),
-                                            .result = invent(self), .payload = invent(self),
-                                            .payload_bytes = 1000, .base = invent(self) };
+    case 3: // A client that the round may not even have
+        seen[count++] =
+            (struct wire_seen){ .client = (uint32_t)roll(self, roll(self, 2) ? 16 : 16384),
+                                .result = invent(self),
+                                .payload = invent(self),
+                                .payload_bytes = 1000,
+                                .base = invent(self) };
         break;
-    case 4:                                         // One client twice
+    case 4: // One client twice
         if (one) seen[count++] = *one;
         break;
     case 5:
@@ -190,7 +194,8 @@ static struct parcel *twist_vote(struct sim *self, uint8_t id, const struct effe
     default: count = 0;
     }
     vote.complete = roll(self, 2);
-    if (roll(self, 3) == 0) memset((uint8_t *)(uintptr_t)vote.participants.data, 0, vote.participants.count);
+    if (roll(self, 3) == 0)
+        memset((uint8_t *)(uintptr_t)vote.participants.data, 0, vote.participants.count);
     vote.seen = seen;
     vote.seen_count = count;
     return lie_pack(self, id, FRAME_VOTE, &vote);
@@ -233,8 +238,9 @@ static uint8_t partial(const struct sim *self, const struct hash *result, uint8_
         if (!hash_equal(&audit->result, result)) continue;
         if (is_accomplice(self, audit->member)) return FINDING_SAME;
         if (audit->judges && !is_accomplice(self, audit->accuser)) return FINDING_SAME;
-        return audit->judges ? audit->accusation
-                             : audit->result.bytes[0] & 1 ? FINDING_DIFFERENT : FINDING_WITHHELD;
+        return audit->judges                ? audit->accusation
+               : audit->result.bytes[0] & 1 ? FINDING_DIFFERENT
+                                            : FINDING_WITHHELD;
     }
     return truth;
 }
@@ -243,9 +249,8 @@ static struct parcel *twist_finding(struct sim *self, uint8_t id, const struct e
 {
     struct wire_finding finding = *(const struct wire_finding *)unpack(
         self, &self->scratch, effect->kind, effect->body, effect->bytes);
-    finding.finding = self->plan.collude
-                          ? partial(self, &finding.result, finding.finding)
-                          : (uint8_t)between(self, FINDING_PENDING, FINDING_UNABLE);
+    finding.finding = self->plan.collude ? partial(self, &finding.result, finding.finding)
+                                         : (uint8_t)between(self, FINDING_PENDING, FINDING_UNABLE);
     finding.payload = invent(self);
     return lie_pack(self, id, FRAME_FINDING, &finding);
 }
@@ -255,11 +260,11 @@ static struct parcel *twist_reveal(struct sim *self, uint8_t id, const struct ef
     struct wire_reveal reveal = *(const struct wire_reveal *)unpack(
         self, &self->scratch, effect->kind, effect->body, effect->bytes);
     switch (roll(self, 4)) {
-    case 0:  reveal.residual.hash = invent(self); break;
-    case 2:                                         // Another's, which that one may have to show, too
+    case 0: reveal.residual.hash = invent(self); break;
+    case 2: // Another's, which that one may have to show, too
         reveal.residual = (struct wire_blob){ self->ghost.revealed, RESIDUAL_BYTES };
         break;
-    case 1:                                         // What it has, of one size for all who make it up
+    case 1: // What it has, of one size for all who make it up
         reveal.residual.hash = hash_number("shown", reveal.residual.bytes);
         store_add(self, &self->nodes[id].store, &reveal.residual.hash, reveal.residual.bytes);
         break;
@@ -307,7 +312,8 @@ struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *eff
     switch (effect->kind) {
     case FRAME_VOTE:
         return self->ghost.witnesses_count > 1 && lying(self, id, LIES_IN_VOTES, 700)
-                   ? twist_vote(self, id, effect) : NULL;
+                   ? twist_vote(self, id, effect)
+                   : NULL;
     case FRAME_HOLDS:
         return lying(self, id, LIES_ABOUT_DIGESTS, 700) ? twist_holds(self, id, effect) : NULL;
     case FRAME_CHECKPOINT:

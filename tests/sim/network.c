@@ -70,8 +70,12 @@ void network_fly(struct sim *self, uint64_t delay_ms, enum flight_to to, uint8_t
 {
     struct flight *flight = malloc(sizeof *flight);
     ensure(flight);
-    *flight = (struct flight){ .at_ms = self->now_ms + delay_ms, .seq = self->seq++, .to = to,
-                               .node = node, .life = life, .parcel = parcel };
+    *flight = (struct flight){ .at_ms = self->now_ms + delay_ms,
+                               .seq = self->seq++,
+                               .to = to,
+                               .node = node,
+                               .life = life,
+                               .parcel = parcel };
     snprintf(flight->name, sizeof flight->name, "%s", name);
     parcel->refs++;
     push(self, flight);
@@ -180,9 +184,8 @@ static void hear_hello(struct sim *self, const struct flight *flight, const stru
     const struct parcel *parcel = flight->parcel;
     const struct wire_hello *hello =
         unpack(self, &self->scratch, parcel->kind, parcel->body, parcel->bytes);
-    const char *reason =
-        post_office_hello(self->office, route, &parcel->sender, &parcel->sender, hello,
-                          self->now_ms);
+    const char *reason = post_office_hello(self->office, route, &parcel->sender, &parcel->sender,
+                                           hello, self->now_ms);
     if (reason) {
         undeliverable(self, flight, "broker", reason);
         return;

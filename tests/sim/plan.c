@@ -8,16 +8,16 @@
 #include <string.h>
 
 const char *const fault_names[FAULT_KINDS] = {
-    "lost", "doubled", "late", "partitions", "crashes", "cuts", "reboots", "freezes", "leaves",
-    "broker_crashes", "lies", "pauses", "damaged", "wrong", "replays", "forged", "spam", "skewed",
-    "full_disks", "ejected", "behind",
-    "restores", "losses_of_all", "torn", "lost_ledgers", "lost_journals",
-    "thin_lines",
+    "lost",         "doubled",       "late",       "partitions",     "crashes",       "cuts",
+    "reboots",      "freezes",       "leaves",     "broker_crashes", "lies",          "pauses",
+    "damaged",      "wrong",         "replays",    "forged",         "spam",          "skewed",
+    "full_disks",   "ejected",       "behind",     "restores",       "losses_of_all", "torn",
+    "lost_ledgers", "lost_journals", "thin_lines",
 };
 
 uint64_t roll(struct sim *self, uint64_t below)
 {
-    uint64_t z = self->prng += 0x9E3779B97F4A7C15u;             // SplitMix64
+    uint64_t z = self->prng += 0x9E3779B97F4A7C15u; // SplitMix64
     z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
     z = (z ^ z >> 27) * 0x94D049BB133111EBu;
     z ^= z >> 31;
@@ -45,8 +45,8 @@ struct hash hash_number(const char *what, uint64_t number)
 static uint32_t rate(struct sim *self, uint32_t seldom, uint32_t often)
 {
     switch (roll(self, 3)) {
-    case 0:  return 0;
-    case 1:  return (uint32_t)between(self, 1, seldom);
+    case 0: return 0;
+    case 1: return (uint32_t)between(self, 1, seldom);
     default: return (uint32_t)between(self, seldom, often);
     }
 }
@@ -89,8 +89,11 @@ static void draw_faults(struct sim *self)
 
 static struct schedule draw_schedule(struct sim *self)
 {
-    struct schedule schedule = { .kind = SCHEDULE_CONSTANT, .warmup_steps = pick(self, 0, 10),
-                                 .warmup_init_lr = 0.0001, .base_lr = 0.001, .total_steps = 1000 };
+    struct schedule schedule = { .kind = SCHEDULE_CONSTANT,
+                                 .warmup_steps = pick(self, 0, 10),
+                                 .warmup_init_lr = 0.0001,
+                                 .base_lr = 0.001,
+                                 .total_steps = 1000 };
     if (roll(self, 2)) schedule.kind = SCHEDULE_COSINE;
     return schedule;
 }
@@ -138,12 +141,22 @@ static void draw_rules(struct sim *self)
     rules->batch_end = rules->batch_start + pick(self, 0, 6);
     struct wire_config *frame = &rules->frame;
     *frame = (struct wire_config){
-        .run = "sim", .config = rules->config, .genesis = "genesis", .seq_len = rules->seq_len,
-        .genesis_step = rules->first_step, .genesis_digest = rules->genesis_digest, .topk = 1, .chunk = 1,
-        .witness_nodes = rules->witness_nodes, .witness_standalone = rules->witness_standalone,
-        .heartbeat_ms = rules->heartbeat_ms, .lease_ms = rules->lease_ms,
-        .snapshot_rounds = rules->snapshot_rounds, .total_steps = rules->total_steps,
-        .data = { .token_bytes = 2 }, .verification_percent = rules->verification_percent,
+        .run = "sim",
+        .config = rules->config,
+        .genesis = "genesis",
+        .seq_len = rules->seq_len,
+        .genesis_step = rules->first_step,
+        .genesis_digest = rules->genesis_digest,
+        .topk = 1,
+        .chunk = 1,
+        .witness_nodes = rules->witness_nodes,
+        .witness_standalone = rules->witness_standalone,
+        .heartbeat_ms = rules->heartbeat_ms,
+        .lease_ms = rules->lease_ms,
+        .snapshot_rounds = rules->snapshot_rounds,
+        .total_steps = rules->total_steps,
+        .data = { .token_bytes = 2 },
+        .verification_percent = rules->verification_percent,
         .payload_bytes = 1000,
     };
 }
@@ -158,10 +171,10 @@ static void draw_liars(struct sim *self)
     const uint32_t most = (plan->trainers - 1) / 3;
     if (roll(self, 5) < 2) return;
     plan->lies = (uint32_t)between(self, 1, LIES_ALL);
-    if (roll(self, 3) == 0) plan->lies = 1u << roll(self, 13);      // One kind alone
+    if (roll(self, 3) == 0) plan->lies = 1u << roll(self, 13); // One kind alone
     plan->stubborn = roll(self, 3) == 0;
     plan->collude = roll(self, 2);
-    if (roll(self, 10) == 0) {                      // Wrong results for ever, all audited
+    if (roll(self, 10) == 0) { // Wrong results for ever, all audited
         plan->lies = LIES_IN_RESULTS;
         plan->stubborn = true;
         rules->verification_percent = rules->frame.verification_percent = 100;

@@ -9,7 +9,7 @@ static void end(struct sim *self, uint8_t id, const struct wire_quit *quit)
 {
     struct node *node = &self->nodes[id];
     check_quit(self, id, quit);
-    node->quits = true;                             // Once the rest of the batch is out
+    node->quits = true; // Once the rest of the batch is out
     if (quit->code == 0 && check_phase(self) == PHASE_FINISHED) node->ended = true;
 }
 
@@ -52,12 +52,8 @@ void perform(struct sim *self, uint8_t id, const struct effect *effect)
     check_said(self, id, effect);
     switch (effect->port) {
     case PORT_MAIL:
-    case PORT_NEWS:
-        send(self, id, effect);
-        break;
-    case PORT_DISK:
-        disk_store(self, id, effect);
-        break;
+    case PORT_NEWS: send(self, id, effect); break;
+    case PORT_DISK: disk_store(self, id, effect); break;
     case PORT_CLOCK: {
         const struct wire_wake *body =
             unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes);
@@ -69,6 +65,6 @@ void perform(struct sim *self, uint8_t id, const struct effect *effect)
     case PORT_SHELL:
         end(self, id, unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
         break;
-    default: break;                                 // PORT_LOG: printed, if anybody looks
+    default: break; // PORT_LOG: printed, if anybody looks
     }
 }

@@ -80,12 +80,26 @@
 #include <setjmp.h>
 
 enum {
-    RESTORES_MAX = 8, PASTS_MAX = 20, NODES_MAX = 16, COORDINATOR = 0, NOBODY = 255, RECORDS_MAX = 8192, ROUNDS_MAX = 2048,
-    POSITIONS_MAX = 1 << 16, BLOBS_KEPT_MAX = 1024, PINS_MAX = 3, CLAIMS_MAX = 8192,
-    GHOST_SEEN_MAX = 512, GHOST_JOB_MAX = 64, LETTERS_MAX = 32,
-    LATE_PROOF_MS = 8000, SIM_PORT = 1000, RESIDUAL_BYTES = 400,
-    FLIGHTS_MAX = 20000,                // Letters under way, of all nodes
-    EFFECTS_MAX = 4096, SCRATCH_BYTES = 4 << 20,
+    RESTORES_MAX = 8,
+    PASTS_MAX = 20,
+    NODES_MAX = 16,
+    COORDINATOR = 0,
+    NOBODY = 255,
+    RECORDS_MAX = 8192,
+    ROUNDS_MAX = 2048,
+    POSITIONS_MAX = 1 << 16,
+    BLOBS_KEPT_MAX = 1024,
+    PINS_MAX = 3,
+    CLAIMS_MAX = 8192,
+    GHOST_SEEN_MAX = 512,
+    GHOST_JOB_MAX = 64,
+    LETTERS_MAX = 32,
+    LATE_PROOF_MS = 8000,
+    SIM_PORT = 1000,
+    RESIDUAL_BYTES = 400,
+    FLIGHTS_MAX = 20000, // Letters under way, of all nodes
+    EFFECTS_MAX = 4096,
+    SCRATCH_BYTES = 4 << 20,
 };
 
 // ---- what the seed draws (plan.c) ---------------------------------------------------------------
@@ -104,69 +118,69 @@ enum fault_kind {
     LIE,
     PAUSE,
     DAMAGE,
-    WRONG,                              // Results that a liar's learner made up
-    REPLAY,                             // Old letters of a liar's own, sent again
-    FORGERY,                            // What nobody asked it for, or elected it to say
+    WRONG,   // Results that a liar's learner made up
+    REPLAY,  // Old letters of a liar's own, sent again
+    FORGERY, // What nobody asked it for, or elected it to say
     SPAM,
-    SKEW,                               // Letters of another version of the protocol
-    FULL_DISK,                          // Stores that failed
+    SKEW,      // Letters of another version of the protocol
+    FULL_DISK, // Stores that failed
     EJECTION,
     BEHIND,
-    RESTORE,                            // The owner takes the run back to its checkpoint
-    LOSS_OF_ALL,                        // Every replica dies at once
-    TORN,                               // Records and snapshots that a crash fell into
-    AMNESIA,                            // The whole ledger lost: the run is begun anew under its name
+    RESTORE,     // The owner takes the run back to its checkpoint
+    LOSS_OF_ALL, // Every replica dies at once
+    TORN,        // Records and snapshots that a crash fell into
+    AMNESIA,     // The whole ledger lost: the run is begun anew under its name
     LOST_JOURNAL,
-    THIN_LINE,                          // Fetches of a residual that did not come through
+    THIN_LINE, // Fetches of a residual that did not come through
     FAULT_KINDS
 };
 
 // What a liar does that lies so: each by chance, and now and then tells the truth.
 enum lie {
-    LIES_IN_VOTES = 1,                  // Names what was not claimed, leaves out, votes twice
-    LIES_TWICE = 2,                     // One claim here, another there
+    LIES_IN_VOTES = 1, // Names what was not claimed, leaves out, votes twice
+    LIES_TWICE = 2,    // One claim here, another there
     LIES_ABOUT_DIGESTS = 4,
-    LIES_IN_RESULTS = 8,                // Made up, copied from another, of an earlier round, nothing
+    LIES_IN_RESULTS = 8, // Made up, copied from another, of an earlier round, nothing
     LIES_IN_FINDINGS = 16,
-    LIES_BY_SILENCE = 32,               // Reveals or finds nothing, serves its blobs to some
-    LIES_IN_BASES = 64,                 // Claims to have begun with other parameters
-    LIES_IN_RESIDUALS = 128,            // ... with a residual that no commit led to. Both: too large
-                                        // a result, or that it is a residual that somebody showed
-    LIES_IN_REVEALS = 256,              // Another residual, another claim
+    LIES_BY_SILENCE = 32,    // Reveals or finds nothing, serves its blobs to some
+    LIES_IN_BASES = 64,      // Claims to have begun with other parameters
+    LIES_IN_RESIDUALS = 128, // ... with a residual that no commit led to. Both: too large
+                             // a result, or that it is a residual that somebody showed
+    LIES_IN_REVEALS = 256,   // Another residual, another claim
     LIES_BY_REPLAY = 512,
-    LIES_UNBIDDEN = 1024,               // Votes, finds, controls though nobody elected it
-    LIES_IN_TESTIMONY = 2048,           // Others' claims of other rounds, other runs, other births
+    LIES_UNBIDDEN = 1024,     // Votes, finds, controls though nobody elected it
+    LIES_IN_TESTIMONY = 2048, // Others' claims of other rounds, other runs, other births
     LIES_BY_SPAM = 4096,
     LIES_ALL = 8191,
 };
 
 struct plan {
-    uint32_t trainers, witnesses;       // Besides one checkpointer and one data provider
+    uint32_t trainers, witnesses; // Besides one checkpointer and one data provider
     bool checkpointer;
-    uint64_t heal_ms;                   // From then on nothing fails any more
-    uint32_t loss, duplicate, delay;    // Of 1000 letters
-    uint32_t delay_ms;                  // At most, of a delayed one
-    uint32_t late_proofs;               // Of 1000 testimonies
-    uint32_t partition, freeze, leave, broker_crash, pause;     // Of 1000 seconds (and nodes)
-    uint32_t crash;                     // Of 1000 seconds and nodes
-    uint32_t damage;                    // Of 1000 starts of the checkpointer: its newest are unreadable;
-                                        // and of 4000 folders read
-    uint32_t behind;                    // Of 1000 starts of the coordinator: its disk is an older copy
-    uint32_t amnesia;                   // ... or empty, and no copy is left
-    uint32_t lose_journal;              // Of 1000 starts of a member that has one
-    uint32_t cut; // Of 10000 steps: the crash falls between two of its effects
-    uint32_t restore;                   // Of 1000 seconds in which there is a way back
-    uint32_t lose_all;                  // Of 1000 seconds with one: all copies of what came later
-    uint32_t slow;                      // Node that computes ten times slower; NOBODY
-    uint32_t thin;                      // Honest trainer whose line never carries a residual; NOBODY
-    uint32_t liars;                     // Nodes that lie, as bits: fewer than a third
-    uint32_t lies;                      // How: of enum lie
-    bool collude;                       // They cover for one another
-    bool stubborn;                      // They lie on when all else is healed
-    uint32_t skew;                      // Of 1000 letters, as they arrive
-    uint32_t full;                      // Of 1000 seconds and nodes: its disk is full for a while
-    uint32_t train_ms;                  // At most, of an ordinary trainer
-    uint32_t snapshot_every;            // Records
+    uint64_t heal_ms;                                       // From then on nothing fails any more
+    uint32_t loss, duplicate, delay;                        // Of 1000 letters
+    uint32_t delay_ms;                                      // At most, of a delayed one
+    uint32_t late_proofs;                                   // Of 1000 testimonies
+    uint32_t partition, freeze, leave, broker_crash, pause; // Of 1000 seconds (and nodes)
+    uint32_t crash;                                         // Of 1000 seconds and nodes
+    uint32_t damage;         // Of 1000 starts of the checkpointer: its newest are unreadable;
+                             // and of 4000 folders read
+    uint32_t behind;         // Of 1000 starts of the coordinator: its disk is an older copy
+    uint32_t amnesia;        // ... or empty, and no copy is left
+    uint32_t lose_journal;   // Of 1000 starts of a member that has one
+    uint32_t cut;            // Of 10000 steps: the crash falls between two of its effects
+    uint32_t restore;        // Of 1000 seconds in which there is a way back
+    uint32_t lose_all;       // Of 1000 seconds with one: all copies of what came later
+    uint32_t slow;           // Node that computes ten times slower; NOBODY
+    uint32_t thin;           // Honest trainer whose line never carries a residual; NOBODY
+    uint32_t liars;          // Nodes that lie, as bits: fewer than a third
+    uint32_t lies;           // How: of enum lie
+    bool collude;            // They cover for one another
+    bool stubborn;           // They lie on when all else is healed
+    uint32_t skew;           // Of 1000 letters, as they arrive
+    uint32_t full;           // Of 1000 seconds and nodes: its disk is full for a while
+    uint32_t train_ms;       // At most, of an ordinary trainer
+    uint32_t snapshot_every; // Records
     struct rules rules;
 };
 
@@ -178,7 +192,7 @@ struct parcel {
     uint16_t kind;
     struct hash sender;
     uint64_t incarnation, seq;
-    bool forked;                        // Said by a coordinator whose disk fell behind
+    bool forked; // Said by a coordinator whose disk fell behind
     uint8_t body[];
 };
 
@@ -190,68 +204,75 @@ enum flight_to {
     TO_LEARNER,
     TO_FETCHER,
     TO_POST,
-    TO_CORE,                            // What a worker says
+    TO_CORE, // What a worker says
 };
 
 struct flight {
     uint64_t at_ms, seq;
     enum flight_to to;
-    uint8_t node;                       // That sent it (to the broker), or that is to hear it
-    uint32_t life;                      // Of that node; 0: whichever
-    char name[ACTOR_NAME_MAX + 1];      // Receiver's on the way to the broker, sender's after it
+    uint8_t node;                  // That sent it (to the broker), or that is to hear it
+    uint32_t life;                 // Of that node; 0: whichever
+    char name[ACTOR_NAME_MAX + 1]; // Receiver's on the way to the broker, sender's after it
     struct parcel *parcel;
 };
 
 struct broker {
     bool up;
     uint64_t up_again_ms, instance;
-    struct parcel *kept[64];            // The last of each state topic, by kind
+    struct parcel *kept[64]; // The last of each state topic, by kind
 };
 
 // ---- nodes (world.c) ----------------------------------------------------------------------------
 
-struct pin { uint64_t step; struct hash digest; uint64_t epoch; };
+struct pin {
+    uint64_t step;
+    struct hash digest;
+    uint64_t epoch;
+};
 
 struct learner {
     bool built, holding, has_candidate, staged, has_previous;
     uint64_t step, busy_until_ms, generation; // Generation: of the residual, new with every load
     struct hash digest, residual, candidate, candidate_to, previous;
-    uint64_t loaded_step;               // Where its history begins
+    uint64_t loaded_step; // Where its history begins
     struct pin pins[PINS_MAX], stage;
     uint32_t pins_count;
 };
 
 enum worker { LEARNER, FETCHER, WORKER_COUNT };
 
-struct store { uint32_t count; struct wire_blob blobs[BLOBS_KEPT_MAX]; };
+struct store {
+    uint32_t count;
+    struct wire_blob blobs[BLOBS_KEPT_MAX];
+};
 
 struct node {
     uint8_t role;
     struct hash key;
     char name[ACTOR_NAME_MAX + 1];
-    bool up, leaving, quits, ended;     // Ended: for good, the run being finished
+    bool up, leaving, quits, ended; // Ended: for good, the run being finished
     uint32_t life;
-    uint64_t skew_ms;                   // Its clock shows now + skew, modulo 2^64
+    uint64_t skew_ms; // Its clock shows now + skew, modulo 2^64
     uint64_t alarm_ms, frozen_ms, up_again_ms, patience_ms, hello_ms;
-    uint64_t full_ms;                   // Until then its disk takes nothing
+    uint64_t full_ms; // Until then its disk takes nothing
     uint64_t instance, incarnation, seq, broker_instance;
-    bool has_genesis;                   // A folder with the first parameters
-    void *state;                        // Of the core: the system's memory, zeroed for each life
+    bool has_genesis; // A folder with the first parameters
+    void *state;      // Of the core: the system's memory, zeroed for each life
     size_t state_bytes;
     // What a crash leaves.
     bool has_journal;
     struct wire_journal journal;
-    uint64_t promised_round;            // The newest when its journal was lost: what late news of that
-                                        // or an older one make it say is not held against it
-    struct pin checkpoints[PINS_MAX + 1];           // By step; and the one that a restore needs
+    uint64_t promised_round; // The newest when its journal was lost: what late news of that
+                             // or an older one make it say is not held against it
+    struct pin checkpoints[PINS_MAX + 1]; // By step; and the one that a restore needs
     uint32_t checkpoints_count;
-    struct store store;                 // Cleared by a crash, unless it is the checkpointer's
+    struct store store; // Cleared by a crash, unless it is the checkpointer's
     struct learner learner;
-    uint64_t said_ms[WORKER_COUNT];     // When the newest answer of each is heard
-    uint64_t turns, turn_ms;            // Steps at the same instant: a timer that spins is seen here
-    uint64_t wakes, wakes_ms;           // By the clock, in the second that began then
-    uint64_t born_unix_ms;              // Of the run that this life was admitted to first
-    bool was_ejected;                   // From a run whose ledger was lost: late word of it may come
+    uint64_t said_ms[WORKER_COUNT]; // When the newest answer of each is heard
+    uint64_t turns, turn_ms;        // Steps at the same instant: a timer that spins is seen here
+    uint64_t wakes, wakes_ms;       // By the clock, in the second that began then
+    uint64_t born_unix_ms;          // Of the run that this life was admitted to first
+    bool was_ejected;               // From a run whose ledger was lost: late word of it may come
 };
 
 // ---- what must hold (check_*.c): kept outside the cores, fed by what is durable and what is said
@@ -260,8 +281,8 @@ struct node {
 struct ghost_claim {
     struct hash name, payload, residual_from, residual_to;
     uint64_t round, generation;
-    uint8_t author;                     // Node
-    bool wrong;                         // Nobody who recomputes it comes to the same
+    uint8_t author; // Node
+    bool wrong;     // Nobody who recomputes it comes to the same
 };
 
 struct ghost_commit {
@@ -274,7 +295,7 @@ struct ghost_commit {
 struct ghost_point {
     uint8_t phase;
     uint64_t epoch, round, step, samples_done;
-    struct hash body;                   // Of the record
+    struct hash body; // Of the record
     uint16_t kind;
 };
 
@@ -283,24 +304,37 @@ struct ghost_member {
     uint8_t role, state;
     struct hash key;
     uint64_t instance, joined_round, dropped_round;
-    uint32_t owed;                      // Audits, see frames.def
+    uint32_t owed; // Audits, see frames.def
 };
 
 struct ghost_accepted {
     struct hash result, payload, residual_from, residual_to;
     uint32_t member;
     uint64_t round, step;
-    bool given_up;                      // By a restore
+    bool given_up; // By a restore
 };
 
 // What a node has heard of one author: the first claim of the newest round, whether another came
 // for the same batch, and how many it has shown to the coordinator.
-struct ghost_heard { uint64_t round; struct hash name; bool twice; uint32_t shown; };
+struct ghost_heard {
+    uint64_t round;
+    struct hash name;
+    bool twice;
+    uint32_t shown;
+};
 
 // The first claim of a round that this life of the coordinator was shown.
-struct ghost_testimony { uint64_t round; struct hash name; bool asked; };
+struct ghost_testimony {
+    uint64_t round;
+    struct hash name;
+    bool asked;
+};
 
-struct ghost_vote { bool voted; uint32_t count; struct wire_seen seen[GHOST_SEEN_MAX]; };
+struct ghost_vote {
+    bool voted;
+    uint32_t count;
+    struct wire_seen seen[GHOST_SEEN_MAX];
+};
 
 // The newest share a learner has trained.
 struct ghost_job {
@@ -325,105 +359,120 @@ struct ghost {
     struct hash last_commit;
     // The open round.
     struct wire_audit audits[NODES_MAX];
-    uint8_t findings[NODES_MAX];        // On record, by place: enum finding
+    uint8_t findings[NODES_MAX]; // On record, by place: enum finding
     uint32_t audits_count, ejected_count;
-    uint32_t due;                       // Members that a verdict on record ejects, as bits
+    uint32_t due; // Members that a verdict on record ejects, as bits
     struct wire_interval dealt[512];
     uint32_t dealt_count, clients_count, witnesses_count, batch_size, lr_bits;
     struct hash audit_lock;
-    uint32_t trainers;                  // On the roster when the round was opened
+    uint32_t trainers; // On the roster when the round was opened
     uint32_t clients[NODES_MAX], witnesses[NODES_MAX];
     struct ghost_vote votes[NODES_MAX]; // As this life of the coordinator heard them, by place
     // All rounds, all steps.
-    uint64_t round_record[ROUNDS_MAX], commit_record[ROUNDS_MAX];   // Number of the record
-    struct ghost_commit commits[ROUNDS_MAX];        // By step
+    uint64_t round_record[ROUNDS_MAX], commit_record[ROUNDS_MAX]; // Number of the record
+    struct ghost_commit commits[ROUNDS_MAX];                      // By step
     uint64_t pin_step;
-    struct hash promised[CLAIMS_MAX];         // Payloads named in votes of the newest round
+    struct hash promised[CLAIMS_MAX]; // Payloads named in votes of the newest round
     uint32_t promised_count;
-    struct hash digest[ROUNDS_MAX];                 // Of the parameters of each step
-    uint64_t commit_of_step[ROUNDS_MAX];            // Number of the record
+    struct hash digest[ROUNDS_MAX];      // Of the parameters of each step
+    uint64_t commit_of_step[ROUNDS_MAX]; // Number of the record
     struct hash claimed[NODES_MAX][ROUNDS_MAX], voted[NODES_MAX][ROUNDS_MAX];
     struct ghost_accepted accepted[CLAIMS_MAX];
     uint32_t accepted_count;
     struct ghost_claim claims[CLAIMS_MAX];
     uint32_t claims_count;
-    uint8_t samples[POSITIONS_MAX];     // By position: enum table_state
+    uint8_t samples[POSITIONS_MAX]; // By position: enum table_state
     struct ghost_job jobs[NODES_MAX];
-    struct hash residual[NODES_MAX];    // Of each replica, as the commits lead to it
+    struct hash residual[NODES_MAX]; // Of each replica, as the commits lead to it
     uint64_t cursor, done, voids, epoch_end_record;
     // Guilt.
-    struct hash revealed;               // The newest residual that somebody showed
-    struct hash made_up[NODES_MAX];     // The newest payload that a liar's learner made up
-    struct wire_claim newest[NODES_MAX], before[NODES_MAX];         // The two newest true claims
-    struct ghost_heard heard[NODES_MAX][NODES_MAX];                 // [Hearer][author]
-    struct ghost_testimony shown[NODES_MAX][CLAIM_AGE_MAX + 1];     // [Member][round modulo]
-    struct wire_claim bent[NODES_MAX];  // The newest lie of who says the same to all
-    uint64_t committed_round;           // The newest of this life of the coordinator, and
-    uint32_t committed_by[NODES_MAX], committed_by_count;           // the members who could vote in it
+    struct hash revealed;           // The newest residual that somebody showed
+    struct hash made_up[NODES_MAX]; // The newest payload that a liar's learner made up
+    struct wire_claim newest[NODES_MAX], before[NODES_MAX];     // The two newest true claims
+    struct ghost_heard heard[NODES_MAX][NODES_MAX];             // [Hearer][author]
+    struct ghost_testimony shown[NODES_MAX][CLAIM_AGE_MAX + 1]; // [Member][round modulo]
+    struct wire_claim bent[NODES_MAX]; // The newest lie of who says the same to all
+    uint64_t committed_round;          // The newest of this life of the coordinator, and
+    uint32_t committed_by[NODES_MAX], committed_by_count; // the members who could vote in it
     uint64_t twice_round[NODES_MAX];    // Of two claims that an honest witness heard; 0: none
     uint32_t wrong_accepted[NODES_MAX]; // Since all was healed
     uint32_t unshown[NODES_MAX];        // By member: see frames.def
     // The way back.
-    uint16_t done_step[POSITIONS_MAX];  // Of each sample that is done: the commit that says so
-    bool all_lost;                      // And not yet restored
+    uint16_t done_step[POSITIONS_MAX]; // Of each sample that is done: the commit that says so
+    bool all_lost;                     // And not yet restored
     uint32_t restores_asked, restores;
     uint64_t restore_record;
-    struct pin way_back;                // The newest checkpoint on record as of its very step
+    struct pin way_back; // The newest checkpoint on record as of its very step
     // What is lost.
-    uint64_t born_unix_ms;              // Of the run that the ledger is of
-    uint32_t pasts, pasts_before;       // All, and those of runs whose ledger was lost
-    uint64_t rounds_before;             // Of such runs
-    struct ghost_past past[PASTS_MAX];                  // Last: not cleared with the rest
+    uint64_t born_unix_ms;             // Of the run that the ledger is of
+    uint32_t pasts, pasts_before;      // All, and those of runs whose ledger was lost
+    uint64_t rounds_before;            // Of such runs
+    struct ghost_past past[PASTS_MAX]; // Last: not cleared with the rest
 };
 
-struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; struct hash chain; };
-struct kept_snapshot { uint8_t *body; uint32_t bytes; uint64_t seq; struct hash hash; };
+struct stored {
+    uint16_t kind;
+    uint32_t bytes;
+    uint8_t *body;
+    struct hash chain;
+};
+struct kept_snapshot {
+    uint8_t *body;
+    uint32_t bytes;
+    uint64_t seq;
+    struct hash hash;
+};
 enum { BEHIND_MAX = 40 };
 
 struct disk {
     struct stored log[RECORDS_MAX];
     uint64_t count;
-    struct kept_snapshot snapshots[2];  // The newest and the one before, in either order
+    struct kept_snapshot snapshots[2]; // The newest and the one before, in either order
     // While an older copy lies in its place: what the copy does not have.
     bool behind;
     uint64_t base, newer_count;
     struct stored newer[BEHIND_MAX];
 };
 
-struct letter { uint8_t node; char to[ACTOR_NAME_MAX + 1]; struct parcel *parcel; };
+struct letter {
+    uint8_t node;
+    char to[ACTOR_NAME_MAX + 1];
+    struct parcel *parcel;
+};
 
 // ---- the world ----------------------------------------------------------------------------------
 
 struct sim {
     uint64_t seed, prng, now_ms, seq, steps, trace, tick_ms;
     bool verbose;
-    bool canary;                        // Most lie: the run must break
+    bool canary; // Most lie: the run must break
     struct plan plan;
     struct node nodes[NODES_MAX];
     uint32_t nodes_count, operator_node, provider_node, checkpointer_node;
     struct broker broker;
     struct post_office *office;
     struct disk disk;
-    struct run *replayed;               // The second struct run that recovery is held against
+    struct run *replayed; // The second struct run that recovery is held against
     struct flight **heap;
     uint32_t heap_count, heap_max;
-    uint32_t far;                       // Nodes beyond the partition, as bits
-    bool deaf, mute;                    // Which ways it cuts: towards them, from them
+    uint32_t far;    // Nodes beyond the partition, as bits
+    bool deaf, mute; // Which ways it cuts: towards them, from them
     uint64_t faults[FAULT_KINDS], commits_at_heal;
     struct letter letters[LETTERS_MAX]; // That liars sent, for sending again
     struct ghost ghost;
     // Scratch.
     struct outbox out;
-    struct wire_arena arena, scratch;   // Of the message in hand; of whatever looks at an effect
-    struct wire_arena inside;           // Of what is packed inside of it
-    struct evidence *evidence;          // Of the coordinator's records
+    struct wire_arena arena, scratch; // Of the message in hand; of whatever looks at an effect
+    struct wire_arena inside;         // Of what is packed inside of it
+    struct evidence *evidence;        // Of the coordinator's records
     uint8_t *bytes;
-    bool hears_forked;                  // The message in hand is of a coordinator whose disk fell behind
-    uint64_t incarnation_before, log_seq_before, epoch_before, step_before;  // Of who is about to hear
+    bool hears_forked; // The message in hand is of a coordinator whose disk fell behind
+    uint64_t incarnation_before, log_seq_before, epoch_before,
+        step_before; // Of who is about to hear
     bool had_run;
-    uint32_t shown_guilty;              // Member of whom the testimony in hand is the second; UINT32_MAX
-    uint64_t unasked_round;             // Of the claim that the testimony in hand has asked for; 0: none
-    uint8_t frame[1024];                // Of the letter in hand, as its sender signed it
+    uint32_t shown_guilty;  // Member of whom the testimony in hand is the second; UINT32_MAX
+    uint64_t unasked_round; // Of the claim that the testimony in hand has asked for; 0: none
+    uint8_t frame[1024];    // Of the letter in hand, as its sender signed it
     jmp_buf broken;
     char verdict[512];
 };
@@ -439,10 +488,10 @@ void sim_end(struct sim *self); // Frees what its last seed took; the rest goes 
 void *memory_take(size_t bytes);
 void memory_forget(void *memory, size_t bytes);
 
-uint64_t roll(struct sim *self, uint64_t below);                // [0, below); 0 if below is 0
-uint64_t between(struct sim *self, uint64_t low, uint64_t high);        // Both included
+uint64_t roll(struct sim *self, uint64_t below);                 // [0, below); 0 if below is 0
+uint64_t between(struct sim *self, uint64_t low, uint64_t high); // Both included
 bool faulty(const struct sim *self);
-bool chance(struct sim *self, uint32_t of_1000);                // Only while faults last
+bool chance(struct sim *self, uint32_t of_1000); // Only while faults last
 struct hash hash_number(const char *what, uint64_t number);
 
 // An invariant is broken: gives up the seed.
@@ -453,7 +502,7 @@ _Noreturn void broken(struct sim *self, const char *invariant, const char *forma
 void plan_draw(struct sim *self);
 
 void network_clear(struct sim *self);
-void network_forget(struct sim *self);                          // The broker's bulletins
+void network_forget(struct sim *self); // The broker's bulletins
 struct parcel *parcel_new(struct sim *self, const struct node *from, uint16_t kind,
                           const void *packed, uint32_t bytes);
 void parcel_release(struct parcel *parcel);
@@ -467,19 +516,19 @@ void broker_hear_mail(struct sim *self, const struct flight *flight);
 void broker_hear_news(struct sim *self, const struct flight *flight);
 void broker_boot(struct sim *self);
 void broker_crash(struct sim *self);
-void post_tick(struct sim *self, uint8_t id);                   // HELLO
+void post_tick(struct sim *self, uint8_t id); // HELLO
 void post_hear(struct sim *self, uint8_t id,
-               const struct parcel *parcel); // What the broker says itself
+               const struct parcel *parcel);                      // What the broker says itself
 bool reachable(const struct sim *self, uint8_t from, uint8_t to); // Over the bulk plane
 uint32_t node_named(const struct sim *self, const char *name);
 
 uint64_t node_clock(const struct sim *self, const struct node *node);
 void node_boot(struct sim *self, uint8_t id);
 void node_crash(struct sim *self, uint8_t id, uint64_t down_ms);
-uint64_t down_for(struct sim *self);            // How long, drawn
-void faults_draw(struct sim *self);             // Once a second or so (faults.c)
+uint64_t down_for(struct sim *self); // How long, drawn
+void faults_draw(struct sim *self);  // Once a second or so (faults.c)
 void node_step(struct sim *self, uint8_t id, struct msg *in);
-void node_hear(struct sim *self, uint8_t id, uint16_t kind, const void *body);   // From a port
+void node_hear(struct sim *self, uint8_t id, uint16_t kind, const void *body); // From a port
 
 void perform(struct sim *self, uint8_t id, const struct effect *effect);
 const void *unpack(struct sim *self, struct wire_arena *arena, uint16_t kind, const uint8_t *body,
@@ -487,8 +536,8 @@ const void *unpack(struct sim *self, struct wire_arena *arena, uint16_t kind, co
 
 void disk_clear(struct disk *self);
 void disk_store(struct sim *self, uint8_t id, const struct effect *effect);
-void disk_lose(struct sim *self);               // Before the coordinator starts, perhaps
-void disk_fall_behind(struct sim *self);        // The same
+void disk_lose(struct sim *self);        // Before the coordinator starts, perhaps
+void disk_fall_behind(struct sim *self); // The same
 void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite);
 void disk_snapshot(struct sim *self);
 // A crash falls into the writing of this effect, or into that of a snapshot (NULL).
@@ -497,11 +546,11 @@ void disk_recover(struct sim *self, struct coordinator *core);
 
 void learner_take(struct sim *self, uint8_t id, const struct effect *effect);
 void learner_finish(struct sim *self, uint8_t id, const struct parcel *job);
-void learner_forget(struct sim *self, uint8_t id, const struct effect *effect);    // Judged, then done
+void learner_forget(struct sim *self, uint8_t id, const struct effect *effect); // Judged, then done
 void fetcher_take(struct sim *self, uint8_t id, const struct effect *effect);
 void fetcher_finish(struct sim *self, uint8_t id, const struct parcel *job);
 bool store_has(const struct store *self, const struct hash *hash);
-bool store_holds(const struct store *self, const struct hash *hash, uint32_t bytes);   // Of this size
+bool store_holds(const struct store *self, const struct hash *hash, uint32_t bytes); // Of this size
 void store_add(struct sim *sim, struct store *self, const struct hash *hash, uint32_t bytes);
 bool checkpoints_have(const struct node *node, uint64_t step, const struct hash *digest);
 bool pins_have(const struct learner *self, uint64_t step, const struct hash *digest);
@@ -514,29 +563,31 @@ bool may_lose(const struct sim *self, uint8_t id);
 // What goes out in place of the true mail, or beside it; NULL: it is honest this time, or there is
 // nobody to outvote it.
 struct parcel *liar_twist(struct sim *self, uint8_t id, const struct effect *effect);
-bool liar_keeps_apart(const struct sim *self, uint8_t id);  // Who hears which of its claims, in this round
-void liar_overhears(struct sim *self, const struct effect *effect);     // What is shown to one of them
+bool liar_keeps_apart(const struct sim *self,
+                      uint8_t id); // Who hears which of its claims, in this round
+void liar_overhears(struct sim *self, const struct effect *effect); // What is shown to one of them
 bool liar_withholds(struct sim *self, uint8_t id, const struct effect *effect);
 bool liar_serves(const struct sim *self, uint8_t id, uint8_t to, const struct hash *blob);
 // The result that a liar's learner says it has made; false: the true one.
 bool liar_makes_up(struct sim *self, uint8_t id, uint64_t round, struct hash *payload);
 
 bool is_liar(const struct sim *self, uint8_t id);
-bool lying(struct sim *self, uint8_t id, enum lie lie, uint32_t of_1000);       // This time
+bool lying(struct sim *self, uint8_t id, enum lie lie, uint32_t of_1000); // This time
 struct hash invent(struct sim *self);
 struct parcel *lie_pack(struct sim *self, uint8_t id, uint16_t kind, const void *body);
 
 // What no honest core would send at all (intruder.c).
-void intruder_testify(struct sim *self, uint8_t id, const struct wire_claim *claim);     // Says who signed it
-void intruder_act(struct sim *self, uint8_t id);                // Once a second
+void intruder_testify(struct sim *self, uint8_t id,
+                      const struct wire_claim *claim); // Says who signed it
+void intruder_act(struct sim *self, uint8_t id);       // Once a second
 void intruder_vote(struct sim *self, uint8_t id, const struct effect *effect);
 void intruder_keep(struct sim *self, uint8_t id, const char *to, struct parcel *parcel);
 void intruder_clear(struct sim *self);
 
 // What the owner took the run back from (check_restore.c). Whoever has not heard of it goes on there.
 void check_restore(struct sim *sim, const struct wire_record_restore *record);
-void check_begin_anew(struct sim *sim);                         // The ledger is lost
-bool check_is_of_before(const struct sim *sim, uint8_t id);     // Lives in a run whose ledger was lost
+void check_begin_anew(struct sim *sim);                     // The ledger is lost
+bool check_is_of_before(const struct sim *sim, uint8_t id); // Lives in a run whose ledger was lost
 bool check_is_digest(const struct sim *sim, uint64_t step, const struct hash *digest);
 // At some time of this run, or of one before it whose ledger was lost.
 bool check_was_of_run(const struct sim *sim, uint64_t step, const struct hash *digest);
@@ -546,7 +597,7 @@ const struct ghost_commit *check_commit_to(const struct sim *sim, uint64_t step,
                                            const struct hash *digest);
 // Where that member's newest accepted result led to, as the run stands; none.
 struct hash check_residual_of(const struct sim *sim, uint32_t member);
-bool check_may_restore(const struct sim *sim);                  // And would change something
+bool check_may_restore(const struct sim *sim); // And would change something
 // Below the cursor all is done but for what is returned.
 void check_position(struct sim *sim, const char *what, uint64_t cursor,
                     const struct wire_interval *returned, uint32_t count);
@@ -566,11 +617,11 @@ void check_saved(struct sim *sim, const struct wire_save *job);
 void check_loaded(struct sim *sim, uint8_t id);
 void check_quit(struct sim *sim, uint8_t id, const struct wire_quit *quit);
 void check_end(struct sim *sim);
-uint32_t check_member(const struct sim *sim, uint8_t id);       // Its place, or UINT32_MAX
-uint8_t check_node(const struct sim *sim, uint32_t member);     // Whose place it is, or NOBODY
+uint32_t check_member(const struct sim *sim, uint8_t id);   // Its place, or UINT32_MAX
+uint8_t check_node(const struct sim *sim, uint32_t member); // Whose place it is, or NOBODY
 bool check_ejected(const struct sim *sim, uint8_t id);
 bool check_at_large(const struct sim *sim); // Somebody makes wrong results for ever, and is audited
-uint64_t check_step(const struct sim *sim);         // Of the newest record
-uint64_t check_commits(const struct sim *sim);      // Steps done since the run began
+uint64_t check_step(const struct sim *sim); // Of the newest record
+uint64_t check_commits(const struct sim *sim); // Steps done since the run began
 uint8_t check_phase(const struct sim *sim);
 uint64_t check_round(const struct sim *sim);

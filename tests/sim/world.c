@@ -8,8 +8,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { TICK_MS = 1000, TURNS_MAX = 2000, WAKES_MAX = 50, LIVENESS_MS = 900000,
-       ROUNDS_MIN = 60, COMMITS_AFTER_HEAL = 20, SETTLE_MS = 30000 };
+enum {
+    TICK_MS = 1000,
+    TURNS_MAX = 2000,
+    WAKES_MAX = 50,
+    LIVENESS_MS = 900000,
+    ROUNDS_MIN = 60,
+    COMMITS_AFTER_HEAL = 20,
+    SETTLE_MS = 30000
+};
 #define NEVER UINT64_MAX
 
 void *memory_take(size_t bytes)
@@ -69,32 +76,32 @@ uint32_t node_named(const struct sim *self, const char *name)
 static size_t state_bytes(uint8_t role)
 {
     switch (role) {
-    case ACTOR_COORDINATOR:  return sizeof(struct coordinator);
-    case ACTOR_TRAINER:      return sizeof(struct trainer);
-    case ACTOR_WITNESS:      return sizeof(struct witness_actor);
+    case ACTOR_COORDINATOR: return sizeof(struct coordinator);
+    case ACTOR_TRAINER: return sizeof(struct trainer);
+    case ACTOR_WITNESS: return sizeof(struct witness_actor);
     case ACTOR_CHECKPOINTER: return sizeof(struct checkpointer);
-    case ACTOR_PROVIDER:     return sizeof(struct data_provider);
-    default:                 return 0;
+    case ACTOR_PROVIDER: return sizeof(struct data_provider);
+    default: return 0;
     }
 }
 
 static void step_core(struct node *node, const struct msg *in, struct outbox *out)
 {
     switch (node->role) {
-    case ACTOR_COORDINATOR:  coordinator_step(node->state, in, out); break;
-    case ACTOR_TRAINER:      trainer_step(node->state, in, out); break;
-    case ACTOR_WITNESS:      witness_actor_step(node->state, in, out); break;
+    case ACTOR_COORDINATOR: coordinator_step(node->state, in, out); break;
+    case ACTOR_TRAINER: trainer_step(node->state, in, out); break;
+    case ACTOR_WITNESS: witness_actor_step(node->state, in, out); break;
     case ACTOR_CHECKPOINTER: checkpointer_step(node->state, in, out); break;
-    case ACTOR_PROVIDER:     data_provider_step(node->state, in, out); break;
+    case ACTOR_PROVIDER: data_provider_step(node->state, in, out); break;
     }
 }
 
 static void init_member(struct sim *self, struct node *node)
 {
-    struct member *member = node->state;            // The first field of every member's state
+    struct member *member = node->state; // The first field of every member's state
     switch (node->role) {
-    case ACTOR_TRAINER:      trainer_init(node->state); break;
-    case ACTOR_WITNESS:      witness_actor_init(node->state); break;
+    case ACTOR_TRAINER: trainer_init(node->state); break;
+    case ACTOR_WITNESS: witness_actor_init(node->state); break;
     case ACTOR_CHECKPOINTER: checkpointer_init(node->state); break;
     case ACTOR_PROVIDER:
         data_provider_init(node->state);
@@ -122,13 +129,15 @@ static void inherit(struct sim *self, uint8_t id)
 {
     const struct store *store = &self->nodes[id].store;
     if (store->count)
-        node_hear(self, id, FRAME_INHERITED, &(struct wire_inherited){ store->blobs, store->count });
+        node_hear(self, id, FRAME_INHERITED,
+                  &(struct wire_inherited){ store->blobs, store->count });
 }
 
 static void first_messages(struct sim *self, uint8_t id)
 {
     struct node *node = &self->nodes[id];
-    struct wire_start start = { .incarnation = node->incarnation, .instance = node->instance,
+    struct wire_start start = { .incarnation = node->incarnation,
+                                .instance = node->instance,
                                 .unix_ms = 1800000000000u + self->now_ms };
     if (node->has_journal) node_hear(self, id, FRAME_JOURNAL, &node->journal);
     if (node->role == ACTOR_CHECKPOINTER) damage(self, node);
@@ -226,8 +235,9 @@ static void print(const struct sim *self, uint8_t id, const char *arrow, const c
 
 static const char *port_name(const struct effect *effect)
 {
-    static const char *const names[PORT_COUNT] = {
-        "", "(news)", "(disk)", "(clock)", "(log)", "(learner)", "(fetcher)", "(shell)", "(peer)"};
+    static const char *const names[PORT_COUNT] = { "",          "(news)",  "(disk)",
+                                                   "(clock)",   "(log)",   "(learner)",
+                                                   "(fetcher)", "(shell)", "(peer)" };
     return effect->port == PORT_MAIL ? effect->to : names[effect->port];
 }
 
@@ -284,7 +294,7 @@ void node_step(struct sim *self, uint8_t id, struct msg *in)
     step_core(node, in, &self->out);
     uint32_t cut = crashes_here(self) ? draw_cut(self) : UINT32_MAX;
     for (uint32_t i = 0; i <= self->out.count; i++) {
-        if (i == cut && may_lose(self, id)) {       // What it has just promised counts, too
+        if (i == cut && may_lose(self, id)) { // What it has just promised counts, too
             self->faults[CUT]++;
             if (self->verbose)
                 printf("             %s dies after %u of %u effects\n", node->name, i,
@@ -299,7 +309,7 @@ void node_step(struct sim *self, uint8_t id, struct msg *in)
             print(self, id, ">", port_name(effect), effect->kind,
                   unpack(self, &self->scratch, effect->kind, effect->body, effect->bytes));
         perform(self, id, effect);
-        if (!node->up) return;                      // Its disk is behind, or took nothing more
+        if (!node->up) return; // Its disk is behind, or took nothing more
     }
     check_stepped(self, id, in);
     if (node->quits)
@@ -325,7 +335,8 @@ static void sign(struct sim *self, struct msg *in)
     memcpy(head.sender, in->sender.bytes, sizeof head.sender);
     size_t count = wire_pack(&head, in->body, self->frame, sizeof self->frame);
     ensure(count > 0);
-    in->frame_bytes = (uint32_t)wire_put_signature(self->frame, count, signature, sizeof self->frame);
+    in->frame_bytes =
+        (uint32_t)wire_put_signature(self->frame, count, signature, sizeof self->frame);
     in->frame = self->frame;
 }
 
@@ -334,7 +345,7 @@ static void sign(struct sim *self, struct msg *in)
 static const void *unpack_skewed(struct sim *self, const struct parcel *parcel)
 {
     const uint8_t first = parcel->bytes ? parcel->body[0] : 0;
-    const bool bends = (first & 0xf0) == 0x90 && first > 0x90 && first < 0x9f;  // Up to 14 fields
+    const bool bends = (first & 0xf0) == 0x90 && first > 0x90 && first < 0x9f; // Up to 14 fields
     const bool longer = bends && roll(self, 2);
     struct wire_refusal refusal;
     const void *body = NULL;
@@ -346,7 +357,8 @@ static const void *unpack_skewed(struct sim *self, const struct parcel *parcel)
     bool taken = wire_unpack_body(self->bytes, parcel->bytes + longer, bends ? parcel->kind : 9999,
                                   &self->arena, &body, &refusal);
     if (taken != longer)
-        broken(self, "another version is understood or refused", "%s", wire_kind_name(parcel->kind));
+        broken(self, "another version is understood or refused", "%s",
+               wire_kind_name(parcel->kind));
     return taken ? body : NULL;
 }
 
@@ -354,12 +366,12 @@ static void hear_parcel(struct sim *self, const struct flight *flight)
 {
     const struct parcel *parcel = flight->parcel;
     if (self->nodes[flight->node].role == ACTOR_OPERATOR) return;
-    struct msg in = {.kind = parcel->kind,
-                     .run = "sim",
-                     .from = flight->name,
-                     .sender = parcel->sender,
-                     .incarnation = parcel->incarnation,
-                     .seq = parcel->seq };
+    struct msg in = { .kind = parcel->kind,
+                      .run = "sim",
+                      .from = flight->name,
+                      .sender = parcel->sender,
+                      .incarnation = parcel->incarnation,
+                      .seq = parcel->seq };
     in.body = chance(self, self->plan.skew)
                   ? unpack_skewed(self, parcel)
                   : unpack(self, &self->arena, parcel->kind, parcel->body, parcel->bytes);
@@ -382,7 +394,7 @@ static void arrive(struct sim *self, struct flight *flight)
         return;
     }
     if (!node->up || node->life != flight->life) return;
-    if (flight->parcel->forked && !self->disk.behind) return;   // Its connections ended with it
+    if (flight->parcel->forked && !self->disk.behind) return; // Its connections ended with it
     if (node->frozen_ms > self->now_ms) {
         network_fly(self, node->frozen_ms - self->now_ms, flight->to, flight->node, flight->life,
                     flight->name, flight->parcel);
@@ -391,13 +403,13 @@ static void arrive(struct sim *self, struct flight *flight)
     switch (flight->to) {
     case TO_LEARNER: learner_finish(self, flight->node, flight->parcel); break;
     case TO_FETCHER: fetcher_finish(self, flight->node, flight->parcel); break;
-    case TO_POST:    post_hear(self, flight->node, flight->parcel); break;
+    case TO_POST: post_hear(self, flight->node, flight->parcel); break;
     case TO_CORE:
         node_hear(self, flight->node, flight->parcel->kind,
                   unpack(self, &self->arena, flight->parcel->kind, flight->parcel->body,
                          flight->parcel->bytes));
         break;
-    default:         hear_parcel(self, flight);
+    default: hear_parcel(self, flight);
     }
 }
 
@@ -444,8 +456,9 @@ static bool must_wait(struct sim *self, uint8_t id)
 
 static void ring(struct sim *self, uint8_t id, enum alarm alarm)
 {
-    const bool away = alarm == BOOT && id != NOBODY && id != COORDINATOR &&
-                      (self->disk.behind || must_wait(self, id)); // Behind: who knows less might follow
+    const bool away =
+        alarm == BOOT && id != NOBODY && id != COORDINATOR &&
+        (self->disk.behind || must_wait(self, id)); // Behind: who knows less might follow
     if (id == NOBODY) {
         self->tick_ms += between(self, TICK_MS / 2, TICK_MS * 3 / 2);
         faults_draw(self);
@@ -492,7 +505,7 @@ static void add_node(struct sim *self, uint8_t role, const struct hash *key)
     node->state = state || !node->state_bytes ? state : memory_take(node->state_bytes);
     node->key = *key;
     actor_name(role, key, node->name);
-    node->skew_ms = roll(self, 30ull * 86400000);   // How long its machine has been up
+    node->skew_ms = roll(self, 30ull * 86400000); // How long its machine has been up
     node->has_genesis = true;
     node->up_again_ms = roll(self, 2000);
 }
@@ -569,9 +582,8 @@ static uint64_t due_ms(const struct sim *self)
     // base is on record (seed 4165).
     const bool few = plan->witnesses > 0 && rules->batch_start <= plan->trainers / 3;
     const uint64_t epochs = COMMITS_AFTER_HEAL / (few ? 1 : rounds) + 1;
-    const uint64_t needs_ms =
-        (few ? epochs * rounds : COMMITS_AFTER_HEAL) * round_ms +
-        epochs * (rules->waiting_ms + rules->warmup_ms + rules->cooldown_ms);
+    const uint64_t needs_ms = (few ? epochs * rounds : COMMITS_AFTER_HEAL) * round_ms +
+                              epochs * (rules->waiting_ms + rules->warmup_ms + rules->cooldown_ms);
     return plan->heal_ms + needs_ms * (plan->stubborn ? 2 : 1);
 }
 
@@ -581,11 +593,11 @@ static void live(struct sim *self)
     while (!enough(self)) {
         advance(self);
         if (faulty(self)) continue;
-        if (self->commits_at_heal > check_step(self))    // Only now, or taken back since
+        if (self->commits_at_heal > check_step(self)) // Only now, or taken back since
             self->commits_at_heal = check_step(self);
         const uint64_t since = check_step(self) - self->commits_at_heal;
-        const bool late = self->now_ms > due && since < COMMITS_AFTER_HEAL &&
-                          check_phase(self) != PHASE_FINISHED;
+        const bool late =
+            self->now_ms > due && since < COMMITS_AFTER_HEAL && check_phase(self) != PHASE_FINISHED;
         if (late || self->now_ms > end_ms)
             broken(self, "once healed, the run gets on",
                    "%llu commits, %llu of them since, in %llu s, round %llu, phase %s",
@@ -611,7 +623,8 @@ struct sim *sim_new(void)
         (struct wire_arena){ .bytes = memory_take(SCRATCH_BYTES), .max = SCRATCH_BYTES };
     self->inside = (struct wire_arena){ .bytes = memory_take(SCRATCH_BYTES), .max = SCRATCH_BYTES };
     self->out = (struct outbox){ .effects = memory_take(EFFECTS_MAX * sizeof(struct effect)),
-                                 .count_max = EFFECTS_MAX, .bytes = memory_take(SCRATCH_BYTES),
+                                 .count_max = EFFECTS_MAX,
+                                 .bytes = memory_take(SCRATCH_BYTES),
                                  .bytes_max = SCRATCH_BYTES };
     return self;
 }

@@ -18,14 +18,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OPS_MAX = 512, FILE_MAX = 4 << 20, SECTOR = 512, WORD = 8, PER_INSTANT = 24,
-       COMMITS_MAX = 14 };
+enum {
+    OPS_MAX = 512,
+    FILE_MAX = 4 << 20,
+    SECTOR = 512,
+    WORD = 8,
+    PER_INSTANT = 24,
+    COMMITS_MAX = 14
+};
 
 struct op {
     enum { WRITE, SYNCED_WRITE, SYNC } kind;
     size_t at, count;
     uint8_t *bytes;
-    struct position confirmed;  // As it was when the call was made
+    struct position confirmed; // As it was when the call was made
 };
 
 static struct op ops[OPS_MAX];
@@ -39,8 +45,8 @@ static char data[320];
 static bool is_data(int fd)
 {
     struct stat file, named;
-    return recording && fstat(fd, &file) == 0 && stat(data, &named) == 0
-        && file.st_ino == named.st_ino && file.st_dev == named.st_dev;
+    return recording && fstat(fd, &file) == 0 && stat(data, &named) == 0 &&
+           file.st_ino == named.st_ino && file.st_dev == named.st_dev;
 }
 
 static void record(int fd, const void *bytes, size_t count, off_t at)
@@ -49,7 +55,9 @@ static void record(int fd, const void *bytes, size_t count, off_t at)
     ensure(ops_count < OPS_MAX && (size_t)at + count <= FILE_MAX);
     struct op *op = &ops[ops_count++];
     *op = (struct op){ .kind = fcntl(fd, F_GETFL) & O_DSYNC ? SYNCED_WRITE : WRITE,
-                       .at = (size_t)at, .count = count, .bytes = malloc(count),
+                       .at = (size_t)at,
+                       .count = count,
+                       .bytes = malloc(count),
                        .confirmed = confirmed };
     ensure(op->bytes);
     memcpy(op->bytes, bytes, count);
@@ -107,7 +115,7 @@ static void live(const char *dir, uint64_t seed)
     for (uint64_t i = 0; i < commits; i++) {
         ensure(storm_commit(ledger, seed, &prng, &why, &confirmed) == 0);
         if (storm_roll(&prng, 5)) continue;
-        ledger_close(&ledger);                      // Another life, another incarnation
+        ledger_close(&ledger); // Another life, another incarnation
         ensure(ledger_open(dir, "storm", &options, &why, &ledger) == 0);
     }
     ledger_close(&ledger);
@@ -116,7 +124,10 @@ static void live(const char *dir, uint64_t seed)
 
 // ---- images -------------------------------------------------------------------------------------
 
-struct image { uint8_t *bytes; size_t count; };
+struct image {
+    uint8_t *bytes;
+    size_t count;
+};
 
 static void put(struct image *image, const struct op *op, size_t from, size_t count)
 {
@@ -138,10 +149,10 @@ static void put_perhaps(struct image *image, const struct op *op, uint64_t *prng
 {
     size_t sectors = (op->count + SECTOR - 1) / SECTOR;
     switch (storm_roll(prng, 4)) {
-    case 0:  break;
-    case 1:  put(image, op, 0, op->count); break;
-    case 2:  {
-        size_t count = storm_roll(prng, sectors + 1) * SECTOR;      // A sector is whole or not there
+    case 0: break;
+    case 1: put(image, op, 0, op->count); break;
+    case 2: {
+        size_t count = storm_roll(prng, sectors + 1) * SECTOR; // A sector is whole or not there
         size_t first = SECTOR - op->at % SECTOR;
         if (count > 0) count = first + count - SECTOR;
         put(image, op, 0, count < op->count ? count : op->count);
@@ -186,8 +197,8 @@ static void cut_life(const char *dir, uint64_t seed, uint64_t *left, uint64_t *p
     struct image durable = { bytes, 0 };
     unsigned synced = 0;
     memset(bytes, 0, FILE_MAX);
-    for (unsigned now = 0; now < ops_count && *left > 0; now++) {
-        for (int i = 0; i < PER_INSTANT && *left > 0; i++, --*left)
+    for (unsigned now = 0; now<ops_count && * left> 0; now++) {
+        for (int i = 0; i<PER_INSTANT && * left> 0; i++, --*left)
             cut_at(dir, seed, now, synced, &durable, false, prng, whole);
         for (int i = 0; i < PER_INSTANT / 8 && is_meta(&ops[now]); i++)
             cut_at(dir, seed, now, synced, &durable, true, prng, torn);
@@ -201,8 +212,8 @@ void storm_cuts(uint64_t images, uint64_t seed, struct tally *ret_whole, struct 
 {
     char dir[256];
     uint64_t prng = seed;
-    struct tally *torn = mmap(NULL, sizeof *torn, PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct tally *torn =
+        mmap(NULL, sizeof *torn, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ensure(torn != MAP_FAILED);
     while (images > 0) {
         storm_make_dir(dir);

@@ -44,8 +44,7 @@ static void flip_one_ledger(uint64_t flips, uint64_t seed, struct tally *tally)
     storm_make_dir(dir);
     snprintf(path, sizeof path, "%s/data.mdb", dir);
     ensure(ledger_open(dir, "storm", NULL, &why, &ledger) == 0);
-    for (int i = 0; i < COMMITS; i++)
-        ensure(storm_commit(ledger, seed, &prng, &why, &known) == 0);
+    for (int i = 0; i < COMMITS; i++) ensure(storm_commit(ledger, seed, &prng, &why, &known) == 0);
     ledger_close(&ledger);
     uint8_t *bytes = read_all(path, &count);
     for (uint64_t i = 0; i < flips; i++) {
@@ -62,8 +61,8 @@ static void flip_one_ledger(uint64_t flips, uint64_t seed, struct tally *tally)
 
 void storm_flip_ledgers(uint64_t flips, uint64_t seed, struct tally *ret_tally)
 {
-    struct tally *tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct tally *tally =
+        mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ensure(tally != MAP_FAILED);
     for (uint64_t done = 0; done < flips; done += PER_LEDGER)
         flip_one_ledger(flips - done < PER_LEDGER ? flips - done : PER_LEDGER, ++seed, tally);

@@ -13,7 +13,10 @@
 enum { CONFIRMED_MAX = 4096, KILLS_PER_LEDGER = 100 };
 
 // Written by the writer, read once it is dead: a position counts when its number does.
-struct shared { atomic_ulong count; struct position confirmed[CONFIRMED_MAX]; };
+struct shared {
+    atomic_ulong count;
+    struct position confirmed[CONFIRMED_MAX];
+};
 
 static void write_for_ever(const char *dir, uint64_t seed, uint64_t life, struct shared *shared)
 {
@@ -49,8 +52,8 @@ void storm_kills(uint64_t kills, uint64_t seed, struct tally *tally)
     char dir[256];
     uint64_t prng = seed;
     struct position confirmed = { 0 };
-    struct shared *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shared *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ensure(shared != MAP_FAILED);
     for (uint64_t i = 0; i < kills; i++) {
         if (i % KILLS_PER_LEDGER == 0) {

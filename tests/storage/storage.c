@@ -32,7 +32,8 @@ static void say(int number, const char *what, const struct tally *tally, double 
 int main(int argc, char **argv)
 {
     struct tally killed = { 0 }, cut = { 0 }, torn = { 0 }, ledgers = { 0 }, blobs = { 0 };
-    if (argc < 4 || argc > 5) return fputs("usage: storage KILLS IMAGES FLIPS [SEED]\n", stderr), 64;
+    if (argc < 4 || argc > 5)
+        return fputs("usage: storage KILLS IMAGES FLIPS [SEED]\n", stderr), 64;
     const uint64_t kills = strtoull(argv[1], NULL, 10), images = strtoull(argv[2], NULL, 10);
     const uint64_t flips = strtoull(argv[3], NULL, 10);
     const uint64_t seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 1;
@@ -51,7 +52,7 @@ int main(int argc, char **argv)
     began = seconds();
     storm_flip_blobs(flips, seed, &blobs);
     say(5, "flipped bits of blobs", &blobs, seconds() - began);
-    bool tried = killed.trials == kills && cut.trials == images && ledgers.trials == flips
-              && blobs.trials == flips;
+    bool tried = killed.trials == kills && cut.trials == images && ledgers.trials == flips &&
+                 blobs.trials == flips;
     return killed.lost || cut.lost || torn.lost || ledgers.lost || blobs.lost || !tried;
 }

@@ -56,15 +56,17 @@ int storm_commit(struct ledger *ledger, uint64_t seed, uint64_t *prng, struct wh
 
 // ---- the verdict --------------------------------------------------------------------------------
 
-struct look { uint64_t seed, next; };
+struct look {
+    uint64_t seed, next;
+};
 
 static int look(void *arg, const struct record *record)
 {
     struct look *self = arg;
     uint8_t bytes[STORM_RECORD_MAX];
     const size_t count = storm_fill(self->seed, record->seq, bytes);
-    bool same = record->seq == self->next++ && record->count == count
-             && memcmp(record->bytes, bytes, count) == 0;
+    bool same = record->seq == self->next++ && record->count == count &&
+                memcmp(record->bytes, bytes, count) == 0;
     return same ? 0 : FAULT_DIGEST;
 }
 
@@ -88,8 +90,9 @@ static bool judge_opened(struct ledger *ledger, uint64_t seed, const struct posi
     ledger_head(ledger, &head.seq, &head.chain);
     tally->head = head;
     if (head.seq > 0 && ledger_each(ledger, looking.next, look, &looking, why) < 0) {
-        if (!why->text[0]) why_set(why, FAULT_DIGEST, "record %llu is not what was written",
-                                   (unsigned long long)looking.next - 1);
+        if (!why->text[0])
+            why_set(why, FAULT_DIGEST, "record %llu is not what was written",
+                    (unsigned long long)looking.next - 1);
         return false;
     }
     if (looking.next != head.seq + 1 || head.seq > confirmed->seq + STORM_TRANSACTION_MAX) {
@@ -135,7 +138,9 @@ void storm_make_dir(char dir[256])
 {
     const char *tmp = getenv("TMPDIR"), *memory = "/dev/shm";
     snprintf(dir, 256, "%s/shoal-storage.XXXXXX",
-             tmp ? tmp : access(memory, W_OK) == 0 ? memory : "/tmp");
+             tmp                         ? tmp
+             : access(memory, W_OK) == 0 ? memory
+                                         : "/tmp");
     ensure(mkdtemp(dir));
 }
 

@@ -7,17 +7,20 @@
 enum { STORM_RECORD_MAX = 3000, STORM_TRANSACTION_MAX = 8 };
 
 // What somebody was told is durable.
-struct position { uint64_t seq; struct hash chain; };
+struct position {
+    uint64_t seq;
+    struct hash chain;
+};
 
 struct tally {
     uint64_t trials;
-    uint64_t unacknowledged;    // Hold a transaction more than was confirmed: allowed, since unknown
-    uint64_t unborn;            // Cut before the first commit was confirmed, and refused
-    uint64_t refused;           // Damaged and said so: a torn sector's right
-    uint64_t rollbacks;         // Opened whole, and behind what was confirmed ..
-    uint64_t detected;          // .. and ledger_covers said so: at once, and after going on
-    uint64_t lost;              // Neither: a failure
-    struct position head;       // Of the ledger that was judged last
+    uint64_t unacknowledged; // Hold a transaction more than was confirmed: allowed, since unknown
+    uint64_t unborn;         // Cut before the first commit was confirmed, and refused
+    uint64_t refused;        // Damaged and said so: a torn sector's right
+    uint64_t rollbacks;      // Opened whole, and behind what was confirmed ..
+    uint64_t detected;       // .. and ledger_covers said so: at once, and after going on
+    uint64_t lost;           // Neither: a failure
+    struct position head;    // Of the ledger that was judged last
 };
 
 // SplitMix64: [0, below).

@@ -16,7 +16,10 @@
 static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
 
 // A matrix and a vector, whose sizes are no multiples of anything.
-struct world { struct layout_tensor room[2]; struct layout layout; };
+struct world {
+    struct layout_tensor room[2];
+    struct layout layout;
+};
 
 static struct world *world_of(uint64_t rows, uint64_t cols, uint64_t count)
 {
@@ -132,7 +135,7 @@ static const struct adamw_options usual = { 0.9, 0.999, 1e-8, 0.01 };
 static void test_same_bits(void **state)
 {
     (void)state;
-    struct world *world = world_of(211, 203, 1037);       // Three pieces, the last one short
+    struct world *world = world_of(211, 203, 1037); // Three pieces, the last one short
     const uint64_t floats = world->layout.total;
     adamw_t *alone = adamw_of(&world->layout, &usual, NULL);
     assert_true(learn_set_isa("base"));
@@ -198,9 +201,12 @@ static void test_state_by_tag(void **state)
 static void test_refusals(void **state)
 {
     (void)state;
-    static const struct { struct adamw_options options; const char *name; } cases[] = {
-        { { 1.0, 0.9, 1e-8, 0 }, "beta1" },    { { -0.1, 0.9, 1e-8, 0 }, "beta1" },
-        { { 0.9, NAN, 1e-8, 0 }, "beta2" },    { { 0.9, 0.9, 0, 0 }, "eps" },
+    static const struct {
+        struct adamw_options options;
+        const char *name;
+    } cases[] = {
+        { { 1.0, 0.9, 1e-8, 0 }, "beta1" },         { { -0.1, 0.9, 1e-8, 0 }, "beta1" },
+        { { 0.9, NAN, 1e-8, 0 }, "beta2" },         { { 0.9, 0.9, 0, 0 }, "eps" },
         { { 0.9, 0.9, 1e-8, -1 }, "weight_decay" }, { { 0.9, 0.9, 1e-8, 1e9 }, "weight_decay" },
     };
     struct world *world = world_of(2, 2, 2);

@@ -86,7 +86,8 @@ static void a_list_is_read_and_read_again(void **state)
     (void)state;
     char a[KEY_HEX], b[KEY_HEX];
     struct key server = key_of(1), key_a = key_of(2), key_b = key_of(3);
-    struct admission_options options = { .policy = ADMIT_ALLOWLIST, .list_path = list,
+    struct admission_options options = { .policy = ADMIT_ALLOWLIST,
+                                         .list_path = list,
                                          .server = &server };
     struct admission *self = NULL;
     key_to_hex(&key_a, a), key_to_hex(&key_b, b);
@@ -135,18 +136,20 @@ static void an_invitation_lets_in_so_many_and_no_more(void **state)
     (void)state;
     struct identity *owner = identity_of(2), *stranger = identity_of(9);
     struct key server = key_of(1);
-    struct admission_options options = { .policy = ADMIT_INVITE, .record_path = record,
-                                         .server = &server, .owner = identity_key(owner) };
-    struct invitation bearer = { .expires_unix_s = 2000, .uses = 1, .number = { 1 } },
-                      named = { .expires_unix_s = 2000, .uses = 1, .number = { 2 },
-                                .guest = key_of(5) };
+    struct admission_options options = { .policy = ADMIT_INVITE,
+                                         .record_path = record,
+                                         .server = &server,
+                                         .owner = identity_key(owner) };
+    struct invitation bearer = { .expires_unix_s = 2000, .uses = 1, .number = { 1 } }, named = {
+        .expires_unix_s = 2000, .uses = 1, .number = { 2 }, .guest = key_of(5)
+    };
     uint8_t bytes[INVITATION_BYTES];
     struct admission *self = NULL;
     struct curve_key three = curve_of(3);
     assert_int_equal(admission_new(&options, &why, &self), 0);
-    assert_true(lets_in(self, 2));                  // The owner needs none
+    assert_true(lets_in(self, 2)); // The owner needs none
     assert_false(lets_in(self, 3));
-    assert_true(admission_lets_in(self, &three, true));     // As far as the door
+    assert_true(admission_lets_in(self, &three, true)); // As far as the door
     assert_non_null(hello(self, 3, ACTOR_TRAINER));
 
     invitation_sign(&bearer, stranger, &server, "demo", bytes);
@@ -155,7 +158,7 @@ static void an_invitation_lets_in_so_many_and_no_more(void **state)
     assert_non_null(strstr(hello_with(self, 3, bytes, 2001), "expired"));
     assert_null(hello_with(self, 3, bytes, 1000));
     assert_true(lets_in(self, 3));
-    assert_null(hello_with(self, 3, bytes, 3000));  // Again: known by now
+    assert_null(hello_with(self, 3, bytes, 3000)); // Again: known by now
     assert_non_null(strstr(hello_with(self, 4, bytes, 1000), "used up"));
 
     invitation_sign(&named, owner, &server, "demo", bytes);
@@ -194,9 +197,12 @@ static void one_key_is_one_member(void **state)
     struct identity *owner = identity_of(2);
     struct key server = key_of(1), listed = key_of(3), negative = listed;
     char hex[KEY_HEX], other[KEY_HEX];
-    struct admission_options invite = { .policy = ADMIT_INVITE, .record_path = record,
-                                        .server = &server, .owner = identity_key(owner) };
-    struct admission_options allow = { .policy = ADMIT_ALLOWLIST, .list_path = list,
+    struct admission_options invite = { .policy = ADMIT_INVITE,
+                                        .record_path = record,
+                                        .server = &server,
+                                        .owner = identity_key(owner) };
+    struct admission_options allow = { .policy = ADMIT_ALLOWLIST,
+                                       .list_path = list,
                                        .server = &server };
     struct invitation bearer = { .expires_unix_s = 2000, .uses = 5, .number = { 7 } };
     uint8_t bytes[INVITATION_BYTES];
@@ -207,7 +213,7 @@ static void one_key_is_one_member(void **state)
     assert_null(hello_with(self, 6, bytes, 1000));
     assert_non_null(strstr(hello_as_negative(self, 6, ACTOR_TRAINER, bytes), "negative"));
     assert_non_null(strstr(hello_as_negative(self, 2, ACTOR_COORDINATOR, NULL), "negative"));
-    assert_null(hello_as_negative(self, 7, ACTOR_TRAINER, bytes));      // The first that comes is it
+    assert_null(hello_as_negative(self, 7, ACTOR_TRAINER, bytes)); // The first that comes is it
     assert_non_null(strstr(hello_with(self, 7, bytes, 1000), "negative"));
     admission_destroy(&self);
 
@@ -236,7 +242,7 @@ static void a_banned_key_stays_out(void **state)
     assert_false(admission_ban(self, &three));
     assert_false(admission_lets_in(self, &three, true));
     assert_non_null(hello(self, 3, ACTOR_TRAINER));
-    assert_false(admission_ban(self, &two));        // Never the owner
+    assert_false(admission_ban(self, &two)); // Never the owner
     assert_non_null(hello(self, 4, ACTOR_COORDINATOR));
     admission_destroy(&self);
 }
@@ -246,14 +252,16 @@ static void a_banned_key_stays_out(void **state)
 static void a_bucket_fills_drops_and_cuts(void **state)
 {
     (void)state;
-    const struct budget budget = { .frames_s = 10, .frames_burst = 5, .bytes_s = 1000,
-                                   .bytes_burst = 1000 };
+    const struct budget budget = {
+        .frames_s = 10, .frames_burst = 5, .bytes_s = 1000, .bytes_burst = 1000
+    };
     struct bucket bucket = { 0 };
     bucket_fill(&bucket, &budget, 0);
-    for (int i = 0; i < 5; i++) assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_WITHIN);
+    for (int i = 0; i < 5; i++)
+        assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_WITHIN);
     assert_int_equal(bucket_take(&bucket, &budget, 1, 0), BUDGET_OVER);
-    assert_int_equal(bucket_take(&bucket, &budget, 1, 300), BUDGET_WITHIN);     // 3 more came
-    for (uint64_t ms = 1000; ms < 20000; ms += 100)     // At its rate for ever
+    assert_int_equal(bucket_take(&bucket, &budget, 1, 300), BUDGET_WITHIN); // 3 more came
+    for (uint64_t ms = 1000; ms < 20000; ms += 100)                         // At its rate for ever
         assert_int_equal(bucket_take(&bucket, &budget, 100, ms), BUDGET_WITHIN);
     assert_int_equal(bucket_take(&bucket, &budget, 2000, 20000), BUDGET_OVER);
     assert_int_equal(bucket_take(&bucket, &budget, UINT64_MAX, 20000), BUDGET_CUT);
@@ -274,13 +282,17 @@ static void a_change_of_budget_gives_no_more(void **state)
     for (int turn = 0; turn < 10; turn++) {
         const struct budget *budget = turn % 2 ? &large : &small;
         bucket_fill(&bucket, budget, 1);
-        for (int i = 0; i < 8000 && bucket_take(&bucket, budget, 1, 1) == BUDGET_WITHIN; i++) passed++;
+        for (int i = 0; i < 8000 && bucket_take(&bucket, budget, 1, 1) == BUDGET_WITHIN; i++)
+            passed++;
         if (turn == 0) assert_int_equal(passed, 20);
     }
     assert_int_equal(passed, 8000);
 }
 
-struct said { uint32_t said, passed, own_said, own_passed; uint64_t cut_ms; };     // Cut: 0, never
+struct said {
+    uint32_t said, passed, own_said, own_passed;
+    uint64_t cut_ms;
+}; // Cut: 0, never
 
 // A minute of a sender at `tenths` of its budget, in frames or in bytes. One in forty of its frames is
 // its own and the others are answers that somebody makes it give; all come in no order. If `once` it

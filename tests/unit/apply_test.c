@@ -317,18 +317,18 @@ static void nothing_is_longer_than_the_median_allows(void **state)
         uint32_t count;
         bool one_bit;
     } known[] = {
-        { { 3 }, 3, 1, false },                      // Alone, or all equal: nothing is clipped
+        { { 3 }, 3, 1, false }, // Alone, or all equal: nothing is clipped
         { { -2, 2, 2, -2 }, 2, 4, false },
         { { 0, 0 }, 1, 2, false },
-        { { 1, 16 }, 1, 2, false },                  // The lower median of two is the lesser
+        { { 1, 16 }, 1, 2, false }, // The lower median of two is the lesser
         { { 16, 1 }, 1, 2, false },
-        { { 1, 1, 1, -8 }, 1, 4, false },            // The shout counts as a voice
+        { { 1, 1, 1, -8 }, 1, 4, false }, // The shout counts as a voice
         { { 4, 1, 0.25, 2 }, 1, 4, false },
         { { 4, 1, 0.25, 2, 64 }, 2, 5, false },
-        { { 0, 0, 0, 0, 1, 16 }, 1, 6, false },      // Who says nothing has no say in the length
+        { { 0, 0, 0, 0, 1, 16 }, 1, 6, false }, // Who says nothing has no say in the length
         { { 0x1p-60f, 0x1p60f }, 0x1p-60f, 2, false },
         { { 0x1p-126f, 0x1p62f }, 0x1p-126f, 2, false }, // To nothing
-        { { 1, 0, -10, 1 }, 1, 4, true },            // One bit: every value is one vote
+        { { 1, 0, -10, 1 }, 1, 4, true },                // One bit: every value is one vote
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         float factors[6];

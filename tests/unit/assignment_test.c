@@ -41,7 +41,9 @@ static void shuffles_are_those_of_psyche(void **state)
 static void intervals_are_those_of_psyche(void **state)
 {
     (void)state;
-    static const struct { uint32_t trainer, first, last; } expected[] = {
+    static const struct {
+        uint32_t trainer, first, last;
+    } expected[] = {
         { 4, 100, 102 }, { 3, 103, 105 }, { 2, 106, 108 }, { 1, 109, 110 }, { 0, 111, 112 },
     };
     deal_to_first(7, 5, 13);

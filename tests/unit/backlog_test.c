@@ -6,9 +6,16 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-enum { PART = 1 << 20, PART_ON_WIRE = PART + 33 + 9, COMMIT_BYTES = 5 << 19, ROSTER_BYTES = 1 << 21 };
+enum {
+    PART = 1 << 20,
+    PART_ON_WIRE = PART + 33 + 9,
+    COMMIT_BYTES = 5 << 19,
+    ROSTER_BYTES = 1 << 21
+};
 
-struct cuts { int fds[64], count; };
+struct cuts {
+    int fds[64], count;
+};
 
 static void note(void *arg, int fd)
 {
@@ -29,14 +36,14 @@ static void mail_is_bounded_for_each_receiver(void **state)
     uint64_t sent = 0;
     for (; !backlog_is_full(self, 10); sent += PART_ON_WIRE) backlog_sent(self, 10, PART);
     assert_in_range(sent, BACKLOG_MAX, BACKLOG_MAX + PART_ON_WIRE);
-    assert_false(backlog_is_full(self, 11));                    // Never for another's
+    assert_false(backlog_is_full(self, 11)); // Never for another's
     backlog_measured(self, 10, sent - BACKLOG_MAX - 1, false, 1);
     assert_true(backlog_is_full(self, 10));
-    backlog_measured(self, 10, sent - BACKLOG_MAX, false, 1);   // To the byte
+    backlog_measured(self, 10, sent - BACKLOG_MAX, false, 1); // To the byte
     assert_false(backlog_is_full(self, 10));
     backlog_sent(self, 10, 0);
     assert_true(backlog_is_full(self, 10));
-    backlog_opened(self, 10, AT_MAIL);                          // The number is another's now
+    backlog_opened(self, 10, AT_MAIL); // The number is another's now
     assert_false(backlog_is_full(self, 10));
     backlog_trust(self, 12, true);
     for (sent = 0; !backlog_is_full(self, 12); sent += PART_ON_WIRE) backlog_sent(self, 12, PART);
@@ -53,8 +60,8 @@ static void who_has_most_goes_when_all_have_too_much(void **state)
     struct cuts cuts = { .count = 0 };
     for (int fd = 10; fd < 40; fd++) backlog_opened(self, fd, AT_MAIL);
     backlog_trust(self, 10, true);
-    fill(self, 10);                                             // Counts apart, and is never cut
-    for (int fd = 11; fd < 18; fd++) fill(self, fd);            // 7 times 16 MiB fit in 128
+    fill(self, 10);                                  // Counts apart, and is never cut
+    for (int fd = 11; fd < 18; fd++) fill(self, fd); // 7 times 16 MiB fit in 128
     for (int fd = 20; fd < 40; fd++) backlog_sent(self, fd, 1 << 18);
     for (int fd = 10; fd < 40; fd++) backlog_measured(self, fd, 0, false, 1);
     backlog_cut_full(self, 2, note, &cuts);
@@ -64,9 +71,9 @@ static void who_has_most_goes_when_all_have_too_much(void **state)
     backlog_cut_full(self, 2, note, &cuts);
     assert_int_equal(cuts.count, 2);
     assert_int_equal(cuts.fds[0], 18);
-    assert_in_range(cuts.fds[1], 11, 19);                       // None of those with little
+    assert_in_range(cuts.fds[1], 11, 19); // None of those with little
     backlog_measured(self, 18, 1 << 30, true, 1);
-    assert_true(backlog_is_full(self, 18));                     // Until its end is known
+    assert_true(backlog_is_full(self, 18)); // Until its end is known
     backlog_cut_full(self, 2, note, &cuts);
     assert_int_equal(cuts.count, 2);
     backlog_destroy(&self);
@@ -87,8 +94,8 @@ static void who_is_behind_with_the_news_goes(void **state)
         backlog_published(self, COMMIT_BYTES), backlog_published(self, ROSTER_BYTES);
         all += COMMIT_BYTES + ROSTER_BYTES + 2 * (33 + 9);
         taken[PROMPT] = all;
-        if (second <= 20 || second > 30) taken[STOPPED] = all;  // SIGSTOP, for ten seconds
-        taken[THIN] = all / 8 * 7;                              // For a minute it takes too little
+        if (second <= 20 || second > 30) taken[STOPPED] = all; // SIGSTOP, for ten seconds
+        taken[THIN] = all / 8 * 7;                             // For a minute it takes too little
         taken[PICKY] += 1000;
         for (int fd = 0; fd < SUBSCRIBERS; fd++)
             backlog_measured(self, fd, taken[fd], fd == PICKY || taken[fd] == all, now_ms);

@@ -31,8 +31,8 @@ static blob_store_t *open_store(void)
 {
     blob_store_t *store;
     struct why why = { 0 };
-    assert_int_equal(blob_store_new(&(struct blob_store_options){ .dir = dir, .lazy = true }, &why,
-                                    &store), 0);
+    assert_int_equal(
+        blob_store_new(&(struct blob_store_options){ .dir = dir, .lazy = true }, &why, &store), 0);
     return store;
 }
 
@@ -47,7 +47,7 @@ static unsigned count_files(void)
 {
     unsigned count = 0;
     DIR *list = opendir(dir);
-    for (struct dirent *entry; (entry = readdir(list)); ) count += entry->d_name[0] != '.';
+    for (struct dirent *entry; (entry = readdir(list));) count += entry->d_name[0] != '.';
     closedir(list);
     return count;
 }
@@ -87,8 +87,7 @@ static blob_store_t *begin_again(void)
     assert_int_equal(inherited.blobs_count, LEFT);
     memset(&blobs, 0, sizeof blobs);
     blobs_inherit(&blobs, &inherited);
-    for (unsigned i = 0; i < LEFT; i++)
-        assert_int_equal(blobs_state(&blobs, &left[i]), BLOB_HERE);
+    for (unsigned i = 0; i < LEFT; i++) assert_int_equal(blobs_state(&blobs, &left[i]), BLOB_HERE);
     return store;
 }
 
@@ -96,13 +95,13 @@ static void what_a_life_leaves_goes_with_its_step(void **state)
 {
     (void)state;
     blob_store_t *store = begin_again();
-    forget(store, UINT64_MAX - 1);              // Nobody has said yet where the run is
+    forget(store, UINT64_MAX - 1); // Nobody has said yet where the run is
     assert_int_equal(count_files(), LEFT);
 
     blobs_date(&blobs, RUN_STEP);
-    blobs_date(&blobs, RUN_STEP + 100);         // Only the first time counts
+    blobs_date(&blobs, RUN_STEP + 100); // Only the first time counts
     struct outbox out = outbox();
-    blobs_forget_void(&blobs, RUN_STEP, &out);  // The round goes on that it was in; another begins
+    blobs_forget_void(&blobs, RUN_STEP, &out); // The round goes on that it was in; another begins
     blobs_forget_void(&blobs, RUN_STEP + 1, &out);
     assert_int_equal(out.count, 0);
     forget(store, RUN_STEP + 1);
@@ -144,7 +143,8 @@ static uint64_t fetch_turn(const struct hash *hash)
     struct outbox out = outbox();
     const void *body;
     struct wire_refusal refusal;
-    member.members[0] = (struct wire_member){ .endpoint = "tcp://127.0.0.1:1", .role = ACTOR_TRAINER,
+    member.members[0] = (struct wire_member){ .endpoint = "tcp://127.0.0.1:1",
+                                              .role = ACTOR_TRAINER,
                                               .state = MEMBER_HEALTHY };
     member.members_count = 1, member.index = 1;
     blobs_want(&blobs, &(struct wire_blob){ *hash, 4 }, RUN_STEP, 0);
@@ -152,14 +152,16 @@ static uint64_t fetch_turn(const struct hash *hash)
     arena.used = 0;
     assert_int_equal(out.count, 1);
     assert_int_equal(effects[0].port, PORT_FETCHER);
-    ensure(wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_FETCH, &arena, &body, &refusal));
+    ensure(
+        wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_FETCH, &arena, &body, &refusal));
     return ((const struct wire_fetch *)body)->turn;
 }
 
 static void hear_fetched(blob_store_t *store, const struct hash *hash, uint64_t turn)
 {
     struct outbox out = outbox();
-    blobs_hear(&blobs, &(struct wire_fetched){ .hash = *hash, .ok = true, .turn = turn }, 1000, &out);
+    blobs_hear(&blobs, &(struct wire_fetched){ .hash = *hash, .ok = true, .turn = turn }, 1000,
+               &out);
     perform(store, &out);
 }
 
@@ -177,7 +179,7 @@ static void what_is_asked_for_again_stays(void **state)
 
     const uint64_t first = fetch_turn(&hash);
     struct outbox out = outbox();
-    blobs_forget(&blobs, RUN_STEP + 1, &out);           // On its way: the fetcher is told, too
+    blobs_forget(&blobs, RUN_STEP + 1, &out); // On its way: the fetcher is told, too
     assert_int_equal(out.count, 2);
     assert_int_equal(effects[1].port, PORT_FETCHER);
     const uint64_t second = fetch_turn(&hash);
@@ -189,12 +191,12 @@ static void what_is_asked_for_again_stays(void **state)
     assert_int_equal(blobs_state(&blobs, &(struct wire_blob){ hash, 4 }), BLOB_HERE);
     assert_true(blob_store_has(store, &hash));
 
-    const struct hash late = put(store, 2);             // Two results that nobody waits for any more
+    const struct hash late = put(store, 2); // Two results that nobody waits for any more
     out = outbox();
     blobs_spare(&blobs, &late, &out);
-    blobs_spare(&blobs, &hash, &out);                   // ... but this one is still of use
+    blobs_spare(&blobs, &hash, &out); // ... but this one is still of use
     perform(store, &out);
-    assert_true(blobs_spared_since(&blobs, &late));     // ... whoever makes it at this moment
+    assert_true(blobs_spared_since(&blobs, &late)); // ... whoever makes it at this moment
     assert_false(blobs_spared_since(&blobs, &hash));
     blobs_mark(&blobs);
     assert_false(blobs_spared_since(&blobs, &late));
@@ -222,7 +224,7 @@ static void what_is_said_of_another_size_is_another_blob(void **state)
     assert_int_equal(blobs_state(&blobs, &lie), BLOB_WANTED);
     blobs_end_revealed(&blobs, &lie, &out);
     assert_int_equal(blobs_state(&blobs, &lie), BLOB_WANTED);
-    assert_int_equal(out.count, 0);                     // While either is of use, the store keeps it
+    assert_int_equal(out.count, 0); // While either is of use, the store keeps it
     blobs_forget(&blobs, RUN_STEP + 1, &out);
     assert_int_equal(out.count, 2);
     assert_int_equal(blobs.count, 0);
@@ -236,7 +238,7 @@ static void what_a_result_is_does_not_go_with_the_audit(void **state)
     struct outbox out = outbox();
     memset(&blobs, 0, sizeof blobs);
     blobs_want_revealed(&blobs, &both, RUN_STEP, UINT32_MAX);
-    blobs_want(&blobs, &both, RUN_STEP, UINT32_MAX);        // As a commit, or whose claim comes later
+    blobs_want(&blobs, &both, RUN_STEP, UINT32_MAX); // As a commit, or whose claim comes later
     blobs_have(&blobs, &late, RUN_STEP);
     blobs_have_revealed(&blobs, &late, RUN_STEP);
     blobs_want_revealed(&blobs, &late, RUN_STEP, UINT32_MAX);
@@ -258,7 +260,7 @@ static void what_two_audits_reveal_goes_with_the_last(void **state)
     blobs_have_revealed(&blobs, &own, RUN_STEP);
     blobs_want_revealed(&blobs, &own, RUN_STEP, UINT32_MAX);
     blobs_end_revealed(&blobs, &own, &out);
-    blobs_forget(&blobs, RUN_STEP + 9, &out);           // However long it takes
+    blobs_forget(&blobs, RUN_STEP + 9, &out); // However long it takes
     assert_int_equal(blobs_state(&blobs, &own), BLOB_HERE);
     assert_int_equal(out.count, 0);
     blobs_end_revealed(&blobs, &own, &out);

@@ -10,10 +10,7 @@
 static uint64_t words[BLOOM_WORDS(MEMBERS_MAX)], other_words[BLOOM_WORDS(MEMBERS_MAX)];
 static uint8_t bytes[BLOOM_HEAD_BYTES + 8 * BLOOM_WORDS(MEMBERS_MAX)];
 
-static struct hash item_of(uint64_t number)
-{
-    return hash_of(&number, sizeof number);
-}
+static struct hash item_of(uint64_t number) { return hash_of(&number, sizeof number); }
 
 // From Psyche's sources: SHA-256 of 32 zero bytes, 1024 bits.
 static void places_are_those_of_psyche(void **state)
@@ -69,8 +66,11 @@ static double false_positives(uint32_t n, int filters, int asked)
 static void false_positives_are_one_in_a_hundred(void **state)
 {
     (void)state;
-    static const struct { uint32_t n; int filters, asked; } sizes[] = {
-        { 1, 200, 200 }, { 8, 400, 250 }, { 64, 200, 500 },
+    static const struct {
+        uint32_t n;
+        int filters, asked;
+    } sizes[] = {
+        { 1, 200, 200 },    { 8, 400, 250 },    { 64, 200, 500 },
         { 256, 100, 1000 }, { 1000, 20, 4000 }, { 10000, 3, 25000 },
     };
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -108,13 +108,13 @@ static void what_cannot_be_true_is_refused(void **state)
     assert_false(bloom_load(bytes, count - 1, 100, other_words, &loaded));
     assert_false(bloom_load(bytes, count + 1, 100, other_words, &loaded));
     assert_false(bloom_load(bytes, 0, 100, other_words, &loaded));
-    assert_false(bloom_load(bytes, count, 200, other_words, &loaded));      // The receiver knows n
-    assert_int_equal(bloom_bytes(99), count);           // As large, and yet another n
+    assert_false(bloom_load(bytes, count, 200, other_words, &loaded)); // The receiver knows n
+    assert_int_equal(bloom_bytes(99), count); // As large, and yet another n
     assert_false(bloom_load(bytes, count, 99, other_words, &loaded));
-    memset(bytes + BLOOM_HEAD_BYTES, 0xff, count - BLOOM_HEAD_BYTES);       // Affirms everything
+    memset(bytes + BLOOM_HEAD_BYTES, 0xff, count - BLOOM_HEAD_BYTES); // Affirms everything
     assert_false(bloom_load(bytes, count, 100, other_words, &loaded));
     assert_int_equal(loaded.seed, 42);
-    for (uint32_t n = 1; n <= MEMBERS_MAX; n++) {               // Whatever n is, that is a lie
+    for (uint32_t n = 1; n <= MEMBERS_MAX; n++) { // Whatever n is, that is a lie
         bloom_init(&bloom, n, 0, words);
         assert_true(bloom.keys * n < bloom.bits);
     }

@@ -8,8 +8,15 @@
 #include <cmocka.h>
 
 // A holder that sends 4 GiB in one answer is left when 32 MiB of it have come, not when patience ends.
-enum { PATIENCE_MS = 60000, ENOUGH_MS = 20000, PARTS = 4096, RESIDENT_MIB_MAX = 192, HANDSHAKE_BYTES_MAX = 1024,
-       SEQ_LEN = 7, MIB = 1 << 20 };
+enum {
+    PATIENCE_MS = 60000,
+    ENOUGH_MS = 20000,
+    PARTS = 4096,
+    RESIDENT_MIB_MAX = 192,
+    HANDSHAKE_BYTES_MAX = 1024,
+    SEQ_LEN = 7,
+    MIB = 1 << 20
+};
 
 static struct why why;
 
@@ -24,7 +31,7 @@ static void expect_resident(int before_mib)
 {
     const int more = most_resident_mib() - before_mib;
     print_message("%d MiB more resident, at most\n", more);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)     // They keep what is freed
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // They keep what is freed
     assert_true(more < RESIDENT_MIB_MAX);
 #endif
 }
@@ -41,7 +48,8 @@ static void test_fetcher_leaves_who_sends_without_end(void **state)
     fixture_fetch(fetcher, &hash, sizeof bytes, &rogue->holder, 1);
     const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
     assert_true(fetched && !fetched->ok);
-    fixture_fetch(fetcher, &hash, sizeof bytes, (struct wire_holder[]){ rogue->holder, honest.holder }, 2);
+    fixture_fetch(fetcher, &hash, sizeof bytes,
+                  (struct wire_holder[]){ rogue->holder, honest.holder }, 2);
     fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
     assert_true(fetched && fetched->ok);
     expect_resident(before_mib);
@@ -60,8 +68,9 @@ static int take_nothing(void *arg, uint64_t position, uint32_t count, const uint
 static void test_sample_client_leaves_who_sends_without_end(void **state)
 {
     (void)state;
-    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, PATIENCE_MS, 1,
-                                                 .take = take_nothing };
+    const struct bulk_client_options options = {
+        fixture_identity(), FIXTURE_RUN, SEQ_LEN, PATIENCE_MS, 1, .take = take_nothing
+    };
     struct rogue *rogue = rogue_new(ROGUE_ENDLESS, PARTS, NULL);
     struct bulk_client *client;
     uint32_t tokens[SEQ_LEN + 1];
@@ -104,11 +113,13 @@ static void test_answers_that_are_taken_do_not_count(void **state)
         assert_true(dealer.fd >= 0 && dealer.taken > (uint64_t)ANSWERS * BULK_CHUNK_BYTES);
         assert_true(bulk_dealer_pending(&dealer) < HANDSHAKE_BYTES_MAX);
         if (life) break;
-        bulk_server_destroy(&holder.server);                // The connection ends ..
-        const struct bulk_server_options options = { .identity = fixture_identity(), .run = FIXTURE_RUN,
-            .endpoint = holder.holder.endpoint, .store = holder.store };
+        bulk_server_destroy(&holder.server); // The connection ends ..
+        const struct bulk_server_options options = { .identity = fixture_identity(),
+                                                     .run = FIXTURE_RUN,
+                                                     .endpoint = holder.holder.endpoint,
+                                                     .store = holder.store };
         assert_int_equal(bulk_server_new(&options, &why, &holder.server), 0);
-        fixture_admit(holder.server);                       // .. and there is another
+        fixture_admit(holder.server); // .. and there is another
     }
     assert_true(dealer.taken < (uint64_t)(ANSWERS + 1) * (BULK_CHUNK_BYTES + 1000));
     bulk_dealer_close(&dealer);

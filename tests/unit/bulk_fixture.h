@@ -55,7 +55,11 @@ static inline uint8_t *fixture_bytes(size_t count, uint64_t seed)
 
 // ---- a holder -------------------------------------------------------------------------------
 
-struct fixture_holder { blob_store_t *store; bulk_server_t *server; struct wire_holder holder; };
+struct fixture_holder {
+    blob_store_t *store;
+    bulk_server_t *server;
+    struct wire_holder holder;
+};
 
 static inline struct fixture_holder fixture_holder_new(void)
 {
@@ -64,7 +68,8 @@ static inline struct fixture_holder fixture_holder_new(void)
     ensure(blob_store_new(NULL, &why, &self.store) == 0);
     const struct bulk_server_options options = { .identity = fixture_identity(),
                                                  .endpoint = "tcp://127.0.0.1:*",
-                                                 .run = FIXTURE_RUN, .store = self.store };
+                                                 .run = FIXTURE_RUN,
+                                                 .store = self.store };
     ensure(bulk_server_new(&options, &why, &self.server) == 0);
     fixture_admit(self.server);
     self.holder = fixture_at(bulk_server_endpoint(self.server));
@@ -98,8 +103,11 @@ static inline struct fixture_fetcher *fixture_fetcher_new(uint32_t patience_ms)
 {
     struct fixture_fetcher *self = calloc(1, sizeof *self);
     ensure(self && blob_store_new(NULL, NULL, &self->store) == 0);
-    self->options = (struct fetcher_options){ .identity = fixture_identity(), .store = self->store, .run = FIXTURE_RUN,
-                                              .patience_ms = patience_ms, .stats = &self->stats };
+    self->options = (struct fetcher_options){ .identity = fixture_identity(),
+                                              .store = self->store,
+                                              .run = FIXTURE_RUN,
+                                              .patience_ms = patience_ms,
+                                              .stats = &self->stats };
     self->arena = malloc(FIXTURE_ARENA);
     self->body = malloc(FIXTURE_BODY);
     ensure(self->arena && self->body);
@@ -159,33 +167,41 @@ static inline void fixture_forget(struct fixture_fetcher *self, const struct has
 // ---- holders that are not as they should be ---------------------------------------------------
 
 enum rogue_mode {
-    ROGUE_DIES,             // Right answers, but after `chunks` of them its connection ends
-    ROGUE_SILENT,           // Hears everything and says nothing
-    ROGUE_WRONG,            // The right size, one wrong bit in the `chunks`th chunk and after
-    ROGUE_LARGER,           // Says that the blob has one byte more
-    ROGUE_SHORT,            // Sends one byte less than was asked for
-    ROGUE_OTHER,            // Answers with another hash
-    ROGUE_HUGE,             // Sends more than any answer may be
-    ROGUE_WRONG_LIST,       // A list of leaves of another model
-    ROGUE_SHORT_LIST,       // A list of one, the digest itself: its root is right
-    ROGUE_ENDLESS,          // `chunks` parts of a MiB each, of one answer, to whatever is asked
-    ROGUE_SLOW,             // All is right; after `chunks` of them each connection gets one in ROGUE_PACE_MS
+    ROGUE_DIES,       // Right answers, but after `chunks` of them its connection ends
+    ROGUE_SILENT,     // Hears everything and says nothing
+    ROGUE_WRONG,      // The right size, one wrong bit in the `chunks`th chunk and after
+    ROGUE_LARGER,     // Says that the blob has one byte more
+    ROGUE_SHORT,      // Sends one byte less than was asked for
+    ROGUE_OTHER,      // Answers with another hash
+    ROGUE_HUGE,       // Sends more than any answer may be
+    ROGUE_WRONG_LIST, // A list of leaves of another model
+    ROGUE_SHORT_LIST, // A list of one, the digest itself: its root is right
+    ROGUE_ENDLESS,    // `chunks` parts of a MiB each, of one answer, to whatever is asked
+    ROGUE_SLOW, // All is right; after `chunks` of them each connection gets one in ROGUE_PACE_MS
 };
 
 enum { ROGUE_PACE_MS = 180, ROGUE_QUEUE_MAX = 2048, ROGUE_CONNECTIONS_MAX = 64 };
 
-struct rogue_connection { uint8_t id[BULK_ID_MAX]; size_t id_count; uint32_t asked; uint64_t due_ms; };
-struct rogue_queued { struct bulk_mail mail; uint64_t due_ms; };
+struct rogue_connection {
+    uint8_t id[BULK_ID_MAX];
+    size_t id_count;
+    uint32_t asked;
+    uint64_t due_ms;
+};
+struct rogue_queued {
+    struct bulk_mail mail;
+    uint64_t due_ms;
+};
 
 struct rogue {
     enum rogue_mode mode;
     uint32_t chunks;
-    blob_store_t *store;    // Borrowed: what it would hold if it were honest
+    blob_store_t *store; // Borrowed: what it would hold if it were honest
     void *context, *router, *zap;
     pthread_t thread;
     atomic_uint asked, answered;
     struct wire_holder holder;
-    struct rogue_connection connections[ROGUE_CONNECTIONS_MAX];     // ROGUE_SLOW, as is the queue
+    struct rogue_connection connections[ROGUE_CONNECTIONS_MAX]; // ROGUE_SLOW, as is the queue
     uint32_t connections_count, queued_count;
     struct rogue_queued *queued;
 };
@@ -198,7 +214,8 @@ static inline void rogue_send_endless(struct rogue *self, const struct bulk_mail
     for (uint32_t i = 1; i <= self->chunks; i++) {
         zmq_msg_t raw;
         zmq_msg_init_data(&raw, part, sizeof part, NULL, NULL);
-        if (zmq_msg_send(&raw, self->router, i < self->chunks ? ZMQ_SNDMORE : 0) < 0) zmq_msg_close(&raw);
+        if (zmq_msg_send(&raw, self->router, i < self->chunks ? ZMQ_SNDMORE : 0) < 0)
+            zmq_msg_close(&raw);
     }
 }
 
@@ -223,7 +240,7 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
                            : blob_store_get(self->store, &hash, NULL, &ref);
     if (rc < 0) {
         bulk_send(self->router, mail, FIXTURE_RUN, FRAME_LACKING,
-                  &(struct wire_lacking){request, hash, ""}, NULL);
+                  &(struct wire_lacking){ request, hash, "" }, NULL);
         return;
     }
     const size_t offset = is_list ? 0 : want->offset, rest = ref.count - offset;
@@ -241,16 +258,18 @@ static inline void rogue_answer(struct rogue *self, struct bulk_mail *mail)
     const struct wire_leaves leaves = { request, hash, floats };
     if (!bulk_send(self->router, mail, FIXTURE_RUN, is_list ? FRAME_LEAVES : FRAME_CHUNK,
                    is_list ? (const void *)&leaves : &chunk, &raw))
-        zmq_msg_close(&raw);                        // It has gone
+        zmq_msg_close(&raw); // It has gone
     blob_store_release(&ref);
 }
 
-static inline struct rogue_connection *rogue_connection_of(struct rogue *self, const struct bulk_mail *mail)
+static inline struct rogue_connection *rogue_connection_of(struct rogue *self,
+                                                           const struct bulk_mail *mail)
 {
     for (uint32_t i = 0; i < self->connections_count; i++) {
         struct rogue_connection *connection = &self->connections[i];
         if (connection->id_count == mail->id_count &&
-            memcmp(connection->id, mail->id, mail->id_count) == 0) return connection;
+            memcmp(connection->id, mail->id, mail->id_count) == 0)
+            return connection;
     }
     ensure(self->connections_count < ROGUE_CONNECTIONS_MAX);
     struct rogue_connection *connection = &self->connections[self->connections_count++];
@@ -362,8 +381,9 @@ static inline struct rogue *rogue_new(enum rogue_mode mode, uint32_t chunks, blo
 }
 
 // One rogue under as many names as there shall be holders.
-static inline struct rogue *rogue_new_of_names(enum rogue_mode mode, uint32_t chunks, blob_store_t *store,
-                                               struct wire_holder *list, uint32_t count)
+static inline struct rogue *rogue_new_of_names(enum rogue_mode mode, uint32_t chunks,
+                                               blob_store_t *store, struct wire_holder *list,
+                                               uint32_t count)
 {
     struct rogue *rogue = rogue_new_at("tcp://0.0.0.0:*", mode, chunks, store);
     ensure(rogue);

@@ -14,11 +14,21 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { ENOUGH_MS = 30000, ANSWER_MS = 1000, PART = 60000, SEQ_LEN = 1023, SAMPLES = 1000, MIB = 1 << 20 };
+enum {
+    ENOUGH_MS = 30000,
+    ANSWER_MS = 1000,
+    PART = 60000,
+    SEQ_LEN = 1023,
+    SAMPLES = 1000,
+    MIB = 1 << 20
+};
 
 static struct why why;
 
-static void sleep_ms(int ms) { nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL); }
+static void sleep_ms(int ms)
+{
+    nanosleep(&(struct timespec){ ms / 1000, ms % 1000 * 1000000l }, NULL);
+}
 
 static unsigned port_of(const struct wire_holder *holder)
 {
@@ -40,7 +50,11 @@ static bool say(struct hostile_peer *peer, uint16_t kind, const void *question)
 }
 
 // Another member, who keeps to the rules.
-struct member { struct identity *identity; void *context, *dealer; struct bulk_mail mail; };
+struct member {
+    struct identity *identity;
+    void *context, *dealer;
+    struct bulk_mail mail;
+};
 
 static struct member member_new(bulk_server_t *server, const struct wire_holder *holder)
 {
@@ -128,7 +142,7 @@ enum { DESCRIPTORS = 256, STRANGERS = 600, FETCHES = 4, ROUND_MS = 1200, PUTS_FA
 // often that failed.
 static void serve_among_strangers(int parent)
 {
-    const struct rlimit limit = { DESCRIPTORS / 2, DESCRIPTORS };       // The soft one is raised
+    const struct rlimit limit = { DESCRIPTORS / 2, DESCRIPTORS }; // The soft one is raised
     char dir[] = "/tmp/bulk_limits.XXXXXX", command[64];
     ensure(setrlimit(RLIMIT_NOFILE, &limit) == 0 && mkdtemp(dir));
     struct blob_store_options kept = { .dir = dir, .lazy = true };
@@ -136,7 +150,8 @@ static void serve_among_strangers(int parent)
     ensure(blob_store_new(&kept, &why, &self.store) == 0);
     const struct bulk_server_options options = { .identity = fixture_identity(),
                                                  .endpoint = "tcp://127.0.0.1:*",
-                                                 .run = FIXTURE_RUN, .store = self.store };
+                                                 .run = FIXTURE_RUN,
+                                                 .store = self.store };
     ensure(bulk_server_new(&options, &why, &self.server) == 0);
     fixture_admit(self.server);
     self.holder = fixture_at(bulk_server_endpoint(self.server));
@@ -155,10 +170,11 @@ static void serve_among_strangers(int parent)
 // Connects what the other side has ended anew.
 static void dial_all(int *fds, const struct wire_holder *holder)
 {
-    const struct sockaddr_in to = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+    const struct sockaddr_in to = { .sin_family = AF_INET,
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                                     .sin_port = htons((uint16_t)port_of(holder)) };
     for (int i = 0; i < STRANGERS; i++) {
-        char bytes[64];                                                 // It greets
+        char bytes[64]; // It greets
         const ssize_t count = fds[i] < 0 ? 0 : recv(fds[i], bytes, sizeof bytes, MSG_DONTWAIT);
         if (count > 0 || (count < 0 && (errno == EAGAIN || errno == ENOTCONN))) continue;
         if (fds[i] >= 0) close(fds[i]);
@@ -197,7 +213,8 @@ static void test_strangers_leave_descriptors(void **state)
     close(pair[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     for (int i = 0; i < STRANGERS; i++) close(fds[i]);
-    print_message("fetched %d of %d times, %d puts failed\n", fetched, FETCHES, WEXITSTATUS(status));
+    print_message("fetched %d of %d times, %d puts failed\n", fetched, FETCHES,
+                  WEXITSTATUS(status));
     assert_int_equal(fetched, FETCHES);
     // A few: the library accepts on while the thread that cuts waits for a processor. Without: all.
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= PUTS_FAILED_MAX);
@@ -235,9 +252,11 @@ static void test_one_member_starves_no_other(void **state)
 {
     (void)state;
     enum { CONNECTIONS = 3, HONEST = 20 };
-    const struct bulk_server_options options = {
-        .identity = fixture_identity(), .endpoint = "tcp://127.0.0.1:*", .run = FIXTURE_RUN,
-        .answer = give_samples, .seq_len = SEQ_LEN };
+    const struct bulk_server_options options = { .identity = fixture_identity(),
+                                                 .endpoint = "tcp://127.0.0.1:*",
+                                                 .run = FIXTURE_RUN,
+                                                 .answer = give_samples,
+                                                 .seq_len = SEQ_LEN };
     bulk_server_t *server = NULL;
     assert_int_equal(bulk_server_new(&options, &why, &server), 0);
     fixture_admit(server);
@@ -290,11 +309,13 @@ static void test_slow_readers_keep_no_snapshots(void **state)
     int before = 0;
     connect_hostile(&peer, &holder.holder);
     for (int i = 0; i < SNAPSHOTS; i++) {
-        for (int leaf = 0; leaf < LEAVES; leaf++) params[leaf * DIGEST_LEAF_FLOATS] = (float)(i + 1);
+        for (int leaf = 0; leaf < LEAVES; leaf++)
+            params[leaf * DIGEST_LEAF_FLOATS] = (float)(i + 1);
         digest_fill_leaves(params, FLOATS, 0, LEAVES, leaves);
         const struct hash digest = merkle_root(leaves, LEAVES);
         assert_int_equal(blob_store_pin(holder.store, (uint64_t)i, &digest, params, FLOATS, leaves,
-                                        LEAVES, &why), 0);
+                                        LEAVES, &why),
+                         0);
         const struct wire_want want = { (uint32_t)i, leaves[i % LEAVES], 0, BULK_CHUNK_BYTES };
         const uint64_t chunks = bulk_server_stats(holder.server).chunks;
         for (int n = 0; n < (i ? 1 : FIRST); n++) assert_true(say(&peer, FRAME_WANT, &want));
@@ -303,7 +324,7 @@ static void test_slow_readers_keep_no_snapshots(void **state)
     }
     const int more = resident_mib() - before;
     print_message("%d snapshots of 8 MiB, %d MiB more resident\n", SNAPSHOTS, more);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)     // They keep what is freed
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // They keep what is freed
     assert_true(more < 16);
 #endif
     hostile_peer_close(&peer);
@@ -314,7 +335,7 @@ static void test_slow_readers_keep_no_snapshots(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strangers_leave_descriptors),             // It forks: before any thread
+        cmocka_unit_test(test_strangers_leave_descriptors), // It forks: before any thread
         cmocka_unit_test(test_endless_multipart_is_cut),
         cmocka_unit_test(test_whole_questions_are_not),
         cmocka_unit_test(test_a_crowd_of_one_key_is_cut),

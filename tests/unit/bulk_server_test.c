@@ -40,9 +40,9 @@ static int greet(const struct wire_holder *holder, const char *mechanism)
 
 static void send_all(int fd, const void *bytes, size_t count)
 {
-    for (size_t done = 0; done < count; ) {
+    for (size_t done = 0; done < count;) {
         const ssize_t n = send(fd, (const char *)bytes + done, count - done, MSG_NOSIGNAL);
-        if (n <= 0) return;                                 // It hung up on us, as it should
+        if (n <= 0) return; // It hung up on us, as it should
         done += (size_t)n;
     }
 }
@@ -68,14 +68,14 @@ static void test_hostile_bytes(void **state)
                    greet(&holder.holder, "CURVE") };
     const int plain = greet(&holder.holder, "NULL");
     uint8_t nothing;
-    assert_true(recv(plain, &nothing, 1, 0) <= 0);          // Hung up at once
+    assert_true(recv(plain, &nothing, 1, 0) <= 0); // Hung up at once
     close(plain);
-    send_all(fds[0], noise, 1 << 20);                       // No protocol at all
-    send_all(fds[1], "\xff\0\0", 3);                        // Begins, and never goes on
-    send_all(fds[2], huge, sizeof huge);                    // A frame of a terabyte
+    send_all(fds[0], noise, 1 << 20);    // No protocol at all
+    send_all(fds[1], "\xff\0\0", 3);     // Begins, and never goes on
+    send_all(fds[2], huge, sizeof huge); // A frame of a terabyte
     send_all(fds[2], noise, 100000);
     for (int i = 0; i < 1 << 20; i += 4) memcpy(noise + i, "\1\1xx", 4);
-    for (int i = 2; i < 1 << 20; i += 3) memcpy(noise + i - 2, "\1\1x", 3);   // More, more ..
+    for (int i = 2; i < 1 << 20; i += 3) memcpy(noise + i - 2, "\1\1x", 3); // More, more ..
     for (int i = 0; i < 4; i++) send_all(fds[3], noise, 349525 * 3);
     expect_serving(&holder, 13);
     for (int i = 0; i < 4; i++) close(fds[i]);
@@ -118,7 +118,7 @@ static void test_only_guests_are_served(void **state)
     assert_true(bulk_server_stats(holder.server).refused >= 1);
     bulk_server_admit(holder.server, &key, true);
     assert_true(is_answered(context, identity, &holder.holder));
-    struct wire_holder other = holder.holder;       // Our own key there, not the holder's
+    struct wire_holder other = holder.holder; // Our own key there, not the holder's
     memcpy(other.key.bytes, identity_key(identity)->bytes, HASH_BYTES);
     assert_false(is_answered(context, identity, &other));
     bulk_context_destroy(&context);
@@ -150,7 +150,7 @@ static void test_who_is_out_is_cut_off(void **state)
     bulk_server_admit(holder.server, &key, false);
     bulk_send(dealer, NULL, FIXTURE_RUN, FRAME_WANT, &want, NULL);
     assert_int_equal(zmq_poll(items, 2, ENOUGH_MS), 1);
-    assert_false(items[0].revents);                 // No answer but the end
+    assert_false(items[0].revents); // No answer but the end
     assert_true(items[1].revents);
     zmq_close(events);
     zmq_close(dealer);
@@ -196,20 +196,20 @@ static void test_hostile_frames(void **state)
     struct wire_want want = { .request = 1, .hash = { { 1 } }, .offset = UINT64_MAX, .count = 1 };
     head.kind = FRAME_WANT;
     size_t count = wire_pack(&head, &want, frame, sizeof frame);
-    send_parts(dealer, frame, count, 2);                    // A question with bytes behind it
-    for (size_t i = 0; i < count; i++) {                    // Cut short everywhere
+    send_parts(dealer, frame, count, 2); // A question with bytes behind it
+    for (size_t i = 0; i < count; i++) { // Cut short everywhere
         zmq_send(dealer, frame, i, 0);
     }
-    head.kind = FRAME_LACKING;                              // An answer, not a question
+    head.kind = FRAME_LACKING; // An answer, not a question
     count = wire_pack(&head, &(struct wire_lacking){ .request = 1 }, frame, sizeof frame);
     send_parts(dealer, frame, count, 1);
     head.kind = FRAME_WANT;
     const uint64_t malformed = 200 + 1 + 1 + 1 + wire_pack(&head, &want, frame, sizeof frame) + 1;
     char text[192];
-    want.offset = 0;                                        // By its answer all before are heard
+    want.offset = 0; // By its answer all before are heard
     assert_int_equal(ask(dealer, FIXTURE_RUN, FRAME_WANT, &want, text), FRAME_LACKING);
     assert_int_equal(bulk_server_stats(holder.server).malformed, malformed);
-    assert_int_equal(bulk_server_stats(holder.server).lacking, 1);      // No other was answered
+    assert_int_equal(bulk_server_stats(holder.server).lacking, 1); // No other was answered
     uint8_t answer[8];
     assert_int_equal(zmq_recv(dealer, answer, sizeof answer, ZMQ_DONTWAIT), -1);
     expect_serving(&holder, 16);
@@ -265,7 +265,7 @@ static void test_end_with_peers_connected(void **state)
     }
     const struct bulk_server_stats stats = bulk_server_stats(holder.server);
     assert_true(stats.dropped > 0 && stats.chunks > 0);
-    blob_store_forget(holder.store, &hash);                 // Some of it is still in its queue
+    blob_store_forget(holder.store, &hash); // Some of it is still in its queue
     const uint64_t start_ms = bulk_now_ms();
     fixture_holder_destroy(&holder);
     assert_true(bulk_now_ms() - start_ms < 1000);
@@ -280,7 +280,8 @@ static void test_bad_options(void **state)
     struct fixture_holder holder = fixture_holder_new();
     bulk_server_t *server = NULL;
     struct bulk_server_options options = { .identity = fixture_identity(),
-                                           .endpoint = holder.holder.endpoint, .run = FIXTURE_RUN };
+                                           .endpoint = holder.holder.endpoint,
+                                           .run = FIXTURE_RUN };
     assert_int_equal(bulk_server_new(&options, &why, &server), FAULT_BUSY);
     options.endpoint = "ipc:///nowhere";
     assert_int_equal(bulk_server_new(&options, &why, &server), FAULT_CONFIG);
@@ -329,10 +330,12 @@ static int take_samples(void *arg, uint64_t position, uint32_t count, const uint
 
 static bulk_server_t *new_provider(const uint64_t *missing_from)
 {
-    const struct bulk_server_options options = {
-        .identity = fixture_identity(),
-        .endpoint = "tcp://127.0.0.1:*", .run = FIXTURE_RUN, .answer = give_samples,
-        .arg = (void *)(uintptr_t)missing_from, .seq_len = SEQ_LEN };
+    const struct bulk_server_options options = { .identity = fixture_identity(),
+                                                 .endpoint = "tcp://127.0.0.1:*",
+                                                 .run = FIXTURE_RUN,
+                                                 .answer = give_samples,
+                                                 .arg = (void *)(uintptr_t)missing_from,
+                                                 .seq_len = SEQ_LEN };
     bulk_server_t *server = NULL;
     assert_int_equal(bulk_server_new(&options, &why, &server), 0);
     fixture_admit(server);
@@ -345,7 +348,7 @@ static void test_samples(void **state)
     static const uint64_t none = 0, many = FIRST_MISSING;
     bulk_server_t *empty = new_provider(&none), *full = new_provider(&many);
     struct bulk_client *client = NULL;
-    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, 2000, 2,
+    const struct bulk_client_options options = { fixture_identity(),  FIXTURE_RUN, SEQ_LEN, 2000, 2,
                                                  .take = take_samples };
     assert_int_equal(bulk_client_new(&options, &why, &client), 0);
     uint32_t tokens[2][10 * (SEQ_LEN + 1)];
@@ -359,14 +362,14 @@ static void test_samples(void **state)
         read_samples((void *)(uintptr_t)&many, position, 10, tokens[1], &why);
         assert_memory_equal(tokens[0], tokens[1], sizeof tokens[0]);
     }
-    assert_int_equal(bulk_server_stats(empty).lacking, 1);      // Who gave them is asked again
+    assert_int_equal(bulk_server_stats(empty).lacking, 1); // Who gave them is asked again
     assert_int_equal(bulk_server_stats(full).samples, 50);
     assert_int_equal(bulk_read_samples(client, FIRST_MISSING, 1, tokens[0], &why),
                      FAULT_UNREACHABLE);
     assert_non_null(strstr(why.text, "1000000: 2 providers asked in "));
     assert_non_null(strstr(why.text, "position 1000000: not in this file"));
 
-    enum { LARGE = 300000 };                                        // More than one answer may be
+    enum { LARGE = 300000 }; // More than one answer may be
     uint32_t *large = malloc((size_t)LARGE * (SEQ_LEN + 1) * sizeof *large);
     assert_int_equal(bulk_read_samples(client, 0, LARGE, large, &why), 0);
     for (uint32_t i = 0; i < LARGE * (SEQ_LEN + 1); i++) assert_int_equal(large[i], i);
@@ -378,7 +381,9 @@ static void test_samples(void **state)
 
 // ---- who is slow ----------------------------------------------------------------------------
 
-struct pace { uint32_t wait_ms; };
+struct pace {
+    uint32_t wait_ms;
+};
 
 static int give_slowly(void *arg, uint64_t position, uint32_t count, uint8_t **ret_bytes,
                        size_t *ret_count, struct why *reason)
@@ -390,10 +395,12 @@ static int give_slowly(void *arg, uint64_t position, uint32_t count, uint8_t **r
 
 static bulk_server_t *new_slow_provider(struct pace *pace)
 {
-    const struct bulk_server_options options = {
-        .identity = fixture_identity(),
-        .endpoint = "tcp://127.0.0.1:*", .run = FIXTURE_RUN, .answer = give_slowly, .arg = pace,
-        .seq_len = SEQ_LEN };
+    const struct bulk_server_options options = { .identity = fixture_identity(),
+                                                 .endpoint = "tcp://127.0.0.1:*",
+                                                 .run = FIXTURE_RUN,
+                                                 .answer = give_slowly,
+                                                 .arg = pace,
+                                                 .seq_len = SEQ_LEN };
     bulk_server_t *server = NULL;
     assert_int_equal(bulk_server_new(&options, &why, &server), 0);
     fixture_admit(server);
@@ -416,24 +423,25 @@ static void test_who_is_slow_is_left_for_the_fastest(void **state)
     bulk_server_t *servers[3];
     struct wire_holder list[3];
     struct bulk_client *client = NULL;
-    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, PATIENCE,
-                                                 1, .take = take_samples };
+    const struct bulk_client_options options = {
+        fixture_identity(), FIXTURE_RUN, SEQ_LEN, PATIENCE, 1, .take = take_samples
+    };
     for (int i = 0; i < 3; i++) {
         servers[i] = new_slow_provider(&paces[i]);
         list[i] = fixture_at(bulk_server_endpoint(servers[i]));
     }
     assert_int_equal(bulk_client_new(&options, &why, &client), 0);
     bulk_client_set_providers(client, (const struct wire_holder[]){ list[0], list[2], list[1] }, 3);
-    ask_one_by_one(client, 2);                              // Each is tried
-    bulk_client_set_providers(client, list, 3);             // Others first: what is known stays so
+    ask_one_by_one(client, 2);                  // Each is tried
+    bulk_client_set_providers(client, list, 3); // Others first: what is known stays so
     ask_one_by_one(client, 20);
     assert_int_equal(bulk_server_stats(servers[0]).samples, 1);
     assert_int_equal(bulk_server_stats(servers[2]).samples, 1);
     assert_int_equal(bulk_server_stats(servers[1]).samples, 20);
-    paces[1].wait_ms = 1000;                                // It was good to be chosen
+    paces[1].wait_ms = 1000; // It was good to be chosen
     ask_one_by_one(client, 3);
     assert_int_equal(bulk_server_stats(servers[1]).samples, 21);
-    assert_int_equal(bulk_server_stats(servers[2]).samples, 3);     // The faster of the other two
+    assert_int_equal(bulk_server_stats(servers[2]).samples, 3); // The faster of the other two
     bulk_client_destroy(&client);
     for (int i = 0; i < 3; i++) bulk_server_destroy(&servers[i]);
 }
@@ -442,7 +450,8 @@ static void test_who_is_slow_is_left_for_the_fastest(void **state)
 
 enum { SILENT = 6, SHORT_MS = 250, READ_MS = 550 };
 
-static uint64_t ask_once(struct bulk_client *client, const struct wire_holder *list, uint32_t count, int expected)
+static uint64_t ask_once(struct bulk_client *client, const struct wire_holder *list, uint32_t count,
+                         int expected)
 {
     uint32_t tokens[SEQ_LEN + 1];
     const uint64_t begun_ms = bulk_now_ms();
@@ -461,34 +470,40 @@ static void test_who_is_silent_is_asked_once(void **state)
     struct rogue *silent = rogue_new_of_names(ROGUE_SILENT, 0, NULL, names, SILENT);
     bulk_server_t *honest = new_provider(&many);
     struct bulk_client *client = NULL;
-    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, SHORT_MS, 2,
-                                                 .read_ms_max = READ_MS, .take = take_samples };
+    const struct bulk_client_options options = {
+        fixture_identity(),     FIXTURE_RUN,         SEQ_LEN, SHORT_MS, 2,
+        .read_ms_max = READ_MS, .take = take_samples
+    };
     assert_int_equal(bulk_client_new(&options, &why, &client), 0);
     names[SILENT] = fixture_at(bulk_server_endpoint(honest));
     const uint64_t took_ms = ask_once(client, names, SILENT, FAULT_UNREACHABLE);
     print_message("%d silent ones and nobody else: given up after %d ms\n", SILENT, (int)took_ms);
-    assert_int_equal(silent->asked, 3);                     // Then READ_MS were over
+    assert_int_equal(silent->asked, 3); // Then READ_MS were over
     memcpy(list, (struct wire_holder[]){ names[0], names[1], names[SILENT] }, sizeof list);
     ask_once(client, list, 3, 0);
-    for (uint32_t i = 0; i < 20; i++) {                     // He is named no more
-        memcpy(list, (struct wire_holder[]){ names[i % 4], names[(i + 1) % 4], names[(i + 2) % 4] }, sizeof list);
+    for (uint32_t i = 0; i < 20; i++) { // He is named no more
+        memcpy(list, (struct wire_holder[]){ names[i % 4], names[(i + 1) % 4], names[(i + 2) % 4] },
+               sizeof list);
         ask_once(client, list, 3, 0);
     }
     assert_int_equal(silent->asked, 3);
     assert_int_equal(bulk_server_stats(honest).samples, 21);
-    bulk_server_destroy(&honest);                           // Until he fails: then he goes
+    bulk_server_destroy(&honest); // Until he fails: then he goes
     ask_once(client, names, 1, FAULT_UNREACHABLE);
     assert_non_null(strstr(why.text, names[SILENT].endpoint));
     ask_once(client, names, 1, FAULT_UNREACHABLE);
     assert_null(strstr(why.text, names[SILENT].endpoint));
     const uint32_t asked = silent->asked;
-    const struct bulk_server_options again = { .identity = fixture_identity(), .run = FIXTURE_RUN,
-        .endpoint = names[SILENT].endpoint, .answer = give_samples, .arg = (void *)(uintptr_t)&many,
-        .seq_len = SEQ_LEN };
+    const struct bulk_server_options again = { .identity = fixture_identity(),
+                                               .run = FIXTURE_RUN,
+                                               .endpoint = names[SILENT].endpoint,
+                                               .answer = give_samples,
+                                               .arg = (void *)(uintptr_t)&many,
+                                               .seq_len = SEQ_LEN };
     assert_int_equal(bulk_server_new(&again, &why, &honest), 0);
     fixture_admit(honest);
     memcpy(list, (struct wire_holder[]){ names[0], names[1], names[SILENT] }, sizeof list);
-    ask_once(client, list, 3, 0);                           // And comes before those who never gave any
+    ask_once(client, list, 3, 0); // And comes before those who never gave any
     assert_int_equal(silent->asked, asked);
     bulk_client_destroy(&client);
     bulk_server_destroy(&honest);
@@ -505,10 +520,10 @@ static void test_what_is_remembered_of_providers(void **state)
     struct provider_peer *peer;
     uint64_t now_ms = 1000;
     assert_non_null(self);
-    for (uint32_t i = 0; i < KEYS; i++, now_ms++) {         // Some give samples, the others nothing
+    for (uint32_t i = 0; i < KEYS; i++, now_ms++) { // Some give samples, the others nothing
         holder.key.bytes[0] = (uint8_t)i, holder.key.bytes[1] = (uint8_t)(i >> 8);
         providers_name(self, &holder, 1);
-        for (peer = self->list; !peer->is_named; ) peer++;
+        for (peer = self->list; !peer->is_named;) peer++;
         if (i < 2 * PROVIDERS_KEPT_MAX) providers_succeed(self, peer, true, 5, 100, now_ms);
         else providers_fail(self, peer, 300, now_ms);
     }
@@ -521,7 +536,7 @@ static void test_what_is_remembered_of_providers(void **state)
         assert_true(i == PROVIDERS_KEPT_MAX ? peer->is_named : peer->is_kept);
     }
     providers_begin(self);
-    for (uint32_t i = 0; i < 2; i++) {                      // The newest one failed, the one before it too
+    for (uint32_t i = 0; i < 2; i++) { // The newest one failed, the one before it too
         holder.key.bytes[0] = (uint8_t)(KEYS - 1 - i), holder.key.bytes[1] = (KEYS - 1) >> 8;
         const struct wire_holder both[] = { holder, fixture_at("tcp://127.0.0.1:2") };
         for (peer = self->list; peer < self->list + self->count; peer++) peer->is_kept = false;
@@ -539,11 +554,12 @@ static void test_samples_from_whom_nothing_is_to_be_had(void **state)
     bulk_server_t *full = new_provider(&many);
     struct rogue *silent = rogue_new(ROGUE_SILENT, 0, NULL);
     struct bulk_client *client = NULL, *other = NULL;
-    const struct bulk_client_options options = { fixture_identity(), FIXTURE_RUN, SEQ_LEN, 500, 2,
+    const struct bulk_client_options options = { fixture_identity(),  FIXTURE_RUN, SEQ_LEN, 500, 2,
                                                  .take = take_samples };
-    const struct bulk_client_options longer = { fixture_identity(), FIXTURE_RUN, SEQ_LEN + 1, 2000,
-                                                1, .take = take_samples };
-    const struct bulk_client_options foreign = { fixture_identity(), "other", SEQ_LEN, 2000, 1,
+    const struct bulk_client_options longer = {
+        fixture_identity(), FIXTURE_RUN, SEQ_LEN + 1, 2000, 1, .take = take_samples
+    };
+    const struct bulk_client_options foreign = { fixture_identity(),  "other", SEQ_LEN, 2000, 1,
                                                  .take = take_samples };
     const struct bulk_client_options bad = { .run = "" };
     const struct wire_holder list[] = { silent->holder, fixture_at("nonsense"),

@@ -6,8 +6,13 @@
 #include <stdarg.h>
 #include <cmocka.h>
 
-enum { PATIENCE_MS = 400, ENOUGH_MS = 60000, LEAVES = 512, FLOATS = LEAVES * DIGEST_LEAF_FLOATS,
-       BLOB = 48 << 20 };
+enum {
+    PATIENCE_MS = 400,
+    ENOUGH_MS = 60000,
+    LEAVES = 512,
+    FLOATS = LEAVES * DIGEST_LEAF_FLOATS,
+    BLOB = 48 << 20
+};
 
 static struct why why;
 
@@ -20,14 +25,16 @@ static struct hash pin(blob_store_t *store, const float *params)
     return digest;
 }
 
-static uint64_t fetch_model(const struct hash *digest, const struct wire_holder *list, uint32_t count)
+static uint64_t fetch_model(const struct hash *digest, const struct wire_holder *list,
+                            uint32_t count)
 {
     struct fixture_fetcher *fetcher = fixture_fetcher_new(PATIENCE_MS);
     const uint64_t begun_ms = bulk_now_ms();
     struct hash got;
     uint64_t floats;
     fixture_fetch_model(fetcher, 1, digest, FLOATS, list, count);
-    const struct wire_fetched_model *fetched = fixture_answer(fetcher, FRAME_FETCHED_MODEL, ENOUGH_MS);
+    const struct wire_fetched_model *fetched =
+        fixture_answer(fetcher, FRAME_FETCHED_MODEL, ENOUGH_MS);
     const uint64_t took_ms = bulk_now_ms() - begun_ms;
     assert_true(fetched && fetched->ok);
     free(blob_store_unstage(fetcher->store, 1, &got, &floats));
@@ -56,8 +63,9 @@ static void expect_model_behind(uint32_t slow, uint32_t quick)
     const uint64_t before = bulk_server_stats(honest.server).chunks;
     const uint64_t took_ms = fetch_model(&digest, list, slow + 1);
     const uint64_t served = bulk_server_stats(honest.server).chunks - before;
-    print_message("behind %u slow ones: %d ms, alone %d ms; the honest one served %d of %d leaves, they %u\n",
-                  slow, (int)took_ms, (int)alone_ms, (int)served, LEAVES, rogue->answered - 1);
+    print_message(
+        "behind %u slow ones: %d ms, alone %d ms; the honest one served %d of %d leaves, they %u\n",
+        slow, (int)took_ms, (int)alone_ms, (int)served, LEAVES, rogue->answered - 1);
     assert_true(rogue->answered - 1 >= slow);
     assert_true(2 * served > LEAVES - slow * quick);
     free(list);
@@ -69,7 +77,7 @@ static void expect_model_behind(uint32_t slow, uint32_t quick)
 static void test_model_behind_slow_ones(void **state)
 {
     (void)state;
-    expect_model_behind(8, 8);              // Trusted with all that one peer may be
+    expect_model_behind(8, 8); // Trusted with all that one peer may be
 }
 
 // More than there may be connections.
@@ -94,8 +102,9 @@ static void test_blob_behind_slow_ones(void **state)
     const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
     assert_true(fetched && fetched->ok);
     const uint64_t served = bulk_server_stats(honest.server).chunks;
-    print_message("behind %d slow ones: %d ms; the honest one served %d of %d chunks, they %u\n", SLOW,
-                  (int)(bulk_now_ms() - begun_ms), (int)served, BLOB / BULK_CHUNK_BYTES, rogue->answered);
+    print_message("behind %d slow ones: %d ms; the honest one served %d of %d chunks, they %u\n",
+                  SLOW, (int)(bulk_now_ms() - begun_ms), (int)served, BLOB / BULK_CHUNK_BYTES,
+                  rogue->answered);
     assert_true(2 * served > BLOB / BULK_CHUNK_BYTES);
     free(bytes);
     rogue_destroy(rogue);
@@ -127,14 +136,16 @@ static void expect_left_for_one_more(uint32_t bytes)
         list[i] = peers_find(peers, &names[i]);
         list[i]->window = PEER_WINDOW_MAX;
     }
-    for (bool asked = true; asked; ) {
+    for (bool asked = true; asked;) {
         asked = false;
         for (uint32_t i = 0; i < ASKERS - 1; i++) asked |= ask(peers, list[i], &fetch, i, bytes, T);
     }
     for (uint32_t i = 0; i < ASKERS - 1; i++) most = list[i]->wants > most ? list[i]->wants : most;
-    while (ask(peers, list[ASKERS - 1], &fetch, ASKERS, bytes, T)) { }
-    print_message("8 peers have %u requests of %u bytes at most on their way, the ninth may have %u\n", most,
-                  bytes, list[ASKERS - 1]->wants);
+    while (ask(peers, list[ASKERS - 1], &fetch, ASKERS, bytes, T)) {
+    }
+    print_message(
+        "8 peers have %u requests of %u bytes at most on their way, the ninth may have %u\n", most,
+        bytes, list[ASKERS - 1]->wants);
     assert_true(2 * list[ASKERS - 1]->wants >= most - 1);
     for (uint32_t i = 0; i < ASKERS; i++) peers_leave(peers, list[i]);
     peers_destroy(&peers);
@@ -162,12 +173,12 @@ static void test_who_is_late_gets_less_and_others_are_asked(void **state)
     assert_false(peers_next(peers, T + 200, &answer) || list[0]->is_slow);
     assert_false(peers_ask_again(peers, list[1], &fetch, T + 200));
     for (int i = 1; i <= 2; i++) assert_false(peers_next(peers, T + 200 + (uint64_t)i, &answer));
-    assert_true(list[0]->is_slow && list[0]->window == PEER_WINDOW_BEGIN / 2);      // Once
+    assert_true(list[0]->is_slow && list[0]->window == PEER_WINDOW_BEGIN / 2); // Once
     assert_false(peers_ask_again(peers, list[0], &fetch, T + 202));
     assert_true(peers_ask_again(peers, list[1], &fetch, T + 202));
-    assert_false(peers_ask_again(peers, list[1], &fetch, T + 202));                 // It is asked
+    assert_false(peers_ask_again(peers, list[1], &fetch, T + 202)); // It is asked
     assert_true(peers_ask_again(peers, list[2], &fetch, T + 202));
-    assert_false(peers_ask_again(peers, list[3], &fetch, T + 202));                 // Two have been
+    assert_false(peers_ask_again(peers, list[3], &fetch, T + 202)); // Two have been
     assert_true(peers_await(peers, &fetch, 7) && !peers_await(peers, &fetch, 9));
     assert_int_equal(peers_forget_piece(peers, &fetch, 7), 3);
     assert_false(peers_await(peers, &fetch, 7));

@@ -52,7 +52,7 @@ static void test_fetch(void **state)
         fixture_fetch(fetcher, &hash, sizes[i], &holder.holder, 1);
         expect_fetched(fetcher, &hash);
         expect_bytes(fetcher->store, &hash, bytes, sizes[i]);
-        fixture_fetch(fetcher, &hash, sizes[i], NULL, 0);           // Is here: answered at once
+        fixture_fetch(fetcher, &hash, sizes[i], NULL, 0); // Is here: answered at once
         expect_fetched(fetcher, &hash);
     }
     assert_int_equal(fetcher->stats.got_bytes, BLOB + 3 + 1 + 2 * BULK_CHUNK_BYTES + 1);
@@ -60,7 +60,7 @@ static void test_fetch(void **state)
     assert_int_equal(bulk_server_stats(holder.server).chunk_bytes, fetcher->stats.got_bytes);
     const struct hash gone = hash_of(bytes, 1);
     blob_store_forget(fetcher->store, &gone);
-    fixture_fetch(fetcher, &gone, 1, &holder.holder, 1);            // Again over the network
+    fixture_fetch(fetcher, &gone, 1, &holder.holder, 1); // Again over the network
     expect_fetched(fetcher, &gone);
     assert_int_equal(fetcher->stats.got_bytes, BLOB + 3 + 2 + 2 * BULK_CHUNK_BYTES + 1);
     free(bytes);
@@ -73,10 +73,10 @@ static void test_many_small_ones(void **state)
     (void)state;
     enum { MANY = 600 };
     struct fixture_holder holders[2] = { fixture_holder_new(), fixture_holder_new() };
-    struct fixture_fetcher *fetcher = fixture_fetcher_new(ENOUGH_MS);  // A slow disk is not silence
+    struct fixture_fetcher *fetcher = fixture_fetcher_new(ENOUGH_MS); // A slow disk is not silence
     struct wire_blob *blobs = calloc(MANY, sizeof *blobs);
     uint8_t *bytes = fixture_bytes(40000, 2);
-    for (uint32_t i = 0; i < MANY; i++) {                   // Each at one of the two
+    for (uint32_t i = 0; i < MANY; i++) { // Each at one of the two
         memcpy(bytes, &i, sizeof i);
         blobs[i] =
             (struct wire_blob){ fixture_give(holders[i % 2].store, bytes, 40000 - i), 40000 - i };
@@ -108,7 +108,7 @@ static void test_killed_holder_is_resumed_from(void **state)
     expect_fetched(fetcher, &hash);
     expect_bytes(fetcher->store, &hash, bytes, BLOB);
     const uint64_t second = bulk_server_stats(holder.server).chunk_bytes;
-    assert_int_equal(fetcher->stats.got_bytes, BLOB);       // Nothing twice
+    assert_int_equal(fetcher->stats.got_bytes, BLOB); // Nothing twice
     assert_true(second >= BLOB - 10 * BULK_CHUNK_BYTES && second < BLOB);
     print_message("of %d bytes %d came from the one that died\n", BLOB, BLOB - (int)second);
     free(bytes);
@@ -121,10 +121,13 @@ static void test_killed_holder_is_resumed_from(void **state)
 static void test_rogues(void **state)
 {
     (void)state;
-    static const struct { enum rogue_mode mode; uint32_t chunks; bool is_wasted; } cases[] = {
-        { ROGUE_SILENT, 0, false }, { ROGUE_WRONG, 0, true }, { ROGUE_WRONG, 5, true },
-        { ROGUE_LARGER, 0, true }, { ROGUE_SHORT, 0, true }, { ROGUE_OTHER, 0, true },
-        { ROGUE_HUGE, 0, false } };
+    static const struct {
+        enum rogue_mode mode;
+        uint32_t chunks;
+        bool is_wasted;
+    } cases[] = { { ROGUE_SILENT, 0, false }, { ROGUE_WRONG, 0, true }, { ROGUE_WRONG, 5, true },
+                  { ROGUE_LARGER, 0, true },  { ROGUE_SHORT, 0, true }, { ROGUE_OTHER, 0, true },
+                  { ROGUE_HUGE, 0, false } };
     struct fixture_holder holder = fixture_holder_new();
     uint8_t *bytes = fixture_bytes(BLOB, 4);
     const struct hash hash = fixture_give(holder.store, bytes, BLOB);
@@ -151,11 +154,11 @@ static void test_mixed_lies(void **state)
     (void)state;
     struct fixture_holder honest = fixture_holder_new();
     struct fixture_fetcher *fetcher = fixture_fetcher_new(PATIENCE_MS);
-    enum { LARGE = 10 << 20 };                              // 40 chunks: from two at once
+    enum { LARGE = 10 << 20 }; // 40 chunks: from two at once
     uint8_t *bytes = fixture_bytes(LARGE, 5);
     const struct hash hash = fixture_give(honest.store, bytes, LARGE);
     struct rogue *liar = rogue_new(ROGUE_WRONG, 4, honest.store);
-    const struct wire_holder list[] = { liar->holder, honest.holder };      // Large: both at once
+    const struct wire_holder list[] = { liar->holder, honest.holder }; // Large: both at once
     fixture_fetch(fetcher, &hash, LARGE, list, 2);
     expect_fetched(fetcher, &hash);
     expect_bytes(fetcher->store, &hash, bytes, LARGE);
@@ -179,13 +182,13 @@ static void test_reasons(void **state)
     const struct hash hash = fixture_give(c.store, bytes, 70000), none = { { 0 } };
     struct rogue *silent = rogue_new(ROGUE_SILENT, 0, c.store),
                  *liar = rogue_new(ROGUE_WRONG, 0, c.store);
-    struct wire_holder list[] = { a.holder, silent->holder, b.holder,
-                                  liar->holder, c.holder, b.holder };
+    struct wire_holder list[] = { a.holder,     silent->holder, b.holder,
+                                  liar->holder, c.holder,       b.holder };
     fixture_fetch(fetcher, &hash, 70000, list, 3);
     expect_failed(fetcher, "no holder has it: 3 asked, 2 lack it, 1 silent");
     fixture_fetch(fetcher, &hash, 70000, list + 2, 2);
     expect_failed(fetcher, "no holder has it: 2 asked, 1 lack it, 1 sent wrong bytes");
-    fixture_fetch(fetcher, &hash, 70001, list + 4, 2);      // Declared with another size
+    fixture_fetch(fetcher, &hash, 70001, list + 4, 2); // Declared with another size
     expect_failed(fetcher, "no holder has it: 2 asked, 1 lack it, 1 of another size");
     fixture_fetch(fetcher, &hash, 70000, list, 0);
     expect_failed(fetcher, "no holder has it: 0 asked");
@@ -221,13 +224,13 @@ static void test_twice_and_forgotten(void **state)
     struct rogue *silent = rogue_new(ROGUE_SILENT, 0, holder.store);
     fixture_fetch(fetcher, &hash, 70000, &silent->holder, 1);
     fixture_fetch(fetcher, &hash, 70000, &silent->holder, 1);
-    fixture_fetch(fetcher, &hash, 1, &silent->holder, 1);           // Another size is another blob
+    fixture_fetch(fetcher, &hash, 1, &silent->holder, 1); // Another size is another blob
     fixture_forget(fetcher, &hash);
     for (int i = 0; i < 3; i++) expect_failed(fetcher, "forgotten while it was fetched");
     fixture_fetch(fetcher, &hash, 1, &holder.holder, 1);
     fixture_fetch(fetcher, &hash, 70000, &silent->holder, 1);
     expect_failed(fetcher, "no holder has it: 1 asked, 1 of another size");
-    fixture_fetch(fetcher, &hash, 70000, &holder.holder, 1);        // Joins it and brings a holder
+    fixture_fetch(fetcher, &hash, 70000, &holder.holder, 1); // Joins it and brings a holder
     expect_fetched(fetcher, &hash);
     expect_fetched(fetcher, &hash);
     assert_null(fixture_answer(fetcher, FRAME_FETCHED, 20));
@@ -296,8 +299,13 @@ static void test_fetch_over_ipv6(void **state)
 
 // ---- models ---------------------------------------------------------------------------------
 
-enum { MODEL_LEAVES = 101, MODEL_FLOATS = 100 * DIGEST_LEAF_FLOATS + 77, HOLDERS = 3,
-       LIST_BYTES = MODEL_LEAVES * HASH_BYTES, MODEL_BYTES = MODEL_FLOATS * 4 };
+enum {
+    MODEL_LEAVES = 101,
+    MODEL_FLOATS = 100 * DIGEST_LEAF_FLOATS + 77,
+    HOLDERS = 3,
+    LIST_BYTES = MODEL_LEAVES * HASH_BYTES,
+    MODEL_BYTES = MODEL_FLOATS * 4
+};
 
 static struct hash pin(blob_store_t *store, uint64_t step, const float *params)
 {
@@ -338,7 +346,8 @@ static void test_model_from_three_and_then_what_differs(void **state)
     (void)state;
     struct fixture_holder holders[HOLDERS];
     struct wire_holder list[HOLDERS];
-    struct fixture_fetcher *fetcher = fixture_fetcher_new(ENOUGH_MS);   // Nobody is late: nothing comes twice
+    struct fixture_fetcher *fetcher =
+        fixture_fetcher_new(ENOUGH_MS); // Nobody is late: nothing comes twice
     float *params = (float *)(void *)fixture_bytes(MODEL_BYTES, 8);
     struct hash digest;
     for (int i = 0; i < HOLDERS; i++) {
@@ -361,7 +370,7 @@ static void test_model_from_three_and_then_what_differs(void **state)
     assert_true(lists == 1 && chunks[0] + chunks[1] + chunks[2] == MODEL_LEAVES);
     print_message("leaves from each: %d %d %d\n", (int)chunks[0], (int)chunks[1], (int)chunks[2]);
 
-    pin(fetcher->store, 5, params);                         // As the learner does
+    pin(fetcher->store, 5, params); // As the learner does
     params[0] = params[50 * DIGEST_LEAF_FLOATS] = params[MODEL_FLOATS - 1] = 1.5f;
     for (int i = 0; i < HOLDERS; i++) digest = pin(holders[i].store, 6, params);
     fetched = fetch_model(fetcher, 6, &digest, list, HOLDERS);
@@ -369,7 +378,7 @@ static void test_model_from_three_and_then_what_differs(void **state)
     assert_int_equal(fetched->bytes, LIST_BYTES + (2 * DIGEST_LEAF_FLOATS + 77) * 4);
     expect_stage(fetcher->store, 6, &digest, params);
 
-    pin(fetcher->store, 6, params);                         // All of it is here
+    pin(fetcher->store, 6, params); // All of it is here
     fetched = fetch_model(fetcher, 6, &digest, NULL, 0);
     assert_true(fetched->ok && fetched->bytes == 0 && fetched->holders == 0);
     expect_stage(fetcher->store, 6, &digest, params);
@@ -412,8 +421,8 @@ static void test_model_among_rogues(void **state)
     struct fixture_fetcher *fetcher = fixture_fetcher_new(PATIENCE_MS);
     float *params = (float *)(void *)fixture_bytes(MODEL_BYTES, 10);
     const struct hash digest = pin(holder.store, 5, params);
-    const enum rogue_mode modes[] = {ROGUE_WRONG_LIST, ROGUE_WRONG,  ROGUE_SILENT,
-                                     ROGUE_SHORT,      ROGUE_LARGER, ROGUE_OTHER};
+    const enum rogue_mode modes[] = { ROGUE_WRONG_LIST, ROGUE_WRONG,  ROGUE_SILENT,
+                                      ROGUE_SHORT,      ROGUE_LARGER, ROGUE_OTHER };
     struct rogue *rogues[6];
     struct wire_holder list[7];
     for (int i = 0; i < 6; i++) {
@@ -447,11 +456,11 @@ static void test_model_whose_digest_poses_as_its_list(void **state)
     fetched = fetch_model(fetcher, 5, &digest, list, 2);
     assert_true(fetched->ok && fetched->holders == 1 && rogue->asked == 1);
     expect_stage(fetcher->store, 5, &digest, params);
-    fixture_fetch_model(fetcher, 5, &digest, 0, list, 2);       // Its own program is asked too much
+    fixture_fetch_model(fetcher, 5, &digest, 0, list, 2); // Its own program is asked too much
     fetched = fixture_answer(fetcher, FRAME_FETCHED_MODEL, ENOUGH_MS);
     assert_true(fetched && !fetched->ok);
     assert_string_equal(fetched->reason, "0 floats, allowed 1..8589934592; not fetched; "
-                        "0 of 0 leaves are here");
+                                         "0 of 0 leaves are here");
     free(params);
     rogue_destroy(rogue);
     fixture_fetcher_destroy(fetcher);
@@ -510,7 +519,8 @@ static void test_more_holders_than_connections(void **state)
     struct fixture_holder holder = fixture_holder_new();
     struct fixture_fetcher *fetcher = fixture_fetcher_new(2000);
     const struct bulk_server_options options = { .identity = fixture_identity(),
-                                                 .endpoint = "tcp://*:*", .run = FIXTURE_RUN,
+                                                 .endpoint = "tcp://*:*",
+                                                 .run = FIXTURE_RUN,
                                                  .store = holder.store };
     bulk_server_t *server = NULL;
     assert_int_equal(bulk_server_new(&options, &why, &server), 0);

@@ -17,16 +17,23 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-enum { SEQ_LEN = 31, SAMPLES = 40, TOKENS = SAMPLES * SEQ_LEN + 1, RECORDS = 60,
-       ENOUGH_MS = 30000 };
+enum {
+    SEQ_LEN = 31,
+    SAMPLES = 40,
+    TOKENS = SAMPLES * SEQ_LEN + 1,
+    RECORDS = 60,
+    ENOUGH_MS = 30000
+};
 
-struct tally { unsigned flips, refused, harmless; };
+struct tally {
+    unsigned flips, refused, harmless;
+};
 
 static uint64_t prng = 88172645463325252u;
 
 static uint64_t roll(uint64_t below)
 {
-    prng ^= prng << 13, prng ^= prng >> 7, prng ^= prng << 17;      // xorshift64, Marsaglia 2003
+    prng ^= prng << 13, prng ^= prng >> 7, prng ^= prng << 17; // xorshift64, Marsaglia 2003
     return prng % below;
 }
 
@@ -38,7 +45,11 @@ static unsigned flips(void)
 
 // ---- a file with one wrong bit ------------------------------------------------------------------
 
-struct victim { char path[512]; uint8_t *bytes; size_t count; };
+struct victim {
+    char path[512];
+    uint8_t *bytes;
+    size_t count;
+};
 
 static struct victim victim_open(const char *path)
 {
@@ -132,7 +143,7 @@ static bool dataset_is_refused(const char *folder)
     if (rc == 0) rc = token_files_read(files, 0, SAMPLES, got[0], &why);
     token_files_close(&files);
     if (rc < 0) assert_true(why.text[0]);
-    else assert_memory_equal(got, truth, sizeof truth);     // Never other data
+    else assert_memory_equal(got, truth, sizeof truth); // Never other data
     return rc < 0;
 }
 
@@ -152,7 +163,7 @@ static void a_dataset_is_refused_or_as_it_was(void **unused)
         }
         victim_restore(&victim);
         say(names[i], &tally);
-        assert_int_equal(i == 0 ? tally.harmless : 0, 0);       // Of JSON, a blank may be another
+        assert_int_equal(i == 0 ? tally.harmless : 0, 0); // Of JSON, a blank may be another
         assert_true(tally.refused > tally.flips * 3 / 4);
     }
     assert_false(dataset_is_refused(folder));
@@ -176,15 +187,21 @@ static int take_proofs(void *arg, uint64_t position, uint32_t count, const uint8
     return dataset_check(arg, position, count, bytes, bytes_count, tokens, reason);
 }
 
-struct provider { token_files_t *files; bulk_server_t *server; };
+struct provider {
+    token_files_t *files;
+    bulk_server_t *server;
+};
 
 static struct provider provide(const char *folder)
 {
     struct provider self = { NULL, NULL };
     assert_rc(token_files_open(folder, &samples, &why, &self.files), 0);
     const struct bulk_server_options options = { .identity = fixture_identity(),
-        .endpoint = "tcp://127.0.0.1:*",
-        .run = FIXTURE_RUN, .answer = give_proofs, .arg = self.files, .seq_len = SEQ_LEN };
+                                                 .endpoint = "tcp://127.0.0.1:*",
+                                                 .run = FIXTURE_RUN,
+                                                 .answer = give_proofs,
+                                                 .arg = self.files,
+                                                 .seq_len = SEQ_LEN };
     assert_rc(bulk_server_new(&options, &why, &self.server), 0);
     fixture_admit(self.server);
     return self;
@@ -197,7 +214,8 @@ static struct dataset dataset_of(token_files_t *files)
     uint8_t *bytes;
     size_t count;
     assert_rc(dataset_describe(token_files_samples(files), token_files_manifest(files), &why,
-                               &bytes, &count), 0);
+                               &bytes, &count),
+              0);
     assert_rc(dataset_parse(bytes, count, token_files_digest(files), &order, &why, &dataset), 0);
     free(bytes);
     return dataset;
@@ -219,8 +237,10 @@ static void samples_come_from_the_second_provider(void **unused)
     struct provider good = provide(folders[1]);
     struct dataset dataset = dataset_of(good.files);
     const struct bulk_client_options options = { .identity = fixture_identity(),
-                                                 .run = FIXTURE_RUN, .seq_len = SEQ_LEN,
-                                                 .take = take_proofs, .arg = &dataset };
+                                                 .run = FIXTURE_RUN,
+                                                 .seq_len = SEQ_LEN,
+                                                 .take = take_proofs,
+                                                 .arg = &dataset };
     const unsigned times = flips() / 30;
     for (unsigned n = 0; n < times; n++) {
         victim_flip(&victim);
@@ -273,8 +293,10 @@ static void what_comes_over_http_is_refused_or_as_it_was(void **unused)
         web_start(&webs[i], folder);
         snprintf(urls[i], sizeof urls[i], "http://127.0.0.1:%u/a.bin", webs[i].server.port);
     }
-    const struct remote_source source = { .kind = REMOTE_SINGLE_URL, .url = urls[0],
-                                          .mirror = urls[1], .manifest_digest = digest_in(folder) };
+    const struct remote_source source = { .kind = REMOTE_SINGLE_URL,
+                                          .url = urls[0],
+                                          .mirror = urls[1],
+                                          .manifest_digest = digest_in(folder) };
     webs[0].mischief = WEB_FLIPS;
     for (int i = 0; i < 2; i++) {
         struct tally tally = { .flips = flips() };
@@ -295,7 +317,7 @@ static void what_comes_over_http_is_refused_or_as_it_was(void **unused)
         tally.harmless = tally.flips - tally.refused;
         print_message("by HTTP, ");
         say(names[i], &tally);
-        assert_int_equal(i == 0 ? tally.harmless : 0, 0);       // Of JSON, a blank may be another
+        assert_int_equal(i == 0 ? tally.harmless : 0, 0); // Of JSON, a blank may be another
         assert_true(tally.refused > tally.flips * 3 / 4);
     }
     for (int i = 0; i < 2; i++) web_stop(&webs[i]);
@@ -373,7 +395,7 @@ static void every_flip_in_a_blob_is_refused(void **unused)
         victim_flip(&victim);
         assert_rc(blob_store_new(&options, &why, &store), 0);
         assert_rc(blob_store_get(store, &hash, &why, &ref), FAULT_CORRUPT);
-        assert_false(blob_store_has(store, &hash));         // Gone, so that it is fetched again
+        assert_false(blob_store_has(store, &hash)); // Gone, so that it is fetched again
         blob_store_destroy(&store);
         tally.refused++;
     }
@@ -390,7 +412,8 @@ static struct fixture_holder hold(const char *folder)
     assert_rc(blob_store_new(&store, &why, &self.store), 0);
     const struct bulk_server_options options = { .identity = fixture_identity(),
                                                  .endpoint = "tcp://127.0.0.1:*",
-                                                 .run = FIXTURE_RUN, .store = self.store };
+                                                 .run = FIXTURE_RUN,
+                                                 .store = self.store };
     assert_rc(bulk_server_new(&options, &why, &self.server), 0);
     fixture_admit(self.server);
     self.holder = fixture_at(bulk_server_endpoint(self.server));
@@ -399,7 +422,7 @@ static struct fixture_holder hold(const char *folder)
 
 static void a_blob_comes_from_the_second_holder(void **unused)
 {
-    enum { BYTES = 600000 };                        // Three chunks
+    enum { BYTES = 600000 }; // Three chunks
     char folders[2][256], hex[HASH_HEX];
     struct hash hash;
     (void)unused;
@@ -451,8 +474,8 @@ static void make_ledger(const char *folder)
     assert_rc(ledger_open(folder, "run", &options, &why, &ledger), 0);
     for (uint64_t n = 1; n <= RECORDS; n++) {
         assert_rc(ledger_begin(ledger, &why), 0);
-        assert_rc(ledger_append(ledger, bytes, fill_record(n, bytes), n % 3 ? NULL : &n, &why,
-                                &seq), 0);
+        assert_rc(
+            ledger_append(ledger, bytes, fill_record(n, bytes), n % 3 ? NULL : &n, &why, &seq), 0);
         if (n % 25 == 0) assert_rc(ledger_put_snapshot(ledger, "state", 5, &why), 0);
         assert_rc(ledger_commit(ledger, &why), 0);
     }
@@ -464,8 +487,10 @@ static int check_record(void *arg, const struct record *record)
     uint64_t *next = arg;
     uint8_t bytes[400];
     const size_t count = fill_record(++*next, bytes);
-    return record->seq == *next && record->count == count
-        && memcmp(record->bytes, bytes, count) == 0 ? 0 : FAULT_DIGEST;
+    return record->seq == *next && record->count == count &&
+                   memcmp(record->bytes, bytes, count) == 0
+               ? 0
+               : FAULT_DIGEST;
 }
 
 enum { SAME = 0, REFUSED = 1, OTHER = 2 };
@@ -489,7 +514,8 @@ static bool goes_on(const char *folder, struct ledger *ledger)
     uint64_t seq;
     if (ledger_begin(ledger, &why) < 0 ||
         ledger_append(ledger, bytes, fill_record(RECORDS + 1, bytes), NULL, &why, &seq) < 0 ||
-        ledger_commit(ledger, &why) < 0) return false;
+        ledger_commit(ledger, &why) < 0)
+        return false;
     ledger_close(&ledger);
     if (ledger_open_readonly(folder, &why, &ledger) < 0) return false;
     const bool all = holds_all(ledger, RECORDS + 1);
@@ -516,7 +542,7 @@ static int judge_apart(const char *folder, bool readonly)
     int status;
     const pid_t child = fork();
     if (child == 0) {
-        for (int n = 1; n < 32; n++) signal(n, SIG_DFL);    // cmocka has handlers of its own
+        for (int n = 1; n < 32; n++) signal(n, SIG_DFL); // cmocka has handlers of its own
         _exit(judge_ledger(folder, readonly));
     }
     assert_true(child > 0 && waitpid(child, &status, 0) == child);

@@ -14,18 +14,18 @@ enum { KILLS = 30 };
 static void a_full_disk_spares_the_old_checkpoint(void **unused)
 {
     (void)unused;
-    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
-        || mount("tmpfs", root, "tmpfs", 0, "size=256k") < 0) {
+    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("tmpfs", root, "tmpfs", 0, "size=256k") < 0) {
         print_message("             NOT TESTED: mounting a small tmpfs is not permitted here\n");
         skip();
     }
     assert_rc(write_step(1, 4), 0);
-    const int fd = open(file_path("step-00000001", "ballast"), O_WRONLY | O_CREAT | O_CLOEXEC,
-                        0644);
+    const int fd =
+        open(file_path("step-00000001", "ballast"), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
     static const char block[4096];
     size_t room = 0;
     while (write(fd, block, sizeof block) == sizeof block) room += sizeof block;
-    for (size_t left = 0; left < 40000; left += 4096) {     // Fails later and later in the writing
+    for (size_t left = 0; left < 40000; left += 4096) { // Fails later and later in the writing
         assert_int_equal(ftruncate(fd, (off_t)(room - left)), 0);
         const int rc = write_step(2, 4);
         if (rc == 0) break;
@@ -70,7 +70,8 @@ static uint64_t stop_writer(pid_t child, int in, uint64_t step)
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status));
-    while (read(in, &step, sizeof step) == sizeof step) {}
+    while (read(in, &step, sizeof step) == sizeof step) {
+    }
     close(in);
     return step;
 }
@@ -90,13 +91,13 @@ static void a_killed_writer_leaves_a_whole_newest_one(void **unused)
         int in;
         uint64_t first;
         const pid_t child = start_writer(step + 1, 1 + (unsigned)turn % 3, -1, &in);
-        assert_int_equal(read(in, &first, sizeof first), sizeof first);     // It is at work
+        assert_int_equal(read(in, &first, sizeof first), sizeof first); // It is at work
         const struct timespec pause = { .tv_nsec = rand_r(&seed) % most_ns };
-        nanosleep(&pause, NULL);                    // The instant of death is the test
+        nanosleep(&pause, NULL); // The instant of death is the test
         const uint64_t durable = stop_writer(child, in, first);
         interrupted += count_names(".tmp-") > 0;
         step = newest_is_whole();
-        assert_in_range(step, durable, durable + 1);    // Visible at most one ahead of its word
+        assert_in_range(step, durable, durable + 1); // Visible at most one ahead of its word
         struct checkpoint_seen list[CHECKPOINT_LIST_MAX];
         size_t count;
         assert_rc(checkpoint_list(root, "run-1", &why, list, &count), 0);

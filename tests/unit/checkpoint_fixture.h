@@ -36,7 +36,7 @@ static const struct interval done[] = { { 0, 512 }, { 544, 640 } };
 static inline void make_folder(char path[256])
 {
     const char *memory = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : P_tmpdir,
-        *wish = getenv("TMPDIR");
+               *wish = getenv("TMPDIR");
     snprintf(path, 256, "%s/checkpoint-test-XXXXXX", wish ? wish : memory);
     assert_non_null(mkdtemp(path));
 }
@@ -46,8 +46,8 @@ static inline int set_up(void **unused)
     (void)unused;
     make_folder(root);
     layout_init(&layout, tensors, 2);
-    assert_int_equal(layout_add_matrix(&layout, "model.embed_tokens.weight", ROWS, COLS, LAYOUT_F32,
-                                       &why), 0);
+    assert_int_equal(
+        layout_add_matrix(&layout, "model.embed_tokens.weight", ROWS, COLS, LAYOUT_F32, &why), 0);
     assert_int_equal(layout_add_vector(&layout, "model.norm.weight", COLS, LAYOUT_F32, &why), 0);
     tags_init(&state, items, 4);
     assert_int_equal(tags_add(&state, "moment", TAG_RESHARD, N, 4, &why), 0);
@@ -60,7 +60,7 @@ static inline void remove_root(const char *path)
 {
     const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fdopendir(fd);
-    for (struct dirent *entry; (entry = readdir(dir)); ) {
+    for (struct dirent *entry; (entry = readdir(dir));) {
         if (entry->d_name[0] != '.') assert_int_equal(dirfile_remove(fd, entry->d_name, &why), 0);
     }
     closedir(dir);
@@ -79,7 +79,7 @@ static inline unsigned count_names(const char *part)
 {
     DIR *dir = opendir(root);
     unsigned count = 0;
-    for (struct dirent *entry; (entry = readdir(dir)); )
+    for (struct dirent *entry; (entry = readdir(dir));)
         count += entry->d_name[0] != '.' && strstr(entry->d_name, part) != NULL;
     closedir(dir);
     return count;
@@ -93,17 +93,27 @@ static inline struct checkpoint_info info_of(uint64_t step)
         moment[i] = -params[i];
     }
     return (struct checkpoint_info){
-        .run = "run-1", .epoch = 3, .step = step, .digest = digest_of(params, N),
-            .created_unix_s = 1700000000, .protocol = 1, .pass = 2, .pass_length = 1000,
-                .cursor = 640, .done = done, .done_count = 2, };
+        .run = "run-1",
+        .epoch = 3,
+        .step = step,
+        .digest = digest_of(params, N),
+        .created_unix_s = 1700000000,
+        .protocol = 1,
+        .pass = 2,
+        .pass_length = 1000,
+        .cursor = 640,
+        .done = done,
+        .done_count = 2,
+    };
 }
 
 static const void *const values[] = { moment, settings, NULL };
 
 static inline struct checkpoint_parts parts_of(unsigned keep)
 {
-    return (struct checkpoint_parts){ .config_json = config, .state = &state, .values = values,
-                                      .keep = keep };
+    return (struct checkpoint_parts){
+        .config_json = config, .state = &state, .values = values, .keep = keep
+    };
 }
 
 static inline int write_step(uint64_t step, unsigned keep)

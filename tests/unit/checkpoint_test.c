@@ -39,13 +39,13 @@ static void everything_comes_back(void **unused)
     assert_rc(checkpoint_open_newest(root, "run-1", &why, &checkpoint), 0);
     const struct checkpoint_info *back = checkpoint_info(checkpoint);
     const struct hash hash = checkpoint_manifest_hash(checkpoint),
-        layout_sum = layout_hash(&layout);
+                      layout_sum = layout_hash(&layout);
     assert_true(hash_equal(&hash, &manifest));
     assert_string_equal(back->run, "run-1");
-    assert_true(back->epoch == 3 && back->step == 120 && back->created_unix_s == 1700000000
-                && back->protocol == 1);
-    assert_true(back->pass == 2 && back->pass_length == 1000 && back->cursor == 640
-                && back->done_count == 2);
+    assert_true(back->epoch == 3 && back->step == 120 && back->created_unix_s == 1700000000 &&
+                back->protocol == 1);
+    assert_true(back->pass == 2 && back->pass_length == 1000 && back->cursor == 640 &&
+                back->done_count == 2);
     assert_memory_equal(back->done, done, sizeof done);
     assert_true(hash_equal(&back->digest, &info.digest) && hash_equal(&back->layout, &layout_sum));
 
@@ -160,9 +160,25 @@ static void hostile_names_are_not_written(void **unused)
 {
     (void)unused;
     static const char *const names[] = {
-        "", ".", "..", "../up", "a/b", "/etc/passwd", ".hidden", "-rf", "a b", "a\nb", "a\\b",
-            "\xff", "config.json", "model.safetensors", "shoal.json", "state-moment.bin",
-                "x/../../y", "a%2fb/", };
+        "",
+        ".",
+        "..",
+        "../up",
+        "a/b",
+        "/etc/passwd",
+        ".hidden",
+        "-rf",
+        "a b",
+        "a\nb",
+        "a\\b",
+        "\xff",
+        "config.json",
+        "model.safetensors",
+        "shoal.json",
+        "state-moment.bin",
+        "x/../../y",
+        "a%2fb/",
+    };
     const struct checkpoint_info info = info_of(1);
     struct checkpoint_parts parts = parts_of(1);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -178,7 +194,8 @@ static void hostile_names_are_not_written(void **unused)
     parts.files = &extra;
     not_written(&info, &parts, FAULT_RANGE, "its name must be");
     const struct checkpoint_parts lost = { .config_json = config,
-                                           .tokenizer_dir = "/no/such/folder", .keep = 1 };
+                                           .tokenizer_dir = "/no/such/folder",
+                                           .keep = 1 };
     not_written(&info, &lost, FAULT_NOT_FOUND, "the tokenizer's folder /no/such/folder");
 }
 
@@ -195,7 +212,7 @@ static void any_flipped_byte_is_refused_by_name(void **unused)
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         const int fd = open(file_path("step-00000005", files[i]), O_RDWR | O_CLOEXEC);
         const off_t size = lseek(fd, 0, SEEK_END);
-        const off_t stride = size > 3000 ? 7 : 1;       // Every byte of the manifest
+        const off_t stride = size > 3000 ? 7 : 1; // Every byte of the manifest
         for (off_t at = 0; at < size; at += stride, flips++) {
             uint8_t byte;
             checkpoint_t *checkpoint = NULL;
@@ -258,7 +275,7 @@ static void falling_back_is_an_explicit_choice(void **unused)
     assert_rc(checkpoint_open(root, list[1].step, "run-1", &why, &checkpoint), 0);
     assert_int_equal(checkpoint_info(checkpoint)->step, 2);
     checkpoint_close(&checkpoint);
-    assert_rc(write_step(3, 3), 0);         // The run gets there again and replaces the damaged one
+    assert_rc(write_step(3, 3), 0); // The run gets there again and replaces the damaged one
     assert_int_equal(newest_is_whole(), 3);
     assert_int_equal(count_names(""), 3);
 }
@@ -281,7 +298,7 @@ static void what_is_not_ours_is_refused(void **unused)
     refuse(FAULT_CORRUPT, "shoal.json says step 4: it was renamed");
     assert_int_equal(rename(to, from), 0);
     assert_int_equal(symlink("step-00000004", to), 0);
-    refuse(FAULT_NOT_FOUND, "step-00000009");       // ENOTDIR: a link is no directory
+    refuse(FAULT_NOT_FOUND, "step-00000009"); // ENOTDIR: a link is no directory
     assert_int_equal(unlink(to), 0);
     struct layout_tensor room[2];
     struct layout other;
@@ -330,11 +347,13 @@ static void forged_manifests_lead_nowhere(void **unused)
         int fault;
         const char *word;
     } forged[] = {
-        { climb, FAULT_RANGE, "the name of file 0" }, { twice, FAULT_RANGE, "the name of file 1" },
+        { climb, FAULT_RANGE, "the name of file 0" },
+        { twice, FAULT_RANGE, "the name of file 1" },
         { no_params, FAULT_CORRUPT, "does not list model.safetensors" },
         { without_state, FAULT_CORRUPT, "does not list state-moment.bin" },
         { cursor_outside, FAULT_RANGE, "cursor is 1001" },
-        { huge_item, FAULT_CORRUPT, "does not list state-moment.bin with the 562949953421312 "
+        { huge_item, FAULT_CORRUPT,
+          "does not list state-moment.bin with the 562949953421312 "
           "bytes" },
         { same_item, FAULT_RANGE, "registered already" },
     };
@@ -343,7 +362,7 @@ static void forged_manifests_lead_nowhere(void **unused)
         forge(forged[i].change);
         refuse(forged[i].fault, forged[i].word);
     }
-    assert_rc(write_step(5, 1), 0);         // Only the parameters themselves give this one away
+    assert_rc(write_step(5, 1), 0); // Only the parameters themselves give this one away
     forge(another_digest);
     checkpoint_t *checkpoint;
     float loaded[N];
@@ -364,10 +383,10 @@ static void the_newest_stay(void **unused)
         assert_int_equal(count_names(""), step == 10 ? 1 : 2);
     }
     assert_int_equal(count_names("step-00000040"), 1);
-    assert_rc(write_step(50, 2), 0);        // The same step again
+    assert_rc(write_step(50, 2), 0); // The same step again
     assert_int_equal(newest_is_whole(), 50);
     assert_int_equal(count_names(""), 2);
-    assert_rc(write_step(20, 1), 0);        // A lower step, after falling back: it stays
+    assert_rc(write_step(20, 1), 0); // A lower step, after falling back: it stays
     assert_int_equal(count_names(""), 1);
     assert_int_equal(newest_is_whole(), 20);
 }
@@ -383,7 +402,7 @@ static void the_one_to_spare_stays(void **unused)
     }
     assert_int_equal(count_names("step-00000020"), 1);
     assert_int_equal(count_names(""), 3);
-    assert_rc(write_step(60, 2), 0);        // No longer: it goes
+    assert_rc(write_step(60, 2), 0); // No longer: it goes
     assert_int_equal(count_names(""), 2);
     assert_int_equal(count_names("step-00000020"), 0);
 }
@@ -400,19 +419,20 @@ static void leftovers_of_the_dead_are_removed(void **unused)
 {
     (void)unused;
     static const char *const strangers[] = {
-        "step-00000001.tmp", "step-00000001.tmp-", "step-00000001.tmp-7x", "step-1.tmp-7",
-            "Step-00000001.tmp-7", };
+        "step-00000001.tmp", "step-00000001.tmp-",  "step-00000001.tmp-7x",
+        "step-1.tmp-7",      "Step-00000001.tmp-7",
+    };
     assert_rc(write_step(8, 1), 0);
     make_in_root("step-00000009.tmp-4711", "model.safetensors");
     make_in_root("step-00000008.tmp-1", NULL);
-    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++) make_in_root(strangers[i],
-                                                                                   "x");
+    for (size_t i = 0; i < sizeof strangers / sizeof *strangers; i++)
+        make_in_root(strangers[i], "x");
     assert_rc(checkpoint_clean(root, &why), 0);
     assert_int_equal(count_names("tmp-4711") + count_names("tmp-1"), 0);
     assert_int_equal(count_names(""), 1 + sizeof strangers / sizeof *strangers);
     assert_int_equal(newest_is_whole(), 8);
     make_in_root("step-00000009.tmp-4712", "model.safetensors");
-    assert_rc(write_step(9, 1), 0);         // Writing cleans as well
+    assert_rc(write_step(9, 1), 0); // Writing cleans as well
     assert_int_equal(count_names("tmp-4712"), 0);
     assert_rc(checkpoint_clean("/no/such/root", &why), FAULT_NOT_FOUND);
 }
@@ -428,7 +448,7 @@ static void a_root_has_one_writer(void **unused)
     assert_why("one writer");
     assert_rc(checkpoint_clean(root, &why), FAULT_BUSY);
     assert_int_equal(count_names("tmp-4711"), 1);
-    assert_int_equal(newest_is_whole(), 1);         // Readers do not wait
+    assert_int_equal(newest_is_whole(), 1); // Readers do not wait
     close(fd);
     assert_rc(write_step(2, 2), 0);
 }
@@ -445,7 +465,7 @@ static void a_hugging_face_folder_is_loaded(void **unused)
     assert_int_equal(unlink(file_path("step-00000001", "shoal.json")), 0);
     assert_rc(hf_folder_load(folder, &layout, loaded, &why), 0);
     assert_memory_equal(loaded, params, sizeof loaded);
-    snprintf(path, sizeof path, "%s/blob", folder);     // As in their cache: a link to a blob
+    snprintf(path, sizeof path, "%s/blob", folder); // As in their cache: a link to a blob
     assert_int_equal(rename(file_path("step-00000001", "model.safetensors"), path), 0);
     assert_int_equal(symlink("blob", file_path("step-00000001", "model.safetensors")), 0);
     memset(loaded, 0, sizeof loaded);

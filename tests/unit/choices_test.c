@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-static size_t largest;                  // Bytes that choices.c asked for at once
+static size_t largest; // Bytes that choices.c asked for at once
 
 static void *counted_malloc(size_t bytes)
 {
@@ -12,7 +12,7 @@ static void *counted_malloc(size_t bytes)
 }
 
 #define malloc counted_malloc
-#include "actors/shoal/choices.c"       // The front command's own parts are in no library
+#include "actors/shoal/choices.c" // The front command's own parts are in no library
 #undef malloc
 #include "actors/shoal/choices_read.c"
 #include "actors/shoal/text_codec.c"
@@ -30,11 +30,11 @@ static struct choices read_text(const char *text)
 static void lines_become_questions(void **state)
 {
     (void)state;
-    struct choices choices = read_text(
-        "{\"question\": \"Ice?\", \"choices\": [\"fire\", \"water\"], \"answer\": 1}\n"
-        " \t\r\n"
-        "{\"id\": [{}], \"answer\": \"C\", \"choices\": [\"\\u00e9\", \"4\", \"5\"], "
-        "\"question\": \"2 + 2\"}");
+    struct choices choices =
+        read_text("{\"question\": \"Ice?\", \"choices\": [\"fire\", \"water\"], \"answer\": 1}\n"
+                  " \t\r\n"
+                  "{\"id\": [{}], \"answer\": \"C\", \"choices\": [\"\\u00e9\", \"4\", \"5\"], "
+                  "\"question\": \"2 + 2\"}");
     assert_int_equal(choices.count, 2);
     assert_string_equal(choices.questions[0].question, "Ice?");
     assert_string_equal(choices.questions[0].choices[1], "water");
@@ -53,12 +53,15 @@ static void lines_become_questions(void **state)
 }
 
 #define GOOD "{\"question\": \"q\", \"choices\": [\"a\", \"b\"], \"answer\": 0}\n"
-#define WITH(choices, answer) \
+#define WITH(choices, answer)                                                                      \
     GOOD "{\"question\": \"q\", \"choices\": " choices ", \"answer\": " answer "}\n"
 
 static void every_other_line_is_refused_by_its_number(void **state)
 {
-    static const struct { const char *text, *says; size_t count; } cases[] = {
+    static const struct {
+        const char *text, *says;
+        size_t count;
+    } cases[] = {
         { "", "no question in it", 0 },
         { "\n \n", "no question in it", 0 },
         { GOOD "{\"question\": \"q\"\n", "q.jsonl:2: no valid JSON", 0 },
@@ -66,7 +69,8 @@ static void every_other_line_is_refused_by_its_number(void **state)
         { GOOD "{\"choices\": [\"a\", \"b\"], \"answer\": 0}\n", ":2: 'question' is missing", 0 },
         { GOOD "{\"question\": 7, \"choices\": [\"a\", \"b\"], \"answer\": 0}\n", ":2", 0 },
         { GOOD "{\"question\": \"q\", \"question\": \"r\", \"choices\": [\"a\", \"b\"], "
-          "\"answer\": 0}\n", ":2: no valid JSON", 0 },
+               "\"answer\": 0}\n",
+          ":2: no valid JSON", 0 },
         { GOOD "{\"question\": \"q\", \"answer\": 0}\n", ":2: 'choices' is missing", 0 },
         { WITH("\"a\"", "0"), ":2: 'choices'", 0 },
         { WITH("[\"a\"]", "0"), ":2: 1 choices, allowed 2..64", 0 },
@@ -128,8 +132,9 @@ static void long_lines_and_texts_are_bounded(void **state)
 // A good file with a few bytes changed is read or refused with a line's number, whatever they are.
 static void damaged_files_are_read_or_refused(void **state)
 {
-    static const char good[] = GOOD "{\"question\": \"\\u00e9\", \"choices\": [\"x\", \"y\", "
-                               "\"z\"], \"answer\": \"C\", \"more\": {\"a\": [1, 2.5e3]}}\n" GOOD;
+    static const char good[] =
+        GOOD "{\"question\": \"\\u00e9\", \"choices\": [\"x\", \"y\", "
+             "\"z\"], \"answer\": \"C\", \"more\": {\"a\": [1, 2.5e3]}}\n" GOOD;
     static const char marks[] = "\"\\{}[],:0-9eEAZ \n\t\xc3\xa9\xff";
     uint64_t seed = 1;
     unsigned read = 0, refused = 0;
@@ -158,9 +163,15 @@ static void damaged_files_are_read_or_refused(void **state)
 
 // Layers of zeros leave the stream as the embedding: e0 for every token, so that whatever comes
 // before, "a" follows with probability 9/10 and each other byte with 1/2550.
-static const struct model_shape shape = { .vocab = 256, .dim = 4, .layers = 1, .heads = 1,
-                                          .kv_heads = 1, .head_dim = 2, .ffn = 2,
-                                          .seq_len_max = 4096, .rope_theta = 10000,
+static const struct model_shape shape = { .vocab = 256,
+                                          .dim = 4,
+                                          .layers = 1,
+                                          .heads = 1,
+                                          .kv_heads = 1,
+                                          .head_dim = 2,
+                                          .ffn = 2,
+                                          .seq_len_max = 4096,
+                                          .rope_theta = 10000,
                                           .rms_eps = 1e-12 };
 
 static decoder_t *hand_made(uint32_t window, float **ret_params)
@@ -169,7 +180,7 @@ static decoder_t *hand_made(uint32_t window, float **ret_params)
     decoder_t *decoder = NULL;
     assert_non_null(params);
     for (uint32_t t = 0; t < 256; t++) params[t * 4] = 1;
-    params[model_final_norm_offset(&shape)] = 0.5f;         // The norm of e0 is 2 e0
+    params[model_final_norm_offset(&shape)] = 0.5f; // The norm of e0 is 2 e0
     params[model_head_offset(&shape) + 'a' * 4] = (float)log(2295);
     assert_int_equal(decoder_new(&shape, params, window, NULL, NULL, &decoder), 0);
     *ret_params = params;
@@ -186,8 +197,9 @@ static struct choices_result score_text(const char *text, uint32_t window)
     struct choices choices = read_text(text);
     assert_int_equal(text_codec_open("here", 256, &why, &codec), 0);
     const struct choices_options options = { .shots = choices.questions, .shots_count = 0 };
-    if (choices_score(decoder, codec, choices.questions, choices.count, &options, &why, &result)
-        < 0) fail_msg("%s", why.text);
+    if (choices_score(decoder, codec, choices.questions, choices.count, &options, &why, &result) <
+        0)
+        fail_msg("%s", why.text);
     text_codec_close(&codec);
     choices_free(&choices);
     decoder_destroy(&decoder);
@@ -195,7 +207,7 @@ static struct choices_result score_text(const char *text, uint32_t window)
     return result;
 }
 
-#define ASK(choices, answer) \
+#define ASK(choices, answer)                                                                       \
     "{\"question\": \"which\", \"choices\": " choices ", \"answer\": " answer "}\n"
 
 static void scores_are_those_computed_by_hand(void **state)
@@ -207,9 +219,12 @@ static void scores_are_those_computed_by_hand(void **state)
     assert_int_equal(text_codec_open("here", 256, NULL, &codec), 0);
     double sum;
     assert_int_equal(score_choice(decoder, codec, "Answer:", "ab", NULL, &sum), 0);
-    assert_true(fabs(sum - (log(0.9) - 2 * log(2550))) < 1e-5);     // " ", "a", "b"
+    assert_true(fabs(sum - (log(0.9) - 2 * log(2550))) < 1e-5); // " ", "a", "b"
 
-    const struct { const char *text; uint64_t right, normalized; } cases[] = {
+    const struct {
+        const char *text;
+        uint64_t right, normalized;
+    } cases[] = {
         // -15.7 against -23.7; per character -15.7 against -5.9
         { ASK("[\"b\", \"aabb\"]", "0"), 1, 0 },
         { ASK("[\"b\", \"aabb\"]", "\"B\""), 0, 1 },
@@ -260,13 +275,13 @@ static void long_choices_are_scored_in_blocks(void **state)
     largest = 0;
     for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
         char choice[3001];
-        double sum, wanted = -log(2550);                    // Of the space
+        double sum, wanted = -log(2550); // Of the space
         for (size_t i = 0; i < lengths[k]; i++) {
             choice[i] = i % 5 ? 'a' : 'b';
             wanted += i % 5 ? log(0.9) : -log(2550);
         }
         choice[lengths[k]] = 0;
-        for (int again = 0; again < 2; again++) {           // The context is held the second time
+        for (int again = 0; again < 2; again++) { // The context is held the second time
             assert_int_equal(score_choice(decoder, codec, "Answer:", choice, NULL, &sum), 0);
             if (!(fabs(sum - wanted) < 1e-6 * fabs(wanted)))
                 fail_msg("%zu: %g, not %g", lengths[k], sum, wanted);
@@ -285,9 +300,10 @@ static void what_is_shared_is_read_once(void **state)
     static char text[65536];
     size_t count = 0;
     for (int i = 0; i < 20; i++)
-        count += (size_t)sprintf(text + count, "{\"question\": \"%d is\", \"choices\": [\"%s\", "
-                                 "\"%s\", \"xx\"], \"answer\": %d}\n", i, i % 3 ? "a" : "b",
-                                 i % 2 ? "aabb" : "a", i % 3);
+        count += (size_t)sprintf(text + count,
+                                 "{\"question\": \"%d is\", \"choices\": [\"%s\", "
+                                 "\"%s\", \"xx\"], \"answer\": %d}\n",
+                                 i, i % 3 ? "a" : "b", i % 2 ? "aabb" : "a", i % 3);
     struct choices choices = read_text(text);
     struct choices_result all, sum = { 0 }, one;
     float *params;
@@ -299,8 +315,8 @@ static void what_is_shared_is_read_once(void **state)
                      0);
     for (int i = 0; i < 17; i++) {
         decoder_rewind(decoder, 0);
-        assert_int_equal(choices_score(decoder, codec, choices.questions + 3 + i, 1, &options,
-                                       NULL, &one), 0);
+        assert_int_equal(
+            choices_score(decoder, codec, choices.questions + 3 + i, 1, &options, NULL, &one), 0);
         sum.right += one.right, sum.right_normalized += one.right_normalized;
     }
     assert_true(all.questions == 17 && all.right > 0 && all.right < 17);

@@ -10,7 +10,7 @@ typedef combination_number number_t;
 static void there_and_back(const struct combination *self, number_t number)
 {
     uint16_t numbers[COMBINATION_COUNT_MAX];
-    struct combination_state found = {.numbers = numbers};
+    struct combination_state found = { .numbers = numbers };
     uint32_t signs;
     const uint32_t count = combination_split(self, number, &signs, &found.rank);
     found.count = count;

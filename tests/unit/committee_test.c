@@ -40,7 +40,10 @@ static void large_lists_are_those_of_psyche(void **state)
 {
     (void)state;
     static const struct {
-        uint64_t seed; enum committee_salt salt; uint32_t n; const char *digest;
+        uint64_t seed;
+        enum committee_salt salt;
+        uint32_t n;
+        const char *digest;
     } lists[] = {
         { 12345, SALT_COMMITTEE, 1,
           "df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119" },
@@ -142,13 +145,13 @@ static void impossible_committees_are_refused(void **state)
 {
     (void)state;
     struct committee committee = { .seed = 42 };
-    assert_false(committee_init(&committee, 1, 9, 10, 5, 20));      // Too many tie-breakers
-    assert_false(committee_init(&committee, 1, 11, 10, 50, 20));    // Too many witnesses
+    assert_false(committee_init(&committee, 1, 9, 10, 5, 20));   // Too many tie-breakers
+    assert_false(committee_init(&committee, 1, 11, 10, 50, 20)); // Too many witnesses
     assert_false(committee_init(&committee, 1, 100, 0, WITNESSES_MAX + 1, 0));
     assert_false(committee_init(&committee, 1, 100, 10, 5, 101));
     assert_false(committee_init(&committee, 1, MEMBERS_MAX + 1, 0, 1, 0));
-    assert_int_equal(committee.seed, 42);                           // Nothing was written
-    assert_true(committee_init(&committee, 1, 0, 0, 0, 100));       // Nobody is possible
+    assert_int_equal(committee.seed, 42);                     // Nothing was written
+    assert_true(committee_init(&committee, 1, 0, 0, 0, 100)); // Nobody is possible
     assert_int_equal(committee.witnesses, 0);
 }
 

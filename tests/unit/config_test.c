@@ -20,7 +20,7 @@
 #include "common/config/value.h"
 
 #define GOLDEN "tests/golden/config/"
-static struct config_faults faults;             // 60 KiB: better not on a stack
+static struct config_faults faults; // 60 KiB: better not on a stack
 
 static char *slurp(const char *path)
 {
@@ -69,7 +69,7 @@ static void every_bad_file_is_refused_as_written(void **state)
     assert_true(found.gl_pathc >= 50);
     for (size_t i = 0; i < found.gl_pathc; i++) {
         const char *path = found.gl_pathv[i], *name = strrchr(path, '/') + 1;
-        assert_int_equal(chdir(GOLDEN "bad"), 0);   // Messages bear names of files, not of folders
+        assert_int_equal(chdir(GOLDEN "bad"), 0); // Messages bear names of files, not of folders
         const int rc = load_any(name, name);
         assert_int_equal(chdir(here), 0);
         assert_int_equal(rc, FAULT_CONFIG);
@@ -94,31 +94,49 @@ static const struct {
     { "kill-test-short-epoch-checkpoint", 0, 1, { NULL } },
     { "kill-test-newer", 0, 2, { NULL } },
     { "llama2-20m-dolma-verify-first-checkpointer", 1, 1, { "config.cooldown_time" } },
-    { "consilience-match-llama2-20m-fineweb-pretrain-dev", 1, 1,
+    { "consilience-match-llama2-20m-fineweb-pretrain-dev",
+      1,
+      1,
       { "config.max_round_train_time: 3000 s must be below" } },
     { "consilience-match-newer", 1, 2, { "config.max_round_train_time: 3000 s must be below" } },
     { "consilience", 2, 0, { "HfDeepseek is not supported", "WeightedHttp is not supported" } },
-    { "consilience-40b-devnet", 3, 0,
+    { "consilience-40b-devnet",
+      3,
+      0,
       { "run_id: missing", "HfDeepseek is not supported", "WeightedHttp is not" } },
-    { "hermes-4-8b", 4, 0,
+    { "hermes-4-8b",
+      4,
+      0,
       { "run_id: missing", "HfAuto is not", "Finetuning is not", "Preprocessed is not" } },
-    { "test", 3, 0,
+    { "test",
+      3,
+      0,
       { "checkpoint: Dummy is not", "optimizer: Dummy is not", "data_location: Dummy is not" } },
-    { "test-newer", 4, 0,
+    { "test-newer",
+      4,
+      0,
       { "data_location: missing", "optimizer: Dummy", "data_locations: not", "checkpoint:" } },
     { "solana-nano", 1, 1, { "run_id: missing" } },
     { "solana-nano-newer", 1, 3, { "run_id: missing" } },
     { "solana-1b", 1, 2, { "run_id: missing" } },
     { "solana-two-clients", 1, 1, { "run_id: missing" } },
-    { "solana-light", 3, 1,
+    { "solana-light",
+      3,
+      1,
       { "run_id: missing", "config.warmup_time: 30 s", "config.max_round_train_time: 30 s" } },
     { "solana-light-gcs", 2, 1, { "run_id: missing", "NoUploadGcs is not supported" } },
-    { "solana-light-moe", 4, 0,
+    { "solana-light-moe",
+      4,
+      0,
       { "run_id: missing", "config.warmup_time: 900 s", "Torchtitan is", "WeightedHttp is" } },
-    { "solana-preprocessed", 4, 0,
+    { "solana-preprocessed",
+      4,
+      0,
       { "run_id: missing", "HfAuto is not", "Finetuning is not", "HuggingFacePreprocessed" } },
     { "solana-python", 2, 1, { "run_id: missing", "HfAuto is not supported" } },
-    { "solana-dummy", 3, 0,
+    { "solana-dummy",
+      3,
+      0,
       { "run_id: missing", "data_location: Dummy is not", "checkpoint: Dummy is not" } },
     { "solana-conflict", 1, 0, { "expected keys, tables, whitespace or comments, saw '<'" } },
     { "data-test", 0, 0, { NULL } },
@@ -146,8 +164,8 @@ static void psyches_files_load_or_are_refused_by_name(void **state)
 
 static void a_missing_run_id_is_all_that_keeps_solanas_files(void **state)
 {
-    static const char *const names[] = {"solana-nano", "solana-nano-newer", "solana-1b",
-                                        "solana-two-clients"};
+    static const char *const names[] = { "solana-nano", "solana-nano-newer", "solana-1b",
+                                         "solana-two-clients" };
     char path[300], other[] = P_tmpdir "/shoal-config-XXXXXX";
     struct run_config config;
     (void)state;
@@ -248,7 +266,9 @@ static void every_word_and_table_becomes_fields(void **state)
 }
 
 // The hashes are those of the golden files, as sha256sum gives them.
-static const struct { const char *name, *digest; } canonical[] = {
+static const struct {
+    const char *name, *digest;
+} canonical[] = {
     { "good", "796a272d629f765470978b6586958bd72413e1da1dbe20795455ae980823d41f" },
     { "other", "feae5c6ec6d495c699c268902a25680f382918a96bd2c1e853a7d952027d65b9" },
 };
@@ -284,7 +304,7 @@ static void the_digest_knows_the_run_and_not_the_machine(void **state)
     strcpy(other.broker_mail, "tcp://10.0.0.1:1");
     strcpy(other.data_server, "elsewhere");
     other.map_mib_max = other.checkpoint_keep = 77;
-    other.lr_stable_steps = 7;                      // Of a schedule that is not chosen
+    other.lr_stable_steps = 7; // Of a schedule that is not chosen
     struct hash same = config_digest(&other);
     assert_true(hash_equal(&digest, &same));
     assert_false(config_first_difference(&config, &other, &difference));
@@ -393,7 +413,8 @@ static void ranges_hold_at_their_edges(void **state)
         const double values[] = { key->min, key->max, key->min - step, key->max + 2 * step };
         for (unsigned j = 0; j < 4; j++) {
             const struct toml_node node = { .type = whole ? TOML_INTEGER : TOML_FLOAT,
-                                            .integer = (int64_t)values[j], .real = values[j] };
+                                            .integer = (int64_t)values[j],
+                                            .real = values[j] };
             struct config_complaint complaint = { config_text_in(text, sizeof text),
                                                   config_text_in(note, sizeof note), NULL };
             assert_int_equal(config_value_read(key, &node, &config, &complaint), j < 2);
@@ -407,7 +428,7 @@ static void nearest_names_are_near(void **state)
 {
     struct nearest near = { .wanted = "min_clinets" };
     (void)state;
-    assert_true(nearest_offer(&near, "min_clients", 11));        // Two neighbours swapped
+    assert_true(nearest_offer(&near, "min_clients", 11)); // Two neighbours swapped
     assert_int_equal(near.distance, 1);
     assert_false(nearest_offer(&near, "init_min_clients", 16));
     assert_string_equal(near.best, "min_clients");
@@ -418,7 +439,7 @@ static void nearest_names_are_near(void **state)
 
 static void write_bytes(const char *path, const char *bytes, size_t count)
 {
-    unlink(path);                                   // Rewriting in place would wait for the disk
+    unlink(path); // Rewriting in place would wait for the disk
     FILE *out = fopen(path, "wb");
     assert_non_null(out);
     assert_int_equal(fwrite(bytes, 1, count, out), count);
@@ -436,7 +457,7 @@ static void files_are_bounded_before_they_are_believed(void **state)
     write_bytes(path, bytes, TOML_BYTES_MAX + 1);
     assert_int_equal(config_load_run(path, &config, &faults), FAULT_LIMIT);
     assert_string_equal(faults.list[0].text, "larger than 1048576 bytes");
-    write_bytes(path, bytes, TOML_BYTES_MAX);       // As large as a file may be: only empty
+    write_bytes(path, bytes, TOML_BYTES_MAX); // As large as a file may be: only empty
     assert_int_equal(config_load_run(path, &config, &faults), FAULT_CONFIG);
     assert_int_equal(faults.errors, 3);
 
@@ -456,26 +477,33 @@ static void files_are_bounded_before_they_are_believed(void **state)
     assert_int_equal(config_load_run("config", &config, &faults), FAULT_FORMAT);
 }
 
-#define WEB "{ Http = { token_size_in_bytes = \"TwoBytes\", shuffle = \"DontShuffle\", " \
-            "location = { SingleUrl = \"http://a/t\" } } }\n"
-#define LLM "[model.LLM]\nmax_seq_len = 512\ncold_start_warmup_steps = 0\narchitecture = \"HfLlama\"\n" \
-            "data_type = \"Pretraining\"\ndata_location = "
+#define WEB                                                                                        \
+    "{ Http = { token_size_in_bytes = \"TwoBytes\", shuffle = \"DontShuffle\", "                   \
+    "location = { SingleUrl = \"http://a/t\" } } }\n"
+#define LLM                                                                                        \
+    "[model.LLM]\nmax_seq_len = 512\ncold_start_warmup_steps = 0\narchitecture = \"HfLlama\"\n"    \
+    "data_type = \"Pretraining\"\ndata_location = "
 #define PIN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 // One change to the good file, and what becomes of it.
-static const struct { const char *from, *to; int rc; unsigned warnings; } changes[] = {
-    { "Cosine]", "Constant]", FAULT_CONFIG, 0 },            // It has no total_steps and no final_lr
+static const struct {
+    const char *from, *to;
+    int rc;
+    unsigned warnings;
+} changes[] = {
+    { "Cosine]", "Constant]", FAULT_CONFIG, 0 }, // It has no total_steps and no final_lr
     { "total_steps = 100\nfinal_lr = 4.0e-5\n", "total_steps = 20\nfinal_lr = 4e-4\n", 0, 0 },
-    { "{ Server = \"data-provider\" }", "{ Local = \"data\" }", 0, 1 },        // Nothing is pinned
+    { "{ Server = \"data-provider\" }", "{ Local = \"data\" }", 0, 1 }, // Nothing is pinned
     { "{ Server = \"data-provider\" }\n", WEB, 0, 1 },
     { LLM "{ Server = \"data-provider\" }\n", "[data]\nmirror = \"http://b/t\"\n" LLM WEB, 0, 1 },
-    { LLM "{ Server = \"data-provider\" }\n", "[data]\nmanifest_digest = \"" PIN "\"\n" LLM WEB, 0, 0 },
+    { LLM "{ Server = \"data-provider\" }\n", "[data]\nmanifest_digest = \"" PIN "\"\n" LLM WEB, 0,
+      0 },
     { "[model.LLM]", "[data]\ndataset_digest = \"" PIN "\"\n[model.LLM]", 0, 0 },
     { "[model.LLM]", "[data]\nmanifest_digest = \"" PIN "\"\n[model.LLM]", FAULT_CONFIG, 0 },
     { LLM "{ Server = \"data-provider\" }\n", "[data]\ndataset_digest = \"" PIN "\"\n" LLM WEB,
       FAULT_CONFIG, 1 },
     { "[model.LLM]", "[data]\nmirror = \"http://b/t\"\n[model.LLM]", FAULT_CONFIG, 0 },
-    { "global_batch_size_start = 4", "global_batch_size_start = 1", 0, 1 },     // One trainer idles
+    { "global_batch_size_start = 4", "global_batch_size_start = 1", 0, 1 }, // One trainer idles
     { "witness_nodes = 1", "witness_nodes = 2", 0, 0 },
     { "witness_nodes = 1", "witness_nodes = 3", FAULT_CONFIG, 0 },
     { "[model.LLM]", "[witness]\nstandalone = true\n[model.LLM]", 0, 0 },

@@ -8,7 +8,11 @@
 
 enum { AT_MAIL, AT_NEWS, FDS = 64, PENDING_MAX = 12 << 20, SUBSCRIBED_MAX = 64 << 10 };
 
-struct kernel { int cuts[FDS], count; struct connection_counts counts[FDS]; bool gone[FDS]; };
+struct kernel {
+    int cuts[FDS], count;
+    struct connection_counts counts[FDS];
+    bool gone[FDS];
+};
 
 static void note(void *arg, int fd)
 {
@@ -37,9 +41,9 @@ static void the_oldest_unknown_goes_first(void **state)
     struct kernel kernel = { .count = 0 };
     for (int fd = 10; fd < 16; fd++) connections_opened(self, fd, AT_MAIL, 100 - (uint64_t)fd);
     connections_heard(self, 15, AT_MAIL, &key, 10, 200)->known = true;
-    connections_heard(self, 14, AT_MAIL, &key, 10, 200);            // Proven is not enough
+    connections_heard(self, 14, AT_MAIL, &key, 10, 200); // Proven is not enough
     connections_cut_surplus(self, note, &kernel);
-    assert_int_equal(kernel.count, 2);              // 15 is the oldest, and known
+    assert_int_equal(kernel.count, 2); // 15 is the oldest, and known
     assert_int_equal(kernel.cuts[0], 14);
     assert_int_equal(kernel.cuts[1], 13);
     assert_int_equal(connections_count(self, AT_MAIL), 4);
@@ -91,7 +95,7 @@ static void who_hoards_is_cut(void **state)
     // Each within its bound, all together not: the largest go until they are.
     for (int fd = 12; fd < 42; fd++) kernel.counts[fd].received = (10 << 20) + (uint64_t)fd;
     connections_cut_hoarders(self, measure, note, &kernel);
-    assert_int_equal(kernel.count, 2 + 5);          // 25 times 10 MiB fit into 256
+    assert_int_equal(kernel.count, 2 + 5); // 25 times 10 MiB fit into 256
     assert_int_equal(kernel.cuts[2], 41);
     connections_destroy(&self);
 }
@@ -129,7 +133,7 @@ static void what_waits_is_what_was_not_acknowledged(void **state)
     assert_int_equal(connections_waiting(self, NULL, NULL, NULL), 4000);
     kernel.counts[10].acked = 400, kernel.counts[11].acked = 1100, kernel.counts[13].acked = 1;
     assert_int_equal(connections_waiting(self, &key, measure, &kernel), 600 + 0 + 1000);
-    assert_int_equal(connections_waiting(self, NULL, NULL, NULL), 1600 + 1000);     // 13 as before
+    assert_int_equal(connections_waiting(self, NULL, NULL, NULL), 1600 + 1000); // 13 as before
     kernel.gone[12] = true;
     assert_int_equal(connections_waiting(self, NULL, measure, &kernel), 600 + 0 + 999);
     connections_destroy(&self);

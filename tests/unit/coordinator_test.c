@@ -35,7 +35,11 @@ enum {
     LINE_MAX_BYTES = 1024
 };
 
-struct stored { uint16_t kind; uint32_t bytes; uint8_t *body; };
+struct stored {
+    uint16_t kind;
+    uint32_t bytes;
+    uint8_t *body;
+};
 
 struct talk {
     struct coordinator *core;
@@ -69,18 +73,19 @@ static const struct rules usual = {
     .lease_ms = 60000,
     .unhealthy_rounds = 3,
     .snapshot_rounds = 2,
-    .lr = {.kind = SCHEDULE_CONSTANT, .base_lr = 0.001},
-    .frame = {.seq_len = 16,
-              .topk = 1,
-              .chunk = 1,
-              .heartbeat_ms = 1,
-              .lease_ms = 1,
-              .snapshot_rounds = 2,
-              .total_steps = 100,
-              .payload_bytes = 100,
-              .data = {.token_bytes = 2}},
+    .lr = { .kind = SCHEDULE_CONSTANT, .base_lr = 0.001 },
+    .frame = { .seq_len = 16,
+               .topk = 1,
+               .chunk = 1,
+               .heartbeat_ms = 1,
+               .lease_ms = 1,
+               .snapshot_rounds = 2,
+               .total_steps = 100,
+               .payload_bytes = 100,
+               .data = { .token_bytes = 2 } },
 };
 
+// clang-format off
 #define RULE(name) { #name, offsetof(struct rules, name), sizeof(((struct rules *)0)->name) }
 static const struct { const char *name; size_t offset, size;
 } rule_names[] = {
@@ -90,6 +95,7 @@ static const struct { const char *name; size_t offset, size;
     RULE(lease_ms),    RULE(heartbeat_ms),     RULE(unhealthy_rounds), RULE(start_paused),
     RULE(verification_percent),
 };
+// clang-format on
 
 static void say(struct talk *self, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(struct talk *self, const char *format, ...)
@@ -125,7 +131,7 @@ static uint8_t role_named(const char *word)
     case 'w': return ACTOR_WITNESS;
     case 'c': return ACTOR_CHECKPOINTER;
     case 'd': return ACTOR_PROVIDER;
-    default:  return ACTOR_OPERATOR;
+    default: return ACTOR_OPERATOR;
     }
 }
 
@@ -152,7 +158,7 @@ static void to_words(const struct talk *self, char *text)
             replace(text, hex, self->texts[i]);
         }
     }
-    replace(text, " residual_from=00000000 residual_to=00000000", "");     // The declared zero
+    replace(text, " residual_from=00000000 residual_to=00000000", ""); // The declared zero
 }
 
 // Top-level fields that are zero, false or empty say nothing.
@@ -197,13 +203,11 @@ static void set_field(struct talk *self, const struct wire_record *record, void 
         if (strcmp(field->name, name) != 0) continue;
         switch (field->type) {
         case WIRE_TYPE_U8:
-        case WIRE_TYPE_BOOL:
-            set_number(at, 1, strtoull(value, NULL, 10));
-            return;
-        case WIRE_TYPE_U16:  set_number(at, 2, strtoull(value, NULL, 10)); return;
-        case WIRE_TYPE_U32:  set_number(at, 4, strtoull(value, NULL, 10)); return;
-        case WIRE_TYPE_U64:  set_number(at, 8, strtoull(value, NULL, 10)); return;
-        case WIRE_TYPE_STR:  snprintf((char *)at, field->max + 1, "%s", value); return;
+        case WIRE_TYPE_BOOL: set_number(at, 1, strtoull(value, NULL, 10)); return;
+        case WIRE_TYPE_U16: set_number(at, 2, strtoull(value, NULL, 10)); return;
+        case WIRE_TYPE_U32: set_number(at, 4, strtoull(value, NULL, 10)); return;
+        case WIRE_TYPE_U64: set_number(at, 8, strtoull(value, NULL, 10)); return;
+        case WIRE_TYPE_STR: snprintf((char *)at, field->max + 1, "%s", value); return;
         case WIRE_TYPE_ENUM:
             assert_true(wire_enum_from_name(field->names, value) >= 0);
             set_number(at, 1, (uint64_t)wire_enum_from_name(field->names, value));
@@ -219,7 +223,10 @@ static void set_field(struct talk *self, const struct wire_record *record, void 
     fail_msg("%s has no field %s", record->name, name);
 }
 
-struct vote_parts { struct wire_seen seen[16]; uint8_t bloom[256]; };
+struct vote_parts {
+    struct wire_seen seen[16];
+    uint8_t bloom[256];
+};
 
 // seen=0:a,1:b or, on other parameters than g, seen=0:a@s1; a result of 7 bytes: seen=0:a/7; one that led
 // from residual q to r: seen=0:a<q>r
@@ -269,15 +276,18 @@ static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts
 // claim=t4:2:a
 static void set_claim(struct talk *self, struct wire_testimony *testimony, char *value)
 {
-    static const uint8_t signature[WIRE_SIGNATURE_BYTES] = { 1 };       // The shell's to check
+    static const uint8_t signature[WIRE_SIGNATURE_BYTES] = { 1 }; // The shell's to check
     static uint8_t frame[CLAIM_FRAME_MAX];
     struct wire_head head = { .kind = FRAME_CLAIM, .run = "talk" };
     char *round = strchr(value, ':'), *payload = round ? strchr(round + 1, ':') : NULL;
     assert_non_null(payload);
     *round++ = *payload++ = 0;
-    const struct wire_claim claim = { .run = "talk", .author = hash_named(self, value),
+    const struct wire_claim claim = { .run = "talk",
+                                      .author = hash_named(self, value),
                                       .client = (uint32_t)strtoul(value + 1, NULL, 10) - 1,
-                                      .round = strtoull(round, NULL, 10), .end = 1, .payload_bytes = 100,
+                                      .round = strtoull(round, NULL, 10),
+                                      .end = 1,
+                                      .payload_bytes = 100,
                                       .payload = hash_named(self, payload) };
     memcpy(head.sender, claim.author.bytes, sizeof head.sender);
     size_t bytes = wire_pack(&head, &claim, frame, sizeof frame);
@@ -374,7 +384,8 @@ static void hear(struct talk *self, char *line)
     fill(self, kind, from, line + used, &body, &parts);
     bool local = strcmp(from, "clock") == 0 || strcmp(from, "disk") == 0;
     struct msg in = {
-        .now_ms = at_ms, .kind = kind, .run = local ? "" : "talk", .from = name, .body = &body };
+        .now_ms = at_ms, .kind = kind, .run = local ? "" : "talk", .from = name, .body = &body
+    };
     if (!local) {
         in.sender = hash_named(self, from);
         actor_name(role_named(from), &in.sender, name);
@@ -427,7 +438,7 @@ static void converse(struct talk *self, const char *text)
         end = strchr(text, '\n');
         assert_non_null(end);
         snprintf(line, sizeof line, "%.*s", (int)(end - text), text);
-        if (line[0] == ' ') continue;               // What was expected: said anew below
+        if (line[0] == ' ') continue; // What was expected: said anew below
         say(self, "%s\n", line);
         if (line[0] == '@') hear(self, line);
         else if (strncmp(line, "set ", 4) == 0) set_rule(self, line);
@@ -469,9 +480,9 @@ static void conversation(void **state)
     self->rules.owner = hash_named(self, "owner");
     self->said = malloc(TEXT_MAX);
     self->out = (struct outbox){ .effects = calloc(EFFECTS_MAX, sizeof(struct effect)),
-                                .count_max = EFFECTS_MAX,
-                                .bytes = malloc(BYTES_MAX),
-                                .bytes_max = BYTES_MAX };
+                                 .count_max = EFFECTS_MAX,
+                                 .bytes = malloc(BYTES_MAX),
+                                 .bytes_max = BYTES_MAX };
     self->arena = (struct wire_arena){ .bytes = malloc(BYTES_MAX), .max = BYTES_MAX };
     converse(self, text);
     if (getenv("GOLDEN")) {
@@ -490,8 +501,8 @@ int main(void)
     struct CMUnitTest *tests = calloc(files.gl_pathc, sizeof *tests);
     for (size_t i = 0; i < files.gl_pathc; i++)
         tests[i] = (struct CMUnitTest){ .name = strrchr(files.gl_pathv[i], '/') + 1,
-                                       .test_func = conversation,
-                                       .initial_state = files.gl_pathv[i]};
+                                        .test_func = conversation,
+                                        .initial_state = files.gl_pathv[i] };
     int failed = _cmocka_run_group_tests("golden conversations", tests, files.gl_pathc, NULL, NULL);
     free(tests);
     globfree(&files);

@@ -34,10 +34,7 @@ static int open_fault(const char *name)
     return corpus_open(&path, 1, &options, &why, &self);
 }
 
-static void put_text(const char *name, const char *text)
-{
-    put(name, text, strlen(text));
-}
+static void put_text(const char *name, const char *text) { put(name, text, strlen(text)); }
 
 static void test_a_folder_in_order(void **state)
 {
@@ -48,11 +45,15 @@ static void test_a_folder_in_order(void **state)
     mkdir(path_of("in/b"), 0700);
     put_text("in/c.txt", "third");
     put_text("in/b/x.txt", "second");
-    put_text("in/a.jsonl", "{\"text\":\"one\"}\n \n{\"id\":2,\"text\":\"\"}\n{\"text\":\"\\u00e9\\n\"}");
+    put_text("in/a.jsonl",
+             "{\"text\":\"one\"}\n \n{\"id\":2,\"text\":\"\"}\n{\"text\":\"\\u00e9\\n\"}");
     put_text("in/.hidden", "no");
     corpus_t *self = open_corpus("in");
     assert_int_equal(corpus_next(self, &why, &units, &count), 0);
-    static const struct { const char *text; uint64_t line; } wanted[] = {
+    static const struct {
+        const char *text;
+        uint64_t line;
+    } wanted[] = {
         { "one", 1 }, { "", 3 }, { "é\n", 4 }, { "second", 0 }, { "third", 0 },
     };
     assert_int_equal(count, 5);

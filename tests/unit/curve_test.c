@@ -24,7 +24,7 @@ static void the_base_point_becomes_nine(void **state)
     struct curve_key curve, nine = { { 9 } }, other;
     assert_true(curve_of_key(&base, &curve));
     assert_memory_equal(curve.bytes, nine.bytes, CURVE_BYTES);
-    negative.bytes[31] |= 0x80;                     // -A has the same u: one connection key for both
+    negative.bytes[31] |= 0x80; // -A has the same u: one connection key for both
     assert_true(curve_of_key(&negative, &other));
     assert_memory_equal(other.bytes, nine.bytes, CURVE_BYTES);
 }
@@ -47,7 +47,7 @@ static void an_identity_becomes_a_pair(void **state)
     curve_of_identity(identity, &public, secret);
     assert_string_equal(sodium_bin2hex(hex, sizeof hex, secret, sizeof secret), secret_hex);
     assert_string_equal(sodium_bin2hex(hex, sizeof hex, public.bytes, CURVE_BYTES), public_hex);
-    assert_int_equal(crypto_scalarmult_base(again, secret), 0);     // And they belong together
+    assert_int_equal(crypto_scalarmult_base(again, secret), 0); // And they belong together
     assert_memory_equal(again, public.bytes, CURVE_BYTES);
     identity_destroy(&identity);
 }
@@ -57,9 +57,9 @@ static void nobody_has_no_key(void **state)
     (void)state;
     static const char *const bad[] = {
         "0000000000000000000000000000000000000000000000000000000000000000",
-        "0100000000000000000000000000000000000000000000000000000000000000",     // The neutral point
-        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",     // Of order 2
-        "0200000000000000000000000000000000000000000000000000000000000000",     // On no curve
+        "0100000000000000000000000000000000000000000000000000000000000000", // The neutral point
+        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f", // Of order 2
+        "0200000000000000000000000000000000000000000000000000000000000000", // On no curve
         "abababababababababababababababababababababababababababababababab",
     };
     struct curve_key curve;
@@ -76,13 +76,15 @@ static void a_set_finds_what_was_put(void **state)
     struct curve_key key = { { 0 } };
     assert_int_equal(curve_set_get(&set, &key), 0);
     for (int round = 1; round <= 2; round++)
-        for (int i = 0; i < 5000; i++) {            // Many of them fall on the same place
-            key.bytes[0] = (uint8_t)(i % 7), key.bytes[20] = (uint8_t)i, key.bytes[21] = (uint8_t)(i >> 8);
+        for (int i = 0; i < 5000; i++) { // Many of them fall on the same place
+            key.bytes[0] = (uint8_t)(i % 7), key.bytes[20] = (uint8_t)i,
+            key.bytes[21] = (uint8_t)(i >> 8);
             curve_set_put(&set, &key, (uint8_t)(round + i % 3));
         }
     assert_int_equal(set.count, 5000);
     for (int i = 0; i < 5000; i++) {
-        key.bytes[0] = (uint8_t)(i % 7), key.bytes[20] = (uint8_t)i, key.bytes[21] = (uint8_t)(i >> 8);
+        key.bytes[0] = (uint8_t)(i % 7), key.bytes[20] = (uint8_t)i,
+        key.bytes[21] = (uint8_t)(i >> 8);
         assert_int_equal(curve_set_get(&set, &key), 2 + i % 3);
     }
     key.bytes[22] = 1;

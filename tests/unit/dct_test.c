@@ -21,10 +21,10 @@ static float at(const struct dct *dct, uint32_t k, uint32_t j)
 static void four_points_are_psyches(void **state)
 {
     (void)state;
-    static const double golden[4][4] = {{.5, .6533, .5, .2706},
-                                        {.5, .2706, -.5, -.6533},
-                                        {.5, -.2706, -.5, .6533},
-                                        {.5, -.6533, .5, -.2706}};
+    static const double golden[4][4] = { { .5, .6533, .5, .2706 },
+                                         { .5, .2706, -.5, -.6533 },
+                                         { .5, -.2706, -.5, .6533 },
+                                         { .5, -.6533, .5, -.2706 } };
     struct dct dct;
     assert_int_equal(dct_init(&dct, 4), 0);
     for (uint32_t j = 0; j < 4; j++)
@@ -36,8 +36,8 @@ static void four_points_are_psyches(void **state)
 static void eight_numbers_are_psyches(void **state)
 {
     (void)state;
-    static const double golden[8] = {9.8995, -6.4423, 0, -.6735, 0, -.2009, 0, -.0507};
-    const float x[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    static const double golden[8] = { 9.8995, -6.4423, 0, -.6735, 0, -.2009, 0, -.0507 };
+    const float x[8] = { 0, 1, 2, 3, 4, 5, 6, 7 };
     float y[8];
     struct dct one, eight;
     assert_int_equal(dct_init(&one, 1), 0);
@@ -124,7 +124,7 @@ static void the_tables_are_pinned(void **state)
     assert_string_equal(hash_to_hex(&hash, text),
                         "2a4d8a046521c1ccc0611f679477a26cbe0e30335665cc75de301e835ff0a67f");
     const struct hash split_hash = hasher_end(&split);
-    assert_string_equal(hash_to_hex(&split_hash, text), 
+    assert_string_equal(hash_to_hex(&split_hash, text),
                         "189a587777d4ec0523d1f4352c4c736b21374c4635d01e0691026c66d7216561");
 }
 
@@ -158,11 +158,11 @@ static void sides_are_the_largest_divisors(void **state)
 static void chunks_cover_each_tensor_once(void **state)
 {
     (void)state;
-    const struct chunks_tensor tensors[] = {{3, 1, 12}, {15, 6, 10}, {80, 9, 4}};
-    struct why why = {""};
+    const struct chunks_tensor tensors[] = { { 3, 1, 12 }, { 15, 6, 10 }, { 80, 9, 4 } };
+    struct why why = { "" };
     chunks_t *chunks = NULL;
     assert_int_equal(chunks_new(tensors, 3, 120, 5, &why, &chunks), 0);
-    uint32_t element[120] = {0}, coefficient[120] = {0};
+    uint32_t element[120] = { 0 }, coefficient[120] = { 0 };
     for (uint32_t c = 0; c < chunks_count(chunks); c++) {
         const struct chunk chunk = chunks_at(chunks, c);
         for (uint32_t h = 0; h < chunk.part->row_dct->side; h++)
@@ -182,17 +182,17 @@ static void chunks_cover_each_tensor_once(void **state)
 static void a_model_is_cut_whole(void **state)
 {
     (void)state;
-    const struct model_shape shape = {.vocab = 256,
-                                      .dim = 96,
-                                      .layers = 2,
-                                      .heads = 6,
-                                      .kv_heads = 2,
-                                      .head_dim = 16,
-                                      .ffn = 200,
-                                      .seq_len_max = 64,
-                                      .rope_theta = 10000,
-                                      .rms_eps = 1e-5};
-    struct why why = {""};
+    const struct model_shape shape = { .vocab = 256,
+                                       .dim = 96,
+                                       .layers = 2,
+                                       .heads = 6,
+                                       .kv_heads = 2,
+                                       .head_dim = 16,
+                                       .ffn = 200,
+                                       .seq_len_max = 64,
+                                       .rope_theta = 10000,
+                                       .rms_eps = 1e-5 };
+    struct why why = { "" };
     chunks_t *chunks = NULL;
     assert_int_equal(model_shape_check(&shape, &why), 0);
     assert_int_equal(chunks_of_model(&shape, 64, &why, &chunks), 0);
@@ -218,20 +218,20 @@ static void a_wrong_cut_is_refused(void **state)
         uint32_t count, limit;
         uint64_t total;
     } wrong[] = {
-        {{{0, 4, 4}}, 1, 0, 16}, // No side
-        {{{0, 4, 4}}, 1, DCT_SIDE_MAX + 1, 16},
-        {{{0, 4, 4}}, 0, 4, 16}, // No tensor
-        {{{0, 0, 4}}, 1, 4, 16}, // An empty one
-        {{{0, 4, 4}}, 1, 4, 15}, // Beyond the end
-        {{{17, 1, 1}}, 1, 4, 16},
-        {{{UINT64_MAX, 4, 4}}, 1, 4, 16},
-        {{{0, 4, 4}, {15, 1, 4}}, 2, 4, 32}, // Overlap
-        {{{16, 4, 4}, {0, 4, 4}}, 2, 4, 32}, // Wrong order
-        {{{0, 4, 4}}, 1, 4, CHUNKS_VECTOR_MAX + 1},
-        {{{0, UINT32_MAX, 7}}, 1, 1, (uint64_t)1 << 36}, // Too many chunks
+        { { { 0, 4, 4 } }, 1, 0, 16 }, // No side
+        { { { 0, 4, 4 } }, 1, DCT_SIDE_MAX + 1, 16 },
+        { { { 0, 4, 4 } }, 0, 4, 16 }, // No tensor
+        { { { 0, 0, 4 } }, 1, 4, 16 }, // An empty one
+        { { { 0, 4, 4 } }, 1, 4, 15 }, // Beyond the end
+        { { { 17, 1, 1 } }, 1, 4, 16 },
+        { { { UINT64_MAX, 4, 4 } }, 1, 4, 16 },
+        { { { 0, 4, 4 }, { 15, 1, 4 } }, 2, 4, 32 }, // Overlap
+        { { { 16, 4, 4 }, { 0, 4, 4 } }, 2, 4, 32 }, // Wrong order
+        { { { 0, 4, 4 } }, 1, 4, CHUNKS_VECTOR_MAX + 1 },
+        { { { 0, UINT32_MAX, 7 } }, 1, 1, (uint64_t)1 << 36 }, // Too many chunks
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct why why = {""};
+        struct why why = { "" };
         chunks_t *chunks = NULL;
         assert_int_equal(chunks_new(wrong[i].tensors, wrong[i].count, wrong[i].total,
                                     wrong[i].limit, &why, &chunks),

@@ -14,16 +14,41 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { SEQ = 150, VOCAB = 53 };         // More than two of the decoder's blocks
+enum { SEQ = 150, VOCAB = 53 }; // More than two of the decoder's blocks
 
 static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
 static const struct model_shape shapes[] = {
-    { .vocab = VOCAB, .dim = 40, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 10, .ffn = 72,
-      .seq_len_max = SEQ, .rope_theta = 10000, .rms_eps = 1e-5 },
-    { .vocab = VOCAB, .dim = 20, .layers = 3, .heads = 3, .kv_heads = 1, .head_dim = 34, .ffn = 37,
-      .seq_len_max = SEQ, .rope_theta = 500000, .rms_eps = 1e-6, .tied = true },
-    { .vocab = VOCAB, .dim = 32, .layers = 1, .heads = 2, .kv_heads = 2, .head_dim = 16, .ffn = 64,
-      .seq_len_max = SEQ, .rope_theta = 10000, .rms_eps = 1e-5,
+    { .vocab = VOCAB,
+      .dim = 40,
+      .layers = 2,
+      .heads = 4,
+      .kv_heads = 2,
+      .head_dim = 10,
+      .ffn = 72,
+      .seq_len_max = SEQ,
+      .rope_theta = 10000,
+      .rms_eps = 1e-5 },
+    { .vocab = VOCAB,
+      .dim = 20,
+      .layers = 3,
+      .heads = 3,
+      .kv_heads = 1,
+      .head_dim = 34,
+      .ffn = 37,
+      .seq_len_max = SEQ,
+      .rope_theta = 500000,
+      .rms_eps = 1e-6,
+      .tied = true },
+    { .vocab = VOCAB,
+      .dim = 32,
+      .layers = 1,
+      .heads = 2,
+      .kv_heads = 2,
+      .head_dim = 16,
+      .ffn = 64,
+      .seq_len_max = SEQ,
+      .rope_theta = 10000,
+      .rms_eps = 1e-5,
       .rope_scaling = { .type = ROPE_LINEAR, .factor = 3 } },
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -59,8 +84,9 @@ static void logits_are_those_of_the_whole_pass(void **state)
     for (size_t s = 0; s < SHAPES; s++) {
         float *params = params_of(&shapes[s]);
         model_t *model;
-        assert_int_equal(model_new(&shapes[s], &(struct model_options){ 1, SEQ, 0, false }, NULL,
-                                   NULL, &model), 0);
+        assert_int_equal(
+            model_new(&shapes[s], &(struct model_options){ 1, SEQ, 0, false }, NULL, NULL, &model),
+            0);
         decoder_t *decoder = decoder_of(&shapes[s], params, SEQ, NULL);
         assert_int_equal(decoder_read(decoder, tokens, SEQ, SEQ, NULL, all), 0);
         double high = 0;
@@ -72,7 +98,7 @@ static void logits_are_those_of_the_whole_pass(void **state)
                 high = fmax(high, fabs((double)last[i]));
             }
         }
-        assert_true(high > 0.5);                            // There is something to compare
+        assert_true(high > 0.5); // There is something to compare
         decoder_destroy(&decoder);
         model_destroy(&model);
         free(params);
@@ -146,17 +172,18 @@ static void a_full_window_forgets_its_older_half(void **state)
     uint32_t said[COUNT], all[PROMPT + COUNT], first = 0;
     float *params = params_of(&shapes[0]), logits[VOCAB];
     model_t *model;
-    assert_int_equal(model_new(&shapes[0], &(struct model_options){ 1, WINDOW, 0, false }, NULL,
-                               NULL, &model), 0);
+    assert_int_equal(
+        model_new(&shapes[0], &(struct model_options){ 1, WINDOW, 0, false }, NULL, NULL, &model),
+        0);
     decoder_t *decoder = decoder_of(&shapes[0], params, WINDOW, NULL);
     assert_int_equal(generate(decoder, tokens, PROMPT, &likeliest, COUNT, NULL, said), 0);
     memcpy(all, tokens, PROMPT * sizeof *all);
     for (uint32_t n = PROMPT; n < PROMPT + COUNT; n++) {
         if (n - first > WINDOW) first = n - (WINDOW + 1) / 2;
-        assert_int_equal(model_logits_last(model, params, all + first, n - first, NULL, logits),
-                         0);
+        assert_int_equal(model_logits_last(model, params, all + first, n - first, NULL, logits), 0);
         all[n] = 0;
-        for (uint32_t i = 1; i < VOCAB; i++) if (logits[i] > logits[all[n]]) all[n] = i;
+        for (uint32_t i = 1; i < VOCAB; i++)
+            if (logits[i] > logits[all[n]]) all[n] = i;
     }
     assert_memory_equal(said, all + PROMPT, sizeof said);
     // A prompt longer than the window, and one that is read already
@@ -199,8 +226,8 @@ static void tokens_are_drawn_in_proportion(void **state)
         both = { .seed = 5, .temperature = 1, .top_k = 3, .top_p = 0.5f },
         tiny = { .seed = 6, .temperature = 1, .top_p = 1e-6f };
     expect_shares(&plain, logits, (double[]){ 0.1, 0.4, 0.2, 0.3 }, 4);
-    expect_shares(&colder, logits, (double[]){ 0.01 / sixteen, 0.16 / sixteen, 0.04 / sixteen,
-                                               0.09 / sixteen }, 4);
+    expect_shares(&colder, logits,
+                  (double[]){ 0.01 / sixteen, 0.16 / sixteen, 0.04 / sixteen, 0.09 / sixteen }, 4);
     expect_shares(&two, logits, (double[]){ 0, 4 / 7.0, 0, 3 / 7.0 }, 4);
     expect_shares(&nucleus, logits, (double[]){ 0, 4 / 9.0, 2 / 9.0, 3 / 9.0 }, 4);
     // Of the three that stay, 4/9 is less than half: the second one belongs to it
@@ -226,14 +253,17 @@ static void the_same_seed_says_the_same(void **state)
     assert_int_equal(generate(decoder, tokens, 3, &how, 30, NULL, second), 0);
     assert_memory_not_equal(first, second, sizeof first);
 
-    static const struct { struct generate_options how; uint32_t prompt; const char *says; }
-        wrong[] = {
-            { { .temperature = 0.001f, .top_p = 1 }, 3, "temperature = 0.001" },
-            { { .temperature = NAN, .top_p = 1 }, 3, "temperature = nan" },
-            { { .temperature = 1, .top_p = 0 }, 3, "top_p = 0" },
-            { { .temperature = 1, .top_p = 1.5f }, 3, "top_p = 1.5" },
-            { { .temperature = 1, .top_p = 1 }, 0, "a prompt of 0 tokens" },
-        };
+    static const struct {
+        struct generate_options how;
+        uint32_t prompt;
+        const char *says;
+    } wrong[] = {
+        { { .temperature = 0.001f, .top_p = 1 }, 3, "temperature = 0.001" },
+        { { .temperature = NAN, .top_p = 1 }, 3, "temperature = nan" },
+        { { .temperature = 1, .top_p = 0 }, 3, "top_p = 0" },
+        { { .temperature = 1, .top_p = 1.5f }, 3, "top_p = 1.5" },
+        { { .temperature = 1, .top_p = 1 }, 0, "a prompt of 0 tokens" },
+    };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         struct why why = { 0 };
         assert_int_equal(generate(decoder, tokens, wrong[i].prompt, &wrong[i].how, 3, &why, first),

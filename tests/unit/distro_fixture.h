@@ -19,8 +19,8 @@ enum {
 
 // Sides that are powers of two, odd, and 1; a hole behind the first tensor.
 static const struct chunks_tensor fixture_tensors[FIXTURE_TENSORS] = {
-    {0, 1, 96},      {101, 64, 128},  {8293, 40, 64},   {10853, 1, 7},
-    {10860, 63, 33}, {12939, 13, 16}, {13147, 45, 130},
+    { 0, 1, 96 },      { 101, 64, 128 },  { 8293, 40, 64 },   { 10853, 1, 7 },
+    { 10860, 63, 33 }, { 12939, 13, 16 }, { 13147, 45, 130 },
 };
 _Static_assert(FIXTURE_END == 13147 + 45 * 130, "the tensors fit");
 
@@ -40,7 +40,7 @@ static inline float fixture_float(uint64_t *seed)
 
 static inline chunks_t *fixture_chunks(uint32_t limit)
 {
-    struct why why = {""};
+    struct why why = { "" };
     chunks_t *chunks = NULL;
     if (chunks_new(fixture_tensors, FIXTURE_TENSORS, FIXTURE_TOTAL, limit, &why, &chunks) < 0)
         fail_msg("%s", why.text);
@@ -49,7 +49,7 @@ static inline chunks_t *fixture_chunks(uint32_t limit)
 
 static inline payload_form_t *fixture_form(const chunks_t *chunks, uint32_t top_k, bool one_bit)
 {
-    struct why why = {""};
+    struct why why = { "" };
     payload_form_t *form = NULL;
     if (payload_form_new(chunks, top_k, one_bit, &why, &form) < 0) fail_msg("%s", why.text);
     return form;

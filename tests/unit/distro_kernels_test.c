@@ -6,16 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const names[] = {"base", "avx2", "avx512"};
+static const char *const names[] = { "base", "avx2", "avx512" };
 enum { VARIANTS = 3, ELEMENTS = 64 * 64 };
 
 static struct distro_scratch scratch; // All a test thread needs; zero at first, then whatever
 
 // Each pair that matters: whole tiles, padding, odd, single rows and columns, the longest.
-static const uint32_t sides[][2] = {{64, 64}, {32, 48}, {1, 64},   {64, 1},  {1, 1},
-                                    {43, 64}, {7, 5},   {2, 3},    {21, 11}, {128, 16},
-                                    {127, 9}, {17, 33}, {256, 16}, {9, 255},
-                                    {8, 24},  {40, 56}, {72, 48}};
+static const uint32_t sides[][2] = { { 64, 64 }, { 32, 48 }, { 1, 64 },   { 64, 1 },  { 1, 1 },
+                                     { 43, 64 }, { 7, 5 },   { 2, 3 },    { 21, 11 }, { 128, 16 },
+                                     { 127, 9 }, { 17, 33 }, { 256, 16 }, { 9, 255 }, { 8, 24 },
+                                     { 40, 56 }, { 72, 48 } };
 
 static void pair_init(const uint32_t side[2], struct dct *rows, struct dct *columns)
 {
@@ -74,7 +74,7 @@ static void decode_is_the_definition_on_every_processor(void **state)
         static uint16_t numbers[ELEMENTS];
         static float values[ELEMENTS], y[ELEMENTS], truth[ELEMENTS];
         static float x[VARIANTS][DISTRO_ROWS_MAX * DCT_SIDE_MAX];
-        const uint32_t one_in[] = {1, 7, 100};
+        const uint32_t one_in[] = { 1, 7, 100 };
         const uint32_t count = sparse(elements, &seed, one_in[s % 3], numbers, values);
         memset(y, 0, sizeof y);
         for (uint32_t i = 0; i < count; i++)
@@ -102,7 +102,7 @@ static void decode_undoes_encode(void **state)
     uint64_t seed = 13;
     const struct distro_kernels *kernels = distro_kernels_best();
     struct dct rows, columns;
-    pair_init((uint32_t[2]){43, 64}, &rows, &columns);
+    pair_init((uint32_t[2]){ 43, 64 }, &rows, &columns);
     static float x[43 * 64], y[43 * 64], back[DISTRO_ROWS_MAX * DCT_SIDE_MAX];
     static uint16_t numbers[43 * 64];
     for (uint32_t i = 0; i < 43 * 64; i++) {
@@ -151,18 +151,12 @@ static float drawn(uint32_t kind, uint64_t *seed)
 {
     const float x = fixture_float(seed);
     switch (kind % 6) {
-    case 0:
-        return x * x * x;
-    case 1:
-        return rintf(x * 4.0f);
-    case 2:
-        return fixture_random(seed) % 300 ? 0.0f : x;
-    case 3:
-        return x * 1e-38f * 1e-3f;
-    case 4:
-        return 0.5f;
-    default:
-        return x < 0 ? -0.0f : 0.0f;
+    case 0: return x * x * x;
+    case 1: return rintf(x * 4.0f);
+    case 2: return fixture_random(seed) % 300 ? 0.0f : x;
+    case 3: return x * 1e-38f * 1e-3f;
+    case 4: return 0.5f;
+    default: return x < 0 ? -0.0f : 0.0f;
     }
 }
 
@@ -170,10 +164,10 @@ static void the_largest_are_those_of_a_sort(void **state)
 {
     (void)state;
     uint64_t seed = 14;
-    const uint32_t counts[] = {4096, 4096, 1024, 768, 43 * 64, 77, 16, 1};
+    const uint32_t counts[] = { 4096, 4096, 1024, 768, 43 * 64, 77, 16, 1 };
     for (uint32_t round = 0; round < 200; round++) {
         const uint32_t count = counts[round % 8];
-        const uint32_t wanted = (uint32_t[]){1, 8, 32, 127, 129, 1000}[fixture_random(&seed) % 6];
+        const uint32_t wanted = (uint32_t[]){ 1, 8, 32, 127, 129, 1000 }[fixture_random(&seed) % 6];
         const uint32_t top_k = wanted < count ? wanted : count;
         static float values[ELEMENTS];
         static uint16_t truth[ELEMENTS], numbers[ELEMENTS];
@@ -193,13 +187,13 @@ static void the_largest_are_those_of_a_sort(void **state)
 static void the_sign_of_zero_is_zero(void **state)
 {
     (void)state;
-    const float x[5] = {2.0f, -1e-45f, 0.0f, -0.0f, NAN};
+    const float x[5] = { 2.0f, -1e-45f, 0.0f, -0.0f, NAN };
     for (int v = 0; v < VARIANTS; v++) {
         const struct distro_kernels *kernels = distro_kernels_named(names[v]);
         if (!kernels) continue;
-        float p[5] = {1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
+        float p[5] = { 1.0f, 1.0f, 1.0f, 1.0f, 1.0f };
         kernels->update(5, x, 0.5f, 0.25f, p);
-        const float want[5] = {0.25f, 0.75f, 0.5f, 0.5f, 0.5f};
+        const float want[5] = { 0.25f, 0.75f, 0.5f, 0.5f, 0.5f };
         assert_memory_equal(p, want, sizeof p);
     }
 }
@@ -236,12 +230,12 @@ static void elementwise_kernels_agree(void **state)
 static void what_is_not_finite_shows(void **state)
 {
     (void)state;
-    const float old[3] = {0.0f, 0.0f, 0.0f};
-    const float bad[3] = {NAN, -INFINITY, 3e38f};
+    const float old[3] = { 0.0f, 0.0f, 0.0f };
+    const float bad[3] = { NAN, -INFINITY, 3e38f };
     for (int v = 0; v < VARIANTS; v++) {
         const struct distro_kernels *kernels = distro_kernels_named(names[v]);
         for (int i = 0; kernels && i < 3; i++) {
-            const float y[3] = {1.0f, bad[i], 1.0f};
+            const float y[3] = { 1.0f, bad[i], 1.0f };
             float result[3];
             assert_true(kernels->momentum(3, 0.5f, 10.0f, old, y, result) >= 0x7f800000u);
         }

@@ -176,8 +176,8 @@ static void a_saved_residual_goes_on_where_it_was(void **state)
     static float bad[FIXTURE_TOTAL];
     const struct hash before = distro_residual_hash(two->distro);
     for (int i = 0; i < 3; i++) {
-        bad[77] = (float[]){NAN, -INFINITY, DISTRO_VALUE_LIMIT}[i];
-        struct why why = {""};
+        bad[77] = (float[]){ NAN, -INFINITY, DISTRO_VALUE_LIMIT }[i];
+        struct why why = { "" };
         assert_int_equal(distro_set_residual(two->distro, bad, &why), FAULT_NAN);
         assert_non_null(strstr(why.text, "residual 77"));
     }
@@ -192,7 +192,7 @@ static void a_saved_residual_goes_on_where_it_was(void **state)
 static void the_bytes_depend_on_nothing_else(void **state)
 {
     (void)state;
-    static const char *const names[] = {"avx512", "avx2", "base"};
+    static const char *const names[] = { "avx512", "avx2", "base" };
     struct hash first[5], led[5];
     for (uint32_t run = 0; run < 12; run++) {
         const struct distro_kernels *kernels = distro_kernels_named(names[run / 4]);
@@ -221,7 +221,7 @@ static void the_bytes_depend_on_nothing_else(void **state)
 static void a_gradient_that_is_not_finite_makes_no_result(void **state)
 {
     (void)state;
-    const float bad[] = {NAN, INFINITY, -INFINITY, 3e38f};
+    const float bad[] = { NAN, INFINITY, -INFINITY, 3e38f };
     for (int i = 0; i < 4; i++) {
         struct bench *self = bench_new(32, 8, true, 0.9f, NULL);
         draw_gradient(self, 61);
@@ -229,7 +229,7 @@ static void a_gradient_that_is_not_finite_makes_no_result(void **state)
         distro_adopt(self->distro);
         const struct hash before = distro_residual_hash(self->distro);
         self->gradient[9000] = bad[i];
-        struct why why = {""};
+        struct why why = { "" };
         assert_int_equal(distro_compress(self->distro, self->gradient, 1.0f, self->payload, &why),
                          FAULT_NAN);
         assert_non_null(strstr(why.text, "no result"));
@@ -272,11 +272,11 @@ static void holes_play_no_part(void **state)
 static void a_decay_out_of_range_is_refused(void **state)
 {
     (void)state;
-    const float wrong[] = {1.0f, -0.1f, NAN, INFINITY};
+    const float wrong[] = { 1.0f, -0.1f, NAN, INFINITY };
     chunks_t *chunks = fixture_chunks(32);
     payload_form_t *form = fixture_form(chunks, 8, true);
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        struct why why = {""};
+        struct why why = { "" };
         distro_t *distro = NULL;
         assert_int_equal(distro_new(form, wrong[i], NULL, &why, &distro), FAULT_RANGE);
         assert_null(distro);

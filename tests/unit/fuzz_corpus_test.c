@@ -25,7 +25,7 @@ static bool judge(const struct fuzz_target *target, const char *path)
     assert_non_null(file);
     const size_t count = fread(room, 1, sizeof room, file);
     fclose(file);
-    uint8_t *exact = malloc(count + !count);    // Its own block: a byte beyond it would be seen
+    uint8_t *exact = malloc(count + !count); // Its own block: a byte beyond it would be seen
     assert_non_null(exact);
     memcpy(exact, room, count);
     const bool accepted = target->check(exact, count);
@@ -41,7 +41,7 @@ static void the_corpus_is_judged_as_its_names_say(void **state)
     snprintf(path, sizeof path, "tests/fuzz/corpus/%s", target->name);
     DIR *files = opendir(path);
     if (!files) fail_msg("%s is not there; run this from the root of the repository", path);
-    for (const struct dirent *entry; (entry = readdir(files)); ) {
+    for (const struct dirent *entry; (entry = readdir(files));) {
         const char *name = entry->d_name;
         if (name[0] == '.') continue;
         snprintf(path, sizeof path, "tests/fuzz/corpus/%s/%s", target->name, name);
@@ -61,8 +61,9 @@ int main(void)
     static struct CMUnitTest tests[TARGETS_MAX];
     size_t count = 0;
     for (; fuzz_targets[count].name && count < TARGETS_MAX; count++)
-        tests[count] = (struct CMUnitTest){
-            .name = fuzz_targets[count].name, .test_func = the_corpus_is_judged_as_its_names_say,
-            .initial_state = (void *)(uintptr_t)&fuzz_targets[count] };
+        tests[count] =
+            (struct CMUnitTest){ .name = fuzz_targets[count].name,
+                                 .test_func = the_corpus_is_judged_as_its_names_say,
+                                 .initial_state = (void *)(uintptr_t)&fuzz_targets[count] };
     return _cmocka_run_group_tests("fuzz_corpus_test", tests, count, NULL, NULL);
 }

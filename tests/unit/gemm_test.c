@@ -53,7 +53,7 @@ static float element(const struct gemm *job, bool of_a, size_t i, size_t k)
 
 static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x; }
 
-static float rounded(float x)           // To 8 significant bits
+static float rounded(float x) // To 8 significant bits
 {
     int exponent;
     const float part = frexpf(flushed(x), &exponent);
@@ -92,9 +92,17 @@ static void chain(const struct gemm *job, float *c)
 }
 
 // A product whose memory has a few floats beside each row that nobody may touch.
-struct fixture { struct gemm job; float *a, *b, *before, *wanted, *c; size_t c_count; };
+struct fixture {
+    struct gemm job;
+    float *a, *b, *before, *wanted, *c;
+    size_t c_count;
+};
 
-struct kind { enum gemm_form form; enum gemm_precision precision; bool add, tiny; };
+struct kind {
+    enum gemm_form form;
+    enum gemm_precision precision;
+    bool add, tiny;
+};
 
 static struct fixture fixture_of(struct kind kind, uint32_t m, uint32_t n, uint32_t k)
 {
@@ -113,9 +121,18 @@ static struct fixture fixture_of(struct kind kind, uint32_t m, uint32_t n, uint3
     self.wanted = malloc((self.c_count + 1) * sizeof(float));
     self.c = malloc((self.c_count + 1) * sizeof(float));
     memcpy(self.wanted, self.before, self.c_count * sizeof(float));
-    self.job = (struct gemm){ .form = form, .precision = kind.precision, .add = kind.add,
-                              .m = m, .n = n, .k = k, .a = self.a, .b = self.b, .c = self.c,
-                              .a_stride = a_stride, .b_stride = b_stride, .c_stride = n + PAD };
+    self.job = (struct gemm){ .form = form,
+                              .precision = kind.precision,
+                              .add = kind.add,
+                              .m = m,
+                              .n = n,
+                              .k = k,
+                              .a = self.a,
+                              .b = self.b,
+                              .c = self.c,
+                              .a_stride = a_stride,
+                              .b_stride = b_stride,
+                              .c_stride = n + PAD };
     chain(&self.job, self.wanted);
     return self;
 }
@@ -142,9 +159,8 @@ static void check(struct fixture *self, const char *isa, pool_t *pool)
     free(scratch);
     if (memcmp(self->c, self->wanted, self->c_count * sizeof(float)) != 0)
         fail_msg("%s %s bf16=%d m=%u n=%u k=%u add=%d threads=%u differs from the chain", isa,
-                 forms[self->job.form], self->job.precision == GEMM_BF16, self->job.m,
-                 self->job.n, self->job.k, self->job.add,
-                 pool_threads(pool));
+                 forms[self->job.form], self->job.precision == GEMM_BF16, self->job.m, self->job.n,
+                 self->job.k, self->job.add, pool_threads(pool));
 }
 
 static void check_everywhere(struct kind kind, const uint32_t size[3], pool_t *const pools[4])
@@ -165,8 +181,9 @@ static void every_form_is_the_chain(const uint32_t (*sizes)[3], size_t count, bo
     for (uint32_t t = 0; t < 4; t++) assert_non_null(pools[t] = pool_new(t + 1));
     for (size_t s = 0; s < count; s++)
         for (uint32_t i = 0; i < 3 * GEMM_PRECISIONS * 2; i++)
-            check_everywhere((struct kind){ i % 3, i / 3 % GEMM_PRECISIONS,
-                                            i >= 3 * GEMM_PRECISIONS, tiny }, sizes[s], pools);
+            check_everywhere(
+                (struct kind){ i % 3, i / 3 % GEMM_PRECISIONS, i >= 3 * GEMM_PRECISIONS, tiny },
+                sizes[s], pools);
     for (uint32_t t = 0; t < 4; t++) pool_destroy(&pools[t]);
     assert_true(learn_set_isa("best"));
 }
@@ -175,9 +192,9 @@ static void small_sizes_are_the_chain(void **state)
 {
     (void)state;
     static const uint32_t sizes[][3] = {
-        { 0, 3, 3 }, { 3, 0, 3 }, { 3, 3, 0 }, { 1, 1, 1 }, { 1, 2, 3 }, { 14, 32, 16 },
-        { 15, 33, 17 }, { 13, 31, 15 }, { 28, 64, 32 }, { 29, 65, 5 }, { 6, 16, 100 },
-        { 7, 17, 31 }, { 4, 48, 33 }, { 100, 40, 24 }, { 71, 19, 48 },
+        { 0, 3, 3 },    { 3, 0, 3 },    { 3, 3, 0 },    { 1, 1, 1 },     { 1, 2, 3 },
+        { 14, 32, 16 }, { 15, 33, 17 }, { 13, 31, 15 }, { 28, 64, 32 },  { 29, 65, 5 },
+        { 6, 16, 100 }, { 7, 17, 31 },  { 4, 48, 33 },  { 100, 40, 24 }, { 71, 19, 48 },
     };
     every_form_is_the_chain(sizes, sizeof sizes / sizeof sizes[0], false);
 }

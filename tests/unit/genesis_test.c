@@ -9,9 +9,15 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const struct model_shape shape =
-    { .vocab = 256, .dim = 96, .layers = 3, .heads = 6, .kv_heads = 2, .head_dim = 16,
-                                          .ffn = 160, .seq_len_max = 64, .rope_theta = 10000,
+static const struct model_shape shape = { .vocab = 256,
+                                          .dim = 96,
+                                          .layers = 3,
+                                          .heads = 6,
+                                          .kv_heads = 2,
+                                          .head_dim = 16,
+                                          .ffn = 160,
+                                          .seq_len_max = 64,
+                                          .rope_theta = 10000,
                                           .rms_eps = 1e-5 };
 
 static float *filled(uint64_t seed)
@@ -41,8 +47,8 @@ static void another_seed_is_another_model(void **state)
     uint64_t equal = 0, matrices = 0;
     for (uint32_t t = 0; t < model_tensor_count(&shape); t++) {
         const struct model_tensor tensor = model_tensor_at(&shape, t);
-        for (uint64_t i = tensor.offset; tensor.cols
-             && i < tensor.offset + model_tensor_size(&tensor); i++, matrices++)
+        for (uint64_t i = tensor.offset;
+             tensor.cols && i < tensor.offset + model_tensor_size(&tensor); i++, matrices++)
             equal += a[i] == b[i];
     }
     assert_true(equal < matrices / 10000 + 20);
@@ -91,8 +97,8 @@ static void any_interval_is_part_of_the_whole(void **state)
 {
     (void)state;
     const uint64_t count = model_parameter_count(&shape);
-    const uint64_t cuts[][2] =
-        { { 0, 1 }, { 0, 0 }, { count, 0 }, { count - 1, 1 }, { 24570, 200 }, { 100, 100000 } };
+    const uint64_t cuts[][2] = { { 0, 1 },         { 0, 0 },       { count, 0 },
+                                 { count - 1, 1 }, { 24570, 200 }, { 100, 100000 } };
     float *params = filled(3), *piece = malloc(100000 * sizeof *piece);
     for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
         genesis_fill_interval(&shape, 3, cuts[i][0], cuts[i][1], piece);

@@ -27,8 +27,9 @@ static float *numbers(uint64_t count)
 static void the_norm_is_right_and_always_the_same(void **state)
 {
     (void)state;
-    static const uint64_t counts[] =
-        { 0, 1, 15, 17, GRADIENT_PIECE, 3 * GRADIENT_PIECE + 5, 300 * GRADIENT_PIECE + 1 };
+    static const uint64_t counts[] = {
+        0, 1, 15, 17, GRADIENT_PIECE, 3 * GRADIENT_PIECE + 5, 300 * GRADIENT_PIECE + 1
+    };
     for (size_t c = 0; c < sizeof counts / sizeof counts[0]; c++) {
         float *x = numbers(counts[c]);
         double sum = 0, first = -1;

@@ -12,7 +12,7 @@
 
 enum { LIVES = 12, LOOKS = 20 };
 
-static double noise(uint64_t *seed)     // -1 .. 1
+static double noise(uint64_t *seed) // -1 .. 1
 {
     *seed = *seed * 6364136223846793005 + 1442695040888963407;
     return (double)(*seed >> 11) / (double)(1ull << 52) - 1;
@@ -65,7 +65,7 @@ static void too_few_looks_say_nothing(void **state)
     (void)state;
     struct growth self = { 0 };
     struct growth_rate rate;
-    for (int life = 0; life < 100; life++) {        // Never two in one life
+    for (int life = 0; life < 100; life++) { // Never two in one life
         growth_add(&self, 0, life);
         growth_end_life(&self);
     }

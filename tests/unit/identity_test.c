@@ -79,8 +79,8 @@ static void rfc_8032_is_met(void **state)
         identity_sign(identity, rfc[i].message, rfc[i].count, &signature);
         for (int k = 0; k < SIGNATURE_BYTES; k++) sprintf(text + 2 * k, "%02x", signature.bytes[k]);
         assert_string_equal(text, rfc[i].signature);
-        assert_true(signature_verify(identity_key(identity), rfc[i].message, rfc[i].count,
-                                     &signature));
+        assert_true(
+            signature_verify(identity_key(identity), rfc[i].message, rfc[i].count, &signature));
         identity_destroy(&identity);
         assert_null(identity);
     }
@@ -133,11 +133,11 @@ static void a_made_secret_loads_and_is_never_overwritten(void **state)
     assert_int_equal(identity_load(path, NULL, &why, &a), 0);
     assert_int_equal(identity_create(path, &why), FAULT_DENIED);
     assert_non_null(strstr(why.text, "exists"));
-    assert_int_equal(identity_load(path, rfc[0].secret, &why, &b), 0);      // The path wins
+    assert_int_equal(identity_load(path, rfc[0].secret, &why, &b), 0); // The path wins
     assert_true(key_equal(identity_key(a), identity_key(b)));
     identity_destroy(&a);
     identity_destroy(&b);
-    identity_destroy(&b);                       // Destroying nothing is allowed
+    identity_destroy(&b); // Destroying nothing is allowed
     assert_int_equal(identity_create("/no such directory/secret.key", &why), FAULT_NOT_FOUND);
 }
 
@@ -186,7 +186,7 @@ static void what_is_no_file_is_refused(void **state)
     assert_int_equal(mkdir(path, 0700), 0);
     assert_refused(FAULT_FORMAT, "regular file");
     assert_int_equal(rmdir(path), 0);
-    assert_int_equal(mkfifo(path, 0600), 0);    // Nobody writes to it: load must not wait
+    assert_int_equal(mkfifo(path, 0600), 0); // Nobody writes to it: load must not wait
     assert_refused(FAULT_FORMAT, "regular file");
 }
 

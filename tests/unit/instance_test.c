@@ -30,8 +30,16 @@ static void it_rises_where_the_clock_does_not(void **state)
 
 static void what_we_did_not_write_is_refused(void **state)
 {
-    static const char *const texts[] = { "", "\n", "x\n", "-1\n", "12", "12 \n", " 12\n", "12\n3\n",
-                                         "18446744073709551615\n", "99999999999999999999\n" };
+    static const char *const texts[] = { "",
+                                         "\n",
+                                         "x\n",
+                                         "-1\n",
+                                         "12",
+                                         "12 \n",
+                                         " 12\n",
+                                         "12\n3\n",
+                                         "18446744073709551615\n",
+                                         "99999999999999999999\n" };
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         struct why why = { 0 };

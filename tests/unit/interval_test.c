@@ -22,7 +22,7 @@ static struct interval at(uint64_t begin, uint64_t end) { return (struct interva
 static size_t random_list(uint64_t *prng, struct interval list[PIECES_MAX])
 {
     size_t count = 0;
-    for (uint64_t reached = roll(prng, 6); reached < SPACE && count < PIECES_MAX; ) {
+    for (uint64_t reached = roll(prng, 6); reached < SPACE && count < PIECES_MAX;) {
         const uint64_t end = reached + 1 + roll(prng, 7);
         list[count++] = at(reached, end < SPACE ? end : SPACE);
         reached = end + roll(prng, 4);
@@ -76,7 +76,7 @@ static void shares_tile_any_total(void **state)
             assert_true(reached == totals[t]);
         }
     }
-    assert_true(interval_equal(interval_share(10, 1, 3), at(3, 6)));     // floor(10/3), floor(20/3)
+    assert_true(interval_equal(interval_share(10, 1, 3), at(3, 6))); // floor(10/3), floor(20/3)
     const uint32_t world = UINT32_MAX;
     assert_true(interval_share(UINT64_MAX, world - 1, world).end == UINT64_MAX);
 }
@@ -84,8 +84,8 @@ static void shares_tile_any_total(void **state)
 static void untidy_lists_are_seen(void **state)
 {
     (void)state;
-    const struct interval touching[] = { { 0, 2 }, { 2, 3 } }, overlapping[] = { { 0, 3 }, { 2,
-                                                                                             4 } };
+    const struct interval touching[] = { { 0, 2 }, { 2, 3 } },
+                          overlapping[] = { { 0, 3 }, { 2, 4 } };
     const struct interval hollow[] = { { 1, 1 } }, backward[] = { { 5, 6 }, { 0, 1 } };
     assert_true(interval_list_tidy(touching, 2));
     assert_true(interval_list_tidy(NULL, 0));
@@ -130,8 +130,10 @@ static void overlap_plans_the_drawn_case(void **state)
     assert_int_equal(interval_overlap(have, 3, want, 2, plan, &missing), 4);
     assert_int_equal(missing, 0);
     const struct interval_copy wanted[] = {
-        { { 9, 18 }, 0, 9, 0 }, { { 18, 23 }, 1, 0, 9 }, { { 32, 36 }, 1, 14, 14 }, { { 36, 38 }, 2,
-                                                                                      0, 18 },
+        { { 9, 18 }, 0, 9, 0 },
+        { { 18, 23 }, 1, 0, 9 },
+        { { 32, 36 }, 1, 14, 14 },
+        { { 36, 38 }, 2, 0, 18 },
     };
     for (size_t i = 0; i < 4; i++) {
         assert_true(interval_equal(plan[i].at, wanted[i].at));
@@ -152,8 +154,8 @@ static void overlap_moves_every_element_to_its_place(void **state)
         struct interval_copy plan[2 * PIECES_MAX];
         uint64_t packed[SPACE], missing;
         const size_t hn = random_list(&prng, held), wn = random_list(&prng, want);
-        for (size_t i = 0; i < hn; i++) have[i] = (struct interval_piece){ held[i],
-                                                                           (uint32_t)i % 3 };
+        for (size_t i = 0; i < hn; i++)
+            have[i] = (struct interval_piece){ held[i], (uint32_t)i % 3 };
         const size_t count = interval_overlap(have, hn, want, wn, plan, &missing);
         assert_in_range(count, 0, hn + wn);
         memset(packed, 0xff, sizeof packed);

@@ -1,6 +1,6 @@
 // kill_list_test -- what may stand in --allowed-to-kill, and that a draw is fair and repeatable.
 
-#include "actors/shoal/kill_list.c"     // The front command's own parts are in no library
+#include "actors/shoal/kill_list.c" // The front command's own parts are in no library
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -67,7 +67,9 @@ static void test_draws(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists), cmocka_unit_test(test_refusals), cmocka_unit_test(test_draws),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_draws),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

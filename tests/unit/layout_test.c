@@ -37,8 +37,9 @@ static void every_element_finds_its_tensor(void **state)
     (void)state;
     const struct layout layout = small(room);
     for (uint64_t k = 0; k < layout.total; k++)
-        assert_string_equal(layout_at(&layout, k)->name, k < 20 ? "embed" : k < 24 ? "norm"
-                            : "head");
+        assert_string_equal(layout_at(&layout, k)->name, k < 20   ? "embed"
+                                                         : k < 24 ? "norm"
+                                                                  : "head");
     assert_null(layout_at(&layout, layout.total));
     assert_null(layout_at(&layout, UINT64_MAX));
 }
@@ -120,8 +121,11 @@ static void hash_is_that_of_the_canonical_form(void **state)
     layout_init(&layout, room, 8);
     assert_int_equal(layout_add_matrix(&layout, "ab", 258, 3, LAYOUT_F16, &why), 0);
     static const char form[] = "shoal layout 1\nab\0"
-        "\0\0\0\0\0\0\0\0" "\2\1\0\0\0\0\0\0" "\3\0\0\0\0\0\0\0"
-        "\2\0\0\0\0\0\0\0" "\2\0\0\0\0\0\0\0";
+                               "\0\0\0\0\0\0\0\0"
+                               "\2\1\0\0\0\0\0\0"
+                               "\3\0\0\0\0\0\0\0"
+                               "\2\0\0\0\0\0\0\0"
+                               "\2\0\0\0\0\0\0\0";
     const struct hash wanted = hash_of(form, sizeof form - 1), hash = layout_hash(&layout);
     assert_true(hash_equal(&hash, &wanted));
 }

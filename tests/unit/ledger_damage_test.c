@@ -8,7 +8,11 @@
 
 enum { FLIP, REMOVE, REPLACE };
 
-struct deed { int how, at; const void *bytes; size_t count; };
+struct deed {
+    int how, at;
+    const void *bytes;
+    size_t count;
+};
 
 // Flips a bit of byte `at` (from the end, if negative), removes, or replaces by `bytes`.
 static void do_deed(MDB_txn *txn, MDB_dbi dbi, MDB_val *key, const struct deed *deed)
@@ -90,7 +94,7 @@ static void every_part_of_a_record_is_guarded(void **state)
         damage_number("log", 3, FLIP, places[i]);
     }
     struct ledger *ledger = open_ledger(NULL);
-    assert_true(ledger_incarnation(ledger) == 2);       // No refusal changed anything
+    assert_true(ledger_incarnation(ledger) == 2); // No refusal changed anything
     assert_holds(ledger, 1, 10);
     ledger_close(&ledger);
 }
@@ -172,10 +176,10 @@ static void a_snapshot_of_another_chain_is_passed_over(void **state)
     assert_int_equal(ledger_damaged_snapshots(ledger), 1);
     assert_snapshot(ledger, 5, "older");
     ledger_close(&ledger);
-    snapshot.seq = 4;                           // The record before the oldest: known from that one
+    snapshot.seq = 4; // The record before the oldest: known from that one
     snapshot_encode(&snapshot, stored);
     replace_number("snap", 4, stored, sizeof stored);
-    snapshot.seq = 11;                          // Beyond the head
+    snapshot.seq = 11; // Beyond the head
     snapshot_encode(&snapshot, stored);
     replace_number("snap", 11, stored, sizeof stored);
     ledger = open_ledger(NULL);
@@ -218,9 +222,9 @@ static void a_damaged_snapshot_is_passed_over_while_the_older_one_helps(void **s
     assert_int_equal(ledger_damaged_snapshots(ledger), 1);
     assert_snapshot(ledger, 5, "older");
     assert_holds(ledger, 6, 10);
-    commit_records(ledger, 1, "newer");         // Takes the place of the damaged one
+    commit_records(ledger, 1, "newer"); // Takes the place of the damaged one
     assert_int_equal(ledger_trim(ledger, UINT64_MAX, &why, &removed), 0);
-    assert_int_equal(removed, 0);               // Snapshot 5 is still the older of two
+    assert_int_equal(removed, 0); // Snapshot 5 is still the older of two
     ledger_close(&ledger);
     ledger = open_ledger(NULL);
     assert_int_equal(ledger_damaged_snapshots(ledger), 0);
@@ -256,7 +260,7 @@ static void a_file_that_is_no_ledger_is_refused_and_kept(void **state)
     struct ledger *reader;
     snprintf(dir, sizeof dir, "%s/nothing", top);
     assert_int_equal(ledger_open_readonly(dir, &why, &reader), FAULT_NOT_FOUND);
-    assert_int_equal(access(dir, F_OK), -1);    // A reader makes nothing
+    assert_int_equal(access(dir, F_OK), -1); // A reader makes nothing
 }
 
 static void a_file_cut_short_is_refused_without_a_signal(void **state)
@@ -272,7 +276,7 @@ static void a_file_cut_short_is_refused_without_a_signal(void **state)
     assert_refused(FAULT_CORRUPT, "run", "damaged");
     off_t half = stat_data.st_size / 2;
     assert_int_equal(stat(data, &stat_data), 0);
-    assert_true(stat_data.st_size == half);     // Left as it was found
+    assert_true(stat_data.st_size == half); // Left as it was found
 }
 
 static void another_programs_database_is_refused(void **state)

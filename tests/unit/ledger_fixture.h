@@ -31,7 +31,9 @@ static inline int setup(void **state)
     // disk would want milliseconds for every commit.
     const char *tmp = getenv("TMPDIR"), *memory = "/dev/shm";
     snprintf(top, sizeof top, "%s/ledger_test.XXXXXX",
-             tmp ? tmp : access(memory, W_OK) == 0 ? memory : P_tmpdir);
+             tmp                         ? tmp
+             : access(memory, W_OK) == 0 ? memory
+                                         : P_tmpdir);
     if (!mkdtemp(top)) return -1;
     snprintf(dir, sizeof dir, "%s/ledger", top);
     snprintf(data, sizeof data, "%s/data.mdb", dir);
@@ -84,8 +86,8 @@ static inline void append(struct ledger *ledger, uint64_t number)
     uint8_t bytes[700];
     for (uint64_t i = 0; i < number; i++) {
         uint64_t seq = head_of(ledger) + 1 + i, given, key = 1000 + seq;
-        assert_int_equal(ledger_append(ledger, bytes, fill(seq, bytes), seq % 2 ? &key : NULL, &why,
-                                       &given), 0);
+        assert_int_equal(
+            ledger_append(ledger, bytes, fill(seq, bytes), seq % 2 ? &key : NULL, &why, &given), 0);
         assert_true(given == seq);
     }
 }

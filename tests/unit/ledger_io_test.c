@@ -9,7 +9,7 @@
 
 enum { COMMITS = 6 };
 
-static long calls, fail_at, fail_with;          // Counted from 1; 0: none fails
+static long calls, fail_at, fail_with; // Counted from 1; 0: none fails
 static bool disk_is_full;
 
 static bool fails(void)
@@ -56,7 +56,7 @@ static int use(uint64_t *ret_acknowledged)
         if (rc == 0) *ret_acknowledged = head_of(ledger);
         else assert_non_null(strstr(why.text, "must end"));
     }
-    if (rc < 0) {                               // The same answer for ever, and no more writing
+    if (rc < 0) { // The same answer for ever, and no more writing
         long before = calls;
         assert_int_equal(ledger_begin(ledger, &again), rc);
         assert_string_equal(again.text, why.text);
@@ -88,7 +88,7 @@ static void a_failing_call_is_an_error_or_harmless(void **state)
     assert_int_equal(use(&acknowledged), 0);
     assert_true(acknowledged == 2 * COMMITS);
     all = calls;
-    assert_true(all > 3 * COMMITS);             // Pages, sync, meta page
+    assert_true(all > 3 * COMMITS); // Pages, sync, meta page
     for (long at = 1; at <= all; at++) {
         teardown(state), setup(state);
         calls = 0, fail_at = at, fail_with = EIO;
@@ -101,7 +101,7 @@ static void a_failing_call_is_an_error_or_harmless(void **state)
         if (rc < 0) a_failure_at(at, ENOSPC, FAULT_DISK_FULL);
     }
     teardown(state), setup(state);
-    disk_is_full = true;                        // LMDB says EIO of a write that was cut short
+    disk_is_full = true; // LMDB says EIO of a write that was cut short
     a_failure_at(all, EIO, FAULT_DISK_FULL);
     disk_is_full = false;
     assert_int_equal(harmless, 1);

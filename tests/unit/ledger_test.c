@@ -61,7 +61,7 @@ static void what_is_aborted_or_left_open_is_gone(void **state)
     commit_records(ledger, 2, NULL);
     assert_int_equal(ledger_begin(ledger, &why), 0);
     append(ledger, 5);
-    assert_true(head_of(ledger) == 2);          // Not before it is durable
+    assert_true(head_of(ledger) == 2); // Not before it is durable
     assert_int_equal(ledger_read(ledger, 3, &why, &record), FAULT_NOT_FOUND);
     ledger_abort(ledger);
     assert_holds(ledger, 1, 2);
@@ -70,7 +70,7 @@ static void what_is_aborted_or_left_open_is_gone(void **state)
     ledger_close(&ledger);
     ledger = open_ledger(NULL);
     assert_holds(ledger, 1, 2);
-    commit_records(ledger, 1, NULL);            // The numbers were not used up
+    commit_records(ledger, 1, NULL); // The numbers were not used up
     assert_holds(ledger, 1, 3);
     ledger_close(&ledger);
 }
@@ -164,7 +164,7 @@ static void snapshot_and_replay_give_the_state(void **state)
     assert_snapshot(ledger, 10, "state at 10, again");
     assert_holds(ledger, 11, 10);
     assert_holds(ledger, 1, 10);
-    size_t removed;                             // The older one is still 5, so 5 must stay
+    size_t removed; // The older one is still 5, so 5 must stay
     assert_int_equal(ledger_trim(ledger, UINT64_MAX, &why, &removed), 0);
     assert_int_equal(removed, 4);
     // In one transaction with records on both sides: it is of the records before it.
@@ -189,10 +189,10 @@ static void trimming_leaves_what_recovery_needs(void **state)
     uint64_t seq, next = 1;
     commit_records(ledger, 700, NULL);
     assert_int_equal(ledger_trim(ledger, UINT64_MAX, &why, &removed), 0);
-    assert_int_equal(removed, 0);               // No snapshot
+    assert_int_equal(removed, 0); // No snapshot
     commit_records(ledger, 100, "first");
     assert_int_equal(ledger_trim(ledger, UINT64_MAX, &why, &removed), 0);
-    assert_int_equal(removed, 0);               // No older one
+    assert_int_equal(removed, 0); // No older one
     commit_records(ledger, 100, "second");
     assert_int_equal(ledger_trim(ledger, 10, &why, &removed), 0);
     assert_int_equal(removed, 9);
@@ -223,7 +223,7 @@ static void another_run_is_refused(void **state)
     ledger_close(&ledger);
     assert_refused(FAULT_FOREIGN, "other", "belongs to run \"run\", not \"other\"");
     ledger = open_ledger(NULL);
-    assert_true(ledger_incarnation(ledger) == 2);       // The refused opening changed nothing
+    assert_true(ledger_incarnation(ledger) == 2); // The refused opening changed nothing
     assert_holds(ledger, 1, 3);
     ledger_close(&ledger);
 }
@@ -238,9 +238,9 @@ static void a_second_process_is_refused_and_readers_are_not(void **state)
     pid_t child = fork();
     if (child == 0) {
         struct ledger *second;
-        bool good = ledger_open(dir, "run", NULL, &why, &second) == FAULT_BUSY
-                 && strstr(why.text, pid) && ledger_open_readonly(dir, &why, &reader) == 0
-                 && head_of(reader) == 3 && ledger_incarnation(reader) == 1;
+        bool good = ledger_open(dir, "run", NULL, &why, &second) == FAULT_BUSY &&
+                    strstr(why.text, pid) && ledger_open_readonly(dir, &why, &reader) == 0 &&
+                    head_of(reader) == 3 && ledger_incarnation(reader) == 1;
         _exit(good ? 0 : 1);
     }
     int status;
@@ -264,13 +264,13 @@ static void a_reader_follows_a_growing_map(void **state)
     if (child == 0) {
         struct ledger *reader;
         uint64_t next = 1;
-        bool good = ledger_open_readonly(dir, &why, &reader) == 0 && write(up[1], "x", 1) == 1
-                 && read(down[0], &byte, 1) == 1
-                 && ledger_each(reader, 1, check_next, &next, &why) == 0 && next == 4002;
+        bool good = ledger_open_readonly(dir, &why, &reader) == 0 && write(up[1], "x", 1) == 1 &&
+                    read(down[0], &byte, 1) == 1 &&
+                    ledger_each(reader, 1, check_next, &next, &why) == 0 && next == 4002;
         _exit(good ? 0 : 1);
     }
     assert_int_equal(read(up[0], &byte, 1), 1);
-    commit_records(ledger, 4000, NULL);         // 1.4 MB
+    commit_records(ledger, 4000, NULL); // 1.4 MB
     assert_int_equal(write(down[1], "x", 1), 1);
     assert_true(waitpid(child, &status, 0) == child && status == 0);
     close(down[0]), close(down[1]), close(up[0]), close(up[1]);
@@ -290,7 +290,7 @@ static void the_map_grows_up_to_its_maximum(void **state)
     ledger_room(ledger, &used, &room);
     assert_in_range(used, 2 * 4096, 40 * 4096);
     assert_int_equal(room, options.map_bytes_max);
-    for (int i = 0; i < 20; i++) commit_records(ledger, 100, i % 5 ? NULL : "state");      // 0.9 MB
+    for (int i = 0; i < 20; i++) commit_records(ledger, 100, i % 5 ? NULL : "state"); // 0.9 MB
     ledger_room(ledger, &used, &room);
     assert_in_range(used, 500000, 2 << 20);
     ledger_head(ledger, &head, &before);
@@ -303,7 +303,7 @@ static void the_map_grows_up_to_its_maximum(void **state)
     ledger_head(ledger, &seq, &after);
     assert_true(seq == head && hash_equal(&before, &after));
     assert_holds(ledger, 1, 2000);
-    commit_records(ledger, 10, NULL);           // It goes on
+    commit_records(ledger, 10, NULL); // It goes on
     ledger_close(&ledger);
     ledger = open_ledger(&options);
     assert_holds(ledger, 1, 2010);
@@ -378,11 +378,11 @@ static void what_was_acknowledged_survives_kill_9(void **state)
     uint64_t head = 0;
     for (int round = 0; round < KILLS; round++) {
         uint64_t acknowledged = kill_one(round);
-        struct ledger *ledger = open_ledger(NULL);      // Verifies chain, snapshots and index
+        struct ledger *ledger = open_ledger(NULL); // Verifies chain, snapshots and index
         assert_true(head_of(ledger) >= acknowledged && acknowledged > head);
         assert_true(ledger_incarnation(ledger) == 2 * (uint64_t)round + 2);
         head = head_of(ledger);
-        assert_true(head % 3 == 0);             // All of a transaction or none of it
+        assert_true(head % 3 == 0); // All of a transaction or none of it
         assert_holds(ledger, ledger_oldest(ledger), head);
         ledger_close(&ledger);
     }
@@ -396,10 +396,11 @@ static int fill_small_disk(void)
     struct ledger *ledger;
     struct why again;
     int rc = 0, last;
-    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
-        || mount("tmpfs", dir, "tmpfs", 0, "size=1m") < 0) return CANNOT_MOUNT;
+    if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("tmpfs", dir, "tmpfs", 0, "size=1m") < 0)
+        return CANNOT_MOUNT;
     if (ledger_open(dir, "run", NULL, &why, &ledger) < 0) return 1;
-    while (rc == 0) {                           // 14 KB each: writes of several pages, cut short
+    while (rc == 0) { // 14 KB each: writes of several pages, cut short
         if (head_of(ledger) > 5000 || ledger_begin(ledger, &why) < 0) return 2;
         append(ledger, 40);
         rc = ledger_commit(ledger, &why);

@@ -53,7 +53,8 @@ static int hear(uint16_t kind, const void *body, unsigned *ret_heard)
 static void who_is_refused_for_its_endpoint_ends(void **state)
 {
     (void)state;
-    struct wire_refused refused = { .kind = FRAME_VOTE, .reason = REFUSAL_MALFORMED,
+    struct wire_refused refused = { .kind = FRAME_VOTE,
+                                    .reason = REFUSAL_MALFORMED,
                                     .text = "endpoint tcp://x:1: must be" };
     unsigned heard;
     assert_int_equal(hear(FRAME_REFUSED, &refused, &heard), -1);
@@ -70,7 +71,8 @@ static void another_run_of_the_name_is_another_life(void **state)
     unsigned heard;
     assert_int_equal(hear(FRAME_ADMITTED, &admitted, &heard), -1);
     assert_int_equal(heard, HEARD_ADMITTED);
-    assert_int_equal(hear(FRAME_ADMITTED, &admitted, &heard), -1);      // It was dropped, and joined again
+    assert_int_equal(hear(FRAME_ADMITTED, &admitted, &heard),
+                     -1); // It was dropped, and joined again
     assert_int_equal(heard, HEARD_ADMITTED);
     // The ledger was lost, and with it everybody's place: that is how a member hears of another run
     const struct wire_refused lost = { .kind = FRAME_PING, .reason = REFUSAL_NOT_MEMBER };
@@ -85,8 +87,13 @@ static void beat(uint64_t incarnation, uint64_t log_seq, uint64_t roster_version
 {
     static const uint8_t frame[100];
     const struct wire_beat body = { .log_seq = log_seq, .roster_version = roster_version };
-    const struct msg in = { .kind = FRAME_BEAT, .from = "coordinator", .run = "", .body = &body,
-                            .incarnation = incarnation, .frame = frame, .frame_bytes = sizeof frame };
+    const struct msg in = { .kind = FRAME_BEAT,
+                            .from = "coordinator",
+                            .run = "",
+                            .body = &body,
+                            .incarnation = incarnation,
+                            .frame = frame,
+                            .frame_bytes = sizeof frame };
     out = (struct outbox){ effects, 0, 16, bytes, 0, sizeof bytes };
     member_hear(member, &in, &out);
 }
@@ -100,17 +107,18 @@ static void what_the_owner_gave_up_is_forgotten(void **state)
     member->admitted = true;
     beat(1000, 90, 30);
     member->roster_version = 30, member->has_round = true;
-    beat(2000, 50, 3);                              // Another life, that has proved nothing
+    beat(2000, 50, 3); // Another life, that has proved nothing
     assert_int_equal(member->position.log_seq, 90);
     assert_int_equal(out.effects[0].kind, FRAME_POSITION);
-    member_hear_proof(member, &(struct msg){ .kind = FRAME_ACK, .body = &proof, .incarnation = 2000 });
+    member_hear_proof(member,
+                      &(struct msg){ .kind = FRAME_ACK, .body = &proof, .incarnation = 2000 });
     beat(2000, 51, 3);
     assert_int_equal(member->position.log_seq, 51);
     assert_true(member_should_keep(member, &(struct wire_journal){ .position.log_seq = 90 }));
     assert_false(member->has_round);
-    assert_int_equal(member->roster_version, 0);    // Whatever comes is newer
+    assert_int_equal(member->roster_version, 0); // Whatever comes is newer
     member->has_round = true;
-    beat(2000, 50, 3);                              // Overtaken: no life of its own
+    beat(2000, 50, 3); // Overtaken: no life of its own
     assert_int_equal(member->position.log_seq, 51);
     assert_true(member->has_round);
 }
@@ -124,8 +132,8 @@ static void every_provider_has_its_turn(void **state)
     bool met[PROVIDERS] = { false };
     self->members_count = PROVIDERS;
     for (uint32_t i = 0; i < PROVIDERS; i++) {
-        self->members[i] = (struct wire_member){ .index = i, .role = ACTOR_PROVIDER,
-                                                 .state = MEMBER_HEALTHY };
+        self->members[i] =
+            (struct wire_member){ .index = i, .role = ACTOR_PROVIDER, .state = MEMBER_HEALTHY };
         snprintf(self->members[i].endpoint, sizeof self->members[i].endpoint, "tcp://127.0.0.1:%u",
                  10000 + i);
     }
@@ -159,7 +167,8 @@ static void no_neighbours_shut_anybody_out(void **state)
     self->index = 20;
     for (uint32_t i = 0; i < MEMBERS; i++) {
         const bool hostile = i > self->index && i <= self->index + HOSTILE;
-        self->members[i] = (struct wire_member){ .index = i, .role = i % 2 ? ACTOR_WITNESS : ACTOR_TRAINER,
+        self->members[i] = (struct wire_member){ .index = i,
+                                                 .role = i % 2 ? ACTOR_WITNESS : ACTOR_TRAINER,
                                                  .state = MEMBER_HEALTHY };
         if (hostile && !(i % 2)) self->members[i].state = MEMBER_PENDING;
         snprintf(self->members[i].endpoint, sizeof self->members[i].endpoint, "tcp://127.0.0.1:%u",

@@ -9,7 +9,11 @@
 #include "common/crypto/merkle.h"
 
 // The leaves and roots that Certificate Transparency implementations share as test vectors.
-static const struct { const char *bytes; size_t count; const char *root; } known[] = {
+static const struct {
+    const char *bytes;
+    size_t count;
+    const char *root;
+} known[] = {
     { "", 0, "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d" },
     { "\0", 1, "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125" },
     { "\x10", 1, "aeb6bcfe274b70a14fb067a5e5578264db0fa9b51af5e0ba159158f329e06e77" },
@@ -80,8 +84,8 @@ static void a_path_from_outside_is_bounded(void **state)
     assert_false(merkle_check_path(&leaf, &leaf, 0, 0, path, 0));
     assert_true(merkle_check_path(&leaf, &leaf, 0, 1, path, 0));
     assert_false(merkle_check_path(&leaf, &leaf, 0, UINT64_MAX, path, MERKLE_PATH_MAX + 1));
-    assert_false(merkle_check_path(&leaf, &leaf, UINT64_MAX - 1, UINT64_MAX, path,
-                                   MERKLE_PATH_MAX));
+    assert_false(
+        merkle_check_path(&leaf, &leaf, UINT64_MAX - 1, UINT64_MAX, path, MERKLE_PATH_MAX));
 }
 
 // A node's 64 bytes offered as a leaf do not hash to that node.
@@ -93,7 +97,7 @@ static void a_node_is_no_leaf(void **state)
     assert_false(hash_equal(&node, &leaf));
 }
 
-enum { FLOATS = 40000 };                        // Two full leaves and a short one
+enum { FLOATS = 40000 }; // Two full leaves and a short one
 
 static float *vector_new(void)
 {
@@ -135,7 +139,7 @@ static void a_digest_sees_every_bit_and_the_length(void **state)
         assert_false(hash_equal(&before, &after));
         memcpy(&values[places[i]], &kept, sizeof kept);
     }
-    values[14] = 0.0f;                          // It was -7 + 7 = 0 before, too
+    values[14] = 0.0f; // It was -7 + 7 = 0 before, too
     after = digest_of(values, FLOATS);
     assert_true(hash_equal(&before, &after));
     values[14] = -0.0f;

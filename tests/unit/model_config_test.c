@@ -8,9 +8,16 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const struct model_shape small =
-    { .vocab = 256, .dim = 48, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 16, .ffn = 100,
-      .seq_len_max = 64, .rope_theta = 10000, .rms_eps = 1e-5 };
+static const struct model_shape small = { .vocab = 256,
+                                          .dim = 48,
+                                          .layers = 2,
+                                          .heads = 4,
+                                          .kv_heads = 2,
+                                          .head_dim = 16,
+                                          .ffn = 100,
+                                          .seq_len_max = 64,
+                                          .rope_theta = 10000,
+                                          .rms_eps = 1e-5 };
 
 static const char tiny_llama[] =
     "{\"architectures\": [\"LlamaForCausalLM\"], \"attention_bias\": false, \"bos_token_id\": 1,"
@@ -34,22 +41,28 @@ static void a_config_of_hugging_face_is_read(void **state)
     assert_int_equal(shape.head_dim, 64);
     assert_int_equal(shape.kv_heads, 4);
     assert_true(shape.rope_theta == 10000 && shape.rms_eps == 1e-5 && !shape.tied);
-    assert_int_equal(model_parameter_count(&shape), 1100048384);       // As its model card says
+    assert_int_equal(model_parameter_count(&shape), 1100048384); // As its model card says
 }
 
 // The fields that matter of published models, and the parameters that their cards count.
 static void published_models_have_their_number_of_parameters(void **state)
 {
     (void)state;
-    static const struct { const char *name; uint64_t parameters; const char *text; } cards[] = {
-        { "Llama 2 7B", 6738415616, "{\"architectures\": [\"LlamaForCausalLM\"], "
+    static const struct {
+        const char *name;
+        uint64_t parameters;
+        const char *text;
+    } cards[] = {
+        { "Llama 2 7B", 6738415616,
+          "{\"architectures\": [\"LlamaForCausalLM\"], "
           "\"hidden_act\": \"silu\", \"hidden_size\": 4096, \"intermediate_size\": 11008, "
           "\"max_position_embeddings\": 4096, \"model_type\": \"llama\", "
           "\"num_attention_heads\": 32, \"num_hidden_layers\": 32, \"num_key_value_heads\": 32, "
           "\"pretraining_tp\": 1, \"rms_norm_eps\": 1e-05, \"rope_scaling\": null, "
           "\"tie_word_embeddings\": false, \"torch_dtype\": \"float16\", "
           "\"vocab_size\": 32000}" },
-        { "Llama 3.1 8B", 8030261248, "{\"architectures\": [\"LlamaForCausalLM\"], "
+        { "Llama 3.1 8B", 8030261248,
+          "{\"architectures\": [\"LlamaForCausalLM\"], "
           "\"attention_bias\": false, \"attention_dropout\": 0.0, \"eos_token_id\": [128001, "
           "128008], \"hidden_size\": 4096, \"intermediate_size\": 14336, "
           "\"max_position_embeddings\": 131072, \"mlp_bias\": false, \"model_type\": \"llama\", "
@@ -57,7 +70,8 @@ static void published_models_have_their_number_of_parameters(void **state)
           "\"rms_norm_eps\": 1e-05, \"rope_scaling\": {\"factor\": 8.0, \"low_freq_factor\": 1.0, "
           "\"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 8192, "
           "\"rope_type\": \"llama3\"}, \"rope_theta\": 500000.0, \"vocab_size\": 128256}" },
-        { "Llama 3.2 1B", 1235814400, "{\"architectures\": [\"LlamaForCausalLM\"], "
+        { "Llama 3.2 1B", 1235814400,
+          "{\"architectures\": [\"LlamaForCausalLM\"], "
           "\"head_dim\": 64, \"hidden_size\": 2048, \"intermediate_size\": 8192, "
           "\"max_position_embeddings\": 131072, \"model_type\": \"llama\", "
           "\"num_attention_heads\": 32, \"num_hidden_layers\": 16, \"num_key_value_heads\": 8, "
@@ -65,14 +79,16 @@ static void published_models_have_their_number_of_parameters(void **state)
           "\"low_freq_factor\": 1.0, \"original_max_position_embeddings\": 8192, "
           "\"rope_type\": \"llama3\"}, \"rope_theta\": 500000.0, "
           "\"tie_word_embeddings\": true, \"vocab_size\": 128256}" },
-        { "SmolLM2 135M", 134515008, "{\"architectures\": [\"LlamaForCausalLM\"], "
+        { "SmolLM2 135M", 134515008,
+          "{\"architectures\": [\"LlamaForCausalLM\"], "
           "\"hidden_size\": 576, \"intermediate_size\": 1536, \"is_llama_config\": true, "
           "\"max_position_embeddings\": 8192, \"model_type\": \"llama\", "
           "\"num_attention_heads\": 9, \"num_hidden_layers\": 30, \"num_key_value_heads\": 3, "
           "\"rope_interleaved\": false, \"rope_scaling\": null, \"rope_theta\": 100000, "
           "\"tie_word_embeddings\": true, \"transformers.js_config\": {\"kv_cache_dtype\": "
           "{\"fp16\": \"float16\"}}, \"vocab_size\": 49152}" },
-        { "Mistral 7B v0.3", 7248023552, "{\"architectures\": [\"MistralForCausalLM\"], "
+        { "Mistral 7B v0.3", 7248023552,
+          "{\"architectures\": [\"MistralForCausalLM\"], "
           "\"hidden_size\": 4096, \"intermediate_size\": 14336, "
           "\"max_position_embeddings\": 32768, \"model_type\": \"mistral\", "
           "\"num_attention_heads\": 32, \"num_hidden_layers\": 32, \"num_key_value_heads\": 8, "
@@ -94,11 +110,20 @@ static void what_is_written_is_read_back(void **state)
     static const double thetas[] = { 10000, 500000, 1, 12345.678901234567 };
     static const double epsilons[] = { 1e-5, 1e-6, 0.1, 1.0 / 3e5 };
     static const struct rope_scaling scalings[] = {
-        { .type = ROPE_DEFAULT }, { .type = ROPE_LINEAR, .factor = 1.0 / 3.0 + 1.0 },
-        { .type = ROPE_LLAMA3, .factor = 8, .original = 16, .low_freq_factor = 1,
+        { .type = ROPE_DEFAULT },
+        { .type = ROPE_LINEAR, .factor = 1.0 / 3.0 + 1.0 },
+        { .type = ROPE_LLAMA3,
+          .factor = 8,
+          .original = 16,
+          .low_freq_factor = 1,
           .high_freq_factor = 4.1 },
-        { .type = ROPE_YARN, .factor = 4, .original = 16, .beta_fast = 30.5, .beta_slow = 2,
-          .attention_factor = 1.0 / 7.0, .truncate = true },
+        { .type = ROPE_YARN,
+          .factor = 4,
+          .original = 16,
+          .beta_fast = 30.5,
+          .beta_slow = 2,
+          .attention_factor = 1.0 / 7.0,
+          .truncate = true },
     };
     for (int i = 0; i < 4; i++) {
         struct model_shape shape = small, again;
@@ -124,7 +149,8 @@ static int read_with(const char *fields, struct why *why, struct model_shape *re
     snprintf(text, sizeof text,
              "{%s%s\"model_type\": \"llama\", \"vocab_size\": 256, \"hidden_size\": 48, "
              "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 100, "
-             "\"max_position_embeddings\": 64}", fields, *fields ? ", " : "");
+             "\"max_position_embeddings\": 64}",
+             fields, *fields ? ", " : "");
     return model_shape_from_config_json(text, strlen(text), why, ret_shape);
 }
 
@@ -137,16 +163,24 @@ static void what_is_absent_has_hugging_faces_default(void **state)
     assert_int_equal(shape.head_dim, 12);
     assert_true(shape.rope_theta == 10000 && shape.rms_eps == 1e-6 && !shape.tied);
     assert_int_equal(read_with("\"rope_parameters\": {\"rope_theta\": 5e5, \"rope_type\": "
-                               "\"default\"}", NULL, &shape), 0);
+                               "\"default\"}",
+                               NULL, &shape),
+                     0);
     assert_true(shape.rope_theta == 5e5);
     assert_int_equal(read_with("\"head_dim\": null, \"rope_scaling\": null, "
-                               "\"attention_dropout\": 0", NULL, &shape), 0);
+                               "\"attention_dropout\": 0",
+                               NULL, &shape),
+                     0);
 }
 
 static void what_we_do_not_compute_is_refused_by_name(void **state)
 {
     (void)state;
-    static const struct { const char *fields; int fault; const char *word; } cases[] = {
+    static const struct {
+        const char *fields;
+        int fault;
+        const char *word;
+    } cases[] = {
         { "\"rope_parameters\": 3", FAULT_UNSUPPORTED, "rope_parameters = 3, allowed null or an" },
         { "\"layer_types\": [\"sliding_attention\"]", FAULT_UNSUPPORTED, "layer_types" },
         { "\"rope_interleaved\": true", FAULT_UNSUPPORTED,
@@ -183,31 +217,44 @@ static void what_we_do_not_compute_is_refused_by_name(void **state)
 
 // ---- Rotation
 
-#define LLAMA3 "\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0, " \
+#define LLAMA3                                                                                     \
+    "\"rope_type\": \"llama3\", \"factor\": 8.0, \"low_freq_factor\": 1.0, "                       \
     "\"high_freq_factor\": 4.0, \"original_max_position_embeddings\": 16"
 #define YARN "\"type\": \"yarn\", \"factor\": 4.0, \"original_max_position_embeddings\": 16"
 
 static void rotations_are_read_in_both_spellings(void **state)
 {
     (void)state;
-    const struct rope_scaling llama3 = { .type = ROPE_LLAMA3, .factor = 8, .original = 16,
-                                         .low_freq_factor = 1, .high_freq_factor = 4 };
+    const struct rope_scaling llama3 = { .type = ROPE_LLAMA3,
+                                         .factor = 8,
+                                         .original = 16,
+                                         .low_freq_factor = 1,
+                                         .high_freq_factor = 4 };
     const struct rope_scaling linear = { .type = ROPE_LINEAR, .factor = 2.5 };
-    const struct rope_scaling yarn = { .type = ROPE_YARN, .factor = 4, .original = 16,
-                                       .beta_fast = 32, .beta_slow = 1, .truncate = true,
+    const struct rope_scaling yarn = { .type = ROPE_YARN,
+                                       .factor = 4,
+                                       .original = 16,
+                                       .beta_fast = 32,
+                                       .beta_slow = 1,
+                                       .truncate = true,
                                        .attention_factor = rope_attention_factor(4) };
     struct rope_scaling given = yarn;
     given.beta_fast = 8;
     given.attention_factor = 1;
     given.truncate = false;
-    const struct { const char *fields; double theta; struct rope_scaling scaling; } cases[] = {
+    const struct {
+        const char *fields;
+        double theta;
+        struct rope_scaling scaling;
+    } cases[] = {
         { "\"rope_scaling\": {" LLAMA3 "}, \"rope_theta\": 5e5", 5e5, llama3 },
         { "\"rope_parameters\": {" LLAMA3 ", \"rope_theta\": 500000}", 5e5, llama3 },
         { "\"rope_parameters\": {" LLAMA3 ", \"type\": \"llama3\"}, \"rope_theta\": 7", 7, llama3 },
         { "\"rope_scaling\": {\"type\": \"linear\", \"factor\": 2.5}", 1e4, linear },
         { "\"rope_scaling\": {" YARN ", \"finetuned\": true, \"mscale\": null}", 1e4, yarn },
         { "\"rope_scaling\": {" YARN ", \"beta_fast\": 8, \"attention_factor\": 1.0, "
-          "\"truncate\": false}", 1e4, given },
+          "\"truncate\": false}",
+          1e4, given },
         { "\"rope_scaling\": {\"factor\": null}", 1e4, { .type = ROPE_DEFAULT } },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -215,8 +262,8 @@ static void rotations_are_read_in_both_spellings(void **state)
         struct model_shape shape;
         if (read_with(cases[i].fields, &why, &shape) < 0)
             fail_msg("%s: %s", cases[i].fields, why.text);
-        if (!model_check_scalings_equal(&shape.rope_scaling, &cases[i].scaling)
-            || shape.rope_theta != cases[i].theta)
+        if (!model_check_scalings_equal(&shape.rope_scaling, &cases[i].scaling) ||
+            shape.rope_theta != cases[i].theta)
             fail_msg("%s is read wrongly", cases[i].fields);
     }
 }
@@ -224,7 +271,11 @@ static void rotations_are_read_in_both_spellings(void **state)
 static void other_rotations_are_refused_by_name(void **state)
 {
     (void)state;
-    static const struct { const char *fields; int fault; const char *word; } cases[] = {
+    static const struct {
+        const char *fields;
+        int fault;
+        const char *word;
+    } cases[] = {
         { "\"rope_scaling\": {\"type\": \"dynamic\", \"factor\": 2.0}", FAULT_UNSUPPORTED,
           "rope_scaling.type = \"dynamic\", allowed \"default\", \"linear\", "
           "\"llama3\" or \"yarn\"" },
@@ -241,10 +292,11 @@ static void other_rotations_are_refused_by_name(void **state)
         { "\"rope_scaling\": {" LLAMA3 ", \"beta_fast\": 32}", FAULT_UNSUPPORTED,
           "beta_fast = 32" },
         { "\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 4, "
-          "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 16}", FAULT_RANGE,
-          "high_freq_factor = 4, allowed above low_freq_factor = 4" },
+          "\"high_freq_factor\": 4, \"original_max_position_embeddings\": 16}",
+          FAULT_RANGE, "high_freq_factor = 4, allowed above low_freq_factor = 4" },
         { "\"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8, \"low_freq_factor\": 1, "
-          "\"high_freq_factor\": 4}", FAULT_FORMAT, "original_max_position_embeddings is missing" },
+          "\"high_freq_factor\": 4}",
+          FAULT_FORMAT, "original_max_position_embeddings is missing" },
         { "\"rope_scaling\": {" YARN ", \"mscale\": 0.7}", FAULT_UNSUPPORTED, "mscale = 0.7" },
         { "\"rope_scaling\": {" YARN ", \"truncate\": 1}", FAULT_UNSUPPORTED, "truncate = 1" },
         { "\"rope_scaling\": {" YARN ", \"attention_factor\": 0}", FAULT_RANGE,
@@ -252,7 +304,8 @@ static void other_rotations_are_refused_by_name(void **state)
         { "\"rope_scaling\": {" YARN "}, \"rope_theta\": 1", FAULT_RANGE,
           "with yarn rope_theta = 1" },
         { "\"rope_scaling\": {\"type\": \"yarn\", \"factor\": 8.0, "
-          "\"original_max_position_embeddings\": 16}", FAULT_UNSUPPORTED,
+          "\"original_max_position_embeddings\": 16}",
+          FAULT_UNSUPPORTED,
           "factor = 8.0, allowed max_position_embeddings / original_max_position_embeddings = 4" },
         { "\"rope_scaling\": {" YARN "}, \"rope_parameters\": {" LLAMA3 "}", FAULT_UNSUPPORTED,
           "rope_scaling = {" },
@@ -261,8 +314,7 @@ static void other_rotations_are_refused_by_name(void **state)
         { "\"rope_parameters\": {\"partial_rotary_factor\": 0.5}", FAULT_UNSUPPORTED,
           "rope_parameters.partial_rotary_factor = 0.5, allowed 1.0" },
         { "\"rope_parameters\": {\"full_attention\": {\"rope_type\": \"default\"}}",
-          FAULT_UNSUPPORTED,
-          "full_attention" },
+          FAULT_UNSUPPORTED, "full_attention" },
         { "\"original_max_position_embeddings\": 32", FAULT_UNSUPPORTED,
           "original_max_position_embeddings = 32, allowed null" },
     };
@@ -286,7 +338,8 @@ static int read_mistral(const char *fields, uint32_t positions, struct why *why)
              "{%s%s\"architectures\": [\"MistralForCausalLM\"], \"model_type\": \"mistral\", "
              "\"vocab_size\": 256, \"hidden_size\": 48, \"num_hidden_layers\": 2, "
              "\"num_attention_heads\": 4, \"intermediate_size\": 100, "
-             "\"max_position_embeddings\": %u}", fields, *fields ? ", " : "", positions);
+             "\"max_position_embeddings\": %u}",
+             fields, *fields ? ", " : "", positions);
     return model_shape_from_config_json(text, strlen(text), why, &shape);
 }
 
@@ -294,15 +347,16 @@ static void mistral_is_read_if_its_window_cuts_nothing(void **state)
 {
     (void)state;
     struct why why = { 0 };
-    assert_int_equal(read_mistral("\"num_key_value_heads\": 2, \"sliding_window\": null", 32768,
-                                  &why), 0);
-    assert_int_equal(read_mistral("\"num_key_value_heads\": 2, \"sliding_window\": 64", 64,
-                                  &why), 0);
+    assert_int_equal(
+        read_mistral("\"num_key_value_heads\": 2, \"sliding_window\": null", 32768, &why), 0);
+    assert_int_equal(read_mistral("\"num_key_value_heads\": 2, \"sliding_window\": 64", 64, &why),
+                     0);
     assert_int_equal(read_mistral("\"num_key_value_heads\": null", 4096, &why), 0);
     assert_int_equal(read_mistral("\"num_key_value_heads\": 2", 4097, &why), FAULT_UNSUPPORTED);
     assert_non_null(strstr(why.text, "sliding_window is absent, which means 4096"));
-    assert_int_equal(read_mistral("\"num_key_value_heads\": 2, \"sliding_window\": 4096", 32768,
-                                  &why), FAULT_UNSUPPORTED);
+    assert_int_equal(
+        read_mistral("\"num_key_value_heads\": 2, \"sliding_window\": 4096", 32768, &why),
+        FAULT_UNSUPPORTED);
     assert_non_null(strstr(why.text, "sliding_window = 4096"));
     assert_int_equal(read_mistral("\"sliding_window\": null", 64, &why), FAULT_FORMAT);
     assert_non_null(strstr(why.text, "num_key_value_heads is missing"));
@@ -314,11 +368,11 @@ static void only_the_dtype_changes(void **state)
 {
     (void)state;
     static const char text[] = "{\"a\": [1e-05, 0.1], \"dtype\": \"bfloat16\", "
-        "\"b\": {\"c\": null}}";
+                               "\"b\": {\"c\": null}}";
     char *changed = model_config_with_dtype(text, "float32");
     assert_string_equal(changed, "{\n  \"a\": [\n    1e-5,\n    0.1\n  ],\n"
-                        "  \"dtype\": \"float32\",\n"
-                        "  \"b\": {\n    \"c\": null\n  }\n}");
+                                 "  \"dtype\": \"float32\",\n"
+                                 "  \"b\": {\n    \"c\": null\n  }\n}");
     free(changed);
     changed = model_config_with_dtype("{\"torch_dtype\": \"float16\"}", "bfloat16");
     assert_string_equal(changed, "{\n  \"torch_dtype\": \"bfloat16\"\n}");
@@ -335,7 +389,8 @@ static void only_the_dtype_changes(void **state)
 static void changed_bytes_are_refused_or_understood(void **state)
 {
     (void)state;
-    static const char from[] = "{\"rope_scaling\": {" LLAMA3 "}, \"rope_theta\": 5e5, "
+    static const char from[] =
+        "{\"rope_scaling\": {" LLAMA3 "}, \"rope_theta\": 5e5, "
         "\"model_type\": \"llama\", \"vocab_size\": 256, \"hidden_size\": 48, "
         "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, \"intermediate_size\": 100, "
         "\"max_position_embeddings\": 64, \"sliding_window\": null}";
@@ -355,9 +410,14 @@ static void changed_bytes_are_refused_or_understood(void **state)
 static void what_is_no_config_is_refused(void **state)
 {
     (void)state;
-    static const char *const texts[] =
-        { "", "{", "[1]", "3", "{\"model_type\": \"llama\"}", "{\"vocab_size\": 3}",
-                                         "{\"model_type\": 7}", "nonsense" };
+    static const char *const texts[] = { "",
+                                         "{",
+                                         "[1]",
+                                         "3",
+                                         "{\"model_type\": \"llama\"}",
+                                         "{\"vocab_size\": 3}",
+                                         "{\"model_type\": 7}",
+                                         "nonsense" };
     struct model_shape shape;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         assert_true(model_shape_from_config_json(texts[i], strlen(texts[i]), NULL, &shape) < 0);
@@ -368,7 +428,7 @@ static void what_is_no_config_is_refused(void **state)
     assert_int_equal(model_shape_from_config_json(deep, MODEL_CONFIG_BYTES_MAX + 1, NULL, &shape),
                      FAULT_LIMIT);
     free(deep);
-    for (size_t bytes = 0; bytes < strlen(tiny_llama); bytes++)     // Cut anywhere
+    for (size_t bytes = 0; bytes < strlen(tiny_llama); bytes++) // Cut anywhere
         assert_true(model_shape_from_config_json(tiny_llama, bytes, NULL, &shape) < 0);
 }
 

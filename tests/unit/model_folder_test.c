@@ -1,7 +1,7 @@
 // model_folder_test -- folders of transformers are read, ours are what it has read, and what is
 // wrong with a folder is said. tests/golden/hf/make.py made the folders and the logits.
 
-#include "actors/shoal/model_folder.c"      // The front command's own parts are in no library
+#include "actors/shoal/model_folder.c" // The front command's own parts are in no library
 #include "common/model/model.h"
 #include "tests/unit/folder_fixture.h"
 
@@ -62,7 +62,8 @@ static void expect_logits(const struct model_folder *self, const char *path)
     assert_int_equal(self->shape.vocab, VOCAB);
     for (uint32_t i = 0; i < TOKENS; i++) tokens[i] = (i * i * 7 + i * 3 + 1) % VOCAB;
     if (model_new(&self->shape, &(struct model_options){ 1, TOKENS, GEMM_FLOAT32, false }, NULL,
-                  &why, &model) < 0) fail_msg("%s", why.text);
+                  &why, &model) < 0)
+        fail_msg("%s", why.text);
     for (uint32_t n = 0; n < TOKENS; n++) {
         assert_int_equal(model_logits_last(model, self->params, tokens, n + 1, NULL, logits), 0);
         for (int v = 0; v < VOCAB; v++) {
@@ -121,7 +122,8 @@ static void transformers_has_read_what_we_export(void **state)
         snprintf(path, sizeof path, GOLDEN "%s", goldens[g].name);
         snprintf(out, sizeof out, "%s/%s", folder, goldens[g].name);
         struct model_folder model = loaded(path);
-        const struct model_export how = { .dtype = goldens[g].dtype, .from = path,
+        const struct model_export how = { .dtype = goldens[g].dtype,
+                                          .from = path,
                                           .max_shard_bytes = goldens[g].max_shard_bytes };
         if (model_folder_export(out, &model, &how, &why, &files) < 0) fail_msg("%s", why.text);
         assert_int_equal(model_folder_export(out, &model, &how, &why, &files), FAULT_DENIED);
@@ -151,12 +153,12 @@ static void put_tied(const char *tied, const struct layout_tensor *more, size_t 
     assert_non_null(values);
     layout_init(&layout, room, 40);
     for (size_t i = 0; i < model.layout.count + count; i++) {
-        const struct layout_tensor *tensor = i < model.layout.count
-            ? &model.layout.tensors[i] : &more[i - model.layout.count];
-        assert_int_equal(tensor->dims == 2
-                         ? layout_add_matrix(&layout, tensor->name, tensor->rows, tensor->cols,
-                                             LAYOUT_F32, NULL)
-                         : layout_add_vector(&layout, tensor->name, tensor->cols, LAYOUT_F32, NULL),
+        const struct layout_tensor *tensor =
+            i < model.layout.count ? &model.layout.tensors[i] : &more[i - model.layout.count];
+        assert_int_equal(tensor->dims == 2 ? layout_add_matrix(&layout, tensor->name, tensor->rows,
+                                                               tensor->cols, LAYOUT_F32, NULL)
+                                           : layout_add_vector(&layout, tensor->name, tensor->cols,
+                                                               LAYOUT_F32, NULL),
                          0);
     }
     assert_true(layout.total <= 20000);
@@ -165,9 +167,11 @@ static void put_tied(const char *tied, const struct layout_tensor *more, size_t 
     if (odd) values[odd] += 0.125f;
 
     char command[1200];
-    snprintf(command, sizeof command, "rm -rf '%s/model' && mkdir '%s/model' && "
-             "sed 's/\"tie_word_embeddings\": true/\"tie_word_embeddings\": %s/' "
-             GOLDEN "tied/config.json > '%s/model/config.json'", folder, folder, tied, folder);
+    snprintf(command, sizeof command,
+             "rm -rf '%s/model' && mkdir '%s/model' && "
+             "sed 's/\"tie_word_embeddings\": true/\"tie_word_embeddings\": %s/' " GOLDEN
+             "tied/config.json > '%s/model/config.json'",
+             folder, folder, tied, folder);
     assert_int_equal(system(command), 0);
     const int dir = open(path_of("model"), O_RDONLY | O_DIRECTORY);
     struct why why = { 0 };
@@ -182,10 +186,12 @@ static void put_tied(const char *tied, const struct layout_tensor *more, size_t 
 static void a_tied_head_may_stand_there_if_it_is_the_embedding(void **state)
 {
     (void)state;
-    const struct layout_tensor head = { .name = "lm_head.weight", .rows = 40, .cols = 16,
-                                        .dims = 2 };
-    const struct layout_tensor narrow = { .name = "lm_head.weight", .rows = 16, .cols = 40,
-                                          .dims = 2 };
+    const struct layout_tensor head = {
+        .name = "lm_head.weight", .rows = 40, .cols = 16, .dims = 2
+    };
+    const struct layout_tensor narrow = {
+        .name = "lm_head.weight", .rows = 16, .cols = 40, .dims = 2
+    };
     put_tied("true", &head, 1, 0);
     struct model_folder with = loaded(path_of("model")), without = loaded(GOLDEN "tied");
     assert_true(hash_equal(&with.digest, &without.digest));
@@ -195,12 +201,13 @@ static void a_tied_head_may_stand_there_if_it_is_the_embedding(void **state)
     model_folder_free(&without);
 
     put_tied("true", &head, 1, floats + 639);
-    expect_refusal(path_of("model"), FAULT_FORMAT, "tensor 'lm_head.weight' is not "
+    expect_refusal(path_of("model"), FAULT_FORMAT,
+                   "tensor 'lm_head.weight' is not "
                    "'model.embed_tokens.weight', which tie_word_embeddings says it is");
     put_tied("true", &narrow, 1, 0);
     expect_refusal(path_of("model"), FAULT_FORMAT, "'lm_head.weight' is not");
 
-    put_tied("false", &head, 1, floats + 639);      // A head of its own: the odd one is its last
+    put_tied("false", &head, 1, floats + 639); // A head of its own: the odd one is its last
     with = loaded(path_of("model"));
     assert_int_equal(with.floats, floats + 640);
     assert_true(with.params[floats + 639] == with.params[639] + 0.125f);
@@ -223,7 +230,8 @@ static void old_rotation_tables_are_passed_over_and_nothing_else(void **state)
     model_folder_free(&model);
     model_folder_free(&golden);
     put_tied("true", more, 3, 0);
-    expect_refusal(path_of("model"), FAULT_FORMAT, "tensor 'model.layers.1.self_attn.q_proj.bias' "
+    expect_refusal(path_of("model"), FAULT_FORMAT,
+                   "tensor 'model.layers.1.self_attn.q_proj.bias' "
                    "is unexpected");
 }
 
@@ -237,7 +245,8 @@ static void what_is_missing_or_cut_is_named(void **state)
     expect_refusal(path_of("model"), FAULT_NOT_FOUND, "model-00002-of-00003.safetensors");
     assert_int_equal(unlink(path_of("model/model.safetensors.index.json")), 0);
     put("model/pytorch_model.bin", "", 0);
-    expect_refusal(path_of("model"), FAULT_NOT_FOUND, "neither model.safetensors nor "
+    expect_refusal(path_of("model"), FAULT_NOT_FOUND,
+                   "neither model.safetensors nor "
                    "model.safetensors.index.json is there (pytorch_model.bin");
     put("model/config.json", "{}", 2);
     expect_refusal(path_of("model"), FAULT_FORMAT, "model_type");
@@ -253,13 +262,14 @@ static void a_checkpoint_that_is_damaged_is_refused(void **state)
     struct layout_tensor halves_room[40];
     layout_init(&halves, halves_room, 40);
     layout_copy_as(&halves, &model.layout, LAYOUT_BF16);
-    for (int turn = 0; turn < 3; turn++) {          // Whole, damaged, and in halves
+    for (int turn = 0; turn < 3; turn++) { // Whole, damaged, and in halves
         size_t files;
         put_tied("true", NULL, 0, 0);
         const int dir = open(path_of("model"), O_RDONLY | O_DIRECTORY);
         model.params[100] += turn ? 1e-3f : 0;
         assert_int_equal(hf_folder_write_weights(dir, turn < 2 ? &model.layout : &halves,
-                                                 model.params, &note, 1, 1 << 20, NULL, &files), 0);
+                                                 model.params, &note, 1, 1 << 20, NULL, &files),
+                         0);
         close(dir);
         if (turn == 1) expect_refusal(path_of("model"), FAULT_DIGEST, "damaged or changed");
         else {
@@ -290,7 +300,8 @@ static void what_does_not_fit_is_not_written(void **state)
     struct model_folder model = loaded(GOLDEN "tied");
     struct model_export how = { .dtype = LAYOUT_F16, .max_shard_bytes = 1000000, .from = folder };
     model.params[641] = -65520;
-    expect_no_export(&model, &how, "tensor 'model.layers.0.input_layernorm.weight': -65520 at 1 "
+    expect_no_export(&model, &how,
+                     "tensor 'model.layers.0.input_layernorm.weight': -65520 at 1 "
                      "does not fit F16, allowed -65504..65504");
     model.params[641] = 3.4e38f;
     how.dtype = LAYOUT_BF16;
@@ -320,8 +331,8 @@ static void genesis_keeps_what_its_config_says(void **state)
     struct model_genesis genesis = { .seed = 1 };
     struct hash digest;
     char *text;
-    assert_int_equal(model_folder_read_config(GOLDEN "llama3/config.json", &why, &genesis.shape,
-                                              &text), 0);
+    assert_int_equal(
+        model_folder_read_config(GOLDEN "llama3/config.json", &why, &genesis.shape, &text), 0);
     genesis.config = text;
     assert_int_equal(model_folder_create(path_of("new"), &genesis, &why, &digest), 0);
     free(text);

@@ -8,15 +8,25 @@
 #include <string.h>
 #include <cmocka.h>
 
-static const struct model_shape small =
-    { .vocab = 256, .dim = 48, .layers = 2, .heads = 4, .kv_heads = 2, .head_dim = 16,
-                                          .ffn = 100, .seq_len_max = 64, .rope_theta = 10000,
+static const struct model_shape small = { .vocab = 256,
+                                          .dim = 48,
+                                          .layers = 2,
+                                          .heads = 4,
+                                          .kv_heads = 2,
+                                          .head_dim = 16,
+                                          .ffn = 100,
+                                          .seq_len_max = 64,
+                                          .rope_theta = 10000,
                                           .rms_eps = 1e-5 };
 
 static void tensors_have_the_names_and_places_we_promise(void **state)
 {
     (void)state;
-    static const struct { const char *name; uint64_t offset; uint32_t rows, cols; } wanted[] = {
+    static const struct {
+        const char *name;
+        uint64_t offset;
+        uint32_t rows, cols;
+    } wanted[] = {
         { "model.embed_tokens.weight", 0, 256, 48 },
         { "model.layers.0.input_layernorm.weight", 12288, 48, 0 },
         { "model.layers.0.self_attn.q_proj.weight", 12336, 64, 48 },
@@ -85,11 +95,11 @@ static void expect_shape_refused(struct model_shape shape, const char *word)
     if (!strstr(why.text, word)) fail_msg("\"%s\" does not say \"%s\"", why.text, word);
 }
 
-#define REFUSED(field, bad, word) \
-    do { \
-        struct model_shape shape_ = small; \
-        shape_.field = (bad); \
-        expect_shape_refused(shape_, word); \
+#define REFUSED(field, bad, word)                                                                  \
+    do {                                                                                           \
+        struct model_shape shape_ = small;                                                         \
+        shape_.field = (bad);                                                                      \
+        expect_shape_refused(shape_, word);                                                        \
     } while (0)
 
 static void shapes_out_of_bounds_are_refused_by_name(void **state)

@@ -39,10 +39,7 @@ static const char *const pinned_bf16[] = {
 
 enum { GOLDEN_BYTES_MAX = 100 * 1024, ISAS = 4, GOLDENS = 6 };
 
-static uint64_t count_of(const struct model_shape *shape)
-{
-    return model_parameter_count(shape);
-}
+static uint64_t count_of(const struct model_shape *shape) { return model_parameter_count(shape); }
 
 static float *floats(uint64_t count)
 {
@@ -77,14 +74,8 @@ static void fill_tokens(uint32_t *tokens, size_t count, uint32_t vocab, uint64_t
 // Under sanitizers too, a call for more memory than there is must come back with NULL.
 const char *__asan_default_options(void);
 const char *__tsan_default_options(void);
-const char *__asan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
-const char *__tsan_default_options(void)
-{
-    return "allocator_may_return_null=1";
-}
+const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 // ---- What PyTorch says, in float64: tests/numeric/llama/make_golden.py tells the layout of the
 // files.
@@ -117,16 +108,22 @@ static void read_header(FILE *file, struct golden *self)
     read_exactly(file, self->genesis.bytes, HASH_BYTES);
     read_exactly(file, &self->loss, sizeof self->loss);
     read_exactly(file, &self->count, sizeof self->count);
-    self->shape = (struct model_shape){ .vocab = n[0], .dim = n[1], .layers = n[2], .heads = n[3],
-                                        .kv_heads = n[4], .head_dim = n[5], .ffn = n[6],
-                                        .seq_len_max = n[7], .tied = n[9] & 1,
+    self->shape = (struct model_shape){ .vocab = n[0],
+                                        .dim = n[1],
+                                        .layers = n[2],
+                                        .heads = n[3],
+                                        .kv_heads = n[4],
+                                        .head_dim = n[5],
+                                        .ffn = n[6],
+                                        .seq_len_max = n[7],
+                                        .tied = n[9] & 1,
                                         .rope_theta = reals[0],
                                         .rms_eps = reals[1] };
     self->shape.rope_scaling.type = n[9] >> 8;
     self->seq = n[7];
     self->batch = n[8];
-    assert_true(self->count * sizeof(float) < GOLDEN_BYTES_MAX
-                && self->batch * (self->seq + 1) < 1000);
+    assert_true(self->count * sizeof(float) < GOLDEN_BYTES_MAX &&
+                self->batch * (self->seq + 1) < 1000);
 }
 
 static void read_scaling(FILE *file, struct rope_scaling *scaling)
@@ -134,10 +131,14 @@ static void read_scaling(FILE *file, struct rope_scaling *scaling)
     double reals[8];
     if (scaling->type == ROPE_DEFAULT) return;
     read_exactly(file, reals, sizeof reals);
-    *scaling = (struct rope_scaling){ .type = scaling->type, .factor = reals[0],
-                                      .low_freq_factor = reals[1], .high_freq_factor = reals[2],
-                                      .original = (uint32_t)reals[3], .beta_fast = reals[4],
-                                      .beta_slow = reals[5], .attention_factor = reals[6],
+    *scaling = (struct rope_scaling){ .type = scaling->type,
+                                      .factor = reals[0],
+                                      .low_freq_factor = reals[1],
+                                      .high_freq_factor = reals[2],
+                                      .original = (uint32_t)reals[3],
+                                      .beta_fast = reals[4],
+                                      .beta_slow = reals[5],
+                                      .attention_factor = reals[6],
                                       .truncate = reals[7] != 0 };
 }
 
@@ -203,18 +204,20 @@ static void expect_torchs(enum gemm_precision precision, double loss_most, doubl
     for (size_t g = 0; g < GOLDENS; g++) {
         struct golden golden = golden_of(goldens[g]);
         float *gradient = floats(golden.count);
-        model_t *model = model_with(&golden.shape, &(struct model_options){
-            golden.batch, golden.seq, precision, false }, NULL);
+        model_t *model =
+            model_with(&golden.shape,
+                       &(struct model_options){ golden.batch, golden.seq, precision, false }, NULL);
         double loss = 0;
         assert_int_equal(model_loss_and_grad(model, golden.params, golden.tokens, golden.batch,
-                                             golden.seq, NULL, gradient, &loss), 0);
+                                             golden.seq, NULL, gradient, &loss),
+                         0);
         if (fabs(loss / golden.loss - 1) > loss_most)
             fail_msg("%s: loss %.9f, torch %.9f", goldens[g], loss, golden.loss);
         for (uint32_t t = 0; t < model_tensor_count(&golden.shape); t++) {
             const struct model_tensor tensor = model_tensor_at(&golden.shape, t);
-            const double apart = difference(gradient + tensor.offset,
-                                            golden.gradient + tensor.offset,
-                                            model_tensor_size(&tensor));
+            const double apart =
+                difference(gradient + tensor.offset, golden.gradient + tensor.offset,
+                           model_tensor_size(&tensor));
             if (apart < least || apart > most)
                 fail_msg("%s: %s differs by %g", goldens[g], tensor.name, apart);
             if (apart > worst) worst = apart;
@@ -263,14 +266,17 @@ static struct hash gradient_hash(const struct golden *golden, enum gemm_precisio
     for (uint64_t i = 0; i < golden->count; i++) gradient[i] = (float)NAN;
     // Kept or computed again, in turns: it must not show
     const bool recompute = pool_threads(pool) % 2 == 0;
-    model_t *model = model_with(&golden->shape, &(struct model_options){
-        golden->batch, golden->seq, precision, recompute }, pool);
+    model_t *model = model_with(
+        &golden->shape, &(struct model_options){ golden->batch, golden->seq, precision, recompute },
+        pool);
     double loss = 0, again = 0;
     for (int i = 0; i < times; i++)
         assert_int_equal(model_loss_and_grad(model, golden->params, golden->tokens, golden->batch,
-                                             golden->seq, NULL, gradient, &loss), 0);
-    assert_int_equal(model_loss(model, golden->params, golden->tokens, golden->batch, golden->seq,
-                                NULL, &again), 0);
+                                             golden->seq, NULL, gradient, &loss),
+                         0);
+    assert_int_equal(
+        model_loss(model, golden->params, golden->tokens, golden->batch, golden->seq, NULL, &again),
+        0);
     assert_memory_equal(&loss, &again, sizeof loss);
     const struct hash of_gradient = hash_of(gradient, golden->count * sizeof(float));
     const struct hash hash = hash_of_two(of_gradient.bytes, HASH_BYTES, &loss, sizeof loss);
@@ -319,10 +325,18 @@ static void bits_depend_on_nothing_but_the_input(void **state)
 static void bits_depend_on_nothing_at_odd_sizes(void **state)
 {
     (void)state;
-    struct golden odd = { .batch = 2, .seq = 67,
-                          .shape = { .vocab = 97, .dim = 51, .layers = 1, .heads = 6, .kv_heads = 3,
-                                     .head_dim = 34, .ffn = 83, .seq_len_max = 67,
-                                     .rope_theta = 10000, .rms_eps = 1e-5 } };
+    struct golden odd = { .batch = 2,
+                          .seq = 67,
+                          .shape = { .vocab = 97,
+                                     .dim = 51,
+                                     .layers = 1,
+                                     .heads = 6,
+                                     .kv_heads = 3,
+                                     .head_dim = 34,
+                                     .ffn = 83,
+                                     .seq_len_max = 67,
+                                     .rope_theta = 10000,
+                                     .rms_eps = 1e-5 } };
     odd.count = count_of(&odd.shape);
     odd.params = floats(odd.count);
     odd.tokens = malloc(2 * 68 * sizeof *odd.tokens);
@@ -350,7 +364,8 @@ static void gradient_is_the_slope(void **state)
             for (uint64_t i = 0; i < golden.count; i++)
                 moved[i] = (float)((double)golden.params[i] + by * (double)golden.gradient[i]);
             assert_int_equal(model_loss(model, moved, golden.tokens, golden.batch, golden.seq, NULL,
-                                        &losses[side]), 0);
+                                        &losses[side]),
+                             0);
         }
         const double slope = (losses[1] - losses[0]) / (2 * step);
         if (fabs(slope / length - 1) > 2e-3)
@@ -365,10 +380,17 @@ static void gradient_is_the_slope(void **state)
 static void a_batch_is_the_mean_of_its_samples(void **state)
 {
     (void)state;
-    const struct model_shape shape =
-        { .vocab = 70001, .dim = 2, .layers = 1, .heads = 1, .kv_heads = 1, .head_dim = 2,
-                                       .ffn = 3, .seq_len_max = 40, .rope_theta = 10000,
-                                       .rms_eps = 1e-5, .tied = true };
+    const struct model_shape shape = { .vocab = 70001,
+                                       .dim = 2,
+                                       .layers = 1,
+                                       .heads = 1,
+                                       .kv_heads = 1,
+                                       .head_dim = 2,
+                                       .ffn = 3,
+                                       .seq_len_max = 40,
+                                       .rope_theta = 10000,
+                                       .rms_eps = 1e-5,
+                                       .tied = true };
     const uint64_t count = count_of(&shape);
     float *params = floats(count), *whole = floats(count), *one = floats(count);
     float *other = floats(count);
@@ -379,8 +401,8 @@ static void a_batch_is_the_mean_of_its_samples(void **state)
     model_t *model = model_of(&shape, 2, 40, NULL);
     assert_int_equal(model_loss_and_grad(model, params, tokens, 2, 40, NULL, whole, &loss), 0);
     assert_int_equal(model_loss_and_grad(model, params, tokens, 1, 40, NULL, one, &losses[0]), 0);
-    assert_int_equal(model_loss_and_grad(model, params, tokens + 41, 1, 40, NULL, other,
-                                         &losses[1]), 0);
+    assert_int_equal(
+        model_loss_and_grad(model, params, tokens + 41, 1, 40, NULL, other, &losses[1]), 0);
     for (uint64_t i = 0; i < count; i++) one[i] = (one[i] + other[i]) / 2;
     assert_true(fabs(loss - (losses[0] + losses[1]) / 2) < 1e-9 * loss);
     assert_true(difference(whole, one, count) < 1e-5);
@@ -407,12 +429,12 @@ static void what_does_not_fit_is_refused(void **state)
     model_t *model = NULL;
     float *gradient = floats(golden.count), logits[48];
     double loss = -1;
-    expect_refusal(model_new(&golden.shape, &(struct model_options){ 0, 8, 0, false }, NULL,
-                             &why, &model), FAULT_RANGE, &why,
-                   "batch = 0, allowed 1..4096");
-    expect_refusal(model_new(&golden.shape, &(struct model_options){ 2, 21, 0, false }, NULL,
-                             &why, &model), FAULT_RANGE, &why,
-                   "seq = 21, allowed 1..20");
+    expect_refusal(
+        model_new(&golden.shape, &(struct model_options){ 0, 8, 0, false }, NULL, &why, &model),
+        FAULT_RANGE, &why, "batch = 0, allowed 1..4096");
+    expect_refusal(
+        model_new(&golden.shape, &(struct model_options){ 2, 21, 0, false }, NULL, &why, &model),
+        FAULT_RANGE, &why, "seq = 21, allowed 1..20");
     assert_null(model);
     model = model_of(&golden.shape, 2, 20, NULL);
     expect_refusal(model_loss(model, golden.params, golden.tokens, 3, 20, &why, &loss), FAULT_RANGE,
@@ -421,9 +443,9 @@ static void what_does_not_fit_is_refused(void **state)
                    &why, "seq = 0");
     golden.tokens[30] = 48;
     gradient[0] = 7;
-    expect_refusal(model_loss_and_grad(model, golden.params, golden.tokens, 2, 20, &why, gradient,
-                                       &loss), FAULT_RANGE,
-                   &why, "token 48 at position 9 of sample 1, allowed 0..47");
+    expect_refusal(
+        model_loss_and_grad(model, golden.params, golden.tokens, 2, 20, &why, gradient, &loss),
+        FAULT_RANGE, &why, "token 48 at position 9 of sample 1, allowed 0..47");
     assert_true(gradient[0] == 7 && loss == -1);
     expect_refusal(model_logits_last(model, golden.params, golden.tokens, 21, &why, logits),
                    FAULT_RANGE, &why, "21 tokens");
@@ -468,10 +490,17 @@ static void a_number_that_is_none_is_noticed(void **state)
 
 enum { CYCLE = 8, CYCLE_SEQ = 16 };
 
-static const struct model_shape cycle_shape =
-    { .vocab = CYCLE, .dim = 16, .layers = 1, .heads = 2, .kv_heads = 1,
-    .head_dim = 8, .ffn = 24, .seq_len_max = CYCLE_SEQ, .rope_theta = 10000, .rms_eps = 1e-5,
-    .tied = true };
+static const struct model_shape cycle_shape = { .vocab = CYCLE,
+                                                .dim = 16,
+                                                .layers = 1,
+                                                .heads = 2,
+                                                .kv_heads = 1,
+                                                .head_dim = 8,
+                                                .ffn = 24,
+                                                .seq_len_max = CYCLE_SEQ,
+                                                .rope_theta = 10000,
+                                                .rms_eps = 1e-5,
+                                                .tied = true };
 
 // The alphabet in a circle, three steps at a time.
 static void fill_cycle(uint32_t *tokens, uint32_t count, uint32_t from)
@@ -490,8 +519,8 @@ static void it_learns_what_it_is_shown(void **state)
     genesis_fill(&cycle_shape, 1, params);
     for (uint32_t b = 0; b < 4; b++) fill_cycle(tokens + b * (CYCLE_SEQ + 1), CYCLE_SEQ + 1, b);
     for (int step = 0; step < 300; step++) {
-        assert_int_equal(model_loss_and_grad(model, params, tokens, 4, CYCLE_SEQ, NULL, gradient,
-                                             &loss), 0);
+        assert_int_equal(
+            model_loss_and_grad(model, params, tokens, 4, CYCLE_SEQ, NULL, gradient, &loss), 0);
         // Knowing nothing costs log(vocab)
         if (step == 0) assert_true(fabs(loss - log(CYCLE)) < 0.2);
         assert_int_equal(gradient_clip(NULL, gradient, count, 1.0, NULL, &norm), 0);
@@ -535,18 +564,26 @@ static void memory_is_known_beforehand(void **state)
     assert_true(model_memory_bytes(&golden.shape, &options, 2) > one);
     assert_true(model_memory_bytes(&golden.shape, &less, 1) < two);
     // The largest shape there is asks for a number, not for a smaller one after an overflow
-    struct model_shape huge =
-        { MODEL_VOCAB_MAX, MODEL_DIM_MAX, MODEL_LAYERS_MAX, MODEL_HEADS_MAX, MODEL_HEADS_MAX,
-                                MODEL_HEAD_DIM_MAX, MODEL_FFN_MAX, MODEL_SEQ_LEN_MAX, 1e4, 1e-5,
-                                false, { 0 } };
+    struct model_shape huge = { MODEL_VOCAB_MAX,
+                                MODEL_DIM_MAX,
+                                MODEL_LAYERS_MAX,
+                                MODEL_HEADS_MAX,
+                                MODEL_HEADS_MAX,
+                                MODEL_HEAD_DIM_MAX,
+                                MODEL_FFN_MAX,
+                                MODEL_SEQ_LEN_MAX,
+                                1e4,
+                                1e-5,
+                                false,
+                                { 0 } };
     const struct model_options all = { MODEL_BATCH_MAX, MODEL_SEQ_LEN_MAX, GEMM_FLOAT32, false };
     const uint64_t most = model_memory_bytes(&huge, &all, POOL_THREADS_MAX);
     assert_true(most > 1ULL << 50 && most < 1ULL << 63);
     struct why why = { 0 };
     model_t *model = NULL;
     expect_refusal(model_new(&huge, &all, NULL, &why, &model), FAULT_MEMORY, &why, "bytes");
-    golden_free(&(struct golden){ .tokens = golden.tokens, .params = golden.params,
-                                  .gradient = golden.gradient });
+    golden_free(&(struct golden){
+        .tokens = golden.tokens, .params = golden.params, .gradient = golden.gradient });
 }
 
 int main(void)

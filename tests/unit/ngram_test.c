@@ -47,16 +47,16 @@ static void test_ngram_by_hand(void **state)
     double nats[NGRAM_ORDERS];
     assert_int_equal(ngram_new(&why, &self), 0);
     ngram_score(self, (const uint8_t *)"xyz", 3, nats);
-    for (int k = 0; k < NGRAM_ORDERS; k++) assert_near(nats[k], log(256));      // Uniform
+    for (int k = 0; k < NGRAM_ORDERS; k++) assert_near(nats[k], log(256)); // Uniform
     assert_int_equal(ngram_fit(self, (const uint8_t *)"aab", 3, &why), 0);
     ngram_score(self, (const uint8_t *)"aab", 3, nats);
-    const double a0 = (2 + 2.0 / 256) / 5, b0 = (1 + 2.0 / 256) / 5;    // n 3, t 2
-    const double aa = (1 + 2 * a0) / 4, ab = (1 + 2 * b0) / 4;          // After a: n 2, t 2
-    const double aab = (1 + 1 * ab) / 2;                                // After aa: n 1, t 1
+    const double a0 = (2 + 2.0 / 256) / 5, b0 = (1 + 2.0 / 256) / 5; // n 3, t 2
+    const double aa = (1 + 2 * a0) / 4, ab = (1 + 2 * b0) / 4;       // After a: n 2, t 2
+    const double aab = (1 + 1 * ab) / 2;                             // After aa: n 1, t 1
     assert_near(nats[0], -(2 * log(a0) + log(b0)) / 3);
     assert_near(nats[1], -(log(a0) + log(aa) + log(ab)) / 3);
     assert_near(nats[2], -(log(a0) + log(aa) + log(aab)) / 3);
-    ngram_score(self, (const uint8_t *)"\0a", 2, nats);     // The beginning is no context of zeros
+    ngram_score(self, (const uint8_t *)"\0a", 2, nats); // The beginning is no context of zeros
     assert_near(nats[2], nats[0]);
     ngram_destroy(&self);
     assert_null(self);
@@ -90,8 +90,9 @@ static void test_ngram_sums_to_one(void **state)
 static void test_text_is_split_in_blocks(void **state)
 {
     (void)state;
-    enum { BLOCK = 10, EVERY = 4, TEXT = 95 };      // 9 blocks and a half; 3 and 7 are held out
-    const struct text_config config = { .block_tokens = BLOCK, .heldout_every = EVERY,
+    enum { BLOCK = 10, EVERY = 4, TEXT = 95 }; // 9 blocks and a half; 3 and 7 are held out
+    const struct text_config config = { .block_tokens = BLOCK,
+                                        .heldout_every = EVERY,
                                         .seq_len = 5 };
     uint8_t text[TEXT], *train, *heldout;
     size_t train_count, heldout_count;
@@ -106,10 +107,11 @@ static void test_text_is_split_in_blocks(void **state)
     assert_int_equal(text_tokens_convert(paths, 2, path_of("data"), &config, &why, &counts), 0);
     assert_int_equal(counts.train, TEXT - 20);
     assert_int_equal(counts.heldout, 20);
-    assert_int_equal(text_tokens_load(path_of("data/train/train.bin"), 1000, &why, &train,
-                                      &train_count), 0);
-    assert_int_equal(text_tokens_load(path_of("data/heldout/heldout.bin"), 20, &why, &heldout,
-                                      &heldout_count), 0);
+    assert_int_equal(
+        text_tokens_load(path_of("data/train/train.bin"), 1000, &why, &train, &train_count), 0);
+    assert_int_equal(
+        text_tokens_load(path_of("data/heldout/heldout.bin"), 20, &why, &heldout, &heldout_count),
+        0);
     assert_int_equal(train_count + heldout_count, TEXT);
     size_t t = 0, h = 0;
     for (size_t i = 0; i < TEXT; i++) {
@@ -118,8 +120,9 @@ static void test_text_is_split_in_blocks(void **state)
     }
     free(train);
     free(heldout);
-    assert_int_equal(text_tokens_load(path_of("data/heldout/heldout.bin"), 19, &why, &heldout,
-                                      &heldout_count), FAULT_LIMIT);
+    assert_int_equal(
+        text_tokens_load(path_of("data/heldout/heldout.bin"), 19, &why, &heldout, &heldout_count),
+        FAULT_LIMIT);
 
     put("wide.bin", "\1\0\0\1", 4);
     assert_int_equal(text_tokens_load(path_of("wide.bin"), 2, &why, &heldout, &heldout_count),
@@ -150,7 +153,7 @@ static void test_text_is_refused(void **state)
     assert_int_equal(text_tokens_convert(paths, 1, path_of("data"), &config, &why, &counts),
                      FAULT_RANGE);
     assert_non_null(strstr(why.text, "more than 30"));
-    assert_int_not_equal(access(path_of("data/train/train.bin"), F_OK), 0);     // No trace
+    assert_int_not_equal(access(path_of("data/train/train.bin"), F_OK), 0); // No trace
     assert_int_not_equal(access(path_of("data/train/.train.bin.tmp"), F_OK), 0);
     config.heldout_every = 1;
     assert_int_equal(text_tokens_new(path_of("data"), &config, &why, &self), FAULT_RANGE);
@@ -211,7 +214,8 @@ static void hear(void *context, const char *line)
 // A bible of our own: 4000 numbered lines of 100 bytes.
 static void make_bible(void)
 {
-    static const char script[] = "#!/bin/sh\n[ \"$1 $2\" = \"-f gen1:1-rev22:21\" ] || exit 9\n"
+    static const char script[] =
+        "#!/bin/sh\n[ \"$1 $2\" = \"-f gen1:1-rev22:21\" ] || exit 9\n"
         "i=0; while [ $i -lt 4000 ]; do printf '%099d\\n' $i; i=$((i+1)); done\n";
     char path[1024];
     put("bible", script, sizeof script - 1);

@@ -35,10 +35,12 @@ static void a_setting_is_found_by_the_end_of_its_path(void **state)
 
 static void a_wrong_one_changes_nothing(void **state)
 {
-    static const struct { const char *assignment, *says; } cases[] = {
+    static const struct {
+        const char *assignment, *says;
+    } cases[] = {
         { "total_steps=5", "config.total_steps or model.LLM.lr_schedule.Cosine.total_steps" },
         { "base_rl=1", "did you mean base_lr" },
-        { "betas=0.9,0.95", "no setting that counts" },       // AdamW is not chosen
+        { "betas=0.9,0.95", "no setting that counts" }, // AdamW is not chosen
         { "base_lr=11", "range 0..10" },
         { "base_lr=1e-3x", "expected number" },
         { "base_lr=", "expected number" },
@@ -85,7 +87,7 @@ static void a_word_brings_settings_of_its_own(void **state)
     set(&config, "lr_schedule=WarmupStableDecay");
     check_says(&config, "model.LLM.lr_schedule.WarmupStableDecay.stable_steps has no value");
     set(&config, "lr_schedule=Constant");
-    check_says(&config, NULL);                              // base_lr and warm-up are Cosine's
+    check_says(&config, NULL); // base_lr and warm-up are Cosine's
     set(&config, "optimizer=AdamW");
     check_says(&config, "model.LLM.optimizer.AdamW.betas has no value");
     set(&config, "betas=0.9,0.95");
@@ -95,13 +97,15 @@ static void a_word_brings_settings_of_its_own(void **state)
     assert_int_equal(config_override(&config, "betas=0.9,0.9,0.9", NULL), FAULT_USAGE);
     set(&config, "eps=1e-8");
     set(&config, "AdamW.weight_decay=0.1");
-    check_says(&config, NULL);                              // Only a warning: it trains alone
+    check_says(&config, NULL); // Only a warning: it trains alone
 }
 
 // As tests/golden/config has files that break them.
 static void flags_keep_the_rules_of_the_file(void **state)
 {
-    static const struct { const char *sets[8], *says; } cases[] = {
+    static const struct {
+        const char *sets[8], *says;
+    } cases[] = {
         { { "Cosine.total_steps=4", "warmup_steps=6" },
           "model.LLM.lr_schedule.Cosine.warmup_steps: 6 must be at most "
           "model.LLM.lr_schedule.Cosine.total_steps (4); the schedule includes its warm-up" },
@@ -120,7 +124,8 @@ static void flags_keep_the_rules_of_the_file(void **state)
         { { "epoch_time=600", "rounds_per_epoch=5" }, "config.epoch_time is set too" },
         { { "data_location=Http", "location=NumberedFiles", "url_template=http://a/{}{}",
             "start_index=0", "n_left_pad_zeros=0", "num_files=1", "shuffle=DontShuffle",
-            "token_size_in_bytes=TwoBytes" }, "must hold {} once" },
+            "token_size_in_bytes=TwoBytes" },
+          "must hold {} once" },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

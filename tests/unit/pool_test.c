@@ -16,9 +16,9 @@
 enum { TASKS_MAX = 1000 };
 
 struct job {
-    uint32_t times[TASKS_MAX];              // How often each task ran
-    atomic_uint inside[POOL_THREADS_MAX];   // Tasks running now under each worker
-    atomic_uint clashes;                    // Times a worker was given two tasks at once
+    uint32_t times[TASKS_MAX];            // How often each task ran
+    atomic_uint inside[POOL_THREADS_MAX]; // Tasks running now under each worker
+    atomic_uint clashes;                  // Times a worker was given two tasks at once
     uint32_t threads;
 };
 
@@ -100,8 +100,8 @@ static double cpu_seconds(void)
 {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec)
-         + 1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
 // A wait that is known to last: what it costs the others is the question.
@@ -117,8 +117,8 @@ static void waiting_costs_no_processor(void **state)
     pool_t *pool = pool_new(4);
     pool_run(pool, 8, nap, NULL);
     const double before = cpu_seconds();
-    pool_run(pool, 8, nap, NULL);                                   // Three wait for one
-    nanosleep(&(struct timespec){ 0, 100 * 1000000 }, NULL);        // All wait for work
+    pool_run(pool, 8, nap, NULL);                            // Three wait for one
+    nanosleep(&(struct timespec){ 0, 100 * 1000000 }, NULL); // All wait for work
     assert_true(cpu_seconds() - before < 0.05);
     pool_destroy(&pool);
 }
@@ -172,12 +172,9 @@ static void shares_cover_all_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_task_runs_once),
-        cmocka_unit_test(no_pool_runs_inline),
-        cmocka_unit_test(tasks_run_side_by_side),
-        cmocka_unit_test(waiting_costs_no_processor),
-        cmocka_unit_test(a_task_must_not_run_a_job),
-        cmocka_unit_test(shares_cover_all_once),
+        cmocka_unit_test(every_task_runs_once),      cmocka_unit_test(no_pool_runs_inline),
+        cmocka_unit_test(tasks_run_side_by_side),    cmocka_unit_test(waiting_costs_no_processor),
+        cmocka_unit_test(a_task_must_not_run_a_job), cmocka_unit_test(shares_cover_all_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

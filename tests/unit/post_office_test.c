@@ -10,7 +10,12 @@
 static void roles_are_checked(void **state)
 {
     (void)state;
-    static const struct { uint8_t from; uint16_t kind; uint8_t to; bool may; } mail[] = {
+    static const struct {
+        uint8_t from;
+        uint16_t kind;
+        uint8_t to;
+        bool may;
+    } mail[] = {
         { ACTOR_TRAINER, FRAME_JOIN, ACTOR_COORDINATOR, true },
         { ACTOR_TRAINER, FRAME_CLAIM, ACTOR_WITNESS, true },
         { ACTOR_TRAINER, FRAME_VOTE, ACTOR_COORDINATOR, true },
@@ -45,7 +50,8 @@ static void a_name_and_a_connection_belong_together(void **state)
     (void)state;
     struct post_office *self = calloc(1, sizeof *self);
     const struct hash key = { { 1 } }, connection = { { 2 } }, other = { { 3 } };
-    const struct route here = { .count = 1, .bytes = { 7 } }, there = { .count = 1, .bytes = { 8 } };
+    const struct route here = { .count = 1, .bytes = { 7 } },
+                       there = { .count = 1, .bytes = { 8 } };
     struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = 5 };
     actor_name(ACTOR_TRAINER, &key, hello.name);
     assert_false(post_office_knows(self, &here, &key, &connection, &hello));
@@ -56,7 +62,7 @@ static void a_name_and_a_connection_belong_together(void **state)
     assert_false(post_office_knows(self, &here, &other, &connection, &hello));
     hello.instance = 6;
     assert_false(post_office_knows(self, &here, &key, &connection, &hello));
-    assert_null(post_office_hello(self, &there, &key, &connection, &hello, 1));    // A newer process
+    assert_null(post_office_hello(self, &there, &key, &connection, &hello, 1)); // A newer process
     hello.instance = 5;
     assert_non_null(post_office_hello(self, &here, &key, &connection, &hello, 2));
     assert_null(post_office_sender(self, &here, 2));

@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-enum { SEQ = 100, FLIPS = 10000, TOKENS = 700000, ROWS = 8 };      // More than one MiB, in two files
+enum { SEQ = 100, FLIPS = 10000, TOKENS = 700000, ROWS = 8 }; // More than one MiB, in two files
 
 static struct why why;
 static uint64_t prng;
@@ -45,8 +45,9 @@ static void put_files(void)
 
 static token_files_t *open_files(uint32_t seq_len, bool shuffled)
 {
-    struct samples_config config = { .token_bytes = 2, .seq_len = seq_len, .shuffled = shuffled,
-                                     .seed = { 7 } };
+    struct samples_config config = {
+        .token_bytes = 2, .seq_len = seq_len, .shuffled = shuffled, .seed = { 7 }
+    };
     token_files_t *files;
     if (token_files_open(folder, &config, &why, &files) < 0) fail_msg("%s", why.text);
     return files;
@@ -57,9 +58,10 @@ static struct dataset describe(token_files_t *files, uint8_t **ret_bytes, size_t
     struct dataset dataset;
     const struct samples *samples = token_files_samples(files);
     const struct hash order = dataset_order_of(samples);
-    assert_int_equal(dataset_describe(samples, token_files_manifest(files), &why, ret_bytes,
-                                      ret_count), 0);
-    if (dataset_parse(*ret_bytes, *ret_count, token_files_digest(files), &order, &why, &dataset) < 0)
+    assert_int_equal(
+        dataset_describe(samples, token_files_manifest(files), &why, ret_bytes, ret_count), 0);
+    if (dataset_parse(*ret_bytes, *ret_count, token_files_digest(files), &order, &why, &dataset) <
+        0)
         fail_msg("%s", why.text);
     return dataset;
 }
@@ -78,7 +80,7 @@ static void every_sample_is_proved_wherever_it_lies(void **state)
         uint32_t *proved = calloc(row, 4), *read = calloc(row, 4);
         const uint64_t all = token_files_count(files);
         assert_true(dataset.samples.count == all);
-        for (uint64_t n = 0; n < 400; n++) {                // The last ones of the pass, and the next
+        for (uint64_t n = 0; n < 400; n++) { // The last ones of the pass, and the next
             const uint64_t position = n < 40 ? all - 20 + n : draw(2 * all);
             struct proof proof = { 0 };
             assert_int_equal(token_files_prove(files, position, 1, &proof, &why), 0);
@@ -89,8 +91,9 @@ static void every_sample_is_proved_wherever_it_lies(void **state)
             // A true proof of another place proves nothing; other tokens may be the same there.
             if (!dataset.samples.config.shuffled || i < 2 || n < 40) goto next;
             assert_true(dataset_check(&dataset, position + 1, 1, proof.bytes, proof.count, proved,
-                                      &why) < 0 || samples_locate(&dataset.samples, position).offset
-                        / 4096 == samples_locate(&dataset.samples, position + 1).offset / 4096);
+                                      &why) < 0 ||
+                        samples_locate(&dataset.samples, position).offset / 4096 ==
+                            samples_locate(&dataset.samples, position + 1).offset / 4096);
         next:
             free(proof.bytes);
         }
@@ -116,18 +119,18 @@ static void no_flipped_bit_of_a_proof_is_believed(void **state)
         if (i % 100 == 0) {
             proof.count = 0;
             assert_int_equal(token_files_prove(files, position, ROWS, &proof, &why), 0);
-            assert_int_equal(dataset_check(&dataset, position, ROWS, proof.bytes, proof.count,
-                                           tokens, &why), 0);
+            assert_int_equal(
+                dataset_check(&dataset, position, ROWS, proof.bytes, proof.count, tokens, &why), 0);
             assert_true(dataset_check(&dataset, position, ROWS, proof.bytes, draw(proof.count),
                                       tokens, &why) < 0);
-            assert_true(dataset_check(&dataset, position, ROWS - 1, proof.bytes, proof.count, tokens,
-                                      &why) < 0);
+            assert_true(dataset_check(&dataset, position, ROWS - 1, proof.bytes, proof.count,
+                                      tokens, &why) < 0);
         }
         const size_t at = draw(proof.count);
         const uint8_t bit = (uint8_t)(1u << draw(8));
         proof.bytes[at] ^= bit;
-        refused += dataset_check(&dataset, position, ROWS, proof.bytes, proof.count, tokens,
-                                 &why) < 0;
+        refused +=
+            dataset_check(&dataset, position, ROWS, proof.bytes, proof.count, tokens, &why) < 0;
         proof.bytes[at] ^= bit;
     }
     assert_true(refused == FLIPS);
@@ -160,8 +163,8 @@ static void no_flipped_bit_of_a_description_is_believed(void **state)
 }
 
 // What is described is parsed as a manifest's whose digest fits it; `order` is that of its own offsets.
-static int parse_forged(token_files_t *files, uint8_t *bytes, size_t count, size_t at, uint64_t offset,
-                        uint32_t file)
+static int parse_forged(token_files_t *files, uint8_t *bytes, size_t count, size_t at,
+                        uint64_t offset, uint32_t file)
 {
     struct samples forged = *token_files_samples(files);
     struct samples_file list[3];
@@ -173,9 +176,10 @@ static int parse_forged(token_files_t *files, uint8_t *bytes, size_t count, size
     for (int i = 0; i < 8; i++) bytes[at + (size_t)i] = (uint8_t)(offset >> 8 * i);
     forged.files = list;
     list[file].offset = offset;
-    forged.count = 0;                       // As many as the offsets leave
+    forged.count = 0; // As many as the offsets leave
     for (uint32_t i = 0; i < 3; i++)
-        forged.count += ((token_files_manifest(files)->files[i].bytes - list[i].offset) / 2 - 1) / SEQ;
+        forged.count +=
+            ((token_files_manifest(files)->files[i].bytes - list[i].offset) / 2 - 1) / SEQ;
     const struct hash order = dataset_order_of(&forged);
     const int rc = dataset_parse(bytes, count, token_files_digest(files), &order, &why, &dataset);
     memcpy(bytes + at, before, 8);
@@ -197,12 +201,16 @@ static void tokens_begin_where_their_file_says(void **state)
     assert_int_equal(npy, 80);
     assert_int_equal(parse_forged(files, bytes, count, first, 0, 0), 0);
     assert_int_equal(parse_forged(files, bytes, count, first + 2 * each, npy, 2), 0);
-    static const struct { uint32_t file; uint64_t offset; } bad[] = {
-        { 0, 1 }, { 0, 2 }, { 0, 1000000 }, { 1, 4096 }, { 2, 0 }, { 2, 81 }, { 2, 6080 }, { 2, 1u << 20 },
+    static const struct {
+        uint32_t file;
+        uint64_t offset;
+    } bad[] = {
+        { 0, 1 }, { 0, 2 },  { 0, 1000000 }, { 1, 4096 },
+        { 2, 0 }, { 2, 81 }, { 2, 6080 },    { 2, 1u << 20 },
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        if (parse_forged(files, bytes, count, first + bad[i].file * each, bad[i].offset, bad[i].file)
-            != FAULT_FORMAT)
+        if (parse_forged(files, bytes, count, first + bad[i].file * each, bad[i].offset,
+                         bad[i].file) != FAULT_FORMAT)
             fail_msg("file %u from byte %u is taken", bad[i].file, (unsigned)bad[i].offset);
 
     // Whoever told the run of fewer samples than there are

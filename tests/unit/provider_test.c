@@ -36,7 +36,7 @@ static size_t make_body(uint32_t number, bool npy, uint8_t body[BODY_MAX])
 
 static struct {
     struct web_server web;
-    atomic_uint requests;                   // GETs answered or not
+    atomic_uint requests; // GETs answered or not
 } server;
 
 static void answer_range(int fd, const char *mode, const uint8_t *body, size_t size, size_t first,
@@ -46,11 +46,11 @@ static void answer_range(int fd, const char *mode, const uint8_t *body, size_t s
     const bool is_short = strcmp(mode, "short") == 0 || is_brief;
     const size_t count = last - first + 1;
     web_say(fd, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes %zu-%zu/%zu\r\n",
-              first + (strcmp(mode, "lie1") == 0), last + (strcmp(mode, "lie2") == 0),
-              strcmp(mode, "grown") ? size : size + 2);
+            first + (strcmp(mode, "lie1") == 0), last + (strcmp(mode, "lie2") == 0),
+            strcmp(mode, "grown") ? size : size + 2);
     if (!is_brief) web_say(fd, "Content-Length: %zu\r\n", count + is_long);
     web_say(fd, "%sConnection: close\r\n\r\n",
-              strcmp(mode, "gzip") ? "" : "Content-Encoding: gzip\r\n");
+            strcmp(mode, "gzip") ? "" : "Content-Encoding: gzip\r\n");
     if (strcmp(mode, "slow") == 0) web_wait_until_gone(fd);
     else send(fd, body + first, is_short ? count / 2 : count, MSG_NOSIGNAL);
     if (is_long) send(fd, "x", 1, MSG_NOSIGNAL);
@@ -88,10 +88,8 @@ static void answer(void *arg, int fd, const char *request)
     if (strcmp(mode, "moved") == 0)
         web_say(fd, "HTTP/1.1 302 Moved\r\nLocation: /ok/%s\r\nContent-Length: 0\r\n\r\n", name);
     else if (strcmp(mode, "loop") == 0)
-        web_say(fd, "HTTP/1.1 302 Moved\r\nLocation: /loop/%s\r\nContent-Length: 0\r\n\r\n",
-                  name);
-    else if (strcmp(verb, "GET") == 0)
-        answer_get(fd, mode, body, size, first, last);
+        web_say(fd, "HTTP/1.1 302 Moved\r\nLocation: /loop/%s\r\nContent-Length: 0\r\n\r\n", name);
+    else if (strcmp(verb, "GET") == 0) answer_get(fd, mode, body, size, first, last);
     else if (strcmp(mode, "nolength") == 0)
         web_say(fd, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
     else if (strcmp(mode, "dead") != 0)
@@ -118,8 +116,9 @@ static const struct samples_config config = { .token_bytes = 2, .seq_len = 8, .v
 
 static struct http_config quick(void)
 {
-    return (struct http_config){ .timeout_ms = 5000, .connect_timeout_ms = 2000, .attempts = 3,
-                                 .pause_ms = 1, .stop_fd = -1 };
+    return (struct http_config){
+        .timeout_ms = 5000, .connect_timeout_ms = 2000, .attempts = 3, .pause_ms = 1, .stop_fd = -1
+    };
 }
 
 static int open_url(const char *mode, const char *name, const struct http_config *http,
@@ -139,7 +138,7 @@ static int open_url(const char *mode, const char *name, const struct http_config
 static void assert_says(const char *word)
 {
     if (!strstr(why.text, word)) fail_msg("'%s' is not in '%s'", word, why.text);
-    assert_null(strstr(why.text, "secret"));        // Neither password nor query
+    assert_null(strstr(why.text, "secret")); // Neither password nor query
 }
 
 // Opens file 2 in a mode and reads two samples from its middle.
@@ -170,12 +169,12 @@ static void test_http_single_url(void **state)
     provider_t *self = NULL;
     uint32_t tokens[12][9];
     assert_int_equal(read_in_mode("ok", &http), 0);
-    assert_int_equal(server.requests, 1);           // Two neighbours, one request
+    assert_int_equal(server.requests, 1); // Two neighbours, one request
     assert_int_equal(open_url("ok", "2.bin", &http, &self), 0);
     assert_int_equal(provider_count(self), 12);
     assert_int_equal(provider_seq_len(self), 8);
     assert_null(provider_digest(self));
-    assert_int_equal(provider_read(self, 12 * 5, 12, &tokens[0][0], &why), 0);  // A later pass
+    assert_int_equal(provider_read(self, 12 * 5, 12, &tokens[0][0], &why), 0); // A later pass
     for (uint32_t s = 0; s < 12; s++) assert_int_equal(tokens[s][8], 200 + 8 * s + 8);
     assert_int_equal(server.requests, 1);
     assert_int_equal(provider_read(self, 0, 0, NULL, &why), 0);
@@ -218,8 +217,9 @@ static void test_http_agrees_with_local(void **state)
     struct http_config http = quick();
     char url[128];
     snprintf(url, sizeof url, "http://127.0.0.1:%u/ok/{}.bin", server.web.port);
-    const struct remote_source source = { .kind = REMOTE_NUMBERED_FILES, .url = url,
-                                          .num_files = FILES, .n_left_pad_zeros = 3 };
+    const struct remote_source source = {
+        .kind = REMOTE_NUMBERED_FILES, .url = url, .num_files = FILES, .n_left_pad_zeros = 3
+    };
     put_local_files();
     for (int shuffled = 0; shuffled < 2; shuffled++) {
         struct samples_config both = config;
@@ -239,7 +239,7 @@ static void test_http_agrees_with_local(void **state)
         assert_int_equal(provider_read(here, count - 3, ask, a, &why), 0);
         assert_int_equal(provider_read(there, count - 3, ask, b, &why), 0);
         assert_memory_equal(a, b, bytes);
-        if (!shuffled) assert_int_equal(server.requests, 1 + FILES + 1);    // A run for each file
+        if (!shuffled) assert_int_equal(server.requests, 1 + FILES + 1); // A run for each file
         free(a);
         free(b);
         provider_close(&here);
@@ -252,7 +252,7 @@ static void test_http_is_patient(void **state)
 {
     (void)state;
     struct http_config http = quick();
-    assert_int_equal(read_in_mode("flaky", &http), 0);              // 503, 503, 206
+    assert_int_equal(read_in_mode("flaky", &http), 0); // 503, 503, 206
     assert_int_equal(server.requests, 3);
     http.attempts = 2;
     assert_int_equal(read_in_mode("flaky", &http), FAULT_UNREACHABLE);
@@ -260,7 +260,7 @@ static void test_http_is_patient(void **state)
     assert_says("status 503");
     assert_int_equal(read_in_mode("short", &http), FAULT_UNREACHABLE);
     assert_int_equal(server.requests, 2);
-    assert_int_equal(read_in_mode("brief", &http), FAULT_UNREACHABLE);      // No length, half of it
+    assert_int_equal(read_in_mode("brief", &http), FAULT_UNREACHABLE); // No length, half of it
     assert_says("ends after 17 of 34 bytes");
     assert_int_equal(read_in_mode("hangup", &http), FAULT_UNREACHABLE);
     assert_int_equal(server.requests, 2);
@@ -274,7 +274,11 @@ static void test_http_is_patient(void **state)
 static void test_http_refuses_by_name(void **state)
 {
     (void)state;
-    static const struct { const char *mode; int fault; const char *says; } wrong[] = {
+    static const struct {
+        const char *mode;
+        int fault;
+        const char *says;
+    } wrong[] = {
         { "whole", FAULT_PROTOCOL, "does not serve ranges" },
         { "lie1", FAULT_PROTOCOL, "another Content-Range" },
         { "lie2", FAULT_PROTOCOL, "another Content-Range" },
@@ -359,22 +363,36 @@ static void test_http_stops_when_told(void **state)
 static void test_http_bad_configuration(void **state)
 {
     (void)state;
-    static const struct { struct remote_source source; int fault; const char *says; } bad[] = {
+    static const struct {
+        struct remote_source source;
+        int fault;
+        const char *says;
+    } bad[] = {
         { { .kind = REMOTE_GCP, .url = "bucket" }, FAULT_UNSUPPORTED, "Gcp" },
         { { .kind = REMOTE_SINGLE_URL, .url = "ftp://a/b.bin" }, FAULT_CONFIG, "http://" },
         { { .kind = REMOTE_SINGLE_URL, .url = "file:///etc/a.bin" }, FAULT_CONFIG, "http://" },
         { { .kind = REMOTE_SINGLE_URL, .url = "https:///b.bin" }, FAULT_CONFIG, "host" },
         { { .kind = REMOTE_SINGLE_URL, .url = "http://a/b c.bin" }, FAULT_CONFIG, "byte 10" },
         { { .kind = REMOTE_SINGLE_URL, .url = "http://a/b\r\nX: y" }, FAULT_CONFIG, "byte 10" },
-        { { .kind = REMOTE_NUMBERED_FILES, .url = "http://a/b", .num_files = 1 }, FAULT_CONFIG,
+        { { .kind = REMOTE_NUMBERED_FILES, .url = "http://a/b", .num_files = 1 },
+          FAULT_CONFIG,
           "{}" },
-        { { .kind = REMOTE_NUMBERED_FILES, .url = "http://a/{}{}", .num_files = 1 }, FAULT_CONFIG,
+        { { .kind = REMOTE_NUMBERED_FILES, .url = "http://a/{}{}", .num_files = 1 },
+          FAULT_CONFIG,
           "{}" },
         { { .kind = REMOTE_NUMBERED_FILES, .url = "http://a/{}" }, FAULT_RANGE, "num_files is 0" },
-        { { .kind = REMOTE_NUMBERED_FILES, .url = "http://a/{}", .num_files = 1,
-            .n_left_pad_zeros = 21 }, FAULT_RANGE, "n_left_pad_zeros" },
-        { { .kind = REMOTE_NUMBERED_FILES, .url = "http://a/{}", .num_files = 2,
-            .start_index = UINT32_MAX }, FAULT_RANGE, "start_index" },
+        { { .kind = REMOTE_NUMBERED_FILES,
+            .url = "http://a/{}",
+            .num_files = 1,
+            .n_left_pad_zeros = 21 },
+          FAULT_RANGE,
+          "n_left_pad_zeros" },
+        { { .kind = REMOTE_NUMBERED_FILES,
+            .url = "http://a/{}",
+            .num_files = 2,
+            .start_index = UINT32_MAX },
+          FAULT_RANGE,
+          "start_index" },
     };
     struct http_config http = quick();
     provider_t *self = NULL;
@@ -409,7 +427,11 @@ static void test_http_token_outside_vocabulary(void **state)
 
 // ---- fetch
 
-struct source { uint32_t calls, closed; int fault; uint32_t value; };
+struct source {
+    uint32_t calls, closed;
+    int fault;
+    uint32_t value;
+};
 
 static int bring(void *context, uint64_t position, uint32_t count, uint32_t *tokens,
                  struct why *reason)
@@ -427,8 +449,9 @@ static void test_fetch(void **state)
 {
     (void)state;
     struct source source = { .value = 5 };
-    struct provider_fetch fetch = { .fetch = bring, .close = shut, .context = &source,
-                                    .count = 77 };
+    struct provider_fetch fetch = {
+        .fetch = bring, .close = shut, .context = &source, .count = 77
+    };
     provider_t *self = NULL;
     uint32_t tokens[2][9];
     assert_int_equal(provider_open_fetch(&fetch, &config, &why, &self), 0);

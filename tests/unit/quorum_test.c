@@ -21,9 +21,9 @@ static void every_quorum_is_safe_and_live(void **state)
     (void)state;
     for (uint32_t k = 1; k <= WITNESSES_MAX; k++) {
         const uint32_t quorum = quorum_of(k);
-        assert_true(3 * quorum >= 2 * k && 3 * (quorum - 1) < 2 * k);   // The least such
-        assert_true(3 * (2 * quorum - k) >= k);                         // Two share a third
-        assert_true(quorum <= k - k / 3);                               // A third may be silent
+        assert_true(3 * quorum >= 2 * k && 3 * (quorum - 1) < 2 * k); // The least such
+        assert_true(3 * (2 * quorum - k) >= k);                       // Two share a third
+        assert_true(quorum <= k - k / 3);                             // A third may be silent
         for (uint32_t votes = 0; votes <= k; votes++)
             assert_int_equal(quorum_reached(votes, k), 3 * votes >= 2 * k);
     }

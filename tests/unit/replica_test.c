@@ -39,13 +39,16 @@ static bool takes_commit(uint32_t payload_bytes)
     const struct hash name = hash_of(&payload_bytes, sizeof payload_bytes);
     const struct wire_accepted accepted[] = {
         { .begin = 0, .end = 1, .payload = hash_of("a", 1), .payload_bytes = SIZE },
-        { .begin = 1, .end = 2, .payload = name, .payload_bytes = payload_bytes } };
+        { .begin = 1, .end = 2, .payload = name, .payload_bytes = payload_bytes }
+    };
     struct outbox out = outbox();
-    replica_hear_commit(&replica, &blobs, &member,
-                        &(struct wire_commit){ .step = STEP, .outcome = OUTCOME_COMMITTED,
-                                               .accepted = accepted, .accepted_count = 2 }, &out);
+    replica_hear_commit(
+        &replica, &blobs, &member,
+        &(struct wire_commit){
+            .step = STEP, .outcome = OUTCOME_COMMITTED, .accepted = accepted, .accepted_count = 2 },
+        &out);
     assert_int_equal(blobs.wanted, replica_knows_commit(&replica, STEP) ? 2 : 0);
-    assert_int_equal(out.count, replica_knows_commit(&replica, STEP) ? 0 : 1);      // A note
+    assert_int_equal(out.count, replica_knows_commit(&replica, STEP) ? 0 : 1); // A note
     return replica_knows_commit(&replica, STEP);
 }
 
@@ -77,8 +80,8 @@ static void a_model_of_another_size_is_given_up(void **state)
     struct wire_refusal refusal;
     const void *body;
     assert_int_equal(effects[0].kind, FRAME_QUIT);
-    assert_true(wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_QUIT, &arena, &body,
-                                 &refusal));
+    assert_true(
+        wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_QUIT, &arena, &body, &refusal));
     assert_int_equal(((const struct wire_quit *)body)->code, EX_CONFIG);
     assert_string_equal(((const struct wire_quit *)body)->text,
                         "the results of the model built here have 99 bytes, those of the run 100; "
@@ -93,14 +96,16 @@ static uint64_t begins_with(uint64_t own_step, uint64_t run_step, char ret_path[
     struct wire_refusal refusal;
     const void *body;
     set_up(NULL);
-    member = (struct member){ .admitted = true, .has_run = true, .roster_version = 1,
+    member = (struct member){ .admitted = true,
+                              .has_run = true,
+                              .roster_version = 1,
                               .config = { .genesis = "genesis", .genesis_step = 20 },
                               .now = { .step = run_step, .pin_step = 20 } };
     replica = (struct replica){ .built = true, .resume = { .path = "own", .step = own_step } };
     replica_advance(&replica, &blobs, &member, NULL, 1000, &out);
     assert_true(out.count == 1 && effects[0].kind == FRAME_LOAD);
-    assert_true(wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_LOAD, &arena, &body,
-                                 &refusal));
+    assert_true(
+        wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_LOAD, &arena, &body, &refusal));
     const struct wire_load *load = body;
     memcpy(ret_path, load->path, sizeof load->path);
     assert_int_equal(load->genesis, strcmp(load->path, "genesis") == 0);
@@ -113,7 +118,7 @@ static void a_run_begins_where_an_earlier_one_ended(void **state)
     (void)state;
     assert_int_equal(begins_with(0, 20, path), 20);
     assert_string_equal(path, "genesis");
-    assert_int_equal(begins_with(19, 20, path), 20);    // Of the earlier run
+    assert_int_equal(begins_with(19, 20, path), 20); // Of the earlier run
     assert_string_equal(path, "genesis");
     assert_int_equal(begins_with(24, 30, path), 24);
     assert_string_equal(path, "own");

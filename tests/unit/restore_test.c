@@ -23,9 +23,11 @@ static struct wire_key key(uint8_t first) { return (struct wire_key){ { { first 
 
 static void admit(struct run *run, uint32_t index)
 {
-    run_apply(run, FRAME_RECORD_MEMBER, &(struct wire_member){
-        .index = index, .key = key((uint8_t)(index + 1)).key, .role = ACTOR_TRAINER,
-        .state = MEMBER_HEALTHY });
+    run_apply(run, FRAME_RECORD_MEMBER,
+              &(struct wire_member){ .index = index,
+                                     .key = key((uint8_t)(index + 1)).key,
+                                     .role = ACTOR_TRAINER,
+                                     .state = MEMBER_HEALTHY });
 }
 
 static void assert_residual(const struct run *run, uint32_t member, uint8_t first)
@@ -38,12 +40,14 @@ static void assert_residual(const struct run *run, uint32_t member, uint8_t firs
 static struct run *far_run(void)
 {
     struct run *run = new_run();
-    run_apply(run, FRAME_RECORD_GENESIS, &(struct wire_record_genesis){ .run = "r", .step = WAY_BACK });
+    run_apply(run, FRAME_RECORD_GENESIS,
+              &(struct wire_record_genesis){ .run = "r", .step = WAY_BACK });
     run_apply(run, FRAME_RECORD_DATA, &(struct wire_record_data){ .samples = 1000 });
     admit(run, 0), admit(run, 1);
-    run->residuals[0] = key(10), run->residuals[1] = key(11);       // As commits before would have it
-    run_apply(run, FRAME_RECORD_CHECKPOINT, &(struct wire_checkpoint){
-        .step = WAY_BACK, .digest = key(20).key, .name = "step-00000007" });
+    run->residuals[0] = key(10), run->residuals[1] = key(11); // As commits before would have it
+    run_apply(run, FRAME_RECORD_CHECKPOINT,
+              &(struct wire_checkpoint){
+                  .step = WAY_BACK, .digest = key(20).key, .name = "step-00000007" });
     admit(run, 2);
     run->residuals[0] = key(12), run->residuals[2] = key(13);
     run->step = STEP;
@@ -91,11 +95,12 @@ static void a_snapshot_knows_the_restore_and_the_way_back(void **state)
 static void what_is_given_up_is_beyond_and_before(void **state)
 {
     (void)state;
-    const struct wire_run run = { .step = STEP + 5, .epoch = EPOCH + 1, .restored_step = WAY_BACK,
-                                  .restored_epoch = EPOCH };
+    const struct wire_run run = {
+        .step = STEP + 5, .epoch = EPOCH + 1, .restored_step = WAY_BACK, .restored_epoch = EPOCH
+    };
     assert_true(replica_is_given_up(&run, STEP, EPOCH - 1));
-    assert_false(replica_is_given_up(&run, STEP, EPOCH));               // Trained again
-    assert_false(replica_is_given_up(&run, WAY_BACK, EPOCH - 1));       // The checkpoint itself
+    assert_false(replica_is_given_up(&run, STEP, EPOCH));         // Trained again
+    assert_false(replica_is_given_up(&run, WAY_BACK, EPOCH - 1)); // The checkpoint itself
     const struct wire_run never = { .step = STEP };
     assert_false(replica_is_given_up(&never, STEP, 0));
 }
@@ -118,8 +123,12 @@ static struct outbox hear_run(const struct wire_run *run)
 {
     struct outbox out = { effects, 0, 64, out_bytes, 0, sizeof out_bytes };
     struct member *member = &checkpointer.member;
-    const struct msg in = { .now_ms = 1000, .kind = FRAME_RUN, .run = "r", .from = "coordinator",
-                            .sender = member->coordinator, .body = run };
+    const struct msg in = { .now_ms = 1000,
+                            .kind = FRAME_RUN,
+                            .run = "r",
+                            .from = "coordinator",
+                            .sender = member->coordinator,
+                            .body = run };
     checkpointer_step(&checkpointer, &in, &out);
     return out;
 }
@@ -137,11 +146,14 @@ static void a_checkpoint_given_up_is_none(void **state)
     checkpointer.position.step = STEP, checkpointer.position.epoch = EPOCH;
     hear_run(&(struct wire_run){ .step = STEP, .epoch = EPOCH - 1, .log_seq = 1 });
     assert_int_equal(checkpointer.saved.step, STEP);
-    hear_run(&(struct wire_run){ .step = STEP, .epoch = EPOCH, .log_seq = 2,
-                                 .restored_step = WAY_BACK, .restored_epoch = EPOCH });
+    hear_run(&(struct wire_run){ .step = STEP,
+                                 .epoch = EPOCH,
+                                 .log_seq = 2,
+                                 .restored_step = WAY_BACK,
+                                 .restored_epoch = EPOCH });
     assert_int_equal(checkpointer.saved.step, 0);
     assert_false(checkpointer.registering);
-    assert_int_equal(checkpointer.position.step, STEP);                 // Of the time after it
+    assert_int_equal(checkpointer.position.step, STEP); // Of the time after it
 }
 
 // Each SAVE names the way back, which is to outlive all that is written after it.
@@ -154,8 +166,8 @@ static void the_way_back_is_spared(void **state)
     checkpointer.member.coordinator = key(1).key;
     checkpointer.replica.holding = checkpointer.replica.built = true;
     checkpointer.replica.step = checkpointer.wanted.step = STEP;
-    const struct outbox out = hear_run(&(struct wire_run){ .step = STEP, .epoch = EPOCH, .log_seq = 1,
-                                                           .way_back_step = WAY_BACK });
+    const struct outbox out = hear_run(&(struct wire_run){
+        .step = STEP, .epoch = EPOCH, .log_seq = 1, .way_back_step = WAY_BACK });
     uint32_t saves = 0;
     for (uint32_t i = 0; i < out.count; i++) {
         _Alignas(8) static uint8_t bytes[4096];

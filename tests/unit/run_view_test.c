@@ -1,7 +1,7 @@
 // run_view_test -- what an onlooker makes of the news, and how the demo tells that somebody is
 // back.
 
-#include "actors/shoal/demo_kills.c"    // The front command's own parts are in no library
+#include "actors/shoal/demo_kills.c" // The front command's own parts are in no library
 #include "actors/shoal/run_view.c"
 
 #include <setjmp.h>
@@ -29,7 +29,7 @@ static unsigned hear_roster_of_two(struct run_view *view)
 
 static unsigned open_round(struct run_view *view, uint64_t incarnation, uint64_t round)
 {
-    static const struct wire_client clients[] = { { 1 }, { 0 } };       // Bob is client 0
+    static const struct wire_client clients[] = { { 1 }, { 0 } }; // Bob is client 0
     return hear(view, FRAME_ROUND, incarnation,
                 &(struct wire_round){
                     .round = round, .step = round - 1, .clients = clients, .clients_count = 2 });
@@ -62,7 +62,7 @@ static void test_follows_rounds(void **state)
     struct run_view *view = started();
     assert_int_equal(open_round(view, 1, 1), VIEW_ROUND);
     assert_string_equal(run_view_phase(view), "RoundTrain");
-    assert_int_equal(open_round(view, 1, 1), 0);                    // Recalled: nothing new
+    assert_int_equal(open_round(view, 1, 1), 0); // Recalled: nothing new
     assert_int_equal(commit(view, 1, 1, 0), VIEW_COMMIT);
     assert_int_equal(commit(view, 1, 1, 0), 0);
     assert_int_equal(view->commits, 1);
@@ -106,13 +106,13 @@ static void test_a_killed_trainer_is_back(void **state)
     struct run_view *view = started();
     struct demo_kill kill = { .name = "bob", .key = bob, .at_step = 1 };
     assert_false(demo_kill_is_due(&kill, view, open_round(view, 1, 1), 100)); // Step 0 is too early
-    assert_false(demo_kill_is_due(&kill, view, commit(view, 1, 1, 0), 110));     // No round is open
+    assert_false(demo_kill_is_due(&kill, view, commit(view, 1, 1, 0), 110));  // No round is open
     assert_true(demo_kill_is_due(&kill, view, open_round(view, 1, 2), 120));
-    assert_false(demo_kill_is_due(&kill, view, VIEW_ROUND, 121));                // Once
+    assert_false(demo_kill_is_due(&kill, view, VIEW_ROUND, 121)); // Once
     assert_false(
         demo_kill_came_back(&kill, view, commit(view, 1, 2, 0), 130)); // Of the round it died in
     open_round(view, 1, 3);
-    assert_false(demo_kill_came_back(&kill, view, commit(view, 1, 3, 1), 140));  // Alice's
+    assert_false(demo_kill_came_back(&kill, view, commit(view, 1, 3, 1), 140)); // Alice's
     open_round(view, 1, 4);
     assert_true(demo_kill_came_back(&kill, view, commit(view, 1, 4, 0), 150));
     assert_int_equal(kill.back_round - kill.round, 2);

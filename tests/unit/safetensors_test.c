@@ -20,8 +20,8 @@ static struct why why;
 static int set_up(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "%s/safetensors-test-XXXXXX", getenv("TMPDIR")
-             ? getenv("TMPDIR") : P_tmpdir);
+    snprintf(folder, sizeof folder, "%s/safetensors-test-XXXXXX",
+             getenv("TMPDIR") ? getenv("TMPDIR") : P_tmpdir);
     if (!mkdtemp(folder)) return -1;
     dir = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return dir < 0 ? -1 : 0;
@@ -37,7 +37,7 @@ static int tear_down(void **state)
 
 static void put(const char *name, const void *bytes, size_t count)
 {
-    unlinkat(dir, name, 0);         // Not truncated: file systems may flush what replaces a file
+    unlinkat(dir, name, 0); // Not truncated: file systems may flush what replaces a file
     const int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, bytes, count), count);
@@ -117,8 +117,8 @@ static void halves_widen_exactly(void **state)
         const float size = exponent ? ldexpf((float)(1024 + fraction), (int)exponent - 25)
                                     : ldexpf((float)fraction, -24);
         const float wide = half_from_f16((uint16_t)h);
-        if (exponent == 31 && fraction) assert_true(isnan(wide)
-                                                    && isnan(half_from_f16(half_to_f16(wide))));
+        if (exponent == 31 && fraction)
+            assert_true(isnan(wide) && isnan(half_from_f16(half_to_f16(wide))));
         else if (exponent == 31) assert_true(wide == (h & 0x8000 ? -INFINITY : INFINITY));
         else assert_int_equal(bits_of(wide), bits_of(h & 0x8000 ? -size : size));
         if (exponent < 31 || !fraction) assert_int_equal(half_to_f16(wide), h);
@@ -143,9 +143,8 @@ static void a_file_of_the_reference_package_is_read(void **state)
     layout_add_matrix(&layout, "model.embed.weight", 2, 3, LAYOUT_F32, NULL);
     layout_add_matrix(&layout, "model.half.weight", 4, 1, LAYOUT_F32, NULL);
     const uint32_t wanted[13] = {
-        0x3f800000, 0xc0600000, 0x03800000,
-        0x3f000000, 0x80000000, 0x00000001, 0x7f7fffff, 0xbfa00000, 0x3dcccccd,
-        0x3f800000, 0xc0200000, 0x477fe000, 0x33800000,
+        0x3f800000, 0xc0600000, 0x03800000, 0x3f000000, 0x80000000, 0x00000001, 0x7f7fffff,
+        0xbfa00000, 0x3dcccccd, 0x3f800000, 0xc0200000, 0x477fe000, 0x33800000,
     };
     float values[13];
     safetensors_t *set;
@@ -156,7 +155,7 @@ static void a_file_of_the_reference_package_is_read(void **state)
     assert_string_equal(safetensors_tensor(set, 0)->name, "model.embed.weight");
     assert_int_equal(safetensors_load(set, &layout, (struct interval){ 0, 13 }, values, &why), 0);
     assert_memory_equal(values, wanted, sizeof wanted);
-    for (uint64_t begin = 0; begin <= 13; begin++) {        // Any interval of it
+    for (uint64_t begin = 0; begin <= 13; begin++) { // Any interval of it
         for (uint64_t end = begin; end <= 13; end++) {
             float part[13];
             const struct interval want = { begin, end };
@@ -183,7 +182,7 @@ static struct layout wide_layout(enum layout_dtype dtype)
     return layout;
 }
 
-static float *odd_values(uint64_t count)        // All bits of a float occur, NaN with payloads too
+static float *odd_values(uint64_t count) // All bits of a float occur, NaN with payloads too
 {
     float *values = malloc(count * sizeof *values);
     uint32_t bits = 1;
@@ -197,8 +196,8 @@ static void write_model(const char *name, const struct layout *layout, const flo
     const struct safetensors_note notes[] = { { "run", "a" }, { "note", "gr\xc3\xbc\xc3\x9f" } };
     uint64_t bytes;
     unlinkat(dir, name, 0);
-    assert_int_equal(safetensors_write_at(dir, name, layout, values, notes, 2, &why, ret_hash,
-                                          &bytes), 0);
+    assert_int_equal(
+        safetensors_write_at(dir, name, layout, values, notes, 2, &why, ret_hash, &bytes), 0);
     int fd;
     uint64_t size;
     struct hash hash;
@@ -222,17 +221,19 @@ static void float32_survives_bit_for_bit(void **state)
     assert_int_equal(safetensors_open_at(dir, "model.safetensors", false, &why, &set), 0);
     assert_string_equal(safetensors_note(set, "format"), "pt");
     assert_string_equal(safetensors_note(set, "note"), "gr\xc3\xbc\xc3\x9f");
-    assert_int_equal(safetensors_load(set, &layout, (struct interval){ 0, layout.total }, back,
-                                      &why), 0);
+    assert_int_equal(
+        safetensors_load(set, &layout, (struct interval){ 0, layout.total }, back, &why), 0);
     assert_memory_equal(values, back, layout.total * sizeof *back);
     safetensors_close(&set);
     // Never over an existing file
     assert_int_equal(safetensors_write_at(dir, "model.safetensors", &layout, values, NULL, 0, &why,
-                                          &first, &(uint64_t){ 0 }), FAULT_IO);
+                                          &first, &(uint64_t){ 0 }),
+                     FAULT_IO);
     assert_why("File exists");
     const struct safetensors_note bad = { "note", "\xff" };
     assert_int_equal(safetensors_write_at(dir, "third.safetensors", &layout, values, &bad, 1, &why,
-                                          &first, &(uint64_t){ 0 }), FAULT_RANGE);
+                                          &first, &(uint64_t){ 0 }),
+                     FAULT_RANGE);
     free(values);
     free(back);
 }
@@ -247,8 +248,8 @@ static void halves_are_written_rounded(void **state)
         safetensors_t *set;
         write_model("half.safetensors", &layout, values, &hash);
         assert_int_equal(safetensors_open_at(dir, "half.safetensors", false, &why, &set), 0);
-        assert_int_equal(safetensors_load(set, &layout, (struct interval){ 0, layout.total }, back,
-                                          &why), 0);
+        assert_int_equal(
+            safetensors_load(set, &layout, (struct interval){ 0, layout.total }, back, &why), 0);
         for (uint64_t i = 0; i < layout.total; i++) {
             const float wanted = dtype == LAYOUT_BF16 ? half_from_bf16(half_to_bf16(values[i]))
                                                       : half_from_f16(half_to_f16(values[i]));
@@ -262,12 +263,16 @@ static void halves_are_written_rounded(void **state)
 
 // ---- What is refused ----
 
-#define TENSOR(name, begin, end) \
+#define TENSOR(name, begin, end)                                                                   \
     "\"" name "\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[" begin "," end "]}"
-#define ONE(dtype, shape, offsets) \
+#define ONE(dtype, shape, offsets)                                                                 \
     "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
 
-static const struct { int fault; const char *word, *header; size_t data_bytes; } hostile[] = {
+static const struct {
+    int fault;
+    const char *word, *header;
+    size_t data_bytes;
+} hostile[] = {
     { FAULT_FORMAT, "no valid JSON", "", 0 },
     { FAULT_FORMAT, "no valid JSON", "{\"a\":", 0 },
     { FAULT_FORMAT, "no valid JSON", "{}{}", 0 },
@@ -278,8 +283,8 @@ static const struct { int fault; const char *word, *header; size_t data_bytes; }
     { FAULT_FORMAT, "exactly dtype, shape and data_offsets", "{\"a\":1}", 0 },
     { FAULT_FORMAT, "exactly dtype, shape and data_offsets",
       "{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", 0 },
-    { FAULT_UNSUPPORTED, "dtype is 'I64', supported are F32, BF16 and F16", ONE("\"I64\"", "[1]",
-                                                                                "[0,8]"), 8 },
+    { FAULT_UNSUPPORTED, "dtype is 'I64', supported are F32, BF16 and F16",
+      ONE("\"I64\"", "[1]", "[0,8]"), 8 },
     { FAULT_FORMAT, "'dtype' is of another kind", ONE("7", "[1]", "[0,8]"), 8 },
     { FAULT_FORMAT, "'shape' is of another kind", ONE("\"F32\"", "2", "[0,8]"), 8 },
     { FAULT_RANGE, "entry 0 of 'shape'", ONE("\"F32\"", "[-2]", "[0,8]"), 8 },
@@ -294,8 +299,8 @@ static const struct { int fault; const char *word, *header; size_t data_bytes; }
     { FAULT_RANGE, "ascending", ONE("\"F32\"", "[2]", "[8,0]"), 8 },
     { FAULT_RANGE, "must be two", ONE("\"F32\"", "[2]", "[0]"), 8 },
     { FAULT_RANGE, "3 entries, allowed are 2", ONE("\"F32\"", "[2]", "[0,8,8]"), 8 },
-    { FAULT_RANGE, "within the 8 bytes", ONE("\"F32\"", "[2]",
-                                             "[9007199254740984,9007199254740992]"), 8 },
+    { FAULT_RANGE, "within the 8 bytes",
+      ONE("\"F32\"", "[2]", "[9007199254740984,9007199254740992]"), 8 },
     { FAULT_FORMAT, "'b' begins at byte 4 of the data, the one before it ends at 8: they overlap",
       "{" TENSOR("a", "0", "8") "," TENSOR("b", "4", "12") "}", 12 },
     { FAULT_FORMAT, "'b' begins at byte 12 of the data, the one before it ends at 8: a hole",
@@ -322,11 +327,15 @@ static void hostile_headers_are_refused_by_name(void **state)
 static void hostile_lengths_are_refused_before_memory_is_taken(void **state)
 {
     (void)state;
-    const struct { uint64_t length; int fault; const char *word; } lengths[] = {
+    const struct {
+        uint64_t length;
+        int fault;
+        const char *word;
+    } lengths[] = {
         { UINT64_MAX, FAULT_LIMIT, "claims 18446744073709551615 bytes, allowed are 100000000" },
         { 100000001, FAULT_LIMIT, "allowed are 100000000" },
-        { 100000000, FAULT_FORMAT, "the file has 2 after the length" }, { 3, FAULT_FORMAT,
-                                                                          "claims 3 bytes" },
+        { 100000000, FAULT_FORMAT, "the file has 2 after the length" },
+        { 3, FAULT_FORMAT, "claims 3 bytes" },
     };
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         char bytes[10] = "01234567{}";
@@ -433,8 +442,8 @@ static void mismatch(const char *header, size_t data_bytes, const char *word)
     const float before[4] = { 1, 2, 3, 4 };
     safetensors_t *set;
     put_model("model.safetensors", header, data_bytes);
-    if (safetensors_open_at(dir, "model.safetensors", true, &why, &set) < 0) fail_msg("%s",
-                                                                                      why.text);
+    if (safetensors_open_at(dir, "model.safetensors", true, &why, &set) < 0)
+        fail_msg("%s", why.text);
     assert_int_equal(safetensors_load(set, &layout, (struct interval){ 0, 4 }, values, &why),
                      FAULT_FORMAT);
     assert_why("model.safetensors");
@@ -457,8 +466,8 @@ static void what_does_not_fit_the_model_is_named(void **state)
                         "8") ",\"b\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[8,20]}}",
              20, "tensor 'b' has shape [3], the model wants [2]");
     mismatch("{" TENSOR("a", "0",
-                        "8") ",\"b\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[8,12]}}", 12,
-             "tensor 'b' has shape [], the model wants [2]");
+                        "8") ",\"b\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[8,12]}}",
+             12, "tensor 'b' has shape [], the model wants [2]");
 }
 
 // ---- Several files under an index ----
@@ -493,11 +502,16 @@ static void shards_are_read_under_their_index(void **state)
 static void hostile_indexes_are_refused_by_name(void **state)
 {
     (void)state;
-    static const struct { int fault; const char *word, *map; } bad[] = {
+    static const struct {
+        int fault;
+        const char *word, *map;
+    } bad[] = {
         { FAULT_FORMAT, "no object 'weight_map'", "7" },
-        { FAULT_RANGE, "tensor 'a' is said to be in a file whose name", "{\"a\": "
+        { FAULT_RANGE, "tensor 'a' is said to be in a file whose name",
+          "{\"a\": "
           "\"../one.safetensors\"}" },
-        { FAULT_RANGE, "tensor 'a' is said to be in a file whose name", "{\"a\": "
+        { FAULT_RANGE, "tensor 'a' is said to be in a file whose name",
+          "{\"a\": "
           "\"/etc/passwd\"}" },
         { FAULT_RANGE, "tensor 'a' is said to be in a file whose name", "{\"a\": \"..\"}" },
         { FAULT_RANGE, "tensor 'a' is said to be in a file whose name", "{\"a\": \"\"}" },
@@ -507,7 +521,8 @@ static void hostile_indexes_are_refused_by_name(void **state)
           "{\"a\": \"two.safetensors\", \"b\": \"one.safetensors\"}" },
         { FAULT_FORMAT, "tensor 'b' is in two.safetensors, the index says nothing of it",
           "{\"a\": \"one.safetensors\", \"c\": \"two.safetensors\"}" },
-        { FAULT_FORMAT, "tensor 'c' is not in one.safetensors", "{\"a\": \"one.safetensors\", "
+        { FAULT_FORMAT, "tensor 'c' is not in one.safetensors",
+          "{\"a\": \"one.safetensors\", "
           "\"c\": \"one.safetensors\"}" },
         { FAULT_FORMAT, "duplicate", "{\"a\": \"one.safetensors\", \"a\": \"two.safetensors\"}" },
         { FAULT_LIMIT, "nested 5 deep", "{\"a\": [[[]]]}" },

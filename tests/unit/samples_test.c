@@ -59,7 +59,7 @@ static void test_shuffle_is_even(void **state)
         for (uint64_t i = 0; i < N; i++) visits[i][shuffle_at(&shuffle, i)]++;
     }
     for (int i = 0; i < N; i++)
-        for (int j = 0; j < N; j++)         // 1000 expected, 29 its deviation
+        for (int j = 0; j < N; j++) // 1000 expected, 29 its deviation
             assert_in_range(visits[i][j], 1000 - 150, 1000 + 150);
 }
 
@@ -87,7 +87,11 @@ static void test_npy_header(void **state)
     assert_int_equal(parse("{\"shape\":(8,),\"fortran_order\":False,\"descr\":\"<u2\"}", 8, &npy),
                      0);
 
-    static const struct { const char *dictionary; int fault; const char *word; } bad[] = {
+    static const struct {
+        const char *dictionary;
+        int fault;
+        const char *word;
+    } bad[] = {
         { "{'descr': '|u1', 'fortran_order': False, 'shape': (8,), }", FAULT_UNSUPPORTED, "|u1" },
         { "{'descr': '<i8', 'fortran_order': False, 'shape': (8,), }", FAULT_UNSUPPORTED, "<i8" },
         { "{'descr': '>u2', 'fortran_order': False, 'shape': (8,), }", FAULT_UNSUPPORTED, ">u2" },
@@ -134,17 +138,17 @@ static void test_npy_is_total(void **state)
     for (int round = 0; round < 20000; round++) {
         uint8_t copy[128];
         memcpy(copy, bytes, sizeof copy);
-        for (int i = 0; i < 1 + round % 3; i++) {   // Its own characters, elsewhere; or any
+        for (int i = 0; i < 1 + round % 3; i++) { // Its own characters, elsewhere; or any
             random = random * 1664525 + 1013904223;
-            copy[(random >> 16) % length] = round % 4 ? copy[(random >> 4) % length]
-                                                      : (uint8_t)(random >> 8);
+            copy[(random >> 16) % length] =
+                round % 4 ? copy[(random >> 4) % length] : (uint8_t)(random >> 8);
         }
         if (npy_parse(copy, length, length + 16, "x.npy", &why, &npy) == 0) {
             assert_true(npy.offset + npy.tokens * npy.token_bytes == length + 16);
             accepted++;
         }
     }
-    assert_in_range(accepted, 1, 10000);            // Blanks and quotes may change harmlessly
+    assert_in_range(accepted, 1, 10000); // Blanks and quotes may change harmlessly
 }
 
 static void test_npy_versions(void **state)
@@ -163,7 +167,7 @@ static void test_npy_versions(void **state)
     bytes[6] = 4;
     assert_int_equal(npy_parse(bytes, 200, 200, "x", &why, &npy), FAULT_UNSUPPORTED);
     bytes[6] = 2;
-    bytes[10] = 1;                                  // 64 KiB of header
+    bytes[10] = 1; // 64 KiB of header
     assert_int_equal(npy_parse(bytes, 200, 200, "x", &why, &npy), FAULT_LIMIT);
 }
 

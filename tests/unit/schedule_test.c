@@ -14,25 +14,45 @@
 #include <cmocka.h>
 
 static const struct schedule constant = {
-    .kind = SCHEDULE_CONSTANT, .base_lr = 0.01, .warmup_init_lr = 0.001, .warmup_steps = 10,
+    .kind = SCHEDULE_CONSTANT,
+    .base_lr = 0.01,
+    .warmup_init_lr = 0.001,
+    .warmup_steps = 10,
 };
 static const struct schedule linear = {
-    .kind = SCHEDULE_LINEAR, .base_lr = 0.01, .warmup_init_lr = 0.001, .warmup_steps = 10,
-    .total_steps = 100, .final_lr = 0.0001,
+    .kind = SCHEDULE_LINEAR,
+    .base_lr = 0.01,
+    .warmup_init_lr = 0.001,
+    .warmup_steps = 10,
+    .total_steps = 100,
+    .final_lr = 0.0001,
 };
 static const struct schedule cosine = {
-    .kind = SCHEDULE_COSINE, .base_lr = 0.01, .warmup_init_lr = 0.001, .warmup_steps = 10,
-    .total_steps = 110, .final_lr = 0,
+    .kind = SCHEDULE_COSINE,
+    .base_lr = 0.01,
+    .warmup_init_lr = 0.001,
+    .warmup_steps = 10,
+    .total_steps = 110,
+    .final_lr = 0,
 };
 static const struct schedule long_cosine = {
-    .kind = SCHEDULE_COSINE, .base_lr = 4e-4, .warmup_init_lr = 0, .warmup_steps = 500,
-    .total_steps = 25000, .final_lr = 4e-5,
+    .kind = SCHEDULE_COSINE,
+    .base_lr = 4e-4,
+    .warmup_init_lr = 0,
+    .warmup_steps = 500,
+    .total_steps = 25000,
+    .final_lr = 4e-5,
 };
 static const struct schedule stable_decay = {
     .kind = SCHEDULE_WARMUP_STABLE_DECAY,
-    .base_lr = 0.01, .warmup_init_lr = 0.001, .warmup_steps = 10,
-    .stable_steps = 60, .cosine_decay_steps = 110, .cosine_decay_final_lr = 0.001,
-    .linear_decay_steps = 20, .linear_decay_final_lr = 0,
+    .base_lr = 0.01,
+    .warmup_init_lr = 0.001,
+    .warmup_steps = 10,
+    .stable_steps = 60,
+    .cosine_decay_steps = 110,
+    .cosine_decay_final_lr = 0.001,
+    .linear_decay_steps = 20,
+    .linear_decay_final_lr = 0,
 };
 
 static uint32_t bits_of(float value)
@@ -42,7 +62,9 @@ static uint32_t bits_of(float value)
     return bits;
 }
 
-struct golden { uint32_t step, bits; };
+struct golden {
+    uint32_t step, bits;
+};
 
 static void assert_golden(const struct schedule *schedule, const struct golden *golden,
                           size_t count)
@@ -55,31 +77,29 @@ static void rates_are_those_of_psyche(void **state)
 {
     (void)state;
     static const struct golden of_constant[] = {
-        { 0, 0x3A83126F }, { 5, 0x3BB43958 }, { 9, 0x3C15182B }, { 10, 0x3C23D70A },
-        { 1000, 0x3C23D70A },
+        { 0, 0x3A83126F },  { 5, 0x3BB43958 },    { 9, 0x3C15182B },
+        { 10, 0x3C23D70A }, { 1000, 0x3C23D70A },
     };
     static const struct golden of_linear[] = {
-        { 0, 0x3A83126F }, { 5, 0x3BB43958 }, { 10, 0x3C23D70A }, { 11, 0x3C2209AB },
-        { 55, 0x3BA57A78 },
-        { 77, 0x3B2C5C14 }, { 99, 0x395C3372 }, { 100, 0x38D1B717 }, { 200, 0x38D1B717 },
+        { 0, 0x3A83126F },  { 5, 0x3BB43958 },   { 10, 0x3C23D70A },
+        { 11, 0x3C2209AB }, { 55, 0x3BA57A78 },  { 77, 0x3B2C5C14 },
+        { 99, 0x395C3372 }, { 100, 0x38D1B717 }, { 200, 0x38D1B717 },
     };
     static const struct golden of_cosine[] = {
-        { 5, 0x3BB43958 }, { 10, 0x3C23D70A }, { 11, 0x3C23CCB1 }, { 35, 0x3C0BD8A0 },
-        { 60, 0x3BA3D70A },
-        { 85, 0x3ABFF354 }, { 109, 0x36259224 }, { 110, 0 }, { 111, 0 }, { 4000000000, 0 },
+        { 5, 0x3BB43958 },  { 10, 0x3C23D70A }, { 11, 0x3C23CCB1 },  { 35, 0x3C0BD8A0 },
+        { 60, 0x3BA3D70A }, { 85, 0x3ABFF354 }, { 109, 0x36259224 }, { 110, 0 },
+        { 111, 0 },         { 4000000000, 0 },
     };
     static const struct golden of_long_cosine[] = {
-        { 1, 0x3556BF95 }, { 499, 0x39D14BB8 }, { 500, 0x39D1B717 }, { 501, 0x39D1B717 },
-        { 6625, 0x39B61307 },
-        { 12345, 0x39707BF7 }, { 12750, 0x3966AFCD }, { 20000, 0x389ED995 }, { 24999, 0x3827C5AD },
-        { 25000, 0x3827C5AC },
+        { 1, 0x3556BF95 },     { 499, 0x39D14BB8 },   { 500, 0x39D1B717 },   { 501, 0x39D1B717 },
+        { 6625, 0x39B61307 },  { 12345, 0x39707BF7 }, { 12750, 0x3966AFCD }, { 20000, 0x389ED995 },
+        { 24999, 0x3827C5AD }, { 25000, 0x3827C5AC },
     };
     static const struct golden of_stable_decay[] = {
-        { 0, 0x3A83126F }, { 5, 0x3BB43958 }, { 10, 0x3C23D70A }, { 69, 0x3C23D70A },
-        { 70, 0x3C23D70A },
-        { 71, 0x3C23CF58 }, { 125, 0x3BB43958 }, { 150, 0x3B27525C }, { 179, 0x3A835002 },
-        { 180, 0x3A83126F },
-        { 190, 0x3A03126F }, { 199, 0x3851B717 }, { 200, 0 }, { 250, 0 },
+        { 0, 0x3A83126F },   { 5, 0x3BB43958 },   { 10, 0x3C23D70A },  { 69, 0x3C23D70A },
+        { 70, 0x3C23D70A },  { 71, 0x3C23CF58 },  { 125, 0x3BB43958 }, { 150, 0x3B27525C },
+        { 179, 0x3A835002 }, { 180, 0x3A83126F }, { 190, 0x3A03126F }, { 199, 0x3851B717 },
+        { 200, 0 },          { 250, 0 },
     };
     assert_golden(&constant, of_constant, sizeof of_constant / sizeof of_constant[0]);
     assert_golden(&linear, of_linear, sizeof of_linear / sizeof of_linear[0]);
@@ -125,9 +145,13 @@ static void rates_go_where_they_should(void **state)
 static void parts_of_no_length_are_skipped(void **state)
 {
     (void)state;
-    struct schedule edge = {                                    // From Psyche's own tests
-        .kind = SCHEDULE_WARMUP_STABLE_DECAY, .base_lr = 0.01, .warmup_init_lr = 0.001,
-        .cosine_decay_final_lr = 0.001, .linear_decay_final_lr = 0.001,
+    struct schedule edge = {
+        // From Psyche's own tests
+        .kind = SCHEDULE_WARMUP_STABLE_DECAY,
+        .base_lr = 0.01,
+        .warmup_init_lr = 0.001,
+        .cosine_decay_final_lr = 0.001,
+        .linear_decay_final_lr = 0.001,
     };
     assert_int_equal(bits_of(schedule_rate(&edge, 0, NULL)), bits_of(0.001f));
     edge = constant;
@@ -136,7 +160,7 @@ static void parts_of_no_length_are_skipped(void **state)
     edge = cosine;
     edge.total_steps = edge.warmup_steps;
     assert_int_equal(bits_of(schedule_rate(&edge, 10, NULL)), bits_of(0.0f));
-    edge = stable_decay;                                        // Sums beyond 32 bits
+    edge = stable_decay; // Sums beyond 32 bits
     edge.stable_steps = edge.cosine_decay_steps = edge.linear_decay_steps = UINT32_MAX;
     assert_int_equal(bits_of(schedule_rate(&edge, UINT32_MAX - 1, NULL)), bits_of(0.01f));
 }
@@ -146,7 +170,7 @@ static void a_cold_start_rises_from_zero(void **state)
     (void)state;
     const struct cold_start cold = { .start = 100, .steps = 4 };
     const struct cold_start none = { .start = 100, .steps = 0 };
-    static const double factors[] = { 1, 0, 0.25, 0.5, 0.75, 1, 1 };            // Steps 99 to 105
+    static const double factors[] = { 1, 0, 0.25, 0.5, 0.75, 1, 1 }; // Steps 99 to 105
     for (uint32_t i = 0; i < sizeof factors / sizeof factors[0]; i++) {
         const float expected = (float)(0.01 * factors[i]);
         assert_int_equal(bits_of(schedule_rate(&constant, 99 + i, &cold)), bits_of(expected));
@@ -160,26 +184,34 @@ static void batch_sizes_are_exact(void **state)
 {
     (void)state;
     static const struct {
-        uint32_t start, end; uint64_t warmup, tokens; uint32_t expected;
+        uint32_t start, end;
+        uint64_t warmup, tokens;
+        uint32_t expected;
     } golden[] = {
-        { 1, 4, 6, 1, 2 }, { 16, 512, 1000000000, 0, 16 }, { 16, 512, 1000000000, 1, 16 },
-        { 16, 512, 1000000000, 999999999, 512 }, { 16, 512, 1000000000, 1000000000, 512 },
+        { 1, 4, 6, 1, 2 },
+        { 16, 512, 1000000000, 0, 16 },
+        { 16, 512, 1000000000, 1, 16 },
+        { 16, 512, 1000000000, 999999999, 512 },
+        { 16, 512, 1000000000, 1000000000, 512 },
         { 16, 512, 1000000000, 123456789, 77 },
         { 1, 65535, UINT64_MAX, 9223372036854775808u, 32768 },
-        { 1, 65535, UINT64_MAX, UINT64_MAX - 1, 65535 }, { 8, 8, 100, 50, 8 }, { 4, 9, 0, 0, 9 },
-        { 142, 1225, 6498, 4797, 942 },                 // An exact half that doubles miss
+        { 1, 65535, UINT64_MAX, UINT64_MAX - 1, 65535 },
+        { 8, 8, 100, 50, 8 },
+        { 4, 9, 0, 0, 9 },
+        { 142, 1225, 6498, 4797, 942 }, // An exact half that doubles miss
         { 0, UINT32_MAX, UINT64_MAX, UINT64_MAX - 1, UINT32_MAX },
     };
     for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++)
-        assert_int_equal(schedule_batch_size(golden[i].start, golden[i].end, golden[i].warmup,
-                                             golden[i].tokens), golden[i].expected);
+        assert_int_equal(
+            schedule_batch_size(golden[i].start, golden[i].end, golden[i].warmup, golden[i].tokens),
+            golden[i].expected);
     // All small cases: the nearest whole number, the upper one at a half.
     for (uint32_t start = 1; start <= 8; start++)
         for (uint32_t end = start; end <= 16; end++)
             for (uint32_t warmup = 1; warmup <= 40; warmup++)
                 for (uint32_t tokens = 0; tokens < warmup; tokens++) {
                     const uint32_t size = schedule_batch_size(start, end, warmup, tokens);
-                    const uint32_t twice = 2 * (end - start) * tokens;      // Over 2 · warmup
+                    const uint32_t twice = 2 * (end - start) * tokens; // Over 2 · warmup
                     assert_true(size >= start);
                     assert_true(2 * warmup * (size - start) <= twice + warmup);
                     assert_true(2 * warmup * (size - start) + warmup > twice);

@@ -1,6 +1,6 @@
 // show_test -- numbers as people read them.
 
-#include "actors/shoal/show.c"          // The front command's own parts are in no library
+#include "actors/shoal/show.c" // The front command's own parts are in no library
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,9 @@
 static void test_counts(void **state)
 {
     (void)state;
-    static const struct { double value; const char *text;
+    static const struct {
+        double value;
+        const char *text;
     } cases[] = {
         { 0, "0" },         { 999, "999" },      { 1000, "1.00k" },    { 18432, "18.4k" },
         { 123456, "123k" }, { 999960, "1.00M" }, { 3200000, "3.20M" }, { 7.5e9, "7.50G" },
@@ -23,7 +25,9 @@ static void test_counts(void **state)
 static void test_durations(void **state)
 {
     (void)state;
-    static const struct { double seconds; const char *text;
+    static const struct {
+        double seconds;
+        const char *text;
     } cases[] = {
         { 0, "0.0s" },    { 0.84, "0.8s" },  { 9.96, "10s" }, { 42.4, "42s" }, { 59.6, "1m00s" },
         { 185, "3m05s" }, { 7800, "2h10m" }, { -1, "?" },     { NAN, "?" },    { 1e30, "?" },

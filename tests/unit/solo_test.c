@@ -18,16 +18,33 @@
 
 enum { SEQ = 12, BATCH = 7, STEPS = 3 };
 
-static const struct model_shape shape = { .vocab = 40, .dim = 24, .layers = 2, .heads = 4,
-                                          .kv_heads = 2, .head_dim = 6, .ffn = 40,
-                                          .seq_len_max = SEQ, .rope_theta = 10000,
+static const struct model_shape shape = { .vocab = 40,
+                                          .dim = 24,
+                                          .layers = 2,
+                                          .heads = 4,
+                                          .kv_heads = 2,
+                                          .head_dim = 6,
+                                          .ffn = 40,
+                                          .seq_len_max = SEQ,
+                                          .rope_theta = 10000,
                                           .rms_eps = 1e-5 };
 
 static const struct solo_options usual[] = {
-    { .kind = SOLO_ADAMW, .adamw = { 0.9, 0.95, 1e-8, 0.1 }, .clip_norm = 1, .seq = SEQ,
-      .batch_max = BATCH, .micro_batch = 3 },
-    { .kind = SOLO_DISTRO, .adamw = { .weight_decay = 0.1 }, .compression_decay = 0.9f,
-      .chunk = 8, .topk = 4, .one_bit = true, .seq = SEQ, .batch_max = BATCH, .micro_batch = 3,
+    { .kind = SOLO_ADAMW,
+      .adamw = { 0.9, 0.95, 1e-8, 0.1 },
+      .clip_norm = 1,
+      .seq = SEQ,
+      .batch_max = BATCH,
+      .micro_batch = 3 },
+    { .kind = SOLO_DISTRO,
+      .adamw = { .weight_decay = 0.1 },
+      .compression_decay = 0.9f,
+      .chunk = 8,
+      .topk = 4,
+      .one_bit = true,
+      .seq = SEQ,
+      .batch_max = BATCH,
+      .micro_batch = 3,
       .precision = GEMM_BF16 },
 };
 
@@ -36,7 +53,7 @@ struct world {
     struct layout layout;
     uint64_t floats;
     struct compute_device device;
-    float *params;                      // The solo's
+    float *params; // The solo's
     uint32_t tokens[BATCH * (SEQ + 1)];
     pool_t *pool;
     solo_t *solo;
@@ -86,14 +103,13 @@ static void test_same_bits(void **state)
         learn_set_isa("base");
         struct world *first = world_of(&usual[k], 1);
         const double loss = run(first, STEPS);
-        assert_true(loss < log(shape.vocab));               // It does learn
+        assert_true(loss < log(shape.vocab)); // It does learn
         for (size_t isa = 0; isa < sizeof isas / sizeof *isas; isa++) {
             if (!learn_set_isa(isas[isa])) continue;
             for (uint32_t threads = 1; threads <= 3; threads++) {
                 struct world *world = world_of(&usual[k], threads);
                 assert_true(run(world, STEPS) == loss);
-                assert_memory_equal(world->params, first->params,
-                                    world->floats * sizeof(float));
+                assert_memory_equal(world->params, first->params, world->floats * sizeof(float));
                 world_destroy(world);
             }
         }
@@ -133,7 +149,7 @@ static void test_a_failed_step_changes_nothing(void **state)
         uint8_t *before = state_of(world, &count);
         const float kept = world->params[3];
         float *params = malloc(world->floats * sizeof *params);
-        world->params[3] = NAN;                             // In the embedding
+        world->params[3] = NAN; // In the embedding
         memcpy(params, world->params, world->floats * sizeof *params);
         world->tokens[0] = 0;
         assert_int_equal(solo_step(world->solo, world->tokens, BATCH, 0.01f, &why, &result),
@@ -161,17 +177,17 @@ static void test_portions_are_a_mean(void **state)
     (void)state;
     struct world *world = world_of(&usual[0], 1);
     model_t *model;
-    assert_int_equal(model_new(&shape, &(struct model_options){ BATCH, SEQ, 0, false }, NULL,
-                               NULL, &model), 0);
+    assert_int_equal(
+        model_new(&shape, &(struct model_options){ BATCH, SEQ, 0, false }, NULL, NULL, &model), 0);
     float *rooms = malloc(3 * world->floats * sizeof *rooms), *scratch = rooms + world->floats;
     float *whole = scratch + world->floats;
     double loss, whole_loss, measured;
     struct batch batch = { world->tokens, BATCH, SEQ, BATCH };
-    assert_int_equal(batch_gradient(model, world->params, &batch, NULL, NULL, NULL, whole,
-                                    &whole_loss), 0);
+    assert_int_equal(
+        batch_gradient(model, world->params, &batch, NULL, NULL, NULL, whole, &whole_loss), 0);
     batch.micro_batch = 3;
-    assert_int_equal(batch_gradient(model, world->params, &batch, NULL, scratch, NULL, rooms,
-                                    &loss), 0);
+    assert_int_equal(
+        batch_gradient(model, world->params, &batch, NULL, scratch, NULL, rooms, &loss), 0);
     assert_int_equal(batch_loss(model, world->params, &batch, NULL, &measured), 0);
     assert_true(measured == loss && fabs(loss - whole_loss) < 1e-6);
     double apart = 0, length = 0;

@@ -81,7 +81,7 @@ static void test_a_reference_outlives_forgetting(void **state)
     assert_int_equal(blob_store_count(store), 0);
     blob_store_release(&one);
     assert_memory_equal(two.bytes, "alpha", 5);
-    put(store, "alpha");                        // Anew, beside the one that is still referred to
+    put(store, "alpha"); // Anew, beside the one that is still referred to
     blob_store_release(&two);
     expect(store, &a, "alpha");
     blob_store_destroy(&store);
@@ -99,12 +99,12 @@ static void test_limits(void **state)
     assert_int_equal(blob_store_put(store, "gamma!", 6, &why, &hash), FAULT_LIMIT);
     assert_non_null(strstr(why.text, "a blob of 6 bytes beside 5 kept, allowed are 10"));
     assert_int_equal(blob_store_take(store, &bytes, 6, &why, &hash), FAULT_LIMIT);
-    assert_non_null(bytes);                     // Still ours
+    assert_non_null(bytes); // Still ours
     assert_true(hash_equal(&hash, &before));
     assert_int_equal(blob_store_put(store, bytes, (size_t)BLOB_BYTES_MAX + 1, &why, &hash),
                      FAULT_LIMIT);
     put(store, "betaX");
-    put(store, "alpha");                        // Needs no room
+    put(store, "alpha"); // Needs no room
     const struct hash alpha = hash_of("alpha", 5);
     blob_store_forget(store, &alpha);
     assert_int_equal(blob_store_take(store, &bytes, 5, &why, &hash), 0);
@@ -168,7 +168,7 @@ static int count_files(void)
 {
     int count = 0;
     DIR *list = opendir(dir);
-    for (struct dirent *entry; (entry = readdir(list)); ) count += strspn(entry->d_name, ".") == 0;
+    for (struct dirent *entry; (entry = readdir(list));) count += strspn(entry->d_name, ".") == 0;
     closedir(list);
     return count;
 }
@@ -205,7 +205,7 @@ static void test_survives_a_restart(void **state)
     expect(store, &a, "alpha");
     expect(store, &a, "alpha");
     expect(store, &empty, "");
-    blob_store_forget(store, &a);               // Read, and gone for good
+    blob_store_forget(store, &a); // Read, and gone for good
     blob_store_forget(store, &empty);
     blob_store_destroy(&store);
     assert_int_equal(count_files(), 1);
@@ -225,7 +225,7 @@ static void test_damaged_files_are_removed(void **state)
     assert_non_null(strstr(why.text, "is damaged and was removed"));
     assert_int_equal(access(path_of(&a), F_OK), -1);
     assert_int_equal(blob_store_get(store, &a, &why, &ref), FAULT_NOT_FOUND);
-    put(store, "beta");                         // Over a damaged file that was never read
+    put(store, "beta"); // Over a damaged file that was never read
     expect(store, &b, "beta");
     expect(store, &c, "gamma");
     assert_int_equal(blob_store_bytes(store), 9);
@@ -246,7 +246,7 @@ static void test_without_a_directory(void **state)
     assert_true(blob_store_is_kept(FAULT_NOT_FOUND));
     expect(store, &hash, "alpha");
     assert_int_equal(mkdir(dir, 0755), 0);
-    put(store, "alpha");                        // Tried again
+    put(store, "alpha"); // Tried again
     assert_int_equal(access(path_of(&hash), F_OK), 0);
     blob_store_destroy(&store);
     blob_store_t *other = NULL;
@@ -258,9 +258,9 @@ static void test_without_a_directory(void **state)
 static void test_full_disk(void **state)
 {
     (void)state;
-    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0
-        || mount("tmpfs", dir, "tmpfs", 0, "size=64k") != 0)
-        skip();                                 // Needs the right to mount
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", dir, "tmpfs", 0, "size=64k") != 0)
+        skip(); // Needs the right to mount
     blob_store_t *store = new_store(dir, 0);
     struct hash hash = { { 0 } };
     uint8_t *large = calloc(1, 200000);
@@ -294,7 +294,9 @@ static void *disturb(void *arg)
         snprintf(text, sizeof text, "name %u", (unsigned)(seed >> 40) % NAMES);
         hash = hash_of(text, strlen(text));
         switch (seed >> 60 & 3) {
-        case 0: if (blob_store_put(store, text, strlen(text), NULL, &hash) < 0) return arg; break;
+        case 0:
+            if (blob_store_put(store, text, strlen(text), NULL, &hash) < 0) return arg;
+            break;
         case 1: blob_store_forget(store, &hash); break;
         default:
             if (blob_store_get(store, &hash, NULL, &ref) < 0) break;
@@ -374,7 +376,7 @@ static void test_pins(void **state)
                      FAULT_NOT_FOUND);
     assert_int_equal(blob_store_get(store, &first[0], &why, &(struct blob_ref){ 0 }),
                      FAULT_NOT_FOUND);
-    assert_memory_equal(list.bytes, first, sizeof first);           // Still referred to
+    assert_memory_equal(list.bytes, first, sizeof first); // Still referred to
     float value;
     memcpy(&value, ref.bytes + 4 * sizeof value, sizeof value);
     assert_true(value == 0.5f + (float)(FLOATS - 1));
@@ -382,7 +384,7 @@ static void test_pins(void **state)
     blob_store_release(&list);
     assert_int_equal(blob_store_get(store, &leaves[1], &why, &ref), 0);
     assert_int_equal(ref.count, DIGEST_LEAF_FLOATS * sizeof(float));
-    const struct hash again = pin(store, 4, 9.0f, leaves);          // The same step: replaced
+    const struct hash again = pin(store, 4, 9.0f, leaves); // The same step: replaced
     assert_int_equal(blob_store_leaves(store, &again, &why, &list, &floats), 0);
     blob_store_release(&list);
     blob_store_release(&ref);
@@ -417,7 +419,7 @@ static void test_stage(void **state)
     blob_store_t *store = new_store(NULL, 0);
     struct hash digest = { { 1 } }, got;
     uint64_t floats;
-    for (int i = 0; i < 2; i++) {               // The second takes the place of the first
+    for (int i = 0; i < 2; i++) { // The second takes the place of the first
         float *vector = calloc(10, sizeof *vector);
         vector[3] = (float)i;
         blob_store_stage(store, 7, &digest, &vector, 10);

@@ -35,8 +35,8 @@ static void model_init(void)
     for (int i = 0; i < SAMPLES; i++) model.states[i] = TABLE_TODO;
 }
 
-static void model_move(const struct sample_interval *moved, uint32_t count,
-                       enum table_state to, uint64_t round)
+static void model_move(const struct sample_interval *moved, uint32_t count, enum table_state to,
+                       uint64_t round)
 {
     for (uint32_t i = 0; i < count; i++)
         for (uint64_t p = moved[i].begin; p < moved[i].end; p++) {
@@ -89,12 +89,12 @@ static void deal_some(struct table *table, uint64_t round)
     uint32_t listed;
     uint64_t at = 0, todo = 0;
     for (uint64_t p = 0; p < SAMPLES; p++) todo += model.states[p] == TABLE_TODO;
-    if (count > todo) return;               // The model ends here; the table does not
+    if (count > todo) return; // The model ends here; the table does not
     assert_int_equal(table_deal(table, round, count, list, SAMPLES, &listed), TABLE_OK);
     assert_true(sample_list_is_tidy(list, listed));
     assert_int_equal(sample_list_total(list, listed), count);
     for (uint32_t i = 0; i < listed; i++)
-        for (uint64_t p = list[i].begin; p < list[i].end; p++, at++)        // The lowest first
+        for (uint64_t p = list[i].begin; p < list[i].end; p++, at++) // The lowest first
             for (; at < p; at++) assert_int_not_equal(model.states[at], TABLE_TODO);
     model_move(list, listed, TABLE_PENDING, round);
 }
@@ -116,7 +116,7 @@ static void answer_some(struct table *table, uint64_t round)
 static void nothing_is_lost_and_nothing_done_twice(void **state)
 {
     (void)state;
-    for (prng = 1; prng < 40; ) {
+    for (prng = 1; prng < 40;) {
         const uint64_t seed = prng;
         struct table table;
         model_init();
@@ -165,7 +165,7 @@ static void a_round_returned_whole_leaves_no_trace(void **state)
     assert_int_equal(table_deal(&table, 1, 30, list, 4, &count), TABLE_OK);
     assert_int_equal(count, 1);
     assert_false(table_equal(&table, &before));
-    assert_int_equal(table_return_rest(&table, 2), TABLE_OK);       // Another round: nothing
+    assert_int_equal(table_return_rest(&table, 2), TABLE_OK); // Another round: nothing
     assert_int_equal(table_count(&table).pending, 30);
     assert_int_equal(table_return_rest(&table, 1), TABLE_OK);
     assert_true(table_equal(&table, &before));
@@ -186,7 +186,7 @@ static void a_deal_crosses_passes_and_takes_returned_first(void **state)
     assert_int_equal(list[0].begin, 2);
     assert_int_equal(list[0].end, 5);
     assert_int_equal(list[1].begin, 8);
-    assert_int_equal(list[1].end, 13);                                      // Into the second pass
+    assert_int_equal(list[1].end, 13); // Into the second pass
     assert_int_equal(table_frontier(&table) / table.pass_length, 0);
     assert_int_equal(table_done(&table, 2, list, count), TABLE_OK);
     assert_int_equal(table_frontier(&table) / table.pass_length, 1);
@@ -197,21 +197,23 @@ static void what_is_refused_changes_nothing(void **state)
 {
     (void)state;
     static const struct {
-        struct sample_interval list[2]; uint32_t count; enum table_answer answer;
+        struct sample_interval list[2];
+        uint32_t count;
+        enum table_answer answer;
     } wrong[] = {
-        { { { 3, 3 } }, 1, TABLE_UNTIDY },                  // Empty
+        { { { 3, 3 } }, 1, TABLE_UNTIDY }, // Empty
         { { { 5, 4 } }, 1, TABLE_UNTIDY },
-        { { { 6, 8 }, { 2, 3 } }, 2, TABLE_UNTIDY },        // Not sorted
-        { { { 2, 5 }, { 4, 6 } }, 2, TABLE_UNTIDY },        // Overlapping
-        { { { 18, 21 } }, 1, TABLE_STATE },                 // Partly beyond what is pending
-        { { { 8, 12 } }, 1, TABLE_STATE },                  // Across two rounds
-        { { { 2, 3 }, { 12, 13 } }, 2, TABLE_STATE },       // The second of another round
-        { { { 30, 31 } }, 1, TABLE_STATE },                 // Todo
+        { { { 6, 8 }, { 2, 3 } }, 2, TABLE_UNTIDY },  // Not sorted
+        { { { 2, 5 }, { 4, 6 } }, 2, TABLE_UNTIDY },  // Overlapping
+        { { { 18, 21 } }, 1, TABLE_STATE },           // Partly beyond what is pending
+        { { { 8, 12 } }, 1, TABLE_STATE },            // Across two rounds
+        { { { 2, 3 }, { 12, 13 } }, 2, TABLE_STATE }, // The second of another round
+        { { { 30, 31 } }, 1, TABLE_STATE },           // Todo
         { { { 30, UINT64_MAX } }, 1, TABLE_STATE },
     };
     struct table table, before;
     uint32_t count;
-    for (int copy = 0; copy < 2; copy++) {          // [0, 10) to round 1, [10, 20) to 2
+    for (int copy = 0; copy < 2; copy++) { // [0, 10) to round 1, [10, 20) to 2
         struct table *self = copy ? &before : &table;
         table_init(self, copy ? other_memory : memory, 3, 100, 0);
         assert_int_equal(table_deal(self, 1, 10, list, 1, &count), TABLE_OK);
@@ -226,7 +228,7 @@ static void what_is_refused_changes_nothing(void **state)
     }
     const struct sample_interval middle = { 2, 3 };
     count = 42;
-    assert_int_equal(table_fail(&table, 1, &middle, 1), TABLE_FULL);    // Would be four
+    assert_int_equal(table_fail(&table, 1, &middle, 1), TABLE_FULL); // Would be four
     assert_int_equal(table_deal(&table, 3, 1, list, 0, &count), TABLE_LIST_FULL);
     assert_int_equal(table_deal(&table, 3, UINT64_MAX - 19, list, 9, &count), TABLE_EXHAUSTED);
     const struct sample_interval pending = { 19, 22 };
@@ -298,18 +300,22 @@ static void a_stored_table_loads(void **state)
 static void a_damaged_table_is_noticed(void **state)
 {
     (void)state;
-    static const struct { struct table_entry entries[2]; uint32_t count; bool sound; } tables[] = {
+    static const struct {
+        struct table_entry entries[2];
+        uint32_t count;
+        bool sound;
+    } tables[] = {
         { { { 1, 5, TABLE_PENDING, 3 }, { 5, 9, TABLE_FAILED, 0 } }, 2, true },
         { { { 1, 5, TABLE_PENDING, 3 }, { 5, 20, TABLE_PENDING, 4 } }, 2, true },
         { { { 5, 5, TABLE_TODO, 0 } }, 1, false }, // Empty
         { { { 1, 5, TABLE_TODO, 3 } }, 1, false }, // Todo of a round
         { { { 1, 5, TABLE_DONE, 0 } }, 1, false }, // Done is not listed
         { { { 1, 5, 99, 0 } }, 1, false },
-        { { { 1, 21, TABLE_FAILED, 0 } }, 1, false }, // Above the cursor
-        { { { 15, 20, TABLE_TODO, 0 } }, 1, false }, // Touches it
+        { { { 1, 21, TABLE_FAILED, 0 } }, 1, false },                            // Above the cursor
+        { { { 15, 20, TABLE_TODO, 0 } }, 1, false },                             // Touches it
         { { { 1, 5, TABLE_PENDING, 3 }, { 4, 9, TABLE_FAILED, 0 } }, 2, false }, // Overlap
         { { { 6, 9, TABLE_PENDING, 3 }, { 1, 3, TABLE_FAILED, 0 } }, 2, false }, // Order
-        { { { 1, 5, TABLE_FAILED, 0 }, { 5, 9, TABLE_FAILED, 0 } }, 2, false }, // Should be one
+        { { { 1, 5, TABLE_FAILED, 0 }, { 5, 9, TABLE_FAILED, 0 } }, 2, false },  // Should be one
     };
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         struct table table;

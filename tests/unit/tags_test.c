@@ -87,8 +87,9 @@ static void saving_follows_from_the_tags(void **state)
             if (steps[i].item == SETTINGS) settings++;
             else assert_int_equal(steps[i].from, worker);
             if (steps[i].item == RESIDUAL || steps[i].item == POSITION) own++;
-            for (uint64_t k = steps[i].at.begin; steps[i].item == MOMENT
-                 && k < steps[i].at.end; k++) written[k]++;
+            for (uint64_t k = steps[i].at.begin; steps[i].item == MOMENT && k < steps[i].at.end;
+                 k++)
+                written[k]++;
         }
     }
     assert_int_equal(own, 6);
@@ -113,13 +114,13 @@ static void load_one(const struct tags *tags, const struct tags_cut *before,
         else copied[step->item]++;
         if (step->item != MOMENT) continue;
         held += interval_length(step->at);
-        bool theirs = false, ours = false;      // The old holder had it and the new one wants it
+        bool theirs = false, ours = false; // The old holder had it and the new one wants it
         for (size_t k = 0; k < before->count; k++)
-            theirs |= before->pieces[k].owner == step->from
-                && interval_contains(before->pieces[k].at, step->at);
+            theirs |= before->pieces[k].owner == step->from &&
+                      interval_contains(before->pieces[k].at, step->at);
         for (size_t k = 0; k < now->count; k++)
-            ours |= now->pieces[k].owner == worker && interval_contains(now->pieces[k].at,
-                                                                        step->at);
+            ours |=
+                now->pieces[k].owner == worker && interval_contains(now->pieces[k].at, step->at);
         assert_true(theirs && ours);
     }
     uint64_t wanted = 0;
@@ -155,7 +156,7 @@ static void cuts_are_compared_and_not_counted(void **state)
     const struct interval_piece b[] = { { { 0, 51 }, 0 }, { { 51, N }, 1 } };
     const struct interval_piece c[] = { { { 0, 50 }, 1 }, { { 50, N }, 0 } };
     const struct tags_cut first = { a, 2, 2 }, moved = { b, 2, 2 }, swapped = { c, 2, 2 },
-        idle = { a, 2, 3 };
+                          idle = { a, 2, 3 };
     assert_true(tags_cut_equal(&first, &first));
     assert_false(tags_cut_equal(&first, &moved));
     assert_false(tags_cut_equal(&first, &swapped));
@@ -195,8 +196,8 @@ static void chains_of_cuts_keep_every_value(void **state)
         for (uint32_t worker = 0; worker < workers; worker++) {
             struct tags_step steps[STEPS_MAX];
             size_t step_count;
-            assert_int_equal(tags_plan_load(&tags, &cuts[old], &cuts[new], worker, &why, steps,
-                                            &step_count), 0);
+            assert_int_equal(
+                tags_plan_load(&tags, &cuts[old], &cuts[new], worker, &why, steps, &step_count), 0);
             for (size_t i = 0; i < step_count; i++) {
                 if (steps[i].item != MOMENT) continue;
                 for (uint64_t k = steps[i].at.begin; k < steps[i].at.end; k++)
@@ -219,9 +220,13 @@ static void bad_cuts_give_no_plan(void **state)
     const struct interval_piece hole[] = { { { 0, 50 }, 0 }, { { 51, N }, 1 } };
     const struct interval_piece both[] = { { { 0, 52 }, 0 }, { { 51, N }, 1 } };
     const struct interval_piece stranger[] = { { { 0, 50 }, 0 }, { { 50, N }, 2 } };
-    const struct { struct tags_cut cut; const char *word; } bad[] = {
+    const struct {
+        struct tags_cut cut;
+        const char *word;
+    } bad[] = {
         { { hole, 2, 2 }, "does not tile the 103 elements of state item 'moment'" },
-        { { both, 2, 2 }, "overlap" }, { { stranger, 2, 2 }, "piece 1 to worker 2 of 2" },
+        { { both, 2, 2 }, "overlap" },
+        { { stranger, 2, 2 }, "piece 1 to worker 2 of 2" },
     };
     struct tags_step steps[STEPS_MAX];
     size_t count = 77;

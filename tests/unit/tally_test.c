@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { CLIENTS = 3, ELECTED = 9 };      // Of whom three may lie
+enum { CLIENTS = 3, ELECTED = 9 }; // Of whom three may lie
 
 static struct tally *tally;
 
@@ -39,7 +39,7 @@ static void vote(uint32_t witness, uint32_t client, const char *result)
 static uint64_t ask(uint32_t client)
 {
     uint64_t asked = 0;
-    for (uint32_t witness; tally_ask(tally, client, &witness); ) {
+    for (uint32_t witness; tally_ask(tally, client, &witness);) {
         assert_false(asked >> witness & 1);
         asked |= (uint64_t)1 << witness;
     }
@@ -90,7 +90,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(nobody_is_asked_for_what_all_say, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(of_each_result_one_more_than_may_lie_is_asked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(of_each_result_one_more_than_may_lie_is_asked, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(who_votes_later_is_asked_later, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_next_round_begins_anew, set_up, tear_down),
     };

@@ -75,8 +75,8 @@ static void a_damaged_line_is_refused(void **state)
         damaged[i] = 0;
         assert_int_equal(ticket_parse(damaged, &why, &read), FAULT_FORMAT);
     }
-    static const char *const bad[] = { "", "shoal:", "shoal:====", "http://x", "shoal:AAAA AAAA",
-                                       "shoal:\xff\xfe" };
+    static const char *const bad[] = { "",         "shoal:",          "shoal:====",
+                                       "http://x", "shoal:AAAA AAAA", "shoal:\xff\xfe" };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(ticket_parse(bad[i], &why, &read), FAULT_FORMAT);
     memset(damaged, 'A', sizeof damaged);
@@ -109,7 +109,7 @@ static void an_invitation_is_its_owners(void **state)
     assert_false(invitation_is_by(&read, identity_key(other), &server, "demo"));
     assert_false(invitation_is_by(&read, identity_key(owner), identity_key(owner), "demo"));
     assert_false(invitation_is_by(&read, identity_key(owner), &server, "dem"));
-    for (size_t i = 0; i < sizeof bytes; i++) {     // No byte of it may be another
+    for (size_t i = 0; i < sizeof bytes; i++) { // No byte of it may be another
         bytes[i] ^= 1;
         assert_false(invitation_parse(bytes, sizeof bytes, &read) &&
                      invitation_is_by(&read, identity_key(owner), &server, "demo"));

@@ -71,9 +71,9 @@ static void assert_refused(const struct samples_config *config, int fault, const
 static void test_order_overlap_and_exact_fit(void **state)
 {
     (void)state;
-    put_tokens("b.bin", 2000, 9, 2);                // 2 samples of 4 + 1, exactly
-    put_tokens("a.ds", 1000, 8, 2);                 // 1 sample: 7 more tokens are not enough for 2
-    put_npy("Z.npy", good, 500, 8);                 // 'Z' stands before 'a' in bytes
+    put_tokens("b.bin", 2000, 9, 2); // 2 samples of 4 + 1, exactly
+    put_tokens("a.ds", 1000, 8, 2);  // 1 sample: 7 more tokens are not enough for 2
+    put_npy("Z.npy", good, 500, 8);  // 'Z' stands before 'a' in bytes
     put("notes.txt", "x", 1);
     put(".hidden.bin", "x", 1);
     struct samples_config config = config_of(2, 4);
@@ -82,7 +82,7 @@ static void test_order_overlap_and_exact_fit(void **state)
     assert_int_equal(token_files_count(self), 4);
     assert_null(token_files_digest(self));
     assert_int_equal(token_files_read(self, 0, 5, &tokens[0][0], &why), 0);
-    static const uint32_t firsts[] = { 500, 1000, 2000, 2004, 500 };    // Last: the next pass
+    static const uint32_t firsts[] = { 500, 1000, 2000, 2004, 500 }; // Last: the next pass
     for (uint32_t s = 0; s < 5; s++)
         for (uint32_t t = 0; t < 5; t++) assert_int_equal(tokens[s][t], firsts[s] + t);
     assert_int_equal(token_files_read(self, UINT64_MAX - 1, 5, &tokens[0][0], &why), FAULT_RANGE);
@@ -125,10 +125,10 @@ static void test_shuffled_passes(void **state)
             differs = differs || first != tokens[i][0];
         }
     }
-    assert_true(differs);                           // The second pass has an order of its own
+    assert_true(differs); // The second pass has an order of its own
     uint32_t again[2];
     assert_int_equal(token_files_read(self, 17, 1, again, &why), 0);
-    assert_int_equal(again[0], tokens[17][0]);      // Back in the first pass
+    assert_int_equal(again[0], tokens[17][0]); // Back in the first pass
     token_files_close(&self);
 }
 
@@ -175,7 +175,7 @@ static void test_token_outside_vocabulary(void **state)
     assert_int_equal(token_files_read(self, 3, 1, tokens, &why), FAULT_RANGE);
     assert_non_null(strstr(why.text, "a.bin: token 6 is 256"));
     assert_non_null(strstr(why.text, "position 3"));
-    assert_int_equal(token_files_read(self, 4, 1, tokens, &why), 0);        // Usable as before
+    assert_int_equal(token_files_read(self, 4, 1, tokens, &why), 0); // Usable as before
     token_files_close(&self);
 }
 
@@ -232,7 +232,7 @@ static void test_manifest_round_trip(void **state)
 {
     (void)state;
     struct manifest built, read;
-    put_tokens("a.bin", 0, (5 << 18), 2);           // 2.5 leaves
+    put_tokens("a.bin", 0, (5 << 18), 2); // 2.5 leaves
     put_tokens("b.ds", 5, 3, 2);
     assert_int_equal(manifest_read(folder, &why, &read), FAULT_NOT_FOUND);
     assert_int_equal(manifest_build(folder, 2, &why, &built), 0);
@@ -265,7 +265,13 @@ static void test_manifest_digest_golden(void **state)
     struct hasher hasher;
     const struct hash leaf = hash_of("\0\1\0\2\0", 5);
     hasher_init(&hasher);
-    hasher_add(&hasher, "shoal-manifest-2" "\2\0\0\0" "\1\0\0\0" "\5\0\0\0" "a.bin", 33);
+    hasher_add(&hasher,
+               "shoal-manifest-2"
+               "\2\0\0\0"
+               "\1\0\0\0"
+               "\5\0\0\0"
+               "a.bin",
+               33);
     hasher_add(&hasher, "\4\0\0\0\0\0\0\0", 8);
     hasher_add(&hasher, leaf.bytes, HASH_BYTES);
     const struct hash digest = hasher_end(&hasher);
@@ -285,8 +291,8 @@ static void test_reading_checks_the_manifest(void **state)
     token_files_t *self = open_files(&config);
     assert_non_null(token_files_digest(self));
     assert_int_equal(token_files_read(self, 3, 1, tokens, &why), 0);
-    assert_int_equal(token_files_read(self, 3, 1, tokens, &why), 0);        // From the bitmap now
-    const uint64_t astride = LEAF_TOKENS / 1000;    // Begins in the first leaf, ends in the second
+    assert_int_equal(token_files_read(self, 3, 1, tokens, &why), 0); // From the bitmap now
+    const uint64_t astride = LEAF_TOKENS / 1000; // Begins in the first leaf, ends in the second
     assert_int_equal(token_files_read(self, astride, 1, tokens, &why), FAULT_DIGEST);
     assert_non_null(strstr(why.text, "a.bin: the MiB that begins at byte 1048576"));
     assert_int_equal(token_files_read(self, astride + 10, 1, tokens, &why), FAULT_DIGEST);
@@ -294,7 +300,7 @@ static void test_reading_checks_the_manifest(void **state)
     token_files_close(&self);
 
     flip("a.bin", MANIFEST_LEAF_BYTES + 77);
-    put_tokens("b.bin", 0, 2000, 2);                // Its own leaf, if also number 0
+    put_tokens("b.bin", 0, 2000, 2); // Its own leaf, if also number 0
     write_manifest(2);
     flip("b.bin", 5);
     self = open_files(&config);
@@ -373,7 +379,8 @@ static void assert_bad(const char *text, int fault, const char *word)
 }
 
 #define ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
-#define HEAD "{\"format\":\"shoal-manifest-2\",\"token_bytes\":2,\"leaf_bytes\":1048576," \
+#define HEAD                                                                                       \
+    "{\"format\":\"shoal-manifest-2\",\"token_bytes\":2,\"leaf_bytes\":1048576,"                   \
     "\"digest\":\"" ZEROS "\",\"files\":["
 #define HASHES "\"root\":\"00\",\"leaves\":\"" ZEROS "\"}"
 

@@ -34,7 +34,10 @@ static struct token_list encode(const tokenizer_t *tokenizer, const void *text, 
 
 // ---- Hugging Face's ids
 
-struct lengths { const json_t *wanted; size_t count; };
+struct lengths {
+    const json_t *wanted;
+    size_t count;
+};
 
 static int check_length(void *context, const uint8_t *word, size_t count)
 {
@@ -123,8 +126,9 @@ static uint32_t random_below(uint32_t n)
 // Bytes of all kinds, among them pieces of words, tokens and UTF-8, whole and broken.
 static size_t random_text(uint8_t *text, size_t count_max)
 {
-    static const char *const parts[] = { " the", "\n", "License", "'ll", "<|begin|>", "<|end|>",
-                                         "é", "世界", "😀", " ", "  ", "123", "\r\n", "\t", "!?", ".\n" };
+    static const char *const parts[] = { " the", "\n",   "License", "'ll", "<|begin|>", "<|end|>",
+                                         "é",    "世界", "😀",       " ",   "  ",        "123",
+                                         "\r\n", "\t",   "!?",      ".\n" };
     size_t count = 0;
     while (count + 16 < count_max) {
         const char *part = parts[random_below(sizeof parts / sizeof *parts)];
@@ -146,7 +150,8 @@ static void test_any_bytes_come_back(void **state)
             const size_t count = random_text(text, 20 + random_below(380));
             struct token_list ids = encode(tokenizer, text, count);
             struct byte_list back = { 0 };
-            assert_int_equal(tokenizer_decode(tokenizer, ids.ids, ids.count, false, &why, &back), 0);
+            assert_int_equal(tokenizer_decode(tokenizer, ids.ids, ids.count, false, &why, &back),
+                             0);
             assert_int_equal(back.count, count);
             assert_memory_equal(back.bytes, text, count);
             token_list_free(&ids);
@@ -164,12 +169,12 @@ static void test_much_white_space_takes_linear_time(void **state)
         "{\"added_tokens\":[{\"id\":1,\"content\":\" \",\"rstrip\":true}],\"model\":{\"type\":"
         "\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"pre_tokenizer\":{\"type\":\"ByteLevel\","
         "\"add_prefix_space\":false},\"decoder\":{\"type\":\"ByteLevel\"}}";
-    enum { SPACES = 1 << 20 };                              // Squared, these are half an hour
+    enum { SPACES = 1 << 20 }; // Squared, these are half an hour
     tokenizer_t *tokenizer = NULL;
     uint8_t *text = malloc(2 * SPACES + 2);
     assert_int_equal(tokenizer_read("it", json, sizeof json - 1, &why, &tokenizer), 0);
     memset(text, ' ', 2 * SPACES + 2);
-    text[SPACES] = text[2 * SPACES + 1] = 'a';              // Two runs
+    text[SPACES] = text[2 * SPACES + 1] = 'a'; // Two runs
     struct token_list ids = encode(tokenizer, text, 2 * SPACES + 2);
     assert_int_equal(ids.count, 2 * SPACES + 2);
     for (size_t i = 0; i < ids.count; i++)
@@ -197,8 +202,8 @@ static void test_decode_refuses_and_skips(void **state)
     tokenizer_destroy(&tokenizer);
 }
 
-#define ABC(more) \
-    "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"decoder\":{\"type\":\"ByteLevel\"}," \
+#define ABC(more)                                                                                  \
+    "{\"pre_tokenizer\":{\"type\":\"ByteLevel\"},\"decoder\":{\"type\":\"ByteLevel\"},"            \
     "\"model\":{\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]" more "}}"
 
 static int encode_abccc(const char *json, struct token_list *ids)
@@ -207,8 +212,8 @@ static int encode_abccc(const char *json, struct token_list *ids)
     assert_int_equal(tokenizer_read("it", json, strlen(json), &why, &tokenizer), 0);
     encoder_t *encoder = encoder_new(tokenizer);
     ids->count = 0;
-    const int rc = tokenizer_encode(encoder, (const uint8_t *)"abccc", 5, ENCODE_CONTINUES, &why,
-                                    ids);
+    const int rc =
+        tokenizer_encode(encoder, (const uint8_t *)"abccc", 5, ENCODE_CONTINUES, &why, ids);
     encoder_destroy(&encoder);
     tokenizer_destroy(&tokenizer);
     return rc;
@@ -246,7 +251,8 @@ static void test_cuts_change_nothing(void **state)
             cuts += cut > 0;
             assert_int_equal(tokenizer_encode(encoder, text, cut, 0, &why, &parts), 0);
             assert_int_equal(tokenizer_encode(encoder, text + cut, count - cut,
-                                              cut ? ENCODE_CONTINUES : 0, &why, &parts), 0);
+                                              cut ? ENCODE_CONTINUES : 0, &why, &parts),
+                             0);
             assert_int_equal(parts.count, whole.count);
             assert_memory_equal(parts.ids, whole.ids, whole.count * sizeof *whole.ids);
             token_list_free(&whole);
@@ -256,7 +262,7 @@ static void test_cuts_change_nothing(void **state)
         encoder_destroy(&encoder);
         tokenizer_destroy(&tokenizer);
     }
-    tokenizer_t *tokenizer = load(GOLDEN "gpt2.json");      // Its <right> reaches over line feeds
+    tokenizer_t *tokenizer = load(GOLDEN "gpt2.json"); // Its <right> reaches over line feeds
     assert_int_equal(tokenizer_last_cut(tokenizer, (const uint8_t *)"ab\ncd", 5), 0);
     tokenizer_destroy(&tokenizer);
 }
@@ -322,7 +328,7 @@ static void test_install(void **state)
     assert_int_equal(tokenizer_id_end(tokenizer), 611);
     tokenizer_destroy(&tokenizer);
     assert_int_equal(tokenizer_install(path_of("none"), folder, 0, &why), FAULT_NOT_FOUND);
-    put("tokenizer_config.json", "{}", 2);                  // Taken along as it is
+    put("tokenizer_config.json", "{}", 2); // Taken along as it is
     char other[512];
     snprintf(other, sizeof other, "%s", path_of("other"));
     assert_int_equal(mkdir(other, 0700), 0);
@@ -333,13 +339,16 @@ static void test_install(void **state)
 }
 
 #define BYTE_LEVEL "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}"
-#define ENDS ",\"pre_tokenizer\":" BYTE_LEVEL ",\"decoder\":{\"type\":\"ByteLevel\"}}"
-#define MODEL(more) "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]" more "}"
-#define WITH(key) "{" key "," MODEL("") ENDS
-#define PRE(pre) "{" MODEL("") ",\"decoder\":{\"type\":\"ByteLevel\"},\"pre_tokenizer\":" pre "}"
+#define ENDS       ",\"pre_tokenizer\":" BYTE_LEVEL ",\"decoder\":{\"type\":\"ByteLevel\"}}"
+#define MODEL(more)                                                                                \
+    "\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":1,\"ab\":2},\"merges\":[\"a b\"]" more "}"
+#define WITH(key)    "{" key "," MODEL("") ENDS
+#define PRE(pre)     "{" MODEL("") ",\"decoder\":{\"type\":\"ByteLevel\"},\"pre_tokenizer\":" pre "}"
 #define ADDED(token) WITH("\"added_tokens\":[" token "]")
 
-static const struct { const char *json, *says; } refused[] = {
+static const struct {
+    const char *json, *says;
+} refused[] = {
     { "", "no valid JSON" },
     { "[]", "not an object" },
     { "{}", "model" },
@@ -376,15 +385,18 @@ static const struct { const char *json, *says; } refused[] = {
     { PRE("{\"type\":\"Sequence\",\"pretokenizers\":[" BYTE_LEVEL "," BYTE_LEVEL "]}"),
       "comes after ByteLevel" },
     { PRE("{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Digits\"},"
-          "{\"type\":\"ByteLevel\"}]}"), "'add_prefix_space' behind another" },
+          "{\"type\":\"ByteLevel\"}]}"),
+      "'add_prefix_space' behind another" },
     { PRE("{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":"
           "{\"Regex\":\"\\\\w+\"},\"behavior\":\"Isolated\"}," BYTE_LEVEL "]}"),
       "the regular expression is none of" },
     { WITH("\"post_processor\":{\"type\":\"BertProcessing\"}"), "type 'BertProcessing'" },
     { WITH("\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[]}"), "no Sequence A" },
     { WITH("\"post_processor\":{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":"
-           "{\"id\":\"x\"}}]}"), "'special_tokens' lacks 'x'" },
-    { "{" MODEL("") ",\"pre_tokenizer\":" BYTE_LEVEL ",\"decoder\":null}", "decoder: not an object" },
+           "{\"id\":\"x\"}}]}"),
+      "'special_tokens' lacks 'x'" },
+    { "{" MODEL("") ",\"pre_tokenizer\":" BYTE_LEVEL ",\"decoder\":null}",
+      "decoder: not an object" },
 };
 
 static void test_refusals(void **state)
@@ -393,8 +405,8 @@ static void test_refusals(void **state)
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         tokenizer_t *tokenizer = NULL;
         why.text[0] = 0;
-        const int rc = tokenizer_read("it", refused[i].json, strlen(refused[i].json), &why,
-                                      &tokenizer);
+        const int rc =
+            tokenizer_read("it", refused[i].json, strlen(refused[i].json), &why, &tokenizer);
         if (rc == 0 || !strstr(why.text, refused[i].says))
             fail_msg("%s: %d, \"%s\" lacks \"%s\"", refused[i].json, rc, why.text, refused[i].says);
         assert_null(tokenizer);
@@ -422,11 +434,14 @@ static uint8_t *slurp(const char *path, size_t *ret_count)
 static tokenizer_t *train(uint32_t workers, uint32_t piece)
 {
     static const char *const special[] = { "<|endoftext|>" };
-    const struct bpe_train_options options = {
-        .pretokenizer = { .add_prefix_space = true, .gpt2_is_byte_level = true, .count = 1,
-                          .chain = { PRETOKENIZE_GPT2 } },
-        .vocab_size = 600, .special_tokens = special, .special_count = 1, .workers = workers
-    };
+    const struct bpe_train_options options = { .pretokenizer = { .add_prefix_space = true,
+                                                                 .gpt2_is_byte_level = true,
+                                                                 .count = 1,
+                                                                 .chain = { PRETOKENIZE_GPT2 } },
+                                               .vocab_size = 600,
+                                               .special_tokens = special,
+                                               .special_count = 1,
+                                               .workers = workers };
     bpe_train_t *self = NULL;
     tokenizer_t *tokenizer = NULL;
     struct bpe_train_result result;
@@ -434,8 +449,8 @@ static tokenizer_t *train(uint32_t workers, uint32_t piece)
     uint8_t *text = slurp("LICENSE", &count);
     assert_int_equal(bpe_train_new(&options, &why, &self), 0);
     for (size_t at = 0, part = 0, length; at < count; at += length, part++) {
-        const size_t cut = count - at > piece
-            ? pretokenize_last_cut(&options.pretokenizer, text + at, piece) : 0;
+        const size_t cut =
+            count - at > piece ? pretokenize_last_cut(&options.pretokenizer, text + at, piece) : 0;
         length = cut ? cut : count - at;
         bpe_train_add(self, (uint32_t)(part % workers), text + at, length,
                       at ? ENCODE_CONTINUES : 0);
@@ -454,7 +469,7 @@ static void test_training_is_that_of_hugging_face(void **state)
     tokenizer_t *theirs = load(GOLDEN "gpt2.json");
     for (size_t i = 0; i < 3; i++) {
         tokenizer_t *ours = train(ways[i][0], ways[i][1]);
-        added_tokens_free(&theirs->plain);                  // They come after training
+        added_tokens_free(&theirs->plain); // They come after training
         added_tokens_free(&theirs->normalized);
         added_tokens_free(&ours->plain);
         assert_same_tokenizer(ours, theirs);
@@ -467,8 +482,9 @@ static void test_training_is_refused(void **state)
 {
     (void)state;
     static const char *const special[] = { "<s>", "<s>" };
-    struct bpe_train_options options = { .vocab_size = 300, .special_tokens = special,
-                                         .special_count = 2, .workers = 1 };
+    struct bpe_train_options options = {
+        .vocab_size = 300, .special_tokens = special, .special_count = 2, .workers = 1
+    };
     struct bpe_train_result result;
     bpe_train_t *self = NULL;
     tokenizer_t *tokenizer = NULL;
@@ -495,8 +511,11 @@ static void test_utf8(void **state)
         if (count > 1 && unicode_next(text, count - 1, &length) != UNICODE_INVALID)
             fail_msg("U+%04X cut", c);
     }
-    static const char *const bad[] = { "\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80",
-                                       "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xff", "\xc3(" };
+    static const char *const bad[] = {
+        "\x80",         "\xc0\x80",         "\xc1\xbf",         "\xe0\x9f\xbf",
+        "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xff",
+        "\xc3("
+    };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(unicode_valid_until((const uint8_t *)bad[i], strlen(bad[i])), 0);
 }

@@ -17,8 +17,13 @@ static struct hash named(const char *name) { return hash_of(name, strlen(name));
 static uint32_t hear(uint16_t kind, const void *body, uint16_t counted)
 {
     struct outbox out = { effects, 0, 16, bytes, 0, sizeof bytes };
-    const struct msg in = { .now_ms = 1000, .kind = kind, .run = "r", .from = "", .incarnation = 1,
-                            .sender = named("coordinator"), .body = body };
+    const struct msg in = { .now_ms = 1000,
+                            .kind = kind,
+                            .run = "r",
+                            .from = "",
+                            .incarnation = 1,
+                            .sender = named("coordinator"),
+                            .body = body };
     uint32_t count = 0;
     trainer_step(&trainer, &in, &out);
     for (uint32_t i = 0; i < out.count; i++) count += effects[i].kind == counted;
@@ -28,19 +33,33 @@ static uint32_t hear(uint16_t kind, const void *body, uint16_t counted)
 // Client 0 of two is ours, and trains.
 static uint32_t hear_round(uint32_t samples)
 {
-    static struct wire_client clients[2] = { { .member = 0 }, { .member = 1 } }, witness = { .member = 1 };
+    static struct wire_client clients[2] = { { .member = 0 }, { .member = 1 } },
+                              witness = { .member = 1 };
     static struct wire_interval dealt;
     dealt = (struct wire_interval){ 0, samples };
-    return hear(FRAME_ROUND, &(struct wire_round){
-        .round = 5, .step = 3, .seed = 7, .batch_size = samples, .dealt = &dealt, .dealt_count = 1,
-        .clients = clients, .clients_count = 2, .witnesses = &witness, .witnesses_count = 1 }, FRAME_TRAIN);
+    return hear(FRAME_ROUND,
+                &(struct wire_round){ .round = 5,
+                                      .step = 3,
+                                      .seed = 7,
+                                      .batch_size = samples,
+                                      .dealt = &dealt,
+                                      .dealt_count = 1,
+                                      .clients = clients,
+                                      .clients_count = 2,
+                                      .witnesses = &witness,
+                                      .witnesses_count = 1 },
+                FRAME_TRAIN);
 }
 
 static uint32_t claims_of_result(void)
 {
-    return hear(FRAME_TRAINED, &(struct wire_trained){
-        .round = 5, .ok = true, .base = named("parameters"), .payload = named("payload"),
-        .payload_bytes = 1 }, FRAME_CLAIM);
+    return hear(FRAME_TRAINED,
+                &(struct wire_trained){ .round = 5,
+                                        .ok = true,
+                                        .base = named("parameters"),
+                                        .payload = named("payload"),
+                                        .payload_bytes = 1 },
+                FRAME_CLAIM);
 }
 
 static int set_up(void **state)
@@ -59,8 +78,9 @@ static int set_up(void **state)
     member->config.payload_bytes = 1;
     member->members_count = 2;
     for (uint32_t i = 0; i < 2; i++)
-        member->members[i] = (struct wire_member){ .index = i, .role = ACTOR_TRAINER,
-                                                   .state = MEMBER_HEALTHY, .instance = 9 };
+        member->members[i] = (struct wire_member){
+            .index = i, .role = ACTOR_TRAINER, .state = MEMBER_HEALTHY, .instance = 9
+        };
     trainer.replica.holding = true;
     trainer.replica.step = 3;
     trainer.replica.digest = named("parameters");
@@ -71,16 +91,16 @@ static void a_result_is_claimed(void **state)
 {
     (void)state;
     assert_int_equal(hear_round(4), 1);
-    assert_int_equal(hear_round(4), 0);             // Told once more: the same round
-    assert_true(claims_of_result() >= 1);           // To all, and to the witness
+    assert_int_equal(hear_round(4), 0);   // Told once more: the same round
+    assert_true(claims_of_result() >= 1); // To all, and to the witness
 }
 
 static void what_was_trained_for_a_round_made_anew_is_not(void **state)
 {
     (void)state;
     assert_int_equal(hear_round(4), 1);
-    trainer.member.has_round = false;               // Its position was given up
-    assert_int_equal(hear_round(6), 0);             // The learner is still at work
+    trainer.member.has_round = false;   // Its position was given up
+    assert_int_equal(hear_round(6), 0); // The learner is still at work
     assert_int_equal(claims_of_result(), 0);
 }
 
@@ -94,7 +114,7 @@ static void of_a_round_is_claimed_once(void **state)
     trainer.member.has_round = false;
     trainer.tried_round = 0;
     assert_int_equal(hear_round(6), 0);
-    assert_int_equal(trainer.tried_round, 5);       // It had its turn, and sat it out
+    assert_int_equal(trainer.tried_round, 5); // It had its turn, and sat it out
 }
 
 int main(void)

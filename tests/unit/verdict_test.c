@@ -36,9 +36,12 @@ static uint8_t judged(uint32_t trainers, uint8_t accusation, uint8_t tries, uint
     run->audits_count = 0;
     for (uint8_t word = FINDING_PENDING; word <= FINDING_WITHHELD; word++)
         for (uint32_t i = 0; i < counts[word]; i++) {
-            run->audits[run->audits_count] = (struct wire_audit){
-                .auditor = 3 + run->audits_count, .member = ACCUSED, .accuser = ACCUSER,
-                .accusation = accusation, .judges = true, .tries = tries };
+            run->audits[run->audits_count] = (struct wire_audit){ .auditor = 3 + run->audits_count,
+                                                                  .member = ACCUSED,
+                                                                  .accuser = ACCUSER,
+                                                                  .accusation = accusation,
+                                                                  .judges = true,
+                                                                  .tries = tries };
             run->findings[run->audits_count++].finding = word;
         }
     return verdict_of(run, 0);
@@ -64,10 +67,10 @@ static void liars_alone_make_no_verdict(void **state)
             for (uint8_t tries = 0; tries <= 1; tries++) {
                 const uint32_t due = verdict_judges(trainers, accusations[a], tries);
                 const uint32_t judges = least(due, trainers - 2);
-                const uint32_t liars = least(lying_judges(trainers, accusations[a], FINDING_DIFFERENT),
-                                             judges);
-                const uint32_t false_same = least(lying_judges(trainers, accusations[a], FINDING_SAME),
-                                                  judges);
+                const uint32_t liars =
+                    least(lying_judges(trainers, accusations[a], FINDING_DIFFERENT), judges);
+                const uint32_t false_same =
+                    least(lying_judges(trainers, accusations[a], FINDING_SAME), judges);
                 assert_true(due % 2);
                 if (tries == 0 && due < verdict_judges(trainers, accusations[a], 1)) {
                     // Few: an honest word is likely, not certain
@@ -77,13 +80,16 @@ static void liars_alone_make_no_verdict(void **state)
                                      FINDING_DIFFERENT);
                     continue;
                 }
-                assert_int_equal(judged(trainers, accusations[a], tries, 0, liars, 0, judges - liars),
-                                 FINDING_PENDING);
-                assert_int_equal(judged(trainers, accusations[a], tries, false_same, 0, 0,
-                                        judges - false_same), FINDING_PENDING);
+                assert_int_equal(
+                    judged(trainers, accusations[a], tries, 0, liars, 0, judges - liars),
+                    FINDING_PENDING);
+                assert_int_equal(
+                    judged(trainers, accusations[a], tries, false_same, 0, 0, judges - false_same),
+                    FINDING_PENDING);
                 if (judges == due)
-                    assert_int_equal(judged(trainers, accusations[a], tries, judges - liars, liars, 0, 0),
-                                     FINDING_SAME);
+                    assert_int_equal(
+                        judged(trainers, accusations[a], tries, judges - liars, liars, 0, 0),
+                        FINDING_SAME);
             }
 }
 
@@ -104,7 +110,7 @@ static void who_shows_it_to_some_has_withheld_it(void **state)
     (void)state;
     assert_int_equal(judged(4, FINDING_DIFFERENT, 0, 0, 1, 1, 0), FINDING_WITHHELD);
     assert_int_equal(judged(6, FINDING_WITHHELD, 0, 0, 2, 2, 0), FINDING_WITHHELD);
-    assert_int_equal(judged(7, FINDING_DIFFERENT, 0, 0, 1, 1, 1), FINDING_PENDING);     // Still open
+    assert_int_equal(judged(7, FINDING_DIFFERENT, 0, 0, 1, 1, 1), FINDING_PENDING); // Still open
     assert_int_equal(judged(7, FINDING_DIFFERENT, 0, 0, 2, 1, 0), FINDING_DIFFERENT);
     assert_int_equal(judged(7, FINDING_DIFFERENT, 0, 1, 1, 1, 0), FINDING_WITHHELD);
     assert_int_equal(judged(7, FINDING_DIFFERENT, 0, 2, 1, 0, 0), FINDING_SAME);
@@ -119,16 +125,21 @@ static void who_went_long_ago_counts_no_more(void **state)
     enum { PRESENT = 6, GONE = 60 };
     memset(run, 0, sizeof *run);
     for (uint32_t i = 0; i < PRESENT + GONE; i++) {
-        const struct wire_member member = { .index = i, .key.bytes = { (uint8_t)(i + 1) }, .role = ACTOR_TRAINER,
-            .state = i < PRESENT ? MEMBER_HEALTHY : MEMBER_DROPPED, .dropped_round = 10 };
+        const struct wire_member member = { .index = i,
+                                            .key.bytes = { (uint8_t)(i + 1) },
+                                            .role = ACTOR_TRAINER,
+                                            .state = i < PRESENT ? MEMBER_HEALTHY : MEMBER_DROPPED,
+                                            .dropped_round = 10 };
         run_apply(run, FRAME_RECORD_MEMBER, &member);
     }
     run->round.round = 10 + 63;
     assert_int_equal(run_trainers(run), PRESENT + GONE);
-    assert_int_equal(judged(run_trainers(run), FINDING_DIFFERENT, 1, 0, PRESENT - 2, 0, 0), FINDING_PENDING);
+    assert_int_equal(judged(run_trainers(run), FINDING_DIFFERENT, 1, 0, PRESENT - 2, 0, 0),
+                     FINDING_PENDING);
     run->round.round++;
     assert_int_equal(run_trainers(run), PRESENT);
-    assert_int_equal(judged(run_trainers(run), FINDING_DIFFERENT, 1, 0, PRESENT - 2, 0, 0), FINDING_DIFFERENT);
+    assert_int_equal(judged(run_trainers(run), FINDING_DIFFERENT, 1, 0, PRESENT - 2, 0, 0),
+                     FINDING_DIFFERENT);
 }
 
 int main(void)

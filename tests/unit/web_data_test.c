@@ -7,14 +7,15 @@
 #include <sys/stat.h>
 
 enum { SEQ_LEN = 511, FILES = 3, NOTES_MAX = 64 };
-static const uint32_t lengths[FILES] = { 1600000, 700001, 1000 };   // 3.05 MiB, 1.3 MiB, 2 kB
-static const struct samples_config config = { .token_bytes = 2, .seq_len = SEQ_LEN,
+static const uint32_t lengths[FILES] = { 1600000, 700001, 1000 }; // 3.05 MiB, 1.3 MiB, 2 kB
+static const struct samples_config config = { .token_bytes = 2,
+                                              .seq_len = SEQ_LEN,
                                               .vocab_size = 65536 };
 static struct why why;
 static struct web webs[2];
 static struct hash digest;
 static provider_t *local;
-static uint64_t count;                      // Samples in a pass
+static uint64_t count; // Samples in a pass
 static uint32_t truth[300][SEQ_LEN + 1], got[300][SEQ_LEN + 1];
 
 // ---- the folder and its servers -----------------------------------------------------------------
@@ -26,7 +27,8 @@ static void put_tokens(uint32_t number, uint32_t tokens)
     assert_non_null(bytes);
     memcpy(bytes, "\x93NUMPY\x01\x00", 8);
     char *text = (char *)bytes + 10;
-    int length = sprintf(text, "{'descr': '<u2', 'fortran_order': False, 'shape': (%u,), }", tokens);
+    int length =
+        sprintf(text, "{'descr': '<u2', 'fortran_order': False, 'shape': (%u,), }", tokens);
     length += sprintf(text + length, "%*s\n", 117 - length, "");
     bytes[8] = (uint8_t)length, bytes[9] = 0;
     uint8_t *at = bytes + 10 + length;
@@ -74,7 +76,7 @@ static void all_honest(void)
 
 // ---- a reader -----------------------------------------------------------------------------------
 
-static unsigned notes;                      // Refusals that were told of
+static unsigned notes; // Refusals that were told of
 static char noted[NOTES_MAX][WHY_MAX];
 
 static void note(void *arg, const char *reason, const char *next)
@@ -102,11 +104,17 @@ static int open_web(bool mirrored, const struct samples_config *wanted, const st
     for (int i = 0; i < 2; i++)
         snprintf(urls[i], sizeof urls[i], "http://me:secret@127.0.0.1:%u/{}.npy?key=secret",
                  webs[i].server.port);
-    const struct remote_source source = { .kind = REMOTE_NUMBERED_FILES, .url = urls[0],
-                                          .mirror = mirrored ? urls[1] : NULL, .num_files = FILES,
-                                          .n_left_pad_zeros = 3, .manifest_digest = *pin };
-    const struct http_config http = { .timeout_ms = 5000, .connect_timeout_ms = 2000,
-                                      .attempts = 3, .pause_ms = 1, .stop_fd = -1,
+    const struct remote_source source = { .kind = REMOTE_NUMBERED_FILES,
+                                          .url = urls[0],
+                                          .mirror = mirrored ? urls[1] : NULL,
+                                          .num_files = FILES,
+                                          .n_left_pad_zeros = 3,
+                                          .manifest_digest = *pin };
+    const struct http_config http = { .timeout_ms = 5000,
+                                      .connect_timeout_ms = 2000,
+                                      .attempts = 3,
+                                      .pause_ms = 1,
+                                      .stop_fd = -1,
                                       .refused = note };
     notes = 0;
     why.text[0] = 0;
@@ -142,7 +150,7 @@ static void proved_samples_are_the_folders(void **state)
     assert_int_equal(open_web(false, &config, &digest, &self), 0);
     assert_int_equal(provider_count(self), count);
     assert_true(hash_equal(provider_digest(self), &digest));
-    assert_int_equal(webs[0].requests, 2 + FILES);  // The manifest, no block hashes, three headers
+    assert_int_equal(webs[0].requests, 2 + FILES); // The manifest, no block hashes, three headers
     webs[0].requests = 0;
     for (uint64_t at = 0; at < count + 300; at += 300)
         assert_int_equal(read_both(self, at, 300), 0);
@@ -164,7 +172,7 @@ static void shuffled_samples_are_the_folders(void **state)
     assert_int_equal(open_web(true, &shuffled, &digest, &self), 0);
     for (uint64_t at = 0; at < count; at += 97) assert_int_equal(read_both(self, at, 20), 0);
     assert_int_equal(notes, 0);
-    assert_int_equal(webs[1].requests, 1);                  // Who else has block hashes?
+    assert_int_equal(webs[1].requests, 1); // Who else has block hashes?
     provider_close(&self);
     provider_close(&local);
     local = here;
@@ -183,7 +191,7 @@ static void who_lies_is_named_and_the_mirror_asked(void **state)
             webs[0].mischief = mischief;
             assert_int_equal(open_web(true, &config, &digest, &self), 0);
             assert_int_equal(read_both(self, 1000, 300), 0);
-            assert_int_equal(webs[0].mischiefs, 1);         // Who answered last is asked first
+            assert_int_equal(webs[0].mischiefs, 1); // Who answered last is asked first
             assert_int_equal(notes, 1);
             assert_int_equal(notes_of(&webs[0]), 1);
             provider_close(&self);
@@ -207,7 +215,7 @@ static void block_hashes_spare_the_mib(void **state)
     assert_true(webs[0].bytes <= 8192 + 2 * 4096);
     assert_int_equal(webs[0].requests, 2);
     for (uint64_t at = 0; at < count; at += 37) assert_int_equal(read_both(self, at, 3), 0);
-    assert_true(webs[0].bytes < 2 << 20);                   // Of 4.4 MiB, 8 % were asked
+    assert_true(webs[0].bytes < 2 << 20); // Of 4.4 MiB, 8 % were asked
     assert_int_equal(notes, 0);
     provider_close(&self);
     for (int mischief = WEB_HONEST + 1; mischief < WEB_MISCHIEFS; mischief++)
@@ -241,7 +249,7 @@ static void a_place_that_turns_bad_is_left(void **state)
         webs[bad].mischief = WEB_FLIPS;
         webs[!bad].mischief = WEB_HONEST;
         notes = 0;
-        assert_int_equal(read_both(self, 10, 1), 0);        // Blocks whose hashes are known
+        assert_int_equal(read_both(self, 10, 1), 0); // Blocks whose hashes are known
         assert_int_equal(notes_of(&webs[bad]), 1);
         assert_int_equal(notes, 1);
     }
@@ -265,7 +273,7 @@ static void alone_it_is_asked_again_or_nothing_is_read(void **state)
         const int rc = read_both(self, 2000, 100);
         assert_true(rc < 0 && (mischief != WEB_FLIPS || rc == FAULT_DIGEST));
         webs[0].mischief = WEB_HONEST;
-        assert_int_equal(read_both(self, 2000, 100), 0);    // It stays usable
+        assert_int_equal(read_both(self, 2000, 100), 0); // It stays usable
         provider_close(&self);
     }
 }
@@ -303,22 +311,25 @@ static void only_the_pinned_manifest_counts(void **state)
     assert_says("token_bytes is 2 and the configured token size is 4");
     snprintf(url, sizeof url, "http://127.0.0.1:%u/manifest.json", webs[0].server.port);
     const struct http_config http = HTTP_CONFIG_DEFAULT;
-    struct remote_source source = { .kind = REMOTE_SINGLE_URL, .url = url,
+    struct remote_source source = { .kind = REMOTE_SINGLE_URL,
+                                    .url = url,
                                     .manifest_digest = digest };
     assert_int_equal(provider_open_http(&source, &http, &config, &why, &self), FAULT_DIGEST);
     assert_says("names no such file");
-    source = (struct remote_source){ .kind = REMOTE_NUMBERED_FILES, .url = "http://h/{}/tokens.bin",
-                                     .num_files = 1, .manifest_digest = digest };
+    source = (struct remote_source){ .kind = REMOTE_NUMBERED_FILES,
+                                     .url = "http://h/{}/tokens.bin",
+                                     .num_files = 1,
+                                     .manifest_digest = digest };
     assert_int_equal(provider_open_http(&source, &http, &config, &why, &self), FAULT_CONFIG);
     assert_says("in the file's name");
     source.url = "http://h/{}.bin", source.mirror = "http://h/1.bin";
     assert_int_equal(provider_open_http(&source, &http, &config, &why, &self), FAULT_CONFIG);
     assert_says("the mirror: url_template must have exactly one {}");
     assert_null(self);
-    assert_int_equal(open_web(false, &config, &none, &self), 0);        // And without a pin
+    assert_int_equal(open_web(false, &config, &none, &self), 0); // And without a pin
     assert_null(provider_digest(self));
     webs[0].mischief = WEB_FLIPS;
-    assert_int_equal(provider_read(self, 0, 10, got[0], &why), 0);      // is believed what comes
+    assert_int_equal(provider_read(self, 0, 10, got[0], &why), 0); // is believed what comes
     provider_close(&self);
 }
 
@@ -327,7 +338,8 @@ static void a_forged_line_is_no_line(void **state)
 {
     static const char forged[] =
         "{ \"format\": \"shoal-manifest-2\", \"token_bytes\": 2, \"leaf_bytes\": 1048576,"
-        " \"digest\": \"0000000000000000000000000000000000000000000000000000000000000000\", \"files\": ["
+        " \"digest\": \"0000000000000000000000000000000000000000000000000000000000000000\", "
+        "\"files\": ["
         " { \"name\": \"a\\u000around.committed\\u001b.bin\", \"bytes\": 0, \"root\": \"\","
         " \"leaves\": \"\" } ] }";
     provider_t *self = NULL;
@@ -345,7 +357,9 @@ static void a_forged_line_is_no_line(void **state)
 // Where a manifest and block hashes are looked for.
 static void a_manifest_lies_beside_the_files(void **state)
 {
-    static const struct { const char *url, *manifest, *blocks; } pairs[] = {
+    static const struct {
+        const char *url, *manifest, *blocks;
+    } pairs[] = {
         { "http://h/a/b.bin", "http://h/a/manifest.json", "http://h/a/b.bin.blocks" },
         { "http://h/b.bin?k=/#x", "http://h/manifest.json?k=/#x", "http://h/b.bin.blocks?k=/#x" },
         { "https://u:p@h:1/a/", "https://u:p@h:1/a/manifest.json", NULL },

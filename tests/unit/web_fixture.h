@@ -25,8 +25,7 @@ struct web_server {
     void *arg;
 };
 
-static inline void web_say(int fd, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static inline void web_say(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static inline void web_say(int fd, const char *format, ...)
 {
     char text[1024];
@@ -41,7 +40,8 @@ static inline void web_wait_until_gone(int fd)
 {
     char byte;
     struct pollfd gone = { .fd = fd, .events = POLLIN };
-    while (poll(&gone, 1, 5000) > 0 && recv(fd, &byte, 1, 0) > 0) { }
+    while (poll(&gone, 1, 5000) > 0 && recv(fd, &byte, 1, 0) > 0) {
+    }
 }
 
 static inline int web_listen(uint16_t *ret_port)
@@ -50,8 +50,8 @@ static inline int web_listen(uint16_t *ret_port)
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     socklen_t length = sizeof address;
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ensure(fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0 && listen(fd, 64) == 0
-           && getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+    ensure(fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0 && listen(fd, 64) == 0 &&
+           getsockname(fd, (struct sockaddr *)&address, &length) == 0);
     *ret_port = ntohs(address.sin_port);
     return fd;
 }
@@ -69,14 +69,14 @@ static inline void *web_server_loop(void *context)
         }
         self->answer(self->arg, fd, request);
         shutdown(fd, SHUT_WR);
-        web_wait_until_gone(fd);           // So that no unread byte resets what we sent
+        web_wait_until_gone(fd); // So that no unread byte resets what we sent
     }
     return NULL;
 }
 
 static inline void web_server_start(struct web_server *self,
-                                      void (*answer)(void *arg, int fd, const char *request),
-                                      void *arg)
+                                    void (*answer)(void *arg, int fd, const char *request),
+                                    void *arg)
 {
     setenv("no_proxy", "*", 1);
     self->answer = answer;
@@ -96,24 +96,24 @@ static inline void web_server_stop(struct web_server *self)
 
 enum web_mischief {
     WEB_HONEST,
-    WEB_FLIPS,              // One bit of every body is another one
-    WEB_CUTS,               // Half of the body, then the connection is closed
-    WEB_SHRINKS,            // The file is half as long as it was, and says so
-    WEB_HANGS_UP,           // Not a byte
-    WEB_BUSY,               // 503
-    WEB_GONE,               // 404
+    WEB_FLIPS,    // One bit of every body is another one
+    WEB_CUTS,     // Half of the body, then the connection is closed
+    WEB_SHRINKS,  // The file is half as long as it was, and says so
+    WEB_HANGS_UP, // Not a byte
+    WEB_BUSY,     // 503
+    WEB_GONE,     // 404
     WEB_MISCHIEFS,
 };
 
 struct web {
     struct web_server server;
     char dir[256];
-    char only[64];          // Mischief with files whose name has it: all, if empty
+    char only[64]; // Mischief with files whose name has it: all, if empty
     atomic_int mischief;
-    atomic_int times;       // How often; below 0: always
+    atomic_int times; // How often; below 0: always
     atomic_uint requests, mischiefs;
-    atomic_ullong bytes;    // Of bodies
-    uint64_t seed;          // Of what is flipped
+    atomic_ullong bytes; // Of bodies
+    uint64_t seed;       // Of what is flipped
 };
 
 static inline uint8_t *web_read(const struct web *self, const char *name, size_t *ret_count)
@@ -153,8 +153,8 @@ static inline void web_send(struct web *self, int fd, uint8_t *body, size_t coun
     if (mischief == WEB_FLIPS)
         body[(self->seed >> 16) % count] ^= (uint8_t)(1u << (self->seed >> 61));
     if (mischief == WEB_CUTS) count /= 2;
-    self->bytes += count;               // Before who asked can have them, and read the count
-    for (size_t sent = 0; sent < count; ) {
+    self->bytes += count; // Before who asked can have them, and read the count
+    for (size_t sent = 0; sent < count;) {
         const ssize_t now = send(fd, body + sent, count - sent, MSG_NOSIGNAL);
         if (now <= 0) return;
         sent += (size_t)now;
@@ -176,9 +176,10 @@ static inline void web_answer_file(struct web *self, int fd, const char *request
         web_say(fd, "HTTP/1.1 200 OK\r\n" WEB_CLOSE "Content-Length: %zu\r\n\r\n", size);
         if (strncmp(request, "GET", 3) == 0) web_send(self, fd, bytes, size, mischief);
     } else {
-        web_say(fd, "HTTP/1.1 206 Partial Content\r\n" WEB_CLOSE "Content-Length: %zu\r\n"
-                "Content-Range: bytes %zu-%zu/%zu\r\n\r\n", last - first + 1, first, last,
-                mischief == WEB_SHRINKS ? size / 2 : size);
+        web_say(fd,
+                "HTTP/1.1 206 Partial Content\r\n" WEB_CLOSE "Content-Length: %zu\r\n"
+                "Content-Range: bytes %zu-%zu/%zu\r\n\r\n",
+                last - first + 1, first, last, mischief == WEB_SHRINKS ? size / 2 : size);
         ensure(last < size && first <= last);
         web_send(self, fd, bytes + first, last - first + 1, mischief);
     }
@@ -194,8 +195,7 @@ static inline void web_answer(void *arg, int fd, const char *request)
     const int mischief = web_has(self, name) ? web_mischief_with(self, name) : WEB_GONE;
     if (mischief == WEB_BUSY)
         web_say(fd, "HTTP/1.1 503 Busy\r\n" WEB_CLOSE "Content-Length: 0\r\n\r\n");
-    else if (mischief != WEB_HANGS_UP)
-        web_answer_file(self, fd, request, name, mischief);
+    else if (mischief != WEB_HANGS_UP) web_answer_file(self, fd, request, name, mischief);
 }
 
 static inline void web_start(struct web *self, const char *dir)

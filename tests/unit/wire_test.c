@@ -12,7 +12,8 @@
 
 enum { ARENA_MAX = 48 << 20, OUT_MAX = 24 << 20, ROUNDS = 24 };
 
-static uint8_t *filled, *taken, *packed, *again, *third;  // Two arenas and three buffers for all tests
+static uint8_t *filled, *taken, *packed, *again,
+    *third; // Two arenas and three buffers for all tests
 static char *text;
 
 static int setup(void **state)
@@ -119,8 +120,11 @@ static void test_every_frame_survives_the_journey(void **state)
 static void test_every_record_keeps_its_worst_case(void **state)
 {
     struct wire_arena arena = { filled, 0, ARENA_MAX }, other = { taken, 0, ARENA_MAX };
-    struct wire_fill fill = { .random = 2, .arena = &arena, .list_max = UINT32_MAX,
-                              .bytes_max = UINT32_MAX, .largest = true };
+    struct wire_fill fill = { .random = 2,
+                              .arena = &arena,
+                              .list_max = UINT32_MAX,
+                              .bytes_max = UINT32_MAX,
+                              .largest = true };
     (void)state;
     for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) {
         struct wire_head head;
@@ -148,11 +152,11 @@ static void test_the_table_is_sound(void **state)
 {
     (void)state;
     for (uint16_t kind = wire_kind_next(0); kind; kind = wire_kind_next(kind)) {
-        assert_int_equal(wire_kind_from_name(wire_kind_name(kind)), kind);      // So names differ
+        assert_int_equal(wire_kind_from_name(wire_kind_name(kind)), kind); // So names differ
         assert_int_equal(wire_body_size(kind), wire_table_frame(kind)->record->size);
         assert_true(wire_table_depth(wire_table_frame(kind)->record) <= WIRE_DEPTH_MAX);
         const unsigned outside = WIRE_MAIL | WIRE_NEWS | WIRE_BULK, flags = wire_kind_flags(kind);
-        assert_true(!(flags & outside) == !!(flags & WIRE_LOCAL));              // One or the other
+        assert_true(!(flags & outside) == !!(flags & WIRE_LOCAL)); // One or the other
     }
     assert_string_equal(wire_kind_name(UINT16_MAX), "?");
     assert_int_equal(wire_kind_from_name("NO_SUCH_FRAME"), FRAME_NONE);
@@ -162,8 +166,9 @@ static void test_the_table_is_sound(void **state)
 
 // ---- frames as a whole ----------------------------------------------------------------------
 
-#define HEAD_HEX(kind) "98 01" kind "a3 72756e c420 00000000000000000000000000000000" \
-                       "00000000000000000000000000000000 01 02 "
+#define HEAD_HEX(kind)                                                                             \
+    "98 01" kind "a3 72756e c420 00000000000000000000000000000000"                                 \
+    "00000000000000000000000000000000 01 02 "
 
 static bool unpack(const uint8_t *bytes, size_t count, unsigned allowed,
                    struct wire_refusal *ret_refusal)
@@ -272,12 +277,41 @@ static void test_what_a_newer_peer_appends_is_skipped(void **state)
     // In WELCOME: one more field of each shape that msgpack knows. In PARCEL, which may be as long:
     // one that is a million deep.
     static const char *const appended[] = {
-        "c0", "c2", "7f", "e0", "cc01", "cd0102", "ce01020304", "cf0102030405060708", "d001",
-        "d10102", "d201020304", "d30102030405060708", "ca00000000", "cb0000000000000000", "a161",
-        "d90161", "da000161", "db0000000161", "c40161", "c5000161", "c60000000161", "c7010561",
-        "c800010561", "c9000000010561", "d40561", "d5056161", "d60561616161",
-        "d7056161616161616161", "d80561616161616161616161616161616161", "9101", "dc000101",
-        "dd0000000101", "810102", "de00010102", "df000000010102",
+        "c0",
+        "c2",
+        "7f",
+        "e0",
+        "cc01",
+        "cd0102",
+        "ce01020304",
+        "cf0102030405060708",
+        "d001",
+        "d10102",
+        "d201020304",
+        "d30102030405060708",
+        "ca00000000",
+        "cb0000000000000000",
+        "a161",
+        "d90161",
+        "da000161",
+        "db0000000161",
+        "c40161",
+        "c5000161",
+        "c60000000161",
+        "c7010561",
+        "c800010561",
+        "c9000000010561",
+        "d40561",
+        "d5056161",
+        "d60561616161",
+        "d7056161616161616161",
+        "d80561616161616161616161616161616161",
+        "9101",
+        "dc000101",
+        "dd0000000101",
+        "810102",
+        "de00010102",
+        "df000000010102",
     };
     struct wire_refusal refusal;
     (void)state;
@@ -341,8 +375,8 @@ static void test_large_counts_are_refused_at_once(void **state)
                          "WELCOME: needs 4294967295 bytes, 0 are left", 51);
     assert_frame_refused(HEAD_HEX("02") "93 05 a0 dfffffffff", ~0u,
                          "WELCOME: needs 8589934590 bytes, 0 are left", 51);
-    assert_frame_refused(HEAD_HEX("02") "93 05 a0 92 c0", ~0u,
-                         "WELCOME: needs 2 bytes, 1 are left", 47);
+    assert_frame_refused(HEAD_HEX("02") "93 05 a0 92 c0", ~0u, "WELCOME: needs 2 bytes, 1 are left",
+                         47);
     assert_frame_refused(HEAD_HEX("02") "93 05 a0 c1", ~0u,
                          "WELCOME: an unused type, should be a value", 46);
 }
@@ -366,9 +400,8 @@ static void test_damaged_frames_are_refused_or_valid(void **state)
             memcpy(again, packed, count);
             again[at] ^= (uint8_t)(1u << wire_fill_next(&fill) % 8);
             if (wire_unpack(again, count, ~0u, &other, &came, &got, &refusal))
-                assert_true(wire_pack(&came, got, third, OUT_MAX) > 0);     // `got` lends from `again`
-            else
-                assert_true(wire_refusal_text(&refusal, text, OUT_MAX) > 0);
+                assert_true(wire_pack(&came, got, third, OUT_MAX) > 0); // `got` lends from `again`
+            else assert_true(wire_refusal_text(&refusal, text, OUT_MAX) > 0);
         }
     }
 }
@@ -381,8 +414,10 @@ static void test_printing(void **state)
     struct wire_leave leave = { .instance = UINT64_MAX };
     struct wire_head head = { .kind = FRAME_UNDELIVERABLE, .run = "demo", .seq = 9 };
     struct wire_undeliverable lost = {
-        .to = "trainer.3fa2", .kind = 10,
-        .reason = "\"a\\b\" \xc3\xbc \xff \xc2\x9b" "31m \x7f \xed\xa0\x80",
+        .to = "trainer.3fa2",
+        .kind = 10,
+        .reason = "\"a\\b\" \xc3\xbc \xff \xc2\x9b"
+                  "31m \x7f \xed\xa0\x80",
     };
     const struct wire_round round = { .round = 7, .clients = clients, .clients_count = 5 };
     char line[1024];

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+// clang-format off
 #define WIRE_ENUM_fruit(E) E(APPLE, "apple") E(PEAR, "pear") E(PLUM, "plum")
 WIRE_ENUM_DECLARE(fruit, FRUIT)
 WIRE_ENUM_DEFINE(fruit, FRUIT)
@@ -22,11 +23,13 @@ WIRE_RECORD_DEFINE(point)
 WIRE_RECORD_STRUCT(sample)
 WIRE_RECORD_EXTERN(sample)
 WIRE_RECORD_DEFINE(sample)
+// clang-format on
 
 enum { ARENA_MAX = 4096 };
 
 static _Alignas(max_align_t) uint8_t arena_bytes[ARENA_MAX];
 
+// clang-format off
 static const char sample_hex[] =
     "9f" "ccc8" "cd0100" "ce00010000" "cf0000000100000000" "d1ff7f"
     "ca3f800000" "cbbff0000000000000" "c3" "02"
@@ -34,15 +37,28 @@ static const char sample_hex[] =
     "a3" "61c3bc" "c405" "0102030405" "c403" "aabbcc"
     "92" "e0" "cb0000000000000000"
     "92" "92" "d0df" "cb3ff0000000000000" "92" "7f" "cb4000000000000000";
+// clang-format on
 
 static struct wire_sample sample_of_hex(struct wire_point points[2])
 {
     points[0] = (struct wire_point){ -33, 1 };
     points[1] = (struct wire_point){ 127, 2 };
     struct wire_sample sample = {
-        .a = 200, .b = 256, .c = 65536, .d = UINT64_C(1) << 32, .e = -129, .f = 1, .g = -1,
-        .h = true, .i = FRUIT_PLUM, .k = "a\xc3\xbc", .l = { 1, 2, 3, 4, 5 },
-        .m = { (const uint8_t *)"\xaa\xbb\xcc", 3 }, .n = { -32, 0 }, .o = points, .o_count = 2,
+        .a = 200,
+        .b = 256,
+        .c = 65536,
+        .d = UINT64_C(1) << 32,
+        .e = -129,
+        .f = 1,
+        .g = -1,
+        .h = true,
+        .i = FRUIT_PLUM,
+        .k = "a\xc3\xbc",
+        .l = { 1, 2, 3, 4, 5 },
+        .m = { (const uint8_t *)"\xaa\xbb\xcc", 3 },
+        .n = { -32, 0 },
+        .o = points,
+        .o_count = 2,
     };
     for (uint8_t i = 0; i < HASH_BYTES; i++) sample.j.bytes[i] = i;
     return sample;
@@ -51,8 +67,13 @@ static struct wire_sample sample_of_hex(struct wire_point points[2])
 static struct wire_cursor cursor_at(const uint8_t *bytes, size_t count, struct wire_arena *arena,
                                     struct wire_refusal *refusal)
 {
-    return (struct wire_cursor){ .start = bytes, .at = bytes, .end = bytes + count, .arena = arena,
-                                 .refusal = refusal, .frame = "SAMPLE", .then = "frame dropped" };
+    return (struct wire_cursor){ .start = bytes,
+                                 .at = bytes,
+                                 .end = bytes + count,
+                                 .arena = arena,
+                                 .refusal = refusal,
+                                 .frame = "SAMPLE",
+                                 .then = "frame dropped" };
 }
 
 static bool unpack_sample(const uint8_t *bytes, size_t count, size_t arena_max,
@@ -87,12 +108,12 @@ static void test_records_that_differ_in_one_field_are_not_equal(void **state)
     const struct wire_sample good = sample_of_hex(points);
     struct wire_sample other = good;
     (void)state;
-#define ASSERT_DIFFERS(change) \
-    do { \
-        change; \
-        assert_false(wire_record_equal(&wire_table_sample, &good, &other)); \
-        other = good; \
-        assert_true(wire_record_equal(&wire_table_sample, &good, &other)); \
+#define ASSERT_DIFFERS(change)                                                                     \
+    do {                                                                                           \
+        change;                                                                                    \
+        assert_false(wire_record_equal(&wire_table_sample, &good, &other));                        \
+        other = good;                                                                              \
+        assert_true(wire_record_equal(&wire_table_sample, &good, &other));                         \
     } while (0)
     ASSERT_DIFFERS(other.a = 1);
     ASSERT_DIFFERS(other.b = 5);
@@ -115,6 +136,7 @@ static void test_records_that_differ_in_one_field_are_not_equal(void **state)
 }
 
 // A field on each side of every change of form: filled to the brim, it is as long as was foretold.
+// clang-format off
 #define WIRE_edges(F) F(U8, a, 0, 127) F(U8, b, 0, 128) F(U16, c, 0, 256) F(U32, d, 0, 65536) \
     F(U64, e, 0, UINT32_MAX) F(U64, f, 0, UINT32_MAX + UINT64_C(1)) F(I64, g, -32, 127) \
     F(I64, h, -33, 0) F(I64, i, INT8_MIN, 0) F(I64, j, INT8_MIN - 1, 0) F(I64, k, INT16_MIN, 0) \
@@ -125,14 +147,18 @@ static void test_records_that_differ_in_one_field_are_not_equal(void **state)
 WIRE_RECORD_STRUCT(edges)
 WIRE_RECORD_EXTERN(edges)
 WIRE_RECORD_DEFINE(edges)
+// clang-format on
 
 static void test_worst_cases_are_exact(void **state)
 {
     static uint8_t lists[4 << 20], out[4 << 20];
     static struct wire_edges edges;
     struct wire_arena arena = { lists, 0, sizeof lists };
-    struct wire_fill fill = { .random = 6, .arena = &arena, .list_max = UINT32_MAX,
-                              .bytes_max = UINT32_MAX, .largest = true };
+    struct wire_fill fill = { .random = 6,
+                              .arena = &arena,
+                              .list_max = UINT32_MAX,
+                              .bytes_max = UINT32_MAX,
+                              .largest = true };
     struct wire_refusal refusal;
     struct wire_sink sink = { .out = out, .max = sizeof out, .refusal = &refusal };
     (void)state;
@@ -140,17 +166,32 @@ static void test_worst_cases_are_exact(void **state)
     assert_true(wire_sink_record(&sink, &wire_table_edges, &edges));
     assert_int_equal(sink.used, wire_table_record_max(&wire_table_edges));
     assert_true(arena.used <= wire_table_arena_max(&wire_table_edges) + edges.t.count +
-                              edges.u.count + edges.v.count + edges.w.count + 64);
+                                  edges.u.count + edges.v.count + edges.w.count + 64);
     assert_int_equal(wire_table_depth(&wire_table_edges), 2);
 }
 
 static void test_longer_forms_of_integers_are_read(void **state)
 {
-    static const struct { const char *hex; int64_t value; } forms[] = {
-        { "05", 5 }, { "cc05", 5 }, { "cd0005", 5 }, { "ce00000005", 5 },
-        { "cf0000000000000005", 5 }, { "d005", 5 }, { "d10005", 5 }, { "d200000005", 5 },
-        { "d30000000000000005", 5 }, { "ff", -1 }, { "d0ff", -1 }, { "d1ffff", -1 },
-        { "d2ffffffff", -1 }, { "d3ffffffffffffffff", -1 }, { "d1fc18", -1000 }, { "cd03e8", 1000 },
+    static const struct {
+        const char *hex;
+        int64_t value;
+    } forms[] = {
+        { "05", 5 },
+        { "cc05", 5 },
+        { "cd0005", 5 },
+        { "ce00000005", 5 },
+        { "cf0000000000000005", 5 },
+        { "d005", 5 },
+        { "d10005", 5 },
+        { "d200000005", 5 },
+        { "d30000000000000005", 5 },
+        { "ff", -1 },
+        { "d0ff", -1 },
+        { "d1ffff", -1 },
+        { "d2ffffffff", -1 },
+        { "d3ffffffffffffffff", -1 },
+        { "d1fc18", -1000 },
+        { "cd03e8", 1000 },
     };
     (void)state;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {

@@ -31,17 +31,22 @@ static int set_up(void **state)
     member.config.payload_bytes = 1;
     member.members_count = 2;
     for (uint32_t i = 0; i < 2; i++) {
-        member.members[i] = (struct wire_member){ .index = i, .role = ACTOR_TRAINER,
-                                                  .state = MEMBER_HEALTHY };
+        member.members[i] =
+            (struct wire_member){ .index = i, .role = ACTOR_TRAINER, .state = MEMBER_HEALTHY };
     }
-    member.deal = (struct deal){ .shares = shares, .by_trainer = by_trainer, .trainers = 2, .count = 2, .batch_size = 2 };
+    member.deal = (struct deal){
+        .shares = shares, .by_trainer = by_trainer, .trainers = 2, .count = 2, .batch_size = 2
+    };
     witness_begin(&witness, &member);
     for (uint32_t i = 0; i < 2; i++) {
         const struct hash payload = named(i ? "payload 1" : "payload 0");
         witness.sightings[i].claimed = true;
-        witness.sightings[i].seen = (struct wire_seen){
-            .client = i, .result = named(i ? "result 1" : "result 0"), .payload = payload,
-            .payload_bytes = 1, .base = named(i ? "false" : "true") };
+        witness.sightings[i].seen =
+            (struct wire_seen){ .client = i,
+                                .result = named(i ? "result 1" : "result 0"),
+                                .payload = payload,
+                                .payload_bytes = 1,
+                                .base = named(i ? "false" : "true") };
         blobs_have(&blobs, &(struct wire_blob){ payload, 1 }, 3);
     }
     return 0;
@@ -109,10 +114,10 @@ static void the_claims_of_the_round_before_can_be_shown(void **state)
     (void)state;
     sign(0);
     assert_int_equal(testimonies(5, 0), 1);
-    assert_int_equal(testimonies(5, 1), 0);         // Its frame was not kept
+    assert_int_equal(testimonies(5, 1), 0); // Its frame was not kept
     next_round();
     assert_int_equal(testimonies(5, 0), 1);
-    assert_int_equal(testimonies(6, 0), 0);         // Nobody has claimed yet
+    assert_int_equal(testimonies(6, 0), 0); // Nobody has claimed yet
     next_round();
     assert_int_equal(testimonies(5, 0), 0);
     assert_int_equal(testimonies(6, 0), 0);
@@ -124,11 +129,21 @@ static uint32_t hear_claim(const char *payload, uint32_t payload_bytes, uint32_t
     static struct effect effects[8];
     static uint8_t bytes[8192], frame[CLAIM_FRAME_MAX + 1];
     struct outbox out = { effects, 0, 8, bytes, 0, sizeof bytes };
-    const struct wire_claim claim = { .run = "r", .round = 5, .client = 1, .begin = 1, .end = 2,
-                                      .author = named("key 1"), .payload = named(payload),
+    const struct wire_claim claim = { .run = "r",
+                                      .round = 5,
+                                      .client = 1,
+                                      .begin = 1,
+                                      .end = 2,
+                                      .author = named("key 1"),
+                                      .payload = named(payload),
                                       .payload_bytes = payload_bytes };
-    const struct msg in = { .kind = FRAME_CLAIM, .run = "r", .from = "trainer.1", .body = &claim,
-                            .sender = named("key 1"), .frame = frame, .frame_bytes = frame_bytes };
+    const struct msg in = { .kind = FRAME_CLAIM,
+                            .run = "r",
+                            .from = "trainer.1",
+                            .body = &claim,
+                            .sender = named("key 1"),
+                            .frame = frame,
+                            .frame_bytes = frame_bytes };
     strcpy(member.run, "r");
     member.members[1].key = named("key 1");
     member.key = named("key 0");
@@ -144,8 +159,9 @@ static uint32_t committed(uint64_t round, const char *result)
     struct outbox out = { effects, 0, 8, bytes, 0, sizeof bytes };
     struct wire_accepted accepted = { .client = 0, .result = named(result) };
     uint32_t count = 0;
-    witness_hear_commit(&witness, &(struct wire_commit){ .round = round, .accepted = &accepted,
-                                                         .accepted_count = 1 }, &out);
+    witness_hear_commit(
+        &witness,
+        &(struct wire_commit){ .round = round, .accepted = &accepted, .accepted_count = 1 }, &out);
     for (uint32_t i = 0; i < out.count; i++) count += effects[i].kind == FRAME_TESTIMONY;
     return count;
 }
@@ -157,10 +173,10 @@ static void a_claim_that_was_not_committed_is_shown(void **state)
     assert_int_equal(committed(5, "result 0"), 0);
     assert_int_equal(committed(5, "another"), 1);
     assert_int_equal(committed(6, "another"), 0);
-    next_round();                                   // The news of a round may come before the commit
+    next_round(); // The news of a round may come before the commit
     for (int i = 0; i < 10 * PROOFS_MAX; i++)
         assert_int_equal(committed(5, "another"), i < PROOFS_MAX - 1);
-    assert_int_equal(committed(6, "another"), 0);   // It has not claimed
+    assert_int_equal(committed(6, "another"), 0); // It has not claimed
 }
 
 static void what_could_not_be_shown_is_no_claim(void **state)
@@ -173,7 +189,7 @@ static void what_could_not_be_shown_is_no_claim(void **state)
     assert_false(witness.sightings[1].claimed);
     hear_claim("a", 1, CLAIM_FRAME_MAX);
     assert_true(witness.sightings[1].claimed);
-    assert_int_equal(hear_claim("b", 1, 100), 3);      // A note and two testimonies
+    assert_int_equal(hear_claim("b", 1, 100), 3); // A note and two testimonies
     assert_int_equal(testimonies(5, 1), 1);
 }
 
@@ -184,7 +200,7 @@ static void nobody_spends_what_a_witness_may_send(void **state)
     witness.sightings[1].claimed = false;
     for (int i = 0; i < 10 * ANSWERS_MAX; i++) answers += hear_claim("a", 1, 100);
     assert_int_equal(answers, ANSWERS_MAX);
-    for (int i = 0; i < 10 * PROOFS_MAX; i++)        // Each a note and two testimonies
+    for (int i = 0; i < 10 * PROOFS_MAX; i++) // Each a note and two testimonies
         assert_int_equal(hear_claim("b", 1, 100), i < PROOFS_MAX ? 3 : 0);
     member.round.round = 6;
     witness_begin(&witness, &member);
@@ -204,7 +220,7 @@ static bool takes(uint32_t payload_bytes)
 static void a_claim_of_another_size_is_refused(void **state)
 {
     (void)state;
-    member.config.payload_bytes = 0;                // The run's CONFIG is not here yet
+    member.config.payload_bytes = 0; // The run's CONFIG is not here yet
     assert_false(takes(1));
     assert_false(takes(0));
     member.config.payload_bytes = 100;

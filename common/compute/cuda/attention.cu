@@ -39,7 +39,9 @@ __global__ void delta_wide_kernel(float *delta, const bf16 *d_out, const bf16 *o
 }
 
 template <typename T> struct take_delta {
-    struct device *device; float *delta; const T *d_out, *out;
+    struct device *device;
+    float *delta;
+    const T *d_out, *out;
     const struct attention_shape *shape;
     template <int N> void run() const
     {
@@ -51,7 +53,11 @@ template <typename T> struct take_delta {
 bool attention_flash_can(const struct attention_shape *shape)
 {
     switch (shape->head_dim) {
-    case 32: case 48: case 64: case 96: case 128: return true;
+    case 32:
+    case 48:
+    case 64:
+    case 96:
+    case 128: return true;
     default: return false;
     }
 }

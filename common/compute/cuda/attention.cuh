@@ -13,7 +13,9 @@
 #include "common/compute/cuda/device.cuh"
 #include "common/compute/cuda/numbers.cuh"
 
-struct attention_shape { uint32_t batch, seq, heads, kv_heads, head_dim; };
+struct attention_shape {
+    uint32_t batch, seq, heads, kv_heads, head_dim;
+};
 
 __host__ __device__ static inline size_t attention_width(const struct attention_shape &shape)
 {
@@ -31,8 +33,8 @@ void attention_back(struct device *device, T *d_qkv, float *delta, const T *d_ou
 bool attention_flash_can(const struct attention_shape *shape);
 void attention_flash_forward(struct device *device, bf16 *out, float *log_sum, const bf16 *qkv,
                              const struct attention_shape *shape);
-void attention_flash_back(struct device *device, bf16 *d_qkv, const float *delta,
-                          const bf16 *d_out, const float *log_sum, const bf16 *qkv,
+void attention_flash_back(struct device *device, bf16 *d_qkv, const float *delta, const bf16 *d_out,
+                          const float *log_sum, const bf16 *qkv,
                           const struct attention_shape *shape);
 
 template <typename T>

@@ -26,8 +26,8 @@ __global__ void plain_forward_kernel(T *out, float *log_sum, const T *qkv,
 
 template <typename T, int N>
 __global__ void plain_query_kernel(T *d_qkv, const float *delta, const T *d_out,
-                                   const float *log_sum, const T *qkv,
-                                   struct attention_shape shape, float scale)
+                                   const float *log_sum, const T *qkv, struct attention_shape shape,
+                                   float scale)
 {
     const uint32_t row = blockIdx.x * WARPS + threadIdx.x / WARP;
     if (row >= shape.seq) return;
@@ -80,7 +80,10 @@ static float scale_of(const struct attention_shape *shape)
 }
 
 template <typename T> struct plain_forward {
-    struct device *device; T *out; float *log_sum; const T *qkv;
+    struct device *device;
+    T *out;
+    float *log_sum;
+    const T *qkv;
     const struct attention_shape *shape;
     template <int N> void run() const
     {
@@ -90,8 +93,13 @@ template <typename T> struct plain_forward {
 };
 
 template <typename T> struct plain_back {
-    struct device *device; T *d_qkv; const float *delta; const T *d_out; const float *log_sum;
-    const T *qkv; const struct attention_shape *shape;
+    struct device *device;
+    T *d_qkv;
+    const float *delta;
+    const T *d_out;
+    const float *log_sum;
+    const T *qkv;
+    const struct attention_shape *shape;
     template <int N> void run() const
     {
         DEVICE_LAUNCH(device, grid_of(shape, shape->heads), dim3(WARPS * WARP), 0,
@@ -114,8 +122,7 @@ template <typename T>
 void attention_plain_back(struct device *device, T *d_qkv, const float *delta, const T *d_out,
                           const float *log_sum, const T *qkv, const struct attention_shape *shape)
 {
-    by_head_dim(shape->head_dim,
-                plain_back<T>{ device, d_qkv, delta, d_out, log_sum, qkv, shape });
+    by_head_dim(shape->head_dim, plain_back<T>{ device, d_qkv, delta, d_out, log_sum, qkv, shape });
 }
 
 #define PLAIN(T)                                                                                   \

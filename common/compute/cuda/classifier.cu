@@ -5,7 +5,9 @@
 enum { CLASSIFIER_THREADS = 1024, SUM_THREADS = 1024 };
 
 // The largest of some logits and the sum of exp(logit - largest): two halves make a whole.
-struct softmax { float high, sum; };
+struct softmax {
+    float high, sum;
+};
 
 __device__ inline struct softmax joined(struct softmax a, struct softmax b)
 {

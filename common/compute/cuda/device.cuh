@@ -60,10 +60,10 @@ void device_launch(struct device *self, const char *name, const char *file, int 
 {
     if (self->fault != 0 || grid.x == 0 || grid.y == 0 || grid.z == 0) return;
     if (shared > DEVICE_SHARED_DEFAULT &&
-        !device_check(self,
-                      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           (int)shared),
-                      name, file, line))
+        !device_check(
+            self,
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared),
+            name, file, line))
         return;
 #ifdef SHOAL_EMULATED
     emulated_launch(grid, block, shared, [=] { kernel((P)args...); });

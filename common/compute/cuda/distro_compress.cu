@@ -21,8 +21,7 @@ __device__ inline void transform(const struct plan_table &dct, const float *floa
             float entry[AT_ONCE];
             load<AT_ONCE>(table + (size_t)j * dct.half_stride, entry); // Padded with zeros
 #pragma unroll
-            for (int i = 0; i < AT_ONCE; i++)
-                sum[i] = __fmaf_rn(entry[i], from[j * width], sum[i]);
+            for (int i = 0; i < AT_ONCE; i++) sum[i] = __fmaf_rn(entry[i], from[j * width], sum[i]);
         }
 #pragma unroll
         for (uint32_t i = 0; i < AT_ONCE; i++) {
@@ -106,8 +105,8 @@ __global__ void __launch_bounds__(DISTRO_THREADS)
     __shared__ uint32_t shared_counts[DISTRO_THREADS / WARP];
     __shared__ uint64_t shared_sums[DISTRO_THREADS / WARP];
     DEVICE_SHARED(float, memory);
-    if (scratch) memory = scratch + (size_t)blockIdx.x * COMPRESS_BYTES / sizeof(float) *
-                                        plan.elements_max;
+    if (scratch)
+        memory = scratch + (size_t)blockIdx.x * COMPRESS_BYTES / sizeof(float) * plan.elements_max;
     float *first = memory, *second = memory + plan.elements_max;
     uint32_t largest = 0;
     for (uint32_t chunk = blockIdx.x; chunk < plan.chunks; chunk += gridDim.x) {
@@ -121,19 +120,17 @@ __global__ void __launch_bounds__(DISTRO_THREADS)
         transform(*place.rows, plan.floats, first, width,
                   [&](uint32_t k, uint32_t w, float y) { second[k * width + w] = y; });
         __syncthreads();
-        fold(width, height, first,
-             [&](uint32_t j, uint32_t b) { return second[b * width + j]; });
+        fold(width, height, first, [&](uint32_t j, uint32_t b) { return second[b * width + j]; });
         __syncthreads();
-        transform(*place.columns, plan.floats, first, height,
-                  [&](uint32_t d, uint32_t b, float y) {
-                      const uint32_t i = d * height + b;
-                      const float old = job.residual[place.coefficients + i];
-                      const float value = __fmaf_rn(job.rate, y, __fmul_rn(job.decay, old));
-                      const uint32_t bits = __float_as_uint(value) & 0x7fffffffu;
-                      largest = bits > largest ? bits : largest;
-                      job.candidate[place.coefficients + i] = value;
-                      second[i] = value;
-                  });
+        transform(*place.columns, plan.floats, first, height, [&](uint32_t d, uint32_t b, float y) {
+            const uint32_t i = d * height + b;
+            const float old = job.residual[place.coefficients + i];
+            const float value = __fmaf_rn(job.rate, y, __fmul_rn(job.decay, old));
+            const uint32_t bits = __float_as_uint(value) & 0x7fffffffu;
+            largest = bits > largest ? bits : largest;
+            job.candidate[place.coefficients + i] = value;
+            second[i] = value;
+        });
         __syncthreads();
         choose(second, place, chunk, job, shared_counts, shared_sums);
     }

@@ -57,8 +57,7 @@ void embedding_gather(struct device *device, T *x, const uint32_t *tokens, const
     if (v > 1)
         DEVICE_LAUNCH(device, grid, block, 0, (gather_kernel<T, wide<T>::count>), x, tokens, table,
                       rows, dim);
-    else
-        DEVICE_LAUNCH(device, grid, block, 0, (gather_kernel<T, 1>), x, tokens, table, rows, dim);
+    else DEVICE_LAUNCH(device, grid, block, 0, (gather_kernel<T, 1>), x, tokens, table, rows, dim);
 }
 
 template <typename T>
@@ -70,8 +69,7 @@ void embedding_back(struct device *device, float *grad, const T *dx,
     if (v > 1)
         DEVICE_LAUNCH(device, grid, block, 0, (buckets_kernel<T, wide<T>::count>), grad, dx,
                       *buckets, dim);
-    else
-        DEVICE_LAUNCH(device, grid, block, 0, (buckets_kernel<T, 1>), grad, dx, *buckets, dim);
+    else DEVICE_LAUNCH(device, grid, block, 0, (buckets_kernel<T, 1>), grad, dx, *buckets, dim);
 }
 
 #define EMBEDDING(T)                                                                               \

@@ -18,22 +18,26 @@ int replica_compress(struct cuda_replica *self, float rate, const struct cuda_co
     if (rc == 0 && !self->residual[0])
         rc = why_set(why, FAULT_UNSUPPORTED, "a result of a replica that does not train");
     if (rc < 0) return rc;
-    const struct distro_compression job = { self->gradient, self->residual[self->adopted],
-                                            self->residual[!self->adopted], self->config.decay,
-                                            rate, self->chosen, self->largest };
+    const struct distro_compression job = { self->gradient,
+                                            self->residual[self->adopted],
+                                            self->residual[!self->adopted],
+                                            self->config.decay,
+                                            rate,
+                                            self->chosen,
+                                            self->largest };
     uint32_t largest = 0;
     const struct plan *plan = &self->plan;
     DEVICE_TRY(device, cudaMemsetAsync(self->largest, 0, sizeof largest, device->stream));
     distro_compress(device, plan, &job, self->scratch);
-    DEVICE_TRY(device, cudaMemcpyAsync(ret->counts, self->chosen.counts,
-                                       plan->chunks * sizeof *ret->counts, cudaMemcpyDeviceToHost,
-                                       device->stream));
+    DEVICE_TRY(device,
+               cudaMemcpyAsync(ret->counts, self->chosen.counts, plan->chunks * sizeof *ret->counts,
+                               cudaMemcpyDeviceToHost, device->stream));
     DEVICE_TRY(device, cudaMemcpyAsync(ret->numbers, self->chosen.numbers,
                                        plan->slots * sizeof *ret->numbers, cudaMemcpyDeviceToHost,
                                        device->stream));
-    DEVICE_TRY(device, cudaMemcpyAsync(ret->values, self->chosen.values,
-                                       plan->slots * sizeof *ret->values, cudaMemcpyDeviceToHost,
-                                       device->stream));
+    DEVICE_TRY(device,
+               cudaMemcpyAsync(ret->values, self->chosen.values, plan->slots * sizeof *ret->values,
+                               cudaMemcpyDeviceToHost, device->stream));
     DEVICE_TRY(device, cudaMemcpyAsync(&largest, self->largest, sizeof largest,
                                        cudaMemcpyDeviceToHost, device->stream));
     rc = device_wait(device, why);
@@ -73,19 +77,19 @@ int replica_apply(struct cuda_replica *self, const struct cuda_commit *commit, s
     if (make_room(self, slots * (sizeof(float) + sizeof(uint16_t)) + counts * sizeof(uint16_t))) {
         const struct coefficients sent = {
             (uint16_t *)(self->sent + slots * (sizeof(float) + sizeof(uint16_t))),
-            (uint16_t *)(self->sent + slots * sizeof(float)), (float *)self->sent };
-        DEVICE_TRY(device, cudaMemcpyAsync(sent.values, commit->sent.values,
-                                           slots * sizeof(float), cudaMemcpyHostToDevice,
-                                           device->stream));
-        DEVICE_TRY(device, cudaMemcpyAsync(sent.numbers, commit->sent.numbers,
-                                           slots * sizeof(uint16_t), cudaMemcpyHostToDevice,
-                                           device->stream));
-        DEVICE_TRY(device, cudaMemcpyAsync(sent.counts, commit->sent.counts,
-                                           counts * sizeof(uint16_t), cudaMemcpyHostToDevice,
-                                           device->stream));
-        const struct distro_application job = { commit->first, commit->end, commit->results,
-                                                commit->slot, commit->slots, sent, commit->keep,
-                                                commit->rate, self->parameters };
+            (uint16_t *)(self->sent + slots * sizeof(float)), (float *)self->sent
+        };
+        DEVICE_TRY(device, cudaMemcpyAsync(sent.values, commit->sent.values, slots * sizeof(float),
+                                           cudaMemcpyHostToDevice, device->stream));
+        DEVICE_TRY(device,
+                   cudaMemcpyAsync(sent.numbers, commit->sent.numbers, slots * sizeof(uint16_t),
+                                   cudaMemcpyHostToDevice, device->stream));
+        DEVICE_TRY(device,
+                   cudaMemcpyAsync(sent.counts, commit->sent.counts, counts * sizeof(uint16_t),
+                                   cudaMemcpyHostToDevice, device->stream));
+        const struct distro_application job = { commit->first, commit->end,   commit->results,
+                                                commit->slot,  commit->slots, sent,
+                                                commit->keep,  commit->rate,  self->parameters };
         self->weights_stale = true;
         distro_apply(device, &self->plan, &job, self->scratch);
     }

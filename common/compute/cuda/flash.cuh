@@ -14,7 +14,9 @@
 
 enum { FLASH_WARPS = 4, FLASH_THREADS = FLASH_WARPS * WARP, FLASH_STEP = 64 };
 
-template <int D> struct flash { enum { stride = D + 8, tile = FLASH_STEP * stride }; };
+template <int D> struct flash {
+    enum { stride = D + 8, tile = FLASH_STEP * stride };
+};
 
 // Begins to copy `count` rows from `from`, `width` apart, those below `end` of them; needs a
 // commit.
@@ -57,8 +59,8 @@ __device__ inline void flash_scores(float (&sums)[M][FLASH_STEP / 8][4],
 
 // sums[M][16][D] += P · tile, with P [M][16][FLASH_STEP] as the sums of flash_scores.
 template <int D, int M>
-__device__ inline void flash_add(float (&sums)[M][D / 8][4],
-                                 const float (&p)[M][FLASH_STEP / 8][4], const bf16 *tile)
+__device__ inline void flash_add(float (&sums)[M][D / 8][4], const float (&p)[M][FLASH_STEP / 8][4],
+                                 const bf16 *tile)
 {
 #pragma unroll
     for (int k = 0; k < FLASH_STEP / 16; k++) {

@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(FLASH_THREADS)
     DEVICE_SHARED(bf16, memory);
     bf16 *queries = memory, *gradients = queries + flash<D>::tile;
     bf16 *keys = gradients + flash<D>::tile, *values = keys + 2 * flash<D>::tile; // Two each
-    const int seq = (int)shape.seq, block = (int)(gridDim.x - 1 - blockIdx.x); // Longest first
+    const int seq = (int)shape.seq, block = (int)(gridDim.x - 1 - blockIdx.x);    // Longest first
     const int first = block * FLASH_STEP, warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     const int own = first + warp * 16;
     const uint32_t head = blockIdx.y % shape.heads, sample = blockIdx.y / shape.heads;
@@ -166,8 +166,13 @@ __global__ void __launch_bounds__(FLASH_THREADS)
 }
 
 struct flash_back {
-    struct device *device; bf16 *d_qkv; const float *delta; const bf16 *d_out;
-    const float *log_sum; const bf16 *qkv; const struct attention_shape *shape;
+    struct device *device;
+    bf16 *d_qkv;
+    const float *delta;
+    const bf16 *d_out;
+    const float *log_sum;
+    const bf16 *qkv;
+    const struct attention_shape *shape;
     template <int D> void run() const
     {
         constexpr size_t tiles = sizeof(bf16) * 6 * (size_t)flash<D>::tile;
@@ -182,8 +187,8 @@ struct flash_back {
     }
 };
 
-void attention_flash_back(struct device *device, bf16 *d_qkv, const float *delta,
-                          const bf16 *d_out, const float *log_sum, const bf16 *qkv,
+void attention_flash_back(struct device *device, bf16 *d_qkv, const float *delta, const bf16 *d_out,
+                          const float *log_sum, const bf16 *qkv,
                           const struct attention_shape *shape)
 {
     flash_by_head_dim(shape->head_dim,

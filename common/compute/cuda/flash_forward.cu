@@ -8,10 +8,14 @@
 #ifndef FLASH_TILES
 #define FLASH_TILES 2
 #endif
-template <int D> struct forward { enum { tiles = D <= 64 ? FLASH_TILES : 1, rows = 64 * tiles }; };
+template <int D> struct forward {
+    enum { tiles = D <= 64 ? FLASH_TILES : 1, rows = 64 * tiles };
+};
 
 // The running softmax of two rows (g and g + 8 of a fragment).
-struct running { float high[2], total[2]; };
+struct running {
+    float high[2], total[2];
+};
 
 // Scores to probabilities: masked beyond the diagonal, exp2((score - high) · slope), and the factor
 // that what was summed up before must shrink by.
@@ -55,7 +59,7 @@ __global__ void __launch_bounds__(FLASH_THREADS)
     constexpr int tiles = forward<D>::tiles, rows = forward<D>::rows;
     DEVICE_SHARED(bf16, memory);
     bf16 *queries = memory, *keys = queries + rows * flash<D>::stride;
-    bf16 *values = keys + 2 * flash<D>::tile; // Two of each
+    bf16 *values = keys + 2 * flash<D>::tile;                                  // Two of each
     const int seq = (int)shape.seq, block = (int)(gridDim.x - 1 - blockIdx.x); // Longest first
     const int first = block * rows, warp = threadIdx.x / WARP;
     const uint32_t head = blockIdx.y % shape.heads, sample = blockIdx.y / shape.heads;
@@ -74,8 +78,7 @@ __global__ void __launch_bounds__(FLASH_THREADS)
     uint32_t q[tiles][D / 16][4];
     float sums[tiles][D / 8][4] = {};
     struct running running[tiles];
-    for (int m = 0; m < tiles; m++)
-        running[m] = { { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
+    for (int m = 0; m < tiles; m++) running[m] = { { -INFINITY, -INFINITY }, { 0.0f, 0.0f } };
     const int last = first + rows < seq ? first + rows : seq; // Queries end here, so keys do
     const int steps = (last + FLASH_STEP - 1) / FLASH_STEP;
     const int own = first + warp * tiles * 16; // First query of the warp
@@ -133,7 +136,10 @@ __global__ void __launch_bounds__(FLASH_THREADS)
 }
 
 struct flash_forward {
-    struct device *device; bf16 *out; float *log_sum; const bf16 *qkv;
+    struct device *device;
+    bf16 *out;
+    float *log_sum;
+    const bf16 *qkv;
     const struct attention_shape *shape;
     template <int D> void run() const
     {

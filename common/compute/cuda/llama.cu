@@ -74,8 +74,10 @@ static void linear(const struct llama_pass<T> *pass, const T *in, uint64_t weigh
                    size_t width_out, const T *add, T *out)
 {
     const bool narrow = sizeof(T) == 2;
-    const struct product product = { PRODUCT_NT, pass->rows, width_out, width_in, in,
-                                     pass->model->weights + weights, add, out, narrow, narrow };
+    const struct product product = { PRODUCT_NT, pass->rows, width_out,
+                                     width_in,   in,         pass->model->weights + weights,
+                                     add,        out,        narrow,
+                                     narrow };
     product_run(pass->device, &product);
 }
 
@@ -86,10 +88,12 @@ static void linear_back(const struct llama_pass<T> *pass, const T *in, const T *
 {
     const bool narrow = sizeof(T) == 2;
     float *gradient = pass->model->gradient + weights;
-    const struct product to_weights = { PRODUCT_TN, width_out, width_in, rows, d_out, in,
-                                        gradient, gradient, narrow, false };
-    const struct product to_input = { PRODUCT_NN, rows, width_in, width_out, d_out,
-                                      pass->model->weights + weights, NULL, d_in, narrow, narrow };
+    const struct product to_weights = { PRODUCT_TN, width_out, width_in, rows,   d_out,
+                                        in,         gradient,  gradient, narrow, false };
+    const struct product to_input = { PRODUCT_NN, rows,  width_in,
+                                      width_out,  d_out, pass->model->weights + weights,
+                                      NULL,       d_in,  narrow,
+                                      narrow };
     product_run(pass->device, &to_weights);
     product_run(pass->device, &to_input);
 }
@@ -109,8 +113,7 @@ static void layer_forward(const struct llama_pass<T> *pass, uint32_t index, T *o
     rope<T>(device, layer->qkv, model->cosine, model->sine, pass->rows, model->seq,
             shape->heads + shape->kv_heads, shape->head_dim, qkv_width(shape), 1.0f);
     attention_forward<T>(device, layer->attended, layer->log_sum, layer->qkv, &pass->attention);
-    linear<T>(pass, layer->attended, at.o, heads_width(shape), shape->dim, layer->x,
-              layer->middle);
+    linear<T>(pass, layer->attended, at.o, heads_width(shape), shape->dim, layer->x, layer->middle);
     norm_forward<T>(device, layer->middle_norm, layer->middle_inverse, layer->middle,
                     model->weights + at.ffn_norm, eps, pass->rows, shape->dim);
     linear<T>(pass, layer->middle_norm, at.gate_up, shape->dim, 2 * (size_t)shape->ffn, NULL,
@@ -184,7 +187,8 @@ void llama_run(struct llama<T> *self, struct device *device, uint32_t batch, boo
     const struct model_shape *shape = &self->shape;
     const struct llama_pass<T> pass = {
         self, device, { batch, self->seq, shape->heads, shape->kv_heads, shape->head_dim },
-        (size_t)batch * self->seq };
+            (size_t)batch * self->seq
+    };
     embedding_gather<T>(device, self->layer[0].x, self->inputs, self->weights, pass.rows,
                         shape->dim); // The first tensor of the vector
     for (uint32_t i = 0; i < shape->layers; i++)

@@ -16,16 +16,16 @@ extern "C" {
 }
 
 template <typename T> struct llama_layer {
-    T *x;                       // [R][D] what comes in
-    T *x_norm;                  // [R][D]
-    float *x_inverse;           // [R]
-    T *qkv;                     // [R][W] after rotation
-    T *attended;                // [R][Q]
-    float *log_sum;             // [batch][heads][seq]
-    T *middle, *middle_norm;    // [R][D]
-    float *middle_inverse;      // [R]
-    T *gate_up;                 // [R][2F]
-    T *swiglu;                  // [R][F]
+    T *x;                    // [R][D] what comes in
+    T *x_norm;               // [R][D]
+    float *x_inverse;        // [R]
+    T *qkv;                  // [R][W] after rotation
+    T *attended;             // [R][Q]
+    float *log_sum;          // [batch][heads][seq]
+    T *middle, *middle_norm; // [R][D]
+    float *middle_inverse;   // [R]
+    T *gate_up;              // [R][2F]
+    T *swiglu;               // [R][F]
 };
 
 template <typename T> struct llama {
@@ -38,21 +38,21 @@ template <typename T> struct llama {
     // What one micro-batch reads: filled by the caller, in one piece (struct llama_batch)
     uint32_t *inputs, *targets; // [R] each
     struct embedding_buckets buckets;
-    float *weight;              // Of each row's loss in the gradient
-    double *loss;               // Sum of all rows' losses
+    float *weight; // Of each row's loss in the gradient
+    double *loss;  // Sum of all rows' losses
 
     struct llama_layer<T> layer[MODEL_LAYERS_MAX];
-    T *last, *last_norm;        // [R][D]
+    T *last, *last_norm;          // [R][D]
     float *last_inverse, *losses; // [R]
-    T *logits;                  // [head_rows][V]
-    uint32_t head_rows;         // Rows whose logits are made at a time
-    T *d_stream, *d_norm;       // [R][D]
-    T *d_gate_up;               // [R][2F]
-    T *d_swiglu;                // [R][F]
-    T *d_qkv;                   // [R][W]
-    T *d_attended;              // [R][Q]
-    float *delta;               // [batch][heads][seq]
-    float *norm_partial;        // [NORM_PARTS][D]
+    T *logits;                    // [head_rows][V]
+    uint32_t head_rows;           // Rows whose logits are made at a time
+    T *d_stream, *d_norm;         // [R][D]
+    T *d_gate_up;                 // [R][2F]
+    T *d_swiglu;                  // [R][F]
+    T *d_qkv;                     // [R][W]
+    T *d_attended;                // [R][Q]
+    float *delta;                 // [batch][heads][seq]
+    float *norm_partial;          // [NORM_PARTS][D]
 };
 
 // Takes all of it but weights, gradient and what a batch reads from the arena. shape, batch_max and

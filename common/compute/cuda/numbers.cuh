@@ -16,9 +16,13 @@ typedef __nv_bfloat16 bf16;
 
 enum { WARP = 32 };
 
-template <typename T> struct wide;  // How many numbers fill 16 bytes
-template <> struct wide<float> { enum { count = 4 }; };
-template <> struct wide<bf16> { enum { count = 8 }; };
+template <typename T> struct wide; // How many numbers fill 16 bytes
+template <> struct wide<float> {
+    enum { count = 4 };
+};
+template <> struct wide<bf16> {
+    enum { count = 8 };
+};
 
 __device__ inline float to_float(float x) { return x; }
 __device__ inline float to_float(bf16 x) { return __bfloat162float(x); }
@@ -26,7 +30,9 @@ template <typename T> __device__ T from_float(float x);
 template <> __device__ inline float from_float<float>(float x) { return x; }
 template <> __device__ inline bf16 from_float<bf16>(float x) { return __float2bfloat16_rn(x); }
 
-template <typename T, int V> struct alignas(sizeof(T) * V) pack { T v[V]; };
+template <typename T, int V> struct alignas(sizeof(T) * V) pack {
+    T v[V];
+};
 
 template <int V, typename T> __device__ inline void load(const T *from, float (&to)[V])
 {

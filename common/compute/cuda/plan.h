@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 struct plan_part {
-    uint64_t begin;           // Of the tensor in the vector; its coefficients lie at the same place
-    uint64_t slot;            // Of its first chunk
-    uint32_t rows, columns;   // Of the tensor
-    uint32_t first, count;    // Its chunks
-    uint32_t top_k;           // Slots of each: 1..its elements
+    uint64_t begin;         // Of the tensor in the vector; its coefficients lie at the same place
+    uint64_t slot;          // Of its first chunk
+    uint32_t rows, columns; // Of the tensor
+    uint32_t first, count;  // Its chunks
+    uint32_t top_k;         // Slots of each: 1..its elements
     uint32_t row_table, column_table; // Numbers of its tables
 };
 

@@ -139,8 +139,8 @@ static void upload(struct cuda_replica *self, const void *to, const void *from, 
 
 static void clear(struct cuda_replica *self, float *vector)
 {
-    DEVICE_TRY(&self->device, cudaMemsetAsync(vector, 0, self->floats * sizeof(float),
-                                              self->device.stream));
+    DEVICE_TRY(&self->device,
+               cudaMemsetAsync(vector, 0, self->floats * sizeof(float), self->device.stream));
 }
 
 // What a replica is told once: tables, intervals, plan; and moments and residuals of zero.
@@ -232,10 +232,10 @@ float *replica_vector(struct cuda_replica *self, enum cuda_vector which)
 {
     switch (which) {
     case CUDA_PARAMETERS: return self->parameters;
-    case CUDA_GRADIENT:   return self->gradient;
-    case CUDA_RESIDUAL:   return self->residual[self->adopted];
-    case CUDA_CANDIDATE:  return self->residual[!self->adopted];
-    case CUDA_FIRST_MOMENT:  return self->moment[0];
+    case CUDA_GRADIENT: return self->gradient;
+    case CUDA_RESIDUAL: return self->residual[self->adopted];
+    case CUDA_CANDIDATE: return self->residual[!self->adopted];
+    case CUDA_FIRST_MOMENT: return self->moment[0];
     case CUDA_SECOND_MOMENT: return self->moment[1];
     }
     return NULL;
@@ -244,8 +244,7 @@ float *replica_vector(struct cuda_replica *self, enum cuda_vector which)
 static int check_vector(struct cuda_replica *self, enum cuda_vector which, struct why *why)
 {
     if (replica_vector(self, which)) return 0;
-    return why_set(why, FAULT_UNSUPPORTED, "GPU: vector %d of a replica that has none",
-                   (int)which);
+    return why_set(why, FAULT_UNSUPPORTED, "GPU: vector %d of a replica that has none", (int)which);
 }
 
 static int put(struct cuda_replica *self, enum cuda_vector which, const float *from,
@@ -263,9 +262,9 @@ static int get(struct cuda_replica *self, enum cuda_vector which, float *to, str
 {
     const int rc = check_vector(self, which, why);
     if (rc < 0) return rc;
-    DEVICE_TRY(&self->device, cudaMemcpyAsync(to, replica_vector(self, which),
-                                              self->floats * sizeof(float), cudaMemcpyDeviceToHost,
-                                              self->device.stream));
+    DEVICE_TRY(&self->device,
+               cudaMemcpyAsync(to, replica_vector(self, which), self->floats * sizeof(float),
+                               cudaMemcpyDeviceToHost, self->device.stream));
     return device_wait(&self->device, why);
 }
 
@@ -283,7 +282,19 @@ static int wait(struct cuda_replica *self, struct why *why)
 
 extern "C" __attribute__((visibility("default"))) const struct cuda_plugin shoal_cuda_plugin;
 const struct cuda_plugin shoal_cuda_plugin = {
-    CUDA_PLUGIN_VERSION, find,           memory_bytes,  open,          close,
-    put,                 get,            leaves,        replica_loss,  replica_clip,
-    replica_compress,    replica_adopt,  replica_apply, replica_adamw, wait,
+    CUDA_PLUGIN_VERSION,
+    find,
+    memory_bytes,
+    open,
+    close,
+    put,
+    get,
+    leaves,
+    replica_loss,
+    replica_clip,
+    replica_compress,
+    replica_adopt,
+    replica_apply,
+    replica_adamw,
+    wait,
 };

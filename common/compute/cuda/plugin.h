@@ -60,8 +60,12 @@ struct cuda_commit { // A range of chunks of the results of a commit: distro.cuh
 };
 
 enum cuda_vector {
-    CUDA_PARAMETERS, CUDA_GRADIENT, CUDA_RESIDUAL, CUDA_CANDIDATE,
-    CUDA_FIRST_MOMENT, CUDA_SECOND_MOMENT,
+    CUDA_PARAMETERS,
+    CUDA_GRADIENT,
+    CUDA_RESIDUAL,
+    CUDA_CANDIDATE,
+    CUDA_FIRST_MOMENT,
+    CUDA_SECOND_MOMENT,
 };
 
 struct cuda_replica;

@@ -71,12 +71,12 @@ static void describe(struct device *device, const struct product *product, struc
     DEVICE_TRY_PRODUCT(device,
                        cublasLtMatmulDescSetAttribute(entry->matmul, CUBLASLT_MATMUL_DESC_TRANSB,
                                                       &second, sizeof second));
-    DEVICE_TRY_PRODUCT(device, cublasLtMatrixLayoutCreate(&entry->a, type, turned_b ? k : n,
-                                                          turned_b ? n : k,
-                                                          (int64_t)(turned_b ? k : n)));
-    DEVICE_TRY_PRODUCT(device, cublasLtMatrixLayoutCreate(&entry->b, type, turned_a ? m : k,
-                                                          turned_a ? k : m,
-                                                          (int64_t)(turned_a ? m : k)));
+    DEVICE_TRY_PRODUCT(device,
+                       cublasLtMatrixLayoutCreate(&entry->a, type, turned_b ? k : n,
+                                                  turned_b ? n : k, (int64_t)(turned_b ? k : n)));
+    DEVICE_TRY_PRODUCT(device,
+                       cublasLtMatrixLayoutCreate(&entry->b, type, turned_a ? m : k,
+                                                  turned_a ? k : m, (int64_t)(turned_a ? m : k)));
     DEVICE_TRY_PRODUCT(device, cublasLtMatrixLayoutCreate(&entry->d, sums, n, m, (int64_t)n));
 }
 
@@ -87,11 +87,11 @@ static void prefer(struct device *device, cublasLtMatmulPreference_t preference,
     const uint32_t schemes =
         CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
     DEVICE_TRY_PRODUCT(device, cublasLtMatmulPreferenceSetAttribute(
-                                   preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                   &workspace, sizeof workspace));
+                                   preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                   sizeof workspace));
     DEVICE_TRY_PRODUCT(device, cublasLtMatmulPreferenceSetAttribute(
-                                   preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
-                                   &schemes, sizeof schemes));
+                                   preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+                                   sizeof schemes));
     DEVICE_TRY_PRODUCT(device, cublasLtMatmulPreferenceSetAttribute(
                                    preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
                                    &alignment[1], sizeof alignment[1]));
@@ -113,9 +113,9 @@ static void choose(struct device *device, struct entry *entry)
     prefer(device, preference, entry->key.alignment);
     cublasLtMatmulHeuristicResult_t found;
     int count = 0;
-    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-        device->library, entry->matmul, entry->a, entry->b, entry->d, entry->d, preference, 1,
-        &found, &count);
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(device->library, entry->matmul, entry->a, entry->b, entry->d,
+                                       entry->d, preference, 1, &found, &count);
     cublasLtMatmulPreferenceDestroy(preference);
     entry->plain = status == CUBLAS_STATUS_NOT_SUPPORTED || count < 1;
     if (!entry->plain) DEVICE_TRY_PRODUCT(device, status);
@@ -185,10 +185,9 @@ void product_run(struct device *device, const struct product *product)
         return;
     }
     const float one = 1.0f, add = product->c ? 1.0f : 0.0f;
-    DEVICE_TRY_PRODUCT(device, cublasLtMatmul(device->library, entry->matmul, &one, product->b,
-                                              entry->a, product->a, entry->b, &add,
-                                              product->c ? product->c : product->d, entry->d,
-                                              product->d, entry->d, &entry->algorithm,
-                                              device->workspace, DEVICE_WORKSPACE_BYTES,
-                                              device->stream));
+    DEVICE_TRY_PRODUCT(
+        device, cublasLtMatmul(device->library, entry->matmul, &one, product->b, entry->a,
+                               product->a, entry->b, &add, product->c ? product->c : product->d,
+                               entry->d, product->d, entry->d, &entry->algorithm, device->workspace,
+                               DEVICE_WORKSPACE_BYTES, device->stream));
 }

@@ -43,15 +43,15 @@ struct cuda_replica {
     float *gradient;    // [N], if it trains
     float *residual[2]; // [N], [adopted] and the candidate, if it trains and compresses
     uint32_t adopted;
-    float *moment[2];   // [N], if it steps with AdamW
-    uint64_t *bare;     // [config.bare_count][2], likewise
+    float *moment[2];          // [N], if it steps with AdamW
+    uint64_t *bare;            // [config.bare_count][2], likewise
     struct llama<bf16> narrow; // One of the two is in use
     struct llama<float> wide;
 
     struct batch_words words; // What the model reads
     struct staged staged[2];
     cudaStream_t copies;
-    uint32_t *next; // [vocab] on the host, to sort tokens
+    uint32_t *next;          // [vocab] on the host, to sort tokens
     struct graphs graphs[2]; // Without and with the gradient
     float *weight;
     double *loss, *losses; // Of the micro-batch; [CUDA_SAMPLES_MAX]

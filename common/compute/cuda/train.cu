@@ -133,8 +133,8 @@ static void begin_batch(struct cuda_replica *self, uint32_t count, bool gradient
     const float weight = (float)(1.0 / ((double)count * self->config.seq));
     DEVICE_TRY(device, cudaMemcpyAsync(self->weight, &weight, sizeof weight, cudaMemcpyHostToDevice,
                                        device->stream));
-    DEVICE_TRY(device, cudaMemsetAsync(self->gradient, 0, self->floats * sizeof(float),
-                                       device->stream));
+    DEVICE_TRY(device,
+               cudaMemsetAsync(self->gradient, 0, self->floats * sizeof(float), device->stream));
 }
 
 // The mean of the losses of all micro-batches.
@@ -177,9 +177,9 @@ int replica_loss(struct cuda_replica *self, const uint32_t *tokens, uint32_t cou
         const uint32_t n = left < self->config.micro_batch ? left : self->config.micro_batch;
         bring_words(self, portions, tokens + at * row, n);
         run_micro_batch(self, n, gradient);
-        DEVICE_TRY(&self->device, cudaMemcpyAsync(self->losses + portions, self->loss,
-                                                  sizeof(double), cudaMemcpyDeviceToDevice,
-                                                  self->device.stream));
+        DEVICE_TRY(&self->device,
+                   cudaMemcpyAsync(self->losses + portions, self->loss, sizeof(double),
+                                   cudaMemcpyDeviceToDevice, self->device.stream));
     }
     return take_losses(self, count, portions, why, ret_loss);
 }

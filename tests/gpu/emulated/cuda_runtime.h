@@ -32,7 +32,7 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __constant__ static
-#define __shared__ static
+#define __shared__   static
 
 struct dim3 {
     unsigned x, y, z;
@@ -159,8 +159,7 @@ inline cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total)
 inline cudaError_t emulated_alloc(void **ret, size_t bytes)
 {
     *ret = aligned_alloc(256, (bytes + 255) / 256 * 256);
-    if (!*ret)
-        return cudaErrorMemoryAllocation;
+    if (!*ret) return cudaErrorMemoryAllocation;
     memset(*ret, 0xff, bytes);
     return cudaSuccess;
 }
@@ -181,15 +180,13 @@ struct emulated_graph {
 extern emulated_graph *emulated_capture;
 inline bool emulated_recorded(const std::function<void()> &step)
 {
-    if (emulated_capture)
-        emulated_capture->steps.push_back(step);
+    if (emulated_capture) emulated_capture->steps.push_back(step);
     return emulated_capture != NULL;
 }
 inline cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t n, cudaMemcpyKind,
                                    cudaStream_t)
 {
-    if (!emulated_recorded([=] { memcpy(to, from, n); }))
-        memcpy(to, from, n);
+    if (!emulated_recorded([=] { memcpy(to, from, n); })) memcpy(to, from, n);
     return cudaSuccess;
 }
 inline cudaError_t cudaMemcpy(void *to, const void *from, size_t n, cudaMemcpyKind)
@@ -198,8 +195,7 @@ inline cudaError_t cudaMemcpy(void *to, const void *from, size_t n, cudaMemcpyKi
 }
 inline cudaError_t cudaMemsetAsync(void *to, int v, size_t n, cudaStream_t)
 {
-    if (!emulated_recorded([=] { memset(to, v, n); }))
-        memset(to, v, n);
+    if (!emulated_recorded([=] { memset(to, v, n); })) memset(to, v, n);
     return cudaSuccess;
 }
 inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t *s, unsigned)
@@ -241,8 +237,7 @@ inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph
 }
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t)
 {
-    for (const auto &step : exec->steps)
-        step();
+    for (const auto &step : exec->steps) step();
     return cudaSuccess;
 }
 inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }

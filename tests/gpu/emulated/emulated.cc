@@ -46,8 +46,7 @@ static void fail(const char *what)
 
 static void leave(coroutine *self)
 {
-    if (_setjmp(self->place) == 0)
-        _longjmp(scheduler, 1);
+    if (_setjmp(self->place) == 0) _longjmp(scheduler, 1);
 }
 
 static void body()
@@ -88,12 +87,10 @@ const uint64_t (*emulated_exchange(const void *value, size_t bytes))[4]
     warp *warp = &warps[current / 32];
     const uint64_t seen = warp->generation;
     uint64_t(*place)[4] = warp->place[seen % 2];
-    if (bytes > sizeof place[0])
-        fail("a value too wide for a shuffle");
+    if (bytes > sizeof place[0]) fail("a value too wide for a shuffle");
     memcpy(place[current % 32], value, bytes);
     const unsigned left = thread_count - current / 32 * 32, lanes = left < 32 ? left : 32;
-    if (lanes != 32)
-        fail("a shuffle in a warp of fewer than 32 threads");
+    if (lanes != 32) fail("a shuffle in a warp of fewer than 32 threads");
     if (++warp->arrived == lanes) {
         warp->arrived = 0;
         warp->generation++;
@@ -129,16 +126,13 @@ static void make(coroutine *self, unsigned i)
 static bool resume(unsigned i)
 {
     coroutine *self = &threads[i];
-    if (self->done || (self->waits_for && *self->waits_for == self->seen))
-        return false;
+    if (self->done || (self->waits_for && *self->waits_for == self->seen)) return false;
     self->waits_for = NULL;
     current = i;
     threadIdx = self->index;
     if (_setjmp(scheduler) == 0) {
-        if (self->made)
-            _longjmp(self->place, 1);
-        else
-            make(self, i);
+        if (self->made) _longjmp(self->place, 1);
+        else make(self, i);
     }
     return true;
 }
@@ -150,8 +144,7 @@ static bool run_warp(unsigned warp, bool reverse)
         moved = false;
         for (unsigned i = 0; i < 32; i++) {
             const unsigned thread = warp * 32 + (reverse ? 31 - i : i);
-            if (thread < thread_count)
-                moved |= resume(thread);
+            if (thread < thread_count) moved |= resume(thread);
         }
     }
     return ever;
@@ -168,15 +161,12 @@ static void run_block(bool reverse)
     memset(emulated_shared, 0xff, SHARED_MAX);
     memset(warps, 0, sizeof warps);
     block_generation = arrived = finished = 0;
-    for (unsigned i = 0; i < thread_count; i++)
-        start(i);
+    for (unsigned i = 0; i < thread_count; i++) start(i);
     const unsigned all = (thread_count + 31) / 32;
     while (finished < thread_count) { // A warp goes as far as it can before the next one moves
         bool moved = false;
-        for (unsigned w = 0; w < all; w++)
-            moved |= run_warp(reverse ? all - 1 - w : w, reverse);
-        if (!moved)
-            fail("a barrier that not all threads reach");
+        for (unsigned w = 0; w < all; w++) moved |= run_warp(reverse ? all - 1 - w : w, reverse);
+        if (!moved) fail("a barrier that not all threads reach");
     }
 }
 
@@ -184,8 +174,7 @@ emulated_graph *emulated_capture;
 
 void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<void()> &kernel)
 {
-    if (emulated_recorded([=] { emulated_launch(grid, block, shared, kernel); }))
-        return;
+    if (emulated_recorded([=] { emulated_launch(grid, block, shared, kernel); })) return;
     const bool reverse = emulated_reverse();
     if (!stacks) {
         stacks = (char *)mmap(NULL, (size_t)THREADS_MAX * STACK_BYTES, PROT_READ | PROT_WRITE,
@@ -196,12 +185,9 @@ void emulated_launch(dim3 grid, dim3 block, size_t shared, const std::function<v
     blockDim = block;
     thread_count = block.x * block.y * block.z;
     running = &kernel;
-    if (thread_count < 1 || thread_count > THREADS_MAX)
-        fail("a block of so many threads");
-    if (shared > SHARED_MAX)
-        fail("more shared memory than a block may have");
-    if (grid.y > 65535 || grid.z > 65535 || grid.x > 0x7fffffff)
-        fail("a grid too large");
+    if (thread_count < 1 || thread_count > THREADS_MAX) fail("a block of so many threads");
+    if (shared > SHARED_MAX) fail("more shared memory than a block may have");
+    if (grid.y > 65535 || grid.z > 65535 || grid.x > 0x7fffffff) fail("a grid too large");
     for (unsigned z = 0; z < grid.z; z++)
         for (unsigned y = 0; y < grid.y; y++)
             for (unsigned x = 0; x < grid.x; x++) {
@@ -252,12 +238,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t matmul, con
                                matmul->b == CUBLAS_OP_N ? j * ldb + p : p * ldb + j);
             sum *= *(const float *)alpha;
             const float factor = *(const float *)beta;
-            if (factor != 0)
-                sum += factor * element(c, c_layout->type, j * ldc + i);
-            if (d_layout->type == CUDA_R_32F)
-                ((float *)d)[j * ldd + i] = sum;
-            else
-                ((__nv_bfloat16 *)d)[j * ldd + i] = __float2bfloat16_rn(sum);
+            if (factor != 0) sum += factor * element(c, c_layout->type, j * ldc + i);
+            if (d_layout->type == CUDA_R_32F) ((float *)d)[j * ldd + i] = sum;
+            else ((__nv_bfloat16 *)d)[j * ldd + i] = __float2bfloat16_rn(sum);
         }
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -35,8 +35,7 @@ static inline void warp_multiply(float (&c)[4], const uint32_t (&a)[4], uint32_t
 
 static inline void emulated_load(uint32_t (&to)[4], const bf16 *row, bool turned)
 {
-    if ((uintptr_t)row % 16 != 0)
-        abort(); // As the hardware would
+    if ((uintptr_t)row % 16 != 0) abort(); // As the hardware would
     const uint64_t(*place)[4] = emulated_exchange(&row, sizeof row);
     const int g = (int)emulated_lane() / 4, t = (int)emulated_lane() % 4;
     for (int i = 0; i < 4; i++) {
@@ -73,15 +72,11 @@ emulated_copies &emulated_copies_of_thread(); // Empty when its block begins
 
 static inline void copy_begin(bf16 *to, const bf16 *from, bool there)
 {
-    if ((uintptr_t)to % 16 != 0 || (there && (uintptr_t)from % 16 != 0))
-        abort();
+    if ((uintptr_t)to % 16 != 0 || (there && (uintptr_t)from % 16 != 0)) abort();
     emulated_copies &self = emulated_copies_of_thread();
-    if (!emulated_reverse())
-        self.open.push_back({ to, from, there, self.groups });
-    else if (there)
-        memcpy(to, from, 16);
-    else
-        memset(to, 0, 16);
+    if (!emulated_reverse()) self.open.push_back({ to, from, there, self.groups });
+    else if (there) memcpy(to, from, 16);
+    else memset(to, 0, 16);
 }
 static inline void copy_commit() { emulated_copies_of_thread().groups++; }
 template <int open> inline void copy_wait()
@@ -89,12 +84,9 @@ template <int open> inline void copy_wait()
     emulated_copies &self = emulated_copies_of_thread();
     size_t kept = 0;
     for (const emulated_copy &copy : self.open) {
-        if (copy.group + open >= self.groups)
-            self.open[kept++] = copy;
-        else if (copy.there)
-            memcpy(copy.to, copy.from, 16);
-        else
-            memset(copy.to, 0, 16);
+        if (copy.group + open >= self.groups) self.open[kept++] = copy;
+        else if (copy.there) memcpy(copy.to, copy.from, 16);
+        else memset(copy.to, 0, 16);
     }
     self.open.resize(kept);
 }
