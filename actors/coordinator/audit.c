@@ -31,6 +31,7 @@
 
 #include "actors/coordinator/coordinator.h"
 #include "actors/coordinator/verdict.h"
+#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/run/committee.h"
 #include "common/run/quorum.h"
@@ -165,7 +166,7 @@ static void draw_judges(struct draw *draw, uint8_t accusation, struct outbox *ou
 static struct hash audit_key(const struct coordinator *self, uint64_t round)
 {
     uint8_t number[8];
-    for (int i = 0; i < 8; i++) number[i] = (uint8_t)(round >> 8 * i);
+    le_put(number, round, sizeof number);
     return hash_of_two(self->rules.audit_secret.bytes, HASH_BYTES, number, sizeof number);
 }
 
@@ -180,11 +181,9 @@ static uint64_t chance(const struct wire_round *round)
 {
     static const char domain[] = "shoal audits 1";
     uint8_t seed[8];
-    for (int i = 0; i < 8; i++) seed[i] = (uint8_t)(round->seed >> 8 * i);
-    struct hash hash = hash_of_two(domain, sizeof domain, seed, sizeof seed);
-    uint64_t number = 0;
-    for (int i = 0; i < 8; i++) number |= (uint64_t)hash.bytes[i] << 8 * i;
-    return number;
+    le_put(seed, round->seed, sizeof seed);
+    const struct hash hash = hash_of_two(domain, sizeof domain, seed, sizeof seed);
+    return hash_to_number(&hash);
 }
 
 // The audit of an accepted result, its samples in self->scratch. False: it cannot be audited.

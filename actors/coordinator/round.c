@@ -1,6 +1,7 @@
 // round -- one round of training: opened from the record alone, proved by its witnesses, committed.
 
 #include "actors/coordinator/coordinator.h"
+#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/run/bloom.h"
 #include "common/run/committee.h"
@@ -13,9 +14,7 @@
 uint64_t round_run_seed(const char *run_id)
 {
     const struct hash hash = hash_of_two("shoal run seed 1", 16, run_id, strlen(run_id));
-    uint64_t seed = 0;
-    for (int i = 0; i < 8; i++) seed |= (uint64_t)hash.bytes[i] << 8 * i;
-    return seed;
+    return hash_to_number(&hash);
 }
 
 // Nobody may choose a seed: it follows from the run's seed and from all that was committed so far;
@@ -24,17 +23,13 @@ uint64_t round_run_seed(const char *run_id)
 static uint64_t draw_seed(const struct run *run, uint64_t round)
 {
     uint8_t bytes[24];
-    for (int i = 0; i < 8; i++) {
-        bytes[i] = (uint8_t)(run->run_seed >> 8 * i);
-        bytes[8 + i] = (uint8_t)(round >> 8 * i);
-        bytes[16 + i] = (uint8_t)(run->step >> 8 * i);
-    }
+    le_put(bytes, run->run_seed, 8);
+    le_put(bytes + 8, round, 8);
+    le_put(bytes + 16, run->step, 8);
     struct hash hash = hash_of_two(bytes, sizeof bytes, run->last_commit.bytes, HASH_BYTES);
     if (!hash_is_none(&run->audit_key))
         hash = hash_of_two(hash.bytes, HASH_BYTES, run->audit_key.bytes, HASH_BYTES);
-    uint64_t seed = 0;
-    for (int i = 0; i < 8; i++) seed |= (uint64_t)hash.bytes[i] << 8 * i;
-    return seed >> 1; // Some JSON readers stop at 2^63
+    return hash_to_number(&hash) >> 1; // Some JSON readers stop at 2^63
 }
 
 // Live members of a role, in order of identity.

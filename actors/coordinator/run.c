@@ -1,5 +1,6 @@
 #include "actors/coordinator/run.h"
 #include "actors/coordinator/verdict.h"
+#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/wire/claims.h"
 #include <string.h>
@@ -466,7 +467,7 @@ struct hash run_chain(const struct hash *previous, uint64_t seq, uint16_t kind, 
     struct hasher hasher;
     uint8_t number[8], head[3] = { 0x92, 0xcc, (uint8_t)kind }; // [kind, body], as it is stored
     ensure(kind >= 128 && kind < 256);
-    for (int i = 0; i < 8; i++) number[i] = (uint8_t)(seq >> (56 - 8 * i));
+    be_put(number, seq, sizeof number);
     hasher_init(&hasher);
     hasher_add(&hasher, previous->bytes, HASH_BYTES);
     hasher_add(&hasher, number, sizeof number);

@@ -1,5 +1,6 @@
 #include "actors/shoal/testnet.h"
 #include "common/actor/shell.h"
+#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/config/data_config.h"
 #include <arpa/inet.h>
@@ -43,7 +44,7 @@ static void key_path(const struct testnet *self, const char *name, char path[PAT
 static int make_numbered_key(const char *path, uint32_t number, struct why *why)
 {
     uint8_t secret[SECRET_BYTES] = { 0 };
-    for (int i = 0; i < 4; i++) secret[SECRET_BYTES - 1 - i] = (uint8_t)(number >> 8 * i);
+    be_put(secret + SECRET_BYTES - 4, number, 4);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST) return 0;
     ssize_t count = fd < 0 ? -1 : write(fd, secret, sizeof secret);

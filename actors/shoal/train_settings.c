@@ -2,6 +2,7 @@
 #include "actors/shoal/evaluate.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
+#include "common/base/bytes.h"
 #include "common/config/text.h"
 #include "common/config/data_config.h"
 #include "common/config/override.h"
@@ -147,7 +148,7 @@ static int find_data(struct train_settings *self, const struct train_flags *flag
     if (rc < 0 || !flags->shuffle_seed) return rc;
     rc = command_number("--shuffle-seed", flags->shuffle_seed, 0, UINT64_MAX, why, &seed);
     memset(self->data.seed, 0, sizeof self->data.seed);
-    for (int i = 0; i < 8; i++) self->data.seed[i] = (uint8_t)(seed >> 8 * i);
+    le_put(self->data.seed, seed, 8);
     self->data.seeded = true;
     return rc;
 }

@@ -1,4 +1,5 @@
 #include "common/actor/ticket.h"
+#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/base/hash.h"
 #include <errno.h>
@@ -135,26 +136,13 @@ int ticket_read(const char *text_or_path, struct why *why, struct ticket *ret_ti
 
 // ---- the invitation -----------------------------------------------------------------------------
 
-static size_t put_number(uint8_t *bytes, size_t used, uint64_t value, size_t count)
-{
-    for (size_t i = 0; i < count; i++) bytes[used + i] = (uint8_t)(value >> 8 * i);
-    return used + count;
-}
-
-static uint64_t get_number(const uint8_t *bytes, size_t count)
-{
-    uint64_t value = 0;
-    for (size_t i = 0; i < count; i++) value |= (uint64_t)bytes[i] << 8 * i;
-    return value;
-}
-
 static void pack(const struct invitation *self, uint8_t bytes[SIGNED_BYTES])
 {
     bytes[0] = VERSION;
-    size_t used = put_number(bytes, 1, self->expires_unix_s, 8);
-    used = put_number(bytes, used, self->uses, 2);
-    memcpy(bytes + used, self->number, sizeof self->number);
-    memcpy(bytes + used + sizeof self->number, self->guest.bytes, KEY_BYTES);
+    le_put(bytes + 1, self->expires_unix_s, 8);
+    le_put(bytes + 9, self->uses, 2);
+    memcpy(bytes + 11, self->number, sizeof self->number);
+    memcpy(bytes + 11 + sizeof self->number, self->guest.bytes, KEY_BYTES);
 }
 
 static const char domain[] = "shoal invitation 1";
@@ -189,8 +177,8 @@ bool invitation_parse(const uint8_t *bytes, size_t count, struct invitation *ret
 {
     struct invitation *to = ret_invitation;
     if (count != INVITATION_BYTES || bytes[0] != VERSION) return false;
-    to->expires_unix_s = get_number(bytes + 1, 8);
-    to->uses = (uint16_t)get_number(bytes + 9, 2);
+    to->expires_unix_s = le_get(bytes + 1, 8);
+    to->uses = (uint16_t)le_get(bytes + 9, 2);
     memcpy(to->number, bytes + 11, sizeof to->number);
     memcpy(to->guest.bytes, bytes + 11 + sizeof to->number, KEY_BYTES);
     memcpy(to->signature.bytes, bytes + SIGNED_BYTES, SIGNATURE_BYTES);

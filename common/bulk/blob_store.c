@@ -60,9 +60,7 @@ void blob_store_release(struct blob_ref *ref)
 
 static struct blob **bucket(struct blob_store *self, const struct hash *hash)
 {
-    uint64_t start;
-    memcpy(&start, hash->bytes, sizeof start);
-    return &self->buckets[start & (self->bucket_count - 1)];
+    return &self->buckets[hash_to_number(hash) & (self->bucket_count - 1)];
 }
 
 static struct blob *find(struct blob_store *self, const struct hash *hash)

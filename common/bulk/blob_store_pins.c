@@ -22,9 +22,7 @@ static void free_pin(struct blob_held *held)
 // The slot of a leaf: its index + 1 stands there, or 0 if the pin does not have it.
 static uint32_t *slot(const struct pin *pin, const struct hash *leaf)
 {
-    uint64_t at;
-    memcpy(&at, leaf->bytes, sizeof at);
-    for (;; at++) {
+    for (uint64_t at = hash_to_number(leaf);; at++) {
         uint32_t *place = &pin->slots[at & (pin->slot_count - 1)];
         if (*place == 0 || hash_equal(&pin->leaves[*place - 1], leaf)) return place;
     }

@@ -46,7 +46,7 @@ struct fetcher {
 
 static struct bucket *bucket(struct fetcher *self, const struct hash *hash)
 {
-    return &self->buckets[(hash->bytes[0] | hash->bytes[1] << 8) % BUCKETS];
+    return &self->buckets[hash_to_number(hash) % BUCKETS];
 }
 
 // One of this hash, and of this size, if it is not NULL: a wrong one holds up nobody who says the right one.

@@ -17,25 +17,18 @@ static uint64_t leaves_of(uint64_t bytes)
     return bytes / MANIFEST_LEAF_BYTES + (bytes % MANIFEST_LEAF_BYTES != 0);
 }
 
-static void add_number(struct hasher *hasher, uint64_t value, size_t count)
-{
-    uint8_t bytes[8];
-    for (size_t i = 0; i < count; i++) bytes[i] = (uint8_t)(value >> 8 * i);
-    hasher_add(hasher, bytes, count);
-}
-
 struct hash manifest_digest(const struct manifest *self)
 {
     struct hasher hasher;
     hasher_init(&hasher);
     hasher_add(&hasher, format_name, sizeof format_name - 1);
-    add_number(&hasher, self->token_bytes, 4);
-    add_number(&hasher, self->file_count, 4);
+    hasher_add_number(&hasher, self->token_bytes, 4);
+    hasher_add_number(&hasher, self->file_count, 4);
     for (uint32_t i = 0; i < self->file_count; i++) {
         const struct manifest_file *file = &self->files[i];
-        add_number(&hasher, strlen(file->name), 4);
+        hasher_add_number(&hasher, strlen(file->name), 4);
         hasher_add(&hasher, file->name, strlen(file->name));
-        add_number(&hasher, file->bytes, 8);
+        hasher_add_number(&hasher, file->bytes, 8);
         hasher_add(&hasher, file->root.bytes, HASH_BYTES);
     }
     return hasher_end(&hasher);

@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/data/npy.h"
 #include <string.h>
 
@@ -147,8 +148,7 @@ static int parse_frame(const uint8_t *bytes, size_t count, const char *name, str
                        name, major, minor);
     const size_t begin = major == 1 ? MAGIC_BYTES + 4 : MAGIC_BYTES + 6;
     if (count < begin) return why_set(why, FAULT_FORMAT, "%s: ends within its NumPy header", name);
-    uint64_t length = 0;
-    for (size_t i = begin; i-- > 8;) length = length << 8 | bytes[i];
+    const uint64_t length = le_get(bytes + 8, begin - 8);
     if (length > NPY_HEADER_MAX - begin)
         return why_set(why, FAULT_LIMIT, "%s: a NumPy header of %llu bytes; at most %zu are read",
                        name, (unsigned long long)length, NPY_HEADER_MAX - begin);

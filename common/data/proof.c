@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/data/proof.h"
 #include "common/crypto/merkle.h"
 #include "common/data/block_tree.h"
@@ -25,7 +26,7 @@ static bool add(struct proof *self, const void *bytes, size_t count)
 static bool add_number(struct proof *self, uint64_t value, size_t count)
 {
     uint8_t bytes[8];
-    for (size_t i = 0; i < count; i++) bytes[i] = (uint8_t)(value >> 8 * i);
+    le_put(bytes, value, count);
     return add(self, bytes, count);
 }
 
@@ -44,9 +45,7 @@ static const uint8_t *take(struct cursor *self, size_t count)
 static bool take_number(struct cursor *self, size_t count, uint64_t *ret_value)
 {
     const uint8_t *bytes = take(self, count);
-    uint64_t value = 0;
-    for (size_t i = count; bytes && i-- > 0;) value = value << 8 | bytes[i];
-    if (bytes) *ret_value = value;
+    if (bytes) *ret_value = le_get(bytes, count);
     return bytes != NULL;
 }
 
@@ -60,23 +59,16 @@ int proof_add(struct proof *self, const struct hash *path, size_t path_count, co
 
 // ---- the description ----------------------------------------------------------------------------
 
-static void hash_number(struct hasher *hasher, uint64_t value, size_t count)
-{
-    uint8_t bytes[8];
-    for (size_t i = 0; i < count; i++) bytes[i] = (uint8_t)(value >> 8 * i);
-    hasher_add(hasher, bytes, count);
-}
-
 struct hash dataset_positions(const struct samples *samples)
 {
     struct hasher hasher;
     hasher_init(&hasher);
     hasher_add(&hasher, "shoal-positions-1", 17);
-    hash_number(&hasher, samples->config.seq_len, 4);
-    hash_number(&hasher, samples->config.shuffled, 4);
+    hasher_add_number(&hasher, samples->config.seq_len, 4);
+    hasher_add_number(&hasher, samples->config.shuffled, 4);
     hasher_add(&hasher, samples->config.seed, SHUFFLE_SEED_BYTES);
     for (uint32_t i = 0; i < samples->file_count; i++)
-        hash_number(&hasher, samples->files[i].offset, 8);
+        hasher_add_number(&hasher, samples->files[i].offset, 8);
     return hasher_end(&hasher);
 }
 

@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/data/samples.h"
 #include <stdlib.h>
@@ -101,9 +102,7 @@ struct sample_place samples_locate(struct samples *self, uint64_t position)
 
 static uint32_t load(const uint8_t *bytes, uint32_t count)
 {
-    return count == 2 ? (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8
-                      : (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
-                            (uint32_t)bytes[3] << 24;
+    return (uint32_t)(count == 2 ? le_get(bytes, 2) : le_get(bytes, 4));
 }
 
 int samples_decode(const struct samples *self, const struct sample_place *place,

@@ -1,18 +1,7 @@
+#include "common/base/bytes.h"
 #include "common/data/shuffle.h"
 #include "common/base/ensure.h"
 #include "common/base/hash.h"
-
-static uint64_t load64(const uint8_t *bytes)
-{
-    uint64_t value = 0;
-    for (int i = 7; i >= 0; i--) value = value << 8 | bytes[i];
-    return value;
-}
-
-static void store_le(uint8_t *bytes, uint64_t value, int count)
-{
-    for (int i = 0; i < count; i++) bytes[i] = (uint8_t)(value >> 8 * i);
-}
 
 static uint64_t mix(uint64_t x)
 {
@@ -26,15 +15,15 @@ void shuffle_init(struct shuffle *self, uint64_t count, const uint8_t seed[SHUFF
 {
     ensure(count > 0 && count < UINT64_C(1) << 63);
     uint8_t number[8];
-    store_le(number, pass, 8);
+    le_put(number, pass, 8);
     const struct hash key = hash_of_two(seed, SHUFFLE_SEED_BYTES, number, 8);
 
     self->count = count;
     for (uint32_t r = 0; r < SHUFFLE_ROUNDS; r++) {
-        store_le(number, r, 4);
+        le_put(number, r, 4);
         const struct hash drawn = hash_of_two(key.bytes, HASH_BYTES, number, 4);
-        self->pivot[r] = load64(drawn.bytes) % count;
-        self->salt[r] = load64(drawn.bytes + 8);
+        self->pivot[r] = hash_to_number(&drawn) % count;
+        self->salt[r] = le_get(drawn.bytes + 8, 8);
     }
 }
 

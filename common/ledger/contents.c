@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/ledger/contents.h"
 #include <inttypes.h>
 
@@ -40,7 +41,7 @@ static int get_meta(struct store *store, MDB_txn *txn, const char *name, size_t 
 static int put_meta_number(struct store *store, MDB_txn *txn, const char *name, uint64_t number)
 {
     uint8_t bytes[8];
-    be64_put(bytes, number);
+    be_put(bytes, number, 8);
     return put_meta(store, txn, name, bytes, sizeof bytes);
 }
 
@@ -52,7 +53,7 @@ int contents_put_incarnation(struct store *store, MDB_txn *txn, uint64_t incarna
 int contents_put_head(struct store *store, MDB_txn *txn, uint64_t seq, const struct hash *head)
 {
     uint8_t bytes[HEAD_BYTES];
-    be64_put(bytes, seq);
+    be_put(bytes, seq, 8);
     memcpy(bytes + 8, head->bytes, HASH_BYTES);
     return put_meta(store, txn, "head", bytes, sizeof bytes);
 }
@@ -72,22 +73,22 @@ static int verify_meta(struct store *store, MDB_txn *txn, struct why *why,
     MDB_val value;
     int rc = get_meta(store, txn, "schema", 8, 8, why, &value);
     if (rc < 0) return rc;
-    if (be64_get(value.mv_data) != LEDGER_SCHEMA)
+    if (be_get(value.mv_data, 8) != LEDGER_SCHEMA)
         return why_set(why, FAULT_UNSUPPORTED,
                        "%s is of schema %" PRIu64 ", this program knows "
                        "%d: run the program that wrote it; nothing was changed",
-                       store->dir, be64_get(value.mv_data), LEDGER_SCHEMA);
+                       store->dir, be_get(value.mv_data, 8), LEDGER_SCHEMA);
     rc = get_meta(store, txn, "run_id", 1, LEDGER_RUN_ID_MAX, why, &value);
     if (rc < 0) return rc;
     memcpy(contents->run_id, value.mv_data, value.mv_size);
     rc = get_meta(store, txn, "incarnation", 8, 8, why, &value);
     if (rc < 0) return rc;
-    contents->incarnation = be64_get(value.mv_data);
+    contents->incarnation = be_get(value.mv_data, 8);
     if (contents->incarnation == 0 || contents->incarnation == UINT64_MAX)
         return corrupt(why, "incarnation", contents->incarnation, "is none that was ever given");
     rc = get_meta(store, txn, "head", HEAD_BYTES, HEAD_BYTES, why, &value);
     if (rc < 0) return rc;
-    contents->head_seq = be64_get(value.mv_data);
+    contents->head_seq = be_get(value.mv_data, 8);
     memcpy(contents->head.bytes, (const uint8_t *)value.mv_data + 8, HASH_BYTES);
     return 0;
 }
@@ -110,7 +111,7 @@ static int check_indexed(struct store *store, MDB_txn *txn, const struct record 
     if (!record->indexed) return 0;
     int error = store_get_checked(txn, store->index, record->index_key, &value);
     if (error && error != MDB_NOTFOUND) return store_fail(store, error, "reading the index", why);
-    if (error || value.mv_size != 8 || be64_get(value.mv_data) < record->seq)
+    if (error || value.mv_size != 8 || be_get(value.mv_data, 8) < record->seq)
         return corrupt(why, "record", record->seq, "is not found by its index key");
     return 0;
 }
@@ -148,7 +149,7 @@ static int verify_extent(struct store *store, MDB_txn *txn, struct why *why,
     mdb_cursor_close(cursor);
     if (error && error != MDB_NOTFOUND) return store_fail(store, error, "reading the log", why);
     if (!error && key.mv_size != 8) return corrupt(why, "record", 0, "has a key that is no number");
-    contents->oldest_seq = error ? 1 : be64_get(key.mv_data);
+    contents->oldest_seq = error ? 1 : be_get(key.mv_data, 8);
     uint64_t end = contents->oldest_seq + stat.ms_entries;
     if (contents->oldest_seq >= 1 && end >= contents->oldest_seq && end - 1 == contents->head_seq)
         return 0;
@@ -182,7 +183,7 @@ static int verify_snapshots(struct store *store, MDB_txn *txn, const struct hash
     int error = mdb_cursor_open(txn, store->snap, &cursor);
     if (error) return store_fail(store, error, "reading the snapshots", why);
     while ((error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
-        uint64_t seq = key.mv_size == 8 ? be64_get(key.mv_data) : 0;
+        uint64_t seq = key.mv_size == 8 ? be_get(key.mv_data, 8) : 0;
         if (snapshot_is_good(store, txn, contents, before_oldest, seq)) {
             contents->older_snapshot = contents->newest_snapshot;
             contents->newest_snapshot = seq;
@@ -209,9 +210,9 @@ static int verify_index(struct store *store, MDB_txn *txn, struct why *why)
     while (rc == 0 && (error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
         if (key.mv_size != 8 || value.mv_size != 8)
             rc = corrupt(why, "index entry", 0, "has a wrong size");
-        else rc = get_record(store, txn, be64_get(value.mv_data), why, &record);
-        if (rc == 0 && (!record.indexed || record.index_key != be64_get(key.mv_data)))
-            rc = corrupt(why, "index entry", be64_get(key.mv_data), "leads to a wrong record");
+        else rc = get_record(store, txn, be_get(value.mv_data, 8), why, &record);
+        if (rc == 0 && (!record.indexed || record.index_key != be_get(key.mv_data, 8)))
+            rc = corrupt(why, "index entry", be_get(key.mv_data, 8), "leads to a wrong record");
     }
     mdb_cursor_close(cursor);
     if (rc == 0 && error != MDB_NOTFOUND) return store_fail(store, error, "reading the index", why);

@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/ledger/ledger.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -265,7 +266,7 @@ int ledger_find(struct ledger *self, uint64_t index_key, struct why *why, uint64
     if (count != 8)
         return why_set(why, FAULT_CORRUPT, "%s: index entry %" PRIu64 " has %zu bytes, not 8",
                        self->dir, index_key, count);
-    *ret_seq = be64_get(self->borrowed);
+    *ret_seq = be_get(self->borrowed, 8);
     return 0;
 }
 
@@ -387,7 +388,7 @@ static int put_record(struct store *store, MDB_txn *txn, const struct record *re
     record_encode(record, room);
     if (!record->indexed) return 0;
     error = store_reserve(txn, store->index, record->index_key, 8, 0, &room);
-    if (!error) be64_put(room, record->seq);
+    if (!error) be_put(room, record->seq, 8);
     return error;
 }
 
@@ -399,7 +400,7 @@ static int prune_snapshots(struct store *store, MDB_txn *txn, uint64_t newest, u
     int error = mdb_cursor_open(txn, store->snap, &cursor);
     if (error) return error;
     while ((error = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
-        uint64_t seq = key.mv_size == 8 ? be64_get(key.mv_data) : 0;
+        uint64_t seq = key.mv_size == 8 ? be_get(key.mv_data, 8) : 0;
         if (seq && (seq == newest || seq == older)) continue;
         error = mdb_cursor_del(cursor, 0);
         if (error) break;
@@ -486,7 +487,7 @@ static int remove_record(struct store *store, MDB_txn *txn, uint64_t seq)
     if (record_decode(value.mv_data, value.mv_size, seq, NULL, &record) < 0) return MDB_CORRUPTED;
     if (record.indexed) {
         error = store_get(txn, store->index, record.index_key, &value);
-        if (!error && be64_get(value.mv_data) == seq)
+        if (!error && be_get(value.mv_data, 8) == seq)
             error = store_remove(txn, store->index, record.index_key);
         if (error) return error;
     }

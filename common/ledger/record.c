@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/ledger/record.h"
 #include <inttypes.h>
 
@@ -7,7 +8,7 @@ struct hash record_chain(const struct hash *previous, uint64_t seq, const void *
 {
     uint8_t before[HASH_BYTES + 8];
     memcpy(before, previous->bytes, HASH_BYTES);
-    be64_put(before + HASH_BYTES, seq);
+    be_put(before + HASH_BYTES, seq, 8);
     return hash_of_two(before, sizeof before, bytes, count);
 }
 
@@ -15,18 +16,17 @@ static struct hash snapshot_hash(const struct snapshot *self)
 {
     uint8_t before[4 + 8 + HASH_BYTES];
     memcpy(before, snapshot_magic, 4);
-    be64_put(before + 4, self->seq);
+    be_put(before + 4, self->seq, 8);
     memcpy(before + 12, self->chain.bytes, HASH_BYTES);
     return hash_of_two(before, sizeof before, self->bytes, self->count);
 }
 
 void record_encode(const struct record *self, uint8_t *ret_stored)
 {
-    uint32_t indexed = htobe32(self->indexed);
     memcpy(ret_stored, record_magic, 4);
-    memcpy(ret_stored + 4, &indexed, 4);
-    be64_put(ret_stored + 8, self->seq);
-    be64_put(ret_stored + 16, self->indexed ? self->index_key : 0);
+    be_put(ret_stored + 4, self->indexed, 4);
+    be_put(ret_stored + 8, self->seq, 8);
+    be_put(ret_stored + 16, self->indexed ? self->index_key : 0, 8);
     memcpy(ret_stored + 24, self->previous.bytes, HASH_BYTES);
     memcpy(ret_stored + 56, self->chain.bytes, HASH_BYTES);
     if (self->count) memcpy(ret_stored + RECORD_HEADER_BYTES, self->bytes, self->count);
@@ -37,7 +37,7 @@ void snapshot_encode(const struct snapshot *self, uint8_t *ret_stored)
     struct hash hash = snapshot_hash(self);
     memcpy(ret_stored, snapshot_magic, 4);
     memset(ret_stored + 4, 0, 4);
-    be64_put(ret_stored + 8, self->seq);
+    be_put(ret_stored + 8, self->seq, 8);
     memcpy(ret_stored + 16, self->chain.bytes, HASH_BYTES);
     memcpy(ret_stored + 48, hash.bytes, HASH_BYTES);
     if (self->count) memcpy(ret_stored + SNAPSHOT_HEADER_BYTES, self->bytes, self->count);
@@ -47,15 +47,13 @@ void snapshot_encode(const struct snapshot *self, uint8_t *ret_stored)
 static int check_front(const char *what, const char *magic, const uint8_t *stored,
                        uint32_t flag_max, uint64_t seq, struct why *why, uint32_t *ret_flag)
 {
-    uint32_t flag;
-    memcpy(&flag, stored + 4, 4);
-    flag = be32toh(flag);
+    const uint32_t flag = (uint32_t)be_get(stored + 4, 4);
     if (memcmp(stored, magic, 4) != 0 || flag > flag_max)
         return why_set(why, FAULT_CORRUPT, "%s %" PRIu64 " does not begin like one of version %d",
                        what, seq, magic[3]);
-    if (be64_get(stored + 8) != seq)
+    if (be_get(stored + 8, 8) != seq)
         return why_set(why, FAULT_CORRUPT, "%s %" PRIu64 " says that it is number %" PRIu64, what,
-                       seq, be64_get(stored + 8));
+                       seq, be_get(stored + 8, 8));
     *ret_flag = flag;
     return 0;
 }
@@ -75,7 +73,7 @@ int record_decode(const uint8_t *stored, size_t count, uint64_t seq, struct why 
     int rc = check_front("record", record_magic, stored, 1, seq, why, &indexed);
     if (rc < 0) return rc;
     struct record record = { .seq = seq,
-                             .index_key = be64_get(stored + 16),
+                             .index_key = be_get(stored + 16, 8),
                              .indexed = indexed,
                              .bytes = stored + RECORD_HEADER_BYTES,
                              .count = count - RECORD_HEADER_BYTES };

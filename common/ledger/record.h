@@ -12,8 +12,6 @@
 
 #include "common/base/fault.h"
 #include "common/base/hash.h"
-#include <endian.h>
-#include <string.h>
 
 enum { RECORD_HEADER_BYTES = 88, SNAPSHOT_HEADER_BYTES = 80 };
 
@@ -47,17 +45,3 @@ int record_decode(const uint8_t *stored, size_t count, uint64_t seq, struct why 
                   struct record *ret_record);
 int snapshot_decode(const uint8_t *stored, size_t count, uint64_t seq, struct why *why,
                     struct snapshot *ret_snapshot);
-
-// Big-endian, so that the order of the bytes is the order of the numbers.
-static inline void be64_put(uint8_t *bytes, uint64_t number)
-{
-    number = htobe64(number);
-    memcpy(bytes, &number, sizeof number);
-}
-
-static inline uint64_t be64_get(const void *bytes)
-{
-    uint64_t number;
-    memcpy(&number, bytes, sizeof number);
-    return be64toh(number);
-}

@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/ledger/store.h"
 #include "common/base/ensure.h"
 #include "common/ledger/pages.h"
@@ -288,7 +289,7 @@ int store_copy(struct store *self, const char *path, struct why *why)
 
 static MDB_val number_key(uint64_t number, uint8_t bytes[8])
 {
-    be64_put(bytes, number);
+    be_put(bytes, number, 8);
     return (MDB_val){ .mv_size = 8, .mv_data = bytes };
 }
 

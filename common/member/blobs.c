@@ -5,12 +5,7 @@
 enum { PLACES = 2 * BLOBS_MAX };
 static const uint64_t UNDATED = UINT64_MAX; // Goes with nothing
 
-static uint32_t home(const struct hash *hash)
-{
-    uint32_t at;
-    memcpy(&at, hash->bytes, sizeof at);
-    return at % PLACES;
-}
+static uint32_t home(const struct hash *hash) { return (uint32_t)(hash_to_number(hash) % PLACES); }
 
 // The next place from `at` on that leads to a blob of this hash, or the empty one where it would be.
 static uint32_t next_of(const struct blobs *self, const struct hash *hash, uint32_t at)

@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/net/curve_set.h"
 #include <stdlib.h>
@@ -8,9 +9,8 @@ enum { PLACES_MIN = 64 };
 // The place of the key, or the empty one where it would be.
 static uint32_t find(const struct curve_set *self, const struct curve_key *key)
 {
-    uint64_t at;
-    memcpy(&at, key->bytes, sizeof at); // Keys are points: as good as random
-    uint32_t place = (uint32_t)(at % self->places);
+    uint32_t place =
+        (uint32_t)(le_get(key->bytes, 8) % self->places); // Keys are points: as good as random
     while (self->entries[place].value &&
            memcmp(self->entries[place].key.bytes, key->bytes, CURVE_BYTES) != 0)
         place = (place + 1) % self->places;

@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/optimizer/payload_block.h"
 
@@ -128,11 +129,6 @@ uint32_t payload_group(const payload_form_t *self, uint32_t chunk)
 
 // ---- writing
 
-static void put(uint8_t *bytes, uint64_t value, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) bytes[i] = (uint8_t)(value >> (8 * i));
-}
-
 static struct bits bits_to(uint8_t *bytes, uint64_t at)
 {
     return (struct bits){ .to = bytes + at / 8, .count = at % 8 };
@@ -170,12 +166,12 @@ void payload_write_header(const payload_form_t *self, uint8_t *ret_bytes)
         covered += (uint64_t)part->rows * part->columns;
     }
     memcpy(ret_bytes, "SDP2", 4);
-    put(ret_bytes + 4, chunks_limit(self->chunks), 2);
-    put(ret_bytes + 6, self->top_k, 2);
-    put(ret_bytes + 8, self->one_bit ? PAYLOAD_FLAG_ONE_BIT : 0, 4);
-    put(ret_bytes + 12, chunks_count(self->chunks), 4);
-    put(ret_bytes + 16, chunks_total(self->chunks), 8);
-    put(ret_bytes + 24, covered, 8);
+    le_put(ret_bytes + 4, chunks_limit(self->chunks), 2);
+    le_put(ret_bytes + 6, self->top_k, 2);
+    le_put(ret_bytes + 8, self->one_bit ? PAYLOAD_FLAG_ONE_BIT : 0, 4);
+    le_put(ret_bytes + 12, chunks_count(self->chunks), 4);
+    le_put(ret_bytes + 16, chunks_total(self->chunks), 8);
+    le_put(ret_bytes + 24, covered, 8);
 }
 
 void payload_clear(const payload_form_t *self, uint8_t *ret_bytes)
@@ -216,7 +212,7 @@ void payload_write(const payload_form_t *self, uint32_t chunk, const uint16_t *n
     for (uint32_t i = 0; i < count; i++) {
         uint32_t pattern;
         memcpy(&pattern, &values[i], sizeof pattern);
-        put(bytes + block.values + i * sizeof pattern, pattern, sizeof pattern);
+        le_put(bytes + block.values + i * sizeof pattern, pattern, sizeof pattern);
     }
 }
 

@@ -2,6 +2,7 @@
 // payload_block -- where the blocks of a payload lie and how their bits are read: what payload.c,
 // which writes and reads, and payload_check.c share. The format is told in payload.h.
 
+#include "common/base/bytes.h"
 #include "common/optimizer/combination.h"
 #include "common/optimizer/payload.h"
 
@@ -80,6 +81,5 @@ static inline combination_number bits_read_number(struct bits *self, uint32_t wi
 // The bits of value i of a block.
 static inline uint32_t value_at(const uint8_t *values, uint32_t i)
 {
-    const uint8_t *at = values + 4 * (size_t)i;
-    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
+    return (uint32_t)le_get(values + 4 * (size_t)i, 4);
 }

@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/run/bloom.h"
 #include "common/base/ensure.h"
 #include <string.h>
@@ -66,26 +67,14 @@ bool bloom_has(const struct bloom *self, const struct hash *item)
     return true;
 }
 
-static void put(uint8_t *bytes, uint64_t value, int count)
-{
-    for (int i = 0; i < count; i++) bytes[i] = (uint8_t)(value >> 8 * i);
-}
-
-static uint64_t get(const uint8_t *bytes, int count)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < count; i++) value |= (uint64_t)bytes[i] << 8 * i;
-    return value;
-}
-
 size_t bloom_bytes(uint32_t n) { return BLOOM_HEAD_BYTES + bits_of(n ? n : 1) / 8; }
 
 void bloom_store(const struct bloom *self, uint8_t *ret_bytes)
 {
-    put(ret_bytes, self->items, 4);
-    put(ret_bytes + 4, self->seed, 8);
+    le_put(ret_bytes, self->items, 4);
+    le_put(ret_bytes + 4, self->seed, 8);
     for (uint32_t i = 0; i < self->bits / 64; i++)
-        put(ret_bytes + BLOOM_HEAD_BYTES + 8 * i, self->words[i], 8);
+        le_put(ret_bytes + BLOOM_HEAD_BYTES + 8 * i, self->words[i], 8);
 }
 
 bool bloom_load(const uint8_t *bytes, size_t count, uint32_t n, uint64_t *words,
@@ -93,10 +82,10 @@ bool bloom_load(const uint8_t *bytes, size_t count, uint32_t n, uint64_t *words,
 {
     uint64_t ones = 0;
     if (count < BLOOM_HEAD_BYTES || count != bloom_bytes(n)) return false;
-    const struct bloom shape = shape_of(n, get(bytes + 4, 8), words);
-    if (get(bytes, 4) != shape.items) return false;
+    const struct bloom shape = shape_of(n, le_get(bytes + 4, 8), words);
+    if (le_get(bytes, 4) != shape.items) return false;
     for (uint32_t i = 0; i < shape.bits / 64; i++) {
-        words[i] = get(bytes + BLOOM_HEAD_BYTES + 8 * i, 8);
+        words[i] = le_get(bytes + BLOOM_HEAD_BYTES + 8 * i, 8);
         ones += (uint64_t)__builtin_popcountll(words[i]);
     }
     if (ones > (uint64_t)shape.items * shape.keys) return false;

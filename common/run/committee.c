@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/run/committee.h"
 #include "common/base/ensure.h"
 #include <string.h>
@@ -27,7 +28,7 @@ static struct hash key_of(uint64_t seed, enum committee_salt salt)
         [SALT_WITNESS] = "witness",
     };
     uint8_t bytes[8];
-    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(seed >> 8 * i);
+    le_put(bytes, seed, sizeof bytes);
     const struct hash base = hash_of(bytes, sizeof bytes);
     return hash_of_two(base.bytes, HASH_BYTES, salts[salt], strlen(salts[salt]));
 }
@@ -42,14 +43,12 @@ static uint32_t draw_pivot(struct source *source, int round, uint32_t n)
 {
     source->bytes[HASH_BYTES] = (uint8_t)round;
     const struct hash hash = hash_of(source->bytes, HASH_BYTES + 1);
-    uint64_t drawn = 0;
-    for (int i = 0; i < 8; i++) drawn |= (uint64_t)hash.bytes[i] << 8 * i;
-    return (uint32_t)(drawn % n);
+    return (uint32_t)(hash_to_number(&hash) % n);
 }
 
 static struct hash draw_bits(struct source *source, uint32_t block)
 {
-    for (int i = 0; i < 4; i++) source->bytes[HASH_BYTES + 1 + i] = (uint8_t)(block >> 8 * i);
+    le_put(source->bytes + HASH_BYTES + 1, block, 4);
     return hash_of(source->bytes, sizeof source->bytes);
 }
 

@@ -3,12 +3,10 @@
 struct hash dataset_order(const struct hash *positions, uint64_t samples)
 {
     struct hasher hasher;
-    uint8_t number[8];
-    for (int i = 0; i < 8; i++) number[i] = (uint8_t)(samples >> 8 * i);
     hasher_init(&hasher);
     hasher_add(&hasher, "shoal-order-2", 13);
     hasher_add(&hasher, positions->bytes, HASH_BYTES);
-    hasher_add(&hasher, number, sizeof number);
+    hasher_add_number(&hasher, samples, 8);
     return hasher_end(&hasher);
 }
 

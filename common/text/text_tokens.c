@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/text/text_tokens.h"
 #include "common/base/durable_file.h"
 #include "common/data/manifest.h"
@@ -109,7 +110,7 @@ static int append(struct durable_file *file, const uint32_t *ids, size_t count, 
             const uint32_t id = ids[done + i];
             if (size == 2 && id > UINT16_MAX)
                 return why_set(why, FAULT_RANGE, "token %u does not fit into 2 bytes", id);
-            for (uint32_t k = 0; k < size; k++) bytes[size * i + k] = (uint8_t)(id >> 8 * k);
+            le_put(bytes + size * i, id, size);
         }
         int rc = durable_file_append(file, bytes, step * size, why);
         if (rc < 0) return rc;

@@ -138,13 +138,6 @@ bool layout_equal(const struct layout *a, const struct layout *b)
     return true;
 }
 
-static void hash_number(struct hasher *hasher, uint64_t number)
-{
-    uint8_t bytes[8];
-    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(number >> 8 * i);
-    hasher_add(hasher, bytes, sizeof bytes);
-}
-
 struct hash layout_hash(const struct layout *self)
 {
     static const char title[] = "shoal layout 1\n";
@@ -154,11 +147,11 @@ struct hash layout_hash(const struct layout *self)
     for (size_t i = 0; i < self->count; i++) {
         const struct layout_tensor *tensor = &self->tensors[i];
         hasher_add(&hasher, tensor->name, strlen(tensor->name) + 1);
-        hash_number(&hasher, tensor->offset);
-        hash_number(&hasher, tensor->rows);
-        hash_number(&hasher, tensor->cols);
-        hash_number(&hasher, tensor->dims);
-        hash_number(&hasher, tensor->dtype);
+        hasher_add_number(&hasher, tensor->offset, 8);
+        hasher_add_number(&hasher, tensor->rows, 8);
+        hasher_add_number(&hasher, tensor->cols, 8);
+        hasher_add_number(&hasher, tensor->dims, 8);
+        hasher_add_number(&hasher, tensor->dtype, 8);
     }
     return hasher_end(&hasher);
 }

@@ -1,13 +1,6 @@
 #include "common/wire/claims.h"
 #include "common/base/ensure.h"
 
-static void add_u64(struct hasher *hasher, uint64_t value)
-{
-    uint8_t bytes[8];
-    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(value >> 8 * i);
-    hasher_add(hasher, bytes, sizeof bytes);
-}
-
 static void add_hash(struct hasher *hasher, const struct hash *hash)
 {
     hasher_add(hasher, hash->bytes, HASH_BYTES);
@@ -31,16 +24,16 @@ struct hash commit_hash(const struct wire_commit *commit)
     hasher_init(&hasher);
     hasher_add(&hasher, domain, sizeof domain);
     add_hash(&hasher, &commit->previous);
-    add_u64(&hasher, commit->round);
-    add_u64(&hasher, commit->step);
-    add_u64(&hasher, commit->outcome);
-    add_u64(&hasher, commit->lr_bits);
+    hasher_add_number(&hasher, commit->round, 8);
+    hasher_add_number(&hasher, commit->step, 8);
+    hasher_add_number(&hasher, commit->outcome, 8);
+    hasher_add_number(&hasher, commit->lr_bits, 8);
     add_hash(&hasher, &commit->base);
-    add_u64(&hasher, commit->accepted_count);
+    hasher_add_number(&hasher, commit->accepted_count, 8);
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         const struct wire_accepted *accepted = &commit->accepted[i];
-        add_u64(&hasher, (uint64_t)accepted->begin << 32 | accepted->end);
-        add_u64(&hasher, accepted->payload_bytes);
+        hasher_add_number(&hasher, (uint64_t)accepted->begin << 32 | accepted->end, 8);
+        hasher_add_number(&hasher, accepted->payload_bytes, 8);
         add_hash(&hasher, &accepted->result);
         add_hash(&hasher, &accepted->payload);
     }

@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/wire/wire_cursor.h"
 #include "common/wire/wire_table.h"
 
@@ -24,17 +25,10 @@ bool wire_cursor_mistyped(struct wire_cursor *cursor, const uint8_t *at, const c
     return false;
 }
 
-static inline uint64_t big_endian(const uint8_t *bytes, unsigned width)
-{
-    uint64_t value = 0;
-    while (width--) value = value << 8 | *bytes++;
-    return value;
-}
-
 bool wire_cursor_tagged(struct wire_cursor *cursor, unsigned width, uint64_t *ret_value)
 {
     if (wire_cursor_left(cursor) < 1 + width) return wire_cursor_cut(cursor, 1 + width);
-    *ret_value = big_endian(cursor->at + 1, width);
+    *ret_value = be_get(cursor->at + 1, width);
     cursor->at += 1 + width;
     return true;
 }
@@ -116,7 +110,7 @@ static bool measure(struct wire_cursor *cursor, uint64_t *ret_bytes, uint64_t *r
     if (first == 0xc1) return wire_cursor_mistyped(cursor, cursor->at, "a value");
     const unsigned width = forms[first - 0xc0].width, children = forms[first - 0xc0].children;
     if (wire_cursor_left(cursor) < 1 + width) return wire_cursor_cut(cursor, 1 + width);
-    const uint64_t count = big_endian(cursor->at + 1, width);
+    const uint64_t count = be_get(cursor->at + 1, width);
     *ret_bytes += width + forms[first - 0xc0].more + (children ? 0 : count);
     *ret_children = children * count;
     return true;

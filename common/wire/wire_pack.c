@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "common/wire/wire_table.h"
 
 #include <math.h>
@@ -18,7 +19,7 @@ static inline void put_tagged(struct wire_sink *sink, uint8_t tag, uint64_t valu
     uint8_t *out = sink_room(sink, 1 + width);
     if (!out) return;
     *out++ = tag;
-    while (width--) *out++ = (uint8_t)(value >> 8 * width);
+    be_put(out, value, width);
 }
 
 static inline void put_unsigned(struct wire_sink *sink, uint64_t value)

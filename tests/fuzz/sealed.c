@@ -1,5 +1,6 @@
 // What is sealed by a hash of its own: a checkpoint's manifest, a ledger's records.
 
+#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/checkpoint/checkpoint_manifest.h"
 #include "common/ledger/record.h"
@@ -114,7 +115,7 @@ static void seal_record(uint8_t *stored, size_t count)
     struct hash previous, chain;
     if (count < RECORD_HEADER_BYTES) return;
     memcpy(&previous, stored + PREVIOUS_AT, sizeof previous);
-    chain = record_chain(&previous, be64_get(stored + SEQ_AT), stored + RECORD_HEADER_BYTES,
+    chain = record_chain(&previous, be_get(stored + SEQ_AT, 8), stored + RECORD_HEADER_BYTES,
                          count - RECORD_HEADER_BYTES);
     memcpy(stored + CHAIN_AT, &chain, sizeof chain);
 }
@@ -124,7 +125,7 @@ static void seal_snapshot(uint8_t *stored, size_t count)
 {
     uint8_t bytes[STORED_MAX];
     if (count < SNAPSHOT_HEADER_BYTES) return;
-    struct snapshot snapshot = { .seq = be64_get(stored + SEQ_AT),
+    struct snapshot snapshot = { .seq = be_get(stored + SEQ_AT, 8),
                                  .bytes = bytes,
                                  .count = count - SNAPSHOT_HEADER_BYTES };
     memcpy(&snapshot.chain, stored + SNAPSHOT_CHAIN_AT, sizeof snapshot.chain);
@@ -149,7 +150,7 @@ static bool check_record(const uint8_t *stored, size_t count)
     uint8_t again[STORED_MAX];
     struct why why = { 0 };
     struct record record;
-    const uint64_t seq = count >= SEQ_AT + 8 ? be64_get(stored + SEQ_AT) : 1;
+    const uint64_t seq = count >= SEQ_AT + 8 ? be_get(stored + SEQ_AT, 8) : 1;
     if (record_decode(stored, count, seq, &why, &record) < 0) return ensure(why.text[0]), false;
     ensure(record_decode(stored, count, seq + 1, &why, &record) < 0);
     ensure(record_decode(stored, count, seq, &why, &record) == 0 && record.seq == seq);
@@ -163,7 +164,7 @@ static bool check_snapshot(const uint8_t *stored, size_t count)
     uint8_t again[STORED_MAX];
     struct why why = { 0 };
     struct snapshot snapshot;
-    const uint64_t seq = count >= SEQ_AT + 8 ? be64_get(stored + SEQ_AT) : 1;
+    const uint64_t seq = count >= SEQ_AT + 8 ? be_get(stored + SEQ_AT, 8) : 1;
     if (snapshot_decode(stored, count, seq, &why, &snapshot) < 0) return ensure(why.text[0]), false;
     snapshot_encode(&snapshot, again);
     ensure(memcmp(again, stored, count) == 0);

@@ -1,4 +1,5 @@
 #include "tests/live/hostile_peer.h"
+#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/net/curve.h"
 #include <arpa/inet.h>
@@ -27,7 +28,7 @@ static bool send_all(int fd, const void *bytes, size_t count)
 static bool send_frame(int fd, uint8_t flags, const uint8_t *bytes, size_t count)
 {
     uint8_t head[9] = { (uint8_t)(flags | (count > 255 ? 2 : 0)), (uint8_t)count };
-    for (int i = 0; count > 255 && i < 8; i++) head[1 + i] = (uint8_t)(count >> 8 * (7 - i));
+    if (count > 255) be_put(head + 1, count, 8);
     return send_all(fd, head, count > 255 ? 9 : 2) && send_all(fd, bytes, count);
 }
 
@@ -42,7 +43,7 @@ static size_t recv_frame(int fd, uint8_t bytes[255])
 static void make_nonce(uint8_t nonce[24], const char prefix[16], uint64_t number)
 {
     memcpy(nonce, prefix, 16);
-    for (int i = 0; i < 8; i++) nonce[16 + i] = (uint8_t)(number >> 8 * (7 - i));
+    be_put(nonce + 16, number, 8);
 }
 
 static bool greet(int fd)

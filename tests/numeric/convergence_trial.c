@@ -1,3 +1,4 @@
+#include "common/base/bytes.h"
 #include "tests/numeric/convergence_trial.h"
 #include "common/base/ensure.h"
 #include "common/model/genesis.h"
@@ -246,7 +247,7 @@ static int open_data(struct trial *self, struct why *why)
                                      .vocab_size = self->model.shape.vocab };
     int rc = provider_open_local(self->settings.heldout, &config, why, &self->heldout);
     config.shuffled = true; // As shoal train --shuffle-seed
-    for (int i = 0; i < 8; i++) config.seed[i] = (uint8_t)(self->settings.seed >> 8 * i);
+    le_put(config.seed, self->settings.seed, 8);
     return rc < 0 ? rc : provider_open_local(self->settings.train, &config, why, &self->data);
 }
 

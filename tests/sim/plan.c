@@ -205,9 +205,7 @@ static void draw_liars(struct sim *self)
 static uint64_t aside(const struct sim *self, const char *what, uint64_t below)
 {
     const struct hash hash = hash_number(what, self->seed);
-    uint64_t number;
-    memcpy(&number, hash.bytes, sizeof number);
-    return number % below;
+    return hash_to_number(&hash) % below;
 }
 
 static void draw_losses(struct sim *self)

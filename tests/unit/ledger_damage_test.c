@@ -1,6 +1,7 @@
 // What is damaged is refused and named, and nothing is ever touched because of it. The damage is
 // done through LMDB itself: bit rot below it looks like that from above.
 
+#include "common/base/bytes.h"
 #include "tests/unit/ledger_fixture.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -63,14 +64,14 @@ static void damage(const char *table, const char *name, int how, int at)
 static void replace_number(const char *table, uint64_t number, const void *bytes, size_t count)
 {
     uint8_t key[8];
-    be64_put(key, number);
+    be_put(key, number, 8);
     alter(table, key, sizeof key, (struct deed){ REPLACE, 0, bytes, count });
 }
 
 static void damage_number(const char *table, uint64_t number, int how, int at)
 {
     uint8_t key[8];
-    be64_put(key, number);
+    be_put(key, number, 8);
     alter(table, key, sizeof key, (struct deed){ .how = how, .at = at });
 }
 
@@ -152,7 +153,7 @@ static void the_chain_begins_with_nothing(void **state)
     assert_int_equal(ledger_commit(ledger, &why), 0);
     ledger_close(&ledger);
     struct hash chain = forge(1, &previous);
-    be64_put(head, 1);
+    be_put(head, 1, 8);
     memcpy(head + 8, chain.bytes, HASH_BYTES);
     alter("meta", "head", 4, (struct deed){ REPLACE, 0, head, sizeof head });
     assert_refused(FAULT_CORRUPT, "run", "record 1 does not follow the chain");

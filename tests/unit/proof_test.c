@@ -1,4 +1,5 @@
 // Samples that are proved, and everything that is not: 10,000 flipped bytes among it.
+#include "common/base/bytes.h"
 #include "common/data/proof.h"
 #include "common/data/token_files.h"
 #include "tests/unit/folder_fixture.h"
@@ -173,7 +174,7 @@ static int parse_forged(token_files_t *files, uint8_t *bytes, size_t count, size
     assert_int_equal(forged.file_count, 3);
     memcpy(list, forged.files, sizeof list);
     memcpy(before, bytes + at, 8);
-    for (int i = 0; i < 8; i++) bytes[at + (size_t)i] = (uint8_t)(offset >> 8 * i);
+    le_put(bytes + at, offset, 8);
     forged.files = list;
     list[file].offset = offset;
     forged.count = 0; // As many as the offsets leave

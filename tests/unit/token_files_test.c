@@ -20,9 +20,7 @@ static void put_tokens(const char *name, uint32_t first, size_t count, uint32_t 
 {
     uint8_t *bytes = malloc(count * size + 1);
     assert_non_null(bytes);
-    for (size_t i = 0; i < count; i++)
-        for (uint32_t b = 0; b < size; b++)
-            bytes[i * size + b] = (uint8_t)((first + (uint32_t)i) >> 8 * b);
+    for (size_t i = 0; i < count; i++) le_put(bytes + i * size, first + (uint32_t)i, size);
     put(name, bytes, count * size);
     free(bytes);
 }
@@ -34,13 +32,9 @@ static void put_npy(const char *name, const char *dictionary, uint32_t first, si
     uint8_t bytes[4096];
     const size_t length = strlen(dictionary);
     memcpy(bytes, "\x93NUMPY\x01\x00", 8);
-    bytes[8] = (uint8_t)length;
-    bytes[9] = (uint8_t)(length >> 8);
+    le_put(bytes + 8, length, 2);
     memcpy(bytes + 10, dictionary, length);
-    for (size_t i = 0; i < count; i++) {
-        bytes[10 + length + 2 * i] = (uint8_t)(first + i);
-        bytes[11 + length + 2 * i] = (uint8_t)((first + i) >> 8);
-    }
+    for (size_t i = 0; i < count; i++) le_put(bytes + 10 + length + 2 * i, first + i, 2);
     put(name, bytes, 10 + length + 2 * count);
 }
 
