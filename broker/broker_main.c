@@ -12,7 +12,9 @@
 // within a second and sends again what was not acknowledged.
 
 #include "broker/broker.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
+#include "common/base/log.h"
 #include "common/net/descriptors.h"
 #include "common/net/zap.h"
 #include <errno.h>
@@ -143,7 +145,7 @@ static int open_broker(struct broker *self, struct why *why)
     ensure(self->office && self->context);
     zmq_ctx_set(self->context, ZERO_COPY_RECV, 0);
     zmq_ctx_set(self->context, ZMQ_MAX_SOCKETS, 64);
-    self->instance = shell_unix_ms();
+    self->instance = clock_unix_ms();
     self->zap = zap_open(self->context);
     self->mail = new_socket(self, ZMQ_ROUTER, "member");
     self->news = new_socket(self, ZMQ_XPUB, "monitor");
@@ -177,10 +179,10 @@ static void reload(struct broker *self)
 {
     struct why why = { 0 };
     int rc = admission_reload(self->admission, &why);
-    if (rc < 0) shell_log(3, "gate.reload fault=%s reason=\"%s\"", fault_name(rc), why.text);
+    if (rc < 0) log_line(LOG_ERR, "gate.reload fault=%s reason=\"%s\"", fault_name(rc), why.text);
     else
-        shell_log(6, "gate.reload policy=%s keys=%u", self->admit,
-                  admission_count(self->admission));
+        log_line(LOG_INFO, "gate.reload policy=%s keys=%u", self->admit,
+                 admission_count(self->admission));
     if (rc == 0) broker_cut_unlisted(self);
 }
 
@@ -216,8 +218,8 @@ static void keep_house(struct broker *self, uint64_t now_ms)
 static void run(struct broker *self)
 {
     char hex[KEY_HEX];
-    shell_log(6, "broker.ready mail=%s:%s admit=%s key=%s", self->bind, self->port, self->admit,
-              key_to_hex(identity_key(self->identity), hex));
+    log_line(LOG_INFO, "broker.ready mail=%s:%s admit=%s key=%s", self->bind, self->port,
+             self->admit, key_to_hex(identity_key(self->identity), hex));
     sd_notify(0, "READY=1");
     for (;;) {
         zmq_pollitem_t items[] = {
@@ -229,19 +231,19 @@ static void run(struct broker *self)
         int rc = zmq_poll(items, 4, TURN_MS);
         ensure(rc >= 0 || errno == EINTR);
         if (items[3].revents && take_signals(self)) break;
-        uint64_t now_ms = shell_now_ms();
+        uint64_t now_ms = clock_ms();
         broker_mind_gate(self, now_ms);
         for (int n = 0; n < SUBSCRIPTIONS_TURN_MAX && broker_take_subscription(self, now_ms); n++)
             continue;
         for (int n = 0; n < TURN_MAX && broker_take_mail(self, now_ms); n++) continue;
         keep_house(self, now_ms);
     }
-    shell_log(6,
-              "broker.ends letters=%llu news=%llu undeliverable=%llu refused=%llu dropped=%llu "
-              "cut=%llu",
-              (unsigned long long)self->passed, (unsigned long long)self->published,
-              (unsigned long long)self->undeliverable, (unsigned long long)self->refused,
-              (unsigned long long)self->dropped, (unsigned long long)self->cut);
+    log_line(LOG_INFO,
+             "broker.ends letters=%llu news=%llu undeliverable=%llu refused=%llu dropped=%llu "
+             "cut=%llu",
+             (unsigned long long)self->passed, (unsigned long long)self->published,
+             (unsigned long long)self->undeliverable, (unsigned long long)self->refused,
+             (unsigned long long)self->dropped, (unsigned long long)self->cut);
 }
 
 // ---- command line -------------------------------------------------------------------------------

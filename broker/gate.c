@@ -1,5 +1,7 @@
 #include "broker/broker.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
+#include "common/base/log.h"
 #include "common/net/descriptors.h"
 #include "common/net/zap.h"
 #include <malloc.h>
@@ -38,7 +40,7 @@ static bool measure(void *arg, int fd, struct connection_counts *ret_counts)
 {
     struct broker *self = arg;
     if (!descriptors_measure(fd, 0, ret_counts)) return false;
-    backlog_measured(self->backlog, fd, ret_counts->acked, ret_counts->none_wait, shell_now_ms());
+    backlog_measured(self->backlog, fd, ret_counts->acked, ret_counts->none_wait, clock_ms());
     return true;
 }
 
@@ -68,8 +70,8 @@ static uint64_t resident_kib(void)
 static void log_cut(uint64_t connections, const char *reason, uint64_t kib)
 {
     if (connections == 0) return;
-    shell_log(4, "gate.cut connections=%llu reason=\"%s\" resident_mib=%llu",
-              (unsigned long long)connections, reason, (unsigned long long)kib >> 10);
+    log_line(LOG_WARNING, "gate.cut connections=%llu reason=\"%s\" resident_mib=%llu",
+             (unsigned long long)connections, reason, (unsigned long long)kib >> 10);
     malloc_trim(0);
 }
 
@@ -84,7 +86,7 @@ void broker_sweep(struct broker *self, uint64_t now_ms)
     self->sweep_ms = now_ms + SWEEP_MS;
     connections_cut_hoarders(self->connections, measure, cut, self);
     const uint64_t hoarders = self->cut - before;
-    backlog_cut_full(self->backlog, shell_now_ms(), cut_behind, self);
+    backlog_cut_full(self->backlog, clock_ms(), cut_behind, self);
     log_cut(hoarders, "more bytes than messages", kib);
     log_cut(self->cut - before - hoarders, "does not take what waits for it", kib);
     self->swept_kib = resident_kib();
@@ -98,8 +100,9 @@ void broker_eject(struct broker *self, const struct wire_roster *roster)
         if (roster->members[i].state != MEMBER_EJECTED) continue;
         memcpy(key.bytes, roster->members[i].key.bytes, KEY_BYTES);
         if (!curve_of_key(&key, &curve) || !admission_ban(self->admission, &curve)) continue;
-        shell_log(4, "gate.banned name=%s; its connections are cut", roster->members[i].name);
-        self->cut_ms = shell_now_ms() + FAREWELL_MS;
+        log_line(LOG_WARNING, "gate.banned name=%s; its connections are cut",
+                 roster->members[i].name);
+        self->cut_ms = clock_ms() + FAREWELL_MS;
     }
 }
 
@@ -130,8 +133,8 @@ static void log_drop(struct broker *self, const struct peer *from, uint64_t now_
     self->dropped++;
     if (now_ms < self->log_ms) return;
     self->log_ms = now_ms + LOG_MS;
-    shell_log(4, "gate.over_budget from=%s dropped=%llu; %s", from ? from->name : "a stranger",
-              (unsigned long long)self->dropped, then);
+    log_line(LOG_WARNING, "gate.over_budget from=%s dropped=%llu; %s",
+             from ? from->name : "a stranger", (unsigned long long)self->dropped, then);
 }
 
 // What its connection may still say changes with what is known of the peer. Its HELLO has a bucket of

@@ -1,5 +1,7 @@
 #include "broker/broker.h"
+#include "common/base/clock.h"
 #include "common/base/failpoint.h"
+#include "common/base/log.h"
 #include "common/net/zap.h"
 #include <errno.h>
 #include <stdio.h>
@@ -70,7 +72,7 @@ static const char *judge_hello(struct broker *self, const struct delivery *in,
     if (!broker_is_signed_well(in->frame, in->count, head)) return "the signature does not verify";
     const char *reason =
         admission_hello(self->admission, &key, hello->role, head->run, hello->invitation.data,
-                        hello->invitation.count, shell_unix_ms() / 1000);
+                        hello->invitation.count, clock_unix_ms() / 1000);
     return reason ? reason
                   : post_office_hello(self->office, &in->sender, ret_key, &in->user, hello,
                                       in->now_ms);
@@ -94,7 +96,8 @@ static void hear_hello(struct broker *self, const struct delivery *in)
         undeliverable(self, &in->sender, "broker", later ? FRAME_NONE : FRAME_HELLO, reason);
         return;
     }
-    if (!renewed) shell_log(6, "actor.hello name=%s actors=%u", hello->name, self->office->count);
+    if (!renewed)
+        log_line(LOG_INFO, "actor.hello name=%s actors=%u", hello->name, self->office->count);
     if (hello->role == ACTOR_COORDINATOR && reborn) broker_doubt_bulletins(self);
     struct wire_welcome welcome = { .instance = self->instance };
     memcpy(welcome.name, hello->name, sizeof welcome.name);

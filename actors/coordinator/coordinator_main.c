@@ -3,9 +3,11 @@
 #include "actors/coordinator/coordinator.h"
 #include "common/actor/command.h"
 #include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
 #include "common/base/instance.h"
+#include "common/base/log.h"
 #include "common/bulk/blob_store.h"
 #include "common/config/run_config.h"
 #include "common/data/source.h"
@@ -216,11 +218,11 @@ static void look_at_room(struct keeper *self)
     const unsigned percent = (unsigned)(100 * (bytes >> 12) / (bytes_max >> 12));
     if (percent < ROOM_WARN_PERCENT || percent <= self->warned_percent) return;
     self->warned_percent = percent;
-    shell_log(4,
-              "ledger.filling percent=%u mib=%llu; the run halts when it is full: raise "
-              "ledger.map_mib_max, %llu, in %s and start the coordinator again",
-              percent, (unsigned long long)(bytes >> 20), (unsigned long long)(bytes_max >> 20),
-              self->state_path);
+    log_line(LOG_WARNING,
+             "ledger.filling percent=%u mib=%llu; the run halts when it is full: raise "
+             "ledger.map_mib_max, %llu, in %s and start the coordinator again",
+             percent, (unsigned long long)(bytes >> 20), (unsigned long long)(bytes_max >> 20),
+             self->state_path);
 }
 
 static int disk_commit(void *arg, struct why *why)
@@ -337,10 +339,10 @@ static int recover(struct keeper *self, struct why *why)
     int rc = ledger_snapshot(self->ledger, why, &snapshot);
     if (rc < 0) return rc;
     if (ledger_damaged_snapshots(self->ledger) > 0)
-        shell_log(4,
-                  "ledger.damaged_snapshots count=%u; the records tell the same, and were read "
-                  "instead; look at this disk",
-                  ledger_damaged_snapshots(self->ledger));
+        log_line(LOG_WARNING,
+                 "ledger.damaged_snapshots count=%u; the records tell the same, and were read "
+                 "instead; look at this disk",
+                 ledger_damaged_snapshots(self->ledger));
     if (snapshot.seq > 0) {
         const void *body;
         rc = stored_unpack_kind("the snapshot after ledger record", snapshot.seq, snapshot.bytes,
@@ -355,9 +357,9 @@ static int recover(struct keeper *self, struct why *why)
     if (head > snapshot.seq)
         rc = ledger_each(self->ledger, snapshot.seq + 1, replay, &replaying, why);
     if (rc == 0 && head > 0)
-        shell_log(6, "ledger.recovered records=%llu from_snapshot=%llu step=%llu phase=%s",
-                  (unsigned long long)head, (unsigned long long)snapshot.seq,
-                  (unsigned long long)self->core->run.step, run_phase_name(self->core->run.phase));
+        log_line(LOG_INFO, "ledger.recovered records=%llu from_snapshot=%llu step=%llu phase=%s",
+                 (unsigned long long)head, (unsigned long long)snapshot.seq,
+                 (unsigned long long)self->core->run.step, run_phase_name(self->core->run.phase));
     return rc;
 }
 
@@ -439,15 +441,15 @@ static int take_anew(struct keeper *self, const char *dir, struct why *why)
 {
     int rc = 0;
     if (self->begin_anew)
-        shell_log(
-            4,
+        log_line(
+            LOG_WARNING,
             "ledger.begun_anew records=%llu: what members know of others until now is given up; "
             "once is enough, leave --begin-anew out from now on",
             (unsigned long long)self->core->run.log_seq);
     if (self->begin_anew || self->core->run.log_seq == 0) {
         rc = instance_write(dir, "begun-anew-after", self->core->run.log_seq, why);
         if (rc == 0)
-            rc = instance_write(dir, "begun-anew", self->begin_anew ? shell_unix_ms() : 0, why);
+            rc = instance_write(dir, "begun-anew", self->begin_anew ? clock_unix_ms() : 0, why);
     }
     if (rc == 0) rc = instance_read(dir, "begun-anew-after", why, &self->anew_seq);
     return rc < 0 ? rc : instance_read(dir, "begun-anew", why, &self->anew_unix_ms);
@@ -469,7 +471,7 @@ static int open_run(struct keeper *self, struct why *why)
     if (rc == 0) rc = ledger_open(dir, self->config.run_id, &options, why, &self->ledger);
     if (rc < 0) return rc;
     coordinator_init(self->core, &rules);
-    rc = instance_take(dir, shell_unix_ms(), why, &self->instance);
+    rc = instance_take(dir, clock_unix_ms(), why, &self->instance);
     if (rc == 0) rc = recover(self, why);
     if (rc < 0) return rc;
     failpoint("ledger_recovered");
@@ -496,7 +498,7 @@ static void step(void *state, const struct msg *in, struct outbox *out)
 static int run(struct keeper *self, struct why *why)
 {
     // Higher than ever before, also if the ledger is an older copy that does not know of all lives.
-    const uint64_t known = self->core->run.incarnation, now_ms = shell_unix_ms();
+    const uint64_t known = self->core->run.incarnation, now_ms = clock_unix_ms();
     const uint64_t incarnation = now_ms > known ? now_ms : known + 1;
     static const struct actor actor = { "coordinator", sizeof(struct coordinator), step };
     static const char *const deaf_to[] = { "CLAIM",  "PROGRESS",  "RUN",  "ROSTER", "ROUND",
@@ -522,11 +524,12 @@ static int run(struct keeper *self, struct why *why)
     if (rc < 0) return rc;
     if (self->config.data_location == CONFIG_DATA_SERVER &&
         hash_is_none(&self->config.dataset_digest))
-        shell_log(
-            4, "data.unpinned [data] dataset_digest is not set, so the first data-provider to "
-               "join decides what is trained on; shoal manifest --data-config data.toml prints it");
-    shell_log(6, "coordinator.ready run=%s incarnation=%llu", self->config.run_id,
-              (unsigned long long)options.incarnation);
+        log_line(
+            LOG_WARNING,
+            "data.unpinned [data] dataset_digest is not set, so the first data-provider to "
+            "join decides what is trained on; shoal manifest --data-config data.toml prints it");
+    log_line(LOG_INFO, "coordinator.ready run=%s incarnation=%llu", self->config.run_id,
+             (unsigned long long)options.incarnation);
     rc = shell_run(self->shell, why);
     shell_destroy(&self->shell);
     return rc;

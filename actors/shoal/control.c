@@ -3,8 +3,8 @@
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
-#include "common/actor/shell.h"
 #include "common/actor/tap.h"
+#include "common/base/clock.h"
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -46,10 +46,10 @@ static int judge(struct control *self, const struct letter *letter, struct why *
 // Sent again each second, since mail may be lost; to pause what pauses is refused and no harm.
 static int ask(struct control *self, struct tap *tap, struct why *why)
 {
-    uint64_t end_ms = shell_now_ms() + ANSWER_MS, send_ms = 0;
-    while (shell_now_ms() < end_ms) {
+    uint64_t end_ms = clock_ms() + ANSWER_MS, send_ms = 0;
+    while (clock_ms() < end_ms) {
         struct letter letter;
-        uint64_t now_ms = shell_now_ms();
+        uint64_t now_ms = clock_ms();
         if (tap_is_connected(tap) && now_ms >= send_ms) {
             tap_mail(tap, "coordinator", FRAME_CONTROL, &self->order);
             send_ms = now_ms + RESEND_MS;
@@ -97,7 +97,7 @@ static int control(int argc, char **argv, uint8_t action, const char *doc, const
 {
     const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
     const struct argp argp = { NULL, parse, NULL, doc, children, NULL, NULL };
-    struct control self = { .order = { .action = action, .number = shell_unix_ms() } };
+    struct control self = { .order = { .action = action, .number = clock_unix_ms() } };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     int rc = run(&self, &why);

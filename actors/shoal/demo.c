@@ -7,7 +7,7 @@
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/testnet.h"
 #include "common/actor/command.h"
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include <argp.h>
 #include <signal.h>
@@ -41,7 +41,7 @@ struct demo {
 
 static void say(void *arg, const char *line)
 {
-    progress_event(&((struct demo *)arg)->progress, shell_now_ms(), line);
+    progress_event(&((struct demo *)arg)->progress, clock_ms(), line);
 }
 
 // ---- on the way ---------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
 {
     struct demo *self = arg;
     const struct run_view *view = self->net.view;
-    uint64_t now_ms = shell_now_ms();
+    uint64_t now_ms = clock_ms();
     (void)msg;
     if (heard & VIEW_COMMIT) progress_hear(&self->progress, view);
     for (int i = 0; i < DEMO_KILLS; i++) {
@@ -134,7 +134,7 @@ static int watch(struct demo *self, struct why *why)
 {
     uint64_t last_words_ms = 0;
     for (;;) {
-        uint64_t now_ms = shell_now_ms();
+        uint64_t now_ms = clock_ms();
         bool finished = self->net.view->now.phase == PHASE_FINISHED;
         if (finished && last_words_ms == 0) last_words_ms = now_ms + LAST_WORDS_MS;
         if (finished && (is_complete(self) || now_ms >= last_words_ms)) return 0;
@@ -229,7 +229,7 @@ static int train(struct demo *self, uint32_t port, struct why *why)
                                        .say = say,
                                        .arg = self };
     int rc = testnet_start(&self->net, &options, why);
-    uint64_t began_ms = shell_now_ms();
+    uint64_t began_ms = clock_ms();
     plan_kills(self);
     if (rc == 0) {
         char line[PATH_MAX + 200];
@@ -240,7 +240,7 @@ static int train(struct demo *self, uint32_t port, struct why *why)
         say(self, line);
         rc = watch(self, why);
     }
-    self->report.seconds = (shell_now_ms() - began_ms + 500) / 1000;
+    self->report.seconds = (clock_ms() - began_ms + 500) / 1000;
     for (int i = 0; i < DEMO_TRAINERS && rc == 0; i++)
         self->report.digests[i] = last_digest(self, i);
     progress_end(&self->progress);
@@ -250,7 +250,7 @@ static int train(struct demo *self, uint32_t port, struct why *why)
 
 static int run(struct demo *self, struct why *why)
 {
-    uint64_t seconds = 280, port = 5560, seed = 1, began_ms = shell_now_ms();
+    uint64_t seconds = 280, port = 5560, seed = 1, began_ms = clock_ms();
     int rc = self->seconds_text
                  ? command_number("--seconds-max", self->seconds_text, 30, 86400, why, &seconds)
                  : 0;

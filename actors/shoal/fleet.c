@@ -1,5 +1,5 @@
 #include "actors/shoal/fleet.h"
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -110,7 +110,7 @@ int fleet_start(struct fleet *self, struct child *child, struct why *why)
     if (pid < 0)
         return why_set(why, FAULT_MEMORY, "%s cannot be started: %s", child->name, strerror(error));
     child->pid = pid;
-    child->started_ms = shell_now_ms();
+    child->started_ms = clock_ms();
     child->due_ms = 0;
     child->killed = false;
     return 0;
@@ -159,7 +159,7 @@ static int give_up(const struct child *child, int code, const char *how, struct 
 
 static int bury(struct fleet *self, struct child *child, int status, struct why *why)
 {
-    uint64_t now_ms = shell_now_ms();
+    uint64_t now_ms = clock_ms();
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     char how[100];
     if (WIFSIGNALED(status))
@@ -203,7 +203,7 @@ int fleet_reap(struct fleet *self, struct why *why)
 
 int fleet_tick(struct fleet *self, struct why *why)
 {
-    uint64_t now_ms = shell_now_ms();
+    uint64_t now_ms = clock_ms();
     for (uint32_t i = 0; i < self->count; i++) {
         struct child *child = &self->children[i];
         if (child->pid || child->due_ms == 0 || now_ms < child->due_ms) continue;
@@ -254,13 +254,13 @@ static bool is_insisted(int signals)
 
 void fleet_stop(struct fleet *self, uint32_t from, int signals)
 {
-    uint64_t end_ms = shell_now_ms() + STOP_MS;
+    uint64_t end_ms = clock_ms() + STOP_MS;
     bool killed = false;
     self->stopping = true;
     for (uint32_t i = from; i < self->count; i++) self->children[i].due_ms = 0;
     send_signal(self, from, SIGTERM);
     for (;;) {
-        uint64_t now_ms = shell_now_ms();
+        uint64_t now_ms = clock_ms();
         fleet_reap(self, NULL);
         if (send_signal(self, from, 0) == 0) return;
         struct pollfd item = { .fd = signals, .events = POLLIN };

@@ -2,12 +2,12 @@
 
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 enum { DAYS_MAX = 36500, USES_MAX = 65535, DAY_S = 86400 };
 
@@ -43,7 +43,7 @@ static int make(struct invite *self, const struct identity *owner, struct why *w
                      self->guest);
     if (rc < 0) return rc;
     invitation.uses = (uint16_t)uses;
-    invitation.expires_unix_s = (uint64_t)time(NULL) + days * DAY_S;
+    invitation.expires_unix_s = clock_unix_ms() / 1000 + days * DAY_S;
     ensure(getrandom(invitation.number, sizeof invitation.number, 0) == sizeof invitation.number);
     invitation_sign(&invitation, owner, &ticket->server, ticket->run, ticket->invitation);
     ticket->has_invitation = true;

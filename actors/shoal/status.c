@@ -5,8 +5,8 @@
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/show.h"
 #include "common/actor/command.h"
-#include "common/actor/shell.h"
 #include "common/actor/tap.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,9 +120,9 @@ static void print_view(const struct run_view *view, const char *run)
 static int hear_state(const struct status *self, struct tap *tap, struct run_view *view,
                       struct why *why)
 {
-    uint64_t until_ms = shell_now_ms() + ANSWER_MS;
+    uint64_t until_ms = clock_ms() + ANSWER_MS;
     bool complete = false;
-    while (!complete && shell_now_ms() < until_ms) {
+    while (!complete && clock_ms() < until_ms) {
         struct letter letter;
         tap_wait(tap, -1, until_ms);
         for (enum tap_result got; !complete && (got = tap_take(tap, &letter)) != TAP_NOTHING;) {

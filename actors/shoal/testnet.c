@@ -1,5 +1,4 @@
 #include "actors/shoal/testnet.h"
-#include "common/actor/shell.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/config/data_config.h"

@@ -5,7 +5,7 @@
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/testnet.h"
 #include "common/actor/command.h"
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include <argp.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -61,7 +61,7 @@ struct session {
 
 static void say(void *arg, const char *line)
 {
-    progress_event(&((struct session *)arg)->progress, shell_now_ms(), line);
+    progress_event(&((struct session *)arg)->progress, clock_ms(), line);
 }
 
 // Only where it hurts: right after a round has opened.
@@ -83,7 +83,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
 {
     struct session *self = arg;
     const struct run_view *view = self->net.view;
-    uint64_t now_ms = shell_now_ms();
+    uint64_t now_ms = clock_ms();
     (void)msg;
     if (heard & VIEW_COMMIT) progress_hear(&self->progress, view);
     if (heard & VIEW_REBORN) say(self, "the coordinator is back, in a new life");
@@ -99,7 +99,7 @@ static int watch(struct session *self, struct why *why)
 {
     int rc = 0;
     while (rc == 0 && !self->net.asked_to_stop && self->net.view->now.phase != PHASE_FINISHED) {
-        uint64_t due_ms = progress_tick(&self->progress, self->net.view, shell_now_ms());
+        uint64_t due_ms = progress_tick(&self->progress, self->net.view, clock_ms());
         rc = testnet_turn(&self->net, due_ms, why);
     }
     return rc;
@@ -107,11 +107,11 @@ static int watch(struct session *self, struct why *why)
 
 static int run(struct session *self, const struct testnet_options *options, struct why *why)
 {
-    progress_init(&self->progress, stdout, NULL, 0, shell_now_ms());
+    progress_init(&self->progress, stdout, NULL, 0, clock_ms());
     int rc = testnet_start(&self->net, options, why);
     if (rc == 0) {
         self->progress.seq_len = (uint32_t)self->net.config.max_seq_len;
-        self->kill_ms = shell_now_ms() + self->interval_ms;
+        self->kill_ms = clock_ms() + self->interval_ms;
         printf("run \"%s\": %u trainers, broker at %s, logs in %s\nThe keys are numbers that "
                "anybody can guess: not "
                "for real runs. Watch with: zmq-monitor --ticket %s\n",

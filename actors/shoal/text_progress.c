@@ -1,13 +1,14 @@
 #include "actors/shoal/text_progress.h"
 #include "actors/shoal/progress.h"
 #include "actors/shoal/show.h"
+#include "common/base/clock.h"
 #include <czmq.h>
 
 void text_progress_init(struct text_progress *self, const char *what, uint64_t bytes_all)
 {
     const char *terminal = getenv("TERM");
     *self = (struct text_progress){ .what = what, .bytes_all = bytes_all };
-    self->began_ms = (uint64_t)zclock_mono();
+    self->began_ms = clock_ms();
     self->due_ms = self->began_ms + PROGRESS_TTY_MS;
     self->is_tty = isatty(STDERR_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0);
     if (!self->is_tty) self->due_ms = self->began_ms + PROGRESS_PLAIN_MS;
@@ -15,12 +16,12 @@ void text_progress_init(struct text_progress *self, const char *what, uint64_t b
 
 double text_progress_seconds(const struct text_progress *self)
 {
-    return (double)((uint64_t)zclock_mono() - self->began_ms) / 1000;
+    return (double)(clock_ms() - self->began_ms) / 1000;
 }
 
 void text_progress_say(struct text_progress *self, const char *line)
 {
-    const uint64_t now_ms = (uint64_t)zclock_mono();
+    const uint64_t now_ms = clock_ms();
     if (now_ms < self->due_ms) return;
     self->due_ms = now_ms + (self->is_tty ? PROGRESS_TTY_MS : PROGRESS_PLAIN_MS);
     if (self->is_tty) fprintf(stderr, "\r\033[K%.110s", line);

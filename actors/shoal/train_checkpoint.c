@@ -1,4 +1,5 @@
 #include "actors/shoal/train_checkpoint.h"
+#include "common/base/clock.h"
 #include "common/crypto/merkle.h"
 #include "common/model/model_config.h"
 #include "common/wire/wire.h"
@@ -8,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #define RECIPE "recipe.txt"
 
@@ -49,7 +49,7 @@ int train_checkpoint_write(const struct train_settings *settings,
     struct checkpoint_info info = { .step = position->step,
                                     .digest = digest_of(solo_params(solo), model->floats),
                                     .protocol = WIRE_PROTOCOL,
-                                    .created_unix_s = (uint64_t)time(NULL),
+                                    .created_unix_s = clock_unix_ms() / 1000,
                                     .pass_length = CHECKPOINT_NUMBER_MAX,
                                     .cursor = position->sample,
                                     .done = &done,

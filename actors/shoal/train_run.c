@@ -1,4 +1,5 @@
 #include "actors/shoal/train_run.h"
+#include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/show.h"
@@ -12,7 +13,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct training {
     struct train_flags flags;
@@ -34,13 +34,6 @@ static void stop(int number)
 {
     asked_to_stop = 1;
     signal(number, SIG_DFL); // The second one kills
-}
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 // ---- before it starts ---------------------------------------------------------------------------
@@ -246,7 +239,7 @@ static int step(struct training *self, struct why *why)
     struct train_position *at = &self->position;
     const uint32_t batch = train_batch_size(settings, at->samples), seq = settings->solo.seq;
     const float rate = schedule_rate(&settings->schedule, (uint32_t)at->step, &settings->cold);
-    const double began_s = now_s();
+    const double began_s = clock_s();
     struct solo_result result;
     int rc = provider_read(self->data, at->sample, batch, self->tokens, why);
     if (rc == 0) rc = solo_step(self->solo, self->tokens, batch, rate, why, &result);
@@ -262,13 +255,13 @@ static int step(struct training *self, struct why *why)
                              .loss = result.loss,
                              .norm = result.norm,
                              .rate = rate,
-                             .seconds = now_s() - began_s,
+                             .seconds = clock_s() - began_s,
                              .heldout = NAN };
     const bool last = at->step == settings->total_steps;
     if (settings->heldout && (last || is_due(settings->heldout_every, at->step)))
         rc = solo_loss(self->solo, self->heldout_tokens, self->heldout_count, why, &row.heldout);
     if (rc < 0) return why_wrap(why, rc, "the held-out loss after step %" PRIu64, at->step);
-    rc = train_report_row(&self->report, &row, seq, (uint64_t)(now_s() * 1000), why);
+    rc = train_report_row(&self->report, &row, seq, clock_ms(), why);
     if (rc == 0 && is_due(settings->checkpoint_every, at->step)) rc = save(self, why);
     return rc;
 }

@@ -2,8 +2,9 @@
 
 #include "common/actor/tap.h"
 #include "common/actor/command.h"
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
+#include "common/base/log.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sysexits.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TOPICS_MAX = 32, LINE_BYTES = 64 << 10, LINE_BYTES_MAX = 256 << 20, ONCE_MS = 5000 };
@@ -53,12 +53,8 @@ static void show(struct monitor *self, const struct letter *letter)
 {
     make_line(self, letter);
     if (!self->command.json) {
-        struct timespec now;
-        struct tm when;
-        clock_gettime(CLOCK_REALTIME, &now);
-        localtime_r(&now.tv_sec, &when);
-        printf("%02d:%02d:%02d.%03d ", when.tm_hour, when.tm_min, when.tm_sec,
-               (int)(now.tv_nsec / 1000000));
+        char time[LOG_TIME];
+        printf("%s ", log_time(time));
     }
     puts(self->line);
     fflush(stdout);
@@ -113,8 +109,8 @@ static bool take_all(struct monitor *self, struct tap *tap)
 
 static int watch(struct monitor *self, struct tap *tap, int signals, struct why *why)
 {
-    uint64_t until_ms = self->once ? shell_now_ms() + ONCE_MS : UINT64_MAX;
-    while (shell_now_ms() < until_ms) {
+    uint64_t until_ms = self->once ? clock_ms() + ONCE_MS : UINT64_MAX;
+    while (clock_ms() < until_ms) {
         if (tap_wait(tap, signals, until_ms)) return 0;
         if (!take_all(self, tap)) continue;
         if (ferror(stdout)) return why_set(why, FAULT_IO, "standard output: %s", strerror(errno));

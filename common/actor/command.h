@@ -5,7 +5,6 @@
 // thing for are known and refused by name, so that a Psyche user learns what is missing at once.
 
 #include "common/actor/post.h"
-#include "common/actor/shell.h"
 #include "common/actor/ticket.h"
 #include <argp.h>
 

@@ -1,7 +1,8 @@
 #include "common/actor/post.h"
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
+#include "common/base/log.h"
 #include "common/net/zap.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,7 +148,7 @@ static bool open_sockets(struct post *self)
     subscribe(self);
     connect_socket(self, self->mail, 0);
     self->hello_ms = 0;
-    self->heard_ms = shell_now_ms();
+    self->heard_ms = clock_ms();
     self->broker_instance = 0;
     self->failures = 0;
     self->trouble[0] = 0;
@@ -260,8 +261,8 @@ static void be_in_trouble(struct post *self, const char *text)
     if (strcmp(self->trouble, text) == 0) return;
     snprintf(self->trouble, sizeof self->trouble, "%s", text);
     if (!self->options.quiet)
-        shell_log(3, "broker.refused address=%s reason=\"%s\"; trying again", self->broker.address,
-                  text);
+        log_line(LOG_ERR, "broker.refused address=%s reason=\"%s\"; trying again",
+                 self->broker.address, text);
 }
 
 // A broker with another key than ours says nothing at all: it hangs up, every time.
@@ -303,14 +304,14 @@ static void hear_events(struct post *self)
 void post_tick(struct post *self)
 {
     char text[256];
-    uint64_t now_ms = shell_now_ms();
+    uint64_t now_ms = clock_ms();
     if (now_ms < self->hello_ms) return;
     hear_events(self);
     self->hello_ms = now_ms + HELLO_MS;
-    if (now_ms - self->heard_ms > SHELL_SILENCE_MS) {
+    if (now_ms - self->heard_ms > POST_SILENCE_MS) {
         if (!self->options.quiet)
-            shell_log(4, "broker.silent address=%s for_ms=%llu; connecting anew",
-                      self->broker.address, (unsigned long long)(now_ms - self->heard_ms));
+            log_line(LOG_WARNING, "broker.silent address=%s for_ms=%llu; connecting anew",
+                     self->broker.address, (unsigned long long)(now_ms - self->heard_ms));
         const bool is_open = open_sockets(self);
         self->hello_ms = now_ms + HELLO_MS;
         if (!is_open) {
@@ -365,7 +366,8 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
     }
     self->trouble[0] = 0;
     if (!self->options.quiet)
-        shell_log(6, "broker.welcome address=%s name=%s", self->broker.address, self->options.name);
+        log_line(LOG_INFO, "broker.welcome address=%s name=%s", self->broker.address,
+                 self->options.name);
     if (news) { // Another life of it may have refused the news
         zmq_close(self->news);
         self->news = news;
@@ -429,7 +431,7 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
         wire_refusal_text(&refusal, ret_letter->reason, sizeof ret_letter->reason);
         return POST_BAD;
     }
-    self->heard_ms = mail ? shell_now_ms() : self->heard_ms;
+    self->heard_ms = mail ? clock_ms() : self->heard_ms;
     if (wire_kind_flags(head.kind) & WIRE_SIGNED) {
         if (!is_signed_well(bytes, count, &head))
             return bad(ret_letter, "the signature does not verify; dropped");

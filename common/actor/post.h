@@ -8,7 +8,7 @@
 // Both are CURVE: the broker proves the key that the ticket names, and we prove ours. With a broker
 // that has another key, or that does not let us in, nothing is exchanged; post_trouble says so.
 //
-// A broker that has been silent for SHELL_SILENCE_MS, or that says by a new instance that it has
+// A broker that has been silent for POST_SILENCE_MS, or that says by a new instance that it has
 // restarted, gets new sockets or a new HELLO, and the last values of the run are asked for. One
 // thread.
 
@@ -17,7 +17,10 @@
 #include "common/base/fault.h"
 #include "common/crypto/identity.h"
 
-enum { POST_PORTS = 2 }; // Of a broker: mail, and news on the next one
+enum {
+    POST_PORTS = 2, // Of a broker: mail, and news on the next one
+    POST_SILENCE_MS = 5000
+};
 
 struct post_options {
     const struct identity *identity;

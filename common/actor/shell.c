@@ -1,17 +1,17 @@
 #include "common/actor/shell.h"
 #include "common/actor/post.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
+#include "common/base/log.h"
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sysexits.h>
 #include <systemd/sd-daemon.h>
-#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -33,48 +33,14 @@ struct shell {
     char exit_text[256];
 };
 
-uint64_t shell_now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-uint64_t shell_unix_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-// ---- logging ------------------------------------------------------------------------------------
-
-void shell_log(int priority, const char *format, ...)
-{
-    char line[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    if (getenv("JOURNAL_STREAM")) fprintf(stderr, "<%d>%s\n", priority, line);
-    else {
-        uint64_t ms = shell_unix_ms();
-        time_t s = (time_t)(ms / 1000);
-        struct tm when;
-        localtime_r(&s, &when);
-        fprintf(stderr, "%02d:%02d:%02d.%03d %s\n", when.tm_hour, when.tm_min, when.tm_sec,
-                (int)(ms % 1000), line);
-    }
-}
-
 static void drop(struct shell *self, const char *from, const char *reason)
 {
     self->dropped++;
-    uint64_t now_ms = shell_now_ms();
+    uint64_t now_ms = clock_ms();
     if (now_ms < self->dropped_log_ms) return;
     self->dropped_log_ms = now_ms + 1000;
-    shell_log(4, "frame.dropped from=%s count=%llu reason=\"%s\"", from[0] ? from : "news",
-              (unsigned long long)self->dropped, reason);
+    log_line(LOG_WARNING, "frame.dropped from=%s count=%llu reason=\"%s\"", from[0] ? from : "news",
+             (unsigned long long)self->dropped, reason);
 }
 
 // ---- life ---------------------------------------------------------------------------------------
@@ -198,7 +164,7 @@ static int perform(struct shell *self, const struct effect *effect, struct why *
     }
     case PORT_LOG: {
         const struct wire_note *note = unpack(self, effect);
-        shell_log(6, "%s", note->text);
+        log_line(LOG_INFO, "%s", note->text);
         sd_notifyf(0, "STATUS=%s", note->text);
         return 0;
     }
@@ -206,7 +172,8 @@ static int perform(struct shell *self, const struct effect *effect, struct why *
         const struct wire_quit *quit = unpack(self, effect);
         self->quitting = true;
         self->exit_code = quit->code;
-        shell_log(quit->code ? 3 : 6, "actor.ends code=%u reason=\"%s\"", quit->code, quit->text);
+        log_line(quit->code ? LOG_ERR : LOG_INFO, "actor.ends code=%u reason=\"%s\"", quit->code,
+                 quit->text);
         return 0;
     }
     default: give_to_worker(self, effect); return 0;
@@ -247,11 +214,11 @@ static int flush(struct shell *self, struct why *why)
 
 static void step(struct shell *self, struct msg *in)
 {
-    in->now_ms = shell_now_ms();
+    in->now_ms = clock_ms();
     if (self->options.verbose && in->kind != FRAME_WAKE) {
         char line[512];
         wire_print(in->kind, in->body, line, sizeof line);
-        shell_log(7, "hear from=%s %s", in->from, line);
+        log_line(LOG_DEBUG, "hear from=%s %s", in->from, line);
     }
     self->options.actor->step(self->options.state, in, &self->out);
 }
@@ -272,8 +239,8 @@ static void give_up(struct shell *self, const struct wire_undeliverable *no)
 {
     self->quitting = true;
     self->exit_code = EX_NOPERM;
-    shell_log(3, "actor.ends code=%d reason=\"the broker refuses %s: %s\"", EX_NOPERM, self->name,
-              no->reason);
+    log_line(LOG_ERR, "actor.ends code=%d reason=\"the broker refuses %s: %s\"", EX_NOPERM,
+             self->name, no->reason);
 }
 
 // Takes what waits in the mail or in the news. False: nothing was waiting.
@@ -312,17 +279,17 @@ static void take_signals(struct shell *self)
             self->quitting = true; // The second one means it
             continue;
         }
-        shell_log(6, "actor.asked_to_stop leaving the run");
+        log_line(LOG_INFO, "actor.asked_to_stop leaving the run");
         sd_notify(0, "STOPPING=1");
         failpoint("quit");
-        self->patience_ms = shell_now_ms() + SHELL_PATIENCE_MS;
+        self->patience_ms = clock_ms() + SHELL_PATIENCE_MS;
         step_local(self, FRAME_QUIT, &(struct wire_quit){ 0 });
     }
 }
 
 static void take_alarm(struct shell *self)
 {
-    uint64_t now_ms = shell_now_ms();
+    uint64_t now_ms = clock_ms();
     if (now_ms < self->alarm_ms) return;
     self->alarm_ms = UINT64_MAX;
     step_local(self, FRAME_WAKE, &(struct wire_wake){ now_ms });
@@ -330,7 +297,7 @@ static void take_alarm(struct shell *self)
 
 static void mind_the_watchdog(struct shell *self)
 {
-    uint64_t period_us = 0, now_ms = shell_now_ms();
+    uint64_t period_us = 0, now_ms = clock_ms();
     if (now_ms < self->watchdog_ms || sd_watchdog_enabled(0, &period_us) <= 0) return;
     self->watchdog_ms = now_ms + period_us / 4000;
     sd_notify(0, "WATCHDOG=1");
@@ -338,7 +305,7 @@ static void mind_the_watchdog(struct shell *self)
 
 static long wait_ms(struct shell *self)
 {
-    uint64_t now_ms = shell_now_ms(), until = now_ms + 1000;
+    uint64_t now_ms = clock_ms(), until = now_ms + 1000;
     uint64_t post_ms = post_due_ms(self->post);
     if (self->alarm_ms < until) until = self->alarm_ms;
     if (post_ms < until) until = post_ms;
@@ -373,8 +340,8 @@ static int turn(struct shell *self, struct why *why)
     if (self->options.after_turn) self->options.after_turn(self->options.after_turn_arg);
     post_tick(self->post);
     mind_the_watchdog(self);
-    if (self->patience_ms && !self->quitting && shell_now_ms() >= self->patience_ms) {
-        shell_log(4, "actor.ends code=0 reason=\"left without an answer\"");
+    if (self->patience_ms && !self->quitting && clock_ms() >= self->patience_ms) {
+        log_line(LOG_WARNING, "actor.ends code=0 reason=\"left without an answer\"");
         self->quitting = true;
     }
     return 0;
@@ -384,7 +351,7 @@ int shell_run(struct shell *self, struct why *why)
 {
     struct wire_start start = { .incarnation = self->options.incarnation,
                                 .instance = self->options.instance,
-                                .unix_ms = shell_unix_ms() };
+                                .unix_ms = clock_unix_ms() };
     for (int i = 0; i < 4 && self->options.first[i].body; i++)
         step_local(self, self->options.first[i].kind, self->options.first[i].body);
     step_local(self, FRAME_START, &start);

@@ -12,7 +12,7 @@
 // together share one fsync. A frame that does not decode, is not signed where it must be, or whose
 // signature is wrong, is dropped with a line in the log (one a second at most) and changes nothing.
 //
-// Broker silent for SHELL_SILENCE_MS: the sockets are made anew (a connecting ZeroMQ socket can go
+// Broker silent for POST_SILENCE_MS: the sockets are made anew (a connecting ZeroMQ socket can go
 // deaf for good), and HELLO is said again. SIGTERM and SIGINT become a QUIT message to the core,
 // which leaves the run; a second one, or SHELL_PATIENCE_MS, ends the process anyway.
 //
@@ -25,12 +25,7 @@
 #include "common/crypto/identity.h"
 #include <signal.h>
 
-enum {
-    SHELL_TURN_MAX = 64,
-    SHELL_SILENCE_MS = 5000,
-    SHELL_PATIENCE_MS = 3000,
-    SHELL_WORKERS_MAX = 4
-};
+enum { SHELL_TURN_MAX = 64, SHELL_PATIENCE_MS = 3000, SHELL_WORKERS_MAX = 4 };
 
 // Where records go. All called from the loop's thread. A fault ends the process: the next life
 // recovers from what is there.
@@ -83,10 +78,3 @@ void shell_mail(struct shell *self, const char *to, uint16_t kind, const void *b
 // Blocks SIGTERM, SIGINT and SIGHUP for this thread and all it starts: to be called first in main,
 // so that only the shell's loop ever takes them.
 sigset_t shell_block_signals(void);
-
-// The instant now, monotonic; and unix time, for instances and records.
-uint64_t shell_now_ms(void);
-uint64_t shell_unix_ms(void);
-
-// One line to stderr with a priority in front as journald reads it (3 error, 4 warning, 6 info).
-void shell_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,5 +1,5 @@
 #include "common/actor/tap.h"
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/nearest.h"
 #include <errno.h>
@@ -80,9 +80,9 @@ int tap_open(const struct tap_options *options, struct why *why, struct tap **re
                                  .broker = &broker,
                                  .follows_news = true,
                                  .deaf_to = self->deaf_to,
-                                 .instance = shell_unix_ms() };
+                                 .instance = clock_unix_ms() };
     rc = post_new(&post, why, &self->post);
-    self->ticked_ms = shell_now_ms();
+    self->ticked_ms = clock_ms();
 out:
     if (rc < 0) tap_close(&self);
     else *ret_tap = self;
@@ -114,7 +114,7 @@ static bool is_writable(struct tap *self)
 // later: so the first one waits for the connection. The post's own clock goes on all the same.
 static void tick(struct tap *self)
 {
-    uint64_t now_ms = shell_now_ms();
+    uint64_t now_ms = clock_ms();
     if (now_ms < post_due_ms(self->post)) return;
     bool writable = is_writable(self);
     if (!writable && now_ms < self->ticked_ms + TICK_MS) return;
@@ -126,7 +126,7 @@ static void tick(struct tap *self)
 bool tap_wait(struct tap *self, int fd, uint64_t until_ms)
 {
     tick(self);
-    uint64_t now_ms = shell_now_ms(), due_ms = post_due_ms(self->post);
+    uint64_t now_ms = clock_ms(), due_ms = post_due_ms(self->post);
     bool connecting = due_ms <= now_ms;
     if (until_ms > now_ms + TICK_MS) until_ms = now_ms + TICK_MS;
     if (!connecting && due_ms < until_ms) until_ms = due_ms;
@@ -160,7 +160,7 @@ static void hear_welcome(struct tap *self)
 static void ask_for_run(struct tap *self)
 {
     const struct wire_ask ask = { .topic = TOPIC_RUN };
-    uint64_t now_ms = shell_now_ms();
+    uint64_t now_ms = clock_ms();
     if (self->has_run || !self->has_beat || !self->recalled || now_ms < self->ask_ms) return;
     if (post_mail(self->post, "coordinator", FRAME_ASK, &ask)) self->ask_ms = now_ms + TICK_MS;
 }

@@ -1,4 +1,5 @@
 #include "common/base/child_output.h"
+#include "common/base/clock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -8,15 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static int start(const char *const argv[], int output, pid_t *ret_pid)
 {
@@ -41,11 +34,11 @@ static int start(const char *const argv[], int output, pid_t *ret_pid)
 static int drain(int fd, const char *name, const struct child_limits *limits,
                  child_output_sink *sink, void *context, struct why *why)
 {
-    const uint64_t deadline_ms = now_ms() + limits->timeout_ms;
+    const uint64_t deadline_ms = clock_ms() + limits->timeout_ms;
     uint64_t total = 0;
     char bytes[16384];
     for (;;) {
-        const uint64_t now = now_ms();
+        const uint64_t now = clock_ms();
         struct pollfd ready = { .fd = fd, .events = POLLIN };
         const int events = poll(&ready, 1, now < deadline_ms ? (int)(deadline_ms - now) : 0);
         if (events < 0 && errno == EINTR) continue;

@@ -1,3 +1,4 @@
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/bulk/bulk_client.h"
 #include "common/bulk/bulk_dealer.h"
@@ -175,15 +176,15 @@ static void send(struct bulk_client *self, const struct question *question)
 static bool ask(struct bulk_client *self, struct provider_peer *peer,
                 const struct question *question)
 {
-    const uint64_t until_ms = bulk_now_ms() + self->patience_ms;
+    const uint64_t until_ms = clock_ms() + self->patience_ms;
     bool ok = false;
     if (!call(self, peer)) return false;
     send(self, question);
-    for (uint64_t now_ms; (now_ms = bulk_now_ms()) < until_ms;) {
+    for (uint64_t now_ms; (now_ms = clock_ms()) < until_ms;) {
         zmq_pollitem_t item = { .socket = self->dealer.socket, .events = ZMQ_POLLIN };
         const uint64_t rest_ms = until_ms - now_ms;
         zmq_poll(&item, 1, (long)(rest_ms < BULK_LOOK_MS ? rest_ms : BULK_LOOK_MS));
-        while (bulk_now_ms() < until_ms) {
+        while (clock_ms() < until_ms) {
             if (bulk_dealer_pending(&self->dealer) > BULK_PENDING_ONE_MAX) {
                 refuse(self, peer, "sends without end what makes no answer");
                 return false;
@@ -228,11 +229,11 @@ static int give_up(const struct bulk_client *self, const struct question *questi
 static bool ask_next(struct bulk_client *self, struct provider_peer *peer,
                      const struct question *question)
 {
-    const uint64_t begun_ms = bulk_now_ms();
+    const uint64_t begun_ms = clock_ms();
     peer->times++;
     if (peer != self->called) hang_up(self);
     const bool ok = ask(self, peer, question);
-    const uint64_t now_ms = bulk_now_ms();
+    const uint64_t now_ms = clock_ms();
     if (ok)
         providers_succeed(&self->providers, peer, question->tokens, (uint32_t)(now_ms - begun_ms),
                           (self->patience_ms + 2) / 3, now_ms);
@@ -243,21 +244,21 @@ static bool ask_next(struct bulk_client *self, struct provider_peer *peer,
 
 static int ask_all(struct bulk_client *self, const struct question *question, struct why *why)
 {
-    const uint64_t begun_ms = bulk_now_ms(), until_ms = begun_ms + self->read_ms_max;
+    const uint64_t begun_ms = clock_ms(), until_ms = begun_ms + self->read_ms_max;
     uint32_t wait_ms = WAIT_MS;
     providers_begin(&self->providers);
     for (uint32_t round = 1; round <= self->rounds_max; round++) {
         struct provider_peer *peer;
-        while (bulk_now_ms() < until_ms &&
-               (peer = providers_next(&self->providers, round, bulk_now_ms())))
+        while (clock_ms() < until_ms &&
+               (peer = providers_next(&self->providers, round, clock_ms())))
             if (ask_next(self, peer, question)) return 0;
-        if (round == self->rounds_max || bulk_now_ms() + wait_ms >= until_ms ||
-            !providers_next(&self->providers, round + 1, bulk_now_ms()))
+        if (round == self->rounds_max || clock_ms() + wait_ms >= until_ms ||
+            !providers_next(&self->providers, round + 1, clock_ms()))
             break;
         zmq_poll(NULL, 0, wait_ms);
         wait_ms = 2 * wait_ms < WAIT_MAX_MS ? 2 * wait_ms : WAIT_MAX_MS;
     }
-    return give_up(self, question, bulk_now_ms() - begun_ms, why);
+    return give_up(self, question, clock_ms() - begun_ms, why);
 }
 
 int bulk_know_dataset(struct bulk_client *self, struct why *why)

@@ -1,3 +1,4 @@
+#include "common/base/clock.h"
 #include "common/bulk/bulk_server.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -76,7 +77,7 @@ static bool may_wait(struct bulk_server *self, uint64_t bytes)
     uint64_t own = connections_waiting(self->connections, &self->mail.user, NULL, NULL);
     if (own + bytes <= share(self)) return true;
     own = connections_waiting(self->connections, &self->mail.user, measure, self);
-    const uint64_t now_ms = bulk_now_ms();
+    const uint64_t now_ms = clock_ms();
     if (now_ms >= self->measured_ms + MEASURE_MS) {
         self->waiting = connections_waiting(self->connections, NULL, measure, self);
         self->measured_ms = now_ms;
@@ -357,12 +358,12 @@ static void *serve(void *arg)
         const bool is_alone = connections_count(self->connections, 0) == 0;
         if (zmq_poll(items, 4, is_alone ? -1 : LOOK_MS) < 0) continue; // Interrupted
         if (items[0].revents) break;
-        mind_gate(self, bulk_now_ms());
+        mind_gate(self, clock_ms());
         for (int n = 0; n < TURN_MESSAGES; n++) {
             const enum bulk_heard heard = bulk_mail_recv(&self->mail, self->router);
             if (heard == BULK_NOTHING) break;
-            take(self, heard == BULK_MAIL, bulk_now_ms());
-            mind_gate(self, bulk_now_ms());
+            take(self, heard == BULK_MAIL, clock_ms());
+            mind_gate(self, clock_ms());
         }
     }
     bulk_mail_end(&self->mail);

@@ -1,3 +1,4 @@
+#include "common/base/clock.h"
 #include "common/bulk/fetcher.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -241,14 +242,14 @@ static bool work(struct fetcher *self)
         next = TAILQ_NEXT(entry, line);
         struct blob_fetch *blob = entry->blob;
         if (blob->fetch.state == FETCH_GOING && !peers_is_spent(self->peers))
-            blob_fetch_ask(blob, bulk_now_ms()); // Keeping the one before may have taken long
+            blob_fetch_ask(blob, clock_ms()); // Keeping the one before may have taken long
         if (blob_fetch_is_whole(blob)) failpoint("fetch_keep");
         if (blob_fetch_is_whole(blob)) blob_fetch_keep(blob, self->options->store);
         if (blob->fetch.state != FETCH_GOING) end_blob(self, entry);
     }
     bool more = false;
     if (self->is_model_awaited) {
-        more = model_fetch_work(self->model, self->options->store, bulk_now_ms());
+        more = model_fetch_work(self->model, self->options->store, clock_ms());
         if (self->model->fetch.state != FETCH_GOING) end_model(self);
     }
     const struct entry *first = TAILQ_FIRST(&self->waiting);
@@ -270,7 +271,7 @@ static bool hear_jobs(struct fetcher *self)
 static void hear_answers(struct fetcher *self)
 {
     struct answer answer;
-    const uint64_t now_ms = bulk_now_ms();
+    const uint64_t now_ms = clock_ms();
     for (int n = 0; n < TURN_ANSWERS && peers_next(self->peers, now_ms, &answer); n++)
         if (answer.fetch) answer.fetch->hear(answer.fetch, &answer);
 }
@@ -280,7 +281,7 @@ static void wait_for_something(struct fetcher *self, bool is_busy)
     zmq_pollitem_t items[1 + PEERS_OPEN_MAX];
     items[0] = (zmq_pollitem_t){ .socket = worker_pipe(self->worker), .events = ZMQ_POLLIN };
     const int count = 1 + peers_fill_items(self->peers, items + 1);
-    zmq_poll(items, count, is_busy ? 0 : peers_timeout_ms(self->peers, bulk_now_ms()));
+    zmq_poll(items, count, is_busy ? 0 : peers_timeout_ms(self->peers, clock_ms()));
 }
 
 static void end(struct fetcher *self)

@@ -1,6 +1,7 @@
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
+#include "common/base/log.h"
 #include "common/base/memory.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/hf_folder.h"
@@ -12,14 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static uint64_t now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 void learner_put_reason(char reason[REASON_MAX + 1], const struct why *why)
 {
@@ -81,14 +74,14 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
         memory = compute_memory(&options->device, config);
         if (free_bytes == 0 || memory.host + beside <= free_bytes) break;
     }
-    shell_log(6,
-              "learner.memory parameters=%llu host_mib=%llu free_mib=%llu device_mib=%llu "
-              "activations=%s",
-              (unsigned long long)self->floats, (unsigned long long)(memory.host + beside) >> 20,
-              (unsigned long long)free_bytes >> 20, (unsigned long long)memory.device >> 20,
-              config->recompute ? "recomputed" : "kept");
-    shell_log(6, "learner.compute products=%s threads=%u",
-              wire_enum_name(&wire_enum_products, self->config.products), options->threads);
+    log_line(LOG_INFO,
+             "learner.memory parameters=%llu host_mib=%llu free_mib=%llu device_mib=%llu "
+             "activations=%s",
+             (unsigned long long)self->floats, (unsigned long long)(memory.host + beside) >> 20,
+             (unsigned long long)free_bytes >> 20, (unsigned long long)memory.device >> 20,
+             config->recompute ? "recomputed" : "kept");
+    log_line(LOG_INFO, "learner.compute products=%s threads=%u",
+             wire_enum_name(&wire_enum_products, self->config.products), options->threads);
     const char *library = gemm_library(config->float32 ? GEMM_FLOAT32 : GEMM_BF16);
     if (library && options->trains && self->config.verification_percent)
         return why_set(
@@ -97,10 +90,10 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
             "of %s, which nobody else's are to the bit; take a build without BLAS=1",
             library);
     if (library && options->trains && options->device.kind == COMPUTE_CPU)
-        shell_log(4,
-                  "learner.not_reproducible products_of=\"%s\": nobody can recompute these "
-                  "gradients to the bit; a build without BLAS=1 has products of its own",
-                  library);
+        log_line(LOG_WARNING,
+                 "learner.not_reproducible products_of=\"%s\": nobody can recompute these "
+                 "gradients to the bit; a build without BLAS=1 has products of its own",
+                 library);
     if (free_bytes == 0 || memory.host + beside <= free_bytes) return 0;
     const bool less = options->trains && options->micro_batch > 1;
     return why_set(
@@ -136,8 +129,8 @@ static int build(struct learner *self, const struct wire_config *config, struct 
                        "computes nobody can recompute to the bit; use --device cpu",
                        config->verification_percent);
     if (config->verification_percent && config->micro_batch != self->options->micro_batch)
-        shell_log(6, "learner.micro_batch size=%u; the run's, since it recomputes results",
-                  config->micro_batch);
+        log_line(LOG_INFO, "learner.micro_batch size=%u; the run's, since it recomputes results",
+                 config->micro_batch);
     if (config->model.count > MODEL_CONFIG_BYTES_MAX)
         return why_set(why, FAULT_LIMIT, "config.json of %u bytes", config->model.count);
     memcpy(self->config_json, config->model.data, config->model.count);
@@ -271,8 +264,9 @@ int learner_keep(struct learner *self, const void *bytes, size_t count, struct w
     const int rc = blob_store_put(self->options->store, bytes, count, &said, ret_hash);
     if (!blob_store_is_kept(rc)) return why_set(why, rc, "%s", said.text);
     if (rc < 0)
-        shell_log(4, "learner.not_on_disk fault=%s reason=\"%s\"; served until this process ends",
-                  fault_name(rc), said.text);
+        log_line(LOG_WARNING,
+                 "learner.not_on_disk fault=%s reason=\"%s\"; served until this process ends",
+                 fault_name(rc), said.text);
     return 0;
 }
 
@@ -281,7 +275,7 @@ int learner_keep(struct learner *self, const void *bytes, size_t count, struct w
 static int train(struct learner *self, const struct wire_train *job, struct why *why,
                  struct wire_trained *ret_trained)
 {
-    uint64_t began_us = now_us(), count = 0;
+    uint64_t began_us = clock_us(), count = 0;
     double loss = 0, norm;
     float rate;
     self->candidate = (struct hash){ { 0 } };
@@ -303,7 +297,7 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
         rc = learner_keep(self, self->payload, payload_bytes(self->form), why, &self->candidate);
     if (rc < 0) return rc;
     ret_trained->payload = self->candidate;
-    uint64_t took_us = now_us() - began_us;
+    uint64_t took_us = clock_us() - began_us;
     ret_trained->base = self->digest;
     ret_trained->payload_bytes = (uint32_t)payload_bytes(self->form);
     ret_trained->loss = (float)loss;
@@ -357,13 +351,13 @@ static int apply(struct learner *self, const struct wire_apply *job, struct why 
 static void hear_apply(struct learner *self, const struct wire_apply *job)
 {
     struct why why = { 0 };
-    uint64_t began_us = now_us();
+    uint64_t began_us = clock_us();
     failpoint("learner_apply");
     struct wire_applied applied = { .ok = apply(self, job, &why) == 0 };
     failpoint("learner_applied");
     applied.step = self->step;
     applied.digest = self->digest;
-    applied.apply_ms = (uint32_t)((now_us() - began_us) / 1000);
+    applied.apply_ms = (uint32_t)((clock_us() - began_us) / 1000);
     learner_put_reason(applied.reason, &why);
     worker_answer(self->worker, FRAME_APPLIED, &applied);
 }
@@ -392,8 +386,8 @@ void learner_body(struct worker *worker, void *arg)
         case FRAME_PIN:
             if (self->holding && self->step == ((const struct wire_pin *)job.body)->step &&
                 pin(self, &why) < 0)
-                shell_log(4, "learner.not_pinned step=%llu %s", (unsigned long long)self->step,
-                          why.text);
+                log_line(LOG_WARNING, "learner.not_pinned step=%llu %s",
+                         (unsigned long long)self->step, why.text);
             break;
         default: ensure_failed("a job that a learner knows", __FILE__, __LINE__);
         }

@@ -1,6 +1,6 @@
 // Where a learner's samples come from: every one is held against the manifest that the run pins.
 
-#include "common/actor/shell.h"
+#include "common/base/log.h"
 #include "common/data/source.h"
 #include "common/learner/learner_inside.h"
 #include <stdlib.h>
@@ -34,7 +34,8 @@ static int take_samples(void *arg, uint64_t position, uint32_t count, const uint
 static void refuse_provider(void *arg, const char *endpoint, const char *reason)
 {
     (void)arg;
-    shell_log(4, "data.refused provider=%s reason=\"%s\"; another one is asked", endpoint, reason);
+    log_line(LOG_WARNING, "data.refused provider=%s reason=\"%s\"; another one is asked", endpoint,
+             reason);
 }
 
 static bool is_known(const struct learner *self)
@@ -58,7 +59,7 @@ static int fetch_samples(void *context, uint64_t position, uint32_t count, uint3
 static void refuse_server(void *arg, const char *reason, const char *next)
 {
     (void)arg;
-    shell_log(4, "data.refused reason=\"%s\"; %s", reason, next);
+    log_line(LOG_WARNING, "data.refused reason=\"%s\"; %s", reason, next);
 }
 
 static int open_folder(struct learner *self, const struct samples_config *samples, struct why *why)
@@ -83,8 +84,9 @@ static int open_web(struct learner *self, const struct samples_config *samples, 
     const struct source_check check = { .manifest_digest = self->config.data_digest,
                                         .refused = refuse_server };
     if (hash_is_none(&check.manifest_digest))
-        shell_log(4, "data.unproved source=http; [data] manifest_digest is not set, so what the "
-                     "web server sends is believed");
+        log_line(LOG_WARNING,
+                 "data.unproved source=http; [data] manifest_digest is not set, so what the "
+                 "web server sends is believed");
     return source_open(&self->config.data, samples, &check, why, &self->provider);
 }
 
@@ -125,7 +127,8 @@ int learner_open_data(struct learner *self, struct why *why)
     if (!web || (rc != FAULT_UNREACHABLE && rc != FAULT_TIMEOUT && rc != FAULT_DIGEST &&
                  rc != FAULT_CORRUPT))
         return rc;
-    shell_log(4, "data.unavailable reason=\"%s\"; asked again when samples are wanted", why->text);
+    log_line(LOG_WARNING, "data.unavailable reason=\"%s\"; asked again when samples are wanted",
+             why->text);
     return 0;
 }
 

@@ -1,8 +1,9 @@
 // A pinned or the held step as a checkpoint.
 
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
+#include "common/base/log.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/learner/learner_inside.h"
 #include "common/model/model_config.h"
@@ -31,10 +32,10 @@ static const char *tokenizer_folder(const struct learner *self)
     const char *named = self->options->tokenizer_dir, *genesis = self->config.genesis;
     if (named) return named;
     if (access(genesis, F_OK) == 0) return genesis;
-    shell_log(4,
-              "checkpoint.no_tokenizer folder=%s reason=\"%s\"; saved without one, --tokenizer-dir "
-              "names another",
-              genesis, strerror(errno));
+    log_line(LOG_WARNING,
+             "checkpoint.no_tokenizer folder=%s reason=\"%s\"; saved without one, --tokenizer-dir "
+             "names another",
+             genesis, strerror(errno));
     return NULL;
 }
 
@@ -54,7 +55,7 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
                                     .step = job->step,
                                     .digest = job->digest,
                                     .protocol = WIRE_PROTOCOL,
-                                    .created_unix_s = shell_unix_ms() / 1000,
+                                    .created_unix_s = clock_unix_ms() / 1000,
                                     .pass_length = CHECKPOINT_NUMBER_MAX,
                                     .cursor = job->cursor,
                                     .done = done,

@@ -1,5 +1,5 @@
+#include "common/base/log.h"
 #include "common/learner/past.h"
-#include "common/actor/shell.h"
 #include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
 #include <stdlib.h>
@@ -69,8 +69,8 @@ int past_results_take(blob_store_t *store, const payload_form_t *form, const str
                                                                 .payload = ref->bytes,
                                                                 .bytes = ref->count };
         else
-            shell_log(4, "apply.skipped step=%llu result=%u reason=\"%s\"",
-                      (unsigned long long)step, ret->held, bad.text);
+            log_line(LOG_WARNING, "apply.skipped step=%llu result=%u reason=\"%s\"",
+                     (unsigned long long)step, ret->held, bad.text);
     }
     return 0;
 }

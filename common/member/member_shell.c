@@ -1,3 +1,5 @@
+#include "common/base/clock.h"
+#include "common/base/log.h"
 #include "common/member/member_shell.h"
 #include "common/actor/journal.h"
 #include "common/actor/shell.h"
@@ -108,7 +110,7 @@ static int open_dir(struct running *self, struct why *why)
     if (command->state_dir) snprintf(self->dir, sizeof self->dir, "%s", command->state_dir);
     else snprintf(self->dir, sizeof self->dir, "%s-state", member->name);
     int rc = journal_open(self->dir, why, &self->journal);
-    if (rc == 0) rc = instance_take(self->dir, shell_unix_ms(), why, &self->instance);
+    if (rc == 0) rc = instance_take(self->dir, clock_unix_ms(), why, &self->instance);
     if (rc == 0) rc = read_journal(self, why);
     if (rc < 0 || !self->process->keeps_blobs) return rc;
     snprintf(self->blobs, sizeof self->blobs, "%s/blobs", self->dir);
@@ -192,7 +194,7 @@ static int open_workers(struct running *self, struct why *why, uint32_t *ret_cou
     struct compute_device device = { .kind = COMPUTE_CPU };
     if (rc == 0 && self->process->has_learner) {
         rc = compute_find(options->device, why, &device);
-        if (rc == 0) shell_log(6, "learner.device uses=\"%s\"", device.text);
+        if (rc == 0) log_line(LOG_INFO, "learner.device uses=\"%s\"", device.text);
     }
     if (rc < 0) return rc;
     if (self->process->has_learner) {
@@ -248,14 +250,14 @@ static int find_checkpoint(struct running *self, struct why *why)
             newest = i;
         any |= seen[i].fault == 0;
         if (seen[i].fault)
-            shell_log(3, "checkpoint.damaged step=%llu dir=%s fault=%s; passed over",
-                      (unsigned long long)seen[i].step, options->checkpoint_dir,
-                      fault_name(seen[i].fault));
+            log_line(LOG_ERR, "checkpoint.damaged step=%llu dir=%s fault=%s; passed over",
+                     (unsigned long long)seen[i].step, options->checkpoint_dir,
+                     fault_name(seen[i].fault));
     }
     if (!any) return 0;
     self->resume.step = seen[newest].step;
-    shell_log(6, "checkpoint.found step=%llu dir=%s", (unsigned long long)seen[newest].step,
-              options->checkpoint_dir);
+    log_line(LOG_INFO, "checkpoint.found step=%llu dir=%s", (unsigned long long)seen[newest].step,
+             options->checkpoint_dir);
     return 0;
 }
 
@@ -349,8 +351,8 @@ int member_run(struct member_options *options, const struct member_process *proc
     if (rc == 0) rc = open_shell(self, workers, &why);
     if (rc == 0) {
         const struct member *member = self->member;
-        shell_log(6, "actor.ready name=%s run=%s broker=%s bulk=%s", member->name, member->run,
-                  options->command.server_addr, member->endpoint);
+        log_line(LOG_INFO, "actor.ready name=%s run=%s broker=%s bulk=%s", member->name,
+                 member->run, options->command.server_addr, member->endpoint);
         rc = shell_run(self->shell, &why);
     }
     shell_destroy(&self->shell);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 // A peer that takes nothing for so long is cut off, and what waits for it is freed.
 enum {
@@ -180,11 +179,4 @@ size_t bulk_send(void *socket, const struct bulk_mail *to, const char *run, uint
     } else if (send_first(socket, frame, count, more) < 0) return 0;
     if (raw) ensure(zmq_msg_send(raw, socket, ZMQ_DONTWAIT) >= 0);
     return connections_part_bytes(count) + raw_bytes;
-}
-
-uint64_t bulk_now_ms(void)
-{
-    struct timespec now;
-    ensure(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }

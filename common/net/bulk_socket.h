@@ -80,5 +80,3 @@ void bulk_mail_end(struct bulk_mail *mail);
 // 0: the peer's queue is full or it is gone.
 size_t bulk_send(void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
                  const void *body, zmq_msg_t *raw);
-
-uint64_t bulk_now_ms(void); // Monotonic

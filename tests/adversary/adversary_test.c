@@ -7,7 +7,7 @@
 // LONG_STEPS steps; one line of figures goes to the file ADVERSARY_OUT. "none" is the run of the
 // three honest ones alone.
 
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/model/batch.h"
 #include "common/model/model_config.h"
@@ -184,7 +184,7 @@ static struct played play(void **state, const struct expected *expected, uint64_
     const bool hides = strcmp(expected->kind, "silent") == 0;   // And loses its place for the epoch
     struct played outcome = { 0 };
     char run_id[32], liar[48] = "";
-    const uint64_t began_ms = shell_now_ms();
+    const uint64_t began_ms = clock_ms();
     const unsigned steps = is_long ? LONG_STEPS : hides ? 2 * SHORT_STEPS : SHORT_STEPS;
     snprintf(run_id, sizeof run_id, "%s-%llu", expected->kind, (unsigned long long)seed);
     struct testbed *bed = *state =
@@ -211,7 +211,7 @@ static struct played play(void **state, const struct expected *expected, uint64_
     outcome.end = testbed_finish(bed);
     if (!alone) read_ejections(bed, liar, &outcome);
     outcome.loss = held_out_loss(bed);
-    outcome.seconds = (double)(shell_now_ms() - began_ms) / 1000.0;
+    outcome.seconds = (double)(clock_ms() - began_ms) / 1000.0;
     print_message(
         "%s: first deed in round %llu, ejected in round %llu (%s), honest ejected %u, loss "
         "%.4f, %llu voids, %llu partial, %.1f s\n",

@@ -9,7 +9,7 @@
 // does. Of connections: processor time of both ends together, one after the other.
 
 #include "common/actor/post.h"
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/net/zap.h"
 #include <pthread.h>
@@ -30,8 +30,6 @@ enum {
     BYTES = 64,
     CONNECTIONS = 200
 }; // An ASK: about 60 bytes
-
-static double now_s(void) { return (double)shell_now_ms() / 1e3; }
 
 // ---- the peer: a ROUTER that only passes on -----------------------------------------------------
 
@@ -149,7 +147,7 @@ static double bare_rate(struct bare *self)
 {
     void *a = self->dealer;
     static char bytes[BYTES];
-    double began = now_s();
+    double began = clock_s();
     for (int sent = 0, got = 0; got < FRAMES;) {
         for (; sent < FRAMES && sent - got < WINDOW; sent++) {
             zmq_send(a, "a", 1, ZMQ_SNDMORE);
@@ -157,7 +155,7 @@ static double bare_rate(struct bare *self)
         }
         for (int n = 0; n < WINDOW / 2 && got < sent; n++, got++) take_bare(a);
     }
-    return FRAMES / (now_s() - began);
+    return FRAMES / (clock_s() - began);
 }
 
 // ---- ours ---------------------------------------------------------------------------------------
@@ -193,14 +191,14 @@ static enum post_result take(struct post *post, struct wire_arena *arena, int ti
 // ASK is not signed: it is the post office that is measured, not Ed25519.
 static double our_rate(struct post *a, const char *to, struct wire_arena *arena)
 {
-    double began = now_s();
+    double began = clock_s();
     for (int sent = 0, got = 0; got < FRAMES;) {
         for (; sent < FRAMES && sent - got < WINDOW; sent++)
             ensure(post_mail(a, to, FRAME_ASK, &(struct wire_ask){ .topic = TOPIC_RUN }));
         for (int n = 0; n < WINDOW / 2 && got < sent;)
             if (take(a, arena, 1000) == POST_LETTER) n++, got++;
     }
-    return FRAMES / (now_s() - began);
+    return FRAMES / (clock_s() - began);
 }
 
 // Its identity is the one of the file `key`, made here.
@@ -255,7 +253,7 @@ static struct ticket make_ticket(const char *key, const char *port)
 
 static bool await_welcome(struct post *post, struct wire_arena *arena)
 {
-    for (uint64_t until = shell_now_ms() + 10000; shell_now_ms() < until;) {
+    for (uint64_t until = clock_ms() + 10000; clock_ms() < until;) {
         post_tick(post);
         if (take(post, arena, 20) == POST_LETTER) return true;
     }

@@ -2,22 +2,15 @@
 // but a TCP socket between them, in the same run. Our way includes SHA-256 of all of it.
 //
 //     bulk_bench [MB of the blob]
+#include "common/base/clock.h"
 #include "tests/unit/bulk_fixture.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { ROUNDS = 5, HOLDERS = 4, WAIT_MS = 60000, BLOCK = 256 << 10 };
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static double cpu_s(void)
 {
@@ -61,14 +54,14 @@ static double measure_tcp(const uint8_t *bytes, size_t count)
            listen(sender.listener, 1) == 0);
     ensure(getsockname(sender.listener, (struct sockaddr *)&at, &size) == 0);
     ensure(pthread_create(&thread, NULL, send_all, &sender) == 0);
-    const double start_s = now_s();
+    const double start_s = clock_s();
     ensure(connect(fd, (struct sockaddr *)&at, size) == 0);
     for (size_t done = 0; done < count;) {
         const ssize_t n = recv(fd, got + done, count - done < BLOCK ? count - done : BLOCK, 0);
         ensure(n > 0);
         done += (size_t)n;
     }
-    const double took_s = now_s() - start_s;
+    const double took_s = clock_s() - start_s;
     pthread_join(thread, NULL);
     close(fd);
     close(sender.listener);
@@ -81,10 +74,10 @@ static double measure_tcp(const uint8_t *bytes, size_t count)
 static double measure_blob(struct fixture_fetcher *fetcher, const struct hash *hash, size_t count,
                            const struct wire_holder *list, uint32_t holders)
 {
-    const double start_s = now_s();
+    const double start_s = clock_s();
     fixture_fetch(fetcher, hash, count, list, holders);
     const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, WAIT_MS);
-    const double took_s = now_s() - start_s;
+    const double took_s = clock_s() - start_s;
     ensure(fetched && fetched->ok);
     blob_store_forget(fetcher->store, hash);
     return took_s;
@@ -93,11 +86,11 @@ static double measure_blob(struct fixture_fetcher *fetcher, const struct hash *h
 static double measure_model(struct fixture_fetcher *fetcher, const struct hash *digest,
                             size_t count, const struct wire_holder *list, uint32_t holders)
 {
-    const double start_s = now_s();
+    const double start_s = clock_s();
     fixture_fetch_model(fetcher, 1, digest, count / sizeof(float), list, holders);
     const struct wire_fetched_model *fetched =
         fixture_answer(fetcher, FRAME_FETCHED_MODEL, WAIT_MS);
-    const double took_s = now_s() - start_s;
+    const double took_s = clock_s() - start_s;
     struct hash got;
     uint64_t floats;
     ensure(fetched && fetched->ok);
@@ -162,9 +155,9 @@ int main(int argc, char **argv)
     }
     spent_s = cpu_s();
     for (int i = 0; i < ROUNDS; i++) {
-        const double start_s = now_s();
+        const double start_s = clock_s();
         const struct hash again = hash_of(bytes, count);
-        took_s[i] = now_s() - start_s;
+        took_s[i] = clock_s() - start_s;
         ensure(hash_equal(&again, &hash));
     }
     report("SHA-256 alone, in memory", count, took_s, cpu_s() - spent_s, tcp_s);

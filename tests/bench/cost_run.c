@@ -1,5 +1,5 @@
+#include "common/base/clock.h"
 #include "tests/bench/cost_run.h"
-#include "common/actor/shell.h"
 #include "common/base/ensure.h"
 #include "tests/bench/plain_zap.h"
 #include "tests/chaos/demo_bed.h"
@@ -124,12 +124,12 @@ void cost_run_measure(const struct cost_kind *kind, unsigned rounds, bool counts
     struct testbed *bed = make_bed(kind, rounds, &setup);
     start(bed, counts);
     testbed_await(bed, has_commits, &first, START_MS_MAX, "the first commits");
-    const uint64_t began_ms = shell_now_ms();
+    const uint64_t began_ms = clock_ms();
     first = bed->news.commits;
     for (unsigned i = 0; i < bed->actors_count; i++) before[i] = look(bed, &bed->actors[i], counts);
     last = first + rounds;
     testbed_await(bed, has_commits, &last, RUN_MS_MAX, "the last commits");
-    const double seconds = (double)(shell_now_ms() - began_ms) / 1000;
+    const double seconds = (double)(clock_ms() - began_ms) / 1000;
     last = bed->news.commits;
     *ret_run = (struct cost_run){ .rounds = (unsigned)(last - first), .actors = bed->actors_count };
     for (unsigned i = 0; i < bed->actors_count; i++) {

@@ -4,33 +4,26 @@
 //
 //     ledger_bench [DIR]          DIR defaults to the present one, on the disk that is to be measured
 
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/ledger/ledger.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { RECORD_BYTES = 1024, TURNS = 5, COMMITS = 60, GROUP = 100 };
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static double raw_rate(int fd)
 {
     static uint8_t bytes[RECORD_BYTES];
-    double began = now_s();
+    double began = clock_s();
     for (int i = 0; i < COMMITS; i++) {
         ensure(write(fd, bytes, sizeof bytes) == sizeof bytes);
         ensure(fdatasync(fd) == 0);
     }
-    return COMMITS / (now_s() - began);
+    return COMMITS / (clock_s() - began);
 }
 
 static double ledger_rate(struct ledger *ledger, int group)
@@ -38,14 +31,14 @@ static double ledger_rate(struct ledger *ledger, int group)
     static uint8_t bytes[RECORD_BYTES];
     struct why why = { 0 };
     uint64_t seq;
-    double began = now_s();
+    double began = clock_s();
     for (int i = 0; i < COMMITS; i++) {
         ensure(ledger_begin(ledger, &why) == 0);
         for (int n = 0; n < group; n++)
             ensure(ledger_append(ledger, bytes, sizeof bytes, NULL, &why, &seq) == 0);
         ensure(ledger_commit(ledger, &why) == 0);
     }
-    return COMMITS / (now_s() - began);
+    return COMMITS / (clock_s() - began);
 }
 
 static int compare(const void *a, const void *b)

@@ -5,6 +5,7 @@
 //
 // The yardstick is Hugging Face's `tokenizers` on the same text: tests/peers/tokenizer_test.sh.
 
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/text/bpe_train.h"
 #include "common/text/demo_text.h"
@@ -12,16 +13,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { REPETITIONS = 3, VOCAB = 8192, TEXT_MAX = 64 << 20 };
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static uint8_t *slurp(const char *path, size_t *ret_count)
 {
@@ -46,12 +39,12 @@ static void measure(const tokenizer_t *tokenizer, const uint8_t *text, size_t co
         encoder_t *encoder = encoder_new(tokenizer); // With no word remembered
         ensure(encoder);
         ids->count = back.count = 0;
-        const double began = seconds();
+        const double began = clock_s();
         if (tokenizer_encode(encoder, text, count, 0, &why, ids) < 0)
             exit(fault_exit(FAULT_FORMAT, &why));
-        const double encoded = seconds();
+        const double encoded = clock_s();
         ensure(tokenizer_decode(tokenizer, ids->ids, ids->count, false, &why, &back) == 0);
-        const double decoded = seconds();
+        const double decoded = clock_s();
         if (encoded - began < encode) encode = encoded - began;
         if (decoded - encoded < decode) decode = decoded - encoded;
         encoder_destroy(&encoder);
@@ -78,11 +71,11 @@ static int make_both(struct why *why, uint8_t **ret_text, size_t *ret_count, tok
     if (rc == 0) rc = text_tokens_load(path, TEXT_MAX, why, ret_text, ret_count);
     snprintf(path, sizeof path, "rm -rf %s", dir);
     ensure(system(path) == 0);
-    const double began = seconds();
+    const double began = clock_s();
     if (rc == 0) rc = bpe_train_new(&options, why, &train);
     if (rc == 0) bpe_train_add(train, 0, *ret_text, *ret_count, 0);
     if (rc == 0) rc = bpe_train_finish(train, NULL, NULL, why, ret, &result);
-    if (rc == 0) printf("trained %d tokens in %.2f s, one thread\n", VOCAB, seconds() - began);
+    if (rc == 0) printf("trained %d tokens in %.2f s, one thread\n", VOCAB, clock_s() - began);
     bpe_train_destroy(&train);
     return rc;
 }
@@ -95,12 +88,12 @@ int main(int argc, char **argv)
     uint8_t *text = NULL;
     size_t count = 0;
     if (argc == 2) return fputs("tokenizer_bench [TOKENIZER TEXT [IDS]]\n", stderr), 64;
-    const double began = seconds();
+    const double began = clock_s();
     int rc = argc == 1 ? make_both(&why, &text, &count, &tokenizer)
                        : tokenizer_load(argv[1], &why, &tokenizer);
     if (rc < 0) return fault_exit(rc, &why);
     if (argc > 2) {
-        printf("loaded in %.3f s\n", seconds() - began);
+        printf("loaded in %.3f s\n", clock_s() - began);
         text = slurp(argv[2], &count);
     }
     measure(tokenizer, text, count, &ids);

@@ -1,5 +1,5 @@
+#include "common/base/clock.h"
 #include "tests/chaos/cell.h"
-#include "common/actor/shell.h"
 #include "common/base/ensure.h"
 #include "tests/live/testbed.h"
 #include <fcntl.h>
@@ -193,7 +193,7 @@ static void run(const struct cell *cell, struct cell_result *ret_result)
                         : cell->phase == CELL_CHECKPOINT ? "checkpoint_manifest:1"
                                                          : NULL;
     print_message("in %s\n", bed->dir);
-    uint64_t began_ms = shell_now_ms();
+    uint64_t began_ms = clock_ms();
     const struct testbed_options whole = bed->options;
     bed->options.trainers = 0; // hold() starts them
     bed->options.no_checkpointer = true;
@@ -218,7 +218,7 @@ static void run(const struct cell *cell, struct cell_result *ret_result)
     *ret_result = (struct cell_result){ .digest = end.digest,
                                         .voids = end.ledger.voids,
                                         .partial = end.ledger.partial,
-                                        .seconds = (double)(shell_now_ms() - began_ms) / 1000,
+                                        .seconds = (double)(clock_ms() - began_ms) / 1000,
                                         .finished = true };
     testbed_destroy(&bed);
 }

@@ -27,7 +27,7 @@
 //     cell matrix      the kill matrix          schedule relay      what chaos does, and how
 //     soak growth      the long form: what is watched, and when it has grown
 
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "tests/chaos/demo_bed.h"
 #include "tests/chaos/relay.h"
@@ -110,7 +110,7 @@ static unsigned tests_told; // Lines of TAP so far
 
 static double seconds_of(const struct chaos *self)
 {
-    return (double)(shell_now_ms() - self->began_ms) / 1000;
+    return (double)(clock_ms() - self->began_ms) / 1000;
 }
 
 // ---- the run's folder
@@ -369,14 +369,14 @@ static void soak_on(struct chaos *self, uint64_t now_ms)
 
 static bool is_over(const struct chaos *self)
 {
-    return (self->soak_until_ms ? shell_now_ms() >= self->soak_until_ms : is_finished(self)) &&
+    return (self->soak_until_ms ? clock_ms() >= self->soak_until_ms : is_finished(self)) &&
            self->next == self->count && self->undo_count == 0;
 }
 
 static bool turn(struct testbed *bed, const void *arg)
 {
     struct chaos *self = (struct chaos *)(uintptr_t)arg;
-    const uint64_t now_ms = shell_now_ms();
+    const uint64_t now_ms = clock_ms();
     if (!self->first_ms && bed->news.commits > 0) self->first_ms = now_ms;
     if (self->event_ms && bed->news.commits > self->event_commits) {
         if (now_ms - self->event_ms > self->longest_ms) self->longest_ms = now_ms - self->event_ms;
@@ -391,7 +391,7 @@ static bool turn(struct testbed *bed, const void *arg)
 
 static uint64_t due_in_ms(const struct chaos *self)
 {
-    uint64_t now_ms = shell_now_ms(), due_ms = now_ms + 1000;
+    uint64_t now_ms = clock_ms(), due_ms = now_ms + 1000;
     for (unsigned i = 0; i < self->undo_count; i++)
         if (self->undo[i].due_ms < due_ms) due_ms = self->undo[i].due_ms;
     for (unsigned i = 0; i < TESTBED_ACTORS_MAX; i++)
@@ -433,7 +433,7 @@ static void begin(struct chaos *self)
                   bed->options.total_steps);
     self->batch = (unsigned)setup.config.batch_end;
     for (int i = 0; i < 3 && self->permits.disk; i++) mount_disk(self, disks[i]);
-    self->began_ms = shell_now_ms();
+    self->began_ms = clock_ms();
     for (unsigned i = 0; i < NAMES; i++) make_clock(self, names[i]), start(self, names[i]);
 }
 
@@ -455,10 +455,10 @@ static double run(struct chaos *self, const char *title)
     printf("%s: %llu rounds of %u samples, in %s\n", title, (unsigned long long)self->steps,
            self->batch, bed->dir);
     while (!testbed_wait(bed, turn, self, due_in_ms(self)))
-        if (shell_now_ms() - self->began_ms > RUN_MS_MAX)
+        if (clock_ms() - self->began_ms > RUN_MS_MAX)
             testbed_fail(bed, "not finished within %d s, %u of %u events done", RUN_MS_MAX / 1000,
                          self->next, self->count);
-    const double seconds = (double)(shell_now_ms() - self->first_ms) / 1000;
+    const double seconds = (double)(clock_ms() - self->first_ms) / 1000;
     while (testbed_wait(bed, is_down, self, REAPED_MS))
         testbed_wait(bed, turn, self, due_in_ms(self));
     struct testbed_end done = testbed_finish(bed);

@@ -1,3 +1,4 @@
+#include "common/base/clock.h"
 #include "tests/chaos/relay.h"
 #include "common/base/ensure.h"
 #include "tests/live/netns.h"
@@ -37,13 +38,6 @@ struct heap {
     unsigned count;
     uint64_t number;
 };
-
-static uint64_t now_us(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
 
 // ---- packets on their way, by due time
 // ------------------------------------------------------------
@@ -104,7 +98,7 @@ static void send_copy(struct heap *heap, volatile struct relay_shared *shared, u
             (uint8_t)(1u << testbed_draw(seed) % 8);
         shared->counts.flipped++;
     }
-    packet.due_us = now_us() + shared->profile.delay_us;
+    packet.due_us = clock_us() + shared->profile.delay_us;
     if (jitter) packet.due_us += testbed_draw(seed) % (2 * (uint64_t)jitter);
     if (packet.due_us < latest_us[to]) shared->counts.overtook++;
     else latest_us[to] = packet.due_us;
@@ -136,13 +130,13 @@ static void pass_on(int fds[2], volatile struct relay_shared *shared, uint64_t s
     static struct heap heap;
     struct pollfd items[2] = { { fds[0], POLLIN, 0 }, { fds[1], POLLIN, 0 } };
     for (;;) {
-        while (heap.count && heap.list[0].due_us <= now_us()) {
+        while (heap.count && heap.list[0].due_us <= clock_us()) {
             const struct packet packet = pop(&heap);
             if (write(fds[packet.to], packet.bytes, (size_t)packet.count) < 0)
                 shared->counts.lost++;
             free(packet.bytes);
         }
-        const uint64_t us = heap.count ? heap.list[0].due_us - now_us() : 1000000;
+        const uint64_t us = heap.count ? heap.list[0].due_us - clock_us() : 1000000;
         const struct timespec wait = { 0, (long)(us < 999000 ? us : 999000) * 1000 };
         ppoll(items, 2, (int64_t)us > 0 ? &wait : &(struct timespec){ 0 }, NULL);
         for (int i = 0; i < 2; i++) take(&heap, shared, &seed, fds[i], 1 - i);

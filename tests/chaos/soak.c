@@ -1,5 +1,5 @@
+#include "common/base/clock.h"
 #include "tests/chaos/soak.h"
-#include "common/actor/shell.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,17 +19,14 @@ static const struct {
 
 void soak_begin(struct soak *self, const struct testbed *bed)
 {
-    const uint64_t now_ms = shell_now_ms();
+    const uint64_t now_ms = clock_ms();
     *self = (struct soak){ .began_ms = now_ms,
                            .line_ms = now_ms + MINUTE_MS,
                            .commit_ms = now_ms,
                            .commits = bed->news.commits };
 }
 
-static double hours_since(uint64_t began_ms)
-{
-    return (double)(shell_now_ms() - began_ms) / 3600000;
-}
+static double hours_since(uint64_t began_ms) { return (double)(clock_ms() - began_ms) / 3600000; }
 
 static double disk_of(const struct testbed *bed, const char *name)
 {
@@ -44,7 +41,7 @@ static void look_at(struct soak *self, const struct testbed *bed, unsigned index
 {
     const struct testbed_actor *actor = &bed->actors[index];
     struct soaked *soaked = &self->actors[index];
-    const uint64_t settled_ms = 1000 * GROWTH_SETTLED_S, now_ms = shell_now_ms();
+    const uint64_t settled_ms = 1000 * GROWTH_SETTLED_S, now_ms = clock_ms();
     double values[GROWTH_KINDS];
     if (now_ms - self->began_ms >= settled_ms)
         growth_add(&soaked->of[GROWTH_DISK], hours_since(self->began_ms),
@@ -61,7 +58,7 @@ static void mind_lives(struct soak *self, const struct testbed *bed)
         struct soaked *soaked = &self->actors[i];
         if (soaked->lives == bed->actors[i].lives) continue;
         soaked->lives = bed->actors[i].lives;
-        soaked->born_ms = shell_now_ms();
+        soaked->born_ms = clock_ms();
         for (unsigned kind = 0; kind < GROWTH_DISK; kind++) growth_end_life(&soaked->of[kind]);
     }
 }
@@ -84,7 +81,7 @@ static void say(struct soak *self, const struct testbed *bed, unsigned events, u
 
 void soak_watch(struct soak *self, struct testbed *bed, unsigned events, unsigned restarts)
 {
-    const uint64_t now_ms = shell_now_ms();
+    const uint64_t now_ms = clock_ms();
     mind_lives(self, bed);
     if (bed->news.commits > self->commits) {
         self->commits = bed->news.commits;

@@ -16,13 +16,13 @@ static void fuzz_cut(int fd, uint16_t port);
 static void fuzz_log(int priority, const char *format, ...);
 #define zmq_send        fuzz_send
 #define descriptors_cut fuzz_cut
-#define shell_log       fuzz_log
+#define log_line        fuzz_log
 #include "broker/gate.c"
 #include "broker/mail.c"
 #include "broker/news.c"
 #undef zmq_send
 #undef descriptors_cut
-#undef shell_log
+#undef log_line
 
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/events.h"

@@ -1,7 +1,7 @@
 // Who gets in at a real broker, who does not and is told so, and who is thrown out.
 
+#include "common/base/clock.h"
 #include "tests/live/own_actor.h"
-#include "common/actor/shell.h"
 #include "common/base/ensure.h"
 #include "common/net/zap.h"
 #include <setjmp.h>
@@ -72,7 +72,7 @@ static void make_ticket(struct testbed *bed, uint8_t number, uint16_t uses,
                         char text[TICKET_TEXT_MAX])
 {
     struct ticket ticket = bed->ticket;
-    struct invitation invitation = { .expires_unix_s = shell_unix_ms() / 1000 + 600,
+    struct invitation invitation = { .expires_unix_s = clock_unix_ms() / 1000 + 600,
                                      .uses = uses,
                                      .number = { number } };
     struct identity *owner = testbed_identity("coordinator");
@@ -117,12 +117,12 @@ static void a_wrong_server_key_is_said(void **state)
     public_key("somebody", hex);
     testbed_start(bed, "broker");
     testbed_await_log(bed, "broker", "broker.ready", TESTBED_WAIT_MS);
-    uint64_t began_ms = shell_now_ms();
+    uint64_t began_ms = clock_ms();
     testbed_start_with(
         bed, "trainer0",
         &(struct testbed_launch){ .args = (const char *const[]){ "--server-key", hex, NULL } });
     testbed_await_log(bed, "trainer0", "does not hold the key", 5000);
-    print_message("said after %llu ms\n", (unsigned long long)(shell_now_ms() - began_ms));
+    print_message("said after %llu ms\n", (unsigned long long)(clock_ms() - began_ms));
 }
 
 // ---- actors of the test's own -------------------------------------------------------------------

@@ -8,9 +8,9 @@
 // still is not. 10,000 idle connections (5,000 in the short form, at least) want a limit of
 // descriptors for them; where it is lower, their part is skipped.
 
+#include "common/base/clock.h"
 #include "tests/live/hostile_peer.h"
 #include "tests/live/own_actor.h"
-#include "common/actor/shell.h"
 #include "common/net/zap.h"
 #include "common/base/ensure.h"
 #include <arpa/inet.h>
@@ -160,7 +160,7 @@ static void *join_unlisted(void *arg)
     struct flood *self = arg;
     enum { OPEN = 200 };
     void *context = zmq_ctx_new(), *open_now[OPEN] = { NULL };
-    uint64_t began_ms = shell_now_ms();
+    uint64_t began_ms = clock_ms();
     for (uint32_t i = 0; !self->stop; i++) {
         uint8_t secret[SECRET_BYTES] = { 77, (uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16) };
         struct identity *identity;
@@ -169,7 +169,7 @@ static void *join_unlisted(void *arg)
         open_now[i % OPEN] = call(context, ZMQ_DEALER, self, identity);
         identity_destroy(&identity);
         self->amount++;
-        while (!self->stop && self->amount > (shell_now_ms() - began_ms) * JOINS_S / 1000)
+        while (!self->stop && self->amount > (clock_ms() - began_ms) * JOINS_S / 1000)
             pause_flood(self, 1);
     }
     for (int i = 0; i < OPEN; i++)
@@ -388,11 +388,11 @@ static struct measured measure(struct testbed *bed, struct own *coordinator, str
 {
     struct measured measured = { 0 };
     pid_t broker = testbed_actor(bed, "broker")->pid;
-    uint64_t until_ms = shell_now_ms() + lasts_ms, middle_ms = until_ms - lasts_ms / 2;
+    uint64_t until_ms = clock_ms() + lasts_ms, middle_ms = until_ms - lasts_ms / 2;
     uint64_t latest_ms = until_ms + (testbed_is_long() ? SOON_MS : LATEST_MS);
-    while (shell_now_ms() < until_ms || (!is_enough(flood, status) && shell_now_ms() < latest_ms)) {
+    while (clock_ms() < until_ms || (!is_enough(flood, status) && clock_ms() < latest_ms)) {
         if (flood->news) publish_commit(coordinator);
-        uint64_t began_ms = shell_now_ms();
+        uint64_t began_ms = clock_ms();
         ensure(post_mail(trainer->post, "coordinator", FRAME_PING,
                          &(struct wire_ping){ .instance = 1 }));
         uint64_t took_ms = own_await_ms(coordinator, FRAME_PING, SOON_MS);
@@ -400,12 +400,12 @@ static struct measured measure(struct testbed *bed, struct own *coordinator, str
         if (took_ms > measured.worst_ms) measured.worst_ms = took_ms;
         unsigned long mib = resident_mib(broker);
         if (mib > measured.mib) measured.mib = mib;
-        if (!measured.newcomer_ms && shell_now_ms() > middle_ms) {
+        if (!measured.newcomer_ms && clock_ms() > middle_ms) {
             struct own *newcomer = own_new(bed, "newcomer", ACTOR_WITNESS);
             measured.newcomer_ms = own_await_ms(newcomer, FRAME_WELCOME, SOON_MS) + 1;
             own_destroy(newcomer);
         }
-        const uint64_t now_ms = shell_now_ms(); // Meanwhile what the broker says to it is taken
+        const uint64_t now_ms = clock_ms(); // Meanwhile what the broker says to it is taken
         if (now_ms < began_ms + PING_MS)
             own_await(trainer, FRAME_NONE, began_ms + PING_MS - now_ms);
     }

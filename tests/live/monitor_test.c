@@ -1,8 +1,8 @@
 // zmq-monitor, attached in mid-run: the state within a second, then every broadcast; as JSON each
 // line parses; one that is stopped slows nobody.
 
+#include "common/base/clock.h"
 #include "tests/live/testbed.h"
-#include "common/actor/shell.h"
 #include <jansson.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -32,12 +32,12 @@ static void start_monitor(struct testbed *bed, const char *name, const char *fla
 static void it_shows_the_state_within_a_second(void **state)
 {
     struct testbed *bed = begin(state);
-    uint64_t began_ms = shell_now_ms();
+    uint64_t began_ms = clock_ms();
     start_monitor(bed, "monitor0", "--gaps");
     testbed_await_log(bed, "monitor0", "RUN", 1000);
     testbed_await_log(bed, "monitor0", "RoundTrain", 1000);
     testbed_await_log(bed, "monitor0", "ROSTER", 1000);
-    uint64_t took_ms = shell_now_ms() - began_ms;
+    uint64_t took_ms = clock_ms() - began_ms;
     print_message("state after %llu ms\n", (unsigned long long)took_ms);
     assert_true(took_ms <= 1000);
     testbed_await_log(bed, "monitor0", "COMMIT", TESTBED_WAIT_MS);
@@ -87,9 +87,9 @@ static void as_json_every_line_parses(void **state)
 
 static uint64_t time_steps(struct testbed *bed)
 {
-    uint64_t began_ms = shell_now_ms();
+    uint64_t began_ms = clock_ms();
     testbed_await_step(bed, bed->news.commits + STEPS);
-    return shell_now_ms() - began_ms;
+    return clock_ms() - began_ms;
 }
 
 static void a_stopped_one_slows_nobody(void **state)

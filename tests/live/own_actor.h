@@ -2,7 +2,7 @@
 // own_actor -- an actor of the test's own at the bed's broker: a key, a post, and what came last.
 
 #include "common/actor/post.h"
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "tests/live/testbed.h"
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static inline struct own *own_new(struct testbed *bed, const char *key, uint8_t 
                                     .broker = &bed->ticket,
                                     .quiet = true,
                                     .incarnation = 1,
-                                    .instance = shell_unix_ms() };
+                                    .instance = clock_unix_ms() };
     ensure(self->arena.bytes && post_new(&options, NULL, &self->post) == 0);
     return self;
 }
@@ -60,10 +60,10 @@ static inline bool own_heard(struct own *self, uint16_t kind)
 // Until one has come by mail. The milliseconds it took; UINT64_MAX: the time was up.
 static inline uint64_t own_await_ms(struct own *self, uint16_t kind, uint64_t timeout_ms)
 {
-    const uint64_t began_ms = shell_now_ms();
-    while (shell_now_ms() < began_ms + timeout_ms) {
+    const uint64_t began_ms = clock_ms();
+    while (clock_ms() < began_ms + timeout_ms) {
         zmq_pollitem_t item = { .socket = post_mail_socket(self->post), .events = ZMQ_POLLIN };
-        if (own_heard(self, kind)) return shell_now_ms() - began_ms;
+        if (own_heard(self, kind)) return clock_ms() - began_ms;
         zmq_poll(&item, 1, 5);
     }
     return UINT64_MAX;

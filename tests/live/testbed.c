@@ -1,5 +1,5 @@
+#include "common/base/clock.h"
 #include "tests/live/testbed.h"
-#include "common/actor/shell.h"
 #include "common/base/ensure.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -482,7 +482,7 @@ static void hear(struct testbed *self, const struct letter *letter)
 
 bool testbed_wait(struct testbed *self, testbed_until *until, const void *arg, uint64_t timeout_ms)
 {
-    uint64_t until_ms = shell_now_ms() + timeout_ms;
+    uint64_t until_ms = clock_ms() + timeout_ms;
     struct letter letter;
     char changes[4096];
     for (;;) {
@@ -492,7 +492,7 @@ bool testbed_wait(struct testbed *self, testbed_until *until, const void *arg, u
         if (got != TAP_NOTHING) continue;
         reap_all(self);
         if (until(self, arg)) return true;
-        if (shell_now_ms() >= until_ms) return false;
+        if (clock_ms() >= until_ms) return false;
         if (tap_wait(self->tap, self->events, until_ms))
             while (read(self->inotify, changes, sizeof changes) > 0) continue;
     }

@@ -7,6 +7,7 @@
 // is taken for each element with its own S. A wrong stride, a lost term or a lost part of k is far
 // outside: for numbers of one size a single term is S / k, and 2 g S is below that up to k = 2,800.
 
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/kernel/gemm.h"
 #include "common/kernel/kernels.h"
@@ -167,13 +168,6 @@ static void linears_of(const struct model_shape *shape, struct linear linears[LI
     linears[4] = (struct linear){ dim, shape->vocab, 1 };
 }
 
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static int by_size(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -192,11 +186,11 @@ static void time_product(struct room *room, pool_t *pool, uint32_t count, double
 {
     double times[2][TURNS];
     for (int turn = -1; turn < TURNS; turn++) { // The first one warms up
-        const double began = now_s();
+        const double began = clock_s();
         run_ours(room, pool);
-        const double middle = now_s();
+        const double middle = clock_s();
         run_theirs(room);
-        const double ended = now_s();
+        const double ended = clock_s();
         if (turn >= 0) times[0][turn] = middle - began, times[1][turn] = ended - middle;
         if (pool_threads(pool) > 1) nanosleep(&(struct timespec){ .tv_nsec = SPIN_NS }, NULL);
     }

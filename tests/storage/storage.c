@@ -6,18 +6,11 @@
 //
 // Says five lines of TAP and the figures. Exit 1 if anything that was confirmed was lost.
 
+#include "common/base/clock.h"
 #include "tests/storage/storm.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
-
-static double seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static void say(int number, const char *what, const struct tally *tally, double took_s)
 {
@@ -39,19 +32,19 @@ int main(int argc, char **argv)
     const uint64_t seed = argc > 4 ? strtoull(argv[4], NULL, 10) : 1;
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("1..5\n# seed %" PRIu64 "\n", seed);
-    double began = seconds();
+    double began = clock_s();
     storm_kills(kills, seed, &killed);
-    say(1, "writers killed", &killed, seconds() - began);
-    began = seconds();
+    say(1, "writers killed", &killed, clock_s() - began);
+    began = clock_s();
     storm_cuts(images, seed, &cut, &torn);
-    say(2, "power cuts, sectors whole", &cut, seconds() - began);
-    say(3, "power cuts, the meta page torn inside its sector", &torn, seconds() - began);
-    began = seconds();
+    say(2, "power cuts, sectors whole", &cut, clock_s() - began);
+    say(3, "power cuts, the meta page torn inside its sector", &torn, clock_s() - began);
+    began = clock_s();
     storm_flip_ledgers(flips, seed, &ledgers);
-    say(4, "flipped bits of ledgers", &ledgers, seconds() - began);
-    began = seconds();
+    say(4, "flipped bits of ledgers", &ledgers, clock_s() - began);
+    began = clock_s();
     storm_flip_blobs(flips, seed, &blobs);
-    say(5, "flipped bits of blobs", &blobs, seconds() - began);
+    say(5, "flipped bits of blobs", &blobs, clock_s() - began);
     bool tried = killed.trials == kills && cut.trials == images && ledgers.trials == flips &&
                  blobs.trials == flips;
     return killed.lost || cut.lost || torn.lost || ledgers.lost || blobs.lost || !tried;

@@ -3,6 +3,7 @@
 // parameters, a fetcher and what a core would say to it, and holders that do not keep to the
 // protocol.
 
+#include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/bulk/bulk_server.h"
 #include "common/bulk/fetcher.h"
@@ -280,7 +281,7 @@ static inline struct rogue_connection *rogue_connection_of(struct rogue *self,
 static inline void rogue_answer_slowly(struct rogue *self, struct bulk_mail *mail)
 {
     struct rogue_connection *connection = rogue_connection_of(self, mail);
-    const uint64_t now_ms = bulk_now_ms();
+    const uint64_t now_ms = clock_ms();
     if (mail->head.kind == FRAME_WANT_LEAVES || connection->asked++ < self->chunks) {
         rogue_answer(self, mail);
         return;
@@ -299,7 +300,7 @@ static inline void rogue_answer_due(struct rogue *self)
     for (uint32_t i = 0; i < self->queued_count; i++) {
         struct rogue_queued *queued = &self->queued[i], *to = &self->queued[kept];
         const size_t offset = (size_t)((const uint8_t *)queued->mail.body - queued->mail.arena);
-        if (queued->due_ms <= bulk_now_ms()) {
+        if (queued->due_ms <= clock_ms()) {
             rogue_answer(self, &queued->mail);
             continue;
         }

@@ -1,4 +1,5 @@
 // The bulk server among enemies, and samples for those who wait for them.
+#include "common/base/clock.h"
 #include "common/bulk/bulk_client.h"
 #include "common/bulk/providers.h"
 #include "tests/unit/bulk_fixture.h"
@@ -266,9 +267,9 @@ static void test_end_with_peers_connected(void **state)
     const struct bulk_server_stats stats = bulk_server_stats(holder.server);
     assert_true(stats.dropped > 0 && stats.chunks > 0);
     blob_store_forget(holder.store, &hash); // Some of it is still in its queue
-    const uint64_t start_ms = bulk_now_ms();
+    const uint64_t start_ms = clock_ms();
     fixture_holder_destroy(&holder);
-    assert_true(bulk_now_ms() - start_ms < 1000);
+    assert_true(clock_ms() - start_ms < 1000);
     zmq_close(dealer);
     bulk_context_destroy(&context);
     free(bytes);
@@ -454,11 +455,11 @@ static uint64_t ask_once(struct bulk_client *client, const struct wire_holder *l
                          int expected)
 {
     uint32_t tokens[SEQ_LEN + 1];
-    const uint64_t begun_ms = bulk_now_ms();
+    const uint64_t begun_ms = clock_ms();
     bulk_client_set_providers(client, list, count);
     const int rc = bulk_read_samples(client, 3, 1, tokens, &why);
     if (rc != expected) fail_msg("%s", rc < 0 ? why.text : "samples, from whom?");
-    return bulk_now_ms() - begun_ms;
+    return clock_ms() - begun_ms;
 }
 
 // Lists of keys that never answer, with the honest one in few of them: each key costs its patience once.

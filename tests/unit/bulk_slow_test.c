@@ -1,5 +1,6 @@
 // Holders whose every answer is right, and late: they cost a bounded time, however many they are and
 // however early they are named.
+#include "common/base/clock.h"
 #include "common/bulk/fetch.h"
 #include "tests/unit/bulk_fixture.h"
 #include <setjmp.h>
@@ -29,13 +30,13 @@ static uint64_t fetch_model(const struct hash *digest, const struct wire_holder 
                             uint32_t count)
 {
     struct fixture_fetcher *fetcher = fixture_fetcher_new(PATIENCE_MS);
-    const uint64_t begun_ms = bulk_now_ms();
+    const uint64_t begun_ms = clock_ms();
     struct hash got;
     uint64_t floats;
     fixture_fetch_model(fetcher, 1, digest, FLOATS, list, count);
     const struct wire_fetched_model *fetched =
         fixture_answer(fetcher, FRAME_FETCHED_MODEL, ENOUGH_MS);
-    const uint64_t took_ms = bulk_now_ms() - begun_ms;
+    const uint64_t took_ms = clock_ms() - begun_ms;
     assert_true(fetched && fetched->ok);
     free(blob_store_unstage(fetcher->store, 1, &got, &floats));
     fixture_fetcher_destroy(fetcher);
@@ -97,13 +98,13 @@ static void test_blob_behind_slow_ones(void **state)
     const struct hash hash = fixture_give(honest.store, bytes, BLOB);
     struct wire_holder list[SLOW + 1];
     struct rogue *rogue = fill_list(list, SLOW, 0, &honest);
-    const uint64_t begun_ms = bulk_now_ms();
+    const uint64_t begun_ms = clock_ms();
     fixture_fetch(fetcher, &hash, BLOB, list, SLOW + 1);
     const struct wire_fetched *fetched = fixture_answer(fetcher, FRAME_FETCHED, ENOUGH_MS);
     assert_true(fetched && fetched->ok);
     const uint64_t served = bulk_server_stats(honest.server).chunks;
     print_message("behind %d slow ones: %d ms; the honest one served %d of %d chunks, they %u\n",
-                  SLOW, (int)(bulk_now_ms() - begun_ms), (int)served, BLOB / BULK_CHUNK_BYTES,
+                  SLOW, (int)(clock_ms() - begun_ms), (int)served, BLOB / BULK_CHUNK_BYTES,
                   rogue->answered);
     assert_true(2 * served > BLOB / BULK_CHUNK_BYTES);
     free(bytes);

@@ -20,8 +20,7 @@ static void numbers_lie_in_the_order_that_is_asked_for(void **state)
         be_put(bytes[1] + 1, NUMBER, count);
         assert_memory_equal(bytes[0] + 1, little, count);
         assert_memory_equal(bytes[1] + 1, big + 8 - count, count);
-        for (int i = 0; i < 2; i++)
-            assert_true(bytes[i][0] == 0x55 && bytes[i][1 + count] == 0x55);
+        for (int i = 0; i < 2; i++) assert_true(bytes[i][0] == 0x55 && bytes[i][1 + count] == 0x55);
         assert_true(le_get(bytes[0] + 1, count) == kept && be_get(bytes[1] + 1, count) == kept);
     }
 }

@@ -1,6 +1,6 @@
 // An actor's post where no descriptor is left: it says so, and goes on when there are some again.
 #include "common/actor/post.h"
-#include "common/actor/shell.h"
+#include "common/base/clock.h"
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,7 +29,7 @@ static void give_descriptors_back(void)
 
 static void tick_for(struct post *post, uint64_t ms)
 {
-    for (const uint64_t end_ms = shell_now_ms() + ms; shell_now_ms() < end_ms;) {
+    for (const uint64_t end_ms = clock_ms() + ms; clock_ms() < end_ms;) {
         nanosleep(&(struct timespec){ 0, 50000000 }, NULL);
         post_tick(post);
     }
@@ -56,7 +56,7 @@ static void test_no_descriptor_is_left(void **state)
     give_descriptors_back();
     assert_int_equal(post_new(&options, &why, &post), 0);
     take_descriptors();
-    tick_for(post, SHELL_SILENCE_MS + 1500);
+    tick_for(post, POST_SILENCE_MS + 1500);
     assert_non_null(post_trouble(post));
     assert_non_null(strstr(post_trouble(post), "no descriptor is left"));
     give_descriptors_back();
