@@ -63,7 +63,7 @@ struct delivery {
     char to[ACTOR_NAME_MAX + 1];
     const uint8_t *frame;
     size_t count;
-    struct hash user;
+    struct key user;
     int fd;
     uint64_t now_ms;
 };

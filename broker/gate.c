@@ -95,11 +95,11 @@ void broker_sweep(struct broker *self, uint64_t now_ms)
 void broker_eject(struct broker *self, const struct wire_roster *roster)
 {
     for (uint32_t i = 0; i < roster->members_count; i++) {
-        struct key key;
         struct curve_key curve;
         if (roster->members[i].state != MEMBER_EJECTED) continue;
-        memcpy(key.bytes, roster->members[i].key.bytes, KEY_BYTES);
-        if (!curve_of_key(&key, &curve) || !admission_ban(self->admission, &curve)) continue;
+        if (!curve_of_key(&roster->members[i].key, &curve) ||
+            !admission_ban(self->admission, &curve))
+            continue;
         log_line(LOG_WARNING, "gate.banned name=%s; its connections are cut",
                  roster->members[i].name);
         self->cut_ms = clock_ms() + FAREWELL_MS;

@@ -46,32 +46,28 @@ static void undeliverable(struct broker *self, const struct route *sender, const
 
 bool broker_is_signed_well(const uint8_t *frame, size_t count, const struct wire_head *head)
 {
-    struct key key;
     struct signature signature;
     const uint8_t *bytes = wire_signature(frame, count);
     if (!bytes) return false;
-    memcpy(key.bytes, head->sender, sizeof key.bytes);
     memcpy(signature.bytes, bytes, sizeof signature.bytes);
-    return signature_verify(&key, frame, wire_signed_bytes(frame, count), &signature);
+    return signature_verify(&head->sender, frame, wire_signed_bytes(frame, count), &signature);
 }
 
 // The key that signs must be the one that the connection has proven: nobody speaks for another, and
 // a HELLO that was heard on the way is worth nothing.
 static const char *judge_hello(struct broker *self, const struct delivery *in,
                                const struct wire_head *head, const struct wire_hello *hello,
-                               struct hash *ret_key)
+                               struct key *ret_key)
 {
-    struct key key;
     struct curve_key curve;
-    memcpy(key.bytes, head->sender, sizeof key.bytes);
-    memcpy(ret_key->bytes, head->sender, HASH_BYTES);
+    *ret_key = head->sender;
     if (post_office_knows(self->office, &in->sender, ret_key, &in->user, hello))
         return post_office_hello(self->office, &in->sender, ret_key, &in->user, hello, in->now_ms);
-    if (!curve_of_key(&key, &curve) || memcmp(curve.bytes, in->user.bytes, CURVE_BYTES) != 0)
+    if (!curve_of_key(ret_key, &curve) || memcmp(curve.bytes, in->user.bytes, CURVE_BYTES) != 0)
         return "the key is not the one of this connection";
     if (!broker_is_signed_well(in->frame, in->count, head)) return "the signature does not verify";
     const char *reason =
-        admission_hello(self->admission, &key, hello->role, head->run, hello->invitation.data,
+        admission_hello(self->admission, ret_key, hello->role, head->run, hello->invitation.data,
                         hello->invitation.count, clock_unix_ms() / 1000);
     return reason ? reason
                   : post_office_hello(self->office, &in->sender, ret_key, &in->user, hello,
@@ -83,7 +79,7 @@ static void hear_hello(struct broker *self, const struct delivery *in)
     struct wire_arena arena = { .bytes = self->arena_bytes, .max = sizeof self->arena_bytes };
     struct wire_head head;
     struct wire_refusal refusal;
-    struct hash key;
+    struct key key;
     const void *body;
     if (!wire_unpack(in->frame, in->count, WIRE_MAIL, &arena, &head, &body, &refusal)) return;
     const struct wire_hello *hello = body;
@@ -168,7 +164,7 @@ static void pass_on(struct broker *self, const struct delivery *in, const struct
         undeliverable(self, &in->sender, "", head.kind, "say HELLO first");
         return;
     }
-    if (memcmp(from->key.bytes, head.sender, HASH_BYTES) != 0)
+    if (!key_equal(&from->key, &head.sender))
         undeliverable(self, &in->sender, in->to, head.kind, "the sender is not who is connected");
     else if (is_ours && head.kind == FRAME_RECALL) hear_recall(self, in);
     else if (is_news) publish(self, in, from, &head);
@@ -180,7 +176,7 @@ static void pass_on(struct broker *self, const struct delivery *in, const struct
 static const struct peer *find_sender(struct broker *self, const struct delivery *in)
 {
     const struct peer *from = post_office_sender(self->office, &in->sender, in->now_ms);
-    if (!from || hash_equal(&from->connection, &in->user)) return from;
+    if (!from || key_equal(&from->connection, &in->user)) return from;
     post_office_forget(self->office, &in->sender);
     return NULL;
 }

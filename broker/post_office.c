@@ -77,7 +77,7 @@ static void add_peer(struct post_office *self, const struct peer *peer)
 const char POST_OFFICE_FULL[] = "the post office is full; try again later";
 
 const char *post_office_hello(struct post_office *self, const struct route *route,
-                              const struct hash *key, const struct hash *connection,
+                              const struct key *key, const struct key *connection,
                               const struct wire_hello *hello, uint64_t now_ms)
 {
     char name[ACTOR_NAME_MAX + 1];
@@ -87,8 +87,8 @@ const char *post_office_hello(struct post_office *self, const struct route *rout
     if (held) {
         const struct peer *holder = &self->peers[held - 1];
         bool alive = now_ms - holder->heard_ms <= POST_OFFICE_LEASE_MS;
-        if (!hash_equal(&holder->key, key) && alive) return "the name is held by another key";
-        if (hash_equal(&holder->key, key) && hello->instance < holder->instance)
+        if (!key_equal(&holder->key, key) && alive) return "the name is held by another key";
+        if (key_equal(&holder->key, key) && hello->instance < holder->instance)
             return "a newer process uses this identity; stop one of the two, an identity is for "
                    "one process";
     }
@@ -123,12 +123,12 @@ const struct peer *post_office_named(const struct post_office *self, const char 
 }
 
 bool post_office_knows(const struct post_office *self, const struct route *route,
-                       const struct hash *key, const struct hash *connection,
+                       const struct key *key, const struct key *connection,
                        const struct wire_hello *hello)
 {
     uint32_t place = self->by_route[find_route(self, route)];
     const struct peer *peer = place ? &self->peers[place - 1] : NULL;
-    return peer && hash_equal(&peer->key, key) && hash_equal(&peer->connection, connection) &&
+    return peer && key_equal(&peer->key, key) && key_equal(&peer->connection, connection) &&
            peer->role == hello->role && peer->instance == hello->instance &&
            strcmp(peer->name, hello->name) == 0;
 }

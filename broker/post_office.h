@@ -24,7 +24,7 @@ struct route {
 struct peer {
     struct route route;
     char name[ACTOR_NAME_MAX + 1]; // "" where the place is free
-    struct hash key, connection;   // Who it is, and the CURVE key that follows from it
+    struct key key, connection;    // Who it is, and the CURVE key that follows from it
     uint8_t role;
     uint64_t instance, heard_ms;
 };
@@ -41,12 +41,12 @@ struct post_office {
 // for good.
 extern const char POST_OFFICE_FULL[];
 const char *post_office_hello(struct post_office *self, const struct route *route,
-                              const struct hash *key, const struct hash *connection,
+                              const struct key *key, const struct key *connection,
                               const struct wire_hello *hello, uint64_t now_ms);
 
 // Whether this HELLO says again what is known of the connection: then nothing needs to be proven.
 bool post_office_knows(const struct post_office *self, const struct route *route,
-                       const struct hash *key, const struct hash *connection,
+                       const struct key *key, const struct key *connection,
                        const struct wire_hello *hello);
 
 // Who is registered on a connection, or under a name; NULL: nobody. Hearing from one renews its

@@ -13,8 +13,8 @@ void checkpointer_init(struct checkpointer *self)
 }
 
 // A list too long for a manifest waits for an epoch end at which less is outstanding.
-static bool keep_position(struct wire_save *save, struct wire_interval *list,
-                          const struct wire_interval *returned, uint32_t count)
+static bool keep_position(struct wire_save *save, struct interval *list,
+                          const struct interval *returned, uint32_t count)
 {
     if (count > CHECKPOINT_RETURNED_MAX) return false;
     if (count) memcpy(list, returned, count * sizeof *list);

@@ -17,8 +17,8 @@ struct checkpointer {
     struct replica replica;
     struct wire_save wanted;   // What is to be saved next; step UINT64_MAX: nothing
     struct wire_save position; // Data position of the pinned step, as its ROUND told it
-    struct wire_interval wanted_returned[CHECKPOINT_RETURNED_MAX];
-    struct wire_interval position_returned[CHECKPOINT_RETURNED_MAX];
+    struct interval wanted_returned[CHECKPOINT_RETURNED_MAX];
+    struct interval position_returned[CHECKPOINT_RETURNED_MAX];
     struct wire_journal journal; // For the position alone
     bool requested, saving, registering, finished;
     struct wire_checkpoint saved; // The newest on disk

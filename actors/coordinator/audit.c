@@ -55,7 +55,7 @@ static bool has_room(const struct draw *draw)
 
 // Takes the client as an auditor. The samples are already behind those of the others.
 static void appoint(struct draw *draw, const struct wire_audit *audit, uint32_t client,
-                    const struct wire_interval *samples)
+                    const struct interval *samples)
 {
     struct coordinator *self = draw->self;
     struct wire_round *round = draw->round;
@@ -77,7 +77,7 @@ static bool may_judge(const struct draw *draw, uint32_t client, const struct wir
 // The first of the committee who are neither party. One judge alone would be one word against
 // another; but with three members there is no other.
 static void appoint_judges(struct draw *draw, const struct wire_audit *audit,
-                           const struct wire_interval *samples, struct outbox *out)
+                           const struct interval *samples, struct outbox *out)
 {
     const uint32_t due = verdict_judges(draw->round->trainers, audit->accusation, audit->tries);
     uint32_t judges = 0;
@@ -451,15 +451,15 @@ static uint32_t claimant(struct coordinator *self, const struct wire_bytes *fram
     const struct run *run = &self->run;
     struct wire_head head;
     struct wire_refusal refusal;
-    struct hash author;
+    struct key author;
     const void *body;
     if (!wire_unpack(frame->data, frame->count, WIRE_MAIL, arena, &head, &body, &refusal) ||
         head.kind != FRAME_CLAIM || strcmp(head.run, self->rules.run_id) != 0)
         return NO_MEMBER;
     const struct wire_claim *claim = *ret_claim = body;
-    memcpy(author.bytes, head.sender, HASH_BYTES);
+    author = head.sender;
     bool ours = strcmp(claim->run, self->rules.run_id) == 0 &&
-                claim->born_unix_ms == run->born_unix_ms && hash_equal(&claim->author, &author);
+                claim->born_unix_ms == run->born_unix_ms && key_equal(&claim->author, &author);
     bool recent =
         claim->round <= run->round.round && claim->round + CLAIM_AGE_MAX >= run->round.round;
     return ours && recent ? run_find(run, &author) : NO_MEMBER;

@@ -35,7 +35,7 @@
 struct rules {
     char run_id[WIRE_RUN_MAX + 1];
     struct hash config; // Digest of the configuration
-    struct hash owner;  // Key that may control the run: the coordinator's own
+    struct key owner;   // Key that may control the run: the coordinator's own
     uint64_t run_seed;
     uint32_t waiting_ms, warmup_ms, train_ms, witness_ms, cooldown_ms;
     uint64_t epoch_ms; // Exactly one of these two is not 0
@@ -100,7 +100,7 @@ struct coordinator {
     float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX];
     uint64_t step_held[MEMBERS_MAX];            // As its newest PING says
     struct wire_accepted accepted[MEMBERS_MAX]; // Of the commit being made, then of the newest
-    struct wire_interval scratch[TABLE_INTERVALS_MAX], returned[TABLE_INTERVALS_MAX];
+    struct interval scratch[TABLE_INTERVALS_MAX], returned[TABLE_INTERVALS_MAX];
     struct wire_client list[MEMBERS_MAX], elected[WITNESSES_MAX];
     struct hash items[MEMBERS_MAX]; // SHA-256 of each client's key: what participants' blooms hold
     uint64_t bloom_words[BLOOM_WORDS(MEMBERS_MAX)];
@@ -118,7 +118,7 @@ struct coordinator {
     struct testimony testimonies[MEMBERS_MAX][CLAIM_AGE_MAX + 1];
     // Scratch of a draw: the audits, the clients in order of the committee, who of them audits.
     struct wire_audit audits[AUDITS_MAX];
-    struct wire_interval audited[AUDITED_MAX];
+    struct interval audited[AUDITED_MAX];
     uint32_t order[MEMBERS_MAX];
     bool taken[MEMBERS_MAX];
 };

@@ -146,7 +146,7 @@ static int make_rules(struct keeper *self, struct why *why, struct rules *ret_ru
         .audit_secret = audit_secret(self),
     };
     snprintf(rules.run_id, sizeof rules.run_id, "%.*s", WIRE_RUN_MAX, config->run_id);
-    memcpy(rules.owner.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
+    rules.owner = *identity_key(self->identity);
     struct wire_config *frame = &rules.frame;
     *frame = (struct wire_config){
         .config = rules.config,

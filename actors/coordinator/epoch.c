@@ -416,7 +416,7 @@ void epoch_hear_control(struct coordinator *self, const struct msg *in, struct o
 {
     const struct wire_control *said = in->body;
     const char *name = wire_enum_name(&wire_enum_action, said->action);
-    if (!hash_equal(&in->sender, &self->rules.owner)) {
+    if (!key_equal(&in->sender, &self->rules.owner)) {
         coordinator_refuse(in, REFUSAL_NOT_ALLOWED, 0, out,
                            "only the owner of the run may %s it: sign with the coordinator's key",
                            name);

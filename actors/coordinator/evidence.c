@@ -201,8 +201,7 @@ static bool hear_commit(struct evidence *self, const struct wire_commit *commit)
 // The body of a frame of this kind and run that the key's owner signed, until the next in this
 // place.
 static const void *signed_body(struct evidence *self, unsigned place,
-                               const struct wire_bytes *frame, uint16_t kind,
-                               const struct hash *key)
+                               const struct wire_bytes *frame, uint16_t kind, const struct key *key)
 {
     struct wire_arena arena = { .bytes = self->frames[place], .max = sizeof self->frames[place] };
     struct wire_head head;
@@ -210,7 +209,7 @@ static const void *signed_body(struct evidence *self, unsigned place,
     const void *body;
     if (!wire_unpack(frame->data, frame->count, WIRE_MAIL, &arena, &head, &body, &refusal) ||
         head.kind != kind || strcmp(head.run, self->core.rules.run_id) != 0 ||
-        memcmp(head.sender, key->bytes, HASH_BYTES) != 0 ||
+        !key_equal(&head.sender, key) ||
         !self->verify(key, frame->data, wire_signed_bytes(frame->data, frame->count),
                       wire_signature(frame->data, frame->count)))
         return NULL;
@@ -244,7 +243,7 @@ static bool hear_finding(struct evidence *self, const struct wire_record_finding
 }
 
 static bool is_equivocation(struct evidence *self, const struct wire_record_ejection *record,
-                            const struct hash *key)
+                            const struct key *key)
 {
     const struct run *run = &self->core.run;
     const struct wire_claim *one = signed_body(self, 0, &record->first, FRAME_CLAIM, key);
@@ -252,8 +251,8 @@ static bool is_equivocation(struct evidence *self, const struct wire_record_ejec
     if (!one || !other) return false;
     const struct hash a = claim_hash(one), b = claim_hash(other);
     return one->round == record->round && other->round == record->round && !hash_equal(&a, &b) &&
-           hash_equal(&b, &record->result) && hash_equal(&one->author, key) &&
-           hash_equal(&other->author, key) && strcmp(one->run, run->run_id) == 0 &&
+           hash_equal(&b, &record->result) && key_equal(&one->author, key) &&
+           key_equal(&other->author, key) && strcmp(one->run, run->run_id) == 0 &&
            strcmp(other->run, run->run_id) == 0 && one->born_unix_ms == run->born_unix_ms &&
            other->born_unix_ms == run->born_unix_ms;
 }

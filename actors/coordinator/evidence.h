@@ -31,7 +31,7 @@ enum {
 };
 
 // Whether the key's owner signed these bytes.
-typedef bool evidence_verify_fn(const struct hash *key, const uint8_t *bytes, size_t count,
+typedef bool evidence_verify_fn(const struct key *key, const uint8_t *bytes, size_t count,
                                 const uint8_t signature[WIRE_SIGNATURE_BYTES]);
 
 struct evidence {

@@ -9,16 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert((int)KEY_BYTES == (int)HASH_BYTES, "members are known by their key");
-
-bool evidence_verify(const struct hash *key, const uint8_t *bytes, size_t count,
+bool evidence_verify(const struct key *key, const uint8_t *bytes, size_t count,
                      const uint8_t signature[WIRE_SIGNATURE_BYTES])
 {
-    struct key owner;
     struct signature signed_by;
-    memcpy(owner.bytes, key->bytes, sizeof owner.bytes);
     memcpy(signed_by.bytes, signature, sizeof signed_by.bytes);
-    return signature_verify(&owner, bytes, count, &signed_by);
+    return signature_verify(key, bytes, count, &signed_by);
 }
 
 int evidence_open(const char *dir, struct why *why, struct evidence **ret_evidence)

@@ -236,7 +236,7 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     if (known && (binds || differs) && changes_too_often(self, in, index, out)) return;
     if (differs) {
         self->holdings[index].known = false; // Another process: what the old one held is gone
-        if (index == run->members_count || !hash_equal(&run->members[index].key, &member.key))
+        if (index == run->members_count || !key_equal(&run->members[index].key, &member.key))
             memset(self->testimonies[index], 0,
                    sizeof self->testimonies[index]); // A place handed on
         if (!stays) self->amiss[index] = 0;

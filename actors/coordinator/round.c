@@ -120,10 +120,8 @@ void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 
     // The table is asked and put back: only the record, applied, changes it.
     uint32_t dealt = 0;
-    ensure(table_deal(&run->table, round.round, round.batch_size, run->scratch, TABLE_INTERVALS_MAX,
-                      &dealt) == TABLE_OK);
-    for (uint32_t i = 0; i < dealt; i++)
-        self->scratch[i] = (struct wire_interval){ run->scratch[i].begin, run->scratch[i].end };
+    ensure(table_deal(&run->table, round.round, round.batch_size, self->scratch,
+                      TABLE_INTERVALS_MAX, &dealt) == TABLE_OK);
     ensure(table_return_rest(&run->table, round.round) == TABLE_OK);
     round.dealt = self->scratch, round.dealt_count = dealt;
 
@@ -240,7 +238,7 @@ static bool may_count(const struct coordinator *self, uint32_t client, const str
                            : self->run.members[member].state != MEMBER_EJECTED;
     return there && (hash_is_none(&seen->residual_from) ||
                      ((self->run.members[member].owed == 0 || self->run.clients_count == 1) &&
-                      hash_equal(&seen->residual_from, &self->run.residuals[member].key)));
+                      hash_equal(&seen->residual_from, &self->run.residuals[member].hash)));
 }
 
 // Witnesses without a replica cannot tell a base that nobody else has; the others name none but

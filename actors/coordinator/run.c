@@ -16,23 +16,23 @@ const char *run_phase_name(uint8_t phase) { return wire_enum_name(&wire_enum_pha
 // ---- members ------------------------------------------------------------------------------------
 
 // Where the key stands in the order of identity, or would stand.
-static uint32_t key_place(const struct run *self, const struct hash *key)
+static uint32_t key_place(const struct run *self, const struct key *key)
 {
     uint32_t low = 0, high = self->members_count;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        if (hash_compare(&self->members[self->by_key[middle]].key, key) < 0) low = middle + 1;
+        if (key_compare(&self->members[self->by_key[middle]].key, key) < 0) low = middle + 1;
         else high = middle;
     }
     return low;
 }
 
-uint32_t run_find(const struct run *self, const struct hash *key)
+uint32_t run_find(const struct run *self, const struct key *key)
 {
     uint32_t place = key_place(self, key);
     if (place == self->members_count) return NO_MEMBER;
     uint32_t index = self->by_key[place];
-    return hash_equal(&self->members[index].key, key) ? index : NO_MEMBER;
+    return key_equal(&self->members[index].key, key) ? index : NO_MEMBER;
 }
 
 static bool is_gone(uint8_t state) { return state == MEMBER_DROPPED || state == MEMBER_WITHDRAWN; }
@@ -73,7 +73,7 @@ uint32_t run_trainers(const struct run *self)
     return count;
 }
 
-static void insert_key(struct run *self, uint32_t index, const struct hash *key)
+static void insert_key(struct run *self, uint32_t index, const struct key *key)
 {
     uint32_t place = key_place(self, key);
     memmove(&self->by_key[place + 1], &self->by_key[place],
@@ -82,7 +82,7 @@ static void insert_key(struct run *self, uint32_t index, const struct hash *key)
     self->members_count++;
 }
 
-static void remove_key(struct run *self, const struct hash *key)
+static void remove_key(struct run *self, const struct key *key)
 {
     uint32_t place = key_place(self, key);
     memmove(&self->by_key[place], &self->by_key[place + 1],
@@ -96,9 +96,9 @@ static void apply_member(struct run *self, const struct wire_member *member)
     struct wire_member *place = &self->members[member->index];
     if (member->index < self->members_count) {
         self->counts[place->role][place->state]--;
-        if (!hash_equal(&place->key, &member->key)) { // A place handed on
-            self->residuals[member->index] = (struct wire_key){ { { 0 } } };
-            self->way_back_residuals[member->index] = (struct wire_key){ { { 0 } } };
+        if (!key_equal(&place->key, &member->key)) { // A place handed on
+            self->residuals[member->index] = (struct wire_residual){ { { 0 } } };
+            self->way_back_residuals[member->index] = (struct wire_residual){ { { 0 } } };
             remove_key(self, &place->key);
             insert_key(self, member->index, &member->key);
         }
@@ -166,13 +166,6 @@ static void apply_phase(struct run *self, const struct wire_record_phase *record
 }
 
 // ---- rounds -------------------------------------------------------------------------------------
-
-static void copy_intervals(struct sample_interval *to, const struct wire_interval *from,
-                           uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        to[i] = (struct sample_interval){ from[i].begin, from[i].end };
-}
 
 struct wire_round run_round(const struct run *self)
 {
@@ -261,8 +254,7 @@ static void apply_round(struct run *self, const struct wire_round *round)
 {
     ensure(round->round == self->round.round + 1 && !self->round_open);
     if (self->phase != PHASE_TRAIN) enter(self, PHASE_TRAIN);
-    copy_intervals(self->scratch, round->dealt, round->dealt_count);
-    ensure(table_deal_again(&self->table, round->round, self->scratch, round->dealt_count) ==
+    ensure(table_deal_again(&self->table, round->round, round->dealt, round->dealt_count) ==
            TABLE_OK);
     run_leave_cases(self, round);
     run_keep_round(self, round);
@@ -305,41 +297,11 @@ uint32_t run_witness_place(const struct run *self, uint32_t member)
     return NO_MEMBER;
 }
 
-// Cuts [begin, end) of the round's list out of it. `place` walks along with rising calls: the index
-// of a dealt interval and the position at which it begins. Returns how many pieces.
-struct place {
-    uint32_t index;
-    uint64_t at;
-};
-
-static uint32_t cut(const struct run *self, struct place *place, uint32_t begin, uint32_t end,
-                    struct sample_interval *ret_list)
+uint32_t run_samples_at(const struct run *self, uint32_t begin, uint32_t end,
+                        struct interval *ret_list)
 {
-    uint32_t count = 0;
-    for (uint64_t from = begin; from < end && place->index < self->dealt_count;) {
-        const struct wire_interval *dealt = &self->dealt[place->index];
-        uint64_t length = dealt->end - dealt->begin, stop = place->at + length;
-        if (from < stop) {
-            uint64_t to = end < stop ? end : stop;
-            ret_list[count++] = (struct sample_interval){ dealt->begin + (from - place->at),
-                                                          dealt->begin + (to - place->at) };
-            from = to;
-        }
-        if (from < stop) break;
-        place->index++;
-        place->at = stop;
-    }
-    return count;
-}
-
-uint32_t run_samples_at(struct run *self, uint32_t begin, uint32_t end,
-                        struct wire_interval *ret_list)
-{
-    struct place place = { 0 };
-    uint32_t count = cut(self, &place, begin, end, self->scratch);
-    for (uint32_t i = 0; i < count; i++)
-        ret_list[i] = (struct wire_interval){ self->scratch[i].begin, self->scratch[i].end };
-    return count;
+    return (uint32_t)interval_list_slice(self->dealt, self->dealt_count, begin, end, NULL,
+                                         ret_list);
 }
 
 // A commit ends its round: what it accepted is done, all else goes back to the table.
@@ -347,11 +309,12 @@ static void apply_commit(struct run *self, const struct wire_commit *commit)
 {
     ensure(self->round_open && commit->round == self->round.round && commit->step == self->step);
     ensure(hash_equal(&commit->previous, &self->last_commit) && commit_is_sound(commit));
-    struct place place = { 0 };
+    struct interval_walk walk = { 0 };
     uint32_t count = 0;
     for (uint32_t i = 0; i < commit->accepted_count; i++)
-        count += cut(self, &place, commit->accepted[i].begin, commit->accepted[i].end,
-                     self->scratch + count);
+        count +=
+            (uint32_t)interval_list_slice(self->dealt, self->dealt_count, commit->accepted[i].begin,
+                                          commit->accepted[i].end, &walk, self->scratch + count);
     ensure(table_done(&self->table, commit->round, self->scratch, count) == TABLE_OK);
     ensure(table_return_rest(&self->table, commit->round) == TABLE_OK);
     self->round_open = false;
@@ -362,7 +325,7 @@ static void apply_commit(struct run *self, const struct wire_commit *commit)
     self->audit_key = commit->audit_key;
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         const struct wire_accepted *accepted = &commit->accepted[i];
-        self->residuals[self->clients[accepted->client].member].key = accepted->residual_to;
+        self->residuals[self->clients[accepted->client].member].hash = accepted->residual_to;
     }
     if (self->phase == PHASE_TRAIN) enter(self, PHASE_WITNESS);
     if (commit->outcome == OUTCOME_VOID) return;
@@ -385,13 +348,12 @@ static void apply_epoch_end(struct run *self, const struct wire_epoch_end *end)
 
 // ---- the beginning, and the way back ------------------------------------------------------------
 
-static void set_table(struct run *self, uint64_t cursor, const struct wire_interval *returned,
+static void set_table(struct run *self, uint64_t cursor, const struct interval *returned,
                       uint32_t count)
 {
     table_init(&self->table, self->table_memory, TABLE_INTERVALS_MAX,
                self->pass_samples ? self->pass_samples : 1, cursor);
-    copy_intervals(self->scratch, returned, count);
-    ensure(table_put(&self->table, TABLE_TODO, 0, self->scratch, count) == TABLE_OK);
+    ensure(table_put(&self->table, TABLE_TODO, 0, returned, count) == TABLE_OK);
 }
 
 static void apply_genesis(struct run *self, const struct wire_record_genesis *genesis)
@@ -505,13 +467,11 @@ void run_apply(struct run *self, uint16_t kind, const void *record)
 
 // ---- snapshots ----------------------------------------------------------------------------------
 
-uint32_t run_returned(struct run *self, struct wire_interval *ret_list)
+uint32_t run_returned(struct run *self, struct interval *ret_list)
 {
     uint32_t count = 0;
-    ensure(table_list(&self->table, TABLE_TODO, 0, self->scratch, TABLE_INTERVALS_MAX, &count) ==
+    ensure(table_list(&self->table, TABLE_TODO, 0, ret_list, TABLE_INTERVALS_MAX, &count) ==
            TABLE_OK);
-    for (uint32_t i = 0; i < count; i++)
-        ret_list[i] = (struct wire_interval){ self->scratch[i].begin, self->scratch[i].end };
     return count;
 }
 
@@ -523,7 +483,7 @@ struct wire_record_restore run_way_back(const struct run *self)
     return way_back;
 }
 
-struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *returned)
+struct wire_snapshot run_to_snapshot(struct run *self, struct interval *returned)
 {
     struct wire_snapshot snapshot = {
         .config = self->config,
@@ -610,7 +570,6 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     run_keep_round(self, &from->round);
     self->round_open = from->round_open;
     if (!self->round_open) return;
-    copy_intervals(self->scratch, from->round.dealt, from->round.dealt_count);
-    ensure(table_put(&self->table, TABLE_PENDING, from->round.round, self->scratch,
+    ensure(table_put(&self->table, TABLE_PENDING, from->round.round, from->round.dealt,
                      from->round.dealt_count) == TABLE_OK);
 }

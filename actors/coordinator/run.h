@@ -42,12 +42,12 @@ struct run {
 
     bool round_open;
     struct wire_round round; // The newest; its lists are NULL, see run_round
-    struct wire_interval dealt[TABLE_INTERVALS_MAX], round_returned[TABLE_INTERVALS_MAX];
+    struct interval dealt[TABLE_INTERVALS_MAX], round_returned[TABLE_INTERVALS_MAX];
     uint32_t round_returned_count;
     struct wire_client clients[MEMBERS_MAX], witnesses[WITNESSES_MAX];
     uint32_t dealt_count, clients_count, witnesses_count;
     struct wire_audit audits[AUDITS_MAX]; // Of the newest round, and what came of them
-    struct wire_interval audited[AUDITED_MAX];
+    struct interval audited[AUDITED_MAX];
     struct wire_found findings[AUDITS_MAX];
     uint32_t audits_count, audited_count;
     struct hash audit_key; // That the newest commit revealed
@@ -59,9 +59,9 @@ struct run {
     // The newest step that a checkpoint and its data position are on record for: where a restore
     // goes back to. No digest: nowhere yet. Its list lies below.
     struct wire_record_restore way_back;
-    struct wire_interval way_back_returned[TABLE_INTERVALS_MAX];
-    uint64_t restored_step, restored_epoch;          // Of the newest restore; 0: there was none
-    struct wire_key way_back_residuals[MEMBERS_MAX]; // Who stands at that step has not loaded
+    struct interval way_back_returned[TABLE_INTERVALS_MAX];
+    uint64_t restored_step, restored_epoch; // Of the newest restore; 0: there was none
+    struct wire_residual way_back_residuals[MEMBERS_MAX]; // Who stands at that step has not loaded
     struct hash last_commit; // Hash of the newest COMMIT's body: the chain clients follow
     struct wire_commit last; // Its figures, lists NULL
 
@@ -69,14 +69,14 @@ struct run {
     struct hash data, order; // Its manifest, and what positions mean (dataset.h)
     struct table table;      // What is todo, pending and done
     struct table_entry table_memory[2 * TABLE_INTERVALS_MAX];
-    struct sample_interval scratch[TABLE_INTERVALS_MAX];
+    struct interval scratch[TABLE_INTERVALS_MAX];
 
     uint64_t roster_version; // Rises with every change below
     uint32_t members_count;
     struct wire_member members[MEMBERS_MAX]; // Place = index for the life of the run
     uint32_t by_key[MEMBERS_MAX];            // Places in order of identity
     // That the newest accepted result of each member led to: its next one starts there, or at zero.
-    struct wire_key residuals[MEMBERS_MAX];
+    struct wire_residual residuals[MEMBERS_MAX];
     uint32_t counts[ACTOR_COUNT][MEMBER_COUNT]; // By role and state
 };
 
@@ -102,7 +102,7 @@ struct hash run_chain(const struct hash *previous, uint64_t seq, uint16_t kind, 
 
 // The whole state as a SNAPSHOT body whose lists point into *self or into `returned` (room for
 // TABLE_INTERVALS_MAX), and back into a state that run_init has just made.
-struct wire_snapshot run_to_snapshot(struct run *self, struct wire_interval *returned);
+struct wire_snapshot run_to_snapshot(struct run *self, struct interval *returned);
 void run_from_snapshot(struct run *self, const struct wire_snapshot *snapshot);
 
 // The newest round with its lists in place, borrowed until the state changes.
@@ -112,7 +112,7 @@ struct wire_round run_round(const struct run *self);
 struct wire_record_restore run_way_back(const struct run *self);
 
 // Index of the member with this key, or NO_MEMBER. O(log members).
-uint32_t run_find(const struct run *self, const struct hash *key);
+uint32_t run_find(const struct run *self, const struct key *key);
 
 // Where a newcomer would be put: the next place, or that of somebody who left, or NO_MEMBER if
 // full.
@@ -128,11 +128,11 @@ uint32_t run_trainers(const struct run *self);
 
 // The samples at positions [begin, end) of the newest round's list, written to `ret_list` (room for
 // as many as the round dealt). Returns how many intervals.
-uint32_t run_samples_at(struct run *self, uint32_t begin, uint32_t end,
-                        struct wire_interval *ret_list);
+uint32_t run_samples_at(const struct run *self, uint32_t begin, uint32_t end,
+                        struct interval *ret_list);
 
 // The samples returned and not dealt again, written to `ret_list` (room for TABLE_INTERVALS_MAX).
-uint32_t run_returned(struct run *self, struct wire_interval *ret_list);
+uint32_t run_returned(struct run *self, struct interval *ret_list);
 
 bool run_is_round_client(const struct run *self, uint32_t member); // Of the newest round
 // Its place among the witnesses of the newest round, or NO_MEMBER.

@@ -14,7 +14,7 @@ enum { ANSWER_MS = 5000, RESEND_MS = 1000 };
 struct control {
     struct command command;
     struct wire_control order; // Meant for the coordinator's present life, once it is known
-    struct hash owner;
+    struct key owner;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -31,7 +31,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static int judge(struct control *self, const struct letter *letter, struct why *why)
 {
     const struct msg *msg = &letter->msg;
-    if (hash_equal(&msg->sender, &self->owner) && msg->incarnation > self->order.incarnation)
+    if (key_equal(&msg->sender, &self->owner) && msg->incarnation > self->order.incarnation)
         self->order.incarnation = msg->incarnation;
     if (strcmp(letter->from, "coordinator") != 0) return 0;
     if (msg->kind == FRAME_ACK) return ((const struct wire_ack *)msg->body)->kind == FRAME_CONTROL;
@@ -85,7 +85,7 @@ static int run(struct control *self, struct why *why)
                                    .role = ACTOR_OPERATOR,
                                    .kinds = kinds,
                                    .kinds_count = 1 };
-    memcpy(self->owner.bytes, identity_key(identity)->bytes, HASH_BYTES);
+    self->owner = *identity_key(identity);
     rc = tap_open(&options, why, &tap);
     if (rc == 0) rc = ask(self, tap, why);
     tap_close(&tap);

@@ -75,7 +75,7 @@ static void say_killed(struct demo *self, int which)
 static void say_back(struct demo *self, const struct demo_kill *kill)
 {
     char line[200];
-    if (hash_is_none(&kill->key))
+    if (key_is_none(&kill->key))
         snprintf(line, sizeof line,
                  "coordinator is back: its next life was heard after %.1f s, its first commit "
                  "(round %llu) after %.1f s",

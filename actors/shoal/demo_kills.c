@@ -16,7 +16,7 @@ bool demo_kill_came_back(struct demo_kill *self, const struct run_view *view, un
                          uint64_t now_ms)
 {
     if (self->state != KILL_DOWN) return false;
-    bool coordinator = hash_is_none(&self->key);
+    bool coordinator = key_is_none(&self->key);
     bool reborn = view->incarnation > self->incarnation;
     if (coordinator && reborn && self->reborn_ms == 0) self->reborn_ms = now_ms;
     if (!(heard & VIEW_COMMIT)) return false;

@@ -13,7 +13,7 @@ enum demo_kill_state { KILL_WAITING, KILL_DOWN, KILL_BACK };
 
 struct demo_kill {
     const char *name; // "trainer-2", "coordinator"
-    struct hash key;  // Of a trainer; none: the coordinator
+    struct key key;   // Of a trainer; none: the coordinator
     uint64_t at_step;
     enum demo_kill_state state;
     uint64_t round, ms, incarnation; // When it was killed

@@ -7,10 +7,10 @@
 
 // ---- what each trainer did ----------------------------------------------------------------------
 
-static const struct report_member *member_of(const struct demo_report *self, const struct hash *key)
+static const struct report_member *member_of(const struct demo_report *self, const struct key *key)
 {
     for (uint32_t i = 0; i < self->ledger.members_count; i++)
-        if (hash_equal(&self->ledger.members[i].key, key)) return &self->ledger.members[i];
+        if (key_equal(&self->ledger.members[i].key, key)) return &self->ledger.members[i];
     return NULL;
 }
 
@@ -112,7 +112,7 @@ static void print_kills(const struct demo_report *self, FILE *out)
                 "  kill -9           %s in RoundTrain of round %" PRIu64 "; %s %" PRIu64
                 " rounds and %.1f s later\n",
                 kill->name, kill->round,
-                hash_is_none(&kill->key) ? "first commit" : "its next commit",
+                key_is_none(&kill->key) ? "first commit" : "its next commit",
                 kill->back_round - kill->round, (double)(kill->back_ms - kill->ms) / 1000);
     }
 }

@@ -22,9 +22,9 @@ enum {
 struct demo_report {
     const struct demo_setup *setup;
     struct ledger_report ledger;
-    struct hash trainers[DEMO_TRAINERS]; // Keys
-    struct hash digests[DEMO_TRAINERS];  // Of each replica at the end, by its own word
-    struct hash checkpoint;              // Of the parameters in the last checkpoint, computed anew
+    struct key trainers[DEMO_TRAINERS]; // Keys
+    struct hash digests[DEMO_TRAINERS]; // Of each replica at the end, by its own word
+    struct hash checkpoint;             // Of the parameters in the last checkpoint, computed anew
     char checkpoint_path[PATH_MAX];
     const struct demo_kill *kills; // DEMO_KILLS of them
     struct evaluation heldout;

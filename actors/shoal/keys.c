@@ -26,9 +26,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 // The names that follow from a key: one for each role that has the key in its name.
 static void name_of(uint8_t role, const struct identity *identity, char name[ACTOR_NAME_MAX + 1])
 {
-    struct hash key;
-    memcpy(key.bytes, identity_key(identity)->bytes, HASH_BYTES);
-    actor_name(role, &key, name);
+    actor_name(role, identity_key(identity), name);
 }
 
 static int show(const struct keys *self, const struct identity *identity, struct why *why)

@@ -12,7 +12,7 @@ struct reader {
     struct ledger_report *report;
     struct evidence *evidence; // NULL: no more is shown to it
     struct wire_arena arena;
-    struct wire_interval *dealt; // Of the open round
+    struct interval *dealt; // Of the open round
     uint32_t dealt_count;
     struct wire_client *clients;
     uint32_t clients_count;
@@ -52,7 +52,7 @@ static void count_samples(struct reader *self, uint32_t begin, uint32_t end)
 {
     uint64_t place = 0;
     for (uint32_t i = 0; i < self->dealt_count; i++) {
-        const struct wire_interval *dealt = &self->dealt[i];
+        const struct interval *dealt = &self->dealt[i];
         uint64_t length = dealt->end - dealt->begin;
         uint64_t from = begin > place ? begin - place : 0, to = end > place ? end - place : 0;
         for (uint64_t at = from; at < to && at < length; at++)

@@ -9,7 +9,7 @@
 enum { REPORT_KINDS_MAX = 256, REPORT_POSITIONS_MAX = 1 << 30 };
 
 struct report_member {
-    struct hash key;
+    struct key key;
     char name[ACTOR_NAME_MAX + 1];
     uint8_t role, state;
     uint64_t results, samples; // Of it, in commits

@@ -95,15 +95,15 @@ unsigned run_view_hear(struct run_view *self, const struct msg *in)
     }
 }
 
-uint32_t run_view_member(const struct run_view *self, const struct hash *key)
+uint32_t run_view_member(const struct run_view *self, const struct key *key)
 {
-    if (hash_is_none(key)) return UINT32_MAX;
+    if (key_is_none(key)) return UINT32_MAX;
     for (uint32_t i = 0; i < self->members_count; i++)
-        if (hash_equal(&self->members[i].key, key)) return self->members[i].index;
+        if (key_equal(&self->members[i].key, key)) return self->members[i].index;
     return UINT32_MAX;
 }
 
-bool run_view_accepts(const struct run_view *self, const struct hash *key)
+bool run_view_accepts(const struct run_view *self, const struct key *key)
 {
     uint32_t member = run_view_member(self, key);
     if (member == UINT32_MAX || self->clients_round != self->commit.round) return false;

@@ -27,7 +27,7 @@ struct view_progress { // Of one trainer, by its own word
 };
 
 struct run_view {
-    struct hash coordinator; // Whose key signs
+    struct key coordinator; // Whose key signs
     uint64_t incarnation;
     struct wire_run now; // has_run: at least one RUN was heard
     bool has_run;
@@ -47,9 +47,9 @@ struct run_view {
 unsigned run_view_hear(struct run_view *self, const struct msg *in);
 
 // UINT32_MAX: no member with this key is known.
-uint32_t run_view_member(const struct run_view *self, const struct hash *key);
+uint32_t run_view_member(const struct run_view *self, const struct key *key);
 
 // Whether the newest commit has a result of this member. False as well if its round was not heard.
-bool run_view_accepts(const struct run_view *self, const struct hash *key);
+bool run_view_accepts(const struct run_view *self, const struct key *key);
 
 const char *run_view_phase(const struct run_view *self); // "RoundTrain"

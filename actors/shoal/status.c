@@ -27,6 +27,12 @@ static json_t *hash_to_json(const struct hash *hash)
     return hash_is_none(hash) ? json_null() : json_string(hash_to_hex(hash, hex));
 }
 
+static json_t *key_to_json(const struct key *key)
+{
+    char hex[KEY_HEX];
+    return key_is_none(key) ? json_null() : json_string(key_to_hex(key, hex));
+}
+
 static json_t *members_to_json(const struct run_view *view)
 {
     json_t *list = json_array();
@@ -36,7 +42,7 @@ static json_t *members_to_json(const struct run_view *view)
             list, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", member->name, "role",
                             wire_enum_name(&wire_enum_role, member->role), "state",
                             wire_enum_name(&wire_enum_member_state, member->state), "endpoint",
-                            member->endpoint, "key", hash_to_json(&member->key)));
+                            member->endpoint, "key", key_to_json(&member->key)));
     }
     return list;
 }

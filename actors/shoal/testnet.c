@@ -55,7 +55,7 @@ static int make_numbered_key(const char *path, uint32_t number, struct why *why)
 }
 
 static int make_key(const struct testnet *self, const char *name, uint32_t number, struct why *why,
-                    struct hash *ret_key)
+                    struct key *ret_key)
 {
     char path[PATH_MAX];
     struct identity *identity;
@@ -65,7 +65,7 @@ static int make_key(const struct testnet *self, const char *name, uint32_t numbe
                                        : identity_create(path, why);
     if (rc == 0) rc = identity_load(path, NULL, why, &identity);
     if (rc < 0) return rc;
-    if (ret_key) memcpy(ret_key->bytes, identity_key(identity)->bytes, HASH_BYTES);
+    if (ret_key) *ret_key = *identity_key(identity);
     identity_destroy(&identity);
     return 0;
 }
@@ -163,10 +163,8 @@ static int check_config(struct testnet *self, struct why *why)
 static int make_ticket(struct testnet *self, struct why *why)
 {
     char text[TICKET_TEXT_MAX];
-    struct hash key;
-    int rc = make_key(self, "broker", 0, why, &key);
+    int rc = make_key(self, "broker", 0, why, &self->ticket.server);
     if (rc < 0) return rc;
-    memcpy(self->ticket.server.bytes, key.bytes, KEY_BYTES);
     snprintf(self->ticket.address, sizeof self->ticket.address, "127.0.0.1:%u", self->options.port);
     memccpy(self->ticket.run, self->config.run_id, 0, WIRE_RUN_MAX);
     ensure(snprintf(self->ticket_path, PATH_MAX, "%s/ticket", self->state_dir) < PATH_MAX);

@@ -45,7 +45,7 @@ struct testnet {
     struct fleet fleet;
     struct child *coordinator, *trainers; // trainers[0 .. options.trainers - 1]
     uint32_t members_from; // Place in the fleet: all before are broker and coordinator
-    struct hash keys[TESTNET_TRAINERS_MAX]; // Of the trainers
+    struct key keys[TESTNET_TRAINERS_MAX]; // Of the trainers
     struct tap *tap;
     struct run_view *view;
     int signals;

@@ -36,7 +36,7 @@ void auditor_hear_reveal(struct auditor *self, struct blobs *blobs, const struct
     const struct wire_audit *audit = &member->audits[self->place];
     const struct wire_member *author = member_at(member, audit->member);
     const bool zero = hash_is_none(&audit->residual_from);
-    if (!author || !hash_equal(&author->key, &in->sender) ||
+    if (!author || !key_equal(&author->key, &in->sender) ||
         !is_meant(audit, &reveal->claim, member) ||
         (!zero && reveal->residual.bytes != replica->floats * sizeof(float)))
         return; // Of another audit, perhaps

@@ -156,7 +156,7 @@ static void hear_ack(struct trainer *self, const struct msg *in)
     if (ack->kind != FRAME_CLAIM || !hash_equal(&ack->hash, &self->claim_name)) return;
     for (uint32_t i = 0; i < member->round.witnesses_count; i++) {
         const struct wire_member *witness = member_at(member, member->witnesses[i].member);
-        if (witness && hash_equal(&witness->key, &in->sender)) self->acknowledged[i] = true;
+        if (witness && key_equal(&witness->key, &in->sender)) self->acknowledged[i] = true;
     }
 }
 
@@ -262,7 +262,7 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
         witness_hear_claim(&self->witness, &self->blobs, &self->member, in, out);
         break;
     case FRAME_ACK: // From another witness, or from the coordinator
-        if (!hash_equal(&in->sender, &self->member.coordinator)) {
+        if (!key_equal(&in->sender, &self->member.coordinator)) {
             hear_ack(self, in);
             break;
         }

@@ -33,7 +33,7 @@ struct trainer {
     bool acknowledged[WITNESSES_MAX]; // By place among the round's witnesses
     uint64_t resend_ms;
     bool said_last;
-    struct wire_interval samples[DEALT_MAX]; // Scratch of one TRAIN
+    struct interval samples[DEALT_MAX]; // Scratch of one TRAIN
 };
 
 // Zeroed memory, the member's "given by the shell" fields filled in.

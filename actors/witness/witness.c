@@ -24,7 +24,7 @@ void witness_begin(struct witness *self, const struct member *member)
 static bool can_be_shown(const struct member *member, const struct msg *in)
 {
     return in->frame_bytes <= CLAIM_FRAME_MAX &&
-           (in->frame_bytes > 0 || hash_equal(&in->sender, &member->key));
+           (in->frame_bytes > 0 || key_equal(&in->sender, &member->key));
 }
 
 // Everything that must be true of a claim before its payload is even fetched.
@@ -33,8 +33,8 @@ static bool is_sound(const struct member *member, const struct msg *in,
 {
     const struct wire_member *author = member_of_client(member, claim->client);
     struct share share;
-    return author && hash_equal(&author->key, &in->sender) && can_be_shown(member, in) &&
-           hash_equal(&claim->author, &in->sender) && strcmp(claim->run, member->run) == 0 &&
+    return author && key_equal(&author->key, &in->sender) && can_be_shown(member, in) &&
+           key_equal(&claim->author, &in->sender) && strcmp(claim->run, member->run) == 0 &&
            claim->epoch == member->round.epoch && claim->step == member->round.step &&
            deal_of_trainer(&member->deal, claim->client, &share) && share.begin == claim->begin &&
            share.end == claim->end && claim->payload_bytes > 0 &&

@@ -27,7 +27,7 @@ struct msg {
     uint16_t kind;        // Of frames.def; decides the type of `body`
     const char *run;      // The run that the sender takes part in; "" for a local port
     const char *from;     // The actor it came from, by the broker's word; "" for a local port
-    struct hash sender;   // The key whose signature was verified; none if unsigned or local
+    struct key sender;    // The key whose signature was verified; none if unsigned or local
     uint64_t incarnation; // Of the sender, 0 if local
     uint64_t seq;         // Of the sender's news or mail, 0 if local
     const uint8_t *frame; // As it was signed, with the signature; NULL if unsigned or local
@@ -85,4 +85,4 @@ struct actor {
 
 // "trainer.3fa2b1c4d5e6f708": the role and the first 16 digits of the key, so that nobody can be
 // called what another is called. The coordinator of a run is just "coordinator".
-void actor_name(uint8_t role, const struct hash *key, char ret_name[ACTOR_NAME_MAX + 1]);
+void actor_name(uint8_t role, const struct key *key, char ret_name[ACTOR_NAME_MAX + 1]);

@@ -69,11 +69,11 @@ void outbox_note(struct outbox *out, const char *format, ...)
     add(out, PORT_LOG, FRAME_NOTE, &note);
 }
 
-void actor_name(uint8_t role, const struct hash *key, char ret_name[ACTOR_NAME_MAX + 1])
+void actor_name(uint8_t role, const struct key *key, char ret_name[ACTOR_NAME_MAX + 1])
 {
-    char hex[HASH_HEX];
+    char hex[KEY_HEX];
     if (role == ACTOR_COORDINATOR) snprintf(ret_name, ACTOR_NAME_MAX + 1, "coordinator");
     else
         snprintf(ret_name, ACTOR_NAME_MAX + 1, "%s.%.16s", wire_enum_name(&wire_enum_role, role),
-                 hash_to_hex(key, hex));
+                 key_to_hex(key, hex));
 }

@@ -230,7 +230,7 @@ static size_t seal(struct post *self, uint16_t kind, const void *body)
                               .incarnation = self->options.incarnation,
                               .seq = ++self->seq };
     memcpy(head.run, self->run, sizeof head.run);
-    memcpy(head.sender, identity_key(self->options.identity)->bytes, WIRE_KEY_BYTES);
+    head.sender = *identity_key(self->options.identity);
     size_t count = wire_pack(&head, body, self->buffer, WIRE_FRAME_MAX);
     ensure(count > 0);
     if (!(wire_kind_flags(kind) & WIRE_SIGNED)) return count;
@@ -392,11 +392,9 @@ static enum post_result bad(struct letter *letter, const char *reason)
 // What the head says of the sender is true.
 static bool is_signed_well(const uint8_t *bytes, size_t count, const struct wire_head *head)
 {
-    struct key key;
     struct signature signature;
-    memcpy(key.bytes, head->sender, sizeof key.bytes);
     memcpy(signature.bytes, wire_signature(bytes, count), sizeof signature.bytes);
-    return signature_verify(&key, bytes, wire_signed_bytes(bytes, count), &signature);
+    return signature_verify(&head->sender, bytes, wire_signed_bytes(bytes, count), &signature);
 }
 
 // The claim that somebody passes on was signed by the one it names.
@@ -435,7 +433,7 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     if (wire_kind_flags(head.kind) & WIRE_SIGNED) {
         if (!is_signed_well(bytes, count, &head))
             return bad(ret_letter, "the signature does not verify; dropped");
-        memcpy(ret_letter->msg.sender.bytes, head.sender, HASH_BYTES);
+        ret_letter->msg.sender = head.sender;
         ret_letter->msg.frame = bytes;
         ret_letter->msg.frame_bytes = (uint32_t)count;
     }

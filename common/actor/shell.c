@@ -75,11 +75,9 @@ int shell_new(const struct shell_options *options, struct why *why, struct shell
                                  .bytes_max = OUTBOX_BYTES };
     self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
     ensure(self->out.effects && self->out.bytes && self->arena.bytes && self->signals >= 0);
-    struct hash key;
-    memcpy(key.bytes, identity_key(options->identity)->bytes, HASH_BYTES);
     if (options->name && options->name[0])
         snprintf(self->name, sizeof self->name, "%s", options->name);
-    else actor_name(options->role, &key, self->name);
+    else actor_name(options->role, identity_key(options->identity), self->name);
     struct post_options post = { .identity = options->identity,
                                  .role = options->role,
                                  .name = self->name,

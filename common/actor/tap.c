@@ -60,14 +60,12 @@ int tap_open(const struct tap_options *options, struct why *why, struct tap **re
 {
     struct tap *self = calloc(1, sizeof *self);
     ensure(self);
-    struct hash key;
     const struct identity *identity = options->identity;
     int rc = identity ? 0 : make_identity(why, &self->own);
     if (rc < 0) goto out;
     if (!identity) identity = self->own;
     choose_kinds(self, options);
-    memcpy(key.bytes, identity_key(identity)->bytes, HASH_BYTES);
-    actor_name(options->role, &key, self->name);
+    actor_name(options->role, identity_key(identity), self->name);
     self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
     ensure(self->arena.bytes);
     struct ticket broker = *options->broker;
@@ -227,7 +225,7 @@ struct wire_head tap_head(const struct letter *letter)
                               .incarnation = letter->msg.incarnation,
                               .seq = letter->msg.seq };
     memcpy(head.run, letter->run, sizeof head.run);
-    memcpy(head.sender, letter->msg.sender.bytes, sizeof head.sender);
+    head.sender = letter->msg.sender;
     return head;
 }
 

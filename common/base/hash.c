@@ -1,5 +1,6 @@
 #include "common/base/ensure.h"
 #include "common/base/hash.h"
+#include "common/base/hex.h"
 #include <openssl/evp.h>
 #include <pthread.h>
 #include <string.h>
@@ -49,34 +50,12 @@ int hash_compare(const struct hash *a, const struct hash *b)
 
 char *hash_to_hex(const struct hash *hash, char text[HASH_HEX])
 {
-    static const char digits[] = "0123456789abcdef";
-    for (int i = 0; i < HASH_BYTES; i++) {
-        text[2 * i] = digits[hash->bytes[i] >> 4];
-        text[2 * i + 1] = digits[hash->bytes[i] & 15];
-    }
-    text[HASH_HEX - 1] = 0;
-    return text;
-}
-
-static int digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
+    return hex_encode(hash->bytes, HASH_BYTES, text);
 }
 
 bool hash_from_hex(const char *text, struct hash *ret_hash)
 {
-    struct hash hash;
-    if (strlen(text) != HASH_HEX - 1) return false;
-    for (int i = 0; i < HASH_BYTES; i++) {
-        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-        if (high < 0 || low < 0) return false;
-        hash.bytes[i] = (uint8_t)(high << 4 | low);
-    }
-    *ret_hash = hash;
-    return true;
+    return hex_decode(text, ret_hash->bytes, HASH_BYTES);
 }
 
 void hasher_init(struct hasher *self)

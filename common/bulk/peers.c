@@ -95,7 +95,7 @@ struct peer *peers_find(struct peers *self, const struct wire_holder *holder)
     for (uint32_t i = 0; i < self->count; i++) {
         struct peer *peer = self->list[i];
         if (peer->name_hash != hash || strcmp(peer->holder.endpoint, holder->endpoint) != 0 ||
-            !hash_equal(&peer->holder.key, &holder->key))
+            !key_equal(&peer->holder.key, &holder->key))
             continue;
         peer->users++;
         return peer;

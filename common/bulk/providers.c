@@ -8,7 +8,7 @@ static struct provider_peer *find(struct providers *self, const struct wire_hold
 {
     for (uint32_t i = 0; i < self->count; i++)
         if (strcmp(self->list[i].holder.endpoint, holder->endpoint) == 0 &&
-            hash_equal(&self->list[i].holder.key, &holder->key))
+            key_equal(&self->list[i].holder.key, &holder->key))
             return &self->list[i];
     return NULL;
 }

@@ -183,30 +183,3 @@ bool signature_verify(const struct key *key, const void *bytes, size_t count,
     need_sodium();
     return crypto_sign_verify_detached(signature->bytes, bytes, count, key->bytes) == 0;
 }
-
-bool key_equal(const struct key *a, const struct key *b) { return key_compare(a, b) == 0; }
-
-int key_compare(const struct key *a, const struct key *b)
-{
-    return memcmp(a->bytes, b->bytes, KEY_BYTES);
-}
-
-char *key_to_hex(const struct key *key, char text[KEY_HEX])
-{
-    return sodium_bin2hex(text, KEY_HEX, key->bytes, KEY_BYTES);
-}
-
-bool key_from_hex(const char *text, struct key *ret_key)
-{
-    struct key key;
-    if (strlen(text) != KEY_HEX - 1 ||
-        sodium_hex2bin(key.bytes, KEY_BYTES, text, KEY_HEX - 1, NULL, NULL, NULL) != 0)
-        return false;
-    *ret_key = key;
-    return true;
-}
-
-char *key_short(const struct key *key, char text[KEY_SHORT])
-{
-    return sodium_bin2hex(text, KEY_SHORT, key->bytes, (KEY_SHORT - 1) / 2);
-}

@@ -10,24 +10,16 @@
 //
 // In memory it lies in a page of its own that is not swapped (where the system allows), not dumped,
 // read-only, and wiped by destroy. Nothing prints it. A struct identity may be used by any number
-// of threads at once; the functions on keys and signatures are pure.
+// of threads at once; the functions on signatures are pure.
 
 #include "common/base/fault.h"
+#include "common/base/key.h"
 #include <stdbool.h>
 #include <stdint.h>
 
-enum {
-    KEY_BYTES = 32,
-    KEY_HEX = 2 * KEY_BYTES + 1,
-    KEY_SHORT = 16 + 1,
-    SIGNATURE_BYTES = 64,
-    SECRET_BYTES = 32,
-};
+enum { SIGNATURE_BYTES = 64, SECRET_BYTES = 32 };
 #define IDENTITY_ENV "RAW_IDENTITY_SECRET_KEY"
 
-struct key {
-    uint8_t bytes[KEY_BYTES];
-}; // Public
 struct signature {
     uint8_t bytes[SIGNATURE_BYTES];
 };
@@ -57,10 +49,3 @@ void identity_curve_secret(const struct identity *self, uint8_t ret_secret[32]);
 // Total: key, bytes and signature may come from anyone.
 bool signature_verify(const struct key *key, const void *bytes, size_t count,
                       const struct signature *signature);
-
-bool key_equal(const struct key *a, const struct key *b);
-int key_compare(const struct key *a, const struct key *b); // As memcmp: the order of members
-
-char *key_to_hex(const struct key *key, char text[KEY_HEX]);  // 64 lower-case digits
-bool key_from_hex(const char *text, struct key *ret_key);     // False unless exactly 64 digits
-char *key_short(const struct key *key, char text[KEY_SHORT]); // The first 16: for actor names

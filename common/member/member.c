@@ -72,7 +72,7 @@ static unsigned tick(struct member *self, uint64_t now_ms, struct outbox *out)
 
 bool member_is_coordinator(const struct member *self, const struct msg *in)
 {
-    return self->admitted && hash_equal(&in->sender, &self->coordinator);
+    return self->admitted && key_equal(&in->sender, &self->coordinator);
 }
 
 static unsigned hear_admitted(struct member *self, const struct msg *in, struct outbox *out)
@@ -80,7 +80,7 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     const struct wire_admitted *admitted = in->body;
     if (admitted->instance != self->instance || strcmp(in->from, COORDINATOR) != 0) return 0;
     if (in->incarnation < self->incarnation) return 0; // A late word, perhaps of another run
-    if (!hash_is_none(&self->coordinator) && !hash_equal(&self->coordinator, &in->sender)) {
+    if (!key_is_none(&self->coordinator) && !key_equal(&self->coordinator, &in->sender)) {
         outbox_note(out, "coordinator.impostor the key differs from the first one seen; ignored");
         return 0;
     }
@@ -213,7 +213,7 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
 {
     const struct wire_refused *refused = in->body;
     // By the key, once it is known: the name alone may have been taken while its owner was away.
-    if (!hash_is_none(&self->coordinator) && !hash_equal(&in->sender, &self->coordinator)) return 0;
+    if (!key_is_none(&self->coordinator) && !key_equal(&in->sender, &self->coordinator)) return 0;
     // A late word of the process before this one: it is that one which is replaced.
     if (refused->reason == REFUSAL_REPLACED && refused->round != self->instance) return 0;
     switch (refused->reason) {
@@ -310,19 +310,10 @@ const struct wire_member *member_of_client(const struct member *self, uint32_t c
 }
 
 uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t end,
-                           struct wire_interval *ret_list)
+                           struct interval *ret_list)
 {
-    uint32_t count = 0;
-    uint64_t at = 0;
-    for (uint32_t i = 0; i < self->round.dealt_count && at < end; i++) {
-        const struct wire_interval *dealt = &self->dealt[i];
-        uint64_t length = dealt->end - dealt->begin;
-        uint64_t from = begin > at ? begin - at : 0, to = end - at < length ? end - at : length;
-        if (from < to)
-            ret_list[count++] = (struct wire_interval){ dealt->begin + from, dealt->begin + to };
-        at += length;
-    }
-    return count;
+    return (uint32_t)interval_list_slice(self->dealt, self->round.dealt_count, begin, end, NULL,
+                                         ret_list);
 }
 
 static void add_holder(struct wire_holder *holder, const struct wire_member *member)

@@ -22,26 +22,26 @@ enum { MEMBER_TICK_MS = 200, MEMBER_RETRY_MS = 1000, MODEL_JSON_MAX = 65536, DEA
 struct member {
     // Given by the shell before the first message.
     uint8_t role; // enum role
-    struct hash key;
+    struct key key;
     char name[ACTOR_NAME_MAX + 1], run[WIRE_RUN_MAX + 1], endpoint[128];
     uint64_t samples; // Of a data source of its own; 0: none
     struct hash data, positions;
 
     uint64_t instance; // Of this process: its start in unix ms
     bool admitted, has_config, has_run, has_round, leaving;
-    struct hash coordinator; // Its key
-    uint64_t born_unix_ms;   // When the run began: tells it from one of the same name before
-    uint64_t incarnation;    // Its newest
-    uint32_t index;          // Ours in the roster
+    struct key coordinator;
+    uint64_t born_unix_ms; // When the run began: tells it from one of the same name before
+    uint64_t incarnation;  // Its newest
+    uint32_t index;        // Ours in the roster
     uint64_t ping_ms, join_ms, ask_ms, tick_ms; // When next
     struct wire_config config;
     uint8_t model_json[MODEL_JSON_MAX];
     struct wire_run now;     // The newest RUN
     struct wire_round round; // The newest ROUND, lists below
-    struct wire_interval dealt[DEALT_MAX];
+    struct interval dealt[DEALT_MAX];
     struct wire_client clients[MEMBERS_MAX], witnesses[WITNESSES_MAX];
     struct wire_audit audits[AUDITS_MAX];
-    struct wire_interval audited[AUDITED_MAX];
+    struct interval audited[AUDITED_MAX];
     struct share shares[MEMBERS_MAX];
     uint32_t by_trainer[MEMBERS_MAX], trainers[MEMBERS_MAX];
     struct deal deal; // Who trains what in it
@@ -107,7 +107,7 @@ const struct wire_member *member_at(const struct member *self, uint32_t index); 
 // The samples at positions [begin, end) of the round's list; returns how many intervals were
 // written to `ret_list`, which has room for as many as the round dealt.
 uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t end,
-                           struct wire_interval *ret_list);
+                           struct interval *ret_list);
 
 // Endpoints that may hold what we lack, at most `max`: first (if not UINT32_MAX) that of one member,
 // then trainers and checkpointers at work, then those who wait and witnesses. Each begins after itself, so

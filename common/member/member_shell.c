@@ -38,7 +38,7 @@ struct running {
     struct wire_load resume;
     struct wire_inherited inherited;
     struct wire_blob left[BLOBS_INHERITED_MAX]; // By a life before, in the blob store
-    struct hash guests[MEMBERS_MAX];   // By index in the roster: who has been let in to fetch
+    struct key guests[MEMBERS_MAX];    // By index in the roster: who has been let in to fetch
     uint8_t guest_states[MEMBERS_MAX]; // 1 + the state they had then; 0: not yet
     uint64_t guests_version;           // Of the roster they are from, once all are
     uint8_t record[JOURNAL_RECORD_MAX];
@@ -169,15 +169,13 @@ static void let_guests_in(void *arg)
     for (uint32_t i = 0; i < member->members_count; i++) {
         const struct wire_member *guest = &member->members[i];
         struct curve_key curve;
-        struct key key;
-        bool known = self->guest_states[i] && hash_equal(&self->guests[i], &guest->key);
+        bool known = self->guest_states[i] && key_equal(&self->guests[i], &guest->key);
         bool is_in = guest->state != MEMBER_EJECTED;
         if (known && is_in == (self->guest_states[i] != 1 + MEMBER_EJECTED)) continue;
         if (++done > GUESTS_TURN_MAX) return;
         self->guests[i] = guest->key;
         self->guest_states[i] = (uint8_t)(1 + guest->state);
-        memcpy(key.bytes, guest->key.bytes, KEY_BYTES);
-        if (curve_of_key(&key, &curve)) bulk_server_admit(self->server, &curve, is_in);
+        if (curve_of_key(&guest->key, &curve)) bulk_server_admit(self->server, &curve, is_in);
     }
     self->guests_version = member->roster_version;
 }
@@ -313,7 +311,7 @@ static void prepare_member(struct running *self)
     ensure(self->member);
     struct member *member = self->member;
     process->init(member);
-    memcpy(member->key.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
+    member->key = *identity_key(self->identity);
     actor_name(member->role, &member->key, member->name);
     snprintf(member->run, sizeof member->run, "%s", self->options->command.run_id);
     member->samples = process->samples;

@@ -57,11 +57,9 @@ void *bulk_socket_new(void *context, int type, int64_t bytes_max, int queue_max)
 
 bool bulk_connect(void *socket, const struct identity *identity, const struct wire_holder *holder)
 {
-    struct key key;
     struct curve_key curve;
-    memcpy(key.bytes, holder->key.bytes, KEY_BYTES);
     // Other transports lead into this machine or this process, and a name to whoever answers for it.
-    if (!endpoint_is_numeric(holder->endpoint) || !curve_of_key(&key, &curve)) {
+    if (!endpoint_is_numeric(holder->endpoint) || !curve_of_key(&holder->key, &curve)) {
         errno = EINVAL;
         return false;
     }

@@ -84,8 +84,7 @@ static enum table_answer build_end(struct build *build, struct table *self)
 // ---- The operations ----
 
 enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
-                             struct sample_interval *ret_list, uint32_t list_max,
-                             uint32_t *ret_count)
+                             struct interval *ret_list, uint32_t list_max, uint32_t *ret_count)
 {
     struct build build = { .table = self };
     struct table_entry run;
@@ -95,7 +94,7 @@ enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
         if (run.state == TABLE_TODO && left > 0) {
             const uint64_t length = run.end - run.begin, take = length < left ? length : left;
             if (listed == list_max) return TABLE_LIST_FULL;
-            ret_list[listed++] = (struct sample_interval){ run.begin, run.begin + take };
+            ret_list[listed++] = (struct interval){ run.begin, run.begin + take };
             build_add(&build, run.begin, run.begin + take, TABLE_PENDING, round);
             run.begin += take;
             left -= take;
@@ -115,15 +114,15 @@ struct mark {
 // Moves the listed samples, all of which must be marked `from`, to `to`. Runs are as long as they
 // can be, so an interval that is marked alike throughout lies within one run.
 static enum table_answer mark(struct table *self, struct mark from, struct mark to,
-                              const struct sample_interval *list, uint32_t count)
+                              const struct interval *list, uint32_t count)
 {
     struct build build = { .table = self };
     struct table_entry run;
     uint32_t next = 0;
-    if (!sample_list_is_tidy(list, count)) return TABLE_UNTIDY;
+    if (!interval_list_tidy(list, count)) return TABLE_UNTIDY;
     for (struct walk walk = { 0 }; walk_on(&walk, self, &run);) {
         for (; next < count && list[next].begin < run.end; next++) {
-            const struct sample_interval *at = &list[next];
+            const struct interval *at = &list[next];
             if (run.state != from.state || run.round != from.round) return TABLE_STATE;
             if (at->end > run.end) return TABLE_STATE;
             build_add(&build, run.begin, at->begin, run.state, run.round);
@@ -135,28 +134,28 @@ static enum table_answer mark(struct table *self, struct mark from, struct mark 
     return build_end(&build, self);
 }
 
-enum table_answer table_deal_again(struct table *self, uint64_t round,
-                                   const struct sample_interval *list, uint32_t count)
+enum table_answer table_deal_again(struct table *self, uint64_t round, const struct interval *list,
+                                   uint32_t count)
 {
     const struct mark from = { TABLE_TODO, 0 }, to = { TABLE_PENDING, round };
     return mark(self, from, to, list, count);
 }
 
-enum table_answer table_done(struct table *self, uint64_t round, const struct sample_interval *list,
+enum table_answer table_done(struct table *self, uint64_t round, const struct interval *list,
                              uint32_t count)
 {
     const struct mark from = { TABLE_PENDING, round }, to = { TABLE_DONE, 0 };
     return mark(self, from, to, list, count);
 }
 
-enum table_answer table_return(struct table *self, uint64_t round,
-                               const struct sample_interval *list, uint32_t count)
+enum table_answer table_return(struct table *self, uint64_t round, const struct interval *list,
+                               uint32_t count)
 {
     const struct mark from = { TABLE_PENDING, round }, to = { TABLE_TODO, 0 };
     return mark(self, from, to, list, count);
 }
 
-enum table_answer table_fail(struct table *self, uint64_t round, const struct sample_interval *list,
+enum table_answer table_fail(struct table *self, uint64_t round, const struct interval *list,
                              uint32_t count)
 {
     const struct mark from = { TABLE_PENDING, round }, to = { TABLE_FAILED, 0 };
@@ -175,7 +174,7 @@ enum table_answer table_return_rest(struct table *self, uint64_t round)
 }
 
 enum table_answer table_put(struct table *self, enum table_state state, uint64_t round,
-                            const struct sample_interval *list, uint32_t count)
+                            const struct interval *list, uint32_t count)
 {
     ensure(state == TABLE_PENDING || round == 0);
     const struct mark from = { TABLE_DONE, 0 }, to = { state, round };
@@ -183,8 +182,7 @@ enum table_answer table_put(struct table *self, enum table_state state, uint64_t
 }
 
 enum table_answer table_list(const struct table *self, enum table_state state, uint64_t round,
-                             struct sample_interval *ret_list, uint32_t list_max,
-                             uint32_t *ret_count)
+                             struct interval *ret_list, uint32_t list_max, uint32_t *ret_count)
 {
     uint32_t listed = 0;
     ensure(state != TABLE_DONE && (state == TABLE_PENDING || round == 0));
@@ -192,7 +190,7 @@ enum table_answer table_list(const struct table *self, enum table_state state, u
         const struct table_entry *entry = &self->entries[i];
         if (entry->state != state || entry->round != round) continue;
         if (listed == list_max) return TABLE_LIST_FULL;
-        ret_list[listed++] = (struct sample_interval){ entry->begin, entry->end };
+        ret_list[listed++] = (struct interval){ entry->begin, entry->end };
     }
     *ret_count = listed;
     return TABLE_OK;
@@ -281,42 +279,4 @@ const char *table_answer_text(enum table_answer answer)
         [TABLE_EXHAUSTED] = "fewer samples are left than asked for",
     };
     return texts[answer];
-}
-
-// ---- Lists ----
-
-bool sample_list_is_tidy(const struct sample_interval *list, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (list[i].begin >= list[i].end) return false;
-        if (i > 0 && list[i].begin < list[i - 1].end) return false;
-    }
-    return true;
-}
-
-uint64_t sample_list_total(const struct sample_interval *list, uint32_t count)
-{
-    uint64_t total = 0;
-    for (uint32_t i = 0; i < count; i++) total += list[i].end - list[i].begin;
-    return total;
-}
-
-enum table_answer sample_list_slice(const struct sample_interval *list, uint32_t count,
-                                    uint64_t begin, uint64_t end, struct sample_interval *ret_list,
-                                    uint32_t list_max, uint32_t *ret_count)
-{
-    uint32_t listed = 0;
-    if (begin > end || end > sample_list_total(list, count)) return TABLE_EXHAUSTED;
-    for (uint64_t i = 0, first = 0; i < count && first < end; i++) {
-        const uint64_t next = first + (list[i].end - list[i].begin);
-        const uint64_t from = begin > first ? begin : first, to = end < next ? end : next;
-        if (from < to) {
-            if (listed == list_max) return TABLE_LIST_FULL;
-            ret_list[listed++] = (struct sample_interval){ list[i].begin + (from - first),
-                                                           list[i].begin + (to - first) };
-        }
-        first = next;
-    }
-    *ret_count = listed;
-    return TABLE_OK;
 }

@@ -24,15 +24,9 @@
 // dealt first; so a capacity of the largest batch plus the failed intervals is never full.
 //
 // Pure; one thread at a time. Each operation reads the entries once: O(entries + list).
+// Lists are tidy lists of intervals of positions (common/base/interval.h).
 
-#include <stdbool.h>
-#include <stdint.h>
-
-// [begin, end) of positions. A list of them is tidy if it is sorted by begin, and its intervals are
-// neither empty nor overlapping (they may touch).
-struct sample_interval {
-    uint64_t begin, end;
-};
+#include "common/base/interval.h"
 
 enum table_state { TABLE_DONE, TABLE_TODO, TABLE_PENDING, TABLE_FAILED };
 
@@ -70,19 +64,18 @@ void table_init(struct table *self, struct table_entry *memory, uint32_t capacit
 // Deals the lowest `count` todo samples to `round`: first those that were returned, then from the
 // cursor. They become a tidy list; `list_max` = count always suffices.
 enum table_answer table_deal(struct table *self, uint64_t round, uint64_t count,
-                             struct sample_interval *ret_list, uint32_t list_max,
-                             uint32_t *ret_count);
+                             struct interval *ret_list, uint32_t list_max, uint32_t *ret_count);
 
 // The same for a list that was dealt before: todo becomes pending when a record is played again.
-enum table_answer table_deal_again(struct table *self, uint64_t round,
-                                   const struct sample_interval *list, uint32_t count);
+enum table_answer table_deal_again(struct table *self, uint64_t round, const struct interval *list,
+                                   uint32_t count);
 
 // What becomes of the listed samples, all of which must be pending in `round`.
-enum table_answer table_done(struct table *self, uint64_t round, const struct sample_interval *list,
+enum table_answer table_done(struct table *self, uint64_t round, const struct interval *list,
                              uint32_t count);
-enum table_answer table_return(struct table *self, uint64_t round,
-                               const struct sample_interval *list, uint32_t count);
-enum table_answer table_fail(struct table *self, uint64_t round, const struct sample_interval *list,
+enum table_answer table_return(struct table *self, uint64_t round, const struct interval *list,
+                               uint32_t count);
+enum table_answer table_fail(struct table *self, uint64_t round, const struct interval *list,
                              uint32_t count);
 
 // Returns whatever is still pending in `round`. Only TABLE_FULL is possible.
@@ -93,10 +86,9 @@ enum table_answer table_return_rest(struct table *self, uint64_t round);
 // onto table_init with the stored cursor equals the stored one. `round` is 0 unless the state is
 // pending.
 enum table_answer table_list(const struct table *self, enum table_state state, uint64_t round,
-                             struct sample_interval *ret_list, uint32_t list_max,
-                             uint32_t *ret_count);
+                             struct interval *ret_list, uint32_t list_max, uint32_t *ret_count);
 enum table_answer table_put(struct table *self, enum table_state state, uint64_t round,
-                            const struct sample_interval *list, uint32_t count);
+                            const struct interval *list, uint32_t count);
 
 enum table_state table_state_at(const struct table *self, uint64_t position); // O(log entries)
 struct table_counts table_count(const struct table *self);
@@ -108,15 +100,3 @@ bool table_check(const struct table *self); // Whether it keeps all that is prom
 
 // What a refusal means, for the one who is told.
 const char *table_answer_text(enum table_answer answer);
-
-// ---- Lists: what a round deals is a list, and its members hold positions in that list ----
-
-bool sample_list_is_tidy(const struct sample_interval *list, uint32_t count);
-uint64_t sample_list_total(const struct sample_interval *list, uint32_t count);
-
-// The samples at places [begin, end) of a tidy list, as a tidy list: a share of a round (see
-// assignment.h) turned into positions. TABLE_EXHAUSTED unless begin ≤ end ≤ total; TABLE_LIST_FULL
-// if `list_max` is too short, and `count` of the list always suffices. O(count).
-enum table_answer sample_list_slice(const struct sample_interval *list, uint32_t count,
-                                    uint64_t begin, uint64_t end, struct sample_interval *ret_list,
-                                    uint32_t list_max, uint32_t *ret_count);

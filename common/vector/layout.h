@@ -18,7 +18,7 @@
 
 #include "common/base/fault.h"
 #include "common/base/hash.h"
-#include "common/run/interval.h"
+#include "common/base/interval.h"
 
 enum { LAYOUT_NAME_MAX = 127 };
 #define LAYOUT_TOTAL_MAX ((uint64_t)1 << 48) // Elements: no product with a size overflows

@@ -15,7 +15,7 @@
 // Pure: no I/O, no clock, no memory taken. Any thread.
 
 #include "common/base/fault.h"
-#include "common/run/interval.h"
+#include "common/base/interval.h"
 
 enum { TAGS_NAME_MAX = 47 };
 

@@ -31,9 +31,9 @@ uint32_t audits_trainers(const struct wire_round *round, uint32_t *ret_clients)
     return count;
 }
 
-const struct wire_interval *audits_samples(const struct wire_round *round, uint32_t place)
+const struct interval *audits_samples(const struct wire_round *round, uint32_t place)
 {
-    const struct wire_interval *samples = round->audited;
+    const struct interval *samples = round->audited;
     for (uint32_t i = 0; i < place; i++) samples += round->audits[i].intervals;
     return samples;
 }

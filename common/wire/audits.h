@@ -31,4 +31,4 @@ uint32_t audits_trainers(const struct wire_round *round, uint32_t *ret_clients);
 uint32_t audits_of(const struct wire_round *round, uint32_t client);
 
 // The samples of the audit at this place: `intervals` of them.
-const struct wire_interval *audits_samples(const struct wire_round *round, uint32_t place);
+const struct interval *audits_samples(const struct wire_round *round, uint32_t place);

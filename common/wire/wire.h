@@ -9,7 +9,7 @@
 //     WENUM(role, ROLE)                    enum role { ROLE_TRAINER, ROLE_WITNESS, ROLE_COUNT }
 //
 //     #define WIRE_interval(F) F(U64, begin, 0, UINT64_MAX) F(U64, end, 0, UINT64_MAX)
-//     RECORD(interval)                     struct wire_interval { uint64_t begin, end; }: a part
+//     RECORD(interval)                     struct interval { uint64_t begin, end; }: a part
 //
 //     #define WIRE_join(F) F(ENUM, role, role) F(STR, name, 63) F(LIST, spans, interval, 4096)
 //     FRAME(1, JOIN, join, WIRE_MAIL)      struct wire_join { .. } and FRAME_JOIN = 1
@@ -26,10 +26,12 @@
 //     F(ENUM, f, role)                     uint8_t below ROLE_COUNT
 //     F(STR, f, max)                       char f[max + 1], no byte below 0x20; any encoding above
 //     F(BIN, f, n)                         uint8_t f[n], exactly n bytes
-//     F(HASH, f)                           struct hash
+//     F(HASH, f)  F(KEY, f)                struct hash, struct key: 32 bytes
 //     F(BYTES, f, max)                     struct wire_bytes: a view into the frame, not a copy
 //     F(SUB, f, record)                    struct wire_record, declared above
 //     F(LIST, f, record, max)              const struct wire_record *f; uint32_t f_count;
+//     F(INTERVALS, f, max)                 const struct interval *f; uint32_t f_count; each one
+//                                          travels as a record of begin and end, any two U64
 //
 // A record is a positional msgpack array and append-only: what a newer peer appends is skipped,
 // what is missing is refused. A change of meaning is a new frame number. A frame is one msgpack
@@ -50,7 +52,6 @@ enum {
     WIRE_FRAME_MAX = 4 << 20,
     WIRE_DEPTH_MAX = 8,
     WIRE_RUN_MAX = 32,
-    WIRE_KEY_BYTES = 32,
     WIRE_SIGNATURE_BYTES = 64
 };
 
@@ -92,8 +93,10 @@ enum wire_kind {
 #define WIRE_head(F)                                                                               \
     F(U16, kind, 1, UINT16_MAX)                                                                    \
     F(STR, run, WIRE_RUN_MAX)                                                                      \
-    F(BIN, sender, WIRE_KEY_BYTES) F(U64, incarnation, 0, UINT64_MAX) F(U64, seq, 0, UINT64_MAX)
+    F(KEY, sender) F(U64, incarnation, 0, UINT64_MAX) F(U64, seq, 0, UINT64_MAX)
 WIRE_RECORD_STRUCT(head)
+
+#define WIRE_interval(F) F(U64, begin, 0, UINT64_MAX) F(U64, end, 0, UINT64_MAX)
 
 // Where unpacked bodies and lists are put: the caller's bytes, filled from `used` up to `max`.
 // To forget all that was unpacked, set `used` back. A refusal leaves `used` as it was.

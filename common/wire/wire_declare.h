@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 #include "common/base/hash.h"
+#include "common/base/interval.h"
+#include "common/base/key.h"
 
 // A slice of the frame it was unpacked from: valid as long as those bytes are. If count is 0, data
 // may be NULL.
@@ -48,12 +50,16 @@ struct wire_enum {
 #define WIRE_MEMBER_BOOL(f)        bool f;
 #define WIRE_MEMBER_ENUM(f, of)    uint8_t f;
 #define WIRE_MEMBER_HASH(f)        struct hash f;
+#define WIRE_MEMBER_KEY(f)         struct key f;
 #define WIRE_MEMBER_STR(f, max)    char f[(max) + 1];
 #define WIRE_MEMBER_BIN(f, count)  uint8_t f[count];
 #define WIRE_MEMBER_BYTES(f, max)  struct wire_bytes f;
 #define WIRE_MEMBER_SUB(f, record) struct wire_##record f;
 #define WIRE_MEMBER_LIST(f, record, max)                                                           \
     const struct wire_##record *f;                                                                 \
+    uint32_t f##_count;
+#define WIRE_MEMBER_INTERVALS(f, max)                                                              \
+    const struct interval *f;                                                                      \
     uint32_t f##_count;
 
 #define WIRE_WITHIN(f, min, max, limit)                                                            \

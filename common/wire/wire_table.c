@@ -12,6 +12,7 @@
 #undef FRAME
 #undef ALSO
 WIRE_RECORD_DEFINE(head)
+WIRE_RECORD_DEFINE_AS(interval, struct interval)
 
 // By number, so that two frames with one number do not compile.
 #define WENUM(name, PREFIX)

@@ -26,7 +26,7 @@ struct wire_record;
 
 struct wire_field {
     const char *name;
-    enum wire_type type;              // HASH is a BIN of 32: struct hash is its bytes and no more
+    enum wire_type type;              // HASH and KEY are a BIN of 32; INTERVALS is a LIST
     uint32_t offset, count_offset;    // In the struct; the second only of a list
     uint64_t min, max;                // Value (I64: int64_t), bytes, or elements of a list
     const struct wire_record *record; // SUB, LIST
@@ -76,14 +76,15 @@ bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t in
 // ---- from the lines of frames.def to the tables ---------------------------------------------
 
 #define WIRE_RECORD_EXTERN(name) extern const struct wire_record wire_table_##name;
-#define WIRE_RECORD_DEFINE(name)                                                                   \
+#define WIRE_RECORD_DEFINE(name) WIRE_RECORD_DEFINE_AS(name, struct wire_##name)
+#define WIRE_RECORD_DEFINE_AS(name, c_type)                                                        \
     static const struct wire_field *wire_fields_of_##name(void)                                    \
     {                                                                                              \
-        typedef struct wire_##name self;                                                           \
+        typedef c_type self;                                                                       \
         static const struct wire_field fields[] = { WIRE_##name(WIRE_FIELD) };                     \
         return fields;                                                                             \
     }                                                                                              \
-    const struct wire_record wire_table_##name = { #name, (uint32_t)sizeof(struct wire_##name),    \
+    const struct wire_record wire_table_##name = { #name, (uint32_t)sizeof(c_type),                \
                                                    0 WIRE_##name(WIRE_ONE),                        \
                                                    wire_fields_of_##name };
 #define WIRE_ENUM_DEFINE(name, PREFIX)                                                             \
@@ -107,6 +108,7 @@ bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t in
 #define WIRE_FIELD_ENUM(f, of)                                                                     \
     { WIRE_FIELD_(f, ENUM, 0, WIRE_LAST(wire_names_of_##of)), .names = &wire_enum_##of },
 #define WIRE_FIELD_HASH(f)        { WIRE_FIELD_(f, BIN, HASH_BYTES, HASH_BYTES) },
+#define WIRE_FIELD_KEY(f)         { WIRE_FIELD_(f, BIN, KEY_BYTES, KEY_BYTES) },
 #define WIRE_FIELD_STR(f, high)   { WIRE_FIELD_(f, STR, 0, high) },
 #define WIRE_FIELD_BIN(f, count)  { WIRE_FIELD_(f, BIN, count, count) },
 #define WIRE_FIELD_BYTES(f, high) { WIRE_FIELD_(f, BYTES, 0, high) },
@@ -114,7 +116,8 @@ bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t in
 #define WIRE_FIELD_LIST(f, of, high)                                                               \
     { WIRE_FIELD_(f, LIST, 0, high), .record = &wire_table_##of,                                   \
       .count_offset = (uint32_t)offsetof(self, f##_count) },
-#define WIRE_LAST(array) (sizeof(array) / sizeof *(array)-1)
+#define WIRE_FIELD_INTERVALS(f, high) WIRE_FIELD_LIST(f, interval, high)
+#define WIRE_LAST(array)              (sizeof(array) / sizeof *(array)-1)
 
 #define WENUM(name, PREFIX)
 #define RECORD(name)                       WIRE_RECORD_EXTERN(name)
@@ -126,3 +129,4 @@ bool wire_refuse_in(struct wire_refusal *refusal, const char *field, uint32_t in
 #undef FRAME
 #undef ALSO
 WIRE_RECORD_EXTERN(head)
+WIRE_RECORD_EXTERN(interval)

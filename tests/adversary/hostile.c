@@ -324,7 +324,7 @@ static void listen(const struct trainer *self, const struct msg *in)
 {
     const struct wire_claim *claim = in->body;
     if (in->kind != FRAME_CLAIM || claim->round != self->member.round.round ||
-        hash_equal(&claim->author, &self->member.key))
+        key_equal(&claim->author, &self->member.key))
         return;
     pthread_mutex_lock(&lock);
     other.round = claim->round, other.payload = claim->payload;

@@ -165,9 +165,7 @@ static struct post *actor(const struct ticket *broker, struct identity *identity
 {
     struct why why = { 0 };
     struct post *post;
-    struct hash key;
-    memcpy(key.bytes, identity_key(identity)->bytes, HASH_BYTES);
-    actor_name(role, &key, name);
+    actor_name(role, identity_key(identity), name);
     struct post_options options = { .identity = identity,
                                     .role = role,
                                     .name = name,

@@ -17,7 +17,13 @@
 
 enum { ROUNDS = 12, BODY_MAX = 64 << 20 };
 
-static struct hash key_of(uint32_t i) { return hash_of_two("member", 6, &i, sizeof i); }
+static struct key key_of(uint32_t i)
+{
+    const struct hash hash = hash_of_two("member", 6, &i, sizeof i);
+    struct key key;
+    memcpy(key.bytes, hash.bytes, KEY_BYTES);
+    return key;
+}
 
 static double now_ms(void)
 {
@@ -39,7 +45,7 @@ struct bench {
 static void tell(struct bench *self, uint32_t member, uint16_t kind, const void *body)
 {
     char name[ACTOR_NAME_MAX + 1];
-    struct hash key = key_of(member);
+    struct key key = key_of(member);
     actor_name(ACTOR_TRAINER, &key, name);
     struct msg in = { .now_ms = self->clock_ms,
                       .kind = kind,
@@ -62,7 +68,7 @@ static void join_all(struct bench *self)
 {
     for (uint32_t i = 0; i < self->members; i++) {
         struct wire_join join = { .role = ACTOR_TRAINER, .instance = 1 };
-        struct hash key = key_of(i);
+        struct key key = key_of(i);
         actor_name(ACTOR_TRAINER, &key, join.name);
         tell(self, i, FRAME_JOIN, &join);
     }

@@ -25,7 +25,8 @@ static void make_roster(void)
                                            .role = ACTOR_TRAINER,
                                            .state = MEMBER_HEALTHY,
                                            .instance = 1700000000000 + i };
-        members[i].key = hash_of(&i, sizeof i);
+        const struct hash hash = hash_of(&i, sizeof i);
+        memcpy(members[i].key.bytes, hash.bytes, KEY_BYTES);
         snprintf(members[i].name, sizeof members[i].name, "trainer.%016x", i);
         snprintf(members[i].endpoint, sizeof members[i].endpoint, "tcp://10.0.%u.%u:6000", i / 250,
                  i % 250);
@@ -92,7 +93,7 @@ static void msgpack_unpacks(void)
         const msgpack_object *field = list->ptr[i].via.array.ptr;
         copied[i].index = (uint32_t)field[0].via.u64;
         ensure(field[1].type == MSGPACK_OBJECT_BIN && field[1].via.bin.size == HASH_BYTES);
-        memcpy(copied[i].key.bytes, field[1].via.bin.ptr, HASH_BYTES);
+        memcpy(copied[i].key.bytes, field[1].via.bin.ptr, KEY_BYTES);
         copied[i].role = (uint8_t)field[2].via.u64;
         copied[i].state = (uint8_t)field[3].via.u64;
         copy_text(copied[i].name, sizeof copied[i].name, &field[4]);

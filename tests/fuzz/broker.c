@@ -70,9 +70,8 @@ static void fuzz_log(int priority, const char *format, ...)
 static struct curve_key curve_of(uint8_t person)
 {
     static struct curve_key keys[EVENT_PEOPLE];
-    struct key key;
-    memcpy(key.bytes, event_people()[person].key.bytes, sizeof key.bytes);
-    if (keys[person].bytes[0] == 0) ensure(curve_of_key(&key, &keys[person]));
+    if (keys[person].bytes[0] == 0)
+        ensure(curve_of_key(&event_people()[person].key, &keys[person]));
     return keys[person];
 }
 
@@ -101,7 +100,7 @@ static size_t make_frame(const struct event *event, struct event_memory *memory,
     struct wire_head head = { .kind = event->what, .incarnation = 2 - event->late, .seq = seq };
     struct signature signature;
     snprintf(head.run, sizeof head.run, "%s", event->other_run ? "other" : "fuzz");
-    memcpy(head.sender, event_people()[event->signer].key.bytes, WIRE_KEY_BYTES);
+    head.sender = event_people()[event->signer].key;
     const void *body = event_body(event, memory, NULL, &arena);
     size_t count = wire_pack(&head, body, frame, FRAME_ROOM);
     if (count == 0) return 0;
@@ -128,14 +127,14 @@ static const char *name_of(uint8_t person, uint8_t role)
 // Under how many names somebody is registered: each of them is theirs, and so is the connection.
 static uint32_t check_person(const struct broker *self, uint8_t person, uint64_t now_ms)
 {
-    const struct hash *key = &event_people()[person].key;
+    const struct key *key = &event_people()[person].key;
     const struct curve_key curve = curve_of(person);
     uint32_t found = 0;
     for (uint8_t role = 0; role < ACTOR_COUNT; role++) {
         if (role == ACTOR_COORDINATOR && person > 0) continue; // Everybody's name there
         const struct peer *peer = post_office_named(self->office, name_of(person, role));
         if (!peer) continue;
-        ensure(peer->role == role && hash_equal(&peer->key, key) && peer->heard_ms <= now_ms);
+        ensure(peer->role == role && key_equal(&peer->key, key) && peer->heard_ms <= now_ms);
         ensure(memcmp(peer->connection.bytes, curve.bytes, CURVE_BYTES) == 0);
         found++;
     }
@@ -196,8 +195,8 @@ static void open_broker(struct broker *self, struct post_office *office)
 {
     static struct key owner, server;
     struct admission_options options = { .policy = ADMIT_OPEN, .server = &server, .owner = &owner };
-    memcpy(owner.bytes, event_people()[0].key.bytes, KEY_BYTES);
-    memcpy(server.bytes, event_people()[1].key.bytes, KEY_BYTES);
+    owner = event_people()[0].key;
+    server = event_people()[1].key;
     *self = (struct broker){
         .office = office, .connections = self->connections, .backlog = self->backlog, .instance = 7
     };

@@ -574,7 +574,7 @@ static uint32_t pack_frame(const struct msg *in, uint8_t *frame, size_t max)
     static const uint8_t signature[WIRE_SIGNATURE_BYTES];
     struct wire_head head = { .kind = in->kind, .incarnation = in->incarnation, .seq = in->seq };
     snprintf(head.run, sizeof head.run, "%s", in->run);
-    memcpy(head.sender, in->sender.bytes, sizeof head.sender);
+    head.sender = in->sender;
     const size_t count = wire_pack(&head, in->body, frame, max);
     return count ? (uint32_t)wire_put_signature(frame, count, signature, max) : 0;
 }
@@ -629,7 +629,7 @@ static void take_event(struct talk *talk, const struct event *event)
 static void check_replay(struct talk *talk)
 {
     static struct run *other;
-    static struct wire_interval *lists[2];
+    static struct interval *lists[2];
     struct coordinator *self = talk->state;
     if (!other) {
         other = take_memory(sizeof *other);

@@ -46,7 +46,7 @@ const struct event_person *event_people(void)
     for (uint8_t i = 0; i < EVENT_PEOPLE && people[0].name[0] == 0; i++) {
         const uint8_t place = EVENT_PEOPLE - 1 - i;
         struct event_person *person = &people[place];
-        memcpy(person->key.bytes, identity_key(event_identity(place))->bytes, HASH_BYTES);
+        person->key = *identity_key(event_identity(place));
         person->role = roles[place];
         person->instance = 1000u + place;
         actor_name(person->role, &person->key, person->name);
@@ -264,6 +264,13 @@ static struct hash make_up_hash(const uint8_t seed[4])
     return hash;
 }
 
+static struct hash key_of(uint32_t person)
+{
+    struct hash hash;
+    memcpy(hash.bytes, event_people()[person].key.bytes, HASH_BYTES);
+    return hash;
+}
+
 // A hash that was seen under this name, one that belongs to this place of the list, a key, none.
 static struct hash make_hash(struct maker *self, const struct wire_field *field)
 {
@@ -276,14 +283,14 @@ static struct hash make_hash(struct maker *self, const struct wire_field *field)
     switch (choice & 7) {
     case 0:
         if (self->honest) return *(const struct hash *)honest_at(self, field);
-        if (is_key && self->place != UINT32_MAX) return event_people()[place % EVENT_PEOPLE].key;
-        if (is_key) return event_people()[self->event->signer].key;
+        if (is_key && self->place != UINT32_MAX) return key_of(place % EVENT_PEOPLE);
+        if (is_key) return key_of(self->event->signer);
         if (used) return self->memory->names[number].hashes[(used - 1) % EVENT_AGES];
         return make_up_hash(seed);
     case 1:
         return used ? self->memory->names[number].hashes[(choice >> 3) % EVENT_AGES]
                     : make_up_hash(seed);
-    case 2: return event_people()[(choice >> 3) % EVENT_PEOPLE].key;
+    case 2: return key_of((choice >> 3) % EVENT_PEOPLE);
     case 3: return (struct hash){ { 0 } };
     case 4: { // Of any other name
         const uint32_t other = choose(self) % EVENT_NAMES_MAX;

@@ -51,7 +51,7 @@ bool event_next(const uint8_t **at, const uint8_t *end, struct event *ret_event)
 
 // Who speaks in a conversation: made up once, the same in every run. The first is the coordinator.
 struct event_person {
-    struct hash key;
+    struct key key;
     uint8_t role;
     char name[48];
     uint64_t instance;

@@ -133,7 +133,7 @@ static void add_audit(const struct honest *self, struct wire_round *round, uint8
                       uint32_t auditor)
 {
     static struct wire_audit audit;
-    static struct wire_interval samples;
+    static struct interval samples;
     const struct wire_claim *claim = &self->committed[person];
     if (claim->round == 0 || claim->step + 1 != self->step) return;
     audit = (struct wire_audit){ .auditor = auditor,
@@ -147,7 +147,7 @@ static void add_audit(const struct honest *self, struct wire_round *round, uint8
                                  .residual_from = claim->residual_from,
                                  .residual_to = claim->residual_to,
                                  .intervals = 1 };
-    samples = (struct wire_interval){ BATCH * claim->round, BATCH * claim->round + 1 };
+    samples = (struct interval){ BATCH * claim->round, BATCH * claim->round + 1 };
     round->audits = &audit, round->audited = &samples;
     round->audits_count = round->audited_count = 1;
 }
@@ -158,9 +158,9 @@ static const struct wire_round *open_round(const struct honest *self, const stru
 {
     static const struct wire_client clients[] = { { 1 }, { 2 }, { 3 } };
     static const struct wire_client witnesses[] = { { 1 }, { 2 }, { 4 } };
-    static struct wire_interval dealt;
+    static struct interval dealt;
     const uint64_t number = self->round + 1;
-    dealt = (struct wire_interval){ BATCH * number, BATCH * number + BATCH };
+    dealt = (struct interval){ BATCH * number, BATCH * number + BATCH };
     said.round =
         (struct wire_round){ .round = number,
                              .epoch = self->run.epoch,
@@ -280,7 +280,7 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
                                                 .config = hash_of("config", 6),
                                                 .born_unix_ms = BORN_UNIX_MS };
         for (uint8_t i = 0; i < EVENT_PEOPLE; i++)
-            if (hash_equal(&member->key, &event_people()[i].key)) said.admitted.index = i;
+            if (key_equal(&member->key, &event_people()[i].key)) said.admitted.index = i;
         return &said.admitted;
     case FRAME_CONFIG: return config();
     case FRAME_ROSTER: return roster(member);
@@ -398,7 +398,7 @@ static struct wire_claim claim_in(const struct coordinator *core, uint32_t clien
                                 .end = 1,
                                 .author = run->members[member].key,
                                 .base = honest_digest(run->step),
-                                .residual_from = run->residuals[member].key,
+                                .residual_from = run->residuals[member].hash,
                                 .residual_to = made("residual", round, (uint8_t)member),
                                 .payload = made("payload", round + other, (uint8_t)member),
                                 .payload_bytes = EVENT_PAYLOAD_BYTES,
@@ -481,7 +481,7 @@ static const struct wire_testimony *testimony(const struct coordinator *core, ui
     if (!core->run.round_open || core->deal.count == 0) return NULL;
     const struct wire_claim claim = claim_in(core, core->deal.shares[0].trainer, signer & 1);
     struct wire_head head = { .kind = FRAME_CLAIM, .run = "fuzz", .incarnation = 1, .seq = 1 };
-    memcpy(head.sender, claim.author.bytes, sizeof head.sender);
+    head.sender = claim.author;
     size_t count = wire_pack(&head, &claim, frame, sizeof frame);
     count = wire_put_signature(frame, count, signature, sizeof frame);
     said.testimony = (struct wire_testimony){ { frame, (uint32_t)count } };

@@ -42,7 +42,7 @@ static void check(struct post_office *office, uint64_t now_ms)
             if (!peer) continue;
             const struct route route = peer->route;
             ensure(strcmp(peer->name, name) == 0 && peer->role == role);
-            ensure(role == ACTOR_COORDINATOR || hash_equal(&peer->key, &people[i].key));
+            ensure(role == ACTOR_COORDINATOR || key_equal(&peer->key, &people[i].key));
             const uint64_t heard_ms = peer->heard_ms;
             ensure(heard_ms <= now_ms && post_office_sender(office, &route, heard_ms) == peer);
             found += role != ACTOR_COORDINATOR || i == 0; // Everybody's name for that role

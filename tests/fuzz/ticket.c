@@ -110,7 +110,7 @@ static size_t make_invitation(const uint8_t *bytes, size_t count, uint8_t by,
     memset(made, 0, INVITATION_BYTES + 8);
     memcpy(made, bytes, most);
     if (by % 4 == 3 || !invitation_parse(made, INVITATION_BYTES, &invitation)) return most;
-    if (by & 4) memcpy(&invitation.guest, identity_key(person(2)), sizeof invitation.guest);
+    if (by & 4) invitation.guest = *identity_key(person(2));
     if (by & 8) memset(&invitation.guest, 0, sizeof invitation.guest);
     invitation_sign(&invitation, person(by % 4 == 2), identity_key(person(0)), "run", made);
     return INVITATION_BYTES;

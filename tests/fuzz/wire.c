@@ -44,13 +44,11 @@ static bool verifies(const uint8_t *frame, size_t count)
 {
     struct wire_head head;
     struct wire_refusal refusal;
-    struct key key;
     struct signature signature;
     const uint8_t *bytes = wire_signature(frame, count);
     if (!bytes || !wire_unpack_head(frame, count, ~0u, &head, &refusal)) return false;
-    memcpy(key.bytes, head.sender, sizeof key.bytes);
     memcpy(signature.bytes, bytes, sizeof signature.bytes);
-    return signature_verify(&key, frame, wire_signed_bytes(frame, count), &signature);
+    return signature_verify(&head.sender, frame, wire_signed_bytes(frame, count), &signature);
 }
 
 static void check_signature(const uint8_t *frame, size_t count)
@@ -80,7 +78,7 @@ static size_t sign(struct wire_head *head, const void *body, unsigned number, ui
                    size_t max)
 {
     struct signature signature;
-    memcpy(head->sender, identity_key(identity(number))->bytes, WIRE_KEY_BYTES);
+    head->sender = *identity_key(identity(number));
     const size_t count = wire_pack(head, body, bytes, max);
     if (count == 0 || !(wire_kind_flags(head->kind) & WIRE_SIGNED)) return count;
     identity_sign(identity(number), bytes, wire_signed_bytes(bytes, count), &signature);

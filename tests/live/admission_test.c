@@ -143,7 +143,7 @@ static void the_ejected_are_cut_off(void **state)
     assert_true(own_await(coordinator, FRAME_PING, SOON_MS));
 
     struct wire_member member = { .role = ACTOR_TRAINER, .state = MEMBER_EJECTED };
-    memcpy(member.key.bytes, identity_key(trainer->identity)->bytes, HASH_BYTES);
+    member.key = *identity_key(trainer->identity);
     memcpy(member.name, trainer->name, sizeof member.name);
     post_publish(coordinator->post, FRAME_ROSTER,
                  &(struct wire_roster){ .version = 1, .members = &member, .members_count = 1 });
@@ -164,16 +164,14 @@ static void nobody_speaks_for_another(void **state)
     struct testbed *bed = *state = testbed_new(&(struct testbed_options){ .owned = true });
     struct identity *thief = testbed_identity("thief"), *victim = testbed_identity("trainer0");
     struct curve_key broker;
-    struct hash key;
     struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = 1 };
     struct wire_head head = { .kind = FRAME_HELLO, .run = "live", .seq = 1 };
     struct signature signature;
     uint8_t frame[1024], answer[1024], memory[4096];
     int patience_ms = SOON_MS, zero = 0;
     testbed_start(bed, "broker");
-    memcpy(key.bytes, identity_key(victim)->bytes, HASH_BYTES);
-    memcpy(head.sender, key.bytes, sizeof head.sender);
-    actor_name(ACTOR_TRAINER, &key, hello.name);
+    head.sender = *identity_key(victim);
+    actor_name(ACTOR_TRAINER, &head.sender, hello.name);
     size_t count = wire_pack(&head, &hello, frame, sizeof frame);
     identity_sign(victim, frame, wire_signed_bytes(frame, count), &signature);
     count = wire_put_signature(frame, count, signature.bytes, sizeof frame);

@@ -233,7 +233,7 @@ static void say(void *dealer, const struct identity *identity, uint16_t kind, co
 {
     uint8_t frame[1024];
     struct wire_head head = { .kind = kind, .run = "live", .incarnation = 1, .seq = 1 };
-    memcpy(head.sender, identity_key(identity)->bytes, KEY_BYTES);
+    head.sender = *identity_key(identity);
     size_t count = wire_pack(&head, body, frame, sizeof frame);
     if (kind == FRAME_HELLO) {
         struct signature signature;
@@ -251,10 +251,8 @@ static void *ask_and_not_read(void *arg)
     struct flood *self = arg;
     struct identity *identity = testbed_identity("mallory");
     struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = 1 };
-    struct hash key;
     void *context = zmq_ctx_new(), *dealer = call(context, ZMQ_DEALER, self, identity);
-    memcpy(key.bytes, identity_key(identity)->bytes, HASH_BYTES);
-    actor_name(ACTOR_TRAINER, &key, hello.name);
+    actor_name(ACTOR_TRAINER, identity_key(identity), hello.name);
     say(dealer, identity, FRAME_HELLO, &hello);
     for (; !self->stop; self->amount++) {
         say(dealer, identity, FRAME_RECALL, &(struct wire_recall){ .run = "live" });

@@ -18,7 +18,7 @@ struct check {
     const char *run_id;
     struct wire_arena arena;
     uint8_t *done; // By position: committed
-    struct wire_interval dealt[DEALT_MAX];
+    struct interval dealt[DEALT_MAX];
     uint32_t dealt_count;
     uint64_t round, dealt_samples;
     bool open;

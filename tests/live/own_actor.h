@@ -22,12 +22,10 @@ struct own {
 static inline struct own *own_new(struct testbed *bed, const char *key, uint8_t role)
 {
     struct own *self = calloc(1, sizeof *self);
-    struct hash hash;
     ensure(self);
     self->identity = testbed_identity(key);
     self->arena = (struct wire_arena){ .bytes = malloc(OWN_ARENA_BYTES), .max = OWN_ARENA_BYTES };
-    memcpy(hash.bytes, identity_key(self->identity)->bytes, HASH_BYTES);
-    actor_name(role, &hash, self->name);
+    actor_name(role, identity_key(self->identity), self->name);
     struct post_options options = { .identity = self->identity,
                                     .role = role,
                                     .name = self->name,

@@ -14,7 +14,7 @@ enum {
 uint32_t check_member(const struct sim *sim, uint8_t id)
 {
     for (uint32_t i = 0; i < sim->ghost.members_count; i++)
-        if (hash_equal(&sim->ghost.members[i].key, &sim->nodes[id].key)) return i;
+        if (key_equal(&sim->ghost.members[i].key, &sim->nodes[id].key)) return i;
     return UINT32_MAX;
 }
 
@@ -22,7 +22,7 @@ uint8_t check_node(const struct sim *sim, uint32_t member)
 {
     if (member >= sim->ghost.members_count) return NOBODY;
     for (uint8_t i = 0; i < sim->nodes_count; i++)
-        if (hash_equal(&sim->ghost.members[member].key, &sim->nodes[i].key) &&
+        if (key_equal(&sim->ghost.members[member].key, &sim->nodes[i].key) &&
             sim->nodes[i].role != ACTOR_OPERATOR)
             return i;
     return NOBODY;
@@ -245,8 +245,7 @@ void check_finding(struct sim *sim, const struct wire_record_finding *record)
     sim->inside.used = 0;
     hold(wire_unpack(record->frame.data, record->frame.count, WIRE_MAIL, &sim->inside, &head, &body,
                      &refusal) &&
-             head.kind == FRAME_FINDING &&
-             memcmp(head.sender, ghost->members[auditor].key.bytes, HASH_BYTES) == 0 &&
+             head.kind == FRAME_FINDING && key_equal(&head.sender, &ghost->members[auditor].key) &&
              ((const struct wire_finding *)body)->finding == record->finding &&
              hash_equal(&((const struct wire_finding *)body)->result, &audit->result),
          "a finding is its auditor's, of that result", "round %llu place %u",
@@ -269,21 +268,21 @@ void check_finding(struct sim *sim, const struct wire_record_finding *record)
 // ---- ejections ----------------------------------------------------------------------------------
 
 static const struct wire_claim *claim_in(struct sim *sim, const struct wire_bytes *frame,
-                                         const struct hash *author, struct wire_arena *arena)
+                                         const struct key *author, struct wire_arena *arena)
 {
     struct wire_head head;
     struct wire_refusal refusal;
     const void *body = NULL;
     arena->used = 0;
     hold(wire_unpack(frame->data, frame->count, WIRE_MAIL, arena, &head, &body, &refusal) &&
-             head.kind == FRAME_CLAIM && memcmp(head.sender, author->bytes, HASH_BYTES) == 0,
+             head.kind == FRAME_CLAIM && key_equal(&head.sender, author),
          "an equivocation is proven", "what is in the record is no claim of that member's%s", "");
     return body;
 }
 
 static void check_proof(struct sim *sim, const struct wire_record_ejection *record)
 {
-    const struct hash *key = &sim->ghost.members[record->member].key;
+    const struct key *key = &sim->ghost.members[record->member].key;
     const struct wire_claim first = *claim_in(sim, &record->first, key, &sim->inside);
     const struct wire_claim second = *claim_in(sim, &record->second, key, &sim->inside);
     const struct hash a = claim_hash(&first), b = claim_hash(&second);
@@ -375,10 +374,10 @@ static const struct wire_claim *claim_shown(struct sim *sim, const struct wire_b
     return whole && ret_head->kind == FRAME_CLAIM ? body : NULL;
 }
 
-static uint32_t member_of_key(const struct sim *sim, const uint8_t *key)
+static uint32_t member_of_key(const struct sim *sim, const struct key *key)
 {
     for (uint32_t i = 0; i < sim->ghost.members_count; i++)
-        if (memcmp(sim->ghost.members[i].key.bytes, key, HASH_BYTES) == 0) return i;
+        if (key_equal(&sim->ghost.members[i].key, key)) return i;
     return UINT32_MAX;
 }
 
@@ -392,12 +391,10 @@ static bool is_for_slot(const struct wire_claim *claim, const struct wire_claim 
     return wire_equal(FRAME_CLAIM, &same, truth);
 }
 
-static uint8_t trainer_of_key(const struct sim *sim, const uint8_t *key)
+static uint8_t trainer_of_key(const struct sim *sim, const struct key *key)
 {
     for (uint8_t id = 0; id < sim->nodes_count; id++)
-        if (sim->nodes[id].role == ACTOR_TRAINER &&
-            memcmp(sim->nodes[id].key.bytes, key, HASH_BYTES) == 0)
-            return id;
+        if (sim->nodes[id].role == ACTOR_TRAINER && key_equal(&sim->nodes[id].key, key)) return id;
     return NOBODY;
 }
 
@@ -407,7 +404,7 @@ static bool can_tell(const struct member *member, const struct wire_claim *claim
 {
     const struct wire_member *author = member_of_client(member, claim->client);
     return member->has_config && member->has_round && claim->round == member->round.round &&
-           author && hash_equal(&author->key, &claim->author);
+           author && key_equal(&author->key, &claim->author);
 }
 
 // All is healed: nothing stands between its proof and the coordinator.
@@ -428,7 +425,7 @@ void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
     const struct wire_claim *claim = in->body;
     struct ghost *ghost = &sim->ghost;
     const struct node *node = &sim->nodes[id];
-    const uint8_t author = trainer_of_key(sim, in->sender.bytes);
+    const uint8_t author = trainer_of_key(sim, &in->sender);
     if (is_liar(sim, id) || check_is_of_before(sim, id) || author == NOBODY ||
         (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS))
         return;
@@ -487,7 +484,7 @@ void check_shown(struct sim *sim, uint8_t id, const struct msg *in)
         const struct wire_testimony *testimony =
             unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
         const struct wire_claim *claim = claim_shown(sim, &testimony->claim, &head);
-        const uint8_t author = claim ? trainer_of_key(sim, head.sender) : NOBODY;
+        const uint8_t author = claim ? trainer_of_key(sim, &head.sender) : NOBODY;
         if (author != NOBODY && claim->round == heard[author].round) heard[author].shown++;
     }
     for (uint8_t author = 0; author < sim->nodes_count; author++)
@@ -513,15 +510,15 @@ void check_testimony_heard(struct sim *sim, const struct msg *in)
     const struct wire_testimony *testimony = in->body;
     struct wire_head head;
     const struct wire_claim *claim = claim_shown(sim, &testimony->claim, &head);
-    const uint32_t member = claim ? member_of_key(sim, head.sender) : UINT32_MAX;
-    const uint32_t sender = member_of_key(sim, in->sender.bytes);
+    const uint32_t member = claim ? member_of_key(sim, &head.sender) : UINT32_MAX;
+    const uint32_t sender = member_of_key(sim, &in->sender);
     if (sim->disk.behind || member == UINT32_MAX || sender == UINT32_MAX) return;
     const uint8_t state = ghost->members[sender].state;
     if ((state != MEMBER_HEALTHY && state != MEMBER_PENDING) ||
         in->incarnation < ghost->members[sender].instance ||
-        memcmp(claim->author.bytes, head.sender, HASH_BYTES) != 0 ||
-        strcmp(claim->run, "sim") != 0 || claim->born_unix_ms != ghost->born_unix_ms ||
-        claim->round > check_round(sim) || claim->round + CLAIM_AGE_MAX < check_round(sim))
+        !key_equal(&claim->author, &head.sender) || strcmp(claim->run, "sim") != 0 ||
+        claim->born_unix_ms != ghost->born_unix_ms || claim->round > check_round(sim) ||
+        claim->round + CLAIM_AGE_MAX < check_round(sim))
         return;
     struct ghost_testimony *first = &ghost->shown[member][claim->round % (CLAIM_AGE_MAX + 1)];
     const struct hash name = claim_hash(claim);
@@ -538,7 +535,7 @@ void check_testimony_heard(struct sim *sim, const struct msg *in)
         first->asked |= may_answer(&ghost->members[ghost->committed_by[w]]);
 }
 
-static bool is_asked(struct sim *sim, const struct hash *witness)
+static bool is_asked(struct sim *sim, const struct key *witness)
 {
     for (uint32_t i = 0; i < sim->out.count; i++) {
         const struct effect *effect = &sim->out.effects[i];
@@ -546,7 +543,7 @@ static bool is_asked(struct sim *sim, const struct hash *witness)
         const struct wire_produce *asked =
             unpack(sim, &sim->scratch, effect->kind, effect->body, effect->bytes);
         const uint32_t to = node_named(sim, effect->to);
-        if (to < sim->nodes_count && hash_equal(&sim->nodes[to].key, witness) &&
+        if (to < sim->nodes_count && key_equal(&sim->nodes[to].key, witness) &&
             asked->round == sim->unasked_round)
             return true;
     }

@@ -59,7 +59,7 @@ static void hear_member(struct sim *sim, const struct wire_member *record)
     struct ghost_member *member = &ghost->members[record->index];
     if (record->index == ghost->members_count) ghost->members_count++;
     else {
-        hold(hash_equal(&member->key, &record->key), "a place is not taken from a member", "%u",
+        hold(key_equal(&member->key, &record->key), "a place is not taken from a member", "%u",
              record->index);
         hold(record->instance >= member->instance, "an older process never replaces a newer", "%s",
              record->name);
@@ -122,14 +122,14 @@ static void hear_phase(struct sim *sim, const struct wire_record_phase *record)
 static void check_clients(struct sim *sim, const struct wire_round *round)
 {
     const struct ghost *ghost = &sim->ghost;
-    const struct hash *previous = NULL;
+    const struct key *previous = NULL;
     for (uint32_t i = 0; i < round->clients_count; i++) {
         hold(round->clients[i].member < ghost->members_count, "clients are members", "%u",
              round->clients[i].member);
         const struct ghost_member *member = &ghost->members[round->clients[i].member];
         hold(member->role == ACTOR_TRAINER && member->state == MEMBER_HEALTHY,
              "clients are healthy trainers", "%u", round->clients[i].member);
-        hold(!previous || hash_compare(previous, &member->key) < 0,
+        hold(!previous || key_compare(previous, &member->key) < 0,
              "clients stand in order of identity", "%u", i);
         previous = &member->key;
     }
@@ -293,10 +293,10 @@ static void check_accepted(struct sim *sim, const struct wire_commit *commit,
          "every result of the run has one size", "round %llu client %u: %u bytes",
          (unsigned long long)commit->round, accepted->client, accepted->payload_bytes);
     const struct ghost_claim *claim = claim_named(ghost, &accepted->result);
-    const struct hash *key = &ghost->members[ghost->clients[accepted->client]].key;
+    const struct key *key = &ghost->members[ghost->clients[accepted->client]].key;
     hold(claim && claim->round == commit->round &&
              hash_equal(&claim->payload, &accepted->payload) &&
-             hash_equal(&sim->nodes[claim->author].key, key),
+             key_equal(&sim->nodes[claim->author].key, key),
          "what is accepted was claimed", "round %llu client %u", (unsigned long long)commit->round,
          accepted->client);
     hold(hash_equal(&claim->residual_from, &accepted->residual_from) &&
@@ -414,7 +414,7 @@ static void hear_commit(struct sim *sim, const struct wire_commit *commit)
 }
 
 void check_position(struct sim *sim, const char *what, uint64_t cursor,
-                    const struct wire_interval *returned, uint32_t count)
+                    const struct interval *returned, uint32_t count)
 {
     const struct ghost *ghost = &sim->ghost;
     uint64_t at = 0;
@@ -487,7 +487,7 @@ void check_record(struct sim *sim, uint16_t kind, const void *record, const uint
 // ---- what is told of it -------------------------------------------------------------------------
 
 // No signature is made here (world.c); what is signed, the unit test and the live ones check.
-static bool is_signed(const struct hash *key, const uint8_t *bytes, size_t count,
+static bool is_signed(const struct key *key, const uint8_t *bytes, size_t count,
                       const uint8_t signature[WIRE_SIGNATURE_BYTES])
 {
     (void)key, (void)bytes, (void)count;

@@ -52,7 +52,7 @@ static void check_roster(struct sim *sim, const struct wire_roster *roster)
         const struct wire_member *said = &roster->members[i];
         const struct ghost_member *member = &ghost->members[i];
         hold(said->role == member->role && said->state == member->state &&
-                 said->instance == member->instance && hash_equal(&said->key, &member->key),
+                 said->instance == member->instance && key_equal(&said->key, &member->key),
              "what is published is what is on record", "roster, %s", said->name);
     }
 }
@@ -259,10 +259,10 @@ static void hear_vote(struct sim *sim, const struct msg *in)
     if (!ghost->round_open || vote->round != check_round(sim)) return;
     for (uint32_t i = 0; i < ghost->members_count; i++) // Nobody hears an ejected member
         if (ghost->members[i].state == MEMBER_EJECTED &&
-            hash_equal(&ghost->members[i].key, &in->sender))
+            key_equal(&ghost->members[i].key, &in->sender))
             return;
     for (uint32_t w = 0; w < ghost->witnesses_count; w++) {
-        if (!hash_equal(&ghost->members[ghost->witnesses[w]].key, &in->sender)) continue;
+        if (!key_equal(&ghost->members[ghost->witnesses[w]].key, &in->sender)) continue;
         struct ghost_vote *kept = &ghost->votes[w];
         kept->voted = true;
         for (uint32_t i = 0; i < vote->seen_count && kept->count < GHOST_SEEN_MAX; i++)
@@ -414,7 +414,7 @@ void check_stepped(struct sim *sim, uint8_t id, const struct msg *in)
          "%s hears %s", node->name, wire_kind_name(in->kind));
     hold(in->incarnation >= sim->incarnation_before || in->kind == FRAME_ADMITTED ||
              member->now.log_seq == sim->log_seq_before ||
-             !hash_equal(&in->sender, &member->coordinator),
+             !key_equal(&in->sender, &member->coordinator),
          "an older incarnation is not listened to", "%s hears %s", node->name,
          wire_kind_name(in->kind));
     check_one_run(sim, id, member, replica);
@@ -448,8 +448,7 @@ void check_loaded(struct sim *sim, uint8_t id)
 }
 
 // Nobody else trains any of these in the same round.
-static void check_alone(struct sim *sim, uint8_t id, uint64_t round,
-                        const struct wire_interval *samples)
+static void check_alone(struct sim *sim, uint8_t id, uint64_t round, const struct interval *samples)
 {
     for (uint8_t other = 0; other < sim->nodes_count; other++) {
         const struct ghost_job *job = &sim->ghost.jobs[other];

@@ -99,7 +99,7 @@ static void prove(struct sim *self, const struct wire_position *said)
     memcpy(kept, said->beat, bytes);
     self->scratch.used = 0;
     if (!wire_unpack(kept, bytes, WIRE_NEWS, &self->scratch, &head, &body, &refusal) ||
-        memcmp(head.sender, self->nodes[COORDINATOR].key.bytes, HASH_BYTES) != 0)
+        !key_equal(&head.sender, &self->nodes[COORDINATOR].key))
         return;
     const struct wire_beat *beat = body;
     const struct coordinator *core = self->nodes[COORDINATOR].state;
@@ -184,7 +184,7 @@ void disk_recite(struct sim *self, uint8_t id, const struct wire_recite *recite)
     }
 }
 
-static uint32_t pack_snapshot(struct sim *self, struct run *run, struct wire_interval *returned,
+static uint32_t pack_snapshot(struct sim *self, struct run *run, struct interval *returned,
                               uint8_t *bytes, size_t bytes_max)
 {
     struct wire_snapshot snapshot = run_to_snapshot(run, returned);

@@ -126,7 +126,7 @@ void intruder_testify(struct sim *self, uint8_t id, const struct wire_claim *cla
     static const uint8_t signature[WIRE_SIGNATURE_BYTES] = { 1 };
     uint8_t frame[1024];
     struct wire_head head = { .kind = FRAME_CLAIM, .run = "sim", .incarnation = 1, .seq = 1 };
-    memcpy(head.sender, claim->author.bytes, sizeof head.sender);
+    head.sender = claim->author;
     size_t count = wire_pack(&head, claim, frame, sizeof frame);
     ensure(count > 0);
     count = wire_put_signature(frame, count, signature, sizeof frame);

@@ -274,7 +274,7 @@ static bool has_data(const struct sim *self, uint8_t id, const struct wire_holde
 }
 
 static struct hash work_of(const struct hash *base, const struct hash *residual,
-                           const struct wire_interval *samples, uint32_t count, uint32_t lr_bits)
+                           const struct interval *samples, uint32_t count, uint32_t lr_bits)
 {
     struct hash parts[3] = { *base, *residual, hash_of(samples, count * sizeof *samples) };
     return hash_of_two(parts, sizeof parts, &lr_bits, sizeof lr_bits);

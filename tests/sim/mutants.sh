@@ -116,13 +116,13 @@ mutant 'votes of the last round count in the next' $C/tally.c \
 
 # ---- samples --------------------------------------------------------------------------------------------
 mutant 'a batch is lost: what was not accepted is done' $C/run.c \
-    's/ensure\(table_return_rest\(&self->table, commit->round\) == TABLE_OK\);/copy_intervals(self->scratch, self->dealt, self->dealt_count);\n    if (count == 0) ensure(table_done(&self->table, commit->round, self->scratch, self->dealt_count) == TABLE_OK);\n    $&/'
+    's/ensure\(table_return_rest\(&self->table, commit->round\) == TABLE_OK\);/if (count == 0) ensure(table_done(&self->table, commit->round, self->dealt, self->dealt_count) == TABLE_OK);\n    $&/'
 mutant 'a batch is dealt twice' $C/run.c \
     's/    ensure\(table_done\(&self->table, commit->round, self->scratch, count\) == TABLE_OK\);\n/    (void)count;\n/'
 by_unit 'what was trained counts for a round made anew' trainer_test actors/trainer/trainer.c \
     's/ self->made_anew \|\|//'
 mutant 'a trainer trains the samples beside its own' $M/member.c \
-    's/dealt->begin \+ from, dealt->begin \+ to/dealt->begin + from + 1, dealt->begin + to + 1/'
+    's/dealt_count, begin, end, NULL/dealt_count, begin + 1, end + 1, NULL/'
 
 by_unit 'data: any order of the pinned files is let in' coordinator_test $C/members.c \
     's/ && !hash_equal\(&digest, pin\)\)/ \&\& join->samples == 0)/'
@@ -327,7 +327,7 @@ mutant 'audit: more are drawn than the rules say' $C/audit.c \
 mutant 'audit: a verdict that a crash cut off is forgotten' $C/coordinator.c \
     's/        audit_resume\(self, out\);\n//'
 mutant 'guilt: a residual may be anything' $C/round.c \
-    's/hash_equal\(&seen->residual_from, &self->run.residuals\[member\].key\)\)/seen)/'
+    's/hash_equal\(&seen->residual_from, &self->run.residuals\[member\].hash\)\)/seen)/'
 mutant 'guilt: a snapshot forgets where residuals led' $C/run.c \
     's/    copy_list\(self->residuals, from->residuals[^\n]*\n//'
 mutant 'guilt: what an ejected member did is accepted' $C/round.c \

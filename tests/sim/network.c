@@ -251,7 +251,7 @@ void broker_hear_news(struct sim *self, const struct flight *flight)
     struct parcel *parcel = flight->parcel;
     if (wire_kind_flags(parcel->kind) & WIRE_STATE) {
         const struct peer *coordinator = post_office_named(self->office, "coordinator");
-        if (!coordinator || !hash_equal(&coordinator->key, &parcel->sender)) return;
+        if (!coordinator || !key_equal(&coordinator->key, &parcel->sender)) return;
         parcel_release(self->broker.kept[parcel->kind]);
         self->broker.kept[parcel->kind] = parcel;
         parcel->refs++;

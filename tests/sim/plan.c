@@ -41,6 +41,14 @@ struct hash hash_number(const char *what, uint64_t number)
     return hash_of_two(what, strlen(what), &number, sizeof number);
 }
 
+struct key key_number(uint64_t number)
+{
+    const struct hash hash = hash_number("key", number);
+    struct key key;
+    memcpy(key.bytes, hash.bytes, KEY_BYTES);
+    return key;
+}
+
 // None, seldom or often.
 static uint32_t rate(struct sim *self, uint32_t seldom, uint32_t often)
 {
@@ -106,7 +114,7 @@ static void draw_rules(struct sim *self)
         .run_id = "sim",
         .config = hash_number("config", self->seed),
         .run_seed = roll(self, 0),
-        .owner = hash_number("key", self->seed * 100),
+        .owner = key_number(self->seed * 100),
         .waiting_ms = pick(self, 0, 2000),
         .warmup_ms = pick(self, 3000, 9000),
         .train_ms = pick(self, 2500, 7000),

@@ -190,7 +190,7 @@ struct plan {
 struct parcel {
     uint32_t refs, bytes;
     uint16_t kind;
-    struct hash sender;
+    struct key sender;
     uint64_t incarnation, seq;
     bool forked; // Said by a coordinator whose disk fell behind
     uint8_t body[];
@@ -248,7 +248,7 @@ struct store {
 
 struct node {
     uint8_t role;
-    struct hash key;
+    struct key key;
     char name[ACTOR_NAME_MAX + 1];
     bool up, leaving, quits, ended; // Ended: for good, the run being finished
     uint32_t life;
@@ -302,7 +302,7 @@ struct ghost_point {
 struct ghost_member {
     bool known;
     uint8_t role, state;
-    struct hash key;
+    struct key key;
     uint64_t instance, joined_round, dropped_round;
     uint32_t owed; // Audits, see frames.def
 };
@@ -340,7 +340,7 @@ struct ghost_vote {
 struct ghost_job {
     uint64_t round, total;
     uint32_t count;
-    struct wire_interval samples[GHOST_JOB_MAX];
+    struct interval samples[GHOST_JOB_MAX];
 };
 
 // What a restore or the loss of the ledger gave up: the run's steps as they were known until then.
@@ -362,7 +362,7 @@ struct ghost {
     uint8_t findings[NODES_MAX]; // On record, by place: enum finding
     uint32_t audits_count, ejected_count;
     uint32_t due; // Members that a verdict on record ejects, as bits
-    struct wire_interval dealt[512];
+    struct interval dealt[512];
     uint32_t dealt_count, clients_count, witnesses_count, batch_size, lr_bits;
     struct hash audit_lock;
     uint32_t trainers; // On the roster when the round was opened
@@ -493,6 +493,7 @@ uint64_t between(struct sim *self, uint64_t low, uint64_t high); // Both include
 bool faulty(const struct sim *self);
 bool chance(struct sim *self, uint32_t of_1000); // Only while faults last
 struct hash hash_number(const char *what, uint64_t number);
+struct key key_number(uint64_t number); // Of nodes
 
 // An invariant is broken: gives up the seed.
 _Noreturn void broken(struct sim *self, const char *invariant, const char *format, ...)
@@ -600,7 +601,7 @@ struct hash check_residual_of(const struct sim *sim, uint32_t member);
 bool check_may_restore(const struct sim *sim); // And would change something
 // Below the cursor all is done but for what is returned.
 void check_position(struct sim *sim, const char *what, uint64_t cursor,
-                    const struct wire_interval *returned, uint32_t count);
+                    const struct interval *returned, uint32_t count);
 
 void check_claimed_falsely(struct sim *sim, uint8_t id, const struct wire_claim *claim);
 void check_begin(struct sim *sim);

@@ -332,7 +332,7 @@ static void sign(struct sim *self, struct msg *in)
     struct wire_head head = { .kind = in->kind, .incarnation = in->incarnation, .seq = in->seq };
     if (in->kind != FRAME_CLAIM && in->kind != FRAME_FINDING && in->kind != FRAME_BEAT) return;
     memcpy(head.run, "sim", 4);
-    memcpy(head.sender, in->sender.bytes, sizeof head.sender);
+    head.sender = in->sender;
     size_t count = wire_pack(&head, in->body, self->frame, sizeof self->frame);
     ensure(count > 0);
     in->frame_bytes =
@@ -488,7 +488,7 @@ static void advance(struct sim *self)
     network_done(self, flight);
 }
 
-static void add_node(struct sim *self, uint8_t role, const struct hash *key)
+static void add_node(struct sim *self, uint8_t role, const struct key *key)
 {
     uint8_t id = (uint8_t)self->nodes_count++;
     struct node *node = &self->nodes[id];
@@ -514,11 +514,11 @@ static void add_nodes(struct sim *self)
 {
     const struct plan *plan = &self->plan;
     uint64_t number = self->seed * 100;
-    struct hash owner = plan->rules.owner, key;
+    struct key owner = plan->rules.owner, key;
     self->nodes_count = 0;
     add_node(self, ACTOR_COORDINATOR, &owner);
     for (uint32_t i = 0; i < plan->trainers; i++) {
-        key = hash_number("key", ++number);
+        key = key_number(++number);
         add_node(self, ACTOR_TRAINER, &key);
         bool late = i >= plan->rules.init_min_clients && roll(self, 2);
         if (late) self->nodes[self->nodes_count - 1].up_again_ms = roll(self, plan->heal_ms);
@@ -527,14 +527,14 @@ static void add_nodes(struct sim *self)
             self->nodes[self->nodes_count - 1].has_genesis = roll(self, 2);
     }
     for (uint32_t i = 0; i < plan->witnesses; i++)
-        key = hash_number("key", ++number), add_node(self, ACTOR_WITNESS, &key);
+        key = key_number(++number), add_node(self, ACTOR_WITNESS, &key);
     self->checkpointer_node = NOBODY;
     if (plan->checkpointer) {
         self->checkpointer_node = self->nodes_count;
-        key = hash_number("key", ++number);
+        key = key_number(++number);
         add_node(self, ACTOR_CHECKPOINTER, &key);
     }
-    key = hash_number("key", ++number);
+    key = key_number(++number);
     self->provider_node = self->nodes_count;
     add_node(self, ACTOR_PROVIDER, &key);
     self->operator_node = self->nodes_count;

@@ -31,7 +31,7 @@ static inline struct wire_holder fixture_at(const char *endpoint)
 {
     struct wire_holder holder = { .endpoint = "" };
     snprintf(holder.endpoint, sizeof holder.endpoint, "%s", endpoint);
-    memcpy(holder.key.bytes, identity_key(fixture_identity())->bytes, HASH_BYTES);
+    holder.key = *identity_key(fixture_identity());
     return holder;
 }
 

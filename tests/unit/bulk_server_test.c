@@ -120,7 +120,7 @@ static void test_only_guests_are_served(void **state)
     bulk_server_admit(holder.server, &key, true);
     assert_true(is_answered(context, identity, &holder.holder));
     struct wire_holder other = holder.holder; // Our own key there, not the holder's
-    memcpy(other.key.bytes, identity_key(identity)->bytes, HASH_BYTES);
+    other.key = *identity_key(identity);
     assert_false(is_answered(context, identity, &other));
     bulk_context_destroy(&context);
     identity_destroy(&identity);

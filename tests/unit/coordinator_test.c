@@ -124,6 +124,18 @@ static struct hash hash_named(struct talk *self, const char *word)
     return hash;
 }
 
+static struct key key_of(struct hash hash)
+{
+    struct key key;
+    memcpy(key.bytes, hash.bytes, KEY_BYTES);
+    return key;
+}
+
+static struct key key_named(struct talk *self, const char *word)
+{
+    return key_of(hash_named(self, word));
+}
+
 static uint8_t role_named(const char *word)
 {
     switch (word[0]) {
@@ -149,7 +161,8 @@ static void to_words(const struct talk *self, char *text)
 {
     for (uint32_t i = 0; i < self->words_count; i++) {
         char name[ACTOR_NAME_MAX + 1], hex[HASH_HEX];
-        actor_name(role_named(self->texts[i]), &self->words[i], name);
+        const struct key key = key_of(self->words[i]);
+        actor_name(role_named(self->texts[i]), &key, name);
         replace(text, name, self->texts[i]);
         hash_to_hex(&self->words[i], hex);
         static const int lengths[] = { 2 * HASH_BYTES, 16, 8 }; // As messages and notes cut them
@@ -265,7 +278,8 @@ static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts
     char *save;
     bloom_init(&bloom, self->core->run.clients_count, 1, words);
     for (char *item = strtok_r(value, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
-        struct hash key = hash_named(self, item), member = hash_of(key.bytes, HASH_BYTES);
+        struct key key = key_named(self, item);
+        struct hash member = hash_of(key.bytes, KEY_BYTES);
         bloom_add(&bloom, &member);
     }
     bloom_store(&bloom, parts->bloom);
@@ -283,13 +297,13 @@ static void set_claim(struct talk *self, struct wire_testimony *testimony, char 
     assert_non_null(payload);
     *round++ = *payload++ = 0;
     const struct wire_claim claim = { .run = "talk",
-                                      .author = hash_named(self, value),
+                                      .author = key_named(self, value),
                                       .client = (uint32_t)strtoul(value + 1, NULL, 10) - 1,
                                       .round = strtoull(round, NULL, 10),
                                       .end = 1,
                                       .payload_bytes = 100,
                                       .payload = hash_named(self, payload) };
-    memcpy(head.sender, claim.author.bytes, sizeof head.sender);
+    head.sender = claim.author;
     size_t bytes = wire_pack(&head, &claim, frame, sizeof frame);
     bytes = wire_put_signature(frame, bytes, signature, sizeof frame);
     assert_true(bytes > 0);
@@ -302,7 +316,7 @@ static void fill(struct talk *self, uint16_t kind, const char *from, char *field
     const struct wire_record *record = wire_table_frame(kind)->record;
     if (kind == FRAME_JOIN) {
         struct wire_join *join = body;
-        struct hash key = hash_named(self, from);
+        struct key key = key_named(self, from);
         *join = (struct wire_join){ .role = role_named(from), .instance = 1 };
         actor_name(join->role, &key, join->name);
     }
@@ -387,7 +401,7 @@ static void hear(struct talk *self, char *line)
         .now_ms = at_ms, .kind = kind, .run = local ? "" : "talk", .from = name, .body = &body
     };
     if (!local) {
-        in.sender = hash_named(self, from);
+        in.sender = key_named(self, from);
         actor_name(role_named(from), &in.sender, name);
     }
     if (kind == FRAME_START) begin(self);
@@ -477,7 +491,7 @@ static void conversation(void **state)
     self->core = calloc(1, sizeof *self->core);
     self->rules = usual;
     self->rules.config = hash_named(self, "config");
-    self->rules.owner = hash_named(self, "owner");
+    self->rules.owner = key_named(self, "owner");
     self->said = malloc(TEXT_MAX);
     self->out = (struct outbox){ .effects = calloc(EFFECTS_MAX, sizeof(struct effect)),
                                  .count_max = EFFECTS_MAX,

@@ -26,7 +26,7 @@ static struct {
     struct coordinator *core;
     struct rules rules;
     struct identity *identities[MEMBERS];
-    struct hash keys[MEMBERS];
+    struct key keys[MEMBERS];
     struct outbox out;
     struct {
         uint16_t kind;
@@ -66,7 +66,7 @@ static size_t sign(uint32_t member, uint16_t kind, const void *body, uint8_t fra
 {
     struct wire_head head = { .kind = kind, .run = "evidence", .incarnation = 1, .seq = ++run.seq };
     struct signature signature;
-    memcpy(head.sender, run.keys[member].bytes, sizeof head.sender);
+    head.sender = run.keys[member];
     const size_t bytes = wire_pack(&head, body, frame, FRAME_MAX);
     assert_true(bytes > 0);
     identity_sign(run.identities[member], frame, wire_signed_bytes(frame, bytes), &signature);
@@ -228,7 +228,7 @@ static int set_up(void **state)
     for (uint32_t i = 0; i < MEMBERS; i++) {
         const struct hash secret = hash_number(i, 4);
         assert_int_equal(identity_from_secret(secret.bytes, &why, &run.identities[i]), 0);
-        memcpy(run.keys[i].bytes, identity_key(run.identities[i])->bytes, HASH_BYTES);
+        run.keys[i] = *identity_key(run.identities[i]);
     }
     coordinator_init(run.core, &run.rules);
     play();

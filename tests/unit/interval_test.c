@@ -1,4 +1,4 @@
-#include "common/run/interval.h"
+#include "common/base/interval.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -49,7 +49,7 @@ static void a_name_and_a_connection_belong_together(void **state)
 {
     (void)state;
     struct post_office *self = calloc(1, sizeof *self);
-    const struct hash key = { { 1 } }, connection = { { 2 } }, other = { { 3 } };
+    const struct key key = { { 1 } }, connection = { { 2 } }, other = { { 3 } };
     const struct route here = { .count = 1, .bytes = { 7 } },
                        there = { .count = 1, .bytes = { 8 } };
     struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = 5 };
@@ -66,7 +66,7 @@ static void a_name_and_a_connection_belong_together(void **state)
     hello.instance = 5;
     assert_non_null(post_office_hello(self, &here, &key, &connection, &hello, 2));
     assert_null(post_office_sender(self, &here, 2));
-    assert_true(hash_equal(&post_office_sender(self, &there, 2)->connection, &connection));
+    assert_true(key_equal(&post_office_sender(self, &there, 2)->connection, &connection));
     free(self);
 }
 

@@ -19,20 +19,21 @@ static struct run *new_run(void)
     return run;
 }
 
-static struct wire_key key(uint8_t first) { return (struct wire_key){ { { first } } }; }
+static struct key key(uint8_t first) { return (struct key){ { first } }; }
+static struct hash hash(uint8_t first) { return (struct hash){ { first } }; }
 
 static void admit(struct run *run, uint32_t index)
 {
     run_apply(run, FRAME_RECORD_MEMBER,
               &(struct wire_member){ .index = index,
-                                     .key = key((uint8_t)(index + 1)).key,
+                                     .key = key((uint8_t)(index + 1)),
                                      .role = ACTOR_TRAINER,
                                      .state = MEMBER_HEALTHY });
 }
 
 static void assert_residual(const struct run *run, uint32_t member, uint8_t first)
 {
-    const struct wire_key wanted = key(first);
+    const struct wire_residual wanted = { hash(first) };
     assert_memory_equal(&run->residuals[member], &wanted, sizeof wanted);
 }
 
@@ -44,12 +45,13 @@ static struct run *far_run(void)
               &(struct wire_record_genesis){ .run = "r", .step = WAY_BACK });
     run_apply(run, FRAME_RECORD_DATA, &(struct wire_record_data){ .samples = 1000 });
     admit(run, 0), admit(run, 1);
-    run->residuals[0] = key(10), run->residuals[1] = key(11); // As commits before would have it
-    run_apply(run, FRAME_RECORD_CHECKPOINT,
-              &(struct wire_checkpoint){
-                  .step = WAY_BACK, .digest = key(20).key, .name = "step-00000007" });
+    run->residuals[0].hash = hash(10),
+    run->residuals[1].hash = hash(11); // As commits before would have it
+    run_apply(
+        run, FRAME_RECORD_CHECKPOINT,
+        &(struct wire_checkpoint){ .step = WAY_BACK, .digest = hash(20), .name = "step-00000007" });
     admit(run, 2);
-    run->residuals[0] = key(12), run->residuals[2] = key(13);
+    run->residuals[0].hash = hash(12), run->residuals[2].hash = hash(13);
     run->step = STEP;
     return run;
 }
@@ -77,7 +79,7 @@ static void residuals_are_those_of_the_checkpoint(void **state)
 static void a_snapshot_knows_the_restore_and_the_way_back(void **state)
 {
     (void)state;
-    static struct wire_interval returned[TABLE_INTERVALS_MAX];
+    static struct interval returned[TABLE_INTERVALS_MAX];
     struct run *run = far_run(), *again = new_run(), *after = new_run();
     struct wire_snapshot snapshot = run_to_snapshot(run, returned);
     run_from_snapshot(again, &snapshot);
@@ -140,7 +142,7 @@ static void a_checkpoint_given_up_is_none(void **state)
     (void)state;
     checkpointer_init(&checkpointer);
     checkpointer.member.admitted = true;
-    checkpointer.member.coordinator = key(1).key;
+    checkpointer.member.coordinator = key(1);
     checkpointer.saved = (struct wire_checkpoint){ .epoch = EPOCH - 1, .step = STEP };
     checkpointer.registering = true;
     checkpointer.position.step = STEP, checkpointer.position.epoch = EPOCH;
@@ -163,7 +165,7 @@ static void the_way_back_is_spared(void **state)
     checkpointer = (struct checkpointer){ 0 };
     checkpointer_init(&checkpointer);
     checkpointer.member.admitted = true;
-    checkpointer.member.coordinator = key(1).key;
+    checkpointer.member.coordinator = key(1);
     checkpointer.replica.holding = checkpointer.replica.built = true;
     checkpointer.replica.step = checkpointer.wanted.step = STEP;
     const struct outbox out = hear_run(&(struct wire_run){

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-static const struct hash coordinator = { { 0xc0 } }, alice = { { 0xa1 } }, bob = { { 0xb0 } };
+static const struct key coordinator = { { 0xc0 } }, alice = { { 0xa1 } }, bob = { { 0xb0 } };
 
 static unsigned hear(struct run_view *view, uint16_t kind, uint64_t incarnation, const void *body)
 {
@@ -91,11 +91,11 @@ static void test_progress_needs_a_known_sender(void **state)
 {
     (void)state;
     struct run_view *view = started();
-    const struct wire_progress progress = { .step = 5, .digest = alice };
+    const struct wire_progress progress = { .step = 5, .digest = { { 0xa1 } } };
     struct msg msg = { .kind = FRAME_PROGRESS, .sender = bob, .body = &progress };
     assert_int_equal(run_view_hear(view, &msg), VIEW_PROGRESS);
     assert_int_equal(view->progress[1].step, 5);
-    msg.sender = (struct hash){ { 0 } };
+    msg.sender = (struct key){ { 0 } };
     assert_int_equal(run_view_hear(view, &msg), 0);
     free(view);
 }

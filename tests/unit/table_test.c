@@ -12,7 +12,7 @@
 enum { SAMPLES = 512, CAPACITY = SAMPLES, ROUNDS = 4 };
 
 static struct table_entry memory[2 * CAPACITY], other_memory[2 * CAPACITY];
-static struct sample_interval list[SAMPLES], other_list[SAMPLES];
+static struct interval list[SAMPLES], other_list[SAMPLES];
 static uint64_t prng;
 
 static uint64_t roll(uint64_t below)
@@ -35,7 +35,7 @@ static void model_init(void)
     for (int i = 0; i < SAMPLES; i++) model.states[i] = TABLE_TODO;
 }
 
-static void model_move(const struct sample_interval *moved, uint32_t count, enum table_state to,
+static void model_move(const struct interval *moved, uint32_t count, enum table_state to,
                        uint64_t round)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -72,13 +72,13 @@ static void assert_same_as_model(const struct table *table)
 }
 
 // A random part of what is pending in a round, cut into random slices.
-static uint32_t some_pending(uint64_t round, struct sample_interval *ret_list)
+static uint32_t some_pending(uint64_t round, struct interval *ret_list)
 {
     uint32_t count = 0;
     for (uint64_t p = 0; p < SAMPLES; p++) {
         if (model.states[p] != TABLE_PENDING || model.rounds[p] != round || roll(3) == 0) continue;
         if (count && ret_list[count - 1].end == p && roll(4)) ret_list[count - 1].end++;
-        else ret_list[count++] = (struct sample_interval){ p, p + 1 };
+        else ret_list[count++] = (struct interval){ p, p + 1 };
     }
     return count;
 }
@@ -91,8 +91,8 @@ static void deal_some(struct table *table, uint64_t round)
     for (uint64_t p = 0; p < SAMPLES; p++) todo += model.states[p] == TABLE_TODO;
     if (count > todo) return; // The model ends here; the table does not
     assert_int_equal(table_deal(table, round, count, list, SAMPLES, &listed), TABLE_OK);
-    assert_true(sample_list_is_tidy(list, listed));
-    assert_int_equal(sample_list_total(list, listed), count);
+    assert_true(interval_list_tidy(list, listed));
+    assert_int_equal(interval_list_total(list, listed), count);
     for (uint32_t i = 0; i < listed; i++)
         for (uint64_t p = list[i].begin; p < list[i].end; p++, at++) // The lowest first
             for (; at < p; at++) assert_int_not_equal(model.states[at], TABLE_TODO);
@@ -178,7 +178,7 @@ static void a_deal_crosses_passes_and_takes_returned_first(void **state)
     uint32_t count;
     table_init(&table, memory, 16, 10, 0);
     assert_int_equal(table_deal(&table, 1, 8, list, 16, &count), TABLE_OK);
-    const struct sample_interval done[] = { { 0, 2 }, { 5, 8 } };
+    const struct interval done[] = { { 0, 2 }, { 5, 8 } };
     assert_int_equal(table_done(&table, 1, done, 2), TABLE_OK);
     assert_int_equal(table_return_rest(&table, 1), TABLE_OK);
     assert_int_equal(table_deal(&table, 2, 8, list, 16, &count), TABLE_OK);
@@ -197,7 +197,7 @@ static void what_is_refused_changes_nothing(void **state)
 {
     (void)state;
     static const struct {
-        struct sample_interval list[2];
+        struct interval list[2];
         uint32_t count;
         enum table_answer answer;
     } wrong[] = {
@@ -226,18 +226,18 @@ static void what_is_refused_changes_nothing(void **state)
         assert_true(table_equal(&table, &before));
         assert_true(strlen(table_answer_text(wrong[i].answer)) > 0);
     }
-    const struct sample_interval middle = { 2, 3 };
+    const struct interval middle = { 2, 3 };
     count = 42;
     assert_int_equal(table_fail(&table, 1, &middle, 1), TABLE_FULL); // Would be four
     assert_int_equal(table_deal(&table, 3, 1, list, 0, &count), TABLE_LIST_FULL);
     assert_int_equal(table_deal(&table, 3, UINT64_MAX - 19, list, 9, &count), TABLE_EXHAUSTED);
-    const struct sample_interval pending = { 19, 22 };
+    const struct interval pending = { 19, 22 };
     assert_int_equal(table_deal_again(&table, 3, &pending, 1), TABLE_STATE);
     assert_int_equal(table_put(&table, TABLE_FAILED, 0, &pending, 1), TABLE_STATE);
     assert_true(table_equal(&table, &before));
     assert_int_equal(count, 42);
     // Twice is refused: what is done is no longer pending.
-    const struct sample_interval once = { 0, 4 };
+    const struct interval once = { 0, 4 };
     assert_int_equal(table_done(&table, 1, &once, 1), TABLE_OK);
     assert_int_equal(table_done(&table, 1, &once, 1), TABLE_STATE);
 }
@@ -326,12 +326,6 @@ static void a_damaged_table_is_noticed(void **state)
     }
 }
 
-static enum table_answer slice(uint32_t count, uint64_t begin, uint64_t end, uint32_t list_max,
-                               uint32_t *ret_count)
-{
-    return sample_list_slice(list, count, begin, end, other_list, list_max, ret_count);
-}
-
 // A round's list cut by its deal: every sample of the list in exactly one share, in order.
 static void slices_of_a_deal_tile_its_list(void **state)
 {
@@ -342,30 +336,30 @@ static void slices_of_a_deal_tile_its_list(void **state)
     for (uint32_t i = 0; i < 64; i++) trainers[i] = i;
     prng = 3;
     for (int trial = 0; trial < 500; trial++) {
-        uint32_t count = (uint32_t)roll(20), listed = 0, at = 0;
+        uint32_t count = (uint32_t)roll(20), at = 0;
+        struct interval_walk walk = { 0 }, *in_turn = trial % 2 ? &walk : NULL;
         for (uint64_t i = 0, p = roll(9); i < count; i++, p = list[i - 1].end + roll(5))
-            list[i] = (struct sample_interval){ p, p + 1 + roll(10) };
-        const uint64_t total = sample_list_total(list, count);
-        assert_true(sample_list_is_tidy(list, count));
+            list[i] = (struct interval){ p, p + 1 + roll(10) };
+        const uint64_t total = interval_list_total(list, count);
+        assert_true(interval_list_tidy(list, count));
         assignment_deal(roll(1000), trainers, 1 + (uint32_t)roll(63), (uint32_t)total, &deal);
         uint64_t p = count ? list[0].begin : 0;
         for (uint32_t s = 0; s < deal.count; s++) {
             const uint32_t begin = shares[s].begin, end = shares[s].end;
-            assert_int_equal(slice(count, begin, end, SAMPLES, &listed), TABLE_OK);
-            assert_true(sample_list_is_tidy(other_list, listed));
-            assert_int_equal(sample_list_total(other_list, listed), end - begin);
-            for (uint32_t i = 0; i < listed; i++)
+            const size_t listed = interval_list_slice(list, count, begin, end, in_turn, other_list);
+            assert_true(interval_list_tidy(other_list, listed));
+            assert_int_equal(interval_list_total(other_list, listed), end - begin);
+            for (size_t i = 0; i < listed; i++)
                 for (uint64_t q = other_list[i].begin; q < other_list[i].end; q++, p++) {
                     if (p == list[at].end) p = list[++at].begin;
                     assert_int_equal(q, p);
                 }
         }
         if (count) assert_int_equal(p, list[count - 1].end);
-        listed = 42;
-        assert_int_equal(slice(count, 0, total + 1, SAMPLES, &listed), TABLE_EXHAUSTED);
-        assert_int_equal(slice(count, 1, 0, SAMPLES, &listed), TABLE_EXHAUSTED);
-        if (count) assert_int_equal(slice(count, 0, total, count - 1, &listed), TABLE_LIST_FULL);
-        assert_int_equal(listed, 42);
+        // What lies past the end is left out, and nothing lies between an end and a later begin
+        const size_t whole = interval_list_slice(list, count, 0, total + 1, NULL, other_list);
+        assert_int_equal(interval_list_total(other_list, whole), total);
+        assert_int_equal(interval_list_slice(list, count, 1, 0, NULL, other_list), 0);
     }
 }
 

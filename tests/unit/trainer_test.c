@@ -13,6 +13,13 @@ static uint8_t bytes[16384];
 
 static struct hash named(const char *name) { return hash_of(name, strlen(name)); }
 
+static struct key key_named(const char *name)
+{
+    struct key key;
+    memcpy(key.bytes, named(name).bytes, KEY_BYTES);
+    return key;
+}
+
 // How many effects of this kind it brings.
 static uint32_t hear(uint16_t kind, const void *body, uint16_t counted)
 {
@@ -22,7 +29,7 @@ static uint32_t hear(uint16_t kind, const void *body, uint16_t counted)
                             .run = "r",
                             .from = "",
                             .incarnation = 1,
-                            .sender = named("coordinator"),
+                            .sender = key_named("coordinator"),
                             .body = body };
     uint32_t count = 0;
     trainer_step(&trainer, &in, &out);
@@ -35,8 +42,8 @@ static uint32_t hear_round(uint32_t samples)
 {
     static struct wire_client clients[2] = { { .member = 0 }, { .member = 1 } },
                               witness = { .member = 1 };
-    static struct wire_interval dealt;
-    dealt = (struct wire_interval){ 0, samples };
+    static struct interval dealt;
+    dealt = (struct interval){ 0, samples };
     return hear(FRAME_ROUND,
                 &(struct wire_round){ .round = 5,
                                       .step = 3,
@@ -70,8 +77,8 @@ static int set_up(void **state)
     struct member *member = &trainer.member;
     strcpy(member->run, "r");
     member->admitted = member->has_config = member->has_run = true;
-    member->coordinator = named("coordinator");
-    member->key = named("key 0");
+    member->coordinator = key_named("coordinator");
+    member->key = key_named("key 0");
     member->incarnation = 1;
     member->instance = 9;
     member->now = (struct wire_run){ .phase = PHASE_TRAIN, .round = 5, .step = 3 };

@@ -14,6 +14,13 @@ static struct blobs blobs;
 
 static struct hash named(const char *name) { return hash_of(name, strlen(name)); }
 
+static struct key key_named(const char *name)
+{
+    struct key key;
+    memcpy(key.bytes, named(name).bytes, KEY_BYTES);
+    return key;
+}
+
 // Two trainers, of which the first is elected; both have claimed, on different parameters.
 static int set_up(void **state)
 {
@@ -134,19 +141,19 @@ static uint32_t hear_claim(const char *payload, uint32_t payload_bytes, uint32_t
                                       .client = 1,
                                       .begin = 1,
                                       .end = 2,
-                                      .author = named("key 1"),
+                                      .author = key_named("key 1"),
                                       .payload = named(payload),
                                       .payload_bytes = payload_bytes };
     const struct msg in = { .kind = FRAME_CLAIM,
                             .run = "r",
                             .from = "trainer.1",
                             .body = &claim,
-                            .sender = named("key 1"),
+                            .sender = key_named("key 1"),
                             .frame = frame,
                             .frame_bytes = frame_bytes };
     strcpy(member.run, "r");
-    member.members[1].key = named("key 1");
-    member.key = named("key 0");
+    member.members[1].key = key_named("key 1");
+    member.key = key_named("key 0");
     witness_hear_claim(&witness, &blobs, &member, &in, &out);
     return out.count;
 }

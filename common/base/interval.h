@@ -54,6 +54,18 @@ size_t interval_list_minus(const struct interval *a, size_t a_count, const struc
 size_t interval_list_meet(const struct interval *a, size_t a_count, const struct interval *b,
                           size_t b_count, struct interval *ret_list);
 
+// Cuts the elements at places [begin, end) out of a tidy list: place 0 is its first element, gaps
+// do not count. The piece is a tidy list in `ret_list` (room for `count` always suffices); its length
+// is returned. What lies past the end of the list is left out. Cutting many pieces in rising order
+// costs one walk along the list if the same `walk`, zeroed before the first, is passed to each call;
+// for a single piece, pass NULL.
+struct interval_walk {
+    size_t index;   // The interval reached
+    uint64_t place; // Of its first element
+};
+size_t interval_list_slice(const struct interval *list, size_t count, uint64_t begin, uint64_t end,
+                           struct interval_walk *walk, struct interval *ret_list);
+
 // ---- Re-cutting ----
 
 struct interval_piece {

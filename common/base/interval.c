@@ -1,4 +1,4 @@
-#include "common/run/interval.h"
+#include "common/base/interval.h"
 #include "common/base/ensure.h"
 
 bool interval_equal(struct interval a, struct interval b)
@@ -110,6 +110,26 @@ size_t interval_list_meet(const struct interval *a, size_t a_count, const struct
         else j++;
     }
     return count;
+}
+
+size_t interval_list_slice(const struct interval *list, size_t count, uint64_t begin, uint64_t end,
+                           struct interval_walk *walk, struct interval *ret_list)
+{
+    struct interval_walk once = { 0 };
+    size_t pieces = 0;
+    if (!walk) walk = &once;
+    for (; walk->index < count; walk->index++) {
+        const struct interval at = list[walk->index];
+        const uint64_t next = walk->place + interval_length(at);
+        const uint64_t from = begin > walk->place ? begin : walk->place,
+                       to = end < next ? end : next;
+        if (from < to)
+            ret_list[pieces++] =
+                (struct interval){ at.begin + (from - walk->place), at.begin + (to - walk->place) };
+        if (end < next) break; // The next piece may begin in this interval
+        walk->place = next;
+    }
+    return pieces;
 }
 
 bool interval_pieces_tidy(const struct interval_piece *pieces, size_t count)
