@@ -15,6 +15,7 @@
 # cost        what a round with audits signs and verifies              (make bench for what it costs)
 # chaos       a sample of the kill matrix, the demo's run disturbed     (make chaos for the long forms)
 # installed   the systemd units of a staging tree, by hand and under a systemd of their own
+# guides      every command of the README and the guides
 # peers       what torch and transformers say of our files, where PyPI is reachable
 set -u
 B=${1:-build}
@@ -53,7 +54,7 @@ programs+=("$B/storage 300 5000 500")
 
 for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
 programs+=("$B/numeric/honest_audits 400" "$B/live/adversary_test" "$B/bench/cost_test" "$B/chaos/matrix --sample 40 \$LIVE_SEED" "SEED=301 STEPS=30 EVENTS=8 $B/chaos/chaos"
-           "tests/live/installed.sh $B")
+           "tests/live/installed.sh $B" "tests/live/guides_test.sh $B")
 for t in tests/peers/*_test.sh; do [ -f "$t" ] && programs+=("$t $B"); done
 
 tests/run.sh "${programs[@]}"

@@ -1,4 +1,4 @@
-// A finished run goes on as another one, as README says under "After the end": from its checkpoint, with
+// A finished run goes on as another one, as config/README.md says under "After the end": from its checkpoint, with
 // the numbers of its steps and samples, under another name and in a folder of its own. A
 // checkpointer comes where the first one's folder is not: it has the parameters from the others.
 

@@ -129,6 +129,61 @@ static void a_model_sends_12_bytes_of_4096_parameters_at_most(void **state)
     }
 }
 
+// The two rows of the README's table: the demo's model and settings, and the shape of Llama 3.2 1B at
+// Psyche's setting.
+static void results_are_as_small_as_the_readme_says(void **state)
+{
+    (void)state;
+    static const struct {
+        struct model_shape shape;
+        uint32_t limit, top_k;
+        uint64_t parameters;
+        size_t bytes;
+    } rows[] = {
+        { { .vocab = 256,
+            .dim = 160,
+            .layers = 4,
+            .heads = 5,
+            .kv_heads = 5,
+            .head_dim = 32,
+            .ffn = 448,
+            .seq_len_max = 128,
+            .rope_theta = 10000,
+            .rms_eps = 1e-6 },
+          32,
+          64,
+          1353120,
+          118474 },
+        { { .vocab = 128256,
+            .dim = 2048,
+            .layers = 16,
+            .heads = 32,
+            .kv_heads = 8,
+            .head_dim = 64,
+            .ffn = 8192,
+            .seq_len_max = 2048,
+            .rope_theta = 500000,
+            .rms_eps = 1e-5,
+            .tied = true },
+          64,
+          8,
+          1235814400,
+          3361812 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct why why = { "" };
+        chunks_t *chunks = NULL;
+        payload_form_t *form = NULL;
+        if (payload_form_of_model(&rows[i].shape, rows[i].limit, rows[i].top_k, true, &why, &chunks,
+                                  &form) < 0)
+            fail_msg("%s", why.text);
+        assert_int_equal(model_parameter_count(&rows[i].shape), rows[i].parameters);
+        assert_int_equal(payload_bytes(form), rows[i].bytes);
+        payload_form_destroy(&form);
+        chunks_destroy(&chunks);
+    }
+}
+
 // Blocks by hand, so that the format is what the header says: a combination, fields.
 static void the_bits_lie_where_the_page_says(void **state)
 {
@@ -575,6 +630,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_follow_from_the_form),
         cmocka_unit_test(a_model_sends_12_bytes_of_4096_parameters_at_most),
+        cmocka_unit_test(results_are_as_small_as_the_readme_says),
         cmocka_unit_test(the_bits_lie_where_the_page_says),
         cmocka_unit_test(what_is_written_is_read),
         cmocka_unit_test(malformed_blocks_are_refused),
