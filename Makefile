@@ -63,7 +63,7 @@ bin       = $(patsubst shoal-shoal,shoal,$(patsubst shoal-zmq-%,zmq-%,shoal-$(su
 BINS     := $(foreach m,$(MAINS),$(B)/bin/$(call bin,$(m)))
 UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
 LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
-FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/choices_read.c actors/shoal/kill_list.c actors/shoal/run_view.c broker/admission.c
+FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/model/choices_read.c actors/shoal/local/kill_list.c actors/shoal/run/run_view.c broker/admission.c
 FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 # What drives the cores is not what is looked for: without coverage it is twice as fast, and counts for nothing.
 FUZZ_DRIVER = cores core_seeds events honest post_office scratch wire
@@ -73,7 +73,7 @@ CHAOS    := chaos matrix
 LIVE_PRE := failpoint clock liar            # Loaded with LD_PRELOAD
 LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
 # A testbed that runs config/demo.
-DEMO_BED := $(LIVE_BED) tests/chaos/demo_bed.c $(patsubst %,actors/shoal/%.c,demo_setup toml_edit model_folder)
+DEMO_BED := $(LIVE_BED) tests/chaos/demo_bed.c $(patsubst %,actors/shoal/%.c,local/demo_setup local/toml_edit model/model_folder)
 BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 
 # CUDA: built where there is an nvcc, make CUDA=0 leaves it out, CUDA=1 insists. A library of its own
@@ -270,7 +270,7 @@ $(B)/bin/$(call bin,$(1)): $(1:%.c=$(B)/%.o) $(LIBRARIES)
 	$$(link) $$(LIBS) -o $$@
 endef
 $(foreach m,$(filter-out actors/shoal/% actors/zmq-monitor/%,$(MAINS)),$(eval $(call program,$(m))))
-$(B)/bin/shoal: $(patsubst %.c,$(B)/%.o,$(wildcard actors/shoal/*.c)) $(LIBRARIES)
+$(B)/bin/shoal: $(patsubst %.c,$(B)/%.o,$(wildcard actors/shoal/*.c actors/shoal/*/*.c)) $(LIBRARIES)
 	$(link) $(LIBS) -o $@
 $(B)/bin/zmq-monitor: $(patsubst %.c,$(B)/%.o,$(wildcard actors/zmq-monitor/*.c)) $(LIBRARIES)
 	$(link) $(LIBS) -o $@
@@ -338,9 +338,9 @@ $(B)/numeric/blas_check: $(B)/tests/numeric/blas_check.o $(B)/libshoal.a
 	$(link) -lopenblas -lm -o $@
 $(B)/numeric/honest_audits: $(B)/tests/numeric/honest_audits.o $(LIBRARIES)
 	$(link) -Wl,--wrap=distro_kernels_best $(LIBS) -o $@
-$(B)/numeric/convergence: $(patsubst %,$(B)/tests/numeric/%.o,convergence convergence_trial) $(B)/actors/shoal/model_folder.o $(LIBRARIES)
+$(B)/numeric/convergence: $(patsubst %,$(B)/tests/numeric/%.o,convergence convergence_trial) $(B)/actors/shoal/model/model_folder.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
-$(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model_folder.o $(LIBRARIES)
+$(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model/model_folder.o $(LIBRARIES)
 	$(link) $(LIBS) -o $@
 # The product's objects without CURVE: for cost_bench alone, never installed.
 PLAIN = broker/broker_main.c actors/coordinator/coordinator_main.c actors/data-provider/data_provider_main.c \

@@ -1,5 +1,5 @@
 #include "tests/chaos/demo_bed.h"
-#include "actors/shoal/toml_edit.h"
+#include "actors/shoal/local/toml_edit.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

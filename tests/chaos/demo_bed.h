@@ -10,7 +10,7 @@
 // verifies; batch, products and all that is learned are the demo's. A failure fails the
 // test.
 
-#include "actors/shoal/demo_setup.h"
+#include "actors/shoal/local/demo_setup.h"
 #include "tests/live/testbed.h"
 
 void demo_bed_set_up(struct testbed *bed, struct demo_setup *ret_setup);

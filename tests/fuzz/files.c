@@ -1,5 +1,5 @@
 #include "tests/fuzz/files.h"
-#include "actors/shoal/choices.h"
+#include "actors/shoal/model/choices.h"
 #include "common/actor/journal.h"
 #include "common/base/ensure.h"
 #include "common/base/strict_json.h"

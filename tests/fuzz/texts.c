@@ -2,7 +2,7 @@
 // address, 'u' a list of topics, 'c' of clients to be killed, 'o' a setting, 'i' the number of a
 // process's last life, 's' a secret. And texts to be tokenised, as files.
 
-#include "actors/shoal/kill_list.h"
+#include "actors/shoal/local/kill_list.h"
 #include "common/actor/tap.h"
 #include "common/base/ensure.h"
 #include "common/base/instance.h"

@@ -1,6 +1,6 @@
 // What an onlooker makes of a run's news, whoever says them: a conversation (events.h).
 
-#include "actors/shoal/run_view.h"
+#include "actors/shoal/run/run_view.h"
 #include "common/base/ensure.h"
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/events.h"

@@ -1,7 +1,7 @@
 #pragma once
 // convergence_trial -- one training run in one process, as convergence.c describes it.
 
-#include "actors/shoal/model_folder.h"
+#include "actors/shoal/model/model_folder.h"
 #include "common/data/provider.h"
 #include "common/model/batch.h"
 #include "common/optimizer/adamw.h"

@@ -4,7 +4,7 @@
 //
 // Each row is a pass of its own over the tokens up to there, so that nothing hangs on the passes.
 
-#include "actors/shoal/model_folder.h"
+#include "actors/shoal/model/model_folder.h"
 #include "common/model/model.h"
 
 #include <stdio.h>

@@ -12,10 +12,10 @@ static void *counted_malloc(size_t bytes)
 }
 
 #define malloc counted_malloc
-#include "actors/shoal/choices.c" // The front command's own parts are in no library
+#include "actors/shoal/model/choices.c" // The front command's own parts are in no library
 #undef malloc
-#include "actors/shoal/choices_read.c"
-#include "actors/shoal/text_codec.c"
+#include "actors/shoal/model/choices_read.c"
+#include "actors/shoal/text/text_codec.c"
 #include "tests/unit/folder_fixture.h"
 
 static struct choices read_text(const char *text)

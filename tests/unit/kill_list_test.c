@@ -1,6 +1,6 @@
 // kill_list_test -- what may stand in --allowed-to-kill, and that a draw is fair and repeatable.
 
-#include "actors/shoal/kill_list.c" // The front command's own parts are in no library
+#include "actors/shoal/local/kill_list.c" // The front command's own parts are in no library
 
 #include <setjmp.h>
 #include <stdarg.h>

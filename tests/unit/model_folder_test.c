@@ -1,7 +1,7 @@
 // model_folder_test -- folders of transformers are read, ours are what it has read, and what is
 // wrong with a folder is said. tests/golden/hf/make.py made the folders and the logits.
 
-#include "actors/shoal/model_folder.c" // The front command's own parts are in no library
+#include "actors/shoal/model/model_folder.c" // The front command's own parts are in no library
 #include "common/model/model.h"
 #include "tests/unit/folder_fixture.h"
 

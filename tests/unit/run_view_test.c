@@ -1,8 +1,8 @@
 // run_view_test -- what an onlooker makes of the news, and how the demo tells that somebody is
 // back.
 
-#include "actors/shoal/demo_kills.c" // The front command's own parts are in no library
-#include "actors/shoal/run_view.c"
+#include "actors/shoal/local/demo_kills.c" // The front command's own parts are in no library
+#include "actors/shoal/run/run_view.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 // text_codec_test -- tokens that a model may say and its tokenizer does not know.
 
-#include "actors/shoal/text_codec.c" // The front command's own parts are in no library
+#include "actors/shoal/text/text_codec.c" // The front command's own parts are in no library
 #include "tests/unit/folder_fixture.h"
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // toml_edit_test -- one key is set, and every other byte stays.
 
-#include "actors/shoal/toml_edit.c" // The front command's own parts are in no library
+#include "actors/shoal/local/toml_edit.c" // The front command's own parts are in no library
 
 #include <setjmp.h>
 #include <stdarg.h>

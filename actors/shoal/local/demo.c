@@ -1,0 +1,334 @@
+// demo -- four trainers, separate processes with separate keys, train one Llama on real English
+// through the whole protocol. A trainer and the coordinator are killed on the way and come back; at
+// the end all replicas must hold the same bits, and the loss must beat an honest baseline.
+
+#include "actors/shoal/local/demo_report.h"
+#include "actors/shoal/local/progress.h"
+#include "actors/shoal/shoal.h"
+#include "actors/shoal/local/testnet.h"
+#include "common/actor/command.h"
+#include "common/base/clock.h"
+#include "common/base/ensure.h"
+#include <argp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+
+enum {
+    EVALUATION_MS = 20000,
+    LAST_WORDS_MS = 15000,
+    KEY_SECONDS = 1000,
+    KEY_DIR,
+    KEY_PORT,
+    KEY_JSON,
+    KEY_CONFIG,
+    KEY_SEED,
+    KEY_THREADS
+};
+
+struct demo {
+    const char *seconds_text, *dir, *port_text, *config_path, *seed_text, *threads;
+    bool json;
+    uint64_t end_ms; // By when the run must be finished
+    struct demo_setup setup;
+    struct testnet net;
+    struct progress progress;
+    struct demo_kill kills[DEMO_KILLS];
+    struct demo_report report;
+    FILE *out; // Progress: stdout, or stderr with --json
+};
+
+static void say(void *arg, const char *line)
+{
+    progress_event(&((struct demo *)arg)->progress, clock_ms(), line);
+}
+
+// ---- on the way ---------------------------------------------------------------------------------
+
+static void plan_kills(struct demo *self)
+{
+    uint64_t total = self->setup.config.total_steps;
+    // In the midst of an epoch, where a restart has most to catch up with, and not at its first
+    // round.
+    self->kills[0] = (struct demo_kill){ .name = "trainer-2",
+                                         .key = self->net.keys[1],
+                                         .at_step = total / 4 + total / 20 };
+    self->kills[1] = (struct demo_kill){ .name = "coordinator", .at_step = total / 2 + total / 20 };
+}
+
+static struct child *victim(struct demo *self, int kill)
+{
+    return kill == 0 ? &self->net.trainers[1] : self->net.coordinator;
+}
+
+static void say_killed(struct demo *self, int which)
+{
+    char line[160];
+    snprintf(line, sizeof line, "kill -9 %s (pid %d), in RoundTrain of round %llu, step %llu",
+             self->kills[which].name, (int)victim(self, which)->pid,
+             (unsigned long long)self->net.view->round,
+             (unsigned long long)self->net.view->now.step);
+    say(self, line);
+}
+
+static void say_back(struct demo *self, const struct demo_kill *kill)
+{
+    char line[200];
+    if (key_is_none(&kill->key))
+        snprintf(line, sizeof line,
+                 "coordinator is back: its next life was heard after %.1f s, its first commit "
+                 "(round %llu) after %.1f s",
+                 (double)(kill->reborn_ms - kill->ms) / 1000, (unsigned long long)kill->back_round,
+                 (double)(kill->back_ms - kill->ms) / 1000);
+    else
+        snprintf(line, sizeof line,
+                 "%s is back: its result was committed again in round %llu, %llu rounds and %.1f s "
+                 "after the kill",
+                 kill->name, (unsigned long long)kill->back_round,
+                 (unsigned long long)(kill->back_round - kill->round),
+                 (double)(kill->back_ms - kill->ms) / 1000);
+    say(self, line);
+}
+
+// At the news that a round has opened, not after a while: so a kill always falls in RoundTrain.
+static void hear(void *arg, const struct msg *msg, unsigned heard)
+{
+    struct demo *self = arg;
+    const struct run_view *view = self->net.view;
+    uint64_t now_ms = clock_ms();
+    (void)msg;
+    if (heard & VIEW_COMMIT) progress_hear(&self->progress, view);
+    for (int i = 0; i < DEMO_KILLS; i++) {
+        if (demo_kill_is_due(&self->kills[i], view, heard, now_ms)) {
+            say_killed(self, i);
+            fleet_kill(&self->net.fleet, victim(self, i));
+        } else if (demo_kill_came_back(&self->kills[i], view, heard, now_ms))
+            say_back(self, &self->kills[i]);
+    }
+}
+
+// ---- the end of the run -------------------------------------------------------------------------
+
+static struct hash last_digest(const struct demo *self, int trainer)
+{
+    const struct run_view *view = self->net.view;
+    uint32_t member = run_view_member(view, &self->net.keys[trainer]);
+    struct hash none = { 0 };
+    if (member == UINT32_MAX || view->progress[member].step != view->now.step) return none;
+    return view->progress[member].digest;
+}
+
+// Every trainer has said with what it ended, and the last checkpoint is registered.
+static bool is_complete(const struct demo *self)
+{
+    const struct wire_run *now = &self->net.view->now;
+    for (int i = 0; i < DEMO_TRAINERS; i++) {
+        struct hash digest = last_digest(self, i);
+        if (hash_is_none(&digest)) return false;
+    }
+    return now->checkpoint_step == now->step && !hash_is_none(&now->checkpoint_digest);
+}
+
+static int watch(struct demo *self, struct why *why)
+{
+    uint64_t last_words_ms = 0;
+    for (;;) {
+        uint64_t now_ms = clock_ms();
+        bool finished = self->net.view->now.phase == PHASE_FINISHED;
+        if (finished && last_words_ms == 0) last_words_ms = now_ms + LAST_WORDS_MS;
+        if (finished && (is_complete(self) || now_ms >= last_words_ms)) return 0;
+        if (self->net.asked_to_stop) return why_set(why, FAULT_TIMEOUT, "interrupted");
+        if (now_ms >= self->end_ms)
+            return why_set(why, FAULT_TIMEOUT,
+                           "step %llu of %llu when the time was up; a slower machine needs more "
+                           "--seconds-max. Logs are in %s",
+                           (unsigned long long)self->net.view->now.step,
+                           (unsigned long long)self->setup.config.total_steps, self->net.log_dir);
+        uint64_t until_ms = progress_tick(&self->progress, self->net.view, now_ms);
+        int rc = testnet_turn(&self->net, until_ms < self->end_ms ? until_ms : self->end_ms, why);
+        if (rc < 0) return rc;
+    }
+}
+
+static bool is_interrupted(void *arg)
+{
+    (void)arg;
+    sigset_t pending;
+    sigpending(&pending);
+    return sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM);
+}
+
+static int write_text(const struct model_folder *model, struct demo_report *report, struct why *why)
+{
+    static const struct generate_options how = { .seed = 1, .temperature = 0.7f, .top_p = 1 };
+    text_codec_t *codec = NULL;
+    decoder_t *decoder = NULL;
+    int rc = text_codec_open(report->checkpoint_path, model->shape.vocab, why, &codec);
+    if (rc == 0) rc = evaluate_decoder(model, 2 * DEMO_SAMPLE_TOKENS, NULL, why, &decoder);
+    if (rc == 0)
+        rc = evaluate_sample(decoder, codec, report->prompt, DEMO_SAMPLE_TOKENS, &how, why,
+                             &report->text);
+    decoder_destroy(&decoder);
+    text_codec_close(&codec);
+    return rc;
+}
+
+// The parameters as the checkpoint has them: their digest, their loss, their words.
+static int examine(struct demo *self, struct why *why)
+{
+    struct demo_report *report = &self->report;
+    struct model_folder model = { 0 };
+    char heldout[PATH_MAX + 32];
+    snprintf(heldout, sizeof heldout, "%s/text/heldout", self->setup.dir);
+    struct evaluate_options options = { .data = heldout,
+                                        .seq_len = (uint32_t)self->setup.config.max_seq_len,
+                                        .token_bytes = 2,
+                                        .threads = evaluate_threads(),
+                                        .stop = is_interrupted };
+    int rc = model_folder_load(report->checkpoint_path, why, &model);
+    if (rc < 0) return rc;
+    report->checkpoint = model.digest;
+    rc = evaluate_heldout(&model, &options, why, &report->heldout);
+    if (rc == 0) rc = write_text(&model, report, why);
+    model_folder_free(&model);
+    return rc;
+}
+
+static int make_report(struct demo *self, struct why *why)
+{
+    struct demo_report *report = &self->report;
+    char ledger[PATH_MAX + 32];
+    snprintf(ledger, sizeof ledger, "%s/coordinator", self->net.state_dir);
+    int rc = ledger_report_read(ledger, why, &report->ledger);
+    if (rc < 0) return rc;
+    if (report->ledger.checkpoints == 0)
+        return why_set(why, FAULT_NOT_FOUND,
+                       "no checkpoint was registered; see %s/checkpointer.log", self->net.log_dir);
+    testnet_checkpoint_path(&self->net, report->ledger.checkpoint.name, report->checkpoint_path,
+                            sizeof report->checkpoint_path);
+    report->setup = &self->setup;
+    report->kills = self->kills;
+    report->prompt = "And ";
+    memcpy(report->trainers, self->net.keys, sizeof report->trainers);
+    return examine(self, why);
+}
+
+// ---- all of it ----------------------------------------------------------------------------------
+
+static int train(struct demo *self, uint32_t port, struct why *why)
+{
+    char state_dir[PATH_MAX + 8];
+    snprintf(state_dir, sizeof state_dir, "%s/run", self->setup.dir);
+    struct testnet_options options = { .config_dir = self->setup.dir,
+                                       .state_dir = state_dir,
+                                       .trainers = DEMO_TRAINERS,
+                                       .port = port,
+                                       .threads = self->threads,
+                                       .hear = hear,
+                                       .say = say,
+                                       .arg = self };
+    int rc = testnet_start(&self->net, &options, why);
+    uint64_t began_ms = clock_ms();
+    plan_kills(self);
+    if (rc == 0) {
+        char line[PATH_MAX + 200];
+        snprintf(line, sizeof line,
+                 "run \"%s\": broker, coordinator, data-provider, checkpointer and %d trainers; "
+                 "watch with zmq-monitor --ticket %s",
+                 self->setup.config.run_id, DEMO_TRAINERS, self->net.ticket_path);
+        say(self, line);
+        rc = watch(self, why);
+    }
+    self->report.seconds = (clock_ms() - began_ms + 500) / 1000;
+    for (int i = 0; i < DEMO_TRAINERS && rc == 0; i++)
+        self->report.digests[i] = last_digest(self, i);
+    progress_end(&self->progress);
+    testnet_stop(&self->net);
+    return rc;
+}
+
+static int run(struct demo *self, struct why *why)
+{
+    uint64_t seconds = 280, port = 5560, seed = 1, began_ms = clock_ms();
+    int rc = self->seconds_text
+                 ? command_number("--seconds-max", self->seconds_text, 30, 86400, why, &seconds)
+                 : 0;
+    if (rc == 0 && self->port_text)
+        rc = command_number("--port", self->port_text, 1, 65536 - POST_PORTS, why, &port);
+    if (rc == 0 && self->seed_text)
+        rc = command_number("--seed", self->seed_text, 0, UINT64_MAX, why, &seed);
+    if (rc < 0) return rc;
+    self->end_ms = began_ms + seconds * 1000 - EVALUATION_MS;
+    self->out = self->json ? stderr : stdout;
+    progress_init(&self->progress, self->out, NULL, 1, began_ms);
+    rc = demo_set_up(&self->setup, self->dir, self->config_path, seed, say, self, why);
+    if (rc < 0) return rc;
+    self->progress.baselines = self->setup.text.nats;
+    self->progress.seq_len = (uint32_t)self->setup.config.max_seq_len;
+    rc = train(self, (uint32_t)port, why);
+    if (rc < 0) return rc;
+    say(self, "finished; everybody has stopped. Reading the ledger, scoring the checkpoint on the "
+              "held-out text");
+    rc = make_report(self, why);
+    if (rc < 0) return rc;
+    demo_report_judge(&self->report);
+    demo_report_print(&self->report, self->out);
+    if (self->json) rc = shoal_print_json(demo_report_to_json(&self->report), why);
+    return rc < 0 ? rc : self->report.failures_count > 0;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct demo *self = state->input;
+    switch (key) {
+    case KEY_SECONDS: self->seconds_text = arg; break;
+    case KEY_DIR: self->dir = arg; break;
+    case KEY_PORT: self->port_text = arg; break;
+    case KEY_CONFIG: self->config_path = arg; break;
+    case KEY_SEED: self->seed_text = arg; break;
+    case KEY_THREADS: self->threads = arg; break;
+    case KEY_JSON: self->json = true; break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+int shoal_demo(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        { "dir", KEY_DIR, "DIR", 0,
+          "Where all of it goes (shoal-demo); an earlier demo there is removed", 0 },
+        { "port", KEY_PORT, "PORT", 0, "Of the broker, and the one above (5560)", 0 },
+        { "seconds-max", KEY_SECONDS, "S", 0, "Fail if it takes longer (280)", 0 },
+        { "config-path", KEY_CONFIG, "DIR", 0,
+          "Holds state.toml, data.toml and model.json (config/demo)", 0 },
+        { "seed", KEY_SEED, "N", 0, "Of the first parameters (1)", 0 },
+        { "threads", KEY_THREADS, "N", 0, "Compute threads of each trainer (1)", 0 },
+        { "json", KEY_JSON, NULL, 0, "Print the result as one JSON object; progress goes to stderr",
+          0 },
+        { 0 },
+    };
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
+        "Four trainers on this machine learn to write English, in a few minutes and without a GPU. "
+        "One of them "
+        "and the coordinator are killed on the way. Exit code 0 if all is as it should be.\n\n"
+        "  shoal demo\n"
+        "  shoal demo --dir /tmp/demo --seconds-max 600\n",
+        NULL,
+        NULL,
+        NULL
+    };
+    static struct demo self;
+    struct why why = { 0 };
+    self.dir = "shoal-demo";
+    argp_parse(&argp, argc, argv, 0, NULL, &self);
+    int rc = run(&self, &why);
+    testnet_free(&self.net);
+    ledger_report_free(&self.report.ledger);
+    if (rc < 0) rc = fault_exit(rc, &why);
+    return self.net.asked_to_stop || is_interrupted(NULL) ? 130 : rc;
+}

@@ -1,0 +1,30 @@
+#pragma once
+// demo_kills -- who is killed when, and whether they came back. Pure: fed with what the news say, it
+// names the moment to kill; the caller does it.
+//
+//     WAITING ──its step is reached and a round has just opened──▶ DOWN ──it is at work again──▶ BACK
+//
+// A trainer is back when a commit of a later round has a result of it; the coordinator, when a commit
+// comes from its next life.
+
+#include "actors/shoal/run/run_view.h"
+
+enum demo_kill_state { KILL_WAITING, KILL_DOWN, KILL_BACK };
+
+struct demo_kill {
+    const char *name; // "trainer-2", "coordinator"
+    struct key key;   // Of a trainer; none: the coordinator
+    uint64_t at_step;
+    enum demo_kill_state state;
+    uint64_t round, ms, incarnation; // When it was killed
+    uint64_t reborn_ms;              // Coordinator: when its next life was first heard; 0: not yet
+    uint64_t back_round, back_ms;
+};
+
+// True if it must be killed now: it has noted so.
+bool demo_kill_is_due(struct demo_kill *self, const struct run_view *view, unsigned heard,
+                      uint64_t now_ms);
+
+// True if it has just come back.
+bool demo_kill_came_back(struct demo_kill *self, const struct run_view *view, unsigned heard,
+                         uint64_t now_ms);

@@ -1,0 +1,203 @@
+#include "actors/shoal/local/demo_setup.h"
+#include "actors/shoal/model/model_folder.h"
+#include "actors/shoal/local/toml_edit.h"
+#include "common/base/dirfile.h"
+#include "common/base/durable_file.h"
+#include "common/base/ensure.h"
+#include "common/data/source.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MARKER ".shoal-demo"
+enum { CONFIG_BYTES_MAX = 1 << 20, DIR_BYTES_MAX = 160 };
+
+int demo_find_config(const char *given, char ret_dir[PATH_MAX], struct why *why)
+{
+    static const char *const beside[] = { "../../config/demo", "../share/shoal/config/demo",
+                                          "../share/shoal/demo", "../etc/shoal/demo",
+                                          "../../etc/shoal/demo" };
+    char own[PATH_MAX] = "", path[2 * PATH_MAX];
+    if (given) {
+        if (realpath(given, ret_dir)) return 0;
+        return why_set(why, fault_from_errno(errno), "--config-path %s: %s", given,
+                       strerror(errno));
+    }
+    if (access("config/demo/model.json", R_OK) == 0 && realpath("config/demo", ret_dir)) return 0;
+    if (readlink("/proc/self/exe", own, sizeof own - 1) > 0 && strrchr(own, '/'))
+        *strrchr(own, '/') = 0;
+    for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
+        snprintf(path, sizeof path, "%s/%s/model.json", own, beside[i]);
+        if (access(path, R_OK) != 0) continue;
+        *strrchr(path, '/') = 0;
+        if (realpath(path, ret_dir)) return 0;
+    }
+    return why_set(why, FAULT_NOT_FOUND,
+                   "config/demo is neither here nor beside %s; give --config-path", own);
+}
+
+// ---- the folder ---------------------------------------------------------------------------------
+
+static int remove_one(const char *path, const struct stat *status, int type, struct FTW *place)
+{
+    (void)status, (void)type;
+    return place->level == 0 ? 0 : remove(path);
+}
+
+// Empties an earlier demo's folder; touches nothing that was not made by a demo.
+static int open_folder(struct demo_setup *self, const char *dir, struct why *why)
+{
+    char marker[PATH_MAX + 32];
+    if (mkdir(dir, 0755) != 0 && errno != EEXIST)
+        return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    if (!realpath(dir, self->dir))
+        return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    if (strlen(self->dir) > DIR_BYTES_MAX)
+        return why_set(why, FAULT_LIMIT, "%s: a path of at most %d bytes", self->dir,
+                       DIR_BYTES_MAX);
+    snprintf(marker, sizeof marker, "%s/" MARKER, self->dir);
+    if (access(marker, F_OK) == 0) {
+        if (nftw(self->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0)
+            return why_set(why, fault_from_errno(errno), "%s: cannot be emptied: %s", self->dir,
+                           strerror(errno));
+    } else if (rmdir(self->dir) != 0 || mkdir(self->dir, 0755) != 0) {
+        return why_set(why, FAULT_DENIED,
+                       "%s is not empty and no demo's folder; give another --dir", self->dir);
+    }
+    int fd = open(marker, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", marker, strerror(errno));
+    close(fd);
+    return 0;
+}
+
+// ---- the configuration --------------------------------------------------------------------------
+
+static int read_template(const struct demo_setup *self, const char *name, struct why *why,
+                         char **ret_text)
+{
+    size_t count;
+    int dir = open(self->config_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return why_set(why, fault_from_errno(errno), "%s: %s", self->config_dir, strerror(errno));
+    int rc = dirfile_slurp(dir, name, true, CONFIG_BYTES_MAX, why, ret_text, &count);
+    close(dir);
+    return rc < 0 ? why_wrap(why, rc, "%s", self->config_dir) : 0;
+}
+
+// Takes *text, gives the edited one.
+static int set_key(char **text, const char *table, const char *key, const char *value,
+                   struct why *why)
+{
+    char *edited = toml_edit(*text, table, key, value);
+    if (!edited)
+        return why_set(why, FAULT_CONFIG, "the demo's state.toml has no table [%s]", table);
+    free(*text);
+    *text = edited;
+    return 0;
+}
+
+static int write_data(struct demo_setup *self, struct why *why)
+{
+    char *text = NULL;
+    int rc = read_template(self, "data.toml", why, &text);
+    if (rc == 0) rc = set_key(&text, "", "dir", "\"text/train\"", why);
+    if (rc == 0) rc = durable_file_write(self->dir, "data.toml", text, strlen(text), why);
+    free(text);
+    return rc;
+}
+
+// What the data.toml that was just written says, as the data-provider will read it.
+static int name_dataset(const struct demo_setup *self, struct hash *ret_digest, struct why *why)
+{
+    static struct config_faults faults;
+    static struct data_config config;
+    struct wire_data_source source;
+    char path[PATH_MAX + 32];
+    provider_t *provider;
+    snprintf(path, sizeof path, "%s/data.toml", self->dir);
+    int rc = config_load_data(path, &config, &faults);
+    config_faults_print(&faults, stderr);
+    if (rc < 0) return why_set(why, rc, "%s is refused (see above)", path);
+    const struct samples_config samples = { .seq_len = (uint32_t)config.seq_len };
+    rc = source_of_data_config(&config, why, &source);
+    if (rc == 0) rc = source_open(&source, &samples, NULL, why, &provider);
+    if (rc < 0) return rc;
+    *ret_digest = provider_dataset_digest(provider);
+    provider_close(&provider);
+    return 0;
+}
+
+static int write_state(struct demo_setup *self, struct why *why)
+{
+    char hex[HASH_HEX], model[HASH_HEX + 2], data[HASH_HEX + 2], *text = NULL;
+    struct hash dataset;
+    snprintf(model, sizeof model, "\"%s\"", hash_to_hex(&self->genesis, hex));
+    int rc = name_dataset(self, &dataset, why);
+    if (rc == 0) rc = read_template(self, "state.toml", why, &text);
+    if (rc < 0) return rc;
+    snprintf(data, sizeof data, "\"%s\"", hash_to_hex(&dataset, hex));
+    rc = set_key(&text, "model", "digest", model, why);
+    if (rc == 0) rc = set_key(&text, "data", "dataset_digest", data, why);
+    if (rc == 0) rc = set_key(&text, "model.LLM.checkpoint.Hub", "repo_id", "\"model\"", why);
+    if (rc == 0) rc = durable_file_write(self->dir, "state.toml", text, strlen(text), why);
+    free(text);
+    return rc;
+}
+
+static int load_state(struct demo_setup *self, struct why *why)
+{
+    static struct config_faults faults;
+    char path[PATH_MAX + 32];
+    snprintf(path, sizeof path, "%s/state.toml", self->dir);
+    int rc = config_load_run(path, &self->config, &faults);
+    config_faults_print(&faults, stderr);
+    return rc < 0 ? why_set(why, rc, "%s is refused (see above)", path) : 0;
+}
+
+// ---- all of it ----------------------------------------------------------------------------------
+
+static int make_model(struct demo_setup *self, uint64_t seed, struct why *why)
+{
+    char path[PATH_MAX + 32], tokenizer[PATH_MAX + 32];
+    snprintf(tokenizer, sizeof tokenizer, "%s/text", self->dir);
+    snprintf(path, sizeof path, "%s/model", self->dir);
+    struct model_genesis genesis = { .shape = self->shape,
+                                     .seed = seed,
+                                     .tokenizer_dir = tokenizer };
+    return model_folder_create(path, &genesis, why, &self->genesis);
+}
+
+int demo_set_up(struct demo_setup *self, const char *dir, const char *config_dir, uint64_t seed,
+                demo_text_say *say, void *context, struct why *why)
+{
+    char path[PATH_MAX + 32], line[200];
+    int rc = demo_find_config(config_dir, self->config_dir, why);
+    if (rc == 0) rc = open_folder(self, dir, why);
+    snprintf(path, sizeof path, "%s/model.json", self->config_dir);
+    if (rc == 0) rc = model_folder_read_shape(path, why, &self->shape);
+    snprintf(path, sizeof path, "%s/text", self->dir);
+    if (rc == 0)
+        rc = demo_text_prepare(path, NULL, self->shape.seq_len_max, say, context, why, &self->text);
+    if (rc < 0) return rc;
+    snprintf(line, sizeof line,
+             "text: %.2f MB to train on, %.2f MB held out; guessed by counting: order 0 %.3f, "
+             "order 1 %.3f, order 2 %.3f nats per byte",
+             (double)self->text.train_bytes / 1e6, (double)self->text.heldout_bytes / 1e6,
+             self->text.nats[0], self->text.nats[1], self->text.nats[2]);
+    say(context, line);
+    rc = make_model(self, seed, why);
+    if (rc == 0) rc = write_data(self, why);
+    if (rc == 0) rc = write_state(self, why);
+    if (rc == 0) rc = load_state(self, why);
+    if (rc < 0) return rc;
+    snprintf(line, sizeof line, "model: a Llama of %.2f M parameters, %u layers, from seed %llu",
+             (double)model_parameter_count(&self->shape) / 1e6, self->shape.layers,
+             (unsigned long long)seed);
+    say(context, line);
+    return 0;
+}

@@ -1,0 +1,310 @@
+#include "actors/shoal/local/testnet.h"
+#include "common/base/bytes.h"
+#include "common/base/ensure.h"
+#include "common/config/data_config.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// ---- folders and keys ---------------------------------------------------------------------------
+
+static int make_dir(const char *path, mode_t mode, struct why *why)
+{
+    if (mkdir(path, mode) == 0 || errno == EEXIST) return 0;
+    return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+}
+
+static int resolve_dir(const char *path, char ret_path[PATH_MAX], struct why *why)
+{
+    int rc = make_dir(path, 0755, why);
+    if (rc < 0) return rc;
+    if (!realpath(path, ret_path))
+        return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
+    // A run's frames carry paths of at most 255 bytes, and ours get longer by a name or two.
+    if (strlen(ret_path) > 180)
+        return why_set(why, FAULT_LIMIT, "%s: a path of at most 180 bytes", ret_path);
+    return 0;
+}
+
+static void key_path(const struct testnet *self, const char *name, char path[PATH_MAX])
+{
+    ensure(snprintf(path, PATH_MAX, "%s/keys/%s.key", self->state_dir, name) < PATH_MAX);
+}
+
+// The secret is the number, big-endian, as in Psyche's testnet (64 hexadecimal digits there).
+static int make_numbered_key(const char *path, uint32_t number, struct why *why)
+{
+    uint8_t secret[SECRET_BYTES] = { 0 };
+    be_put(secret + SECRET_BYTES - 4, number, 4);
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST) return 0;
+    ssize_t count = fd < 0 ? -1 : write(fd, secret, sizeof secret);
+    int error = errno;
+    if (fd >= 0) close(fd);
+    return count == sizeof secret
+               ? 0
+               : why_set(why, fault_from_errno(error), "%s: %s", path, strerror(error));
+}
+
+static int make_key(const struct testnet *self, const char *name, uint32_t number, struct why *why,
+                    struct key *ret_key)
+{
+    char path[PATH_MAX];
+    struct identity *identity;
+    key_path(self, name, path);
+    int rc = number                    ? make_numbered_key(path, number, why)
+             : access(path, F_OK) == 0 ? 0
+                                       : identity_create(path, why);
+    if (rc == 0) rc = identity_load(path, NULL, why, &identity);
+    if (rc < 0) return rc;
+    if (ret_key) *ret_key = *identity_key(identity);
+    identity_destroy(&identity);
+    return 0;
+}
+
+// ---- the children -------------------------------------------------------------------------------
+
+static struct child *add(struct testnet *self, const char *name, const char *program)
+{
+    struct child *child = fleet_add(&self->fleet, name, program, self->log_dir);
+    if (self->options.debug) fleet_arg(child, "-v");
+    return child;
+}
+
+// What all but the broker take: who they are, where the broker is, a folder of their own.
+static struct child *add_actor(struct testnet *self, const char *name, const char *program)
+{
+    struct child *child = add(self, name, program);
+    fleet_arg(child, "--identity-secret-key-path");
+    fleet_arg(child, "%s/keys/%s.key", self->state_dir, name);
+    fleet_arg(child, "--ticket");
+    fleet_arg(child, "%s", self->ticket_path);
+    fleet_arg(child, "--state-dir");
+    fleet_arg(child, "%s/%s", self->state_dir, name);
+    return child;
+}
+
+static void add_trainers(struct testnet *self)
+{
+    for (uint32_t i = 0; i < self->options.trainers; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "trainer-%u", i + 1);
+        struct child *child = add_actor(self, name, "shoal-trainer");
+        if (i == 0) self->trainers = child;
+        if (self->options.threads)
+            fleet_arg(child, "--threads"), fleet_arg(child, "%s", self->options.threads);
+        if (self->options.micro_batch)
+            fleet_arg(child, "--micro-batch-size"),
+                fleet_arg(child, "%s", self->options.micro_batch);
+    }
+}
+
+static void add_children(struct testnet *self)
+{
+    struct child *child = add(self, "broker", "shoal-broker");
+    fleet_arg(child, "--identity-secret-key-path");
+    fleet_arg(child, "%s/keys/broker.key", self->state_dir);
+    fleet_arg(child, "--server-port");
+    fleet_arg(child, "%u", self->options.port);
+    self->coordinator = add_actor(self, "coordinator", "shoal-coordinator");
+    fleet_arg(self->coordinator, "--state");
+    fleet_arg(self->coordinator, "%s", self->state_toml);
+    self->members_from = self->fleet.count;
+    if (self->config.data_location == CONFIG_DATA_SERVER) {
+        child = add_actor(self, "data-provider", "shoal-data-provider");
+        fleet_arg(child, "--data-config");
+        fleet_arg(child, "%s", self->data_toml);
+    }
+    child = add_actor(self, "checkpointer", "shoal-checkpointer");
+    fleet_arg(child, "--checkpoint-dir");
+    fleet_arg(child, "%s/checkpoints", self->state_dir);
+    fleet_arg(child, "--keep-steps");
+    fleet_arg(child, "%llu", (unsigned long long)self->config.checkpoint_keep);
+    add_trainers(self);
+}
+
+// ---- starting -----------------------------------------------------------------------------------
+
+static int check_config(struct testnet *self, struct why *why)
+{
+    static struct config_faults faults;
+    static struct data_config data;
+    char dir[PATH_MAX];
+    if (!realpath(self->options.config_dir, dir))
+        return why_set(why, fault_from_errno(errno), "--config-path %s: %s",
+                       self->options.config_dir, strerror(errno));
+    ensure(snprintf(self->state_toml, PATH_MAX, "%.*s/state.toml", PATH_MAX - 16, dir) < PATH_MAX);
+    ensure(snprintf(self->data_toml, PATH_MAX, "%.*s/data.toml", PATH_MAX - 16, dir) < PATH_MAX);
+    int rc = config_load_run(self->state_toml, &self->config, &faults);
+    config_faults_print(&faults, stderr);
+    if (rc < 0) return why_set(why, rc, "%s is refused (see above)", self->state_toml);
+    if (self->config.data_location != CONFIG_DATA_SERVER) return 0;
+    rc = config_load_data(self->data_toml, &data, &faults);
+    config_faults_print(&faults, stderr);
+    if (rc < 0)
+        return why_set(why, rc, "%s is refused (see above); the run's data comes from a Server",
+                       self->data_toml);
+    if (data.seq_len != self->config.max_seq_len)
+        return why_set(why, FAULT_CONFIG, "%s: seq_len %llu, but max_seq_len of %s is %llu",
+                       self->data_toml, (unsigned long long)data.seq_len, self->state_toml,
+                       (unsigned long long)self->config.max_seq_len);
+    return 0;
+}
+
+// Where the broker is and who it is, for our children and for whoever wants to look on.
+static int make_ticket(struct testnet *self, struct why *why)
+{
+    char text[TICKET_TEXT_MAX];
+    int rc = make_key(self, "broker", 0, why, &self->ticket.server);
+    if (rc < 0) return rc;
+    snprintf(self->ticket.address, sizeof self->ticket.address, "127.0.0.1:%u", self->options.port);
+    memccpy(self->ticket.run, self->config.run_id, 0, WIRE_RUN_MAX);
+    ensure(snprintf(self->ticket_path, PATH_MAX, "%s/ticket", self->state_dir) < PATH_MAX);
+    FILE *file = fopen(self->ticket_path, "we");
+    bool done = file && fprintf(file, "%s\n", ticket_print(&self->ticket, text)) > 0;
+    int error = errno;
+    if (file && fclose(file) != 0) done = false, error = errno;
+    return done ? 0
+                : why_set(why, fault_from_errno(error), "%s: %s", self->ticket_path,
+                          strerror(error));
+}
+
+static int make_places(struct testnet *self, struct why *why)
+{
+    const struct testnet_options *options = &self->options;
+    char path[PATH_MAX + 16];
+    int rc = resolve_dir(options->state_dir, self->state_dir, why);
+    if (rc < 0) return rc;
+    snprintf(path, sizeof path, "%s/logs", self->state_dir);
+    rc = resolve_dir(options->log_dir ? options->log_dir : path, self->log_dir, why);
+    snprintf(path, sizeof path, "%s/keys", self->state_dir);
+    if (rc == 0) rc = make_dir(path, 0700, why);
+    static const char *const names[] = { "coordinator", "data-provider", "checkpointer" };
+    for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++)
+        rc = make_key(self, names[i], 0, why, NULL);
+    if (rc == 0) rc = make_ticket(self, why);
+    for (uint32_t i = 0; i < options->trainers && rc == 0; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "trainer-%u", i + 1);
+        rc = make_key(self, name, i + 1, why, &self->keys[i]);
+    }
+    return rc;
+}
+
+// Looked at beforehand: behind a foreign broker on these ports there may be another testnet, and
+// its trainers have the same keys as ours.
+static int check_ports(const struct testnet *self, struct why *why)
+{
+    for (uint32_t port = self->options.port; port < self->options.port + POST_PORTS; port++) {
+        struct sockaddr_in address = { .sin_family = AF_INET,
+                                       .sin_port = htons((uint16_t)port),
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        ensure(fd >= 0);
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+        int rc = bind(fd, (const struct sockaddr *)&address, sizeof address), error = errno;
+        close(fd);
+        if (rc != 0)
+            return why_set(why, fault_from_errno(error),
+                           "port %u of 127.0.0.1: %s; another run? The broker needs "
+                           "two free ports in a row, choose others",
+                           port, strerror(error));
+    }
+    return 0;
+}
+
+static void watch_signals(struct testnet *self)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    self->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    ensure(self->signals >= 0);
+}
+
+int testnet_start(struct testnet *self, const struct testnet_options *options, struct why *why)
+{
+    static struct tap_options tap;
+    ensure(options->trainers >= 1 && options->trainers <= TESTNET_TRAINERS_MAX);
+    *self = (struct testnet){ .options = *options, .signals = -1 };
+    self->view = calloc(1, sizeof *self->view);
+    ensure(self->view);
+    watch_signals(self);
+    int rc = fleet_init(&self->fleet, options->say, options->arg, why);
+    if (rc == 0) rc = check_config(self, why);
+    if (rc == 0) rc = check_ports(self, why);
+    if (rc == 0) rc = make_places(self, why);
+    if (rc < 0) return rc;
+    add_children(self);
+    tap = (struct tap_options){ .broker = &self->ticket,
+                                .run = self->config.run_id,
+                                .role = ACTOR_MONITOR };
+    for (uint32_t i = 0; i < self->fleet.count && rc == 0; i++)
+        rc = fleet_start(&self->fleet, &self->fleet.children[i], why);
+    return rc < 0 ? rc : tap_open(&tap, why, &self->tap);
+}
+
+// ---- the loop -----------------------------------------------------------------------------------
+
+static void take_signals(struct testnet *self)
+{
+    struct signalfd_siginfo info;
+    while (read(self->signals, &info, sizeof info) == sizeof info)
+        if (info.ssi_signo != SIGCHLD) self->asked_to_stop = true;
+}
+
+static void take_news(struct testnet *self)
+{
+    struct letter letter;
+    for (enum tap_result got; (got = tap_take(self->tap, &letter)) != TAP_NOTHING;) {
+        if (got != TAP_FRAME) continue;
+        unsigned heard = run_view_hear(self->view, &letter.msg);
+        if (self->options.hear) self->options.hear(self->options.arg, &letter.msg, heard);
+    }
+}
+
+int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why)
+{
+    uint64_t due_ms = fleet_due_ms(&self->fleet);
+    if (tap_wait(self->tap, self->signals, due_ms < until_ms ? due_ms : until_ms))
+        take_signals(self);
+    int rc = fleet_reap(&self->fleet, why);
+    if (rc == 0 && !self->asked_to_stop) rc = fleet_tick(&self->fleet, why);
+    take_news(self);
+    return rc;
+}
+
+void testnet_stop(struct testnet *self)
+{
+    tap_close(&self->tap);
+    if (!self->fleet.children) return;
+    fleet_stop(&self->fleet, self->members_from, self->signals);
+    fleet_stop(&self->fleet, 0, self->signals);
+}
+
+void testnet_free(struct testnet *self)
+{
+    fleet_free(&self->fleet);
+    if (self->signals >= 0) close(self->signals);
+    self->signals = -1;
+    free(self->view);
+    self->view = NULL;
+}
+
+void testnet_checkpoint_path(const struct testnet *self, const char *name, char *ret_path,
+                             size_t max)
+{
+    const char *slash = strrchr(name, '/');
+    snprintf(ret_path, max, "%s/checkpoints/%s", self->state_dir, slash ? slash + 1 : name);
+}

@@ -1,0 +1,72 @@
+#pragma once
+// testnet -- one whole run on this machine: broker, coordinator, data-provider, checkpointer and
+// some trainers as child processes on loopback, watched by one loop.
+//
+//     ┌ wait: news (tap), SIGCHLD, SIGINT, SIGTERM, who is due to be started ┐
+//     │ bury and restart children; hand every broadcast to the caller          │ testnet_turn
+//     └────────────────────────────────────────────────────────────────────────┘
+//
+// The keys are made here and are NOT FOR REAL RUNS: trainer i's secret is the number i, as Psyche's
+// local testnet has it, so that members, and with them the dealing of data, are the same every
+// time.
+//
+//     <state_dir>/keys/*.key   <state_dir>/<name>/  each child's own   <state_dir>/checkpoints/
+//
+// Started again with the same state_dir it goes on where it stopped.
+
+#include "actors/shoal/local/fleet.h"
+#include "actors/shoal/run/run_view.h"
+#include "common/actor/tap.h"
+#include "common/config/run_config.h"
+
+enum { TESTNET_TRAINERS_MAX = 256 };
+
+// Every broadcast, right after the view has taken it in; `heard` is a mask of enum view_heard.
+typedef void testnet_hear(void *arg, const struct msg *msg, unsigned heard);
+
+struct testnet_options {
+    const char *config_dir; // Holds state.toml, and data.toml if the data comes from a Server
+    const char *state_dir, *log_dir;   // Made if missing; log_dir NULL: <state_dir>/logs
+    uint32_t trainers;                 // 1..TESTNET_TRAINERS_MAX
+    uint32_t port;                     // Of the broker: this and the one above
+    const char *threads, *micro_batch; // Of each trainer; NULL: its default
+    bool debug;                        // Children log every message
+    testnet_hear *hear;
+    fleet_say *say;
+    void *arg;
+};
+
+struct testnet {
+    struct testnet_options options;
+    struct run_config config;
+    char state_dir[PATH_MAX], log_dir[PATH_MAX], state_toml[PATH_MAX], data_toml[PATH_MAX],
+        ticket_path[PATH_MAX];
+    struct ticket ticket; // Of the broker; also in <state_dir>/ticket, for tools
+    struct fleet fleet;
+    struct child *coordinator, *trainers; // trainers[0 .. options.trainers - 1]
+    uint32_t members_from; // Place in the fleet: all before are broker and coordinator
+    struct key keys[TESTNET_TRAINERS_MAX]; // Of the trainers
+    struct tap *tap;
+    struct run_view *view;
+    int signals;
+    bool asked_to_stop; // SIGINT or SIGTERM came
+};
+
+// Checks the configuration, makes keys and folders, starts everybody. After a fault testnet_stop is
+// due all the same.
+int testnet_start(struct testnet *self, const struct testnet_options *options, struct why *why);
+
+// One turn of the loop: waits until something happens or `until_ms`. A fault: a child cannot be
+// kept.
+int testnet_turn(struct testnet *self, uint64_t until_ms, struct why *why);
+
+// Everybody leaves: members first, the coordinator and the broker last. NULLs allowed, twice
+// allowed.
+void testnet_stop(struct testnet *self);
+
+// Frees what is left; the view is readable until then.
+void testnet_free(struct testnet *self);
+
+// The last path component of a checkpoint as a path: <state_dir>/checkpoints/<name>.
+void testnet_checkpoint_path(const struct testnet *self, const char *name, char *ret_path,
+                             size_t max);

@@ -1,0 +1,51 @@
+#include "actors/shoal/local/toml_edit.h"
+#include "common/base/ensure.h"
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Where the line after this one begins.
+static const char *next_line(const char *line)
+{
+    const char *end = strchr(line, '\n');
+    return end ? end + 1 : line + strlen(line);
+}
+
+static bool is_table(const char *line, const char *table)
+{
+    size_t count = strlen(table);
+    return line[0] == '[' && strncmp(line + 1, table, count) == 0 && line[1 + count] == ']';
+}
+
+static bool is_key(const char *line, const char *key)
+{
+    size_t count = strlen(key);
+    line += strspn(line, " \t");
+    if (strncmp(line, key, count) != 0) return false;
+    return line[count + strspn(line + count, " \t")] == '=';
+}
+
+// The text with [from, to) replaced by a line.
+static char *replace(const char *text, const char *from, const char *to, const char *key,
+                     const char *value)
+{
+    size_t before = (size_t)(from - text), max = strlen(text) + strlen(key) + strlen(value) + 8;
+    char *edited = malloc(max);
+    ensure(edited);
+    memcpy(edited, text, before);
+    const char *glue = before && text[before - 1] != '\n' ? "\n" : "";
+    snprintf(edited + before, max - before, "%s%s = %s\n%s", glue, key, value, to);
+    return edited;
+}
+
+char *toml_edit(const char *text, const char *table, const char *key, const char *value)
+{
+    const char *line = text;
+    while (table[0] && *line && !is_table(line, table)) line = next_line(line);
+    if (table[0] && !*line) return NULL;
+    const char *top = table[0] ? next_line(line) : text;
+    for (line = top; *line && *line != '['; line = next_line(line))
+        if (is_key(line, key)) return replace(text, line, next_line(line), key, value);
+    return replace(text, top, top, key, value);
+}

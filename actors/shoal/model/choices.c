@@ -1,0 +1,158 @@
+// The asking half of choices.h.
+
+#include "actors/shoal/model/choices.h"
+#include "common/kernel/elementary.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 64 }; // Positions whose logits are held at a time
+
+// ---- text ---------------------------------------------------------------------------------------
+
+static void put_question(FILE *out, const struct choices_question *question)
+{
+    fprintf(out, "Question: %s\nAnswer:", question->question);
+}
+
+static char *context_of(const struct choices_options *options,
+                        const struct choices_question *question)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return NULL;
+    for (size_t i = 0; i < options->shots_count; i++) {
+        const struct choices_question *shot = &options->shots[i];
+        put_question(out, shot);
+        fprintf(out, " %s\n\n", shot->choices[shot->answer]);
+    }
+    put_question(out, question);
+    if (fclose(out) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+// Code points, as Python counts; a stray byte counts as one.
+static size_t characters(const char *text)
+{
+    size_t count = 0;
+    for (; *text; text++) count += ((unsigned char)*text & 0xc0) != 0x80;
+    return count ? count : 1;
+}
+
+// ---- one choice ---------------------------------------------------------------------------------
+
+static double log_probability(const float *logits, uint32_t vocab, uint32_t token)
+{
+    float high = logits[0];
+    double sum = 0;
+    for (uint32_t i = 1; i < vocab; i++) high = logits[i] > high ? logits[i] : high;
+    for (uint32_t i = 0; i < vocab; i++) sum += elementary_exp((double)logits[i] - (double)high);
+    return (double)logits[token] - (double)high - elementary_log(sum);
+}
+
+// The sum over the last `wanted` of `count` tokens; what the decoder holds of them is not read
+// again.
+static int score_tokens(decoder_t *decoder, const uint32_t *tokens, size_t count, size_t wanted,
+                        struct why *why, double *ret_sum)
+{
+    const size_t window = decoder_seq_max(decoder), vocab = decoder_shape(decoder)->vocab;
+    if (wanted < 1 || wanted > window || wanted >= count)
+        return why_set(why, FAULT_RANGE, "%zu tokens, allowed 1..%zu, the model's window", wanted,
+                       window);
+    const size_t read = count - 1 < window ? count - 1 : window; // The last is only predicted
+    const uint32_t *from = tokens + (count - 1 - read);
+    const size_t block = wanted < BLOCK ? wanted : BLOCK;
+    float *logits = malloc(block * vocab * sizeof *logits);
+    if (!logits) return why_set(why, FAULT_MEMORY, "the logits of %zu tokens", block);
+    size_t at = decoder_keep(decoder, from, (uint32_t)(read - wanted));
+    double sum = 0;
+    int rc = 0;
+    for (size_t done = 0, some; done < wanted && rc == 0; done += some) {
+        some = wanted - done < block ? wanted - done : block;
+        const size_t end = read - wanted + done + some;
+        rc = decoder_read(decoder, from + at, (uint32_t)(end - at), (uint32_t)some, why, logits);
+        at = end;
+        for (size_t i = 0; i < some && rc == 0; i++)
+            sum += log_probability(logits + i * vocab, (uint32_t)vocab,
+                                   tokens[count - wanted + done + i]);
+    }
+    free(logits);
+    if (rc == 0) *ret_sum = sum;
+    return rc;
+}
+
+// The continuation's tokens are those that the whole has more than the context alone, as the
+// harness takes them.
+static int score_choice(decoder_t *decoder, const text_codec_t *codec, const char *context,
+                        const char *choice, struct why *why, double *ret_sum)
+{
+    const size_t bytes = strlen(context) + 1 + strlen(choice);
+    uint32_t *before = NULL, *whole = NULL;
+    size_t before_count = 0, whole_count = 0;
+    char *text = malloc(bytes + 1);
+    if (!text) return why_set(why, FAULT_MEMORY, "a text of %zu bytes", bytes);
+    snprintf(text, bytes + 1, "%s %s", context, choice);
+    int rc = text_codec_encode(codec, context, strlen(context), why, &before, &before_count);
+    if (rc == 0) rc = text_codec_encode(codec, text, bytes, why, &whole, &whole_count);
+    if (rc == 0)
+        rc =
+            score_tokens(decoder, whole, whole_count,
+                         whole_count > before_count ? whole_count - before_count : 0, why, ret_sum);
+    free(text);
+    free(before);
+    free(whole);
+    return rc;
+}
+
+// ---- all ----------------------------------------------------------------------------------------
+
+static int ask(decoder_t *decoder, const text_codec_t *codec,
+               const struct choices_question *question, const struct choices_options *options,
+               struct why *why, struct choices_result *result)
+{
+    uint32_t best = 0, best_normalized = 0;
+    double high = -INFINITY, high_normalized = -INFINITY, sum = 0;
+    char *context = context_of(options, question);
+    if (!context) return why_set(why, FAULT_MEMORY, "a context");
+    int rc = 0;
+    for (uint32_t i = 0; i < question->count && rc == 0; i++) {
+        rc = score_choice(decoder, codec, context, question->choices[i], why, &sum);
+        if (rc < 0)
+            why_wrap(why, rc, "%.150s:%" PRIu64 ": choice %u", options->path, question->line, i);
+        const double normalized = sum / (double)characters(question->choices[i]);
+        if (sum > high) high = sum, best = i;
+        if (normalized > high_normalized) high_normalized = normalized, best_normalized = i;
+    }
+    free(context);
+    if (rc < 0) return rc;
+    result->questions++;
+    result->right += best == question->answer;
+    result->right_normalized += best_normalized == question->answer;
+    return 0;
+}
+
+int choices_score(decoder_t *decoder, const text_codec_t *codec,
+                  const struct choices_question *questions, size_t count,
+                  const struct choices_options *options, struct why *why,
+                  struct choices_result *ret_result)
+{
+    struct choices_result result = { 0 };
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        rc = ask(decoder, codec, &questions[i], options, why, &result);
+        if (rc == 0 && options->asked && !options->asked(options->arg, i + 1, count))
+            rc = why_set(why, FAULT_TIMEOUT, "stopped after %zu of %zu questions", i + 1, count);
+    }
+    if (rc == 0) *ret_result = result;
+    return rc;
+}
+
+double choices_stderr(uint64_t right, uint64_t questions)
+{
+    const double share = (double)right / (double)questions;
+    return questions > 1 ? sqrt(share * (1 - share) / (double)(questions - 1)) : 0;
+}

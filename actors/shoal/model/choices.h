@@ -1,0 +1,62 @@
+#pragma once
+// choices -- multiple-choice questions from a file of lines, and how many a model gets right.
+//
+//     {"question": "What is ice?", "choices": ["fire", "frozen water"], "answer": 1}
+//     {"question": "2 + 2 =", "choices": ["3", "4", "5"], "answer": "B"}
+//
+// Asked as lm-evaluation-harness asks ARC: the context is "Question: What is ice?\nAnswer:", after
+// shots with their answers, blank lines between; each choice, after a space, is a continuation of
+// it, and is scored by the sum of the log-probabilities of its tokens. Right is
+//
+//     acc         the choice of the highest sum
+//     acc_norm    the choice of the highest sum per character (Unicode code point) of the choice
+//
+// the first of equals. A context longer than the model's window loses its beginning.
+
+#include "actors/shoal/model/evaluate.h"
+
+enum {
+    CHOICES_LINE_MAX = 1 << 20, // Bytes of a line
+    CHOICES_TEXT_MAX = 1 << 16, // Bytes of a question or a choice
+    CHOICES_MAX = 64,           // Of one question; at least 2
+    CHOICES_QUESTIONS_MAX = 1 << 20,
+    CHOICES_SHOTS_MAX = 64,
+};
+#define CHOICES_FILE_MAX ((uint64_t)1 << 30)
+
+struct choices_question {
+    char *question, **choices; // Owned
+    uint32_t count, answer;    // answer < count
+    uint64_t line;             // Where it stands; the first is 1
+};
+
+struct choices {
+    struct choices_question *questions;
+    size_t count;
+};
+
+// Lines of white space are passed over, other members of an object too. Any other line is refused
+// by its number: FAULT_FORMAT, FAULT_RANGE, FAULT_LIMIT; so is a file without a question.
+int choices_read(const char *path, struct why *why, struct choices *ret_choices);
+void choices_free(struct choices *self);
+
+struct choices_options {
+    const char *path;                     // Of the questions, to say where a fault is; borrowed
+    const struct choices_question *shots; // The same ones before every question; borrowed
+    size_t shots_count;
+    bool (*asked)(void *arg, size_t done, size_t of); // After each question; false: stop. Or NULL
+    void *arg;
+};
+struct choices_result {
+    uint64_t questions, right, right_normalized;
+};
+
+// Asks `count` questions. FAULT_RANGE, with path, line and choice (the first is 0), for one that
+// alone is longer than the window; FAULT_NAN, likewise; FAULT_TIMEOUT if `asked` said so.
+int choices_score(decoder_t *decoder, const text_codec_t *codec,
+                  const struct choices_question *questions, size_t count,
+                  const struct choices_options *options, struct why *why,
+                  struct choices_result *ret_result);
+
+// Standard error of a share of `questions`, as the harness gives it; 0 for one question.
+double choices_stderr(uint64_t right, uint64_t questions);

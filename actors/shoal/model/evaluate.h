@@ -1,0 +1,41 @@
+#pragma once
+// evaluate -- how good a model is: its loss on tokens it never saw, and the text it writes.
+
+#include "actors/shoal/model/model_folder.h"
+#include "actors/shoal/text/text_codec.h"
+#include "common/model/generate.h"
+
+struct evaluation {
+    double nats; // Mean -ln p per token, over `tokens` of them
+    uint64_t tokens;
+    uint64_t bytes; // Of the text that those tokens stand for; 0: without a codec
+};
+
+// Over all samples of a folder of token files (samples.h): windows of seq_len tokens, one after the
+// other, each token but a file's first predicted once, from the tokens before it in its window.
+// What is left at a file's end, less than a window, is not scored. `stop` (may be NULL) is asked
+// now and then; true ends it with FAULT_TIMEOUT.
+struct evaluate_options {
+    const char *data;
+    const text_codec_t *codec; // To count bytes; NULL: they are not counted
+    uint32_t seq_len, token_bytes, threads;
+    bool (*stop)(void *arg);
+    void *arg;
+};
+int evaluate_heldout(const struct model_folder *model, const struct evaluate_options *options,
+                     struct why *why, struct evaluation *ret_evaluation);
+
+enum { EVALUATE_PROMPT_MAX = 1 << 16 };
+
+// A text of `tokens` tokens that follow `prompt` (1 or more bytes). What the decoder read of the
+// same prompt before is not read again. Bytes that a terminal might take for a command, and what is
+// no UTF-8, become '?'. The caller frees.
+int evaluate_sample(decoder_t *decoder, const text_codec_t *codec, const char *prompt,
+                    uint32_t tokens, const struct generate_options *how, struct why *why,
+                    char **ret_text);
+
+// A decoder whose window holds `tokens` tokens, or as many as the model allows.
+int evaluate_decoder(const struct model_folder *model, uint64_t tokens, pool_t *pool,
+                     struct why *why, decoder_t **ret_decoder);
+
+uint32_t evaluate_threads(void); // As many as there are processors, at most POOL_THREADS_MAX

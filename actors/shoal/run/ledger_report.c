@@ -1,0 +1,241 @@
+#include "actors/shoal/run/ledger_report.h"
+#include "common/base/ensure.h"
+#include "common/ledger/ledger.h"
+#include "common/ledger/stored.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARENA_BYTES = 64 << 20 };
+
+struct reader {
+    struct ledger_report *report;
+    struct evidence *evidence; // NULL: no more is shown to it
+    struct wire_arena arena;
+    struct interval *dealt; // Of the open round
+    uint32_t dealt_count;
+    struct wire_client *clients;
+    uint32_t clients_count;
+    uint64_t round, next_step, counted_epoch;
+    uint8_t *trained; // One bit for each sample position
+    uint64_t trained_bytes;
+    struct why *why;
+};
+
+// ---- which samples were committed ---------------------------------------------------------------
+
+// True if it was set before. Positions beyond the bound are not watched.
+static bool mark(struct reader *self, uint64_t position)
+{
+    if (position >= REPORT_POSITIONS_MAX) return false;
+    if (position / 8 >= self->trained_bytes) {
+        uint64_t bytes = position / 4 + 4096;
+        self->trained = realloc(self->trained, bytes);
+        ensure(self->trained);
+        memset(self->trained + self->trained_bytes, 0, bytes - self->trained_bytes);
+        self->trained_bytes = bytes;
+    }
+    uint8_t bit = (uint8_t)(1u << position % 8), *byte = &self->trained[position / 8];
+    bool was = *byte & bit;
+    *byte |= bit;
+    return was;
+}
+
+static void unmark(struct reader *self, uint64_t begin, uint64_t end)
+{
+    for (uint64_t i = begin; i < end && i / 8 < self->trained_bytes; i++)
+        self->trained[i / 8] &= (uint8_t) ~(1u << i % 8);
+}
+
+// Places [begin, end) of the round's list are samples of its intervals, in order.
+static void count_samples(struct reader *self, uint32_t begin, uint32_t end)
+{
+    uint64_t place = 0;
+    for (uint32_t i = 0; i < self->dealt_count; i++) {
+        const struct interval *dealt = &self->dealt[i];
+        uint64_t length = dealt->end - dealt->begin;
+        uint64_t from = begin > place ? begin - place : 0, to = end > place ? end - place : 0;
+        for (uint64_t at = from; at < to && at < length; at++)
+            if (mark(self, dealt->begin + at)) self->report->samples_twice++;
+        place += length;
+    }
+}
+
+// ---- records ------------------------------------------------------------------------------------
+
+static void *keep(void *old, const void *list, size_t bytes)
+{
+    if (bytes == 0) return old;
+    void *kept = realloc(old, bytes);
+    ensure(kept);
+    return memcpy(kept, list, bytes);
+}
+
+static void see_member(struct ledger_report *report, const struct wire_member *member)
+{
+    if (member->index >= MEMBERS_MAX) return;
+    struct report_member *known = &report->members[member->index];
+    if (member->index >= report->members_count) report->members_count = member->index + 1;
+    known->key = member->key;
+    known->role = member->role;
+    known->state = member->state;
+    snprintf(known->name, sizeof known->name, "%s", member->name);
+}
+
+static void see_round(struct reader *self, const struct wire_round *round)
+{
+    self->report->rounds++;
+    self->round = round->round;
+    self->dealt = keep(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
+    self->dealt_count = round->dealt_count;
+    self->clients =
+        keep(self->clients, round->clients, round->clients_count * sizeof *round->clients);
+    self->clients_count = round->clients_count;
+}
+
+static int see_commit(struct reader *self, const struct wire_commit *commit, uint64_t seq)
+{
+    struct ledger_report *report = self->report;
+    if (commit->round != self->round)
+        return why_set(self->why, FAULT_CORRUPT, "record %llu ends round %llu, open is round %llu",
+                       (unsigned long long)seq, (unsigned long long)commit->round,
+                       (unsigned long long)self->round);
+    if (commit->outcome != OUTCOME_COMMITTED) {
+        report->voids++;
+        return 0;
+    }
+    report->commits++;
+    if (report->epochs == 0 || commit->epoch != self->counted_epoch) report->epochs++;
+    self->counted_epoch = report->epoch = commit->epoch;
+    if (commit->step < self->next_step) report->steps_twice++;
+    else report->steps++;
+    if (commit->step > self->next_step) report->steps_skipped += commit->step - self->next_step;
+    if (commit->step >= self->next_step) self->next_step = report->last_step = commit->step + 1;
+    for (uint32_t i = 0; i < commit->accepted_count; i++) {
+        const struct wire_accepted *accepted = &commit->accepted[i];
+        uint64_t samples = accepted->end - accepted->begin;
+        if (accepted->client >= self->clients_count || accepted->end < accepted->begin)
+            return why_set(self->why, FAULT_CORRUPT,
+                           "record %llu accepts what round %llu did not deal",
+                           (unsigned long long)seq, (unsigned long long)commit->round);
+        uint32_t member = self->clients[accepted->client].member;
+        report->samples += samples;
+        count_samples(self, accepted->begin, accepted->end);
+        if (member >= report->members_count) continue;
+        report->members[member].results++;
+        report->members[member].samples += samples;
+    }
+    return 0;
+}
+
+// All later steps and samples are to be done again.
+static void see_restore(struct reader *self, const struct wire_record_restore *restore)
+{
+    self->report->restores++;
+    self->next_step = self->report->last_step = restore->step;
+    unmark(self, restore->cursor, self->trained_bytes * 8);
+    for (uint32_t i = 0; i < restore->returned_count; i++)
+        unmark(self, restore->returned[i].begin, restore->returned[i].end);
+}
+
+static int see(struct reader *self, uint16_t kind, const void *body, uint64_t seq)
+{
+    struct ledger_report *report = self->report;
+    switch (kind) {
+    case FRAME_RECORD_GENESIS: {
+        const struct wire_record_genesis *genesis = body;
+        report->first_step = report->last_step = self->next_step = genesis->step;
+        report->epoch = genesis->epoch;
+        return 0;
+    }
+    case FRAME_RECORD_START: report->starts++; return 0;
+    case FRAME_RECORD_MEMBER: see_member(report, body); return 0;
+    case FRAME_RECORD_PHASE: {
+        const struct wire_record_phase *phase = body;
+        report->phase = phase->phase;
+        report->epoch = phase->epoch;
+        return 0;
+    }
+    case FRAME_RECORD_ROUND: see_round(self, body); return 0;
+    case FRAME_RECORD_COMMIT: return see_commit(self, body, seq);
+    case FRAME_RECORD_EPOCH_END:
+        report->epoch_ends++;
+        report->end = *(const struct wire_epoch_end *)body;
+        report->end.returned = NULL;
+        report->end.returned_count = 0;
+        return 0;
+    case FRAME_RECORD_CHECKPOINT:
+        report->checkpoints++;
+        report->checkpoint = *(const struct wire_checkpoint *)body;
+        return 0;
+    case FRAME_RECORD_RESTORE: see_restore(self, body); return 0;
+    default: return 0;
+    }
+}
+
+// ---- what is proved -----------------------------------------------------------------------------
+
+static void begin_evidence(struct reader *self, const char *dir)
+{
+    struct why why = { 0 };
+    if (evidence_open(dir, &why, &self->evidence) < 0)
+        snprintf(self->report->unproved, sizeof self->report->unproved, "%.390s", why.text);
+}
+
+static void end_evidence(struct reader *self)
+{
+    if (!self->evidence) return;
+    self->report->proved = self->evidence->found;
+    memcpy(self->report->unproved, self->evidence->text, sizeof self->report->unproved);
+    evidence_close(&self->evidence);
+}
+
+// ---- the walk -----------------------------------------------------------------------------------
+
+static int visit(void *arg, const struct record *record)
+{
+    struct reader *self = arg;
+    uint16_t kind;
+    const void *body;
+    int rc = stored_unpack("ledger record", record->seq, record->bytes, record->count, &self->arena,
+                           self->why, &kind, &body);
+    if (rc < 0) return rc;
+    self->report->records++;
+    if (self->evidence && !evidence_hear(self->evidence, record->seq, kind, body))
+        end_evidence(self);
+    if (kind < REPORT_KINDS_MAX) self->report->of_kind[kind]++;
+    return see(self, kind, body, record->seq);
+}
+
+int ledger_report_read(const char *dir, struct why *why, struct ledger_report *ret_report)
+{
+    struct ledger *ledger;
+    struct reader self = { .report = ret_report, .why = why };
+    int rc = ledger_open_readonly(dir, why, &ledger);
+    if (rc < 0) return rc;
+    self.arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
+    ret_report->members = calloc(MEMBERS_MAX, sizeof *ret_report->members);
+    ensure(self.arena.bytes && ret_report->members);
+    snprintf(ret_report->run, sizeof ret_report->run, "%.32s", ledger_run_id(ledger));
+    ret_report->incarnation = ledger_incarnation(ledger);
+    ret_report->oldest = ledger_oldest(ledger);
+    uint64_t head;
+    struct hash chain;
+    ledger_head(ledger, &head, &chain);
+    begin_evidence(&self, dir);
+    if (head > 0) rc = ledger_each(ledger, ret_report->oldest, visit, &self, why);
+    end_evidence(&self);
+    ledger_close(&ledger);
+    free(self.arena.bytes);
+    free(self.dealt);
+    free(self.clients);
+    free(self.trained);
+    if (rc < 0) ledger_report_free(ret_report);
+    return rc;
+}
+
+void ledger_report_free(struct ledger_report *self)
+{
+    free(self->members);
+    self->members = NULL;
+}

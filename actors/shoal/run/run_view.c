@@ -1,0 +1,120 @@
+#include "actors/shoal/run/run_view.h"
+#include <string.h>
+
+static unsigned hear_run(struct run_view *self, const struct wire_run *run)
+{
+    bool moved = !self->has_run || run->phase != self->now.phase;
+    self->now = *run;
+    self->has_run = true;
+    return moved ? VIEW_RUN | VIEW_PHASE : VIEW_RUN;
+}
+
+static unsigned hear_beat(struct run_view *self, const struct wire_beat *beat)
+{
+    if (!self->has_run || beat->log_seq < self->now.log_seq) return 0;
+    bool moved = beat->phase != self->now.phase;
+    self->now.phase = beat->phase;
+    self->now.round = beat->round;
+    self->now.step = beat->step;
+    return moved ? VIEW_RUN | VIEW_PHASE : VIEW_RUN;
+}
+
+static unsigned hear_roster(struct run_view *self, const struct wire_roster *roster)
+{
+    if (roster->members_count > VIEW_MEMBERS_MAX) return 0;
+    memcpy(self->members, roster->members, roster->members_count * sizeof *self->members);
+    self->members_count = roster->members_count;
+    return VIEW_ROSTER;
+}
+
+// `now` follows at once: a ROUND may come before the RUN that says the same.
+static unsigned hear_round(struct run_view *self, const struct wire_round *round)
+{
+    if (round->clients_count > VIEW_MEMBERS_MAX) return 0;
+    memcpy(self->clients, round->clients, round->clients_count * sizeof *self->clients);
+    self->clients_count = round->clients_count;
+    self->clients_round = round->round;
+    if (round->round <= self->round) return 0;
+    self->round = self->now.round = round->round;
+    self->now.step = round->step;
+    self->now.epoch = round->epoch;
+    self->now.phase = PHASE_TRAIN;
+    return VIEW_ROUND;
+}
+
+static unsigned hear_commit(struct run_view *self, const struct wire_commit *commit)
+{
+    if (commit->round <= self->commit.round || commit->accepted_count > VIEW_MEMBERS_MAX) return 0;
+    self->commit = *commit;
+    memcpy(self->accepted, commit->accepted, commit->accepted_count * sizeof *self->accepted);
+    self->commit.accepted = self->accepted;
+    if (commit->outcome == OUTCOME_COMMITTED) {
+        self->commits++;
+        self->now.step = commit->step + 1;
+    } else self->voids++;
+    return VIEW_COMMIT;
+}
+
+static unsigned hear_progress(struct run_view *self, const struct msg *in)
+{
+    const struct wire_progress *said = in->body;
+    uint32_t member = run_view_member(self, &in->sender);
+    if (member == UINT32_MAX) return 0;
+    struct view_progress *progress = &self->progress[member];
+    progress->step = said->step;
+    progress->loss = said->loss;
+    progress->tokens_per_s = said->tokens_per_s;
+    progress->digest = said->digest;
+    return VIEW_PROGRESS;
+}
+
+// True if it is the coordinator's word, and of its newest life.
+static bool is_of_coordinator(struct run_view *self, const struct msg *in, unsigned *ret_heard)
+{
+    if (!(wire_kind_flags(in->kind) & WIRE_STATE) || in->incarnation < self->incarnation)
+        return false;
+    *ret_heard = self->incarnation && in->incarnation > self->incarnation ? VIEW_REBORN : 0;
+    self->incarnation = in->incarnation;
+    self->coordinator = in->sender;
+    return true;
+}
+
+unsigned run_view_hear(struct run_view *self, const struct msg *in)
+{
+    unsigned heard = 0;
+    if (in->kind == FRAME_PROGRESS) return hear_progress(self, in);
+    if (!is_of_coordinator(self, in, &heard)) return 0;
+    switch (in->kind) {
+    case FRAME_RUN: return heard | hear_run(self, in->body);
+    case FRAME_BEAT: return heard | hear_beat(self, in->body);
+    case FRAME_ROSTER: return heard | hear_roster(self, in->body);
+    case FRAME_ROUND: return heard | hear_round(self, in->body);
+    case FRAME_COMMIT: return heard | hear_commit(self, in->body);
+    case FRAME_EPOCH_END: return heard | VIEW_EPOCH_END;
+    default: return heard;
+    }
+}
+
+uint32_t run_view_member(const struct run_view *self, const struct key *key)
+{
+    if (key_is_none(key)) return UINT32_MAX;
+    for (uint32_t i = 0; i < self->members_count; i++)
+        if (key_equal(&self->members[i].key, key)) return self->members[i].index;
+    return UINT32_MAX;
+}
+
+bool run_view_accepts(const struct run_view *self, const struct key *key)
+{
+    uint32_t member = run_view_member(self, key);
+    if (member == UINT32_MAX || self->clients_round != self->commit.round) return false;
+    for (uint32_t i = 0; i < self->commit.accepted_count; i++) {
+        uint32_t client = self->accepted[i].client;
+        if (client < self->clients_count && self->clients[client].member == member) return true;
+    }
+    return false;
+}
+
+const char *run_view_phase(const struct run_view *self)
+{
+    return self->has_run ? wire_enum_name(&wire_enum_phase, self->now.phase) : "unknown";
+}

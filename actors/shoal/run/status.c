@@ -1,0 +1,341 @@
+// status -- where a run stands: asked of the broker, or read from the coordinator's ledger.
+
+#include "actors/shoal/run/ledger_report.h"
+#include "actors/shoal/run/run_view.h"
+#include "actors/shoal/shoal.h"
+#include "actors/shoal/show.h"
+#include "common/actor/command.h"
+#include "common/actor/tap.h"
+#include "common/base/clock.h"
+#include "common/base/ensure.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ANSWER_MS = 3000, MEMBERS_SHOWN = 40 };
+
+struct status {
+    struct command command;
+    const char *ledger;
+};
+
+// ---- live ---------------------------------------------------------------------------------------
+
+static json_t *hash_to_json(const struct hash *hash)
+{
+    char hex[HASH_HEX];
+    return hash_is_none(hash) ? json_null() : json_string(hash_to_hex(hash, hex));
+}
+
+static json_t *key_to_json(const struct key *key)
+{
+    char hex[KEY_HEX];
+    return key_is_none(key) ? json_null() : json_string(key_to_hex(key, hex));
+}
+
+static json_t *members_to_json(const struct run_view *view)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < view->members_count; i++) {
+        const struct wire_member *member = &view->members[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", member->name, "role",
+                            wire_enum_name(&wire_enum_role, member->role), "state",
+                            wire_enum_name(&wire_enum_member_state, member->state), "endpoint",
+                            member->endpoint, "key", key_to_json(&member->key)));
+    }
+    return list;
+}
+
+static json_t *checkpoint_to_json(const struct wire_run *now)
+{
+    if (hash_is_none(&now->checkpoint_digest)) return json_null();
+    return json_pack("{s:I, s:s, s:o}", "step", (json_int_t)now->checkpoint_step, "name",
+                     now->checkpoint_name, "digest", hash_to_json(&now->checkpoint_digest));
+}
+
+static json_t *commit_to_json(const struct run_view *view)
+{
+    const struct wire_commit *commit = &view->commit;
+    if (commit->round == 0) return json_null();
+    return json_pack("{s:I, s:I, s:s, s:i, s:I, s:i, s:i}", "round", (json_int_t)commit->round,
+                     "step", (json_int_t)commit->step, "outcome",
+                     wire_enum_name(&wire_enum_outcome, commit->outcome), "accepted",
+                     (int)commit->accepted_count, "samples", (json_int_t)commit->samples, "votes",
+                     (int)commit->votes, "elected", (int)commit->elected);
+}
+
+static json_t *view_to_json(const struct run_view *view, const char *run)
+{
+    const struct wire_run *now = &view->now;
+    json_t *object = json_pack(
+        "{s:s, s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:i, s:b}", "schema", "shoal.status.1", "run",
+        run, "incarnation", (json_int_t)view->incarnation, "phase", run_view_phase(view), "epoch",
+        (json_int_t)now->epoch, "round", (json_int_t)now->round, "step", (json_int_t)now->step,
+        "total_steps", (json_int_t)now->total_steps, "phase_left_ms", (int)now->phase_left_ms,
+        "pausing", now->pausing);
+    json_t *rest =
+        json_pack("{s:i, s:i, s:f, s:f, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "healthy",
+                  (int)now->healthy, "pending", (int)now->pending, "loss", (double)now->loss,
+                  "tokens_per_s", (double)now->tokens_per_s, "samples_done",
+                  (json_int_t)now->samples_done, "tokens_done", (json_int_t)now->tokens_done,
+                  "passes", (json_int_t)now->passes, "digest_step", (json_int_t)now->digest_step,
+                  "digest", hash_to_json(&now->digest), "checkpoint", checkpoint_to_json(now),
+                  "last_commit", commit_to_json(view), "members", members_to_json(view));
+    if (!object || !rest || json_object_update(object, rest) != 0) return NULL;
+    json_decref(rest);
+    return object;
+}
+
+static void print_members(const struct run_view *view)
+{
+    for (uint32_t i = 0; i < view->members_count && i < MEMBERS_SHOWN; i++)
+        printf("  %-32s %-10s %s\n", view->members[i].name,
+               wire_enum_name(&wire_enum_member_state, view->members[i].state),
+               view->members[i].endpoint);
+    if (view->members_count > MEMBERS_SHOWN)
+        printf("  ... and %u more; --json lists all\n", view->members_count - MEMBERS_SHOWN);
+}
+
+static void print_view(const struct run_view *view, const char *run)
+{
+    char a[SHOW_MAX], b[SHOW_MAX], hex[HASH_HEX];
+    const struct wire_run *now = &view->now;
+    printf("run %s: %s%s", run, run_view_phase(view), now->pausing ? ", pausing" : "");
+    if (now->phase_left_ms)
+        printf(", at most %s more", show_duration(now->phase_left_ms / 1000.0, a));
+    printf("\n\n  epoch %llu   round %llu   step %llu of %llu   pass %llu\n",
+           (unsigned long long)now->epoch, (unsigned long long)now->round,
+           (unsigned long long)now->step, (unsigned long long)now->total_steps,
+           (unsigned long long)now->passes);
+    printf("  loss %.3f   %s tokens/s   %s tokens trained   coordinator's life %llu\n",
+           (double)now->loss, show_count(now->tokens_per_s, a),
+           show_count((double)now->tokens_done, b), (unsigned long long)view->incarnation);
+    if (!hash_is_none(&now->digest))
+        printf("  digest %.16s of step %llu\n", hash_to_hex(&now->digest, hex),
+               (unsigned long long)now->digest_step);
+    if (!hash_is_none(&now->checkpoint_digest))
+        printf("  checkpoint %s, digest %.16s\n", now->checkpoint_name,
+               hash_to_hex(&now->checkpoint_digest, hex));
+    else printf("  no checkpoint yet\n");
+    printf("  %u trainers healthy, %u pending\n\n", now->healthy, now->pending);
+    print_members(view);
+}
+
+// Hears the state that the broker keeps. FAULT_UNREACHABLE says who does not answer.
+static int hear_state(const struct status *self, struct tap *tap, struct run_view *view,
+                      struct why *why)
+{
+    uint64_t until_ms = clock_ms() + ANSWER_MS;
+    bool complete = false;
+    while (!complete && clock_ms() < until_ms) {
+        struct letter letter;
+        tap_wait(tap, -1, until_ms);
+        for (enum tap_result got; !complete && (got = tap_take(tap, &letter)) != TAP_NOTHING;) {
+            if (got == TAP_FRAME) run_view_hear(view, &letter.msg);
+            complete = got == TAP_COMPLETE;
+        }
+    }
+    if (view->has_run) return 0;
+    if (!tap_is_connected(tap))
+        return tap_no_answer(tap, self->command.server_addr, ANSWER_MS, why);
+    return why_set(why, FAULT_UNREACHABLE,
+                   "the broker at %s knows nothing of run \"%s\": no coordinator has "
+                   "published yet, or it is another --run-id",
+                   self->command.server_addr, self->command.run_id);
+}
+
+static int show_live(struct status *self, struct why *why)
+{
+    static const uint16_t kinds[] = { FRAME_RUN, FRAME_ROSTER, FRAME_COMMIT, FRAME_EPOCH_END };
+    struct tap_options options = { .broker = &self->command.ticket,
+                                   .run = self->command.run_id,
+                                   .role = ACTOR_MONITOR,
+                                   .kinds = kinds,
+                                   .kinds_count = sizeof kinds / sizeof *kinds };
+    struct tap *tap = NULL;
+    struct identity *identity = NULL; // Only a broker that does not admit all wants to know it
+    struct run_view *view = calloc(1, sizeof *view);
+    ensure(view);
+    int rc = 0;
+    if (self->command.identity_path || command_env(IDENTITY_ENV))
+        rc = command_identity(&self->command, why, &identity);
+    options.identity = identity;
+    if (rc == 0) rc = tap_open(&options, why, &tap);
+    if (rc == 0) rc = hear_state(self, tap, view, why);
+    if (rc == 0 && self->command.json)
+        rc = shoal_print_json(view_to_json(view, self->command.run_id), why);
+    else if (rc == 0) print_view(view, self->command.run_id);
+    tap_close(&tap);
+    identity_destroy(&identity);
+    free(view);
+    return rc;
+}
+
+// ---- from the ledger ----------------------------------------------------------------------------
+
+static json_t *kinds_to_json(const struct ledger_report *report)
+{
+    json_t *object = json_object();
+    for (uint16_t kind = 0; kind < REPORT_KINDS_MAX; kind++)
+        if (report->of_kind[kind])
+            json_object_set_new(object, wire_kind_name(kind),
+                                json_integer((json_int_t)report->of_kind[kind]));
+    return object;
+}
+
+static json_t *shares_to_json(const struct ledger_report *report)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < report->members_count; i++) {
+        const struct report_member *member = &report->members[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:s, s:I, s:I}", "name", member->name, "role",
+                            wire_enum_name(&wire_enum_role, member->role), "state",
+                            wire_enum_name(&wire_enum_member_state, member->state), "results",
+                            (json_int_t)member->results, "samples", (json_int_t)member->samples));
+    }
+    return list;
+}
+
+static json_t *evidence_to_json(const struct ledger_report *report)
+{
+    const struct evidence_found *proved = &report->proved;
+    return json_pack("{s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "holds", !report->unproved[0],
+                     "reason", report->unproved, "draws", (json_int_t)proved->rounds, "keys",
+                     (json_int_t)proved->keys, "audits", (json_int_t)proved->audits, "findings",
+                     (json_int_t)proved->findings, "equivocations",
+                     (json_int_t)proved->equivocations, "ejections", (json_int_t)proved->ejections);
+}
+
+static json_t *report_to_json(const struct ledger_report *report)
+{
+    json_t *object = json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:s, s:o}", "schema", "shoal.ledger.1", "run", report->run,
+        "incarnation", (json_int_t)report->incarnation, "records", (json_int_t)report->records,
+        "oldest_record", (json_int_t)report->oldest, "phase",
+        wire_enum_name(&wire_enum_phase, report->phase), "records_by_kind", kinds_to_json(report));
+    json_t *counts = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "starts",
+        (json_int_t)report->starts, "rounds", (json_int_t)report->rounds, "commits",
+        (json_int_t)report->commits, "voids", (json_int_t)report->voids, "distinct_steps",
+        (json_int_t)report->steps, "steps_twice", (json_int_t)report->steps_twice, "steps_skipped",
+        (json_int_t)report->steps_skipped, "last_step", (json_int_t)report->last_step, "samples",
+        (json_int_t)report->samples, "samples_twice", (json_int_t)report->samples_twice, "restores",
+        (json_int_t)report->restores);
+    json_t *ends = json_pack(
+        "{s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:s, s:o, s:o, s:o}", "epoch",
+        (json_int_t)report->epoch, "epochs_trained", (json_int_t)report->epochs, "epoch_ends",
+        (json_int_t)report->epoch_ends, "digest_step", (json_int_t)report->end.step, "digest",
+        hash_to_json(&report->end.digest), "checkpoints", (json_int_t)report->checkpoints,
+        "checkpoint_step", (json_int_t)report->checkpoint.step, "checkpoint_name",
+        report->checkpoint.name, "checkpoint_digest", hash_to_json(&report->checkpoint.digest),
+        "members", shares_to_json(report), "evidence", evidence_to_json(report));
+    if (!object || !counts || !ends || json_object_update(object, counts) ||
+        json_object_update(object, ends))
+        return NULL;
+    json_decref(counts);
+    json_decref(ends);
+    return object;
+}
+
+static void print_evidence(const struct ledger_report *report)
+{
+    const struct evidence_found *proved = &report->proved;
+    printf(
+        "  evidence %llu rounds drawn again, %llu audits among them; %llu keys fit, %llu findings "
+        "and %llu equivocations signed; %llu ejections justified\n",
+        (unsigned long long)proved->rounds, (unsigned long long)proved->audits,
+        (unsigned long long)proved->keys, (unsigned long long)proved->findings,
+        (unsigned long long)proved->equivocations, (unsigned long long)proved->ejections);
+    if (report->unproved[0]) printf("           DOES NOT HOLD: %s\n", report->unproved);
+}
+
+static void print_report(const struct ledger_report *report)
+{
+    char hex[HASH_HEX];
+    printf("run %s, from the ledger: %s, life %llu of the coordinator\n\n", report->run,
+           wire_enum_name(&wire_enum_phase, report->phase),
+           (unsigned long long)report->incarnation);
+    printf("  records  %llu\n", (unsigned long long)report->records);
+    for (uint16_t kind = 0; kind < REPORT_KINDS_MAX; kind++)
+        if (report->of_kind[kind])
+            printf("    %-20s %llu\n", wire_kind_name(kind),
+                   (unsigned long long)report->of_kind[kind]);
+    printf("  commits  %llu, void rounds %llu; steps %llu distinct, %llu twice, %llu skipped; last "
+           "step %llu\n",
+           (unsigned long long)report->commits, (unsigned long long)report->voids,
+           (unsigned long long)report->steps, (unsigned long long)report->steps_twice,
+           (unsigned long long)report->steps_skipped, (unsigned long long)report->last_step);
+    printf("  samples  %llu, %llu twice\n", (unsigned long long)report->samples,
+           (unsigned long long)report->samples_twice);
+    print_evidence(report);
+    if (report->epoch_ends)
+        printf("  digest   %.16s of step %llu\n", hash_to_hex(&report->end.digest, hex),
+               (unsigned long long)report->end.step);
+    if (report->checkpoints)
+        printf("  newest checkpoint  %s, digest %.16s\n", report->checkpoint.name,
+               hash_to_hex(&report->checkpoint.digest, hex));
+    for (uint32_t i = 0; i < report->members_count; i++)
+        printf("  %-32s %-10s %6llu results, %8llu samples\n", report->members[i].name,
+               wire_enum_name(&wire_enum_member_state, report->members[i].state),
+               (unsigned long long)report->members[i].results,
+               (unsigned long long)report->members[i].samples);
+}
+
+static int show_ledger(const struct status *self, struct why *why)
+{
+    struct ledger_report report = { 0 };
+    int rc = ledger_report_read(self->ledger, why, &report);
+    if (rc < 0) return rc;
+    if (self->command.json) rc = shoal_print_json(report_to_json(&report), why);
+    else print_report(&report);
+    if (rc == 0 && report.unproved[0])
+        rc = why_set(why, FAULT_CORRUPT, "the ledger does not prove what it says: %s",
+                     report.unproved);
+    ledger_report_free(&report);
+    return rc;
+}
+
+// ---- command line -------------------------------------------------------------------------------
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct status *self = state->input;
+    if (key == ARGP_KEY_INIT) state->child_inputs[0] = &self->command;
+    else if (key == 'l') self->ledger = arg;
+    else return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+int shoal_status(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        { "ledger", 'l', "DIR", 0,
+          "Read the coordinator's state directory instead, draw all rounds again and verify what "
+          "was signed; nothing is written. Exit 65: something does not hold",
+          0 },
+        { 0 },
+    };
+    static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
+    static const struct argp argp = {
+        options,
+        parse,
+        NULL,
+        "Says where a run stands.\n\n"
+        "  shoal status --ticket ticket              (or TICKET; `shoal invite` makes one)\n"
+        "  shoal status --ledger coordinator-state --json\n",
+        children,
+        NULL,
+        NULL
+    };
+    struct status self = { 0 };
+    struct why why = { 0 };
+    argp_parse(&argp, argc, argv, 0, NULL, &self);
+    int rc = self.ledger ? show_ledger(&self, &why)
+                         : command_check_broker(&self.command, SHOAL_BROKER, &why);
+    if (rc == 0 && !self.ledger && !self.command.run_id)
+        rc = why_set(&why, FAULT_USAGE, "--run-id ID (or RUN_ID) or --ledger DIR is needed");
+    if (rc == 0 && !self.ledger) rc = show_live(&self, &why);
+    return fault_exit(rc, &why);
+}

@@ -1,0 +1,49 @@
+#include "actors/shoal/text/text_progress.h"
+#include "actors/shoal/local/progress.h"
+#include "actors/shoal/show.h"
+#include "common/base/clock.h"
+#include <czmq.h>
+
+void text_progress_init(struct text_progress *self, const char *what, uint64_t bytes_all)
+{
+    const char *terminal = getenv("TERM");
+    *self = (struct text_progress){ .what = what, .bytes_all = bytes_all };
+    self->began_ms = clock_ms();
+    self->due_ms = self->began_ms + PROGRESS_TTY_MS;
+    self->is_tty = isatty(STDERR_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0);
+    if (!self->is_tty) self->due_ms = self->began_ms + PROGRESS_PLAIN_MS;
+}
+
+double text_progress_seconds(const struct text_progress *self)
+{
+    return (double)(clock_ms() - self->began_ms) / 1000;
+}
+
+void text_progress_say(struct text_progress *self, const char *line)
+{
+    const uint64_t now_ms = clock_ms();
+    if (now_ms < self->due_ms) return;
+    self->due_ms = now_ms + (self->is_tty ? PROGRESS_TTY_MS : PROGRESS_PLAIN_MS);
+    if (self->is_tty) fprintf(stderr, "\r\033[K%.110s", line);
+    else fprintf(stderr, "%s\n", line);
+    fflush(stderr);
+}
+
+void text_progress_tick(struct text_progress *self, uint64_t bytes, uint64_t made)
+{
+    char line[PROGRESS_LINE_MAX], bar[SHOW_MAX], count[SHOW_MAX], left[SHOW_MAX], what[100] = "";
+    const double seconds = text_progress_seconds(self), done = (double)bytes;
+    show_bar(self->bytes_all ? done / (double)self->bytes_all : 0, 12, bar);
+    show_count((double)made, count);
+    if (self->what) snprintf(what, sizeof what, "  %s %s", count, self->what);
+    show_duration(done > 0 ? seconds * ((double)self->bytes_all - done) / done : -1, left);
+    snprintf(line, sizeof line, "%s %.1f of %.1f MB%s  %.1f MB/s  ETA %s", bar, done / 1e6,
+             (double)self->bytes_all / 1e6, what, seconds > 0 ? done / 1e6 / seconds : 0, left);
+    text_progress_say(self, line);
+}
+
+void text_progress_end(struct text_progress *self)
+{
+    if (self->is_tty) fputs("\r\033[K", stderr);
+    fflush(stderr);
+}

@@ -1,0 +1,296 @@
+// tokenize -- text becomes token files that a data provider serves.
+
+#include "actors/shoal/model/evaluate.h"
+#include "actors/shoal/shoal.h"
+#include "actors/shoal/text/text_progress.h"
+#include "common/actor/command.h"
+#include "common/kernel/pool.h"
+#include "common/text/corpus.h"
+#include "common/text/text_tokens.h"
+#include "common/text/tokenizer.h"
+#include <argp.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+enum {
+    INPUTS_MAX = 4096,
+    KEY_TOKEN_SIZE = 1000,
+    KEY_TEMPLATE,
+    KEY_FIELD,
+    KEY_HELDOUT,
+    KEY_THREADS,
+    KEY_JSON
+};
+
+struct tokenize {
+    const char *tokenizer, *out, *token_size, *separator, *field, *heldout, *threads;
+    const char *inputs[INPUTS_MAX];
+    size_t inputs_count;
+    bool with_template, json;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct tokenize *self = state->input;
+    switch (key) {
+    case 't': self->tokenizer = arg; break;
+    case 'o': self->out = arg; break;
+    case 's': self->separator = arg; break;
+    case KEY_TOKEN_SIZE: self->token_size = arg; break;
+    case KEY_TEMPLATE: self->with_template = true; break;
+    case KEY_FIELD: self->field = arg; break;
+    case KEY_HELDOUT: self->heldout = arg; break;
+    case KEY_THREADS: self->threads = arg; break;
+    case KEY_JSON: self->json = true; break;
+    case ARGP_KEY_ARG:
+        if (self->inputs_count == INPUTS_MAX) argp_error(state, "at most %d inputs", INPUTS_MAX);
+        self->inputs[self->inputs_count++] = arg;
+        break;
+    case ARGP_KEY_END:
+        if (!self->tokenizer) argp_error(state, "--tokenizer FILE is needed");
+        if (!self->out) argp_error(state, "--out DIR is needed");
+        if (!self->inputs_count) argp_error(state, "a file or folder with text is needed");
+        break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+// ---- the work
+
+struct work {
+    const struct tokenize *wish;
+    tokenizer_t *tokenizer;
+    uint32_t threads, token_bytes, separator; // BPE_NONE: no separator
+    bool any_bytes;
+    pool_t *pool;
+    encoder_t *encoders[POOL_THREADS_MAX];
+    corpus_t *corpus;
+    text_tokens_t *tokens;
+    struct token_list lists[CORPUS_BATCH_UNITS];
+    const struct corpus_unit *units;
+    int faults[CORPUS_BATCH_UNITS];
+    struct why whys[POOL_THREADS_MAX];      // Of the first fault of each worker
+    uint32_t fault_units[POOL_THREADS_MAX]; // Which unit that was
+    uint64_t documents, tokens_count;
+};
+
+static int encode_text(const struct work *self, uint32_t worker, const struct corpus_unit *unit,
+                       struct why *why, struct token_list *list)
+{
+    const unsigned flags = unit->begins ? 0 : ENCODE_CONTINUES;
+    int rc = tokenizer_encode(self->encoders[worker], unit->text, unit->count, flags, why, list);
+    if (rc == 0) return 0;
+    return unit->line ? why_wrap(why, rc, "%s:%" PRIu64, unit->path, unit->line)
+                      : why_wrap(why, rc, "%s from byte %" PRIu64 " on", unit->path, unit->offset);
+}
+
+static void encode_unit(void *arg, uint32_t task, uint32_t worker)
+{
+    struct work *self = arg;
+    const struct corpus_unit *unit = &self->units[task];
+    struct token_list *list = &self->lists[task];
+    struct why why = { 0 };
+    list->count = 0;
+    int rc = self->any_bytes ? 0 : corpus_check(unit, &why);
+    if (rc == 0 && self->wish->with_template && unit->begins)
+        tokenizer_template(self->tokenizer, false, list);
+    if (rc == 0) rc = encode_text(self, worker, unit, &why, list);
+    if (rc == 0 && self->wish->with_template && unit->ends)
+        tokenizer_template(self->tokenizer, true, list);
+    if (rc == 0 && unit->ends && self->separator != BPE_NONE) token_list_add(list, self->separator);
+    self->faults[task] = rc;
+    if (rc < 0 && task < self->fault_units[worker]) {
+        self->fault_units[worker] = task;
+        self->whys[worker] = why;
+    }
+}
+
+// The fault of the first unit that has one, whoever met it.
+static int first_fault(const struct work *self, size_t count, struct why *why)
+{
+    size_t first = 0;
+    while (first < count && self->faults[first] == 0) first++;
+    if (first == count) return 0;
+    for (uint32_t i = 0; i < self->threads; i++)
+        if (self->fault_units[i] == first) *why = self->whys[i];
+    return self->faults[first];
+}
+
+static int encode_batch(struct work *self, size_t count, struct why *why)
+{
+    for (uint32_t i = 0; i < self->threads; i++) self->fault_units[i] = UINT32_MAX;
+    pool_run(self->pool, (uint32_t)count, encode_unit, self);
+    int rc = first_fault(self, count, why);
+    for (size_t i = 0; rc == 0 && i < count; i++) {
+        rc = text_tokens_add_ids(self->tokens, self->lists[i].ids, self->lists[i].count, why);
+        self->tokens_count += self->lists[i].count;
+        self->documents += self->units[i].ends;
+    }
+    return rc;
+}
+
+static int encode_all(struct work *self, struct text_progress *progress, struct why *why)
+{
+    size_t count = 1;
+    int rc = 0;
+    while (rc == 0 && count > 0) {
+        rc = corpus_next(self->corpus, why, &self->units, &count);
+        if (rc == 0 && count > 0) rc = encode_batch(self, count, why);
+        if (rc == 0)
+            text_progress_tick(progress, corpus_bytes_read(self->corpus), self->tokens_count);
+    }
+    text_progress_end(progress);
+    return rc;
+}
+
+// ---- the command
+
+static int choose_token_size(struct work *self, struct why *why)
+{
+    const uint32_t id_end = tokenizer_id_end(self->tokenizer);
+    uint64_t size = id_end <= 1 << 16 ? 2 : 4;
+    int rc = self->wish->token_size
+                 ? command_number("--token-size", self->wish->token_size, 2, 4, why, &size)
+                 : 0;
+    if (rc < 0) return rc;
+    if (size == 3) return why_set(why, FAULT_USAGE, "--token-size 3: it must be 2 or 4");
+    if (size == 2 && id_end > 1 << 16)
+        return why_set(why, FAULT_USAGE,
+                       "--token-size 2: the vocabulary has ids up to %u, which "
+                       "need 4",
+                       id_end - 1);
+    self->token_bytes = (uint32_t)size;
+    return 0;
+}
+
+static size_t last_cut(const void *context, const uint8_t *text, size_t count)
+{
+    return tokenizer_last_cut(context, text, count);
+}
+
+static int open_work(struct work *self, struct why *why)
+{
+    const struct tokenize *wish = self->wish;
+    uint64_t threads = evaluate_threads(), heldout = TEXT_HELDOUT_EVERY;
+    int rc = tokenizer_load(wish->tokenizer, why, &self->tokenizer);
+    if (rc == 0 && wish->threads)
+        rc = command_number("--threads", wish->threads, 1, POOL_THREADS_MAX, why, &threads);
+    if (rc == 0 && wish->heldout)
+        rc = command_number("--heldout-every", wish->heldout, 0, 1 << 20, why, &heldout);
+    if (rc == 0 && heldout == 1)
+        rc = why_set(why, FAULT_USAGE, "--heldout-every 1: 0 for none, else 2 to 1048576");
+    if (rc == 0 && wish->separator)
+        rc = tokenizer_find(self->tokenizer, wish->separator, why, &self->separator);
+    if (rc == 0) rc = choose_token_size(self, why);
+    if (rc < 0) return rc;
+    self->threads = (uint32_t)threads;
+    self->any_bytes = tokenizer_is_bytes(self->tokenizer);
+    const struct corpus_options corpus = { wish->field, last_cut, self->tokenizer };
+    const struct text_config config = { .heldout_every = (uint32_t)heldout,
+                                        .no_heldout = heldout == 0,
+                                        .token_bytes = self->token_bytes,
+                                        .tokenizer = wish->tokenizer };
+    rc = corpus_open(wish->inputs, wish->inputs_count, &corpus, why, &self->corpus);
+    if (rc == 0) rc = text_tokens_new(wish->out, &config, why, &self->tokens);
+    if (rc < 0) return rc;
+    self->pool = pool_new(self->threads);
+    if (!self->pool) return why_set(why, FAULT_MEMORY, "%u threads", self->threads);
+    for (uint32_t i = 0; i < self->threads; i++)
+        if (!(self->encoders[i] = encoder_new(self->tokenizer)))
+            return why_set(why, FAULT_MEMORY, "an encoder");
+    return 0;
+}
+
+static void close_work(struct work *self)
+{
+    for (uint32_t i = 0; i < POOL_THREADS_MAX; i++) encoder_destroy(&self->encoders[i]);
+    for (uint32_t i = 0; i < CORPUS_BATCH_UNITS; i++) token_list_free(&self->lists[i]);
+    pool_destroy(&self->pool);
+    corpus_close(&self->corpus);
+    text_tokens_destroy(&self->tokens);
+    tokenizer_destroy(&self->tokenizer);
+}
+
+static int report(const struct work *self, const struct text_counts *counts, double seconds,
+                  struct why *why)
+{
+    const double bytes = (double)corpus_bytes(self->corpus);
+    const double rate = seconds > 0 ? bytes / 1e6 / seconds : 0;
+    if (self->wish->json)
+        return shoal_print_json(
+            json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "schema",
+                      "shoal.tokenize.1", "folder", self->wish->out, "documents",
+                      (json_int_t)self->documents, "text_bytes",
+                      (json_int_t)corpus_bytes(self->corpus), "train_tokens",
+                      (json_int_t)counts->train, "heldout_tokens", (json_int_t)counts->heldout,
+                      "token_bytes", (json_int_t)self->token_bytes, "vocab_size",
+                      (json_int_t)tokenizer_id_end(self->tokenizer), "threads",
+                      (json_int_t)self->threads, "seconds", seconds, "mb_per_s", rate),
+            why);
+    printf("%s/train    %" PRIu64 " tokens to train on, %u bytes each\n", self->wish->out,
+           counts->train, self->token_bytes);
+    if (counts->heldout)
+        printf("%s/heldout  %" PRIu64 " tokens that no trainer is served\n", self->wish->out,
+               counts->heldout);
+    printf("\n%" PRIu64 " document%s, %.1f MB in %.1f s: %.1f MB/s on %u thread%s, %.2f bytes per "
+           "token; vocab_size %u\n",
+           self->documents, self->documents == 1 ? "" : "s", bytes / 1e6, seconds, rate,
+           self->threads, self->threads == 1 ? "" : "s",
+           bytes / (double)(counts->train + counts->heldout), tokenizer_id_end(self->tokenizer));
+    return 0;
+}
+
+static int run(const struct tokenize *wish, struct why *why)
+{
+    static struct work work;
+    struct text_progress progress;
+    struct text_counts counts;
+    work = (struct work){ .wish = wish, .separator = BPE_NONE };
+    int rc = open_work(&work, why);
+    if (rc == 0) {
+        text_progress_init(&progress, "tokens", corpus_bytes(work.corpus));
+        rc = encode_all(&work, &progress, why);
+    }
+    if (rc == 0) rc = text_tokens_finish(work.tokens, why, &counts);
+    if (rc == 0 && work.documents > 1 && !wish->separator && !wish->with_template)
+        fprintf(stderr,
+                "%" PRIu64 " documents joined without a token between them; --separator "
+                "TOKEN puts one after each\n",
+                work.documents);
+    if (rc == 0) rc = report(&work, &counts, text_progress_seconds(&progress), why);
+    close_work(&work);
+    return rc;
+}
+
+int shoal_tokenize(int argc, char **argv)
+{
+    static const struct argp_option options[] = {
+        { "tokenizer", 't', "FILE", 0, "A tokenizer.json, a folder with one, or: bytes", 0 },
+        { "out", 'o', "DIR", 0, "The folder for the dataset", 0 },
+        { "separator", 's', "TOKEN", 0, "Goes after each document, e.g. '<|endoftext|>'", 0 },
+        { "template", KEY_TEMPLATE, NULL, 0, "With what the tokenizer puts around a text", 0 },
+        { "token-size", KEY_TOKEN_SIZE, "2|4", 0, "Bytes per token (2 if the ids fit, else 4)", 0 },
+        { "jsonl-field", KEY_FIELD, "NAME", 0, "Of a .jsonl file's lines, has the text (text)", 0 },
+        { "heldout-every", KEY_HELDOUT, "N", 0, "One block of N is held out; 0: none (20)", 0 },
+        { "threads", KEY_THREADS, "N", 0, "Same tokens for any number (one per processor)", 0 },
+        { "json", KEY_JSON, NULL, 0, "Print one JSON object", 0 },
+        { 0 },
+    };
+    static const struct argp argp = {
+        options,
+        parse,
+        "INPUT...",
+        "Turns text files, .jsonl files and folders of them into token files with a manifest.\n\n"
+        "  shoal tokenize -t SmolLM-135M -s '<|endoftext|>' -o data books/ web.jsonl\n"
+        "  shoal tokenize -t bytes -o data notes.txt\n",
+        NULL,
+        NULL,
+        NULL
+    };
+    static struct tokenize self;
+    struct why why = { 0 };
+    self = (struct tokenize){ .field = "text" };
+    argp_parse(&argp, argc, argv, 0, NULL, &self);
+    return fault_exit(run(&self, &why), &why);
+}

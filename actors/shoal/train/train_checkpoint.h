@@ -1,0 +1,29 @@
+#pragma once
+// train_checkpoint -- what `shoal train` leaves behind and goes on from: checkpoints of the same
+// form as a checkpointer's (common/checkpoint/checkpoint.h), with the optimizer's state in them and the
+// recipe as recipe.txt. Who resumes goes on with the same bits as if nothing had happened.
+
+#include "actors/shoal/train/train_settings.h"
+
+// Where a training stands: all that changes, beside the parameters and the optimizer.
+struct train_position {
+    uint64_t step;    // Steps done
+    uint64_t sample;  // The next one, counted over all passes
+    uint64_t samples; // Trained so far
+};
+
+// Where a training begins.
+struct train_position train_position_first(const struct train_settings *settings);
+
+// Makes the folder if it is missing: better now than after hours. FAULT_DENIED if it holds
+// checkpoints already, with which a new training would mix.
+int train_checkpoint_begin(const struct train_settings *settings, struct why *why);
+
+// Writes that of `position`.
+int train_checkpoint_write(const struct train_settings *settings,
+                           const struct train_position *position, const struct model_folder *model,
+                           solo_t *solo, struct why *why);
+
+// Loads parameters and optimizer from the newest. Says on stderr by which lines the recipe differs.
+int train_checkpoint_load(const struct train_settings *settings, const struct model_folder *model,
+                          solo_t *solo, struct why *why, struct train_position *ret_position);

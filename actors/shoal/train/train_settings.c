@@ -1,0 +1,270 @@
+#include "actors/shoal/train/train_settings.h"
+#include "actors/shoal/model/evaluate.h"
+#include "actors/shoal/shoal.h"
+#include "common/actor/command.h"
+#include "common/base/bytes.h"
+#include "common/config/text.h"
+#include "common/config/data_config.h"
+#include "common/config/override.h"
+#include "common/model/model.h"
+#include "common/model/recipe.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { HELDOUT_SAMPLES_MAX = 65536 };
+
+// ---- state.toml, and what flags make of it ------------------------------------------------------
+
+static int override(struct run_config *config, const char *key, const char *value, struct why *why)
+{
+    char assignment[CONFIG_FAULT_TEXT];
+    const int count = snprintf(assignment, sizeof assignment, "%s=%s", key, value);
+    return (size_t)count < sizeof assignment
+               ? config_override(config, assignment, why)
+               : why_set(why, FAULT_USAGE, "a value of %zu bytes for %s", strlen(value), key);
+}
+
+static bool is_set(const struct run_config *config, const char *path)
+{
+    const struct config_schema *schema = &config_run_schema;
+    return config->origin.line[config_key_index(schema, config_key_find(schema, path))] != 0;
+}
+
+// Flags with a name of their own are settings like any other; --set comes after them.
+static int change_config(const struct train_flags *flags, struct run_config *config,
+                         struct why *why)
+{
+    const struct {
+        const char *flag, *value, *key;
+    } named[] = {
+        { "--learning-rate", flags->learning_rate, "base_lr" },
+        { "--batch-size", flags->batch_size, "config.global_batch_size_start" },
+        { "--batch-size", flags->batch_size, "config.global_batch_size_end" },
+        { "--steps", flags->steps, "config.total_steps" },
+    };
+    int rc = 0;
+    if (flags->optimizer) {
+        const bool adamw = strcmp(flags->optimizer, "adamw") == 0;
+        if (!adamw && strcmp(flags->optimizer, "distro") != 0)
+            return why_set(why, FAULT_USAGE, "--optimizer %s: adamw or distro", flags->optimizer);
+        rc = override(config, "model.LLM.optimizer", adamw ? "AdamW" : "Distro", why);
+        // What a file that was written for Distro cannot say
+        if (rc == 0 && adamw && !is_set(config, "model.LLM.optimizer.AdamW.eps"))
+            rc = override(config, "eps", "1e-8", why);
+        if (rc == 0 && adamw && !is_set(config, "model.LLM.optimizer.AdamW.betas"))
+            rc = override(config, "betas", "0.9,0.95", why);
+    }
+    for (size_t i = 0; i < sizeof named / sizeof *named && rc == 0; i++) {
+        if (!named[i].value) continue;
+        rc = override(config, named[i].key, named[i].value, why);
+        if (rc < 0) rc = why_wrap(why, rc, "%s", named[i].flag);
+    }
+    for (size_t i = 0; i < flags->sets_count && rc == 0; i++)
+        rc = config_override(config, flags->sets[i], why);
+    return rc < 0 ? rc : config_override_check(config, why);
+}
+
+// What no rule of the file knows: the model's limits, and those of training alone.
+static int check_settings(const struct train_settings *self, struct why *why)
+{
+    const struct run_config *config = &self->config;
+    if (config->max_seq_len > self->shape.seq_len_max)
+        return why_set(why, FAULT_RANGE,
+                       "max_seq_len = %" PRIu64 ", the model's config.json allows 1..%u",
+                       config->max_seq_len, self->shape.seq_len_max);
+    if (self->total_steps > CHECKPOINT_STEP_MAX)
+        return why_set(why, FAULT_RANGE, "total_steps = %" PRIu64 ", a checkpoint counts to %d",
+                       self->total_steps, CHECKPOINT_STEP_MAX);
+    return 0;
+}
+
+// ---- model and data -----------------------------------------------------------------------------
+
+static int find_model(struct train_settings *self, const struct train_flags *flags, struct why *why)
+{
+    char path[PATH_MAX + 16];
+    const struct run_config *config = &self->config;
+    int rc = flags->model ? (strlen(flags->model) < sizeof self->model ? 0 : FAULT_LIMIT)
+                          : config_resolve(&config->origin, config->checkpoint_folder, self->model,
+                                           sizeof self->model);
+    if (rc < 0) return why_set(why, FAULT_USAGE, "the path of the model's folder is too long");
+    if (flags->model) snprintf(self->model, sizeof self->model, "%s", flags->model);
+    snprintf(path, sizeof path, "%s/config.json", self->model);
+    rc = model_folder_read_shape(path, why, &self->shape);
+    if (rc == FAULT_NOT_FOUND)
+        rc = why_wrap(why, rc,
+                      "no model to begin with; make one with shoal init-model, or name "
+                      "its folder with --model");
+    if (rc < 0 || !flags->init_seed) return rc;
+    self->init = true;
+    return command_number("--init-seed", flags->init_seed, 0, UINT64_MAX, why, &self->init_seed);
+}
+
+static int take_data_config(struct train_settings *self, const char *path, struct why *why)
+{
+    static struct config_faults faults;
+    static struct data_config data;
+    int rc = config_load_data(path, &data, &faults);
+    config_faults_print(&faults, stderr);
+    if (rc < 0) return why_set(why, rc, "%s", path);
+    if (data.seq_len != self->config.max_seq_len)
+        return why_set(why, FAULT_CONFIG, "%s: seq_len = %" PRIu64 ", max_seq_len = %" PRIu64, path,
+                       data.seq_len, self->config.max_seq_len);
+    rc = source_of_data_config(&data, why, &self->data);
+    return rc < 0 ? why_wrap(why, rc, "%s", path) : 0;
+}
+
+static int take_data_folder(struct train_settings *self, const struct train_flags *flags,
+                            struct why *why)
+{
+    uint64_t token_bytes = 2;
+    int rc = 0;
+    if (flags->token_bytes)
+        rc = command_number("--token-bytes", flags->token_bytes, 2, 4, why, &token_bytes);
+    if (rc == 0 && (flags->data[0] == 0 || strlen(flags->data) >= sizeof self->data.where))
+        rc = why_set(why, FAULT_USAGE, "--data: a path of 1 to %zu bytes",
+                     sizeof self->data.where - 1);
+    if (rc < 0) return rc;
+    self->data =
+        (struct wire_data_source){ .kind = DATA_LOCAL, .token_bytes = (uint8_t)token_bytes };
+    snprintf(self->data.where, sizeof self->data.where, "%s", flags->data);
+    return 0;
+}
+
+static int find_data(struct train_settings *self, const struct train_flags *flags, struct why *why)
+{
+    uint64_t seed;
+    int rc = flags->data_config ? take_data_config(self, flags->data_config, why)
+             : flags->data      ? take_data_folder(self, flags, why)
+                                : source_of_config(&self->config, why, &self->data);
+    if (rc == 0 && self->data.kind == DATA_SERVER)
+        rc = why_set(why, FAULT_USAGE,
+                     "data_location is the actor \"%s\", which nobody runs here: "
+                     "name its files with --data-config data.toml or --data DIR",
+                     self->data.where);
+    if (rc == 0 && flags->token_bytes && !flags->data)
+        rc = why_set(why, FAULT_USAGE, "--token-bytes belongs to --data");
+    if (rc < 0 || !flags->shuffle_seed) return rc;
+    rc = command_number("--shuffle-seed", flags->shuffle_seed, 0, UINT64_MAX, why, &seed);
+    memset(self->data.seed, 0, sizeof self->data.seed);
+    le_put(self->data.seed, seed, 8);
+    self->data.seeded = true;
+    return rc;
+}
+
+// ---- the rest -----------------------------------------------------------------------------------
+
+static int read_numbers(struct train_settings *self, const struct train_flags *flags,
+                        uint64_t *ret_micro_batch, struct why *why)
+{
+    const struct {
+        const char *flag, *text;
+        uint64_t min, max, fallback, *to;
+    } numbers[] = {
+        { "--micro-batch-size", flags->micro_batch, 1, MODEL_BATCH_MAX, 4, ret_micro_batch },
+        { "--threads", flags->threads, 1, POOL_THREADS_MAX, evaluate_threads(), &self->threads },
+        { "--memory-mib", flags->memory_mib, 1, 1 << 30, 0, &self->memory_mib },
+        { "--heldout-every", flags->heldout_every, 1, UINT32_MAX, 100, &self->heldout_every },
+        { "--heldout-samples", flags->heldout_samples, 1, HELDOUT_SAMPLES_MAX, 256,
+          &self->heldout_samples },
+        { "--checkpoint-every", flags->checkpoint_every, 1, UINT32_MAX, 0,
+          &self->checkpoint_every },
+        { "--keep-steps", flags->keep, 1, 1000, 3, &self->keep },
+    };
+    int rc = 0;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == 0; i++) {
+        *numbers[i].to = numbers[i].fallback;
+        if (numbers[i].text)
+            rc = command_number(numbers[i].flag, numbers[i].text, numbers[i].min, numbers[i].max,
+                                why, numbers[i].to);
+    }
+    return rc;
+}
+
+// Rounded as CONFIG carries them to the trainers of a run, so that the bits are a run's.
+static struct solo_options solo_options_of(const struct run_config *config, uint32_t micro_batch)
+{
+    const uint32_t batch_max = (uint32_t)config->batch_end;
+    return (struct solo_options){
+        .kind = config->optimizer == CONFIG_OPTIMIZER_ADAMW ? SOLO_ADAMW : SOLO_DISTRO,
+        .adamw = { config->adamw_betas[0], config->adamw_betas[1], config->adamw_eps,
+                   config->weight_decay },
+        .compression_decay = (float)config->compression_decay,
+        .chunk = (uint32_t)config->compression_chunk,
+        .topk = (uint32_t)config->compression_topk,
+        .one_bit = config->quantize_1bit,
+        .clip_norm = (double)(float)config->clip_grad_norm,
+        .seq = (uint32_t)config->max_seq_len,
+        .batch_max = batch_max,
+        .micro_batch = micro_batch < batch_max ? micro_batch : batch_max,
+        .precision = config->products == CONFIG_PRODUCTS_FLOAT32 ? GEMM_FLOAT32 : GEMM_BF16,
+    };
+}
+
+static int derive(struct train_settings *self, const struct train_flags *flags, struct why *why)
+{
+    const struct run_config *config = &self->config;
+    uint64_t micro_batch;
+    int rc = read_numbers(self, flags, &micro_batch, why);
+    if (rc < 0) return rc;
+    snprintf(self->run, sizeof self->run, "%.32s.train", config->run_id);
+    self->heldout = flags->heldout;
+    self->checkpoint_dir = flags->no_checkpoint    ? NULL
+                           : flags->checkpoint_dir ? flags->checkpoint_dir
+                                                   : "checkpoints";
+    self->schedule = recipe_schedule(config);
+    self->first_step = config->progress_step - 1;
+    self->total_steps = config->total_steps;
+    self->cold =
+        (struct cold_start){ (uint32_t)self->first_step, (uint32_t)config->cold_start_steps };
+    self->solo = solo_options_of(config, (uint32_t)micro_batch);
+    rc = compute_find(flags->device ? flags->device : "cpu", why, &self->device);
+    return rc < 0 ? rc : check_settings(self, why);
+}
+
+int train_settings_read(const struct train_flags *flags, struct why *why,
+                        struct train_settings *ret_settings)
+{
+    static struct config_faults faults;
+    static struct train_settings self;
+    memset(&self, 0, sizeof self);
+    if (flags->data && flags->data_config)
+        return why_set(why, FAULT_USAGE, "--data and --data-config: the tokens come from one");
+    if (flags->no_checkpoint && (flags->resume || flags->checkpoint_dir || flags->checkpoint_every))
+        return why_set(why, FAULT_USAGE, "--no-checkpoint, and another flag speaks of checkpoints");
+    int rc = config_load_run(flags->state_path, &self.config, &faults);
+    config_faults_print(&faults, stderr);
+    if (rc < 0) return why_set(why, rc, "%s", flags->state_path);
+    rc = change_config(flags, &self.config, why);
+    if (rc == 0) rc = find_model(&self, flags, why);
+    if (rc == 0) rc = find_data(&self, flags, why);
+    if (rc == 0) rc = derive(&self, flags, why);
+    if (rc == 0) *ret_settings = self;
+    return rc;
+}
+
+void train_settings_recipe(const struct train_settings *self, char ret_text[TRAIN_RECIPE_MAX])
+{
+    char canonical[CONFIG_CANONICAL_MAX], seed[2 * sizeof self->data.seed + 1] = "none";
+    const size_t count = config_canonical(&self->config, canonical);
+    struct config_text text = config_text_in(ret_text, TRAIN_RECIPE_MAX);
+    for (size_t i = 0; self->data.seeded && i < sizeof self->data.seed; i++)
+        snprintf(seed + 2 * i, 3, "%02x", self->data.seed[i]);
+    config_text_add(&text, "%.*s", (int)count, canonical);
+    const char *library = gemm_library(self->solo.precision);
+    config_text_add(&text, "micro batch = %u\n", self->solo.micro_batch);
+    config_text_add(&text, "device = %s\n",
+                    self->device.kind == COMPUTE_CUDA ? "cuda"
+                    : library                         ? library
+                                                      : "cpu");
+    config_text_add(&text, "data = %s\ntoken bytes = %u\nshuffle seed = %s\n", self->data.where,
+                    self->data.token_bytes, seed);
+}
+
+uint32_t train_batch_size(const struct train_settings *self, uint64_t samples)
+{
+    const struct run_config *config = &self->config;
+    return schedule_batch_size((uint32_t)config->batch_start, (uint32_t)config->batch_end,
+                               config->batch_warmup_tokens, samples * config->max_seq_len);
+}

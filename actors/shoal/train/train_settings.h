@@ -1,0 +1,58 @@
+#pragma once
+// train_settings -- what `shoal train` will do: a run's state.toml, changed by flags, turned into
+// what the learner takes.
+//
+//     state.toml ──flags──▶ struct run_config ──▶ schedule, solo_options, source of the tokens
+//
+// Nothing is guessed: a setting that the file lacks and no flag gives is named.
+
+#include "actors/shoal/model/model_folder.h"
+#include "common/config/run_config.h"
+#include "common/data/source.h"
+#include "common/learner/solo.h"
+#include "common/run/schedule.h"
+#include <limits.h>
+
+enum { TRAIN_SETS_MAX = 64, TRAIN_RECIPE_MAX = CONFIG_CANONICAL_MAX + 4096 };
+
+// The command line as it was written; NULL for what was not.
+struct train_flags {
+    const char *state_path, *model, *init_seed, *data, *data_config, *token_bytes, *shuffle_seed;
+    const char *heldout, *heldout_every, *heldout_samples;
+    const char *optimizer, *learning_rate, *batch_size, *steps, *sets[TRAIN_SETS_MAX];
+    const char *device, *micro_batch, *threads, *memory_mib;
+    const char *checkpoint_dir, *checkpoint_every, *keep, *log;
+    size_t sets_count;
+    bool resume, no_checkpoint, json;
+};
+
+struct train_settings {
+    struct run_config config;
+    char run[CHECKPOINT_RUN_MAX + 1]; // Of the checkpoints: no run takes them for its own
+    char model[PATH_MAX];             // The folder
+    bool init;                        // Random parameters of init_seed, not those of the folder
+    uint64_t init_seed;
+    struct model_shape shape;
+    struct wire_data_source data;
+    const char *heldout; // Or NULL
+    uint64_t heldout_every, heldout_samples;
+    struct schedule schedule;
+    struct cold_start cold;
+    struct solo_options solo;
+    struct compute_device device;
+    uint64_t first_step, total_steps;
+    uint64_t threads, memory_mib;    // memory_mib 0: what is free
+    const char *checkpoint_dir;      // NULL: none is written
+    uint64_t checkpoint_every, keep; // checkpoint_every 0: at the end alone
+};
+
+// Prints the warnings and faults of state.toml itself. FAULT_USAGE for a flag, FAULT_CONFIG ...
+int train_settings_read(const struct train_flags *flags, struct why *why,
+                        struct train_settings *ret_settings);
+
+// What decides the bits of the result, one "key = value" a line: kept in each checkpoint, so that
+// who resumes with another recipe is told.
+void train_settings_recipe(const struct train_settings *self, char ret_text[TRAIN_RECIPE_MAX]);
+
+// Sequences of step `step`, when `samples` were trained before it.
+uint32_t train_batch_size(const struct train_settings *self, uint64_t samples);
