@@ -9,6 +9,7 @@
 
 #include "common/base/fault.h"
 #include <jansson.h>
+#include <stdint.h>
 
 #define SHOAL_BROKER "127.0.0.1:5550" // Where a broker of this machine is, unless told otherwise
 
@@ -37,6 +38,8 @@ int shoal_validate_config(int argc, char **argv);
 // Prints the object on one line and frees it. NULL (no memory) is FAULT_MEMORY, a full pipe
 // FAULT_IO.
 int shoal_print_json(json_t *object, struct why *why);
+
+uint32_t shoal_threads(void); // As many as there are processors, at most POOL_THREADS_MAX
 
 // A number of a command line: 0 and *ret_value written, or FAULT_USAGE with flag, value and range.
 int shoal_real(const char *flag, const char *text, double min, double max, struct why *why,

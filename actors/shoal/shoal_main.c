@@ -3,12 +3,14 @@
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
 #include "common/base/nearest.h"
+#include "common/kernel/pool.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 static const struct {
     const char *name;
@@ -90,6 +92,13 @@ int shoal_print_json(json_t *object, struct why *why)
     if (rc != 0 || puts("") == EOF || fflush(stdout) != 0)
         return why_set(why, FAULT_IO, "standard output: %s", strerror(errno));
     return 0;
+}
+
+uint32_t shoal_threads(void)
+{
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    if (processors < 1) return 1;
+    return processors > POOL_THREADS_MAX ? POOL_THREADS_MAX : (uint32_t)processors;
 }
 
 int shoal_real(const char *flag, const char *text, double min, double max, struct why *why,

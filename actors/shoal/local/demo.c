@@ -184,7 +184,7 @@ static int examine(struct demo *self, struct why *why)
     struct evaluate_options options = { .data = heldout,
                                         .seq_len = (uint32_t)self->setup.config.max_seq_len,
                                         .token_bytes = 2,
-                                        .threads = evaluate_threads(),
+                                        .threads = shoal_threads(),
                                         .stop = is_interrupted };
     int rc = model_folder_load(report->checkpoint_path, why, &model);
     if (rc < 0) return rc;

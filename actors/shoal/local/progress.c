@@ -1,20 +1,13 @@
 #include "actors/shoal/local/progress.h"
 #include "actors/shoal/show.h"
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
-enum { PACE_MS = 30000, WIDTH_DEFAULT = 120 };
+enum { PACE_MS = 30000 };
 
 void progress_init(struct progress *self, FILE *out, const double *baselines, uint32_t seq_len,
                    uint64_t now_ms)
 {
-    const char *terminal = getenv("TERM");
-    *self = (struct progress){
-        .out = out, .baselines = baselines, .seq_len = seq_len, .began_ms = now_ms
-    };
-    self->is_tty = isatty(fileno(out)) && !(terminal && strcmp(terminal, "dumb") == 0);
+    *self = (struct progress){ .baselines = baselines, .seq_len = seq_len, .began_ms = now_ms };
+    status_line_init(&self->line, out);
 }
 
 void progress_hear(struct progress *self, const struct run_view *view)
@@ -56,60 +49,48 @@ static size_t put_loss(const struct progress *self, char *line, size_t max)
                             self->baselines[0], self->baselines[1], self->baselines[2]);
 }
 
-size_t progress_line(const struct progress *self, const struct run_view *view, uint64_t now_ms,
-                     char *line, size_t max)
+static void put_line(const struct progress *self, const struct run_view *view, uint64_t now_ms,
+                     char line[STATUS_LINE_MAX])
 {
     char bar[SHOW_MAX], rate[SHOW_MAX], left[SHOW_MAX], spent[SHOW_MAX], loss[120];
     const struct wire_run *now = &view->now;
     show_duration((double)(now_ms - self->began_ms) / 1000, spent);
-    if (!view->has_run)
-        return (size_t)snprintf(line, max, "%s  waiting for the coordinator", spent);
+    if (!view->has_run) {
+        snprintf(line, STATUS_LINE_MAX, "%s  waiting for the coordinator", spent);
+        return;
+    }
     double steps = now->total_steps > now->step ? (double)(now->total_steps - now->step) : 0;
     put_loss(self, loss, sizeof loss);
     show_bar(now->total_steps ? (double)now->step / (double)now->total_steps : 0, 12, bar);
     show_count(self->tokens_per_s, rate);
     show_duration(self->steps_per_s > 0 ? steps / self->steps_per_s : -1, left);
-    int count =
-        snprintf(line, max,
-                 "%s  %-12s %s step %llu/%llu  epoch %llu  %s  %s tok/s  %u healthy %u pending  "
-                 "ETA %s",
-                 spent, run_view_phase(view), bar, (unsigned long long)now->step,
-                 (unsigned long long)now->total_steps, (unsigned long long)now->epoch, loss, rate,
-                 now->healthy, now->pending, left);
-    return (size_t)count < max ? (size_t)count : max - 1;
-}
-
-static size_t terminal_width(const struct progress *self)
-{
-    struct winsize size;
-    return ioctl(fileno(self->out), TIOCGWINSZ, &size) == 0 && size.ws_col > 10 ? size.ws_col
-                                                                                : WIDTH_DEFAULT;
+    snprintf(line, STATUS_LINE_MAX,
+             "%s  %-12s %s step %llu/%llu  epoch %llu  %s  %s tok/s  %u healthy %u pending  "
+             "ETA %s",
+             spent, run_view_phase(view), bar, (unsigned long long)now->step,
+             (unsigned long long)now->total_steps, (unsigned long long)now->epoch, loss, rate,
+             now->healthy, now->pending, left);
 }
 
 uint64_t progress_tick(struct progress *self, const struct run_view *view, uint64_t now_ms)
 {
-    char line[PROGRESS_LINE_MAX];
-    if (now_ms < self->due_ms) return self->due_ms;
-    self->due_ms = now_ms + (self->is_tty ? PROGRESS_TTY_MS : PROGRESS_PLAIN_MS);
-    take_pace(self, view, now_ms);
-    progress_line(self, view, now_ms, line, sizeof line);
-    if (self->is_tty) fprintf(self->out, "\r\033[K%.*s", (int)terminal_width(self) - 1, line);
-    else fprintf(self->out, "%s\n", line);
-    fflush(self->out);
-    return self->due_ms;
+    char line[STATUS_LINE_MAX];
+    if (status_line_due(&self->line, now_ms)) {
+        take_pace(self, view, now_ms);
+        put_line(self, view, now_ms, line);
+        status_line_draw(&self->line, line);
+    }
+    return self->line.due_ms;
 }
 
 void progress_event(struct progress *self, uint64_t now_ms, const char *line)
 {
     char spent[SHOW_MAX];
     show_duration((double)(now_ms - self->began_ms) / 1000, spent);
-    fprintf(self->out, "%s%s  %s\n", self->is_tty ? "\r\033[K" : "", spent, line);
-    fflush(self->out);
-    if (self->is_tty) self->due_ms = 0; // Draw the line again, below
+    status_line_clear(&self->line);
+    fprintf(self->line.out, "%s  %s\n", spent, line);
+    fflush(self->line.out);
+    if (self->line.is_tty) self->line.due_ms = 0; // Draw the line again, below
 }
 
-void progress_end(struct progress *self)
-{
-    if (self->is_tty) fputs("\r\033[K", self->out);
-    fflush(self->out);
-}
+void progress_end(struct progress *self) { status_line_clear(&self->line); }

@@ -3,19 +3,15 @@
 // every few seconds. Lines about events go between, each kept.
 
 #include "actors/shoal/run/run_view.h"
-#include <stdio.h>
-
-enum { PROGRESS_PLAIN_MS = 5000, PROGRESS_TTY_MS = 250, PROGRESS_LINE_MAX = 400 };
+#include "actors/shoal/status_line.h"
 
 struct progress {
-    FILE *out;
-    bool is_tty;
+    struct status_line line;
     const double *baselines; // Nats per byte of orders 0, 1 and 2; NULL: none are known
     uint32_t seq_len;
-    uint64_t began_ms, due_ms, from_ms,
-        from_step; // The pace is taken over the last half minute or so
-    uint64_t from_samples;
-    double steps_per_s, tokens_per_s, loss; // loss: a running mean over rounds; 0: none yet
+    uint64_t began_ms;
+    uint64_t from_ms, from_step, from_samples; // The pace is taken over the last half minute or so
+    double steps_per_s, tokens_per_s, loss;    // loss: a running mean over rounds; 0: none yet
 };
 
 void progress_init(struct progress *self, FILE *out, const double *baselines, uint32_t seq_len,
@@ -29,7 +25,3 @@ uint64_t progress_tick(struct progress *self, const struct run_view *view, uint6
 void progress_event(struct progress *self, uint64_t now_ms,
                     const char *line);    // With the time before it
 void progress_end(struct progress *self); // Leaves the cursor on a line of its own
-
-// The line itself. Pure.
-size_t progress_line(const struct progress *self, const struct run_view *view, uint64_t now_ms,
-                     char *line, size_t max);

@@ -59,8 +59,7 @@ static int read_flags(struct eval *self, struct why *why)
         uint64_t min, max, fallback, *to;
     } numbers[] = {
         { "--seq-len", self->seq_len, 1, MODEL_SEQ_LEN_MAX, 0, &self->seq },
-        { "--threads", self->threads, 1, POOL_THREADS_MAX, evaluate_threads(),
-          &self->threads_count },
+        { "--threads", self->threads, 1, POOL_THREADS_MAX, shoal_threads(), &self->threads_count },
         { "--token-bytes", self->token_bytes, 2, 4, 2, &self->token_width },
         { "--shots", self->shots, 0, CHOICES_SHOTS_MAX, 0, &self->shots_count },
         { "--limit", self->limit, 1, CHOICES_QUESTIONS_MAX, CHOICES_QUESTIONS_MAX,

@@ -6,16 +6,8 @@
 #include "common/text/unicode.h"
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { TOKENS = 4096 }; // At a time
-
-uint32_t evaluate_threads(void)
-{
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (processors < 1) return 1;
-    return processors > POOL_THREADS_MAX ? POOL_THREADS_MAX : (uint32_t)processors;
-}
 
 // How many bytes of text each token stands for. The caller frees.
 static int measure_tokens(const struct model_folder *folder, const text_codec_t *codec,

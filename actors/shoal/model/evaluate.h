@@ -37,5 +37,3 @@ int evaluate_sample(decoder_t *decoder, const text_codec_t *codec, const char *p
 // A decoder whose window holds `tokens` tokens, or as many as the model allows.
 int evaluate_decoder(const struct model_folder *model, uint64_t tokens, pool_t *pool,
                      struct why *why, decoder_t **ret_decoder);
-
-uint32_t evaluate_threads(void); // As many as there are processors, at most POOL_THREADS_MAX

@@ -153,7 +153,7 @@ int shoal_sample(int argc, char **argv)
     struct sample self = { .prompt = "And ",
                            .tokens_count = 200,
                            .samples_count = 1,
-                           .threads_count = evaluate_threads(),
+                           .threads_count = shoal_threads(),
                            .how.seed = 1 };
     struct why why = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);

@@ -1,17 +1,14 @@
 #include "actors/shoal/text/text_progress.h"
-#include "actors/shoal/local/progress.h"
 #include "actors/shoal/show.h"
 #include "common/base/clock.h"
-#include <czmq.h>
+#include <stdio.h>
 
 void text_progress_init(struct text_progress *self, const char *what, uint64_t bytes_all)
 {
-    const char *terminal = getenv("TERM");
     *self = (struct text_progress){ .what = what, .bytes_all = bytes_all };
     self->began_ms = clock_ms();
-    self->due_ms = self->began_ms + PROGRESS_TTY_MS;
-    self->is_tty = isatty(STDERR_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0);
-    if (!self->is_tty) self->due_ms = self->began_ms + PROGRESS_PLAIN_MS;
+    status_line_init(&self->line, stderr);
+    status_line_due(&self->line, self->began_ms); // Nothing is said of what takes no time
 }
 
 double text_progress_seconds(const struct text_progress *self)
@@ -21,17 +18,12 @@ double text_progress_seconds(const struct text_progress *self)
 
 void text_progress_say(struct text_progress *self, const char *line)
 {
-    const uint64_t now_ms = clock_ms();
-    if (now_ms < self->due_ms) return;
-    self->due_ms = now_ms + (self->is_tty ? PROGRESS_TTY_MS : PROGRESS_PLAIN_MS);
-    if (self->is_tty) fprintf(stderr, "\r\033[K%.110s", line);
-    else fprintf(stderr, "%s\n", line);
-    fflush(stderr);
+    if (status_line_due(&self->line, clock_ms())) status_line_draw(&self->line, line);
 }
 
 void text_progress_tick(struct text_progress *self, uint64_t bytes, uint64_t made)
 {
-    char line[PROGRESS_LINE_MAX], bar[SHOW_MAX], count[SHOW_MAX], left[SHOW_MAX], what[100] = "";
+    char line[STATUS_LINE_MAX], bar[SHOW_MAX], count[SHOW_MAX], left[SHOW_MAX], what[100] = "";
     const double seconds = text_progress_seconds(self), done = (double)bytes;
     show_bar(self->bytes_all ? done / (double)self->bytes_all : 0, 12, bar);
     show_count((double)made, count);
@@ -42,8 +34,4 @@ void text_progress_tick(struct text_progress *self, uint64_t bytes, uint64_t mad
     text_progress_say(self, line);
 }
 
-void text_progress_end(struct text_progress *self)
-{
-    if (self->is_tty) fputs("\r\033[K", stderr);
-    fflush(stderr);
-}
+void text_progress_end(struct text_progress *self) { status_line_clear(&self->line); }

@@ -2,13 +2,12 @@
 // text_progress -- how far a text is, in one line on stderr: redrawn in place on a terminal, else
 // printed anew every few seconds.
 
-#include <stdbool.h>
-#include <stdint.h>
+#include "actors/shoal/status_line.h"
 
 struct text_progress {
     const char *what; // What is made of the text: "tokens"; NULL: not shown
-    uint64_t bytes_all, began_ms, due_ms;
-    bool is_tty;
+    uint64_t bytes_all, began_ms;
+    struct status_line line;
 };
 
 void text_progress_init(struct text_progress *self, const char *what, uint64_t bytes_all);

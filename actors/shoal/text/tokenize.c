@@ -1,6 +1,5 @@
 // tokenize -- text becomes token files that a data provider serves.
 
-#include "actors/shoal/model/evaluate.h"
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/text/text_progress.h"
 #include "common/actor/command.h"
@@ -172,7 +171,7 @@ static size_t last_cut(const void *context, const uint8_t *text, size_t count)
 static int open_work(struct work *self, struct why *why)
 {
     const struct tokenize *wish = self->wish;
-    uint64_t threads = evaluate_threads(), heldout = TEXT_HELDOUT_EVERY;
+    uint64_t threads = shoal_threads(), heldout = TEXT_HELDOUT_EVERY;
     int rc = tokenizer_load(wish->tokenizer, why, &self->tokenizer);
     if (rc == 0 && wish->threads)
         rc = command_number("--threads", wish->threads, 1, POOL_THREADS_MAX, why, &threads);

@@ -1,7 +1,6 @@
 // train-tokenizer -- a byte-level BPE tokenizer from text, as files that Hugging Face's libraries
 // load.
 
-#include "actors/shoal/model/evaluate.h"
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/text/text_progress.h"
 #include "common/actor/command.h"
@@ -154,7 +153,7 @@ static int read_pattern(const struct train *wish, struct why *why, struct pretok
 static int read_options(struct work *self, struct why *why)
 {
     const struct train *wish = self->wish;
-    uint64_t vocab_size, min_frequency, seq_len, threads = evaluate_threads();
+    uint64_t vocab_size, min_frequency, seq_len, threads = shoal_threads();
     int rc =
         command_number("--vocab-size", wish->vocab_size, 257, BPE_TOKENS_MAX, why, &vocab_size);
     if (rc == 0)

@@ -3,12 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-enum { TTY_MS = 250, PLAIN_MS = 5000, WIDTH_DEFAULT = 120 };
 
 static int write_failed(const char *path, struct why *why)
 {
@@ -25,11 +20,10 @@ static bool ends_in(const char *text, const char *end)
 int train_report_open(struct train_report *self, const char *log, uint64_t first_step,
                       uint64_t total_steps, struct why *why)
 {
-    const char *terminal = getenv("TERM");
     *self = (struct train_report){
         .first_step = first_step, .total_steps = total_steps, .loss = NAN, .heldout = NAN
     };
-    self->is_tty = isatty(STDERR_FILENO) && !(terminal && strcmp(terminal, "dumb") == 0);
+    status_line_init(&self->line, stderr);
     if (!log) return 0;
     self->csv = ends_in(log, ".csv");
     if (!self->csv && !ends_in(log, ".jsonl"))
@@ -63,8 +57,8 @@ static int write_row(struct train_report *self, const struct train_row *row, dou
     return 0;
 }
 
-void train_report_line(const struct train_report *self, const struct train_row *row,
-                       char line[TRAIN_LINE_MAX])
+static void put_line(const struct train_report *self, const struct train_row *row,
+                     char line[STATUS_LINE_MAX])
 {
     char bar[SHOW_MAX], rate[SHOW_MAX], left[SHOW_MAX], heldout[32] = "";
     const double done = (double)(row->step - self->first_step);
@@ -73,7 +67,7 @@ void train_report_line(const struct train_report *self, const struct train_row *
     show_count(self->seconds > 0 ? self->tokens / self->seconds : 0, rate);
     show_duration(done > 0 ? self->seconds / done * to_do : -1, left);
     if (!isnan(self->heldout)) snprintf(heldout, sizeof heldout, "  held out %.4f", self->heldout);
-    snprintf(line, TRAIN_LINE_MAX,
+    snprintf(line, STATUS_LINE_MAX,
              "%s step %" PRIu64 "/%" PRIu64 "  loss %.4f%s  lr %.3g  |g| %.3g  %s tok/s  ETA %s",
              bar, row->step, self->total_steps, self->loss, heldout, (double)row->rate, row->norm,
              rate, left);
@@ -81,17 +75,10 @@ void train_report_line(const struct train_report *self, const struct train_row *
 
 static void draw(struct train_report *self, const struct train_row *row, uint64_t now_ms)
 {
-    char line[TRAIN_LINE_MAX];
-    struct winsize size;
-    const bool last = row->step == self->total_steps;
-    if (now_ms < self->due_ms && !last) return;
-    self->due_ms = now_ms + (self->is_tty ? TTY_MS : PLAIN_MS);
-    train_report_line(self, row, line);
-    const bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 10;
-    if (self->is_tty)
-        fprintf(stderr, "\r\033[K%.*s", (known ? size.ws_col : WIDTH_DEFAULT) - 1, line);
-    else fprintf(stderr, "%s\n", line);
-    fflush(stderr);
+    char line[STATUS_LINE_MAX];
+    if (!status_line_due(&self->line, now_ms) && row->step != self->total_steps) return;
+    put_line(self, row, line);
+    status_line_draw(&self->line, line);
 }
 
 int train_report_row(struct train_report *self, const struct train_row *row, uint32_t seq,
@@ -110,7 +97,7 @@ int train_report_row(struct train_report *self, const struct train_row *row, uin
 
 void train_report_close(struct train_report *self)
 {
-    if (self->is_tty) fputs("\n", stderr);
+    if (self->line.is_tty) fputs("\n", stderr);
     if (self->log) fclose(self->log);
     self->log = NULL;
 }

@@ -2,12 +2,8 @@
 // train_report -- what `shoal train` says on its way: a line about each step for a file, and one
 // for people, redrawn in place on a terminal, else printed every few seconds.
 
+#include "actors/shoal/status_line.h"
 #include "common/base/fault.h"
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
-enum { TRAIN_LINE_MAX = 400 };
 
 struct train_row {
     uint64_t step;     // Done, this one included
@@ -22,9 +18,9 @@ struct train_row {
 struct train_report {
     FILE *log;        // NULL: none
     const char *path; // Of it; borrowed
-    bool csv, is_tty;
+    bool csv;
     uint64_t total_steps, first_step; // first_step: where this process began
-    uint64_t due_ms;
+    struct status_line line;
     double loss, heldout;   // A running mean; the last measured. NaN: none yet
     double seconds, tokens; // Of the steps so far, by this process
 };
@@ -37,7 +33,3 @@ int train_report_open(struct train_report *self, const char *log, uint64_t first
 int train_report_row(struct train_report *self, const struct train_row *row, uint32_t seq,
                      uint64_t now_ms, struct why *why);
 void train_report_close(struct train_report *self);
-
-// The line for people. Pure.
-void train_report_line(const struct train_report *self, const struct train_row *row,
-                       char line[TRAIN_LINE_MAX]);

@@ -1,5 +1,4 @@
 #include "actors/shoal/train/train_settings.h"
-#include "actors/shoal/model/evaluate.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
 #include "common/base/bytes.h"
@@ -163,7 +162,7 @@ static int read_numbers(struct train_settings *self, const struct train_flags *f
         uint64_t min, max, fallback, *to;
     } numbers[] = {
         { "--micro-batch-size", flags->micro_batch, 1, MODEL_BATCH_MAX, 4, ret_micro_batch },
-        { "--threads", flags->threads, 1, POOL_THREADS_MAX, evaluate_threads(), &self->threads },
+        { "--threads", flags->threads, 1, POOL_THREADS_MAX, shoal_threads(), &self->threads },
         { "--memory-mib", flags->memory_mib, 1, 1 << 30, 0, &self->memory_mib },
         { "--heldout-every", flags->heldout_every, 1, UINT32_MAX, 100, &self->heldout_every },
         { "--heldout-samples", flags->heldout_samples, 1, HELDOUT_SAMPLES_MAX, 256,
