@@ -1,5 +1,13 @@
+// command -- a table of flags becomes argp's options, and what argp finds goes into the fields that
+// the table names. First the tables are laid flat: one row for each flag, with the address of its
+// field. Texts and switches are set when argp meets them, the environment twins before all of them.
+// A number is kept as it is written and read at the end, so that an environment twin with a bad
+// number does no harm where a flag overrides it.
+
 #include "common/actor/command.h"
+#include "common/base/ensure.h"
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,117 +16,292 @@
 const char *argp_program_version = "shoal " SHOAL_VERSION;
 error_t argp_err_exit_status = EX_USAGE;
 
-enum {
-    KEY_RUN_ID = 1000,
-    KEY_SERVER,
-    KEY_STATE_DIR,
-    KEY_SERVER_KEY,
-    KEY_TICKET,
-    KEY_JSON,
-    KEY_REFUSED
+enum { ROWS_MAX = 96, KEY_FIRST = 1000, FLAG_NAME_MAX = 40 };
+
+struct row {
+    const struct flag *flag;
+    void *field;
+    const char *number; // FLAG_NUMBER, FLAG_REAL: as it is written; NULL: not given
 };
 
-// Psyche's flags without a counterpart here, and where their thing is, if anywhere.
-static const struct {
-    const char *flag, *reason;
-} refused[] = {
-    { "tui", "there is no terminal interface; use zmq-monitor" },
-    { "logs", "lines go to stderr, states to zmq-monitor" },
-    { "iroh-relay", "peers are reached by tcp" },
-    { "iroh-discovery", "peers are found through the broker" },
-    { "bind-p2p-interface", "give the address to --bulk-bind" },
-    { "oltp-metrics-url", "there is no OTLP export" },
-    { "oltp-tracing-url", "there is no OTLP export" },
-    { "oltp-logs-url", "there is no OTLP export" },
-    { "oltp-auth-header", "there is no OTLP export" },
-    { "oltp-report-interval", "there is no OTLP export" },
-    { "metrics-local-port", "there is no metrics port; use zmq-monitor --json" },
-    { "data-parallelism", "one process is one trainer; start several" },
-    { "tensor-parallelism", "a model must fit one process" },
-    { "hub-repo", "checkpoints are written to a folder; upload it with the hub's own tool" },
-    { "hub-max-concurrent-downloads", "nothing is downloaded from the hub" },
-    { "gcs-bucket", "checkpoints are written to a folder" },
-    { "gcs-prefix", "checkpoints are written to a folder" },
-    { "wandb-project", "there is no W&B export; use zmq-monitor --json" },
-    { "wandb-run", "there is no W&B export" },
-    { "wandb-group", "there is no W&B export" },
-    { "wandb-entity", "there is no W&B export" },
-    { "eval-tasks", "evaluation belongs to the learner's own tools" },
-    { "eval-seed", "evaluation belongs to the learner's own tools" },
-    { "eval-task-max-docs", "evaluation belongs to the learner's own tools" },
-    { "prompt-task", "evaluation belongs to the learner's own tools" },
-    { "write-gradients-dir", "results are kept by the checkpointer" },
-    { "optim-stats-steps", "there are no optimizer statistics" },
-    { "grad-accum-in-fp32", "gradients are always accumulated in float32" },
-    { "sidecar-port", "there is no sidecar" },
-    { "device", "the processor is the only device so far" },
-    { "events-dir", "the coordinator's ledger is the event log" },
-    { "withdraw-on-disconnect", "leases decide: [members] lease_time" },
+struct parsing {
+    const struct command_line *line;
+    void *self;
+    struct row rows[ROWS_MAX];
+    int rows_count;
+    size_t arguments; // So many came
+    int rc;           // Of the numbers, with `why`
+    struct why *why;
 };
-enum { REFUSED_COUNT = sizeof refused / sizeof *refused };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+// ---- the table ----------------------------------------------------------------------------------
+
+static void *field_at(void *self, size_t offset) { return (char *)self + offset; }
+
+static void lay_flat(struct parsing *self, const struct flag *flags, void *target)
 {
-    struct command *self = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        self->identity_path = command_env("IDENTITY_SECRET_KEY_PATH");
-        self->run_id = command_env("RUN_ID");
-        self->server_addr = command_env("SERVER_ADDR");
-        self->server_key = command_env("SERVER_KEY");
-        self->ticket_text = command_env("TICKET");
-        self->state_dir = command_env("STATE_DIRECTORY");
-        break;
-    case 'i': self->identity_path = arg; break;
-    case 'v': self->verbose++; break;
-    case KEY_RUN_ID: self->run_id = arg; break;
-    case KEY_SERVER: self->server_addr = arg; break;
-    case KEY_STATE_DIR: self->state_dir = arg; break;
-    case KEY_SERVER_KEY: self->server_key = arg; break;
-    case KEY_TICKET: self->ticket_text = arg; break;
-    case KEY_JSON: self->json = true; break;
-    default:
-        if (key < KEY_REFUSED || key >= KEY_REFUSED + REFUSED_COUNT) return ARGP_ERR_UNKNOWN;
-        argp_error(state, "--%s is Psyche's and not supported: %s", refused[key - KEY_REFUSED].flag,
-                   refused[key - KEY_REFUSED].reason);
+    for (const struct flag *flag = flags; flag && flag->to.kind != FLAG_END; flag++) {
+        void *field = field_at(target, flag->to.offset);
+        if (flag->to.kind == FLAG_TABLE) {
+            lay_flat(self, flag->to.table, field);
+            continue;
+        }
+        ensure(self->rows_count < ROWS_MAX);
+        ensure(!flag->env || strstr(flag->about, flag->env)); // --help names every twin
+        self->rows[self->rows_count++] = (struct row){ .flag = flag, .field = field };
     }
+}
+
+// Letters are their own keys, as argp wants it; flags without one count from KEY_FIRST.
+static void make_options(const struct parsing *self, struct argp_option options[ROWS_MAX + 1])
+{
+    memset(options, 0, (ROWS_MAX + 1) * sizeof *options);
+    for (int i = 0; i < self->rows_count; i++) {
+        const struct flag *flag = self->rows[i].flag;
+        const int key = flag->letter ? flag->letter : KEY_FIRST + i;
+        options[i] = flag->to.kind == FLAG_REFUSED
+                         ? (struct argp_option){ flag->name, key,
+                                                 "X",        OPTION_HIDDEN | OPTION_ARG_OPTIONAL,
+                                                 NULL,       0 }
+                         : (struct argp_option){ flag->name, key,         flag->argument,
+                                                 0,          flag->about, flag->group };
+    }
+}
+
+static struct row *find_row(struct parsing *self, int key)
+{
+    for (int i = 0; i < self->rows_count; i++) {
+        const int letter = self->rows[i].flag->letter;
+        if (letter ? key == letter : key == KEY_FIRST + i) return &self->rows[i];
+    }
+    return NULL;
+}
+
+// ---- parsing ------------------------------------------------------------------------------------
+
+static void take_value(struct row *row, void *self, const char *text, struct argp_state *state)
+{
+    const struct flag *flag = row->flag;
+    switch (flag->to.kind) {
+    case FLAG_TEXT: *(const char **)row->field = text; break;
+    case FLAG_SWITCH: *(bool *)row->field = true; break;
+    case FLAG_COUNT: ++*(int *)row->field; break;
+    case FLAG_NUMBER:
+    case FLAG_REAL: row->number = text; break;
+    case FLAG_LIST: {
+        size_t *count = field_at(self, flag->to.count_offset);
+        if (*count == flag->to.max)
+            argp_error(state, "at most %zu times --%s", (size_t)flag->to.max, flag->name);
+        ((const char **)row->field)[(*count)++] = text;
+        break;
+    }
+    case FLAG_REFUSED:
+        argp_error(state, "--%s is Psyche's and not supported: %s", flag->name, flag->about);
+        break;
+    case FLAG_END:
+    case FLAG_TABLE: break;
+    }
+}
+
+static void read_environment(struct parsing *self, struct argp_state *state)
+{
+    for (int i = 0; i < self->rows_count; i++) {
+        struct row *row = &self->rows[i];
+        const char *text = row->flag->env ? command_env(row->flag->env) : NULL;
+        if (text) take_value(row, self->self, text, state);
+    }
+}
+
+static error_t take_argument(struct parsing *self, const char *text, struct argp_state *state)
+{
+    const struct flag_target *to = &self->line->arguments;
+    void *field = field_at(self->self, to->offset);
+    if (to->kind == FLAG_END || (to->kind == FLAG_TEXT && self->arguments > 0))
+        return ARGP_ERR_UNKNOWN; // "Too many arguments"
+    self->arguments++;
+    if (to->kind == FLAG_TEXT) {
+        *(const char **)field = text;
+        return 0;
+    }
+    size_t *count = field_at(self->self, to->count_offset);
+    if (*count == to->max)
+        argp_error(state, "at most %zu of %s", (size_t)to->max, self->line->usage);
+    ((const char **)field)[(*count)++] = text;
     return 0;
 }
 
-static struct argp_option options[8 + REFUSED_COUNT + 1] = {
-    { "identity-secret-key-path", 'i', "FILE", 0,
-      "32 random bytes (env IDENTITY_SECRET_KEY_PATH, or the "
-      "secret itself as 64 hex digits in RAW_IDENTITY_SECRET_KEY)",
-      1 },
-    { "run-id", KEY_RUN_ID, "ID", 0, "The run to take part in (env RUN_ID)", 1 },
-    { "server-addr", KEY_SERVER, "HOST:PORT", 0,
-      "The broker: mail on PORT, news on PORT+1 (env SERVER_ADDR)", 1 },
-    { "server-key", KEY_SERVER_KEY, "HEX", 0, "Its public key (env SERVER_KEY)", 1 },
-    { "ticket", KEY_TICKET, "TICKET", 0,
-      "Run, broker and its key at once, as `shoal invite` prints them; or a file with it "
-      "(env TICKET)",
-      1 },
-    { "state-dir", KEY_STATE_DIR, "DIR", 0, "What must survive a restart (env STATE_DIRECTORY)",
-      1 },
-    { "json", KEY_JSON, NULL, 0, "Print JSON, one object a line", 1 },
-    { "verbose", 'v', NULL, 0, "Log every message as well", 1 },
-};
-
-__attribute__((constructor)) static void list_refused_flags(void)
+static int read_real(const char *flag, const char *text, const struct flag_target *to,
+                     struct why *why, double *ret_value)
 {
-    for (int i = 0; i < REFUSED_COUNT; i++)
-        options[8 + i] = (struct argp_option){
-            refused[i].flag, KEY_REFUSED + i, "X", OPTION_HIDDEN | OPTION_ARG_OPTIONAL, NULL, 1
-        };
+    char *end;
+    const double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value) || value < to->low || value > to->high)
+        return why_set(why, FAULT_USAGE, "%s %s: a number from %g to %g", flag, text, to->low,
+                       to->high);
+    *ret_value = value;
+    return 0;
 }
 
-const struct argp command_argp = { options, parse, NULL, NULL, NULL, NULL, NULL };
+static int read_numbers(const struct parsing *self)
+{
+    int rc = 0;
+    for (int i = 0; i < self->rows_count && rc == 0; i++) {
+        const struct row *row = &self->rows[i];
+        const struct flag_target *to = &row->flag->to;
+        char flag[FLAG_NAME_MAX];
+        if (!row->number) continue;
+        snprintf(flag, sizeof flag, "--%s", row->flag->name);
+        rc = to->kind == FLAG_REAL
+                 ? read_real(flag, row->number, to, self->why, row->field)
+                 : command_number(flag, row->number, to->min, to->max, self->why, row->field);
+    }
+    return rc;
+}
+
+static void check_line(struct parsing *self, struct argp_state *state)
+{
+    struct why why = { 0 };
+    self->rc = read_numbers(self);
+    for (int i = 0; i < self->rows_count; i++) {
+        const struct flag *flag = self->rows[i].flag;
+        if (flag->needed && !*(const char **)self->rows[i].field)
+            argp_error(state, "--%s %s is needed", flag->name, flag->argument);
+    }
+    if (self->line->none && self->arguments == 0) argp_error(state, "%s", self->line->none);
+    if (self->rc == 0 && self->line->check && self->line->check(self->self, &why) < 0)
+        argp_error(state, "%s", why.text);
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct parsing *self = state->input;
+    struct row *row = find_row(self, key);
+    if (row) take_value(row, self->self, arg, state);
+    else if (key == ARGP_KEY_INIT) read_environment(self, state);
+    else if (key == ARGP_KEY_ARG) return take_argument(self, arg, state);
+    else if (key == ARGP_KEY_END) check_line(self, state);
+    else return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+int command_parse(const struct command_line *line, int argc, char **argv, void *self,
+                  struct why *why)
+{
+    struct parsing parsing = { .line = line, .self = self, .why = why };
+    struct argp_option options[ROWS_MAX + 1];
+    lay_flat(&parsing, line->flags, self);
+    make_options(&parsing, options);
+    const struct argp argp = { options, parse, line->usage, line->about, NULL, NULL, NULL };
+    argp_parse(&argp, argc, argv, 0, NULL, &parsing);
+    return parsing.rc;
+}
 
 const char *command_env(const char *name)
 {
     const char *value = getenv(name);
     return value && value[0] ? value : NULL;
 }
+
+int command_number(const char *flag, const char *text, uint64_t min, uint64_t max, struct why *why,
+                   uint64_t *ret_value)
+{
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno || end == text || *end || text[0] == '-' || value < min || value > max)
+        return why_set(why, FAULT_USAGE, "%s %s: a whole number from %llu to %llu", flag, text,
+                       (unsigned long long)min, (unsigned long long)max);
+    *ret_value = value;
+    return 0;
+}
+
+// ---- what all actors share ----------------------------------------------------------------------
+
+const struct flag command_flags[] = {
+    FLAG("identity-secret-key-path", 'i', "FILE", TO_TEXT(struct command, identity_path),
+         "32 random bytes (env IDENTITY_SECRET_KEY_PATH, or the secret itself as 64 hex digits in "
+         "RAW_IDENTITY_SECRET_KEY)",
+         .env = "IDENTITY_SECRET_KEY_PATH", .group = COMMAND_GROUP),
+    FLAG("run-id", 0, "ID", TO_TEXT(struct command, run_id), "The run to take part in (env RUN_ID)",
+         .env = "RUN_ID", .group = COMMAND_GROUP),
+    FLAG("server-addr", 0, "HOST:PORT", TO_TEXT(struct command, server_addr),
+         "The broker: mail on PORT, news on PORT+1 (env SERVER_ADDR)", .env = "SERVER_ADDR",
+         .group = COMMAND_GROUP),
+    FLAG("server-key", 0, "HEX", TO_TEXT(struct command, server_key),
+         "Its public key (env SERVER_KEY)", .env = "SERVER_KEY", .group = COMMAND_GROUP),
+    FLAG("ticket", 0, "TICKET", TO_TEXT(struct command, ticket_text),
+         "Run, broker and its key at once, as `shoal invite` prints them; or a file with it "
+         "(env TICKET)",
+         .env = "TICKET", .group = COMMAND_GROUP),
+    FLAG("state-dir", 0, "DIR", TO_TEXT(struct command, state_dir),
+         "What must survive a restart (env STATE_DIRECTORY)", .env = "STATE_DIRECTORY",
+         .group = COMMAND_GROUP),
+    FLAG("json", 0, NULL, TO_SWITCH(struct command, json), "Print JSON, one object a line",
+         .group = COMMAND_GROUP),
+    FLAG("verbose", 'v', NULL, TO_COUNT(struct command, verbose), "Log every message as well",
+         .group = COMMAND_GROUP),
+    // Psyche's, and where their thing is, if anywhere
+    FLAG_OF_PSYCHE("tui", "there is no terminal interface; use zmq-monitor"),
+    FLAG_OF_PSYCHE("logs", "lines go to stderr, states to zmq-monitor"),
+    FLAG_OF_PSYCHE("iroh-relay", "peers are reached by tcp"),
+    FLAG_OF_PSYCHE("iroh-discovery", "peers are found through the broker"),
+    FLAG_OF_PSYCHE("bind-p2p-interface", "give the address to --bulk-bind"),
+    FLAG_OF_PSYCHE("oltp-metrics-url", "there is no OTLP export"),
+    FLAG_OF_PSYCHE("oltp-tracing-url", "there is no OTLP export"),
+    FLAG_OF_PSYCHE("oltp-logs-url", "there is no OTLP export"),
+    FLAG_OF_PSYCHE("oltp-auth-header", "there is no OTLP export"),
+    FLAG_OF_PSYCHE("oltp-report-interval", "there is no OTLP export"),
+    FLAG_OF_PSYCHE("metrics-local-port", "there is no metrics port; use zmq-monitor --json"),
+    FLAG_OF_PSYCHE("data-parallelism", "one process is one trainer; start several"),
+    FLAG_OF_PSYCHE("tensor-parallelism", "a model must fit one process"),
+    FLAG_OF_PSYCHE("hub-repo",
+                   "checkpoints are written to a folder; upload it with the hub's own tool"),
+    FLAG_OF_PSYCHE("hub-max-concurrent-downloads", "nothing is downloaded from the hub"),
+    FLAG_OF_PSYCHE("gcs-bucket", "checkpoints are written to a folder"),
+    FLAG_OF_PSYCHE("gcs-prefix", "checkpoints are written to a folder"),
+    FLAG_OF_PSYCHE("wandb-project", "there is no W&B export; use zmq-monitor --json"),
+    FLAG_OF_PSYCHE("wandb-run", "there is no W&B export"),
+    FLAG_OF_PSYCHE("wandb-group", "there is no W&B export"),
+    FLAG_OF_PSYCHE("wandb-entity", "there is no W&B export"),
+    FLAG_OF_PSYCHE("eval-tasks", "evaluation belongs to the learner's own tools"),
+    FLAG_OF_PSYCHE("eval-seed", "evaluation belongs to the learner's own tools"),
+    FLAG_OF_PSYCHE("eval-task-max-docs", "evaluation belongs to the learner's own tools"),
+    FLAG_OF_PSYCHE("prompt-task", "evaluation belongs to the learner's own tools"),
+    FLAG_OF_PSYCHE("write-gradients-dir", "results are kept by the checkpointer"),
+    FLAG_OF_PSYCHE("optim-stats-steps", "there are no optimizer statistics"),
+    FLAG_OF_PSYCHE("grad-accum-in-fp32", "gradients are always accumulated in float32"),
+    FLAG_OF_PSYCHE("sidecar-port", "there is no sidecar"),
+    FLAG_OF_PSYCHE("device", "the processor is the only device so far"),
+    FLAG_OF_PSYCHE("events-dir", "the coordinator's ledger is the event log"),
+    FLAG_OF_PSYCHE("withdraw-on-disconnect", "leases decide: [members] lease_time"),
+    { 0 },
+};
+
+// A main that calls argp itself has these flags as a child: its own parsing within argp's.
+static struct parsing child;
+static struct argp_option child_options[ROWS_MAX + 1];
+
+__attribute__((constructor)) static void make_child(void)
+{
+    static struct command nobody; // The input comes with ARGP_KEY_INIT
+    lay_flat(&child, command_flags, &nobody);
+    make_options(&child, child_options);
+}
+
+static error_t parse_child(int key, char *arg, struct argp_state *state)
+{
+    struct row *row = find_row(&child, key);
+    if (key == ARGP_KEY_INIT) {
+        child.rows_count = 0;
+        child.self = state->input;
+        lay_flat(&child, command_flags, child.self);
+        read_environment(&child, state);
+    } else if (row) take_value(row, child.self, arg, state);
+    else return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+const struct argp command_argp = { child_options, parse_child, NULL, NULL, NULL, NULL, NULL };
 
 static int check_run(const char *run, struct why *why)
 {
@@ -190,17 +373,4 @@ int command_identity(const struct command *self, struct why *why, struct identit
     if (rc == FAULT_CONFIG && !self->identity_path)
         return why_wrap(why, rc, "--identity-secret-key-path");
     return rc;
-}
-
-int command_number(const char *flag, const char *text, uint64_t min, uint64_t max, struct why *why,
-                   uint64_t *ret_value)
-{
-    char *end;
-    errno = 0;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (errno || end == text || *end || text[0] == '-' || value < min || value > max)
-        return why_set(why, FAULT_USAGE, "%s %s: a whole number from %llu to %llu", flag, text,
-                       (unsigned long long)min, (unsigned long long)max);
-    *ret_value = value;
-    return 0;
 }

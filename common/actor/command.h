@@ -1,12 +1,133 @@
 #pragma once
-// command -- what the command lines of all actors share: flags, their environment twins, refusals.
+// command -- the command line of a program as one table: parsing, --help, --usage, refusals and
+// environment twins follow from it. And the flags that all actors share. argp parses.
 //
-// A flag wins over its environment twin, the twin over the default. Flags of Psyche that we have no
+//     static const struct flag flags[] = {
+//         FLAG("model", 'm', "DIR", TO_TEXT(struct sample, model), "A model's folder",
+//              .needed = true),
+//         FLAG("tokens", 'n', "N", TO_NUMBER(struct sample, tokens, 1, 65536), "How many (200)"),
+//         FLAG("json", 0, NULL, TO_SWITCH(struct sample, json), "Print one JSON object"),
+//         FLAGS_OF(command_flags, struct sample, command),
+//         { 0 },
+//     };
+//     static const struct command_line line = { .flags = flags, .about = "Text from a model.\n" };
+//     struct sample self = { .tokens = 200 };
+//     int rc = command_parse(&line, argc, argv, &self, &why);
+//
+// A flag sets a field of the command's own struct. What that field holds before is the default. A
+// flag wins over its environment twin, the twin over the default. Flags of Psyche that we have no
 // thing for are known and refused by name, so that a Psyche user learns what is missing at once.
 
 #include "common/actor/post.h"
 #include "common/actor/ticket.h"
 #include <argp.h>
+#include <stddef.h>
+
+// ---- the table ----------------------------------------------------------------------------------
+
+enum flag_kind {
+    FLAG_END,
+    FLAG_TEXT,
+    FLAG_SWITCH,
+    FLAG_COUNT,
+    FLAG_NUMBER,
+    FLAG_REAL,
+    FLAG_LIST,
+    FLAG_TABLE,
+    FLAG_REFUSED
+};
+
+// Where a value goes, and what it may be. Made by the TO_ macros below.
+struct flag_target {
+    enum flag_kind kind;
+    size_t offset;            // Of the field in the command's struct
+    size_t count_offset;      // FLAG_LIST: of its size_t counter
+    uint64_t min, max;        // FLAG_NUMBER: the range; FLAG_LIST: at most `max` values
+    double low, high;         // FLAG_REAL: the range
+    const struct flag *table; // FLAG_TABLE: the flags of the struct at `offset`
+};
+
+struct flag {
+    const char *name;     // Without its dashes
+    int letter;           // Or 0
+    const char *argument; // What --help calls the value; NULL: the flag has none
+    struct flag_target to;
+    const char *about; // A sentence with the default and the environment twin; FLAG_REFUSED: why
+    int group;         // --help shows one group after the other, and sorts within
+    const char *env;   // Environment twin, or NULL. Set but empty counts as not set
+    bool needed;       // FLAG_TEXT: without it the command line is refused
+};
+
+// A row: the sentence, and then .group, .env and .needed where they are not zero.
+#define FLAG(flag, character, value, target, ...)                                                  \
+    {                                                                                              \
+        .name = flag, .letter = character, .argument = value, .to = target, .about = __VA_ARGS__   \
+    }
+// A row that stands for all rows of another table, whose struct lies within this one.
+#define FLAGS_OF(rows, type, field)                                                                \
+    {                                                                                              \
+        .to = {.kind = FLAG_TABLE, .offset = offsetof(type, field), .table = rows }                \
+    }
+// A row for a flag of Psyche's that is refused. It is not in --help.
+#define FLAG_OF_PSYCHE(flag, reason)                                                               \
+    {                                                                                              \
+        .name = flag, .to = { .kind = FLAG_REFUSED }, .about = reason                              \
+    }
+
+// The field's offset; another type of field does not compile.
+#define FLAG_FIELD(type, field, wanted)                                                            \
+    (offsetof(type, field) +                                                                       \
+     0 * sizeof(                                                                                   \
+             char[__builtin_types_compatible_p(__typeof__(((type *)0)->field), wanted) ? 1 : -1]))
+
+#define TO_TEXT(type, field)                                                                       \
+    {                                                                                              \
+        .kind = FLAG_TEXT, .offset = FLAG_FIELD(type, field, const char *)                         \
+    }
+#define TO_SWITCH(type, field)                                                                     \
+    {                                                                                              \
+        .kind = FLAG_SWITCH, .offset = FLAG_FIELD(type, field, bool)                               \
+    }
+#define TO_COUNT(type, field) /* Adds one each time */                                             \
+    {                                                                                              \
+        .kind = FLAG_COUNT, .offset = FLAG_FIELD(type, field, int)                                 \
+    }
+#define TO_NUMBER(type, field, least, most)                                                        \
+    {                                                                                              \
+        .kind = FLAG_NUMBER, .offset = FLAG_FIELD(type, field, uint64_t), .min = least,            \
+        .max = most                                                                                \
+    }
+#define TO_REAL(type, field, least, most)                                                          \
+    {                                                                                              \
+        .kind = FLAG_REAL, .offset = FLAG_FIELD(type, field, double), .low = least, .high = most   \
+    }
+#define TO_LIST(type, field, counter, most) /* Appends to an array of texts */                     \
+    {                                                                                              \
+        .kind = FLAG_LIST, .offset = FLAG_FIELD(type, field[0], const char *),                     \
+        .count_offset = FLAG_FIELD(type, counter, size_t), .max = most                             \
+    }
+
+// A default by which a command knows that a FLAG_NUMBER was not given.
+#define COMMAND_NOT_GIVEN UINT64_MAX
+
+struct command_line {
+    const struct flag *flags;     // Ended by a row of zeros; NULL: none
+    const char *usage;            // What --usage says of the arguments that are no flags, or NULL
+    const char *about;            // Sentences, an empty line, two examples
+    struct flag_target arguments; // TO_TEXT: one; TO_LIST: several; zeros: none are taken
+    const char *none;             // Refuses a line without an argument; NULL: it is allowed
+    // What concerns several flags at once; NULL: nothing.
+    int (*check)(const void *self, struct why *why);
+};
+
+// Reads environment and arguments into *self. A line that is wrong in itself (an unknown flag, one
+// that is missing, `check`) ends the process with EX_USAGE, and --help, --usage and --version end
+// it with 0. A number out of its range is FAULT_USAGE with flag, value and range. Texts are
+// borrowed from argv and the environment.
+int command_parse(const struct command_line *line, int argc, char **argv, void *self,
+                  struct why *why);
+
+// ---- what all actors share ----------------------------------------------------------------------
 
 struct command {
     const char *identity_path; // -i, --identity-secret-key-path, IDENTITY_SECRET_KEY_PATH
@@ -20,15 +141,19 @@ struct command {
     struct ticket ticket;      // What all of these say, once checked
 };
 
-// To be added as a child of every actor's argp, with a struct command as its input.
+// For FLAGS_OF, with a struct command. --help shows them after all others.
+enum { COMMAND_GROUP = 9 };
+extern const struct flag command_flags[];
+
+// The same as a child of a main that calls argp itself, with a struct command as its input.
 extern const struct argp command_argp;
 
 // The last checks that need the whole line: EX_USAGE texts name flag, value and what is allowed.
 // Fills in what a ticket says and no flag does: run_id, server_addr, and `ticket` for the post.
 int command_check(struct command *self, struct why *why);
 
-// The same for who needs a broker: where it is and its key are known, or FAULT_USAGE. `address`:
-// where it is if nobody says.
+// The same for a command that needs a broker: where it is and its key are known, or FAULT_USAGE.
+// `address`: where it is if nobody says.
 int command_check_broker(struct command *self, const char *address, struct why *why);
 
 // Loads the identity that path or environment name.

@@ -44,7 +44,7 @@ static const struct {
 };
 enum { REFUSED = sizeof refused / sizeof *refused };
 
-struct command_line {
+struct wish {
     struct testnet_options options;
     const char *clients, *port, *kills, *allowed, *interval, *log, *seed;
 };
@@ -133,7 +133,7 @@ static int run(struct session *self, const struct testnet_options *options, stru
 
 // ---- command line -------------------------------------------------------------------------------
 
-static int read_kills(const struct command_line *line, struct session *self, struct why *why)
+static int read_kills(const struct wish *line, struct session *self, struct why *why)
 {
     uint64_t kills = 0, seed = 0;
     double interval = 120;
@@ -151,7 +151,7 @@ static int read_kills(const struct command_line *line, struct session *self, str
     return rc;
 }
 
-static int read_line(struct command_line *line, struct session *self, struct why *why)
+static int read_line(struct wish *line, struct session *self, struct why *why)
 {
     struct testnet_options *options = &line->options;
     uint64_t clients = 0, port = 20000;
@@ -171,7 +171,7 @@ static int read_line(struct command_line *line, struct session *self, struct why
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct command_line *self = state->input;
+    struct wish *self = state->input;
     switch (key) {
     case 'n': self->clients = arg; break;
     case 'c': self->options.config_dir = arg; break;
@@ -231,7 +231,7 @@ int shoal_testnet(int argc, char **argv)
         NULL,
         NULL
     };
-    static struct command_line line;
+    static struct wish line;
     static struct session self;
     struct why why = { 0 };
     for (int i = 0; i < REFUSED; i++)
