@@ -40,7 +40,3 @@ int shoal_validate_config(int argc, char **argv);
 int shoal_print_json(json_t *object, struct why *why);
 
 uint32_t shoal_threads(void); // As many as there are processors, at most POOL_THREADS_MAX
-
-// A number of a command line: 0 and *ret_value written, or FAULT_USAGE with flag, value and range.
-int shoal_real(const char *flag, const char *text, double min, double max, struct why *why,
-               double *ret_value);

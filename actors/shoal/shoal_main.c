@@ -5,9 +5,7 @@
 #include "common/base/nearest.h"
 #include "common/kernel/pool.h"
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 #include <unistd.h>
@@ -99,15 +97,4 @@ uint32_t shoal_threads(void)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     if (processors < 1) return 1;
     return processors > POOL_THREADS_MAX ? POOL_THREADS_MAX : (uint32_t)processors;
-}
-
-int shoal_real(const char *flag, const char *text, double min, double max, struct why *why,
-               double *ret_value)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !isfinite(value) || value < min || value > max)
-        return why_set(why, FAULT_USAGE, "%s %s: a number from %g to %g", flag, text, min, max);
-    *ret_value = value;
-    return 0;
 }

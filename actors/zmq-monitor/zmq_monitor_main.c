@@ -18,7 +18,7 @@ enum { TOPICS_MAX = 32, LINE_BYTES = 64 << 10, LINE_BYTES_MAX = 256 << 20, ONCE_
 
 struct monitor {
     struct command command;
-    const char *topics, *count_text;
+    const char *topics;
     bool once, shows_gaps;
     uint64_t count_max, printed, bad;
     uint64_t last_opened, last_ended, missing; // Rounds of which no ROUND or no COMMIT came
@@ -135,8 +135,6 @@ static int run(struct monitor *self, struct why *why)
     int rc = command_check_broker(&self->command, "127.0.0.1:5550", why);
     if (rc == 0 && !self->command.run_id)
         rc = why_set(why, FAULT_USAGE, "--run-id ID (or RUN_ID) is needed");
-    if (rc == 0 && self->count_text)
-        rc = command_number("--count", self->count_text, 1, UINT64_MAX, why, &self->count_max);
     if (rc == 0 && self->topics)
         rc = tap_parse_topics(self->topics, TOPICS_MAX, why, kinds, &options.kinds_count);
     if (rc == 0 && (self->command.identity_path || command_env(IDENTITY_ENV)))
@@ -165,52 +163,36 @@ static int run(struct monitor *self, struct why *why)
 
 // ---- command line -------------------------------------------------------------------------------
 
-enum { KEY_ONCE = 2000 };
-
-static const struct argp_option options[] = {
-    { "topic", 't', "LIST", 0,
-      "Only these, with commas between: RUN ROSTER ROUND COMMIT EPOCH_END BEAT CLAIM "
-      "PROGRESS (all)",
-      0 },
-    { "once", KEY_ONCE, NULL, 0, "Print the current state and end", 0 },
-    { "count", 'n', "N", 0, "End after N lines", 0 },
-    { "gaps", 'g', NULL, 0, "Say on stderr which rounds' news did not arrive", 0 },
+static const struct flag flags[] = {
+    FLAG("topic", 't', "LIST", TO_TEXT(struct monitor, topics),
+         "Only these, with commas between: RUN ROSTER ROUND COMMIT EPOCH_END BEAT CLAIM "
+         "PROGRESS (all)"),
+    FLAG("once", 0, NULL, TO_SWITCH(struct monitor, once), "Print the current state and end"),
+    FLAG("count", 'n', "N", TO_NUMBER(struct monitor, count_max, 1, UINT64_MAX),
+         "End after N lines"),
+    FLAG("gaps", 'g', NULL, TO_SWITCH(struct monitor, shows_gaps),
+         "Say on stderr which rounds' news did not arrive"),
+    FLAGS_OF(command_flags, struct monitor, command),
     { 0 },
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct monitor *self = state->input;
-    if (key == ARGP_KEY_INIT) state->child_inputs[0] = &self->command;
-    else if (key == 't') self->topics = arg;
-    else if (key == 'n') self->count_text = arg;
-    else if (key == 'g') self->shows_gaps = true;
-    else if (key == KEY_ONCE) self->once = true;
-    else return ARGP_ERR_UNKNOWN;
-    return 0;
-}
+static const struct command_line line = {
+    .flags = flags,
+    .about = "Shows what is broadcast in a run; changes and slows nothing.\n\n"
+             "  zmq-monitor --ticket ticket               (or TICKET; `shoal invite` makes one)\n"
+             "  zmq-monitor --topic RUN --json | jq .body.loss\n",
+};
 
 int main(int argc, char **argv)
 {
     static struct monitor self;
-    static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = {
-        options,
-        parse,
-        NULL,
-        "Shows what is broadcast in a run; changes and slows nothing.\n\n"
-        "  zmq-monitor --ticket ticket               (or TICKET; `shoal invite` makes one)\n"
-        "  zmq-monitor --topic RUN --json | jq .body.loss\n",
-        children,
-        NULL,
-        NULL
-    };
     struct why why = { 0 };
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc < 0) return fault_exit(rc, &why);
     self.line_max = LINE_BYTES;
     self.line = malloc(self.line_max);
     ensure(self.line);
-    int rc = run(&self, &why);
+    rc = run(&self, &why);
     free(self.line);
     return fault_exit(rc, &why);
 }

@@ -9,26 +9,16 @@
 #include "common/actor/command.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
-#include <argp.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
 
-enum {
-    EVALUATION_MS = 20000,
-    LAST_WORDS_MS = 15000,
-    KEY_SECONDS = 1000,
-    KEY_DIR,
-    KEY_PORT,
-    KEY_JSON,
-    KEY_CONFIG,
-    KEY_SEED,
-    KEY_THREADS
-};
+enum { EVALUATION_MS = 20000, LAST_WORDS_MS = 15000 };
 
 struct demo {
-    const char *seconds_text, *dir, *port_text, *config_path, *seed_text, *threads;
+    const char *dir, *config_path, *threads;
+    uint64_t seconds_max, port, seed;
     bool json;
     uint64_t end_ms; // By when the run must be finished
     struct demo_setup setup;
@@ -216,14 +206,14 @@ static int make_report(struct demo *self, struct why *why)
 
 // ---- all of it ----------------------------------------------------------------------------------
 
-static int train(struct demo *self, uint32_t port, struct why *why)
+static int train(struct demo *self, struct why *why)
 {
     char state_dir[PATH_MAX + 8];
     snprintf(state_dir, sizeof state_dir, "%s/run", self->setup.dir);
     struct testnet_options options = { .config_dir = self->setup.dir,
                                        .state_dir = state_dir,
                                        .trainers = DEMO_TRAINERS,
-                                       .port = port,
+                                       .port = (uint32_t)self->port,
                                        .threads = self->threads,
                                        .hear = hear,
                                        .say = say,
@@ -250,23 +240,15 @@ static int train(struct demo *self, uint32_t port, struct why *why)
 
 static int run(struct demo *self, struct why *why)
 {
-    uint64_t seconds = 280, port = 5560, seed = 1, began_ms = clock_ms();
-    int rc = self->seconds_text
-                 ? command_number("--seconds-max", self->seconds_text, 30, 86400, why, &seconds)
-                 : 0;
-    if (rc == 0 && self->port_text)
-        rc = command_number("--port", self->port_text, 1, 65536 - POST_PORTS, why, &port);
-    if (rc == 0 && self->seed_text)
-        rc = command_number("--seed", self->seed_text, 0, UINT64_MAX, why, &seed);
-    if (rc < 0) return rc;
-    self->end_ms = began_ms + seconds * 1000 - EVALUATION_MS;
+    const uint64_t began_ms = clock_ms();
+    self->end_ms = began_ms + self->seconds_max * 1000 - EVALUATION_MS;
     self->out = self->json ? stderr : stdout;
     progress_init(&self->progress, self->out, NULL, 1, began_ms);
-    rc = demo_set_up(&self->setup, self->dir, self->config_path, seed, say, self, why);
+    int rc = demo_set_up(&self->setup, self->dir, self->config_path, self->seed, say, self, why);
     if (rc < 0) return rc;
     self->progress.baselines = self->setup.text.nats;
     self->progress.seq_len = (uint32_t)self->setup.config.max_seq_len;
-    rc = train(self, (uint32_t)port, why);
+    rc = train(self, why);
     if (rc < 0) return rc;
     say(self, "finished; everybody has stopped. Reading the ledger, scoring the checkpoint on the "
               "held-out text");
@@ -278,55 +260,38 @@ static int run(struct demo *self, struct why *why)
     return rc < 0 ? rc : self->report.failures_count > 0;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct demo *self = state->input;
-    switch (key) {
-    case KEY_SECONDS: self->seconds_text = arg; break;
-    case KEY_DIR: self->dir = arg; break;
-    case KEY_PORT: self->port_text = arg; break;
-    case KEY_CONFIG: self->config_path = arg; break;
-    case KEY_SEED: self->seed_text = arg; break;
-    case KEY_THREADS: self->threads = arg; break;
-    case KEY_JSON: self->json = true; break;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
+static const struct flag flags[] = {
+    FLAG("dir", 0, "DIR", TO_TEXT(struct demo, dir),
+         "Where all of it goes (shoal-demo); an earlier demo there is removed"),
+    FLAG("port", 0, "PORT", TO_NUMBER(struct demo, port, 1, 65536 - POST_PORTS),
+         "Of the broker, and the one above (5560)"),
+    FLAG("seconds-max", 0, "S", TO_NUMBER(struct demo, seconds_max, 30, 86400),
+         "Fail if it takes longer (280)"),
+    FLAG("config-path", 0, "DIR", TO_TEXT(struct demo, config_path),
+         "Holds state.toml, data.toml and model.json (config/demo)"),
+    FLAG("seed", 0, "N", TO_NUMBER(struct demo, seed, 0, UINT64_MAX),
+         "Of the first parameters (1)"),
+    FLAG("threads", 0, "N", TO_TEXT(struct demo, threads), "Compute threads of each trainer (1)"),
+    FLAG("json", 0, NULL, TO_SWITCH(struct demo, json),
+         "Print the result as one JSON object; progress goes to stderr"),
+    { 0 },
+};
+
+static const struct command_line line = {
+    .flags = flags,
+    .about = "Four trainers on this machine learn to write English, in a few minutes and without a "
+             "GPU. One of them and the coordinator are killed on the way. Exit code 0 if all is as "
+             "it should be.\n\n"
+             "  shoal demo\n"
+             "  shoal demo --dir /tmp/demo --seconds-max 600\n",
+};
 
 int shoal_demo(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        { "dir", KEY_DIR, "DIR", 0,
-          "Where all of it goes (shoal-demo); an earlier demo there is removed", 0 },
-        { "port", KEY_PORT, "PORT", 0, "Of the broker, and the one above (5560)", 0 },
-        { "seconds-max", KEY_SECONDS, "S", 0, "Fail if it takes longer (280)", 0 },
-        { "config-path", KEY_CONFIG, "DIR", 0,
-          "Holds state.toml, data.toml and model.json (config/demo)", 0 },
-        { "seed", KEY_SEED, "N", 0, "Of the first parameters (1)", 0 },
-        { "threads", KEY_THREADS, "N", 0, "Compute threads of each trainer (1)", 0 },
-        { "json", KEY_JSON, NULL, 0, "Print the result as one JSON object; progress goes to stderr",
-          0 },
-        { 0 },
-    };
-    static const struct argp argp = {
-        options,
-        parse,
-        NULL,
-        "Four trainers on this machine learn to write English, in a few minutes and without a GPU. "
-        "One of them "
-        "and the coordinator are killed on the way. Exit code 0 if all is as it should be.\n\n"
-        "  shoal demo\n"
-        "  shoal demo --dir /tmp/demo --seconds-max 600\n",
-        NULL,
-        NULL,
-        NULL
-    };
-    static struct demo self;
+    static struct demo self = { .dir = "shoal-demo", .port = 5560, .seconds_max = 280, .seed = 1 };
     struct why why = { 0 };
-    self.dir = "shoal-demo";
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    int rc = run(&self, &why);
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) rc = run(&self, &why);
     testnet_free(&self.net);
     ledger_report_free(&self.report.ledger);
     if (rc < 0) rc = fault_exit(rc, &why);

@@ -6,47 +6,19 @@
 #include "actors/shoal/local/testnet.h"
 #include "common/actor/command.h"
 #include "common/base/clock.h"
-#include <argp.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sysexits.h>
 
-enum {
-    KEY_KILLS = 1000,
-    KEY_ALLOWED,
-    KEY_INTERVAL,
-    KEY_LOG,
-    KEY_WRITE_LOG,
-    KEY_STATE_DIR,
-    KEY_THREADS,
-    KEY_MICRO_BATCH,
-    KEY_SEED,
-    KEY_REFUSED
-};
-
-// Psyche's flags that have no thing here.
-static const struct {
-    const char *flag, *reason;
-} refused[] = {
-    { "first-client-checkpoint",
-      "all begin with the model that state.toml names in [model.LLM.checkpoint]" },
-    { "write-distro-data", "results are kept by the checkpointer" },
-    { "tui", "there is no terminal interface; use zmq-monitor beside it" },
-    { "hf-token", "nothing is downloaded" },
-    { "wandb-project", "there is no W&B export; use zmq-monitor --json" },
-    { "wandb-group", "there is no W&B export" },
-    { "wandb-entity", "there is no W&B export" },
-    { "optim-stats", "there are no optimizer statistics" },
-    { "eval-tasks", "use shoal eval on a checkpoint" },
-    { "events-dir", "the coordinator's ledger is the event log: shoal status --ledger" },
-};
-enum { REFUSED = sizeof refused / sizeof *refused };
+enum { KILL_INTERVAL_S = 120, KILL_INTERVAL_MAX_S = 86400 };
 
 struct wish {
     struct testnet_options options;
-    const char *clients, *port, *kills, *allowed, *interval, *log, *seed;
+    const char *word, *clients, *kills, *allowed, *log, *seed;
+    uint64_t port;
+    double interval_s;
 };
 
 struct session {
@@ -133,117 +105,107 @@ static int run(struct session *self, const struct testnet_options *options, stru
 
 // ---- command line -------------------------------------------------------------------------------
 
-static int read_kills(const struct wish *line, struct session *self, struct why *why)
+static int read_kills(const struct wish *wish, struct session *self, struct why *why)
 {
     uint64_t kills = 0, seed = 0;
-    double interval = 120;
     if (getrandom(&seed, sizeof seed, 0) != sizeof seed)
         return why_set(why, FAULT_IO, "getrandom: %s", strerror(errno));
-    int rc = line->seed ? command_number("--seed", line->seed, 0, UINT64_MAX, why, &seed) : 0;
+    int rc = wish->seed ? command_number("--seed", wish->seed, 0, UINT64_MAX, why, &seed) : 0;
     if (rc == 0)
-        rc = kill_list_parse(line->allowed, line->options.trainers, seed, why, &self->victims);
-    if (rc == 0 && line->kills)
-        rc = command_number("--random-kill-num", line->kills, 0, self->victims.count, why, &kills);
-    if (rc == 0 && line->interval)
-        rc = shoal_real("--random-kill-interval", line->interval, 0.1, 86400, why, &interval);
+        rc = kill_list_parse(wish->allowed, wish->options.trainers, seed, why, &self->victims);
+    if (rc == 0 && wish->kills)
+        rc = command_number("--random-kill-num", wish->kills, 0, self->victims.count, why, &kills);
     self->kills = (uint32_t)kills;
-    self->interval_ms = (uint64_t)(interval * 1000);
+    self->interval_ms = (uint64_t)(wish->interval_s * 1000);
     return rc;
 }
 
-static int read_line(struct wish *line, struct session *self, struct why *why)
+static int read_wish(struct wish *wish, struct session *self, struct why *why)
 {
-    struct testnet_options *options = &line->options;
-    uint64_t clients = 0, port = 20000;
-    if (!line->clients) return why_set(why, FAULT_USAGE, "--num-clients N is needed");
+    struct testnet_options *options = &wish->options;
+    uint64_t clients = 0;
+    if (!wish->clients) return why_set(why, FAULT_USAGE, "--num-clients N is needed");
     if (!options->config_dir)
         return why_set(why, FAULT_USAGE, "--config-path DIR is needed: the folder of state.toml");
-    int rc = command_number("--num-clients", line->clients, 1, TESTNET_TRAINERS_MAX, why, &clients);
-    if (rc == 0 && line->port)
-        rc = command_number("--server-port", line->port, 1, 65536 - POST_PORTS, why, &port);
-    if (rc == 0 && line->log && strcmp(line->log, "info") != 0 && strcmp(line->log, "debug") != 0)
-        rc = why_set(why, FAULT_USAGE, "--log %s: info or debug", line->log);
+    int rc = command_number("--num-clients", wish->clients, 1, TESTNET_TRAINERS_MAX, why, &clients);
+    if (rc == 0 && wish->log && strcmp(wish->log, "info") != 0 && strcmp(wish->log, "debug") != 0)
+        rc = why_set(why, FAULT_USAGE, "--log %s: info or debug", wish->log);
     options->trainers = (uint32_t)clients;
-    options->port = (uint32_t)port;
-    options->debug = line->log && strcmp(line->log, "debug") == 0;
-    return rc == 0 ? read_kills(line, self, why) : rc;
+    options->port = (uint32_t)wish->port;
+    options->debug = wish->log && strcmp(wish->log, "debug") == 0;
+    return rc == 0 ? read_kills(wish, self, why) : rc;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static const struct flag flags[] = {
+    FLAG("num-clients", 'n', "N", TO_TEXT(struct wish, clients), "Trainers, 1 to 256", .group = 1),
+    FLAG("config-path", 'c', "DIR", TO_TEXT(struct wish, options.config_dir),
+         "The folder of state.toml, data.toml, and the model and data they name", .group = 1),
+    FLAG("server-port", 's', "PORT", TO_NUMBER(struct wish, port, 1, 65536 - POST_PORTS),
+         "Of the broker, and the one above (20000)", .group = 1),
+    FLAG("state-dir", 0, "DIR", TO_TEXT(struct wish, options.state_dir),
+         "What the children keep (testnet-state); the same again goes on", .group = 1),
+    FLAG("random-kill-num", 0, "N", TO_TEXT(struct wish, kills),
+         "Kill so many trainers with SIGKILL each time (0)", .group = 2),
+    FLAG("allowed-to-kill", 0, "LIST", TO_TEXT(struct wish, allowed),
+         "Only these, numbered from 1 (all)", .group = 2),
+    FLAG("random-kill-interval", 0, "S", TO_REAL(struct wish, interval_s, 0.1, KILL_INTERVAL_MAX_S),
+         "Seconds between the times (120)", .group = 2),
+    FLAG("seed", 0, "N", TO_TEXT(struct wish, seed), "Of who is killed (random)", .group = 2),
+    FLAG("threads", 0, "N", TO_TEXT(struct wish, options.threads),
+         "Compute threads of each trainer (1)", .group = 3),
+    FLAG("micro-batch-size", 0, "N", TO_TEXT(struct wish, options.micro_batch),
+         "Of each trainer (4)", .group = 3),
+    FLAG("log", 0, "FILTER", TO_TEXT(struct wish, log), "info or debug (info)", .group = 3),
+    FLAG("write-log", 0, "DIR", TO_TEXT(struct wish, options.log_dir),
+         "Where each child's log goes (<state-dir>/logs)", .group = 3),
+    // Psyche's
+    FLAG_OF_PSYCHE("first-client-checkpoint",
+                   "all begin with the model that state.toml names in [model.LLM.checkpoint]"),
+    FLAG_OF_PSYCHE("write-distro-data", "results are kept by the checkpointer"),
+    FLAG_OF_PSYCHE("tui", "there is no terminal interface; use zmq-monitor beside it"),
+    FLAG_OF_PSYCHE("hf-token", "nothing is downloaded"),
+    FLAG_OF_PSYCHE("wandb-project", "there is no W&B export; use zmq-monitor --json"),
+    FLAG_OF_PSYCHE("wandb-group", "there is no W&B export"),
+    FLAG_OF_PSYCHE("wandb-entity", "there is no W&B export"),
+    FLAG_OF_PSYCHE("optim-stats", "there are no optimizer statistics"),
+    FLAG_OF_PSYCHE("eval-tasks", "use shoal eval on a checkpoint"),
+    FLAG_OF_PSYCHE("events-dir",
+                   "the coordinator's ledger is the event log: shoal status --ledger"),
+    { 0 },
+};
+
+static int check_word(const void *line, struct why *why)
 {
-    struct wish *self = state->input;
-    switch (key) {
-    case 'n': self->clients = arg; break;
-    case 'c': self->options.config_dir = arg; break;
-    case 's': self->port = arg; break;
-    case KEY_KILLS: self->kills = arg; break;
-    case KEY_ALLOWED: self->allowed = arg; break;
-    case KEY_INTERVAL: self->interval = arg; break;
-    case KEY_LOG: self->log = arg; break;
-    case KEY_WRITE_LOG: self->options.log_dir = arg; break;
-    case KEY_STATE_DIR: self->options.state_dir = arg; break;
-    case KEY_THREADS: self->options.threads = arg; break;
-    case KEY_MICRO_BATCH: self->options.micro_batch = arg; break;
-    case KEY_SEED: self->seed = arg; break;
-    case ARGP_KEY_ARG:
-        if (state->arg_num > 0 || strcmp(arg, "start") != 0)
-            argp_error(state, "\"%s\"; the only thing a testnet does is `start`", arg);
-        break;
-    case ARGP_KEY_NO_ARGS: argp_error(state, "`shoal testnet start` is meant"); break;
-    default:
-        if (key < KEY_REFUSED || key >= KEY_REFUSED + REFUSED) return ARGP_ERR_UNKNOWN;
-        argp_error(state, "--%s is Psyche's and not supported: %s", refused[key - KEY_REFUSED].flag,
-                   refused[key - KEY_REFUSED].reason);
-    }
-    return 0;
+    const struct wish *wish = line;
+    if (strcmp(wish->word, "start") == 0) return 0;
+    return why_set(why, FAULT_USAGE, "\"%s\"; the only thing a testnet does is `start`",
+                   wish->word);
 }
 
-static struct argp_option options[12 + REFUSED + 1] = {
-    { "num-clients", 'n', "N", 0, "Trainers, 1 to 256", 1 },
-    { "config-path", 'c', "DIR", 0,
-      "The folder of state.toml, data.toml, and the model and data they name", 1 },
-    { "server-port", 's', "PORT", 0, "Of the broker, and the one above (20000)", 1 },
-    { "state-dir", KEY_STATE_DIR, "DIR", 0,
-      "What the children keep (testnet-state); the same again goes on", 1 },
-    { "random-kill-num", KEY_KILLS, "N", 0, "Kill so many trainers with SIGKILL each time (0)", 2 },
-    { "allowed-to-kill", KEY_ALLOWED, "LIST", 0, "Only these, numbered from 1 (all)", 2 },
-    { "random-kill-interval", KEY_INTERVAL, "S", 0, "Seconds between the times (120)", 2 },
-    { "seed", KEY_SEED, "N", 0, "Of who is killed (random)", 2 },
-    { "threads", KEY_THREADS, "N", 0, "Compute threads of each trainer (1)", 3 },
-    { "micro-batch-size", KEY_MICRO_BATCH, "N", 0, "Of each trainer (4)", 3 },
-    { "log", KEY_LOG, "FILTER", 0, "info or debug (info)", 3 },
-    { "write-log", KEY_WRITE_LOG, "DIR", 0, "Where each child's log goes (<state-dir>/logs)", 3 },
+static const struct command_line line = {
+    .flags = flags,
+    .usage = "start",
+    .about = "A whole run on this machine: broker, coordinator, data-provider, checkpointer and "
+             "trainers, restarted when they die. Its keys are not secret: never for real runs. "
+             "Ends with 0 when the run is finished.\n\n"
+             "  shoal testnet start --num-clients 4 --config-path run\n"
+             "  shoal testnet start -n 4 -c run --random-kill-num 1 --random-kill-interval 20\n",
+    .arguments = TO_TEXT(struct wish, word),
+    .none = "`shoal testnet start` is meant",
+    .check = check_word,
 };
 
 int shoal_testnet(int argc, char **argv)
 {
-    static const struct argp argp = {
-        options,
-        parse,
-        "start",
-        "A whole run on this machine: broker, coordinator, data-provider, checkpointer and "
-        "trainers, restarted "
-        "when they die. Its keys are not secret: never for real runs. Ends with 0 when the run is "
-        "finished.\n\n"
-        "  shoal testnet start --num-clients 4 --config-path run\n"
-        "  shoal testnet start -n 4 -c run --random-kill-num 1 --random-kill-interval 20\n",
-        NULL,
-        NULL,
-        NULL
-    };
-    static struct wish line;
     static struct session self;
+    static struct wish wish = {
+        .options = { .state_dir = "testnet-state", .hear = hear, .say = say, .arg = &self },
+        .port = 20000,
+        .interval_s = KILL_INTERVAL_S
+    };
     struct why why = { 0 };
-    for (int i = 0; i < REFUSED; i++)
-        options[12 + i] = (struct argp_option){
-            refused[i].flag, KEY_REFUSED + i, "X", OPTION_HIDDEN | OPTION_ARG_OPTIONAL, NULL, 4
-        };
-    line.options.state_dir = "testnet-state";
-    argp_parse(&argp, argc, argv, 0, NULL, &line);
-    line.options.hear = hear;
-    line.options.say = say;
-    line.options.arg = &self;
-    int rc = read_line(&line, &self, &why);
-    if (rc == 0) rc = run(&self, &line.options, &why);
+    int rc = command_parse(&line, argc, argv, &wish, &why);
+    if (rc == 0) rc = read_wish(&wish, &self, &why);
+    if (rc == 0) rc = run(&self, &wish.options, &why);
     return rc < 0 ? fault_exit(rc, &why) : rc;
 }

@@ -4,7 +4,6 @@
 #include "actors/shoal/model/choices.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
-#include <argp.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,68 +11,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { KEY_JSON = 1000, KEY_THREADS, KEY_TOKEN_BYTES, KEY_SHOTS, KEY_SHOTS_FILE, KEY_LIMIT };
-
 struct eval {
-    const char *model, *data, *choices, *seq_len, *threads, *token_bytes, *shots, *shots_file,
-        *limit;
+    const char *model, *data, *choices, *shots_file;
+    uint64_t seq_len, threads, token_bytes; // seq_len 0: the model's longest
+    uint64_t shots, limit;                  // Of questions; COMMAND_NOT_GIVEN
     bool json;
-    uint64_t seq, threads_count, token_width, shots_count, limit_count;
     struct model_folder folder;
     text_codec_t *codec; // NULL: no text can be made of its tokens
     pool_t *pool;
     json_t *report;
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct eval *self = state->input;
-    switch (key) {
-    case 'm': self->model = arg; break;
-    case 'd': self->data = arg; break;
-    case 'c': self->choices = arg; break;
-    case 's': self->seq_len = arg; break;
-    case KEY_THREADS: self->threads = arg; break;
-    case KEY_TOKEN_BYTES: self->token_bytes = arg; break;
-    case KEY_SHOTS: self->shots = arg; break;
-    case KEY_SHOTS_FILE: self->shots_file = arg; break;
-    case KEY_LIMIT: self->limit = arg; break;
-    case KEY_JSON: self->json = true; break;
-    case ARGP_KEY_END:
-        if (!self->model) argp_error(state, "--model DIR is needed");
-        if (!self->data && !self->choices)
-            argp_error(state, "--data DIR or --choices FILE is needed");
-        if (!self->choices && (self->shots || self->shots_file || self->limit))
-            argp_error(state, "--shots, --shots-file and --limit belong to --choices");
-        if (self->shots_file && !self->shots) argp_error(state, "--shots-file without --shots N");
-        break;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
-
-static int read_flags(struct eval *self, struct why *why)
-{
-    const struct {
-        const char *flag, *text;
-        uint64_t min, max, fallback, *to;
-    } numbers[] = {
-        { "--seq-len", self->seq_len, 1, MODEL_SEQ_LEN_MAX, 0, &self->seq },
-        { "--threads", self->threads, 1, POOL_THREADS_MAX, shoal_threads(), &self->threads_count },
-        { "--token-bytes", self->token_bytes, 2, 4, 2, &self->token_width },
-        { "--shots", self->shots, 0, CHOICES_SHOTS_MAX, 0, &self->shots_count },
-        { "--limit", self->limit, 1, CHOICES_QUESTIONS_MAX, CHOICES_QUESTIONS_MAX,
-          &self->limit_count },
-    };
-    int rc = 0;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == 0; i++) {
-        *numbers[i].to = numbers[i].fallback;
-        if (numbers[i].text)
-            rc = command_number(numbers[i].flag, numbers[i].text, numbers[i].min, numbers[i].max,
-                                why, numbers[i].to);
-    }
-    return rc;
-}
 
 // ---- tokens held out ----------------------------------------------------------------------------
 
@@ -103,9 +50,9 @@ static int measure_heldout(struct eval *self, struct why *why)
     struct evaluate_options options = {
         .data = self->data,
         .codec = self->codec,
-        .seq_len = self->seq ? (uint32_t)self->seq : self->folder.shape.seq_len_max,
-        .token_bytes = (uint32_t)self->token_width,
-        .threads = (uint32_t)self->threads_count,
+        .seq_len = self->seq_len ? (uint32_t)self->seq_len : self->folder.shape.seq_len_max,
+        .token_bytes = (uint32_t)self->token_bytes,
+        .threads = (uint32_t)self->threads,
     };
     const int rc = evaluate_heldout(&self->folder, &options, why, &evaluation);
     if (rc == 0) add_heldout(self, &evaluation);
@@ -129,7 +76,7 @@ static void add_choices(struct eval *self, const struct choices_result *result)
     const double acc = (double)right / (double)all, acc_norm = (double)normalized / (double)all;
     const double err = choices_stderr(right, all), err_norm = choices_stderr(normalized, all);
     json_object_set_new(self->report, "questions", json_integer((json_int_t)all));
-    json_object_set_new(self->report, "shots", json_integer((json_int_t)self->shots_count));
+    json_object_set_new(self->report, "shots", json_integer((json_int_t)self->shots));
     json_object_set_new(self->report, "acc", json_real(acc));
     json_object_set_new(self->report, "acc_stderr", json_real(err));
     json_object_set_new(self->report, "acc_norm", json_real(acc_norm));
@@ -137,26 +84,26 @@ static void add_choices(struct eval *self, const struct choices_result *result)
     if (self->json) return;
     printf("acc       %.4f (standard error %.4f), %" PRIu64 " of %" PRIu64 " questions, %" PRIu64
            " shots\nacc_norm  %.4f (standard error %.4f), by log-probability per character\n",
-           acc, err, right, all, self->shots_count, acc_norm, err_norm);
+           acc, err, right, all, self->shots, acc_norm, err_norm);
 }
 
 static int ask(struct eval *self, const struct choices *asked, const struct choices *shots,
                struct why *why)
 {
     const bool own = shots == asked; // The head of the file: shown, and so not asked
-    const size_t first = own ? (size_t)self->shots_count : 0;
-    if (self->shots_count > shots->count || first >= asked->count)
-        return why_set(why, FAULT_RANGE, "--shots %" PRIu64 ": %s has %zu questions",
-                       self->shots_count, self->shots_file ? self->shots_file : self->choices,
-                       shots->count);
-    const size_t left = asked->count - first, limit = (size_t)self->limit_count;
+    const size_t first = own ? (size_t)self->shots : 0;
+    if (self->shots > shots->count || first >= asked->count)
+        return why_set(why, FAULT_RANGE, "--shots %" PRIu64 ": %s has %zu questions", self->shots,
+                       self->shots_file ? self->shots_file : self->choices, shots->count);
+    const size_t left = asked->count - first, limit = (size_t)self->limit;
     const struct choices_options options = { .path = self->choices,
                                              .shots = shots->questions,
-                                             .shots_count = (size_t)self->shots_count,
+                                             .shots_count = (size_t)self->shots,
                                              .asked = say_asked };
     struct choices_result result;
     decoder_t *decoder = NULL;
-    const uint32_t window = self->seq ? (uint32_t)self->seq : self->folder.shape.seq_len_max;
+    const uint32_t window =
+        self->seq_len ? (uint32_t)self->seq_len : self->folder.shape.seq_len_max;
     int rc =
         decoder_new(&self->folder.shape, self->folder.params, window, self->pool, why, &decoder);
     if (rc == 0)
@@ -189,15 +136,14 @@ static int open_model(struct eval *self, struct why *why)
     if (rc < 0) return rc;
     rc = text_codec_open(self->model, self->folder.shape.vocab, &unsupported, &self->codec);
     if (rc < 0 && rc != FAULT_UNSUPPORTED) return why_set(why, rc, "%s", unsupported.text);
-    self->pool = pool_new((uint32_t)self->threads_count);
+    self->pool = pool_new((uint32_t)self->threads);
     return 0;
 }
 
 static int run(struct eval *self, struct why *why)
 {
     char hex[HASH_HEX];
-    int rc = read_flags(self, why);
-    if (rc == 0) rc = open_model(self, why);
+    int rc = open_model(self, why);
     if (rc == 0) {
         hash_to_hex(&self->folder.digest, hex);
         self->report =
@@ -216,39 +162,63 @@ static int run(struct eval *self, struct why *why)
     return rc;
 }
 
+// ---- command line -------------------------------------------------------------------------------
+
+static const struct flag flags[] = {
+    FLAG("model", 'm', "DIR", TO_TEXT(struct eval, model),
+         "A Hugging Face folder, a checkpoint for example", .needed = true),
+    FLAG("data", 'd', "DIR", TO_TEXT(struct eval, data), "Token files: mean loss over them",
+         .group = 1),
+    FLAG("token-bytes", 0, "N", TO_NUMBER(struct eval, token_bytes, 2, 4),
+         "Width of a token: 2 or 4 (2)", .group = 1),
+    FLAG("choices", 'c', "FILE", TO_TEXT(struct eval, choices),
+         "Lines of {\"question\", \"choices\": [...], \"answer\": 0 or \"A\"}", .group = 2),
+    FLAG("shots", 0, "N", TO_NUMBER(struct eval, shots, 0, CHOICES_SHOTS_MAX),
+         "Answered questions before each: the first N, not asked (0)", .group = 2),
+    FLAG("shots-file", 0, "FILE", TO_TEXT(struct eval, shots_file), "Take them from this file",
+         .group = 2),
+    FLAG("limit", 0, "N", TO_NUMBER(struct eval, limit, 1, CHOICES_QUESTIONS_MAX),
+         "Ask only so many (all)", .group = 2),
+    FLAG("seq-len", 's', "N", TO_NUMBER(struct eval, seq_len, 1, MODEL_SEQ_LEN_MAX),
+         "Length of a window (the model's longest)", .group = 3),
+    FLAG("threads", 0, "N", TO_NUMBER(struct eval, threads, 1, POOL_THREADS_MAX),
+         "Compute threads (one per processor); the result is the same", .group = 3),
+    FLAG("json", 0, NULL, TO_SWITCH(struct eval, json), "Print one JSON object", .group = 3),
+    { 0 },
+};
+
+static int check(const void *line, struct why *why)
+{
+    const struct eval *self = line;
+    const bool has_shots = self->shots != COMMAND_NOT_GIVEN;
+    if (!self->data && !self->choices)
+        return why_set(why, FAULT_USAGE, "--data DIR or --choices FILE is needed");
+    if (!self->choices && (has_shots || self->shots_file || self->limit != COMMAND_NOT_GIVEN))
+        return why_set(why, FAULT_USAGE, "--shots, --shots-file and --limit belong to --choices");
+    if (self->shots_file && !has_shots)
+        return why_set(why, FAULT_USAGE, "--shots-file without --shots N");
+    return 0;
+}
+
+static const struct command_line line = {
+    .flags = flags,
+    .about = "How good a model is. Tokens: in windows one after the other, each but the first is "
+             "predicted once, from those before it in its window. Questions: acc and acc_norm as "
+             "lm-evaluation-harness defines them.\n\n"
+             "  shoal eval --model checkpoints/step-00000460 --data data/heldout -s 128\n"
+             "  shoal eval --model model --choices arc.jsonl --shots 5 --json\n",
+    .check = check,
+};
+
 int shoal_eval(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        { "model", 'm', "DIR", 0, "A Hugging Face folder, a checkpoint for example", 0 },
-        { "data", 'd', "DIR", 0, "Token files: mean loss over them", 1 },
-        { "token-bytes", KEY_TOKEN_BYTES, "N", 0, "Width of a token: 2 or 4 (2)", 1 },
-        { "choices", 'c', "FILE", 0,
-          "Lines of {\"question\", \"choices\": [...], \"answer\": 0 or \"A\"}", 2 },
-        { "shots", KEY_SHOTS, "N", 0, "Answered questions before each: the first N, not asked (0)",
-          2 },
-        { "shots-file", KEY_SHOTS_FILE, "FILE", 0, "Take them from this file", 2 },
-        { "limit", KEY_LIMIT, "N", 0, "Ask only so many (all)", 2 },
-        { "seq-len", 's', "N", 0, "Length of a window (the model's longest)", 3 },
-        { "threads", KEY_THREADS, "N", 0,
-          "Compute threads (one per processor); the result is the same", 3 },
-        { "json", KEY_JSON, NULL, 0, "Print one JSON object", 3 },
-        { 0 },
-    };
-    static const struct argp argp = {
-        options,
-        parse,
-        NULL,
-        "How good a model is. Tokens: in windows one after the other, each but the first is "
-        "predicted once, from those before it in its window. Questions: acc and acc_norm as "
-        "lm-evaluation-harness defines them.\n\n"
-        "  shoal eval --model checkpoints/step-00000460 --data data/heldout -s 128\n"
-        "  shoal eval --model model --choices arc.jsonl --shots 5 --json\n",
-        NULL,
-        NULL,
-        NULL
-    };
-    struct eval self = { 0 };
+    struct eval self = { .threads = shoal_threads(),
+                         .token_bytes = 2,
+                         .shots = COMMAND_NOT_GIVEN,
+                         .limit = COMMAND_NOT_GIVEN };
     struct why why = { 0 };
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    return fault_exit(run(&self, &why), &why);
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (self.shots == COMMAND_NOT_GIVEN) self.shots = 0;
+    if (rc == 0) rc = run(&self, &why);
+    return fault_exit(rc, &why);
 }

@@ -3,36 +3,16 @@
 #include "actors/shoal/model/model_folder.h"
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
-#include <argp.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { KEY_JSON = 1000, KEY_DTYPE, KEY_SHARD };
-
 struct export
 {
-    const char *model, *out, *dtype, *shard;
+    const char *model, *out, *dtype;
+    uint64_t max_shard_bytes;
     bool json;
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct export *self = state->input;
-    switch (key) {
-    case 'm': self->model = arg; break;
-    case 'o': self->out = arg; break;
-    case KEY_DTYPE: self->dtype = arg; break;
-    case KEY_SHARD: self->shard = arg; break;
-    case KEY_JSON: self->json = true; break;
-    case ARGP_KEY_END:
-        if (!self->model) argp_error(state, "--model DIR is needed");
-        if (!self->out) argp_error(state, "--out DIR is needed");
-        break;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
 
 static int read_dtype(const char *text, struct why *why, enum layout_dtype *ret_dtype)
 {
@@ -68,12 +48,9 @@ static int print(const struct export *self, const struct model_folder *model,
 static int run(const struct export *self, struct why *why)
 {
     struct model_folder model = { 0 };
-    struct model_export how = { .from = self->model, .max_shard_bytes = MODEL_FOLDER_SHARD_BYTES };
+    struct model_export how = { .from = self->model, .max_shard_bytes = self->max_shard_bytes };
     size_t files;
     int rc = read_dtype(self->dtype, why, &how.dtype);
-    if (rc == 0 && self->shard)
-        rc = command_number("--max-shard-bytes", self->shard, 1, INT64_MAX, why,
-                            &how.max_shard_bytes);
     if (rc == 0) rc = model_folder_load(self->model, why, &model);
     if (rc < 0) return rc;
     rc = model_folder_export(self->out, &model, &how, why, &files);
@@ -82,30 +59,31 @@ static int run(const struct export *self, struct why *why)
     return rc;
 }
 
-int shoal_export(int argc, char **argv)
-{
-    static const struct argp_option options[] = {
-        { "model", 'm', "DIR", 0, "A Hugging Face folder, a checkpoint for example", 0 },
-        { "out", 'o', "DIR", 0, "The new folder", 0 },
-        { "dtype", KEY_DTYPE, "T", 0, "f32, bf16 or f16 (bf16): halves are rounded to nearest", 0 },
-        { "max-shard-bytes", KEY_SHARD, "N", 0,
-          "Of numbers in one file; a larger model has several, and an index (5000000000)", 0 },
-        { "json", KEY_JSON, NULL, 0, "Print one JSON object", 0 },
-        { 0 },
-    };
-    static const struct argp argp = {
-        options,
-        parse,
-        NULL,
+static const struct flag flags[] = {
+    FLAG("model", 'm', "DIR", TO_TEXT(struct export, model),
+         "A Hugging Face folder, a checkpoint for example", .needed = true),
+    FLAG("out", 'o', "DIR", TO_TEXT(struct export, out), "The new folder", .needed = true),
+    FLAG("dtype", 0, "T", TO_TEXT(struct export, dtype),
+         "f32, bf16 or f16 (bf16): halves are rounded to nearest"),
+    FLAG("max-shard-bytes", 0, "N", TO_NUMBER(struct export, max_shard_bytes, 1, INT64_MAX),
+         "Of numbers in one file; a larger model has several, and an index (5000000000)"),
+    FLAG("json", 0, NULL, TO_SWITCH(struct export, json), "Print one JSON object"),
+    { 0 },
+};
+
+static const struct command_line line = {
+    .flags = flags,
+    .about =
         "Writes a model for other tools: config.json, safetensors and what tokenizer there is.\n\n"
         "  shoal export --model checkpoints/step-00000460 --out model-bf16\n"
         "  shoal export --model model --dtype f32 --max-shard-bytes 1000000000 --out f32\n",
-        NULL,
-        NULL,
-        NULL
-    };
-    struct export self = { .dtype = "bf16" };
+};
+
+int shoal_export(int argc, char **argv)
+{
+    struct export self = { .dtype = "bf16", .max_shard_bytes = MODEL_FOLDER_SHARD_BYTES };
     struct why why = { 0 };
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    return fault_exit(run(&self, &why), &why);
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) rc = run(&self, &why);
+    return fault_exit(rc, &why);
 }

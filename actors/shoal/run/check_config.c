@@ -1,10 +1,10 @@
 // validate-config, explain -- a configuration before it is used.
 
 #include "actors/shoal/shoal.h"
+#include "common/actor/command.h"
 #include "common/config/data_config.h"
 #include "common/config/print.h"
 #include "common/config/run_config.h"
-#include <argp.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,41 +76,36 @@ static void check_data(struct check *self)
                self->data.dir, self->data.seq_len, config_token_bytes(self->data.token_size));
 }
 
-static error_t parse_check(int key, char *arg, struct argp_state *state)
+static const struct flag check_flags[] = {
+    FLAG("state", 's', "FILE", TO_TEXT(struct check, state_path), "A run's state.toml"),
+    FLAG("data-config", 'd', "FILE", TO_TEXT(struct check, data_path),
+         "A data-provider's data.toml"),
+    FLAG("json", 'j', NULL, TO_SWITCH(struct check, json), "Print one JSON object"),
+    { 0 },
+};
+
+static int needs_file(const void *line, struct why *why)
 {
-    struct check *self = state->input;
-    if (key == 's') self->state_path = arg;
-    else if (key == 'd') self->data_path = arg;
-    else if (key == 'j') self->json = true;
-    else if (key == ARGP_KEY_END && !self->state_path && !self->data_path)
-        argp_error(state, "--state FILE or --data-config FILE is needed");
-    else return ARGP_ERR_UNKNOWN;
-    return 0;
+    const struct check *self = line;
+    if (self->state_path || self->data_path) return 0;
+    return why_set(why, FAULT_USAGE, "--state FILE or --data-config FILE is needed");
 }
 
-int shoal_validate_config(int argc, char **argv)
-{
-    static const struct argp_option options[] = {
-        { "state", 's', "FILE", 0, "A run's state.toml", 0 },
-        { "data-config", 'd', "FILE", 0, "A data-provider's data.toml", 0 },
-        { "json", 'j', NULL, 0, "Print one JSON object", 0 },
-        { 0 },
-    };
-    static const struct argp argp = {
-        options,
-        parse_check,
-        NULL,
+static const struct command_line check_line = {
+    .flags = check_flags,
+    .about =
         "Says everything that is wrong with a configuration, at once. Exit code 78 if anything "
         "is.\n\n"
         "  shoal validate-config --state config/demo/state.toml\n"
         "  shoal validate-config --state state.toml --data-config data.toml --json\n",
-        NULL,
-        NULL,
-        NULL
-    };
+    .check = needs_file,
+};
+
+int shoal_validate_config(int argc, char **argv)
+{
     static struct check self;
     struct why why = { 0 };
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
+    command_parse(&check_line, argc, argv, &self, &why); // Has no number that could be wrong
     self.files = json_array();
     if (self.state_path) check_run(&self);
     if (self.data_path) check_data(&self);
@@ -126,15 +121,19 @@ int shoal_validate_config(int argc, char **argv)
 
 // ---- explain ------------------------------------------------------------------------------------
 
-static error_t parse_explain(int key, char *arg, struct argp_state *state)
-{
-    const char **name = state->input;
-    if (key == ARGP_KEY_ARG && !*name) *name = arg;
-    else if (key == ARGP_KEY_NO_ARGS)
-        argp_error(state, "a key is needed, or state.toml, or data.toml");
-    else return ARGP_ERR_UNKNOWN;
-    return 0;
-}
+struct explain {
+    const char *name;
+};
+
+static const struct command_line explain_line = {
+    .usage = "KEY",
+    .about = "Says what a setting means: type, unit, range, default. Of state.toml or data.toml "
+             "itself: the whole file, annotated, ready to be edited.\n\n"
+             "  shoal explain config.min_clients\n"
+             "  shoal explain state.toml > my-run/state.toml\n",
+    .arguments = TO_TEXT(struct explain, name),
+    .none = "a key is needed, or state.toml, or data.toml",
+};
 
 static bool is_of_data(const char *name)
 {
@@ -143,19 +142,10 @@ static bool is_of_data(const char *name)
 
 int shoal_explain(int argc, char **argv)
 {
-    static const struct argp argp = { NULL,
-                                      parse_explain,
-                                      "KEY",
-                                      "Says what a setting means: type, unit, range, default. Of "
-                                      "state.toml or data.toml itself: the whole "
-                                      "file, annotated, ready to be edited.\n\n"
-                                      "  shoal explain config.min_clients\n"
-                                      "  shoal explain state.toml > my-run/state.toml\n",
-                                      NULL,
-                                      NULL,
-                                      NULL };
-    const char *name = NULL;
-    argp_parse(&argp, argc, argv, 0, NULL, &name);
+    struct explain self = { 0 };
+    struct why why = { 0 };
+    command_parse(&explain_line, argc, argv, &self, &why); // Has no number that could be wrong
+    const char *name = self.name;
     if (strcmp(name, "state.toml") == 0)
         return config_print_sample(&config_run_schema, stdout), EX_OK;
     if (strcmp(name, "data.toml") == 0)

@@ -17,14 +17,10 @@ struct control {
     struct key owner;
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct control *self = state->input;
-    (void)arg;
-    if (key != ARGP_KEY_INIT) return ARGP_ERR_UNKNOWN;
-    state->child_inputs[0] = &self->command;
-    return 0;
-}
+static const struct flag flags[] = {
+    FLAGS_OF(command_flags, struct control, command),
+    { 0 },
+};
 
 // 1: this is the coordinator's yes. Negative: its no. 0: something else. Whatever it says tells
 // which life of it is to be given the order.
@@ -93,14 +89,13 @@ static int run(struct control *self, struct why *why)
     return rc;
 }
 
-static int control(int argc, char **argv, uint8_t action, const char *doc, const char *done)
+static int control(int argc, char **argv, uint8_t action, const char *about, const char *done)
 {
-    const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
-    const struct argp argp = { NULL, parse, NULL, doc, children, NULL, NULL };
+    const struct command_line line = { .flags = flags, .about = about };
     struct control self = { .order = { .action = action, .number = clock_unix_ms() } };
     struct why why = { 0 };
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    int rc = run(&self, &why);
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) rc = run(&self, &why);
     if (rc == 0 && self.command.json)
         rc = shoal_print_json(json_pack("{s:s, s:s, s:b}", "schema", "shoal.control.1", "action",
                                         wire_enum_name(&wire_enum_action, action), "ok", 1),

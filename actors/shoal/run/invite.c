@@ -13,7 +13,8 @@ enum { DAYS_MAX = 36500, USES_MAX = 65535, DAY_S = 86400 };
 
 struct invite {
     struct command command;
-    const char *guest, *uses, *days;
+    const char *guest;
+    uint64_t uses, days;
 };
 
 // The broker's key is the one we are told, or the one that signs: then we are the broker's owner.
@@ -34,16 +35,11 @@ static int find_broker(struct invite *self, const struct identity *owner, struct
 static int make(struct invite *self, const struct identity *owner, struct why *why)
 {
     struct ticket *ticket = &self->command.ticket;
-    struct invitation invitation = { .uses = 1 };
-    uint64_t uses = 1, days = 7;
-    int rc = self->uses ? command_number("--uses", self->uses, 1, USES_MAX, why, &uses) : 0;
-    if (rc == 0 && self->days) rc = command_number("--days", self->days, 1, DAYS_MAX, why, &days);
-    if (rc == 0 && self->guest && !key_from_hex(self->guest, &invitation.guest))
-        rc = why_set(why, FAULT_USAGE, "--for %.80s: the guest's public key, 64 hexadecimal digits",
-                     self->guest);
-    if (rc < 0) return rc;
-    invitation.uses = (uint16_t)uses;
-    invitation.expires_unix_s = clock_unix_ms() / 1000 + days * DAY_S;
+    struct invitation invitation = { .uses = (uint16_t)self->uses };
+    if (self->guest && !key_from_hex(self->guest, &invitation.guest))
+        return why_set(why, FAULT_USAGE,
+                       "--for %.80s: the guest's public key, 64 hexadecimal digits", self->guest);
+    invitation.expires_unix_s = clock_unix_ms() / 1000 + self->days * DAY_S;
     ensure(getrandom(invitation.number, sizeof invitation.number, 0) == sizeof invitation.number);
     invitation_sign(&invitation, owner, &ticket->server, ticket->run, ticket->invitation);
     ticket->has_invitation = true;
@@ -62,48 +58,33 @@ static int print(const struct invite *self, struct why *why)
                             why);
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct invite *self = state->input;
-    if (key == ARGP_KEY_INIT) state->child_inputs[0] = &self->command;
-    else if (key == 'f') self->guest = arg;
-    else if (key == 'u') self->uses = arg;
-    else if (key == 'd') self->days = arg;
-    else return ARGP_ERR_UNKNOWN;
-    return 0;
-}
+static const struct flag flags[] = {
+    FLAG("for", 'f', "HEX", TO_TEXT(struct invite, guest),
+         "Only for this public key; without it, for whoever has the ticket"),
+    FLAG("uses", 'u', "N", TO_NUMBER(struct invite, uses, 1, USES_MAX),
+         "How many keys may come in by it (1)"),
+    FLAG("days", 'd', "N", TO_NUMBER(struct invite, days, 1, DAYS_MAX), "How long it lasts (7)"),
+    FLAGS_OF(command_flags, struct invite, command),
+    { 0 },
+};
+
+static const struct command_line line = {
+    .flags = flags,
+    .about = "Prints a ticket: where the broker is, its key, the run, and an invitation signed by "
+             "-i, the key of the broker or of its owner. Whoever has the ticket joins with "
+             "--ticket. Under shoal-broker --admit invite it lets in so many keys for so long; "
+             "under --admit open, whoever has it.\n\n"
+             "  shoal invite -i broker.key --run-id demo --server-addr 10.0.0.1:5550\n"
+             "  shoal invite -i coordinator.key --ticket broker.ticket --for 3fa2..64 digits..\n",
+};
 
 int shoal_invite(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        { "for", 'f', "HEX", 0, "Only for this public key; without it, for whoever has the ticket",
-          0 },
-        { "uses", 'u', "N", 0, "How many keys may come in by it (1)", 0 },
-        { "days", 'd', "N", 0, "How long it lasts (7)", 0 },
-        { 0 },
-    };
-    static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = {
-        options,
-        parse,
-        NULL,
-        "Prints a ticket: where the broker is, its key, the run, and an invitation signed by -i, "
-        "the "
-        "key of the broker or of its owner. Whoever has the ticket joins with --ticket. Under "
-        "shoal-broker "
-        "--admit invite it lets in so many keys for so long; under --admit open, whoever has "
-        "it.\n\n"
-        "  shoal invite -i broker.key --run-id demo --server-addr 10.0.0.1:5550\n"
-        "  shoal invite -i coordinator.key --ticket broker.ticket --for 3fa2..64 digits..\n",
-        children,
-        NULL,
-        NULL
-    };
-    struct invite self = { 0 };
+    struct invite self = { .uses = 1, .days = 7 };
     struct why why = { 0 };
     struct identity *owner = NULL;
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    int rc = command_identity(&self.command, &why, &owner);
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) rc = command_identity(&self.command, &why, &owner);
     if (rc == 0) rc = find_broker(&self, owner, &why);
     if (rc == 0) rc = make(&self, owner, &why);
     if (rc == 0) rc = print(&self, &why);

@@ -1,9 +1,9 @@
 // new-identity, show-identity -- who an actor is.
 
 #include "actors/shoal/shoal.h"
+#include "common/actor/command.h"
 #include "common/actor/msg.h"
 #include "common/crypto/identity.h"
-#include <argp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,15 +13,6 @@ struct keys {
     const char *path;
     bool json;
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct keys *self = state->input;
-    if (key == 'i' || (key == ARGP_KEY_ARG && !self->path)) self->path = arg;
-    else if (key == 'j') self->json = true;
-    else return ARGP_ERR_UNKNOWN;
-    return 0;
-}
 
 // The names that follow from a key: one for each role that has the key in its name.
 static void name_of(uint8_t role, const struct identity *identity, char name[ACTOR_NAME_MAX + 1])
@@ -48,56 +39,51 @@ static int show(const struct keys *self, const struct identity *identity, struct
     return 0;
 }
 
+static const struct flag show_flags[] = {
+    FLAG("identity-secret-key-path", 'i', "FILE", TO_TEXT(struct keys, path),
+         "32 random bytes (env IDENTITY_SECRET_KEY_PATH, or the secret itself as 64 hex digits in "
+         "RAW_IDENTITY_SECRET_KEY)",
+         .env = "IDENTITY_SECRET_KEY_PATH"),
+    FLAG("json", 'j', NULL, TO_SWITCH(struct keys, json), "Print one JSON object"),
+    { 0 },
+};
+
+static const struct command_line show_line = {
+    .flags = show_flags,
+    .about = "Prints the public key of a secret one, and the names that actors with it go by.\n\n"
+             "  shoal show-identity -i secret.key\n"
+             "  RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32) shoal show-identity\n",
+    .arguments = TO_TEXT(struct keys, path), // A key's path without its flag is understood, too
+};
+
 int shoal_show_identity(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        { "identity-secret-key-path", 'i', "FILE", 0,
-          "32 random bytes (or RAW_IDENTITY_SECRET_KEY)", 0 },
-        { "json", 'j', NULL, 0, "Print one JSON object", 0 },
-        { 0 },
-    };
-    static const struct argp argp = {
-        options,
-        parse,
-        NULL,
-        "Prints the public key of a secret one, and the names that actors with it go by.\n\n"
-        "  shoal show-identity -i secret.key\n"
-        "  RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32) shoal show-identity\n",
-        NULL,
-        NULL,
-        NULL
-    };
-    struct keys self = { .path = getenv("IDENTITY_SECRET_KEY_PATH") };
+    struct keys self = { 0 };
     struct why why = { 0 };
     struct identity *identity = NULL;
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    if (self.path && !self.path[0]) self.path = NULL;
-    int rc = identity_load(self.path, getenv(IDENTITY_ENV), &why, &identity);
+    int rc = command_parse(&show_line, argc, argv, &self, &why);
+    if (rc == 0) rc = identity_load(self.path, command_env(IDENTITY_ENV), &why, &identity);
     if (rc == 0) rc = show(&self, identity, &why);
     identity_destroy(&identity);
     return fault_exit(rc, &why);
 }
 
+static const struct command_line new_line = {
+    .usage = "FILE",
+    .about = "Makes a new secret key, readable by its owner alone. Never overwrites one.\n\n"
+             "  shoal new-identity secret.key\n"
+             "  openssl rand 32 > secret.key && chmod 600 secret.key      does the same\n",
+    .arguments = TO_TEXT(struct keys, path),
+    .none = "the name of a new file is needed",
+};
+
 int shoal_new_identity(int argc, char **argv)
 {
-    static const struct argp argp = {
-        NULL,
-        parse,
-        "FILE",
-        "Makes a new secret key, readable by its owner alone. Never overwrites one.\n\n"
-        "  shoal new-identity secret.key\n"
-        "  openssl rand 32 > secret.key && chmod 600 secret.key      does the same\n",
-        NULL,
-        NULL,
-        NULL
-    };
     struct keys self = { 0 };
     struct why why = { 0 };
     struct identity *identity = NULL;
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    if (!self.path)
-        return fault_exit(why_set(&why, FAULT_USAGE, "the name of a new file is needed"), &why);
-    int rc = identity_create(self.path, &why);
+    int rc = command_parse(&new_line, argc, argv, &self, &why);
+    if (rc == 0) rc = identity_create(self.path, &why);
     if (rc == 0) rc = identity_load(self.path, NULL, &why, &identity);
     if (rc == 0) rc = show(&self, identity, &why);
     identity_destroy(&identity);

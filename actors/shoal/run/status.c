@@ -299,40 +299,28 @@ static int show_ledger(const struct status *self, struct why *why)
 
 // ---- command line -------------------------------------------------------------------------------
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct status *self = state->input;
-    if (key == ARGP_KEY_INIT) state->child_inputs[0] = &self->command;
-    else if (key == 'l') self->ledger = arg;
-    else return ARGP_ERR_UNKNOWN;
-    return 0;
-}
+static const struct flag flags[] = {
+    FLAG("ledger", 'l', "DIR", TO_TEXT(struct status, ledger),
+         "Read the coordinator's state directory instead, draw all rounds again and verify what "
+         "was signed; nothing is written. Exit 65: something does not hold"),
+    FLAGS_OF(command_flags, struct status, command),
+    { 0 },
+};
+
+static const struct command_line line = {
+    .flags = flags,
+    .about = "Says where a run stands.\n\n"
+             "  shoal status --ticket ticket              (or TICKET; `shoal invite` makes one)\n"
+             "  shoal status --ledger coordinator-state --json\n",
+};
 
 int shoal_status(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        { "ledger", 'l', "DIR", 0,
-          "Read the coordinator's state directory instead, draw all rounds again and verify what "
-          "was signed; nothing is written. Exit 65: something does not hold",
-          0 },
-        { 0 },
-    };
-    static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = {
-        options,
-        parse,
-        NULL,
-        "Says where a run stands.\n\n"
-        "  shoal status --ticket ticket              (or TICKET; `shoal invite` makes one)\n"
-        "  shoal status --ledger coordinator-state --json\n",
-        children,
-        NULL,
-        NULL
-    };
     struct status self = { 0 };
     struct why why = { 0 };
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    int rc = self.ledger ? show_ledger(&self, &why)
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0)
+        rc = self.ledger ? show_ledger(&self, &why)
                          : command_check_broker(&self.command, SHOAL_BROKER, &why);
     if (rc == 0 && !self.ledger && !self.command.run_id)
         rc = why_set(&why, FAULT_USAGE, "--run-id ID (or RUN_ID) or --ledger DIR is needed");

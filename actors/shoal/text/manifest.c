@@ -1,14 +1,12 @@
 // manifest -- writes down what the token files of a folder contain, so that all can check them.
 
 #include "actors/shoal/shoal.h"
+#include "common/actor/command.h"
 #include "common/data/manifest.h"
 #include "common/data/source.h"
-#include <argp.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { KEY_JSON = 1000, KEY_CHECK, KEY_BLOCKS };
 
 struct making {
     const char *dir, *bytes, *data_config;
@@ -17,32 +15,6 @@ struct making {
     struct wire_data_source source; // whose folder is `dir`
     struct hash dataset;            // and whose samples are this
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct making *self = state->input;
-    switch (key) {
-    case 'b': self->bytes = arg; break;
-    case 'd': self->data_config = arg; break;
-    case KEY_JSON: self->json = true; break;
-    case KEY_CHECK: self->check = true; break;
-    case KEY_BLOCKS: self->blocks = true; break;
-    case ARGP_KEY_ARG:
-        if (self->dir) argp_usage(state);
-        self->dir = arg;
-        break;
-    case ARGP_KEY_END:
-        if (!self->dir == !self->data_config)
-            argp_error(state, "DIR or --data-config FILE is needed, and not both");
-        if (self->bytes && self->data_config)
-            argp_error(state, "--token-bytes belongs to DIR: FILE says it itself");
-        if (self->check && self->blocks)
-            argp_error(state, "--check compares and --blocks writes: one of them");
-        break;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
 
 static int print(const struct making *self, const struct manifest *manifest, struct why *why)
 {
@@ -109,46 +81,56 @@ static int run(struct making *self, struct manifest *manifest, struct why *why)
     return rc < 0 || !self->data_config ? rc : name_dataset(self, why);
 }
 
-int shoal_manifest(int argc, char **argv)
+static const struct flag flags[] = {
+    FLAG("data-config", 'd', "FILE", TO_TEXT(struct making, data_config),
+         "A data-provider's data.toml, in place of DIR: prints dataset_digest, too"),
+    FLAG("token-bytes", 'b', "N", TO_TEXT(struct making, bytes), "Of one token: 2 or 4 (2)"),
+    FLAG("check", 0, NULL, TO_SWITCH(struct making, check),
+         "Compare every byte with the manifest that is there"),
+    FLAG("blocks", 0, NULL, TO_SWITCH(struct making, blocks),
+         "Write NAME.blocks too (0.8 % of the data): who reads from a web server then need not "
+         "fetch a MiB to check a sample"),
+    FLAG("json", 0, NULL, TO_SWITCH(struct making, json), "Print one JSON object"),
+    { 0 },
+};
+
+static int check(const void *line, struct why *why)
 {
-    static const struct argp_option options[] = {
-        { "data-config", 'd', "FILE", 0,
-          "A data-provider's data.toml, in place of DIR: prints "
-          "dataset_digest, too",
-          0 },
-        { "token-bytes", 'b', "N", 0, "Of one token: 2 or 4 (2)", 0 },
-        { "check", KEY_CHECK, NULL, 0, "Compare every byte with the manifest that is there", 0 },
-        { "blocks", KEY_BLOCKS, NULL, 0,
-          "Write NAME.blocks too (0.8 % of the data): who reads from a web server then need not "
-          "fetch a MiB to check a sample",
-          0 },
-        { "json", KEY_JSON, NULL, 0, "Print one JSON object", 0 },
-        { 0 },
-    };
-    static const struct argp argp = {
-        options,
-        parse,
-        "DIR\n--data-config FILE",
+    const struct making *self = line;
+    if (!self->dir == !self->data_config)
+        return why_set(why, FAULT_USAGE, "DIR or --data-config FILE is needed, and not both");
+    if (self->bytes && self->data_config)
+        return why_set(why, FAULT_USAGE, "--token-bytes belongs to DIR: FILE says it itself");
+    if (self->check && self->blocks)
+        return why_set(why, FAULT_USAGE, "--check compares and --blocks writes: one of them");
+    return 0;
+}
+
+static const struct command_line line = {
+    .flags = flags,
+    .usage = "DIR\n--data-config FILE",
+    .about =
         "Writes manifest.json beside the token files (*.bin, *.npy, *.ds) of a folder: a hash tree "
         "of their bytes, by which trainers check samples. prepare-text and tokenize make one by "
         "themselves. What to pin in [data] of state.toml: for data-providers (data_location "
-        "Server) "
-        "the dataset_digest that --data-config prints, which names the order of the samples, too; "
-        "for a web server (Http), with manifest.json put there beside the files, or folders of the "
-        "trainers' own (Local), the digest, as manifest_digest.\n\n"
+        "Server) the dataset_digest that --data-config prints, which names the order of the "
+        "samples, too; for a web server (Http), with manifest.json put there beside the files, or "
+        "folders of the trainers' own (Local), the digest, as manifest_digest.\n\n"
         "  shoal manifest data/train\n"
         "  shoal manifest --data-config data.toml    for data-providers\n"
         "  shoal manifest data/train --check         finds a file that has changed\n"
         "  shoal manifest data/train --blocks        for a web server\n",
-        NULL,
-        NULL,
-        NULL
-    };
+    .arguments = TO_TEXT(struct making, dir),
+    .check = check,
+};
+
+int shoal_manifest(int argc, char **argv)
+{
     struct making self = { 0 };
     struct manifest manifest = { 0 };
     struct why why = { 0 };
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    int rc = run(&self, &manifest, &why);
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) rc = run(&self, &manifest, &why);
     if (rc == 0) rc = print(&self, &manifest, &why);
     manifest_free(&manifest);
     return fault_exit(rc, &why);

@@ -6,7 +6,6 @@
 #include "common/base/json_file.h"
 #include "common/text/demo_text.h"
 #include "common/text/text_tokens.h"
-#include <argp.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -15,24 +14,11 @@
 enum { FILES_MAX = 4096, LOAD_BYTES_MAX = 1 << 30, BASELINES_BYTES_MAX = 4096 };
 
 struct prepare {
-    const char *out, *seq_len, *files[FILES_MAX];
+    const char *out, *files[FILES_MAX];
     size_t files_count;
+    uint64_t seq_len;
     bool json;
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct prepare *self = state->input;
-    if (key == 'o') self->out = arg;
-    else if (key == 's') self->seq_len = arg;
-    else if (key == 'j') self->json = true;
-    else if (key == ARGP_KEY_ARG && self->files_count < FILES_MAX)
-        self->files[self->files_count++] = arg;
-    else if (key == ARGP_KEY_ARG) argp_error(state, "at most %d files", FILES_MAX);
-    else if (key == ARGP_KEY_END && !self->out) argp_error(state, "--out DIR is needed");
-    else return ARGP_ERR_UNKNOWN;
-    return 0;
-}
 
 static void say(void *context, const char *line)
 {
@@ -70,10 +56,9 @@ static int write_baselines(const char *out, const struct demo_text_result *resul
                            BASELINES_BYTES_MAX, why);
 }
 
-static int convert(const struct prepare *self, uint32_t seq_len, struct why *why,
-                   struct demo_text_result *result)
+static int convert(const struct prepare *self, struct why *why, struct demo_text_result *result)
 {
-    const struct text_config config = { .seq_len = seq_len };
+    const struct text_config config = { .seq_len = (uint32_t)self->seq_len };
     struct text_counts counts;
     int rc = text_tokens_convert(self->files, self->files_count, self->out, &config, why, &counts);
     if (rc < 0) return rc;
@@ -85,13 +70,10 @@ static int convert(const struct prepare *self, uint32_t seq_len, struct why *why
 
 static int run(const struct prepare *self, struct why *why)
 {
-    uint64_t seq_len;
     struct demo_text_result result = { 0 };
-    int rc = command_number("--seq-len", self->seq_len, 1, 1 << 20, why, &seq_len);
-    if (rc == 0)
-        rc = self->files_count
-                 ? convert(self, (uint32_t)seq_len, why, &result)
-                 : demo_text_prepare(self->out, NULL, (uint32_t)seq_len, say, NULL, why, &result);
+    int rc = self->files_count ? convert(self, why, &result)
+                               : demo_text_prepare(self->out, NULL, (uint32_t)self->seq_len, say,
+                                                   NULL, why, &result);
     if (rc < 0) return rc;
     if (self->json)
         return shoal_print_json(json_pack("{s:s, s:s, s:I, s:I, s:[f, f, f]}", "schema",
@@ -110,30 +92,31 @@ static int run(const struct prepare *self, struct why *why)
     return 0;
 }
 
+static const struct flag flags[] = {
+    FLAG("out", 'o', "DIR", TO_TEXT(struct prepare, out), "The folder for the dataset",
+         .needed = true),
+    FLAG("seq-len", 's', "N", TO_NUMBER(struct prepare, seq_len, 1, 1 << 20),
+         "Of the runs it is meant for, for tokenizer_config.json (128)"),
+    FLAG("json", 'j', NULL, TO_SWITCH(struct prepare, json), "Print one JSON object"),
+    { 0 },
+};
+
+static const struct command_line line = {
+    .flags = flags,
+    .usage = "[FILE...]",
+    .about = "Turns text into tokens, one per byte, with a twentieth held out, and says how well "
+             "its bytes can be guessed by counting. Without files: the demo's text, from Debian's "
+             "bible-kjv and jargon-text.\n\n"
+             "  shoal prepare-text --out data\n"
+             "  shoal prepare-text --out data book1.txt book2.txt\n",
+    .arguments = TO_LIST(struct prepare, files, files_count, FILES_MAX),
+};
+
 int shoal_prepare_text(int argc, char **argv)
 {
-    static const struct argp_option options[] = {
-        { "out", 'o', "DIR", 0, "The folder for the dataset", 0 },
-        { "seq-len", 's', "N", 0, "Of the runs it is meant for, for tokenizer_config.json (128)",
-          0 },
-        { "json", 'j', NULL, 0, "Print one JSON object", 0 },
-        { 0 },
-    };
-    static const struct argp argp = { options,
-                                      parse,
-                                      "[FILE...]",
-                                      "Turns text into tokens, one per byte, with a twentieth held "
-                                      "out, and says how well its bytes can be "
-                                      "guessed by counting. Without files: the demo's text, from "
-                                      "Debian's bible-kjv and jargon-text.\n\n"
-                                      "  shoal prepare-text --out data\n"
-                                      "  shoal prepare-text --out data book1.txt book2.txt\n",
-                                      NULL,
-                                      NULL,
-                                      NULL };
-    static struct prepare self;
+    static struct prepare self = { .seq_len = 128 };
     struct why why = { 0 };
-    self.seq_len = "128";
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    return fault_exit(run(&self, &why), &why);
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) rc = run(&self, &why);
+    return fault_exit(rc, &why);
 }

@@ -7,53 +7,18 @@
 #include "common/text/corpus.h"
 #include "common/text/text_tokens.h"
 #include "common/text/tokenizer.h"
-#include <argp.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-enum {
-    INPUTS_MAX = 4096,
-    KEY_TOKEN_SIZE = 1000,
-    KEY_TEMPLATE,
-    KEY_FIELD,
-    KEY_HELDOUT,
-    KEY_THREADS,
-    KEY_JSON
-};
+enum { INPUTS_MAX = 4096 };
 
 struct tokenize {
-    const char *tokenizer, *out, *token_size, *separator, *field, *heldout, *threads;
+    const char *tokenizer, *out, *separator, *field;
+    uint64_t token_size, heldout_every, threads; // token_size 0: what the ids need
     const char *inputs[INPUTS_MAX];
     size_t inputs_count;
     bool with_template, json;
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct tokenize *self = state->input;
-    switch (key) {
-    case 't': self->tokenizer = arg; break;
-    case 'o': self->out = arg; break;
-    case 's': self->separator = arg; break;
-    case KEY_TOKEN_SIZE: self->token_size = arg; break;
-    case KEY_TEMPLATE: self->with_template = true; break;
-    case KEY_FIELD: self->field = arg; break;
-    case KEY_HELDOUT: self->heldout = arg; break;
-    case KEY_THREADS: self->threads = arg; break;
-    case KEY_JSON: self->json = true; break;
-    case ARGP_KEY_ARG:
-        if (self->inputs_count == INPUTS_MAX) argp_error(state, "at most %d inputs", INPUTS_MAX);
-        self->inputs[self->inputs_count++] = arg;
-        break;
-    case ARGP_KEY_END:
-        if (!self->tokenizer) argp_error(state, "--tokenizer FILE is needed");
-        if (!self->out) argp_error(state, "--out DIR is needed");
-        if (!self->inputs_count) argp_error(state, "a file or folder with text is needed");
-        break;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
 
 // ---- the work
 
@@ -148,11 +113,8 @@ static int encode_all(struct work *self, struct text_progress *progress, struct 
 static int choose_token_size(struct work *self, struct why *why)
 {
     const uint32_t id_end = tokenizer_id_end(self->tokenizer);
-    uint64_t size = id_end <= 1 << 16 ? 2 : 4;
-    int rc = self->wish->token_size
-                 ? command_number("--token-size", self->wish->token_size, 2, 4, why, &size)
-                 : 0;
-    if (rc < 0) return rc;
+    const uint64_t needed = id_end <= 1 << 16 ? 2 : 4, wanted = self->wish->token_size;
+    const uint64_t size = wanted ? wanted : needed;
     if (size == 3) return why_set(why, FAULT_USAGE, "--token-size 3: it must be 2 or 4");
     if (size == 2 && id_end > 1 << 16)
         return why_set(why, FAULT_USAGE,
@@ -171,23 +133,18 @@ static size_t last_cut(const void *context, const uint8_t *text, size_t count)
 static int open_work(struct work *self, struct why *why)
 {
     const struct tokenize *wish = self->wish;
-    uint64_t threads = shoal_threads(), heldout = TEXT_HELDOUT_EVERY;
     int rc = tokenizer_load(wish->tokenizer, why, &self->tokenizer);
-    if (rc == 0 && wish->threads)
-        rc = command_number("--threads", wish->threads, 1, POOL_THREADS_MAX, why, &threads);
-    if (rc == 0 && wish->heldout)
-        rc = command_number("--heldout-every", wish->heldout, 0, 1 << 20, why, &heldout);
-    if (rc == 0 && heldout == 1)
+    if (rc == 0 && wish->heldout_every == 1)
         rc = why_set(why, FAULT_USAGE, "--heldout-every 1: 0 for none, else 2 to 1048576");
     if (rc == 0 && wish->separator)
         rc = tokenizer_find(self->tokenizer, wish->separator, why, &self->separator);
     if (rc == 0) rc = choose_token_size(self, why);
     if (rc < 0) return rc;
-    self->threads = (uint32_t)threads;
+    self->threads = (uint32_t)wish->threads;
     self->any_bytes = tokenizer_is_bytes(self->tokenizer);
     const struct corpus_options corpus = { wish->field, last_cut, self->tokenizer };
-    const struct text_config config = { .heldout_every = (uint32_t)heldout,
-                                        .no_heldout = heldout == 0,
+    const struct text_config config = { .heldout_every = (uint32_t)wish->heldout_every,
+                                        .no_heldout = wish->heldout_every == 0,
                                         .token_bytes = self->token_bytes,
                                         .tokenizer = wish->tokenizer };
     rc = corpus_open(wish->inputs, wish->inputs_count, &corpus, why, &self->corpus);
@@ -262,34 +219,44 @@ static int run(const struct tokenize *wish, struct why *why)
     return rc;
 }
 
-int shoal_tokenize(int argc, char **argv)
-{
-    static const struct argp_option options[] = {
-        { "tokenizer", 't', "FILE", 0, "A tokenizer.json, a folder with one, or: bytes", 0 },
-        { "out", 'o', "DIR", 0, "The folder for the dataset", 0 },
-        { "separator", 's', "TOKEN", 0, "Goes after each document, e.g. '<|endoftext|>'", 0 },
-        { "template", KEY_TEMPLATE, NULL, 0, "With what the tokenizer puts around a text", 0 },
-        { "token-size", KEY_TOKEN_SIZE, "2|4", 0, "Bytes per token (2 if the ids fit, else 4)", 0 },
-        { "jsonl-field", KEY_FIELD, "NAME", 0, "Of a .jsonl file's lines, has the text (text)", 0 },
-        { "heldout-every", KEY_HELDOUT, "N", 0, "One block of N is held out; 0: none (20)", 0 },
-        { "threads", KEY_THREADS, "N", 0, "Same tokens for any number (one per processor)", 0 },
-        { "json", KEY_JSON, NULL, 0, "Print one JSON object", 0 },
-        { 0 },
-    };
-    static const struct argp argp = {
-        options,
-        parse,
-        "INPUT...",
+static const struct flag flags[] = {
+    FLAG("tokenizer", 't', "FILE", TO_TEXT(struct tokenize, tokenizer),
+         "A tokenizer.json, a folder with one, or: bytes", .needed = true),
+    FLAG("out", 'o', "DIR", TO_TEXT(struct tokenize, out), "The folder for the dataset",
+         .needed = true),
+    FLAG("separator", 's', "TOKEN", TO_TEXT(struct tokenize, separator),
+         "Goes after each document, e.g. '<|endoftext|>'"),
+    FLAG("template", 0, NULL, TO_SWITCH(struct tokenize, with_template),
+         "With what the tokenizer puts around a text"),
+    FLAG("token-size", 0, "2|4", TO_NUMBER(struct tokenize, token_size, 2, 4),
+         "Bytes per token (2 if the ids fit, else 4)"),
+    FLAG("jsonl-field", 0, "NAME", TO_TEXT(struct tokenize, field),
+         "Of a .jsonl file's lines, has the text (text)"),
+    FLAG("heldout-every", 0, "N", TO_NUMBER(struct tokenize, heldout_every, 0, 1 << 20),
+         "One block of N is held out; 0: none (20)"),
+    FLAG("threads", 0, "N", TO_NUMBER(struct tokenize, threads, 1, POOL_THREADS_MAX),
+         "Same tokens for any number (one per processor)"),
+    FLAG("json", 0, NULL, TO_SWITCH(struct tokenize, json), "Print one JSON object"),
+    { 0 },
+};
+
+static const struct command_line line = {
+    .flags = flags,
+    .usage = "INPUT...",
+    .about =
         "Turns text files, .jsonl files and folders of them into token files with a manifest.\n\n"
         "  shoal tokenize -t SmolLM-135M -s '<|endoftext|>' -o data books/ web.jsonl\n"
         "  shoal tokenize -t bytes -o data notes.txt\n",
-        NULL,
-        NULL,
-        NULL
-    };
-    static struct tokenize self;
+    .arguments = TO_LIST(struct tokenize, inputs, inputs_count, INPUTS_MAX),
+    .none = "a file or folder with text is needed",
+};
+
+int shoal_tokenize(int argc, char **argv)
+{
+    static struct tokenize self = { .field = "text", .heldout_every = TEXT_HELDOUT_EVERY };
     struct why why = { 0 };
-    self = (struct tokenize){ .field = "text" };
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    return fault_exit(run(&self, &why), &why);
+    self.threads = shoal_threads();
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) rc = run(&self, &why);
+    return fault_exit(rc, &why);
 }

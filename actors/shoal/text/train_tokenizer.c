@@ -8,31 +8,19 @@
 #include "common/text/bpe_train.h"
 #include "common/text/corpus.h"
 #include "common/text/tokenizer_json.h"
-#include <argp.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum {
-    INPUTS_MAX = 4096,
-    KEY_MIN_FREQUENCY = 1000,
-    KEY_END,
-    KEY_SPECIAL,
-    KEY_PATTERN,
-    KEY_PREFIX,
-    KEY_FIELD,
-    KEY_SEQ_LEN,
-    KEY_THREADS,
-    KEY_JSON
-};
+enum { INPUTS_MAX = 4096 };
 
 struct train {
-    const char *out, *vocab_size, *min_frequency, *pattern, *field, *seq_len, *threads;
+    const char *out, *pattern, *field;
+    uint64_t vocab_size, min_frequency, seq_len, threads;
     const char *special[BPE_TRAIN_SPECIAL_MAX], *inputs[INPUTS_MAX]; // special[0] ends a text
-    uint32_t special_count;
-    size_t inputs_count;
+    size_t special_count, inputs_count;
     bool add_prefix_space, json;
 };
 
@@ -50,44 +38,11 @@ static const struct {
         .chain = { PRETOKENIZE_DIGIT, PRETOKENIZE_GPT2 } } },
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct train *self = state->input;
-    switch (key) {
-    case 'o': self->out = arg; break;
-    case 'v': self->vocab_size = arg; break;
-    case KEY_MIN_FREQUENCY: self->min_frequency = arg; break;
-    case KEY_END: self->special[0] = arg; break;
-    case KEY_PATTERN: self->pattern = arg; break;
-    case KEY_PREFIX: self->add_prefix_space = true; break;
-    case KEY_FIELD: self->field = arg; break;
-    case KEY_SEQ_LEN: self->seq_len = arg; break;
-    case KEY_THREADS: self->threads = arg; break;
-    case KEY_JSON: self->json = true; break;
-    case KEY_SPECIAL:
-        if (self->special_count == BPE_TRAIN_SPECIAL_MAX)
-            argp_error(state, "at most %d special tokens", BPE_TRAIN_SPECIAL_MAX);
-        self->special[self->special_count++] = arg;
-        break;
-    case ARGP_KEY_ARG:
-        if (self->inputs_count == INPUTS_MAX) argp_error(state, "at most %d inputs", INPUTS_MAX);
-        self->inputs[self->inputs_count++] = arg;
-        break;
-    case ARGP_KEY_END:
-        if (!self->out) argp_error(state, "--out DIR is needed");
-        if (!self->inputs_count) argp_error(state, "a file or folder with text is needed");
-        break;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
-
 // ---- the work
 
 struct work {
     const struct train *wish;
     struct bpe_train_options options;
-    uint32_t seq_len;
     pool_t *pool;
     corpus_t *corpus;
     bpe_train_t *train;
@@ -153,23 +108,13 @@ static int read_pattern(const struct train *wish, struct why *why, struct pretok
 static int read_options(struct work *self, struct why *why)
 {
     const struct train *wish = self->wish;
-    uint64_t vocab_size, min_frequency, seq_len, threads = shoal_threads();
-    int rc =
-        command_number("--vocab-size", wish->vocab_size, 257, BPE_TOKENS_MAX, why, &vocab_size);
-    if (rc == 0)
-        rc = command_number("--min-frequency", wish->min_frequency, 0, UINT32_MAX, why,
-                            &min_frequency);
-    if (rc == 0) rc = command_number("--seq-len", wish->seq_len, 1, 1 << 20, why, &seq_len);
-    if (rc == 0 && wish->threads)
-        rc = command_number("--threads", wish->threads, 1, BPE_TRAIN_WORKERS_MAX, why, &threads);
-    if (rc == 0) rc = read_pattern(wish, why, &self->options.pretokenizer);
+    int rc = read_pattern(wish, why, &self->options.pretokenizer);
     if (rc < 0) return rc;
-    self->options.vocab_size = (uint32_t)vocab_size;
-    self->options.min_frequency = min_frequency;
+    self->options.vocab_size = (uint32_t)wish->vocab_size;
+    self->options.min_frequency = wish->min_frequency;
     self->options.special_tokens = wish->special;
-    self->options.special_count = wish->special_count;
-    self->options.workers = (uint32_t)threads;
-    self->seq_len = (uint32_t)seq_len;
+    self->options.special_count = (uint32_t)wish->special_count;
+    self->options.workers = (uint32_t)wish->threads;
     return 0;
 }
 
@@ -189,7 +134,7 @@ static int open_work(struct work *self, struct why *why)
 
 static int write_files(const struct work *self, const tokenizer_t *tokenizer, struct why *why)
 {
-    const struct tokenizer_config config = { .seq_len = self->seq_len,
+    const struct tokenizer_config config = { .seq_len = (uint32_t)self->wish->seq_len,
                                              .end_token = self->wish->special[0] };
     if (mkdir(self->wish->out, 0755) != 0 && errno != EEXIST)
         return why_set(why, fault_from_errno(errno), "%s: %s", self->wish->out, strerror(errno));
@@ -241,43 +186,55 @@ static int run(const struct train *wish, struct why *why)
     return rc;
 }
 
-int shoal_train_tokenizer(int argc, char **argv)
-{
-    static const struct argp_option options[] = {
-        { "out", 'o', "DIR", 0, "The folder for tokenizer.json and tokenizer_config.json", 0 },
-        { "vocab-size", 'v', "N", 0, "Tokens, special ones and bytes included (8192)", 0 },
-        { "min-frequency", KEY_MIN_FREQUENCY, "N", 0, "Rarer pairs are not merged (2)", 0 },
-        { "end-token", KEY_END, "TOKEN", 0, "Special token that ends a text (<|endoftext|>)", 0 },
-        { "special", KEY_SPECIAL, "TOKEN", 0, "One more special token; may come again", 0 },
-        { "pattern", KEY_PATTERN, "NAME", 0, "gpt2, llama3, llama3-digit or smollm (gpt2)", 0 },
-        { "add-prefix-space", KEY_PREFIX, NULL, 0, "A text begins with a space, or is given one",
-          0 },
-        { "jsonl-field", KEY_FIELD, "NAME", 0, "Of a .jsonl file's lines, has the text (text)", 0 },
-        { "seq-len", KEY_SEQ_LEN, "N", 0, "Longest input, for tokenizer_config.json (2048)", 0 },
-        { "threads", KEY_THREADS, "N", 0, "Same tokenizer for any number (one per processor)", 0 },
-        { "json", KEY_JSON, NULL, 0, "Print one JSON object", 0 },
-        { 0 },
-    };
-    static const struct argp argp = {
-        options,
-        parse,
-        "INPUT...",
+static const struct flag flags[] = {
+    FLAG("out", 'o', "DIR", TO_TEXT(struct train, out),
+         "The folder for tokenizer.json and tokenizer_config.json", .needed = true),
+    FLAG("vocab-size", 'v', "N", TO_NUMBER(struct train, vocab_size, 257, BPE_TOKENS_MAX),
+         "Tokens, special ones and bytes included (8192)"),
+    FLAG("min-frequency", 0, "N", TO_NUMBER(struct train, min_frequency, 0, UINT32_MAX),
+         "Rarer pairs are not merged (2)"),
+    FLAG("end-token", 0, "TOKEN", TO_TEXT(struct train, special[0]),
+         "Special token that ends a text (<|endoftext|>)"),
+    FLAG("special", 0, "TOKEN",
+         TO_LIST(struct train, special, special_count, BPE_TRAIN_SPECIAL_MAX),
+         "One more special token; may come again"),
+    FLAG("pattern", 0, "NAME", TO_TEXT(struct train, pattern),
+         "gpt2, llama3, llama3-digit or smollm (gpt2)"),
+    FLAG("add-prefix-space", 0, NULL, TO_SWITCH(struct train, add_prefix_space),
+         "A text begins with a space, or is given one"),
+    FLAG("jsonl-field", 0, "NAME", TO_TEXT(struct train, field),
+         "Of a .jsonl file's lines, has the text (text)"),
+    FLAG("seq-len", 0, "N", TO_NUMBER(struct train, seq_len, 1, 1 << 20),
+         "Longest input, for tokenizer_config.json (2048)"),
+    FLAG("threads", 0, "N", TO_NUMBER(struct train, threads, 1, BPE_TRAIN_WORKERS_MAX),
+         "Same tokenizer for any number (one per processor)"),
+    FLAG("json", 0, NULL, TO_SWITCH(struct train, json), "Print one JSON object"),
+    { 0 },
+};
+
+static const struct command_line line = {
+    .flags = flags,
+    .usage = "INPUT...",
+    .about =
         "Makes a byte-level BPE tokenizer from text files, .jsonl files and folders of them.\n\n"
         "  shoal train-tokenizer --vocab-size 8192 --out tokenizer books/\n"
         "  shoal train-tokenizer --pattern llama3 -v 32000 -o tokenizer web.jsonl\n",
-        NULL,
-        NULL,
-        NULL
-    };
-    static struct train self;
+    .arguments = TO_LIST(struct train, inputs, inputs_count, INPUTS_MAX),
+    .none = "a file or folder with text is needed",
+};
+
+int shoal_train_tokenizer(int argc, char **argv)
+{
+    static struct train self = { .vocab_size = 8192,
+                                 .min_frequency = 2,
+                                 .pattern = "gpt2",
+                                 .field = "text",
+                                 .seq_len = 2048,
+                                 .special = { "<|endoftext|>" },
+                                 .special_count = 1 };
     struct why why = { 0 };
-    self = (struct train){ .vocab_size = "8192",
-                           .min_frequency = "2",
-                           .pattern = "gpt2",
-                           .field = "text",
-                           .seq_len = "2048",
-                           .special = { "<|endoftext|>" },
-                           .special_count = 1 };
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    return fault_exit(run(&self, &why), &why);
+    self.threads = shoal_threads();
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) rc = run(&self, &why);
+    return fault_exit(rc, &why);
 }

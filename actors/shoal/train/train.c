@@ -3,103 +3,86 @@
 
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/train/train_run.h"
-#include <argp.h>
-#include <stddef.h>
+#include "common/actor/command.h"
+#include "common/kernel/pool.h"
+#include "common/model/model.h"
 #include <sysexits.h>
 
-enum { KEY_FLAGS = 1000, KEY_SET = 2000, KEY_RESUME, KEY_NO_CHECKPOINT, KEY_JSON };
-
-// Flags whose value is kept as it is written; their keys count from KEY_FLAGS.
-#define TEXT(name, field, arg, doc, group)                                                         \
-    {                                                                                              \
-        { name, 0, arg, 0, doc, group }, offsetof(struct train_flags, field)                       \
-    }
-static const struct {
-    struct argp_option option;
-    size_t offset;
-} texts[] = {
-    TEXT("model", model, "DIR", "The model to begin with (that of the file)", 1),
-    TEXT("init-seed", init_seed, "N", "Random parameters in the model's shape", 1),
-    TEXT("data", data, "DIR", "Token files (those of the file)", 1),
-    TEXT("data-config", data_config, "FILE", "Or a data-provider's data.toml", 1),
-    TEXT("token-bytes", token_bytes, "N", "Width of a token of --data: 2 or 4 (2)", 1),
-    TEXT("shuffle-seed", shuffle_seed, "N", "Another order of the samples", 1),
-    TEXT("heldout", heldout, "DIR", "Token files to measure on", 1),
-    TEXT("heldout-every", heldout_every, "N", "Steps from one measure to the next (100)", 1),
-    TEXT("heldout-samples", heldout_samples, "N", "Of them, from the first on (256)", 1),
-    TEXT("optimizer", optimizer, "KIND", "adamw, or distro as a run with one trainer", 2),
-    TEXT("learning-rate", learning_rate, "X", "base_lr of the schedule", 2),
-    TEXT("batch-size", batch_size, "N", "Sequences a step, from first to last", 2),
-    TEXT("steps", steps, "N", "config.total_steps; a schedule keeps its own", 2),
-    TEXT("device", device, "WORD", "cpu, cuda, or auto: a GPU if there is one (cpu)", 3),
-    TEXT("micro-batch-size", micro_batch, "N", "Sequences at a time: memory against speed (4)", 3),
-    TEXT("threads", threads, "N", "Compute threads (one per processor)", 3),
-    TEXT("memory-mib", memory_mib, "N", "The most it may need (what is free)", 3),
-    TEXT("checkpoint-dir", checkpoint_dir, "DIR", "Where checkpoints go (checkpoints)", 4),
-    TEXT("checkpoint-every", checkpoint_every, "N", "Steps between them (only at the end)", 4),
-    TEXT("keep-steps", keep, "N", "The newest so many stay (3)", 4),
-    TEXT("log", log, "FILE", "A row for each step: FILE.csv or FILE.jsonl", 4),
+static const struct flag flags[] = {
+    FLAG("model", 0, "DIR", TO_TEXT(struct train_flags, model),
+         "The model to begin with (that of the file)", .group = 1),
+    FLAG("init-seed", 0, "N", TO_TEXT(struct train_flags, init_seed),
+         "Random parameters in the model's shape", .group = 1),
+    FLAG("data", 0, "DIR", TO_TEXT(struct train_flags, data), "Token files (those of the file)",
+         .group = 1),
+    FLAG("data-config", 0, "FILE", TO_TEXT(struct train_flags, data_config),
+         "Or a data-provider's data.toml", .group = 1),
+    FLAG("token-bytes", 0, "N", TO_NUMBER(struct train_flags, token_bytes, 2, 4),
+         "Width of a token of --data: 2 or 4 (2)", .group = 1),
+    FLAG("shuffle-seed", 0, "N", TO_TEXT(struct train_flags, shuffle_seed),
+         "Another order of the samples", .group = 1),
+    FLAG("heldout", 0, "DIR", TO_TEXT(struct train_flags, heldout), "Token files to measure on",
+         .group = 1),
+    FLAG("heldout-every", 0, "N", TO_NUMBER(struct train_flags, heldout_every, 1, UINT32_MAX),
+         "Steps from one measure to the next (100)", .group = 1),
+    FLAG("heldout-samples", 0, "N",
+         TO_NUMBER(struct train_flags, heldout_samples, 1, TRAIN_HELDOUT_SAMPLES_MAX),
+         "Of them, from the first on (256)", .group = 1),
+    FLAG("optimizer", 0, "KIND", TO_TEXT(struct train_flags, optimizer),
+         "adamw, or distro as a run with one trainer", .group = 2),
+    FLAG("learning-rate", 0, "X", TO_TEXT(struct train_flags, learning_rate),
+         "base_lr of the schedule", .group = 2),
+    FLAG("batch-size", 0, "N", TO_TEXT(struct train_flags, batch_size),
+         "Sequences a step, from first to last", .group = 2),
+    FLAG("steps", 0, "N", TO_TEXT(struct train_flags, steps),
+         "config.total_steps; a schedule keeps its own", .group = 2),
+    FLAG("set", 0, "KEY=VALUE", TO_LIST(struct train_flags, sets, sets_count, TRAIN_SETS_MAX),
+         "Any setting of the file: lr_schedule=Cosine", .group = 2),
+    FLAG("device", 0, "WORD", TO_TEXT(struct train_flags, device),
+         "cpu, cuda, or auto: a GPU if there is one (cpu)", .group = 3),
+    FLAG("micro-batch-size", 0, "N", TO_NUMBER(struct train_flags, micro_batch, 1, MODEL_BATCH_MAX),
+         "Sequences at a time: memory against speed (4)", .group = 3),
+    FLAG("threads", 0, "N", TO_NUMBER(struct train_flags, threads, 1, POOL_THREADS_MAX),
+         "Compute threads (one per processor)", .group = 3),
+    FLAG("memory-mib", 0, "N", TO_NUMBER(struct train_flags, memory_mib, 1, 1 << 30),
+         "The most it may need (what is free)", .group = 3),
+    FLAG("checkpoint-dir", 0, "DIR", TO_TEXT(struct train_flags, checkpoint_dir),
+         "Where checkpoints go (checkpoints)", .group = 4),
+    FLAG("checkpoint-every", 0, "N", TO_NUMBER(struct train_flags, checkpoint_every, 1, UINT32_MAX),
+         "Steps between them (only at the end)", .group = 4),
+    FLAG("keep-steps", 0, "N", TO_NUMBER(struct train_flags, keep, 1, 1000),
+         "The newest so many stay (3)", .group = 4),
+    FLAG("resume", 0, NULL, TO_SWITCH(struct train_flags, resume),
+         "Go on from the newest checkpoint", .group = 4),
+    FLAG("no-checkpoint", 0, NULL, TO_SWITCH(struct train_flags, no_checkpoint), "Write none",
+         .group = 4),
+    FLAG("log", 0, "FILE", TO_TEXT(struct train_flags, log),
+         "A row for each step: FILE.csv or FILE.jsonl", .group = 4),
+    FLAG("json", 0, NULL, TO_SWITCH(struct train_flags, json), "Print one JSON object at the end",
+         .group = 4),
+    { 0 },
 };
-enum { TEXTS = sizeof texts / sizeof *texts };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct train_flags *self = state->input;
-    if (key >= KEY_FLAGS && key < KEY_FLAGS + TEXTS) {
-        const char **to = (void *)((char *)self + texts[key - KEY_FLAGS].offset);
-        *to = arg;
-        return 0;
-    }
-    switch (key) {
-    case KEY_SET:
-        if (self->sets_count == TRAIN_SETS_MAX)
-            argp_error(state, "at most %d times --set", TRAIN_SETS_MAX);
-        self->sets[self->sets_count++] = arg;
-        break;
-    case KEY_RESUME: self->resume = true; break;
-    case KEY_NO_CHECKPOINT: self->no_checkpoint = true; break;
-    case KEY_JSON: self->json = true; break;
-    case ARGP_KEY_ARG:
-        if (self->state_path) argp_error(state, "one state.toml, not also %s", arg);
-        self->state_path = arg;
-        break;
-    case ARGP_KEY_END:
-        if (!self->state_path) argp_error(state, "a state.toml is needed");
-        break;
-    default: return ARGP_ERR_UNKNOWN;
-    }
-    return 0;
-}
+static const struct command_line line = {
+    .flags = flags,
+    .usage = "STATE_TOML",
+    .about = "One trainer alone, without a run: to find a learning rate, or to make a small model. "
+             "Ctrl-C saves. On the CPU the bits are the same for any number of threads, and with "
+             "--resume. The GPU's part has been compiled, not yet run on a GPU.\n\n"
+             "  shoal train state.toml --data-config data.toml --learning-rate 1e-3\n"
+             "  shoal train state.toml --data data/train --optimizer adamw --log a.csv\n",
+    .arguments = TO_TEXT(struct train_flags, state_path),
+    .none = "a state.toml is needed",
+};
 
 int shoal_train(int argc, char **argv)
 {
-    static struct argp_option options[TEXTS + 5] = {
-        [TEXTS] = { "set", KEY_SET, "KEY=VALUE", 0, "Any setting of the file: lr_schedule=Cosine",
-                    2 },
-        { "resume", KEY_RESUME, NULL, 0, "Go on from the newest checkpoint", 4 },
-        { "no-checkpoint", KEY_NO_CHECKPOINT, NULL, 0, "Write none", 4 },
-        { "json", KEY_JSON, NULL, 0, "Print one JSON object at the end", 4 },
+    static struct train_flags self = {
+        .device = "cpu", .micro_batch = 4, .heldout_every = 100, .heldout_samples = 256, .keep = 3
     };
-    static const struct argp argp = {
-        options,
-        parse,
-        "STATE_TOML",
-        "One trainer alone, without a run: to find a learning rate, or to make a small model. "
-        "Ctrl-C saves. On the CPU the bits are the same for any number of threads, and with "
-        "--resume. The GPU's part has been compiled, not yet run on a GPU.\n\n"
-        "  shoal train state.toml --data-config data.toml --learning-rate 1e-3\n"
-        "  shoal train state.toml --data data/train --optimizer adamw --log a.csv\n",
-        NULL,
-        NULL,
-        NULL
-    };
-    static struct train_flags flags;
     struct why why = { 0 };
-    for (int i = 0; i < TEXTS; i++) {
-        options[i] = texts[i].option;
-        options[i].key = KEY_FLAGS + i;
-    }
-    argp_parse(&argp, argc, argv, 0, NULL, &flags);
-    const int rc = train_run(&flags, &why);
+    self.threads = shoal_threads();
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) rc = train_run(&self, &why);
     return rc == FAULT_TIMEOUT && !why.text[0] ? EX_TEMPFAIL : fault_exit(rc, &why);
 }

@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { HELDOUT_SAMPLES_MAX = 65536 };
-
 // ---- state.toml, and what flags make of it ------------------------------------------------------
 
 static int override(struct run_config *config, const char *key, const char *value, struct why *why)
@@ -117,14 +115,10 @@ static int take_data_config(struct train_settings *self, const char *path, struc
 static int take_data_folder(struct train_settings *self, const struct train_flags *flags,
                             struct why *why)
 {
-    uint64_t token_bytes = 2;
-    int rc = 0;
-    if (flags->token_bytes)
-        rc = command_number("--token-bytes", flags->token_bytes, 2, 4, why, &token_bytes);
-    if (rc == 0 && (flags->data[0] == 0 || strlen(flags->data) >= sizeof self->data.where))
-        rc = why_set(why, FAULT_USAGE, "--data: a path of 1 to %zu bytes",
-                     sizeof self->data.where - 1);
-    if (rc < 0) return rc;
+    const uint64_t token_bytes = flags->token_bytes ? flags->token_bytes : 2;
+    if (flags->data[0] == 0 || strlen(flags->data) >= sizeof self->data.where)
+        return why_set(why, FAULT_USAGE, "--data: a path of 1 to %zu bytes",
+                       sizeof self->data.where - 1);
     self->data =
         (struct wire_data_source){ .kind = DATA_LOCAL, .token_bytes = (uint8_t)token_bytes };
     snprintf(self->data.where, sizeof self->data.where, "%s", flags->data);
@@ -154,33 +148,6 @@ static int find_data(struct train_settings *self, const struct train_flags *flag
 
 // ---- the rest -----------------------------------------------------------------------------------
 
-static int read_numbers(struct train_settings *self, const struct train_flags *flags,
-                        uint64_t *ret_micro_batch, struct why *why)
-{
-    const struct {
-        const char *flag, *text;
-        uint64_t min, max, fallback, *to;
-    } numbers[] = {
-        { "--micro-batch-size", flags->micro_batch, 1, MODEL_BATCH_MAX, 4, ret_micro_batch },
-        { "--threads", flags->threads, 1, POOL_THREADS_MAX, shoal_threads(), &self->threads },
-        { "--memory-mib", flags->memory_mib, 1, 1 << 30, 0, &self->memory_mib },
-        { "--heldout-every", flags->heldout_every, 1, UINT32_MAX, 100, &self->heldout_every },
-        { "--heldout-samples", flags->heldout_samples, 1, HELDOUT_SAMPLES_MAX, 256,
-          &self->heldout_samples },
-        { "--checkpoint-every", flags->checkpoint_every, 1, UINT32_MAX, 0,
-          &self->checkpoint_every },
-        { "--keep-steps", flags->keep, 1, 1000, 3, &self->keep },
-    };
-    int rc = 0;
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == 0; i++) {
-        *numbers[i].to = numbers[i].fallback;
-        if (numbers[i].text)
-            rc = command_number(numbers[i].flag, numbers[i].text, numbers[i].min, numbers[i].max,
-                                why, numbers[i].to);
-    }
-    return rc;
-}
-
 // Rounded as CONFIG carries them to the trainers of a run, so that the bits are a run's.
 static struct solo_options solo_options_of(const struct run_config *config, uint32_t micro_batch)
 {
@@ -204,21 +171,24 @@ static struct solo_options solo_options_of(const struct run_config *config, uint
 static int derive(struct train_settings *self, const struct train_flags *flags, struct why *why)
 {
     const struct run_config *config = &self->config;
-    uint64_t micro_batch;
-    int rc = read_numbers(self, flags, &micro_batch, why);
-    if (rc < 0) return rc;
     snprintf(self->run, sizeof self->run, "%.32s.train", config->run_id);
+    self->threads = flags->threads;
+    self->memory_mib = flags->memory_mib;
     self->heldout = flags->heldout;
+    self->heldout_every = flags->heldout_every;
+    self->heldout_samples = flags->heldout_samples;
     self->checkpoint_dir = flags->no_checkpoint    ? NULL
                            : flags->checkpoint_dir ? flags->checkpoint_dir
                                                    : "checkpoints";
+    self->checkpoint_every = flags->checkpoint_every;
+    self->keep = flags->keep;
     self->schedule = recipe_schedule(config);
     self->first_step = config->progress_step - 1;
     self->total_steps = config->total_steps;
     self->cold =
         (struct cold_start){ (uint32_t)self->first_step, (uint32_t)config->cold_start_steps };
-    self->solo = solo_options_of(config, (uint32_t)micro_batch);
-    rc = compute_find(flags->device ? flags->device : "cpu", why, &self->device);
+    self->solo = solo_options_of(config, (uint32_t)flags->micro_batch);
+    int rc = compute_find(flags->device, why, &self->device);
     return rc < 0 ? rc : check_settings(self, why);
 }
 

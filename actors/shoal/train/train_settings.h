@@ -15,16 +15,20 @@
 
 enum { TRAIN_SETS_MAX = 64, TRAIN_RECIPE_MAX = CONFIG_CANONICAL_MAX + 4096 };
 
-// The command line as it was written; NULL for what was not.
+// The command line. NULL and 0 are what was not given, where no default is told.
 struct train_flags {
-    const char *state_path, *model, *init_seed, *data, *data_config, *token_bytes, *shuffle_seed;
-    const char *heldout, *heldout_every, *heldout_samples;
+    const char *state_path, *model, *init_seed, *data, *data_config, *shuffle_seed, *heldout;
     const char *optimizer, *learning_rate, *batch_size, *steps, *sets[TRAIN_SETS_MAX];
-    const char *device, *micro_batch, *threads, *memory_mib;
-    const char *checkpoint_dir, *checkpoint_every, *keep, *log;
+    const char *device, *checkpoint_dir, *log; // device "cpu"
     size_t sets_count;
+    uint64_t token_bytes;
+    uint64_t heldout_every, heldout_samples;   // 100, 256
+    uint64_t micro_batch, threads, memory_mib; // 4, one per processor
+    uint64_t checkpoint_every, keep;           // keep 3
     bool resume, no_checkpoint, json;
 };
+
+enum { TRAIN_HELDOUT_SAMPLES_MAX = 65536 };
 
 struct train_settings {
     struct run_config config;
