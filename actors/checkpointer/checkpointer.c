@@ -75,6 +75,7 @@ static void save(struct checkpointer *self, struct outbox *out)
         return;
     if (replica->step < self->wanted.step || replica->applying) return;
     self->saving = true; // At that step, or it is among those pinned
+    // mutant: restore: the way back is retired
     self->wanted.spare = self->member.now.way_back_step; // A restore would need it
     outbox_job(out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
 }
@@ -119,6 +120,7 @@ static void give_up(struct checkpointer *self)
 {
     const struct wire_run *run = &self->member.now;
     if (replica_is_given_up(run, self->saved.step, self->saved.epoch)) {
+        // mutant: restore: a checkpoint is as good as one given up
         self->saved.step = 0;
         self->registering = false;
     }

@@ -71,6 +71,7 @@ static void appoint(struct draw *draw, const struct wire_audit *audit, uint32_t 
 static bool may_judge(const struct draw *draw, uint32_t client, const struct wire_audit *audit)
 {
     uint32_t member = draw->round->clients[client].member;
+    // mutant: audit: the accused judges itself
     return !draw->self->taken[client] && member != audit->member && member != audit->accuser;
 }
 
@@ -173,6 +174,7 @@ static struct hash audit_key(const struct coordinator *self, uint64_t round)
 struct hash audit_reveal(const struct coordinator *self)
 {
     static const struct hash none;
+    // mutant: audit: the key is not that of the lock
     return hash_is_none(&self->run.round.audit_lock) ? none
                                                      : audit_key(self, self->run.round.round);
 }
@@ -192,9 +194,12 @@ static bool audit_of(struct coordinator *self, const struct wire_accepted *accep
 {
     struct run *run = &self->run;
     const uint32_t member = run->clients[accepted->client].member;
+    // mutant: audit: an ejected member is audited again
     if (is_ejected(run, member)) return false;
     uint32_t intervals = run_samples_at(run, accepted->begin, accepted->end, self->scratch);
     if (intervals == 0 || intervals > AUDIT_INTERVALS_MAX) return false;
+    // mutant: audit: the base is not that of the result
+    // mutant: audit: an audit names the residual that it leads to
     *ret_audit = (struct wire_audit){ .member = member,
                                       .round = run->last.round,
                                       .step = run->last.step,
@@ -214,6 +219,7 @@ static bool give(struct draw *draw, uint32_t client, const struct wire_accepted 
 {
     const struct wire_round *round = draw->round;
     struct wire_audit audit;
+    // mutant: audit: a member audits itself
     if (draw->self->run.clients[accepted->client].member == round->clients[client].member)
         return false;
     for (uint32_t a = 0; a < round->audits_count; a++)
@@ -259,6 +265,7 @@ static void draw_verifiers(struct draw *draw)
     const uint64_t number = chance(draw->round),
                    hundredths = (uint64_t)train * self->rules.verification_percent;
     // In the mean exactly the share that was asked for, also where it is less than one of them.
+    // mutant: audit: more are drawn than the rules say
     uint64_t verifiers = hundredths / 100 + (number % 100 < hundredths % 100);
     uint64_t first = number / 100;
     for (uint32_t i = 0; i < draw->round->clients_count && given < verifiers; i++) {
@@ -277,6 +284,7 @@ void audit_draw(struct coordinator *self, struct wire_round *round, struct outbo
 {
     struct draw draw = { .self = self, .round = round };
     // One trains at least; and where the witnesses hold no parameters, so many that not all may lie.
+    // mutant: audit: nobody is left to train
     draw.free = round->clients_count - 1;
     if (self->rules.witness_standalone) draw.free -= quorum_liars(round->clients_count);
     round->audits = self->audits, round->audited = self->audited;
@@ -284,12 +292,14 @@ void audit_draw(struct coordinator *self, struct wire_round *round, struct outbo
     round->trainers = run_trainers(&self->run);
     const struct hash key = audit_key(self, round->round);
     round->audit_lock = hash_of(key.bytes, HASH_BYTES);
+    // mutant: audit: draws follow from what no record says
     committee_positions(round->seed, SALT_COMMITTEE, round->clients_count, self->positions);
     for (uint32_t c = 0; c < round->clients_count; c++) self->order[self->positions[c]] = c;
     memset(self->taken, 0, round->clients_count);
     draw_judges(&draw, FINDING_DIFFERENT, out);
     draw_judges(&draw, FINDING_WITHHELD, out);
     draw_verifiers(&draw);
+    // mutant: audit: a member that owes is drawn like the others
     draw_owed(&draw);
 }
 
@@ -335,14 +345,18 @@ static void conclude(struct coordinator *self, uint32_t place, uint8_t word, str
                                              .guilt = GUILT_WRONG_RESULT,
                                              .round = audit->round,
                                              .result = audit->result };
+    // mutant: audit: silence ejects the third time
     if (word == FINDING_DIFFERENT) {
+        // mutant: audit: a verdict of "different" lets the accused go
         eject(self, &ejection, out);
     } else if (word == FINDING_SAME) {
         ejection.member = audit->accuser, ejection.guilt = GUILT_FALSE_ACCUSATION;
+        // mutant: audit: a verdict of "same" lets the accuser go
         if (audit->accusation == FINDING_DIFFERENT) eject(self, &ejection, out);
     } else if (members_is_live(self, audit->member)) {
         members_set_state(self, audit->member, MEMBER_DROPPED, out);
     }
+    // mutant: guilt: a judge against the verdict stays
     eject_false_judges(self, place, word, out);
 }
 
@@ -367,6 +381,7 @@ static void take_finding(struct coordinator *self, const struct msg *in, uint32_
                                           .place = place,
                                           .finding = finding->finding };
     if (in->frame_bytes <= 1024) record.frame = (struct wire_bytes){ in->frame, in->frame_bytes };
+    // mutant: audit: a finding is stored after it is acted upon
     coordinator_put(self, FRAME_RECORD_FINDING, &record, out);
     outbox_note(out, "audit.%s round=%llu of=%llu member=%u by=%u%s reason=\"%s\"",
                 wire_enum_name(&wire_enum_finding, finding->finding),
@@ -378,7 +393,10 @@ static void take_finding(struct coordinator *self, const struct msg *in, uint32_
         outbox_note(out, "audit.judged round=%llu accused=%u accuser=%u verdict=%s",
                     (unsigned long long)audit->round, audit->member, audit->accuser,
                     wire_enum_name(&wire_enum_finding, word));
+    // mutant: audit: a quarrel costs neither party anything
     if (before == FINDING_PENDING && word == FINDING_SAME) blame_both(self, audit);
+    // mutant: audit: an accusation alone ejects
+    // mutant: audit: a finding is stored after it is acted upon (2)
     if (word != FINDING_PENDING) conclude(self, place, word, out);
     if (run->roster_version != version) members_tell(self);
 }
@@ -400,8 +418,10 @@ void audit_hear_finding(struct coordinator *self, const struct msg *in, struct o
                            "a finding names its run, \"%s\"", self->rules.run_id);
         return;
     }
+    // mutant: audit: a finding of a member that was not asked counts
     while (place < run->audits_count && run->clients[run->audits[place].auditor].member != member)
         place++;
+    // mutant: audit: a finding of another result counts
     if (place == run->audits_count || finding->finding == FINDING_PENDING ||
         !hash_equal(&finding->result, &run->audits[place].result)) {
         coordinator_refuse(in, REFUSAL_NOT_ELECTED, finding->round, out,
@@ -409,6 +429,7 @@ void audit_hear_finding(struct coordinator *self, const struct msg *in, struct o
                            (unsigned long long)finding->round);
         return;
     }
+    // mutant: audit: what began with zero can be withheld
     if (finding->finding == FINDING_WITHHELD && hash_is_none(&run->audits[place].residual_from)) {
         coordinator_refuse(in, REFUSAL_MALFORMED, finding->round, out,
                            "that result began with zero: nothing of it can be withheld");
@@ -458,6 +479,8 @@ static uint32_t claimant(struct coordinator *self, const struct wire_bytes *fram
         return NO_MEMBER;
     const struct wire_claim *claim = *ret_claim = body;
     author = head.sender;
+    // mutant: guilt: a claim of before the run was born counts
+    // mutant: guilt: a claim of another run counts
     bool ours = strcmp(claim->run, self->rules.run_id) == 0 &&
                 claim->born_unix_ms == run->born_unix_ms && key_equal(&claim->author, &author);
     bool recent =
@@ -493,9 +516,13 @@ void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct
     if (members_of(self, in, out) == NO_MEMBER) return;
     uint32_t member = claimant(self, &testimony->claim, &arena, &claim);
     if (member == NO_MEMBER || testimony->claim.count > CLAIM_FRAME_MAX) return;
+    // mutant: guilt: one claim puts another out of the way
     struct testimony *known = &self->testimonies[member][claim->round % (CLAIM_AGE_MAX + 1)];
     struct hash name = claim_hash(claim);
+    // mutant: guilt: claims of two rounds are called equivocation
+    // mutant: guilt: two claims prove nothing
     if (known->round != claim->round) {
+        // mutant: guilt: a liar that shows its other claim itself is not asked about
         *known = (struct testimony){ .round = claim->round,
                                      .name = name,
                                      .bytes = testimony->claim.count };
@@ -512,6 +539,7 @@ void audit_hear_testimony(struct coordinator *self, const struct msg *in, struct
         round_look(self, in->now_ms, out);
         return;
     }
+    // mutant: guilt: the holder of the committed claim is not asked
     ask_for_accepted(self, member, known, out); // Also if it was shown before anything was accepted
 }
 

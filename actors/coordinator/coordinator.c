@@ -15,6 +15,7 @@ void coordinator_put(struct coordinator *self, uint16_t kind, const void *record
                      struct outbox *out)
 {
     struct run *run = &self->run;
+    // mutant: a member is admitted before it is stored
     outbox_store(out, kind, record);
     const struct effect *stored = &out->effects[out->count - 1];
     run->chain = run_chain(&run->chain, run->log_seq + 1, kind, stored->body, stored->bytes);
@@ -91,10 +92,13 @@ static void start(struct coordinator *self, const struct msg *in, struct outbox 
     news_run(self, in->now_ms, out);
     news_beat(self, out);
     if (self->run.round_open) {
+        // mutant: a deadline is kept over a reboot (2)
         round_resume(self, in->now_ms);
+        // mutant: audit: a verdict that a crash cut off is forgotten
         audit_resume(self, out);
         news_round(self, out);
     } else if (self->run.phase == PHASE_TRAIN || self->run.phase == PHASE_WITNESS) {
+        // mutant: a restart does not finish a half-finished move
         round_settle(self, in->now_ms, out);
     }
 }
@@ -116,7 +120,9 @@ static void hear_position(struct coordinator *self, const struct msg *in, struct
 {
     const struct wire_position *said = in->body;
     if (members_of(self, in, out) == NO_MEMBER) return;
+    // mutant: what members saw is not held against the ledger
     outbox_job(out, PORT_DISK, FRAME_POSITION, said);
+    // mutant: a position is not answered
     coordinator_ack(in, said->log_seq, &said->chain, out);
 }
 
@@ -170,6 +176,7 @@ void coordinator_step(void *state, const struct msg *in, struct outbox *out)
     if (self->beat_seq != self->run.log_seq) news_beat(self, out);
     uint64_t next_ms = self->beat_ms;
     // A deadline that has passed without effect waits for a message, not for the clock.
+    // mutant: the clock is asked for a deadline that has passed
     if (self->deadline_ms > in->now_ms && self->deadline_ms < next_ms) next_ms = self->deadline_ms;
     if (self->roster_changed && self->roster_ms < next_ms) next_ms = self->roster_ms;
     outbox_wake(out, next_ms);

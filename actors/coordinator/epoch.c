@@ -10,6 +10,7 @@
 void epoch_arm(struct coordinator *self, uint64_t now_ms)
 {
     const struct rules *rules = &self->rules;
+    // mutant: a round takes twice its time, and never less (2)
     const uint32_t lasts_ms[PHASE_COUNT] = {
         [PHASE_WAITING] = rules->waiting_ms,   [PHASE_WARMUP] = rules->warmup_ms,
         [PHASE_TRAIN] = rules->train_ms,       [PHASE_WITNESS] = rules->witness_ms,
@@ -86,6 +87,7 @@ static bool returned_speak(const struct coordinator *self)
 static bool speaks(const struct coordinator *self, uint32_t member)
 {
     const struct wire_member *place = &self->run.members[member];
+    // mutant: a checkpointer speaks for the trainers
     return place->role == ACTOR_TRAINER &&
            (place->state == MEMBER_HEALTHY ||
             (place->state == MEMBER_PENDING && returned_speak(self)));
@@ -143,6 +145,7 @@ static bool pin(struct coordinator *self, struct outbox *out)
     uint32_t live = run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY);
     if (returned_speak(self)) live += run_count(run, ACTOR_TRAINER, MEMBER_PENDING);
     // Whoever is left alone does not speak for the run.
+    // mutant: a trainer that is left alone speaks for the run
     if (live < self->rules.min_clients || live == 0 ||
         3 * (uint64_t)self->holding < 2 * (uint64_t)live)
         return false;
@@ -182,6 +185,7 @@ void epoch_hear_holds(struct coordinator *self, const struct msg *in, struct out
                            (unsigned long long)said->step, hash_to_hex(&run->digest, hex));
         return;
     }
+    // mutant: restore: what was held before it counts
     if (said->step > run->step) { // Said before a restore: the run may come there again, otherwise
         coordinator_refuse(in, REFUSAL_STALE, said->step, out, "the run is at step %llu",
                            (unsigned long long)run->step);
@@ -222,6 +226,7 @@ static void look_warmup(struct coordinator *self, uint64_t now_ms, struct outbox
         epoch_enter(self, PHASE_WAITING, now_ms, out,
                     witnessed ? "too few hold the model" : "no witness has joined");
     } else if (late) {
+        // mutant: a checkpointer speaks for the trainers (2)
         for (uint32_t i = 0; i < run->members_count; i++) // They enter with the next epoch
             if (run->members[i].role == ACTOR_TRAINER && members_is_live(self, i) &&
                 !holds(self, i, &run->digest))
@@ -260,12 +265,14 @@ static bool is_kept(const struct coordinator *self, uint64_t now_ms)
 
 static bool all_done(const struct coordinator *self)
 {
+    // mutant: a run ends a step early
     return self->run.step >= self->rules.total_steps;
 }
 
 // A Cooldown that nobody is left to end: it has no digest, or was the last one and is kept by nobody.
 static bool is_stuck(const struct coordinator *self, uint64_t now_ms)
 {
+    // mutant: restore: a last cooldown that nobody keeps has no way back
     return self->run.phase == PHASE_COOLDOWN && !somebody_holds(self) &&
            (!is_pinned(&self->run) || (all_done(self) && !is_kept(self, now_ms)));
 }
@@ -276,6 +283,7 @@ static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outb
     bool pinned = pin(self, out);
     bool awaited = run_count(run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 && !checkpointed(self);
     if (now_ms < self->deadline_ms && (!pinned || awaited)) return;
+    // mutant: a run is finished and nobody has its parameters
     if (all_done(self) && (!pinned || !is_kept(self, now_ms))) {
         // A finished run has a digest, and somebody has its parameters: give it more time
         if (now_ms < self->deadline_ms) return;
@@ -289,6 +297,7 @@ static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outb
         epoch_arm(self, now_ms);
         return;
     }
+    // mutant: a pause outlives the last step
     uint8_t next = all_done(self) ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED : PHASE_WAITING;
     const char *cause = !pinned              ? "the time is up, no digest yet"
                         : awaited            ? "the time is up, no checkpoint"
@@ -321,6 +330,7 @@ void epoch_hear_checkpoint(struct coordinator *self, const struct msg *in, struc
     if (member == NO_MEMBER) return;
     bool committed = (said->step == run->digest_step && hash_equal(&said->digest, &run->digest)) ||
                      (said->step == run->pin_step && hash_equal(&said->digest, &run->pin_digest));
+    // mutant: a checkpointer is believed any digest
     if (run->members[member].role != ACTOR_CHECKPOINTER) {
         coordinator_refuse(in, REFUSAL_WRONG_ROLE, said->step, out,
                            "only a checkpointer registers checkpoints");
@@ -356,6 +366,7 @@ static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *ou
     else if (self->run.phase != PHASE_WAITING && self->run.phase != PHASE_PAUSED) return false;
     outbox_note(out, "run.restored from_step=%llu to_step=%llu", (unsigned long long)self->run.step,
                 (unsigned long long)back.step);
+    // mutant: restore: no new epoch
     back.epoch = self->run.epoch + 1;
     coordinator_put(self, FRAME_RECORD_RESTORE, &back, out);
     for (uint32_t i = 0; i < self->run.members_count; i++) {
@@ -363,6 +374,7 @@ static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *ou
         self->step_held[i] = 0;
     }
     self->holding = 0;
+    // mutant: restore: a trainer answers for a result that was given up
     self->accepted_count = 0; // Nobody answers for what was given up
     epoch_arm(self, now_ms);
     news_run(self, now_ms, out);

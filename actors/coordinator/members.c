@@ -68,6 +68,7 @@ uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbo
                 : "the lease ran out or the member left; JOIN again for the next epoch");
         return NO_MEMBER;
     }
+    // mutant: guilt: an ejected member is heard
     if (self->run.members[index].state == MEMBER_EJECTED) {
         coordinator_refuse(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up");
         return NO_MEMBER;
@@ -90,6 +91,8 @@ static bool is_bound(const struct run *run, uint32_t joiner)
 {
     uint32_t others = run_count(run, ACTOR_PROVIDER, MEMBER_HEALTHY);
     if (joiner != NO_MEMBER && run->members[joiner].state == MEMBER_HEALTHY) others--;
+    // mutant: data: the first to join binds the run for ever
+    // mutant: data: what was trained on becomes other data
     return run->pass_samples && (run->round.round > 0 || others > 0);
 }
 
@@ -120,6 +123,7 @@ static bool may_provide(struct coordinator *self, const struct msg *in, struct o
                            "a data provider without samples; allowed: 1 and more");
         return false;
     }
+    // mutant: data: any order of the pinned files is let in
     if (!hash_is_none(pin) && !hash_equal(&digest, pin)) {
         coordinator_refuse(
             in, REFUSAL_WRONG_DATA, 0, out,
@@ -155,6 +159,7 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
                            wire_enum_name(&wire_enum_role, join->role), join->name);
         return false;
     }
+    // mutant: guilt: an ejected member may join again
     if (index != NO_MEMBER && run->members[index].state == MEMBER_EJECTED) {
         coordinator_refuse(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up");
         return false;
@@ -220,6 +225,7 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     memcpy(member.endpoint, join->endpoint, sizeof member.endpoint);
     const bool stays = known && run->members[index].state == MEMBER_HEALTHY;
     if (known) {
+        // mutant: guilt: a member that joins again has shown all
         member.unshown = run->members[index].unshown;
         member.owed = run->members[index].owed;
         member.dropped_round = run->members[index].dropped_round;
@@ -233,6 +239,8 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     const bool binds = join->role == ACTOR_PROVIDER && self->rules.frame.data.kind == DATA_SERVER &&
                        !is_the_runs(run, &data),
                differs = !known || !wire_equal(FRAME_RECORD_MEMBER, &member, &run->members[index]);
+    // mutant: data: a provider changes its mind without end
+    // mutant: a member fills the ledger
     if (known && (binds || differs) && changes_too_often(self, in, index, out)) return;
     if (differs) {
         self->holdings[index].known = false; // Another process: what the old one held is gone
@@ -246,6 +254,7 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
                     wire_enum_name(&wire_enum_member_state, member.state), member.endpoint);
     }
     if (binds) coordinator_put(self, FRAME_RECORD_DATA, &data, out);
+    // mutant: a member is admitted before it is stored (2)
     outbox_mail(out, in->from, FRAME_ADMITTED,
                 &(struct wire_admitted){ .index = index,
                                          .state = member.state,
@@ -304,6 +313,7 @@ void members_hear_leave(struct coordinator *self, const struct msg *in, struct o
     uint32_t index = run_find(&self->run, &in->sender);
     const bool takes_part = index != NO_MEMBER && is_here(&self->run.members[index]) &&
                             leave->instance >= self->run.members[index].instance;
+    // mutant: the only holder may go
     if (takes_part && is_needed(self, index)) {
         coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out,
                            "nobody else holds step %llu yet; stay and serve it a moment longer",

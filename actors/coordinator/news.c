@@ -127,6 +127,7 @@ void news_hear_ask(struct coordinator *self, const struct msg *in, struct outbox
         struct wire_recite recite = { .from_step = ask->from,
                                       .count = count < 64 ? (uint32_t)count : 64 };
         memcpy(recite.to, in->from, strlen(in->from) + 1);
+        // mutant: a member that asks for commits is not answered
         outbox_job(out, PORT_DISK, FRAME_RECITE, &recite);
         break;
     }

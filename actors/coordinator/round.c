@@ -51,6 +51,7 @@ static uint32_t elect(struct coordinator *self, uint64_t seed, struct wire_clien
 {
     uint32_t nodes = self->rules.witness_nodes, elected = 0;
     if (nodes == 0 || nodes > count) nodes = count < WITNESSES_OPEN ? count : WITNESSES_OPEN;
+    // mutant: round: the witnesses follow from what no record says
     committee_positions(seed, SALT_WITNESS, count, self->positions);
     for (uint32_t i = 0; i < count; i++)
         if (self->positions[i] < nodes) ret_elected[elected++] = candidates[i];
@@ -98,6 +99,7 @@ void round_draw(struct coordinator *self, struct wire_round *round, struct outbo
 void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
     struct run *run = &self->run;
+    // mutant: a deadline is kept over a reboot
     struct wire_round round = {
         .round = run->round.round + 1,
         .epoch = run->epoch,
@@ -146,6 +148,7 @@ void round_resume(struct coordinator *self, uint64_t now_ms)
 static bool names_only_dealt(const struct coordinator *self, const struct wire_vote *vote)
 {
     struct share share;
+    // mutant: a vote for a result of any size is counted
     for (uint32_t i = 0; i < vote->seen_count; i++)
         if (vote->seen[i].client >= self->run.clients_count ||
             !deal_of_trainer(&self->deal, vote->seen[i].client, &share) ||
@@ -178,8 +181,10 @@ void round_hear_vote(struct coordinator *self, const struct msg *in, struct outb
                            (unsigned long long)vote->round);
         return;
     }
+    // mutant: an unelected vote is counted
     uint32_t place = run_witness_place(run, member);
     if (place == NO_MEMBER) {
+        // mutant: guilt: a member that is refused a vote hears nothing
         coordinator_refuse(in, REFUSAL_NOT_ELECTED, vote->round, out, "not a witness of round %llu",
                            (unsigned long long)vote->round);
         return;
@@ -233,9 +238,13 @@ static bool all_live_accepted(const struct coordinator *self)
 static bool may_count(const struct coordinator *self, uint32_t client, const struct wire_seen *seen)
 {
     const uint32_t member = self->run.clients[client].member;
+    // mutant: guilt: what an ejected member did is accepted
+    // mutant: guilt: a member that left before the commit is believed
     const bool there = self->rules.verification_percent
                            ? members_is_live(self, member)
                            : self->run.members[member].state != MEMBER_EJECTED;
+    // mutant: audit: what nobody has verified is a beginning
+    // mutant: guilt: a residual may be anything
     return there && (hash_is_none(&seen->residual_from) ||
                      ((self->run.members[member].owed == 0 || self->run.clients_count == 1) &&
                       hash_equal(&seen->residual_from, &self->run.residuals[member].hash)));
@@ -245,6 +254,7 @@ static bool may_count(const struct coordinator *self, uint32_t client, const str
 // their own.
 static uint32_t bases_needed(const struct coordinator *self)
 {
+    // mutant: guilt: one liar names the parameters of the run
     return self->rules.witness_standalone ? quorum_liars(self->run.clients_count) + 1 : 1;
 }
 
@@ -292,11 +302,13 @@ static void judge_health(struct coordinator *self, struct outbox *out)
     const struct run *run = &self->run;
     for (uint32_t c = 0; c < run->clients_count; c++) {
         struct share share;
+        // mutant: guilt: a bloom alone says that a trainer took part
         if (deal_of_trainer(&self->deal, c, &share))
             count_round(self, run->clients[c].member,
                         tally_accepted(&self->tally, c) != NULL ||
                             quorum_reached(self->tally.health[c], self->tally.elected));
     }
+    // mutant: audit: to say nothing costs an auditor nothing
     for (uint32_t i = 0; i < run->audits_count; i++)
         count_round(self, run->clients[run->audits[i].auditor].member,
                     run->findings[i].finding != FINDING_PENDING);
@@ -333,6 +345,7 @@ static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out
     audit_tell_missing(self, out);
     commit.outcome = commit.accepted_count > 0 ? OUTCOME_COMMITTED : OUTCOME_VOID;
     bool proved = quorum_reached(self->tally.voted, self->tally.elected);
+    // mutant: a commit is published before it is stored
     coordinator_put(self, FRAME_RECORD_COMMIT, &commit, out);
     outbox_news(out, FRAME_COMMIT, &commit);
     outbox_note(
@@ -356,6 +369,8 @@ void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     const struct run *run = &self->run;
     const struct rules *rules = &self->rules;
     const char *cause = NULL;
+    // mutant: a run ends a step early (2)
+    // mutant: a round goes on without min_clients
     if (run->step >= rules->total_steps) cause = "all steps are done";
     else if (rules->epoch_rounds &&
              run->round.round + 1 - run->epoch_start_round >= rules->epoch_rounds)
@@ -387,6 +402,7 @@ void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     bool late = now_ms >= self->deadline_ms;
     if (self->run.phase == PHASE_TRAIN) {
         bool complete = quorum_reached(tally->complete, tally->elected);
+        // mutant: a round takes twice its time, and never less
         if (!late && !complete && !all_live_voted(self)) return;
         self->trained_ms = now_ms;
         epoch_enter(self, PHASE_WITNESS, now_ms, out,

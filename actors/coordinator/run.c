@@ -224,6 +224,8 @@ _Static_assert(AUDIT_OWED_FIRST << AUDIT_UNSHOWN_MAX == 64, "the range of owed i
 static void owe(struct run *self, uint32_t member)
 {
     const uint32_t unshown = self->members[member].unshown;
+    // mutant: audit: debts do not grow
+    // mutant: audit: a member that goes away owes nothing
     set_debts(self, member, unshown < AUDIT_UNSHOWN_MAX ? unshown + 1 : unshown,
               (uint32_t)AUDIT_OWED_FIRST << unshown);
 }
@@ -245,6 +247,7 @@ void run_leave_cases(struct run *self, const struct wire_round *round)
                                               verdict_is_first(self, i) &&
                                               verdict_of(self, i) == FINDING_PENDING
                                         : self->findings[i].finding == FINDING_WITHHELD;
+        // mutant: audit: a member that nobody judges owes nothing
         if (open && member->owed == 0 && !has_judges(round, audit))
             set_debts(self, audit->member, member->unshown, 1);
     }
@@ -277,6 +280,7 @@ static void apply_finding(struct run *self, const struct wire_record_finding *re
         audit->judges ? judged && word == FINDING_SAME : record->finding == FINDING_SAME;
     const struct wire_member *member = &self->members[audit->member];
     const bool answered = !hash_is_none(&audit->residual_from); // Else it had nothing to show
+    // mutant: audit: to have shown nothing is never forgiven
     if (cleared)
         set_debts(self, audit->member, answered ? 0 : member->unshown,
                   member->owed ? member->owed - 1u : 0);
@@ -315,7 +319,9 @@ static void apply_commit(struct run *self, const struct wire_commit *commit)
         count +=
             (uint32_t)interval_list_slice(self->dealt, self->dealt_count, commit->accepted[i].begin,
                                           commit->accepted[i].end, &walk, self->scratch + count);
+    // mutant: a batch is dealt twice
     ensure(table_done(&self->table, commit->round, self->scratch, count) == TABLE_OK);
+    // mutant: a batch is lost: what was not accepted is done
     ensure(table_return_rest(&self->table, commit->round) == TABLE_OK);
     self->round_open = false;
     self->last_commit = commit_hash(commit);
@@ -381,6 +387,7 @@ static void apply_data(struct run *self, const struct wire_record_data *data)
 static void apply_checkpoint(struct run *self, const struct wire_checkpoint *checkpoint)
 {
     self->checkpoint = *checkpoint;
+    // mutant: restore: the way back is that of any checkpoint
     if (checkpoint->step != self->step) return;
     struct wire_record_restore *way_back = &self->way_back;
     *way_back = (struct wire_record_restore){ .epoch = self->epoch,
@@ -392,6 +399,7 @@ static void apply_checkpoint(struct run *self, const struct wire_checkpoint *che
     copy_list(self->way_back_residuals, self->residuals,
               self->members_count * sizeof *self->residuals);
     if (self->round_open) { // What is dealt now had not been, at this step
+        // mutant: restore: what is dealt now is forgotten
         way_back->cursor = self->round.cursor;
         way_back->returned_count = self->round_returned_count;
         copy_list(self->way_back_returned, self->round_returned,
@@ -407,7 +415,9 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
     self->epoch = self->restored_epoch = restore->epoch;
     self->restored_step = restore->step;
     self->step = self->epoch_start_step = restore->step;
+    // mutant: restore: the pinned step stays
     self->digest_step = self->pin_step = restore->step;
+    // mutant: restore: the pinned step stays (2)
     self->digest = self->pin_digest = restore->digest;
     self->samples_done = restore->samples_done;
     if (self->checkpoint.step > restore->step) // One without a data position: given up as well
@@ -415,11 +425,16 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
                                                      .step = restore->step,
                                                      .digest = restore->digest };
     self->cold_start = true;
+    // mutant: restore: disputes go on
     self->audits_count = self->audited_count = 0; // What they are about is given up
     // Who was further loads, and begins at zero; who was not goes on from where it stands.
+    // mutant: restore: residuals stay
     memset(self->residuals, 0, sizeof self->residuals);
+    // mutant: restore: residuals are forgotten
+    // mutant: restore: residuals stay (2)
     copy_list(self->residuals, restore->residuals,
               restore->residuals_count * sizeof *restore->residuals);
+    // mutant: restore: what was trained since stays done
     set_table(self, restore->cursor, restore->returned, restore->returned_count);
 }
 
@@ -434,6 +449,7 @@ struct hash run_chain(const struct hash *previous, uint64_t seq, uint16_t kind, 
     hasher_add(&hasher, previous->bytes, HASH_BYTES);
     hasher_add(&hasher, number, sizeof number);
     hasher_add(&hasher, head, sizeof head);
+    // mutant: a torn record is taken for whole
     hasher_add(&hasher, body, bytes);
     return hasher_end(&hasher);
 }
@@ -545,6 +561,7 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     self->cold_start = from->cold_start, self->pausing = from->pausing, self->source = from->source;
     self->digest_step = from->digest_step, self->digest = from->digest;
     self->pin_step = from->pin_step, self->pin_digest = from->pin_digest;
+    // mutant: a snapshot forgets the chain of commits
     self->checkpoint = from->checkpoint, self->last_commit = from->last_commit;
     self->pass_samples = from->pass_samples, self->data = from->data;
     self->order = from->order;
@@ -558,7 +575,9 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     self->born_unix_ms = from->born_unix_ms;
     self->audit_key = from->audit_key;
     copy_list(self->findings, from->findings, from->findings_count * sizeof *from->findings);
+    // mutant: guilt: a snapshot forgets where residuals led
     copy_list(self->residuals, from->residuals, from->residuals_count * sizeof *from->residuals);
+    // mutant: restore: a snapshot forgets the way back
     self->way_back = from->way_back;
     self->way_back.returned = NULL, self->way_back.residuals = NULL;
     copy_list(self->way_back_returned, from->way_back.returned,
@@ -570,6 +589,7 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *from)
     run_keep_round(self, &from->round);
     self->round_open = from->round_open;
     if (!self->round_open) return;
+    // mutant: a snapshot forgets what is pending
     ensure(table_put(&self->table, TABLE_PENDING, from->round.round, from->round.dealt,
                      from->round.dealt_count) == TABLE_OK);
 }

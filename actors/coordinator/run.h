@@ -20,6 +20,7 @@
 #include "common/wire/audits.h"
 
 #define NO_MEMBER UINT32_MAX
+// mutant: audit: a member that went long ago counts for ever
 enum {
     TABLE_INTERVALS_MAX = 65536,
     RUN_DROPPED_ROUNDS = 64

@@ -9,6 +9,7 @@ void tally_init(struct tally *self, uint32_t clients, uint32_t elected)
     self->clients = clients;
     self->elected = elected;
     self->voted = self->complete = 0;
+    // mutant: votes of the last round count in the next
     memset(self->has_voted, 0, sizeof self->has_voted);
     memset(self->rivals_count, 0, clients);
     memset(self->asked, 0, clients * sizeof *self->asked);
@@ -27,6 +28,7 @@ static bool well_formed(const struct tally *self, const struct wire_vote *vote)
 
 static bool same(const struct wire_seen *a, const struct wire_seen *b)
 {
+    // mutant: votes are counted by batch, not by result
     return a->payload_bytes == b->payload_bytes && hash_equal(&a->result, &b->result) &&
            hash_equal(&a->payload, &b->payload) && hash_equal(&a->base, &b->base) &&
            hash_equal(&a->residual_from, &b->residual_from) &&
@@ -50,6 +52,7 @@ static void count_one(struct tally *self, uint32_t witness, const struct wire_se
 enum tally_verdict tally_count(struct tally *self, uint32_t witness, const struct wire_vote *vote)
 {
     ensure(witness < self->elected);
+    // mutant: a witness is counted twice
     if (self->has_voted[witness]) return TALLY_TWICE;
     if (!well_formed(self, vote)) return TALLY_MALFORMED;
     self->has_voted[witness] = 1;
@@ -68,6 +71,7 @@ bool tally_ask(struct tally *self, uint32_t client, uint32_t *ret_witness)
         const int enough = (int)quorum_liars(self->elected) + 1;
         if (__builtin_popcountll(voters & *asked) >= enough || !(voters & ~*asked)) continue;
         *ret_witness = (uint32_t)__builtin_ctzll(voters & ~*asked);
+        // mutant: a witness is asked again and again
         *asked |= (uint64_t)1 << *ret_witness;
         return true;
     }

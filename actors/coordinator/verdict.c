@@ -25,7 +25,9 @@ uint32_t verdict_needed(const struct wire_audit *audit, uint32_t trainers, uint3
     const bool both_honest = audit->accusation == FINDING_WITHHELD && finding == FINDING_DIFFERENT;
     const uint32_t most = judges / 2 + 1, liars = quorum_liars(trainers) + both_honest;
     const uint32_t least = liars < JUDGES_MAX / 2 + 1 ? liars : JUDGES_MAX / 2 + 1;
+    // mutant: guilt: few judges decide for many
     if (few) return JUDGES_FIRST - 1;
+    // mutant: audit: one word is a verdict
     return most > least ? most : least;
 }
 
@@ -44,6 +46,7 @@ uint8_t verdict_of(const struct run *run, uint32_t place)
         judges++;
         votes[run->findings[i].finding]++;
     }
+    // mutant: audit: a majority is counted over those that spoke
     if (judges == 0) return FINDING_PENDING;
     uint32_t need[FINDING_COUNT];
     for (uint8_t word = FINDING_SAME; word <= FINDING_WITHHELD; word++) {
@@ -53,6 +56,7 @@ uint8_t verdict_of(const struct run *run, uint32_t place)
     const uint32_t different = votes[FINDING_DIFFERENT];
     const bool still_open = different + votes[FINDING_PENDING] >= need[FINDING_DIFFERENT];
     const bool shown_to_some = different + votes[FINDING_WITHHELD] >= need[FINDING_WITHHELD];
+    // mutant: guilt: a liar that shows it to some goes free
     return shown_to_some && !still_open ? FINDING_WITHHELD : FINDING_PENDING;
 }
 
@@ -65,6 +69,7 @@ bool verdict_is_first(const struct run *run, uint32_t place)
 
 bool verdict_contradicts(uint8_t verdict, uint8_t finding)
 {
+    // mutant: guilt: a judge that was shown nothing is a liar
     return (verdict == FINDING_SAME && finding == FINDING_DIFFERENT) ||
            (verdict == FINDING_DIFFERENT && finding == FINDING_SAME);
 }

@@ -27,8 +27,10 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
     if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) return;
     const struct wire_member *own = member_at(member, member->index);
     // Before this life the one before it, whose journal may be lost, may have claimed something else
+    // mutant: a trainer that lost its journal claims once more
     if (!own || own->instance != member->instance || round->round <= own->joined_round) return;
     self->tried_round = round->round;
+    // mutant: what was claimed is forgotten
     if (self->journal.claim_round >= round->round) {
         outbox_note(out, "round.sat_out round=%llu a result of it is in the journal",
                     (unsigned long long)round->round);
@@ -83,6 +85,7 @@ static void publish(struct trainer *self, const struct wire_trained *trained, st
     self->journal.claim_round = trained->round;
     self->journal.claim = self->claim_name;
     member_keep_position(member, &self->journal);
+    // mutant: a claim is sent before it is journalled
     outbox_store(out, FRAME_JOURNAL, &self->journal);
     outbox_news(out, FRAME_CLAIM, &self->claim);
     blobs_have(&self->blobs, &(struct wire_blob){ trained->payload, trained->payload_bytes },
@@ -128,6 +131,7 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
                                          .tokens_per_s = trained->tokens_per_s,
                                          .train_ms = trained->train_ms,
                                          .digest = self->replica.digest });
+    // mutant: what was trained counts for a round made anew
     if (!member->has_round || trained->round != member->round.round || self->made_anew ||
         !self->replica.holding || !hash_equal(&trained->base, &self->replica.digest)) {
         outbox_note(out, "train.late round=%llu; the batch will be dealt again",
@@ -135,6 +139,7 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
         blobs_spare(&self->blobs, &trained->payload, out);
         return;
     }
+    // mutant: blobs: what was forgotten meanwhile is published
     if (blobs_spared_since(&self->blobs, &trained->payload)) {
         self->tried_round = 0; // The bytes are gone again: once more
         return;
@@ -192,6 +197,7 @@ static void hear_news(struct trainer *self, const struct msg *in, struct outbox 
     struct member *member = &self->member;
     unsigned heard = member_hear(member, in, out);
     if (heard & HEARD_RUN) blobs_date(&self->blobs, member->now.step);
+    // mutant: what was promised to another run binds in this one
     if (heard & HEARD_ADMITTED && self->journal.born_unix_ms != member->born_unix_ms) {
         self->journal = (struct wire_journal){ .born_unix_ms = member->born_unix_ms };
         self->witness.voted_round = 0; // What was promised to another run binds nobody here
@@ -233,6 +239,7 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
     case FRAME_JOURNAL:
         self->journal = *(const struct wire_journal *)in->body;
         member_recall_position(&self->member, &self->journal);
+        // mutant: a restart forgets that it has voted
         self->witness.voted_round = self->journal.vote_round;
         break;
     case FRAME_INHERITED: blobs_inherit(&self->blobs, in->body); break;
@@ -272,6 +279,7 @@ static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
     }
 }
 
+// mutant: a residual is adopted before its commit (2)
 void trainer_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct trainer *self = state;
@@ -288,6 +296,7 @@ void trainer_step(void *state, const struct msg *in, struct outbox *out)
         self->journal.vote = witness_cast(&self->witness, &self->blobs, &self->member);
         self->journal.vote_round = self->witness.round;
         member_keep_position(&self->member, &self->journal);
+        // mutant: a vote is sent before it is journalled
         outbox_store(out, FRAME_JOURNAL, &self->journal);
     }
     witness_send(&self->witness, &self->member, in->now_ms, out);

@@ -33,6 +33,8 @@ static bool is_sound(const struct member *member, const struct msg *in,
 {
     const struct wire_member *author = member_of_client(member, claim->client);
     struct share share;
+    // mutant: a witness takes a claim of any size
+    // mutant: guilt: what could not be shown is a claim
     return author && key_equal(&author->key, &in->sender) && can_be_shown(member, in) &&
            key_equal(&claim->author, &in->sender) && strcmp(claim->run, member->run) == 0 &&
            claim->epoch == member->round.epoch && claim->step == member->round.step &&
@@ -61,6 +63,7 @@ static void testify(const uint8_t *frame, uint32_t bytes, struct outbox *out)
 static struct sighting *sighting_of(const struct witness *self, uint64_t round, uint32_t client)
 {
     struct sighting *sightings = NULL;
+    // mutant: a witness forgets the claims of the round before
     if (round == self->round) sightings = self->sightings;
     else if (round == self->round_before) sightings = self->sightings_before;
     return sightings && client < MEMBERS_MAX && sightings[client].claimed ? &sightings[client]
@@ -76,6 +79,7 @@ void witness_hear_produce(const struct witness *self, const struct wire_produce 
 
 void witness_hear_commit(struct witness *self, const struct wire_commit *commit, struct outbox *out)
 {
+    // mutant: guilt: a witness keeps to itself what was not committed
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         const struct wire_accepted *accepted = &commit->accepted[i];
         struct sighting *sighting = sighting_of(self, commit->round, accepted->client);
@@ -85,6 +89,7 @@ void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
         sighting->shown++;
         outbox_note(out, "claim.equivocation round=%llu client=%u; another one is committed",
                     (unsigned long long)commit->round, accepted->client);
+        // mutant: guilt: a witness keeps one of two claims to itself
         testify(sighting->frame, sighting->frame_bytes, out);
     }
 }
@@ -117,6 +122,7 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
         blobs_want(blobs, &(struct wire_blob){ claim->payload, claim->payload_bytes }, claim->step,
                    member->clients[claim->client].member);
     }
+    // mutant: a witness answers without end
     if (!hash_equal(&sighting->seen.result, &name)) {
         if (sighting->shown == PROOFS_MAX) return;
         sighting->shown++;
@@ -134,6 +140,7 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
 // Made on the parameters of the step, as far as can be told here.
 static bool is_of_base(const struct witness *self, uint32_t client)
 {
+    // mutant: a member that is behind votes for any base
     return !self->has_replica || (!hash_is_none(&self->base) &&
                                   hash_equal(&self->sightings[client].seen.base, &self->base));
 }
@@ -148,6 +155,7 @@ static bool is_seen(const struct witness *self, const struct blobs *blobs, uint3
 {
     const struct sighting *sighting = &self->sightings[client];
     const struct wire_blob payload = { sighting->seen.payload, sighting->seen.payload_bytes };
+    // mutant: a vote names what is only on its way
     return sighting->claimed && blobs_state(blobs, &payload) == BLOB_HERE;
 }
 

@@ -171,6 +171,7 @@ bool peers_is_spent(const struct peers *self)
 
 static bool has_credit(const struct peers *self, const struct peer *peer, uint32_t bytes)
 {
+    // mutant: fetch: the first holders take all credit
     return peer != self->silent && peer->wants < PEER_WANTS_MAX &&
            (peer->wants == 0 || peer->bytes + bytes <= peer->window) &&
            self->wants_count + peer->wants < WANTS_MAX &&
@@ -188,6 +189,7 @@ static bool ask(struct peers *self, const struct want *question)
     uint32_t slot = 0;
     if (!has_credit(self, peer, question->count)) return false;
     if (!has_room(self, peer)) {
+        // mutant: fetch: a slow peer keeps its connection
         self->is_crowded = true;
         return false;
     }
@@ -332,6 +334,7 @@ int peers_fill_items(const struct peers *self, zmq_pollitem_t *items)
 static void judge_pace(const struct want *want, uint64_t now_ms)
 {
     struct peer *peer = want->peer;
+    // mutant: fetch: nobody is slow
     peer->is_slow = is_late(want, now_ms);
     if (!peer->is_slow) {
         peer->window += BULK_CHUNK_BYTES;

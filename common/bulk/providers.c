@@ -56,6 +56,7 @@ static bool is_before(const struct providers *self, const struct provider_peer *
 {
     const bool a_failed = has_failed_lately(a, now_ms), b_failed = has_failed_lately(b, now_ms);
     if (a == self->first || b == self->first) return a == self->first;
+    // mutant: data: a silent provider costs the full patience each time
     if (a_failed != b_failed) return b_failed;
     if (!a->proven_ms != !b->proven_ms) return a->proven_ms;
     return a_failed && a->failed_ms < b->failed_ms;
@@ -88,6 +89,7 @@ static void keep(struct providers *self, struct provider_peer *peer, uint64_t no
     struct provider_peer *oldest = NULL;
     uint32_t count = 0;
     peer->proven_ms = now_ms;
+    // mutant: data: a good provider is forgotten with the list
     peer->is_kept = true;
     for (uint32_t i = 0; i < self->count; i++) {
         struct provider_peer *other = &self->list[i];
@@ -116,6 +118,7 @@ void providers_succeed(struct providers *self, struct provider_peer *peer, bool 
     peer->failed_ms = 0;
     peer->took_ms = took_ms ? took_ms : 1;
     if (is_proven) keep(self, peer, now_ms);
+    // mutant: data: a slow provider is never left
     self->first = took_ms < slow_ms ? peer : find_faster(self, peer, now_ms);
 }
 

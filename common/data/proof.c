@@ -138,6 +138,7 @@ static int parse_file(struct cursor *in, struct dataset *self, struct why *why)
     if (!token_dir_is_name(name))
         return why_set(why, FAULT_FORMAT, "file %u of the description has no token file's name",
                        self->manifest.file_count);
+    // mutant: data: tokens begin where a provider likes
     if (!is_begin_of_tokens(name, file->bytes, offset, token_bytes))
         return why_set(why, FAULT_FORMAT,
                        "%s of the description: no tokens of %u bytes from byte "

@@ -19,6 +19,7 @@ static uint32_t next_of(const struct blobs *self, const struct hash *hash, uint3
 static uint32_t find(const struct blobs *self, const struct hash *hash, uint32_t bytes)
 {
     uint32_t at = next_of(self, hash, home(hash));
+    // mutant: blobs: a hash alone is a name
     while (self->places[at] && self->entries[self->places[at] - 1].bytes != bytes)
         at = next_of(self, hash, (at + 1) % PLACES);
     return at;
@@ -217,6 +218,7 @@ static void send_forget(const struct wire_forget *job, struct outbox *out)
 void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out)
 {
     const struct wire_blob blob = { .hash = *hash };
+    // mutant: blobs: what comes late stays
     if (hash_is_none(hash) || is_known_hash(self, hash)) return;
     if (self->spared_count++ < BLOBS_SPARED_MAX) self->spared[self->spared_count - 1] = *hash;
     send_forget(&(struct wire_forget){ 0, &blob, 1 }, out);
@@ -237,6 +239,7 @@ static struct blob_entry *coming(struct blobs *self, const struct hash *hash, ui
     uint32_t at = next_of(self, hash, home(hash));
     for (; self->places[at]; at = next_of(self, hash, (at + 1) % PLACES)) {
         struct blob_entry *entry = &self->entries[self->places[at] - 1];
+        // mutant: blobs: an answer to an earlier question will do
         if (entry->state == BLOB_COMING && entry->turn == turn) return entry;
     }
     return NULL;
@@ -268,6 +271,8 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
     for (uint32_t i = self->count;
          i-- > 0;) { // Whoever fills the gap comes from behind: seen already
         const struct blob_entry *entry = &self->entries[i];
+        // mutant: blobs: what an audit needs goes with its step
+        // mutant: guilt: a result announced again is forgotten with its round
         if (entry->first_step < from_step || entry->step >= before_step || entry->reveals) continue;
         const struct wire_blob blob = { entry->hash, entry->bytes };
         take_out(self, i);
@@ -282,6 +287,7 @@ static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step,
 void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct outbox *out)
 {
     struct blob_entry *entry = known(self, name);
+    // mutant: blobs: what was revealed goes, though others need it
     if (!entry || entry->reveals == 0 || --entry->reveals > 0 || entry->is_result) return;
     const uint64_t step = entry->step;
     take_out(self, (uint32_t)(entry - self->entries));
@@ -292,6 +298,7 @@ void blobs_end_revealed(struct blobs *self, const struct wire_blob *name, struct
 uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results)
 {
     const uint64_t fit = BLOBS_MAX / 2 / (results ? results : 1);
+    // mutant: blobs: as many steps are kept in the largest run
     return fit < wanted ? fit : wanted;
 }
 

@@ -88,6 +88,7 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     self->coordinator = in->sender;
     if (!member_follows(self, in, out)) return 0;
     member_forget_position(self, admitted->born_unix_ms); // It knows of ours, and gave it up
+    // mutant: another run of the name is taken for the same
     if (self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms) {
         outbox_quit(out, EX_TEMPFAIL, "another run of this name was begun; starting over for it");
         return 0;
@@ -215,6 +216,7 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
     // By the key, once it is known: the name alone may have been taken while its owner was away.
     if (!key_is_none(&self->coordinator) && !key_equal(&in->sender, &self->coordinator)) return 0;
     // A late word of the process before this one: it is that one which is replaced.
+    // mutant: a late word of the old process ends the new one
     if (refused->reason == REFUSAL_REPLACED && refused->round != self->instance) return 0;
     switch (refused->reason) {
     case REFUSAL_NOT_MEMBER:
@@ -264,6 +266,7 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
         return 0;
     }
     if (!member_is_coordinator(self, in)) return 0;
+    // mutant: an older incarnation of the coordinator is heard
     if (!member_follows(self, in, out) || in->incarnation < self->incarnation) return 0;
     unsigned reborn = in->incarnation > self->incarnation ? HEARD_REBORN : 0;
     self->incarnation = in->incarnation;
@@ -312,6 +315,7 @@ const struct wire_member *member_of_client(const struct member *self, uint32_t c
 uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t end,
                            struct interval *ret_list)
 {
+    // mutant: a trainer trains the samples beside its own
     return (uint32_t)interval_list_slice(self->dealt, self->round.dealt_count, begin, end, NULL,
                                          ret_list);
 }
@@ -343,6 +347,7 @@ uint32_t member_holders(const struct member *self, uint32_t first_member, uint32
         add_holder(&ret_list[count++], first);
     for (int sort = HOLDS_ALL; sort <= MAY_HOLD; sort++)
         for (uint32_t n = 1; n <= self->members_count && count < max; n++) {
+            // mutant: the same neighbours are asked again and again
             const uint64_t place = self->index + n + (uint64_t)tries * max;
             const uint32_t i = (uint32_t)(place % self->members_count);
             if (i == first_member || i == self->index || holds(&self->members[i]) != sort) continue;
@@ -364,6 +369,7 @@ uint32_t member_providers(const struct member *self, struct wire_holder *ret_lis
     for (uint32_t turn = 0; all > 0 && turn < 2; turn++, nth = 0)
         for (uint32_t i = 0; i < self->members_count && count < max; i++) {
             if (!provides(self, i)) continue;
+            // mutant: data: some providers are never asked
             const bool later = nth++ >= (self->index + self->round.round) % all; // From ours on
             if (later == (turn == 0)) add_holder(&ret_list[count++], &self->members[i]);
         }

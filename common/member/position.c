@@ -43,6 +43,7 @@ static void take_down(struct member *self, const struct msg *in)
     struct wire_position *known = &self->position;
     // A later life is behind what is known, and has proved itself: the owner has given that up, an older
     // copy of the ledger that was up for a while. Its counts say nothing.
+    // mutant: what the owner gave up is kept
     const bool given_up = in->incarnation > known->incarnation && beat->log_seq < known->log_seq;
     self->proved_incarnation = in->incarnation;
     if (given_up) {
@@ -82,6 +83,7 @@ bool member_follows(struct member *self, const struct msg *in, struct outbox *ou
 {
     if (is_other_life(self, in)) {
         doubt(self, in, out);
+        // mutant: a coordinator whose disk fell behind is followed
         return false;
     }
     if (in->kind == FRAME_BEAT && in->frame) take_down(self, in);

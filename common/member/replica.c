@@ -22,6 +22,7 @@ static struct replica_commit *next_commit(struct replica *self)
 bool replica_knows_commit(struct replica *self, uint64_t step)
 {
     const struct replica_commit *kept = place(self, step);
+    // mutant: a payload is forgotten before it is applied
     return (self->holding && step < self->step) || (kept->known && kept->commit.step == step);
 }
 
@@ -62,6 +63,7 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
                          const struct wire_commit *commit, struct outbox *out)
 {
     if (commit->outcome != OUTCOME_COMMITTED) return;
+    // mutant: a commit of any size is fetched
     if (!commit_is_sound(commit) || !is_of_size(commit, member->config.payload_bytes)) {
         outbox_note(out, "commit.unsound step=%llu; ignored", (unsigned long long)commit->step);
         return;
@@ -82,11 +84,14 @@ void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct
 // differs from the others, and repairs that. Seed 6653.
 bool replica_is_given_up(const struct wire_run *run, uint64_t step, uint64_t epoch)
 {
+    // mutant: restore: a replica that is ahead stays there
+    // mutant: restore: a replica that is ahead is met there again
     return step > run->restored_step && epoch < run->restored_epoch;
 }
 
 bool replica_is_newer(uint64_t step, uint64_t epoch, uint64_t than_step, uint64_t than_epoch)
 {
+    // mutant: restore: the highest step is the newest
     return epoch > than_epoch || (epoch == than_epoch && step > than_step);
 }
 
@@ -131,6 +136,7 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     uint64_t own_step = self->resume.step <= run->step ? self->resume.step
                         : run->restored_epoch          ? run->restored_step
                                                        : run->pin_step;
+    // mutant: a checkpoint of an earlier run is taken for one of this
     if (own_step < member->config.genesis_step) own_step = 0; // Of another run
     // Before the run's first checkpoint, who keeps every payload can replay it from the beginning,
     // once nobody serves the pinned step.
@@ -144,6 +150,7 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
     }
     if (now_ms < self->retry_ms || member->roster_version == 0) return; // Who could be asked?
     self->retry_ms = now_ms + REPLICA_RETRY_MS;
+    // mutant: only a run from step 1 has its parameters in a folder
     if (self->failures >= REPLICA_FAILURES_MAX) {
         outbox_quit(out, EX_UNAVAILABLE,
                     "nobody serves the parameters of step %llu (digest %.16s): no "
@@ -154,11 +161,13 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
         load(self, own_step, self->resume.path, false, out);
     } else if (member->config.genesis[0] && !self->peers_turn &&
                (run->pin_step == member->config.genesis_step || replays)) {
+        // mutant: the folder of an earlier run is taken for step 0
         load(self, member->config.genesis_step, member->config.genesis, true, out);
     } else if (!hash_is_none(&run->pin_digest)) {
         fetch_pinned(self, member, out);
     } else {
         self->failures++;
+        // mutant: a folder that failed is never read again
         self->peers_turn = false; // Nobody is known who could be asked
         outbox_note(out, "model.unknown genesis is not to be had, and no digest is on record yet; "
                          "trying again");
@@ -178,6 +187,7 @@ static void hear_built(struct replica *self, const struct member *member,
                        const struct wire_built *built, struct outbox *out)
 {
     const uint32_t bytes = member->config.payload_bytes;
+    // mutant: a model of any size is trained
     self->built = built->ok && built->payload_bytes == bytes;
     self->floats = built->floats;
     if (!built->ok) // A want of memory may be over; a wrong shape stays
@@ -204,6 +214,7 @@ enum replica_event replica_hear_learner(struct replica *self, const struct membe
             failed(self, true, loaded->reason, out);
             return REPLICA_NOTHING;
         }
+        // mutant: restore: a checkpoint given up is loaded
         if (replica_is_given_up(&member->now, loaded->step, loaded->epoch)) {
             if (self->own_folder) self->resume.step = RESUME_UNKNOWN;
             failed(self, self->own_folder, "a restore gave it up", out);
@@ -214,6 +225,7 @@ enum replica_event replica_hear_learner(struct replica *self, const struct membe
         self->failures = 0;
         self->step = self->pin_step = loaded->step;
         self->digest = loaded->digest;
+        // mutant: restore: a checkpoint given up is loaded (2)
         self->epoch = loaded->epoch;
         self->told = false;
         self->tell_ms = self->ask_ms = 0;
@@ -276,6 +288,7 @@ static void repair(struct replica *self, struct outbox *out)
     outbox_note(out, "model.differs step=%llu ours=%.16s; fetching the intervals that differ",
                 (unsigned long long)self->step, hash_to_hex(&self->digest, hex));
     if (self->own_folder && self->resume.step == self->step) self->resume.step = RESUME_UNKNOWN;
+    // mutant: a replica that is stuck on its own folder tries it again
     start_over(self, true);
 }
 
@@ -300,6 +313,7 @@ static bool settle(struct replica *self, uint64_t step, const struct hash *diges
 // An epoch's end is news and may be lost; RUN tells of the same step, later.
 static bool settle_epoch_end(struct replica *self, const struct wire_run *run, struct outbox *out)
 {
+    // mutant: only the news say which step is pinned
     return settle(self, self->end_step, &self->end_digest, out) &&
            settle(self, run->pin_step, &run->pin_digest, out);
 }
@@ -327,6 +341,7 @@ static bool all_here(const struct blobs *blobs, const struct wire_commit *commit
 {
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         const struct wire_blob payload = payload_of(&commit->accepted[i]);
+        // mutant: own view is applied instead of the commit
         if (blobs_state(blobs, &payload) != BLOB_HERE) return false;
     }
     return true;
@@ -343,9 +358,11 @@ static void apply(struct replica *self, const struct member *member,
     for (uint32_t i = 0; i < commit->accepted_count; i++) {
         const struct wire_accepted *accepted = &commit->accepted[i];
         self->payloads[i] = payload_of(accepted);
+        // mutant: a residual is never adopted
         if (own_claim && !hash_is_none(own_claim) && hash_equal(&accepted->result, own_claim))
             job.own_payload = accepted->payload;
     }
+    // mutant: a residual is adopted before its commit
     job.pin = (commit->step + 1) % member->config.snapshot_rounds == 0;
     if (job.pin) self->pin_step = commit->step + 1;
     self->applying = true;
@@ -358,6 +375,7 @@ static void tell(struct replica *self, const struct member *member, uint64_t now
 {
     bool awaited = member->now.phase == PHASE_WARMUP || member->now.phase == PHASE_COOLDOWN ||
                    member->now.phase == PHASE_WAITING || member->now.phase == PHASE_PAUSED;
+    // mutant: what is held is told once and for all
     if (self->told_seq != member->now.log_seq) { // It may have forgotten: said once for each RUN
         self->told_seq = member->now.log_seq;
         self->told = false;
@@ -390,6 +408,7 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
     } else if (self->holding && is_left_behind(self, member, now_ms)) {
         outbox_note(out, "model.behind step=%llu run=%llu; fetching the pinned step",
                     (unsigned long long)self->step, (unsigned long long)member->now.step);
+        // mutant: a replica that is stuck on its own folder tries it again (2)
         start_over(self, true);
     }
     if (self->fetching) return;
@@ -412,6 +431,7 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
         return;
     }
     if (next && all_here(blobs, &next->commit)) {
+        // mutant: own view is applied instead of the commit (2)
         apply(self, member, &next->commit, own_claim, out);
     } else if (next) {
         if (!self->stuck_ms) self->stuck_ms = now_ms;

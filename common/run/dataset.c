@@ -6,6 +6,7 @@ struct hash dataset_order(const struct hash *positions, uint64_t samples)
     hasher_init(&hasher);
     hasher_add(&hasher, "shoal-order-2", 13);
     hasher_add(&hasher, positions->bytes, HASH_BYTES);
+    // mutant: data: a pass has as many samples as somebody said
     hasher_add_number(&hasher, samples, 8);
     return hasher_end(&hasher);
 }

@@ -4,6 +4,7 @@
 uint32_t quorum_of(uint32_t elected)
 {
     ensure(elected <= WITNESSES_MAX);
+    // mutant: a quorum is rounded down
     return elected ? (2 * elected + 2) / 3 : QUORUM_NONE;
 }
 

@@ -10,6 +10,7 @@ uint32_t audits_of(const struct wire_round *round, uint32_t client)
 bool audits_are_sound(const struct wire_round *round)
 {
     uint64_t intervals = 0;
+    // mutant: audit: nobody is left to train (2)
     if (round->audits_count > 0 && round->audits_count >= round->clients_count) return false;
     for (uint32_t i = 0; i < round->audits_count; i++) {
         const struct wire_audit *audit = &round->audits[i];
@@ -26,6 +27,7 @@ bool audits_are_sound(const struct wire_round *round)
 uint32_t audits_trainers(const struct wire_round *round, uint32_t *ret_clients)
 {
     uint32_t count = 0;
+    // mutant: audit: auditors train, too
     for (uint32_t c = 0; c < round->clients_count; c++)
         if (audits_of(round, c) == UINT32_MAX) ret_clients[count++] = c;
     return count;

@@ -326,6 +326,7 @@ static void recompute(struct sim *self, uint8_t id, const struct wire_recompute 
                                   hash_equal(&finding.residual_to, &audit->residual_to)
                               ? FINDING_SAME
                               : FINDING_DIFFERENT;
+        // mutant: audit: a trainer that revealed something else is called wrong
         if (!shown) finding.finding = FINDING_WITHHELD; // Others may have been shown it
     }
     worker_says(self, id, LEARNER, FRAME_RECOMPUTED, &finding);
