@@ -3,6 +3,7 @@
 #
 #     tests/all.sh BUILD_DIR
 #
+# format      every file as .clang-format lays it out
 # unit        pure functions, golden values and conversations, the fuzz targets' corpora and seeds; no
 #             target is mutated here (make fuzz: clang builds everything once more for it)
 # emulated    the GPU's kernels and model, on a device emulated by the processor
@@ -22,17 +23,17 @@ B=${1:-build}
 MAKE="make --no-print-directory -s -j$(nproc)"
 say() { printf '%s\n' "$*"; }
 
-# A build that fails is a failed test of its own name, not a reason to stop.
-build() { # name, make arguments...
-    local name=$1; shift
-    say "not ok 1 - build $name" > "$B/build-$name.tap"
-    $MAKE "$@" > "$B/build-$name.log" 2>&1 && say "ok 1 - build $name" > "$B/build-$name.tap" ||
-        tail -n 20 "$B/build-$name.log" >&2
-    programs+=("cat $B/build-$name.tap")
+# A goal that cannot be made is a failed test of its own name, not a reason to stop.
+made() { # goal and arguments...
+    say "not ok 1 - make $1" > "$B/made-$1.tap"
+    $MAKE "$@" B="$B" > "$B/made-$1.log" 2>&1 && say "ok 1 - make $1" > "$B/made-$1.tap" ||
+        tail -n 20 "$B/made-$1.log" >&2
+    programs+=("cat $B/made-$1.tap")
 }
 
 # Most of them have one thread, or wait: two at a time, and from the simulator on one by one.
 programs=(-j "$(($(nproc) > 1 ? 2 : 1))")
+made format CHECK=1
 unit=$(cd tests/unit && ls ./*_test.c | sed 's#^\./##; s#\.c$##')
 for t in $unit; do programs+=("$B/unit/$t"); done
 for t in tests/gpu/*_test.cu; do programs+=("$B/emulated/$(basename "${t%.cu}")"); done
@@ -40,14 +41,12 @@ for t in tests/gpu/*_test.cu; do programs+=("$B/emulated/$(basename "${t%.cu}")"
 programs+=("EMULATED_ORDER=reverse $B/emulated/attention_test" "EMULATED_ORDER=reverse $B/emulated/distro_test")
 
 say "building with sanitizers ..."
-asan="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer"
-build asan B="$B/asan" SAN="$asan" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" $(for t in $unit; do echo "$B/asan/unit/$t"; done) "$B/asan/bin/sim"
+made asan-build
 for t in $unit; do programs+=("ASAN_OPTIONS=detect_leaks=1 $B/asan/unit/$t"); done
-tsan_unit=$(for t in pool store bulk; do [ -f tests/unit/${t}_test.c ] && echo "${t}_test"; done)
-build tsan B="$B/tsan" SAN="-fsanitize=thread" OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma" $(for t in $tsan_unit; do echo "$B/tsan/unit/$t"; done)
+tsan_unit="pool_test store_test bulk_test"
+made tsan-build T="$tsan_unit"
 for t in $tsan_unit; do programs+=("TSAN_OPTIONS=suppressions=tests/tsan.supp:ignore_noninstrumented_modules=1 $B/tsan/unit/$t"); done
-
-build clang B="$B/clang" CC=clang CXX=clang++ "$B/clang/bin/sim"
+made clang-build
 programs+=(-j 1 "tests/sim/short.sh $B")
 
 programs+=("$B/storage 300 5000 500")

@@ -1,0 +1,31 @@
+# The library for GPUs: built where there is an nvcc, make CUDA=0 leaves it out, CUDA=1 insists. A trainer loads
+# it at run time (plugin.h); no program links a GPU library.
+NVCC      ?= $(firstword $(shell command -v nvcc) $(wildcard /usr/local/cuda/bin/nvcc))
+CUDA      ?= $(if $(NVCC),1,0)
+CUDA_ARCH ?= 80 90
+CUDA_FLAGS ?=
+CUDA_HOME  = $(patsubst %/bin/nvcc,%,$(NVCC))
+ifeq ($(CUDA)$(NVCC),1)
+$(error CUDA=1, and no nvcc on the PATH or in /usr/local/cuda/bin; name one with NVCC=, or leave CUDA out)
+endif
+NVCCFLAGS  = -std=c++17 -O3 -I. -Xcompiler -fPIC,-fvisibility=hidden,-Wall -MMD -MP \
+             $(foreach a,$(CUDA_ARCH),-gencode arch=compute_$(a),code=sm_$(a)) \
+             $(foreach a,$(lastword $(CUDA_ARCH)),-gencode arch=compute_$(a),code=compute_$(a)) $(CUDA_FLAGS)
+CUDA_SRC  := $(wildcard common/compute/cuda/*.cu)
+CUDA_C    := common/base/fault.c common/base/ensure.c common/model/model_layout.c common/model/rope.c common/kernel/elementary.c
+CUDA_LIB   = $(B)/lib/shoal/libshoal-cuda.so
+CUDA_LINK  = -cudart static -L$(CUDA_HOME)/lib64 -lcublasLt -Xlinker -rpath,$(CUDA_HOME)/lib64
+
+cuda: $(CUDA_LIB)                               ## Build the GPU library (nvcc; CUDA=0 to leave it out)
+	@echo "  cuda: compiled and linked by $(NVCC) for $(CUDA_ARCH:%=sm_%); nothing is run on a GPU here"
+no-cuda:
+	@echo "  cuda: left out, $(if $(NVCC),CUDA=$(CUDA),no nvcc found); trainers use the CPU"
+
+$(CUDA_LIB): $(CUDA_SRC:%.cu=$(B)/nvcc/%.o) $(CUDA_C:%.c=$(B)/pic/%.o)
+	@mkdir -p $(@D) && echo "  LD  $@" && $(NVCC) -shared -Xlinker --no-undefined $^ $(CUDA_LINK) -o $@
+# To the bit as on the CPU: no contraction of what is written apart.
+$(B)/nvcc/common/compute/cuda/distro%.o $(B)/nvcc/common/compute/cuda/vector.o: NVCCFLAGS += -fmad=false
+$(B)/nvcc/%.o: %.cu $(B)/flags
+	@mkdir -p $(@D) && echo "  NV  $<" && $(NVCC) $(NVCCFLAGS) -MF $(@:.o=.d) -c $< -o $@
+$(B)/pic/%.o: %.c $(B)/flags
+	@mkdir -p $(@D) && echo "  CC  $<" && $(CC) $(CFLAGS) -fPIC -fvisibility=hidden -c $< -o $@

@@ -1,0 +1,217 @@
+# What the tests are, what each is made of, and the goals that run them. tests/all.sh is the order of make test.
+
+# ---- what there is --------------------------------------------------------------------------------
+
+SIM      := $(wildcard tests/sim/*.c)
+UNIT     := $(patsubst tests/unit/%.c, %, $(wildcard tests/unit/*_test.c))
+LIVE     := $(patsubst tests/live/%.c, %, $(wildcard tests/live/*_test.c))
+FUZZ     := $(filter-out %_main.c, $(wildcard tests/fuzz/*.c)) actors/shoal/model/choices_read.c actors/shoal/local/kill_list.c actors/shoal/run/run_view.c broker/admission.c
+# What drives the cores is not what is looked for: without coverage it is twice as fast, and counts for nothing.
+FUZZ_DRIVER = cores core_seeds events honest post_office scratch wire
+# Those with threads of their own, or of a library.
+TSAN_UNIT = pool_test store_test bulk_test bulk_slow_test bulk_dealer_test bulk_server_test bulk_limits_test tokenizer_test decoder_test provider_test byte_flips_test web_data_test
+CHAOS    := chaos matrix
+LIVE_PRE := failpoint clock liar            # Loaded with LD_PRELOAD
+LIVE_BED := $(filter-out %_test.c $(LIVE_PRE:%=tests/live/%.c), $(wildcard tests/live/*.c))
+# A testbed that runs config/demo.
+DEMO_BED := $(LIVE_BED) tests/chaos/demo_bed.c $(patsubst %,actors/shoal/%.c,local/demo_setup local/toml_edit model/model_folder)
+BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
+
+GPU_TESTS := $(patsubst tests/gpu/%.cu, %, $(wildcard tests/gpu/*_test.cu))
+# What the GPU tests ask of the host: no library but libc's, since where a GPU is there may be no other.
+GPU_HOST   = $(filter-out common/model/model_config% common/model/recipe.c common/kernel/gemm_blas.c, $(wildcard common/model/*.c common/kernel/*.c common/optimizer/*.c common/compute/*.c)) \
+             common/crypto/merkle.c common/vector/layout.c common/vector/tags.c common/base/fault.c common/base/ensure.c \
+             tests/gpu/plain_hash.c
+
+# A build in a folder of its own, with what a sanitizer needs: $(call sanitized,FOLDER,ITS FLAGS) GOALS
+ASAN      = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+TSAN      = -fsanitize=thread
+FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+sanitized = @$(MAKE) --no-print-directory -s B=$(B)/$(1) SAN="$(2)" CUDA=0 OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma"
+
+# ---- goals ----------------------------------------------------------------------------------------
+
+test: deps-test                                 ## Run all tests; ends with "N passed, N failed"
+	@$(MAKE) --no-print-directory -s -j$$(nproc) test-build
+	@tests/all.sh $(B)
+
+test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/sim $(LIVE:%=$(B)/live/%) $(CHAOS:%=$(B)/chaos/%) \
+            $(LIVE_PRE:%=$(B)/live/%.so) $(B)/storage $(B)/live/adversary_test \
+            $(B)/live/hostile-trainer $(B)/numeric/honest_audits $(B)/bench/cost_test $(B)/tests/peers/logits \
+            $(B)/bench/tokenizer_bench
+
+unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
+	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
+
+sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000, or replay make sim SEED=7
+	@$(if $(SEED),$< -v $(SEED),$< --seeds 1 $(or $(SEEDS),1000))
+
+chaos: all $(CHAOS:%=$(B)/chaos/%) $(LIVE_PRE:%=$(B)/live/%.so) $(B)/live/failpoints_test
+chaos:                                          ## Disturb the demo's run: SEED=7 EVENTS=60, or MATRIX=1, or FAILPOINTS=1
+	@$(if $(MATRIX),$(B)/chaos/matrix $(B)/chaos/matrix.txt, \
+	 $(if $(FAILPOINTS),LIVE_LONG=1 $(B)/live/failpoints_test, \
+	 $(B)/chaos/chaos))
+
+soak: all $(B)/chaos/chaos $(LIVE_PRE:%=$(B)/live/%.so)  ## Disturb the demo's run for TIME=3600 seconds: does anything grow?
+	@SOAK=$(or $(TIME),3600) $(B)/chaos/chaos
+
+mutants:                                        ## Break the cores on purpose; each must be caught
+	@tests/sim/mutants.sh
+
+storage: $(B)/storage $(B)/unit/byte_flips_test  ## Kill a ledger's writer, cut power, flip bits: KILLS=10000 IMAGES=1000000 FLIPS=10000
+	@$< $(or $(KILLS),10000) $(or $(IMAGES),1000000) $(or $(FLIPS),10000) $(or $(SEED),1)
+	@FLIPS=$(or $(FLIPS),10000) $(B)/unit/byte_flips_test
+
+live: all $(LIVE:%=$(B)/live/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the live tests: make live T=join_test, LIVE_LONG=1
+	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
+
+adversaries: all $(B)/live/adversary_test $(B)/live/hostile-trainer  ## One liar among four trainers, RUNS=20 of each kind; resumes
+	@tests/adversary/adversaries.sh $(B) $(or $(RUNS),20)
+
+test-peers: test-build                          ## Hold our files against torch, transformers, tokenizers (PyPI)
+	@$(peers_python)
+	@SHOAL_PYTHON=$(B)/peers/bin/python tests/run.sh $(patsubst %,"% $(B)",$(wildcard tests/peers/*_test.sh))
+
+bench-train: $(B)/bench/train_bench             ## Time a training step: share of the peak, and beside PyTorch from PyPI
+	@$<
+	@if $(peers_python); then $(B)/peers/bin/python tests/peers/train_torch.py $(B); \
+	else echo "PyTorch left out: it could not be installed"; fi
+
+blas-check:                                     ## Hold our products against OpenBLAS's (BLAS=1 builds with them)
+	@$(if $(BLAS_LIB),echo "blas-check holds our own products against the library's: not with BLAS=1"; exit 64)
+	@$(call install_packages,$(PACKAGES_BLAS))
+	@$(MAKE) --no-print-directory -s $(B)/numeric/blas_check
+	@$(B)/numeric/blas_check
+
+same-bits: $(B)/numeric/same_bits               ## Train both models of the benchmark on every instruction set
+	@$<
+
+honest-audits: $(B)/numeric/honest_audits       ## Recompute N=10000 honest results on other instruction sets: all the same?
+	@$< $(or $(N),10000)
+
+convergence: $(B)/bin/shoal $(B)/numeric/convergence  ## Train with DisTrO and AdamW, see what limits it; 20 minutes (QUICK=1: one)
+	@tests/numeric/convergence.py $(B) $(if $(QUICK),--quick)
+
+# torch and transformers, beside the build: only what is held against them wants them.
+peers_python = $(B)/peers/bin/python -c 'import numpy, torch, transformers, tokenizers' 2>/dev/null || \
+    { python3 -m venv $(B)/peers && $(B)/peers/bin/pip install -q numpy torch transformers tokenizers; }
+
+fuzz: deps-test fuzz-build                          ## Fuzz every decoder and core, TIME=60 s each, JOBS=1, T=wire for one; resumes
+	@tests/fuzz/run.sh $(B)/fuzz $(or $(TIME),60) $(or $(JOBS),1) $(T)
+
+fuzz-keep: fuzz-build                           ## Add what it found and reaches new code to tests/fuzz/corpus
+	@tests/fuzz/keep.sh $(B)/fuzz $(T)
+
+asan:                                           ## Run the unit tests and SEEDS=300 under ASan + UBSan
+	@$(MAKE) --no-print-directory -s -j$$(nproc) asan-build
+	@ASAN_OPTIONS=detect_leaks=1 tests/run.sh $(addprefix $(B)/asan/unit/,$(or $(T),$(UNIT)))
+	@$(B)/asan/bin/sim --seeds 1 $(or $(SEEDS),300)
+asan-build:
+	$(call sanitized,asan,$(ASAN)) $(addprefix $(B)/asan/unit/,$(or $(T),$(UNIT))) $(B)/asan/bin/sim
+
+# The simulator by another compiler: its traces must be the same.
+clang-build:
+	@$(MAKE) --no-print-directory -s B=$(B)/clang CC=clang CXX=clang++ $(B)/clang/bin/sim
+
+tsan:                                           ## Run the tests with threads under ThreadSanitizer
+	@$(MAKE) --no-print-directory -s -j$$(nproc) tsan-build
+	@TSAN_OPTIONS=suppressions=tests/tsan.supp:ignore_noninstrumented_modules=1 tests/run.sh $(addprefix $(B)/tsan/unit/,$(or $(T),$(TSAN_UNIT)))
+tsan-build:
+	$(call sanitized,tsan,$(TSAN)) $(addprefix $(B)/tsan/unit/,$(or $(T),$(TSAN_UNIT)))
+
+bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
+	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
+
+gpu-test: $(GPU_TESTS:%=$(B)/gpu/%)             ## On a machine with a GPU: its kernels against the CPU's
+	@tests/run.sh $(addprefix $(B)/gpu/,$(or $(T),$(GPU_TESTS)))
+
+gpu-emulated: $(GPU_TESTS:%=$(B)/emulated/%)    ## The same tests on a device emulated by the processor
+	@tests/run.sh $(addprefix $(B)/emulated/,$(or $(T),$(GPU_TESTS)))
+
+gpu-bench: $(B)/gpu/train_bench                 ## On a machine with a GPU: tokens/s and MFU beside PyTorch
+	@$(B)/gpu/train_bench
+	@$(or $(SHOAL_PYTHON),python3) tests/peers/train_torch_gpu.py
+
+# ---- rules ----------------------------------------------------------------------------------------
+
+# The simulator links the cores and nothing else. If a core learns of ZeroMQ, this line breaks.
+$(B)/bin/sim: $(SIM:%.c=$(B)/%.o) $(CORE:%.c=$(B)/%.o) $(PURE:%.c=$(B)/%.o)
+	$(link) -lcrypto -o $@
+$(B)/unit/%: $(B)/tests/unit/%.o $(LIBRARIES)
+	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
+$(B)/unit/bulk_limits_test: $(B)/tests/live/hostile_peer.o
+# Every target in one test, and under libFuzzer: clang builds everything once more for it.
+$(B)/unit/fuzz_corpus_test $(B)/unit/fuzz_lives_test: $(B)/unit/%: $(B)/tests/unit/%.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka -lmsgpackc $(LIBS) -o $@
+fuzz-build:
+	$(call sanitized,fuzz,$(FUZZ_SAN)) CC=clang CXX=clang++ $(B)/fuzz/fuzzer $(B)/fuzz/replay
+ifneq ($(findstring fuzzer,$(SAN)),)
+$(FUZZ_DRIVER:%=$(B)/tests/fuzz/%.o): CFLAGS += -fno-sanitize=fuzzer-no-link
+$(B)/common/text/%.o: CFLAGS += -fno-sanitize-coverage=trace-cmp
+endif
+$(B)/fuzzer: $(B)/tests/fuzz/libfuzzer_main.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -fsanitize=fuzzer -lmsgpackc $(LIBS) -o $@
+$(B)/replay: $(B)/tests/fuzz/fuzz_main.o $(FUZZ:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lmsgpackc $(LIBS) -o $@
+$(B)/tests/fuzz/libfuzzer_main.o: tests/fuzz/fuzz_main.c $(B)/flags
+	@mkdir -p $(@D) && echo "  CC  $< (libFuzzer)" && $(CC) $(CFLAGS) -DFUZZ_LIBFUZZER -c $< -o $@
+$(B)/live/%_test: $(B)/tests/live/%_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+# What runs on a GPU, and the same sources for the emulated device.
+$(B)/gpu/%: $(B)/nvcc/tests/gpu/%.o $(CUDA_SRC:%.cu=$(B)/nvcc/%.o) $(B)/libgpu-host.a
+	@mkdir -p $(@D) && echo "  LD  $@" && $(NVCC) $^ $(CUDA_LINK) -Xcompiler -pthread -ldl -o $@
+$(B)/libgpu-host.a: $(GPU_HOST:%.c=$(B)/%.o)
+$(B)/emulated/%_test: $(B)/emulated/tests/gpu/%_test.o $(CUDA_SRC:%.cu=$(B)/emulated/%.o) $(B)/emulated/device.o $(B)/libshoal.a
+	@mkdir -p $(@D) && echo "  LD  $@" && $(CXX) $(LDFLAGS) $^ -lcrypto -lm -ldl $(BLAS_LIB) -o $@
+EMULATED = -x c++ -std=c++17 -O2 -g -Wall -Wextra -Werror -Wno-unknown-pragmas -ffp-contract=off -Itests/gpu/emulated -I. -MMD -MP
+$(B)/emulated/%.o: %.cu $(B)/flags
+	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
+$(B)/emulated/device.o: tests/gpu/emulated/emulated.cc $(B)/flags
+	@mkdir -p $(@D) && echo "  EMU $<" && $(CXX) $(EMULATED) -c $< -o $@
+$(B)/chaos/matrix: $(patsubst %,$(B)/tests/chaos/%.o,matrix cell) $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+$(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay soak growth) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+# The trainer's own objects; what hostile.c wraps comes to it first.
+HOSTILE_WRAPS = trainer_step learner_body compute_new compute_gradient compute_compress compute_again distro_compress \
+                blob_store_put compute_residual_hashes compute_residual_of
+$(B)/live/hostile-trainer: $(B)/actors/trainer/trainer_main.o $(B)/tests/adversary/hostile.o $(LIBRARIES)
+	$(link) $(HOSTILE_WRAPS:%=-Wl,--wrap=%) $(LIBS) -o $@
+$(B)/live/adversary_test: $(B)/tests/adversary/adversary_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)
+	$(link) -lcmocka $(LIBS) -o $@
+$(B)/live/%.so: tests/live/%.c $(B)/flags
+	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+$(B)/storage: $(patsubst %.c,$(B)/%.o,$(wildcard tests/storage/*.c)) $(LIBRARIES)
+	$(link) $(LIBS) -o $@
+$(B)/numeric/%: $(B)/tests/numeric/%.o $(LIBRARIES)
+	$(link) $(LIBS) -o $@
+$(B)/numeric/blas_check: $(B)/tests/numeric/blas_check.o $(B)/libshoal.a
+	$(link) -lopenblas -lm -o $@
+$(B)/numeric/honest_audits: $(B)/tests/numeric/honest_audits.o $(LIBRARIES)
+	$(link) -Wl,--wrap=distro_kernels_best $(LIBS) -o $@
+$(B)/numeric/convergence: $(patsubst %,$(B)/tests/numeric/%.o,convergence convergence_trial) $(B)/actors/shoal/model/model_folder.o $(LIBRARIES)
+	$(link) $(LIBS) -o $@
+$(B)/tests/peers/logits: $(B)/tests/peers/logits.o $(B)/actors/shoal/model/model_folder.o $(LIBRARIES)
+	$(link) $(LIBS) -o $@
+# The product's objects without CURVE: for cost_bench alone, never installed.
+PLAIN = broker/broker_main.c actors/coordinator/coordinator_main.c actors/data-provider/data_provider_main.c \
+        actors/trainer/trainer_main.c
+PLAIN_WRAPS = zap_secure_client zap_secure_server zap_serve
+define plain_program
+$(B)/bench/plain/$(call bin,$(1)): $(1:%.c=$(B)/%.o) $(B)/tests/bench/plain_zap.o $(LIBRARIES)
+	$$(link) $$(PLAIN_WRAPS:%=-Wl,--wrap=%) $$(LIBS) -o $$@
+endef
+$(foreach m,$(PLAIN),$(eval $(call plain_program,$(m))))
+$(B)/bench/crypto_counts.so: tests/bench/crypto_counts.c tests/bench/crypto_counts.h $(B)/flags
+	@mkdir -p $(@D) && $(CC) $(CFLAGS) -fPIC -shared $< -ldl -o $@
+$(B)/bench/cost_bench: $(patsubst %,$(B)/tests/bench/%.o,cost_bench cost_run plain_zap) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
+                       | $(foreach m,$(PLAIN),$(B)/bench/plain/$(call bin,$(m))) $(B)/bench/crypto_counts.so
+	$(link) $(PLAIN_WRAPS:%=-Wl,--wrap=%) -lcmocka $(LIBS) -o $@
+$(B)/bench/cost_test: $(patsubst %,$(B)/tests/bench/%.o,cost_test cost_run) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES) \
+                      | $(B)/bench/crypto_counts.so
+	$(link) -lcmocka $(LIBS) -o $@
+$(B)/bench/%: $(B)/tests/bench/%.o $(LIBRARIES)
+	$(link) -lmsgpackc $(LIBS) -o $@
+
+.PHONY: test test-build unit asan asan-build tsan tsan-build clang-build sim mutants storage live adversaries chaos soak test-peers \
+        fuzz fuzz-build fuzz-keep bench bench-train blas-check same-bits honest-audits convergence gpu-test gpu-emulated gpu-bench
