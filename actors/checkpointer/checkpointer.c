@@ -1,7 +1,6 @@
 #include "actors/checkpointer/checkpointer.h"
 #include <stdio.h>
 #include <string.h>
-#include <sysexits.h>
 
 static const uint64_t NOTHING = UINT64_MAX;
 
@@ -25,7 +24,6 @@ static bool keep_position(struct wire_save *save, struct interval *list,
 
 static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_end *end)
 {
-    replica_hear_epoch_end(&self->replica, end);
     if (end->step == self->saved.step && hash_equal(&end->digest, &self->saved.digest)) {
         self->registering = true; // Written before; the coordinator asks again
         return;
@@ -66,18 +64,6 @@ static void take_request(struct checkpointer *self)
     self->wanted.digest = run->pin_digest;
     keep_position(&self->wanted, self->wanted_returned, self->position.returned,
                   self->position.returned_count);
-}
-
-static void save(struct checkpointer *self, struct outbox *out)
-{
-    const struct replica *replica = &self->replica;
-    if (self->saving || self->wanted.step == NOTHING || !replica->holding || replica->loading)
-        return;
-    if (replica->step < self->wanted.step || replica->applying) return;
-    self->saving = true; // At that step, or it is among those pinned
-    // mutant: restore: the way back is retired
-    self->wanted.spare = self->member.now.way_back_step; // A restore would need it
-    outbox_job(out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
 }
 
 static void hear_saved(struct checkpointer *self, const struct wire_saved *saved,
@@ -130,80 +116,75 @@ static void give_up(struct checkpointer *self)
         self->position.step = NOTHING;
 }
 
-static void hear_news(struct checkpointer *self, const struct msg *in, struct outbox *out)
+static void hear_ack(struct checkpointer *self, const struct wire_ack *ack)
 {
-    struct member *member = &self->member;
-    unsigned heard = member_hear(member, in, out);
-    if (heard & HEARD_RUN) blobs_date(&self->blobs, member->now.step);
-    if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
-    if (heard & HEARD_ROUND) hear_round(self);
-    if (heard & HEARD_REBORN) self->replica.told = false;
-    if (heard & HEARD_COMMIT)
-        replica_hear_commit(&self->replica, &self->blobs, member, in->body, out);
-    if (heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body);
-    if (heard & HEARD_REFUSED) replica_hear_refused(&self->replica, in->body, out);
-    if (heard & HEARD_ACK) {
-        const struct wire_ack *ack = in->body;
-        if (ack->kind == FRAME_LEAVE) outbox_quit(out, EX_OK, "left the run");
-        if (ack->kind == FRAME_CHECKPOINT && ack->round == self->saved.step)
-            self->registering = false;
-        replica_hear_ack(&self->replica, ack);
-    }
+    if (ack->kind == FRAME_CHECKPOINT && ack->round == self->saved.step) self->registering = false;
 }
 
-static void hear(struct checkpointer *self, const struct msg *in, struct outbox *out)
+static void hear(void *state, const struct turn *turn)
 {
-    switch (in->kind) {
-    case FRAME_RESUME: self->replica.resume = *(const struct wire_load *)in->body; break;
-    case FRAME_INHERITED: blobs_inherit(&self->blobs, in->body); break;
-    case FRAME_QUIT:
-        member_leave(&self->member, out);
-        if (!self->member.admitted) outbox_quit(out, EX_OK, "stopped before it was admitted");
-        break;
-    case FRAME_JOURNAL:
-        self->journal = *(const struct wire_journal *)in->body;
-        member_recall_position(&self->member, &self->journal);
-        break;
-    case FRAME_CONTROL: // Of a life before: said again by somebody else
-        if (member_is_coordinator(&self->member, in) && in->incarnation >= self->member.incarnation)
-            self->requested = true;
-        break;
-    case FRAME_BUILT:
-    case FRAME_LOADED:
-    case FRAME_APPLIED:
-        replica_hear_learner(&self->replica, &self->member, in, out);
-        self->member.step_held = self->replica.step;
-        break;
-    case FRAME_SAVED: hear_saved(self, in->body, out); break;
-    case FRAME_FETCHED: blobs_hear(&self->blobs, in->body, in->now_ms, out); break;
-    case FRAME_FETCHED_MODEL: replica_hear_fetched_model(&self->replica, in, out); break;
-    case FRAME_CLAIM: break; // It waits for what is committed
-    default: hear_news(self, in, out);
-    }
+    struct checkpointer *self = state;
+    const struct msg *in = turn->in;
+    if (turn->heard & HEARD_ROUND) hear_round(self);
+    if (turn->heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body);
+    if (turn->heard & HEARD_ACK) hear_ack(self, in->body);
+    if (in->kind == FRAME_SAVED) hear_saved(self, in->body, turn->out);
+    // Not what an earlier life of the coordinator asked for: whoever wants it asks again
+    if (in->kind == FRAME_CONTROL && member_is_coordinator(&self->member, in) &&
+        in->incarnation >= self->member.incarnation)
+        self->requested = true;
+    give_up(self);
+}
+
+// Comes before the replica's turn: the next commit moves the parameters on.
+static void save(void *state, const struct turn *turn)
+{
+    struct checkpointer *self = state;
+    const struct replica *replica = &self->replica;
+    take_request(self);
+    if (self->saving || self->wanted.step == NOTHING || !replica->holding || replica->loading)
+        return;
+    if (replica->step < self->wanted.step || replica->applying) return;
+    self->saving = true; // At that step, or it is among those pinned
+    // mutant: restore: the way back is retired
+    self->wanted.spare = self->member.now.way_back_step; // A restore would need it
+    outbox_job(turn->out, PORT_LEARNER, FRAME_SAVE, &self->wanted);
+}
+
+// Comes after it: whether the end of an epoch is missed depends on the step that is held.
+static void register_saved(void *state, const struct turn *turn)
+{
+    struct checkpointer *self = state;
+    const uint64_t now_ms = turn->in->now_ms;
+    ask_for_end(self, now_ms, turn->out);
+    if (!self->registering || now_ms < self->resend_ms) return;
+    self->resend_ms = now_ms + MEMBER_RETRY_MS;
+    outbox_mail(turn->out, "coordinator", FRAME_CHECKPOINT, &self->saved);
+}
+
+// The last step is in a checkpoint that is on record.
+static bool is_done(void *state, const struct turn *turn)
+{
+    const struct checkpointer *self = state;
+    if (self->saving || self->registering || self->saved.step != self->member.now.step)
+        return false;
+    outbox_note(turn->out, "run.finished step=%llu checkpoint=%s",
+                (unsigned long long)self->saved.step, self->saved.name);
+    return true;
 }
 
 void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct checkpointer *self = state;
-    hear(self, in, out);
-    give_up(self);
-    if (member_should_keep(&self->member, &self->journal)) {
-        member_keep_position(&self->member, &self->journal);
-        outbox_store(out, FRAME_JOURNAL, &self->journal);
-    }
-    take_request(self);
-    save(self, out); // Before the next commit moves the parameters on
-    replica_advance(&self->replica, &self->blobs, &self->member, NULL, in->now_ms, out);
-    ask_for_end(self, in->now_ms, out);
-    if (self->registering && in->now_ms >= self->resend_ms) {
-        self->resend_ms = in->now_ms + MEMBER_RETRY_MS;
-        outbox_mail(out, "coordinator", FRAME_CHECKPOINT, &self->saved);
-    }
-    blobs_fetch(&self->blobs, &self->member, in->now_ms, out);
-    if (!self->finished && self->member.now.phase == PHASE_FINISHED && !self->saving &&
-        !self->registering && self->saved.step == self->member.now.step) {
-        self->finished = true;
-        outbox_note(out, "run.finished step=%llu checkpoint=%s",
-                    (unsigned long long)self->saved.step, self->saved.name);
-    }
+    const struct part parts[] = { { self, hear, save, NULL },
+                                  { &self->replica, replica_hear, replica_look, NULL },
+                                  { self, NULL, register_saved, is_done },
+                                  { &self->blobs, blobs_hear, blobs_look, NULL },
+                                  { 0 } };
+    parts_step(&(struct turn){ .member = &self->member,
+                               .blobs = &self->blobs,
+                               .replica = &self->replica,
+                               .in = in,
+                               .out = out },
+               parts);
 }

@@ -19,8 +19,7 @@ struct checkpointer {
     struct wire_save position; // Data position of the pinned step, as its ROUND told it
     struct interval wanted_returned[CHECKPOINT_RETURNED_MAX];
     struct interval position_returned[CHECKPOINT_RETURNED_MAX];
-    struct wire_journal journal; // For the position alone
-    bool requested, saving, registering, finished;
+    bool requested, saving, registering;
     struct wire_checkpoint saved; // The newest on disk
     uint64_t resend_ms, ask_ms;
 };

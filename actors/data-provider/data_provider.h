@@ -1,7 +1,7 @@
 #pragma once
 // data_provider -- a member that has the run's samples, and whom trainers ask for them.
 //
-//     JOIN (samples, manifest digest) ─▶ ADMITTED ─▶ PING, PING, PING ... ─▶ LEAVE
+//     JOIN (samples, manifest digest) ─▶ ADMITTED ─▶ PING, PING, PING ... ─▶ LEAVE, or the run is finished
 //
 // The samples themselves go over the bulk plane, which is the shell's; what the run needs to know
 // of them (how many a pass has, their manifest and their order) is said in JOIN and goes on
@@ -10,8 +10,7 @@
 #include "common/member/member.h"
 
 struct data_provider {
-    struct member member;        // First. Its `samples` and `data` are filled in by the shell
-    struct wire_journal journal; // For the position alone
+    struct member member; // Its `samples` and `data` are filled in by the shell
 };
 
 // Zeroed memory, the member's "given by the shell" fields filled in.

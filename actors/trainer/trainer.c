@@ -1,13 +1,8 @@
 #include "actors/trainer/trainer.h"
 #include "common/wire/claims.h"
 #include <string.h>
-#include <sysexits.h>
 
-void trainer_init(struct trainer *self)
-{
-    self->member.role = ACTOR_TRAINER;
-    self->witness.has_replica = true;
-}
+void trainer_init(struct trainer *self) { self->member.role = ACTOR_TRAINER; }
 
 // ---- training -----------------------------------------------------------------------------------
 
@@ -31,7 +26,7 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
     if (!own || own->instance != member->instance || round->round <= own->joined_round) return;
     self->tried_round = round->round;
     // mutant: what was claimed is forgotten
-    if (self->journal.claim_round >= round->round) {
+    if (member->journal.claim_round >= round->round) {
         outbox_note(out, "round.sat_out round=%llu a result of it is in the journal",
                     (unsigned long long)round->round);
         return;
@@ -57,7 +52,7 @@ static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
 
 static void publish(struct trainer *self, const struct wire_trained *trained, struct outbox *out)
 {
-    const struct member *member = &self->member;
+    struct member *member = &self->member;
     uint32_t client = member_client_index(member);
     struct share share;
     if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) {
@@ -79,14 +74,13 @@ static void publish(struct trainer *self, const struct wire_trained *trained, st
                                        .loss = trained->loss,
                                        .born_unix_ms = member->born_unix_ms };
     memcpy(self->claim.run, member->run, sizeof self->claim.run);
-    self->claim_name = claim_hash(&self->claim);
+    self->claim_name = self->replica.own_result = claim_hash(&self->claim);
     memset(self->acknowledged, 0, sizeof self->acknowledged);
     self->resend_ms = 0;
-    self->journal.claim_round = trained->round;
-    self->journal.claim = self->claim_name;
-    member_keep_position(member, &self->journal);
+    member->journal.claim_round = trained->round;
+    member->journal.claim = self->claim_name;
     // mutant: a claim is sent before it is journalled
-    outbox_store(out, FRAME_JOURNAL, &self->journal);
+    member_promise(member, out);
     outbox_news(out, FRAME_CLAIM, &self->claim);
     blobs_have(&self->blobs, &(struct wire_blob){ trained->payload, trained->payload_bytes },
                member->round.step);
@@ -165,141 +159,87 @@ static void hear_ack(struct trainer *self, const struct msg *in)
     }
 }
 
-// ---- hearing ------------------------------------------------------------------------------------
+// ---- as a part ----------------------------------------------------------------------------------
 
+static void hear_round(struct trainer *self, uint64_t now_ms, struct outbox *out)
+{
+    struct member *member = &self->member;
+    self->made_anew |= self->training_round == member->round.round;
+    auditor_begin(&self->auditor, &self->blobs, member, now_ms, out);
+    challenge_begin(&self->challenges, &self->blobs, member, &self->claim, &self->claim_name, out);
+}
+
+// Another step is held: payloads of long ago are of use to nobody.
 static void stepped(struct trainer *self, struct outbox *out)
 {
     const uint64_t keep = blobs_steps_kept(2 * (uint64_t)self->member.config.snapshot_rounds + 2,
                                            self->member.round.clients_count);
-    self->member.step_held = self->replica.step;
     if (self->replica.step > keep) blobs_forget(&self->blobs, self->replica.step - keep, out);
 }
 
-// The last word of a finished run: which digest this replica ended with.
-static void finish(struct trainer *self, struct outbox *out)
+static void hear(void *state, const struct turn *turn)
 {
-    const struct member *member = &self->member;
-    if (self->said_last || !member->has_run || member->now.phase != PHASE_FINISHED) return;
-    if (!self->replica.holding || self->replica.step != member->now.step) return;
-    self->said_last = true;
-    outbox_news(out, FRAME_PROGRESS,
-                &(struct wire_progress){ .round = member->round.round,
-                                         .step = self->replica.step,
-                                         .loss = member->loss,
-                                         .digest = self->replica.digest });
-    char hex[HASH_HEX];
-    outbox_note(out, "run.finished step=%llu digest=%s", (unsigned long long)self->replica.step,
-                hash_to_hex(&self->replica.digest, hex));
-}
-
-static void hear_news(struct trainer *self, const struct msg *in, struct outbox *out)
-{
-    struct member *member = &self->member;
-    unsigned heard = member_hear(member, in, out);
-    if (heard & HEARD_RUN) blobs_date(&self->blobs, member->now.step);
-    // mutant: what was promised to another run binds in this one
-    if (heard & HEARD_ADMITTED && self->journal.born_unix_ms != member->born_unix_ms) {
-        self->journal = (struct wire_journal){ .born_unix_ms = member->born_unix_ms };
-        self->witness.voted_round = 0; // What was promised to another run binds nobody here
-    }
-    if (heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
-    if (heard & HEARD_ROUND) {
-        self->made_anew |= self->training_round == member->round.round;
-        witness_begin(&self->witness, member);
-        auditor_begin(&self->auditor, &self->blobs, member, in->now_ms, out);
-        challenge_begin(&self->challenges, &self->blobs, member, &self->claim, &self->claim_name,
-                        out);
-        if (!replica_knows_commit(&self->replica, member->round.step))
-            blobs_forget_void(&self->blobs, member->round.step, out);
-    }
-    if (heard & HEARD_REBORN) { // It has forgotten votes and what we hold
-        self->witness.acknowledged = false;
-        auditor_say_again(&self->auditor);
-        self->witness.resend_ms = self->replica.tell_ms = 0;
-        self->replica.told = false;
-    }
-    if (heard & HEARD_COMMIT) {
-        witness_hear_commit(&self->witness, in->body, out);
-        replica_hear_commit(&self->replica, &self->blobs, member, in->body, out);
-    }
-    if (heard & HEARD_EPOCH_END) replica_hear_epoch_end(&self->replica, in->body);
-    if (heard & HEARD_REFUSED) replica_hear_refused(&self->replica, in->body, out);
-    if (heard & HEARD_ACK) {
-        const struct wire_ack *ack = in->body;
-        if (ack->kind == FRAME_LEAVE) outbox_quit(out, EX_OK, "left the run");
-        witness_hear_ack(&self->witness, ack);
-        auditor_hear_ack(&self->auditor, ack);
-        replica_hear_ack(&self->replica, ack);
-    }
-}
-
-static void hear(struct trainer *self, const struct msg *in, struct outbox *out)
-{
+    struct trainer *self = state;
+    const struct msg *in = turn->in;
+    struct outbox *out = turn->out;
+    if (turn->heard & HEARD_ROUND) hear_round(self, in->now_ms, out);
+    if (turn->heard & HEARD_REBORN) auditor_say_again(&self->auditor);
+    if (turn->heard & HEARD_ACK) auditor_hear_ack(&self->auditor, in->body);
     switch (in->kind) {
-    case FRAME_JOURNAL:
-        self->journal = *(const struct wire_journal *)in->body;
-        member_recall_position(&self->member, &self->journal);
-        // mutant: a restart forgets that it has voted
-        self->witness.voted_round = self->journal.vote_round;
-        break;
-    case FRAME_INHERITED: blobs_inherit(&self->blobs, in->body); break;
-    case FRAME_QUIT:
-        member_leave(&self->member, out);
-        if (!self->member.admitted || self->said_last) outbox_quit(out, EX_OK, "stopped");
-        break;
-    case FRAME_BUILT:
     case FRAME_LOADED:
     case FRAME_APPLIED:
-        if (replica_hear_learner(&self->replica, &self->member, in, out) == REPLICA_STEPPED)
-            stepped(self, out);
+        if (self->replica.holding) stepped(self, out);
         break;
     case FRAME_TRAINED: hear_trained(self, in, out); break;
-    case FRAME_FETCHED: blobs_hear(&self->blobs, in->body, in->now_ms, out); break;
     case FRAME_SHOWN: challenge_hear_shown(&self->challenges, &self->blobs, in->body, out); break;
     case FRAME_RECOMPUTED: auditor_hear_recomputed(&self->auditor, in->body); break;
     case FRAME_REVEAL:
         auditor_hear_reveal(&self->auditor, &self->blobs, &self->member, &self->replica, in);
         break;
-    case FRAME_PRODUCE:
-        if (member_is_coordinator(&self->member, in))
-            witness_hear_produce(&self->witness, in->body, out);
-        break;
-    case FRAME_FETCHED_MODEL: replica_hear_fetched_model(&self->replica, in, out); break;
-    case FRAME_CLAIM:
-        witness_hear_claim(&self->witness, &self->blobs, &self->member, in, out);
-        break;
-    case FRAME_ACK: // From another witness, or from the coordinator
-        if (!key_equal(&in->sender, &self->member.coordinator)) {
-            hear_ack(self, in);
-            break;
-        }
-        hear_news(self, in, out);
-        break;
-    default: hear_news(self, in, out);
+    case FRAME_ACK: hear_ack(self, in); break;
     }
+}
+
+static void look(void *state, const struct turn *turn)
+{
+    struct trainer *self = state;
+    const uint64_t now_ms = turn->in->now_ms;
+    train(self, now_ms, turn->out);
+    send_claim(self, now_ms, turn->out);
+    challenge_send(&self->challenges, &self->member, now_ms, turn->out);
+    auditor_advance(&self->auditor, &self->blobs, &self->member, &self->replica, now_ms, turn->out);
+}
+
+// The last word of a finished run: which digest this replica ended with.
+static bool is_done(void *state, const struct turn *turn)
+{
+    const struct trainer *self = state;
+    const struct member *member = &self->member;
+    if (!self->replica.holding || self->replica.step != member->now.step) return false;
+    outbox_news(turn->out, FRAME_PROGRESS,
+                &(struct wire_progress){ .round = member->round.round,
+                                         .step = self->replica.step,
+                                         .loss = member->loss,
+                                         .digest = self->replica.digest });
+    char hex[HASH_HEX];
+    outbox_note(turn->out, "run.finished step=%llu digest=%s",
+                (unsigned long long)self->replica.step, hash_to_hex(&self->replica.digest, hex));
+    return true;
 }
 
 // mutant: a residual is adopted before its commit (2)
 void trainer_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct trainer *self = state;
-    hear(self, in, out);
-    replica_advance(&self->replica, &self->blobs, &self->member, &self->claim_name, in->now_ms,
-                    out);
-    train(self, in->now_ms, out);
-    send_claim(self, in->now_ms, out);
-    challenge_send(&self->challenges, &self->member, in->now_ms, out);
-    auditor_advance(&self->auditor, &self->blobs, &self->member, &self->replica, in->now_ms, out);
-    bool there = self->replica.holding && self->replica.step == self->member.round.step;
-    self->witness.base = there ? self->replica.digest : (struct hash){ { 0 } };
-    if (witness_is_due(&self->witness, &self->blobs, &self->member)) {
-        self->journal.vote = witness_cast(&self->witness, &self->blobs, &self->member);
-        self->journal.vote_round = self->witness.round;
-        member_keep_position(&self->member, &self->journal);
-        // mutant: a vote is sent before it is journalled
-        outbox_store(out, FRAME_JOURNAL, &self->journal);
-    }
-    witness_send(&self->witness, &self->member, in->now_ms, out);
-    blobs_fetch(&self->blobs, &self->member, in->now_ms, out);
-    finish(self, out);
+    const struct part parts[] = { { &self->replica, replica_hear, replica_look, NULL },
+                                  { self, hear, look, is_done },
+                                  { &self->witness, witness_hear, witness_look, NULL },
+                                  { &self->blobs, blobs_hear, blobs_look, NULL },
+                                  { 0 } };
+    parts_step(&(struct turn){ .member = &self->member,
+                               .blobs = &self->blobs,
+                               .replica = &self->replica,
+                               .in = in,
+                               .out = out },
+               parts);
 }

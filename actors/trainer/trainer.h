@@ -21,7 +21,6 @@ struct trainer {
     struct blobs blobs;
     struct replica replica;
     struct witness witness;
-    struct wire_journal journal;
     uint64_t training_round; // The learner is at work on it; 0: it is not
     bool made_anew;          // That round, since: other samples are ours
     uint64_t tried_round;    // No second attempt at the same round, unless the first failed:
@@ -32,7 +31,6 @@ struct trainer {
     struct hash claim_name;
     bool acknowledged[WITNESSES_MAX]; // By place among the round's witnesses
     uint64_t resend_ms;
-    bool said_last;
     struct interval samples[DEALT_MAX]; // Scratch of one TRAIN
 };
 

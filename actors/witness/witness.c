@@ -1,6 +1,10 @@
 #include "actors/witness/witness.h"
+#include "common/member/replica.h"
 #include "common/wire/claims.h"
 #include <string.h>
+
+// Without a replica: payloads of so many commits are still served, if they fit.
+enum { KEPT_STEPS = 64 };
 
 void witness_begin(struct witness *self, const struct member *member)
 {
@@ -177,11 +181,13 @@ static bool is_complete(const struct witness *self, const struct blobs *blobs,
     return true;
 }
 
-bool witness_is_due(struct witness *self, const struct blobs *blobs, const struct member *member)
+bool witness_is_due(const struct witness *self, const struct blobs *blobs,
+                    const struct member *member)
 {
     if (!member_is_witness(member) || self->round != member->round.round || self->voted)
         return false;
-    if (self->voted_round >= self->round || member->now.round != self->round) return false;
+    // mutant: a restart forgets that it has voted
+    if (member->journal.vote_round >= self->round || member->now.round != self->round) return false;
     if (member->now.phase == PHASE_WITNESS) return true;
     return member->now.phase == PHASE_TRAIN && is_complete(self, blobs, member);
 }
@@ -228,12 +234,11 @@ struct hash witness_cast(struct witness *self, const struct blobs *blobs,
     self->vote.broadcasts =
         prove(self, blobs, member, false, self->broadcasts, sizeof self->broadcasts);
     self->voted = true;
-    self->voted_round = self->round;
     return hasher_end(&hasher);
 }
 
-void witness_send(struct witness *self, const struct member *member, uint64_t now_ms,
-                  struct outbox *out)
+static void send(struct witness *self, const struct member *member, uint64_t now_ms,
+                 struct outbox *out)
 {
     bool open = member->now.phase == PHASE_TRAIN || member->now.phase == PHASE_WITNESS;
     if (!self->voted || self->acknowledged || self->round != member->round.round) return;
@@ -242,7 +247,65 @@ void witness_send(struct witness *self, const struct member *member, uint64_t no
     outbox_mail(out, "coordinator", FRAME_VOTE, &self->vote);
 }
 
-void witness_hear_ack(struct witness *self, const struct wire_ack *ack)
+static void hear_ack(struct witness *self, const struct wire_ack *ack)
 {
     if (ack->kind == FRAME_VOTE && ack->round == self->round) self->acknowledged = true;
+}
+
+// A round has opened: what those before it had for the same step is let go, unless its commit is known.
+static void hear_round(struct witness *self, const struct turn *turn)
+{
+    const struct wire_round *round = &turn->member->round;
+    const uint64_t keep = blobs_steps_kept(KEPT_STEPS, round->clients_count);
+    witness_begin(self, turn->member);
+    if (!turn->replica || !replica_knows_commit(turn->replica, round->step))
+        blobs_forget_void(turn->blobs, round->step, turn->out);
+    if (!turn->replica && round->step > keep)
+        blobs_forget(turn->blobs, round->step - keep, turn->out);
+}
+
+void witness_hear(void *state, const struct turn *turn)
+{
+    struct witness *self = state;
+    const struct msg *in = turn->in;
+    if (turn->heard & HEARD_ROUND) hear_round(self, turn);
+    if (turn->heard & HEARD_REBORN) { // It has forgotten votes
+        self->acknowledged = false;
+        self->resend_ms = 0;
+    }
+    if (turn->heard & HEARD_COMMIT) witness_hear_commit(self, in->body, turn->out);
+    if (turn->heard & HEARD_ACK) hear_ack(self, in->body);
+    if (in->kind == FRAME_CLAIM) witness_hear_claim(self, turn->blobs, turn->member, in, turn->out);
+    if (in->kind == FRAME_PRODUCE && member_is_coordinator(turn->member, in))
+        witness_hear_produce(self, in->body, turn->out);
+}
+
+void witness_look(void *state, const struct turn *turn)
+{
+    struct witness *self = state;
+    struct member *member = turn->member;
+    const struct replica *replica = turn->replica;
+    const bool there = replica && replica->holding && replica->step == member->round.step;
+    self->has_replica = replica;
+    self->base = there ? replica->digest : (struct hash){ { 0 } };
+    if (witness_is_due(self, turn->blobs, member)) {
+        member->journal.vote = witness_cast(self, turn->blobs, member);
+        member->journal.vote_round = self->round;
+        // mutant: a vote is sent before it is journalled
+        member_promise(member, turn->out);
+    }
+    send(self, member, turn->in->now_ms, turn->out);
+}
+
+void witness_actor_init(struct witness_actor *self) { self->member.role = ACTOR_WITNESS; }
+
+void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
+{
+    struct witness_actor *self = state;
+    const struct part parts[] = { { &self->witness, witness_hear, witness_look, NULL },
+                                  { &self->blobs, blobs_hear, blobs_look, NULL },
+                                  { 0 } };
+    parts_step(
+        &(struct turn){ .member = &self->member, .blobs = &self->blobs, .in = in, .out = out },
+        parts);
 }

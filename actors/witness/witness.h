@@ -20,7 +20,6 @@
 // The same core runs inside an elected trainer and as an actor of its own. Pure.
 
 #include "common/member/blobs.h"
-#include "common/member/member.h"
 #include "common/run/bloom.h"
 #include "common/wire/claims.h"
 
@@ -42,7 +41,6 @@ struct sighting {
 
 struct witness {
     uint64_t round, round_before; // Whose sightings these are
-    uint64_t voted_round;         // From the journal: no second vote for it, ever
     bool voted, acknowledged;
     uint64_t resend_ms;
     uint32_t claimed; // Clients that have claimed
@@ -66,13 +64,11 @@ void witness_begin(struct witness *self, const struct member *member);
 void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct member *member,
                         const struct msg *in, struct outbox *out);
 
-// Votes if it is time; sends the vote again if it was not acknowledged. Returns true if the vote was
-// just cast: the caller journals `self->round` and then calls witness_send.
-bool witness_is_due(struct witness *self, const struct blobs *blobs, const struct member *member);
+// Whether it is time to vote, and the vote: its hash is journalled before it is sent.
+bool witness_is_due(const struct witness *self, const struct blobs *blobs,
+                    const struct member *member);
 struct hash witness_cast(struct witness *self, const struct blobs *blobs,
                          const struct member *member);
-void witness_send(struct witness *self, const struct member *member, uint64_t now_ms,
-                  struct outbox *out);
 // The coordinator wants to see the claim that we heard.
 void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
                           struct outbox *out);
@@ -80,14 +76,16 @@ void witness_hear_produce(const struct witness *self, const struct wire_produce 
 // in its place says so. At most PROOFS_MAX times of a client, with those that were shown before.
 void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
                          struct outbox *out);
-void witness_hear_ack(struct witness *self, const struct wire_ack *ack);
 
-// The actor of its own.
+// As a part of a role: keeps track of rounds and claims; votes, until the vote is acknowledged.
+void witness_hear(void *self, const struct turn *turn);
+void witness_look(void *self, const struct turn *turn);
+
+// The actor of its own: a member without a replica, in runs that elect such witnesses.
 struct witness_actor {
     struct member member;
     struct blobs blobs;
     struct witness witness;
-    struct wire_journal journal;
 };
 void witness_actor_init(struct witness_actor *self);
 void witness_actor_step(void *self, const struct msg *in, struct outbox *out);

@@ -245,15 +245,15 @@ static struct blob_entry *coming(struct blobs *self, const struct hash *hash, ui
     return NULL;
 }
 
-bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
-                struct outbox *out)
+static void hear_fetched(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
+                         struct outbox *out)
 {
     struct blob_entry *entry = coming(self, &fetched->hash, fetched->turn);
     if (fetched->ok) blobs_spare(self, &fetched->hash, out); // If it was forgotten on its way
-    if (!entry) return false;
+    if (!entry) return;
     if (fetched->ok) {
         arrived(self, entry);
-        return true;
+        return;
     }
     char hex[HASH_HEX];
     outbox_note(out, "blob.missing hash=%.16s reason=\"%s\"; asking again",
@@ -261,7 +261,20 @@ bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t
     entry->state = BLOB_WANTED;
     entry->retry_ms = now_ms + BLOBS_RETRY_MS;
     if (entry->retry_ms < self->due_ms) self->due_ms = entry->retry_ms;
-    return false;
+}
+
+void blobs_hear(void *state, const struct turn *turn)
+{
+    struct blobs *self = state;
+    if (turn->in->kind == FRAME_INHERITED) blobs_inherit(self, turn->in->body);
+    if (turn->in->kind == FRAME_FETCHED)
+        hear_fetched(self, turn->in->body, turn->in->now_ms, turn->out);
+    if (turn->heard & HEARD_RUN) blobs_date(self, turn->member->now.step);
+}
+
+void blobs_look(void *state, const struct turn *turn)
+{
+    blobs_fetch(state, turn->member, turn->in->now_ms, turn->out);
 }
 
 static void forget(struct blobs *self, uint64_t from_step, uint64_t before_step, struct outbox *out)

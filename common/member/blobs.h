@@ -17,7 +17,7 @@
 // PORT_FETCHER, which fetches them no further and removes their files when it has the time. To look one
 // up costs O(1), to fetch O(wanted), to forget O(count). Part of a core: pure.
 
-#include "common/member/member.h"
+#include "common/member/parts.h"
 
 enum {
     BLOBS_MAX = 32768,
@@ -85,10 +85,6 @@ void blobs_spare(struct blobs *self, const struct hash *hash, struct outbox *out
 void blobs_mark(struct blobs *self);
 bool blobs_spared_since(const struct blobs *self, const struct hash *hash);
 
-// Takes a FETCHED; true if the blob is here now.
-bool blobs_hear(struct blobs *self, const struct wire_fetched *fetched, uint64_t now_ms,
-                struct outbox *out);
-
 // Of so many steps everything can be kept in a run with so many results a step: `wanted`, or what fits.
 uint64_t blobs_steps_kept(uint64_t wanted, uint32_t results);
 
@@ -97,3 +93,7 @@ void blobs_forget(struct blobs *self, uint64_t before_step, struct outbox *out);
 
 // A round of this step begins: what rounds before it had for the same step came to nothing.
 void blobs_forget_void(struct blobs *self, uint64_t step, struct outbox *out);
+
+// As a part of a role: takes INHERITED, FETCHED and the run's step; then blobs_fetch.
+void blobs_hear(void *self, const struct turn *turn);
+void blobs_look(void *self, const struct turn *turn);

@@ -44,10 +44,18 @@ static void ping(struct member *self, uint64_t now_ms, struct outbox *out)
     self->ping_ms = now_ms + (self->has_config ? self->config.heartbeat_ms : MEMBER_RETRY_MS);
 }
 
-void member_leave(struct member *self, struct outbox *out)
+static void leave(struct member *self, struct outbox *out)
 {
     self->leaving = true;
     outbox_mail(out, COORDINATOR, FRAME_LEAVE, &(struct wire_leave){ .instance = self->instance });
+}
+
+// The owner ends the process. It goes when the coordinator lets it, since others may lack what it
+// holds, or when the shell's patience ends; at once where nobody has to be asked.
+static void hear_quit(struct member *self, struct outbox *out)
+{
+    leave(self, out);
+    if (!self->admitted || self->finished) outbox_quit(out, EX_OK, "stopped");
 }
 
 static unsigned tick(struct member *self, uint64_t now_ms, struct outbox *out)
@@ -63,7 +71,7 @@ static unsigned tick(struct member *self, uint64_t now_ms, struct outbox *out)
         return HEARD_TICK;
     }
     if (now_ms >= self->ping_ms && !self->leaving) ping(self, now_ms, out);
-    if (self->leaving) member_leave(self, out); // Lost, or refused: we alone hold the newest step
+    if (self->leaving) leave(self, out); // Lost, or refused: we alone hold the newest step
     if (now_ms >= self->ask_ms) ask_for_missing(self, now_ms, out);
     return HEARD_TICK;
 }
@@ -98,6 +106,10 @@ static unsigned hear_admitted(struct member *self, const struct msg *in, struct 
     bool reborn = !first && in->incarnation > self->incarnation;
     if (in->incarnation > self->incarnation) self->incarnation = in->incarnation;
     self->born_unix_ms = admitted->born_unix_ms;
+    // Promises to another run bind nobody here
+    // mutant: what was promised to another run binds in this one
+    if (self->journal.born_unix_ms != self->born_unix_ms)
+        self->journal = (struct wire_journal){ .born_unix_ms = self->born_unix_ms };
     if (self->has_config && !hash_equal(&admitted->config, &self->config.config))
         self->has_config = false;
     ping(self, in->now_ms, out);
@@ -245,20 +257,28 @@ static unsigned hear_refused(struct member *self, const struct msg *in, struct o
     }
 }
 
+static unsigned hear_ack(const struct msg *in, struct outbox *out)
+{
+    const struct wire_ack *ack = in->body;
+    if (ack->kind == FRAME_LEAVE) outbox_quit(out, EX_OK, "left the run");
+    return HEARD_ACK;
+}
+
 unsigned member_hear(struct member *self, const struct msg *in, struct outbox *out)
 {
-    if (in->kind == FRAME_START) {
-        const struct wire_start *start = in->body;
-        self->instance = start->instance;
+    switch (in->kind) {
+    case FRAME_JOURNAL: member_recall(self, in->body); return 0;
+    case FRAME_QUIT: hear_quit(self, out); return 0;
+    case FRAME_START:
+        self->instance = ((const struct wire_start *)in->body)->instance;
         self->tick_ms = in->now_ms;
         return tick(self, in->now_ms, out);
-    }
-    if (in->kind == FRAME_WAKE) return tick(self, in->now_ms, out);
-    if (in->kind == FRAME_WELCOME) { // A broker, new or restarted: nobody knows us there
+    case FRAME_WAKE: return tick(self, in->now_ms, out);
+    case FRAME_WELCOME: // A broker, new or restarted: nobody knows us there
         self->tick_ms = self->join_ms = self->ping_ms = self->ask_ms = in->now_ms;
         return tick(self, in->now_ms, out);
+    case FRAME_ADMITTED: return hear_admitted(self, in, out);
     }
-    if (in->kind == FRAME_ADMITTED) return hear_admitted(self, in, out);
     if (in->kind == FRAME_REFUSED && strcmp(in->from, COORDINATOR) == 0)
         return hear_refused(self, in, out);
     if (in->kind == FRAME_ACK && ((const struct wire_ack *)in->body)->kind == FRAME_POSITION) {
@@ -278,7 +298,7 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
     case FRAME_BEAT: return reborn | hear_beat(self, in, out);
     case FRAME_COMMIT: return reborn | HEARD_COMMIT;
     case FRAME_EPOCH_END: return reborn | HEARD_EPOCH_END;
-    case FRAME_ACK: return reborn | HEARD_ACK;
+    case FRAME_ACK: return reborn | hear_ack(in, out);
     default: return reborn;
     }
 }

@@ -29,6 +29,7 @@ struct member {
 
     uint64_t instance; // Of this process: its start in unix ms
     bool admitted, has_config, has_run, has_round, leaving;
+    bool finished; // The run is, and so is all that we had to do in it
     struct key coordinator;
     uint64_t born_unix_ms; // When the run began: tells it from one of the same name before
     uint64_t incarnation;  // Its newest
@@ -49,12 +50,13 @@ struct member {
     uint32_t members_count;
     struct wire_member members[MEMBERS_MAX];
 
+    struct wire_journal journal;   // What a restart will find, once it is stored: what was promised
     struct wire_position position; // The newest BEAT, as evidence; log_seq 0: none (position.c)
     uint64_t proved_incarnation;   // The coordinator's life that is followed
     uint64_t doubt_ms;             // No POSITION before
     uint32_t doubts;               // How often one was sent and not yet acknowledged
 
-    // For the pings; kept by the role.
+    // For the pings; kept by the parts.
     uint64_t step_held;
     float loss, tokens_per_s;
 };
@@ -74,24 +76,25 @@ enum heard {
     HEARD_REFUSED = 1024,  // in->body is a REFUSED that the role must deal with
 };
 
-// Takes the message if it concerns every member. Returns what it brought; 0: not for us.
+// Takes the message if it concerns every member: so JOURNAL, QUIT and the answer to LEAVE are dealt
+// with here, once for all roles. Returns what it brought; 0: nothing for the parts.
 unsigned member_hear(struct member *self, const struct msg *in, struct outbox *out);
+
+// Stores the journal, into which a part has written what it is about to promise, and with it the
+// position. Comes before the promise itself: effects are performed in their order.
+void member_promise(struct member *self, struct outbox *out);
 
 // ---- position.c: the coordinator's word on its ledger, remembered -------------------------------
 
-// Into the journal that the role is about to store, and back from the one that was found. Once it
-// has moved far since it was kept, a role that stores nothing else should do so for its sake.
-void member_keep_position(const struct member *self, struct wire_journal *journal);
-bool member_should_keep(const struct member *self, const struct wire_journal *journal);
-void member_recall_position(struct member *self, const struct wire_journal *journal);
+// The journal of the life before. Whether the position has moved far since it was stored: then it is
+// to be stored for its own sake.
+void member_recall(struct member *self, const struct wire_journal *journal);
+bool member_should_keep(const struct member *self);
 
 // Whether this message of the coordinator's key comes from a life that is followed. Takes BEATs down.
 bool member_follows(struct member *self, const struct msg *in, struct outbox *out);
 void member_hear_proof(struct member *self, const struct msg *in);       // An ACK of a POSITION
 void member_forget_position(struct member *self, uint64_t born_unix_ms); // If it is another run's
-
-// Says LEAVE; the role quits when it is acknowledged or the shell's patience ends.
-void member_leave(struct member *self, struct outbox *out);
 
 // True if this message was signed by the run's coordinator.
 bool member_is_coordinator(const struct member *self, const struct msg *in);

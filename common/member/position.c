@@ -12,22 +12,25 @@
 
 enum { KEEP_EVERY = 16, DOUBTS_SAID = 3 };
 
-void member_keep_position(const struct member *self, struct wire_journal *journal)
+void member_recall(struct member *self, const struct wire_journal *journal)
 {
-    journal->position = self->position;
-}
-
-bool member_should_keep(const struct member *self, const struct wire_journal *journal)
-{
-    return self->position.log_seq >= journal->position.log_seq + KEEP_EVERY ||
-           self->position.log_seq < journal->position.log_seq ||
-           self->position.born_unix_ms != journal->position.born_unix_ms;
-}
-
-void member_recall_position(struct member *self, const struct wire_journal *journal)
-{
+    self->journal = *journal;
     self->position = journal->position;
     self->proved_incarnation = journal->position.incarnation;
+}
+
+bool member_should_keep(const struct member *self)
+{
+    const struct wire_position *kept = &self->journal.position;
+    return self->position.log_seq >= kept->log_seq + KEEP_EVERY ||
+           self->position.log_seq < kept->log_seq ||
+           self->position.born_unix_ms != kept->born_unix_ms;
+}
+
+void member_promise(struct member *self, struct outbox *out)
+{
+    self->journal.position = self->position;
+    outbox_store(out, FRAME_JOURNAL, &self->journal);
 }
 
 void member_forget_position(struct member *self, uint64_t born_unix_ms)

@@ -59,8 +59,8 @@ static void want_all(struct blobs *blobs, const struct wire_commit *commit)
     }
 }
 
-void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct member *member,
-                         const struct wire_commit *commit, struct outbox *out)
+static void hear_commit(struct replica *self, struct blobs *blobs, const struct member *member,
+                        const struct wire_commit *commit, struct outbox *out)
 {
     if (commit->outcome != OUTCOME_COMMITTED) return;
     // mutant: a commit of any size is fetched
@@ -200,61 +200,56 @@ static void hear_built(struct replica *self, const struct member *member,
                     built->payload_bytes, bytes);
 }
 
-enum replica_event replica_hear_learner(struct replica *self, const struct member *member,
-                                        const struct msg *in, struct outbox *out)
+static void hear_loaded(struct replica *self, struct member *member,
+                        const struct wire_loaded *loaded, struct outbox *out)
 {
-    if (in->kind == FRAME_BUILT) {
-        hear_built(self, member, in->body, out);
-        return REPLICA_NOTHING;
+    self->loading = false;
+    if (!loaded->ok) {
+        failed(self, true, loaded->reason, out);
+        return;
     }
-    if (in->kind == FRAME_LOADED) {
-        const struct wire_loaded *loaded = in->body;
-        self->loading = false;
-        if (!loaded->ok) {
-            failed(self, true, loaded->reason, out);
-            return REPLICA_NOTHING;
-        }
-        // mutant: restore: a checkpoint given up is loaded
-        if (replica_is_given_up(&member->now, loaded->step, loaded->epoch)) {
-            if (self->own_folder) self->resume.step = RESUME_UNKNOWN;
-            failed(self, self->own_folder, "a restore gave it up", out);
-            return REPLICA_NOTHING;
-        }
-        forget_commits(self);
-        self->holding = true;
-        self->failures = 0;
-        self->step = self->pin_step = loaded->step;
-        self->digest = loaded->digest;
-        // mutant: restore: a checkpoint given up is loaded (2)
-        self->epoch = loaded->epoch;
-        self->told = false;
-        self->tell_ms = self->ask_ms = 0;
-        self->stuck_ms = 0;
-        return REPLICA_STEPPED;
+    // mutant: restore: a checkpoint given up is loaded
+    if (replica_is_given_up(&member->now, loaded->step, loaded->epoch)) {
+        if (self->own_folder) self->resume.step = RESUME_UNKNOWN;
+        failed(self, self->own_folder, "a restore gave it up", out);
+        return;
     }
-    const struct wire_applied *applied = in->body;
+    forget_commits(self);
+    self->holding = true;
+    self->failures = 0;
+    self->step = self->pin_step = member->step_held = loaded->step;
+    self->digest = loaded->digest;
+    // mutant: restore: a checkpoint given up is loaded (2)
+    self->epoch = loaded->epoch;
+    self->told = false;
+    self->tell_ms = self->ask_ms = 0;
+    self->stuck_ms = 0;
+}
+
+static void hear_applied(struct replica *self, struct member *member,
+                         const struct wire_applied *applied, struct outbox *out)
+{
     self->applying = false;
     if (!applied->ok) {
         outbox_quit(out, EX_SOFTWARE,
                     "applying commit %llu failed: %s; restart fetches what differs",
                     (unsigned long long)self->step, applied->reason);
-        return REPLICA_LOST;
+        return;
     }
     struct replica_commit *kept = next_commit(self);
     ensure(kept && applied->step == self->step + 1);
     self->epoch = kept->commit.epoch;
     self->stuck_ms = 0;
     kept->known = false;
-    self->step = applied->step;
+    self->step = member->step_held = applied->step;
     self->digest = applied->digest;
     self->told = false;
     self->tell_ms = 0;
-    return REPLICA_STEPPED;
 }
 
-void replica_hear_fetched_model(struct replica *self, const struct msg *in, struct outbox *out)
+static void hear_fetched_model(struct replica *self, const struct wire_fetched_model *fetched,
+                               struct outbox *out)
 {
-    const struct wire_fetched_model *fetched = in->body;
     self->fetching = false;
     if (!fetched->ok) {
         failed(self, false, fetched->reason, out);
@@ -292,12 +287,6 @@ static void repair(struct replica *self, struct outbox *out)
     start_over(self, true);
 }
 
-void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end)
-{
-    self->end_step = end->step;
-    self->end_digest = end->digest;
-}
-
 // Once we are at the step that the run is bound to. False: our bits are not those of the others.
 static bool settle(struct replica *self, uint64_t step, const struct hash *digest,
                    struct outbox *out)
@@ -318,7 +307,7 @@ static bool settle_epoch_end(struct replica *self, const struct wire_run *run, s
            settle(self, run->pin_step, &run->pin_digest, out);
 }
 
-void replica_hear_ack(struct replica *self, const struct wire_ack *ack)
+static void hear_ack(struct replica *self, const struct wire_ack *ack)
 {
     if (ack->kind == FRAME_HOLDS && self->holding && ack->round == self->step &&
         hash_equal(&ack->hash, &self->digest)) {
@@ -327,12 +316,39 @@ void replica_hear_ack(struct replica *self, const struct wire_ack *ack)
     }
 }
 
-void replica_hear_refused(struct replica *self, const struct wire_refused *refused,
-                          struct outbox *out)
+static void hear_refused(struct replica *self, const struct wire_refused *refused,
+                         struct outbox *out)
 {
     if (refused->kind == FRAME_HOLDS && refused->reason == REFUSAL_WRONG_MODEL && self->holding &&
         refused->round == self->step && !self->applying)
         repair(self, out);
+}
+
+void replica_hear(void *state, const struct turn *turn)
+{
+    struct replica *self = state;
+    struct member *member = turn->member;
+    const void *body = turn->in->body;
+    struct outbox *out = turn->out;
+    if (turn->heard & HEARD_CONFIG) outbox_job(out, PORT_LEARNER, FRAME_BUILD, &member->config);
+    if (turn->heard & HEARD_REBORN) { // It has forgotten what we hold
+        self->told = false;
+        self->tell_ms = 0;
+    }
+    if (turn->heard & HEARD_COMMIT) hear_commit(self, turn->blobs, member, body, out);
+    if (turn->heard & HEARD_EPOCH_END) {
+        self->end_step = ((const struct wire_epoch_end *)body)->step;
+        self->end_digest = ((const struct wire_epoch_end *)body)->digest;
+    }
+    if (turn->heard & HEARD_REFUSED) hear_refused(self, body, out);
+    if (turn->heard & HEARD_ACK) hear_ack(self, body);
+    switch (turn->in->kind) {
+    case FRAME_RESUME: self->resume = *(const struct wire_load *)body; break;
+    case FRAME_BUILT: hear_built(self, member, body, out); break;
+    case FRAME_LOADED: hear_loaded(self, member, body, out); break;
+    case FRAME_APPLIED: hear_applied(self, member, body, out); break;
+    case FRAME_FETCHED_MODEL: hear_fetched_model(self, body, out); break;
+    }
 }
 
 // ---- going on -----------------------------------------------------------------------------------
@@ -348,8 +364,7 @@ static bool all_here(const struct blobs *blobs, const struct wire_commit *commit
 }
 
 static void apply(struct replica *self, const struct member *member,
-                  const struct wire_commit *commit, const struct hash *own_claim,
-                  struct outbox *out)
+                  const struct wire_commit *commit, struct outbox *out)
 {
     struct wire_apply job = { .step = commit->step,
                               .lr_bits = commit->lr_bits,
@@ -359,7 +374,7 @@ static void apply(struct replica *self, const struct member *member,
         const struct wire_accepted *accepted = &commit->accepted[i];
         self->payloads[i] = payload_of(accepted);
         // mutant: a residual is never adopted
-        if (own_claim && !hash_is_none(own_claim) && hash_equal(&accepted->result, own_claim))
+        if (!hash_is_none(&self->own_result) && hash_equal(&accepted->result, &self->own_result))
             job.own_payload = accepted->payload;
     }
     // mutant: a residual is adopted before its commit
@@ -395,9 +410,12 @@ static bool is_left_behind(const struct replica *self, const struct member *memb
     return member->now.pin_step > self->step + (stuck ? 0 : 2 * member->config.snapshot_rounds);
 }
 
-void replica_advance(struct replica *self, struct blobs *blobs, const struct member *member,
-                     const struct hash *own_claim, uint64_t now_ms, struct outbox *out)
+void replica_look(void *state, const struct turn *turn)
 {
+    struct replica *self = state;
+    const struct member *member = turn->member;
+    const uint64_t now_ms = turn->in->now_ms;
+    struct outbox *out = turn->out;
     if (!self->built || !member->admitted || !member->has_run || self->loading || self->applying)
         return;
     if (self->holding && replica_is_given_up(&member->now, self->step, self->epoch)) {
@@ -430,12 +448,12 @@ void replica_advance(struct replica *self, struct blobs *blobs, const struct mem
         repair(self, out); // Two thirds hold other bits
         return;
     }
-    if (next && all_here(blobs, &next->commit)) {
+    if (next && all_here(turn->blobs, &next->commit)) {
         // mutant: own view is applied instead of the commit (2)
-        apply(self, member, &next->commit, own_claim, out);
+        apply(self, member, &next->commit, out);
     } else if (next) {
         if (!self->stuck_ms) self->stuck_ms = now_ms;
-        want_all(blobs, &next->commit); // Some may have been forgotten
+        want_all(turn->blobs, &next->commit); // Some may have been forgotten
     } else if (member->now.step > self->step && now_ms >= self->ask_ms) {
         self->ask_ms = now_ms + REPLICA_RETRY_MS;
         outbox_mail(out, "coordinator", FRAME_ASK,

@@ -13,7 +13,6 @@
 // Used by trainers and checkpointers. Part of a core: pure.
 
 #include "common/member/blobs.h"
-#include "common/member/member.h"
 
 enum {
     REPLICA_AHEAD = 64,
@@ -58,31 +57,18 @@ struct replica {
     bool peers_turn;         // To be asked next; else a folder's, if one will do
     struct wire_load resume; // Our newest checkpoint and the folder of all; step 0: none yet
     bool keeps_payloads;     // Ours go back to it: no need to take the pinned step instead
+    struct hash own_result; // The member's newest: if a commit accepts it, APPLY names its payload,
+                            // so that the learner adopts the residual. Given by who trains
     struct replica_commit ahead[REPLICA_AHEAD]; // Commits from `step` on, by step modulo
     uint32_t entries_used;
     struct wire_accepted entries[REPLICA_ENTRIES_MAX];
     struct wire_blob payloads[MEMBERS_MAX]; // Scratch of one APPLY
 };
 
-// What a step of the replica brought.
-enum replica_event { REPLICA_NOTHING, REPLICA_STEPPED, REPLICA_LOST };
-
-// A COMMIT by the coordinator. Old ones are ignored, the next ones kept.
-void replica_hear_commit(struct replica *self, struct blobs *blobs, const struct member *member,
-                         const struct wire_commit *commit, struct outbox *out);
 // True if this step's commit is known or applied: its payloads are still of use.
 bool replica_knows_commit(struct replica *self, uint64_t step);
 
-enum replica_event replica_hear_learner(struct replica *self, const struct member *member,
-                                        const struct msg *in, struct outbox *out);
-void replica_hear_fetched_model(struct replica *self, const struct msg *in, struct outbox *out);
-void replica_hear_epoch_end(struct replica *self, const struct wire_epoch_end *end);
-void replica_hear_ack(struct replica *self, const struct wire_ack *ack);
-void replica_hear_refused(struct replica *self, const struct wire_refused *refused,
-                          struct outbox *out);
-
-// Goes as far as it can: loads, fetches, applies, tells. Call after anything that may have helped.
-// `own_claim` is the hash of the member's own newest result (or NULL): if it is accepted, its
-// payload is named in APPLY, so that the learner adopts its residual.
-void replica_advance(struct replica *self, struct blobs *blobs, const struct member *member,
-                     const struct hash *own_claim, uint64_t now_ms, struct outbox *out);
+// As a part of a role. It hears commits, epoch ends, learner and fetcher; then goes as far as it can:
+// loads, fetches, applies, tells.
+void replica_hear(void *self, const struct turn *turn);
+void replica_look(void *self, const struct turn *turn);

@@ -193,7 +193,7 @@ static void revive(struct chaos *self, uint64_t now_ms)
         struct testbed_actor *actor = &self->bed->actors[i];
         if (actor->pid || actor->lives == 0) continue;
         const int code = WIFEXITED(actor->status) ? WEXITSTATUS(actor->status) : 0;
-        if (is_finished(self) && strncmp(actor->name, "witness", 7) == 0) continue;
+        if (is_finished(self) && testbed_ends_with_run(actor->name)) continue;
         if (code == 64 || code == 77 || code == 78)
             testbed_fail(self->bed, "%s ended with %d, and would not be started again", actor->name,
                          code);
@@ -404,7 +404,7 @@ static bool is_down(struct testbed *bed, const void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < bed->actors_count; i++)
-        if (!bed->actors[i].pid && strncmp(bed->actors[i].name, "witness", 7) != 0) return true;
+        if (!bed->actors[i].pid && !testbed_ends_with_run(bed->actors[i].name)) return true;
     return false;
 }
 

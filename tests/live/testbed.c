@@ -391,6 +391,11 @@ static void reap(struct testbed *self, struct testbed_actor *actor, int flags)
     close(actor->pidfd); // And so it leaves the epoll set
 }
 
+bool testbed_ends_with_run(const char *name)
+{
+    return strncmp(name, "witness", 7) == 0 || strncmp(name, "data-provider", 13) == 0;
+}
+
 static void reap_all(struct testbed *self)
 {
     for (unsigned i = 0; i < self->actors_count; i++) {
@@ -398,8 +403,8 @@ static void reap_all(struct testbed *self)
         bool ran = actor->pid != 0;
         reap(self, actor, WNOHANG);
         if (!ran || actor->pid || actor->may_end) continue;
-        // A witness ends with the run, which it may hear before us.
-        if (strncmp(actor->name, "witness", 7) == 0 && WIFEXITED(actor->status) &&
+        // It may hear before us that the run is finished.
+        if (testbed_ends_with_run(actor->name) && WIFEXITED(actor->status) &&
             WEXITSTATUS(actor->status) == 0)
             continue;
         testbed_fail(self, "%s ended (%s %d) though nobody asked it to", actor->name,

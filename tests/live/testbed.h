@@ -117,6 +117,9 @@ void testbed_start_with(struct testbed *self, const char *name,
 void testbed_start_all(struct testbed *self); // In the order of the drawing: post office first
 const char *testbed_trainer(unsigned index);  // "trainer3"
 
+// Whether an actor of this name serves nobody any more once the run is finished, and ends with it.
+bool testbed_ends_with_run(const char *name);
+
 // Sends the signal; after SIGKILL and SIGTERM waits for the end, which then is no surprise.
 void testbed_signal(struct testbed *self, const char *name, int signal);
 int testbed_await_end(struct testbed *self, const char *name, uint64_t timeout_ms); // Its exit code

@@ -92,10 +92,10 @@ mutant 'a member is admitted before it is stored' \
     after 'outbox_store(out, FRAME_RECORD_MEMBER, &run->members[index]);'
 mutant 'a claim is sent before it is journalled' swap
 mutant 'a vote is sent before it is journalled' \
-    before 'witness_send(&self->witness, &self->member, in->now_ms, out);'
-mutant 'a restart forgets that it has voted' drop
+    before 'send(self, member, turn->in->now_ms, turn->out);'
+mutant 'a restart forgets that it has voted' 'member->journal.vote_round >= self->round ||' ''
 by_unit 'what was claimed is forgotten' trainer_test \
-    'self->journal.claim_round >= round->round' 'false'
+    'member->journal.claim_round >= round->round' 'false'
 
 # ---- votes --------------------------------------------------------------------------------------------
 mutant 'an unelected vote is counted' after 'if (place == NO_MEMBER) place = 0;'
@@ -157,12 +157,12 @@ mutant 'own view is applied instead of the commit' instead '(void)blobs, (void)p
     own.accepted = held, own.accepted_count = 0;
     for (uint32_t i = 0; i < next->commit.accepted_count; i++) {
         const struct wire_blob name = payload_of(&next->commit.accepted[i]);
-        if (blobs_state(blobs, &name) == BLOB_HERE) held[own.accepted_count++] = next->commit.accepted[i];
+        if (blobs_state(turn->blobs, &name) == BLOB_HERE) held[own.accepted_count++] = next->commit.accepted[i];
     }
-    apply(self, member, &own, own_claim, out);'
+    apply(self, member, &own, out);'
 mutant 'a residual is adopted before its commit' before '
     extern const struct hash *pending_payload;
-    if (own_claim && !hash_is_none(own_claim) && pending_payload) job.own_payload = *pending_payload;' \
+    if (!hash_is_none(&self->own_result) && pending_payload) job.own_payload = *pending_payload;' \
     'void trainer_step(void *state, const struct msg *in, struct outbox *out) {
         struct trainer *self = state;' \
     'const struct hash *pending_payload;
@@ -188,7 +188,7 @@ mutant 'a trainer that lost its journal claims once more' '|| round->round <= ow
 mutant 'another run of the name is taken for the same' \
     'self->born_unix_ms && admitted->born_unix_ms != self->born_unix_ms' 'self == NULL'
 mutant 'what was promised to another run binds in this one' \
-    'heard & HEARD_ADMITTED && self->journal.born_unix_ms != member->born_unix_ms' 'false'
+    'self->journal.born_unix_ms != self->born_unix_ms' 'false'
 mutant 'a snapshot forgets what is pending' instead 'return;'
 mutant 'a snapshot forgets the chain of commits' ', self->last_commit = from->last_commit' ''
 mutant 'a torn record is taken for whole' instead '(void)body, (void)bytes;'
@@ -231,6 +231,7 @@ mutant 'a trainer that is left alone speaks for the run' 'live < self->rules.min
 mutant 'a pause outlives the last step' \
     'all_done(self) ? PHASE_FINISHED : run->pausing ? PHASE_PAUSED' \
     'run->pausing ? PHASE_PAUSED : all_done(self) ? PHASE_FINISHED'
+by_unit 'a member that serves nobody outlives its run' roles_test '!stays' 'stays && !stays'
 by_unit 'a run is finished and nobody has its parameters' coordinator_test '|| !is_kept(self, now_ms)' ''
 mutant 'a payload is forgotten before it is applied' instead 'return kept == NULL;'
 mutant 'a round goes on without min_clients' '< rules->min_clients' '< 1'

@@ -160,8 +160,11 @@ static uint64_t fetch_turn(const struct hash *hash)
 static void hear_fetched(blob_store_t *store, const struct hash *hash, uint64_t turn)
 {
     struct outbox out = outbox();
-    blobs_hear(&blobs, &(struct wire_fetched){ .hash = *hash, .ok = true, .turn = turn }, 1000,
-               &out);
+    const struct msg in = { .now_ms = 1000,
+                            .kind = FRAME_FETCHED,
+                            .body =
+                                &(struct wire_fetched){ .hash = *hash, .ok = true, .turn = turn } };
+    blobs_hear(&blobs, &(struct turn){ .in = &in, .out = &out });
     perform(store, &out);
 }
 

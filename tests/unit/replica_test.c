@@ -33,6 +33,17 @@ static int set_up(void **state)
     return 0;
 }
 
+// The replica hears this, and does what it can; what it says.
+static struct outbox turn(uint16_t kind, const void *body, unsigned heard)
+{
+    const struct msg in = { .now_ms = 1000, .kind = kind, .run = "", .from = "", .body = body };
+    struct outbox out = outbox();
+    const struct turn turn = { &member, &blobs, &replica, &in, &out, heard };
+    replica_hear(&replica, &turn);
+    replica_look(&replica, &turn);
+    return out;
+}
+
 // Whether a commit with a sound result and one of this size is kept, and its payloads are wanted.
 static bool takes_commit(uint32_t payload_bytes)
 {
@@ -41,12 +52,11 @@ static bool takes_commit(uint32_t payload_bytes)
         { .begin = 0, .end = 1, .payload = hash_of("a", 1), .payload_bytes = SIZE },
         { .begin = 1, .end = 2, .payload = name, .payload_bytes = payload_bytes }
     };
-    struct outbox out = outbox();
-    replica_hear_commit(
-        &replica, &blobs, &member,
+    const struct outbox out = turn(
+        FRAME_COMMIT,
         &(struct wire_commit){
             .step = STEP, .outcome = OUTCOME_COMMITTED, .accepted = accepted, .accepted_count = 2 },
-        &out);
+        HEARD_COMMIT);
     assert_int_equal(blobs.wanted, replica_knows_commit(&replica, STEP) ? 2 : 0);
     assert_int_equal(out.count, replica_knows_commit(&replica, STEP) ? 0 : 1); // A note
     return replica_knows_commit(&replica, STEP);
@@ -63,10 +73,7 @@ static void a_commit_of_another_size_is_ignored(void **state)
 // Returns how many effects it has.
 static uint32_t hear_built(const struct wire_built *built)
 {
-    const struct msg in = { .kind = FRAME_BUILT, .run = "", .from = "", .body = built };
-    struct outbox out = outbox();
-    replica_hear_learner(&replica, &member, &in, &out);
-    return out.count;
+    return turn(FRAME_BUILT, built, 0).count;
 }
 
 static void a_model_of_another_size_is_given_up(void **state)
@@ -92,7 +99,6 @@ static void a_model_of_another_size_is_given_up(void **state)
 static uint64_t begins_with(uint64_t own_step, uint64_t run_step, char ret_path[256])
 {
     struct wire_arena arena = { .bytes = (uint8_t[1024]){ 0 }, .max = 1024 };
-    struct outbox out = outbox();
     struct wire_refusal refusal;
     const void *body;
     set_up(NULL);
@@ -102,7 +108,7 @@ static uint64_t begins_with(uint64_t own_step, uint64_t run_step, char ret_path[
                               .config = { .genesis = "genesis", .genesis_step = 20 },
                               .now = { .step = run_step, .pin_step = 20 } };
     replica = (struct replica){ .built = true, .resume = { .path = "own", .step = own_step } };
-    replica_advance(&replica, &blobs, &member, NULL, 1000, &out);
+    const struct outbox out = turn(FRAME_WAKE, NULL, HEARD_TICK);
     assert_true(out.count == 1 && effects[0].kind == FRAME_LOAD);
     assert_true(
         wire_unpack_body(effects[0].body, effects[0].bytes, FRAME_LOAD, &arena, &body, &refusal));

@@ -170,7 +170,7 @@ static int bury(struct fleet *self, struct child *child, int status, struct why 
     child->deaths++;
     if (self->stopping) return 0;
     if (code == 0) {
-        say(self, "%s ended by itself", child->name);
+        say(self, "%s has nothing left to do, and ended", child->name);
         return 0;
     }
     if (code == EX_USAGE || code == EX_NOPERM || code == EX_CONFIG)

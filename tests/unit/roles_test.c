@@ -1,0 +1,217 @@
+// The life of a process, which is the same in every role: what a restart finds, who may go and when, and
+// what becomes of a member when the run is finished.
+
+#include "actors/checkpointer/checkpointer.h"
+#include "actors/data-provider/data_provider.h"
+#include "actors/trainer/trainer.h"
+#include "actors/witness/witness.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sysexits.h>
+#include <cmocka.h>
+
+enum { BORN = 5000, LAST_STEP = 9, NO_QUIT = -1 };
+
+static void init_trainer(void *state) { trainer_init(state); }
+static void init_checkpointer(void *state) { checkpointer_init(state); }
+static void init_witness(void *state) { witness_actor_init(state); }
+static void init_provider(void *state) { data_provider_init(state); }
+
+static const struct core {
+    size_t size;
+    void (*init)(void *state);
+    void (*step)(void *state, const struct msg *in, struct outbox *out);
+    bool serves; // What others may lack when the run is finished
+} roles[] = {
+    { sizeof(struct trainer), init_trainer, trainer_step, true },
+    { sizeof(struct checkpointer), init_checkpointer, checkpointer_step, true },
+    { sizeof(struct witness_actor), init_witness, witness_actor_step, false },
+    { sizeof(struct data_provider), init_provider, data_provider_step, false },
+};
+enum { ROLES = sizeof roles / sizeof *roles };
+
+static const struct core *role;
+static struct member *member; // The first field of its state
+static struct effect effects[32];
+static uint8_t bytes[1 << 15];
+static uint32_t said;
+
+static const void *body_of(const struct effect *effect)
+{
+    static _Alignas(8) uint8_t unpacked[8192];
+    struct wire_arena arena = { .bytes = unpacked, .max = sizeof unpacked };
+    struct wire_refusal refusal;
+    const void *body;
+    assert_true(
+        wire_unpack_body(effect->body, effect->bytes, effect->kind, &arena, &body, &refusal));
+    return body;
+}
+
+static const struct effect *find(uint16_t kind)
+{
+    for (uint32_t i = 0; i < said; i++)
+        if (effects[i].kind == kind) return &effects[i];
+    return NULL;
+}
+
+// From the process itself, or from the coordinator. The code that the process ends with, or NO_QUIT.
+static int hear(uint16_t kind, const void *body)
+{
+    static const uint8_t frame[100];
+    static const struct key coordinator = { { 9 } }, nobody;
+    const bool local = kind == FRAME_START || kind == FRAME_QUIT || kind == FRAME_JOURNAL;
+    const struct msg in = { .now_ms = 1000,
+                            .kind = kind,
+                            .run = "r",
+                            .from = local ? "" : "coordinator",
+                            .sender = local ? nobody : coordinator,
+                            .incarnation = local ? 0 : 1,
+                            .frame = frame,
+                            .frame_bytes = local ? 0 : sizeof frame,
+                            .body = body };
+    struct outbox out = { effects, 0, 32, bytes, 0, sizeof bytes };
+    role->step(member, &in, &out);
+    said = out.count;
+    const struct effect *quit = find(FRAME_QUIT);
+    return quit ? (int)((const struct wire_quit *)body_of(quit))->code : NO_QUIT;
+}
+
+static int hear_leave_ack(void)
+{
+    return hear(FRAME_ACK, &(struct wire_ack){ .kind = FRAME_LEAVE });
+}
+
+static int be_admitted(uint64_t born_unix_ms)
+{
+    return hear(FRAME_ADMITTED,
+                &(struct wire_admitted){ .instance = 7, .born_unix_ms = born_unix_ms });
+}
+
+static void begin(const struct core *which)
+{
+    role = which;
+    free(member);
+    member = calloc(1, role->size);
+    assert_non_null(member);
+    role->init(member);
+}
+
+static void start(void)
+{
+    assert_int_equal(hear(FRAME_START, &(struct wire_start){ .instance = 7 }), NO_QUIT);
+}
+
+static int be_finished(void)
+{
+    return hear(FRAME_RUN,
+                &(struct wire_run){ .phase = PHASE_FINISHED, .step = LAST_STEP, .log_seq = 40 });
+}
+
+// What is held, and saved, of a run that is finished.
+static void hold_all(void)
+{
+    struct replica *replica = role->init == init_trainer ? &((struct trainer *)member)->replica
+                              : role->init == init_checkpointer
+                                  ? &((struct checkpointer *)member)->replica
+                                  : NULL;
+    if (replica) replica->holding = true, replica->step = LAST_STEP;
+    if (role->init == init_checkpointer) ((struct checkpointer *)member)->saved.step = LAST_STEP;
+}
+
+// Who serves nobody ends with the run, and for good: its supervisor does not start it again.
+static void a_finished_run_ends_who_serves_nobody(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROLES; i++) {
+        begin(&roles[i]);
+        start();
+        be_admitted(BORN);
+        assert_int_equal(be_finished(), role->serves ? NO_QUIT : EX_OK);
+        if (!role->serves) continue;
+        assert_int_equal(hear(FRAME_QUIT, NULL), NO_QUIT); // The last step is not here yet
+        assert_non_null(find(FRAME_LEAVE));
+        hold_all();
+        be_finished();
+        assert_true(member->finished);
+        assert_int_equal(hear(FRAME_QUIT, NULL), EX_OK);
+    }
+}
+
+static void who_is_to_stop_asks_first(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROLES; i++) {
+        begin(&roles[i]);
+        start();
+        assert_int_equal(hear(FRAME_QUIT, NULL), EX_OK); // Nobody has let it in
+        begin(&roles[i]);
+        start();
+        be_admitted(BORN);
+        assert_int_equal(hear(FRAME_QUIT, NULL), NO_QUIT);
+        assert_non_null(find(FRAME_LEAVE));
+        assert_int_equal(hear_leave_ack(), EX_OK);
+    }
+}
+
+static void hear_beat(uint64_t log_seq)
+{
+    hear(FRAME_BEAT, &(struct wire_beat){ .log_seq = log_seq, .born_unix_ms = BORN });
+}
+
+static void how_far_the_ledger_was_outlives_the_process(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROLES; i++) {
+        begin(&roles[i]);
+        start();
+        be_admitted(BORN);
+        hear_beat(3);
+        hear_beat(4);
+        assert_null(find(FRAME_JOURNAL)); // Not for each record
+        hear_beat(50);
+        assert_non_null(find(FRAME_JOURNAL));
+        const struct wire_journal journal =
+            *(const struct wire_journal *)body_of(find(FRAME_JOURNAL));
+        assert_int_equal(journal.born_unix_ms, BORN);
+        begin(role);
+        hear(FRAME_JOURNAL, &journal);
+        assert_int_equal(member->position.log_seq, 50);
+        assert_int_equal(member->proved_incarnation, 1);
+    }
+}
+
+// What was promised to another run of the name would keep it from its rounds here.
+static void promises_are_of_one_run(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ROLES; i++)
+        for (int other = 0; other < 2; other++) {
+            begin(&roles[i]);
+            hear(FRAME_JOURNAL,
+                 &(struct wire_journal){ .claim_round = 8, .vote_round = 9, .born_unix_ms = BORN });
+            start();
+            be_admitted(BORN + (uint64_t)other);
+            assert_int_equal(member->journal.claim_round, other ? 0 : 8);
+            assert_int_equal(member->journal.vote_round, other ? 0 : 9);
+        }
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    free(member);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_finished_run_ends_who_serves_nobody),
+        cmocka_unit_test(who_is_to_stop_asks_first),
+        cmocka_unit_test(how_far_the_ledger_was_outlives_the_process),
+        cmocka_unit_test(promises_are_of_one_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, tear_down);
+}
