@@ -44,8 +44,9 @@ int main(int argc, char **argv)
                                       NULL };
     struct member_options self = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
-    struct member_process process = {
-        .actor = &actor, .init = init, .has_learner = true, .has_fetcher = true, .keeps_blobs = true
-    };
+    struct member_process process = { .actor = &actor,
+                                      .init = init,
+                                      .workers = { member_learner, member_fetcher },
+                                      .keeps_blobs = true };
     return member_run(&self, &process);
 }

@@ -31,7 +31,7 @@ int main(int argc, char **argv)
     struct member_options self = { 0 };
     argp_parse(&argp, argc, argv, 0, NULL, &self);
     struct member_process process = {
-        .actor = &actor, .init = init, .has_fetcher = true, .keeps_blobs = true
+        .actor = &actor, .init = init, .workers = { member_fetcher }, .keeps_blobs = true
     };
     return member_run(&self, &process);
 }

@@ -5,11 +5,8 @@
 #include "common/actor/shell.h"
 #include "common/base/ensure.h"
 #include "common/base/instance.h"
-#include "common/bulk/fetcher.h"
-#include "common/checkpoint/checkpoint.h"
 #include "common/ledger/stored.h"
 #include "common/member/blobs.h"
-#include "common/member/replica.h"
 #include "common/net/endpoint.h"
 #include <errno.h>
 #include <stdio.h>
@@ -31,8 +28,7 @@ struct running {
     blob_store_t *store;
     bulk_server_t *server;
     struct worker *workers[2];
-    struct learner_options learner;
-    struct fetcher_options fetcher;
+    uint32_t workers_count;
     struct shell *shell;
     struct wire_journal promised;
     struct wire_load resume;
@@ -180,86 +176,19 @@ static void let_guests_in(void *arg)
     self->guests_version = member->roster_version;
 }
 
-static int open_workers(struct running *self, struct why *why, uint32_t *ret_count)
+static int open_workers(struct running *self, struct why *why)
 {
-    struct member_options *options = self->options;
-    uint64_t threads = 1, micro_batch = 4, keep = 3;
-    uint32_t count = 0;
-    int rc = command_number("--threads", options->threads, 1, 64, why, &threads);
-    if (rc == 0)
-        rc = command_number("--micro-batch-size", options->micro_batch, 1, 4096, why, &micro_batch);
-    if (rc == 0) rc = command_number("--keep-steps", options->keep, 1, 1000, why, &keep);
-    struct compute_device device = { .kind = COMPUTE_CPU };
-    if (rc == 0 && self->process->has_learner) {
-        rc = compute_find(options->device, why, &device);
-        if (rc == 0) log_line(LOG_INFO, "learner.device uses=\"%s\"", device.text);
+    const struct member_place place = { self->options, self->member, self->identity, self->store };
+    member_worker_fn *const *open = self->process->workers;
+    int rc = 0;
+    while (rc == 0 && self->workers_count < 2 && open[self->workers_count]) {
+        rc = open[self->workers_count](&place, why, &self->workers[self->workers_count]);
+        self->workers_count += rc == 0;
     }
-    if (rc < 0) return rc;
-    if (self->process->has_learner) {
-        self->learner = (struct learner_options){ .identity = self->identity,
-                                                  .store = self->store,
-                                                  .run_id = options->command.run_id,
-                                                  .device = device,
-                                                  .threads = (uint32_t)threads,
-                                                  .micro_batch = (uint32_t)micro_batch,
-                                                  .keep = (uint32_t)keep,
-                                                  .trains = self->member->role == ACTOR_TRAINER,
-                                                  .checkpoint_root = options->checkpoint_dir,
-                                                  .tokenizer_dir = options->tokenizer_dir };
-        self->workers[count++] = worker_new(PORT_LEARNER, learner_body, &self->learner);
-    }
-    if (self->process->has_fetcher) {
-        self->fetcher = (struct fetcher_options){ .identity = self->identity,
-                                                  .store = self->store,
-                                                  .run = options->command.run_id };
-        self->workers[count++] = worker_new(PORT_FETCHER, fetcher_run, &self->fetcher);
-    }
-    *ret_count = count;
-    return 0;
+    return rc;
 }
 
-// A checkpointer goes on from the newest checkpoint of its own that is whole: the highest step of
-// the latest epoch, since a restore may have given up higher ones of epochs before. A damaged one is
-// said and passed over here, by the caller's explicit choice, because the digest of the run decides
-// anyway.
-static int find_checkpoint(struct running *self, struct why *why)
-{
-    const struct member_options *options = self->options;
-    static struct checkpoint_seen seen[CHECKPOINT_LIST_MAX];
-    size_t count = 0, newest = 0;
-    bool any = false;
-    if (!options->checkpoint_dir) return 0;
-    if (mkdir(options->checkpoint_dir, 0755) != 0 && errno != EEXIST)
-        return why_set(why, fault_from_errno(errno), "%s: %s", options->checkpoint_dir,
-                       strerror(errno));
-    snprintf(self->resume.path, sizeof self->resume.path, "%s", options->checkpoint_dir);
-    int rc = checkpoint_clean(options->checkpoint_dir, why);
-    if (rc == 0)
-        rc = checkpoint_list(options->checkpoint_dir, options->command.run_id, why, seen, &count);
-    if (rc < 0) return rc;
-    for (size_t i = 0; i < count; i++) {
-        if (seen[i].fault == FAULT_FOREIGN)
-            return why_set(why, FAULT_FOREIGN,
-                           "%s holds checkpoints of another run than \"%s\"; give another "
-                           "--checkpoint-dir",
-                           options->checkpoint_dir, options->command.run_id);
-        if (seen[i].fault == 0 && (!any || replica_is_newer(seen[i].step, seen[i].epoch,
-                                                            seen[newest].step, seen[newest].epoch)))
-            newest = i;
-        any |= seen[i].fault == 0;
-        if (seen[i].fault)
-            log_line(LOG_ERR, "checkpoint.damaged step=%llu dir=%s fault=%s; passed over",
-                     (unsigned long long)seen[i].step, options->checkpoint_dir,
-                     fault_name(seen[i].fault));
-    }
-    if (!any) return 0;
-    self->resume.step = seen[newest].step;
-    log_line(LOG_INFO, "checkpoint.found step=%llu dir=%s", (unsigned long long)seen[newest].step,
-             options->checkpoint_dir);
-    return 0;
-}
-
-static int open_shell(struct running *self, uint32_t workers, struct why *why)
+static int open_shell(struct running *self, struct why *why)
 {
     const struct member_options *options = self->options;
     const struct member *member = self->member;
@@ -276,7 +205,7 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
         .deaf_to = deaf_to,
         .incarnation = self->instance,
         .instance = self->instance,
-        .workers_count = workers,
+        .workers_count = self->workers_count,
         .after_turn = let_guests_in,
         .after_turn_arg = self,
         .disk = { .arg = self,
@@ -286,7 +215,7 @@ static int open_shell(struct running *self, uint32_t workers, struct why *why)
                   .job = disk_job },
         .verbose = options->command.verbose,
     };
-    memcpy(shell.workers, self->workers, workers * sizeof *self->workers);
+    memcpy(shell.workers, self->workers, sizeof self->workers);
     int first = 0;
     if (self->promised.claim_round || self->promised.vote_round ||
         self->promised.position.log_seq) {
@@ -336,17 +265,16 @@ int member_run(struct member_options *options, const struct member_process *proc
     self->options = options;
     self->process = process;
     struct why why = { 0 };
-    uint32_t workers = 0;
     int rc = check_line(options, &why);
     if (rc == 0) rc = command_identity(&options->command, &why, &self->identity);
     if (rc == 0) {
         prepare_member(self);
         rc = open_dir(self, &why);
     }
-    if (rc == 0) rc = find_checkpoint(self, &why);
+    if (rc == 0 && process->find) rc = process->find(options, &why, &self->resume);
     if (rc == 0) rc = open_bulk(self, &why);
-    if (rc == 0) rc = open_workers(self, &why, &workers);
-    if (rc == 0) rc = open_shell(self, workers, &why);
+    if (rc == 0) rc = open_workers(self, &why);
+    if (rc == 0) rc = open_shell(self, &why);
     if (rc == 0) {
         const struct member *member = self->member;
         log_line(LOG_INFO, "actor.ready name=%s run=%s broker=%s bulk=%s", member->name,
@@ -354,7 +282,7 @@ int member_run(struct member_options *options, const struct member_process *proc
         rc = shell_run(self->shell, &why);
     }
     shell_destroy(&self->shell);
-    for (uint32_t i = 0; i < workers; i++) worker_destroy(&self->workers[i]);
+    for (uint32_t i = 0; i < self->workers_count; i++) worker_destroy(&self->workers[i]);
     bulk_server_destroy(&self->server);
     blob_store_destroy(&self->store);
     journal_close(&self->journal);

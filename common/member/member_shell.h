@@ -1,10 +1,11 @@
 #pragma once
-// member_shell -- the far side of the wall for every member: directory and journal, blob store,
-// bulk server, learner and fetcher, and the loop. The mains of trainer, witness, checkpointer and
-// data provider say what they have of it and hand over their core.
+// member_shell -- the far side of the wall for every member: directory and journal, blob store, bulk
+// server, workers, and the loop. The mains of trainer, witness, checkpointer and data provider hand over
+// their core and say what else they have. A main names the workers it has, so a program is linked with
+// those alone: only a learner brings the kernels along.
 
-#include "common/learner/learner.h"
 #include "common/actor/command.h"
+#include "common/actor/worker.h"
 #include "common/bulk/bulk_server.h"
 #include "common/member/member.h"
 
@@ -18,10 +19,28 @@ struct member_options {
     const char *checkpoint_dir, *keep, *tokenizer_dir; // Checkpointers
 };
 
+// What a worker may borrow for its life.
+struct member_place {
+    const struct member_options *options;
+    const struct member *member;
+    const struct identity *identity;
+    blob_store_t *store;
+};
+
+// Starts a thread behind a port of the core. FAULT_USAGE: a flag of its own is wrong. Once in a process.
+typedef int member_worker_fn(const struct member_place *place, struct why *why,
+                             struct worker **ret_worker);
+member_worker_fn member_learner; // member_learner_shell.c
+member_worker_fn member_fetcher; // member_fetcher_shell.c
+
 struct member_process {
     const struct actor *actor; // Whose state begins with a struct member
     void (*init)(void *state);
-    bool has_learner, has_fetcher, keeps_blobs;
+    member_worker_fn *workers[2]; // Of these two; or NULL
+    bool keeps_blobs;             // On disk
+    // Where it goes on from, for RESUME; a path of "": from nowhere. Or NULL.
+    int (*find)(const struct member_options *options, struct why *why,
+                struct wire_load *ret_resume);
     // A data provider's proved samples and the description of its dataset (common/data/proof.h); or
     // NULL.
     bulk_answer_fn *answer;
