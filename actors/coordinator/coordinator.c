@@ -83,7 +83,7 @@ static void start(struct coordinator *self, const struct msg *in, struct outbox 
         &(struct wire_record_start){ .incarnation = start->incarnation, .unix_ms = start->unix_ms },
         out);
     self->started = self->proved = true;
-    for (uint32_t i = 0; i < self->run.members_count; i++) self->heard_ms[i] = in->now_ms;
+    for (uint32_t i = 0; i < self->run.roster.count; i++) self->heard_ms[i] = in->now_ms;
     self->epoch_began_ms =
         in->now_ms - self->run.epoch_elapsed_ms; // Modulo 2^64: before this boot, perhaps
     epoch_arm(self, in->now_ms);
@@ -91,15 +91,15 @@ static void start(struct coordinator *self, const struct msg *in, struct outbox 
     news_roster(self, out);
     news_run(self, in->now_ms, out);
     news_beat(self, out);
-    if (self->run.round_open) {
+    if (self->run.round.open) {
         // mutant: a deadline is kept over a reboot (2)
-        round_resume(self, in->now_ms);
+        rounds_resume(self, in->now_ms);
         // mutant: audit: a verdict that a crash cut off is forgotten
         audit_resume(self, out);
         news_round(self, out);
     } else if (self->run.phase == PHASE_TRAIN || self->run.phase == PHASE_WITNESS) {
         // mutant: a restart does not finish a half-finished move
-        round_settle(self, in->now_ms, out);
+        rounds_settle(self, in->now_ms, out);
     }
 }
 
@@ -134,7 +134,7 @@ static void hear(struct coordinator *self, const struct msg *in, struct outbox *
     case FRAME_LEAVE: members_hear_leave(self, in, out); break;
     case FRAME_ASK: news_hear_ask(self, in, out); break;
     case FRAME_HOLDS: epoch_hear_holds(self, in, out); break;
-    case FRAME_VOTE: round_hear_vote(self, in, out); break;
+    case FRAME_VOTE: rounds_hear_vote(self, in, out); break;
     case FRAME_FINDING: audit_hear_finding(self, in, out); break;
     case FRAME_TESTIMONY: audit_hear_testimony(self, in, out); break;
     case FRAME_CHECKPOINT: epoch_hear_checkpoint(self, in, out); break;
@@ -143,7 +143,7 @@ static void hear(struct coordinator *self, const struct msg *in, struct outbox *
     case FRAME_WELCOME: // A broker that has forgotten what it was told
         news_roster(self, out);
         news_run(self, in->now_ms, out);
-        if (self->run.round_open) news_round(self, out);
+        if (self->run.round.open) news_round(self, out);
         news_beat(self, out);
         break;
     case FRAME_REFUSED:

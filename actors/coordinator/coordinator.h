@@ -3,12 +3,15 @@
 //
 //   coordinator.c   hears everything: messages in, decisions out, the clock
 //   members.c       who comes, stays and goes
-//   round.c         a round: opened, proved by its witnesses, committed
-//   audit.c         results recomputed by chance, and who lied ejected; verdict.[hc]  what judges come to
+//   rounds.c        a round: opened as it was drawn, proved by its witnesses, committed
+//   audit.c         results recomputed by chance, and liars ejected
 //   epoch.c         phases around the rounds: waiting, warm-up, cooldown, pause
 //   news.c          what everybody is told
-//   tally.[hc]      the votes of one round           run.[hc]  the durable state and its records
-//   evidence.[hc]   what those records prove to others
+//   tally.[hc]      the votes of one round
+//   evidence.[hc]   what the records of a run prove to others
+//
+// What it keeps are values of common/run: run.h (the durable state and its records), roster.h, round.h;
+// draw.h draws a round, verdict.h says what judges come to.
 //
 // The transitions (every row has a conversation in tests/golden/coordinator):
 //
@@ -23,40 +26,14 @@
 //
 // Pure. Everything it says follows, in the outbox, the store of the record that justifies it.
 
-#include "actors/coordinator/run.h"
 #include "actors/coordinator/tally.h"
 #include "common/actor/msg.h"
 #include "common/run/assignment.h"
 #include "common/run/bloom.h"
-#include "common/run/schedule.h"
+#include "common/run/draw.h"
+#include "common/run/rules.h"
+#include "common/run/run.h"
 #include "common/wire/claims.h"
-
-// The configuration, as the core needs it. Durations in ms; 0 where the limit does not apply.
-struct rules {
-    char run_id[WIRE_RUN_MAX + 1];
-    struct hash config; // Digest of the configuration
-    struct key owner;   // Key that may control the run: the coordinator's own
-    uint64_t run_seed;
-    uint32_t waiting_ms, warmup_ms, train_ms, witness_ms, cooldown_ms;
-    uint64_t epoch_ms; // Exactly one of these two is not 0
-    uint32_t epoch_rounds;
-    uint64_t total_steps;
-    uint32_t min_clients, init_min_clients, witness_nodes;
-    bool witness_standalone;         // Elect among witness actors, not among trainers
-    uint32_t batch_start, batch_end; // Samples of a round, rising over `batch_warmup_tokens`
-    uint64_t batch_warmup_tokens;
-    uint32_t seq_len;
-    struct schedule lr;
-    uint32_t cold_start_steps;
-    uint32_t heartbeat_ms, lease_ms, unhealthy_rounds, snapshot_rounds;
-    struct hash genesis_digest; // None: pinned by the first quorum
-    struct hash dataset_digest; // That data providers must have. None: the first one decides
-    uint64_t first_epoch, first_step, first_position; // [progress]
-    bool start_paused;
-    uint32_t verification_percent; // Of a round's clients who recompute instead of training
-    struct hash audit_secret;      // That the draws' keys follow from; nobody else knows it
-    struct wire_config frame;      // What members are sent; its bytes are the shell's
-};
 
 enum { CLAIM_AGE_MAX = 2 }; // Rounds: two claims of an older one prove nothing any more
 
@@ -99,28 +76,21 @@ struct coordinator {
     uint32_t amiss[MEMBERS_MAX];          // Of late, in quarters of a round
     float tokens_per_s[MEMBERS_MAX], loss[MEMBERS_MAX];
     uint64_t step_held[MEMBERS_MAX];            // As its newest PING says
-    struct wire_accepted accepted[MEMBERS_MAX]; // Of the commit being made, then of the newest
+    struct wire_accepted accepted[MEMBERS_MAX]; // Of the commit being made
     struct interval scratch[TABLE_INTERVALS_MAX], returned[TABLE_INTERVALS_MAX];
-    struct wire_client list[MEMBERS_MAX], elected[WITNESSES_MAX];
+    struct draw draw;               // The newest
     struct hash items[MEMBERS_MAX]; // SHA-256 of each client's key: what participants' blooms hold
     uint64_t bloom_words[BLOOM_WORDS(MEMBERS_MAX)];
-    uint32_t positions[MEMBERS_MAX], trainers[MEMBERS_MAX];
+    uint32_t trainers[MEMBERS_MAX];
     struct share shares[MEMBERS_MAX];
     uint32_t by_trainer[MEMBERS_MAX];
     struct deal deal;                              // Who trains what in the open round
-    uint32_t accepted_count;                       // Of `accepted`, of the commit of this round:
-    uint64_t accepted_round;                       // 0 after a restart, which forgot it
-    uint32_t accepted_of[MEMBERS_MAX];             // Members, as `accepted`
+    uint32_t accepted_of[MEMBERS_MAX];             // Members, as the newest commit's results
     struct wire_client accepted_by[WITNESSES_MAX]; // Who could vote for them
     uint32_t accepted_by_count;
     // The first claim that was shown of each member and round, by round modulo: whoever shows its own
     // of another round meanwhile puts none out of the way.
     struct testimony testimonies[MEMBERS_MAX][CLAIM_AGE_MAX + 1];
-    // Scratch of a draw: the audits, the clients in order of the committee, who of them audits.
-    struct wire_audit audits[AUDITS_MAX];
-    struct interval audited[AUDITED_MAX];
-    uint32_t order[MEMBERS_MAX];
-    bool taken[MEMBERS_MAX];
 };
 
 // Prepares zeroed memory. To be followed by `rules`, by the replay of the ledger into `run`, and by
@@ -154,19 +124,17 @@ bool members_is_live(const struct coordinator *self, uint32_t index);
 bool members_keeps_parameters(
     const struct wire_member *member); // It is here, and of a role that does
 
-uint64_t round_run_seed(const char *run_id);
-// Seed, clients, witnesses, trainers and audits of the round about to be opened, whose number is there. All
-// but the lock follow from the records so far and the rules, so that anybody can draw again (evidence.h).
-void round_draw(struct coordinator *self, struct wire_round *round, struct outbox *out);
-void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out);
-void round_resume(struct coordinator *self, uint64_t now_ms); // After a restart, from the record
-void round_hear_vote(struct coordinator *self, const struct msg *in, struct outbox *out);
-void round_look(struct coordinator *self, uint64_t now_ms,
-                struct outbox *out); // Has anything ripened?
-void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out); // After a commit
+void rounds_open(struct coordinator *self, uint64_t now_ms, struct outbox *out);
+void rounds_resume(struct coordinator *self, uint64_t now_ms); // After a restart, from the record
+void rounds_hear_vote(struct coordinator *self, const struct msg *in, struct outbox *out);
+void rounds_look(struct coordinator *self, uint64_t now_ms,
+                 struct outbox *out); // Has anything ripened?
+void rounds_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out); // After a commit
 
-// Names the audits of the round about to be opened, whose clients and seed are there.
-void audit_draw(struct coordinator *self, struct wire_round *round, struct outbox *out);
+// What a draw made of disputes is told, and what was left undecided counts against both parties.
+void audit_hear_draw(struct coordinator *self, const struct wire_round *drawn, struct outbox *out);
+struct hash audit_lock(const struct coordinator *self,
+                       uint64_t round);                   // Of the round's key, or none
 struct hash audit_reveal(const struct coordinator *self); // The key of the open round
 // After a restart: a verdict that is on record, its ejection not yet, is carried out.
 void audit_resume(struct coordinator *self, struct outbox *out);

@@ -1,6 +1,7 @@
 // shoal-coordinator -- keeps one run: its configuration, its ledger, its core.
 
 #include "actors/coordinator/coordinator.h"
+#include "actors/coordinator/rules_shell.h"
 #include "common/actor/command.h"
 #include "common/actor/shell.h"
 #include "common/base/clock.h"
@@ -14,7 +15,6 @@
 #include "common/ledger/ledger.h"
 #include "common/ledger/stored.h"
 #include "common/model/model_config.h"
-#include "common/model/recipe.h"
 #include "common/optimizer/payload.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -52,8 +52,6 @@ struct keeper {
 };
 
 // ---- the rules of the run -----------------------------------------------------------------------
-
-static uint32_t ms32(uint64_t ms) { return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX; }
 
 // Only this key can make it, and makes it again after every restart.
 static struct hash audit_secret(const struct keeper *self)
@@ -111,66 +109,11 @@ static int size_payloads(const struct keeper *self, struct why *why, struct wire
 static int make_rules(struct keeper *self, struct why *why, struct rules *ret_rules)
 {
     const struct run_config *config = &self->config;
-    struct rules rules = {
-        .config = config_digest(config),
-        .run_seed = round_run_seed(config->run_id),
-        .waiting_ms = ms32(config->waiting_extra_ms),
-        .warmup_ms = ms32(config->warmup_ms),
-        .train_ms = ms32(config->round_train_ms),
-        .witness_ms = ms32(config->round_witness_ms),
-        .cooldown_ms = ms32(config->cooldown_ms),
-        .epoch_ms = config->epoch_ms,
-        .epoch_rounds = (uint32_t)config->rounds_per_epoch,
-        .total_steps = config->total_steps,
-        .min_clients = (uint32_t)config->min_clients,
-        .init_min_clients = (uint32_t)config->init_min_clients,
-        .witness_nodes = (uint32_t)config->witness_nodes,
-        .witness_standalone = config->witness_standalone,
-        .batch_start = (uint32_t)config->batch_start,
-        .batch_end = (uint32_t)config->batch_end,
-        .batch_warmup_tokens = config->batch_warmup_tokens,
-        .seq_len = (uint32_t)config->max_seq_len,
-        .lr = recipe_schedule(config),
-        .cold_start_steps = (uint32_t)config->cold_start_steps,
-        .heartbeat_ms = ms32(config->heartbeat_ms),
-        .lease_ms = ms32(config->lease_ms),
-        .unhealthy_rounds = (uint32_t)config->unhealthy_rounds,
-        .snapshot_rounds = (uint32_t)config->snapshot_rounds,
-        .genesis_digest = config->model_digest,
-        .dataset_digest = config->dataset_digest,
-        .first_epoch = config->progress_epoch,
-        .first_step = config->progress_step - 1,
-        .first_position = config->progress_data_index,
-        .start_paused = config->run_state == CONFIG_RUN_STATE_PAUSED,
-        .verification_percent = (uint32_t)config->verification_percent,
-        .audit_secret = audit_secret(self),
-    };
-    snprintf(rules.run_id, sizeof rules.run_id, "%.*s", WIRE_RUN_MAX, config->run_id);
+    struct rules rules;
+    rules_of_config(config, &rules);
     rules.owner = *identity_key(self->identity);
+    rules.audit_secret = audit_secret(self);
     struct wire_config *frame = &rules.frame;
-    *frame = (struct wire_config){
-        .config = rules.config,
-        .genesis_step = rules.first_step,
-        .genesis_digest = rules.genesis_digest,
-        .seq_len = rules.seq_len,
-        .compression_decay = (float)config->compression_decay,
-        .topk = (uint32_t)config->compression_topk,
-        .chunk = (uint32_t)config->compression_chunk,
-        .one_bit = config->quantize_1bit,
-        .clip_norm = (float)config->clip_grad_norm,
-        .weight_decay = (float)config->weight_decay,
-        .witness_nodes = rules.witness_nodes,
-        .witness_standalone = rules.witness_standalone,
-        .heartbeat_ms = rules.heartbeat_ms,
-        .lease_ms = rules.lease_ms,
-        .snapshot_rounds = rules.snapshot_rounds,
-        .total_steps = rules.total_steps,
-        .data_digest = config->manifest_digest,
-        .verification_percent = rules.verification_percent,
-        .micro_batch = (uint32_t)config->micro_batch,
-        .products = config->products == CONFIG_PRODUCTS_FLOAT32 ? PRODUCTS_FLOAT32 : PRODUCTS_BF16,
-    };
-    snprintf(frame->run, sizeof frame->run, "%s", rules.run_id);
     if (config->optimizer != CONFIG_OPTIMIZER_DISTRO)
         return why_set(why, FAULT_UNSUPPORTED,
                        "model.LLM.optimizer: AdamW exchanges no results, so a run cannot be made "

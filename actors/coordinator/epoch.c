@@ -25,8 +25,9 @@ void epoch_arm(struct coordinator *self, uint64_t now_ms)
 static uint8_t model_source(const struct coordinator *self)
 {
     const struct run *run = &self->run;
-    for (uint32_t i = 0; i < run->clients_count; i++)
-        if (run->members[run->clients[i].member].state == MEMBER_PENDING) return SOURCE_P2P;
+    for (uint32_t i = 0; i < run->round.clients_count; i++)
+        if (run->roster.members[run->round.clients[i].member].state == MEMBER_PENDING)
+            return SOURCE_P2P;
     return SOURCE_HUB;
 }
 
@@ -56,10 +57,10 @@ void epoch_enter(struct coordinator *self, uint8_t phase, uint64_t now_ms, struc
     }
     coordinator_put(self, FRAME_RECORD_PHASE, &record, out);
     self->holding = 0;
-    for (uint32_t i = 0; i < run->members_count; i++)
+    for (uint32_t i = 0; i < run->roster.count; i++)
         if (self->holdings[i].known && self->holdings[i].step == run->step) self->holding++;
     epoch_arm(self, now_ms);
-    if (self->roster_told != run->roster_version)
+    if (self->roster_told != run->roster.version)
         news_roster(self, out); // First, or all would ask for it
     news_run(self, now_ms, out);
     outbox_note(out, "phase.entered phase=%s epoch=%llu step=%llu cause=\"%s\"",
@@ -81,12 +82,12 @@ static bool holds(const struct coordinator *self, uint32_t member, const struct 
 static bool returned_speak(const struct coordinator *self)
 {
     return self->run.phase == PHASE_COOLDOWN &&
-           run_count(&self->run, ACTOR_TRAINER, MEMBER_HEALTHY) < self->rules.min_clients;
+           roster_count(&self->run.roster, ACTOR_TRAINER, MEMBER_HEALTHY) < self->rules.min_clients;
 }
 
 static bool speaks(const struct coordinator *self, uint32_t member)
 {
-    const struct wire_member *place = &self->run.members[member];
+    const struct wire_member *place = &self->run.roster.members[member];
     // mutant: a checkpointer speaks for the trainers
     return place->role == ACTOR_TRAINER &&
            (place->state == MEMBER_HEALTHY ||
@@ -98,7 +99,7 @@ static uint32_t count_holders(const struct coordinator *self, const struct hash 
                               uint64_t since_ms)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < self->run.members_count; i++)
+    for (uint32_t i = 0; i < self->run.roster.count; i++)
         if (speaks(self, i) && holds(self, i, digest) && self->heard_ms[i] >= since_ms) count++;
     return count;
 }
@@ -109,7 +110,7 @@ static const struct hash *candidate_digest(const struct coordinator *self)
 {
     const struct hash *candidate = NULL;
     uint32_t lead = 0;
-    for (uint32_t i = 0; i < self->run.members_count; i++) {
+    for (uint32_t i = 0; i < self->run.roster.count; i++) {
         const struct holding *holding = &self->holdings[i];
         if (!speaks(self, i) || !holding->known || holding->step != self->run.step) continue;
         if (lead == 0) candidate = &holding->digest;
@@ -142,8 +143,8 @@ static bool pin(struct coordinator *self, struct outbox *out)
 {
     struct run *run = &self->run;
     if (is_pinned(run)) return true;
-    uint32_t live = run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY);
-    if (returned_speak(self)) live += run_count(run, ACTOR_TRAINER, MEMBER_PENDING);
+    uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
+    if (returned_speak(self)) live += roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING);
     // Whoever is left alone does not speak for the run.
     // mutant: a trainer that is left alone speaks for the run
     if (live < self->rules.min_clients || live == 0 ||
@@ -202,7 +203,8 @@ void epoch_hear_holds(struct coordinator *self, const struct msg *in, struct out
 
 static void look_waiting(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
-    if (run_count(&self->run, ACTOR_TRAINER, MEMBER_PENDING) >= self->rules.init_min_clients &&
+    if (roster_count(&self->run.roster, ACTOR_TRAINER, MEMBER_PENDING) >=
+            self->rules.init_min_clients &&
         now_ms >= self->deadline_ms)
         epoch_enter(self, PHASE_WARMUP, now_ms, out, "enough members");
 }
@@ -210,7 +212,7 @@ static void look_waiting(struct coordinator *self, uint64_t now_ms, struct outbo
 static void look_warmup(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
     struct run *run = &self->run;
-    uint32_t live = run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY);
+    uint32_t live = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY);
     bool late = now_ms >= self->deadline_ms;
     if (live < self->rules.min_clients) {
         epoch_enter(self, PHASE_WAITING, now_ms, out, "too few members");
@@ -218,20 +220,20 @@ static void look_warmup(struct coordinator *self, uint64_t now_ms, struct outbox
     }
     if (!late && self->holding < live) return;
     uint32_t ready = pin(self, out) ? count_holders(self, &run->digest, 0) : 0;
-    bool witnessed =
-        !self->rules.witness_standalone || run_count(run, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
+    bool witnessed = !self->rules.draw.witness_standalone ||
+                     roster_count(&run->roster, ACTOR_WITNESS, MEMBER_HEALTHY) > 0;
     if (witnessed && ready == live) {
-        round_open(self, now_ms, out);
+        rounds_open(self, now_ms, out);
     } else if (late && (ready < self->rules.min_clients || !witnessed)) {
         epoch_enter(self, PHASE_WAITING, now_ms, out,
                     witnessed ? "too few hold the model" : "no witness has joined");
     } else if (late) {
         // mutant: a checkpointer speaks for the trainers (2)
-        for (uint32_t i = 0; i < run->members_count; i++) // They enter with the next epoch
-            if (run->members[i].role == ACTOR_TRAINER && members_is_live(self, i) &&
+        for (uint32_t i = 0; i < run->roster.count; i++) // They enter with the next epoch
+            if (run->roster.members[i].role == ACTOR_TRAINER && members_is_live(self, i) &&
                 !holds(self, i, &run->digest))
                 members_set_state(self, i, MEMBER_PENDING, out);
-        round_open(self, now_ms, out);
+        rounds_open(self, now_ms, out);
     }
 }
 
@@ -246,9 +248,10 @@ static bool somebody_holds(const struct coordinator *self)
 {
     const struct run *run = &self->run;
     uint32_t holders = 0;
-    for (uint32_t i = 0; i < run->members_count; i++)
-        holders += members_keeps_parameters(&run->members[i]) && self->step_held[i] >= run->step;
-    return holders > quorum_liars(run_trainers(run));
+    for (uint32_t i = 0; i < run->roster.count; i++)
+        holders +=
+            members_keeps_parameters(&run->roster.members[i]) && self->step_held[i] >= run->step;
+    return holders > quorum_liars(roster_trainers(&run->roster, run->round.opened.round));
 }
 
 // The pinned step: there is a checkpoint, or more of those who speak hold it than may lie. A lease that
@@ -258,7 +261,7 @@ static bool is_kept(const struct coordinator *self, uint64_t now_ms)
     const uint64_t recent_ms = 2 * (uint64_t)self->rules.heartbeat_ms;
     const uint64_t since_ms = now_ms > recent_ms ? now_ms - recent_ms : 0;
     uint32_t speakers = 0;
-    for (uint32_t i = 0; i < self->run.members_count; i++) speakers += speaks(self, i);
+    for (uint32_t i = 0; i < self->run.roster.count; i++) speakers += speaks(self, i);
     return checkpointed(self) ||
            count_holders(self, &self->run.digest, since_ms) > quorum_liars(speakers);
 }
@@ -281,7 +284,8 @@ static void look_cooldown(struct coordinator *self, uint64_t now_ms, struct outb
 {
     const struct run *run = &self->run;
     bool pinned = pin(self, out);
-    bool awaited = run_count(run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 && !checkpointed(self);
+    bool awaited =
+        roster_count(&run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0 && !checkpointed(self);
     if (now_ms < self->deadline_ms && (!pinned || awaited)) return;
     // mutant: a run is finished and nobody has its parameters
     if (all_done(self) && (!pinned || !is_kept(self, now_ms))) {
@@ -314,7 +318,7 @@ void epoch_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     case PHASE_COOLDOWN: look_cooldown(self, now_ms, out); break;
     case PHASE_TRAIN:
     case PHASE_WITNESS:
-        if (now_ms >= self->deadline_ms || self->roster_changed) round_look(self, now_ms, out);
+        if (now_ms >= self->deadline_ms || self->roster_changed) rounds_look(self, now_ms, out);
         break;
     default: break;
     }
@@ -331,7 +335,7 @@ void epoch_hear_checkpoint(struct coordinator *self, const struct msg *in, struc
     bool committed = (said->step == run->digest_step && hash_equal(&said->digest, &run->digest)) ||
                      (said->step == run->pin_step && hash_equal(&said->digest, &run->pin_digest));
     // mutant: a checkpointer is believed any digest
-    if (run->members[member].role != ACTOR_CHECKPOINTER) {
+    if (run->roster.members[member].role != ACTOR_CHECKPOINTER) {
         coordinator_refuse(in, REFUSAL_WRONG_ROLE, said->step, out,
                            "only a checkpointer registers checkpoints");
     } else if (!committed || hash_is_none(&said->digest)) {
@@ -369,13 +373,11 @@ static bool restore(struct coordinator *self, uint64_t now_ms, struct outbox *ou
     // mutant: restore: no new epoch
     back.epoch = self->run.epoch + 1;
     coordinator_put(self, FRAME_RECORD_RESTORE, &back, out);
-    for (uint32_t i = 0; i < self->run.members_count; i++) {
+    for (uint32_t i = 0; i < self->run.roster.count; i++) {
         self->holdings[i].known = false;
         self->step_held[i] = 0;
     }
     self->holding = 0;
-    // mutant: restore: a trainer answers for a result that was given up
-    self->accepted_count = 0; // Nobody answers for what was given up
     epoch_arm(self, now_ms);
     news_run(self, now_ms, out);
     return true;
@@ -400,10 +402,10 @@ static bool control(struct coordinator *self, uint8_t action, const struct msg *
         return true;
     case ACTION_RESTORE: return restore(self, in->now_ms, out);
     case ACTION_CHECKPOINT:
-        for (uint32_t i = 0; i < run->members_count; i++)
-            if (run->members[i].role == ACTOR_CHECKPOINTER && members_is_live(self, i))
-                outbox_mail(out, run->members[i].name, FRAME_CONTROL, in->body);
-        return run_count(run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0;
+        for (uint32_t i = 0; i < run->roster.count; i++)
+            if (run->roster.members[i].role == ACTOR_CHECKPOINTER && members_is_live(self, i))
+                outbox_mail(out, run->roster.members[i].name, FRAME_CONTROL, in->body);
+        return roster_count(&run->roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) > 0;
     }
     return false;
 }
@@ -438,7 +440,7 @@ void epoch_hear_control(struct coordinator *self, const struct msg *in, struct o
     self->control_number = said->number;
     self->control_done = false;
     if (said->action == ACTION_CHECKPOINT &&
-        run_count(&self->run, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) == 0)
+        roster_count(&self->run.roster, ACTOR_CHECKPOINTER, MEMBER_HEALTHY) == 0)
         coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out, "no checkpointer is in the run; start one");
     else if (!control(self, said->action, in, out))
         coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out, "cannot %s in phase %s", name,

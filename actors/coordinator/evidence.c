@@ -1,17 +1,18 @@
+// evidence -- takes the records one by one. Each is first held against what the records before it leave
+// (the roster, the newest round, the step), then applied to them. What is not checked here (phases,
+// the table of samples, checkpoints) is not kept here either.
+
 #include "actors/coordinator/evidence.h"
-#include "actors/coordinator/verdict.h"
+#include "common/run/verdict.h"
+#include "common/wire/claims.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 void evidence_init(struct evidence *self, const struct rules *rules, evidence_verify_fn *verify)
 {
-    coordinator_init(&self->core, rules);
+    self->rules = *rules;
     self->verify = verify;
-    self->out = (struct outbox){ .effects = self->effects,
-                                 .count_max = EVIDENCE_EFFECTS_MAX,
-                                 .bytes = self->out_bytes,
-                                 .bytes_max = sizeof self->out_bytes };
 }
 
 static bool bad(struct evidence *self, const char *format, ...)
@@ -29,8 +30,7 @@ static bool bad(struct evidence *self, const char *format, ...)
 
 static bool hear_genesis(struct evidence *self, const struct wire_record_genesis *genesis)
 {
-    const struct rules *rules = &self->core.rules;
-    struct run *run = &self->core.run;
+    const struct rules *rules = &self->rules;
     if (strcmp(genesis->run, rules->run_id) != 0 || !hash_equal(&genesis->config, &rules->config))
         return bad(self, "the run was begun with another configuration than the one beside it");
     if (genesis->seed != rules->run_seed)
@@ -46,63 +46,61 @@ static bool hear_genesis(struct evidence *self, const struct wire_record_genesis
             (unsigned long long)genesis->epoch, (unsigned long long)genesis->step,
             (unsigned long long)genesis->cursor, (unsigned long long)rules->first_epoch,
             (unsigned long long)rules->first_step, (unsigned long long)rules->first_position);
-    memcpy(run->run_id, genesis->run, sizeof run->run_id);
-    run->run_seed = genesis->seed;
-    run->step = genesis->step;
+    self->run_seed = genesis->seed;
+    self->step = genesis->step;
     return true;
 }
 
 // A new life has forgotten what the last commit accepted, so nobody audits it.
 static bool hear_start(struct evidence *self, const struct wire_record_start *start)
 {
-    self->core.accepted_count = 0;
-    if (!self->core.run.born_unix_ms) self->core.run.born_unix_ms = start->unix_ms;
+    round_forget(&self->round);
+    if (!self->born_unix_ms) self->born_unix_ms = start->unix_ms;
     return true;
 }
 
 static bool hear_member(struct evidence *self, const struct wire_member *member)
 {
-    struct run *run = &self->core.run;
-    if (member->index > run->members_count || member->index >= MEMBERS_MAX)
-        return bad(self, "place %u is taken before place %u", member->index, run->members_count);
-    const uint32_t known = run_find(run, &member->key);
+    if (member->index > self->roster.count || member->index >= MEMBERS_MAX)
+        return bad(self, "place %u is taken before place %u", member->index, self->roster.count);
+    const uint32_t known = roster_find(&self->roster, &member->key);
     if (known != NO_MEMBER && known != member->index)
         return bad(self, "a key has the places %u and %u", known, member->index);
     if (member->state == MEMBER_EJECTED ||
-        (member->index < run->members_count && run->members[member->index].state == MEMBER_EJECTED))
+        (member->index < self->roster.count &&
+         self->roster.members[member->index].state == MEMBER_EJECTED))
         return bad(self, "member %u is %s without an ejection, or in spite of one", member->index,
                    wire_enum_name(&wire_enum_member_state, member->state));
     static const struct wire_member newcomer;
-    const struct wire_member *was = known == NO_MEMBER ? &newcomer : &run->members[known];
+    const struct wire_member *was = known == NO_MEMBER ? &newcomer : &self->roster.members[known];
     if (member->unshown != was->unshown || member->owed != was->owed)
         return bad(self, "%s owes %u audits; from what was found of it follow %u", member->name,
                    member->owed, was->owed);
     const bool lives_on = known != NO_MEMBER && member->instance == was->instance;
-    if (member->joined_round != (lives_on ? was->joined_round : run->round.round))
+    if (member->joined_round != (lives_on ? was->joined_round : self->round.opened.round))
         return bad(self, "%s joined in round %llu; the open one is %llu", member->name,
-                   (unsigned long long)member->joined_round, (unsigned long long)run->round.round);
-    run_apply(run, FRAME_RECORD_MEMBER, member);
+                   (unsigned long long)member->joined_round,
+                   (unsigned long long)self->round.opened.round);
+    roster_put(&self->roster, member);
     return true;
 }
 
 static bool hear_phase(struct evidence *self, const struct wire_record_phase *record)
 {
-    struct run *run = &self->core.run;
-    if (record->phase == PHASE_WARMUP) run_move_trainers(run, MEMBER_PENDING, MEMBER_HEALTHY);
+    if (record->phase == PHASE_WARMUP)
+        roster_move_trainers(&self->roster, MEMBER_PENDING, MEMBER_HEALTHY);
     if (record->phase == PHASE_WAITING || record->phase == PHASE_PAUSED)
-        run_move_trainers(run, MEMBER_HEALTHY, MEMBER_PENDING);
+        roster_move_trainers(&self->roster, MEMBER_HEALTHY, MEMBER_PENDING);
     return true;
 }
 
 static bool hear_restore(struct evidence *self, const struct wire_record_restore *restore)
 {
-    struct run *run = &self->core.run;
-    if (run->round_open || restore->step > run->step)
+    if (self->round.open || restore->step > self->step)
         return bad(self, "step %llu is restored in step %llu", (unsigned long long)restore->step,
-                   (unsigned long long)run->step);
-    run->step = restore->step;
-    run->audits_count = run->audited_count = 0;
-    self->core.accepted_count = 0;
+                   (unsigned long long)self->step);
+    self->step = restore->step;
+    round_give_up(&self->round);
     return true;
 }
 
@@ -138,28 +136,29 @@ static bool is_as_drawn(struct evidence *self, const struct wire_round *round,
 
 static bool hear_round(struct evidence *self, const struct wire_round *round)
 {
-    struct run *run = &self->core.run;
-    struct wire_round drawn = { .round = run->round.round + 1 };
-    if (run->round_open || round->round != drawn.round || round->step != run->step ||
-        !hash_equal(&round->previous, &run->last_commit))
+    if (self->round.open || round->round != self->round.opened.round + 1 ||
+        round->step != self->step || !hash_equal(&round->previous, &self->round.last_commit))
         return bad(self,
                    "round %llu at step %llu does not follow round %llu, step %llu and the commit "
                    "before it",
                    (unsigned long long)round->round, (unsigned long long)round->step,
-                   (unsigned long long)run->round.round, (unsigned long long)run->step);
-    if (run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) == 0)
+                   (unsigned long long)self->round.opened.round, (unsigned long long)self->step);
+    if (roster_count(&self->roster, ACTOR_TRAINER, MEMBER_HEALTHY) == 0)
         return bad(self, "round %llu has no healthy trainer", (unsigned long long)round->round);
-    if (hash_is_none(&round->audit_lock) != (self->core.rules.verification_percent == 0))
+    if (hash_is_none(&round->audit_lock) != (self->rules.draw.verification_percent == 0))
         return bad(self, "round %llu has %s lock, with verification_percent %u",
                    (unsigned long long)round->round, hash_is_none(&round->audit_lock) ? "no" : "a",
-                   self->core.rules.verification_percent);
-    outbox_clear(&self->out);
-    round_draw(&self->core, &drawn, &self->out);
+                   self->rules.draw.verification_percent);
+    const struct draw_from from = { .rules = &self->rules.draw,
+                                    .run_seed = self->run_seed,
+                                    .step = self->step,
+                                    .roster = &self->roster,
+                                    .round = &self->round };
+    struct wire_round drawn = { 0 };
+    draw_round(&self->draw, &from, &drawn);
     if (!is_as_drawn(self, round, &drawn)) return false;
-    run_leave_cases(run, round);
-    run_keep_round(run, round);
-    memset(run->findings, 0, sizeof run->findings);
-    run->round_open = true;
+    round_leave_cases(&self->round, round, &self->roster);
+    round_open(&self->round, round);
     self->found.rounds++;
     self->found.audits += round->audits_count;
     return true;
@@ -167,31 +166,21 @@ static bool hear_round(struct evidence *self, const struct wire_round *round)
 
 static bool hear_commit(struct evidence *self, const struct wire_commit *commit)
 {
-    struct coordinator *core = &self->core;
-    struct run *run = &core->run;
     const unsigned long long number = commit->round;
     const struct hash lock = hash_of(commit->audit_key.bytes, HASH_BYTES);
-    const bool locked = !hash_is_none(&run->round.audit_lock);
-    if (!run->round_open || commit->round != run->round.round || commit->step != run->step ||
-        !hash_equal(&commit->previous, &run->last_commit))
+    const bool locked = !hash_is_none(&self->round.opened.audit_lock);
+    if (!self->round.open || commit->round != self->round.opened.round ||
+        commit->step != self->step || !hash_equal(&commit->previous, &self->round.last_commit))
         return bad(self, "the commit of round %llu does not end the open round", number);
-    if (locked ? !hash_equal(&lock, &run->round.audit_lock) : !hash_is_none(&commit->audit_key))
+    if (locked ? !hash_equal(&lock, &self->round.opened.audit_lock)
+               : !hash_is_none(&commit->audit_key))
         return bad(self, "the key of round %llu does not fit its lock", number);
     for (uint32_t i = 0; i < commit->accepted_count; i++)
-        if (commit->accepted[i].client >= run->clients_count)
+        if (commit->accepted[i].client >= self->round.clients_count)
             return bad(self, "the commit of round %llu accepts a result of client %u of %u", number,
-                       commit->accepted[i].client, run->clients_count);
-    if (commit->accepted_count)
-        memcpy(core->accepted, commit->accepted, commit->accepted_count * sizeof *commit->accepted);
-    core->accepted_count = commit->accepted_count;
-    core->accepted_round = commit->round;
-    run->last = *commit;
-    run->last.accepted = NULL;
-    run->last.accepted_count = 0;
-    run->last_commit = commit_hash(commit);
-    run->audit_key = commit->audit_key;
-    run->round_open = false;
-    run->step += commit->outcome == OUTCOME_COMMITTED;
+                       commit->accepted[i].client, self->round.clients_count);
+    round_close(&self->round, commit);
+    self->step += commit->outcome == OUTCOME_COMMITTED;
     self->found.keys += locked;
     return true;
 }
@@ -208,7 +197,7 @@ static const void *signed_body(struct evidence *self, unsigned place,
     struct wire_refusal refusal;
     const void *body;
     if (!wire_unpack(frame->data, frame->count, WIRE_MAIL, &arena, &head, &body, &refusal) ||
-        head.kind != kind || strcmp(head.run, self->core.rules.run_id) != 0 ||
+        head.kind != kind || strcmp(head.run, self->rules.run_id) != 0 ||
         !key_equal(&head.sender, key) ||
         !self->verify(key, frame->data, wire_signed_bytes(frame->data, frame->count),
                       wire_signature(frame->data, frame->count)))
@@ -218,15 +207,15 @@ static const void *signed_body(struct evidence *self, unsigned place,
 
 static bool hear_finding(struct evidence *self, const struct wire_record_finding *record)
 {
-    struct run *run = &self->core.run;
     const unsigned long long number = record->round;
-    if (!run->round_open || record->round != run->round.round ||
-        record->place >= run->audits_count || record->finding == FINDING_PENDING ||
-        run->findings[record->place].finding != FINDING_PENDING)
+    if (!self->round.open || record->round != self->round.opened.round ||
+        record->place >= self->round.audits_count || record->finding == FINDING_PENDING ||
+        self->round.findings[record->place].finding != FINDING_PENDING)
         return bad(self, "a finding at place %u of round %llu, where none is awaited",
                    record->place, number);
-    const struct wire_audit *audit = &run->audits[record->place];
-    const struct wire_member *auditor = &run->members[run->clients[audit->auditor].member];
+    const struct wire_audit *audit = &self->round.audits[record->place];
+    const struct wire_member *auditor =
+        &self->roster.members[self->round.clients[audit->auditor].member];
     const struct wire_finding *said =
         signed_body(self, 0, &record->frame, FRAME_FINDING, &auditor->key);
     if (!said)
@@ -237,7 +226,7 @@ static bool hear_finding(struct evidence *self, const struct wire_record_finding
         (said->finding == FINDING_WITHHELD && hash_is_none(&audit->residual_from)))
         return bad(self, "the finding at place %u of round %llu is not what %s said of that result",
                    record->place, number, auditor->name);
-    run_apply(run, FRAME_RECORD_FINDING, record);
+    round_hear_finding(&self->round, record, &self->roster);
     self->found.findings++;
     return true;
 }
@@ -245,24 +234,23 @@ static bool hear_finding(struct evidence *self, const struct wire_record_finding
 static bool is_equivocation(struct evidence *self, const struct wire_record_ejection *record,
                             const struct key *key)
 {
-    const struct run *run = &self->core.run;
     const struct wire_claim *one = signed_body(self, 0, &record->first, FRAME_CLAIM, key);
     const struct wire_claim *other = signed_body(self, 1, &record->second, FRAME_CLAIM, key);
     if (!one || !other) return false;
     const struct hash a = claim_hash(one), b = claim_hash(other);
     return one->round == record->round && other->round == record->round && !hash_equal(&a, &b) &&
            hash_equal(&b, &record->result) && key_equal(&one->author, key) &&
-           key_equal(&other->author, key) && strcmp(one->run, run->run_id) == 0 &&
-           strcmp(other->run, run->run_id) == 0 && one->born_unix_ms == run->born_unix_ms &&
-           other->born_unix_ms == run->born_unix_ms;
+           key_equal(&other->author, key) && strcmp(one->run, self->rules.run_id) == 0 &&
+           strcmp(other->run, self->rules.run_id) == 0 && one->born_unix_ms == self->born_unix_ms &&
+           other->born_unix_ms == self->born_unix_ms;
 }
 
 // Whether the judges at this place have come to what the ejection says.
-static bool justifies(const struct run *run, uint32_t place,
+static bool justifies(const struct round *round, uint32_t place,
                       const struct wire_record_ejection *record)
 {
-    const struct wire_audit *audit = &run->audits[place];
-    const uint8_t word = verdict_of(run, place);
+    const struct wire_audit *audit = &round->audits[place];
+    const uint8_t word = verdict_of(round, place);
     const bool is_accused = audit->member == record->member;
     if (word == FINDING_PENDING || audit->round != record->round ||
         !hash_equal(&audit->result, &record->result))
@@ -273,31 +261,30 @@ static bool justifies(const struct run *run, uint32_t place,
         return audit->accuser == record->member && word == FINDING_SAME &&
                audit->accusation == FINDING_DIFFERENT;
     case GUILT_FALSE_FINDING:
-        return run->clients[audit->auditor].member == record->member &&
-               verdict_contradicts(word, run->findings[place].finding);
+        return round->clients[audit->auditor].member == record->member &&
+               verdict_contradicts(word, round->findings[place].finding);
     default: return false;
     }
 }
 
 static bool hear_ejection(struct evidence *self, const struct wire_record_ejection *record)
 {
-    struct run *run = &self->core.run;
     const bool twice = record->guilt == GUILT_EQUIVOCATION;
-    if (record->member >= run->members_count ||
-        run->members[record->member].state == MEMBER_EJECTED)
+    if (record->member >= self->roster.count ||
+        self->roster.members[record->member].state == MEMBER_EJECTED)
         return bad(self, "member %u of %u is ejected, or ejected again", record->member,
-                   run->members_count);
-    const struct wire_member *member = &run->members[record->member];
+                   self->roster.count);
+    const struct wire_member *member = &self->roster.members[record->member];
     bool justified = twice && is_equivocation(self, record, &member->key);
-    for (uint32_t i = 0; !twice && i < run->audits_count; i++)
-        justified |= justifies(run, i, record);
+    for (uint32_t i = 0; !twice && i < self->round.audits_count; i++)
+        justified |= justifies(&self->round, i, record);
     if (!justified)
         return bad(self, "%s is ejected for %s in round %llu, and %s", member->name,
                    wire_enum_name(&wire_enum_guilt, record->guilt),
                    (unsigned long long)record->round,
                    twice ? "there are no two claims of it that it signed"
                          : "no verdict of the judges says so");
-    run_apply(run, FRAME_RECORD_EJECTION, record);
+    roster_set_state(&self->roster, record->member, MEMBER_EJECTED);
     self->found.ejections++;
     self->found.equivocations += twice;
     return true;

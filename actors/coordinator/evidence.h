@@ -3,7 +3,7 @@
 // Nobody need believe the coordinator that wrote them:
 //
 //     every ROUND     its seed, clients, witnesses, auditors and judges follow from the records
-//                     before it: the core draws again, and the record must say the same
+//                     before it: draw_round draws again, and the record must say the same
 //     every COMMIT    the key that it reveals is that of the lock its round was opened under
 //     every FINDING   was said by the auditor who was drawn, and bears its signature
 //     every MEMBER    owes as many audits as the findings on record leave, and its life began in
@@ -21,14 +21,10 @@
 //
 // Pure but for what evidence_shell.c has: evidence_open, evidence_verify. One thread.
 
-#include "actors/coordinator/coordinator.h"
 #include "common/base/fault.h"
+#include "common/run/draw.h"
 
-enum {
-    EVIDENCE_TEXT_MAX = 400,
-    EVIDENCE_EFFECTS_MAX = 2 * AUDITS_MAX,
-    EVIDENCE_OUT_BYTES = EVIDENCE_EFFECTS_MAX * 512
-};
+enum { EVIDENCE_TEXT_MAX = 400 };
 
 // Whether the key's owner signed these bytes.
 typedef bool evidence_verify_fn(const struct key *key, const uint8_t *bytes, size_t count,
@@ -43,23 +39,24 @@ struct evidence {
     char text[EVIDENCE_TEXT_MAX]; // What does not hold, and what would; "": nothing does not
 
     evidence_verify_fn *verify;
-    struct coordinator core; // Is shown the records, draws, and decides nothing
-    struct outbox out;
-    struct effect effects[EVIDENCE_EFFECTS_MAX];
-    uint8_t out_bytes[EVIDENCE_OUT_BYTES];
+    struct rules rules;
+    uint64_t run_seed, step, born_unix_ms; // As the records have them so far
+    struct roster roster;
+    struct round round;
+    struct draw draw;
     _Alignas(8) uint8_t frames[2][4096];
 };
 
-// Prepares zeroed memory (about 120 MiB, most of it never touched). Of the rules it needs run_id,
-// config, run_seed, witness_nodes, witness_standalone and verification_percent.
+// Prepares zeroed memory (about 10 MiB, most of it never touched). Of the rules it goes by those that the
+// GENESIS must name, and by `draw`.
 void evidence_init(struct evidence *self, const struct rules *rules, evidence_verify_fn *verify);
 
 // Hears the next record, from the GENESIS on; `body` is what wire_unpack made of it. False, and why
 // in `text`: it does not hold; then nothing after it can be judged.
 bool evidence_hear(struct evidence *self, uint64_t seq, uint16_t kind, const void *body);
 
-// For the ledger in `dir`: the rules are those of the state.toml that the coordinator put beside it,
-// which must be the configuration that the GENESIS names. The faults of config_load_run.
+// For the ledger in `dir`: the rules are those of the state.toml that the coordinator put beside it
+// (rules_of_config), which must be the configuration that the GENESIS names. The faults of config_load_run.
 int evidence_open(const char *dir, struct why *why, struct evidence **ret_evidence);
 evidence_verify_fn evidence_verify;            // Ed25519
 void evidence_close(struct evidence **self_p); // NULL is allowed

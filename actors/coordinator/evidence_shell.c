@@ -1,6 +1,7 @@
 // evidence_shell -- the far side of evidence.h: the configuration beside a ledger, and Ed25519.
 
 #include "actors/coordinator/evidence.h"
+#include "actors/coordinator/rules_shell.h"
 #include "common/base/ensure.h"
 #include "common/base/fault.h"
 #include "common/config/run_config.h"
@@ -31,16 +32,8 @@ int evidence_open(const char *dir, struct why *why, struct evidence **ret_eviden
                      "says why",
                      path);
     if (rc == 0) {
-        struct rules rules = { .config = config_digest(config),
-                               .run_seed = round_run_seed(config->run_id),
-                               .genesis_digest = config->model_digest,
-                               .first_epoch = config->progress_epoch,
-                               .first_step = config->progress_step - 1,
-                               .first_position = config->progress_data_index,
-                               .witness_nodes = (uint32_t)config->witness_nodes,
-                               .witness_standalone = config->witness_standalone,
-                               .verification_percent = (uint32_t)config->verification_percent };
-        snprintf(rules.run_id, sizeof rules.run_id, "%.*s", WIRE_RUN_MAX, config->run_id);
+        struct rules rules;
+        rules_of_config(config, &rules);
         *ret_evidence = calloc(1, sizeof **ret_evidence);
         ensure(*ret_evidence);
         evidence_init(*ret_evidence, &rules, evidence_verify);

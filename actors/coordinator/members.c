@@ -34,9 +34,9 @@ void members_tell(struct coordinator *self)
 
 void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, struct outbox *out)
 {
-    struct wire_member member = self->run.members[index];
+    struct wire_member member = self->run.roster.members[index];
     member.state = state;
-    if (state == MEMBER_DROPPED) member.dropped_round = self->run.round.round;
+    if (state == MEMBER_DROPPED) member.dropped_round = self->run.round.opened.round;
     put_member(self, &member, self->beat_ms, out);
     members_tell(self); // Somebody must stop waiting for it
     outbox_note(out, "member.%s name=%s index=%u", wire_enum_name(&wire_enum_member_state, state),
@@ -45,7 +45,7 @@ void members_set_state(struct coordinator *self, uint32_t index, uint8_t state, 
 
 bool members_is_live(const struct coordinator *self, uint32_t index)
 {
-    return self->run.members[index].state == MEMBER_HEALTHY;
+    return self->run.roster.members[index].state == MEMBER_HEALTHY;
 }
 
 // Mail to the name reaches the newer process, so the refusal says which one is meant.
@@ -58,9 +58,9 @@ static void refuse_older(const struct msg *in, uint64_t instance, struct outbox 
 
 uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
-    uint32_t index = run_find(&self->run, &in->sender);
-    if (index == NO_MEMBER || self->run.members[index].state == MEMBER_DROPPED ||
-        self->run.members[index].state == MEMBER_WITHDRAWN) {
+    uint32_t index = roster_find(&self->run.roster, &in->sender);
+    if (index == NO_MEMBER || self->run.roster.members[index].state == MEMBER_DROPPED ||
+        self->run.roster.members[index].state == MEMBER_WITHDRAWN) {
         coordinator_refuse(
             in, REFUSAL_NOT_MEMBER, 0, out,
             index == NO_MEMBER
@@ -69,13 +69,13 @@ uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbo
         return NO_MEMBER;
     }
     // mutant: guilt: an ejected member is heard
-    if (self->run.members[index].state == MEMBER_EJECTED) {
+    if (self->run.roster.members[index].state == MEMBER_EJECTED) {
         coordinator_refuse(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up");
         return NO_MEMBER;
     }
     // A member's incarnation is its instance: a late word of the process before this one counts no
     // more.
-    if (in->incarnation != 0 && in->incarnation < self->run.members[index].instance) {
+    if (in->incarnation != 0 && in->incarnation < self->run.roster.members[index].instance) {
         refuse_older(in, in->incarnation, out);
         return NO_MEMBER;
     }
@@ -89,11 +89,11 @@ uint32_t members_of(struct coordinator *self, const struct msg *in, struct outbo
 // is here as a provider has what is on record.
 static bool is_bound(const struct run *run, uint32_t joiner)
 {
-    uint32_t others = run_count(run, ACTOR_PROVIDER, MEMBER_HEALTHY);
-    if (joiner != NO_MEMBER && run->members[joiner].state == MEMBER_HEALTHY) others--;
+    uint32_t others = roster_count(&run->roster, ACTOR_PROVIDER, MEMBER_HEALTHY);
+    if (joiner != NO_MEMBER && run->roster.members[joiner].state == MEMBER_HEALTHY) others--;
     // mutant: data: the first to join binds the run for ever
     // mutant: data: what was trained on becomes other data
-    return run->pass_samples && (run->round.round > 0 || others > 0);
+    return run->pass_samples && (run->round.opened.round > 0 || others > 0);
 }
 
 static struct wire_record_data data_of(const struct wire_join *join)
@@ -132,7 +132,7 @@ static bool may_provide(struct coordinator *self, const struct msg *in, struct o
             hash_to_hex(pin, wanted), hash_to_hex(&digest, has));
         return false;
     }
-    if (is_bound(run, run_find(run, &in->sender)) && !is_the_runs(run, &data)) {
+    if (is_bound(run, roster_find(&run->roster, &in->sender)) && !is_the_runs(run, &data)) {
         coordinator_refuse(in, REFUSAL_WRONG_DATA, 0, out,
                            "the run trains on %llu samples a pass, this "
                            "source has %llu, another manifest or another order; give it the run's "
@@ -148,7 +148,7 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
 {
     const struct wire_join *join = in->body;
     const struct run *run = &self->run;
-    uint32_t index = run_find(run, &in->sender);
+    uint32_t index = roster_find(&run->roster, &in->sender);
     char name[ACTOR_NAME_MAX + 1];
     actor_name(join->role, &in->sender, name);
     if (join->role == ACTOR_COORDINATOR || join->role >= ACTOR_MONITOR ||
@@ -160,18 +160,18 @@ static bool may_join(struct coordinator *self, const struct msg *in, struct outb
         return false;
     }
     // mutant: guilt: an ejected member may join again
-    if (index != NO_MEMBER && run->members[index].state == MEMBER_EJECTED) {
+    if (index != NO_MEMBER && run->roster.members[index].state == MEMBER_EJECTED) {
         coordinator_refuse(in, REFUSAL_EJECTED, 0, out, "this identity was ejected; give up");
         return false;
     }
-    if (index != NO_MEMBER && join->instance < run->members[index].instance) {
+    if (index != NO_MEMBER && join->instance < run->roster.members[index].instance) {
         refuse_older(in, join->instance, out);
         return false;
     }
-    if (index != NO_MEMBER && join->role != run->members[index].role) {
+    if (index != NO_MEMBER && join->role != run->roster.members[index].role) {
         coordinator_refuse(in, REFUSAL_WRONG_ROLE, 0, out,
                            "this key is a %s of the run; a %s needs a key of its own",
-                           wire_enum_name(&wire_enum_role, run->members[index].role),
+                           wire_enum_name(&wire_enum_role, run->roster.members[index].role),
                            wire_enum_name(&wire_enum_role, join->role));
         return false;
     }
@@ -207,7 +207,7 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
     const struct wire_join *join = in->body;
     struct run *run = &self->run;
     if (!may_join(self, in, out)) return;
-    uint32_t index = run_find(run, &in->sender);
+    uint32_t index = roster_find(&run->roster, &in->sender);
     bool known = index != NO_MEMBER;
     if (!known) index = run_free_place(run);
     if (index == NO_MEMBER) {
@@ -223,28 +223,29 @@ void members_hear_join(struct coordinator *self, const struct msg *in, struct ou
                                   .instance = join->instance };
     memcpy(member.name, join->name, sizeof member.name);
     memcpy(member.endpoint, join->endpoint, sizeof member.endpoint);
-    const bool stays = known && run->members[index].state == MEMBER_HEALTHY;
+    const bool stays = known && run->roster.members[index].state == MEMBER_HEALTHY;
     if (known) {
         // mutant: guilt: a member that joins again has shown all
-        member.unshown = run->members[index].unshown;
-        member.owed = run->members[index].owed;
-        member.dropped_round = run->members[index].dropped_round;
+        member.unshown = run->roster.members[index].unshown;
+        member.owed = run->roster.members[index].owed;
+        member.dropped_round = run->roster.members[index].dropped_round;
     }
-    member.joined_round = known && run->members[index].instance == join->instance
-                              ? run->members[index].joined_round
-                              : run->round.round;
+    member.joined_round = known && run->roster.members[index].instance == join->instance
+                              ? run->roster.members[index].joined_round
+                              : run->round.opened.round;
     if (stays) member.state = MEMBER_HEALTHY;
     self->heard_ms[index] = in->now_ms;
     const struct wire_record_data data = data_of(join);
     const bool binds = join->role == ACTOR_PROVIDER && self->rules.frame.data.kind == DATA_SERVER &&
                        !is_the_runs(run, &data),
-               differs = !known || !wire_equal(FRAME_RECORD_MEMBER, &member, &run->members[index]);
+               differs =
+                   !known || !wire_equal(FRAME_RECORD_MEMBER, &member, &run->roster.members[index]);
     // mutant: data: a provider changes its mind without end
     // mutant: a member fills the ledger
     if (known && (binds || differs) && changes_too_often(self, in, index, out)) return;
     if (differs) {
         self->holdings[index].known = false; // Another process: what the old one held is gone
-        if (index == run->members_count || !key_equal(&run->members[index].key, &member.key))
+        if (index == run->roster.count || !key_equal(&run->roster.members[index].key, &member.key))
             memset(self->testimonies[index], 0,
                    sizeof self->testimonies[index]); // A place handed on
         if (!stays) self->amiss[index] = 0;
@@ -270,7 +271,7 @@ void members_hear_ping(struct coordinator *self, const struct msg *in, struct ou
     const struct wire_ping *ping = in->body;
     uint32_t index = members_of(self, in, out);
     if (index == NO_MEMBER) return;
-    if (ping->instance < self->run.members[index].instance) {
+    if (ping->instance < self->run.roster.members[index].instance) {
         refuse_older(in, ping->instance, out);
         return;
     }
@@ -295,11 +296,11 @@ static bool is_needed(const struct coordinator *self, uint32_t leaver)
 {
     const struct run *run = &self->run;
     bool others = false;
-    if (run->step == self->rules.first_step || run->last.elected > 1 ||
-        run_witness_place(run, leaver) == NO_MEMBER)
+    if (run->step == self->rules.first_step || run->round.last.elected > 1 ||
+        round_witness_place(&run->round, leaver) == NO_MEMBER)
         return false;
-    for (uint32_t i = 0; i < run->members_count; i++) {
-        const struct wire_member *member = &run->members[i];
+    for (uint32_t i = 0; i < run->roster.count; i++) {
+        const struct wire_member *member = &run->roster.members[i];
         if (i == leaver || !members_keeps_parameters(member)) continue;
         if (self->step_held[i] >= run->step) return false;
         others = true;
@@ -310,9 +311,9 @@ static bool is_needed(const struct coordinator *self, uint32_t leaver)
 void members_hear_leave(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_leave *leave = in->body;
-    uint32_t index = run_find(&self->run, &in->sender);
-    const bool takes_part = index != NO_MEMBER && is_here(&self->run.members[index]) &&
-                            leave->instance >= self->run.members[index].instance;
+    uint32_t index = roster_find(&self->run.roster, &in->sender);
+    const bool takes_part = index != NO_MEMBER && is_here(&self->run.roster.members[index]) &&
+                            leave->instance >= self->run.roster.members[index].instance;
     // mutant: the only holder may go
     if (takes_part && is_needed(self, index)) {
         coordinator_refuse(in, REFUSAL_NOT_NOW, 0, out,
@@ -327,8 +328,8 @@ void members_hear_leave(struct coordinator *self, const struct msg *in, struct o
 
 void members_check_leases(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
-    for (uint32_t i = 0; i < self->run.members_count; i++) {
-        uint8_t state = self->run.members[i].state;
+    for (uint32_t i = 0; i < self->run.roster.count; i++) {
+        uint8_t state = self->run.roster.members[i].state;
         if (state != MEMBER_HEALTHY && state != MEMBER_PENDING) continue;
         if (now_ms - self->heard_ms[i] > self->rules.lease_ms)
             members_set_state(self, i, MEMBER_DROPPED, out);

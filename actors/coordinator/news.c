@@ -11,8 +11,8 @@ static void add_progress(const struct coordinator *self, struct wire_run *state)
 {
     double loss = 0, rate = 0;
     uint32_t reporting = 0;
-    for (uint32_t i = 0; i < self->run.members_count; i++)
-        if (self->run.members[i].role == ACTOR_TRAINER && members_is_live(self, i)) {
+    for (uint32_t i = 0; i < self->run.roster.count; i++)
+        if (self->run.roster.members[i].role == ACTOR_TRAINER && members_is_live(self, i)) {
             rate += (double)self->tokens_per_s[i];
             if (self->loss[i] > 0) loss += (double)self->loss[i], reporting++;
         }
@@ -29,14 +29,14 @@ struct wire_run news_run_state(const struct coordinator *self, uint64_t now_ms)
     struct wire_run state = {
         .phase = run->phase,
         .epoch = run->epoch,
-        .round = run->round.round,
+        .round = run->round.opened.round,
         .step = run->step,
         .total_steps = self->rules.total_steps,
         .log_seq = run->log_seq,
         .phase_left_ms = left_ms < UINT32_MAX ? (uint32_t)left_ms : UINT32_MAX,
-        .pending = run_count(run, ACTOR_TRAINER, MEMBER_PENDING),
-        .healthy = run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY),
-        .roster_version = run->roster_version,
+        .pending = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_PENDING),
+        .healthy = roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY),
+        .roster_version = run->roster.version,
         .samples_done = run->samples_done,
         .digest_step = run->digest_step,
         .digest = run->digest,
@@ -67,15 +67,15 @@ void news_run(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 
 void news_round(struct coordinator *self, struct outbox *out)
 {
-    struct wire_round round = run_round(&self->run);
+    struct wire_round round = round_frame(&self->run.round);
     outbox_news(out, FRAME_ROUND, &round);
 }
 
 static struct wire_roster roster(const struct coordinator *self)
 {
-    return (struct wire_roster){ .version = self->run.roster_version,
-                                 .members = self->run.members,
-                                 .members_count = self->run.members_count };
+    return (struct wire_roster){ .version = self->run.roster.version,
+                                 .members = self->run.roster.members,
+                                 .members_count = self->run.roster.count };
 }
 
 void news_roster(struct coordinator *self, struct outbox *out)
@@ -83,7 +83,7 @@ void news_roster(struct coordinator *self, struct outbox *out)
     struct wire_roster all = roster(self);
     outbox_news(out, FRAME_ROSTER, &all);
     self->roster_changed = false;
-    self->roster_told = self->run.roster_version;
+    self->roster_told = self->run.roster.version;
 }
 
 void news_beat(struct coordinator *self, struct outbox *out)
@@ -92,9 +92,9 @@ void news_beat(struct coordinator *self, struct outbox *out)
     outbox_news(out, FRAME_BEAT,
                 &(struct wire_beat){ .log_seq = run->log_seq,
                                      .phase = run->phase,
-                                     .round = run->round.round,
+                                     .round = run->round.opened.round,
                                      .step = run->step,
-                                     .roster_version = run->roster_version,
+                                     .roster_version = run->roster.version,
                                      .chain = run->chain,
                                      .born_unix_ms = run->born_unix_ms });
     self->beat_seq = run->log_seq;
@@ -109,8 +109,8 @@ void news_hear_ask(struct coordinator *self, const struct msg *in, struct outbox
         struct wire_run state = news_run_state(self, in->now_ms);
         outbox_mail(out, in->from, FRAME_RUN, &state);
         epoch_tell_end(self, in->from, out);
-        if (!self->run.round_open) break;
-        struct wire_round round = run_round(&self->run);
+        if (!self->run.round.open) break;
+        struct wire_round round = round_frame(&self->run.round);
         outbox_mail(out, in->from, FRAME_ROUND, &round);
         break;
     }

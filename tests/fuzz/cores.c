@@ -110,8 +110,8 @@ static void init_coordinator(struct talk *talk)
                            .start_paused = bits & PAUSED,
                            .min_clients = 2,
                            .init_min_clients = 2,
-                           .witness_nodes = 2,
-                           .witness_standalone = bits & STANDALONE,
+                           .draw.witness_nodes = 2,
+                           .draw.witness_standalone = bits & STANDALONE,
                            .batch_start = 3,
                            .batch_end = 5,
                            .batch_warmup_tokens = 100,
@@ -121,7 +121,7 @@ static void init_coordinator(struct talk *talk)
                            .lease_ms = 4000,
                            .unhealthy_rounds = bits & STRICT ? 1 : 6,
                            .snapshot_rounds = 2,
-                           .verification_percent = bits & AUDITS ? 40 : 0,
+                           .draw.verification_percent = bits & AUDITS ? 40 : 0,
                            .audit_secret = hash_of("secret", 6) };
     if (bits & GENESIS) rules.genesis_digest = hash_of("genesis", 7);
     rules.owner = event_people()[0].key;

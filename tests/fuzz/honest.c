@@ -388,15 +388,15 @@ void honest_note_said(struct honest *self, uint16_t kind, const void *body)
 static struct wire_claim claim_in(const struct coordinator *core, uint32_t client, uint64_t other)
 {
     const struct run *run = &core->run;
-    const uint32_t member = run->clients[client].member;
-    const uint64_t round = run->round.round;
+    const uint32_t member = run->round.clients[client].member;
+    const uint64_t round = run->round.opened.round;
     struct wire_claim claim = { .run = "fuzz",
                                 .epoch = run->epoch,
                                 .step = run->step,
                                 .round = round ? round : 1,
                                 .client = client,
                                 .end = 1,
-                                .author = run->members[member].key,
+                                .author = run->roster.members[member].key,
                                 .base = honest_digest(run->step),
                                 .residual_from = run->residuals[member].hash,
                                 .residual_to = made("residual", round, (uint8_t)member),
@@ -417,12 +417,12 @@ static struct wire_bytes participants(const struct coordinator *core)
     static uint64_t words[BLOOM_WORDS(MEMBERS_MAX)];
     struct bloom bloom;
     const struct run *run = &core->run;
-    if (run->clients_count == 0 || bloom_bytes(run->clients_count) > sizeof bytes)
+    if (run->round.clients_count == 0 || bloom_bytes(run->round.clients_count) > sizeof bytes)
         return (struct wire_bytes){ 0 };
-    bloom_init(&bloom, run->clients_count, run->round.seed, words);
-    for (uint32_t c = 0; c < run->clients_count; c++) bloom_add(&bloom, &core->items[c]);
+    bloom_init(&bloom, run->round.clients_count, run->round.opened.seed, words);
+    for (uint32_t c = 0; c < run->round.clients_count; c++) bloom_add(&bloom, &core->items[c]);
     bloom_store(&bloom, bytes);
-    return (struct wire_bytes){ bytes, (uint32_t)bloom_bytes(run->clients_count) };
+    return (struct wire_bytes){ bytes, (uint32_t)bloom_bytes(run->round.clients_count) };
 }
 
 static int by_client(const void *a, const void *b)
@@ -436,7 +436,7 @@ static const struct wire_vote *vote(const struct coordinator *core)
     static struct wire_seen seen[PLACES_MAX];
     const struct run *run = &core->run;
     uint32_t count = 0;
-    for (uint32_t i = 0; run->round_open && i < core->deal.count && count < PLACES_MAX; i++) {
+    for (uint32_t i = 0; run->round.open && i < core->deal.count && count < PLACES_MAX; i++) {
         const struct wire_claim claim = claim_in(core, core->deal.shares[i].trainer, 0);
         seen[count++] = (struct wire_seen){ .client = claim.client,
                                             .result = claim_hash(&claim),
@@ -447,7 +447,7 @@ static const struct wire_vote *vote(const struct coordinator *core)
                                             .residual_to = claim.residual_to };
     }
     qsort(seen, count, sizeof *seen, by_client);
-    said.vote = (struct wire_vote){ .round = run->round.round ? run->round.round : 1,
+    said.vote = (struct wire_vote){ .round = run->round.opened.round ? run->round.opened.round : 1,
                                     .complete = true,
                                     .seen = seen,
                                     .seen_count = count,
@@ -460,15 +460,16 @@ static const struct wire_finding *finding(const struct coordinator *core, uint32
 {
     const struct run *run = &core->run;
     uint32_t place = 0;
-    if (run->audits_count == 0) return NULL;
-    for (uint32_t i = 0; i < run->audits_count; i++)
-        if (run->clients[run->audits[i].auditor].member == member) place = i;
-    const struct wire_audit *audit = &run->audits[place];
-    said.finding = (struct wire_finding){ .round = run->round.round ? run->round.round : 1,
-                                          .result = audit->result,
-                                          .finding = FINDING_SAME,
-                                          .payload = audit->payload,
-                                          .residual_to = audit->residual_to };
+    if (run->round.audits_count == 0) return NULL;
+    for (uint32_t i = 0; i < run->round.audits_count; i++)
+        if (run->round.clients[run->round.audits[i].auditor].member == member) place = i;
+    const struct wire_audit *audit = &run->round.audits[place];
+    said.finding =
+        (struct wire_finding){ .round = run->round.opened.round ? run->round.opened.round : 1,
+                               .result = audit->result,
+                               .finding = FINDING_SAME,
+                               .payload = audit->payload,
+                               .residual_to = audit->residual_to };
     return &said.finding;
 }
 
@@ -478,7 +479,7 @@ static const struct wire_testimony *testimony(const struct coordinator *core, ui
 {
     static uint8_t frame[CLAIM_FRAME_MAX];
     static const uint8_t signature[WIRE_SIGNATURE_BYTES]; // The shell has looked at it
-    if (!core->run.round_open || core->deal.count == 0) return NULL;
+    if (!core->run.round.open || core->deal.count == 0) return NULL;
     const struct wire_claim claim = claim_in(core, core->deal.shares[0].trainer, signer & 1);
     struct wire_head head = { .kind = FRAME_CLAIM, .run = "fuzz", .incarnation = 1, .seq = 1 };
     head.sender = claim.author;
@@ -503,7 +504,7 @@ const void *honest_to_coordinator(const struct coordinator *core, uint16_t kind,
         return &said.join;
     case FRAME_PING:
         said.ping = (struct wire_ping){ .instance = person->instance,
-                                        .round = run->round.round,
+                                        .round = run->round.opened.round,
                                         .step = run->step,
                                         .tokens_per_s = 1,
                                         .loss = 2 };
@@ -512,7 +513,7 @@ const void *honest_to_coordinator(const struct coordinator *core, uint16_t kind,
         said.holds = (struct wire_holds){ run->step, honest_digest(run->step) };
         return &said.holds;
     case FRAME_VOTE: return vote(core);
-    case FRAME_FINDING: return finding(core, run_find(run, &person->key));
+    case FRAME_FINDING: return finding(core, roster_find(&run->roster, &person->key));
     case FRAME_TESTIMONY: return testimony(core, signer);
     case FRAME_CHECKPOINT:
         said.checkpoint = (struct wire_checkpoint){

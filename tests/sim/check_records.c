@@ -38,7 +38,7 @@ static uint32_t count_cut_off(const struct ghost *ghost, uint64_t round)
     for (uint32_t i = 0; i < ghost->members_count; i++)
         count += ghost->members[i].role == ACTOR_TRAINER &&
                  ghost->members[i].state == MEMBER_DROPPED &&
-                 round - ghost->members[i].dropped_round < RUN_DROPPED_ROUNDS;
+                 round - ghost->members[i].dropped_round < ROSTER_DROPPED_ROUNDS;
     return count;
 }
 
@@ -143,10 +143,11 @@ static void check_witnesses(struct sim *sim, const struct wire_round *round)
 {
     const struct rules *rules = &sim->plan.rules;
     const struct ghost *ghost = &sim->ghost;
-    uint8_t role = rules->witness_standalone ? ACTOR_WITNESS : ACTOR_TRAINER;
+    uint8_t role = rules->draw.witness_standalone ? ACTOR_WITNESS : ACTOR_TRAINER;
     uint32_t able = count_members(ghost, role, MEMBER_HEALTHY);
-    uint32_t due =
-        rules->witness_nodes && rules->witness_nodes < able ? rules->witness_nodes : able;
+    uint32_t due = rules->draw.witness_nodes && rules->draw.witness_nodes < able
+                       ? rules->draw.witness_nodes
+                       : able;
     hold(round->witnesses_count == due, "as many are elected as the rules say", "%u of %u",
          round->witnesses_count, able);
     for (uint32_t i = 0; i < round->witnesses_count; i++) {
@@ -203,7 +204,7 @@ static void hear_round(struct sim *sim, const struct wire_round *round)
          "round %llu", (unsigned long long)round->round);
     ghost->audit_lock = round->audit_lock;
     ghost->trainers = round->trainers;
-    hold(sim->plan.rules.verification_percent == 0 ||
+    hold(sim->plan.rules.draw.verification_percent == 0 ||
              round->trainers == count_members(ghost, ACTOR_TRAINER, MEMBER_HEALTHY) +
                                     count_members(ghost, ACTOR_TRAINER, MEMBER_PENDING) +
                                     count_cut_off(ghost, point->round),
@@ -306,7 +307,7 @@ static void check_accepted(struct sim *sim, const struct wire_commit *commit,
     hold(ghost->members[ghost->clients[accepted->client]].state != MEMBER_EJECTED,
          "nothing of an ejected member is accepted", "round %llu client %u",
          (unsigned long long)commit->round, accepted->client);
-    hold(sim->plan.rules.verification_percent == 0 ||
+    hold(sim->plan.rules.draw.verification_percent == 0 ||
              ghost->members[ghost->clients[accepted->client]].state == MEMBER_HEALTHY,
          "who could not be audited is not believed", "round %llu client %u",
          (unsigned long long)commit->round, accepted->client);

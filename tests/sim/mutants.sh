@@ -89,7 +89,7 @@ by_unit() { local name=$1 test=$2; shift 2; try by_test "$name" "$test" -- "$@";
 mutant 'a commit is published before it is stored' swap
 mutant 'a member is admitted before it is stored' \
     before 'if (kind != FRAME_RECORD_MEMBER)' \
-    after 'outbox_store(out, FRAME_RECORD_MEMBER, &run->members[index]);'
+    after 'outbox_store(out, FRAME_RECORD_MEMBER, &run->roster.members[index]);'
 mutant 'a claim is sent before it is journalled' swap
 mutant 'a vote is sent before it is journalled' \
     before 'send(self, member, turn->in->now_ms, turn->out);'
@@ -117,7 +117,7 @@ mutant 'votes of the last round count in the next' drop
 
 # ---- samples ------------------------------------------------------------------------------------------
 mutant 'a batch is lost: what was not accepted is done' before '
-    if (count == 0) ensure(table_done(&self->table, commit->round, self->dealt, self->dealt_count) == TABLE_OK);'
+    if (count == 0) ensure(table_done(&self->table, commit->round, self->round.dealt, self->round.dealt_count) == TABLE_OK);'
 mutant 'a batch is dealt twice' instead '(void)count;'
 by_unit 'what was trained counts for a round made anew' trainer_test 'self->made_anew ||' ''
 mutant 'a trainer trains the samples beside its own' \
@@ -127,7 +127,7 @@ by_unit 'data: any order of the pinned files is let in' coordinator_test \
     '!hash_equal(&digest, pin)' 'join->samples == 0'
 by_unit 'data: the first to join binds the run for ever' coordinator_test \
     'others > 0' 'others < MEMBERS_MAX'
-by_unit 'data: what was trained on becomes other data' coordinator_test 'run->round.round > 0 ||' ''
+by_unit 'data: what was trained on becomes other data' coordinator_test 'run->round.opened.round > 0 ||' ''
 by_unit 'data: a provider changes its mind without end' coordinator_test '(binds || differs)' 'differs'
 by_unit 'data: tokens begin where a provider likes' proof_test \
     '!is_begin_of_tokens(' 'offset >= file->bytes && !is_begin_of_tokens('
@@ -190,7 +190,7 @@ mutant 'another run of the name is taken for the same' \
 mutant 'what was promised to another run binds in this one' \
     'self->journal.born_unix_ms != self->born_unix_ms' 'false'
 mutant 'a snapshot forgets what is pending' instead 'return;'
-mutant 'a snapshot forgets the chain of commits' ', self->last_commit = from->last_commit' ''
+mutant 'a snapshot forgets the chain of commits' ', self->round.last_commit = from->last_commit' ''
 mutant 'a torn record is taken for whole' instead '(void)body, (void)bytes;'
 by_unit 'the chain of the ledger is not checked' ledger_damage_test '&record.chain' '&chain'
 mutant 'a member that asks for commits is not answered' drop
@@ -254,56 +254,57 @@ mutant 'audit: an accusation alone ejects' instead \
 mutant 'audit: a trainer that revealed something else is called wrong' \
     'FINDING_WITHHELD' 'FINDING_DIFFERENT'
 mutant 'audit: silence ejects the third time' '} else if (members_is_live(self, audit->member)) {' \
-    '} else if (self->run.members[audit->member].unshown == AUDIT_UNSHOWN_MAX) {
+    '} else if (self->run.roster.members[audit->member].unshown == AUDIT_UNSHOWN_MAX) {
         eject(self, &ejection, out);
      } else if (members_is_live(self, audit->member)) {'
 mutant 'audit: what began with zero can be withheld' 'finding->finding == FINDING_WITHHELD &&' 'false &&'
 mutant 'audit: debts do not grow' 'AUDIT_OWED_FIRST << unshown' 'AUDIT_OWED_FIRST'
 mutant 'audit: to have shown nothing is never forgiven' 'answered ? 0 :' 'answered ? member->unshown :'
 mutant 'audit: what nobody has verified is a beginning' \
-    '(self->run.members[member].owed == 0 || self->run.clients_count == 1)' '1'
+    '(self->run.roster.members[member].owed == 0 || self->run.round.clients_count == 1)' '1'
 by_unit 'blobs: what an audit needs goes with its step' blobs_test '|| entry->reveals' ''
 mutant 'audit: a member that nobody judges owes nothing' \
-    'set_debts(self, audit->member, member->unshown, 1);' '(void)member;'
+    'roster_set_debts(roster, audit->member, member->unshown, 1);' '(void)member;'
 mutant 'audit: a member that goes away owes nothing' 'AUDIT_OWED_FIRST << unshown' '0'
 by_unit 'audit: a member that owes is drawn like the others' coordinator_test instead '(void)draw_owed;'
 by_unit 'audit: a quarrel costs neither party anything' coordinator_test drop
 by_unit 'audit: to say nothing costs an auditor nothing' coordinator_test \
     'finding != FINDING_PENDING' 'finding <= FINDING_UNABLE'
 by_unit 'audit: a member that went long ago counts for ever' verdict_test \
-    'RUN_DROPPED_ROUNDS = 64' 'RUN_DROPPED_ROUNDS = 64000'
+    'ROSTER_DROPPED_ROUNDS = 64' 'ROSTER_DROPPED_ROUNDS = 64000'
 mutant 'audit: a finding is stored after it is acted upon' \
     instead 'run_apply(&self->run, FRAME_RECORD_FINDING, &record);' \
     after 'outbox_store(out, FRAME_RECORD_FINDING, &record);'
 mutant 'audit: a finding of a member that was not asked counts' \
-    'run->clients[run->audits[place].auditor].member != member' \
-    '!hash_equal(&finding->result, &run->audits[place].result)'
+    'run->round.clients[run->round.audits[place].auditor].member != member' \
+    '!hash_equal(&finding->result, &run->round.audits[place].result)'
 mutant 'audit: a finding of another result counts' \
-    '|| !hash_equal(&finding->result, &run->audits[place].result)' '' \
+    '|| !hash_equal(&finding->result, &run->round.audits[place].result)' '' \
     after 'if (finding->round % 5 == 0) self->finding.result = (struct hash){ { 1 } };'
 mutant 'audit: a member audits itself' instead '(void)client;'
 mutant 'audit: nobody is left to train' '- 1' '' \
     'round->audits_count >= round->clients_count' 'round->audits_count > round->clients_count'
 mutant 'audit: auditors train, too' 'audits_of(round, c) == UINT32_MAX' 'c < round->clients_count'
-mutant 'audit: the base is not that of the result' '.base = run->last.base' \
-    '.base = run->digest_step == run->last.step ? run->pin_digest : run->last.base'
+mutant 'audit: the base is not that of the result' '.base = before->last.base' \
+    '.base = before->last.step % 3 ? before->last.base : before->last_commit'
 mutant 'audit: an audit names the residual that it leads to' \
     '.residual_from = accepted->residual_from' '.residual_from = accepted->residual_to'
 mutant 'audit: an ejected member is audited again' drop
-mutant 'audit: draws follow from what no record says' 'round->seed' 'round->seed ^ self->heard_ms[0]'
-mutant 'round: the witnesses follow from what no record says' '(seed,' '(seed ^ self->heard_ms[0],'
+mutant 'audit: draws follow from what no record says' 'run->run_seed' 'run->run_seed ^ self->heard_ms[0]'
+mutant 'round: the witnesses follow from what no record says' \
+    after 'self->draw.witnesses[0] = self->draw.clients[self->heard_ms[0] % round.clients_count];'
 mutant 'audit: the key is not that of the lock' \
-    'audit_key(self, self->run.round.round)' 'audit_key(self, self->run.round.round + 1)'
+    'audit_key(self, self->run.round.opened.round)' 'audit_key(self, self->run.round.opened.round + 1)'
 mutant 'audit: more are drawn than the rules say' '(number % 100 < hundredths % 100)' '1'
 mutant 'audit: a verdict that a crash cut off is forgotten' drop
 mutant 'guilt: a residual may be anything' \
     'hash_equal(&seen->residual_from, &self->run.residuals[member].hash)' 'seen'
 mutant 'guilt: a snapshot forgets where residuals led' drop
 mutant 'guilt: what an ejected member did is accepted' \
-    'self->rules.verification_percent ? members_is_live(self, member)
-        : self->run.members[member].state != MEMBER_EJECTED' 'true'
+    'self->rules.draw.verification_percent ? members_is_live(self, member)
+        : self->run.roster.members[member].state != MEMBER_EJECTED' 'true'
 mutant 'guilt: a member that left before the commit is believed' \
-    'self->rules.verification_percent ? members_is_live(self, member) :' ''
+    'self->rules.draw.verification_percent ? members_is_live(self, member) :' ''
 mutant 'guilt: a judge against the verdict stays' instead '
     eject_false_judges(self, place, FINDING_PENDING, out);
     (void)word;'
@@ -315,7 +316,7 @@ mutant 'guilt: an ejected member may join again' drop
 mutant 'guilt: a witness keeps to itself what was not committed' before 'if (commit) return;'
 mutant 'guilt: the holder of the committed claim is not asked' instead '(void)ask_for_accepted;'
 mutant 'guilt: a liar that shows its other claim itself is not asked about' '.name = name,' \
-    '.name = name, .asked = claim->round == self->run.round.round && self->run.round_open,'
+    '.name = name, .asked = claim->round == self->run.round.opened.round && self->run.round.open,'
 mutant 'guilt: claims of two rounds are called equivocation' \
     'if (known->round != claim->round)' 'if (known->round == 0)'
 mutant 'guilt: a claim of before the run was born counts' \

@@ -123,8 +123,8 @@ static void draw_rules(struct sim *self)
         .epoch_rounds = pick(self, 3, 16),
         .total_steps = roll(self, 3) ? 1000000 : pick(self, 60, 90),
         .min_clients = pick(self, 1, 3),
-        .witness_nodes = pick(self, 0, 5),
-        .witness_standalone = plan->witnesses > 0,
+        .draw.witness_nodes = pick(self, 0, 5),
+        .draw.witness_standalone = plan->witnesses > 0,
         .batch_start = pick(self, 3, 9),
         .batch_warmup_tokens = roll(self, 2) ? 0 : 4000,
         .seq_len = 16,
@@ -138,7 +138,7 @@ static void draw_rules(struct sim *self)
         .audit_secret = hash_number("secret", self->seed),
     };
     static const uint32_t percents[] = { 0, 0, 10, 25, 50, 100 };
-    rules->verification_percent = percents[roll(self, 6)];
+    rules->draw.verification_percent = percents[roll(self, 6)];
     if (roll(self, 3) == 0) rules->epoch_ms = between(self, 5000, 30000), rules->epoch_rounds = 0;
     if (roll(self, 2)) rules->genesis_digest = hash_number("genesis", 0);
     // One run in eight goes on from what an earlier one left.
@@ -157,14 +157,14 @@ static void draw_rules(struct sim *self)
         .genesis_digest = rules->genesis_digest,
         .topk = 1,
         .chunk = 1,
-        .witness_nodes = rules->witness_nodes,
-        .witness_standalone = rules->witness_standalone,
+        .witness_nodes = rules->draw.witness_nodes,
+        .witness_standalone = rules->draw.witness_standalone,
         .heartbeat_ms = rules->heartbeat_ms,
         .lease_ms = rules->lease_ms,
         .snapshot_rounds = rules->snapshot_rounds,
         .total_steps = rules->total_steps,
         .data = { .token_bytes = 2 },
-        .verification_percent = rules->verification_percent,
+        .verification_percent = rules->draw.verification_percent,
         .payload_bytes = 1000,
     };
 }
@@ -185,7 +185,7 @@ static void draw_liars(struct sim *self)
     if (roll(self, 10) == 0) { // Wrong results for ever, all audited
         plan->lies = LIES_IN_RESULTS;
         plan->stubborn = true;
-        rules->verification_percent = rules->frame.verification_percent = 100;
+        rules->draw.verification_percent = rules->frame.verification_percent = 100;
     }
     for (uint32_t count = pick(self, 1, most), i = 0; i < count;) {
         const uint32_t bit = 1u << pick(self, 1, plan->trainers);
@@ -197,12 +197,13 @@ static void draw_liars(struct sim *self)
         if (plan->witnesses < 3) plan->witnesses = 3;
         if (roll(self, 2)) plan->liars |= 1u << (plan->trainers + pick(self, 1, plan->witnesses));
     }
-    if (rules->witness_nodes == 1 || rules->witness_nodes == 2) rules->witness_nodes = 3;
-    if (most > 1) rules->witness_nodes = 0;
+    if (rules->draw.witness_nodes == 1 || rules->draw.witness_nodes == 2)
+        rules->draw.witness_nodes = 3;
+    if (most > 1) rules->draw.witness_nodes = 0;
     const uint32_t least = most > 1 ? 4 : plan->witnesses ? 3 : 2;
     if (rules->min_clients < least) rules->min_clients = least;
     rules->init_min_clients = pick(self, rules->min_clients, plan->trainers - most);
-    rules->frame.witness_nodes = rules->witness_nodes;
+    rules->frame.witness_nodes = rules->draw.witness_nodes;
     // Witnesses without parameters believe what more than a third of a round's trainers say that they
     // began with, and of four in a round two may lie.
     if (plan->witnesses && most > 1) plan->lies &= (uint32_t)~LIES_IN_BASES;
@@ -252,9 +253,9 @@ static void draw_canary(struct plan *plan)
     plan->trainers = 4, plan->witnesses = 0, plan->liars = 0xe;
     plan->lies = LIES_IN_FINDINGS;
     plan->collude = plan->stubborn = true;
-    plan->rules.verification_percent = plan->rules.frame.verification_percent = 50;
+    plan->rules.draw.verification_percent = plan->rules.frame.verification_percent = 50;
     plan->rules.min_clients = plan->rules.init_min_clients = 3;
-    plan->rules.witness_standalone = plan->rules.frame.witness_standalone = false;
+    plan->rules.draw.witness_standalone = plan->rules.frame.witness_standalone = false;
 }
 
 void plan_draw(struct sim *self)

@@ -87,13 +87,14 @@ static const struct rules usual = {
 
 // clang-format off
 #define RULE(name) { #name, offsetof(struct rules, name), sizeof(((struct rules *)0)->name) }
+#define RULE_OF_DRAW(type, name) { #name, offsetof(struct rules, draw.name), sizeof(type) },
 static const struct { const char *name; size_t offset, size;
 } rule_names[] = {
     RULE(waiting_ms),  RULE(warmup_ms),        RULE(train_ms),         RULE(witness_ms),
     RULE(cooldown_ms), RULE(epoch_ms),         RULE(epoch_rounds),     RULE(total_steps),
-    RULE(min_clients), RULE(init_min_clients), RULE(witness_nodes),    RULE(witness_standalone),
-    RULE(lease_ms),    RULE(heartbeat_ms),     RULE(unhealthy_rounds), RULE(start_paused),
-    RULE(verification_percent),
+    RULE(min_clients), RULE(init_min_clients), RULE(lease_ms),         RULE(heartbeat_ms),
+    RULE(unhealthy_rounds), RULE(start_paused),
+    DRAW_RULES(RULE_OF_DRAW)
 };
 // clang-format on
 
@@ -276,7 +277,7 @@ static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts
     uint64_t words[BLOOM_WORDS(16)] = { 0 };
     struct bloom bloom;
     char *save;
-    bloom_init(&bloom, self->core->run.clients_count, 1, words);
+    bloom_init(&bloom, self->core->run.round.clients_count, 1, words);
     for (char *item = strtok_r(value, ",", &save); item; item = strtok_r(NULL, ",", &save)) {
         struct key key = key_named(self, item);
         struct hash member = hash_of(key.bytes, KEY_BYTES);
@@ -284,7 +285,8 @@ static void set_who(struct talk *self, struct wire_vote *vote, struct vote_parts
     }
     bloom_store(&bloom, parts->bloom);
     vote->participants =
-        (struct wire_bytes){ parts->bloom, (uint32_t)bloom_bytes(self->core->run.clients_count) };
+        (struct wire_bytes){ parts->bloom,
+                             (uint32_t)bloom_bytes(self->core->run.round.clients_count) };
 }
 
 // claim=t4:2:a

@@ -2,6 +2,7 @@
 // which a liar is ejected by judges and another for two claims. Its records hold; each, bent in one
 // place, does not.
 
+#include "actors/coordinator/coordinator.h"
 #include "actors/coordinator/evidence.h"
 #include "common/crypto/identity.h"
 #include <setjmp.h>
@@ -96,13 +97,13 @@ static void say_locally(uint16_t kind, const void *body)
     step(&(struct msg){ .now_ms = run.now_ms, .kind = kind, .run = "", .from = "", .body = body });
 }
 
-static uint32_t who(uint32_t client) { return run.core->run.clients[client].member; }
+static uint32_t who(uint32_t client) { return run.core->run.round.clients[client].member; }
 
 // Every auditor says what is so: a result of the liar is another one than it claimed. The liar
 // cannot say.
 static void audit(void)
 {
-    const struct wire_round round = run_round(&run.core->run);
+    const struct wire_round round = round_frame(&run.core->run.round);
     for (uint32_t i = 0; i < round.audits_count; i++) {
         const uint32_t auditor = who(round.audits[i].auditor);
         say(auditor, FRAME_FINDING,
@@ -117,26 +118,26 @@ static void audit(void)
 static void vote(void)
 {
     const struct run *now = &run.core->run;
-    const uint64_t round = now->round.round;
+    const uint64_t round = now->round.opened.round;
     struct wire_seen seen[MEMBERS];
     struct wire_vote vote = { .round = round, .complete = true, .seen = seen };
     struct share share;
-    for (uint32_t c = 0; c < now->clients_count; c++)
+    for (uint32_t c = 0; c < now->round.clients_count; c++)
         if (deal_of_trainer(&run.core->deal, c, &share))
             seen[vote.seen_count++] = (struct wire_seen){ .client = c,
                                                           .result = hash_number(round, c),
                                                           .payload = hash_number(round, 100 + c),
                                                           .payload_bytes = 100,
                                                           .base = hash_number(now->step, 0) };
-    for (uint32_t c = 0; c < now->clients_count && now->round.round == round; c++)
-        if (now->members[who(c)].state == MEMBER_HEALTHY) say(who(c), FRAME_VOTE, &vote);
+    for (uint32_t c = 0; c < now->round.clients_count && now->round.opened.round == round; c++)
+        if (now->roster.members[who(c)].state == MEMBER_HEALTHY) say(who(c), FRAME_VOTE, &vote);
 }
 
 static void testify(uint64_t payload)
 {
     uint8_t frame[FRAME_MAX];
     struct wire_claim claim = { .run = "evidence",
-                                .round = run.core->run.round.round,
+                                .round = run.core->run.round.opened.round,
                                 .end = 1,
                                 .author = run.keys[TWICE],
                                 .payload = hash_number(payload, 7),
@@ -148,7 +149,7 @@ static void testify(uint64_t payload)
 
 static bool is_ejected(uint32_t member)
 {
-    return run.core->run.members[member].state == MEMBER_EJECTED;
+    return run.core->run.roster.members[member].state == MEMBER_EJECTED;
 }
 
 static void restart(void)
@@ -199,7 +200,7 @@ static int set_up(void **state)
     struct why why;
     run.rules = (struct rules){ .run_id = "evidence",
                                 .config = hash_number(1, 1),
-                                .run_seed = round_run_seed("evidence"),
+                                .run_seed = rules_run_seed("evidence"),
                                 .waiting_ms = 1000,
                                 .warmup_ms = 5000,
                                 .train_ms = 10000,
@@ -216,7 +217,7 @@ static int set_up(void **state)
                                 .lease_ms = 60000,
                                 .unhealthy_rounds = 200,
                                 .snapshot_rounds = 2,
-                                .verification_percent = 50,
+                                .draw.verification_percent = 50,
                                 .lr = { .kind = SCHEDULE_CONSTANT, .base_lr = 0.001 },
                                 .frame = { .payload_bytes = 100 } };
     arena = (struct wire_arena){ .bytes = malloc(OUT_MAX), .max = OUT_MAX };
@@ -389,14 +390,13 @@ static struct evidence *take_evidence(void)
 static void give_evidence(struct evidence *evidence) { munmap(evidence, sizeof *evidence); }
 
 // Hears all, the record at `at` bent, if it is not WHOLE.
-static bool hear_all(struct evidence *evidence, int at, bend_fn *bend, uint32_t bit)
+static bool hear_records(struct evidence *evidence, int at, bend_fn *bend, uint32_t bit)
 {
     union {
         struct wire_round round;
         struct wire_commit commit;
         uint8_t bytes[4096];
     } copy;
-    evidence_init(evidence, &run.rules, evidence_verify);
     for (uint32_t i = 0; i < run.count; i++) {
         struct wire_refusal refusal;
         const void *body;
@@ -412,6 +412,12 @@ static bool hear_all(struct evidence *evidence, int at, bend_fn *bend, uint32_t 
         if (!evidence_hear(evidence, i + 1, run.records[i].kind, body)) return false;
     }
     return true;
+}
+
+static bool hear_all(struct evidence *evidence, int at, bend_fn *bend, uint32_t bit)
+{
+    evidence_init(evidence, &run.rules, evidence_verify);
+    return hear_records(evidence, at, bend, bit);
 }
 
 static void the_records_of_a_run_hold(void **state)
@@ -477,6 +483,25 @@ static void draws_that_do_not_follow_are_found_out(void **state)
     assert_found_out(FRAME_RECORD_COMMIT, bend_key, 1, "does not fit its lock");
 }
 
+// The draw is shown no other rules than these (struct draw_from), so if each is checked, all are. One that
+// is added and decides nothing in this run fails here, until the run above makes it decide something.
+static void every_rule_of_the_draw_is_checked(void **state)
+{
+    (void)state;
+#define HOLD_ONE_RULE_OTHERWISE(type, name)                                                        \
+    {                                                                                              \
+        struct rules other = run.rules;                                                            \
+        other.draw.name = (type)(other.draw.name ? 0 : 1);                                         \
+        struct evidence *evidence = take_evidence();                                               \
+        evidence_init(evidence, &other, evidence_verify);                                          \
+        if (hear_records(evidence, WHOLE, NULL, 0)) fail_msg("any " #name " is believed");         \
+        if (!strstr(evidence->text, "round")) fail_msg(#name ": %s", evidence->text);              \
+        give_evidence(evidence);                                                                   \
+    }
+    DRAW_RULES(HOLD_ONE_RULE_OTHERWISE)
+#undef HOLD_ONE_RULE_OTHERWISE
+}
+
 static void what_nobody_signed_is_found_out(void **state)
 {
     (void)state;
@@ -504,6 +529,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_records_of_a_run_hold),
         cmocka_unit_test(draws_that_do_not_follow_are_found_out),
+        cmocka_unit_test(every_rule_of_the_draw_is_checked),
         cmocka_unit_test(what_nobody_signed_is_found_out),
         cmocka_unit_test(ejections_without_a_reason_are_found_out),
     };

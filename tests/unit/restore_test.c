@@ -2,7 +2,7 @@
 // does to replicas, and to a whole run, the simulator shows (tests/sim/check_restore.c).
 
 #include "actors/checkpointer/checkpointer.h"
-#include "actors/coordinator/run.h"
+#include "common/run/run.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

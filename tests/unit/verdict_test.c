@@ -1,7 +1,7 @@
 // What the words of a case's judges come to: never a verdict that liars alone have made, in a run of any
 // size, and none let go who shows one judge what it hides from another.
 
-#include "actors/coordinator/verdict.h"
+#include "common/run/verdict.h"
 #include "common/run/quorum.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,10 @@
 
 enum { ACCUSED = 1, ACCUSER = 2 };
 
-static struct run *run;
+static struct values {
+    struct round round;
+    struct roster roster;
+} * run;
 
 static int set_up(void **state)
 {
@@ -32,19 +35,20 @@ static uint8_t judged(uint32_t trainers, uint8_t accusation, uint8_t tries, uint
                       uint32_t different, uint32_t withheld, uint32_t pending)
 {
     const uint32_t counts[] = { pending, same, different, withheld };
-    run->round.trainers = trainers;
-    run->audits_count = 0;
+    run->round.opened.trainers = trainers;
+    run->round.audits_count = 0;
     for (uint8_t word = FINDING_PENDING; word <= FINDING_WITHHELD; word++)
         for (uint32_t i = 0; i < counts[word]; i++) {
-            run->audits[run->audits_count] = (struct wire_audit){ .auditor = 3 + run->audits_count,
-                                                                  .member = ACCUSED,
-                                                                  .accuser = ACCUSER,
-                                                                  .accusation = accusation,
-                                                                  .judges = true,
-                                                                  .tries = tries };
-            run->findings[run->audits_count++].finding = word;
+            run->round.audits[run->round.audits_count] =
+                (struct wire_audit){ .auditor = 3 + run->round.audits_count,
+                                     .member = ACCUSED,
+                                     .accuser = ACCUSER,
+                                     .accusation = accusation,
+                                     .judges = true,
+                                     .tries = tries };
+            run->round.findings[run->round.audits_count++].finding = word;
         }
-    return verdict_of(run, 0);
+    return verdict_of(&run->round, 0);
 }
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
@@ -130,15 +134,17 @@ static void who_went_long_ago_counts_no_more(void **state)
                                             .role = ACTOR_TRAINER,
                                             .state = i < PRESENT ? MEMBER_HEALTHY : MEMBER_DROPPED,
                                             .dropped_round = 10 };
-        run_apply(run, FRAME_RECORD_MEMBER, &member);
+        roster_put(&run->roster, &member);
     }
-    run->round.round = 10 + 63;
-    assert_int_equal(run_trainers(run), PRESENT + GONE);
-    assert_int_equal(judged(run_trainers(run), FINDING_DIFFERENT, 1, 0, PRESENT - 2, 0, 0),
+    run->round.opened.round = 10 + 63;
+    assert_int_equal(roster_trainers(&run->roster, run->round.opened.round), PRESENT + GONE);
+    assert_int_equal(judged(roster_trainers(&run->roster, run->round.opened.round),
+                            FINDING_DIFFERENT, 1, 0, PRESENT - 2, 0, 0),
                      FINDING_PENDING);
-    run->round.round++;
-    assert_int_equal(run_trainers(run), PRESENT);
-    assert_int_equal(judged(run_trainers(run), FINDING_DIFFERENT, 1, 0, PRESENT - 2, 0, 0),
+    run->round.opened.round++;
+    assert_int_equal(roster_trainers(&run->roster, run->round.opened.round), PRESENT);
+    assert_int_equal(judged(roster_trainers(&run->roster, run->round.opened.round),
+                            FINDING_DIFFERENT, 1, 0, PRESENT - 2, 0, 0),
                      FINDING_DIFFERENT);
 }
 

@@ -1,4 +1,4 @@
-#include "actors/coordinator/verdict.h"
+#include "common/run/verdict.h"
 #include "common/run/quorum.h"
 
 enum { JUDGES_MIN = 3, JUDGES_FIRST = 21, JUDGES_MAX = 255 };
@@ -31,26 +31,26 @@ uint32_t verdict_needed(const struct wire_audit *audit, uint32_t trainers, uint3
     return most > least ? most : least;
 }
 
-bool verdict_same_case(const struct run *run, uint32_t a, uint32_t b)
+bool verdict_same_case(const struct round *round, uint32_t a, uint32_t b)
 {
-    const struct wire_audit *one = &run->audits[a], *other = &run->audits[b];
+    const struct wire_audit *one = &round->audits[a], *other = &round->audits[b];
     return one->judges && other->judges && one->accuser == other->accuser &&
            hash_equal(&one->result, &other->result);
 }
 
-uint8_t verdict_of(const struct run *run, uint32_t place)
+uint8_t verdict_of(const struct round *round, uint32_t place)
 {
     uint32_t judges = 0, votes[FINDING_COUNT] = { 0 };
-    for (uint32_t i = 0; i < run->audits_count; i++) {
-        if (!verdict_same_case(run, i, place)) continue;
+    for (uint32_t i = 0; i < round->audits_count; i++) {
+        if (!verdict_same_case(round, i, place)) continue;
         judges++;
-        votes[run->findings[i].finding]++;
+        votes[round->findings[i].finding]++;
     }
     // mutant: audit: a majority is counted over those that spoke
     if (judges == 0) return FINDING_PENDING;
     uint32_t need[FINDING_COUNT];
     for (uint8_t word = FINDING_SAME; word <= FINDING_WITHHELD; word++) {
-        need[word] = verdict_needed(&run->audits[place], run->round.trainers, judges, word);
+        need[word] = verdict_needed(&round->audits[place], round->opened.trainers, judges, word);
         if (votes[word] >= need[word]) return word;
     }
     const uint32_t different = votes[FINDING_DIFFERENT];
@@ -60,11 +60,11 @@ uint8_t verdict_of(const struct run *run, uint32_t place)
     return shown_to_some && !still_open ? FINDING_WITHHELD : FINDING_PENDING;
 }
 
-bool verdict_is_first(const struct run *run, uint32_t place)
+bool verdict_is_first(const struct round *round, uint32_t place)
 {
     for (uint32_t i = 0; i < place; i++)
-        if (verdict_same_case(run, i, place)) return false;
-    return run->audits[place].judges;
+        if (verdict_same_case(round, i, place)) return false;
+    return round->audits[place].judges;
 }
 
 bool verdict_contradicts(uint8_t verdict, uint8_t finding)

@@ -15,9 +15,9 @@
 // Who shows one judge what it hides from another is not let go for their disagreeing: as many as decide,
 // of whom some found "different" and the others were shown nothing, have been shown nothing.
 //
-// Pure; every place is below run->audits_count.
+// Pure; every place is below round->audits_count.
 
-#include "actors/coordinator/run.h"
+#include "common/run/round.h"
 
 // The judges of a case in a run with so many trainers, if so many can be had, when it is judged for the
 // first time (tries 0) or again. Odd, 3 to 21 or to 255.
@@ -29,13 +29,13 @@ uint32_t verdict_needed(const struct wire_audit *audit, uint32_t trainers, uint3
 
 // SAME, DIFFERENT or WITHHELD, what the judges say of the case at `place`; PENDING: no verdict, or no
 // judge stands there.
-uint8_t verdict_of(const struct run *run, uint32_t place);
+uint8_t verdict_of(const struct round *round, uint32_t place);
 
 // Whether judges stand at `place`, and none of the same case before.
-bool verdict_is_first(const struct run *run, uint32_t place);
+bool verdict_is_first(const struct round *round, uint32_t place);
 
 // Whether judges of one case stand at both.
-bool verdict_same_case(const struct run *run, uint32_t a, uint32_t b);
+bool verdict_same_case(const struct round *round, uint32_t a, uint32_t b);
 
 // Whether who recomputed cannot honestly have said `finding`, given the verdict. Not to have been
 // shown something, or not to have been able, contradicts nothing.

@@ -1,62 +1,12 @@
-// round -- one round of training: opened from the record alone, proved by its witnesses, committed.
+// rounds -- one round of training: opened as it was drawn, proved by its witnesses, committed.
 
 #include "actors/coordinator/coordinator.h"
-#include "common/base/bytes.h"
 #include "common/base/ensure.h"
 #include "common/run/bloom.h"
-#include "common/run/committee.h"
 #include "common/run/quorum.h"
 #include <string.h>
 
 // ---- opening ------------------------------------------------------------------------------------
-
-// The seed of all draws: two runs of one name draw alike.
-uint64_t round_run_seed(const char *run_id)
-{
-    const struct hash hash = hash_of_two("shoal run seed 1", 16, run_id, strlen(run_id));
-    return hash_to_number(&hash);
-}
-
-// Nobody may choose a seed: it follows from the run's seed and from all that was committed so far;
-// and where results are audited, also from the key that the commit before revealed, so that nobody
-// who chooses a result knows what will be drawn because of it.
-static uint64_t draw_seed(const struct run *run, uint64_t round)
-{
-    uint8_t bytes[24];
-    le_put(bytes, run->run_seed, 8);
-    le_put(bytes + 8, round, 8);
-    le_put(bytes + 16, run->step, 8);
-    struct hash hash = hash_of_two(bytes, sizeof bytes, run->last_commit.bytes, HASH_BYTES);
-    if (!hash_is_none(&run->audit_key))
-        hash = hash_of_two(hash.bytes, HASH_BYTES, run->audit_key.bytes, HASH_BYTES);
-    return hash_to_number(&hash) >> 1; // Some JSON readers stop at 2^63
-}
-
-// Live members of a role, in order of identity.
-static uint32_t live(const struct coordinator *self, uint8_t role, struct wire_client *ret_list)
-{
-    const struct run *run = &self->run;
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < run->members_count; i++) {
-        uint32_t index = run->by_key[i];
-        if (run->members[index].role == role && members_is_live(self, index))
-            ret_list[count++] = (struct wire_client){ index };
-    }
-    return count;
-}
-
-// Elects among the candidates and moves those elected to the front, in their order.
-static uint32_t elect(struct coordinator *self, uint64_t seed, struct wire_client *candidates,
-                      uint32_t count, struct wire_client *ret_elected)
-{
-    uint32_t nodes = self->rules.witness_nodes, elected = 0;
-    if (nodes == 0 || nodes > count) nodes = count < WITNESSES_OPEN ? count : WITNESSES_OPEN;
-    // mutant: round: the witnesses follow from what no record says
-    committee_positions(seed, SALT_WITNESS, count, self->positions);
-    for (uint32_t i = 0; i < count; i++)
-        if (self->positions[i] < nodes) ret_elected[elected++] = candidates[i];
-    return elected;
-}
 
 static float learning_rate(const struct coordinator *self)
 {
@@ -69,53 +19,48 @@ static float learning_rate(const struct coordinator *self)
 static void prepare(struct coordinator *self)
 {
     const struct run *run = &self->run;
-    const struct wire_round round = run_round(run);
+    const struct wire_round round = round_frame(&run->round);
     const uint32_t trainers = audits_trainers(&round, self->trainers);
-    for (uint32_t i = 0; i < run->clients_count; i++) {
-        self->items[i] = hash_of(run->members[run->clients[i].member].key.bytes, HASH_BYTES);
+    for (uint32_t i = 0; i < run->round.clients_count; i++) {
+        self->items[i] =
+            hash_of(run->roster.members[run->round.clients[i].member].key.bytes, HASH_BYTES);
     }
     self->deal = (struct deal){ .capacity = MEMBERS_MAX,
                                 .shares = self->shares,
                                 .by_trainer = self->by_trainer };
-    assignment_deal(run->round.seed, self->trainers, trainers, run->round.batch_size, &self->deal);
-    tally_init(&self->tally, run->clients_count, run->witnesses_count);
+    assignment_deal(run->round.opened.seed, self->trainers, trainers, run->round.opened.batch_size,
+                    &self->deal);
+    tally_init(&self->tally, run->round.clients_count, run->round.witnesses_count);
 }
 
-void round_draw(struct coordinator *self, struct wire_round *round, struct outbox *out)
-{
-    struct wire_client *clients = self->list, *witnesses = self->elected;
-    round->seed = draw_seed(&self->run, round->round);
-    if (self->rules.witness_standalone) {
-        uint32_t candidates = live(self, ACTOR_WITNESS, clients);
-        round->witnesses_count = elect(self, round->seed, clients, candidates, witnesses);
-    }
-    round->clients_count = live(self, ACTOR_TRAINER, clients);
-    if (!self->rules.witness_standalone)
-        round->witnesses_count = elect(self, round->seed, clients, round->clients_count, witnesses);
-    round->clients = clients, round->witnesses = witnesses;
-    audit_draw(self, round, out);
-}
-
-void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+void rounds_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
     struct run *run = &self->run;
     // mutant: a deadline is kept over a reboot
     struct wire_round round = {
-        .round = run->round.round + 1,
         .epoch = run->epoch,
         .step = run->step,
         .batch_size = schedule_batch_size(self->rules.batch_start, self->rules.batch_end,
                                           self->rules.batch_warmup_tokens,
                                           run->samples_done * self->rules.seq_len),
-        .roster_version = run->roster_version,
-        .previous = run->last_commit,
+        .roster_version = run->roster.version,
+        .previous = run->round.last_commit,
         .epoch_elapsed_ms = now_ms - self->epoch_began_ms,
     };
     float rate = learning_rate(self);
     memcpy(&round.lr_bits, &rate, sizeof rate);
     if (run->digest_step == run->step) round.base = run->digest;
-    round_draw(self, &round, out);
-    const uint64_t version = run->roster_version;
+    // mutant: audit: draws follow from what no record says
+    const struct draw_from from = { .rules = &self->rules.draw,
+                                    .run_seed = run->run_seed,
+                                    .step = run->step,
+                                    .roster = &run->roster,
+                                    .round = &run->round };
+    // mutant: round: the witnesses follow from what no record says
+    draw_round(&self->draw, &from, &round);
+    round.audit_lock = audit_lock(self, round.round);
+    audit_hear_draw(self, &round, out);
+    const uint64_t version = run->roster.version;
 
     round.cursor = run->table.cursor;
     round.returned = self->returned, round.returned_count = run_returned(run, self->returned);
@@ -128,14 +73,14 @@ void round_open(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     round.dealt = self->scratch, round.dealt_count = dealt;
 
     coordinator_put(self, FRAME_RECORD_ROUND, &round, out);
-    if (run->roster_version != version) members_tell(self); // Whom nobody judges owes an audit
-    round_resume(self, now_ms);
+    if (run->roster.version != version) members_tell(self); // Whom nobody judges owes an audit
+    rounds_resume(self, now_ms);
     if (self->roster_changed) news_roster(self, out);
     news_round(self, out);
     news_run(self, now_ms, out);
 }
 
-void round_resume(struct coordinator *self, uint64_t now_ms)
+void rounds_resume(struct coordinator *self, uint64_t now_ms)
 {
     prepare(self);
     self->round_began_ms = self->trained_ms = now_ms;
@@ -150,7 +95,7 @@ static bool names_only_dealt(const struct coordinator *self, const struct wire_v
     struct share share;
     // mutant: a vote for a result of any size is counted
     for (uint32_t i = 0; i < vote->seen_count; i++)
-        if (vote->seen[i].client >= self->run.clients_count ||
+        if (vote->seen[i].client >= self->run.round.clients_count ||
             !deal_of_trainer(&self->deal, vote->seen[i].client, &share) ||
             vote->seen[i].payload_bytes != self->rules.frame.payload_bytes)
             return false;
@@ -162,27 +107,27 @@ static void score_health(struct coordinator *self, const struct wire_vote *vote)
 {
     const struct run *run = &self->run;
     struct bloom bloom;
-    if (!bloom_load(vote->participants.data, vote->participants.count, run->clients_count,
+    if (!bloom_load(vote->participants.data, vote->participants.count, run->round.clients_count,
                     self->bloom_words, &bloom))
         return;
-    for (uint32_t c = 0; c < run->clients_count; c++) {
+    for (uint32_t c = 0; c < run->round.clients_count; c++) {
         if (bloom_has(&bloom, &self->items[c])) self->tally.health[c]++;
     }
 }
 
-void round_hear_vote(struct coordinator *self, const struct msg *in, struct outbox *out)
+void rounds_hear_vote(struct coordinator *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_vote *vote = in->body;
     const struct run *run = &self->run;
     uint32_t member = members_of(self, in, out);
     if (member == NO_MEMBER) return;
-    if (!run->round_open || vote->round != run->round.round) {
+    if (!run->round.open || vote->round != run->round.opened.round) {
         coordinator_refuse(in, REFUSAL_STALE, vote->round, out, "round %llu is not open",
                            (unsigned long long)vote->round);
         return;
     }
     // mutant: an unelected vote is counted
-    uint32_t place = run_witness_place(run, member);
+    uint32_t place = round_witness_place(&run->round, member);
     if (place == NO_MEMBER) {
         // mutant: guilt: a member that is refused a vote hears nothing
         coordinator_refuse(in, REFUSAL_NOT_ELECTED, vote->round, out, "not a witness of round %llu",
@@ -203,7 +148,7 @@ void round_hear_vote(struct coordinator *self, const struct msg *in, struct outb
         audit_ask_rivals(self, place, vote, out);
     }
     coordinator_ack(in, vote->round, NULL, out);
-    round_look(self, in->now_ms, out);
+    rounds_look(self, in->now_ms, out);
 }
 
 // ---- the end of a round -------------------------------------------------------------------------
@@ -212,8 +157,8 @@ void round_hear_vote(struct coordinator *self, const struct msg *in, struct outb
 static bool all_live_voted(const struct coordinator *self)
 {
     const struct run *run = &self->run;
-    for (uint32_t i = 0; i < run->witnesses_count; i++)
-        if (!self->tally.has_voted[i] && members_is_live(self, run->witnesses[i].member))
+    for (uint32_t i = 0; i < run->round.witnesses_count; i++)
+        if (!self->tally.has_voted[i] && members_is_live(self, run->round.witnesses[i].member))
             return false;
     return true;
 }
@@ -223,7 +168,7 @@ static bool all_live_accepted(const struct coordinator *self)
     const struct run *run = &self->run;
     for (uint32_t i = 0; i < self->deal.count; i++) {
         uint32_t client = self->deal.shares[i].trainer;
-        if (members_is_live(self, run->clients[client].member) &&
+        if (members_is_live(self, run->round.clients[client].member) &&
             !tally_accepted(&self->tally, client))
             return false;
     }
@@ -237,17 +182,18 @@ static bool all_live_accepted(const struct coordinator *self)
 // pay, and there is nobody to deceive.
 static bool may_count(const struct coordinator *self, uint32_t client, const struct wire_seen *seen)
 {
-    const uint32_t member = self->run.clients[client].member;
+    const uint32_t member = self->run.round.clients[client].member;
     // mutant: guilt: what an ejected member did is accepted
     // mutant: guilt: a member that left before the commit is believed
-    const bool there = self->rules.verification_percent
+    const bool there = self->rules.draw.verification_percent
                            ? members_is_live(self, member)
-                           : self->run.members[member].state != MEMBER_EJECTED;
+                           : self->run.roster.members[member].state != MEMBER_EJECTED;
     // mutant: audit: what nobody has verified is a beginning
     // mutant: guilt: a residual may be anything
-    return there && (hash_is_none(&seen->residual_from) ||
-                     ((self->run.members[member].owed == 0 || self->run.clients_count == 1) &&
-                      hash_equal(&seen->residual_from, &self->run.residuals[member].hash)));
+    return there &&
+           (hash_is_none(&seen->residual_from) ||
+            ((self->run.roster.members[member].owed == 0 || self->run.round.clients_count == 1) &&
+             hash_equal(&seen->residual_from, &self->run.residuals[member].hash)));
 }
 
 // Witnesses without a replica cannot tell a base that nobody else has; the others name none but
@@ -255,7 +201,8 @@ static bool may_count(const struct coordinator *self, uint32_t client, const str
 static uint32_t bases_needed(const struct coordinator *self)
 {
     // mutant: guilt: one liar names the parameters of the run
-    return self->rules.witness_standalone ? quorum_liars(self->run.clients_count) + 1 : 1;
+    return self->rules.draw.witness_standalone ? quorum_liars(self->run.round.clients_count) + 1
+                                               : 1;
 }
 
 // Fills self->accepted, in order of position. Returns how many; 0 is a void.
@@ -274,7 +221,7 @@ static uint32_t collect(struct coordinator *self, struct hash *ret_base, uint64_
         const struct wire_seen *seen = tally_accepted(&self->tally, share->trainer);
         if (!seen || !hash_equal(&seen->base, ret_base) || !may_count(self, share->trainer, seen))
             continue;
-        self->accepted_of[count] = run->clients[share->trainer].member;
+        self->accepted_of[count] = run->round.clients[share->trainer].member;
         self->accepted[count++] = (struct wire_accepted){ .client = share->trainer,
                                                           .begin = share->begin,
                                                           .end = share->end,
@@ -300,20 +247,20 @@ static void count_round(struct coordinator *self, uint32_t member, bool took_par
 static void judge_health(struct coordinator *self, struct outbox *out)
 {
     const struct run *run = &self->run;
-    for (uint32_t c = 0; c < run->clients_count; c++) {
+    for (uint32_t c = 0; c < run->round.clients_count; c++) {
         struct share share;
         // mutant: guilt: a bloom alone says that a trainer took part
         if (deal_of_trainer(&self->deal, c, &share))
-            count_round(self, run->clients[c].member,
+            count_round(self, run->round.clients[c].member,
                         tally_accepted(&self->tally, c) != NULL ||
                             quorum_reached(self->tally.health[c], self->tally.elected));
     }
     // mutant: audit: to say nothing costs an auditor nothing
-    for (uint32_t i = 0; i < run->audits_count; i++)
-        count_round(self, run->clients[run->audits[i].auditor].member,
-                    run->findings[i].finding != FINDING_PENDING);
-    for (uint32_t c = 0; c < run->clients_count; c++) {
-        const uint32_t member = run->clients[c].member;
+    for (uint32_t i = 0; i < run->round.audits_count; i++)
+        count_round(self, run->round.clients[run->round.audits[i].auditor].member,
+                    run->round.findings[i].finding != FINDING_PENDING);
+    for (uint32_t c = 0; c < run->round.clients_count; c++) {
+        const uint32_t member = run->round.clients[c].member;
         if (self->amiss[member] < AMISS_ROUND * self->rules.unhealthy_rounds ||
             !members_is_live(self, member))
             continue;
@@ -326,21 +273,21 @@ static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out
 {
     const struct run *run = &self->run;
     struct wire_commit commit = {
-        .round = run->round.round,
+        .round = run->round.opened.round,
         .epoch = run->epoch,
         .step = run->step,
-        .lr_bits = run->round.lr_bits,
-        .previous = run->last_commit,
+        .lr_bits = run->round.opened.lr_bits,
+        .previous = run->round.last_commit,
         .accepted = self->accepted,
         .votes = self->tally.voted,
         .elected = self->tally.elected,
         .train_ms = (uint32_t)(self->trained_ms - self->round_began_ms),
         .witness_ms = (uint32_t)(now_ms - self->trained_ms),
     };
-    self->accepted_round = commit.round;
-    self->accepted_by_count = run->witnesses_count;
-    memcpy(self->accepted_by, run->witnesses, run->witnesses_count * sizeof *run->witnesses);
-    self->accepted_count = commit.accepted_count = collect(self, &commit.base, &commit.samples);
+    self->accepted_by_count = run->round.witnesses_count;
+    memcpy(self->accepted_by, run->round.witnesses,
+           run->round.witnesses_count * sizeof *run->round.witnesses);
+    commit.accepted_count = collect(self, &commit.base, &commit.samples);
     commit.audit_key = audit_reveal(self);
     audit_tell_missing(self, out);
     commit.outcome = commit.accepted_count > 0 ? OUTCOME_COMMITTED : OUTCOME_VOID;
@@ -361,10 +308,10 @@ static void commit(struct coordinator *self, uint64_t now_ms, struct outbox *out
             self->deal.count, bases_needed(self));
     if (proved) judge_health(self, out);
     self->proved = proved;
-    round_settle(self, now_ms, out);
+    rounds_settle(self, now_ms, out);
 }
 
-void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+void rounds_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
     const struct run *run = &self->run;
     const struct rules *rules = &self->rules;
@@ -373,16 +320,16 @@ void round_settle(struct coordinator *self, uint64_t now_ms, struct outbox *out)
     // mutant: a round goes on without min_clients
     if (run->step >= rules->total_steps) cause = "all steps are done";
     else if (rules->epoch_rounds &&
-             run->round.round + 1 - run->epoch_start_round >= rules->epoch_rounds)
+             run->round.opened.round + 1 - run->epoch_start_round >= rules->epoch_rounds)
         cause = "the epoch's rounds are done";
     else if (rules->epoch_ms && now_ms - self->epoch_began_ms >= rules->epoch_ms)
         cause = "the epoch's time is up";
-    else if (run_count(run, ACTOR_TRAINER, MEMBER_HEALTHY) < rules->min_clients)
+    else if (roster_count(&run->roster, ACTOR_TRAINER, MEMBER_HEALTHY) < rules->min_clients)
         cause = "too few members";
     else if (!self->proved) cause = "too few votes";
     else if (run->pausing) cause = "a pause was asked for";
     if (cause) epoch_enter(self, PHASE_COOLDOWN, now_ms, out, cause);
-    else round_open(self, now_ms, out);
+    else rounds_open(self, now_ms, out);
 }
 
 // An auditor answers within its lease if nothing was revealed; else it has, at the end of its lease, as much
@@ -395,10 +342,10 @@ static bool awaits_audits(const struct coordinator *self, uint64_t now_ms)
     return !audit_is_over(self) && now_ms < self->round_began_ms + lease_ms + work_ms;
 }
 
-void round_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
+void rounds_look(struct coordinator *self, uint64_t now_ms, struct outbox *out)
 {
     const struct tally *tally = &self->tally;
-    if (!self->run.round_open) return;
+    if (!self->run.round.open) return;
     bool late = now_ms >= self->deadline_ms;
     if (self->run.phase == PHASE_TRAIN) {
         bool complete = quorum_reached(tally->complete, tally->elected);

@@ -1,0 +1,117 @@
+// roster -- members by place and by key. Both orders and the counts change together, in roster_put and
+// roster_load alone; the other functions change a member that stays where it is.
+
+#include "common/run/roster.h"
+#include "common/base/ensure.h"
+#include <string.h>
+
+// Where the key stands in the order of identity, or would stand.
+static uint32_t key_place(const struct roster *self, const struct key *key)
+{
+    uint32_t low = 0, high = self->count;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (key_compare(&self->members[self->by_key[middle]].key, key) < 0) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+uint32_t roster_find(const struct roster *self, const struct key *key)
+{
+    const uint32_t place = key_place(self, key);
+    if (place == self->count) return NO_MEMBER;
+    const uint32_t index = self->by_key[place];
+    return key_equal(&self->members[index].key, key) ? index : NO_MEMBER;
+}
+
+static void insert_key(struct roster *self, uint32_t index, const struct key *key)
+{
+    const uint32_t place = key_place(self, key);
+    memmove(&self->by_key[place + 1], &self->by_key[place],
+            (self->count - place) * sizeof *self->by_key);
+    self->by_key[place] = index;
+    self->count++;
+}
+
+static void remove_key(struct roster *self, const struct key *key)
+{
+    const uint32_t place = key_place(self, key);
+    memmove(&self->by_key[place], &self->by_key[place + 1],
+            (self->count - place - 1) * sizeof *self->by_key);
+    self->count--;
+}
+
+void roster_put(struct roster *self, const struct wire_member *member)
+{
+    ensure(member->index <= self->count && member->index < MEMBERS_MAX);
+    struct wire_member *place = &self->members[member->index];
+    if (member->index == self->count) {
+        insert_key(self, member->index, &member->key);
+    } else {
+        self->counts[place->role][place->state]--;
+        if (!key_equal(&place->key, &member->key)) {
+            remove_key(self, &place->key);
+            insert_key(self, member->index, &member->key);
+        }
+    }
+    *place = *member;
+    self->counts[member->role][member->state]++;
+    self->version++;
+}
+
+bool roster_load(struct roster *self, uint64_t version, const struct wire_member *members,
+                 uint32_t count)
+{
+    if (count > MEMBERS_MAX) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (members[i].index != i) return false;
+    memset(self->counts, 0, sizeof self->counts);
+    self->count = 0;
+    for (uint32_t i = 0; i < count; i++) roster_put(self, &members[i]);
+    self->version = version;
+    return true;
+}
+
+void roster_set_state(struct roster *self, uint32_t index, uint8_t state)
+{
+    struct wire_member member = self->members[index];
+    ensure(index < self->count);
+    member.state = state;
+    roster_put(self, &member);
+}
+
+void roster_move_trainers(struct roster *self, uint8_t from, uint8_t to)
+{
+    for (uint32_t i = 0; i < self->count; i++)
+        if (self->members[i].role == ACTOR_TRAINER && self->members[i].state == from)
+            self->members[i].state = to;
+    self->counts[ACTOR_TRAINER][to] += self->counts[ACTOR_TRAINER][from];
+    self->counts[ACTOR_TRAINER][from] = 0;
+    self->version++;
+}
+
+void roster_set_debts(struct roster *self, uint32_t index, uint32_t unshown, uint32_t owed)
+{
+    struct wire_member *member = &self->members[index];
+    if (member->unshown != unshown || member->owed != owed) self->version++;
+    member->unshown = (uint8_t)unshown;
+    member->owed = (uint8_t)owed;
+}
+
+uint32_t roster_count(const struct roster *self, uint8_t role, uint8_t state)
+{
+    return self->counts[role][state];
+}
+
+uint32_t roster_trainers(const struct roster *self, uint64_t round)
+{
+    uint32_t count = roster_count(self, ACTOR_TRAINER, MEMBER_HEALTHY) +
+                     roster_count(self, ACTOR_TRAINER, MEMBER_PENDING);
+    for (uint32_t i = 0; i < self->count; i++) {
+        const struct wire_member *member = &self->members[i];
+        count += member->role == ACTOR_TRAINER && member->state == MEMBER_DROPPED &&
+                 member->dropped_round + ROSTER_DROPPED_ROUNDS > round;
+    }
+    return count;
+}
