@@ -50,7 +50,7 @@ void round_open(struct round *self, const struct wire_round *round)
     self->opened.audits = NULL;
     self->opened.dealt_count = self->opened.returned_count = self->opened.audited_count = 0;
     self->opened.clients_count = self->opened.witnesses_count = self->opened.audits_count = 0;
-    self->open = true;
+    self->open = round->round > self->last.round; // Else heard after its COMMIT, by an observer
 }
 
 void round_close(struct round *self, const struct wire_commit *commit)

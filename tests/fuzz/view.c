@@ -25,11 +25,12 @@ static void *take_memory(size_t bytes)
 static void check_view(const struct run_view *self, const struct run_view *before, unsigned heard)
 {
     const struct event_person *people = event_people();
-    ensure(self->round >= before->round && self->incarnation >= before->incarnation);
-    ensure(self->commit.round >= before->commit.round);
+    ensure(self->round.opened.round >= before->round.opened.round &&
+           self->incarnation >= before->incarnation);
+    ensure(self->round.last.round >= before->round.last.round);
     ensure(self->commits + self->voids ==
            before->commits + before->voids + ((heard & VIEW_COMMIT) != 0));
-    ensure(self->members_count <= VIEW_MEMBERS_MAX && self->clients_count <= VIEW_MEMBERS_MAX);
+    ensure(self->roster.count <= MEMBERS_MAX && self->round.clients_count <= MEMBERS_MAX);
     ensure(run_view_phase(self)[0]);
     for (int i = 0; i < EVENT_PEOPLE; i++)
         ensure(!run_view_accepts(self, &people[i].key) ||
@@ -88,8 +89,9 @@ bool core_check_view(const uint8_t *bytes, size_t count)
         in.body = event_body(&event, &memory,
                              honest_to_member(&honest, member, event.what, event.signer), &arena);
         event_memory_keep(&memory, event.what, in.body);
-        before.round = view->round, before.incarnation = view->incarnation;
-        before.commit.round = view->commit.round;
+        before.round.opened.round = view->round.opened.round,
+        before.incarnation = view->incarnation;
+        before.round.last.round = view->round.last.round;
         before.commits = view->commits, before.voids = view->voids;
         const unsigned mask = run_view_hear(view, &in);
         check_view(view, &before, mask);

@@ -30,9 +30,15 @@ static unsigned hear_roster_of_two(struct run_view *view)
 static unsigned open_round(struct run_view *view, uint64_t incarnation, uint64_t round)
 {
     static const struct wire_client clients[] = { { 1 }, { 0 } }; // Bob is client 0
+    static const struct interval dealt = { 0, 8 };
     return hear(view, FRAME_ROUND, incarnation,
-                &(struct wire_round){
-                    .round = round, .step = round - 1, .clients = clients, .clients_count = 2 });
+                &(struct wire_round){ .round = round,
+                                      .step = round - 1,
+                                      .batch_size = 8,
+                                      .dealt = &dealt,
+                                      .dealt_count = 1,
+                                      .clients = clients,
+                                      .clients_count = 2 });
 }
 
 static unsigned commit(struct run_view *view, uint64_t incarnation, uint64_t round, uint32_t client)
@@ -72,6 +78,49 @@ static void test_follows_rounds(void **state)
     assert_false(run_view_accepts(view, &coordinator));
     assert_int_equal(commit(view, 1, 2, 0), VIEW_COMMIT); // Its ROUND was lost: nobody is named
     assert_false(run_view_accepts(view, &bob));
+    free(view);
+}
+
+// News may overtake each other: a ROUND that comes after its COMMIT still says whose results these are.
+static void test_a_round_is_heard_after_its_commit(void **state)
+{
+    (void)state;
+    struct run_view *view = started();
+    assert_int_equal(commit(view, 1, 1, 0), VIEW_COMMIT);
+    assert_false(run_view_accepts(view, &bob));
+    assert_int_equal(open_round(view, 1, 1), VIEW_ROUND);
+    assert_true(run_view_accepts(view, &bob));
+    assert_false(view->round.open);
+    free(view);
+}
+
+// What contradicts itself is no news, and nothing of it is kept.
+static void test_what_cannot_be_is_not_kept(void **state)
+{
+    (void)state;
+    struct run_view *view = started();
+    const struct wire_client clients[] = { { 1 } };
+    const struct wire_member members[] = { { .index = 1, .key = alice } };
+    const struct interval dealt[] = { { 4, 8 }, { 8, 8 } };
+    struct wire_round round = { .round = 1,
+                                .batch_size = 5, // And 4 samples
+                                .dealt = dealt,
+                                .dealt_count = 1,
+                                .clients = clients,
+                                .clients_count = 1 };
+    assert_int_equal(hear(view, FRAME_ROUND, 1, &round), 0);
+    round.batch_size = 4, round.dealt_count = 2; // One of them empty
+    assert_int_equal(hear(view, FRAME_ROUND, 1, &round), 0);
+    round.dealt_count = 1, round.clients_count = 0;
+    assert_int_equal(hear(view, FRAME_ROUND, 1, &round), 0);
+    assert_int_equal(view->round.opened.round, 0);
+    assert_int_equal(view->now.phase, PHASE_WARMUP);
+    round.clients_count = 1;
+    assert_int_equal(hear(view, FRAME_ROUND, 1, &round), VIEW_ROUND);
+    assert_int_equal(hear(view, FRAME_ROSTER, 1,
+                          &(struct wire_roster){ 2, .members = members, .members_count = 1 }),
+                     0);
+    assert_int_equal(run_view_member(view, &bob), 1);
     free(view);
 }
 
@@ -141,6 +190,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_follows_rounds),
+        cmocka_unit_test(test_a_round_is_heard_after_its_commit),
+        cmocka_unit_test(test_what_cannot_be_is_not_kept),
         cmocka_unit_test(test_old_lives_are_passed_over),
         cmocka_unit_test(test_progress_needs_a_known_sender),
         cmocka_unit_test(test_a_killed_trainer_is_back),

@@ -57,7 +57,7 @@ static void say_killed(struct demo *self, int which)
     char line[160];
     snprintf(line, sizeof line, "kill -9 %s (pid %d), in RoundTrain of round %llu, step %llu",
              self->kills[which].name, (int)victim(self, which)->pid,
-             (unsigned long long)self->net.view->round,
+             (unsigned long long)self->net.view->round.opened.round,
              (unsigned long long)self->net.view->now.step);
     say(self, line);
 }

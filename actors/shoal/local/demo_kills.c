@@ -6,7 +6,7 @@ bool demo_kill_is_due(struct demo_kill *self, const struct run_view *view, unsig
     if (self->state != KILL_WAITING || !(heard & VIEW_ROUND)) return false;
     if (view->now.phase != PHASE_TRAIN || view->now.step < self->at_step) return false;
     self->state = KILL_DOWN;
-    self->round = view->round;
+    self->round = view->round.opened.round;
     self->ms = now_ms;
     self->incarnation = view->incarnation;
     return true;
@@ -21,10 +21,10 @@ bool demo_kill_came_back(struct demo_kill *self, const struct run_view *view, un
     if (coordinator && reborn && self->reborn_ms == 0) self->reborn_ms = now_ms;
     if (!(heard & VIEW_COMMIT)) return false;
     if (coordinator ? !reborn
-                    : view->commit.round <= self->round || !run_view_accepts(view, &self->key))
+                    : view->round.last.round <= self->round || !run_view_accepts(view, &self->key))
         return false;
     self->state = KILL_BACK;
-    self->back_round = view->commit.round;
+    self->back_round = view->round.last.round;
     self->back_ms = now_ms;
     return true;
 }

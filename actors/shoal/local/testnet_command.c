@@ -44,7 +44,7 @@ static void kill_some(struct session *self, uint64_t now_ms)
         struct child *child = &self->net.trainers[self->victims.clients[i] - 1];
         char line[128];
         snprintf(line, sizeof line, "kill -9 %s (pid %d) in RoundTrain of round %llu", child->name,
-                 (int)child->pid, (unsigned long long)self->net.view->round);
+                 (int)child->pid, (unsigned long long)self->net.view->round.opened.round);
         say(self, line);
         fleet_kill(&self->net.fleet, child);
     }

@@ -1,5 +1,7 @@
+// run_view -- the roster, the newest round and its commit are kept by the same values that the coordinator
+// keeps them in (roster.h, round.h); here stands what else an observer wants to know of the news.
+
 #include "actors/shoal/run/run_view.h"
-#include <string.h>
 
 static unsigned hear_run(struct run_view *self, const struct wire_run *run)
 {
@@ -21,21 +23,17 @@ static unsigned hear_beat(struct run_view *self, const struct wire_beat *beat)
 
 static unsigned hear_roster(struct run_view *self, const struct wire_roster *roster)
 {
-    if (roster->members_count > VIEW_MEMBERS_MAX) return 0;
-    memcpy(self->members, roster->members, roster->members_count * sizeof *self->members);
-    self->members_count = roster->members_count;
-    return VIEW_ROSTER;
+    return roster_load(&self->roster, roster->version, roster->members, roster->members_count)
+               ? VIEW_ROSTER
+               : 0;
 }
 
 // `now` follows at once: a ROUND may come before the RUN that says the same.
 static unsigned hear_round(struct run_view *self, const struct wire_round *round)
 {
-    if (round->clients_count > VIEW_MEMBERS_MAX) return 0;
-    memcpy(self->clients, round->clients, round->clients_count * sizeof *self->clients);
-    self->clients_count = round->clients_count;
-    self->clients_round = round->round;
-    if (round->round <= self->round) return 0;
-    self->round = self->now.round = round->round;
+    if (round->round <= self->round.opened.round || !round_is_sound(round)) return 0;
+    round_open(&self->round, round);
+    self->now.round = round->round;
     self->now.step = round->step;
     self->now.epoch = round->epoch;
     self->now.phase = PHASE_TRAIN;
@@ -44,10 +42,8 @@ static unsigned hear_round(struct run_view *self, const struct wire_round *round
 
 static unsigned hear_commit(struct run_view *self, const struct wire_commit *commit)
 {
-    if (commit->round <= self->commit.round || commit->accepted_count > VIEW_MEMBERS_MAX) return 0;
-    self->commit = *commit;
-    memcpy(self->accepted, commit->accepted, commit->accepted_count * sizeof *self->accepted);
-    self->commit.accepted = self->accepted;
+    if (commit->round <= self->round.last.round) return 0;
+    round_close(&self->round, commit);
     if (commit->outcome == OUTCOME_COMMITTED) {
         self->commits++;
         self->now.step = commit->step + 1;
@@ -59,7 +55,7 @@ static unsigned hear_progress(struct run_view *self, const struct msg *in)
 {
     const struct wire_progress *said = in->body;
     uint32_t member = run_view_member(self, &in->sender);
-    if (member == UINT32_MAX) return 0;
+    if (member == NO_MEMBER) return 0;
     struct view_progress *progress = &self->progress[member];
     progress->step = said->step;
     progress->loss = said->loss;
@@ -97,21 +93,13 @@ unsigned run_view_hear(struct run_view *self, const struct msg *in)
 
 uint32_t run_view_member(const struct run_view *self, const struct key *key)
 {
-    if (key_is_none(key)) return UINT32_MAX;
-    for (uint32_t i = 0; i < self->members_count; i++)
-        if (key_equal(&self->members[i].key, key)) return self->members[i].index;
-    return UINT32_MAX;
+    return key_is_none(key) ? NO_MEMBER : roster_find(&self->roster, key);
 }
 
 bool run_view_accepts(const struct run_view *self, const struct key *key)
 {
-    uint32_t member = run_view_member(self, key);
-    if (member == UINT32_MAX || self->clients_round != self->commit.round) return false;
-    for (uint32_t i = 0; i < self->commit.accepted_count; i++) {
-        uint32_t client = self->accepted[i].client;
-        if (client < self->clients_count && self->clients[client].member == member) return true;
-    }
-    return false;
+    const uint32_t member = run_view_member(self, key);
+    return member != NO_MEMBER && round_accepts(&self->round, member);
 }
 
 const char *run_view_phase(const struct run_view *self)

@@ -6,8 +6,7 @@
 //     if (heard & VIEW_COMMIT && run_view_accepts(view, &key)) ...
 
 #include "common/actor/msg.h"
-
-enum { VIEW_MEMBERS_MAX = 16384 };
+#include "common/run/round.h"
 
 enum view_heard {
     VIEW_RUN = 1,
@@ -31,22 +30,17 @@ struct run_view {
     uint64_t incarnation;
     struct wire_run now; // has_run: at least one RUN was heard
     bool has_run;
-    uint64_t round, clients_round; // Newest opened; the one that `clients` is of
-    struct wire_client clients[VIEW_MEMBERS_MAX];
-    uint32_t clients_count;
-    struct wire_member members[VIEW_MEMBERS_MAX];
-    struct view_progress progress[VIEW_MEMBERS_MAX];
-    uint32_t members_count;
-    struct wire_commit commit; // The newest; its list is in `accepted`
-    struct wire_accepted accepted[VIEW_MEMBERS_MAX];
-    uint64_t commits, voids; // Heard by this view
+    struct roster roster;
+    struct view_progress progress[MEMBERS_MAX]; // By member
+    struct round round;                         // The newest, and the newest commit
+    uint64_t commits, voids;                    // Heard by this view
 };
 
-// Several megabytes: on the heap, zeroed. Returns a mask of enum view_heard; 0: nothing new. What
+// About 10 MiB, most of it never touched: on the heap, zeroed. Returns a mask of enum view_heard; 0: nothing new. What
 // an older life of the coordinator says is passed over.
 unsigned run_view_hear(struct run_view *self, const struct msg *in);
 
-// UINT32_MAX: no member with this key is known.
+// NO_MEMBER: no member with this key is known.
 uint32_t run_view_member(const struct run_view *self, const struct key *key);
 
 // Whether the newest commit has a result of this member. False as well if its round was not heard.

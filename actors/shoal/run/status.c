@@ -36,8 +36,8 @@ static json_t *key_to_json(const struct key *key)
 static json_t *members_to_json(const struct run_view *view)
 {
     json_t *list = json_array();
-    for (uint32_t i = 0; i < view->members_count; i++) {
-        const struct wire_member *member = &view->members[i];
+    for (uint32_t i = 0; i < view->roster.count; i++) {
+        const struct wire_member *member = &view->roster.members[i];
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:s, s:s, s:o}", "name", member->name, "role",
                             wire_enum_name(&wire_enum_role, member->role), "state",
@@ -56,13 +56,13 @@ static json_t *checkpoint_to_json(const struct wire_run *now)
 
 static json_t *commit_to_json(const struct run_view *view)
 {
-    const struct wire_commit *commit = &view->commit;
+    const struct wire_commit *commit = &view->round.last;
     if (commit->round == 0) return json_null();
     return json_pack("{s:I, s:I, s:s, s:i, s:I, s:i, s:i}", "round", (json_int_t)commit->round,
                      "step", (json_int_t)commit->step, "outcome",
                      wire_enum_name(&wire_enum_outcome, commit->outcome), "accepted",
-                     (int)commit->accepted_count, "samples", (json_int_t)commit->samples, "votes",
-                     (int)commit->votes, "elected", (int)commit->elected);
+                     (int)view->round.accepted_count, "samples", (json_int_t)commit->samples,
+                     "votes", (int)commit->votes, "elected", (int)commit->elected);
 }
 
 static json_t *view_to_json(const struct run_view *view, const char *run)
@@ -89,12 +89,12 @@ static json_t *view_to_json(const struct run_view *view, const char *run)
 
 static void print_members(const struct run_view *view)
 {
-    for (uint32_t i = 0; i < view->members_count && i < MEMBERS_SHOWN; i++)
-        printf("  %-32s %-10s %s\n", view->members[i].name,
-               wire_enum_name(&wire_enum_member_state, view->members[i].state),
-               view->members[i].endpoint);
-    if (view->members_count > MEMBERS_SHOWN)
-        printf("  ... and %u more; --json lists all\n", view->members_count - MEMBERS_SHOWN);
+    for (uint32_t i = 0; i < view->roster.count && i < MEMBERS_SHOWN; i++)
+        printf("  %-32s %-10s %s\n", view->roster.members[i].name,
+               wire_enum_name(&wire_enum_member_state, view->roster.members[i].state),
+               view->roster.members[i].endpoint);
+    if (view->roster.count > MEMBERS_SHOWN)
+        printf("  ... and %u more; --json lists all\n", view->roster.count - MEMBERS_SHOWN);
 }
 
 static void print_view(const struct run_view *view, const char *run)
