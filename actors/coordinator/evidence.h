@@ -5,10 +5,10 @@
 //     every ROUND     its seed, clients, witnesses, auditors and judges follow from the records
 //                     before it: draw_round draws again, and the record must say the same
 //     every COMMIT    the key that it reveals is that of the lock its round was opened under
-//     every FINDING   was said by the auditor who was drawn, and bears its signature
+//     every FINDING   was said by the auditor that was drawn, and bears its signature
 //     every MEMBER    owes as many audits as the findings on record leave, and its life began in
 //                     the round that was open
-//     every EJECTION  of an equivocation: two claims of one round, both signed by who is ejected;
+//     every EJECTION  of an equivocation: two claims of one round, both signed by the member that is ejected;
 //                     else the judges' findings on record come to that verdict
 //
 // A draw that used more than the ledger has would be found out here, in every simulated and every

@@ -1,7 +1,7 @@
 // draw -- a round is drawn in this order: the seed; clients and witnesses; then, where results are
 // audited, judges for disputes ("different" before "withheld"), verifiers by chance, auditors for
-// those who owe. Each auditor that is appointed no longer trains; one client trains at least, and
-// where the witnesses hold no parameters, so many that not all may lie.
+// members that owe audits. A client that is appointed as an auditor does not train. One client trains
+// at least; where the witnesses hold no parameters, so many that not all may lie.
 
 #include "common/run/draw.h"
 #include "common/base/bytes.h"

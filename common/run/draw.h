@@ -1,5 +1,5 @@
 #pragma once
-// draw -- who does what in the next round: its seed, its clients, witnesses, auditors and judges.
+// draw -- the next round as chance has it: its seed, its clients, witnesses, auditors and judges.
 //
 //     rules ─┐
 //     roster ├─▶ draw_round ──▶ seed ──▶ clients, witnesses ──▶ judges, verifiers, debtors' auditors
@@ -48,7 +48,7 @@ struct draw {
     struct wire_audit audits[AUDITS_MAX];
     struct interval audited[AUDITED_MAX];
 
-    // Scratch: positions and order of the committee, who audits, the samples of one audit.
+    // Scratch: positions and order of the committee, which clients audit, the samples of one audit.
     uint32_t positions[MEMBERS_MAX], order[MEMBERS_MAX];
     bool taken[MEMBERS_MAX];
     struct interval samples[TABLE_INTERVALS_MAX];

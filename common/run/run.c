@@ -216,7 +216,7 @@ static void apply_restore(struct run *self, const struct wire_record_restore *re
                                                      .digest = restore->digest };
     self->cold_start = true;
     round_give_up(&self->round);
-    // Who was further loads, and begins at zero; who was not goes on from where it stands.
+    // A member that was further loads, and begins at zero; one that was not goes on from where it stands.
     // mutant: restore: residuals stay
     memset(self->residuals, 0, sizeof self->residuals);
     // mutant: restore: residuals are forgotten

@@ -59,7 +59,7 @@ struct run {
 };
 
 // To be called once, on zeroed memory that stays where it is (the table borrows the struct's own).
-// `snapshot_rounds`: every how many steps the parameters are pinned for those who fetch them.
+// `snapshot_rounds`: every how many steps the parameters are pinned for peers that fetch them.
 void run_init(struct run *self, uint32_t snapshot_rounds);
 
 // Makes a record true. The record is one of RECORD_* and fits the state: records come from the
@@ -79,7 +79,7 @@ void run_from_snapshot(struct run *self, const struct wire_snapshot *snapshot);
 // The way back with its list in place, borrowed likewise. Its digest is none if there is none.
 struct wire_record_restore run_way_back(const struct run *self);
 
-// Where a newcomer would be put: the next place, or that of somebody who left, or NO_MEMBER if
+// Where a newcomer would be put: the next place, or that of a member that left, or NO_MEMBER if
 // full.
 uint32_t run_free_place(const struct run *self);
 

@@ -37,6 +37,6 @@ bool verdict_is_first(const struct round *round, uint32_t place);
 // Whether judges of one case stand at both.
 bool verdict_same_case(const struct round *round, uint32_t a, uint32_t b);
 
-// Whether who recomputed cannot honestly have said `finding`, given the verdict. Not to have been
+// Whether a member that recomputed cannot honestly have said `finding`, given the verdict. Not to have been
 // shown something, or not to have been able, contradicts nothing.
 bool verdict_contradicts(uint8_t verdict, uint8_t finding);
