@@ -40,7 +40,7 @@ static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_en
 static void hear_round(struct checkpointer *self)
 {
     const struct member *member = &self->member;
-    const struct wire_round *round = &member->round;
+    const struct wire_round *round = &member->round.opened;
     if (!member->has_config || round->step % member->config.snapshot_rounds != 0 ||
         (round->step == self->position.step && round->epoch == self->position.epoch))
         return;
@@ -48,7 +48,8 @@ static void hear_round(struct checkpointer *self)
                               .step = round->step,
                               .cursor = round->cursor,
                               .samples_done = member->now.samples_done };
-    if (keep_position(&save, self->position_returned, round->returned, round->returned_count))
+    if (keep_position(&save, self->position_returned, member->round.returned,
+                      member->round.returned_count))
         self->position = save;
 }
 

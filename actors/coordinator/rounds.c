@@ -19,8 +19,7 @@ static float learning_rate(const struct coordinator *self)
 static void prepare(struct coordinator *self)
 {
     const struct run *run = &self->run;
-    const struct wire_round round = round_frame(&run->round);
-    const uint32_t trainers = audits_trainers(&round, self->trainers);
+    const uint32_t trainers = round_trainers(&run->round, self->trainers);
     for (uint32_t i = 0; i < run->round.clients_count; i++) {
         self->items[i] =
             hash_of(run->roster.members[run->round.clients[i].member].key.bytes, HASH_BYTES);

@@ -8,16 +8,17 @@ void auditor_begin(struct auditor *self, struct blobs *blobs, const struct membe
     if (self->revealed && !hash_is_none(&self->reveal.residual.hash))
         blobs_end_revealed(blobs, &self->reveal.residual, out);
     const uint32_t client = member_client_index(member);
-    const uint32_t place = client == UINT32_MAX ? UINT32_MAX : audits_of(&member->round, client);
+    const uint32_t place =
+        client == UINT32_MAX ? UINT32_MAX : round_audit_place(&member->round, client);
     *self = (struct auditor){ 0 };
     if (place == UINT32_MAX) return;
-    const struct wire_member *author = member_at(member, member->audits[place].member);
-    *self = (struct auditor){ .round = member->round.round,
+    const struct wire_member *author = member_at(member, member->round.audits[place].member);
+    *self = (struct auditor){ .round = member->round.opened.round,
                               .since_ms = now_ms,
                               .place = place,
                               .instance = author ? author->instance : 0 };
-    self->finding = (struct wire_finding){ .round = member->round.round,
-                                           .result = member->audits[place].result };
+    self->finding = (struct wire_finding){ .round = member->round.opened.round,
+                                           .result = member->round.audits[place].result };
 }
 
 // The name of the claim says all that is in it, but when the run was born.
@@ -32,8 +33,8 @@ void auditor_hear_reveal(struct auditor *self, struct blobs *blobs, const struct
                          const struct replica *replica, const struct msg *in)
 {
     const struct wire_reveal *reveal = in->body;
-    if (self->round == 0 || self->round != member->round.round || self->revealed) return;
-    const struct wire_audit *audit = &member->audits[self->place];
+    if (self->round == 0 || self->round != member->round.opened.round || self->revealed) return;
+    const struct wire_audit *audit = &member->round.audits[self->place];
     const struct wire_member *author = member_at(member, audit->member);
     const bool zero = hash_is_none(&audit->residual_from);
     if (!author || !key_equal(&author->key, &in->sender) ||
@@ -69,25 +70,26 @@ void auditor_say_again(struct auditor *self)
 
 static void recompute(struct auditor *self, const struct member *member, struct outbox *out)
 {
-    const struct wire_audit *audit = &member->audits[self->place];
+    const struct wire_audit *audit = &member->round.audits[self->place];
     struct wire_holder providers[16];
     self->computing = true;
-    outbox_job(out, PORT_LEARNER, FRAME_RECOMPUTE,
-               &(struct wire_recompute){ .round = self->round,
-                                         .audit = *audit,
-                                         .samples = audits_samples(&member->round, self->place),
-                                         .samples_count = audit->intervals,
-                                         .providers = providers,
-                                         .providers_count = member_providers(member, providers, 16),
-                                         .residual = self->reveal.residual.hash,
-                                         .data = member->now.data,
-                                         .order = member->now.order });
+    outbox_job(
+        out, PORT_LEARNER, FRAME_RECOMPUTE,
+        &(struct wire_recompute){ .round = self->round,
+                                  .audit = *audit,
+                                  .samples = round_audit_samples(&member->round, self->place),
+                                  .samples_count = audit->intervals,
+                                  .providers = providers,
+                                  .providers_count = member_providers(member, providers, 16),
+                                  .residual = self->reveal.residual.hash,
+                                  .data = member->now.data,
+                                  .order = member->now.order });
 }
 
 // Who left or began a new life has forgotten what it would have to show.
 static bool is_gone(struct auditor *self, const struct member *member)
 {
-    const struct wire_member *author = member_at(member, member->audits[self->place].member);
+    const struct wire_member *author = member_at(member, member->round.audits[self->place].member);
     if (author && self->instance == 0) self->instance = author->instance; // The roster came later
     return author && (author->state == MEMBER_WITHDRAWN || author->instance != self->instance);
 }
@@ -97,8 +99,8 @@ void auditor_advance(struct auditor *self, const struct blobs *blobs, const stru
 {
     const bool open = member->has_round && member->now.round == self->round &&
                       (member->now.phase == PHASE_TRAIN || member->now.phase == PHASE_WITNESS);
-    if (self->round == 0 || self->round != member->round.round || !open) return;
-    const struct wire_audit *audit = &member->audits[self->place];
+    if (self->round == 0 || self->round != member->round.opened.round || !open) return;
+    const struct wire_audit *audit = &member->round.audits[self->place];
     // Who began with the declared zero need show nothing: the audit says all there is to it
     const bool zero = hash_is_none(&audit->residual_from);
     const bool here =

@@ -31,10 +31,10 @@ void challenge_begin(struct challenges *self, struct blobs *blobs, const struct 
                      struct outbox *out)
 {
     for (uint32_t i = 0; i < CHALLENGES_MAX; i++)
-        if (self->all[i].reveal.claim.round + CHALLENGES_MAX < member->round.round)
+        if (self->all[i].reveal.claim.round + CHALLENGES_MAX < member->round.opened.round)
             forget(&self->all[i], blobs, out);
     for (uint32_t i = 0; i < member->round.audits_count; i++) {
-        const struct wire_audit *audit = &member->audits[i];
+        const struct wire_audit *audit = &member->round.audits[i];
         struct challenge *before = known(self, &audit->result);
         if (audit->member != member->index) continue;
         if (before) before->resend_ms = 0;
@@ -63,11 +63,11 @@ void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
 void challenge_send(struct challenges *self, const struct member *member, uint64_t now_ms,
                     struct outbox *out)
 {
-    bool open = member->has_round && member->now.round == member->round.round &&
+    bool open = member->has_round && member->now.round == member->round.opened.round &&
                 (member->now.phase == PHASE_TRAIN || member->now.phase == PHASE_WITNESS);
     if (!open) return;
     for (uint32_t i = 0; i < member->round.audits_count; i++) {
-        const struct wire_audit *audit = &member->audits[i];
+        const struct wire_audit *audit = &member->round.audits[i];
         struct challenge *challenge = known(self, &audit->result);
         const struct wire_member *auditor = member_of_client(member, audit->auditor);
         if (audit->member != member->index || !challenge || !challenge->ready || !auditor) continue;

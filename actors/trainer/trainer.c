@@ -9,7 +9,7 @@ void trainer_init(struct trainer *self) { self->member.role = ACTOR_TRAINER; }
 static void train(struct trainer *self, uint64_t now_ms, struct outbox *out)
 {
     const struct member *member = &self->member;
-    const struct wire_round *round = &member->round;
+    const struct wire_round *round = &member->round.opened;
     uint32_t client = member_client_index(member);
     struct share share;
     bool open =
@@ -59,8 +59,8 @@ static void publish(struct trainer *self, const struct wire_trained *trained, st
         blobs_spare(&self->blobs, &trained->payload, out);
         return;
     }
-    self->claim = (struct wire_claim){ .epoch = member->round.epoch,
-                                       .step = member->round.step,
+    self->claim = (struct wire_claim){ .epoch = member->round.opened.epoch,
+                                       .step = member->round.opened.step,
                                        .round = trained->round,
                                        .client = client,
                                        .begin = share.begin,
@@ -83,19 +83,19 @@ static void publish(struct trainer *self, const struct wire_trained *trained, st
     member_promise(member, out);
     outbox_news(out, FRAME_CLAIM, &self->claim);
     blobs_have(&self->blobs, &(struct wire_blob){ trained->payload, trained->payload_bytes },
-               member->round.step);
+               member->round.opened.step);
 }
 
 // Once more to each elected witness that has not said it has it.
 static void send_claim(struct trainer *self, uint64_t now_ms, struct outbox *out)
 {
     const struct member *member = &self->member;
-    if (self->claim.round == 0 || self->claim.round != member->round.round ||
+    if (self->claim.round == 0 || self->claim.round != member->round.opened.round ||
         member->now.round != self->claim.round || now_ms < self->resend_ms)
         return;
     self->resend_ms = now_ms + MEMBER_RETRY_MS;
     for (uint32_t i = 0; i < member->round.witnesses_count; i++) {
-        const struct wire_member *witness = member_at(member, member->witnesses[i].member);
+        const struct wire_member *witness = member_at(member, member->round.witnesses[i].member);
         if (self->acknowledged[i] || !witness || witness->index == member->index) continue;
         outbox_mail(out, witness->name, FRAME_CLAIM, &self->claim);
     }
@@ -126,7 +126,7 @@ static void hear_trained(struct trainer *self, const struct msg *in, struct outb
                                          .train_ms = trained->train_ms,
                                          .digest = self->replica.digest });
     // mutant: what was trained counts for a round made anew
-    if (!member->has_round || trained->round != member->round.round || self->made_anew ||
+    if (!member->has_round || trained->round != member->round.opened.round || self->made_anew ||
         !self->replica.holding || !hash_equal(&trained->base, &self->replica.digest)) {
         outbox_note(out, "train.late round=%llu; the batch will be dealt again",
                     (unsigned long long)trained->round);
@@ -154,7 +154,7 @@ static void hear_ack(struct trainer *self, const struct msg *in)
     const struct member *member = &self->member;
     if (ack->kind != FRAME_CLAIM || !hash_equal(&ack->hash, &self->claim_name)) return;
     for (uint32_t i = 0; i < member->round.witnesses_count; i++) {
-        const struct wire_member *witness = member_at(member, member->witnesses[i].member);
+        const struct wire_member *witness = member_at(member, member->round.witnesses[i].member);
         if (witness && key_equal(&witness->key, &in->sender)) self->acknowledged[i] = true;
     }
 }
@@ -164,7 +164,7 @@ static void hear_ack(struct trainer *self, const struct msg *in)
 static void hear_round(struct trainer *self, uint64_t now_ms, struct outbox *out)
 {
     struct member *member = &self->member;
-    self->made_anew |= self->training_round == member->round.round;
+    self->made_anew |= self->training_round == member->round.opened.round;
     auditor_begin(&self->auditor, &self->blobs, member, now_ms, out);
     challenge_begin(&self->challenges, &self->blobs, member, &self->claim, &self->claim_name, out);
 }
@@ -217,7 +217,7 @@ static bool is_done(void *state, const struct turn *turn)
     const struct member *member = &self->member;
     if (!self->replica.holding || self->replica.step != member->now.step) return false;
     outbox_news(turn->out, FRAME_PROGRESS,
-                &(struct wire_progress){ .round = member->round.round,
+                &(struct wire_progress){ .round = member->round.opened.round,
                                          .step = self->replica.step,
                                          .loss = member->loss,
                                          .digest = self->replica.digest });

@@ -31,7 +31,7 @@ struct trainer {
     struct hash claim_name;
     bool acknowledged[WITNESSES_MAX]; // By place among the round's witnesses
     uint64_t resend_ms;
-    struct interval samples[DEALT_MAX]; // Scratch of one TRAIN
+    struct interval samples[TABLE_INTERVALS_MAX]; // Scratch of one TRAIN
 };
 
 // Zeroed memory, the member's "given by the shell" fields filled in.

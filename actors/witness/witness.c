@@ -11,7 +11,7 @@ void witness_begin(struct witness *self, const struct member *member)
     self->round_before = self->round;
     self->sightings_before = self->sightings;
     self->sightings = self->memory[self->sightings == self->memory[0]];
-    self->round = member->round.round;
+    self->round = member->round.opened.round;
     self->voted = self->acknowledged = false;
     self->claimed = self->refused = 0;
     self->resend_ms = 0;
@@ -41,12 +41,13 @@ static bool is_sound(const struct member *member, const struct msg *in,
     // mutant: guilt: what could not be shown is a claim
     return author && key_equal(&author->key, &in->sender) && can_be_shown(member, in) &&
            key_equal(&claim->author, &in->sender) && strcmp(claim->run, member->run) == 0 &&
-           claim->epoch == member->round.epoch && claim->step == member->round.step &&
+           claim->epoch == member->round.opened.epoch && claim->step == member->round.opened.step &&
            deal_of_trainer(&member->deal, claim->client, &share) && share.begin == claim->begin &&
            share.end == claim->end && claim->payload_bytes > 0 &&
            claim->born_unix_ms == member->born_unix_ms &&
            claim->payload_bytes == member->config.payload_bytes &&
-           (hash_is_none(&member->round.base) || hash_equal(&member->round.base, &claim->base));
+           (hash_is_none(&member->round.opened.base) ||
+            hash_equal(&member->round.opened.base, &claim->base));
 }
 
 // For whoever must see later that its author signed it.
@@ -102,7 +103,8 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
                         const struct msg *in, struct outbox *out)
 {
     const struct wire_claim *claim = in->body;
-    if (!member->has_round || claim->round != self->round || self->round != member->round.round)
+    if (!member->has_round || claim->round != self->round ||
+        self->round != member->round.opened.round)
         return;
     if (!is_sound(member, in, claim)) {
         if (self->refused++ < REFUSALS_NOTED_MAX)
@@ -124,7 +126,7 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
         keep_frame(sighting, in);
         self->claimed++;
         blobs_want(blobs, &(struct wire_blob){ claim->payload, claim->payload_bytes }, claim->step,
-                   member->clients[claim->client].member);
+                   member->round.clients[claim->client].member);
     }
     // mutant: a witness answers without end
     if (!hash_equal(&sighting->seen.result, &name)) {
@@ -184,7 +186,7 @@ static bool is_complete(const struct witness *self, const struct blobs *blobs,
 bool witness_is_due(const struct witness *self, const struct blobs *blobs,
                     const struct member *member)
 {
-    if (!member_is_witness(member) || self->round != member->round.round || self->voted)
+    if (!member_is_witness(member) || self->round != member->round.opened.round || self->voted)
         return false;
     // mutant: a restart forgets that it has voted
     if (member->journal.vote_round >= self->round || member->now.round != self->round) return false;
@@ -200,7 +202,7 @@ static struct wire_bytes prove(struct witness *self, const struct blobs *blobs,
 {
     struct bloom bloom;
     uint32_t clients = member->round.clients_count;
-    bloom_init(&bloom, clients, member->round.seed + (participants ? 0 : 1), self->words);
+    bloom_init(&bloom, clients, member->round.opened.seed + (participants ? 0 : 1), self->words);
     for (uint32_t c = 0; c < clients; c++) {
         const struct wire_member *author = member_of_client(member, c);
         const bool counts = participants ? is_seen(self, blobs, c) : self->sightings[c].claimed;
@@ -241,7 +243,7 @@ static void send(struct witness *self, const struct member *member, uint64_t now
                  struct outbox *out)
 {
     bool open = member->now.phase == PHASE_TRAIN || member->now.phase == PHASE_WITNESS;
-    if (!self->voted || self->acknowledged || self->round != member->round.round) return;
+    if (!self->voted || self->acknowledged || self->round != member->round.opened.round) return;
     if (!open || member->now.round != self->round || now_ms < self->resend_ms) return;
     self->resend_ms = now_ms + MEMBER_RETRY_MS;
     outbox_mail(out, "coordinator", FRAME_VOTE, &self->vote);
@@ -255,8 +257,8 @@ static void hear_ack(struct witness *self, const struct wire_ack *ack)
 // A round has opened: what those before it had for the same step is let go, unless its commit is known.
 static void hear_round(struct witness *self, const struct turn *turn)
 {
-    const struct wire_round *round = &turn->member->round;
-    const uint64_t keep = blobs_steps_kept(KEPT_STEPS, round->clients_count);
+    const struct wire_round *round = &turn->member->round.opened;
+    const uint64_t keep = blobs_steps_kept(KEPT_STEPS, turn->member->round.clients_count);
     witness_begin(self, turn->member);
     if (!turn->replica || !replica_knows_commit(turn->replica, round->step))
         blobs_forget_void(turn->blobs, round->step, turn->out);
@@ -285,7 +287,7 @@ void witness_look(void *state, const struct turn *turn)
     struct witness *self = state;
     struct member *member = turn->member;
     const struct replica *replica = turn->replica;
-    const bool there = replica && replica->holding && replica->step == member->round.step;
+    const bool there = replica && replica->holding && replica->step == member->round.opened.step;
     self->has_replica = replica;
     self->base = there ? replica->digest : (struct hash){ { 0 } };
     if (witness_is_due(self, turn->blobs, member)) {

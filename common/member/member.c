@@ -29,7 +29,7 @@ static void ask_for_missing(struct member *self, uint64_t now_ms, struct outbox 
 {
     if (!self->has_config) ask(self, TOPIC_CONFIG, 0, out);
     if (!self->has_run) ask(self, TOPIC_RUN, 0, out);
-    if (self->roster_version == 0) ask(self, TOPIC_ROSTER, 0, out);
+    if (self->roster.version == 0) ask(self, TOPIC_ROSTER, 0, out);
     self->ask_ms = now_ms + MEMBER_RETRY_MS;
 }
 
@@ -37,7 +37,7 @@ static void ping(struct member *self, uint64_t now_ms, struct outbox *out)
 {
     outbox_mail(out, COORDINATOR, FRAME_PING,
                 &(struct wire_ping){ .instance = self->instance,
-                                     .round = self->round.round,
+                                     .round = self->round.opened.round,
                                      .step = self->step_held,
                                      .tokens_per_s = self->tokens_per_s,
                                      .loss = self->loss });
@@ -145,49 +145,18 @@ static unsigned hear_run(struct member *self, const struct msg *in, struct outbo
                     (unsigned long long)run->step);
     self->now = *run;
     self->has_run = true;
-    if (run->roster_version > self->roster_version) ask(self, TOPIC_ROSTER, 0, out);
+    if (run->roster_version > self->roster.version) ask(self, TOPIC_ROSTER, 0, out);
     return HEARD_RUN;
-}
-
-// A round whose lists contradict themselves was not made by a coordinator of ours.
-static bool is_sound(const struct wire_round *round)
-{
-    uint64_t samples = 0;
-    if (round->clients_count == 0 || round->witnesses_count > WITNESSES_MAX) return false;
-    for (uint32_t i = 0; i < round->dealt_count; i++) {
-        if (round->dealt[i].begin >= round->dealt[i].end) return false;
-        uint64_t length = round->dealt[i].end - round->dealt[i].begin;
-        if (length > round->batch_size - samples) return false;
-        samples += length;
-    }
-    return samples == round->batch_size && round->dealt_count <= DEALT_MAX &&
-           audits_are_sound(round);
-}
-
-// An empty list may have no address.
-static void copy_list(void *to, const void *from, size_t bytes)
-{
-    if (bytes) memcpy(to, from, bytes);
 }
 
 static unsigned hear_round(struct member *self, const struct msg *in)
 {
     const struct wire_round *round = in->body;
-    if (self->has_round && round->round <= self->round.round) return 0;
-    if (!is_sound(round)) return 0;
-    self->round = *round;
-    copy_list(self->dealt, round->dealt, round->dealt_count * sizeof *round->dealt);
-    copy_list(self->clients, round->clients, round->clients_count * sizeof *round->clients);
-    copy_list(self->witnesses, round->witnesses, round->witnesses_count * sizeof *round->witnesses);
-    copy_list(self->audits, round->audits, round->audits_count * sizeof *round->audits);
-    copy_list(self->audited, round->audited, round->audited_count * sizeof *round->audited);
-    self->round.audits = self->audits;
-    self->round.audited = self->audited;
-    self->round.dealt = self->dealt;
-    self->round.clients = self->clients;
-    self->round.witnesses = self->witnesses;
+    if (self->has_round && round->round <= self->round.opened.round) return 0;
+    if (!round_is_sound(round)) return 0; // Not made by a coordinator of ours
+    round_open(&self->round, round);
     self->has_round = true;
-    const uint32_t trainers = audits_trainers(&self->round, self->trainers);
+    const uint32_t trainers = round_trainers(&self->round, self->trainers);
     self->deal = (struct deal){ .capacity = MEMBERS_MAX,
                                 .shares = self->shares,
                                 .by_trainer = self->by_trainer };
@@ -198,12 +167,9 @@ static unsigned hear_round(struct member *self, const struct msg *in)
 static unsigned hear_roster(struct member *self, const struct msg *in)
 {
     const struct wire_roster *roster = in->body;
-    if (roster->version <= self->roster_version) return 0;
-    for (uint32_t i = 0; i < roster->members_count; i++)
-        if (roster->members[i].index != i) return 0;
-    copy_list(self->members, roster->members, roster->members_count * sizeof *roster->members);
-    self->members_count = roster->members_count;
-    self->roster_version = roster->version;
+    if (roster->version <= self->roster.version) return 0;
+    if (!roster_load(&self->roster, roster->version, roster->members, roster->members_count))
+        return 0;
     return HEARD_ROSTER;
 }
 
@@ -212,13 +178,13 @@ static unsigned hear_beat(struct member *self, const struct msg *in, struct outb
 {
     const struct wire_beat *beat = in->body;
     if (beat->log_seq > self->now.log_seq &&
-        (beat->phase != self->now.phase || beat->round != self->round.round ||
+        (beat->phase != self->now.phase || beat->round != self->round.opened.round ||
          beat->step != self->now.step))
         ask(self, TOPIC_RUN, 0, out);
-    else if (beat->round > self->round.round &&
+    else if (beat->round > self->round.opened.round &&
              (beat->phase == PHASE_TRAIN || beat->phase == PHASE_WITNESS))
         ask(self, TOPIC_RUN, 0, out); // Its RUN came, the round itself was lost
-    if (beat->roster_version > self->roster_version) ask(self, TOPIC_ROSTER, 0, out);
+    if (beat->roster_version > self->roster.version) ask(self, TOPIC_ROSTER, 0, out);
     return 0;
 }
 
@@ -308,27 +274,23 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
 uint32_t member_client_index(const struct member *self)
 {
     if (!self->admitted || !self->has_round) return UINT32_MAX;
-    for (uint32_t i = 0; i < self->round.clients_count; i++)
-        if (self->clients[i].member == self->index) return i;
-    return UINT32_MAX;
+    return round_client_place(&self->round, self->index);
 }
 
 bool member_is_witness(const struct member *self)
 {
     if (!self->admitted || !self->has_round) return false;
-    for (uint32_t i = 0; i < self->round.witnesses_count; i++)
-        if (self->witnesses[i].member == self->index) return true;
-    return false;
+    return round_witness_place(&self->round, self->index) != NO_MEMBER;
 }
 
 const struct wire_member *member_at(const struct member *self, uint32_t index)
 {
-    return index < self->members_count ? &self->members[index] : NULL;
+    return index < self->roster.count ? &self->roster.members[index] : NULL;
 }
 
 const struct wire_member *member_of_client(const struct member *self, uint32_t client)
 {
-    return client < self->round.clients_count ? member_at(self, self->clients[client].member)
+    return client < self->round.clients_count ? member_at(self, self->round.clients[client].member)
                                               : NULL;
 }
 
@@ -336,8 +298,7 @@ uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t e
                            struct interval *ret_list)
 {
     // mutant: a trainer trains the samples beside its own
-    return (uint32_t)interval_list_slice(self->dealt, self->round.dealt_count, begin, end, NULL,
-                                         ret_list);
+    return round_samples_at(&self->round, begin, end, ret_list);
 }
 
 static void add_holder(struct wire_holder *holder, const struct wire_member *member)
@@ -366,32 +327,34 @@ uint32_t member_holders(const struct member *self, uint32_t first_member, uint32
     if (first && first->endpoint[0] && first_member != self->index && count < max)
         add_holder(&ret_list[count++], first);
     for (int sort = HOLDS_ALL; sort <= MAY_HOLD; sort++)
-        for (uint32_t n = 1; n <= self->members_count && count < max; n++) {
+        for (uint32_t n = 1; n <= self->roster.count && count < max; n++) {
             // mutant: the same neighbours are asked again and again
             const uint64_t place = self->index + n + (uint64_t)tries * max;
-            const uint32_t i = (uint32_t)(place % self->members_count);
-            if (i == first_member || i == self->index || holds(&self->members[i]) != sort) continue;
-            add_holder(&ret_list[count++], &self->members[i]);
+            const uint32_t i = (uint32_t)(place % self->roster.count);
+            if (i == first_member || i == self->index || holds(&self->roster.members[i]) != sort)
+                continue;
+            add_holder(&ret_list[count++], &self->roster.members[i]);
         }
     return count;
 }
 
 static bool provides(const struct member *self, uint32_t index)
 {
-    const struct wire_member *member = &self->members[index];
+    const struct wire_member *member = &self->roster.members[index];
     return member->role == ACTOR_PROVIDER && member->state == MEMBER_HEALTHY && member->endpoint[0];
 }
 
 uint32_t member_providers(const struct member *self, struct wire_holder *ret_list, uint32_t max)
 {
     uint32_t all = 0, count = 0, nth = 0;
-    for (uint32_t i = 0; i < self->members_count; i++) all += provides(self, i);
+    for (uint32_t i = 0; i < self->roster.count; i++) all += provides(self, i);
     for (uint32_t turn = 0; all > 0 && turn < 2; turn++, nth = 0)
-        for (uint32_t i = 0; i < self->members_count && count < max; i++) {
+        for (uint32_t i = 0; i < self->roster.count && count < max; i++) {
             if (!provides(self, i)) continue;
             // mutant: data: some providers are never asked
-            const bool later = nth++ >= (self->index + self->round.round) % all; // From ours on
-            if (later == (turn == 0)) add_holder(&ret_list[count++], &self->members[i]);
+            const bool later =
+                nth++ >= (self->index + self->round.opened.round) % all; // From ours on
+            if (later == (turn == 0)) add_holder(&ret_list[count++], &self->roster.members[i]);
         }
     return count;
 }

@@ -14,10 +14,9 @@
 
 #include "common/actor/msg.h"
 #include "common/run/assignment.h"
-#include "common/run/limits.h"
-#include "common/wire/audits.h"
+#include "common/run/round.h"
 
-enum { MEMBER_TICK_MS = 200, MEMBER_RETRY_MS = 1000, MODEL_JSON_MAX = 65536, DEALT_MAX = 65536 };
+enum { MEMBER_TICK_MS = 200, MEMBER_RETRY_MS = 1000, MODEL_JSON_MAX = 65536 };
 
 struct member {
     // Given by the shell before the first message.
@@ -37,18 +36,12 @@ struct member {
     uint64_t ping_ms, join_ms, ask_ms, tick_ms; // When next
     struct wire_config config;
     uint8_t model_json[MODEL_JSON_MAX];
-    struct wire_run now;     // The newest RUN
-    struct wire_round round; // The newest ROUND, lists below
-    struct interval dealt[DEALT_MAX];
-    struct wire_client clients[MEMBERS_MAX], witnesses[WITNESSES_MAX];
-    struct wire_audit audits[AUDITS_MAX];
-    struct interval audited[AUDITED_MAX];
+    struct wire_run now; // The newest RUN
+    struct round round;  // The newest ROUND. Its commits are the replica's: `last` stays empty here
     struct share shares[MEMBERS_MAX];
     uint32_t by_trainer[MEMBERS_MAX], trainers[MEMBERS_MAX];
-    struct deal deal; // Who trains what in it
-    uint64_t roster_version;
-    uint32_t members_count;
-    struct wire_member members[MEMBERS_MAX];
+    struct deal deal;     // Who trains what in it
+    struct roster roster; // Version 0: none yet
 
     struct wire_journal journal;   // What a restart will find, once it is stored: what was promised
     struct wire_position position; // The newest BEAT, as evidence; log_seq 0: none (position.c)
@@ -66,7 +59,7 @@ enum heard {
     HEARD_CONFIG = 1,  // The configuration has arrived (again)
     HEARD_RUN = 2,     // self->now is new
     HEARD_ROUND = 4,   // self->round and self->deal are new
-    HEARD_ROSTER = 8,  // self->members are new
+    HEARD_ROSTER = 8,  // self->roster is new
     HEARD_REBORN = 16, // The coordinator restarted: what it may have forgotten is to be said again
     HEARD_ADMITTED = 32,   // Let in (again)
     HEARD_TICK = 64,       // MEMBER_TICK_MS or more have passed: time to look after retries

@@ -161,9 +161,9 @@ static void let_guests_in(void *arg)
     struct running *self = arg;
     const struct member *member = self->member;
     uint32_t done = 0;
-    if (member->roster_version == self->guests_version) return;
-    for (uint32_t i = 0; i < member->members_count; i++) {
-        const struct wire_member *guest = &member->members[i];
+    if (member->roster.version == self->guests_version) return;
+    for (uint32_t i = 0; i < member->roster.count; i++) {
+        const struct wire_member *guest = &member->roster.members[i];
         struct curve_key curve;
         bool known = self->guest_states[i] && key_equal(&self->guests[i], &guest->key);
         bool is_in = guest->state != MEMBER_EJECTED;
@@ -173,7 +173,7 @@ static void let_guests_in(void *arg)
         self->guest_states[i] = (uint8_t)(1 + guest->state);
         if (curve_of_key(&guest->key, &curve)) bulk_server_admit(self->server, &curve, is_in);
     }
-    self->guests_version = member->roster_version;
+    self->guests_version = member->roster.version;
 }
 
 static int open_workers(struct running *self, struct why *why)

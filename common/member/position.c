@@ -50,7 +50,7 @@ static void take_down(struct member *self, const struct msg *in)
     const bool given_up = in->incarnation > known->incarnation && beat->log_seq < known->log_seq;
     self->proved_incarnation = in->incarnation;
     if (given_up) {
-        self->roster_version = 0;
+        self->roster.version = 0;
         self->has_round = self->has_run = false;
     }
     if ((beat->log_seq <= known->log_seq && !given_up) || in->frame_bytes > sizeof known->beat)

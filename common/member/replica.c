@@ -148,7 +148,7 @@ static void obtain(struct replica *self, const struct member *member, uint64_t n
         self->failures = 0;
         self->peers_turn = false;
     }
-    if (now_ms < self->retry_ms || member->roster_version == 0) return; // Who could be asked?
+    if (now_ms < self->retry_ms || member->roster.version == 0) return; // Who could be asked?
     self->retry_ms = now_ms + REPLICA_RETRY_MS;
     // mutant: only a run from step 1 has its parameters in a folder
     if (self->failures >= REPLICA_FAILURES_MAX) {

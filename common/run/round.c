@@ -106,6 +106,24 @@ uint32_t round_witness_place(const struct round *self, uint32_t member)
     return place_of(self->witnesses, self->witnesses_count, member);
 }
 
+uint32_t round_trainers(const struct round *self, uint32_t *ret_clients)
+{
+    const struct wire_round round = round_frame(self);
+    return audits_trainers(&round, ret_clients);
+}
+
+uint32_t round_audit_place(const struct round *self, uint32_t client)
+{
+    const struct wire_round round = round_frame(self);
+    return audits_of(&round, client);
+}
+
+const struct interval *round_audit_samples(const struct round *self, uint32_t place)
+{
+    const struct wire_round round = round_frame(self);
+    return audits_samples(&round, place);
+}
+
 bool round_is_party(const struct round *self, uint32_t member)
 {
     for (uint32_t i = 0; i < self->audits_count; i++)

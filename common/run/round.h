@@ -54,6 +54,13 @@ struct wire_round round_frame(const struct round *self);
 uint32_t round_client_place(const struct round *self, uint32_t member);
 uint32_t round_witness_place(const struct round *self, uint32_t member);
 
+// Places among the clients of those that train, rising, to `ret_clients` (room for all). Returns how many.
+uint32_t round_trainers(const struct round *self, uint32_t *ret_clients);
+
+// The place of this client's audit, or UINT32_MAX; the samples of the audit at a place.
+uint32_t round_audit_place(const struct round *self, uint32_t client);
+const struct interval *round_audit_samples(const struct round *self, uint32_t place);
+
 // Whether a member is a party to an audit of the newest round: its result is recomputed, or it accuses.
 bool round_is_party(const struct round *self, uint32_t member);
 

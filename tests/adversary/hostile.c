@@ -280,7 +280,7 @@ static void remove_effect(struct outbox *out, uint32_t index)
 static bool hears_twin(const struct member *member, const char *name)
 {
     for (uint32_t i = 1; i < member->round.witnesses_count; i += 2) {
-        const struct wire_member *witness = member_at(member, member->witnesses[i].member);
+        const struct wire_member *witness = member_at(member, member->round.witnesses[i].member);
         if (witness && strcmp(witness->name, name) == 0) return true;
     }
     return false;
@@ -304,10 +304,11 @@ static void speak(const struct trainer *self, struct outbox *out)
     const uint64_t round = self->claim.round;
     for (uint32_t i = 0; i < out->count; i++) {
         struct effect *effect = &out->effects[i];
-        if (effect->kind == FRAME_REVEAL && kind() == SILENT && begun(self->member.round.round)) {
+        if (effect->kind == FRAME_REVEAL && kind() == SILENT &&
+            begun(self->member.round.opened.round)) {
             remove_effect(out, i--);
             outbox_note(out, "hostile.silent round=%llu",
-                        (unsigned long long)self->member.round.round);
+                        (unsigned long long)self->member.round.opened.round);
         } else if (effect->kind == FRAME_CLAIM && atomic_load(&done_in) == round) {
             const bool news = effect->port == PORT_NEWS;
             if (news)
@@ -323,7 +324,7 @@ static void speak(const struct trainer *self, struct outbox *out)
 static void listen(const struct trainer *self, const struct msg *in)
 {
     const struct wire_claim *claim = in->body;
-    if (in->kind != FRAME_CLAIM || claim->round != self->member.round.round ||
+    if (in->kind != FRAME_CLAIM || claim->round != self->member.round.opened.round ||
         key_equal(&claim->author, &self->member.key))
         return;
     pthread_mutex_lock(&lock);
@@ -337,7 +338,8 @@ WRAP(void, trainer_step, void *state, const struct msg *in, struct outbox *out)
     struct msg heard = *in;
     struct wire_finding finding;
     listen(self, in);
-    if (in->kind == FRAME_RECOMPUTED && kind() == ACCUSE && begun(self->member.round.round)) {
+    if (in->kind == FRAME_RECOMPUTED && kind() == ACCUSE &&
+        begun(self->member.round.opened.round)) {
         finding = *(const struct wire_finding *)in->body;
         finding.finding = FINDING_DIFFERENT;
         finding.payload.bytes[0] ^= 1;

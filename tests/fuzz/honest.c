@@ -73,7 +73,7 @@ static const struct wire_roster *roster(const struct member *member)
         memcpy(members[i].name, person->name, sizeof person->name);
         snprintf(members[i].endpoint, sizeof members[i].endpoint, "tcp://127.0.0.1:4");
     }
-    said.roster = (struct wire_roster){ .version = member->roster_version + 1,
+    said.roster = (struct wire_roster){ .version = member->roster.version + 1,
                                         .members = members,
                                         .members_count = EVENT_PEOPLE };
     return &said.roster;
@@ -116,7 +116,7 @@ static const struct wire_run *run(const struct honest *self, const struct member
                                   .total_steps = TOTAL_STEPS,
                                   .log_seq = last->log_seq + 1,
                                   .healthy = BATCH,
-                                  .roster_version = member->roster_version,
+                                  .roster_version = member->roster.version,
                                   .samples_done = BATCH * self->step,
                                   .digest_step = is_at_end ? self->step : 0,
                                   .digest = is_at_end ? honest_digest(self->step) : none,
@@ -167,7 +167,7 @@ static const struct wire_round *open_round(const struct honest *self, const stru
                              .step = self->step,
                              .seed = number,
                              .batch_size = BATCH,
-                             .roster_version = member->roster_version,
+                             .roster_version = member->roster.version,
                              .dealt = &dealt,
                              .dealt_count = 1,
                              .clients = clients,
@@ -185,11 +185,12 @@ static const struct wire_round *open_round(const struct honest *self, const stru
 static bool claim_of(const struct honest *self, const struct member *member, uint8_t person,
                      struct wire_claim *ret_claim)
 {
-    const struct wire_round *round = &member->round;
+    const struct wire_round *round = &member->round.opened;
     struct share share;
     uint32_t client = 0;
-    while (client < round->clients_count && member->clients[client].member != person) client++;
-    if (!member->has_round || client == round->clients_count ||
+    while (client < member->round.clients_count && member->round.clients[client].member != person)
+        client++;
+    if (!member->has_round || client == member->round.clients_count ||
         !deal_of_trainer(&member->deal, client, &share))
         return false;
     if (person == member->index && self->own.round == round->round) {
@@ -219,12 +220,12 @@ static bool claim_of(const struct honest *self, const struct member *member, uin
 static const struct wire_commit *commit(const struct honest *self, const struct member *member)
 {
     static struct wire_accepted accepted[PLACES_MAX];
-    const struct wire_round *round = &member->round;
+    const struct wire_round *round = &member->round.opened;
     if (!member->has_round) return NULL;
     uint32_t count = 0;
     for (uint32_t i = 0; i < member->deal.count && count < PLACES_MAX; i++) {
         const struct share *share = &member->deal.shares[i];
-        const uint32_t person = member->clients[share->trainer].member;
+        const uint32_t person = member->round.clients[share->trainer].member;
         struct wire_claim claim;
         if (person >= EVENT_PEOPLE || !claim_of(self, member, (uint8_t)person, &claim)) continue;
         accepted[count++] = (struct wire_accepted){ .client = share->trainer,

@@ -403,7 +403,7 @@ static uint8_t trainer_of_key(const struct sim *sim, const struct key *key)
 static bool can_tell(const struct member *member, const struct wire_claim *claim)
 {
     const struct wire_member *author = member_of_client(member, claim->client);
-    return member->has_config && member->has_round && claim->round == member->round.round &&
+    return member->has_config && member->has_round && claim->round == member->round.opened.round &&
            author && key_equal(&author->key, &claim->author);
 }
 

@@ -143,10 +143,10 @@ static uint64_t fetch_turn(const struct hash *hash)
     struct outbox out = outbox();
     const void *body;
     struct wire_refusal refusal;
-    member.members[0] = (struct wire_member){ .endpoint = "tcp://127.0.0.1:1",
-                                              .role = ACTOR_TRAINER,
-                                              .state = MEMBER_HEALTHY };
-    member.members_count = 1, member.index = 1;
+    member.roster.members[0] = (struct wire_member){ .endpoint = "tcp://127.0.0.1:1",
+                                                     .role = ACTOR_TRAINER,
+                                                     .state = MEMBER_HEALTHY };
+    member.roster.count = 1, member.index = 1;
     blobs_want(&blobs, &(struct wire_blob){ *hash, 4 }, RUN_STEP, 0);
     blobs_fetch(&blobs, &member, 1000, &out);
     arena.used = 0;

@@ -106,7 +106,7 @@ static void what_the_owner_gave_up_is_forgotten(void **state)
     const struct wire_ack proof = { .kind = FRAME_POSITION, .round = 90 };
     member->admitted = true;
     beat(1000, 90, 30);
-    member->roster_version = 30, member->has_round = true;
+    member->roster.version = 30, member->has_round = true;
     beat(2000, 50, 3); // Another life, that has proved nothing
     assert_int_equal(member->position.log_seq, 90);
     assert_int_equal(out.effects[0].kind, FRAME_POSITION);
@@ -117,7 +117,7 @@ static void what_the_owner_gave_up_is_forgotten(void **state)
     member->journal.position.log_seq = 90;
     assert_true(member_should_keep(member));
     assert_false(member->has_round);
-    assert_int_equal(member->roster_version, 0); // Whatever comes is newer
+    assert_int_equal(member->roster.version, 0); // Whatever comes is newer
     member->has_round = true;
     beat(2000, 50, 3); // Overtaken: no life of its own
     assert_int_equal(member->position.log_seq, 51);
@@ -131,19 +131,20 @@ static void every_provider_has_its_turn(void **state)
     struct member *self = member;
     struct wire_holder list[LIST];
     bool met[PROVIDERS] = { false };
-    self->members_count = PROVIDERS;
+    self->roster.count = PROVIDERS;
     for (uint32_t i = 0; i < PROVIDERS; i++) {
-        self->members[i] =
+        self->roster.members[i] =
             (struct wire_member){ .index = i, .role = ACTOR_PROVIDER, .state = MEMBER_HEALTHY };
-        snprintf(self->members[i].endpoint, sizeof self->members[i].endpoint, "tcp://127.0.0.1:%u",
-                 10000 + i);
+        snprintf(self->roster.members[i].endpoint, sizeof self->roster.members[i].endpoint,
+                 "tcp://127.0.0.1:%u", 10000 + i);
     }
     self->index = 7;
-    for (self->round.round = 1; self->round.round <= PROVIDERS; self->round.round++) {
+    for (self->round.opened.round = 1; self->round.opened.round <= PROVIDERS;
+         self->round.opened.round++) {
         assert_int_equal(member_providers(self, list, LIST), LIST);
         for (uint32_t i = 0; i < LIST; i++) {
             const uint32_t provider = (uint32_t)atoi(strrchr(list[i].endpoint, ':') + 1) - 10000;
-            assert_int_equal(provider, (7 + self->round.round + i) % PROVIDERS);
+            assert_int_equal(provider, (7 + self->round.opened.round + i) % PROVIDERS);
             met[provider] = true;
         }
     }
@@ -164,28 +165,28 @@ static void no_neighbours_shut_anybody_out(void **state)
     static struct wire_holder list[MAX];
     bool met[MEMBERS] = { false };
     struct member *self = member;
-    self->members_count = MEMBERS;
+    self->roster.count = MEMBERS;
     self->index = 20;
     for (uint32_t i = 0; i < MEMBERS; i++) {
         const bool hostile = i > self->index && i <= self->index + HOSTILE;
-        self->members[i] = (struct wire_member){ .index = i,
-                                                 .role = i % 2 ? ACTOR_WITNESS : ACTOR_TRAINER,
-                                                 .state = MEMBER_HEALTHY };
-        if (hostile && !(i % 2)) self->members[i].state = MEMBER_PENDING;
-        snprintf(self->members[i].endpoint, sizeof self->members[i].endpoint, "tcp://127.0.0.1:%u",
-                 10000 + i);
+        self->roster.members[i] = (struct wire_member){
+            .index = i, .role = i % 2 ? ACTOR_WITNESS : ACTOR_TRAINER, .state = MEMBER_HEALTHY
+        };
+        if (hostile && !(i % 2)) self->roster.members[i].state = MEMBER_PENDING;
+        snprintf(self->roster.members[i].endpoint, sizeof self->roster.members[i].endpoint,
+                 "tcp://127.0.0.1:%u", 10000 + i);
     }
     for (uint32_t tries = 0; tries < TRIES; tries++) {
         assert_int_equal(member_holders(self, 25, tries, list, MAX), MAX);
         for (uint32_t i = 0; i < MAX; i++) {
             const uint32_t holder = (uint32_t)atoi(strrchr(list[i].endpoint, ':') + 1) - 10000;
             assert_int_equal(i == 0, holder == 25);
-            assert_true(i == 0 || holds(&self->members[holder]));
+            assert_true(i == 0 || holds(&self->roster.members[holder]));
             met[holder] = true;
         }
     }
     for (uint32_t i = 0; i < MEMBERS; i++)
-        if (i != self->index && holds(&self->members[i])) assert_true(met[i]);
+        if (i != self->index && holds(&self->roster.members[i])) assert_true(met[i]);
 }
 
 int main(void)

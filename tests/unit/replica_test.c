@@ -102,11 +102,11 @@ static uint64_t begins_with(uint64_t own_step, uint64_t run_step, char ret_path[
     struct wire_refusal refusal;
     const void *body;
     set_up(NULL);
-    member = (struct member){ .admitted = true,
-                              .has_run = true,
-                              .roster_version = 1,
-                              .config = { .genesis = "genesis", .genesis_step = 20 },
-                              .now = { .step = run_step, .pin_step = 20 } };
+    memset(&member, 0, sizeof member);
+    member.admitted = member.has_run = true;
+    member.roster.version = 1;
+    member.config = (struct wire_config){ .genesis = "genesis", .genesis_step = 20 };
+    member.now = (struct wire_run){ .step = run_step, .pin_step = 20 };
     replica = (struct replica){ .built = true, .resume = { .path = "own", .step = own_step } };
     const struct outbox out = turn(FRAME_WAKE, NULL, HEARD_TICK);
     assert_true(out.count == 1 && effects[0].kind == FRAME_LOAD);

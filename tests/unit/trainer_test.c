@@ -83,9 +83,9 @@ static int set_up(void **state)
     member->instance = 9;
     member->now = (struct wire_run){ .phase = PHASE_TRAIN, .round = 5, .step = 3 };
     member->config.payload_bytes = 1;
-    member->members_count = 2;
+    member->roster.count = 2;
     for (uint32_t i = 0; i < 2; i++)
-        member->members[i] = (struct wire_member){
+        member->roster.members[i] = (struct wire_member){
             .index = i, .role = ACTOR_TRAINER, .state = MEMBER_HEALTHY, .instance = 9
         };
     trainer.replica.holding = true;

@@ -33,12 +33,13 @@ static int set_up(void **state)
     memset(&blobs, 0, sizeof blobs);
     member.admitted = member.has_round = member.has_run = true;
     member.now = (struct wire_run){ .phase = PHASE_TRAIN, .round = 5 };
-    member.round = (struct wire_round){ .round = 5, .clients_count = 2, .witnesses_count = 1 };
-    member.clients[1].member = 1;
+    member.round.opened.round = 5;
+    member.round.clients_count = 2, member.round.witnesses_count = 1;
+    member.round.clients[1].member = 1;
     member.config.payload_bytes = 1;
-    member.members_count = 2;
+    member.roster.count = 2;
     for (uint32_t i = 0; i < 2; i++) {
-        member.members[i] =
+        member.roster.members[i] =
             (struct wire_member){ .index = i, .role = ACTOR_TRAINER, .state = MEMBER_HEALTHY };
     }
     member.deal = (struct deal){
@@ -111,7 +112,7 @@ static void sign(uint32_t client)
 
 static void next_round(void)
 {
-    member.round.round++;
+    member.round.opened.round++;
     witness_begin(&witness, &member);
 }
 
@@ -152,7 +153,7 @@ static uint32_t hear_claim(const char *payload, uint32_t payload_bytes, uint32_t
                             .frame = frame,
                             .frame_bytes = frame_bytes };
     strcpy(member.run, "r");
-    member.members[1].key = key_named("key 1");
+    member.roster.members[1].key = key_named("key 1");
     member.key = key_named("key 0");
     witness_hear_claim(&witness, &blobs, &member, &in, &out);
     return out.count;
@@ -209,7 +210,7 @@ static void nobody_spends_what_a_witness_may_send(void **state)
     assert_int_equal(answers, ANSWERS_MAX);
     for (int i = 0; i < 10 * PROOFS_MAX; i++) // Each a note and two testimonies
         assert_int_equal(hear_claim("b", 1, 100), i < PROOFS_MAX ? 3 : 0);
-    member.round.round = 6;
+    member.round.opened.round = 6;
     witness_begin(&witness, &member);
     assert_int_equal(witness.sightings[1].answers, 0);
 }
