@@ -20,7 +20,7 @@ BENCH    := $(patsubst tests/bench/%.c, %, $(wildcard tests/bench/*_bench.c))
 GPU_TESTS := $(patsubst tests/gpu/%.cu, %, $(wildcard tests/gpu/*_test.cu))
 # What the GPU tests ask of the host: no library but libc's, since where a GPU is there may be no other.
 GPU_HOST   = $(filter-out common/model/model_config% common/model/recipe.c common/kernel/gemm_blas.c, $(wildcard common/model/*.c common/kernel/*.c common/optimizer/*.c common/compute/*.c)) \
-             common/crypto/merkle.c common/vector/layout.c common/vector/tags.c common/base/fault.c common/base/ensure.c \
+             common/crypto/merkle.c common/vector/layout.c common/vector/tags.c common/base/interval.c common/base/fault.c common/base/ensure.c \
              tests/gpu/plain_hash.c
 
 # A build in a folder of its own, with what a sanitizer needs: $(call sanitized,FOLDER,ITS FLAGS) GOALS
@@ -173,8 +173,8 @@ $(B)/chaos/matrix: $(patsubst %,$(B)/tests/chaos/%.o,matrix cell) $(LIVE_BED:%.c
 $(B)/chaos/chaos: $(patsubst %,$(B)/tests/chaos/%.o,chaos schedule relay soak growth) $(DEMO_BED:%.c=$(B)/%.o) $(LIBRARIES)
 	$(link) -lcmocka $(LIBS) -o $@
 # The trainer's own objects; what hostile.c wraps comes to it first.
-HOSTILE_WRAPS = trainer_step learner_body compute_new compute_gradient compute_compress compute_again distro_compress \
-                blob_store_put compute_residual_hashes compute_residual_of
+HOSTILE_WRAPS = trainer_step learner_body compute_new compute_gradient distro_compress blob_store_put \
+                result_make result_again result_hashes result_residual
 $(B)/live/hostile-trainer: $(B)/actors/trainer/trainer_main.o $(B)/tests/adversary/hostile.o $(LIBRARIES)
 	$(link) $(HOSTILE_WRAPS:%=-Wl,--wrap=%) $(LIBS) -o $@
 $(B)/live/adversary_test: $(B)/tests/adversary/adversary_test.o $(LIVE_BED:%.c=$(B)/%.o) $(LIBRARIES)

@@ -39,6 +39,7 @@ struct compute_memory compute_memory(const struct compute_device *device,
 int compute_new(const struct compute_device *device, const struct compute_config *config,
                 struct why *why, compute_t **ret_compute)
 {
+    ensure(config->vectors <= COMPUTE_VECTORS_MAX);
     return device->kind == COMPUTE_CUDA ? compute_cuda_new(device->plugin, config, why, ret_compute)
                                         : compute_cpu_new(config, why, ret_compute);
 }
@@ -49,21 +50,53 @@ void compute_destroy(compute_t **self)
     *self = NULL;
 }
 
+const struct compute_config *compute_config(const compute_t *self) { return &self->config; }
+
+// ---- vectors
+
+static void check_vector(const compute_t *self, uint32_t vector)
+{
+    ensure(vector < COMPUTE_STATE + self->config.vectors);
+    ensure(vector != COMPUTE_GRADIENT || self->config.trains);
+}
+
 float *compute_host(compute_t *self) { return self->host; }
 
 int compute_push(compute_t *self, struct why *why)
 {
-    self->candidate = self->adopted = false;
-    if (self->adamw) adamw_reset(self->adamw);
-    return self->ops->push(self, why);
+    return compute_put(self, COMPUTE_PARAMETERS, self->host, why);
 }
 
-int compute_pull(compute_t *self, struct why *why) { return self->ops->pull(self, why); }
-
-int compute_leaves(compute_t *self, struct why *why, struct hash *ret_leaves)
+int compute_pull(compute_t *self, struct why *why)
 {
-    return self->ops->leaves(self, why, ret_leaves);
+    return compute_get(self, COMPUTE_PARAMETERS, why, self->host);
 }
+
+float *compute_at(compute_t *self, uint32_t vector)
+{
+    check_vector(self, vector);
+    return self->at[vector];
+}
+
+int compute_put(compute_t *self, uint32_t vector, const float *from, struct why *why)
+{
+    check_vector(self, vector);
+    return self->ops->put(self, vector, from, why);
+}
+
+int compute_get(compute_t *self, uint32_t vector, struct why *why, float *ret_floats)
+{
+    check_vector(self, vector);
+    return self->ops->get(self, vector, why, ret_floats);
+}
+
+int compute_leaves(compute_t *self, uint32_t vector, struct why *why, struct hash *ret_leaves)
+{
+    check_vector(self, vector);
+    return self->ops->leaves(self, vector, why, ret_leaves);
+}
+
+// ---- the gradient
 
 static int check_tokens(const compute_t *self, const uint32_t *tokens, uint32_t count,
                         struct why *why)
@@ -79,13 +112,26 @@ static int check_tokens(const compute_t *self, const uint32_t *tokens, uint32_t 
     return 0;
 }
 
-int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
-                     double *ret_loss)
+static int gradient(compute_t *self, const float *params, const uint32_t *tokens, uint32_t count,
+                    struct why *why, double *ret_loss)
 {
     const uint32_t most = self->config.batch_max;
     ensure(most == 0 || count <= most);
     const int rc = check_tokens(self, tokens, count, why);
-    return rc < 0 ? rc : self->ops->gradient(self, tokens, count, why, ret_loss);
+    return rc < 0 ? rc : self->ops->gradient(self, params, tokens, count, why, ret_loss);
+}
+
+int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
+                     double *ret_loss)
+{
+    return gradient(self, NULL, tokens, count, why, ret_loss);
+}
+
+int compute_gradient_at(compute_t *self, const float *params, const uint32_t *tokens,
+                        uint32_t count, struct why *why, double *ret_loss)
+{
+    ensure(params);
+    return gradient(self, params, tokens, count, why, ret_loss);
 }
 
 int compute_loss(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
@@ -101,84 +147,7 @@ int compute_clip(compute_t *self, double limit, struct why *why, double *ret_nor
     return self->ops->clip(self, limit, why, ret_norm);
 }
 
-int compute_compress(compute_t *self, float rate, struct why *why, uint8_t *ret_payload)
+const struct compute_far *compute_far(const compute_t *self)
 {
-    ensure(self->config.trains && self->config.form && rate >= 0.0f);
-    compute_discard(self);
-    const int rc = self->ops->compress(self, rate, why, ret_payload);
-    self->candidate = rc == 0;
-    return rc;
-}
-
-bool compute_has_candidate(const compute_t *self) { return self->candidate; }
-
-void compute_adopt(compute_t *self)
-{
-    ensure(self->candidate);
-    self->candidate = false;
-    self->adopted = true;
-    self->ops->adopt(self);
-}
-
-void compute_discard(compute_t *self)
-{
-    if (self->candidate) self->ops->discard(self);
-    self->candidate = false;
-}
-
-int compute_residual_hashes(compute_t *self, struct why *why, struct hash *ret_from,
-                            struct hash *ret_to)
-{
-    ensure(self->candidate);
-    const int rc = self->ops->residual_hashes(self, why, ret_from, ret_to);
-    if (rc == 0 && !self->adopted) *ret_from = (struct hash){ { 0 } };
-    return rc;
-}
-
-const float *compute_residual_of(compute_t *self, const struct hash *digest)
-{
-    return self->ops->residual_of ? self->ops->residual_of(self, digest) : NULL;
-}
-
-int compute_again(compute_t *self, const struct compute_work *work, struct why *why,
-                  uint8_t *ret_payload, struct hash *ret_to)
-{
-    if (!self->ops->again)
-        return why_set(why, FAULT_UNSUPPORTED, "a GPU does not compute a CPU's bits again");
-    const int rc = check_tokens(self, work->tokens, work->count, why);
-    return rc < 0 ? rc : self->ops->again(self, work, why, ret_payload, ret_to);
-}
-
-int compute_apply(compute_t *self, const struct apply_result *results, uint32_t count,
-                  const struct apply_step *step, struct why *why)
-{
-    ensure(self->config.form);
-    return self->ops->apply(self, results, count, step, why);
-}
-
-int compute_adamw(compute_t *self, float rate, struct why *why)
-{
-    ensure(self->adamw && rate >= 0.0f);
-    return self->ops->adamw(self, rate, why);
-}
-
-// ---- the optimizer's state
-
-int compute_pull_state(compute_t *self, struct tags *tags, struct why *why,
-                       void *ret_values[COMPUTE_ITEMS])
-{
-    ensure(self->config.trains && (self->adamw || self->config.form));
-    const int rc = self->ops->pull_state(self, why);
-    if (rc < 0) return rc;
-    if (self->adamw) return adamw_add_state(self->adamw, tags, why, ret_values);
-    ret_values[0] = self->residual;
-    return tags_add(tags, "distro-residual", TAG_DROP, self->floats, sizeof(float), why);
-}
-
-int compute_push_state(compute_t *self, struct why *why)
-{
-    compute_discard(self);
-    const int rc = self->adamw ? adamw_loaded(self->adamw, why) : 0;
-    if (rc == 0) self->adopted = true; // No more the declared zero
-    return rc < 0 ? rc : self->ops->push_state(self, why);
+    return self->far.plugin ? &self->far : NULL;
 }

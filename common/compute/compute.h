@@ -1,29 +1,36 @@
 #pragma once
-// compute -- what a device can do for a learner: hold one replica's parameters, find the gradient
-// of a batch, make a result of it, apply a commit, or take a step of AdamW.
+// compute -- what a device does for a learner: it holds vectors, finds the gradient of a batch, and
+// keeps that gradient within bounds. What becomes of a gradient is an optimizer's affair
+// (common/optimizer/optimizer.h), which stands above.
 //
 //     compute_find   "auto" | "cpu" | "cuda" ─▶ which device, in words
-//     compute_new    room for parameters, and to train: model, gradient, residuals or moments
-//     host ─ push ─▶ parameters ─ pull ─▶ host             leaves: their digest, where they lie
-//     gradient ─▶ clip ─┬▶ compress ─▶ payload, candidate   adopt | discard
-//                       └▶ adamw ─▶ parameters
-//     payloads of a commit ─ apply ─▶ parameters
-//     residual or moments ─ pull_state ─▶ a checkpoint ─ push_state ─▶ residual or moments
+//     compute_new    room for parameters, and to train: model, gradient, vectors of state
 //
-// Two stand behind it. The CPU (compute_cpu.c) is the reference, and reproducible: model.h,
-// gradient.h, distro.h, apply.h, adamw.h. The GPU (compute_cuda.c, and libshoal-cuda.so, loaded at
-// run time) computes the gradient in bf16 and its bits are its own; from equal gradients it makes
-// the same parameters and moments as a CPU, and so it does from a commit. It has been compiled and
-// tested on an emulated device, not yet run on a GPU. One thread at a time.
+//     COMPUTE_PARAMETERS   N floats      host ─ push ─▶ device ─ pull ─▶ host
+//     COMPUTE_GRADIENT     N floats      batch ─ gradient ─▶ clip
+//     COMPUTE_STATE + i    of config.state, i < config.vectors: whatever an optimizer keeps
+//     any of them          put, get; leaves: those of its digest, found where it lies
+//
+// Two devices stand behind it. The CPU (compute_cpu.c) is the reference, and reproducible: model.h,
+// gradient.h. Its vectors are plain memory (compute_at), on which an optimizer works with
+// common/kernel. The GPU (compute_cuda.c, and libshoal-cuda.so, loaded at run time) keeps its
+// vectors to itself and has kernels for what optimizers do with them (compute_far). It computes the
+// gradient in bf16 and its bits are its own; from equal gradients come the same parameters as on a
+// CPU.
+//
+// The GPU part has never run on a GPU. It has been compiled, and tested on a device that the
+// processor emulates (tests/gpu).
+//
+// One thread at a time.
 
 #include "common/base/hash.h"
+#include "common/base/interval.h"
 #include "common/kernel/pool.h"
 #include "common/model/model_layout.h"
-#include "common/optimizer/adamw.h"
-#include "common/optimizer/apply.h"
-#include "common/optimizer/payload.h"
 
 struct cuda_plugin;
+struct cuda_replica;
+struct plan;
 
 enum compute_kind { COMPUTE_CPU, COMPUTE_CUDA };
 
@@ -38,19 +45,22 @@ struct compute_device {
 // with what to do. A plugin that is there and of another version is an error for "auto" too.
 int compute_find(const char *name, struct why *why, struct compute_device *ret_device);
 
+enum { COMPUTE_VECTORS_MAX = 4 }; // Of state
+
 struct compute_config {
-    struct model_shape shape;          // Has passed model_shape_check
-    uint32_t micro_batch, seq;         // Sequences at a time, and their length
-    uint32_t batch_max;                // The most of a gradient; 0: any number
-    const payload_form_t *form;        // To compress and apply; NULL: neither. Borrowed for
-                                       // the life of the compute_t
-    const struct adamw_options *adamw; // To step with AdamW; NULL: not. For compute_new alone
-    const struct layout *layout;       // With adamw: of the shape's tensors. Borrowed likewise
-    float decay;                       // Of the residual (distro.h)
-    bool trains;                       // Else it only holds parameters and applies
-    bool float32;                      // Products in float32 rather than bf16 (gemm.h)
-    bool recompute;                    // CPU: of model_options
-    pool_t *pool;                      // Borrowed likewise; NULL: no threads
+    struct model_shape shape;  // Has passed model_shape_check
+    uint32_t micro_batch, seq; // Sequences at a time, and their length
+    uint32_t batch_max;        // The most of a gradient; 0: any number
+    bool trains;               // Else it only holds parameters
+    bool float32;              // Products in float32 rather than bf16 (gemm.h)
+    bool recompute;            // CPU: of model_options
+    pool_t *pool;              // Borrowed for the life of the compute_t; NULL: no threads
+    // What an optimizer asks for: optimizer_ask fills it in. Borrowed likewise; zero without one.
+    uint32_t vectors;        // Vectors of state, 0..COMPUTE_VECTORS_MAX
+    struct interval state;   // The floats that each of them has
+    const struct plan *plan; // GPU: chunks of the parameters (cuda/plan.h); NULL: none
+    const uint64_t *bare;    // GPU: intervals that no weight decay touches, sorted
+    uint32_t bare_count;     // [bare_count][2]
 };
 
 typedef struct compute compute_t;
@@ -62,71 +72,56 @@ struct compute_memory {
 struct compute_memory compute_memory(const struct compute_device *device,
                                      const struct compute_config *config);
 
-// FAULT_RANGE, FAULT_MEMORY with the number needed and the knob, FAULT_UNREACHABLE.
+// Vectors of state are zero. FAULT_RANGE, FAULT_MEMORY with the number needed and the knob,
+// FAULT_UNREACHABLE.
 int compute_new(const struct compute_device *device, const struct compute_config *config,
                 struct why *why, compute_t **ret_compute);
 void compute_destroy(compute_t **self); // NULL is allowed
 
-// The vector of N floats on this side. Fill it and push, or pull and read it; in between it may be
-// the parameters themselves, so nobody else writes to it.
+const struct compute_config *compute_config(const compute_t *self); // What it was made with
+
+// ---- vectors
+
+enum compute_vector { COMPUTE_PARAMETERS, COMPUTE_GRADIENT, COMPUTE_STATE };
+
+// The parameters on this side, N floats. Fill them and push, or pull and read them; in between they
+// may be the parameters themselves, so nobody else writes to them.
 float *compute_host(compute_t *self);
-int compute_push(compute_t *self, struct why *why); // Residual, moments: zero. No candidate
+int compute_push(compute_t *self, struct why *why);
 int compute_pull(compute_t *self, struct why *why);
 
-// Leaves of the digest of the parameters (merkle.h): digest_leaf_count(N) of them.
-int compute_leaves(compute_t *self, struct why *why, struct hash *ret_leaves);
+// Where a vector lies, if that is memory of this process; NULL on a GPU.
+float *compute_at(compute_t *self, uint32_t vector);
+
+// A whole vector to the device (NULL: zeros), and back.
+int compute_put(compute_t *self, uint32_t vector, const float *from, struct why *why);
+int compute_get(compute_t *self, uint32_t vector, struct why *why, float *ret_floats);
+
+// Leaves of the digest of a vector (merkle.h): digest_leaf_count of its floats.
+int compute_leaves(compute_t *self, uint32_t vector, struct why *why, struct hash *ret_leaves);
+
+// ---- the gradient
 
 // Mean loss of `count` sequences [count][seq + 1], and its gradient, which stays on the device.
 // FAULT_RANGE for a token outside the vocabulary, FAULT_NAN, both with the samples.
 int compute_gradient(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
                      double *ret_loss);
+// The same at other parameters than it holds, N floats on this side. FAULT_UNSUPPORTED on a GPU:
+// its bits are its own, so nobody is judged by them.
+int compute_gradient_at(compute_t *self, const float *params, const uint32_t *tokens,
+                        uint32_t count, struct why *why, double *ret_loss);
 // The same loss without the gradient.
 int compute_loss(compute_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
                  double *ret_loss);
 // Scales the gradient to `limit` (above 0) if it is longer. FAULT_NAN if it is not finite.
 int compute_clip(compute_t *self, double limit, struct why *why, double *ret_norm);
 
-// As distro_compress: payload_bytes(form) bytes of the gradient, and a candidate residual.
-int compute_compress(compute_t *self, float rate, struct why *why, uint8_t *ret_payload);
-bool compute_has_candidate(const compute_t *self);
-void compute_adopt(compute_t *self); // There is a candidate (ensured)
-void compute_discard(compute_t *self);
-// Digests of the residual that a result starts from, and of the candidate it leads to.
-// (Before a first candidate was adopted it starts from the declared zero, whose digest is none.)
-int compute_residual_hashes(compute_t *self, struct why *why, struct hash *ret_from,
-                            struct hash *ret_to);
+// ---- kernels
 
-// The residual of that digest: the one that results start from now, or the one before it, which is
-// there until the next compute_compress. NULL if it is neither. Lives until then. CPU only: a GPU's
-// gradients are not those of another device, and nobody audits them.
-const float *compute_residual_of(compute_t *self, const struct hash *digest);
-
-// Somebody else's result, made again: what compute_gradient, _clip and _compress would have given on
-// these parameters and this residual. Nothing of this replica changes.
-struct compute_work {
-    const float *params;    // N, of the step that the result was made on
-    const float *residual;  // N, finite (FAULT_NAN); NULL: zero
-    const uint32_t *tokens; // As of compute_gradient
-    uint32_t count;
-    double clip; // 0: not at all
-    float rate;
+// What a device that keeps its vectors to itself offers an optimizer: the calls of plugin.h, on this
+// replica. NULL where compute_at says where the vectors lie.
+struct compute_far {
+    const struct cuda_plugin *plugin;
+    struct cuda_replica *replica;
 };
-// FAULT_UNSUPPORTED on a GPU; else as the three.
-int compute_again(compute_t *self, const struct compute_work *work, struct why *why,
-                  uint8_t *ret_payload, struct hash *ret_to);
-
-// As apply_commit.
-int compute_apply(compute_t *self, const struct apply_result *results, uint32_t count,
-                  const struct apply_step *step, struct why *why);
-
-// As adamw_step, with the gradient. `rate` is finite and >= 0, there is room for moments (ensured).
-int compute_adamw(compute_t *self, float rate, struct why *why);
-
-// What the optimizer remembers, by tag: adamw.h's items, or DisTrO's residual, which drops: it
-// belongs to who made it. Registers them, and gives their values on the host: to be saved, or to be
-// overwritten and pushed. They are good until the next call. FAULT_MEMORY on a GPU, too.
-enum { COMPUTE_ITEMS = ADAMW_ITEMS };
-int compute_pull_state(compute_t *self, struct tags *tags, struct why *why,
-                       void *ret_values[COMPUTE_ITEMS]);
-// FAULT_NAN for values that no optimizer left behind; then compute_push begins with zeros.
-int compute_push_state(compute_t *self, struct why *why);
+const struct compute_far *compute_far(const compute_t *self);

@@ -27,8 +27,8 @@ static void drop_model(struct learner *self)
 {
     learner_close_data(self);
     compute_destroy(&self->compute);
-    payload_form_destroy(&self->form);
-    chunks_destroy(&self->chunks);
+    optimizer_destroy(&self->optimizer);
+    self->form = NULL;
     past_clear(&self->past);
     free(self->spare);
     free(self->tensors), free(self->leaves), free(self->tokens), free(self->payload);
@@ -53,6 +53,24 @@ static uint32_t micro_batch(const struct learner *self)
                                              : self->options->micro_batch;
 }
 
+// What a run's trainers do with a gradient.
+static int open_optimizer(struct learner *self, struct why *why)
+{
+    const struct wire_config *config = &self->config;
+    const struct optimizer_place place = { .shape = &self->shape,
+                                           .layout = &self->layout,
+                                           .at = { 0, self->floats },
+                                           .pool = self->pool };
+    const struct optimizer_settings settings = { .weight_decay = (double)config->weight_decay,
+                                                 .decay = config->compression_decay,
+                                                 .chunk = config->chunk,
+                                                 .topk = config->topk,
+                                                 .one_bit = config->one_bit };
+    const int rc = optimizer_new(&optimizer_distro, &place, &settings, why, &self->optimizer);
+    if (rc == 0) self->form = result_form(self->optimizer);
+    return rc;
+}
+
 // Settles how the replica computes, and says what it will take before it takes it: activations that
 // do not fit are computed again rather than kept.
 static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
@@ -64,11 +82,11 @@ static int plan_memory(struct learner *self, uint64_t beside, struct why *why)
     *config = (struct compute_config){ .shape = self->shape,
                                        .micro_batch = micro_batch(self),
                                        .seq = self->config.seq_len,
-                                       .form = self->form,
-                                       .decay = self->config.compression_decay,
                                        .trains = options->trains,
                                        .float32 = self->config.products == PRODUCTS_FLOAT32,
                                        .pool = self->pool };
+    optimizer_ask(self->optimizer, config);
+    beside += optimizer_memory(self->optimizer, &options->device);
     for (int less = 0; less <= 1; less++) {
         config->recompute = less;
         memory = compute_memory(&options->device, config);
@@ -115,9 +133,11 @@ static int take_memory(struct learner *self, struct why *why)
         return why_set(why, FAULT_MEMORY, "%llu MiB for a copy of the parameters",
                        (unsigned long long)beside >> 20);
     rc = compute_new(&self->options->device, &self->compute_config, why, &self->compute);
+    if (rc == 0) rc = optimizer_begin(self->optimizer, self->compute, why);
     if (rc == 0) self->params = compute_host(self->compute);
     return rc;
 }
+
 static int build(struct learner *self, const struct wire_config *config, struct why *why)
 {
     drop_model(self);
@@ -148,9 +168,7 @@ static int build(struct learner *self, const struct wire_config *config, struct 
                        "and a residual of more than %zu cannot be revealed",
                        (unsigned long long)self->floats, BLOB_BYTES_MAX / sizeof(float));
     rc = fill_layout(self, why);
-    if (rc == 0)
-        rc = payload_form_of_model(&self->shape, config->chunk, config->topk, config->one_bit, why,
-                                   &self->chunks, &self->form);
+    if (rc == 0) rc = open_optimizer(self, why);
     if (rc == 0) rc = take_memory(self, why);
     if (rc == 0 && self->options->trains) rc = learner_open_data(self, why);
     self->built = rc == 0;
@@ -173,11 +191,13 @@ static void hear_build(struct learner *self, const struct wire_config *config)
 
 // ---- LOAD, PIN ----------------------------------------------------------------------------------
 
+// Of the parameters, and of what the optimizer keeps for everybody: DisTrO keeps nothing.
 static int take_digest(struct learner *self, struct why *why)
 {
-    const int rc = compute_leaves(self->compute, why, self->leaves);
-    if (rc == 0) self->digest = merkle_root(self->leaves, self->leaf_count);
-    return rc;
+    const int rc = compute_leaves(self->compute, COMPUTE_PARAMETERS, why, self->leaves);
+    if (rc < 0) return rc;
+    const struct hash parameters = merkle_root(self->leaves, self->leaf_count);
+    return optimizer_digest(self->optimizer, &parameters, why, &self->digest);
 }
 
 static int pin(struct learner *self, struct why *why)
@@ -231,7 +251,8 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     int rc = !load->path[0]  ? take_staged(self, load, why)
              : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
                              : load_checkpoint(self, load, why, ret_epoch);
-    if (rc == 0) rc = compute_push(self->compute, why); // A residual belongs to who made it: zero
+    if (rc == 0) rc = compute_push(self->compute, why);
+    if (rc == 0) rc = optimizer_forget(self->optimizer, why); // A residual belongs to its maker
     if (rc == 0) rc = take_digest(self, why);
     if (rc < 0) return rc;
     if (load->genesis && !hash_is_none(&self->config.genesis_digest) &&
@@ -283,16 +304,15 @@ static int train(struct learner *self, const struct wire_train *job, struct why 
     if (!self->holding || !self->options->trains || job->step != self->step)
         return why_set(why, FAULT_RANGE, "asked to train step %llu, step %llu is held",
                        (unsigned long long)job->step, (unsigned long long)self->step);
-    int rc = job->from_zero ? compute_pull(self->compute, why) : 0;
-    if (rc == 0 && job->from_zero) rc = compute_push(self->compute, why); // The residual: zero
+    int rc = job->from_zero ? optimizer_forget(self->optimizer, why) : 0;
     if (rc == 0) rc = learner_read_samples(self, job, why, &count);
     if (rc == 0) rc = compute_gradient(self->compute, self->tokens, (uint32_t)count, why, &loss);
     if (rc == 0 && self->config.clip_norm > 0)
         rc = compute_clip(self->compute, (double)self->config.clip_norm, why, &norm);
-    if (rc == 0) rc = compute_compress(self->compute, rate, why, self->payload);
+    if (rc == 0) rc = result_make(self->optimizer, rate, why, self->payload);
     if (rc == 0)
-        rc = compute_residual_hashes(self->compute, why, &ret_trained->residual_from,
-                                     &ret_trained->residual_to);
+        rc = result_hashes(self->optimizer, why, &ret_trained->residual_from,
+                           &ret_trained->residual_to);
     if (rc == 0)
         rc = learner_keep(self, self->payload, payload_bytes(self->form), why, &self->candidate);
     if (rc < 0) return rc;
@@ -335,13 +355,13 @@ static int apply(struct learner *self, const struct wire_apply *job, struct why 
     int rc = past_results_take(self->options->store, self->form, past->payloads, past->count,
                                job->step, why, &taken);
     if (rc == 0 && taken.sound > 0)
-        rc = compute_apply(self->compute, taken.results, taken.sound, &step, why);
+        rc = result_apply(self->optimizer, taken.results, taken.sound, &step, why);
     past_results_release(&taken);
     if (rc < 0) return rc;
-    if (compute_has_candidate(self->compute)) {
+    if (result_has_candidate(self->optimizer)) {
         if (!hash_is_none(&job->own_payload) && hash_equal(&job->own_payload, &self->candidate))
-            compute_adopt(self->compute);
-        else compute_discard(self->compute);
+            result_adopt(self->optimizer);
+        else result_discard(self->optimizer);
     }
     self->step = job->step + 1;
     rc = take_digest(self, why);

@@ -8,8 +8,7 @@
 static int show(struct learner *self, const struct wire_show *job, struct why *why,
                 struct wire_shown *ret_shown)
 {
-    const float *residual =
-        self->holding ? compute_residual_of(self->compute, &job->residual) : NULL;
+    const float *residual = self->holding ? result_residual(self->optimizer, &job->residual) : NULL;
     if (!residual)
         return why_set(why, FAULT_NOT_FOUND, "the residual of that result is no more here");
     ret_shown->blob.bytes = (uint32_t)(self->floats * sizeof *residual);
@@ -49,8 +48,8 @@ static int compute(struct learner *self, const struct wire_recompute *job,
     const struct wire_audit *audit = &job->audit;
     const struct past_means means = { self->options->store, self->form, self->pool,
                                       self->config.weight_decay, self->floats };
-    struct compute_work work = { .residual = (const void *)residual->bytes,
-                                 .clip = (double)self->config.clip_norm };
+    struct result_work work = { .residual = (const void *)residual->bytes,
+                                .clip = (double)self->config.clip_norm };
     const struct wire_train samples = { .samples = job->samples,
                                         .samples_count = job->samples_count,
                                         .providers = job->providers,
@@ -63,7 +62,7 @@ static int compute(struct learner *self, const struct wire_recompute *job,
     if (rc == 0) rc = learner_read_samples(self, &samples, why, &count);
     if (rc < 0) return rc;
     work.params = self->spare, work.tokens = self->tokens, work.count = (uint32_t)count;
-    rc = compute_again(self->compute, &work, why, self->payload, &ret->residual_to);
+    rc = result_again(self->optimizer, &work, why, self->payload, &ret->residual_to);
     if (rc < 0) return rc;
     ret->payload = hash_of(self->payload, payload_bytes(self->form));
     return 0;

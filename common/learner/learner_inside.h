@@ -12,6 +12,7 @@
 #include "common/data/proof.h"
 #include "common/data/provider.h"
 #include "common/model/model_config.h"
+#include "common/optimizer/result.h"
 #include "common/vector/layout.h"
 
 enum { REASON_MAX = 191 };
@@ -27,8 +28,8 @@ struct learner {
     struct layout_tensor *tensors;
     pool_t *pool;
     struct compute_config compute_config;
-    chunks_t *chunks;
-    payload_form_t *form;
+    optimizer_t *optimizer;     // DisTrO: what it keeps, by tag
+    const payload_form_t *form; // The optimizer's
     compute_t *compute;
     provider_t *provider;
     struct bulk_client *client; // Of data-provider actors

@@ -61,18 +61,19 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
                                     .done = done,
                                     .done_count = done_list(job, done) };
     snprintf(info.run, sizeof info.run, "%s", options->run_id);
-    // What a replica holds beside its parameters: each member's residual, which goes with the
-    // member.
-    struct tags_item item;
+    // What a replica holds beside its parameters: a member's residual goes with the member.
+    struct tags_item room[OPTIMIZER_ITEMS_MAX];
     struct tags tags;
-    tags_init(&tags, &item, 1);
-    static const void *const no_value[1];
-    rc = tags_add(&tags, "distro-residual", TAG_DROP, self->floats, sizeof(float), why);
+    void *values[OPTIMIZER_ITEMS_MAX];
+    const void *state[OPTIMIZER_ITEMS_MAX];
+    tags_init(&tags, room, OPTIMIZER_ITEMS_MAX);
+    rc = optimizer_pull(self->optimizer, OPTIMIZER_SHARED, &tags, why, values);
+    for (size_t i = 0; i < tags.count; i++) state[i] = values[i];
     char *config = model_config_with_dtype(self->config_json, "float32"); // As its numbers are
     ensure(config);
     struct checkpoint_parts parts = { .config_json = config,
                                       .state = &tags,
-                                      .values = no_value,
+                                      .values = state,
                                       .keep = options->keep,
                                       .spare = job->spare,
                                       .tokenizer_dir = tokenizer_folder(self) };

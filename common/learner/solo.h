@@ -1,25 +1,20 @@
 #pragma once
 // solo -- one trainer alone: gradient, optimizer and update in one place, without another actor.
 //
-//     batch ─▶ gradient ─▶ norm, clip ─┬ SOLO_ADAMW   a step of adamw.h
-//                                      └ SOLO_DISTRO  compress ─▶ apply that one result ─▶ adopt
+//     batch ─▶ gradient ─▶ norm, clip ─▶ a step of the optimizer
 //
-// on whatever device compute.h has. SOLO_DISTRO is a run's arithmetic with one trainer in it. A step
-// that fails leaves parameters and optimizer as they were. On the CPU the same bits for every number
-// of threads and instruction set; they depend on micro_batch (batch.h).
+// on whatever device compute.h has, with whatever optimizer optimizer.h has: none is named here. With
+// DisTrO it is a run's arithmetic with one trainer in it. A step that fails leaves parameters and
+// optimizer as they were. On the CPU the same bits for every number of threads and instruction set;
+// they depend on micro_batch (batch.h).
 
 #include "common/checkpoint/checkpoint.h"
-#include "common/compute/compute.h"
 #include "common/kernel/gemm.h"
-
-enum solo_kind { SOLO_ADAMW, SOLO_DISTRO };
+#include "common/optimizer/optimizer.h"
 
 struct solo_options {
-    enum solo_kind kind;
-    struct adamw_options adamw; // weight_decay counts for SOLO_DISTRO too
-    float compression_decay;    // SOLO_DISTRO: compute_config.decay
-    uint32_t chunk, topk;       // Of payload_form_of_model
-    bool one_bit;
+    const struct optimizer_kind *optimizer;
+    struct optimizer_settings settings;
     double clip_norm; // Above 0; 0: never
     uint32_t seq, batch_max, micro_batch;
     enum gemm_precision precision;
@@ -45,7 +40,7 @@ int solo_new(const struct solo_place *place, const struct solo_options *options,
              solo_t **ret_solo);
 void solo_destroy(solo_t **self); // NULL is allowed
 
-// The parameters on this side: compute_host, compute_push (the optimizer forgets), compute_pull.
+// The parameters on this side: compute_host, compute_push (and the optimizer forgets), compute_pull.
 float *solo_params(solo_t *self);
 int solo_push(solo_t *self, struct why *why);
 int solo_pull(solo_t *self, struct why *why);
@@ -63,10 +58,9 @@ int solo_step(solo_t *self, const uint32_t *tokens, uint32_t count, float rate, 
 int solo_loss(solo_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
               double *ret_loss);
 
-// The optimizer's state by tag, to be saved: compute_pull_state.
-enum { SOLO_ITEMS = COMPUTE_ITEMS };
+// The optimizer's state by tag, to be saved: optimizer_pull.
 int solo_pull_state(solo_t *self, struct tags *tags, struct why *why,
-                    const void *ret_values[SOLO_ITEMS]);
+                    const void *ret_values[OPTIMIZER_ITEMS_MAX]);
 
 // Takes the state back from a checkpoint that saved it, after solo_push. After a fault the state is
 // that of solo_new.

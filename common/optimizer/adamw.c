@@ -1,21 +1,11 @@
+// The options are checked once; a step rounds its factors once, and then every parameter is on its own.
 #include "common/optimizer/adamw.h"
 #include "common/base/ensure.h"
 #include "common/kernel/kernels.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { PIECE = 1 << 14 }; // Parameters in a task
-
-struct adamw {
-    const struct layout *layout;
-    struct adamw_options options;
-    pool_t *pool;
-    float *m, *v;
-    uint64_t steps;
-};
 
 static int check(const char *name, double value, bool right, const char *range, struct why *why)
 {
@@ -24,7 +14,7 @@ static int check(const char *name, double value, bool right, const char *range, 
                    range);
 }
 
-static int check_options(const struct adamw_options *options, struct why *why)
+int adamw_check(const struct adamw_options *options, struct why *why)
 {
     const double b1 = options->beta1, b2 = options->beta2, eps = options->eps;
     const double decay = options->weight_decay;
@@ -35,55 +25,8 @@ static int check_options(const struct adamw_options *options, struct why *why)
     return rc;
 }
 
-static size_t vector_bytes(uint64_t floats) { return (floats * sizeof(float) + 63) / 64 * 64; }
-
-uint64_t adamw_memory_bytes(uint64_t floats) { return 2 * vector_bytes(floats); }
-
-void adamw_reset(adamw_t *self)
-{
-    memset(self->m, 0, vector_bytes(self->layout->total));
-    memset(self->v, 0, vector_bytes(self->layout->total));
-    self->steps = 0;
-}
-
-int adamw_new(const struct layout *layout, const struct adamw_options *options, pool_t *pool,
-              struct why *why, adamw_t **ret_adamw)
-{
-    const int rc = check_options(options, why);
-    if (rc < 0) return rc;
-    adamw_t *self = calloc(1, sizeof *self);
-    if (!self) return why_set(why, FAULT_MEMORY, "an AdamW state");
-    *self = (struct adamw){ .layout = layout,
-                            .options = *options,
-                            .pool = pool,
-                            .m = aligned_alloc(64, vector_bytes(layout->total)),
-                            .v = aligned_alloc(64, vector_bytes(layout->total)) };
-    if (!self->m || !self->v) {
-        adamw_destroy(&self);
-        return why_set(why, FAULT_MEMORY, "moments of %" PRIu64 " floats", layout->total);
-    }
-    adamw_reset(self);
-    *ret_adamw = self;
-    return 0;
-}
-
-void adamw_destroy(adamw_t **self)
-{
-    if (!*self) return;
-    free((*self)->m);
-    free((*self)->v);
-    free(*self);
-    *self = NULL;
-}
-
-uint64_t adamw_steps(const adamw_t *self) { return self->steps; }
-float *adamw_first_moment(adamw_t *self) { return self->m; }
-float *adamw_second_moment(adamw_t *self) { return self->v; }
-
-// ---- the step
-
 struct step_job {
-    adamw_t *self;
+    const struct adamw *self;
     const float *gradient;
     float *params;
     struct adamw_factors matrix, vector;
@@ -94,14 +37,16 @@ static void step_task(void *arg, uint32_t task, uint32_t worker)
 {
     (void)worker;
     const struct step_job *job = arg;
-    const adamw_t *self = job->self;
-    uint64_t at = (uint64_t)task * PIECE, end = at + PIECE;
-    if (end > self->layout->total) end = self->layout->total;
+    const struct adamw *self = job->self;
+    uint64_t at = self->at.begin + (uint64_t)task * PIECE, end = at + PIECE;
+    if (end > self->at.end) end = self->at.end;
     for (const struct layout_tensor *t = layout_at(self->layout, at); at < end; t++) {
         const uint64_t tensor_end = layout_interval(t).end;
         const uint64_t stop = tensor_end < end ? tensor_end : end;
+        const uint64_t moment = at - self->at.begin;
         kernels_chosen()->adamw(stop - at, t->dims == 2 ? &job->matrix : &job->vector,
-                                job->gradient + at, job->params + at, self->m + at, self->v + at);
+                                job->gradient + at, job->params + at, self->m + moment,
+                                self->v + moment);
         at = stop;
     }
 }
@@ -114,7 +59,7 @@ static double power(double base, uint64_t exponent)
     return result;
 }
 
-struct adamw_factors adamw_begin(adamw_t *self, float rate)
+struct adamw_factors adamw_begin(struct adamw *self, float rate)
 {
     ensure(isfinite(rate) && rate >= 0);
     const struct adamw_options *options = &self->options;
@@ -130,42 +75,14 @@ struct adamw_factors adamw_begin(adamw_t *self, float rate)
     };
 }
 
-void adamw_step(adamw_t *self, const float *gradient, float rate, float *params)
+void adamw_step(struct adamw *self, const float *gradient, float rate, float *params)
 {
     struct step_job job = {
         .self = self, .gradient = gradient, .params = params, .matrix = adamw_begin(self, rate)
     };
     job.vector = job.matrix;
     job.vector.keep = 1.0f;
-    const uint64_t pieces = (self->layout->total + PIECE - 1) / PIECE;
+    const uint64_t pieces = (interval_length(self->at) + PIECE - 1) / PIECE;
     ensure(pieces <= UINT32_MAX);
     pool_run(self->pool, (uint32_t)pieces, step_task, &job);
-}
-
-// ---- the state
-
-int adamw_add_state(adamw_t *self, struct tags *tags, struct why *why,
-                    void *ret_values[ADAMW_ITEMS])
-{
-    const uint64_t floats = self->layout->total;
-    int rc = tags_add(tags, "adamw-m", TAG_RESHARD, floats, sizeof(float), why);
-    if (rc == 0) rc = tags_add(tags, "adamw-v", TAG_RESHARD, floats, sizeof(float), why);
-    if (rc == 0) rc = tags_add(tags, "adamw-steps", TAG_REPLICATE, 1, sizeof self->steps, why);
-    if (rc < 0) return rc;
-    ret_values[0] = self->m, ret_values[1] = self->v, ret_values[2] = &self->steps;
-    return 0;
-}
-
-int adamw_loaded(adamw_t *self, struct why *why)
-{
-    for (uint64_t i = 0; i < self->layout->total; i++) {
-        if (isfinite(self->m[i]) && isfinite(self->v[i]) && self->v[i] >= 0) continue;
-        const int rc = why_set(why, FAULT_NAN,
-                               "adamw: moments %g and %g of parameter %" PRIu64
-                               ", allowed finite ones, the second not negative; they are not taken",
-                               (double)self->m[i], (double)self->v[i], i);
-        adamw_reset(self);
-        return rc;
-    }
-    return 0;
 }

@@ -13,16 +13,13 @@
 // + − · / √ and fma; powers of β are products in double. Yardstick: the time to move p, g, m and v
 // through memory once, and p, m and v back.
 //
-// The state is two vectors of N floats and a count, by tag (common/vector/tags.h):
-//
-//     adamw-m, adamw-v     reshard      an interval of the vector goes with its parameters
-//     adamw-steps          replicate    t
+// Here is the arithmetic, on memory; as an optimizer above a device it stands in optimizer_adamw.c.
 
 #include "common/base/fault.h"
+#include "common/base/interval.h"
 #include "common/kernel/adamw_factors.h"
 #include "common/kernel/pool.h"
 #include "common/vector/layout.h"
-#include "common/vector/tags.h"
 
 struct adamw_options {
     double beta1, beta2; // In [0, 1)
@@ -30,36 +27,23 @@ struct adamw_options {
     double weight_decay; // 0..1000
 };
 
-#define ADAMW_GRADIENT_LIMIT 0x1p63 // Its square is still a float
+// FAULT_RANGE with the option, its value and its range.
+int adamw_check(const struct adamw_options *options, struct why *why);
 
-typedef struct adamw adamw_t;
+// AdamW of an interval of the vector; a value. Layout, pool and moments are borrowed.
+struct adamw {
+    struct adamw_options options; // Have passed adamw_check
+    const struct layout *layout;  // Of the whole vector
+    struct interval at;
+    pool_t *pool;   // NULL: no threads
+    float *m, *v;   // Of the interval; zero before the first step
+    uint64_t steps; // Taken so far: t
+};
 
-// Moments of zero. Borrows `layout` and `pool` (NULL: no threads) for its life. FAULT_RANGE with
-// the option, its value and its range, or FAULT_MEMORY.
-int adamw_new(const struct layout *layout, const struct adamw_options *options, pool_t *pool,
-              struct why *why, adamw_t **ret_adamw);
-void adamw_destroy(adamw_t **self); // NULL is allowed
-uint64_t adamw_memory_bytes(uint64_t floats);
+// One step on the parameters of the interval. `gradient` and `params` are whole vectors. `rate` is
+// finite and >= 0 (ensured). Every number of the gradient must be below GRADIENT_LIMIT in magnitude,
+// which its norm (gradient.h) tells.
+void adamw_step(struct adamw *self, const float *gradient, float rate, float *params);
 
-// One step on `params`, N floats. `rate` is finite and >= 0 (ensured). Every number of the gradient
-// must be below ADAMW_GRADIENT_LIMIT in magnitude, which its norm (gradient.h) tells.
-void adamw_step(adamw_t *self, const float *gradient, float rate, float *params);
-
-// For a device that holds the moments itself: counts the step, and gives the factors of matrices.
-struct adamw_factors adamw_begin(adamw_t *self, float rate);
-
-uint64_t adamw_steps(const adamw_t *self); // Taken so far: t
-
-// m and v on this side, N floats each; a device that holds them itself copies them here and back.
-float *adamw_first_moment(adamw_t *self);
-float *adamw_second_moment(adamw_t *self);
-
-// Registers the three items, in the order of the drawing, and gives their values.
-enum { ADAMW_ITEMS = 3 };
-int adamw_add_state(adamw_t *self, struct tags *tags, struct why *why,
-                    void *ret_values[ADAMW_ITEMS]);
-
-// For loading: fill what adamw_add_state's values point at, then say so here. FAULT_NAN, and the
-// moments zero again, unless all are finite and no second moment is negative.
-int adamw_loaded(adamw_t *self, struct why *why);
-void adamw_reset(adamw_t *self); // Moments of zero, no step taken
+// For a device that does the rest: counts the step, and gives the factors of matrices.
+struct adamw_factors adamw_begin(struct adamw *self, float rate);

@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { TASKS_MAX = 256 }; // Enough for every pool to share evenly
 
@@ -25,7 +24,7 @@ struct distro {
     float decay;
     const struct distro_kernels *kernels;
     uint64_t total;
-    float *residual[2];  // [adopted] and the candidate
+    float *residual[2];  // [adopted] and the candidate; borrowed
     struct hash hash[2]; // Of each; none: not computed yet
     uint32_t adopted;    // 0 or 1
     bool candidate;      // The other one means something
@@ -34,35 +33,27 @@ struct distro {
     struct worker *workers; // One per thread of the pool
 };
 
-// Zeros, in large pages where the system has them: a step walks through all of it.
-static float *vector_new(size_t floats)
-{
-    enum { PAGE = 2 << 20 };
-    const size_t align = floats * sizeof(float) < PAGE ? 64 : PAGE;
-    const size_t bytes = (floats * sizeof(float) + align - 1) / align * align;
-    float *vector = aligned_alloc(align, bytes);
-    if (!vector) return NULL;
-    if (align == PAGE) madvise(vector, bytes, MADV_HUGEPAGE); // A wish
-    return memset(vector, 0, floats * sizeof(float));
-}
-
 static bool take_memory(struct distro *self)
 {
-    const size_t floats = self->total ? self->total : 1;
-    for (int i = 0; i < 2; i++) self->residual[i] = vector_new(floats);
     self->leaves = calloc(self->leaf_count + 1, sizeof self->leaves[0]);
     const size_t bytes = pool_threads(self->pool) * sizeof(struct worker);
     self->workers = aligned_alloc(64, bytes);
     if (self->workers) memset(self->workers, 0, bytes);
-    return self->residual[0] && self->residual[1] && self->leaves && self->workers;
+    return self->leaves && self->workers;
 }
 
-int distro_new(const payload_form_t *form, float decay, pool_t *pool, struct why *why,
-               distro_t **ret_distro)
+int distro_check_decay(float decay, struct why *why)
 {
-    if (!(decay >= 0.0f && decay < 1.0f))
-        return why_set(why, FAULT_RANGE, "compression_decay is %g, it must be in [0, 1); refused",
-                       (double)decay);
+    if (decay >= 0.0f && decay < 1.0f) return 0;
+    return why_set(why, FAULT_RANGE, "compression_decay is %g, it must be in [0, 1); refused",
+                   (double)decay);
+}
+
+int distro_new(const payload_form_t *form, float decay, pool_t *pool, float *const residual[2],
+               struct why *why, distro_t **ret_distro)
+{
+    const int rc = distro_check_decay(decay, why);
+    if (rc < 0) return rc;
     struct distro *self = calloc(1, sizeof *self);
     if (!self) return why_set(why, FAULT_MEMORY, "a DisTrO state");
     const chunks_t *chunks = payload_chunks(form);
@@ -71,11 +62,12 @@ int distro_new(const payload_form_t *form, float decay, pool_t *pool, struct why
                              .pool = pool,
                              .decay = decay,
                              .kernels = distro_kernels_best(),
-                             .total = chunks_total(chunks) };
+                             .total = chunks_total(chunks),
+                             .residual = { residual[0], residual[1] } };
     self->leaf_count = (uint32_t)digest_leaf_count(self->total);
     if (!take_memory(self)) {
         distro_destroy(&self);
-        return why_set(why, FAULT_MEMORY, "residuals of %" PRIu64 " floats", chunks_total(chunks));
+        return why_set(why, FAULT_MEMORY, "scratch for %u threads", pool_threads(pool));
     }
     *ret_distro = self;
     return 0;
@@ -84,8 +76,6 @@ int distro_new(const payload_form_t *form, float decay, pool_t *pool, struct why
 void distro_destroy(distro_t **self)
 {
     if (!*self) return;
-    free((*self)->residual[0]);
-    free((*self)->residual[1]);
     free((*self)->leaves);
     free((*self)->workers);
     free(*self);
@@ -194,6 +184,7 @@ int distro_compress(distro_t *self, const float *gradient, float rate, uint8_t *
 
 bool distro_has_candidate(const distro_t *self) { return self->candidate; }
 const float *distro_residual(const distro_t *self) { return self->residual[self->adopted]; }
+uint32_t distro_adopted(const distro_t *self) { return self->adopted; }
 
 void distro_adopt(distro_t *self)
 {
@@ -226,9 +217,14 @@ int distro_set_residual(distro_t *self, const float *residual, struct why *why)
     float *adopted = self->residual[self->adopted];
     if (residual) memcpy(adopted, residual, self->total * sizeof *adopted);
     else memset(adopted, 0, self->total * sizeof *adopted);
+    distro_changed(self);
+    return 0;
+}
+
+void distro_changed(distro_t *self)
+{
     self->hash[self->adopted] = (struct hash){ 0 };
     distro_discard(self);
-    return 0;
 }
 
 // ---- hashes

@@ -30,14 +30,18 @@
 
 struct distro_kernels;
 
+#define DISTRO_RESIDUAL_MAX 0x1.fffffep63f // The largest magnitude of a residual: below 2^64
+
 typedef struct distro distro_t;
 
-// A residual of zero, adopted. Borrows `form` and `pool` (NULL: no threads) for its life. Takes
-// memory for two vectors of chunks_total. `decay`, what is left of the residual at each result, is
-// Psyche's compression_decay, in [0, 1). FAULT_RANGE with a text, or FAULT_MEMORY.
-int distro_new(const payload_form_t *form, float decay, pool_t *pool, struct why *why,
-               distro_t **ret_distro);
-void distro_destroy(distro_t **self); // NULL is allowed
+// `residual` are two vectors of chunks_total: the first is the adopted residual, the other will be
+// the candidate, and with each adoption they change places. Borrows them, `form` and `pool` (NULL:
+// no threads) for its life. `decay`, what is left of the residual at each result, is Psyche's
+// compression_decay, in [0, 1). FAULT_RANGE with a text, or FAULT_MEMORY.
+int distro_new(const payload_form_t *form, float decay, pool_t *pool, float *const residual[2],
+               struct why *why, distro_t **ret_distro);
+int distro_check_decay(float decay, struct why *why); // That FAULT_RANGE
+void distro_destroy(distro_t **self);                 // NULL is allowed
 
 // Makes payload_bytes(form) bytes from a gradient of chunks_total floats (clipped, if at all, by
 // gradient.h), and the candidate that belongs to them (a candidate there already is dropped).
@@ -56,8 +60,11 @@ void distro_discard(distro_t *self); // Drops the candidate, if there is one
 struct hash distro_residual_hash(distro_t *self);
 struct hash distro_candidate_hash(distro_t *self); // There is a candidate (ensured)
 
-// The adopted residual, chunks_total floats; to save it.
+// The adopted residual, and which of the two it is: 0 or 1. Somebody may write other values to it (from
+// a checkpoint), which distro_check_residual has passed, and then says so: the candidate is dropped.
 const float *distro_residual(const distro_t *self);
+uint32_t distro_adopted(const distro_t *self);
+void distro_changed(distro_t *self);
 
 // The residual of that digest, to show it to an auditor: the adopted one, or the one before it,
 // which is there until the next distro_compress. NULL: neither.

@@ -11,6 +11,7 @@
 #include "common/base/ensure.h"
 #include "common/optimizer/distro.h"
 #include "common/crypto/merkle.h"
+#include "common/optimizer/result.h"
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -65,6 +66,7 @@ static struct hash twin; // Payload of the second claim; under the lock
 static const struct learner_options *options;
 static struct compute_config config; // Of the model in hand
 static uint64_t floats;
+static const payload_form_t *form;    // Of its results
 static _Thread_local bool honest_now; // Somebody else's result is recomputed
 
 static bool begun(uint64_t round)
@@ -100,11 +102,11 @@ WRAP(int, compute_new, const struct compute_device *device, const struct compute
 }
 
 // Audits that are ours to do are done as they should be.
-WRAP(int, compute_again, compute_t *self, const struct compute_work *work, struct why *why,
+WRAP(int, result_again, optimizer_t *self, const struct result_work *work, struct why *why,
      uint8_t *ret_payload, struct hash *ret_to)
 {
     honest_now = true;
-    const int rc = __real_compute_again(self, work, why, ret_payload, ret_to);
+    const int rc = __real_result_again(self, work, why, ret_payload, ret_to);
     honest_now = false;
     return rc;
 }
@@ -181,7 +183,7 @@ static bool steal(uint8_t *ret_payload)
         const struct hash hash = other.payload;
         pthread_mutex_unlock(&lock);
         if (heard && blob_store_get(options->store, &hash, &why, &ref) == 0) {
-            ensure(ref.count == payload_bytes(config.form));
+            ensure(ref.count == payload_bytes(form));
             memcpy(ret_payload, ref.bytes, ref.count);
             blob_store_release(&ref);
             return true;
@@ -195,10 +197,10 @@ static void make_twin(void)
 {
     struct why why = { 0 };
     struct hash hash;
-    uint8_t *nothing = malloc(payload_bytes(config.form));
+    uint8_t *nothing = malloc(payload_bytes(form));
     ensure(nothing);
-    payload_clear(config.form, nothing);
-    ensure(blob_store_put(options->store, nothing, payload_bytes(config.form), &why, &hash) == 0);
+    payload_clear(form, nothing);
+    ensure(blob_store_put(options->store, nothing, payload_bytes(form), &why, &hash) == 0);
     free(nothing);
     pthread_mutex_lock(&lock);
     twin = hash;
@@ -207,11 +209,12 @@ static void make_twin(void)
 
 static _Thread_local bool withholding; // The payload just made goes nowhere
 
-WRAP(int, compute_compress, compute_t *self, float rate, struct why *why, uint8_t *ret_payload)
+WRAP(int, result_make, optimizer_t *self, float rate, struct why *why, uint8_t *ret_payload)
 {
     static uint8_t *stale;
-    const size_t bytes = payload_bytes(config.form);
-    const int rc = __real_compute_compress(self, rate, why, ret_payload);
+    form = result_form(self);
+    const size_t bytes = payload_bytes(form);
+    const int rc = __real_result_make(self, rate, why, ret_payload);
     if (rc < 0) return rc;
     if (!stale) {
         stale = malloc(bytes);
@@ -231,7 +234,7 @@ WRAP(int, compute_compress, compute_t *self, float rate, struct why *why, uint8_
 WRAP(int, blob_store_put, blob_store_t *self, const void *bytes, size_t count, struct why *why,
      struct hash *ret_hash)
 {
-    if (!withholding || count != payload_bytes(config.form))
+    if (!withholding || count != payload_bytes(form))
         return __real_blob_store_put(self, bytes, count, why, ret_hash);
     withholding = false;
     *ret_hash = hash_of(bytes, count);
@@ -244,10 +247,10 @@ static float *poison; // Written once, before the first claim that names it
 static struct hash poison_digest;
 
 // Each result leads to it, and from the second on begins with it.
-WRAP(int, compute_residual_hashes, compute_t *self, struct why *why, struct hash *ret_from,
+WRAP(int, result_hashes, optimizer_t *self, struct why *why, struct hash *ret_from,
      struct hash *ret_to)
 {
-    const int rc = __real_compute_residual_hashes(self, why, ret_from, ret_to);
+    const int rc = __real_result_hashes(self, why, ret_from, ret_to);
     if (rc < 0 || !lies_as(NO_RESIDUAL)) return rc;
     if (poison) *ret_from = poison_digest;
     else {
@@ -261,10 +264,10 @@ WRAP(int, compute_residual_hashes, compute_t *self, struct why *why, struct hash
     return rc;
 }
 
-WRAP(const float *, compute_residual_of, compute_t *self, const struct hash *digest)
+WRAP(const float *, result_residual, optimizer_t *self, const struct hash *digest)
 {
     if (poison && hash_equal(digest, &poison_digest)) return poison;
-    return __real_compute_residual_of(self, digest);
+    return __real_result_residual(self, digest);
 }
 
 // ---- what it says ---------------------------------------------------------------------------------

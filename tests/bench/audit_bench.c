@@ -3,7 +3,8 @@
 // auditor both take. What audits cost a whole run is cost_bench's to say.
 
 #include "common/base/ensure.h"
-#include "common/compute/compute.h"
+#include "common/model/model_tensors.h"
+#include "common/optimizer/result.h"
 #include "tests/bench/train_models.h"
 
 #include <stdio.h>
@@ -36,8 +37,8 @@ struct times {
     double result, again, hash, digest;
 };
 
-static struct times measure_once(compute_t *compute, const struct compute_work *work,
-                                 uint8_t *payload)
+static struct times measure_once(compute_t *compute, optimizer_t *distro,
+                                 const struct result_work *work, uint8_t *payload)
 {
     struct why why = { 0 };
     struct hash to, digest;
@@ -47,11 +48,11 @@ static struct times measure_once(compute_t *compute, const struct compute_work *
     double began = now_ms();
     ensure(compute_gradient(compute, work->tokens, work->count, &why, &loss) == 0);
     ensure(compute_clip(compute, work->clip, &why, &norm) == 0);
-    ensure(compute_compress(compute, work->rate, &why, payload) == 0);
+    ensure(result_make(distro, work->rate, &why, payload) == 0);
     times.result = now_ms() - began;
-    compute_discard(compute);
+    result_discard(distro);
     began = now_ms();
-    ensure(compute_again(compute, work, &why, payload, &to) == 0);
+    ensure(result_again(distro, work, &why, payload, &to) == 0);
     times.again = now_ms() - began;
     began = now_ms();
     to = hash_of(work->residual, floats * sizeof(float));
@@ -67,37 +68,41 @@ int main(void)
     const struct bench_model *bench = &models[0];
     struct why why = { 0 };
     struct compute_device device;
-    chunks_t *chunks;
-    payload_form_t *form;
+    struct layout_tensor *room = calloc(model_tensor_count(&bench->shape), sizeof *room);
+    struct layout layout;
+    optimizer_t *distro;
     compute_t *compute;
     double times[4][TURNS];
     const uint64_t floats = model_parameter_count(&bench->shape);
-    ensure(chunks_of_model(&bench->shape, 64, &why, &chunks) == 0);
-    ensure(payload_form_new(chunks, 8, true, &why, &form) == 0);
+    ensure(room && model_tensors_layout(&bench->shape, room, &why, &layout) == 0);
     ensure(compute_find("cpu", &why, &device) == 0);
-    const struct compute_config config = { .shape = bench->shape,
-                                           .micro_batch = 4,
-                                           .seq = bench->shape.seq_len_max,
-                                           .form = form,
-                                           .decay = 0.999f,
-                                           .trains = true };
+    const struct optimizer_place place = { &bench->shape, &layout, { 0, floats }, NULL };
+    const struct optimizer_settings settings = {
+        .decay = 0.999f, .chunk = 64, .topk = 8, .one_bit = true
+    };
+    ensure(optimizer_new(&optimizer_distro, &place, &settings, &why, &distro) == 0);
+    struct compute_config config = {
+        .shape = bench->shape, .micro_batch = 4, .seq = bench->shape.seq_len_max, .trains = true
+    };
+    optimizer_ask(distro, &config);
     ensure(compute_new(&device, &config, &why, &compute) == 0);
+    ensure(optimizer_begin(distro, compute, &why) == 0);
     float *params = train_numbers(floats), *residual = train_numbers(floats);
     const size_t count = bench->batch * ((size_t)config.seq + 1);
     uint32_t *tokens = calloc(count, sizeof *tokens);
-    uint8_t *payload = malloc(payload_bytes(form));
+    uint8_t *payload = malloc(payload_bytes(result_form(distro)));
     ensure(tokens && payload);
     for (size_t i = 0; i < count; i++) tokens[i] = (uint32_t)(i * i % 7919 % bench->shape.vocab);
     memcpy(compute_host(compute), params, floats * sizeof *params);
     ensure(compute_push(compute, &why) == 0);
-    const struct compute_work work = { .params = params,
-                                       .residual = residual,
-                                       .tokens = tokens,
-                                       .count = bench->batch,
-                                       .clip = 1.0,
-                                       .rate = 1e-3f };
+    const struct result_work work = { .params = params,
+                                      .residual = residual,
+                                      .tokens = tokens,
+                                      .count = bench->batch,
+                                      .clip = 1.0,
+                                      .rate = 1e-3f };
     for (size_t turn = 0; turn < TURNS; turn++) {
-        const struct times took = measure_once(compute, &work, payload);
+        const struct times took = measure_once(compute, distro, &work, payload);
         times[0][turn] = took.result, times[1][turn] = took.again;
         times[2][turn] = took.hash, times[3][turn] = took.digest;
     }
@@ -106,8 +111,8 @@ int main(void)
            bench->name, bench->batch, config.seq, median(times[0], TURNS), median(times[1], TURNS),
            (double)floats * 4e-6, median(times[2], TURNS), median(times[3], TURNS));
     compute_destroy(&compute);
-    payload_form_destroy(&form);
-    chunks_destroy(&chunks);
+    optimizer_destroy(&distro);
+    free(room);
     free(params), free(residual), free(tokens), free(payload);
     return 0;
 }

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 enum { REPEATS = 15, RESULTS_MAX = 64, TASKS = 256, STEP_TOKENS = 2048 };
@@ -59,12 +60,22 @@ static float *numbers(size_t count)
     return x;
 }
 
+// In large pages, as a device has them (compute_cpu.c).
+static float *residual_new(size_t count)
+{
+    enum { PAGE = 2 << 20 };
+    const size_t bytes = (count * sizeof(float) + PAGE - 1) / PAGE * PAGE;
+    float *x = aligned_alloc(PAGE, bytes);
+    if (x) madvise(x, bytes, MADV_HUGEPAGE); // A wish
+    return x;
+}
+
 struct bench {
     const struct model_shape *shape;
     size_t total;
     chunks_t *chunks;
     payload_form_t *form;
-    float *gradient, *momentum, *parameters;
+    float *gradient, *momentum, *parameters, *residual[2];
     uint8_t *payload;
     struct apply_result results[RESULTS_MAX];
     uint32_t count;
@@ -128,7 +139,8 @@ static int run(struct bench *bench, uint32_t threads, struct why *why)
 {
     pool_t *pool = pool_new(threads);
     distro_t *distro = NULL;
-    int rc = pool ? distro_new(bench->form, 0.999f, pool, why, &distro) : FAULT_MEMORY;
+    int rc =
+        pool ? distro_new(bench->form, 0.999f, pool, bench->residual, why, &distro) : FAULT_MEMORY;
     const struct apply_step step = { .rate = 1e-3f,
                                      .weight_decay = 0.1f,
                                      .kernels = bench->kernels };
@@ -136,6 +148,7 @@ static int run(struct bench *bench, uint32_t threads, struct why *why)
     struct cost floor[2] = { nothing_yet, nothing_yet };
     if (rc == 0) rc = time_step(bench, pool, why, &took);
     if (rc == 0) distro_set_kernels(distro, step.kernels);
+    if (rc == 0) rc = distro_set_residual(distro, NULL, why);
     for (int i = 0; rc == 0 && i < REPEATS; i++) {
         struct cost begin = cost_now();
         pool_run(pool, TASKS, move_momentum, bench);
@@ -170,7 +183,8 @@ static int run(struct bench *bench, uint32_t threads, struct why *why)
 static int fill_results(struct bench *bench, struct why *why)
 {
     distro_t *distro = NULL;
-    int rc = distro_new(bench->form, 0.999f, NULL, why, &distro);
+    int rc = distro_new(bench->form, 0.999f, NULL, bench->residual, why, &distro);
+    if (rc == 0) rc = distro_set_residual(distro, NULL, why);
     for (uint32_t i = 0; rc == 0 && i < bench->count; i++) {
         uint8_t *payload = malloc(payload_bytes(bench->form));
         bench->results[i] = (struct apply_result){ i, payload, payload_bytes(bench->form) };
@@ -187,7 +201,11 @@ static int bench_init(struct bench *bench, struct why *why)
     bench->gradient = numbers(bench->total);
     bench->momentum = numbers(bench->total);
     bench->parameters = numbers(bench->total);
-    int rc = bench->gradient && bench->momentum && bench->parameters ? 0 : FAULT_MEMORY;
+    for (int i = 0; i < 2; i++) bench->residual[i] = residual_new(bench->total);
+    int rc = bench->gradient && bench->momentum && bench->parameters && bench->residual[0] &&
+                     bench->residual[1]
+                 ? 0
+                 : FAULT_MEMORY;
     if (rc == 0) rc = chunks_of_model(bench->shape, 64, why, &bench->chunks);
     if (rc == 0) rc = payload_form_new(bench->chunks, 8, bench->one_bit, why, &bench->form);
     if (rc == 0) bench->payload = malloc(payload_bytes(bench->form));
@@ -202,6 +220,8 @@ static void bench_free(struct bench *bench)
     free(bench->parameters);
     free(bench->momentum);
     free(bench->gradient);
+    free(bench->residual[0]);
+    free(bench->residual[1]);
     payload_form_destroy(&bench->form);
     chunks_destroy(&bench->chunks);
 }

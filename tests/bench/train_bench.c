@@ -18,7 +18,7 @@
 #include "common/model/model.h"
 #include "common/model/model_tensors.h"
 #include "common/optimizer/adamw.h"
-#include "common/optimizer/gradient.h"
+#include "common/kernel/gradient.h"
 #include "tests/bench/train_models.h"
 
 #include <immintrin.h>
@@ -118,7 +118,7 @@ struct trainer {
     model_t *model;
     struct layout_tensor tensors[TENSORS_MAX];
     struct layout layout;
-    adamw_t *adamw;
+    struct adamw adamw;
     uint64_t count;
     float *params, *grad;
     uint32_t *tokens;
@@ -127,7 +127,6 @@ struct trainer {
 static struct trainer *trainer_new(const struct bench_model *bench, enum gemm_precision precision,
                                    uint32_t threads)
 {
-    static const struct adamw_options adamw = { 0.9, 0.95, 1e-8, 0.1 };
     struct why why = { 0 };
     const struct model_shape *shape = &bench->shape;
     const struct model_options options = { bench->batch, shape->seq_len_max, precision, false };
@@ -139,7 +138,14 @@ static struct trainer *trainer_new(const struct bench_model *bench, enum gemm_pr
     self->pool = pool_new(threads);
     ensure(self->pool && model_new(shape, &options, self->pool, &why, &self->model) == 0);
     ensure(model_tensors_layout(shape, self->tensors, &why, &self->layout) == 0);
-    ensure(adamw_new(&self->layout, &adamw, self->pool, &why, &self->adamw) == 0);
+    self->adamw = (struct adamw){ .options = { 0.9, 0.95, 1e-8, 0.1 },
+                                  .layout = &self->layout,
+                                  .at = { 0, self->count },
+                                  .pool = self->pool,
+                                  .m = train_numbers(self->count),
+                                  .v = train_numbers(self->count) };
+    memset(self->adamw.m, 0, self->count * sizeof *self->adamw.m);
+    memset(self->adamw.v, 0, self->count * sizeof *self->adamw.v);
     self->params = train_numbers(self->count);
     self->grad = train_numbers(self->count);
     self->tokens = calloc(tokens, sizeof *self->tokens);
@@ -150,7 +156,8 @@ static struct trainer *trainer_new(const struct bench_model *bench, enum gemm_pr
 
 static void trainer_destroy(struct trainer *self)
 {
-    adamw_destroy(&self->adamw);
+    free(self->adamw.m);
+    free(self->adamw.v);
     model_destroy(&self->model);
     pool_destroy(&self->pool);
     free(self->params);
@@ -167,7 +174,7 @@ static void train(struct trainer *self, uint32_t steps, bool updates)
         ensure(model_loss_and_grad(self->model, self->params, self->tokens, self->bench->batch,
                                    self->bench->shape.seq_len_max, &why, self->grad, &loss) == 0);
         ensure(gradient_clip(self->pool, self->grad, self->count, 1.0, &why, &norm) == 0);
-        if (updates) adamw_step(self->adamw, self->grad, 1e-5f, self->params);
+        if (updates) adamw_step(&self->adamw, self->grad, 1e-5f, self->params);
     }
 }
 

@@ -1,4 +1,5 @@
-// The GPU behind compute.h beside the CPU behind compute.h: two members of one run, three rounds.
+// Both optimizers on the GPU behind compute.h beside the CPU behind it: two members of one run, three
+// rounds.
 // Their gradients are close; after every commit of both results their digests are equal, also of
 // one whose values are ten times what the other's are, and clipped. Then two that are alone, with
 // AdamW and with DisTrO: close to each other, and what they remember, moved to the other device or to
@@ -7,11 +8,11 @@
 
 #define _Alignas alignas // As C++ calls it
 extern "C" {
-#include "common/compute/compute.h"
 #include "common/compute/cuda/plugin.h"
 #include "common/crypto/merkle.h"
 #include "common/model/genesis.h"
 #include "common/model/model_tensors.h"
+#include "common/optimizer/result.h"
 extern const struct cuda_plugin shoal_cuda_plugin;
 }
 
@@ -19,6 +20,7 @@ enum { MEMBERS = 2, SAMPLES = 3, SEQ = 20, ROUNDS = 3 };
 
 struct member {
     compute_t *compute;
+    optimizer_t *distro;
     std::vector<uint8_t> payload;
     std::vector<struct hash> leaves;
     double loss, norm;
@@ -38,9 +40,8 @@ static bool train(struct member *self, const std::vector<uint32_t> &tokens)
     return good("gradient",
                 compute_gradient(self->compute, tokens.data(), SAMPLES, &why, &self->loss)) &&
            good("clip", compute_clip(self->compute, 1.0, &why, &self->norm)) &&
-           good("compress", compute_compress(self->compute, 0.01f, &why, self->payload.data())) &&
-           good("residual hashes",
-                compute_residual_hashes(self->compute, &why, &self->from, &self->to));
+           good("compress", result_make(self->distro, 0.01f, &why, self->payload.data())) &&
+           good("residual hashes", result_hashes(self->distro, &why, &self->from, &self->to));
 }
 
 static std::vector<uint8_t> multiplied(const payload_form_t *form,
@@ -67,21 +68,28 @@ static bool apply(const payload_form_t *form, struct member *members, int round)
         results[MEMBERS - 1 - i] = { (uint64_t)i * SAMPLES, members[i].payload.data(),
                                      members[i].payload.size() };
     for (int i = 0; i < MEMBERS; i++) {
-        if (!good("apply", compute_apply(members[i].compute, results, MEMBERS, &step, &why)) ||
-            !good("leaves", compute_leaves(members[i].compute, &why, members[i].leaves.data())))
+        if (!good("apply", result_apply(members[i].distro, results, MEMBERS, &step, &why)) ||
+            !good("leaves", compute_leaves(members[i].compute, COMPUTE_PARAMETERS, &why,
+                                           members[i].leaves.data())))
             return false;
-        if (round == 1) compute_discard(members[i].compute);
-        else compute_adopt(members[i].compute);
+        if (round == 1) result_discard(members[i].distro);
+        else result_adopt(members[i].distro);
     }
     return true;
+}
+
+static std::vector<uint32_t> tokens_of(const struct model_shape *shape)
+{
+    std::vector<uint32_t> tokens(SAMPLES * (SEQ + 1));
+    for (uint32_t &token : tokens) token = random_bits() % shape->vocab;
+    return tokens;
 }
 
 static void run(const payload_form_t *form, struct member *members, const struct model_shape *shape)
 {
     std::vector<struct hash> before(1), after(1);
     for (int round = 0; round < ROUNDS; round++) {
-        std::vector<uint32_t> tokens(SAMPLES * (SEQ + 1));
-        for (uint32_t &token : tokens) token = random_bits() % shape->vocab;
+        const std::vector<uint32_t> tokens = tokens_of(shape);
         const struct hash adopted = members[1].to, stayed = members[1].from;
         for (int i = 0; i < MEMBERS; i++)
             if (!train(&members[i], tokens)) return;
@@ -108,10 +116,15 @@ static void run(const payload_form_t *form, struct member *members, const struct
     double loss;
     check_say(compute_gradient(members[1].compute, beyond, 1, &why, &loss) == FAULT_RANGE,
               "a token outside the vocabulary: %s", why.text);
+    check_say(compute_gradient_at(members[1].compute, mine.data(), tokens_of(shape).data(), 1, &why,
+                                  &loss) == FAULT_UNSUPPORTED,
+              "a GPU recomputes nobody's result: %s", why.text);
+    check_say(result_residual(members[1].distro, &members[1].from) == NULL,
+              "nor shows its residual");
     members[0].payload[0] ^= 1;
     const struct apply_step step = { 0.01f, 0.1f, NULL };
     const struct apply_result bad = { 0, members[0].payload.data(), members[0].payload.size() };
-    check_say(compute_apply(members[1].compute, &bad, 1, &step, &why) == FAULT_FORMAT,
+    check_say(result_apply(members[1].distro, &bad, 1, &step, &why) == FAULT_FORMAT,
               "a payload that is none: %s", why.text);
 }
 
@@ -132,25 +145,45 @@ static void test_words()
 struct alone {
     const struct compute_device *device;
     const struct compute_config *config;
+    const struct optimizer_kind *kind;
+    const struct optimizer_place *place;
     compute_t *compute;
-    struct tags_item room[COMPUTE_ITEMS];
+    optimizer_t *optimizer;
+    struct tags_item room[OPTIMIZER_ITEMS_MAX];
     struct tags tags;
-    void *values[COMPUTE_ITEMS];
+    void *values[OPTIMIZER_ITEMS_MAX];
 };
+
+static const struct optimizer_settings settings = { 0.1, 0.9, 0.95, 1e-8, 0.9f, 16, 4, true };
+
+// A replica with an optimizer above it.
+static bool open_both(const struct compute_device *device, const struct compute_config *config,
+                      const struct optimizer_kind *kind, const struct optimizer_place *place,
+                      const struct optimizer_settings *how, compute_t **ret_compute,
+                      optimizer_t **ret_optimizer)
+{
+    struct compute_config asked = *config;
+    if (!good("optimizer", optimizer_new(kind, place, how, &why, ret_optimizer))) return false;
+    optimizer_ask(*ret_optimizer, &asked);
+    return good("new", compute_new(device, &asked, &why, ret_compute)) &&
+           good("begin", optimizer_begin(*ret_optimizer, *ret_compute, &why));
+}
 
 static bool open_alone(struct alone *self, const std::vector<float> &params)
 {
-    if (!good("new", compute_new(self->device, self->config, &why, &self->compute))) return false;
+    if (!open_both(self->device, self->config, self->kind, self->place, &settings, &self->compute,
+                   &self->optimizer))
+        return false;
     std::copy(params.begin(), params.end(), compute_host(self->compute));
     return good("push", compute_push(self->compute, &why));
 }
 
 static bool pull_alone(struct alone *self)
 {
-    tags_init(&self->tags, self->room, COMPUTE_ITEMS);
+    tags_init(&self->tags, self->room, OPTIMIZER_ITEMS_MAX);
     return good("pull", compute_pull(self->compute, &why)) &&
            good("pull the state",
-                compute_pull_state(self->compute, &self->tags, &why, self->values));
+                optimizer_pull(self->optimizer, OPTIMIZER_OWN, &self->tags, &why, self->values));
 }
 
 static std::vector<float> params_of(const struct alone *self)
@@ -173,12 +206,9 @@ static std::vector<std::vector<uint8_t>> state_of(const struct alone *self)
 // Some steps on the same few samples, as solo.c takes them. The last loss, or -1.
 static double learn(struct alone *self, int steps)
 {
-    const struct compute_config *config = self->config;
-    const struct apply_step step = { 0.01f, 0.1f, NULL };
     std::vector<uint32_t> tokens(SAMPLES * (SEQ + 1));
     for (size_t i = 0; i < tokens.size(); i++)
-        tokens[i] = (uint32_t)(i * i + i / 5) % config->shape.vocab;
-    std::vector<uint8_t> payload(config->form ? payload_bytes(config->form) : 0);
+        tokens[i] = (uint32_t)(i * i + i / 5) % self->config->shape.vocab;
     double loss = -1, norm, again;
     for (int i = 0; i < steps; i++) {
         if (!good("gradient",
@@ -187,15 +217,7 @@ static double learn(struct alone *self, int steps)
             !good("clip", compute_clip(self->compute, 1.0, &why, &norm)))
             return -1;
         if (i == 0) check_close("the loss without a gradient", { again }, { loss }, 1e-9);
-        if (!config->form) {
-            if (!good("adamw", compute_adamw(self->compute, 0.01f, &why))) return -1;
-            continue;
-        }
-        const struct apply_result result = { 0, payload.data(), payload.size() };
-        if (!good("compress", compute_compress(self->compute, 0.01f, &why, payload.data())) ||
-            !good("apply", compute_apply(self->compute, &result, 1, &step, &why)))
-            return -1;
-        compute_adopt(self->compute);
+        if (!good("step", optimizer_step(self->optimizer, 0.01f, &why))) return -1;
     }
     return loss;
 }
@@ -204,18 +226,30 @@ static double learn(struct alone *self, int steps)
 static bool move_to(const struct alone *from, const struct compute_device *device, struct alone *to)
 {
     to->device = device, to->config = from->config;
+    to->kind = from->kind, to->place = from->place;
     if (!open_alone(to, params_of(from)) || !pull_alone(to)) return false;
     const std::vector<std::vector<uint8_t>> state = state_of(from);
     for (size_t i = 0; i < state.size(); i++)
         memcpy(to->values[i], state[i].data(), state[i].size());
-    return good("push the state", compute_push_state(to->compute, &why)) && pull_alone(to);
+    return good("push the state", optimizer_push(to->optimizer, &why)) && pull_alone(to);
+}
+
+static bool same_digest(const struct alone *a, const struct alone *b)
+{
+    const struct hash parameters = {};
+    struct hash mine, theirs;
+    return good("digest", optimizer_digest(a->optimizer, &parameters, &why, &mine)) &&
+           good("digest", optimizer_digest(b->optimizer, &parameters, &why, &theirs)) &&
+           hash_equal(&mine, &theirs);
 }
 
 static void test_alone(const char *name, const struct compute_device devices[MEMBERS],
-                       const struct compute_config *config, const std::vector<float> &genesis)
+                       const struct compute_config *config, const struct optimizer_kind *kind,
+                       const struct optimizer_place *place, const std::vector<float> &genesis)
 {
     struct alone cpu = {}, gpu = {}, again = {}, across = {};
     cpu.device = &devices[0], gpu.device = &devices[1], cpu.config = gpu.config = config;
+    cpu.kind = gpu.kind = kind, cpu.place = gpu.place = place;
     bool all = open_alone(&cpu, genesis) && open_alone(&gpu, genesis);
     const double first = all ? learn(&cpu, 2) : 0, second = all ? learn(&gpu, 2) : 0;
     all = all && pull_alone(&cpu) && pull_alone(&gpu);
@@ -235,33 +269,80 @@ static void test_alone(const char *name, const struct compute_device devices[MEM
             check_same(gpu.room[i].name, state_of(&again)[i], state_of(&gpu)[i]);
             check_same("the same on the CPU", state_of(&across)[i], state_of(&gpu)[i]);
         }
+        check_say(same_digest(&gpu, &across), "%s: the digest of its state, on both devices", name);
         learn(&gpu, 2), learn(&again, 2), learn(&across, 2);
         all = pull_alone(&gpu) && pull_alone(&again);
         check_same("two steps more, without and with an interruption", params_of(&again),
                    params_of(&gpu));
         ((float *)gpu.values[0])[3] = NAN;
-        check_say(compute_push_state(gpu.compute, &why) == FAULT_NAN, "a state that is none: %s",
+        check_say(optimizer_push(gpu.optimizer, &why) == FAULT_NAN, "a state that is none: %s",
                   why.text);
     }
-    for (struct alone *each : { &cpu, &gpu, &again, &across }) compute_destroy(&each->compute);
+    for (struct alone *each : { &cpu, &gpu, &again, &across }) {
+        compute_destroy(&each->compute);
+        optimizer_destroy(&each->optimizer);
+    }
 }
 
 static void test_both_alone(const struct compute_device devices[MEMBERS],
-                            const struct compute_config *config, const std::vector<float> &genesis)
+                            const struct compute_config *config,
+                            const struct optimizer_place *place, const std::vector<float> &genesis)
 {
-    const struct adamw_options adamw = { 0.9, 0.95, 1e-8, 0.1 };
-    std::vector<struct layout_tensor> room(model_tensor_count(&config->shape));
-    struct layout layout;
-    if (!good("layout", model_tensors_layout(&config->shape, room.data(), &why, &layout))) return;
-    test_alone("DisTrO alone", devices, config, genesis);
-    struct compute_config without = *config;
-    without.form = NULL, without.adamw = &adamw, without.layout = &layout;
-    without.batch_max = SAMPLES;
-    test_alone("AdamW alone", devices, &without, genesis);
-    const struct compute_memory memory = compute_memory(&devices[1], &without);
-    check_say(memory.device > 4 * genesis.size() * 4 && memory.host >= 3 * genesis.size() * 4,
-              "memory with moments: %llu bytes on the device, %llu beside it",
-              (unsigned long long)memory.device, (unsigned long long)memory.host);
+    test_alone("DisTrO alone", devices, config, &optimizer_distro, place, genesis);
+    struct compute_config bounded = *config;
+    bounded.batch_max = SAMPLES;
+    test_alone("AdamW alone", devices, &bounded, &optimizer_adamw, place, genesis);
+    optimizer_t *adamw = NULL;
+    if (!good("adamw", optimizer_new(&optimizer_adamw, place, &settings, &why, &adamw))) return;
+    optimizer_ask(adamw, &bounded);
+    const struct compute_memory memory = compute_memory(&devices[1], &bounded);
+    const uint64_t floats = genesis.size(), copies = optimizer_memory(adamw, &devices[1]);
+    check_say(memory.device > 4 * floats * 4 && memory.host >= floats * 4 &&
+                  copies == 2 * floats * 4 && optimizer_memory(adamw, &devices[0]) == 0,
+              "memory with moments: %llu bytes on the device, %llu and %llu beside it",
+              (unsigned long long)memory.device, (unsigned long long)memory.host,
+              (unsigned long long)copies);
+    optimizer_destroy(&adamw);
+}
+
+// A share of AdamW's: the same bits on both devices, and what is not its own stays.
+static void test_share(const struct compute_device devices[MEMBERS],
+                       const struct compute_config *config, const struct optimizer_place *place,
+                       const std::vector<float> &genesis)
+{
+    struct optimizer_place upper = *place;
+    upper.at.begin = DIGEST_LEAF_FLOATS;
+    struct alone cpu = {}, gpu = {};
+    cpu.device = &devices[0], gpu.device = &devices[1], cpu.config = gpu.config = config;
+    cpu.kind = gpu.kind = &optimizer_adamw, cpu.place = gpu.place = &upper;
+    std::vector<float> gradient(genesis.size());
+    for (size_t i = 0; i < gradient.size(); i++) gradient[i] = (float)(i % 101) * 1e-3f - 0.05f;
+    bool all = genesis.size() > DIGEST_LEAF_FLOATS;
+    check_say(all, "the model has more than one leaf");
+    for (struct alone *each : { &cpu, &gpu }) {
+        all = all && open_alone(each, genesis) &&
+              good("gradient", compute_put(each->compute, COMPUTE_GRADIENT, gradient.data(), &why));
+        for (int i = 0; i < 2 && all; i++)
+            all = good("step", optimizer_step(each->optimizer, 0.01f, &why));
+        all = all && pull_alone(each);
+    }
+    if (all) {
+        const std::vector<float> mine = params_of(&gpu);
+        check_same("a share of the parameters", mine, params_of(&cpu));
+        check_say(std::equal(mine.begin(), mine.begin() + DIGEST_LEAF_FLOATS, genesis.begin()) &&
+                      mine.back() != genesis.back(),
+                  "what is not its own stays");
+        check_say(same_digest(&cpu, &gpu), "the digest of a share's state");
+    }
+    for (struct alone *each : { &cpu, &gpu }) {
+        compute_destroy(&each->compute);
+        optimizer_destroy(&each->optimizer);
+    }
+    upper.at.begin = 0, upper.at.end = DIGEST_LEAF_FLOATS;
+    optimizer_t *distro = NULL;
+    check_say(optimizer_new(&optimizer_distro, &upper, &settings, &why, &distro) ==
+                  FAULT_UNSUPPORTED,
+              "a share of DisTrO's: %s", why.text);
 }
 
 static void test_form(bool one_bit)
@@ -270,26 +351,28 @@ static void test_form(bool one_bit)
     shape.vocab = 90, shape.dim = 48, shape.layers = 1, shape.heads = 3, shape.kv_heads = 1;
     shape.head_dim = 16, shape.ffn = 64, shape.seq_len_max = SEQ, shape.rope_theta = 10000;
     shape.rms_eps = 1e-5;
-    chunks_t *chunks = NULL;
-    payload_form_t *form = NULL;
-    if (!good("chunks", chunks_of_model(&shape, 16, &why, &chunks)) ||
-        !good("form", payload_form_new(chunks, 4, one_bit, &why, &form)))
-        return;
+    std::vector<struct layout_tensor> room(model_tensor_count(&shape));
+    struct layout layout;
+    if (!good("layout", model_tensors_layout(&shape, room.data(), &why, &layout))) return;
     const uint64_t floats = model_parameter_count(&shape);
     struct compute_device devices[MEMBERS] = {};
     devices[1].kind = COMPUTE_CUDA, devices[1].plugin = &shoal_cuda_plugin;
     struct compute_config config = {};
-    config.shape = shape, config.micro_batch = 2, config.seq = SEQ, config.form = form;
-    config.decay = 0.9f, config.trains = true, config.float32 = true;
+    config.shape = shape, config.micro_batch = 2, config.seq = SEQ;
+    config.trains = true, config.float32 = true;
+    const struct optimizer_place place = { &shape, &layout, { 0, floats }, NULL };
+    struct optimizer_settings how = settings;
+    how.one_bit = one_bit;
     std::vector<float> genesis(floats);
     genesis_fill(&shape, 3, genesis.data());
     struct member members[MEMBERS] = {};
     bool all = true;
     for (int i = 0; i < MEMBERS && all; i++) {
-        members[i].payload.resize(payload_bytes(form));
         members[i].leaves.resize(digest_leaf_count(floats));
-        all = good("new", compute_new(&devices[i], &config, &why, &members[i].compute));
+        all = open_both(&devices[i], &config, &optimizer_distro, &place, &how, &members[i].compute,
+                        &members[i].distro);
         if (!all) break;
+        members[i].payload.resize(payload_bytes(result_form(members[i].distro)));
         std::copy(genesis.begin(), genesis.end(), compute_host(members[i].compute));
         all = good("push", compute_push(members[i].compute, &why));
     }
@@ -297,11 +380,15 @@ static void test_form(bool one_bit)
     check_say(memory.device > floats * 4 && memory.host >= floats * 4,
               "memory: %llu bytes on the device, %llu beside it", (unsigned long long)memory.device,
               (unsigned long long)memory.host);
-    if (all) run(form, members, &shape);
-    if (one_bit) test_both_alone(devices, &config, genesis);
-    for (struct member &member : members) compute_destroy(&member.compute);
-    payload_form_destroy(&form);
-    chunks_destroy(&chunks);
+    if (all) run(result_form(members[0].distro), members, &shape);
+    if (one_bit) {
+        test_both_alone(devices, &config, &place, genesis);
+        test_share(devices, &config, &place, genesis);
+    }
+    for (struct member &member : members) {
+        compute_destroy(&member.compute);
+        optimizer_destroy(&member.distro);
+    }
 }
 
 static void tests()

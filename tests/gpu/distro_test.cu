@@ -6,7 +6,7 @@
 
 #define _Alignas alignas // As C++ calls it
 extern "C" {
-#include "common/compute/compute_plan.h"
+#include "common/optimizer/distro_plan.h"
 #include "common/crypto/merkle.h"
 #include "common/optimizer/distro_kernels.h"
 }

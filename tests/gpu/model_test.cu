@@ -7,13 +7,13 @@
 
 #define _Alignas alignas // As C++ calls it
 extern "C" {
-#include "common/compute/compute_plan.h"
+#include "common/optimizer/distro_plan.h"
 #include "common/compute/cuda/plugin.h"
 #include "common/crypto/merkle.h"
 #include "common/model/batch.h"
 #include "common/model/genesis.h"
 #include "common/optimizer/apply.h"
-#include "common/optimizer/gradient.h"
+#include "common/kernel/gradient.h"
 extern const struct cuda_plugin shoal_cuda_plugin;
 }
 
@@ -91,11 +91,12 @@ struct bed {
                                             cosine.data(),
                                             sine.data(),
                                             plan,
-                                            0.9f,
                                             true,
                                             float32,
                                             graph,
-                                            false,
+                                            2,
+                                            0,
+                                            floats,
                                             NULL,
                                             0 };
         int rc = plugin->open(&config, &why, ret);
@@ -173,11 +174,18 @@ static void test_step(struct bed *bed)
         rc = plugin->loss(replica, bed->tokens.data(), bed->setting->samples, true, &bed->why,
                           &loss);
     if (rc == 0) rc = plugin->clip(replica, 1.0, &bed->why, &norm);
-    if (rc == 0) rc = plugin->compress(replica, 0.01f, &chosen, &bed->why);
-    if (rc == 0) rc = plugin->get(replica, CUDA_CANDIDATE, candidate.data(), &bed->why);
-    if (rc == 0) rc = plugin->adopt(replica);
-    if (rc == 0) rc = plugin->get(replica, CUDA_RESIDUAL, got.data(), &bed->why);
-    if (rc == 0) check_same("what is adopted is the candidate", got, candidate);
+    const struct cuda_compression compression = { CUDA_STATE, CUDA_STATE + 1, 0.9f, 0.01f };
+    struct cuda_compression wrong = compression;
+    wrong.candidate = CUDA_GRADIENT; // Which is none of state
+    if (rc == 0) {
+        rc = plugin->compress(replica, &wrong, &chosen, &bed->why);
+        check_say(rc == FAULT_UNSUPPORTED, "a candidate that is no state: %s", bed->why.text);
+        rc = plugin->compress(replica, &compression, &chosen, &bed->why);
+    }
+    if (rc == 0) rc = plugin->get(replica, CUDA_STATE, got.data(), &bed->why);
+    if (rc == 0) check_same("the residual stays", got, std::vector<float>(bed->floats));
+    if (rc == 0) rc = plugin->get(replica, CUDA_STATE + 1, candidate.data(), &bed->why);
+    if (rc == 0) check_say(candidate != got, "the candidate is another");
     payload_clear(bed->form, payload.data());
     for (uint32_t c = 0; c < plan->chunks && rc == 0; c++) {
         const struct plan_part &part = plan->parts[chunks_part_of(bed->chunks, c)];

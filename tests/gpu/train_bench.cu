@@ -18,7 +18,7 @@
 
 #define _Alignas alignas // As C++ calls it
 extern "C" {
-#include "common/compute/compute_plan.h"
+#include "common/optimizer/distro_plan.h"
 #include "common/compute/cuda/plugin.h"
 #include "common/kernel/pool.h"
 #include "common/model/genesis.h"
@@ -241,7 +241,7 @@ static int run_steps(struct cuda_replica *replica, const struct model_case *whic
                                             (float)(3e-4 / (1 - pow(0.9, i))) };
         rc = plugin->loss(replica, tokens.data(), which->samples, true, why, ret_loss);
         if (rc == 0) rc = plugin->clip(replica, 1.0, why, &norm);
-        if (rc == 0) rc = plugin->adamw(replica, &step, why);
+        if (rc == 0) rc = plugin->adamw(replica, &step, CUDA_STATE, CUDA_STATE + 1, why);
         if (rc == 0) rc = plugin->wait(replica, why);
         if (i > WARM) times.push_back(now_s() - begin);
     }
@@ -258,11 +258,12 @@ static void bench_exchange(struct cuda_replica *replica, const struct plan *plan
     std::vector<float> values(plan->slots * RESULTS);
     std::vector<uint8_t> leaves((plan->total + 16383) / 16384 * 32);
     const struct cuda_coefficients chosen = { counts.data(), numbers.data(), values.data() };
+    const struct cuda_compression compression = { CUDA_STATE, CUDA_STATE + 1, 0.999f, 1e-3f };
     double times[3][3] = {};
-    int rc = 0;
+    int rc = plugin->put(replica, CUDA_STATE, NULL, why); // A moment until now
     for (int i = 0; i < 3 && rc == 0; i++) {
         double begin = now_s();
-        rc = plugin->compress(replica, 1e-3f, &chosen, why);
+        rc = plugin->compress(replica, &compression, &chosen, why);
         times[0][i] = now_s() - begin;
         for (uint32_t r = 1; r < RESULTS; r++) {
             std::copy_n(counts.begin(), plan->chunks, counts.begin() + (long)r * plan->chunks);
@@ -313,11 +314,12 @@ static void bench_model(const struct model_case *which)
                                         cosine.data(),
                                         sine.data(),
                                         plan,
-                                        0.999f,
                                         true,
                                         false,
                                         true,
-                                        true,
+                                        2,
+                                        0,
+                                        floats,
                                         NULL,
                                         0 };
     const uint64_t bytes = rc == 0 ? shoal_cuda_plugin.memory_bytes(&config) : 0;

@@ -4,7 +4,7 @@
 #include "common/model/genesis.h"
 #include "common/optimizer/apply.h"
 #include "common/optimizer/distro_kernels.h"
-#include "common/optimizer/gradient.h"
+#include "common/kernel/gradient.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -156,11 +156,11 @@ static int step(struct trial *self, uint64_t number, struct why *why, double *re
     const struct trial_settings *settings = &self->settings;
     int rc = provider_read(self->data, number * settings->batch, (uint32_t)settings->batch,
                            self->tokens, why);
-    if (rc == 0 && !self->adamw) rc = step_distro(self, number, why, ret_loss);
+    if (rc == 0 && !settings->adamw) rc = step_distro(self, number, why, ret_loss);
     else if (rc == 0) {
         rc = take_gradient(self, 0, settings->batch, why, ret_loss);
         if (rc == 0)
-            adamw_step(self->adamw, self->gradient, rate_of(self, number), self->model.params);
+            adamw_step(&self->adamw, self->gradient, rate_of(self, number), self->model.params);
     }
     return rc < 0 ? why_wrap(why, rc, "step %" PRIu64, number) : 0;
 }
@@ -256,14 +256,27 @@ static int open_optimizer(struct trial *self, struct why *why)
     const struct trial_settings *settings = &self->settings;
     const struct adamw_options adamw = { settings->beta1, settings->beta2, 1e-8,
                                          settings->weight_decay };
-    if (settings->adamw)
-        return adamw_new(&self->model.layout, &adamw, self->pool, why, &self->adamw);
+    const uint64_t floats = self->model.floats;
+    const uint64_t vectors = settings->adamw ? 2 : 2 * settings->trainers;
+    self->state = calloc(vectors * floats, sizeof *self->state);
+    ensure(self->state);
+    self->adamw = (struct adamw){ .options = adamw,
+                                  .layout = &self->model.layout,
+                                  .at = { 0, floats },
+                                  .pool = self->pool,
+                                  .m = self->state,
+                                  .v = self->state + floats };
+    if (settings->adamw) return adamw_check(&adamw, why);
     int rc = chunks_of_model(&self->model.shape, (uint32_t)settings->chunk, why, &self->chunks);
     if (rc == 0)
         rc = payload_form_new(self->chunks, (uint32_t)settings->top_k, settings->one_bit, why,
                               &self->form);
-    for (uint64_t t = 0; t < settings->trainers && rc == 0; t++)
-        rc = distro_new(self->form, (float)settings->decay, self->pool, why, &self->trainers[t]);
+    for (uint64_t t = 0; t < settings->trainers && rc == 0; t++) {
+        float *const residual[2] = { self->state + 2 * t * floats,
+                                     self->state + (2 * t + 1) * floats };
+        rc = distro_new(self->form, (float)settings->decay, self->pool, residual, why,
+                        &self->trainers[t]);
+    }
     if (rc < 0) return rc;
     self->payloads = malloc((settings->lag + 1) * settings->trainers * payload_bytes(self->form));
     ensure(self->payloads);
@@ -299,7 +312,6 @@ int trial_open(struct trial *self, struct why *why)
 void trial_close(struct trial *self)
 {
     for (int t = 0; t < TRIAL_TRAINERS_MAX; t++) distro_destroy(&self->trainers[t]);
-    adamw_destroy(&self->adamw);
     payload_form_destroy(&self->form);
     chunks_destroy(&self->chunks);
     model_destroy(&self->learner);
@@ -307,6 +319,7 @@ void trial_close(struct trial *self)
     provider_close(&self->heldout);
     pool_destroy(&self->pool);
     model_folder_free(&self->model);
+    free(self->state);
     free(self->gradient);
     free(self->scratch);
     free(self->update);

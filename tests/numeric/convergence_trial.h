@@ -29,7 +29,8 @@ struct trial {
     provider_t *data, *heldout;
     uint32_t *tokens, *heldout_tokens;
     float *gradient, *scratch, *update; // update: where signs are not taken
-    adamw_t *adamw;
+    struct adamw adamw;
+    float *state; // Moments, or two residuals of each trainer
     chunks_t *chunks;
     payload_form_t *form;
     distro_t *trainers[TRIAL_TRAINERS_MAX];

@@ -1,5 +1,5 @@
 // honest_audits -- N results of honest members, each made again by members of other processors as
-// an audit does (compute_again), and held against what they claim: payload and residual.
+// an audit does (result_again), and held against what they claim: payload and residual.
 //
 //     author: gradient, clip, compress on its instruction set and threads ──▶ payload, residual_to
 //     auditor: another instruction set, other threads, the shown residual ──▶ the same, to the bit?
@@ -10,12 +10,12 @@
 // the transform's kernels (distro_kernels.h) follow the instruction set as the model's do.
 
 #include "common/base/ensure.h"
-#include "common/compute/compute.h"
 #include "common/crypto/merkle.h"
 #include "common/kernel/kernels.h"
 #include "common/model/genesis.h"
 #include "common/model/model_tensors.h"
 #include "common/optimizer/distro_kernels.h"
+#include "common/optimizer/result.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,14 +69,16 @@ struct member {
     uint32_t isa;
     pool_t *pool;
     compute_t *compute;
+    optimizer_t *distro;
 };
 
 // One model in one precision, held alike by all members.
 struct run {
     const struct model_shape *shape;
     uint64_t floats, seed, leaf_count;
-    chunks_t *chunks;
-    payload_form_t *form;
+    struct layout_tensor *room;
+    struct layout layout;
+    size_t bytes; // Of a payload
     struct member members[MEMBERS];
     uint8_t *payload, *again;
     struct hash *leaves;
@@ -118,6 +120,7 @@ static void renew(struct run *run)
         become(&run->members[i]);
         genesis_fill(run->shape, seed, compute_host(run->members[i].compute));
         must(compute_push(run->members[i].compute, &why), &why);
+        must(optimizer_forget(run->members[i].distro, &why), &why);
     }
 }
 
@@ -128,27 +131,36 @@ static void run_init(struct run *run, uint32_t number)
     *run = (struct run){ .shape = &shapes[number / 4], .seed = number };
     run->floats = model_parameter_count(run->shape);
     run->leaf_count = digest_leaf_count(run->floats);
-    must(chunks_of_model(run->shape, 32, &why, &run->chunks), &why);
-    must(payload_form_new(run->chunks, 8, number % 2, &why, &run->form), &why);
+    run->room = calloc(model_tensor_count(run->shape), sizeof *run->room);
+    ensure(run->room);
+    must(model_tensors_layout(run->shape, run->room, &why, &run->layout), &why);
     must(compute_find("cpu", &why, &device), &why);
     for (uint32_t i = 0; i < MEMBERS; i++) {
         struct member *member = &run->members[i];
         *member =
             (struct member){ .isa = present[i % present_count], .pool = pool_new(threads[i]) };
         become(member);
-        const struct compute_config config = { .shape = *run->shape,
-                                               .micro_batch = MICRO_BATCH,
-                                               .seq = run->shape->seq_len_max,
-                                               .form = run->form,
-                                               .decay = 0.999f,
-                                               .trains = true,
-                                               .float32 = number / 2 % 2,
-                                               .recompute = i >= ISAS,
-                                               .pool = member->pool };
+        const struct optimizer_place place = {
+            run->shape, &run->layout, { 0, run->floats }, member->pool
+        };
+        const struct optimizer_settings settings = {
+            .decay = 0.999f, .chunk = 32, .topk = 8, .one_bit = number % 2
+        };
+        must(optimizer_new(&optimizer_distro, &place, &settings, &why, &member->distro), &why);
+        struct compute_config config = { .shape = *run->shape,
+                                         .micro_batch = MICRO_BATCH,
+                                         .seq = run->shape->seq_len_max,
+                                         .trains = true,
+                                         .float32 = number / 2 % 2,
+                                         .recompute = i >= ISAS,
+                                         .pool = member->pool };
+        optimizer_ask(member->distro, &config);
         must(compute_new(&device, &config, &why, &member->compute), &why);
+        must(optimizer_begin(member->distro, member->compute, &why), &why);
     }
-    run->payload = malloc(payload_bytes(run->form));
-    run->again = malloc(payload_bytes(run->form));
+    run->bytes = payload_bytes(result_form(run->members[0].distro));
+    run->payload = malloc(run->bytes);
+    run->again = malloc(run->bytes);
     run->leaves = calloc(run->leaf_count, sizeof *run->leaves);
     run->tokens = calloc(BATCH_MAX * ((size_t)run->shape->seq_len_max + 1), sizeof *run->tokens);
     ensure(run->payload && run->again && run->leaves && run->tokens);
@@ -158,10 +170,10 @@ static void run_end(struct run *run)
 {
     for (uint32_t i = 0; i < MEMBERS; i++) {
         compute_destroy(&run->members[i].compute);
+        optimizer_destroy(&run->members[i].distro);
         pool_destroy(&run->members[i].pool);
     }
-    payload_form_destroy(&run->form);
-    chunks_destroy(&run->chunks);
+    free(run->room);
     free(run->payload), free(run->again), free(run->leaves), free(run->tokens);
 }
 
@@ -174,24 +186,24 @@ static uint32_t fill_batch(struct run *run)
 }
 
 static void audit(struct run *run, const struct member *author, const struct member *auditor,
-                  const struct compute_work *work, const struct hash *to, struct counts *counts)
+                  const struct result_work *work, const struct hash *to, struct counts *counts)
 {
     struct why why = { 0 };
     struct hash found;
-    struct compute_work own = *work;
+    struct result_work own = *work;
     own.params = compute_host(auditor->compute);
     become(auditor);
-    must(compute_again(auditor->compute, &own, &why, run->again, &found), &why);
+    must(result_again(auditor->distro, &own, &why, run->again, &found), &why);
     struct counts *count = &counts[author->isa * ISAS + auditor->isa];
     count->audits++;
-    count->payloads_differ += memcmp(run->again, run->payload, payload_bytes(run->form)) != 0;
+    count->payloads_differ += memcmp(run->again, run->payload, run->bytes) != 0;
     count->residuals_differ += !hash_equal(&found, to);
 }
 
 // The commit of this one result. Returns how many hold other parameters than the first afterwards.
 static uint64_t commit(struct run *run, const struct member *author, float rate)
 {
-    const struct apply_result result = { 0, run->payload, payload_bytes(run->form) };
+    const struct apply_result result = { 0, run->payload, run->bytes };
     const struct apply_step step = { .rate = rate, .weight_decay = 0.1f };
     struct why why = { 0 };
     struct hash first = { { 0 } };
@@ -199,12 +211,12 @@ static uint64_t commit(struct run *run, const struct member *author, float rate)
     for (uint32_t i = 0; i < MEMBERS; i++) {
         struct member *member = &run->members[i];
         become(member);
-        must(compute_apply(member->compute, &result, 1, &step, &why), &why);
-        must(compute_leaves(member->compute, &why, run->leaves), &why);
+        must(result_apply(member->distro, &result, 1, &step, &why), &why);
+        must(compute_leaves(member->compute, COMPUTE_PARAMETERS, &why, run->leaves), &why);
         const struct hash digest = merkle_root(run->leaves, run->leaf_count);
         if (i == 0) first = digest;
         differ += !hash_equal(&digest, &first);
-        if (member == author) compute_adopt(member->compute);
+        if (member == author) result_adopt(member->distro);
     }
     return differ;
 }
@@ -213,10 +225,10 @@ static uint64_t commit(struct run *run, const struct member *author, float rate)
 static uint64_t play(struct run *run, struct counts *counts)
 {
     const struct member *author = &run->members[draw(run) % MEMBERS];
-    struct compute_work work = { .tokens = run->tokens,
-                                 .count = fill_batch(run),
-                                 .clip = 1.0,
-                                 .rate = 1e-4f * (float)(1 + draw(run) % 100) };
+    struct result_work work = { .tokens = run->tokens,
+                                .count = fill_batch(run),
+                                .clip = 1.0,
+                                .rate = 1e-4f * (float)(1 + draw(run) % 100) };
     struct why why = { 0 };
     struct hash from, to;
     double loss, norm;
@@ -224,9 +236,9 @@ static uint64_t play(struct run *run, struct counts *counts)
     become(author);
     must(compute_gradient(author->compute, work.tokens, work.count, &why, &loss), &why);
     must(compute_clip(author->compute, work.clip, &why, &norm), &why);
-    must(compute_compress(author->compute, work.rate, &why, run->payload), &why);
-    must(compute_residual_hashes(author->compute, &why, &from, &to), &why);
-    work.residual = hash_is_none(&from) ? NULL : compute_residual_of(author->compute, &from);
+    must(result_make(author->distro, work.rate, &why, run->payload), &why);
+    must(result_hashes(author->distro, &why, &from, &to), &why);
+    work.residual = hash_is_none(&from) ? NULL : result_residual(author->distro, &from);
     ensure(hash_is_none(&from) || work.residual);
     for (uint32_t i = 0; i < MEMBERS; i++)
         if (&run->members[i] != author) audit(run, author, &run->members[i], &work, &to, counts);

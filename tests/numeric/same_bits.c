@@ -6,7 +6,7 @@
 #include "common/base/hash.h"
 #include "common/kernel/kernels.h"
 #include "common/model/model.h"
-#include "common/optimizer/gradient.h"
+#include "common/kernel/gradient.h"
 #include "tests/bench/train_models.h"
 
 #include <stdio.h>

@@ -460,10 +460,12 @@ static void four_members_find_the_bottom(void **state)
     memcpy(target + FIXTURE_END, parameters + FIXTURE_END,
            5 * sizeof target[0]); // What belongs to no tensor stays
     memcpy(target + FIXTURE_HOLE, parameters + FIXTURE_HOLE, 5 * sizeof target[0]);
+    static float residuals[MEMBERS][2][FIXTURE_TOTAL];
     distro_t *member[MEMBERS];
     struct apply_result results[MEMBERS];
     for (uint32_t m = 0; m < MEMBERS; m++) {
-        assert_int_equal(distro_new(form, 0.9f, NULL, NULL, &member[m]), 0);
+        float *const residual[2] = { residuals[m][0], residuals[m][1] };
+        assert_int_equal(distro_new(form, 0.9f, NULL, residual, NULL, &member[m]), 0);
         results[m] = (struct apply_result){ m, malloc(payload_bytes(form)), payload_bytes(form) };
     }
     double losses[2] = { 0, 0 };

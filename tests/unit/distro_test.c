@@ -14,16 +14,20 @@ struct bench { // One member, and where it writes
     distro_t *distro;
     uint8_t *payload;
     float gradient[FIXTURE_TOTAL];
+    _Alignas(
+        64) float residual[2][(FIXTURE_TOTAL + 15) / 16 * 16]; // Whole vectors, as a device has
 };
 
 static struct bench *bench_new(uint32_t limit, uint32_t top_k, bool one_bit, float decay,
                                pool_t *pool)
 {
-    struct bench *self = calloc(1, sizeof *self);
+    struct bench *self = aligned_alloc(64, sizeof *self);
     assert_non_null(self);
+    memset(self, 0, sizeof *self);
     self->chunks = fixture_chunks(limit);
     self->form = fixture_form(self->chunks, top_k, one_bit);
-    assert_int_equal(distro_new(self->form, decay, pool, NULL, &self->distro), 0);
+    float *const residual[2] = { self->residual[0], self->residual[1] };
+    assert_int_equal(distro_new(self->form, decay, pool, residual, NULL, &self->distro), 0);
     self->payload = malloc(payload_bytes(self->form));
     assert_non_null(self->payload);
     return self;
@@ -160,6 +164,27 @@ static void another_candidate_has_another_hash(void **state)
     bench_destroy(self);
 }
 
+// Somebody who loads writes into the adopted residual, and says so.
+static void a_changed_residual_has_another_hash_and_no_candidate(void **state)
+{
+    (void)state;
+    struct bench *self = bench_new(32, 8, true, 0.9f, NULL);
+    draw_gradient(self, 45);
+    compress(self, 1.0f);
+    distro_adopt(self->distro);
+    assert_int_equal(distro_adopted(self->distro), 1);
+    assert_ptr_equal(distro_residual(self->distro), self->residual[1]);
+    compress(self, 1.0f);
+    const struct hash before = distro_residual_hash(self->distro);
+    self->residual[1][9] += 1.0f;
+    distro_changed(self->distro);
+    const struct hash after = distro_residual_hash(self->distro),
+                      computed = digest_of(self->residual[1], FIXTURE_TOTAL);
+    assert_true(hash_equal(&after, &computed) && !hash_equal(&after, &before));
+    assert_false(distro_has_candidate(self->distro));
+    bench_destroy(self);
+}
+
 static void a_saved_residual_goes_on_where_it_was(void **state)
 {
     (void)state;
@@ -275,10 +300,11 @@ static void a_decay_out_of_range_is_refused(void **state)
     const float wrong[] = { 1.0f, -0.1f, NAN, INFINITY };
     chunks_t *chunks = fixture_chunks(32);
     payload_form_t *form = fixture_form(chunks, 8, true);
+    float *const nothing[2] = { NULL };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct why why = { "" };
         distro_t *distro = NULL;
-        assert_int_equal(distro_new(form, wrong[i], NULL, &why, &distro), FAULT_RANGE);
+        assert_int_equal(distro_new(form, wrong[i], NULL, nothing, &why, &distro), FAULT_RANGE);
         assert_null(distro);
         assert_non_null(strstr(why.text, "it must be"));
     }
@@ -293,6 +319,7 @@ int main(void)
         cmocka_unit_test(a_batch_dealt_again_gives_the_same_bytes),
         cmocka_unit_test(the_first_residual_is_a_declared_zero),
         cmocka_unit_test(another_candidate_has_another_hash),
+        cmocka_unit_test(a_changed_residual_has_another_hash_and_no_candidate),
         cmocka_unit_test(a_saved_residual_goes_on_where_it_was),
         cmocka_unit_test(the_bytes_depend_on_nothing_else),
         cmocka_unit_test(a_gradient_that_is_not_finite_makes_no_result),

@@ -1,5 +1,5 @@
 #include "common/kernel/kernels.h"
-#include "common/optimizer/gradient.h"
+#include "common/kernel/gradient.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 #include "common/kernel/kernels.h"
 #include "common/model/genesis.h"
 #include "common/model/model.h"
-#include "common/optimizer/gradient.h"
+#include "common/kernel/gradient.h"
 
 #include <math.h>
 #include <setjmp.h>

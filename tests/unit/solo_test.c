@@ -30,18 +30,14 @@ static const struct model_shape shape = { .vocab = 40,
                                           .rms_eps = 1e-5 };
 
 static const struct solo_options usual[] = {
-    { .kind = SOLO_ADAMW,
-      .adamw = { 0.9, 0.95, 1e-8, 0.1 },
+    { .optimizer = &optimizer_adamw,
+      .settings = { .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1 },
       .clip_norm = 1,
       .seq = SEQ,
       .batch_max = BATCH,
       .micro_batch = 3 },
-    { .kind = SOLO_DISTRO,
-      .adamw = { .weight_decay = 0.1 },
-      .compression_decay = 0.9f,
-      .chunk = 8,
-      .topk = 4,
-      .one_bit = true,
+    { .optimizer = &optimizer_distro,
+      .settings = { .weight_decay = 0.1, .decay = 0.9f, .chunk = 8, .topk = 4, .one_bit = true },
       .seq = SEQ,
       .batch_max = BATCH,
       .micro_batch = 3,
@@ -121,13 +117,13 @@ static void test_same_bits(void **state)
 // The optimizer's items, one after the other.
 static uint8_t *state_of(struct world *self, size_t *ret_count)
 {
-    struct tags_item room[SOLO_ITEMS];
+    struct tags_item room[OPTIMIZER_ITEMS_MAX];
     struct tags tags;
-    const void *values[SOLO_ITEMS];
+    const void *values[OPTIMIZER_ITEMS_MAX];
     size_t count = 0;
     uint8_t *bytes = malloc(4 * self->floats * sizeof(float) + 64);
     assert_non_null(bytes);
-    tags_init(&tags, room, SOLO_ITEMS);
+    tags_init(&tags, room, OPTIMIZER_ITEMS_MAX);
     assert_int_equal(solo_pull_state(self->solo, &tags, NULL, values), 0);
     for (size_t i = 0; i < tags.count; i++) {
         memcpy(bytes + count, values[i], room[i].elements * room[i].element_bytes);

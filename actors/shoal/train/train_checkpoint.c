@@ -57,10 +57,10 @@ int train_checkpoint_write(const struct train_settings *settings,
     snprintf(info.run, sizeof info.run, "%s", settings->run);
     train_settings_recipe(settings, recipe);
     const struct checkpoint_file file = { RECIPE, recipe, strlen(recipe) };
-    struct tags_item room[SOLO_ITEMS];
+    struct tags_item room[OPTIMIZER_ITEMS_MAX];
     struct tags tags;
-    const void *values[SOLO_ITEMS];
-    tags_init(&tags, room, SOLO_ITEMS);
+    const void *values[OPTIMIZER_ITEMS_MAX];
+    tags_init(&tags, room, OPTIMIZER_ITEMS_MAX);
     rc = solo_pull_state(solo, &tags, why, values);
     if (rc < 0) return rc;
     char *config = model_config_with_dtype(model->config, "float32"); // As its numbers are

@@ -2,6 +2,7 @@
 #include "actors/shoal/shoal.h"
 #include "common/actor/command.h"
 #include "common/base/bytes.h"
+#include "common/base/ensure.h"
 #include "common/config/text.h"
 #include "common/config/data_config.h"
 #include "common/config/override.h"
@@ -148,18 +149,27 @@ static int find_data(struct train_settings *self, const struct train_flags *flag
 
 // ---- the rest -----------------------------------------------------------------------------------
 
+static const struct optimizer_kind *optimizer_of(const struct run_config *config)
+{
+    const struct optimizer_kind *kind = optimizer_named(config_word_of(config->optimizer)->name);
+    ensure(kind); // The words that a state.toml may have are those of the table
+    return kind;
+}
+
 // Rounded as CONFIG carries them to the trainers of a run, so that the bits are a run's.
 static struct solo_options solo_options_of(const struct run_config *config, uint32_t micro_batch)
 {
     const uint32_t batch_max = (uint32_t)config->batch_end;
     return (struct solo_options){
-        .kind = config->optimizer == CONFIG_OPTIMIZER_ADAMW ? SOLO_ADAMW : SOLO_DISTRO,
-        .adamw = { config->adamw_betas[0], config->adamw_betas[1], config->adamw_eps,
-                   config->weight_decay },
-        .compression_decay = (float)config->compression_decay,
-        .chunk = (uint32_t)config->compression_chunk,
-        .topk = (uint32_t)config->compression_topk,
-        .one_bit = config->quantize_1bit,
+        .optimizer = optimizer_of(config),
+        .settings = { .weight_decay = config->weight_decay,
+                      .beta1 = config->adamw_betas[0],
+                      .beta2 = config->adamw_betas[1],
+                      .eps = config->adamw_eps,
+                      .decay = (float)config->compression_decay,
+                      .chunk = (uint32_t)config->compression_chunk,
+                      .topk = (uint32_t)config->compression_topk,
+                      .one_bit = config->quantize_1bit },
         .clip_norm = (double)(float)config->clip_grad_norm,
         .seq = (uint32_t)config->max_seq_len,
         .batch_max = batch_max,

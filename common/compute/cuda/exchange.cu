@@ -10,19 +10,21 @@ static int check_plan(const struct cuda_replica *self, struct why *why)
     return why_set(why, FAULT_UNSUPPORTED, "a replica without a form of payloads");
 }
 
-int replica_compress(struct cuda_replica *self, float rate, const struct cuda_coefficients *ret,
-                     struct why *why)
+int replica_compress(struct cuda_replica *self, const struct cuda_compression *by,
+                     const struct cuda_coefficients *ret, struct why *why)
 {
     struct device *device = &self->device;
     int rc = check_plan(self, why);
-    if (rc == 0 && !self->residual[0])
+    if (rc == 0 && !self->chosen.counts)
         rc = why_set(why, FAULT_UNSUPPORTED, "a result of a replica that does not train");
+    if (rc == 0) rc = replica_check_state(self, by->residual, self->floats, why);
+    if (rc == 0) rc = replica_check_state(self, by->candidate, self->floats, why);
     if (rc < 0) return rc;
     const struct distro_compression job = { self->gradient,
-                                            self->residual[self->adopted],
-                                            self->residual[!self->adopted],
-                                            self->config.decay,
-                                            rate,
+                                            replica_vector(self, by->residual),
+                                            replica_vector(self, by->candidate),
+                                            by->decay,
+                                            by->rate,
                                             self->chosen,
                                             self->largest };
     uint32_t largest = 0;
@@ -47,12 +49,6 @@ int replica_compress(struct cuda_replica *self, float rate, const struct cuda_co
                      " result",
                      largest);
     return rc;
-}
-
-int replica_adopt(struct cuda_replica *self)
-{
-    self->adopted = !self->adopted;
-    return 0;
 }
 
 // Room on the device for what the results of a range sent, in one piece: values, numbers, counts.
@@ -97,11 +93,11 @@ int replica_apply(struct cuda_replica *self, const struct cuda_commit *commit, s
     return why_set(why, device->fault, "%s", device->why.text);
 }
 
-int replica_leaves(struct cuda_replica *self, enum cuda_vector which, uint8_t *ret_leaves,
-                   struct why *why)
+int replica_leaves(struct cuda_replica *self, uint32_t vector, uint8_t *ret_leaves, struct why *why)
 {
-    const size_t bytes = (self->floats + 16383) / 16384 * 32;
-    digest_leaves(&self->device, self->leaves, replica_vector(self, which), self->floats);
+    const uint64_t floats = replica_floats(self, vector);
+    const size_t bytes = (floats + 16383) / 16384 * 32;
+    digest_leaves(&self->device, self->leaves, replica_vector(self, vector), floats);
     DEVICE_TRY(&self->device, cudaMemcpyAsync(ret_leaves, self->leaves, bytes,
                                               cudaMemcpyDeviceToHost, self->device.stream));
     return device_wait(&self->device, why);

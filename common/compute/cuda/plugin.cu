@@ -4,7 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROCESSORS_MAX = 512 }; // More than any device has: for a size before it is known
+enum {
+    PROCESSORS_MAX = 512, // More than any device has: for a size before it is known
+    STATE_ALIGN = 4,      // Kernels read as many floats at once
+};
 
 static int find(int32_t number, struct why *why, struct cuda_device *ret_device)
 {
@@ -42,18 +45,18 @@ static void carve_plan(struct cuda_replica *self, struct arena *arena)
     const size_t scratch = distro_scratch_bytes(&self->device, plan);
     self->scratch = scratch ? arena_take<char>(arena, scratch) : NULL;
     if (!self->config.trains) return;
-    self->residual[0] = arena_take<float>(arena, self->floats);
-    self->residual[1] = arena_take<float>(arena, self->floats);
     self->chosen.counts = arena_take<uint16_t>(arena, plan->chunks);
     self->chosen.numbers = arena_take<uint16_t>(arena, plan->slots);
     self->chosen.values = arena_take<float>(arena, plan->slots);
     self->largest = arena_take<uint32_t>(arena, 1);
 }
 
-static void carve_moments(struct cuda_replica *self, struct arena *arena)
+static void carve_state(struct cuda_replica *self, struct arena *arena)
 {
-    for (float *&moment : self->moment) moment = arena_take<float>(arena, self->floats);
-    self->bare = arena_take<uint64_t>(arena, 2 * (uint64_t)self->config.bare_count);
+    for (uint32_t i = 0; i < self->config.vectors; i++)
+        self->state[i] = arena_take<float>(arena, self->config.state_floats);
+    if (self->config.bare_count)
+        self->bare = arena_take<uint64_t>(arena, 2 * (uint64_t)self->config.bare_count);
 }
 
 template <typename T>
@@ -82,7 +85,7 @@ static void carve(struct cuda_replica *self, struct arena *arena)
     self->parameters = arena_take<float>(arena, self->floats);
     if (!self->config.float32) self->weights = arena_take<bf16>(arena, self->floats);
     if (self->config.trains) self->gradient = arena_take<float>(arena, self->floats);
-    if (self->config.adamw) carve_moments(self, arena);
+    carve_state(self, arena);
     self->words.at = arena_take<uint32_t>(arena, words);
     for (struct staged &staged : self->staged) staged.device = arena_take<uint32_t>(arena, words);
     self->weight = arena_take<float>(arena, 1);
@@ -137,29 +140,27 @@ static void upload(struct cuda_replica *self, const void *to, const void *from, 
                                               self->device.stream));
 }
 
-static void clear(struct cuda_replica *self, float *vector)
+static void clear(struct cuda_replica *self, uint32_t vector)
 {
     DEVICE_TRY(&self->device,
-               cudaMemsetAsync(vector, 0, self->floats * sizeof(float), self->device.stream));
+               cudaMemsetAsync(replica_vector(self, vector), 0,
+                               replica_floats(self, vector) * sizeof(float), self->device.stream));
 }
 
-// What a replica is told once: tables, intervals, plan; and moments and residuals of zero.
+// What a replica is told once: tables, intervals, plan; and vectors of state that are zero.
 static void bring_constants(struct cuda_replica *self, const struct cuda_config *config)
 {
     const size_t turns = (size_t)config->seq * config->shape.head_dim / 2 * sizeof(float);
     upload(self, config->float32 ? self->wide.cosine : self->narrow.cosine, config->cosine, turns);
     upload(self, config->float32 ? self->wide.sine : self->narrow.sine, config->sine, turns);
-    if (config->adamw) {
+    for (uint32_t i = 0; i < config->vectors; i++) clear(self, CUDA_STATE + i);
+    if (config->bare_count)
         upload(self, self->bare, config->bare, 2 * config->bare_count * sizeof *config->bare);
-        for (float *moment : self->moment) clear(self, moment);
-    }
     const struct plan *plan = config->plan;
     if (!plan) return;
     upload(self, self->plan.parts, plan->parts, plan->parts_count * sizeof *plan->parts);
     upload(self, self->plan.tables, plan->tables, plan->tables_count * sizeof *plan->tables);
     upload(self, self->plan.floats, plan->floats, plan->floats_count * sizeof *plan->floats);
-    for (float *residual : self->residual)
-        if (residual) clear(self, residual);
 }
 
 // Rows times the widest row are counted in 32 bits (rows.cuh).
@@ -173,6 +174,13 @@ static int check_config(const struct cuda_config *config, struct why *why)
         ((uint64_t)shape->heads + 2 * (uint64_t)shape->kv_heads) * shape->head_dim;
     if (heads > widest) widest = heads;
     if (shape->dim > widest) widest = shape->dim;
+    const uint64_t floats = model_parameter_count(shape), begin = config->state_begin;
+    if (config->vectors > CUDA_STATE_MAX || begin % STATE_ALIGN != 0 || begin > floats ||
+        config->state_floats > floats - begin)
+        return why_set(why, FAULT_RANGE,
+                       "GPU: %u vectors of the floats [%llu, +%llu) of %llu; nothing is allocated",
+                       config->vectors, (unsigned long long)begin,
+                       (unsigned long long)config->state_floats, (unsigned long long)floats);
     if (config->micro_batch >= 1 && config->seq >= 1 && config->seq <= shape->seq_len_max &&
         config->micro_batch <= UINT32_MAX / widest / config->seq &&
         config->micro_batch * (uint64_t)shape->heads <= 65535)
@@ -228,51 +236,59 @@ static int open(const struct cuda_config *config, struct why *why, struct cuda_r
 
 // ---- vectors
 
-float *replica_vector(struct cuda_replica *self, enum cuda_vector which)
+float *replica_vector(struct cuda_replica *self, uint32_t vector)
 {
-    switch (which) {
-    case CUDA_PARAMETERS: return self->parameters;
-    case CUDA_GRADIENT: return self->gradient;
-    case CUDA_RESIDUAL: return self->residual[self->adopted];
-    case CUDA_CANDIDATE: return self->residual[!self->adopted];
-    case CUDA_FIRST_MOMENT: return self->moment[0];
-    case CUDA_SECOND_MOMENT: return self->moment[1];
-    }
-    return NULL;
+    if (vector == CUDA_PARAMETERS) return self->parameters;
+    if (vector == CUDA_GRADIENT) return self->gradient;
+    return vector - CUDA_STATE < self->config.vectors ? self->state[vector - CUDA_STATE] : NULL;
 }
 
-static int check_vector(struct cuda_replica *self, enum cuda_vector which, struct why *why)
+uint64_t replica_floats(const struct cuda_replica *self, uint32_t vector)
 {
-    if (replica_vector(self, which)) return 0;
-    return why_set(why, FAULT_UNSUPPORTED, "GPU: vector %d of a replica that has none", (int)which);
+    return vector < CUDA_STATE ? self->floats : self->config.state_floats;
 }
 
-static int put(struct cuda_replica *self, enum cuda_vector which, const float *from,
-               struct why *why)
+static int check_vector(struct cuda_replica *self, uint32_t vector, struct why *why)
 {
-    const int rc = check_vector(self, which, why);
+    if (replica_vector(self, vector)) return 0;
+    return why_set(why, FAULT_UNSUPPORTED, "GPU: vector %u of a replica that has none", vector);
+}
+
+int replica_check_state(struct cuda_replica *self, uint32_t vector, uint64_t floats,
+                        struct why *why)
+{
+    if (vector >= CUDA_STATE && replica_vector(self, vector) &&
+        replica_floats(self, vector) == floats)
+        return 0;
+    return why_set(why, FAULT_UNSUPPORTED, "GPU: vector %u is none of state, of %llu floats",
+                   vector, (unsigned long long)floats);
+}
+
+static int put(struct cuda_replica *self, uint32_t vector, const float *from, struct why *why)
+{
+    const int rc = check_vector(self, vector, why);
     if (rc < 0) return rc;
-    if (from) upload(self, replica_vector(self, which), from, self->floats * sizeof(float));
-    else clear(self, replica_vector(self, which));
-    if (which == CUDA_PARAMETERS) self->weights_stale = true;
+    const size_t bytes = replica_floats(self, vector) * sizeof(float);
+    if (from) upload(self, replica_vector(self, vector), from, bytes);
+    else clear(self, vector);
+    if (vector == CUDA_PARAMETERS) self->weights_stale = true;
     return device_wait(&self->device, why);
 }
 
-static int get(struct cuda_replica *self, enum cuda_vector which, float *to, struct why *why)
+static int get(struct cuda_replica *self, uint32_t vector, float *to, struct why *why)
 {
-    const int rc = check_vector(self, which, why);
+    const int rc = check_vector(self, vector, why);
     if (rc < 0) return rc;
-    DEVICE_TRY(&self->device,
-               cudaMemcpyAsync(to, replica_vector(self, which), self->floats * sizeof(float),
-                               cudaMemcpyDeviceToHost, self->device.stream));
+    DEVICE_TRY(&self->device, cudaMemcpyAsync(to, replica_vector(self, vector),
+                                              replica_floats(self, vector) * sizeof(float),
+                                              cudaMemcpyDeviceToHost, self->device.stream));
     return device_wait(&self->device, why);
 }
 
-static int leaves(struct cuda_replica *self, enum cuda_vector which, uint8_t *ret_leaves,
-                  struct why *why)
+static int leaves(struct cuda_replica *self, uint32_t vector, uint8_t *ret_leaves, struct why *why)
 {
-    const int rc = check_vector(self, which, why);
-    return rc < 0 ? rc : replica_leaves(self, which, ret_leaves, why);
+    const int rc = check_vector(self, vector, why);
+    return rc < 0 ? rc : replica_leaves(self, vector, ret_leaves, why);
 }
 
 static int wait(struct cuda_replica *self, struct why *why)
@@ -293,7 +309,6 @@ const struct cuda_plugin shoal_cuda_plugin = {
     replica_loss,
     replica_clip,
     replica_compress,
-    replica_adopt,
     replica_apply,
     replica_adamw,
     wait,

@@ -4,15 +4,20 @@
 //
 //     struct cuda_plugin   found by dlsym under the name "shoal_cuda_plugin"
 //       find ─▶ what device there is
-//       open ─▶ a replica: parameters, and, if it trains, model, gradient and residuals on the
-//       device
+//       open ─▶ a replica: parameters, vectors of state, and, if it trains, model and gradient
+//       loss, clip, put, get, leaves            what compute.h promises (compute_cuda.c)
+//       compress, apply                         kernels of DisTrO (common/optimizer/result_cuda.c)
+//       adamw                                   kernel of AdamW (common/optimizer/optimizer_adamw.c)
 //
-// Compiled, and tested on a device that the processor emulates (tests/gpu/emulated); not yet run on
-// a GPU. How fast it is has not been measured either.
+// NEVER RUN ON A GPU. No machine with one has been at hand. The sources are compiled as CUDA where
+// there is an nvcc, and their tests pass on a device that the processor emulates one thread after
+// the other (tests/gpu/emulated): that shows the arithmetic and the indices, and shows nothing of
+// how a real device schedules, synchronises, captures graphs or fails. Nor has any speed been
+// measured. Whoever has a GPU begins with `make gpu-test`.
 //
-// The program's side is compute_cuda.c, and compute.h says what it promises. Calls return 0 or a
-// fault with its place in *why; after a fault of the device (FAULT_UNREACHABLE) the replica answers
-// every call with it. One thread at a time per replica. Nothing is kept of what is passed in.
+// Calls return 0 or a fault with its place in *why; after a fault of the device (FAULT_UNREACHABLE)
+// the replica answers every call with it. One thread at a time per replica. Nothing is kept of what
+// is passed in.
 
 #include "common/base/fault.h"
 #include "common/compute/cuda/plan.h"
@@ -24,7 +29,7 @@
 
 #define CUDA_PLUGIN_NAME   "libshoal-cuda.so"
 #define CUDA_PLUGIN_SYMBOL "shoal_cuda_plugin"
-enum { CUDA_PLUGIN_VERSION = 2, CUDA_SAMPLES_MAX = 65536, CUDA_DEVICE_NAME_MAX = 255 };
+enum { CUDA_PLUGIN_VERSION = 3, CUDA_SAMPLES_MAX = 65536, CUDA_DEVICE_NAME_MAX = 255 };
 
 struct cuda_device {
     char name[CUDA_DEVICE_NAME_MAX + 1];
@@ -38,12 +43,12 @@ struct cuda_config {
     uint32_t micro_batch, seq;
     const float *cosine, *sine; // [seq][head_dim/2]
     const struct plan *plan;    // Of payloads; NULL: nothing is compressed or applied
-    float decay;                // Of the residual
     bool trains;                // Else parameters alone: to apply, and to say a loss
     bool float32;               // Products and activations in float32, to be held against the CPU
     bool graph;                 // Capture the step
-    bool adamw;                 // Room for AdamW's moments, zero at first
-    const uint64_t *bare;       // With adamw: intervals that do not decay, sorted [bare_count][2]
+    uint32_t vectors;           // Of state, 0..CUDA_STATE_MAX, zero at first
+    uint64_t state_begin, state_floats; // Interval of the parameters that each of them is for
+    const uint64_t *bare; // Intervals that adamw does not decay, sorted [bare_count][2]
     uint32_t bare_count;
 };
 
@@ -59,13 +64,12 @@ struct cuda_commit { // A range of chunks of the results of a commit: distro.cuh
     float keep, rate;
 };
 
-enum cuda_vector {
-    CUDA_PARAMETERS,
-    CUDA_GRADIENT,
-    CUDA_RESIDUAL,
-    CUDA_CANDIDATE,
-    CUDA_FIRST_MOMENT,
-    CUDA_SECOND_MOMENT,
+// Vectors by number, as in compute.h: two of N floats, then those of state.
+enum { CUDA_PARAMETERS, CUDA_GRADIENT, CUDA_STATE, CUDA_STATE_MAX = 4 };
+
+struct cuda_compression { // candidate = decay · residual + rate · DCT(gradient): distro.cuh
+    uint32_t residual, candidate; // Vectors of state, of N floats
+    float decay, rate;
 };
 
 struct cuda_replica;
@@ -76,23 +80,22 @@ struct cuda_plugin {
     uint64_t (*memory_bytes)(const struct cuda_config *config); // That `open` will take
     int (*open)(const struct cuda_config *config, struct why *why, struct cuda_replica **ret);
     void (*close)(struct cuda_replica **self);
-    // Whole vectors of N floats to the device (NULL: zeros) and back.
-    int (*put)(struct cuda_replica *self, enum cuda_vector which, const float *from,
-               struct why *why);
-    int (*get)(struct cuda_replica *self, enum cuda_vector which, float *to, struct why *why);
-    int (*leaves)(struct cuda_replica *self, enum cuda_vector which, uint8_t *ret_leaves,
-                  struct why *why);
+    // Whole vectors to the device (NULL: zeros) and back.
+    int (*put)(struct cuda_replica *self, uint32_t vector, const float *from, struct why *why);
+    int (*get)(struct cuda_replica *self, uint32_t vector, float *to, struct why *why);
+    int (*leaves)(struct cuda_replica *self, uint32_t vector, uint8_t *ret_leaves, struct why *why);
     // Mean loss of `count` sequences [count][seq + 1], 1..CUDA_SAMPLES_MAX; with `gradient`, its
     // gradient in CUDA_GRADIENT. Tokens have been checked.
     int (*loss)(struct cuda_replica *self, const uint32_t *tokens, uint32_t count, bool gradient,
                 struct why *why, double *ret_loss);
     // The norm of the gradient, which is scaled down to `limit` if longer; limit 0: only measured.
     int (*clip)(struct cuda_replica *self, double limit, struct why *why, double *ret_norm);
-    int (*compress)(struct cuda_replica *self, float rate, const struct cuda_coefficients *ret,
-                    struct why *why);
-    int (*adopt)(struct cuda_replica *self); // The candidate is the residual
+    // FAULT_NAN if the gradient or the candidate is not finite or reaches 2^64.
+    int (*compress)(struct cuda_replica *self, const struct cuda_compression *job,
+                    const struct cuda_coefficients *ret, struct why *why);
     int (*apply)(struct cuda_replica *self, const struct cuda_commit *commit, struct why *why);
-    // A step of AdamW on the gradient: parameters and moments.
-    int (*adamw)(struct cuda_replica *self, const struct adamw_factors *by, struct why *why);
+    // A step of AdamW on the interval of the state: parameters, and moments in two of its vectors.
+    int (*adamw)(struct cuda_replica *self, const struct adamw_factors *by, uint32_t first_moment,
+                 uint32_t second_moment, struct why *why);
     int (*wait)(struct cuda_replica *self, struct why *why); // For all that was begun
 };

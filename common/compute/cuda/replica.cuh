@@ -3,7 +3,7 @@
 //
 //     plugin.cu    find, open, close; vectors there and back; the table of calls
 //     train.cu     loss and gradient of a batch, clip, AdamW
-//     exchange.cu  compress, adopt, apply, and the leaves of a digest
+//     exchange.cu  compress, apply, and the leaves of a digest
 
 #include "common/compute/cuda/distro.cuh"
 #include "common/compute/cuda/llama.cuh"
@@ -40,12 +40,10 @@ struct cuda_replica {
     float *parameters; // [N]
     bf16 *weights;     // [N], unless float32
     bool weights_stale;
-    float *gradient;    // [N], if it trains
-    float *residual[2]; // [N], [adopted] and the candidate, if it trains and compresses
-    uint32_t adopted;
-    float *moment[2];          // [N], if it steps with AdamW
-    uint64_t *bare;            // [config.bare_count][2], likewise
-    struct llama<bf16> narrow; // One of the two is in use
+    float *gradient;              // [N], if it trains
+    float *state[CUDA_STATE_MAX]; // [config.state_floats], config.vectors of them
+    uint64_t *bare;               // [config.bare_count][2]
+    struct llama<bf16> narrow;    // One of the two is in use
     struct llama<float> wide;
 
     struct batch_words words; // What the model reads
@@ -69,14 +67,18 @@ struct cuda_replica {
 int replica_loss(struct cuda_replica *self, const uint32_t *tokens, uint32_t count, bool gradient,
                  struct why *why, double *ret_loss);
 int replica_clip(struct cuda_replica *self, double limit, struct why *why, double *ret_norm);
-int replica_adamw(struct cuda_replica *self, const struct adamw_factors *by, struct why *why);
-int replica_compress(struct cuda_replica *self, float rate, const struct cuda_coefficients *ret,
-                     struct why *why);
-int replica_adopt(struct cuda_replica *self);
+int replica_adamw(struct cuda_replica *self, const struct adamw_factors *by, uint32_t first_moment,
+                  uint32_t second_moment, struct why *why);
+int replica_compress(struct cuda_replica *self, const struct cuda_compression *job,
+                     const struct cuda_coefficients *ret, struct why *why);
 int replica_apply(struct cuda_replica *self, const struct cuda_commit *commit, struct why *why);
-int replica_leaves(struct cuda_replica *self, enum cuda_vector which, uint8_t *ret_leaves,
+int replica_leaves(struct cuda_replica *self, uint32_t vector, uint8_t *ret_leaves,
                    struct why *why);
-float *replica_vector(struct cuda_replica *self, enum cuda_vector which);
+float *replica_vector(struct cuda_replica *self, uint32_t vector); // NULL: it has none
+uint64_t replica_floats(const struct cuda_replica *self, uint32_t vector);
+// FAULT_UNSUPPORTED for a vector of state that is not there, or has not `floats` floats.
+int replica_check_state(struct cuda_replica *self, uint32_t vector, uint64_t floats,
+                        struct why *why);
 
 // Events, pinned memory and the lists of graphs, beside the arena.
 bool replica_open_batches(struct cuda_replica *self);

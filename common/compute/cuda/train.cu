@@ -202,13 +202,19 @@ int replica_clip(struct cuda_replica *self, double limit, struct why *why, doubl
     return 0;
 }
 
-int replica_adamw(struct cuda_replica *self, const struct adamw_factors *by, struct why *why)
+int replica_adamw(struct cuda_replica *self, const struct adamw_factors *by, uint32_t first_moment,
+                  uint32_t second_moment, struct why *why)
 {
-    if (!self->moment[0])
-        return why_set(why, FAULT_UNSUPPORTED, "a step of AdamW of a replica without moments");
-    const struct adamw_step step = { *by, self->bare, self->config.bare_count };
-    vector_adamw(&self->device, self->parameters, self->weights, self->moment[0], self->moment[1],
-                 self->gradient, &step, self->floats);
+    const uint64_t begin = self->config.state_begin, floats = self->config.state_floats;
+    int rc = replica_check_state(self, first_moment, floats, why);
+    if (rc == 0) rc = replica_check_state(self, second_moment, floats, why);
+    if (rc == 0 && !self->gradient)
+        rc = why_set(why, FAULT_UNSUPPORTED, "a step of a replica that does not train");
+    if (rc < 0) return rc;
+    const struct adamw_step step = { *by, self->bare, self->config.bare_count, begin };
+    vector_adamw(&self->device, self->parameters + begin,
+                 self->weights ? self->weights + begin : NULL, replica_vector(self, first_moment),
+                 replica_vector(self, second_moment), self->gradient + begin, &step, floats);
     if (self->device.fault == 0) return 0;
     return why_set(why, self->device.fault, "%s", self->device.why.text);
 }

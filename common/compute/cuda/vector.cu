@@ -78,9 +78,10 @@ __global__ void clip_kernel(float *x, const double *norm, double limit, size_t c
     });
 }
 
-// Whether place i lies in a bare interval.
+// Whether place i of the interval lies in a bare one.
 __device__ inline bool is_bare(const struct adamw_step &step, size_t i)
 {
+    i += step.begin;
     uint32_t low = 0, high = step.bare_count; // Those before `low` begin at or before i
     while (low < high) {
         const uint32_t middle = (low + high) / 2;

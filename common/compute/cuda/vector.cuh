@@ -22,6 +22,7 @@ struct adamw_step {
     struct adamw_factors by;
     const uint64_t *bare;
     uint32_t bare_count;
+    uint64_t begin; // Of p in the parameters, which `bare` counts
 };
 void vector_adamw(struct device *device, float *p, bf16 *narrow, float *m, float *v, const float *g,
                   const struct adamw_step *step, size_t count);

@@ -10,6 +10,9 @@
 
 enum { GRADIENT_PIECE = 1 << 14 };
 
+// Above it no optimizer takes one: up to it the square of each of its numbers is still a float.
+#define GRADIENT_LIMIT 0x1p63
+
 // The 2-norm of `count` numbers; NaN or infinite if one of them is.
 double gradient_norm(pool_t *pool, const float *gradient, uint64_t count);
 

@@ -1,4 +1,4 @@
-#include "common/compute/compute_plan.h"
+#include "common/optimizer/distro_plan.h"
 
 #include <stdlib.h>
 #include <string.h>

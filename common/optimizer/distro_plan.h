@@ -1,5 +1,5 @@
 #pragma once
-// compute_plan -- the form of a payload as plain data for a device (cuda/plan.h).
+// distro_plan -- the form of a payload as plain data for a device (cuda/plan.h).
 //
 // Owned by the caller; immutable; any thread. Everything it points to is its own.
 

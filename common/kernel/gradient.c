@@ -1,4 +1,4 @@
-#include "common/optimizer/gradient.h"
+#include "common/kernel/gradient.h"
 #include "common/base/ensure.h"
 #include "common/kernel/kernels.h"
 

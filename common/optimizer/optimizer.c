@@ -1,0 +1,206 @@
+// The table of optimizers, and the walk over what they remember. Nothing below the table names one:
+// an item says where it lies, how long it is and which values it may have, and its tag says the rest.
+#include "common/optimizer/optimizer.h"
+#include "common/base/ensure.h"
+#include "common/crypto/merkle.h"
+#include "common/optimizer/optimizer_kind.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct optimizer_kind *const kinds[] = { &optimizer_adamw, &optimizer_distro };
+
+const struct optimizer_kind *optimizer_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(kinds[i]->name, name) == 0) return kinds[i];
+    return NULL;
+}
+
+// ---- its life
+
+int optimizer_new(const struct optimizer_kind *kind, const struct optimizer_place *place,
+                  const struct optimizer_settings *settings, struct why *why,
+                  optimizer_t **ret_optimizer)
+{
+    ensure(!interval_empty(place->at) && place->at.end <= place->layout->total);
+    ensure(place->at.begin % DIGEST_LEAF_FLOATS == 0);
+    optimizer_t *self = NULL;
+    const int rc = kind->open(place, settings, why, &self);
+    if (rc < 0) return rc;
+    self->kind = kind;
+    self->place = *place;
+    *ret_optimizer = self;
+    return 0;
+}
+
+void optimizer_destroy(optimizer_t **self)
+{
+    if (!*self) return;
+    for (size_t i = 0; i < OPTIMIZER_ITEMS_MAX; i++) free((*self)->copies[i]);
+    (*self)->kind->close(*self);
+    *self = NULL;
+}
+
+void optimizer_ask(const optimizer_t *self, struct compute_config *config)
+{
+    config->state = self->place.at;
+    self->kind->ask(self, config);
+    if (!config->trains) config->vectors = 0;
+}
+
+static size_t item_bytes(const struct state_item *item)
+{
+    return interval_length(item->at) * item->element_bytes;
+}
+
+uint64_t optimizer_memory(optimizer_t *self, const struct compute_device *device)
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = self->kind->items(self, items);
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count && device->kind != COMPUTE_CPU; i++)
+        if (!items[i].values) bytes += item_bytes(&items[i]);
+    return bytes;
+}
+
+int optimizer_begin(optimizer_t *self, compute_t *compute, struct why *why)
+{
+    self->compute = compute;
+    return self->kind->begin(self, why);
+}
+
+int optimizer_step(optimizer_t *self, float rate, struct why *why)
+{
+    ensure(isfinite(rate) && rate >= 0.0f && compute_config(self->compute)->trains);
+    return self->kind->step(self, rate, why);
+}
+
+// ---- state by tag
+
+size_t optimizer_items(optimizer_t *self, struct state_item ret_items[OPTIMIZER_ITEMS_MAX])
+{
+    return self->kind->items(self, ret_items);
+}
+
+int optimizer_forget(optimizer_t *self, struct why *why)
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = optimizer_items(self, items);
+    const bool holds = compute_config(self->compute)->vectors > 0;
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        if (items[i].values) memset(items[i].values, 0, item_bytes(&items[i]));
+        else if (holds) rc = compute_put(self->compute, items[i].vector, NULL, why);
+    if (self->kind->changed) self->kind->changed(self, true);
+    return rc;
+}
+
+// Room on this side for item `number`, kept for the next time.
+static int copy_of(optimizer_t *self, size_t number, const struct state_item *item, struct why *why,
+                   float **ret_copy)
+{
+    if (!self->copies[number]) self->copies[number] = malloc(item_bytes(item));
+    *ret_copy = self->copies[number];
+    if (*ret_copy) return 0;
+    return why_set(why, FAULT_MEMORY, "a copy of state item '%s', %zu bytes", item->name,
+                   item_bytes(item));
+}
+
+static int pull(optimizer_t *self, size_t number, const struct state_item *item, struct why *why,
+                void **ret_values)
+{
+    *ret_values = item->values ? item->values : compute_at(self->compute, item->vector);
+    if (*ret_values) return 0;
+    float *copy;
+    int rc = copy_of(self, number, item, why, &copy);
+    if (rc == 0) rc = compute_get(self->compute, item->vector, why, copy);
+    *ret_values = copy;
+    return rc;
+}
+
+// A share registers the whole item, of which a checkpoint is put together.
+static uint64_t elements_of(const optimizer_t *self, const struct state_item *item)
+{
+    return item->tag == TAG_RESHARD ? self->place.layout->total : interval_length(item->at);
+}
+
+int optimizer_pull(optimizer_t *self, enum optimizer_scope scope, struct tags *tags,
+                   struct why *why, void *ret_values[OPTIMIZER_ITEMS_MAX])
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = optimizer_items(self, items);
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        ret_values[i] = NULL;
+        if (scope == OPTIMIZER_OWN || items[i].tag != TAG_DROP)
+            rc = pull(self, i, &items[i], why, &ret_values[i]);
+        if (rc == 0)
+            rc = tags_add(tags, items[i].name, items[i].tag, elements_of(self, &items[i]),
+                          items[i].element_bytes, why);
+    }
+    return rc;
+}
+
+static int check_floats(const struct state_item *item, const float *floats, struct why *why)
+{
+    for (uint64_t i = 0; i < interval_length(item->at); i++)
+        if (!(floats[i] >= item->least && floats[i] <= item->most))
+            return why_set(why, FAULT_NAN,
+                           "state item '%s': float %" PRIu64 " is %g, allowed %g..%g; not taken",
+                           item->name, item->at.begin + i, (double)floats[i], (double)item->least,
+                           (double)item->most);
+    return 0;
+}
+
+int optimizer_push(optimizer_t *self, struct why *why)
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = optimizer_items(self, items);
+    const float *floats[OPTIMIZER_ITEMS_MAX];
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        if (items[i].values) continue;
+        floats[i] = compute_at(self->compute, items[i].vector);
+        if (!floats[i]) floats[i] = self->copies[i];
+        ensure(floats[i]);
+        rc = check_floats(&items[i], floats[i], why);
+    }
+    for (size_t i = 0; i < count && rc == 0; i++)
+        if (!items[i].values) rc = compute_put(self->compute, items[i].vector, floats[i], why);
+    if (rc < 0) optimizer_forget(self, NULL); // What had gone wrong counts
+    else if (self->kind->changed) self->kind->changed(self, false);
+    return rc;
+}
+
+static int item_digest(optimizer_t *self, const struct state_item *item, struct why *why,
+                       struct hash *ret_digest)
+{
+    if (item->values) {
+        *ret_digest = merkle_leaf(item->values, item_bytes(item));
+        return 0;
+    }
+    const size_t count = digest_leaf_count(interval_length(item->at));
+    struct hash *leaves = malloc(count * sizeof *leaves);
+    if (!leaves) return why_set(why, FAULT_MEMORY, "the leaves of state item '%s'", item->name);
+    const int rc = compute_leaves(self->compute, item->vector, why, leaves);
+    if (rc == 0) *ret_digest = merkle_root(leaves, count);
+    free(leaves);
+    return rc;
+}
+
+int optimizer_digest(optimizer_t *self, const struct hash *parameters, struct why *why,
+                     struct hash *ret_digest)
+{
+    struct state_item items[OPTIMIZER_ITEMS_MAX];
+    const size_t count = optimizer_items(self, items);
+    struct hash roots[1 + OPTIMIZER_ITEMS_MAX] = { *parameters };
+    size_t held = 1;
+    int rc = 0;
+    for (size_t i = 0; i < count && rc == 0; i++)
+        if (items[i].tag != TAG_DROP) rc = item_digest(self, &items[i], why, &roots[held++]);
+    if (rc == 0) *ret_digest = merkle_root(roots, held);
+    return rc;
+}

@@ -1,0 +1,110 @@
+#pragma once
+// optimizer -- what becomes of a gradient, and what has to be remembered for it. It stands above a
+// device (compute.h), which holds its vectors and does not know its name.
+//
+//     optimizer_new     settings ─▶ what it will keep
+//     optimizer_ask       ─▶ compute_config: so many vectors of state
+//     compute_new
+//     optimizer_begin   from here on it has its vectors, all zero
+//     optimizer_step    gradient of the device ─▶ parameters of the device     (again and again)
+//     optimizer_items   its state: the list that sizing, saving, loading and digests walk
+//
+// Its state is a list of items (struct state_item), each with a name, one of four tags (tags.h) and
+// an interval of the vector:
+//
+//     adamw     adamw-m, adamw-v    reshard      they go with their parameters
+//               adamw-steps         replicate    one number, the same for all
+//     distro    distro-residual     drop         it belongs to the member that made it
+//
+// A third optimizer is a file of its own, optimizer_*.c or like it, and a row of the table in
+// optimizer.c; on a GPU it needs a kernel, or refuses in its `begin`. What a run does with DisTrO
+// beside optimizer_step (results that others apply) is result.h.
+//
+// An optimizer is of an interval of the vector: a whole replica's is [0, N), a share's is what its
+// owner holds. DisTrO takes the whole alone. The interval begins at a leaf of the digest.
+//
+// One thread at a time. What is borrowed is borrowed for the optimizer's life.
+
+#include "common/base/hash.h"
+#include "common/compute/compute.h"
+#include "common/vector/layout.h"
+#include "common/vector/tags.h"
+
+// As a run's configuration has them: each optimizer reads its own, and refuses what is wrong.
+struct optimizer_settings {
+    double weight_decay;      // 0..1000
+    double beta1, beta2, eps; // adamw.h
+    float decay;              // distro.h: of the residual
+    uint32_t chunk, topk;     // payload_form_of_model
+    bool one_bit;
+};
+
+struct optimizer_place {
+    const struct model_shape *shape; // Borrowed
+    const struct layout *layout;     // Of the shape's tensors; borrowed
+    struct interval at;              // The floats that are its own
+    pool_t *pool;                    // Borrowed; NULL: no threads
+};
+
+struct optimizer_kind;
+extern const struct optimizer_kind optimizer_adamw, optimizer_distro;
+
+// The one of that name, as a state.toml writes it ("AdamW", "Distro"); NULL if there is none.
+const struct optimizer_kind *optimizer_named(const char *name);
+
+typedef struct optimizer optimizer_t;
+
+// FAULT_RANGE with the setting and its range, FAULT_UNSUPPORTED for a share that cannot be,
+// FAULT_MEMORY.
+int optimizer_new(const struct optimizer_kind *kind, const struct optimizer_place *place,
+                  const struct optimizer_settings *settings, struct why *why,
+                  optimizer_t **ret_optimizer);
+void optimizer_destroy(optimizer_t **self); // NULL is allowed. The device goes first
+
+// Fills in what the device shall hold for it: vectors only if config->trains.
+void optimizer_ask(const optimizer_t *self, struct compute_config *config);
+// Bytes beside what compute_memory says: room on this side for state that lies on another.
+uint64_t optimizer_memory(optimizer_t *self, const struct compute_device *device);
+
+// `compute` was made from a config that it was asked about, and is borrowed. FAULT_MEMORY.
+int optimizer_begin(optimizer_t *self, compute_t *compute, struct why *why);
+
+// All it remembers is zero, as after optimizer_begin: the parameters are others.
+int optimizer_forget(optimizer_t *self, struct why *why);
+
+// Moves the parameters of its interval by the device's gradient, at the rate, which is finite and
+// >= 0 (ensured). FAULT_NAN for what no optimizer can use; then nothing has changed.
+int optimizer_step(optimizer_t *self, float rate, struct why *why);
+
+// ---- state by tag
+
+enum { OPTIMIZER_ITEMS_MAX = 4 };
+
+struct state_item {
+    const char *name; // In a checkpoint
+    enum tag tag;
+    struct interval at; // Of the vector; of `values`, how many: [0, n)
+    uint32_t vector;    // Where its floats lie at the device (compute.h)
+    void *values;       // Or, if not NULL, it lies here, and is no floats
+    uint32_t element_bytes;
+    float least, most; // Of floats: beyond it, no optimizer has left them behind
+};
+
+// Until the next step, as they lie there. Returns how many.
+size_t optimizer_items(optimizer_t *self, struct state_item ret_items[OPTIMIZER_ITEMS_MAX]);
+
+// Registers the items, and gives their values on this side: to be saved, or to be overwritten and
+// pushed. They are good until the next call. OPTIMIZER_SHARED leaves out, as NULL, the values of
+// those that drop: what one member alone has is in no checkpoint of all. FAULT_MEMORY.
+enum optimizer_scope { OPTIMIZER_OWN, OPTIMIZER_SHARED };
+int optimizer_pull(optimizer_t *self, enum optimizer_scope scope, struct tags *tags,
+                   struct why *why, void *ret_values[OPTIMIZER_ITEMS_MAX]);
+
+// Takes the values that optimizer_pull (OPTIMIZER_OWN) gave and somebody has overwritten. FAULT_NAN,
+// and all is forgotten, for a value that no optimizer leaves behind.
+int optimizer_push(optimizer_t *self, struct why *why);
+
+// The digest of all that members hold alike: the root over that of the parameters, which the caller
+// knows, and those of the items that do not drop. With DisTrO it is that of the parameters.
+int optimizer_digest(optimizer_t *self, const struct hash *parameters, struct why *why,
+                     struct hash *ret_digest);
