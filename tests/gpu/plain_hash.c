@@ -2,6 +2,7 @@
 // there may be no OpenSSL. Slow, and for tests only.
 #include "common/base/hash.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const uint32_t constants[64] = {
@@ -66,10 +67,12 @@ static struct hash end(struct state *self)
     return hash;
 }
 
+static const struct state nothing = { .h = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                             0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19 } };
+
 struct hash hash_of_two(const void *a, size_t a_count, const void *b, size_t b_count)
 {
-    struct state state = { .h = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
-                                  0x9b05688c, 0x1f83d9ab, 0x5be0cd19 } };
+    struct state state = nothing;
     add(&state, a, a_count);
     add(&state, b, b_count);
     return end(&state);
@@ -83,4 +86,23 @@ bool hash_is_none(const struct hash *hash)
 {
     const struct hash none = { { 0 } };
     return hash_equal(hash, &none);
+}
+
+void hasher_init(struct hasher *self)
+{
+    self->context = malloc(sizeof(struct state));
+    if (!self->context) abort();
+    memcpy(self->context, &nothing, sizeof nothing);
+}
+
+void hasher_add(struct hasher *self, const void *bytes, size_t count)
+{
+    add(self->context, bytes, count);
+}
+
+struct hash hasher_end(struct hasher *self)
+{
+    const struct hash hash = end(self->context);
+    free(self->context);
+    return hash;
 }
