@@ -9,6 +9,7 @@
 #include "common/crypto/merkle.h"
 #include "common/kernel/gemm.h"
 #include "common/learner/learner_inside.h"
+#include "common/learner/state.h"
 #include "common/model/model_tensors.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,6 +218,7 @@ static int load_checkpoint(struct learner *self, const struct wire_load *load, s
     int rc = checkpoint_open(load->path, load->step, self->options->run_id, why, &checkpoint);
     if (rc < 0) return rc;
     rc = checkpoint_load_params(checkpoint, &self->layout, self->params, why);
+    if (rc == 0) rc = state_load(self->optimizer, OPTIMIZER_SHARED, checkpoint, why);
     const uint64_t epoch = checkpoint_info(checkpoint)->epoch;
     if (epoch <= UINT32_MAX) *ret_epoch = epoch;
     else if (rc == 0)
@@ -248,11 +250,12 @@ static int load(struct learner *self, const struct wire_load *load, struct why *
     if (!self->built) return why_set(why, FAULT_CONFIG, "no model has been built");
     self->holding = false;
     past_clear(&self->past);
-    int rc = !load->path[0]  ? take_staged(self, load, why)
-             : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
-                             : load_checkpoint(self, load, why, ret_epoch);
+    int rc = optimizer_forget(self->optimizer, why); // A residual belongs to its maker
+    if (rc < 0) return rc;
+    rc = !load->path[0]  ? take_staged(self, load, why)
+         : load->genesis ? hf_folder_load(load->path, &self->layout, self->params, why)
+                         : load_checkpoint(self, load, why, ret_epoch);
     if (rc == 0) rc = compute_push(self->compute, why);
-    if (rc == 0) rc = optimizer_forget(self->optimizer, why); // A residual belongs to its maker
     if (rc == 0) rc = take_digest(self, why);
     if (rc < 0) return rc;
     if (load->genesis && !hash_is_none(&self->config.genesis_digest) &&

@@ -6,6 +6,7 @@
 #include "common/base/log.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/learner/learner_inside.h"
+#include "common/learner/state.h"
 #include "common/model/model_config.h"
 #include <errno.h>
 #include <stdio.h>
@@ -62,18 +63,13 @@ static int save(struct learner *self, const struct wire_save *job, struct why *w
                                     .done_count = done_list(job, done) };
     snprintf(info.run, sizeof info.run, "%s", options->run_id);
     // What a replica holds beside its parameters: a member's residual goes with the member.
-    struct tags_item room[OPTIMIZER_ITEMS_MAX];
-    struct tags tags;
-    void *values[OPTIMIZER_ITEMS_MAX];
-    const void *state[OPTIMIZER_ITEMS_MAX];
-    tags_init(&tags, room, OPTIMIZER_ITEMS_MAX);
-    rc = optimizer_pull(self->optimizer, OPTIMIZER_SHARED, &tags, why, values);
-    for (size_t i = 0; i < tags.count; i++) state[i] = values[i];
+    struct state state;
+    rc = state_save(self->optimizer, OPTIMIZER_SHARED, why, &state);
     char *config = model_config_with_dtype(self->config_json, "float32"); // As its numbers are
     ensure(config);
     struct checkpoint_parts parts = { .config_json = config,
-                                      .state = &tags,
-                                      .values = state,
+                                      .state = &state.tags,
+                                      .values = state.values,
                                       .keep = options->keep,
                                       .spare = job->spare,
                                       .tokenizer_dir = tokenizer_folder(self) };

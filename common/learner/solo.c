@@ -1,5 +1,4 @@
-// One step is gradient, clip, optimizer, in this order; saving and loading walk what the optimizer
-// keeps. The device goes before the optimizer, which it borrows from.
+// One step is gradient, clip, optimizer, in this order. The device goes before the optimizer, which it borrows from.
 #include "common/learner/solo.h"
 #include "common/base/ensure.h"
 #include "common/kernel/gradient.h"
@@ -112,29 +111,12 @@ int solo_loss(solo_t *self, const uint32_t *tokens, uint32_t count, struct why *
     return compute_loss(self->compute, tokens, count, why, ret_loss);
 }
 
-// ---- state by tag
-
-int solo_pull_state(solo_t *self, struct tags *tags, struct why *why,
-                    const void *ret_values[OPTIMIZER_ITEMS_MAX])
+int solo_save_state(solo_t *self, struct why *why, struct state *ret_state)
 {
-    void *values[OPTIMIZER_ITEMS_MAX];
-    const int rc = optimizer_pull(self->optimizer, OPTIMIZER_OWN, tags, why, values);
-    for (size_t i = 0; i < tags->count && rc == 0; i++) ret_values[i] = values[i];
-    return rc;
+    return state_save(self->optimizer, OPTIMIZER_OWN, why, ret_state);
 }
 
 int solo_load_state(solo_t *self, const checkpoint_t *checkpoint, struct why *why)
 {
-    struct tags_item room[OPTIMIZER_ITEMS_MAX];
-    struct state_item items[OPTIMIZER_ITEMS_MAX];
-    struct tags tags;
-    void *values[OPTIMIZER_ITEMS_MAX];
-    tags_init(&tags, room, OPTIMIZER_ITEMS_MAX);
-    const size_t count = optimizer_items(self->optimizer, items);
-    int rc = optimizer_pull(self->optimizer, OPTIMIZER_OWN, &tags, why, values);
-    for (size_t i = 0; i < count && rc == 0; i++)
-        rc = checkpoint_load_state(checkpoint, &room[i], items[i].at, values[i], why);
-    if (rc == 0) return optimizer_push(self->optimizer, why);
-    optimizer_forget(self->optimizer, NULL); // What had gone wrong counts
-    return rc;
+    return state_load(self->optimizer, OPTIMIZER_OWN, checkpoint, why);
 }

@@ -8,9 +8,8 @@
 // optimizer as they were. On the CPU the same bits for every number of threads and instruction set;
 // they depend on micro_batch (batch.h).
 
-#include "common/checkpoint/checkpoint.h"
 #include "common/kernel/gemm.h"
-#include "common/optimizer/optimizer.h"
+#include "common/learner/state.h"
 
 struct solo_options {
     const struct optimizer_kind *optimizer;
@@ -58,10 +57,7 @@ int solo_step(solo_t *self, const uint32_t *tokens, uint32_t count, float rate, 
 int solo_loss(solo_t *self, const uint32_t *tokens, uint32_t count, struct why *why,
               double *ret_loss);
 
-// The optimizer's state by tag, to be saved: optimizer_pull.
-int solo_pull_state(solo_t *self, struct tags *tags, struct why *why,
-                    const void *ret_values[OPTIMIZER_ITEMS_MAX]);
-
-// Takes the state back from a checkpoint that saved it, after solo_push. After a fault the state is
-// that of solo_new.
+// The optimizer's state, its own included, to be saved; and back from a checkpoint that saved it, after
+// solo_push: state_save and state_load.
+int solo_save_state(solo_t *self, struct why *why, struct state *ret_state);
 int solo_load_state(solo_t *self, const checkpoint_t *checkpoint, struct why *why);

@@ -127,6 +127,11 @@ static uint64_t elements_of(const optimizer_t *self, const struct state_item *it
     return item->tag == TAG_RESHARD ? self->place.layout->total : interval_length(item->at);
 }
 
+static bool in_scope(const struct state_item *item, enum optimizer_scope scope)
+{
+    return scope == OPTIMIZER_OWN || item->tag != TAG_DROP;
+}
+
 int optimizer_pull(optimizer_t *self, enum optimizer_scope scope, struct tags *tags,
                    struct why *why, void *ret_values[OPTIMIZER_ITEMS_MAX])
 {
@@ -135,8 +140,7 @@ int optimizer_pull(optimizer_t *self, enum optimizer_scope scope, struct tags *t
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
         ret_values[i] = NULL;
-        if (scope == OPTIMIZER_OWN || items[i].tag != TAG_DROP)
-            rc = pull(self, i, &items[i], why, &ret_values[i]);
+        if (in_scope(&items[i], scope)) rc = pull(self, i, &items[i], why, &ret_values[i]);
         if (rc == 0)
             rc = tags_add(tags, items[i].name, items[i].tag, elements_of(self, &items[i]),
                           items[i].element_bytes, why);
@@ -155,13 +159,16 @@ static int check_floats(const struct state_item *item, const float *floats, stru
     return 0;
 }
 
-int optimizer_push(optimizer_t *self, struct why *why)
+int optimizer_push(optimizer_t *self, enum optimizer_scope scope, struct why *why)
 {
     struct state_item items[OPTIMIZER_ITEMS_MAX];
     const size_t count = optimizer_items(self, items);
-    const float *floats[OPTIMIZER_ITEMS_MAX];
+    const float *floats[OPTIMIZER_ITEMS_MAX] = { NULL };
+    bool any = false;
     int rc = 0;
     for (size_t i = 0; i < count && rc == 0; i++) {
+        if (!in_scope(&items[i], scope)) continue;
+        any = true;
         if (items[i].values) continue;
         floats[i] = compute_at(self->compute, items[i].vector);
         if (!floats[i]) floats[i] = self->copies[i];
@@ -169,9 +176,9 @@ int optimizer_push(optimizer_t *self, struct why *why)
         rc = check_floats(&items[i], floats[i], why);
     }
     for (size_t i = 0; i < count && rc == 0; i++)
-        if (!items[i].values) rc = compute_put(self->compute, items[i].vector, floats[i], why);
+        if (floats[i]) rc = compute_put(self->compute, items[i].vector, floats[i], why);
     if (rc < 0) optimizer_forget(self, NULL); // What had gone wrong counts
-    else if (self->kind->changed) self->kind->changed(self, false);
+    else if (any && self->kind->changed) self->kind->changed(self, false);
     return rc;
 }
 

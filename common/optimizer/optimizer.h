@@ -100,9 +100,9 @@ enum optimizer_scope { OPTIMIZER_OWN, OPTIMIZER_SHARED };
 int optimizer_pull(optimizer_t *self, enum optimizer_scope scope, struct tags *tags,
                    struct why *why, void *ret_values[OPTIMIZER_ITEMS_MAX]);
 
-// Takes the values that optimizer_pull (OPTIMIZER_OWN) gave and somebody has overwritten. FAULT_NAN,
-// and all is forgotten, for a value that no optimizer leaves behind.
-int optimizer_push(optimizer_t *self, struct why *why);
+// Takes the values that optimizer_pull gave and somebody has overwritten. FAULT_NAN, and all is
+// forgotten, for a value that no optimizer leaves behind.
+int optimizer_push(optimizer_t *self, enum optimizer_scope scope, struct why *why);
 
 // The digest of all that members hold alike: the root over that of the parameters, which the caller
 // knows, and those of the items that do not drop. With DisTrO it is that of the parameters.

@@ -231,7 +231,8 @@ static bool move_to(const struct alone *from, const struct compute_device *devic
     const std::vector<std::vector<uint8_t>> state = state_of(from);
     for (size_t i = 0; i < state.size(); i++)
         memcpy(to->values[i], state[i].data(), state[i].size());
-    return good("push the state", optimizer_push(to->optimizer, &why)) && pull_alone(to);
+    return good("push the state", optimizer_push(to->optimizer, OPTIMIZER_OWN, &why)) &&
+           pull_alone(to);
 }
 
 static bool same_digest(const struct alone *a, const struct alone *b)
@@ -275,8 +276,8 @@ static void test_alone(const char *name, const struct compute_device devices[MEM
         check_same("two steps more, without and with an interruption", params_of(&again),
                    params_of(&gpu));
         ((float *)gpu.values[0])[3] = NAN;
-        check_say(optimizer_push(gpu.optimizer, &why) == FAULT_NAN, "a state that is none: %s",
-                  why.text);
+        check_say(optimizer_push(gpu.optimizer, OPTIMIZER_OWN, &why) == FAULT_NAN,
+                  "a state that is none: %s", why.text);
     }
     for (struct alone *each : { &cpu, &gpu, &again, &across }) {
         compute_destroy(&each->compute);

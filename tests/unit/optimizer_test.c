@@ -1,6 +1,8 @@
 // optimizer_test -- an optimizer above a device: its state by tag, its shares, its digest. And a third
 // one that is nowhere but in this file, which a trainer alone steps, saves and loads all the same.
 
+#include "common/base/dirfile.h"
+#include "common/checkpoint/checkpoint.h"
 #include "common/compute/compute.h"
 #include "common/crypto/merkle.h"
 #include "common/learner/solo.h"
@@ -9,6 +11,8 @@
 #include "common/optimizer/optimizer_kind.h"
 #include "common/optimizer/result.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <float.h>
 #include <math.h>
 #include <setjmp.h>
@@ -17,6 +21,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 enum { SEQ = 12, BATCH = 4, TENSORS_MAX = 64 };
@@ -181,7 +186,7 @@ static void move(struct world *from, struct world *to)
     assert_int_equal(saved.count, loaded.count);
     for (size_t i = 0; i < saved.count; i++)
         memcpy(values[1][i], values[0][i], room[0][i].elements * room[0][i].element_bytes);
-    assert_int_equal(optimizer_push(to->optimizer, NULL), 0);
+    assert_int_equal(optimizer_push(to->optimizer, OPTIMIZER_OWN, NULL), 0);
 }
 
 static const struct optimizer_kind *const kinds[] = { &optimizer_adamw, &optimizer_distro,
@@ -247,7 +252,7 @@ static void test_what_no_optimizer_leaves(void **state)
         tags_init(&tags, room, OPTIMIZER_ITEMS_MAX);
         assert_int_equal(optimizer_pull(world->optimizer, OPTIMIZER_OWN, &tags, NULL, values), 0);
         ((float *)values[cases[i].item])[3] = cases[i].bad;
-        assert_int_equal(optimizer_push(world->optimizer, &why), FAULT_NAN);
+        assert_int_equal(optimizer_push(world->optimizer, OPTIMIZER_OWN, &why), FAULT_NAN);
         assert_non_null(strstr(why.text, cases[i].name));
         struct state_item items[OPTIMIZER_ITEMS_MAX];
         const size_t count = optimizer_items(world->optimizer, items);
@@ -327,6 +332,90 @@ static void test_digest_and_scope(void **state)
             assert_true((values[i] == NULL) == (room[i].tag == TAG_DROP));
         world_free(one);
         world_free(two);
+    }
+}
+
+// Removes the folder that a checkpoint was written to.
+static void remove_folder(const char *path)
+{
+    struct why why = { 0 };
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fdopendir(fd);
+    assert_non_null(dir);
+    for (struct dirent *entry; (entry = readdir(dir));)
+        if (entry->d_name[0] != '.') assert_int_equal(dirfile_remove(fd, entry->d_name, &why), 0);
+    closedir(dir);
+    assert_int_equal(rmdir(path), 0);
+}
+
+static checkpoint_t *write_checkpoint(const char *root, struct world *world,
+                                      enum optimizer_scope scope)
+{
+    const float *params = compute_host(world->compute);
+    struct checkpoint_info info = { .run = "r",
+                                    .step = 3,
+                                    .digest = digest_of(params, world->layout.total),
+                                    .protocol = 1,
+                                    .pass_length = 1 };
+    struct state state;
+    struct why why = { 0 };
+    checkpoint_t *checkpoint = NULL;
+    assert_int_equal(state_save(world->optimizer, scope, &why, &state), 0);
+    const struct checkpoint_parts parts = {
+        .config_json = "{}", .state = &state.tags, .values = state.values, .keep = 1
+    };
+    if (checkpoint_write(root, &info, &parts, &world->layout, params, &why, NULL) < 0 ||
+        checkpoint_open(root, 3, "r", &why, &checkpoint) < 0)
+        fail_msg("%s", why.text);
+    return checkpoint;
+}
+
+// A member's own checkpoint brings back all; one of all leaves what drops as it is with its member.
+static void test_checkpoints(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        const bool drops = kinds[k] == &optimizer_distro;
+        struct world *straight = world_of(kinds[k], all(), true);
+        struct world *other = world_of(kinds[k], all(), true);
+        struct world *fresh = world_of(kinds[k], all(), true);
+        const size_t bytes = straight->layout.total * sizeof(float);
+        char own[] = "/tmp/optimizer-test-XXXXXX", shared[] = "/tmp/optimizer-test-XXXXXX";
+        assert_true(mkdtemp(own) && mkdtemp(shared));
+        run(straight, 3);
+        checkpoint_t *checkpoint = write_checkpoint(own, straight, OPTIMIZER_OWN);
+        checkpoint_t *of_all = write_checkpoint(shared, straight, OPTIMIZER_SHARED);
+
+        memcpy(compute_host(other->compute), compute_host(straight->compute), bytes);
+        assert_int_equal(state_load(other->optimizer, OPTIMIZER_OWN, checkpoint, NULL), 0);
+        run(other, 1);
+        memcpy(compute_host(fresh->compute), compute_host(straight->compute), bytes);
+        assert_int_equal(state_load(fresh->optimizer, OPTIMIZER_SHARED, of_all, NULL), 0);
+        run(fresh, 1);
+        struct world *never = world_of(kinds[k], all(), true);
+        memcpy(compute_host(never->compute), compute_host(straight->compute), bytes);
+        run(never, 1);
+        run(straight, 1);
+        assert_same_params(other, straight, all());
+        assert_same_params(fresh, drops ? never : straight, all());
+
+        // What was not saved is not there, and then nothing is remembered
+        if (drops) {
+            assert_int_equal(state_load(other->optimizer, OPTIMIZER_OWN, of_all, NULL),
+                             FAULT_NOT_FOUND);
+            struct state_item items[OPTIMIZER_ITEMS_MAX];
+            assert_int_equal(optimizer_items(other->optimizer, items), 1);
+            const float *residual = compute_at(other->compute, items[0].vector);
+            for (uint64_t i = 0; i < all().end; i++) assert_true(residual[i] == 0.0f);
+        }
+        checkpoint_close(&checkpoint);
+        checkpoint_close(&of_all);
+        remove_folder(own);
+        remove_folder(shared);
+        world_free(straight);
+        world_free(other);
+        world_free(fresh);
+        world_free(never);
     }
 }
 
@@ -426,13 +515,10 @@ static void test_a_third_optimizer_alone(void **state)
     for (int i = 0; i < 20; i++)
         assert_int_equal(solo_step(solo, tokens, BATCH, 0.05f, NULL, i == 0 ? &first : &last), 0);
     assert_true(last.loss < first.loss - 0.1);
-    struct tags_item room[OPTIMIZER_ITEMS_MAX];
-    struct tags tags;
-    const void *values[OPTIMIZER_ITEMS_MAX];
-    tags_init(&tags, room, OPTIMIZER_ITEMS_MAX);
-    assert_int_equal(solo_pull_state(solo, &tags, NULL, values), 0);
-    assert_int_equal(tags.count, 1);
-    assert_string_equal(room[0].name, "descent-u");
+    struct state kept;
+    assert_int_equal(solo_save_state(solo, NULL, &kept), 0);
+    assert_int_equal(kept.tags.count, 1);
+    assert_string_equal(kept.room[0].name, "descent-u");
     solo_destroy(&solo);
 }
 
@@ -444,6 +530,7 @@ int main(void)
         cmocka_unit_test(test_what_no_optimizer_leaves),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_digest_and_scope),
+        cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_a_replica_that_only_applies),
         cmocka_unit_test(test_the_declared_zero),
         cmocka_unit_test(test_a_third_optimizer_alone),

@@ -117,17 +117,15 @@ static void test_same_bits(void **state)
 // The optimizer's items, one after the other.
 static uint8_t *state_of(struct world *self, size_t *ret_count)
 {
-    struct tags_item room[OPTIMIZER_ITEMS_MAX];
-    struct tags tags;
-    const void *values[OPTIMIZER_ITEMS_MAX];
+    struct state state;
     size_t count = 0;
     uint8_t *bytes = malloc(4 * self->floats * sizeof(float) + 64);
     assert_non_null(bytes);
-    tags_init(&tags, room, OPTIMIZER_ITEMS_MAX);
-    assert_int_equal(solo_pull_state(self->solo, &tags, NULL, values), 0);
-    for (size_t i = 0; i < tags.count; i++) {
-        memcpy(bytes + count, values[i], room[i].elements * room[i].element_bytes);
-        count += room[i].elements * room[i].element_bytes;
+    assert_int_equal(solo_save_state(self->solo, NULL, &state), 0);
+    for (size_t i = 0; i < state.tags.count; i++) {
+        const size_t size = state.room[i].elements * state.room[i].element_bytes;
+        memcpy(bytes + count, state.values[i], size);
+        count += size;
     }
     *ret_count = count;
     return bytes;

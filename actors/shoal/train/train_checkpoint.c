@@ -57,11 +57,8 @@ int train_checkpoint_write(const struct train_settings *settings,
     snprintf(info.run, sizeof info.run, "%s", settings->run);
     train_settings_recipe(settings, recipe);
     const struct checkpoint_file file = { RECIPE, recipe, strlen(recipe) };
-    struct tags_item room[OPTIMIZER_ITEMS_MAX];
-    struct tags tags;
-    const void *values[OPTIMIZER_ITEMS_MAX];
-    tags_init(&tags, room, OPTIMIZER_ITEMS_MAX);
-    rc = solo_pull_state(solo, &tags, why, values);
+    struct state state;
+    rc = solo_save_state(solo, why, &state);
     if (rc < 0) return rc;
     char *config = model_config_with_dtype(model->config, "float32"); // As its numbers are
     if (!config) return why_set(why, FAULT_MEMORY, "a config.json");
@@ -69,8 +66,8 @@ int train_checkpoint_write(const struct train_settings *settings,
                                             .tokenizer_dir = settings->model,
                                             .files = &file,
                                             .file_count = 1,
-                                            .state = &tags,
-                                            .values = values,
+                                            .state = &state.tags,
+                                            .values = state.values,
                                             .keep = (unsigned)settings->keep };
     rc = checkpoint_write(settings->checkpoint_dir, &info, &parts, &model->layout,
                           solo_params(solo), why, NULL);
