@@ -1,11 +1,15 @@
 #pragma once
-// broker -- the post office as a process: what its parts share. Only broker/ includes this.
+// broker -- the post office as a process: its state, its life, and what its parts share. Only broker/
+// includes this.
 //
-//     broker_main.c   flags, sockets, the loop            post_office.[ch]  names and routes
-//     mail.c          what comes by mail, where it goes   admission.[ch]    who may come in
-//     news.c          what is for everybody               budget.[ch]       who says too much
-//     gate.c          handshakes, budgets, cutting off    penalties.[ch]    who stays out for it
-//                                                         backlog.[ch]      who reads too little
+//     broker_main.c   flags and policy                    post_office.[ch]  names and routes
+//     broker.c        sockets, the loop, the end          admission.[ch]    who may come in
+//     mail.c          what comes by mail, where it goes   budget.[ch]       who says too much
+//     news.c          what is for everybody               penalties.[ch]    who stays out for it
+//     letter.[ch]     one letter, taken and sent          backlog.[ch]      who reads too little
+//     gate.c          handshakes, budgets, cutting off
+//
+// Each calls only what stands below it: broker.c ▶ mail.c ▶ news.c ▶ letter.c ▶ gate.c ▶ the right column.
 //
 // What bounds what:
 //
@@ -21,9 +25,10 @@
 #include "broker/admission.h"
 #include "broker/backlog.h"
 #include "broker/budget.h"
+#include "broker/letter.h"
 #include "broker/penalties.h"
 #include "broker/post_office.h"
-#include "common/actor/command.h"
+#include "common/base/fault.h"
 #include "common/net/connections.h"
 #include <zmq.h>
 
@@ -38,8 +43,8 @@ struct bulletin {
 };
 
 struct broker {
-    struct command command;
-    const char *bind, *port, *admit, *owner_hex;
+    const char *bind, *admit; // Address to listen on; the policy, for the log
+    uint16_t port;            // Of the mail; the news are on the next one
     struct identity *identity;
     struct admission *admission;
     void *context, *mail, *news, *zap, *events[WHERE_COUNT];
@@ -57,23 +62,15 @@ struct broker {
     uint64_t passed, undeliverable, published, refused, dropped, cut;
 };
 
-// One letter, as it came. `user`: by the word of the handshake.
-struct delivery {
-    struct route sender;
-    char to[ACTOR_NAME_MAX + 1];
-    const uint8_t *frame;
-    size_t count;
-    struct key user;
-    int fd;
-    uint64_t now_ms;
-};
+// broker.c. Filled in before it is opened: bind, admit, port, identity, admission, the latter two then
+// the broker's. FAULT_BUSY if the ports are taken. It runs until SIGTERM or SIGINT; SIGHUP has the list
+// of who may come in read again. To be closed also where opening failed.
+int broker_open(struct broker *self, struct why *why);
+void broker_run(struct broker *self);
+void broker_close(struct broker *self);
 
 // mail.c
 bool broker_take_mail(struct broker *self, uint64_t now_ms); // False: none was waiting
-// False: not sent, and errno says why: EHOSTUNREACH, gone; EAGAIN, too much waits for it already.
-bool broker_send(struct broker *self, const struct route *to, const char *from, const void *frame,
-                 size_t count);
-bool broker_is_signed_well(const uint8_t *frame, size_t count, const struct wire_head *head);
 
 // news.c
 void broker_publish(struct broker *self, const struct peer *from, const struct wire_head *head,
@@ -94,7 +91,6 @@ void broker_eject(struct broker *self, const struct wire_roster *roster);
 void broker_cut_unlisted(struct broker *self); // After the list was read again
 
 // False: what came is over the budget of its connection, and not looked at.
-bool broker_may_say(struct broker *self, const struct delivery *delivery, const struct peer *from,
-                    uint32_t parts, uint64_t bytes);
+bool broker_may_say(struct broker *self, const struct delivery *letter, const struct peer *from);
 bool broker_may_send(struct broker *self, int fd); // False: too much waits for that connection
 void broker_hear_subscriber(struct broker *self, zmq_msg_t *part, uint64_t now_ms);

@@ -1,97 +1,26 @@
 // shoal-broker -- the post office as a process: mail, news, and the last value of each state topic.
 //
-//     ROUTER  port      mail in and out           [to][frame] from actors, [from][frame] to them;
-//                                                 mail to "news" goes to everybody
-//     XPUB    port + 1  news out                  [topic][frame]; subscriptions come in
-//
-// Both are CURVE with the broker's own identity, and every connection is judged (admission.h). The
-// sender of a frame is the key of the connection it came by, or the frame goes nowhere. State topics
-// (RUN, ROUND, ...) are taken from the run's coordinator only.
+// Two sockets, for mail and for news (broker.c). Both are CURVE with the broker's own identity, and every
+// connection is judged (admission.h). The sender of a frame is the key of the connection it came by, or
+// the frame goes nowhere. State topics (RUN, ROUND, ...) are taken from the run's coordinator only.
 //
 // Nothing is on disk but the record of invitations: after a restart everybody says HELLO again
 // within a second and sends again what was not acknowledged.
 
 #include "broker/broker.h"
-#include "common/base/clock.h"
-#include "common/base/ensure.h"
-#include "common/base/log.h"
-#include "common/net/descriptors.h"
-#include "common/net/zap.h"
-#include <errno.h>
-#include <signal.h>
+#include "common/actor/command.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
-#include <systemd/sd-daemon.h>
-#include <unistd.h>
 
-enum {
-    TURN_MAX = 256,
-    ZERO_COPY_RECV = 10,
-    HANDSHAKE_MS = 5000,
-    TURN_MS = 100,
-    DESCRIPTORS_OWN = 64,
-    ROOM_MAX = 65536,
-    SUBSCRIPTIONS_TURN_MAX = 1024
+struct choice {
+    struct command command;
+    const char *bind, *port, *admit, *owner_hex;
 };
 
-// ---- life ---------------------------------------------------------------------------------------
+// ---- who may come in ----------------------------------------------------------------------------
 
-static void *new_socket(struct broker *self, int type, const char *domain)
-{
-    int64_t bytes_max = WIRE_FRAME_MAX + 1024;
-    void *socket = zmq_socket(self->context, type);
-    ensure(socket);
-    static const struct {
-        int option, value;
-    } limits[] = {
-        { ZMQ_LINGER, 0 },        { ZMQ_SNDHWM, 4096 },
-        { ZMQ_RCVHWM, 4096 },     { ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS },
-        { ZMQ_TCP_KEEPALIVE, 1 }, { ZMQ_TCP_KEEPALIVE_IDLE, 15 },
-        { ZMQ_BACKLOG, 4096 },
-    };
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        ensure(zmq_setsockopt(socket, limits[i].option, &limits[i].value, sizeof(int)) == 0);
-    zap_secure_server(socket, self->identity, domain);
-    ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes_max, sizeof bytes_max) == 0);
-    int on = 1, option = type == ZMQ_ROUTER ? ZMQ_ROUTER_MANDATORY : ZMQ_XPUB_VERBOSE;
-    ensure(zmq_setsockopt(socket, option, &on, sizeof on) == 0);
-    return socket;
-}
-
-static int bind_socket(struct broker *self, void *socket, uint64_t port, struct why *why)
-{
-    char endpoint[128];
-    snprintf(endpoint, sizeof endpoint, "tcp://%s:%llu", self->bind, (unsigned long long)port);
-    if (zmq_bind(socket, endpoint) == 0) return 0;
-    return why_set(why, errno == EADDRINUSE ? FAULT_BUSY : FAULT_UNREACHABLE,
-                   "cannot listen on %s: %s; another broker? choose --server-port, two ports in a "
-                   "row",
-                   endpoint, zmq_strerror(errno));
-}
-
-static void watch_signals(struct broker *self)
-{
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    self->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    ensure(self->signals >= 0);
-}
-
-// As many descriptors as we may have; half of them for each socket.
-static uint32_t find_room(void)
-{
-    uint32_t most = descriptors_raise();
-    uint32_t room = most > 2 * DESCRIPTORS_OWN ? (most - DESCRIPTORS_OWN) / 2 : DESCRIPTORS_OWN / 2;
-    return room < ROOM_MAX ? room : ROOM_MAX;
-}
-
-static int read_policy(struct broker *self, struct why *why, struct admission_options *ret_options)
+static int read_policy(const struct choice *self, struct why *why,
+                       struct admission_options *ret_options)
 {
     const char *admit = self->admit;
     if (strcmp(admit, "open") == 0) ret_options->policy = ADMIT_OPEN;
@@ -107,11 +36,12 @@ static int read_policy(struct broker *self, struct why *why, struct admission_op
     return 0;
 }
 
-static int open_admission(struct broker *self, struct why *why)
+static int open_admission(const struct choice *self, const struct identity *identity,
+                          struct why *why, struct admission **ret_admission)
 {
     static struct key owner;
     static char record[4096];
-    struct admission_options options = { .server = identity_key(self->identity) };
+    struct admission_options options = { .server = identity_key(identity) };
     int rc = read_policy(self, why, &options);
     if (rc < 0) return rc;
     if (self->owner_hex && !key_from_hex(self->owner_hex, &owner))
@@ -123,127 +53,7 @@ static int open_admission(struct broker *self, struct why *why)
     snprintf(record, sizeof record, "%s/invitations",
              self->command.state_dir ? self->command.state_dir : ".");
     options.record_path = record;
-    return admission_new(&options, why, &self->admission);
-}
-
-static int open_broker(struct broker *self, struct why *why)
-{
-    uint64_t port;
-    int rc = command_number("--server-port", self->port, 1, 65536 - POST_PORTS, why, &port);
-    if (rc == 0) rc = command_identity(&self->command, why, &self->identity);
-    if (rc < 0)
-        return why_wrap(why, rc,
-                        "a broker has a key of its own, so that actors know whom "
-                        "they talk to (shoal new-identity broker.key, and -i broker.key)");
-    rc = open_admission(self, why);
-    if (rc < 0) return rc;
-    watch_signals(self);
-    self->office = calloc(1, sizeof *self->office);
-    self->connections = broker_connections_new(find_room());
-    self->backlog = backlog_new();
-    self->context = zmq_ctx_new();
-    ensure(self->office && self->context);
-    zmq_ctx_set(self->context, ZERO_COPY_RECV, 0);
-    zmq_ctx_set(self->context, ZMQ_MAX_SOCKETS, 64);
-    self->instance = clock_unix_ms();
-    self->zap = zap_open(self->context);
-    self->mail = new_socket(self, ZMQ_ROUTER, "member");
-    self->news = new_socket(self, ZMQ_XPUB, "monitor");
-    self->events[AT_MAIL] = descriptors_watch(self->context, self->mail, "inproc://mail.events");
-    self->events[AT_NEWS] = descriptors_watch(self->context, self->news, "inproc://news.events");
-    ensure(self->events[AT_MAIL] && self->events[AT_NEWS]);
-    rc = bind_socket(self, self->mail, port, why);
-    return rc < 0 ? rc : bind_socket(self, self->news, port + 1, why);
-}
-
-static void close_broker(struct broker *self)
-{
-    void *sockets[] = { self->mail, self->news, self->events[AT_MAIL], self->events[AT_NEWS],
-                        self->zap };
-    for (int i = 0; i < 2; i++)
-        if (sockets[i]) zmq_socket_monitor(sockets[i], NULL, 0);
-    for (int i = 0; i < 5; i++)
-        if (sockets[i]) zmq_close(sockets[i]);
-    if (self->context) zmq_ctx_term(self->context);
-    for (uint32_t i = 0; i < self->bulletins_count; i++) free(self->bulletins[i].frame);
-    connections_destroy(&self->connections);
-    backlog_destroy(&self->backlog);
-    admission_destroy(&self->admission);
-    identity_destroy(&self->identity);
-    free(self->office);
-}
-
-// ---- the loop -----------------------------------------------------------------------------------
-
-static void reload(struct broker *self)
-{
-    struct why why = { 0 };
-    int rc = admission_reload(self->admission, &why);
-    if (rc < 0) log_line(LOG_ERR, "gate.reload fault=%s reason=\"%s\"", fault_name(rc), why.text);
-    else
-        log_line(LOG_INFO, "gate.reload policy=%s keys=%u", self->admit,
-                 admission_count(self->admission));
-    if (rc == 0) broker_cut_unlisted(self);
-}
-
-// True: SIGTERM or SIGINT.
-static bool take_signals(struct broker *self)
-{
-    struct signalfd_siginfo info;
-    while (read(self->signals, &info, sizeof info) == sizeof info) {
-        if (info.ssi_signo != SIGHUP) return true;
-        reload(self);
-    }
-    return false;
-}
-
-static void keep_house(struct broker *self, uint64_t now_ms)
-{
-    broker_sweep(self, now_ms);
-    if (self->cut_ms && now_ms >= self->cut_ms) broker_cut_unlisted(self);
-    if (now_ms < self->expire_ms) return;
-    self->expire_ms = now_ms + 1000;
-    post_office_expire(self->office, now_ms);
-    sd_notify(0, "WATCHDOG=1");
-    sd_notifyf(0,
-               "STATUS=%u actors, %llu letters, %llu news, %u connections, %llu refused, "
-               "%llu cut",
-               self->office->count, (unsigned long long)self->passed,
-               (unsigned long long)self->published,
-               connections_count(self->connections, AT_MAIL) +
-                   connections_count(self->connections, AT_NEWS),
-               (unsigned long long)self->refused, (unsigned long long)self->cut);
-}
-
-static void run(struct broker *self)
-{
-    char hex[KEY_HEX];
-    log_line(LOG_INFO, "broker.ready mail=%s:%s admit=%s key=%s", self->bind, self->port,
-             self->admit, key_to_hex(identity_key(self->identity), hex));
-    sd_notify(0, "READY=1");
-    for (;;) {
-        zmq_pollitem_t items[] = {
-            { .socket = self->mail, .events = ZMQ_POLLIN },
-            { .socket = self->news, .events = ZMQ_POLLIN },
-            { .socket = self->zap, .events = ZMQ_POLLIN },
-            { .fd = self->signals, .events = ZMQ_POLLIN },
-        };
-        int rc = zmq_poll(items, 4, TURN_MS);
-        ensure(rc >= 0 || errno == EINTR);
-        if (items[3].revents && take_signals(self)) break;
-        uint64_t now_ms = clock_ms();
-        broker_mind_gate(self, now_ms);
-        for (int n = 0; n < SUBSCRIPTIONS_TURN_MAX && broker_take_subscription(self, now_ms); n++)
-            continue;
-        for (int n = 0; n < TURN_MAX && broker_take_mail(self, now_ms); n++) continue;
-        keep_house(self, now_ms);
-    }
-    log_line(LOG_INFO,
-             "broker.ends letters=%llu news=%llu undeliverable=%llu refused=%llu dropped=%llu "
-             "cut=%llu",
-             (unsigned long long)self->passed, (unsigned long long)self->published,
-             (unsigned long long)self->undeliverable, (unsigned long long)self->refused,
-             (unsigned long long)self->dropped, (unsigned long long)self->cut);
+    return admission_new(&options, why, ret_admission);
 }
 
 // ---- command line -------------------------------------------------------------------------------
@@ -263,7 +73,7 @@ static const struct argp_option options[] = {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct broker *self = state->input;
+    struct choice *self = state->input;
     if (key == ARGP_KEY_INIT) state->child_inputs[0] = &self->command;
     else if (key == 's') self->port = arg;
     else if (key == 'b') self->bind = arg;
@@ -273,9 +83,28 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     return 0;
 }
 
+static int open_broker(const struct choice *self, struct broker *broker, struct why *why)
+{
+    uint64_t port;
+    int rc = command_number("--server-port", self->port, 1, 65536 - POST_PORTS, why, &port);
+    if (rc < 0) return rc;
+    rc = command_identity(&self->command, why, &broker->identity);
+    if (rc < 0)
+        return why_wrap(why, rc,
+                        "a broker has a key of its own, so that actors know whom "
+                        "they talk to (shoal new-identity broker.key, and -i broker.key)");
+    rc = open_admission(self, broker->identity, why, &broker->admission);
+    if (rc < 0) return rc;
+    broker->bind = self->bind;
+    broker->admit = self->admit;
+    broker->port = (uint16_t)port;
+    return broker_open(broker, why);
+}
+
 int main(int argc, char **argv)
 {
-    static struct broker self;
+    static struct broker broker;
+    struct choice self = { .port = "5550", .admit = "open", .bind = "127.0.0.1" };
     static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
     static const struct argp argp = {
         options,
@@ -289,14 +118,12 @@ int main(int argc, char **argv)
         NULL
     };
     struct why why = { 0 };
-    const char *port = command_env("SERVER_PORT"), *admit = command_env("ADMIT");
-    self.port = port ? port : "5550";
-    self.admit = admit ? admit : "open";
+    if (command_env("SERVER_PORT")) self.port = command_env("SERVER_PORT");
+    if (command_env("ADMIT")) self.admit = command_env("ADMIT");
     self.owner_hex = command_env("OWNER");
-    self.bind = "127.0.0.1";
     argp_parse(&argp, argc, argv, 0, NULL, &self);
-    int rc = open_broker(&self, &why);
-    if (rc == 0) run(&self);
-    close_broker(&self);
+    int rc = open_broker(&self, &broker, &why);
+    if (rc == 0) broker_run(&broker);
+    broker_close(&broker);
     return fault_exit(rc, &why);
 }

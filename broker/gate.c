@@ -170,13 +170,12 @@ static enum budget_verdict spend(struct connection *connection, const struct bud
     return verdict;
 }
 
-bool broker_may_say(struct broker *self, const struct delivery *in, const struct peer *from,
-                    uint32_t parts, uint64_t bytes)
+bool broker_may_say(struct broker *self, const struct delivery *in, const struct peer *from)
 {
     struct curve_key key;
     memcpy(key.bytes, in->user.bytes, CURVE_BYTES);
     const uint64_t wire_bytes =
-        connections_part_bytes(bytes) + (parts - 1) * connections_part_bytes(0);
+        connections_part_bytes(in->bytes) + (in->parts - 1) * connections_part_bytes(0);
     struct connection *connection =
         connections_heard(self->connections, in->fd, AT_MAIL, &key, wire_bytes, in->now_ms);
     if (!connection) return false; // More descriptors than the table has room for
@@ -185,7 +184,7 @@ bool broker_may_say(struct broker *self, const struct delivery *in, const struct
     connection->trusted = from && from->role == ACTOR_COORDINATOR;
     backlog_trust(self->backlog, in->fd, connection->trusted);
     enum budget_verdict verdict =
-        spend(connection, budget_of(from), !from && is_hello(in), bytes, in->now_ms);
+        spend(connection, budget_of(from), !from && is_hello(in), in->bytes, in->now_ms);
     if (verdict == BUDGET_WITHIN) return true;
     log_drop(self, from, in->now_ms, verdict == BUDGET_CUT ? "cut off" : "not looked at");
     if (verdict == BUDGET_CUT) {

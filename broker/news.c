@@ -1,6 +1,10 @@
+// What is for everybody: published at once, and of each state topic the newest frame is kept for those
+// who come later and ask for it (RECALL).
+
 #include "broker/broker.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
+#include "common/net/signed_frame.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +55,7 @@ void broker_publish(struct broker *self, const struct peer *from, const struct w
     char topic[96];
     snprintf(topic, sizeof topic, "%s.%s", head->run, wire_kind_name(head->kind));
     if (wire_kind_flags(head->kind) & WIRE_STATE) {
-        if (!broker_is_signed_well(frame, count, head)) return;
+        if (!signed_frame_verify(frame, count, head)) return;
         if (!keep(self, topic, head, frame, count)) return;
         if (head->kind == FRAME_ROSTER && from->role == ACTOR_COORDINATOR)
             hear_roster(self, frame, count);
@@ -72,7 +76,7 @@ void broker_recall(struct broker *self, const struct route *sender,
     for (uint32_t i = 0; i < self->bulletins_count; i++) {
         const struct bulletin *kept = &self->bulletins[i];
         if (strncmp(kept->topic, recall->run, length) == 0 && kept->topic[length] == '.')
-            broker_send(self, sender, "", kept->frame, kept->count);
+            letter_send(self, sender, "", kept->frame, kept->count);
     }
 }
 

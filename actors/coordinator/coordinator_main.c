@@ -15,6 +15,7 @@
 #include "common/ledger/ledger.h"
 #include "common/ledger/stored.h"
 #include "common/model/model_config.h"
+#include "common/net/signed_frame.h"
 #include "common/optimizer/payload.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -199,7 +200,6 @@ static int hear_position(struct keeper *self, const struct wire_position *said, 
 {
     struct wire_head head;
     struct wire_refusal refusal;
-    struct signature signature;
     const void *body;
     const struct key *own = identity_key(self->identity);
     self->arena.used = 0;
@@ -207,10 +207,9 @@ static int hear_position(struct keeper *self, const struct wire_position *said, 
                      &refusal) ||
         head.kind != FRAME_BEAT || strcmp(head.run, self->config.run_id) != 0)
         return 0;
-    memcpy(signature.bytes, wire_signature(said->beat, said->beat_bytes), sizeof signature.bytes);
-    const size_t covered = wire_signed_bytes(said->beat, said->beat_bytes);
     const struct wire_beat *beat = body;
-    if (!signature_verify(own, said->beat, covered, &signature)) return 0;
+    if (!key_equal(&head.sender, own) || !signed_frame_verify(said->beat, said->beat_bytes, &head))
+        return 0;
     const bool of_this_run = beat->born_unix_ms == self->core->run.born_unix_ms;
     const bool given_up =
         head.incarnation < self->anew_unix_ms && (!of_this_run || beat->log_seq <= self->anew_seq);

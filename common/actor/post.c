@@ -3,6 +3,7 @@
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
+#include "common/net/signed_frame.h"
 #include "common/net/zap.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,10 +235,7 @@ static size_t seal(struct post *self, uint16_t kind, const void *body)
     size_t count = wire_pack(&head, body, self->buffer, WIRE_FRAME_MAX);
     ensure(count > 0);
     if (!(wire_kind_flags(kind) & WIRE_SIGNED)) return count;
-    struct signature signature;
-    identity_sign(self->options.identity, self->buffer, wire_signed_bytes(self->buffer, count),
-                  &signature);
-    count = wire_put_signature(self->buffer, count, signature.bytes, WIRE_FRAME_MAX);
+    count = signed_frame_sign(self->options.identity, self->buffer, count, WIRE_FRAME_MAX);
     ensure(count > 0);
     return count;
 }
@@ -389,14 +387,6 @@ static enum post_result bad(struct letter *letter, const char *reason)
     return POST_BAD;
 }
 
-// What the head says of the sender is true.
-static bool is_signed_well(const uint8_t *bytes, size_t count, const struct wire_head *head)
-{
-    struct signature signature;
-    memcpy(signature.bytes, wire_signature(bytes, count), sizeof signature.bytes);
-    return signature_verify(&head->sender, bytes, wire_signed_bytes(bytes, count), &signature);
-}
-
 // The claim that somebody passes on was signed by the one it names.
 static bool is_true_testimony(const struct wire_testimony *testimony)
 {
@@ -405,7 +395,7 @@ static bool is_true_testimony(const struct wire_testimony *testimony)
     const uint8_t *bytes = testimony->claim.data;
     const size_t count = testimony->claim.count;
     return wire_unpack_head(bytes, count, WIRE_MAIL, &head, &refusal) && head.kind == FRAME_CLAIM &&
-           wire_signature(bytes, count) && is_signed_well(bytes, count, &head);
+           signed_frame_verify(bytes, count, &head);
 }
 
 enum post_result post_take(struct post *self, bool mail, struct wire_arena *arena,
@@ -431,7 +421,7 @@ enum post_result post_take(struct post *self, bool mail, struct wire_arena *aren
     }
     self->heard_ms = mail ? clock_ms() : self->heard_ms;
     if (wire_kind_flags(head.kind) & WIRE_SIGNED) {
-        if (!is_signed_well(bytes, count, &head))
+        if (!signed_frame_verify(bytes, count, &head))
             return bad(ret_letter, "the signature does not verify; dropped");
         ret_letter->msg.sender = head.sender;
         ret_letter->msg.frame = bytes;

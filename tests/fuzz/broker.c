@@ -9,6 +9,7 @@
 
 #include "broker/broker.h"
 #include "common/net/descriptors.h"
+#include "common/net/signed_frame.h"
 #include <stdarg.h>
 
 static int fuzz_send(void *socket, const void *bytes, size_t count, int flags);
@@ -18,6 +19,7 @@ static void fuzz_log(int priority, const char *format, ...);
 #define descriptors_cut fuzz_cut
 #define log_line        fuzz_log
 #include "broker/gate.c"
+#include "broker/letter.c"
 #include "broker/mail.c"
 #include "broker/news.c"
 #undef zmq_send
@@ -98,18 +100,14 @@ static size_t make_frame(const struct event *event, struct event_memory *memory,
     static uint8_t room[4 << 20];
     struct wire_arena arena = { room, 0, sizeof room };
     struct wire_head head = { .kind = event->what, .incarnation = 2 - event->late, .seq = seq };
-    struct signature signature;
     snprintf(head.run, sizeof head.run, "%s", event->other_run ? "other" : "fuzz");
     head.sender = event_people()[event->signer].key;
     const void *body = event_body(event, memory, NULL, &arena);
     size_t count = wire_pack(&head, body, frame, FRAME_ROOM);
     if (count == 0) return 0;
     event_memory_keep(memory, event->what, body);
-    if (wire_kind_flags(event->what) & WIRE_SIGNED) {
-        identity_sign(event_identity(event->signer), frame, wire_signed_bytes(frame, count),
-                      &signature);
-        count = wire_put_signature(frame, count, signature.bytes, FRAME_ROOM);
-    }
+    if (wire_kind_flags(event->what) & WIRE_SIGNED)
+        count = signed_frame_sign(event_identity(event->signer), frame, count, FRAME_ROOM);
     if (damage >= 128) count = count * (damage - 128u) / 128;
     else if (damage) frame[(size_t)damage * 7 % count] ^= damage;
     return count;
@@ -169,6 +167,8 @@ static void take_letter(struct broker *self, const struct event *event, struct e
                            .fd = FD_FIRST + event->bearer,
                            .frame = exact,
                            .count = count,
+                           .parts = 2,
+                           .bytes = count,
                            .now_ms = now_ms };
     memcpy(in.user.bytes, curve.bytes, CURVE_BYTES);
     choose_to(to, in.to);
@@ -179,7 +179,7 @@ static void take_letter(struct broker *self, const struct event *event, struct e
                is_banned = !admission_lets_in(self->admission, &curve, true);
     out.part = 0;
     out.is_full = damage == 127;
-    if (broker_may_say(self, &in, from, 2, count)) pass_on(self, &in, from);
+    if (broker_may_say(self, &in, from)) pass_on(self, &in, from);
     if (self->passed + self->published > passed) {
         ensure(was_known && event->signer == event->bearer);
         core_counted("broker")->heard[event->what]++;

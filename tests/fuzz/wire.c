@@ -1,5 +1,5 @@
 #include "tests/fuzz/wire.h"
-#include "common/crypto/identity.h"
+#include "common/net/signed_frame.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/wire_check.h"
 #include "tests/fuzz/wire_fill.h"
@@ -44,11 +44,8 @@ static bool verifies(const uint8_t *frame, size_t count)
 {
     struct wire_head head;
     struct wire_refusal refusal;
-    struct signature signature;
-    const uint8_t *bytes = wire_signature(frame, count);
-    if (!bytes || !wire_unpack_head(frame, count, ~0u, &head, &refusal)) return false;
-    memcpy(signature.bytes, bytes, sizeof signature.bytes);
-    return signature_verify(&head.sender, frame, wire_signed_bytes(frame, count), &signature);
+    return wire_unpack_head(frame, count, ~0u, &head, &refusal) &&
+           signed_frame_verify(frame, count, &head);
 }
 
 static void check_signature(const uint8_t *frame, size_t count)
@@ -77,12 +74,10 @@ static uint8_t arena_bytes[2][1 << 20], out[1 << 20];
 static size_t sign(struct wire_head *head, const void *body, unsigned number, uint8_t *bytes,
                    size_t max)
 {
-    struct signature signature;
     head->sender = *identity_key(identity(number));
     const size_t count = wire_pack(head, body, bytes, max);
     if (count == 0 || !(wire_kind_flags(head->kind) & WIRE_SIGNED)) return count;
-    identity_sign(identity(number), bytes, wire_signed_bytes(bytes, count), &signature);
-    return wire_put_signature(bytes, count, signature.bytes, max);
+    return signed_frame_sign(identity(number), bytes, count, max);
 }
 
 // A field of the body, by its place, as another filling of the same record has it.

@@ -3,6 +3,7 @@
 #include "common/base/clock.h"
 #include "tests/live/own_actor.h"
 #include "common/base/ensure.h"
+#include "common/net/signed_frame.h"
 #include "common/net/zap.h"
 #include <setjmp.h>
 #include <signal.h>
@@ -166,15 +167,13 @@ static void nobody_speaks_for_another(void **state)
     struct curve_key broker;
     struct wire_hello hello = { .role = ACTOR_TRAINER, .instance = 1 };
     struct wire_head head = { .kind = FRAME_HELLO, .run = "live", .seq = 1 };
-    struct signature signature;
     uint8_t frame[1024], answer[1024], memory[4096];
     int patience_ms = SOON_MS, zero = 0;
     testbed_start(bed, "broker");
     head.sender = *identity_key(victim);
     actor_name(ACTOR_TRAINER, &head.sender, hello.name);
     size_t count = wire_pack(&head, &hello, frame, sizeof frame);
-    identity_sign(victim, frame, wire_signed_bytes(frame, count), &signature);
-    count = wire_put_signature(frame, count, signature.bytes, sizeof frame);
+    count = signed_frame_sign(victim, frame, count, sizeof frame);
     assert_true(count > 0 && curve_of_key(&bed->ticket.server, &broker));
 
     void *context = zmq_ctx_new(), *dealer = zmq_socket(context, ZMQ_DEALER);

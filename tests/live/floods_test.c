@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "tests/live/hostile_peer.h"
 #include "tests/live/own_actor.h"
+#include "common/net/signed_frame.h"
 #include "common/net/zap.h"
 #include "common/base/ensure.h"
 #include <arpa/inet.h>
@@ -235,11 +236,7 @@ static void say(void *dealer, const struct identity *identity, uint16_t kind, co
     struct wire_head head = { .kind = kind, .run = "live", .incarnation = 1, .seq = 1 };
     head.sender = *identity_key(identity);
     size_t count = wire_pack(&head, body, frame, sizeof frame);
-    if (kind == FRAME_HELLO) {
-        struct signature signature;
-        identity_sign(identity, frame, wire_signed_bytes(frame, count), &signature);
-        count = wire_put_signature(frame, count, signature.bytes, sizeof frame);
-    }
+    if (kind == FRAME_HELLO) count = signed_frame_sign(identity, frame, count, sizeof frame);
     ensure(count > 0);
     zmq_send(dealer, "broker", 6, ZMQ_SNDMORE | ZMQ_DONTWAIT);
     zmq_send(dealer, frame, count, ZMQ_DONTWAIT);

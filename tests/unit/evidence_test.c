@@ -5,6 +5,7 @@
 #include "actors/coordinator/coordinator.h"
 #include "actors/coordinator/evidence.h"
 #include "common/crypto/identity.h"
+#include "common/net/signed_frame.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,12 +67,10 @@ static void step(const struct msg *in)
 static size_t sign(uint32_t member, uint16_t kind, const void *body, uint8_t frame[FRAME_MAX])
 {
     struct wire_head head = { .kind = kind, .run = "evidence", .incarnation = 1, .seq = ++run.seq };
-    struct signature signature;
     head.sender = run.keys[member];
     const size_t bytes = wire_pack(&head, body, frame, FRAME_MAX);
     assert_true(bytes > 0);
-    identity_sign(run.identities[member], frame, wire_signed_bytes(frame, bytes), &signature);
-    return wire_put_signature(frame, bytes, signature.bytes, FRAME_MAX);
+    return signed_frame_sign(run.identities[member], frame, bytes, FRAME_MAX);
 }
 
 static void say(uint32_t member, uint16_t kind, const void *body)

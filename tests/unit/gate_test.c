@@ -21,8 +21,10 @@ static size_t pack(uint16_t kind, const void *body)
 
 static bool may_say(struct broker *self, size_t count, uint64_t now_ms)
 {
-    const struct delivery in = { .frame = frame, .count = count, .fd = FD, .now_ms = now_ms };
-    return broker_may_say(self, &in, NULL, 2, count);
+    const struct delivery in = {
+        .frame = frame, .count = count, .parts = 2, .bytes = count, .fd = FD, .now_ms = now_ms
+    };
+    return broker_may_say(self, &in, NULL);
 }
 
 // At each tick first its mail, which takes all that a stranger may say, then a HELLO.

@@ -1,0 +1,199 @@
+// The broker's life: its sockets, its loop, its end.
+//
+//     ROUTER  port      mail in and out           [to][frame] from actors, [from][frame] to them;
+//                                                 mail to "news" goes to everybody
+//     XPUB    port + 1  news out                  [topic][frame]; subscriptions come in
+//
+// A turn takes what waits in this order: signals, handshakes and connections, subscriptions, mail. A
+// flood of mail ends a turn after TURN_MAX letters, so that the rest is never behind it for long.
+
+#include "broker/broker.h"
+#include "common/base/clock.h"
+#include "common/base/ensure.h"
+#include "common/base/log.h"
+#include "common/net/descriptors.h"
+#include "common/net/zap.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+enum {
+    TURN_MAX = 256,
+    ZERO_COPY_RECV = 10,
+    HANDSHAKE_MS = 5000,
+    TURN_MS = 100,
+    DESCRIPTORS_OWN = 64,
+    ROOM_MAX = 65536,
+    SUBSCRIPTIONS_TURN_MAX = 1024
+};
+
+// ---- life ---------------------------------------------------------------------------------------
+
+static void *new_socket(struct broker *self, int type, const char *domain)
+{
+    int64_t bytes_max = WIRE_FRAME_MAX + 1024;
+    void *socket = zmq_socket(self->context, type);
+    ensure(socket);
+    static const struct {
+        int option, value;
+    } limits[] = {
+        { ZMQ_LINGER, 0 },        { ZMQ_SNDHWM, 4096 },
+        { ZMQ_RCVHWM, 4096 },     { ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS },
+        { ZMQ_TCP_KEEPALIVE, 1 }, { ZMQ_TCP_KEEPALIVE_IDLE, 15 },
+        { ZMQ_BACKLOG, 4096 },
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        ensure(zmq_setsockopt(socket, limits[i].option, &limits[i].value, sizeof(int)) == 0);
+    zap_secure_server(socket, self->identity, domain);
+    ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes_max, sizeof bytes_max) == 0);
+    int on = 1, option = type == ZMQ_ROUTER ? ZMQ_ROUTER_MANDATORY : ZMQ_XPUB_VERBOSE;
+    ensure(zmq_setsockopt(socket, option, &on, sizeof on) == 0);
+    return socket;
+}
+
+static int bind_socket(struct broker *self, void *socket, unsigned port, struct why *why)
+{
+    char endpoint[128];
+    snprintf(endpoint, sizeof endpoint, "tcp://%s:%u", self->bind, port);
+    if (zmq_bind(socket, endpoint) == 0) return 0;
+    return why_set(why, errno == EADDRINUSE ? FAULT_BUSY : FAULT_UNREACHABLE,
+                   "cannot listen on %s: %s; another broker? choose --server-port, two ports in a "
+                   "row",
+                   endpoint, zmq_strerror(errno));
+}
+
+static void watch_signals(struct broker *self)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    self->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    ensure(self->signals >= 0);
+}
+
+// As many descriptors as we may have; half of them for each socket.
+static uint32_t find_room(void)
+{
+    uint32_t most = descriptors_raise();
+    uint32_t room = most > 2 * DESCRIPTORS_OWN ? (most - DESCRIPTORS_OWN) / 2 : DESCRIPTORS_OWN / 2;
+    return room < ROOM_MAX ? room : ROOM_MAX;
+}
+
+int broker_open(struct broker *self, struct why *why)
+{
+    watch_signals(self);
+    self->office = calloc(1, sizeof *self->office);
+    self->connections = broker_connections_new(find_room());
+    self->backlog = backlog_new();
+    self->context = zmq_ctx_new();
+    ensure(self->office && self->context);
+    zmq_ctx_set(self->context, ZERO_COPY_RECV, 0);
+    zmq_ctx_set(self->context, ZMQ_MAX_SOCKETS, 64);
+    self->instance = clock_unix_ms();
+    self->zap = zap_open(self->context);
+    self->mail = new_socket(self, ZMQ_ROUTER, "member");
+    self->news = new_socket(self, ZMQ_XPUB, "monitor");
+    self->events[AT_MAIL] = descriptors_watch(self->context, self->mail, "inproc://mail.events");
+    self->events[AT_NEWS] = descriptors_watch(self->context, self->news, "inproc://news.events");
+    ensure(self->events[AT_MAIL] && self->events[AT_NEWS]);
+    int rc = bind_socket(self, self->mail, self->port, why);
+    return rc < 0 ? rc : bind_socket(self, self->news, self->port + 1u, why);
+}
+
+void broker_close(struct broker *self)
+{
+    void *sockets[] = { self->mail, self->news, self->events[AT_MAIL], self->events[AT_NEWS],
+                        self->zap };
+    for (int i = 0; i < 2; i++)
+        if (sockets[i]) zmq_socket_monitor(sockets[i], NULL, 0);
+    for (int i = 0; i < 5; i++)
+        if (sockets[i]) zmq_close(sockets[i]);
+    if (self->context) zmq_ctx_term(self->context);
+    for (uint32_t i = 0; i < self->bulletins_count; i++) free(self->bulletins[i].frame);
+    connections_destroy(&self->connections);
+    backlog_destroy(&self->backlog);
+    admission_destroy(&self->admission);
+    identity_destroy(&self->identity);
+    free(self->office);
+}
+
+// ---- the loop -----------------------------------------------------------------------------------
+
+static void reload(struct broker *self)
+{
+    struct why why = { 0 };
+    int rc = admission_reload(self->admission, &why);
+    if (rc < 0) log_line(LOG_ERR, "gate.reload fault=%s reason=\"%s\"", fault_name(rc), why.text);
+    else
+        log_line(LOG_INFO, "gate.reload policy=%s keys=%u", self->admit,
+                 admission_count(self->admission));
+    if (rc == 0) broker_cut_unlisted(self);
+}
+
+// True: SIGTERM or SIGINT.
+static bool take_signals(struct broker *self)
+{
+    struct signalfd_siginfo info;
+    while (read(self->signals, &info, sizeof info) == sizeof info) {
+        if (info.ssi_signo != SIGHUP) return true;
+        reload(self);
+    }
+    return false;
+}
+
+static void keep_house(struct broker *self, uint64_t now_ms)
+{
+    broker_sweep(self, now_ms);
+    if (self->cut_ms && now_ms >= self->cut_ms) broker_cut_unlisted(self);
+    if (now_ms < self->expire_ms) return;
+    self->expire_ms = now_ms + 1000;
+    post_office_expire(self->office, now_ms);
+    sd_notify(0, "WATCHDOG=1");
+    sd_notifyf(0,
+               "STATUS=%u actors, %llu letters, %llu news, %u connections, %llu refused, "
+               "%llu cut",
+               self->office->count, (unsigned long long)self->passed,
+               (unsigned long long)self->published,
+               connections_count(self->connections, AT_MAIL) +
+                   connections_count(self->connections, AT_NEWS),
+               (unsigned long long)self->refused, (unsigned long long)self->cut);
+}
+
+void broker_run(struct broker *self)
+{
+    char hex[KEY_HEX];
+    log_line(LOG_INFO, "broker.ready mail=%s:%u admit=%s key=%s", self->bind, self->port,
+             self->admit, key_to_hex(identity_key(self->identity), hex));
+    sd_notify(0, "READY=1");
+    for (;;) {
+        zmq_pollitem_t items[] = {
+            { .socket = self->mail, .events = ZMQ_POLLIN },
+            { .socket = self->news, .events = ZMQ_POLLIN },
+            { .socket = self->zap, .events = ZMQ_POLLIN },
+            { .fd = self->signals, .events = ZMQ_POLLIN },
+        };
+        int rc = zmq_poll(items, 4, TURN_MS);
+        ensure(rc >= 0 || errno == EINTR);
+        if (items[3].revents && take_signals(self)) break;
+        uint64_t now_ms = clock_ms();
+        broker_mind_gate(self, now_ms);
+        for (int n = 0; n < SUBSCRIPTIONS_TURN_MAX && broker_take_subscription(self, now_ms); n++)
+            continue;
+        for (int n = 0; n < TURN_MAX && broker_take_mail(self, now_ms); n++) continue;
+        keep_house(self, now_ms);
+    }
+    log_line(LOG_INFO,
+             "broker.ends letters=%llu news=%llu undeliverable=%llu refused=%llu dropped=%llu "
+             "cut=%llu",
+             (unsigned long long)self->passed, (unsigned long long)self->published,
+             (unsigned long long)self->undeliverable, (unsigned long long)self->refused,
+             (unsigned long long)self->dropped, (unsigned long long)self->cut);
+}
