@@ -12,6 +12,7 @@
 #include "common/base/ensure.h"
 #include "common/base/log.h"
 #include "common/net/descriptors.h"
+#include "common/net/net.h"
 #include "common/net/zap.h"
 #include <errno.h>
 #include <signal.h>
@@ -24,8 +25,8 @@
 
 enum {
     TURN_MAX = 256,
-    ZERO_COPY_RECV = 10,
-    HANDSHAKE_MS = 5000,
+    QUEUE_MAX = 4096,
+    DIALING_MAX = 4096,
     TURN_MS = 100,
     DESCRIPTORS_OWN = 64,
     ROOM_MAX = 65536,
@@ -36,23 +37,11 @@ enum {
 
 static void *new_socket(struct broker *self, int type, const char *domain)
 {
-    int64_t bytes_max = WIRE_FRAME_MAX + 1024;
-    void *socket = zmq_socket(self->context, type);
+    void *socket = net_socket_new(self->context, type, WIRE_FRAME_MAX, QUEUE_MAX);
     ensure(socket);
-    static const struct {
-        int option, value;
-    } limits[] = {
-        { ZMQ_LINGER, 0 },        { ZMQ_SNDHWM, 4096 },
-        { ZMQ_RCVHWM, 4096 },     { ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS },
-        { ZMQ_TCP_KEEPALIVE, 1 }, { ZMQ_TCP_KEEPALIVE_IDLE, 15 },
-        { ZMQ_BACKLOG, 4096 },
-    };
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        ensure(zmq_setsockopt(socket, limits[i].option, &limits[i].value, sizeof(int)) == 0);
     zap_secure_server(socket, self->identity, domain);
-    ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes_max, sizeof bytes_max) == 0);
-    int on = 1, option = type == ZMQ_ROUTER ? ZMQ_ROUTER_MANDATORY : ZMQ_XPUB_VERBOSE;
-    ensure(zmq_setsockopt(socket, option, &on, sizeof on) == 0);
+    net_set(socket, ZMQ_BACKLOG, DIALING_MAX); // After a restart every member dials at once
+    if (type == ZMQ_XPUB) net_set(socket, ZMQ_XPUB_VERBOSE, 1);
     return socket;
 }
 
@@ -93,16 +82,14 @@ int broker_open(struct broker *self, struct why *why)
     self->office = calloc(1, sizeof *self->office);
     self->connections = broker_connections_new(find_room());
     self->backlog = backlog_new();
-    self->context = zmq_ctx_new();
+    self->context = net_context_new(1);
     ensure(self->office && self->context);
-    zmq_ctx_set(self->context, ZERO_COPY_RECV, 0);
-    zmq_ctx_set(self->context, ZMQ_MAX_SOCKETS, 64);
     self->instance = clock_unix_ms();
     self->zap = zap_open(self->context);
     self->mail = new_socket(self, ZMQ_ROUTER, "member");
     self->news = new_socket(self, ZMQ_XPUB, "monitor");
-    self->events[AT_MAIL] = descriptors_watch(self->context, self->mail, "inproc://mail.events");
-    self->events[AT_NEWS] = descriptors_watch(self->context, self->news, "inproc://news.events");
+    self->events[AT_MAIL] = descriptors_watch(self->context, self->mail);
+    self->events[AT_NEWS] = descriptors_watch(self->context, self->news);
     ensure(self->events[AT_MAIL] && self->events[AT_NEWS]);
     int rc = bind_socket(self, self->mail, self->port, why);
     return rc < 0 ? rc : bind_socket(self, self->news, self->port + 1u, why);
@@ -110,13 +97,11 @@ int broker_open(struct broker *self, struct why *why)
 
 void broker_close(struct broker *self)
 {
-    void *sockets[] = { self->mail, self->news, self->events[AT_MAIL], self->events[AT_NEWS],
-                        self->zap };
-    for (int i = 0; i < 2; i++)
-        if (sockets[i]) zmq_socket_monitor(sockets[i], NULL, 0);
-    for (int i = 0; i < 5; i++)
-        if (sockets[i]) zmq_close(sockets[i]);
-    if (self->context) zmq_ctx_term(self->context);
+    net_socket_close(&self->mail);
+    net_socket_close(&self->news);
+    for (int where = 0; where < WHERE_COUNT; where++) net_socket_close(&self->events[where]);
+    net_socket_close(&self->zap);
+    net_context_destroy(&self->context);
     for (uint32_t i = 0; i < self->bulletins_count; i++) free(self->bulletins[i].frame);
     connections_destroy(&self->connections);
     backlog_destroy(&self->backlog);

@@ -3,6 +3,7 @@
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
 #include "common/base/log.h"
+#include "common/net/net.h"
 #include "common/net/signed_frame.h"
 #include "common/net/zap.h"
 #include <stdio.h>
@@ -14,10 +15,10 @@
 enum {
     HELLO_MS = 1000,
     HELLO_RETRY_MS = 50,
-    ZERO_COPY_RECV = 10,
+    QUEUE_MAX = 10000,
+    LINGER_MS = 500,
     NAME_AND_FRAME = 2,
-    FAILURES_MAX = 3,
-    EVENT_BYTES = 6
+    FAILURES_MAX = 3
 };
 
 struct post {
@@ -26,7 +27,7 @@ struct post {
     struct ticket broker;
     struct curve_key broker_key;
     void *context, *mail, *news, *events; // Events: what becomes of the mail's handshakes
-    uint64_t seq, hello_ms, heard_ms, broker_instance, sockets_made;
+    uint64_t seq, hello_ms, heard_ms, broker_instance;
     uint32_t failures; // Handshakes that came to nothing, in a row
     char trouble[256];
     zmq_msg_t part;  // The frame in hand: letters point into it
@@ -55,27 +56,14 @@ bool post_endpoint(const char *broker, unsigned offset, char *ret_endpoint, size
                     port + offset) < (int)max;
 }
 
-static void set(void *socket, int option, int value)
-{
-    ensure(zmq_setsockopt(socket, option, &value, sizeof value) == 0);
-}
-
-// Limits stand on every socket. No ZMTP heartbeats: they abort the process when a consumer stalls.
-// NULL: no descriptor is left.
+// The last words of an actor, such as LEAVE, are given LINGER_MS to get out. Mail to a broker that is not
+// connected is not queued for whoever is there later. NULL: no descriptor is left.
 static void *new_socket(struct post *self, int type)
 {
-    int64_t bytes_max = WIRE_FRAME_MAX + 1024;
-    void *socket = zmq_socket(self->context, type);
+    void *socket = net_socket_new(self->context, type, WIRE_FRAME_MAX, QUEUE_MAX);
     if (!socket) return NULL;
-    set(socket, ZMQ_LINGER, 500);
-    set(socket, ZMQ_SNDHWM, 10000);
-    set(socket, ZMQ_RCVHWM, 10000);
-    set(socket, ZMQ_RECONNECT_IVL, 100);
-    set(socket, ZMQ_RECONNECT_IVL_MAX, 2000);
-    set(socket, ZMQ_TCP_KEEPALIVE, 1);
-    set(socket, ZMQ_TCP_KEEPALIVE_IDLE, 15);
-    ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &bytes_max, sizeof bytes_max) == 0);
-    if (type == ZMQ_DEALER) set(socket, ZMQ_IMMEDIATE, 1);
+    net_set(socket, ZMQ_LINGER, LINGER_MS);
+    if (type == ZMQ_DEALER) net_set(socket, ZMQ_IMMEDIATE, 1);
     zap_secure_client(socket, self->options.identity, &self->broker_key);
     return socket;
 }
@@ -101,33 +89,12 @@ static void subscribe(struct post *self)
     }
 }
 
-// What becomes of the handshakes at a socket; NULL: no descriptor is left.
-static void *watch_handshakes(struct post *self, void *mail)
-{
-    char endpoint[64];
-    snprintf(endpoint, sizeof endpoint, "inproc://mail.%llu",
-             (unsigned long long)++self->sockets_made);
-    void *events = zmq_socket(self->context, ZMQ_PAIR);
-    if (!events) return NULL;
-    set(events, ZMQ_LINGER, 0);
-    set(events, ZMQ_RCVHWM, 0); // Whoever fills it is a thread of the library's
-    if (zmq_socket_monitor(mail, endpoint,
-                           ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
-                               ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
-                               ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL) == 0) {
-        ensure(zmq_connect(events, endpoint) == 0);
-        return events;
-    }
-    zmq_close(events);
-    return NULL;
-}
-
+// The mail first: while it is watched, its events have a reader.
 static void close_sockets(struct post *self)
 {
-    if (self->mail) zmq_socket_monitor(self->mail, NULL, 0);
-    if (self->events) zmq_close(self->events);
-    if (self->mail) zmq_close(self->mail);
-    if (self->news) zmq_close(self->news);
+    net_socket_close(&self->mail);
+    net_socket_close(&self->events);
+    net_socket_close(&self->news);
 }
 
 // The news have a socket at once, and a connection from the first WELCOME on: a broker that does not
@@ -137,7 +104,11 @@ static bool open_sockets(struct post *self)
 {
     failpoint("connect");
     struct post fresh = { .news = new_socket(self, ZMQ_SUB), .mail = new_socket(self, ZMQ_DEALER) };
-    if (fresh.news && fresh.mail) fresh.events = watch_handshakes(self, fresh.mail);
+    if (fresh.news && fresh.mail)
+        fresh.events = net_watch(self->context, fresh.mail,
+                                 ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                                     ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                                     ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL);
     if (!fresh.events) {
         close_sockets(&fresh);
         return false;
@@ -188,10 +159,8 @@ int post_new(const struct post_options *options, struct why *why, struct post **
     self->broker_key = key;
     self->buffer = malloc(WIRE_FRAME_MAX);
     self->scratch = (struct wire_arena){ .bytes = malloc(WIRE_FRAME_MAX), .max = WIRE_FRAME_MAX };
-    self->context = zmq_ctx_new();
+    self->context = net_context_new(1);
     ensure(self->buffer && self->scratch.bytes);
-    // A queued small frame would otherwise pin its whole receive buffer (messaging: finding 4).
-    if (self->context) zmq_ctx_set(self->context, ZERO_COPY_RECV, 0);
     zmq_msg_init(&self->part);
     if (!self->context || !open_sockets(self)) {
         post_destroy(&self);
@@ -207,7 +176,7 @@ void post_destroy(struct post **self_p)
     if (!self) return;
     close_sockets(self);
     zmq_msg_close(&self->part);
-    if (self->context) zmq_ctx_term(self->context);
+    net_context_destroy(&self->context);
     free(self->buffer);
     free(self->scratch.bytes);
     free(self);
@@ -289,14 +258,8 @@ static void hear_event(struct post *self, uint16_t event)
 
 static void hear_events(struct post *self)
 {
-    uint8_t bytes[EVENT_BYTES];
-    char address[256];
-    uint16_t event;
-    while (zmq_recv(self->events, bytes, sizeof bytes, ZMQ_DONTWAIT) == sizeof bytes) {
-        memcpy(&event, bytes, sizeof event);
-        zmq_recv(self->events, address, sizeof address, 0);
-        hear_event(self, event);
-    }
+    struct net_event event;
+    while (net_hear(self->events, &event)) hear_event(self, event.kind);
 }
 
 void post_tick(struct post *self)
@@ -367,7 +330,7 @@ static bool hear_welcome(struct post *self, const struct wire_welcome *welcome)
         log_line(LOG_INFO, "broker.welcome address=%s name=%s", self->broker.address,
                  self->options.name);
     if (news) { // Another life of it may have refused the news
-        zmq_close(self->news);
+        net_socket_close(&self->news);
         self->news = news;
         subscribe(self);
     }

@@ -48,7 +48,8 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
     self->rounds_max = options->rounds_max ? options->rounds_max : ROUNDS;
     self->read_ms_max =
         options->read_ms_max ? options->read_ms_max : READ_PATIENCES * self->patience_ms;
-    self->context = bulk_context_new(1);
+    self->context = net_context_new(1);
+    ensure(self->context);
     bulk_mail_init(&self->mail);
     *ret_self = self;
     return 0;
@@ -66,7 +67,7 @@ void bulk_client_destroy(struct bulk_client **self_p)
     if (!self) return;
     hang_up(self);
     bulk_mail_end(&self->mail);
-    bulk_context_destroy(&self->context);
+    net_context_destroy(&self->context);
     free(self);
     *self_p = NULL;
 }

@@ -1,17 +1,14 @@
 #include "common/bulk/bulk_dealer.h"
 #include "common/net/descriptors.h"
 #include <errno.h>
-#include <stdio.h>
 
 bool bulk_dealer_open(struct bulk_dealer *self, void *context, int queue_max,
                       const struct identity *identity, const struct wire_holder *holder)
 {
-    char endpoint[64];
     *self = (struct bulk_dealer){ .fd = -1 };
-    self->socket = bulk_socket_new(context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, queue_max);
+    self->socket = net_socket_new(context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, queue_max);
     if (!self->socket) return false;
-    snprintf(endpoint, sizeof endpoint, "inproc://events.%p", self->socket);
-    self->events = descriptors_watch(context, self->socket, endpoint);
+    self->events = descriptors_watch(context, self->socket);
     if (self->events && bulk_connect(self->socket, identity, holder)) return true;
     const int error = zmq_errno();
     bulk_dealer_close(self);
@@ -21,10 +18,8 @@ bool bulk_dealer_open(struct bulk_dealer *self, void *context, int queue_max,
 
 void bulk_dealer_close(struct bulk_dealer *self)
 {
-    if (!self->socket) return;
-    if (self->events) zmq_socket_monitor(self->socket, NULL, 0);
-    if (self->events) zmq_close(self->events);
-    zmq_close(self->socket);
+    net_socket_close(&self->socket);
+    net_socket_close(&self->events);
     *self = (struct bulk_dealer){ .fd = -1 };
 }
 

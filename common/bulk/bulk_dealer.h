@@ -10,7 +10,7 @@
 //
 // One thread.
 
-#include "common/net/bulk_socket.h"
+#include "common/bulk/bulk_socket.h"
 
 enum { BULK_PENDING_ONE_MAX = 2 * BULK_ANSWER_BYTES_MAX, BULK_LOOK_MS = 50 };
 

@@ -2,7 +2,7 @@
 #include "common/bulk/bulk_server.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
-#include "common/net/bulk_socket.h"
+#include "common/bulk/bulk_socket.h"
 #include "common/net/descriptors.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -427,28 +427,27 @@ static void open_sockets(struct bulk_server *self)
     const struct bulk_server_options *options = &self->options;
     const int queue_max =
         (int)(options->peer_answers_max ? options->peer_answers_max : PEER_ANSWERS);
-    self->context = bulk_context_new((int)(options->io_threads ? options->io_threads : 1));
+    self->context = net_context_new((int)(options->io_threads ? options->io_threads : 1));
     self->zap = zap_open(self->context);
-    self->router = bulk_socket_new(self->context, ZMQ_ROUTER, BULK_ASK_BYTES_MAX, queue_max);
+    self->router = net_socket_new(self->context, ZMQ_ROUTER, BULK_ASK_BYTES_MAX, queue_max);
     self->stop = zmq_socket(self->context, ZMQ_PAIR);
     self->stopped = zmq_socket(self->context, ZMQ_PAIR);
     ensure(self->router && self->stop && self->stopped);
     zap_secure_server(self->router, options->identity, "peer");
     ensure(zmq_bind(self->stopped, "inproc://stop") == 0);
     ensure(zmq_connect(self->stop, "inproc://stop") == 0);
-    self->events = descriptors_watch(self->context, self->router, "inproc://events");
+    self->events = descriptors_watch(self->context, self->router);
     ensure(self->events);
 }
 
 static void close_sockets(struct bulk_server *self)
 {
-    zmq_socket_monitor(self->router, NULL, 0);
-    zmq_close(self->events);
-    zmq_close(self->router);
-    zmq_close(self->zap);
-    zmq_close(self->stop);
-    zmq_close(self->stopped);
-    bulk_context_destroy(&self->context);
+    net_socket_close(&self->router);
+    net_socket_close(&self->events);
+    net_socket_close(&self->zap);
+    net_socket_close(&self->stop);
+    net_socket_close(&self->stopped);
+    net_context_destroy(&self->context);
 }
 
 int bulk_server_new(const struct bulk_server_options *options, struct why *why,

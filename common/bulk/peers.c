@@ -52,7 +52,8 @@ struct peers *peers_new(const struct identity *identity, const char *run, uint32
     snprintf(self->run, sizeof self->run, "%s", run);
     self->identity = identity;
     self->patience_ms = patience_ms;
-    self->context = bulk_context_new(1);
+    self->context = net_context_new(1);
+    ensure(self->context);
     bulk_mail_init(&self->mail);
     return self;
 }
@@ -72,7 +73,7 @@ void peers_destroy(struct peers **self_p)
     if (!self) return;
     while (self->open_count) close_peer(self, self->open[0]);
     bulk_mail_end(&self->mail);
-    bulk_context_destroy(&self->context);
+    net_context_destroy(&self->context);
     for (uint32_t i = 0; i < self->count; i++) free(self->list[i]);
     free(self->list);
     free(self);

@@ -1,13 +1,10 @@
-#include "common/base/ensure.h"
 #include "common/net/descriptors.h"
+#include "common/base/ensure.h"
+#include "common/net/net.h"
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <zmq.h>
-
-enum { EVENT_BYTES = 6 };
 
 uint32_t descriptors_raise(void)
 {
@@ -18,34 +15,19 @@ uint32_t descriptors_raise(void)
     return (uint32_t)limit.rlim_cur;
 }
 
-void *descriptors_watch(void *context, void *socket, const char *endpoint)
+void *descriptors_watch(void *context, void *socket)
 {
-    enum {
-        HEARD = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CLOSED | ZMQ_EVENT_DISCONNECTED
-    };
-    int zero = 0;
-    if (zmq_socket_monitor(socket, endpoint, HEARD) < 0) return NULL;
-    void *events = zmq_socket(context, ZMQ_PAIR);
-    if (!events) return NULL;
-    ensure(zmq_setsockopt(events, ZMQ_LINGER, &zero, sizeof zero) == 0);
-    // Without a bound: whoever fills it is the library's I/O thread, which would wait for us.
-    ensure(zmq_setsockopt(events, ZMQ_RCVHWM, &zero, sizeof zero) == 0);
-    ensure(zmq_connect(events, endpoint) == 0);
-    return events;
+    return net_watch(context, socket,
+                     ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CLOSED |
+                         ZMQ_EVENT_DISCONNECTED);
 }
 
 bool descriptors_next(void *events, int *ret_fd, bool *ret_opened)
 {
-    uint8_t bytes[EVENT_BYTES];
-    char address[256];
-    uint16_t event;
-    int32_t fd;
-    if (zmq_recv(events, bytes, sizeof bytes, ZMQ_DONTWAIT) != sizeof bytes) return false;
-    zmq_recv(events, address, sizeof address, 0);
-    memcpy(&event, bytes, sizeof event);
-    memcpy(&fd, bytes + sizeof event, sizeof fd);
-    *ret_fd = fd;
-    *ret_opened = event == ZMQ_EVENT_ACCEPTED || event == ZMQ_EVENT_CONNECTED;
+    struct net_event event;
+    if (!net_hear(events, &event)) return false;
+    *ret_fd = event.value;
+    *ret_opened = event.kind == ZMQ_EVENT_ACCEPTED || event.kind == ZMQ_EVENT_CONNECTED;
     return true;
 }
 

@@ -7,10 +7,9 @@
 // Raises the soft limit of the process to the hard one, CONNECTIONS_FD_MAX at most; returns it.
 uint32_t descriptors_raise(void);
 
-// A socket that hears what `socket` accepts or connects to and what ends there, before it is bound or
-// connected; in the same context, closed with zmq_close after zmq_socket_monitor (socket, NULL, 0).
-// NULL: no descriptor for it; then that one cannot be used.
-void *descriptors_watch(void *context, void *socket, const char *endpoint);
+// net_watch for what `socket` accepts or connects to and what ends there. NULL: no descriptor for it;
+// then `socket` cannot be used.
+void *descriptors_watch(void *context, void *socket);
 // What was heard next, or false; never blocks.
 bool descriptors_next(void *events, int *ret_fd, bool *ret_opened);
 // Tells the table all that was heard, and tell(arg, fd, opened), if not NULL, too; never blocks.

@@ -1,4 +1,5 @@
 #include "common/base/ensure.h"
+#include "common/net/net.h"
 #include "common/net/zap.h"
 #include <sodium.h>
 #include <string.h>
@@ -18,8 +19,8 @@ enum {
 void *zap_open(void *context)
 {
     void *zap = zmq_socket(context, ZMQ_REP);
-    int zero = 0;
-    ensure(zap && zmq_setsockopt(zap, ZMQ_LINGER, &zero, sizeof zero) == 0);
+    ensure(zap);
+    net_set(zap, ZMQ_LINGER, 0);
     ensure(zmq_bind(zap, "inproc://zeromq.zap.01") == 0);
     return zap;
 }
@@ -93,11 +94,10 @@ static void set_keys(void *socket, const struct identity *identity)
 
 void zap_secure_server(void *socket, const struct identity *identity, const char *domain)
 {
-    int on = 1;
     set_keys(socket, identity);
-    ensure(zmq_setsockopt(socket, ZMQ_CURVE_SERVER, &on, sizeof on) == 0);
+    net_set(socket, ZMQ_CURVE_SERVER, 1);
     ensure(zmq_setsockopt(socket, ZMQ_ZAP_DOMAIN, domain, strlen(domain)) == 0);
-    ensure(zmq_setsockopt(socket, ZAP_ENFORCE_DOMAIN, &on, sizeof on) == 0);
+    net_set(socket, ZAP_ENFORCE_DOMAIN, 1);
 }
 
 void zap_secure_client(void *socket, const struct identity *identity,

@@ -12,9 +12,7 @@
 //     "monitor"   the broker's news: all who may listen
 //     "peer"      the bulk plane: the members of the run's roster
 //
-// (ZeroMQ RFC 27; our own, since CZMQ's zauth reads a directory at every handshake. Status 300 is
-// never given: a client would hang until its handshake interval. After 400 a connecting socket is
-// deaf for good; whoever wants to try again makes a new one.)
+// (ZeroMQ RFC 27. Status 300 is never given: a client would hang until its handshake interval.)
 
 #include "common/net/curve.h"
 #include <stddef.h>

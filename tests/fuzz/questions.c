@@ -2,7 +2,7 @@
 // thread and its sockets. Questions are events (events.h). Every answer is held against what is served:
 // the bytes are those that were asked for, no more of them, or it says why not.
 
-#include "common/net/bulk_socket.h"
+#include "common/bulk/bulk_socket.h"
 
 static size_t fuzz_answer(void *socket, const struct bulk_mail *to, const char *run, uint16_t kind,
                           const void *body, zmq_msg_t *raw);

@@ -103,7 +103,7 @@ static void test_answers_that_are_taken_do_not_count(void **state)
     struct fixture_holder holder = fixture_holder_new();
     uint8_t *bytes = fixture_bytes(BULK_CHUNK_BYTES, 1);
     const struct hash hash = fixture_give(holder.store, bytes, BULK_CHUNK_BYTES);
-    void *context = bulk_context_new(1);
+    void *context = net_context_new(1);
     struct bulk_dealer dealer;
     struct bulk_mail mail;
     bulk_mail_init(&mail);
@@ -124,7 +124,7 @@ static void test_answers_that_are_taken_do_not_count(void **state)
     assert_true(dealer.taken < (uint64_t)(ANSWERS + 1) * (BULK_CHUNK_BYTES + 1000));
     bulk_dealer_close(&dealer);
     bulk_mail_end(&mail);
-    bulk_context_destroy(&context);
+    net_context_destroy(&context);
     fixture_holder_destroy(&holder);
     free(bytes);
 }
@@ -132,13 +132,13 @@ static void test_answers_that_are_taken_do_not_count(void **state)
 static void test_who_cannot_be_asked(void **state)
 {
     (void)state;
-    void *context = bulk_context_new(1);
+    void *context = net_context_new(1);
     struct bulk_dealer dealer;
     const struct wire_holder nowhere = fixture_at("nonsense");
     assert_false(bulk_dealer_open(&dealer, context, 4, fixture_identity(), &nowhere));
     assert_int_equal(zmq_errno(), EINVAL);
     bulk_dealer_close(&dealer);
-    bulk_context_destroy(&context);
+    net_context_destroy(&context);
 }
 
 int main(void)

@@ -8,7 +8,7 @@
 #include "common/bulk/bulk_server.h"
 #include "common/bulk/fetcher.h"
 #include "common/crypto/merkle.h"
-#include "common/net/bulk_socket.h"
+#include "common/bulk/bulk_socket.h"
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -355,8 +355,8 @@ static inline struct rogue *rogue_new_at(const char *endpoint, enum rogue_mode m
     self->store = store;
     self->queued = malloc(ROGUE_QUEUE_MAX * sizeof *self->queued);
     ensure(self->queued);
-    self->context = bulk_context_new(1);
-    self->router = bulk_socket_new(self->context, ZMQ_ROUTER, -1, 1000);
+    self->context = net_context_new(1);
+    self->router = net_socket_new(self->context, ZMQ_ROUTER, -1, 1000);
     self->zap = zap_open(self->context);
     ensure(self->router);
     zap_secure_server(self->router, fixture_identity(), "peer");
@@ -364,7 +364,7 @@ static inline struct rogue *rogue_new_at(const char *endpoint, enum rogue_mode m
     if (zmq_bind(self->router, endpoint) < 0) {
         zmq_close(self->router);
         zmq_close(self->zap);
-        bulk_context_destroy(&self->context);
+        net_context_destroy(&self->context);
         free(self->queued);
         free(self);
         return NULL;
@@ -400,7 +400,7 @@ static inline void rogue_destroy(struct rogue *self)
 {
     zmq_ctx_shutdown(self->context);
     pthread_join(self->thread, NULL);
-    bulk_context_destroy(&self->context);
+    net_context_destroy(&self->context);
     free(self->queued);
     free(self);
 }

@@ -59,12 +59,12 @@ struct member {
 static struct member member_new(bulk_server_t *server, const struct wire_holder *holder)
 {
     static const uint8_t secret[SECRET_BYTES] = { 7 };
-    struct member self = { .context = bulk_context_new(1) };
+    struct member self = { .context = net_context_new(1) };
     struct curve_key key;
     assert_int_equal(identity_from_secret(secret, &why, &self.identity), 0);
     assert_true(curve_of_key(identity_key(self.identity), &key));
     bulk_server_admit(server, &key, true);
-    self.dealer = bulk_socket_new(self.context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, 64);
+    self.dealer = net_socket_new(self.context, ZMQ_DEALER, BULK_ANSWER_BYTES_MAX, 64);
     assert_true(bulk_connect(self.dealer, self.identity, holder));
     bulk_mail_init(&self.mail);
     return self;
@@ -74,7 +74,7 @@ static void member_destroy(struct member *self)
 {
     bulk_mail_end(&self->mail);
     zmq_close(self->dealer);
-    bulk_context_destroy(&self->context);
+    net_context_destroy(&self->context);
     identity_destroy(&self->identity);
 }
 

@@ -97,7 +97,7 @@ static struct identity *stranger(void)
 static bool is_answered(void *context, const struct identity *identity,
                         const struct wire_holder *holder)
 {
-    void *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 10);
+    void *dealer = net_socket_new(context, ZMQ_DEALER, -1, 10);
     zmq_pollitem_t item = { .socket = dealer, .events = ZMQ_POLLIN };
     const struct wire_want want = { .request = 1, .hash = { { 1 } }, .count = 1 };
     assert_true(bulk_connect(dealer, identity, holder));
@@ -113,7 +113,7 @@ static void test_only_guests_are_served(void **state)
     struct fixture_holder holder = fixture_holder_new();
     struct identity *identity = stranger();
     struct curve_key key;
-    void *context = bulk_context_new(1);
+    void *context = net_context_new(1);
     assert_true(curve_of_key(identity_key(identity), &key));
     assert_false(is_answered(context, identity, &holder.holder));
     assert_true(bulk_server_stats(holder.server).refused >= 1);
@@ -122,7 +122,7 @@ static void test_only_guests_are_served(void **state)
     struct wire_holder other = holder.holder; // Our own key there, not the holder's
     other.key = *identity_key(identity);
     assert_false(is_answered(context, identity, &other));
-    bulk_context_destroy(&context);
+    net_context_destroy(&context);
     identity_destroy(&identity);
     fixture_holder_destroy(&holder);
 }
@@ -132,7 +132,7 @@ static void test_who_is_out_is_cut_off(void **state)
 {
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
-    void *context = bulk_context_new(1), *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 10),
+    void *context = net_context_new(1), *dealer = net_socket_new(context, ZMQ_DEALER, -1, 10),
          *events = zmq_socket(context, ZMQ_PAIR);
     const struct wire_want want = { .request = 1, .hash = { { 1 } }, .count = 1 };
     zmq_pollitem_t items[] = { { .socket = dealer, .events = ZMQ_POLLIN },
@@ -155,7 +155,7 @@ static void test_who_is_out_is_cut_off(void **state)
     assert_true(items[1].revents);
     zmq_close(events);
     zmq_close(dealer);
-    bulk_context_destroy(&context);
+    net_context_destroy(&context);
     fixture_holder_destroy(&holder);
 }
 
@@ -187,7 +187,7 @@ static void test_hostile_frames(void **state)
 {
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
-    void *context = bulk_context_new(1), *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 100000);
+    void *context = net_context_new(1), *dealer = net_socket_new(context, ZMQ_DEALER, -1, 100000);
     uint8_t *noise = fixture_bytes(BULK_ASK_BYTES_MAX, 15), frame[BULK_FRAME_MAX];
     assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
     for (int i = 0; i < 200; i++) send_parts(dealer, noise + i, (size_t)i * 5, 1);
@@ -215,7 +215,7 @@ static void test_hostile_frames(void **state)
     assert_int_equal(zmq_recv(dealer, answer, sizeof answer, ZMQ_DONTWAIT), -1);
     expect_serving(&holder, 16);
     zmq_close(dealer);
-    bulk_context_destroy(&context);
+    net_context_destroy(&context);
     free(noise);
     fixture_holder_destroy(&holder);
 }
@@ -224,7 +224,7 @@ static void test_refusals(void **state)
 {
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
-    void *context = bulk_context_new(1), *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 100);
+    void *context = net_context_new(1), *dealer = net_socket_new(context, ZMQ_DEALER, -1, 100);
     char text[192];
     const struct hash hash = fixture_give(holder.store, (const uint8_t *)"alpha", 5);
     assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
@@ -244,7 +244,7 @@ static void test_refusals(void **state)
                      FRAME_NO_SAMPLES);
     assert_string_equal(text, "no samples are served here");
     zmq_close(dealer);
-    bulk_context_destroy(&context);
+    net_context_destroy(&context);
     fixture_holder_destroy(&holder);
 }
 
@@ -254,7 +254,7 @@ static void test_end_with_peers_connected(void **state)
 {
     (void)state;
     struct fixture_holder holder = fixture_holder_new();
-    void *context = bulk_context_new(1), *dealer = bulk_socket_new(context, ZMQ_DEALER, -1, 2);
+    void *context = net_context_new(1), *dealer = net_socket_new(context, ZMQ_DEALER, -1, 2);
     uint8_t *bytes = fixture_bytes(8 << 20, 17);
     const struct hash hash = fixture_give(holder.store, bytes, 8 << 20);
     assert_true(bulk_connect(dealer, fixture_identity(), &holder.holder));
@@ -271,7 +271,7 @@ static void test_end_with_peers_connected(void **state)
     fixture_holder_destroy(&holder);
     assert_true(clock_ms() - start_ms < 1000);
     zmq_close(dealer);
-    bulk_context_destroy(&context);
+    net_context_destroy(&context);
     free(bytes);
 }
 

@@ -1,59 +1,9 @@
+#include "common/bulk/bulk_socket.h"
 #include "common/base/ensure.h"
-#include "common/net/bulk_socket.h"
 #include "common/net/endpoint.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-// A peer that takes nothing for so long is cut off, and what waits for it is freed.
-enum {
-    CURVE_PART_BYTES = 33,
-    STALLED_MS = 20000,
-    HANDSHAKE_MS = 5000,
-    RECONNECT_MS = 250,
-    RECONNECT_MAX_MS = 4000
-};
-
-void *bulk_context_new(int io_threads)
-{
-    void *context = zmq_ctx_new();
-    ensure(context && zmq_ctx_set(context, ZMQ_IO_THREADS, io_threads) == 0);
-    ensure(zmq_ctx_set(context, ZMQ_BLOCKY, 0) == 0);
-    return context;
-}
-
-void bulk_context_destroy(void **context_p)
-{
-    if (!*context_p) return;
-    while (zmq_ctx_term(*context_p) != 0) ensure(zmq_errno() == EINTR);
-    *context_p = NULL;
-}
-
-static void set(void *socket, int option, int value)
-{
-    ensure(zmq_setsockopt(socket, option, &value, sizeof value) == 0);
-}
-
-void *bulk_socket_new(void *context, int type, int64_t bytes_max, int queue_max)
-{
-    void *socket = zmq_socket(context, type);
-    if (!socket) return NULL;
-    const int64_t wire_max = bytes_max < 0 ? bytes_max : bytes_max + CURVE_PART_BYTES;
-    ensure(zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &wire_max, sizeof wire_max) == 0);
-    set(socket, ZMQ_SNDHWM, queue_max);
-    set(socket, ZMQ_RCVHWM, queue_max);
-    set(socket, ZMQ_LINGER, 0);
-    set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS);
-    set(socket, ZMQ_RECONNECT_IVL, RECONNECT_MS);
-    set(socket, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS);
-    set(socket, ZMQ_TCP_MAXRT, STALLED_MS);
-    set(socket, ZMQ_TCP_KEEPALIVE, 1);
-    set(socket, ZMQ_TCP_KEEPALIVE_IDLE, 15);
-    set(socket, ZMQ_TCP_KEEPALIVE_INTVL, 5);
-    set(socket, ZMQ_TCP_KEEPALIVE_CNT, 3);
-    if (type == ZMQ_ROUTER) set(socket, ZMQ_ROUTER_MANDATORY, 1);
-    return socket;
-}
 
 bool bulk_connect(void *socket, const struct identity *identity, const struct wire_holder *holder)
 {
@@ -63,7 +13,7 @@ bool bulk_connect(void *socket, const struct identity *identity, const struct wi
         errno = EINVAL;
         return false;
     }
-    set(socket, ZMQ_IPV6, endpoint_is_ipv6(holder->endpoint));
+    net_set(socket, ZMQ_IPV6, endpoint_is_ipv6(holder->endpoint));
     zap_secure_client(socket, identity, &curve);
     return zmq_connect(socket, holder->endpoint) == 0;
 }

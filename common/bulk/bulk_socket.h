@@ -1,14 +1,11 @@
 #pragma once
-// bulk_socket -- what every socket of the bulk plane has in common: its limits, and how a message
-// of it is read and written.
+// bulk_socket -- how a message of the bulk plane is read and written, at whichever end.
 //
 //     [routing id, at the ROUTER only] [frame of frames.def, WIRE_BULK] [raw bytes, for some kinds]
 //
 // Bulk lives in ZeroMQ contexts of its own, so that a large transfer never delays the small mail
 // of the control plane. The receiver asks for pieces and has few on their way (credit); the holder
-// answers and remembers nothing. No ZMTP heartbeats: with them a stalled reader ends in an
-// assertion of the library. A connecting socket can go deaf for good (after an oversized message,
-// say): who gets no answer makes a new one.
+// answers and remembers nothing.
 //
 // Parts without end (ZMQ_MAXMSGSIZE bounds each, nothing their number) are bounded at both ends:
 // whoever sends them is cut off by who is asked (bulk_server.h) and by who asks (bulk_dealer.h).
@@ -20,9 +17,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <zmq.h>
 
 #include "common/net/connections.h"
+#include "common/net/net.h"
 #include "common/net/zap.h"
 #include "common/wire/wire.h"
 
@@ -38,18 +35,6 @@ enum {
     BULK_ASK_BYTES_MAX = 64 << 10,    // ZMQ_MAXMSGSIZE of those who are asked ..
     BULK_ANSWER_BYTES_MAX = 16 << 20, // .. and of those who ask
 };
-
-// A context with this many I/O threads; never NULL.
-void *bulk_context_new(int io_threads);
-
-// Closes what is still in its way: the sockets must be closed before. Frames given out without a
-// copy come back (their free function is called) before this returns.
-void bulk_context_destroy(void **context_p);
-
-// A socket with its limits set, neither bound nor connected. NULL if there is no descriptor for it.
-// `bytes_max` is the longest part that it lets in (-1: any), `queue_max` the most messages that
-// wait for one peer, in either direction.
-void *bulk_socket_new(void *context, int type, int64_t bytes_max, int queue_max);
 
 // Has a DEALER ask the holder, as this identity. False: no such endpoint (endpoint.h) or key can be.
 bool bulk_connect(void *socket, const struct identity *identity, const struct wire_holder *holder);
