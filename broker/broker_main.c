@@ -14,7 +14,8 @@
 
 struct choice {
     struct command command;
-    const char *bind, *port, *admit, *owner_hex;
+    const char *bind, *admit, *owner_hex;
+    uint64_t port;
 };
 
 // ---- who may come in ----------------------------------------------------------------------------
@@ -58,37 +59,9 @@ static int open_admission(const struct choice *self, const struct identity *iden
 
 // ---- command line -------------------------------------------------------------------------------
 
-static const struct argp_option options[] = {
-    { "server-port", 's', "PORT", 0, "First of two ports: mail, news (5550; env SERVER_PORT)", 0 },
-    { "bind", 'b', "HOST", 0, "Address to listen on (127.0.0.1; 0.0.0.0: all)", 0 },
-    { "admit", 'a', "POLICY", 0,
-      "Who may come in: open, allowlist=FILE (a key a line; SIGHUP reads it again), invite "
-      "(open; env ADMIT)",
-      0 },
-    { "owner", 'o', "HEX", 0,
-      "Public key of the run's coordinator: nobody else is, and its invitations count (env OWNER)",
-      0 },
-    { 0 },
-};
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct choice *self = state->input;
-    if (key == ARGP_KEY_INIT) state->child_inputs[0] = &self->command;
-    else if (key == 's') self->port = arg;
-    else if (key == 'b') self->bind = arg;
-    else if (key == 'a') self->admit = arg;
-    else if (key == 'o') self->owner_hex = arg;
-    else return ARGP_ERR_UNKNOWN;
-    return 0;
-}
-
 static int open_broker(const struct choice *self, struct broker *broker, struct why *why)
 {
-    uint64_t port;
-    int rc = command_number("--server-port", self->port, 1, 65536 - POST_PORTS, why, &port);
-    if (rc < 0) return rc;
-    rc = command_identity(&self->command, why, &broker->identity);
+    int rc = command_identity(&self->command, why, &broker->identity);
     if (rc < 0)
         return why_wrap(why, rc,
                         "a broker has a key of its own, so that actors know whom "
@@ -97,32 +70,42 @@ static int open_broker(const struct choice *self, struct broker *broker, struct 
     if (rc < 0) return rc;
     broker->bind = self->bind;
     broker->admit = self->admit;
-    broker->port = (uint16_t)port;
+    broker->port = (uint16_t)self->port;
     return broker_open(broker, why);
 }
+
+static const struct flag flags[] = {
+    FLAG("server-port", 's', "PORT", TO_NUMBER(struct choice, port, 1, 65536 - POST_PORTS),
+         "First of two ports: mail, news (5550; env SERVER_PORT)", .env = "SERVER_PORT"),
+    FLAG("bind", 'b', "HOST", TO_TEXT(struct choice, bind),
+         "Address to listen on (127.0.0.1; 0.0.0.0: all)"),
+    FLAG("admit", 'a', "POLICY", TO_TEXT(struct choice, admit),
+         "Who may come in: open, allowlist=FILE (a key a line; SIGHUP reads it again), invite "
+         "(open; env ADMIT)",
+         .env = "ADMIT"),
+    FLAG("owner", 'o', "HEX", TO_TEXT(struct choice, owner_hex),
+         "Public key of the run's coordinator: nobody else is, and its invitations count (env "
+         "OWNER)",
+         .env = "OWNER"),
+    FLAGS_OF(command_flags, struct choice, command),
+    { 0 },
+};
+
+static const struct command_line line = {
+    .flags = flags,
+    .about = "The post office of Shoal's actors.\n\n"
+             "  shoal-broker -i broker.key                for this machine alone\n"
+             "  shoal-broker -i broker.key -b 0.0.0.0 -a allowlist=friends.txt -o 3fa2..   for "
+             "others\n",
+};
 
 int main(int argc, char **argv)
 {
     static struct broker broker;
-    struct choice self = { .port = "5550", .admit = "open", .bind = "127.0.0.1" };
-    static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = {
-        options,
-        parse,
-        NULL,
-        "The post office of Shoal's actors.\n\n"
-        "  shoal-broker -i broker.key                for this machine alone\n"
-        "  shoal-broker -i broker.key -b 0.0.0.0 -a allowlist=friends.txt -o 3fa2..   for others\n",
-        children,
-        NULL,
-        NULL
-    };
+    struct choice self = { .port = 5550, .admit = "open", .bind = "127.0.0.1" };
     struct why why = { 0 };
-    if (command_env("SERVER_PORT")) self.port = command_env("SERVER_PORT");
-    if (command_env("ADMIT")) self.admit = command_env("ADMIT");
-    self.owner_hex = command_env("OWNER");
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    int rc = open_broker(&self, &broker, &why);
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc == 0) rc = open_broker(&self, &broker, &why);
     if (rc == 0) broker_run(&broker);
     broker_close(&broker);
     return fault_exit(rc, &why);
