@@ -1,4 +1,4 @@
-// disk -- what a crash leaves: the ledger's records and snapshot, and what coordinator_main does
+// disk -- what a crash leaves: the ledger's records and snapshot, and what disk_shell does
 // with them. A record is durable from the moment its effect is performed; those behind it in the
 // outbox may never be; the one that a crash falls into is torn, and a start finds that its bytes are
 // not those which the chain vouches for, and cuts it off. A torn snapshot is passed over for the one

@@ -144,7 +144,7 @@ void network_news(struct sim *self, uint8_t from, struct parcel *parcel)
     hop(self, TO_BROKER_NEWS, from, self->nodes[from].life, "", parcel);
 }
 
-// ---- the broker: what broker_main does around the core ------------------------------------------
+// ---- the broker: what broker/mail.c does around the core ------------------------------------------
 
 // A connection is a node's life: a restart dials anew.
 static struct route route_of(uint8_t node, uint32_t life)

@@ -1,0 +1,226 @@
+// The turn of a shell is one transaction here: begin, a record for each store, a snapshot if one is due,
+// commit. After it the ledger's head must be what the core believes; a difference ends the process before
+// anybody hears of it.
+
+#include "actors/coordinator/disk_shell.h"
+#include "common/base/ensure.h"
+#include "common/base/failpoint.h"
+#include "common/base/log.h"
+#include "common/ledger/stored.h"
+#include "common/net/signed_frame.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SNAPSHOT_EVERY = 1000,
+    RECORD_MAX = 8 << 20,
+    SNAPSHOT_BYTES_MAX = 32 << 20,
+    ARENA_BYTES = 64 << 20,
+    ROOM_WARN_PERCENT = 80
+};
+
+// ---- records ------------------------------------------------------------------------------------
+
+static int disk_begin(void *arg, struct why *why)
+{
+    return ledger_begin(((struct disk_shell *)arg)->ledger, why);
+}
+
+static int disk_store(void *arg, uint16_t kind, const uint8_t *body, size_t count, struct why *why)
+{
+    struct disk_shell *self = arg;
+    struct wire_refusal refusal;
+    const void *record;
+    self->arena.used = 0;
+    ensure(wire_unpack_body(body, count, kind, &self->arena, &record, &refusal));
+    size_t bytes = wire_pack_record(kind, record, self->buffer, RECORD_MAX);
+    ensure(bytes > 0);
+    const uint64_t *step = NULL;
+    if (kind == FRAME_RECORD_COMMIT) {
+        const struct wire_commit *commit = record;
+        if (commit->outcome == OUTCOME_COMMITTED) step = &commit->step;
+    }
+    uint64_t seq;
+    return ledger_append(self->ledger, self->buffer, bytes, step, why, &seq);
+}
+
+// While there is time to make room: once a percent, from 80 on.
+static void look_at_room(struct disk_shell *self)
+{
+    uint64_t bytes, bytes_max;
+    ledger_room(self->ledger, &bytes, &bytes_max);
+    const unsigned percent = (unsigned)(100 * (bytes >> 12) / (bytes_max >> 12));
+    if (percent < ROOM_WARN_PERCENT || percent <= self->warned_percent) return;
+    self->warned_percent = percent;
+    log_line(LOG_WARNING,
+             "ledger.filling percent=%u mib=%llu; the run halts when it is full: raise "
+             "ledger.map_mib_max, %llu, in %s and start the coordinator again",
+             percent, (unsigned long long)(bytes >> 20), (unsigned long long)(bytes_max >> 20),
+             self->folder->state_path);
+}
+
+static int disk_commit(void *arg, struct why *why)
+{
+    struct disk_shell *self = arg;
+    struct run *run = &self->core->run;
+    if (run->log_seq >= self->snapshot_seq + SNAPSHOT_EVERY) {
+        struct wire_snapshot snapshot = run_to_snapshot(run, self->core->scratch);
+        size_t bytes =
+            wire_pack_record(FRAME_SNAPSHOT, &snapshot, self->buffer, SNAPSHOT_BYTES_MAX);
+        ensure(bytes > 0);
+        failpoint("ledger_snapshot");
+        int rc = ledger_put_snapshot(self->ledger, self->buffer, bytes, why);
+        if (rc < 0) return rc;
+        self->snapshot_seq = run->log_seq;
+    }
+    int rc = ledger_commit(self->ledger, why);
+    if (rc < 0) return rc;
+    uint64_t head;
+    struct hash chain;
+    ledger_head(self->ledger, &head, &chain);
+    ensure(head == run->log_seq && hash_equal(&chain, &run->chain)); // What is true is on disk
+    look_at_room(self);
+    return 0;
+}
+
+// What a member says that this coordinator once said. Only what our own key signed for this very run
+// counts: nobody else can say that the ledger fell behind. A life is named by the time of its start, and
+// the owner may have given it up (run_folder).
+static int hear_position(struct disk_shell *self, const struct wire_position *said, struct why *why)
+{
+    struct wire_head head;
+    struct wire_refusal refusal;
+    const void *body;
+    struct run_folder *folder = self->folder;
+    const struct rules *rules = &self->core->rules;
+    self->arena.used = 0;
+    if (!wire_unpack(said->beat, said->beat_bytes, WIRE_NEWS, &self->arena, &head, &body,
+                     &refusal) ||
+        head.kind != FRAME_BEAT || strcmp(head.run, rules->run_id) != 0 ||
+        !key_equal(&head.sender, &rules->owner) ||
+        !signed_frame_verify(said->beat, said->beat_bytes, &head))
+        return 0;
+    const struct wire_beat *beat = body;
+    const bool is_this_run = beat->born_unix_ms == self->core->run.born_unix_ms;
+    const bool is_given_up =
+        run_folder_gave_up(folder, head.incarnation, is_this_run, beat->log_seq);
+    if (is_this_run) {
+        const int rc = ledger_covers(self->ledger, beat->log_seq, &beat->chain, why);
+        return rc == FAULT_CORRUPT && is_given_up ? 0 : rc;
+    }
+    if (is_given_up) return 0;
+    if (folder->begin_anew) return run_folder_give_up(folder, head.incarnation, why);
+    return why_set(
+        why, FAULT_CORRUPT,
+        "members know another run of this name and key, as far as record "
+        "%llu. Its ledger was lost, or is in another --state-dir than %s. Put it back; or give "
+        "that run up and start once with --begin-anew",
+        (unsigned long long)beat->log_seq, folder->path);
+}
+
+// One COMMIT a mail, signed now, from a step on.
+static int recite(struct disk_shell *self, const struct wire_recite *asked, struct why *why)
+{
+    const struct wire_recite recite = *asked;
+    failpoint("recite");
+    for (uint64_t step = recite.from_step; step < recite.from_step + recite.count; step++) {
+        uint64_t seq;
+        struct record record;
+        const void *commit;
+        int rc = ledger_find(self->ledger, step, why, &seq);
+        if (rc == 0) rc = ledger_read(self->ledger, seq, why, &record);
+        if (rc < 0) return rc == FAULT_NOT_FOUND ? 0 : rc;
+        rc = stored_unpack_kind("ledger record", seq, record.bytes, record.count,
+                                FRAME_RECORD_COMMIT, &self->arena, why, &commit);
+        if (rc < 0) return rc;
+        shell_mail(self->shell, recite.to, FRAME_COMMIT, commit);
+    }
+    return 0;
+}
+
+static int disk_job(void *arg, uint16_t kind, const void *body, struct why *why)
+{
+    if (kind == FRAME_POSITION) return hear_position(arg, body, why);
+    ensure(kind == FRAME_RECITE);
+    return recite(arg, body, why);
+}
+
+// ---- recovery -----------------------------------------------------------------------------------
+
+struct replaying {
+    struct disk_shell *disk;
+    struct why *why;
+};
+
+static int replay(void *arg, const struct record *record)
+{
+    struct replaying *self = arg;
+    struct run *run = &self->disk->core->run;
+    uint16_t kind;
+    const void *body;
+    int rc = stored_unpack("ledger record", record->seq, record->bytes, record->count,
+                           &self->disk->arena, self->why, &kind, &body);
+    if (rc < 0) return rc;
+    run_apply(run, kind, body);
+    ensure(run->log_seq == record->seq);
+    return 0;
+}
+
+static int recover(struct disk_shell *self, struct why *why)
+{
+    struct snapshot snapshot;
+    int rc = ledger_snapshot(self->ledger, why, &snapshot);
+    if (rc < 0) return rc;
+    if (ledger_damaged_snapshots(self->ledger) > 0)
+        log_line(LOG_WARNING,
+                 "ledger.damaged_snapshots count=%u; the records tell the same, and were read "
+                 "instead; look at this disk",
+                 ledger_damaged_snapshots(self->ledger));
+    if (snapshot.seq > 0) {
+        const void *body;
+        rc = stored_unpack_kind("the snapshot after ledger record", snapshot.seq, snapshot.bytes,
+                                snapshot.count, FRAME_SNAPSHOT, &self->arena, why, &body);
+        if (rc < 0) return rc;
+        run_from_snapshot(&self->core->run, body);
+        self->snapshot_seq = snapshot.seq;
+    }
+    uint64_t head;
+    ledger_head(self->ledger, &head, &self->core->run.chain);
+    struct replaying replaying = { self, why };
+    if (head > snapshot.seq)
+        rc = ledger_each(self->ledger, snapshot.seq + 1, replay, &replaying, why);
+    if (rc == 0 && head > 0)
+        log_line(LOG_INFO, "ledger.recovered records=%llu from_snapshot=%llu step=%llu phase=%s",
+                 (unsigned long long)head, (unsigned long long)snapshot.seq,
+                 (unsigned long long)self->core->run.step, run_phase_name(self->core->run.phase));
+    return rc;
+}
+
+// ---- life ---------------------------------------------------------------------------------------
+
+int disk_shell_open(struct disk_shell *self, const struct ledger_options *options, struct why *why)
+{
+    self->buffer = malloc(SNAPSHOT_BYTES_MAX);
+    self->arena = (struct wire_arena){ .bytes = malloc(ARENA_BYTES), .max = ARENA_BYTES };
+    ensure(self->buffer && self->arena.bytes);
+    int rc = ledger_open(self->folder->path, self->core->rules.run_id, options, why, &self->ledger);
+    if (rc == 0) rc = recover(self, why);
+    if (rc == 0) failpoint("ledger_recovered");
+    return rc;
+}
+
+void disk_shell_close(struct disk_shell *self)
+{
+    ledger_close(&self->ledger);
+    free(self->buffer);
+    free(self->arena.bytes);
+}
+
+struct disk disk_shell_port(struct disk_shell *self)
+{
+    return (struct disk){ .arg = self,
+                          .begin = disk_begin,
+                          .store = disk_store,
+                          .commit = disk_commit,
+                          .job = disk_job };
+}
