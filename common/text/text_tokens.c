@@ -1,13 +1,12 @@
 #include "common/base/bytes.h"
 #include "common/text/text_tokens.h"
 #include "common/base/durable_file.h"
+#include "common/base/folder.h"
 #include "common/data/manifest.h"
 #include "common/data/token_dir.h"
 #include "common/text/tokenizer_json.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 enum { TRAIN, HELDOUT, PARTS, CHUNK = 8192, BYTE_TOKEN_BYTES = 2 };
@@ -26,16 +25,6 @@ struct text_tokens {
     int parts_count; // 1: nothing is held out
     uint64_t tokens; // So far
 };
-
-// ---- the folders
-
-static int make_folder(const char *path, struct why *why)
-{
-    if (mkdir(path, 0755) == 0 || errno == EEXIST) return 0;
-    const int error = errno;
-    return why_set(why, fault_from_errno(error), "cannot make the folder %s: %s", path,
-                   strerror(error));
-}
 
 static int check_config(struct text_config *config, struct why *why)
 {
@@ -57,11 +46,11 @@ static int check_config(struct text_config *config, struct why *why)
 
 static int open_parts(text_tokens_t *self, struct why *why)
 {
-    int rc = make_folder(self->dir, why);
+    int rc = folder_make(self->dir, 0755, why);
     for (int part = 0; rc == 0 && part < self->parts_count; part++) {
         self->folders[part] = token_dir_path(self->dir, parts[part].folder);
         if (!self->folders[part]) return why_set(why, FAULT_MEMORY, "a path in %s", self->dir);
-        rc = make_folder(self->folders[part], why);
+        rc = folder_make(self->folders[part], 0755, why);
         if (rc == 0)
             rc =
                 durable_file_create(self->folders[part], parts[part].file, why, &self->files[part]);

@@ -56,7 +56,6 @@ until_ctrl_c()                          # a command
 }
 beside_the_demo()
 {
-    mkdir -p build/demo
     "$B/bin/shoal" testnet start -n 4 -c "$work/endless" --state-dir build/demo/run >"$work/beside" 2>&1 &
     beside=$!
     until_said "$work/beside" "step [1-9]"

@@ -4,6 +4,7 @@
 #include "common/base/dirfile.h"
 #include "common/base/durable_file.h"
 #include "common/base/ensure.h"
+#include "common/base/folder.h"
 #include "common/data/source.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -53,8 +54,8 @@ static int remove_one(const char *path, const struct stat *status, int type, str
 static int open_folder(struct demo_setup *self, const char *dir, struct why *why)
 {
     char marker[PATH_MAX + 32];
-    if (mkdir(dir, 0755) != 0 && errno != EEXIST)
-        return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
+    int rc = folder_make(dir, 0755, why);
+    if (rc < 0) return rc;
     if (!realpath(dir, self->dir))
         return why_set(why, fault_from_errno(errno), "%s: %s", dir, strerror(errno));
     if (strlen(self->dir) > DIR_BYTES_MAX)

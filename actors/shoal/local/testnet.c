@@ -1,6 +1,7 @@
 #include "actors/shoal/local/testnet.h"
 #include "common/base/bytes.h"
 #include "common/base/ensure.h"
+#include "common/base/folder.h"
 #include "common/config/data_config.h"
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,20 +12,13 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 // ---- folders and keys ---------------------------------------------------------------------------
 
-static int make_dir(const char *path, mode_t mode, struct why *why)
-{
-    if (mkdir(path, mode) == 0 || errno == EEXIST) return 0;
-    return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
-}
-
 static int resolve_dir(const char *path, char ret_path[PATH_MAX], struct why *why)
 {
-    int rc = make_dir(path, 0755, why);
+    int rc = folder_make(path, 0755, why);
     if (rc < 0) return rc;
     if (!realpath(path, ret_path))
         return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
@@ -186,7 +180,7 @@ static int make_places(struct testnet *self, struct why *why)
     snprintf(path, sizeof path, "%s/logs", self->state_dir);
     rc = resolve_dir(options->log_dir ? options->log_dir : path, self->log_dir, why);
     snprintf(path, sizeof path, "%s/keys", self->state_dir);
-    if (rc == 0) rc = make_dir(path, 0700, why);
+    if (rc == 0) rc = folder_make(path, 0700, why);
     static const char *const names[] = { "coordinator", "data-provider", "checkpointer" };
     for (size_t i = 0; i < sizeof names / sizeof *names && rc == 0; i++)
         rc = make_key(self, names[i], 0, why, NULL);

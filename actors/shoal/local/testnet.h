@@ -26,9 +26,10 @@ typedef void testnet_hear(void *arg, const struct msg *msg, unsigned heard);
 
 struct testnet_options {
     const char *config_dir; // Holds state.toml, and data.toml if the data comes from a Server
-    const char *state_dir, *log_dir;   // Made if missing; log_dir NULL: <state_dir>/logs
-    uint32_t trainers;                 // 1..TESTNET_TRAINERS_MAX
-    uint32_t port;                     // Of the broker: this and the one above
+    const char *state_dir,
+        *log_dir;      // Made if missing, folders above too; log_dir NULL: <state_dir>/logs
+    uint32_t trainers; // 1..TESTNET_TRAINERS_MAX
+    uint32_t port;     // Of the broker: this and the one above
     const char *threads, *micro_batch; // Of each trainer; NULL: its default
     bool debug;                        // Children log every message
     testnet_hear *hear;

@@ -4,15 +4,14 @@
 #include "actors/shoal/shoal.h"
 #include "actors/shoal/text/text_progress.h"
 #include "common/actor/command.h"
+#include "common/base/folder.h"
 #include "common/kernel/pool.h"
 #include "common/text/bpe_train.h"
 #include "common/text/corpus.h"
 #include "common/text/tokenizer_json.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { INPUTS_MAX = 4096 };
 
@@ -136,9 +135,8 @@ static int write_files(const struct work *self, const tokenizer_t *tokenizer, st
 {
     const struct tokenizer_config config = { .seq_len = (uint32_t)self->wish->seq_len,
                                              .end_token = self->wish->special[0] };
-    if (mkdir(self->wish->out, 0755) != 0 && errno != EEXIST)
-        return why_set(why, fault_from_errno(errno), "%s: %s", self->wish->out, strerror(errno));
-    return tokenizer_write(tokenizer, self->wish->out, &config, why);
+    int rc = folder_make(self->wish->out, 0755, why);
+    return rc < 0 ? rc : tokenizer_write(tokenizer, self->wish->out, &config, why);
 }
 
 static int report(const struct work *self, const tokenizer_t *tokenizer,

@@ -1,0 +1,31 @@
+#include "common/base/folder.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+// EEXIST says only that something is there: a folder, or a link to one, is wanted.
+static int make_one(const char *path, mode_t mode, struct why *why)
+{
+    struct stat there;
+    if (mkdir(path, mode) == 0) return 0;
+    const int error = errno;
+    if (error == EEXIST && stat(path, &there) == 0 && S_ISDIR(there.st_mode)) return 0;
+    return why_set(why, fault_from_errno(error), "cannot make the folder %s: %s", path,
+                   strerror(error));
+}
+
+int folder_make(const char *path, mode_t mode, struct why *why)
+{
+    char above[PATH_MAX] = "";
+    if (snprintf(above, sizeof above, "%s", path) >= (int)sizeof above)
+        return why_set(why, FAULT_LIMIT, "%.100s...: a path of at most %d bytes", path,
+                       PATH_MAX - 1);
+    for (char *slash = above; (slash = strchr(slash + 1, '/')); *slash = '/') {
+        *slash = 0;
+        int rc = make_one(above, 0755, why);
+        if (rc < 0) return rc;
+    }
+    return make_one(path, mode, why);
+}

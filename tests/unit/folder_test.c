@@ -1,0 +1,51 @@
+// folder_test -- a folder is made with those above it, what is there is left alone, and a fault names the place.
+
+#include "common/base/folder.h"
+#include "tests/unit/folder_fixture.h"
+#include <string.h>
+#include <sys/stat.h>
+
+static mode_t mode_of(const char *name)
+{
+    struct stat there;
+    assert_int_equal(stat(path_of(name), &there), 0);
+    assert_true(S_ISDIR(there.st_mode));
+    return there.st_mode & 0777;
+}
+
+static void test_missing_folders_above_are_made(void **state)
+{
+    (void)state;
+    struct why why = { 0 };
+    const mode_t mask = umask(0);
+    assert_int_equal(folder_make(path_of("a/b//c"), 0700, &why), 0);
+    umask(mask);
+    assert_int_equal(mode_of("a"), 0755);
+    assert_int_equal(mode_of("a/b"), 0755);
+    assert_int_equal(mode_of("a/b/c"), 0700);
+    assert_int_equal(folder_make(path_of("a/b/c"), 0755, &why), 0);
+    assert_int_equal(mode_of("a/b/c"), 0700);
+    assert_int_equal(folder_make(path_of("a/d/"), 0755, &why), 0);
+    mode_of("a/d");
+}
+
+static void test_a_file_in_the_way_is_named(void **state)
+{
+    (void)state;
+    struct why why = { 0 };
+    put("file", "x", 1);
+    assert_int_equal(folder_make(path_of("file/a"), 0755, &why), FAULT_IO);
+    assert_non_null(strstr(why.text, path_of("file: File exists")));
+    assert_int_equal(folder_make(path_of("file"), 0755, &why), FAULT_IO);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_missing_folders_above_are_made, folder_set_up,
+                                        folder_tear_down),
+        cmocka_unit_test_setup_teardown(test_a_file_in_the_way_is_named, folder_set_up,
+                                        folder_tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
