@@ -11,6 +11,7 @@
 #include "common/actor/post.h"
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
+#include "common/base/process.h"
 #include "common/net/zap.h"
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <zmq.h>
@@ -202,15 +202,13 @@ static double our_rate(struct post *a, const char *to, struct wire_arena *arena)
 // Its identity is the one of the file `key`, made here.
 static pid_t start_broker(const char *bin_dir, const char *port, const char *key)
 {
-    char path[512];
-    snprintf(path, sizeof path, "%s/shoal-broker", bin_dir);
-    pid_t child = fork();
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (!freopen("/dev/null", "w", stderr)) _exit(70);
-        execl(path, path, "-i", key, "-s", port, (char *)NULL);
-        _exit(69);
-    }
+    struct arguments args = { 0 };
+    pid_t child;
+    arguments_add(&args, "%s/shoal-broker", bin_dir);
+    arguments_add(&args, "--identity-secret-key-path=%s", key);
+    arguments_add(&args, "--server-port=%s", port);
+    ensure(process_start(&(struct process_options){ .arguments = &args, .log = "/dev/null" }, NULL,
+                         &child) == 0);
     return child;
 }
 

@@ -1,6 +1,7 @@
 #include "common/base/clock.h"
 #include "tests/live/testbed.h"
 #include "common/base/ensure.h"
+#include "common/base/process.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-enum { ARGS_MAX = 48, LOG_MAX = 1 << 20, TAIL_BYTES = 1000, PORT_FIRST = 20000, PORT_LAST = 31000 };
+enum { LOG_MAX = 1 << 20, TAIL_BYTES = 1000, PORT_FIRST = 20000, PORT_LAST = 31000 };
 
 // ---- small things -------------------------------------------------------------------------------
 
@@ -225,135 +225,98 @@ static bool is_member(const struct testbed_actor *actor)
            strncmp(actor->name, "monitor", 7) != 0;
 }
 
-struct line {
-    char text[ARGS_MAX][320];
-    char *args[ARGS_MAX + 1];
-    unsigned count;
-};
-
-static void put(struct line *line, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void put(struct line *line, const char *format, ...)
-{
-    va_list args;
-    ensure(line->count < ARGS_MAX);
-    va_start(args, format);
-    vsnprintf(line->text[line->count], sizeof line->text[0], format, args);
-    va_end(args);
-    line->args[line->count] = line->text[line->count];
-    line->args[++line->count] = NULL;
-}
-
-static void put_pair(struct line *line, const char *flag, const char *value)
-{
-    put(line, "%s", flag);
-    put(line, "%s", value);
-}
-
-static void put_owner(struct line *line)
+static void add_owner(struct arguments *args)
 {
     struct identity *owner = testbed_identity("coordinator");
     char hex[KEY_HEX];
-    put_pair(line, "--owner", key_to_hex(identity_key(owner), hex));
+    arguments_add(args, "--owner=%s", key_to_hex(identity_key(owner), hex));
     identity_destroy(&owner);
 }
 
-static void put_usual(struct testbed *self, const char *name, struct line *line)
+static void add_usual(struct testbed *self, const char *name, struct arguments *args)
 {
     const struct testbed_options *o = &self->options;
     if (strcmp(name, "broker") == 0) {
-        put_pair(line, "-i", "broker.key");
-        put(line, "--server-port=%u", self->port);
-        put_pair(line, "--bind", o->host);
-        if (o->admit) put_pair(line, "--admit", o->admit);
-        if (o->owned) put_owner(line);
+        arguments_add(args, "--identity-secret-key-path=broker.key");
+        arguments_add(args, "--server-port=%u", self->port);
+        arguments_add(args, "--bind=%s", o->host);
+        if (o->admit) arguments_add(args, "--admit=%s", o->admit);
+        if (o->owned) add_owner(args);
         return;
     }
-    put_pair(line, "--ticket", "ticket");
+    arguments_add(args, "--ticket=ticket");
     if (strncmp(name, "monitor", 7) == 0) {
-        put_pair(line, "--run-id", o->run_id);
+        arguments_add(args, "--run-id=%s", o->run_id);
         return;
     }
-    put(line, "--identity-secret-key-path=%s.key", name);
-    put_pair(line, "--state-dir", name);
+    arguments_add(args, "--identity-secret-key-path=%s.key", name);
+    arguments_add(args, "--state-dir=%s", name);
     if (strcmp(name, "coordinator") == 0) {
-        put_pair(line, "--state", "state.toml");
+        arguments_add(args, "--state=state.toml");
         return;
     }
-    put_pair(line, "--run-id", o->run_id);
-    if (strncmp(name, "data-provider", 13) == 0) put_pair(line, "--data-config", "data.toml");
-    else if (strcmp(name, "checkpointer") == 0) put_pair(line, "--checkpoint-dir", "checkpoints");
-    else if (strncmp(name, "trainer", 7) == 0) put(line, "--threads=%u", o->threads);
+    arguments_add(args, "--run-id=%s", o->run_id);
+    if (strncmp(name, "data-provider", 13) == 0) arguments_add(args, "--data-config=data.toml");
+    else if (strcmp(name, "checkpointer") == 0) arguments_add(args, "--checkpoint-dir=checkpoints");
+    else if (strncmp(name, "trainer", 7) == 0) arguments_add(args, "--threads=%u", o->threads);
 }
 
 // "trainer3" is a shoal-trainer, "monitor0" a zmq-monitor.
-static void put_program(struct testbed *self, const char *name, const char *other,
-                        struct line *line)
+static void add_program(struct testbed *self, const char *name, const char *other,
+                        struct arguments *args)
 {
-    if (other) {
-        put(line, "%s/%s", self->live, other);
-        return;
-    }
-    size_t length = strcspn(name, "0123456789");
-    put(line, "%s/%s-%.*s", self->bin, strncmp(name, "monitor", 7) == 0 ? "zmq" : "shoal",
-        (int)length, name);
+    if (other) arguments_add(args, "%s/%s", self->live, other);
+    else
+        arguments_add(args, "%s/%s-%.*s", self->bin,
+                      strncmp(name, "monitor", 7) == 0 ? "zmq" : "shoal",
+                      (int)strcspn(name, "0123456789"), name);
 }
 
-// Between fork and exec only what a signal handler may do: the observer's threads hold locks.
-static void become(struct testbed *self, const struct testbed_actor *actor,
-                   const struct testbed_launch *launch, struct line *line, char **env, pid_t parent)
+// The log is there before the start: its end is marked, and it is watched.
+static void mark_log(struct testbed *self, struct testbed_actor *actor)
 {
-    sigset_t none;
-    sigemptyset(&none);
-    int log = open(actor->log, O_WRONLY | O_CREAT | O_APPEND, 0644);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent || log < 0 || chdir(self->dir) != 0) _exit(126);
-    if (launch->netns && setns(launch->netns, CLONE_NEWNET) != 0) _exit(125);
-    dup2(log, 1);
-    dup2(log, 2);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    execve(line->args[0], line->args, env);
-    _exit(127);
+    int fd = open(actor->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    ensure(fd >= 0);
+    actor->log_mark = lseek(fd, 0, SEEK_END);
+    close(fd);
+    inotify_add_watch(self->inotify, actor->log, IN_MODIFY);
 }
 
-static char **make_env(const char *const *more)
+// A child begins in the network namespace of the thread that starts it.
+static int start_in(int netns, const struct process_options *options, struct why *why,
+                    pid_t *ret_pid)
 {
-    size_t count = 0, added = 0;
-    while (environ[count]) count++;
-    while (more && more[added]) added++;
-    char **env = calloc(count + added + 1, sizeof *env);
-    ensure(env);
-    for (size_t i = 0; i < added; i++) env[i] = (char *)(uintptr_t)more[i];
-    memcpy(env + added, environ, count * sizeof *env);
-    return env;
+    if (!netns) return process_start(options, why, ret_pid);
+    int own = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    ensure(own >= 0 && setns(netns, CLONE_NEWNET) == 0);
+    int rc = process_start(options, why, ret_pid);
+    ensure(setns(own, CLONE_NEWNET) == 0);
+    close(own);
+    return rc;
 }
 
 void testbed_start_with(struct testbed *self, const char *name, const struct testbed_launch *launch)
 {
     struct testbed_actor *actor = testbed_actor(self, name);
-    struct line *line = calloc(1, sizeof *line);
-    char tail[2];
-    ensure(line && !actor->pid);
-    put_program(self, name, launch->program, line);
-    if (!launch->bare) put_usual(self, name, line);
-    for (int i = 0; launch->args && launch->args[i]; i++) put(line, "%s", launch->args[i]);
-    char **env = make_env(launch->env);
-    testbed_read_file(actor->log, tail, sizeof tail);
-    int fd = open(actor->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    actor->log_mark = lseek(fd, 0, SEEK_END);
-    close(fd);
-    inotify_add_watch(self->inotify, actor->log, IN_MODIFY);
-    pid_t parent = getpid();
-    actor->pid = fork();
-    ensure(actor->pid >= 0);
-    if (actor->pid == 0) become(self, actor, launch, line, env, parent);
+    struct arguments args = { 0 };
+    struct why why = { 0 };
+    ensure(!actor->pid);
+    add_program(self, name, launch->program, &args);
+    if (!launch->bare) add_usual(self, name, &args);
+    for (int i = 0; launch->args && launch->args[i]; i++)
+        arguments_add(&args, "%s", launch->args[i]);
+    mark_log(self, actor);
+    const struct process_options options = {
+        .arguments = &args, .log = actor->log, .dir = self->dir, .env = launch->env
+    };
+    if (start_in(launch->netns, &options, &why, &actor->pid) < 0)
+        testbed_fail(self, "%s cannot be started: %s", name, why.text);
     actor->lives++;
     actor->may_end = false;
     actor->pidfd = (int)syscall(SYS_pidfd_open, actor->pid, 0);
     ensure(actor->pidfd >= 0);
     struct epoll_event event = { .events = EPOLLIN };
     ensure(epoll_ctl(self->events, EPOLL_CTL_ADD, actor->pidfd, &event) == 0);
-    free(line);
-    free(env);
 }
 
 void testbed_start(struct testbed *self, const char *name)
@@ -407,10 +370,9 @@ static void reap_all(struct testbed *self)
         if (testbed_ends_with_run(actor->name) && WIFEXITED(actor->status) &&
             WEXITSTATUS(actor->status) == 0)
             continue;
-        testbed_fail(self, "%s ended (%s %d) though nobody asked it to", actor->name,
-                     WIFSIGNALED(actor->status) ? "signal" : "exit",
-                     WIFSIGNALED(actor->status) ? WTERMSIG(actor->status)
-                                                : WEXITSTATUS(actor->status));
+        char how[100];
+        process_print_end(actor->status, how, sizeof how);
+        testbed_fail(self, "%s %s though nobody asked it to", actor->name, how);
     }
 }
 

@@ -1,6 +1,7 @@
 // One trainer alone, as a person runs it: to the same bits with and without an interruption, and
 // what it says when the learning rate is absurd or memory is short.
 
+#include "common/base/process.h"
 #include "tests/unit/folder_fixture.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
-enum { OUTPUT_MAX = 64 << 10, WORDS_MAX = 40, TEXT_BYTES = 400 << 10 };
+enum { OUTPUT_MAX = 64 << 10, TEXT_BYTES = 400 << 10 };
 
 static char program[PATH_MAX];  // <build>/bin/shoal; this test is <build>/live/train_test
 static char output[OUTPUT_MAX]; // Of the last command, both streams
@@ -29,28 +30,25 @@ static void find_program(void)
     snprintf(program, sizeof program, "%s/bin/shoal", self);
 }
 
-// A command line of words without blanks; "@" stands for the test's folder.
+// A command line of words without blanks; a word's "@" stands for the test's folder.
 static pid_t start(const char *line)
 {
-    static char words[4096];
-    char *list[WORDS_MAX], *to = words;
-    size_t count = 0;
-    for (const char *from = line; *from && to < words + sizeof words - sizeof folder; from++) {
-        if (*from == '@') to += sprintf(to, "%s", folder);
-        else *to++ = *from;
+    struct arguments args = { 0 };
+    struct why why = { 0 };
+    char words[4096];
+    const char *log = path_of("output");
+    pid_t pid = 0;
+    snprintf(words, sizeof words, "%s", line);
+    arguments_add(&args, "%s", program);
+    for (char *word = strtok(words, " "); word; word = strtok(NULL, " ")) {
+        const int before = (int)strcspn(word, "@");
+        arguments_add(&args, "%.*s%s%s", before, word, word[before] ? folder : "",
+                      word + before + (word[before] == '@'));
     }
-    *to = 0;
-    list[count++] = program;
-    for (char *word = strtok(words, " "); word && count < WORDS_MAX - 1; word = strtok(NULL, " "))
-        list[count++] = word;
-    list[count] = NULL;
-    const pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid > 0) return pid;
-    const int out = open(path_of("output"), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    if (out < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) _exit(126);
-    execv(program, list);
-    _exit(127);
+    unlink(log);
+    assert_int_equal(
+        process_start(&(struct process_options){ .arguments = &args, .log = log }, &why, &pid), 0);
+    return pid;
 }
 
 static size_t slurp(const char *name, char *bytes, size_t max)

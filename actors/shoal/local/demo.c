@@ -92,7 +92,7 @@ static void hear(void *arg, const struct msg *msg, unsigned heard)
     for (int i = 0; i < DEMO_KILLS; i++) {
         if (demo_kill_is_due(&self->kills[i], view, heard, now_ms)) {
             say_killed(self, i);
-            fleet_kill(&self->net.fleet, victim(self, i));
+            fleet_kill(victim(self, i));
         } else if (demo_kill_came_back(&self->kills[i], view, heard, now_ms))
             say_back(self, &self->kills[i]);
     }

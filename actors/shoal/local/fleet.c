@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <sysexits.h>
@@ -50,18 +49,6 @@ int fleet_init(struct fleet *self, fleet_say *say_line, void *arg, struct why *w
     return 0;
 }
 
-void fleet_arg(struct child *child, const char *format, ...)
-{
-    va_list args;
-    va_start(args, format);
-    int count = vsnprintf(child->bytes + child->used, FLEET_ARG_BYTES - child->used, format, args);
-    va_end(args);
-    ensure(count >= 0 && child->used + (uint32_t)count < FLEET_ARG_BYTES &&
-           child->argc < FLEET_ARGS_MAX);
-    child->argv[child->argc++] = child->bytes + child->used;
-    child->used += (uint32_t)count + 1;
-}
-
 struct child *fleet_add(struct fleet *self, const char *name, const char *program,
                         const char *log_dir)
 {
@@ -70,46 +57,17 @@ struct child *fleet_add(struct fleet *self, const char *name, const char *progra
     snprintf(child->name, sizeof child->name, "%s", name);
     ensure(snprintf(child->log, sizeof child->log, "%s/%s.log", log_dir, name) <
            (int)sizeof child->log);
-    fleet_arg(child, "%s/%s", self->dir, program);
+    arguments_add(&child->arguments, "%s/%s", self->dir, program);
     return child;
 }
 
 // ---- starting -----------------------------------------------------------------------------------
 
-// Between fork and exec nothing but system calls: other threads may hold any lock.
-_Noreturn static void become(const struct child *child, int log, int null, pid_t parent)
+int fleet_start(struct child *child, struct why *why)
 {
-    sigset_t none;
-    sigemptyset(&none);
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(EX_TEMPFAIL); // We died in between
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    dup2(null, STDIN_FILENO);
-    dup2(log, STDOUT_FILENO);
-    dup2(log, STDERR_FILENO);
-    execv(child->argv[0], child->argv);
-    _exit(EX_CONFIG);
-}
-
-int fleet_start(struct fleet *self, struct child *child, struct why *why)
-{
-    (void)self;
-    if (access(child->argv[0], X_OK) != 0)
-        return why_set(why, FAULT_NOT_FOUND, "%s cannot be started: %s: %s", child->name,
-                       child->argv[0], strerror(errno));
-    int log = open(child->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    if (log < 0)
-        return why_set(why, fault_from_errno(errno), "%s: %s", child->log, strerror(errno));
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    pid_t parent = getpid(), pid = fork();
-    if (pid == 0) become(child, log, null, parent);
-    int error = errno;
-    close(log);
-    if (null >= 0) close(null);
-    if (pid < 0)
-        return why_set(why, FAULT_MEMORY, "%s cannot be started: %s", child->name, strerror(error));
-    child->pid = pid;
+    const struct process_options options = { .arguments = &child->arguments, .log = child->log };
+    int rc = process_start(&options, why, &child->pid);
+    if (rc < 0) return why_wrap(why, rc, "%s cannot be started", child->name);
     child->started_ms = clock_ms();
     child->due_ms = 0;
     child->killed = false;
@@ -162,10 +120,7 @@ static int bury(struct fleet *self, struct child *child, int status, struct why 
     uint64_t now_ms = clock_ms();
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     char how[100];
-    if (WIFSIGNALED(status))
-        snprintf(how, sizeof how, "was ended by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
-    else snprintf(how, sizeof how, "ended with code %d", code);
+    process_print_end(status, how, sizeof how);
     child->pid = 0;
     child->deaths++;
     if (self->stopping) return 0;
@@ -207,7 +162,7 @@ int fleet_tick(struct fleet *self, struct why *why)
     for (uint32_t i = 0; i < self->count; i++) {
         struct child *child = &self->children[i];
         if (child->pid || child->due_ms == 0 || now_ms < child->due_ms) continue;
-        int rc = fleet_start(self, child, why);
+        int rc = fleet_start(child, why);
         if (rc < 0) return rc;
     }
     return 0;
@@ -222,9 +177,8 @@ uint64_t fleet_due_ms(const struct fleet *self)
     return due_ms;
 }
 
-void fleet_kill(struct fleet *self, struct child *child)
+void fleet_kill(struct child *child)
 {
-    (void)self;
     if (!child->pid) return;
     child->killed = true;
     kill(child->pid, SIGKILL);

@@ -7,22 +7,18 @@
 // A child's code of 64, 77 or 78 (usage, permission, configuration) will not change by trying again, and
 // neither will the sixth quick death in a row: fleet_reap fails, and says what the child said last.
 //
-// Every child has a process group of its own, so that Ctrl-C reaches us alone, writes to a log of its own,
-// and is killed by the kernel should we die first. One thread; SIGCHLD belongs to the caller's loop.
+// Each child writes to a log of its own (common/base/process.h says how a child is started). One thread;
+// SIGCHLD belongs to the caller's loop.
 
-#include "common/base/fault.h"
+#include "common/base/process.h"
 #include <limits.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 
-enum { FLEET_MAX = 272, FLEET_ARGS_MAX = 32, FLEET_ARG_BYTES = 4096, FLEET_NAME_MAX = 47 };
+enum { FLEET_MAX = 272, FLEET_NAME_MAX = 47 };
 
 struct child {
     char name[FLEET_NAME_MAX + 1]; // "trainer-2"
-    char bytes[FLEET_ARG_BYTES];   // Of the arguments
-    char *argv[FLEET_ARGS_MAX + 1];
-    uint32_t argc, used;
+    struct arguments arguments;
     char log[PATH_MAX];
     pid_t pid;                   // 0: not running
     uint64_t started_ms, due_ms; // due_ms 0: nothing is planned
@@ -45,19 +41,18 @@ struct fleet {
 // Finds the folder of our own program, where the others lie too.
 int fleet_init(struct fleet *self, fleet_say *say, void *arg, struct why *why);
 
-// A new child, not yet started; its first argument is the program's name.
+// A new child, not yet started; its arguments may be added to.
 struct child *fleet_add(struct fleet *self, const char *name, const char *program,
                         const char *log_dir);
-void fleet_arg(struct child *child, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-int fleet_start(struct fleet *self, struct child *child, struct why *why);
+int fleet_start(struct child *child, struct why *why);
 
 // After SIGCHLD: buries the dead and plans their return. A fault: one cannot be kept alive.
 int fleet_reap(struct fleet *self, struct why *why);
 int fleet_tick(struct fleet *self, struct why *why); // Starts who is due
 uint64_t fleet_due_ms(const struct fleet *self);     // UINT64_MAX: nobody is due
 
-void fleet_kill(struct fleet *self, struct child *child); // SIGKILL
+void fleet_kill(struct child *child); // SIGKILL
 
 // SIGTERM to `from` and all after it, then waits; SIGKILL to those that are left after five seconds, or at
 // once when `signals` (a signalfd for SIGINT, SIGTERM and SIGCHLD) says that somebody insists.

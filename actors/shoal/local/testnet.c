@@ -66,62 +66,52 @@ static int make_key(const struct testnet *self, const char *name, uint32_t numbe
 
 // ---- the children -------------------------------------------------------------------------------
 
-static struct child *add(struct testnet *self, const char *name, const char *program)
+static struct arguments *add(struct testnet *self, const char *name, const char *program)
 {
-    struct child *child = fleet_add(&self->fleet, name, program, self->log_dir);
-    if (self->options.debug) fleet_arg(child, "-v");
-    return child;
+    struct arguments *args = &fleet_add(&self->fleet, name, program, self->log_dir)->arguments;
+    if (self->options.debug) arguments_add(args, "-v");
+    arguments_add(args, "--identity-secret-key-path=%s/keys/%s.key", self->state_dir, name);
+    return args;
 }
 
-// What all but the broker take: who they are, where the broker is, a folder of their own.
-static struct child *add_actor(struct testnet *self, const char *name, const char *program)
+// What all but the broker take: where the broker is, and a folder of their own.
+static struct arguments *add_actor(struct testnet *self, const char *name, const char *program)
 {
-    struct child *child = add(self, name, program);
-    fleet_arg(child, "--identity-secret-key-path");
-    fleet_arg(child, "%s/keys/%s.key", self->state_dir, name);
-    fleet_arg(child, "--ticket");
-    fleet_arg(child, "%s", self->ticket_path);
-    fleet_arg(child, "--state-dir");
-    fleet_arg(child, "%s/%s", self->state_dir, name);
-    return child;
+    struct arguments *args = add(self, name, program);
+    arguments_add(args, "--ticket=%s", self->ticket_path);
+    arguments_add(args, "--state-dir=%s/%s", self->state_dir, name);
+    return args;
 }
 
 static void add_trainers(struct testnet *self)
 {
-    for (uint32_t i = 0; i < self->options.trainers; i++) {
+    const struct testnet_options *options = &self->options;
+    self->trainers = &self->fleet.children[self->fleet.count];
+    for (uint32_t i = 0; i < options->trainers; i++) {
         char name[32];
         snprintf(name, sizeof name, "trainer-%u", i + 1);
-        struct child *child = add_actor(self, name, "shoal-trainer");
-        if (i == 0) self->trainers = child;
-        if (self->options.threads)
-            fleet_arg(child, "--threads"), fleet_arg(child, "%s", self->options.threads);
-        if (self->options.micro_batch)
-            fleet_arg(child, "--micro-batch-size"),
-                fleet_arg(child, "%s", self->options.micro_batch);
+        struct arguments *args = add_actor(self, name, "shoal-trainer");
+        if (options->threads) arguments_add(args, "--threads=%s", options->threads);
+        if (options->micro_batch)
+            arguments_add(args, "--micro-batch-size=%s", options->micro_batch);
     }
 }
 
 static void add_children(struct testnet *self)
 {
-    struct child *child = add(self, "broker", "shoal-broker");
-    fleet_arg(child, "--identity-secret-key-path");
-    fleet_arg(child, "%s/keys/broker.key", self->state_dir);
-    fleet_arg(child, "--server-port");
-    fleet_arg(child, "%u", self->options.port);
-    self->coordinator = add_actor(self, "coordinator", "shoal-coordinator");
-    fleet_arg(self->coordinator, "--state");
-    fleet_arg(self->coordinator, "%s", self->state_toml);
+    struct arguments *args = add(self, "broker", "shoal-broker");
+    arguments_add(args, "--server-port=%u", self->options.port);
+    self->coordinator = &self->fleet.children[self->fleet.count];
+    args = add_actor(self, "coordinator", "shoal-coordinator");
+    arguments_add(args, "--state=%s", self->state_toml);
     self->members_from = self->fleet.count;
     if (self->config.data_location == CONFIG_DATA_SERVER) {
-        child = add_actor(self, "data-provider", "shoal-data-provider");
-        fleet_arg(child, "--data-config");
-        fleet_arg(child, "%s", self->data_toml);
+        args = add_actor(self, "data-provider", "shoal-data-provider");
+        arguments_add(args, "--data-config=%s", self->data_toml);
     }
-    child = add_actor(self, "checkpointer", "shoal-checkpointer");
-    fleet_arg(child, "--checkpoint-dir");
-    fleet_arg(child, "%s/checkpoints", self->state_dir);
-    fleet_arg(child, "--keep-steps");
-    fleet_arg(child, "%llu", (unsigned long long)self->config.checkpoint_keep);
+    args = add_actor(self, "checkpointer", "shoal-checkpointer");
+    arguments_add(args, "--checkpoint-dir=%s/checkpoints", self->state_dir);
+    arguments_add(args, "--keep-steps=%llu", (unsigned long long)self->config.checkpoint_keep);
     add_trainers(self);
 }
 
@@ -245,7 +235,7 @@ int testnet_start(struct testnet *self, const struct testnet_options *options, s
                                 .run = self->config.run_id,
                                 .role = ACTOR_MONITOR };
     for (uint32_t i = 0; i < self->fleet.count && rc == 0; i++)
-        rc = fleet_start(&self->fleet, &self->fleet.children[i], why);
+        rc = fleet_start(&self->fleet.children[i], why);
     return rc < 0 ? rc : tap_open(&tap, why, &self->tap);
 }
 

@@ -46,7 +46,7 @@ static void kill_some(struct session *self, uint64_t now_ms)
         snprintf(line, sizeof line, "kill -9 %s (pid %d) in RoundTrain of round %llu", child->name,
                  (int)child->pid, (unsigned long long)self->net.view->round.opened.round);
         say(self, line);
-        fleet_kill(&self->net.fleet, child);
+        fleet_kill(child);
     }
     self->kill_ms = now_ms + self->interval_ms;
 }
