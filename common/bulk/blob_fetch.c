@@ -96,7 +96,7 @@ static uint32_t serve_alone(struct blob_fetch *self)
     for (uint32_t i = 0; i < fetch->holders_count; i++) {
         struct holder *holder = &fetch->holders[i];
         if (holder->state != HOLDER_SERVING) continue;
-        if (!holder->peer->is_slow || fetch_count(fetch, HOLDER_UNTRIED) == 0) return 1;
+        if (!holder->peer->reputation.is_slow || fetch_count(fetch, HOLDER_UNTRIED) == 0) return 1;
         holder->state = HOLDER_SILENT;
         reset(self);
     }
@@ -144,7 +144,7 @@ static void reject_whole(struct blob_fetch *self)
     }
     if (senders == 1) {
         sender->state = HOLDER_LIED;
-        sender->peer->has_lied = true;
+        sender->peer->reputation.has_lied = true;
     }
     self->is_single = true;
     reset(self);

@@ -53,23 +53,17 @@ void fetch_add_holders(struct fetch *self, const struct wire_holder *list, uint3
         if (list[i].endpoint[0]) add_holder(self, &list[i]);
 }
 
-static struct holder *next_untried(struct fetch *self, bool is_trusted)
-{
-    for (uint32_t i = 0; i < self->holders_count; i++) {
-        struct holder *holder = &self->holders[i];
-        const struct peer *peer = holder->peer;
-        const bool is_doubtful = peer->was_silent || peer->has_lied || peer->is_slow;
-        if (holder->state == HOLDER_UNTRIED && is_doubtful != is_trusted) return holder;
-    }
-    return NULL;
-}
-
 struct holder *fetch_take_next(struct fetch *self)
 {
-    struct holder *holder = next_untried(self, true);
-    if (!holder) holder = next_untried(self, false);
-    if (holder) holder->state = HOLDER_SERVING;
-    return holder;
+    struct holder *next = NULL;
+    for (uint32_t i = 0; i < self->holders_count; i++) {
+        struct holder *holder = &self->holders[i];
+        if (holder->state == HOLDER_UNTRIED &&
+            (!next || reputation_is_before(&holder->peer->reputation, &next->peer->reputation, 0)))
+            next = holder;
+    }
+    if (next) next->state = HOLDER_SERVING;
+    return next;
 }
 
 uint32_t fetch_widen(struct fetch *self, uint32_t width)
@@ -78,7 +72,7 @@ uint32_t fetch_widen(struct fetch *self, uint32_t width)
     for (uint32_t i = 0; i < self->holders_count; i++) {
         if (self->holders[i].state != HOLDER_SERVING) continue;
         serving++;
-        slow += self->holders[i].peer->is_slow;
+        slow += self->holders[i].peer->reputation.is_slow;
     }
     const uint32_t wanted = width + 2 * slow;
     while (serving < wanted && fetch_take_next(self)) serving++;

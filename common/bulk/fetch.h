@@ -4,8 +4,8 @@
 //
 //     holder:  untried ──asked──▶ serving ──▶ lacks | silent | differs | lied     never asked again
 //
-// Holders are asked in the order in which they were named; those who were silent, lied or were slow
-// lately, last.
+// Holders are asked in the order of their reputation; those of equal reputation in the order in which they were
+// named.
 
 #include "common/bulk/peers.h"
 

@@ -197,7 +197,7 @@ static void drop(struct model_fetch *self, const struct answer *answer, bool is_
     holder->state = answer->kind == ANSWER_LACKING  ? HOLDER_LACKS
                     : answer->kind == ANSWER_SILENT ? HOLDER_SILENT
                                                     : HOLDER_LIED;
-    if (!is_sound) answer->peer->has_lied = true;
+    if (!is_sound) answer->peer->reputation.has_lied = true;
 }
 
 static void hear_list(struct model_fetch *self, const struct answer *answer)

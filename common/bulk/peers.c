@@ -122,8 +122,7 @@ static void forget_peer(struct peers *self, struct peer *peer)
 {
     uint32_t i = 0;
     if (peer->users || peer->wants || peer->dealer.socket || peer == self->silent) return;
-    const bool is_known = peer->has_lied || peer->was_silent || peer->is_slow;
-    if (is_known && self->count < REMEMBERED_MAX) return;
+    if (reputation_is_doubtful(&peer->reputation) && self->count < REMEMBERED_MAX) return;
     while (self->list[i] != peer) i++;
     self->list[i] = self->list[--self->count];
     free(peer);
@@ -264,7 +263,7 @@ bool peers_await(const struct peers *self, const struct fetch *fetch, uint32_t p
 bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch, uint64_t now_ms)
 {
     struct want *oldest = NULL;
-    if (peer->is_slow) return false;
+    if (peer->reputation.is_slow) return false;
     for (uint32_t i = 0; i < WANTS_MAX; i++) {
         struct want *want = &self->wants[i];
         if (want->peer && want->fetch == fetch && want->again < AGAIN_MAX &&
@@ -336,8 +335,8 @@ static void judge_pace(const struct want *want, uint64_t now_ms)
 {
     struct peer *peer = want->peer;
     // mutant: fetch: nobody is slow
-    peer->is_slow = is_late(want, now_ms);
-    if (!peer->is_slow) {
+    peer->reputation.is_slow = is_late(want, now_ms);
+    if (!peer->reputation.is_slow) {
         peer->window += BULK_CHUNK_BYTES;
         if (peer->window > PEER_WINDOW_MAX) peer->window = PEER_WINDOW_MAX;
     } else if (want->sent_ms >= peer->halved_ms) {
@@ -404,15 +403,15 @@ static bool hear(struct peers *self, struct peer *peer, uint64_t now_ms, struct 
         return false;
     }
     peer->heard_ms = now_ms;
-    peer->was_silent = false;
-    if (kind == ANSWER_WRONG) peer->has_lied = true;
+    peer->reputation.failed_ms = 0;
+    if (kind == ANSWER_WRONG) peer->reputation.has_lied = true;
     else judge_pace(want, now_ms);
     finish(self, want, kind, ret);
     return true;
 }
 
 // The next request of the silent peer; when there is none left, the peer is as if never met.
-static bool next_silence(struct peers *self, struct answer *ret)
+static bool next_silence(struct peers *self, uint64_t now_ms, struct answer *ret)
 {
     struct peer *peer = self->silent;
     for (uint32_t i = 0; i < WANTS_MAX; i++) {
@@ -424,7 +423,7 @@ static bool next_silence(struct peers *self, struct answer *ret)
     self->silent = NULL;
     close_peer(self, peer);
     peer->window = PEER_WINDOW_BEGIN;
-    peer->was_silent = true;
+    peer->reputation.failed_ms = now_ms;
     forget_peer(self, peer);
     return false;
 }
@@ -447,7 +446,7 @@ static bool find_who_gives_way(struct peers *self)
     const bool is_crowded = self->is_crowded;
     self->is_crowded = false;
     for (uint32_t i = 0; i < self->open_count && is_crowded; i++) {
-        if (!self->open[i]->is_slow) continue;
+        if (!self->open[i]->reputation.is_slow) continue;
         self->silent = self->open[i];
         return true;
     }
@@ -470,7 +469,7 @@ static bool find_hoarder(struct peers *self, uint64_t now_ms)
         self->look_ms = now_ms + BULK_LOOK_MS;
         return false;
     }
-    most->has_lied = true;
+    most->reputation.has_lied = true;
     self->silent = most;
     return true;
 }
@@ -487,7 +486,7 @@ static void close_idle(struct peers *self, uint64_t now_ms)
 
 bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer)
 {
-    if (self->silent && next_silence(self, ret_answer)) return true;
+    if (self->silent && next_silence(self, now_ms, ret_answer)) return true;
     for (uint32_t tried = 0; tried < 2 * self->open_count;) {
         struct peer *peer = self->open[self->turn++ % self->open_count];
         const enum bulk_heard heard = bulk_dealer_recv(&peer->dealer, &self->mail);
@@ -495,7 +494,7 @@ bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer)
         tried++; // What means nothing counts, too: no flood holds us here
     }
     if ((find_hoarder(self, now_ms) || find_silent(self, now_ms) || find_who_gives_way(self)) &&
-        next_silence(self, ret_answer))
+        next_silence(self, now_ms, ret_answer))
         return true;
     close_idle(self, now_ms);
     return false;

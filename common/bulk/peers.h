@@ -24,6 +24,7 @@
 // One thread.
 
 #include "common/bulk/bulk_dealer.h"
+#include "common/bulk/reputation.h"
 
 enum {
     PEERS_OPEN_MAX = 32,
@@ -48,7 +49,7 @@ struct peer {
     uint64_t used_ms, heard_ms;
     uint32_t wants, bytes, window; // On their way, and bytes that may be; one request always may
     uint64_t halved_ms;            // The window, last
-    bool was_silent, has_lied, is_slow; // Others are asked first
+    struct reputation reputation;
 };
 
 enum answer_kind {

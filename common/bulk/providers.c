@@ -22,7 +22,8 @@ static struct provider_peer *find_room(struct providers *self)
     if (self->count < PROVIDERS_MAX) return &self->list[self->count++];
     for (uint32_t i = 0; i < self->count; i++) {
         struct provider_peer *peer = &self->list[i];
-        if (!provider_may_be_asked(peer) && (!oldest || peer->failed_ms < oldest->failed_ms))
+        if (!provider_may_be_asked(peer) &&
+            (!oldest || peer->reputation.failed_ms < oldest->reputation.failed_ms))
             oldest = peer;
     }
     ensure(oldest);
@@ -46,20 +47,17 @@ void providers_name(struct providers *self, const struct wire_holder *named, uin
 
 // ---- whom to ask ----------------------------------------------------------------------------
 
-static bool has_failed_lately(const struct provider_peer *peer, uint64_t now_ms)
+// What failed before that is forgiven.
+static uint64_t since_ms(uint64_t now_ms)
 {
-    return peer->failed_ms && now_ms < peer->failed_ms + PROVIDERS_FORGIVE_MS;
+    return now_ms > PROVIDERS_FORGIVE_MS ? now_ms - PROVIDERS_FORGIVE_MS : 0;
 }
 
 static bool is_before(const struct providers *self, const struct provider_peer *a,
                       const struct provider_peer *b, uint64_t now_ms)
 {
-    const bool a_failed = has_failed_lately(a, now_ms), b_failed = has_failed_lately(b, now_ms);
     if (a == self->first || b == self->first) return a == self->first;
-    // mutant: data: a silent provider costs the full patience each time
-    if (a_failed != b_failed) return b_failed;
-    if (!a->proven_ms != !b->proven_ms) return a->proven_ms;
-    return a_failed && a->failed_ms < b->failed_ms;
+    return reputation_is_before(&a->reputation, &b->reputation, since_ms(now_ms));
 }
 
 void providers_begin(struct providers *self)
@@ -88,13 +86,15 @@ static void keep(struct providers *self, struct provider_peer *peer, uint64_t no
 {
     struct provider_peer *oldest = NULL;
     uint32_t count = 0;
-    peer->proven_ms = now_ms;
+    peer->reputation.proven_ms = now_ms;
     // mutant: data: a good provider is forgotten with the list
     peer->is_kept = true;
     for (uint32_t i = 0; i < self->count; i++) {
         struct provider_peer *other = &self->list[i];
         count += other->is_kept;
-        if (other->is_kept && (!oldest || other->proven_ms < oldest->proven_ms)) oldest = other;
+        if (other->is_kept &&
+            (!oldest || other->reputation.proven_ms < oldest->reputation.proven_ms))
+            oldest = other;
     }
     if (count > PROVIDERS_KEPT_MAX) oldest->is_kept = false;
 }
@@ -107,7 +107,9 @@ static struct provider_peer *find_faster(struct providers *self, struct provider
         struct provider_peer *peer = &self->list[i];
         if (peer == than || !provider_may_be_asked(peer)) continue;
         peer->took_ms -= peer->took_ms / 16;
-        if (peer->took_ms < best->took_ms && !has_failed_lately(peer, now_ms)) best = peer;
+        if (peer->took_ms < best->took_ms &&
+            !reputation_has_failed(&peer->reputation, since_ms(now_ms)))
+            best = peer;
     }
     return best;
 }
@@ -115,17 +117,18 @@ static struct provider_peer *find_faster(struct providers *self, struct provider
 void providers_succeed(struct providers *self, struct provider_peer *peer, bool is_proven,
                        uint32_t took_ms, uint32_t slow_ms, uint64_t now_ms)
 {
-    peer->failed_ms = 0;
+    peer->reputation.failed_ms = 0;
+    peer->reputation.is_slow = took_ms >= slow_ms;
     peer->took_ms = took_ms ? took_ms : 1;
     if (is_proven) keep(self, peer, now_ms);
     // mutant: data: a slow provider is never left
-    self->first = took_ms < slow_ms ? peer : find_faster(self, peer, now_ms);
+    self->first = peer->reputation.is_slow ? find_faster(self, peer, now_ms) : peer;
 }
 
 void providers_fail(struct providers *self, struct provider_peer *peer, uint32_t took_ms,
                     uint64_t now_ms)
 {
-    peer->failed_ms = now_ms;
+    peer->reputation.failed_ms = now_ms;
     peer->took_ms = took_ms;
     peer->is_kept = false;
     if (self->first == peer) self->first = NULL;

@@ -1,7 +1,7 @@
 #pragma once
 // providers -- whom a client asks for samples, in what order, and what it remembers of them.
 //
-//     who answered in time last ─▶ proven ─▶ not asked yet ─▶ failed lately: proven ones, then longest ago
+//     who answered in time last ─▶ all others, by their reputation
 //
 // The list that a client is given names some of the run's providers, and anybody may be a provider: who
 // is hostile in numbers fills such lists with keys that never answer. So what was learnt of a provider
@@ -12,6 +12,7 @@
 //
 // Values only: no sockets, no clock.
 
+#include "common/bulk/reputation.h"
 #include "common/wire/wire.h"
 
 enum {
@@ -24,9 +25,8 @@ enum {
 
 struct provider_peer {
     struct wire_holder holder;
+    struct reputation reputation;
     uint32_t took_ms;              // Its newest answer; 0: not asked yet
-    uint64_t failed_ms;            // When it gave nothing; 0: it did not, or has answered since
-    uint64_t proven_ms;            // When its samples last passed the proof; 0: never
     uint32_t times;                // How often it was asked this question
     bool is_named, is_kept;        // If neither, it is only remembered
     char said[PROVIDERS_SAID_MAX]; // To this question, if nothing useful

@@ -117,7 +117,7 @@ bool peers_await(const struct peers *self, const struct fetch *fetch, uint32_t p
 bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch, uint64_t now_ms)
 {
     (void)now_ms;
-    for (uint32_t i = 0; i < self->asked_count && is_late && !peer->is_slow; i++) {
+    for (uint32_t i = 0; i < self->asked_count && is_late && !peer->reputation.is_slow; i++) {
         struct asked *old = &self->asked[i], again = *old;
         if (old->fetch != fetch || old->again == AGAIN_MAX ||
             is_asked(self, peer, fetch, old->piece))
@@ -200,7 +200,7 @@ static void answer_one(struct peers *peers, const struct truth *truth, const uin
             (--peers->asked_count - which) * sizeof asked);
     is_late = event[0] & 0x10;
     if (!asked.fetch) return;
-    asked.peer->is_slow = event[0] & 0x08;
+    asked.peer->reputation.is_slow = event[0] & 0x08;
     struct answer answer = { .kind = kinds[event[0] % 8],
                              .fetch = asked.fetch,
                              .peer = asked.peer,

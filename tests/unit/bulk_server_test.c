@@ -543,7 +543,7 @@ static void test_what_is_remembered_of_providers(void **state)
         for (peer = self->list; peer < self->list + self->count; peer++) peer->is_kept = false;
         providers_name(self, both, 2);
         peer = providers_next(self, 1, now_ms + (i ? PROVIDERS_FORGIVE_MS : 0));
-        assert_true(peer && (peer->failed_ms == 0) == (i == 0));
+        assert_true(peer && (peer->reputation.failed_ms == 0) == (i == 0));
     }
     free(self);
 }

@@ -171,10 +171,10 @@ static void test_who_is_late_gets_less_and_others_are_asked(void **state)
     struct peer *list[4];
     for (uint32_t i = 0; i < 4; i++) list[i] = peers_find(peers, &names[i]);
     assert_true(ask(peers, list[0], &fetch, 7, 1, T) && ask(peers, list[0], &fetch, 8, 1, T + 150));
-    assert_false(peers_next(peers, T + 200, &answer) || list[0]->is_slow);
+    assert_false(peers_next(peers, T + 200, &answer) || list[0]->reputation.is_slow);
     assert_false(peers_ask_again(peers, list[1], &fetch, T + 200));
     for (int i = 1; i <= 2; i++) assert_false(peers_next(peers, T + 200 + (uint64_t)i, &answer));
-    assert_true(list[0]->is_slow && list[0]->window == PEER_WINDOW_BEGIN / 2); // Once
+    assert_true(list[0]->reputation.is_slow && list[0]->window == PEER_WINDOW_BEGIN / 2); // Once
     assert_false(peers_ask_again(peers, list[0], &fetch, T + 202));
     assert_true(peers_ask_again(peers, list[1], &fetch, T + 202));
     assert_false(peers_ask_again(peers, list[1], &fetch, T + 202)); // It is asked
