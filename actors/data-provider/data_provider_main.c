@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct served {
-    struct member_options options; // First: argp's children know nothing of the rest
+    struct member_options options;
     const char *data_config;
     struct data_config config;
     struct wire_data_source source;
@@ -51,49 +51,31 @@ static int open_source(struct served *self, struct why *why)
     return rc < 0 ? rc : source_open(&self->source, &samples, NULL, why, &self->provider);
 }
 
-static const struct argp_option options[] = {
-    { "data-config", 'd', "FILE", 0,
-      "The data.toml: folder, token size, sequence length, shuffle seed "
-      "(env DATA_CONFIG)",
-      0 },
+static const struct flag flags[] = {
+    FLAG("data-config", 'd', "FILE", TO_TEXT(struct served, data_config),
+         "The data.toml: folder, token size, sequence length, shuffle seed (env DATA_CONFIG)",
+         .env = "DATA_CONFIG", .needed = true),
+    FLAGS_OF(member_flags, struct served, options),
     { 0 },
 };
 
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct served *self = state->input;
-    if (key == ARGP_KEY_INIT) {
-        state->child_inputs[0] = &self->options;
-        self->data_config = command_env("DATA_CONFIG");
-    } else if (key == 'd') self->data_config = arg;
-    else if (key == ARGP_KEY_END && !self->data_config)
-        argp_error(state, "--data-config FILE is needed");
-    else return ARGP_ERR_UNKNOWN;
-    return 0;
-}
+static const struct command_line line = {
+    .flags = flags,
+    .about = "Serves tokenised samples, checked against their manifest.\n\n"
+             "  shoal-data-provider -i secret.key --ticket ticket -d config/demo/data.toml\n"
+             "  shoal prepare-text --out data             makes the files\n",
+};
 
 int main(int argc, char **argv)
 {
     static const struct actor actor = { "data-provider", sizeof(struct data_provider),
                                         data_provider_step };
-    static const struct argp_child children[] = { { &member_argp, 0, NULL, 1 }, { 0 } };
-    static const struct argp argp = {
-        options,
-        parse,
-        NULL,
-        "Serves tokenised samples, checked against their manifest.\n\n"
-        "  shoal-data-provider -i secret.key --ticket ticket -d "
-        "config/demo/data.toml\n"
-        "  shoal prepare-text --out data             makes the files\n",
-        children,
-        NULL,
-        NULL
-    };
-    static struct served self;
+    static struct served self = { .options = { MEMBER_DEFAULTS } };
     static struct config_faults faults;
     struct why why = { 0 };
-    argp_parse(&argp, argc, argv, 0, NULL, &self);
-    int rc = config_load_data(self.data_config, &self.config, &faults);
+    int rc = command_parse(&line, argc, argv, &self, &why);
+    if (rc < 0) return fault_exit(rc, &why);
+    rc = config_load_data(self.data_config, &self.config, &faults);
     config_faults_print(&faults, stderr);
     if (rc < 0) return fault_exit_code(rc);
     rc = open_source(&self, &why);

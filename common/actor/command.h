@@ -68,6 +68,11 @@ struct flag {
     {                                                                                              \
         .to = {.kind = FLAG_TABLE, .offset = offsetof(type, field), .table = rows }                \
     }
+// The same for another table of the same struct.
+#define FLAGS_TOO(rows)                                                                            \
+    {                                                                                              \
+        .to = {.kind = FLAG_TABLE, .table = rows }                                                 \
+    }
 // A row for a flag of Psyche's that is refused. It is not in --help.
 #define FLAG_OF_PSYCHE(flag, reason)                                                               \
     {                                                                                              \

@@ -8,22 +8,17 @@ int member_learner(const struct member_place *place, struct why *why, struct wor
 {
     static struct learner_options learner; // For the thread's life
     const struct member_options *options = place->options;
-    uint64_t threads = 1, micro_batch = 4, keep = 3;
     struct compute_device device = { .kind = COMPUTE_CPU };
-    int rc = command_number("--threads", options->threads, 1, 64, why, &threads);
-    if (rc == 0)
-        rc = command_number("--micro-batch-size", options->micro_batch, 1, 4096, why, &micro_batch);
-    if (rc == 0) rc = command_number("--keep-steps", options->keep, 1, 1000, why, &keep);
-    if (rc == 0) rc = compute_find(options->device, why, &device);
+    int rc = compute_find(options->device, why, &device);
     if (rc < 0) return rc;
     log_line(LOG_INFO, "learner.device uses=\"%s\"", device.text);
     learner = (struct learner_options){ .identity = place->identity,
                                         .store = place->store,
                                         .run_id = place->member->run,
                                         .device = device,
-                                        .threads = (uint32_t)threads,
-                                        .micro_batch = (uint32_t)micro_batch,
-                                        .keep = (uint32_t)keep,
+                                        .threads = (uint32_t)options->threads,
+                                        .micro_batch = (uint32_t)options->micro_batch,
+                                        .keep = (uint32_t)options->keep,
                                         .trains = place->member->role == ACTOR_TRAINER,
                                         .checkpoint_root = options->checkpoint_dir,
                                         .tokenizer_dir = options->tokenizer_dir };

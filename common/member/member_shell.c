@@ -294,31 +294,11 @@ int member_run(struct member_options *options, const struct member_process *proc
 
 // ---- command line -------------------------------------------------------------------------------
 
-enum { KEY_BULK_BIND = 2000, KEY_BULK_PORT };
-
-static const struct argp_option options[] = {
-    { "bulk-bind", KEY_BULK_BIND, "HOST", 0, "Address at which peers fetch from us (127.0.0.1)",
-      0 },
-    { "bind-p2p-port", KEY_BULK_PORT, "PORT", 0, "Its port (any free one; env BIND_P2P_PORT)", 0 },
+const struct flag member_flags[] = {
+    FLAG("bulk-bind", 0, "HOST", TO_TEXT(struct member_options, bulk_bind),
+         "Address at which peers fetch from us (127.0.0.1)", .group = 1),
+    FLAG("bind-p2p-port", 0, "PORT", TO_TEXT(struct member_options, bulk_port),
+         "Its port (any free one; env BIND_P2P_PORT)", .env = "BIND_P2P_PORT", .group = 1),
+    FLAGS_OF(command_flags, struct member_options, command),
     { 0 },
 };
-
-static error_t parse(int key, char *arg, struct argp_state *state)
-{
-    struct member_options *self = state->input;
-    if (key == ARGP_KEY_INIT) {
-        const char *port = command_env("BIND_P2P_PORT");
-        const char *micro_batch = command_env("MICRO_BATCH_SIZE");
-        self->bulk_bind = "127.0.0.1";
-        self->bulk_port = port ? port : "*";
-        self->micro_batch = micro_batch ? micro_batch : "4";
-        self->device = "cpu", self->threads = "1", self->keep = "3";
-        state->child_inputs[0] = &self->command;
-    } else if (key == KEY_BULK_BIND) self->bulk_bind = arg;
-    else if (key == KEY_BULK_PORT) self->bulk_port = arg;
-    else return ARGP_ERR_UNKNOWN;
-    return 0;
-}
-
-static const struct argp_child children[] = { { &command_argp, 0, NULL, 1 }, { 0 } };
-const struct argp member_argp = { options, parse, NULL, NULL, children, NULL, NULL };

@@ -11,13 +11,21 @@
 
 struct member_options {
     struct command command;
-    const char *bulk_bind; // --bulk-bind HOST: one address of this machine at which
-                           // peers reach us, or an interface's name; 127.0.0.1
-    const char *bulk_port; // --bind-p2p-port; "*": any free one
-    const char *device, *threads, *micro_batch;        // Trainers: --device, --threads,
-                                                       // --micro-batch-size
-    const char *checkpoint_dir, *keep, *tokenizer_dir; // Checkpointers
+    const char *bulk_bind;               // --bulk-bind HOST: one address of this machine at which
+                                         // peers reach us, or an interface's name; 127.0.0.1
+    const char *bulk_port;               // --bind-p2p-port; "*": any free one
+    const char *device;                  // Of the learner, like the next three
+    uint64_t threads, micro_batch, keep; // Keep: checkpoints that stay
+    const char *checkpoint_dir, *tokenizer_dir; // Checkpointers
 };
+
+// What holds where no flag says otherwise, as the first fields of an initializer.
+#define MEMBER_DEFAULTS                                                                            \
+    .bulk_bind = "127.0.0.1", .bulk_port = "*", .device = "cpu", .threads = 1, .micro_batch = 4,   \
+    .keep = 3
+
+// The flags that all members share, those of a command included: a table of struct member_options.
+extern const struct flag member_flags[];
 
 // What a worker may borrow for its life.
 struct member_place {
@@ -51,8 +59,6 @@ struct member_process {
     uint64_t samples;
     struct hash data, positions; // Of its dataset: common/data/proof.h
 };
-
-extern const struct argp member_argp; // Child of a main's argp, with a struct member_options
 
 // Runs the process to its end. Returns its exit code; what went wrong has been said.
 int member_run(struct member_options *options, const struct member_process *process);
