@@ -1,13 +1,11 @@
 // shoal-checkpointer -- follows a run, writes its checkpoints, and serves them.
 
 #include "actors/checkpointer/checkpointer.h"
+#include "common/base/folder.h"
 #include "common/base/log.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/member/member_shell.h"
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static void init(void *state) { checkpointer_init(state); }
 
@@ -21,11 +19,10 @@ static int find_checkpoint(const struct member_options *options, struct why *why
     static struct checkpoint_seen seen[CHECKPOINT_LIST_MAX];
     size_t count = 0, newest = 0;
     bool any = false;
-    if (mkdir(options->checkpoint_dir, 0755) != 0 && errno != EEXIST)
-        return why_set(why, fault_from_errno(errno), "%s: %s", options->checkpoint_dir,
-                       strerror(errno));
+    int rc = folder_make(options->checkpoint_dir, 0755, why);
+    if (rc < 0) return rc;
     snprintf(ret_resume->path, sizeof ret_resume->path, "%s", options->checkpoint_dir);
-    int rc = checkpoint_clean(options->checkpoint_dir, why);
+    rc = checkpoint_clean(options->checkpoint_dir, why);
     if (rc == 0)
         rc = checkpoint_list(options->checkpoint_dir, options->command.run_id, why, seen, &count);
     if (rc < 0) return rc;

@@ -331,13 +331,13 @@ static void settings_of_the_file_stay(void **state)
         snprintf(command, sizeof command,
                  "sed '/^.model.LLM.optimizer.Distro/,$d' "
                  "config/demo/state.toml > '%s/own.toml' && printf '[model.LLM.optimizer.%s\n' "
-                 ">> '%s/own.toml' && rm -rf '%s/o'",
+                 ">> '%s/own.toml' && rm -rf '%s/new'",
                  folder, cases[i].table, folder, folder);
         assert_int_equal(system(command), 0);
         expect("train @/own.toml --model @/model --data @/data/train --optimizer adamw --steps 1 "
-               "--set AdamW.weight_decay=0.1 --checkpoint-dir @/o",
+               "--set AdamW.weight_decay=0.1 --checkpoint-dir @/new/o",
                0, "step 1 of 1");
-        slurp("o/step-00000001/recipe.txt", recipe, sizeof recipe);
+        slurp("new/o/step-00000001/recipe.txt", recipe, sizeof recipe);
         if (!strstr(recipe, cases[i].kept)) fail_msg("%s", recipe);
     }
 }

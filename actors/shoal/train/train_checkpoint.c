@@ -1,14 +1,13 @@
 #include "actors/shoal/train/train_checkpoint.h"
 #include "common/base/clock.h"
+#include "common/base/folder.h"
 #include "common/crypto/merkle.h"
 #include "common/model/model_config.h"
 #include "common/wire/wire.h"
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define RECIPE "recipe.txt"
 
@@ -22,11 +21,9 @@ struct train_position train_position_first(const struct train_settings *settings
 int train_checkpoint_begin(const struct train_settings *settings, struct why *why)
 {
     checkpoint_t *checkpoint = NULL;
-    if (mkdir(settings->checkpoint_dir, 0755) == 0) return 0;
-    if (errno != EEXIST)
-        return why_set(why, fault_from_errno(errno), "--checkpoint-dir %s: %s",
-                       settings->checkpoint_dir, strerror(errno));
-    int rc = checkpoint_open_newest(settings->checkpoint_dir, settings->run, why, &checkpoint);
+    int rc = folder_make(settings->checkpoint_dir, 0755, why);
+    if (rc < 0) return why_wrap(why, rc, "--checkpoint-dir");
+    rc = checkpoint_open_newest(settings->checkpoint_dir, settings->run, why, &checkpoint);
     if (rc == FAULT_NOT_FOUND) return 0;
     if (rc < 0) return rc;
     const uint64_t step = checkpoint_info(checkpoint)->step;
