@@ -122,7 +122,7 @@ static int apply(struct trial *self, uint64_t step, struct why *why)
     for (uint32_t t = 0; t < count; t++)
         results[t] =
             (struct apply_result){ t, payload_of(self, step, t), payload_bytes(self->form) };
-    if (!self->settings.sign) {
+    if (self->settings.no_sign) {
         apply_scaled(self, results, how.rate);
         return 0;
     }
@@ -269,7 +269,7 @@ static int open_optimizer(struct trial *self, struct why *why)
     if (settings->adamw) return adamw_check(&adamw, why);
     int rc = chunks_of_model(&self->model.shape, (uint32_t)settings->chunk, why, &self->chunks);
     if (rc == 0)
-        rc = payload_form_new(self->chunks, (uint32_t)settings->top_k, settings->one_bit, why,
+        rc = payload_form_new(self->chunks, (uint32_t)settings->top_k, !settings->float_values, why,
                               &self->form);
     for (uint64_t t = 0; t < settings->trainers && rc == 0; t++) {
         float *const residual[2] = { self->state + 2 * t * floats,

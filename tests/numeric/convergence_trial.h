@@ -12,7 +12,7 @@ enum { TRIAL_TRAINERS_MAX = 64, TRIAL_LAG_MAX = 16, TRIAL_HELDOUT_MAX = 65536 };
 
 struct trial_settings {
     const char *model, *train, *heldout; // Folders; of the model's, config.json
-    bool adamw, one_bit, sign;
+    bool adamw, float_values, no_sign;
     bool spread; // Windows from all over what is held out; at the end all
     uint64_t trainers, chunk, top_k, batch, steps, warmup, seed, lag, threads;
     uint64_t heldout_every, heldout_samples; // In tokens; windows, from the first on
