@@ -6,6 +6,7 @@
 
 #include "common/actor/command.h"
 #include "common/base/ensure.h"
+#include <argp.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -276,32 +277,6 @@ const struct flag command_flags[] = {
     FLAG_OF_PSYCHE("withdraw-on-disconnect", "leases decide: [members] lease_time"),
     { 0 },
 };
-
-// A main that calls argp itself has these flags as a child: its own parsing within argp's.
-static struct parsing child;
-static struct argp_option child_options[ROWS_MAX + 1];
-
-__attribute__((constructor)) static void make_child(void)
-{
-    static struct command nobody; // The input comes with ARGP_KEY_INIT
-    lay_flat(&child, command_flags, &nobody);
-    make_options(&child, child_options);
-}
-
-static error_t parse_child(int key, char *arg, struct argp_state *state)
-{
-    struct row *row = find_row(&child, key);
-    if (key == ARGP_KEY_INIT) {
-        child.rows_count = 0;
-        child.self = state->input;
-        lay_flat(&child, command_flags, child.self);
-        read_environment(&child, state);
-    } else if (row) take_value(row, child.self, arg, state);
-    else return ARGP_ERR_UNKNOWN;
-    return 0;
-}
-
-const struct argp command_argp = { child_options, parse_child, NULL, NULL, NULL, NULL, NULL };
 
 static int check_run(const char *run, struct why *why)
 {

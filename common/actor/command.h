@@ -20,7 +20,6 @@
 
 #include "common/actor/post.h"
 #include "common/actor/ticket.h"
-#include <argp.h>
 #include <stddef.h>
 
 // ---- the table ----------------------------------------------------------------------------------
@@ -149,9 +148,6 @@ struct command {
 // For FLAGS_OF, with a struct command. --help shows them after all others.
 enum { COMMAND_GROUP = 9 };
 extern const struct flag command_flags[];
-
-// The same as a child of a main that calls argp itself, with a struct command as its input.
-extern const struct argp command_argp;
 
 // The last checks that need the whole line: EX_USAGE texts name flag, value and what is allowed.
 // Fills in what a ticket says and no flag does: run_id, server_addr, and `ticket` for the post.
