@@ -29,6 +29,9 @@ TSAN      = -fsanitize=thread
 FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 sanitized = @$(MAKE) --no-print-directory -s B=$(B)/$(1) SAN="$(2)" CUDA=0 OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma"
 
+# The programs of a folder that T names, or all: $(call asked,FOLDER,ALL)
+asked     = $(addprefix $(B)/$(1)/,$(or $(T),$(2)))
+
 # ---- goals ----------------------------------------------------------------------------------------
 
 test: deps-test                                 ## Run all tests; ends with "N passed, N failed"
@@ -40,8 +43,8 @@ test-build: all $(UNIT:%=$(B)/unit/%) $(GPU_TESTS:%=$(B)/emulated/%) $(B)/bin/si
             $(B)/live/hostile-trainer $(B)/numeric/honest_audits $(B)/bench/cost_test $(B)/tests/peers/logits \
             $(B)/bench/tokenizer_bench
 
-unit: $(UNIT:%=$(B)/unit/%)                     ## Run the unit tests: make unit T=wire_test for one
-	@tests/run.sh $(addprefix $(B)/unit/,$(or $(T),$(UNIT)))
+unit: $(call asked,unit,$(UNIT))                ## Run the unit tests: make unit T=wire_test for one
+	@tests/run.sh $(call asked,unit,$(UNIT))
 
 sim: $(B)/bin/sim                               ## Simulate: make sim SEEDS=1000, or replay make sim SEED=7
 	@$(if $(SEED),$< -v $(SEED),$< --seeds 1 $(or $(SEEDS),1000))
@@ -62,8 +65,8 @@ storage: $(B)/storage $(B)/unit/byte_flips_test  ## Kill a ledger's writer, cut 
 	@$< $(or $(KILLS),10000) $(or $(IMAGES),1000000) $(or $(FLIPS),10000) $(or $(SEED),1)
 	@FLIPS=$(or $(FLIPS),10000) $(B)/unit/byte_flips_test
 
-live: all $(LIVE:%=$(B)/live/%) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the live tests: make live T=join_test, LIVE_LONG=1
-	@tests/run.sh $(addprefix $(B)/live/,$(or $(T),$(LIVE)))
+live: all $(call asked,live,$(LIVE)) $(LIVE_PRE:%=$(B)/live/%.so)  ## Run the live tests: make live T=join_test, LIVE_LONG=1
+	@tests/run.sh $(call asked,live,$(LIVE))
 
 adversaries: all $(B)/live/adversary_test $(B)/live/hostile-trainer  ## One liar among four trainers, RUNS=20 of each kind; resumes
 	@tests/adversary/adversaries.sh $(B) $(or $(RUNS),20)
@@ -104,10 +107,10 @@ fuzz-keep: fuzz-build                           ## Add what it found and reaches
 
 asan:                                           ## Run the unit tests and SEEDS=300 under ASan + UBSan
 	@$(MAKE) --no-print-directory -s -j$$(nproc) asan-build
-	@ASAN_OPTIONS=detect_leaks=1 tests/run.sh $(addprefix $(B)/asan/unit/,$(or $(T),$(UNIT)))
+	@ASAN_OPTIONS=detect_leaks=1 tests/run.sh $(call asked,asan/unit,$(UNIT))
 	@$(B)/asan/bin/sim --seeds 1 $(or $(SEEDS),300)
 asan-build:
-	$(call sanitized,asan,$(ASAN)) $(addprefix $(B)/asan/unit/,$(or $(T),$(UNIT))) $(B)/asan/bin/sim
+	$(call sanitized,asan,$(ASAN)) $(call asked,asan/unit,$(UNIT)) $(B)/asan/bin/sim
 
 # The simulator by another compiler: its traces must be the same.
 clang-build:
@@ -115,18 +118,18 @@ clang-build:
 
 tsan:                                           ## Run the tests with threads under ThreadSanitizer
 	@$(MAKE) --no-print-directory -s -j$$(nproc) tsan-build
-	@TSAN_OPTIONS=suppressions=tests/tsan.supp:ignore_noninstrumented_modules=1 tests/run.sh $(addprefix $(B)/tsan/unit/,$(or $(T),$(TSAN_UNIT)))
+	@TSAN_OPTIONS=suppressions=tests/tsan.supp:ignore_noninstrumented_modules=1 tests/run.sh $(call asked,tsan/unit,$(TSAN_UNIT))
 tsan-build:
-	$(call sanitized,tsan,$(TSAN)) $(addprefix $(B)/tsan/unit/,$(or $(T),$(TSAN_UNIT)))
+	$(call sanitized,tsan,$(TSAN)) $(call asked,tsan/unit,$(TSAN_UNIT))
 
-bench: all $(BENCH:%=$(B)/bench/%)              ## Measure against the limits of this machine
+bench: all $(call asked,bench,$(BENCH))         ## Measure against the limits of this machine
 	@for b in $(or $(T),$(filter-out train_bench,$(BENCH))); do $(B)/bench/$$b || exit 1; done
 
-gpu-test: $(GPU_TESTS:%=$(B)/gpu/%)             ## On a machine with a GPU: its kernels against the CPU's
-	@tests/run.sh $(addprefix $(B)/gpu/,$(or $(T),$(GPU_TESTS)))
+gpu-test: $(call asked,gpu,$(GPU_TESTS))        ## On a machine with a GPU: its kernels against the CPU's
+	@tests/run.sh $(call asked,gpu,$(GPU_TESTS))
 
-gpu-emulated: $(GPU_TESTS:%=$(B)/emulated/%)    ## The same tests on a device emulated by the processor
-	@tests/run.sh $(addprefix $(B)/emulated/,$(or $(T),$(GPU_TESTS)))
+gpu-emulated: $(call asked,emulated,$(GPU_TESTS))  ## The same tests on a device emulated by the processor
+	@tests/run.sh $(call asked,emulated,$(GPU_TESTS))
 
 gpu-bench: $(B)/gpu/train_bench                 ## On a machine with a GPU: tokens/s and MFU beside PyTorch
 	@$(B)/gpu/train_bench

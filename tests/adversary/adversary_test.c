@@ -13,12 +13,10 @@
 #include "common/model/model_config.h"
 #include "common/model/model_tensors.h"
 #include "tests/live/testbed.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum {
     SHORT_STEPS = 24,
@@ -298,7 +296,7 @@ int main(void)
         kind " is ejected", liar_is_ejected, NULL, testbed_teardown, (void *)(uintptr_t)kind       \
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(the_honest_ones_alone, testbed_teardown),
+        TESTBED_TEST(the_honest_ones_alone),
         LIAR_TEST("sign-flip"),
         LIAR_TEST("times-10"),
         LIAR_TEST("noise"),
@@ -311,10 +309,10 @@ int main(void)
         LIAR_TEST("equivocate"),
         LIAR_TEST("accuse"),
         LIAR_TEST("silent"),
-        cmocka_unit_test_teardown(withheld_payload_is_dealt_again, testbed_teardown),
+        TESTBED_TEST(withheld_payload_is_dealt_again),
     };
     const struct CMUnitTest one[] = {
-        cmocka_unit_test_teardown(one_run_is_recorded, testbed_teardown),
+        TESTBED_TEST(one_run_is_recorded),
     };
     if (getenv("ADVERSARY")) return cmocka_run_group_tests(one, NULL, NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);

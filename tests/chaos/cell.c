@@ -2,17 +2,15 @@
 #include "tests/chaos/cell.h"
 #include "common/base/ensure.h"
 #include "tests/live/testbed.h"
+#include "tests/test.h"
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { STOPPED_MS = 10000, CELL_S_MAX = 150, EPOCH_ROUNDS = 6, NEWCOMER_STEP = 4 };
 

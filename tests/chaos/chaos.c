@@ -34,12 +34,11 @@
 #include "tests/chaos/schedule.h"
 #include "tests/chaos/soak.h"
 #include "tests/live/testbed.h"
+#include "tests/test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +49,6 @@
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum {
     TRAINERS = 4,

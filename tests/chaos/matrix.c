@@ -13,15 +13,13 @@
 #include "tests/chaos/cell.h"
 #include "common/base/ensure.h"
 #include "tests/live/testbed.h"
+#include "tests/test.h"
 #include <ftw.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <cmocka.h>
 
 enum { OUTCOMES = 4, LINE = 160 };
 static const char *const outcomes[OUTCOMES] = { "same", "finished", "other", "failed" };

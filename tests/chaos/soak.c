@@ -1,10 +1,8 @@
 #include "common/base/clock.h"
 #include "tests/chaos/soak.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { MINUTE_MS = 60000 };
 

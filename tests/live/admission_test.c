@@ -5,14 +5,12 @@
 #include "common/base/ensure.h"
 #include "common/net/signed_frame.h"
 #include "common/net/zap.h"
-#include <setjmp.h>
+#include "tests/test.h"
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <cmocka.h>
 
 enum { SOON_MS = 15000 };
 
@@ -201,14 +199,6 @@ static void nobody_speaks_for_another(void **state)
         strstr(((const struct wire_undeliverable *)body)->reason, "not the one of this"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(only_who_is_listed_and_as_long, testbed_teardown),
-        cmocka_unit_test_teardown(a_ticket_is_for_one, testbed_teardown),
-        cmocka_unit_test_teardown(a_wrong_server_key_is_said, testbed_teardown),
-        cmocka_unit_test_teardown(the_ejected_are_cut_off, testbed_teardown),
-        cmocka_unit_test_teardown(nobody_speaks_for_another, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(only_who_is_listed_and_as_long), TESTBED_TEST(a_ticket_is_for_one),
+      TESTBED_TEST(a_wrong_server_key_is_said), TESTBED_TEST(the_ejected_are_cut_off),
+      TESTBED_TEST(nobody_speaks_for_another))

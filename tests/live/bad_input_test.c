@@ -3,12 +3,11 @@
 #include "common/base/clock.h"
 #include "tests/live/testbed.h"
 #include "common/net/zap.h"
+#include "tests/test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 #include <sysexits.h>
 #include <unistd.h>
 #include <zmq.h>
-#include <cmocka.h>
 
 enum { END_MS = 10000 };
 
@@ -399,29 +397,18 @@ static void a_truncated_checkpoint_is_passed_over_by_name(void **state)
     testbed_finish(bed);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_teardown(name, testbed_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(keys_that_are_none_are_refused),
-        TEST(one_identity_is_for_one_process),
-        TEST(a_member_of_another_run_is_refused),
-        TEST(another_protocol_is_refused_by_name),
-        TEST(a_port_is_for_one_broker),
-        TEST(another_state_toml_is_refused_by_its_first_key),
-        TEST(an_optimizer_for_one_is_refused),
-        TEST(a_ledger_of_another_run_is_refused),
-        TEST(a_run_of_another_key_is_refused),
-        TEST(a_damaged_ledger_is_refused),
-        cmocka_unit_test_teardown(a_full_disk_stops_the_coordinator_and_loses_nothing,
-                                  unmount_small),
-        cmocka_unit_test_teardown(a_full_disk_costs_a_checkpoint_and_not_the_run, unmount_small),
-        TEST(token_files_that_cannot_be_are_refused),
-        TEST(a_token_file_may_shrink_under_its_reader),
-        TEST(a_token_beyond_the_vocabulary_is_never_trained),
-        TEST(a_provider_may_be_dead_for_a_while),
-        TEST(a_loss_that_is_no_number_is_said_and_survived),
-        TEST(a_truncated_checkpoint_is_passed_over_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(keys_that_are_none_are_refused), TESTBED_TEST(one_identity_is_for_one_process),
+      TESTBED_TEST(a_member_of_another_run_is_refused),
+      TESTBED_TEST(another_protocol_is_refused_by_name), TESTBED_TEST(a_port_is_for_one_broker),
+      TESTBED_TEST(another_state_toml_is_refused_by_its_first_key),
+      TESTBED_TEST(an_optimizer_for_one_is_refused),
+      TESTBED_TEST(a_ledger_of_another_run_is_refused),
+      TESTBED_TEST(a_run_of_another_key_is_refused), TESTBED_TEST(a_damaged_ledger_is_refused),
+      TEST_WITH(a_full_disk_stops_the_coordinator_and_loses_nothing, NULL, unmount_small),
+      TEST_WITH(a_full_disk_costs_a_checkpoint_and_not_the_run, NULL, unmount_small),
+      TESTBED_TEST(token_files_that_cannot_be_are_refused),
+      TESTBED_TEST(a_token_file_may_shrink_under_its_reader),
+      TESTBED_TEST(a_token_beyond_the_vocabulary_is_never_trained),
+      TESTBED_TEST(a_provider_may_be_dead_for_a_while),
+      TESTBED_TEST(a_loss_that_is_no_number_is_said_and_survived),
+      TESTBED_TEST(a_truncated_checkpoint_is_passed_over_by_name))

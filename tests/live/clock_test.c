@@ -2,11 +2,9 @@
 // an older process of its identity, and the run ends as it would have.
 
 #include "tests/live/testbed.h"
-#include <setjmp.h>
+#include "tests/test.h"
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 static void a_clock_set_back_turns_nobody_away(void **state)
 {
@@ -40,10 +38,4 @@ static void a_clock_set_back_turns_nobody_away(void **state)
     testbed_finish(bed);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_clock_set_back_turns_nobody_away, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(a_clock_set_back_turns_nobody_away))

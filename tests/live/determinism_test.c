@@ -2,12 +2,10 @@
 // them.
 
 #include "tests/live/testbed.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static struct hash first; // Digest of the first run, for the others
 
@@ -62,14 +60,6 @@ static void alone_it_is_what_shoal_train_does(void **state)
         testbed_fail(bed, "the run ends in %s, shoal train says %s", hex, said);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_run_ends_in_some_digest, testbed_teardown),
-        cmocka_unit_test_teardown(once_more_it_ends_in_the_same, testbed_teardown),
-        cmocka_unit_test_teardown(two_threads_make_no_difference, testbed_teardown),
-        cmocka_unit_test_teardown(four_threads_make_no_difference, testbed_teardown),
-        cmocka_unit_test_teardown(alone_it_is_what_shoal_train_does, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(a_run_ends_in_some_digest), TESTBED_TEST(once_more_it_ends_in_the_same),
+      TESTBED_TEST(two_threads_make_no_difference), TESTBED_TEST(four_threads_make_no_difference),
+      TESTBED_TEST(alone_it_is_what_shoal_train_does))

@@ -6,14 +6,12 @@
 
 #include "tests/live/testbed.h"
 #include "common/base/ensure.h"
+#include "tests/test.h"
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum {
     ROUNDS_A_TRY = 20,
@@ -342,13 +340,5 @@ static void a_quiet_run_passes_most(void **state)
     assert_true(passed >= 45);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_quiet_run_passes_most, testbed_teardown),
-        cmocka_unit_test_teardown(at_the_beginning_of_a_run, testbed_teardown),
-        cmocka_unit_test_teardown(in_the_midst_of_a_run, testbed_teardown),
-        cmocka_unit_test_teardown(in_a_long_ledger, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(a_quiet_run_passes_most), TESTBED_TEST(at_the_beginning_of_a_run),
+      TESTBED_TEST(in_the_midst_of_a_run), TESTBED_TEST(in_a_long_ledger))

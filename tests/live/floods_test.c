@@ -14,14 +14,12 @@
 #include "common/net/signed_frame.h"
 #include "common/net/zap.h"
 #include "common/base/ensure.h"
+#include "tests/test.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +28,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 // Of the broker: 256 MiB of messages on their way (connections.h), or 128 that are not read and 64 of
 // news (backlog.h), what arrives between two looks, and 30 KiB for each connection.
@@ -550,12 +547,6 @@ static void idle_connections_were_as_many(void **state)
     assert_in_range(idle_most, testbed_is_long() ? IDLE_MAX : IDLE_SHORT, IDLE_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(an_honest_member_is_served, testbed_teardown),
-        { "idle connections were as many as stated (10,000 descriptors)",
-          idle_connections_were_as_many, NULL, NULL, NULL }
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(an_honest_member_is_served),
+      { "idle connections were as many as stated (10,000 descriptors)",
+        idle_connections_were_as_many, NULL, NULL, NULL })

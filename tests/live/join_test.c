@@ -2,14 +2,12 @@
 // then it says so and ends.
 
 #include "tests/live/testbed.h"
-#include <setjmp.h>
+#include "tests/test.h"
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <cmocka.h>
 
 enum { ORPHAN_MS = 60000 };
 
@@ -75,12 +73,5 @@ static void from_nobody_it_says_so_and_ends(void **state)
     assert_true(testbed_log_has(bed, "trainer2", "nobody serves the parameters of step", NULL, 0));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(from_its_peers, testbed_teardown),
-        cmocka_unit_test_teardown(from_the_checkpointer, testbed_teardown),
-        cmocka_unit_test_teardown(from_nobody_it_says_so_and_ends, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(from_its_peers), TESTBED_TEST(from_the_checkpointer),
+      TESTBED_TEST(from_nobody_it_says_so_and_ends))

@@ -2,12 +2,10 @@
 // coordinator: kill_coordinator_test.c). A broker's restart loses no commit, no result and no join.
 
 #include "tests/live/testbed.h"
-#include <setjmp.h>
+#include "tests/test.h"
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { ROUNDS = 8 };
 
@@ -126,15 +124,6 @@ static void a_new_broker_loses_no_commit_result_or_join(void **state)
     assert_int_equal(end.ledger.members, 6);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(trainer, testbed_teardown),
-        cmocka_unit_test_teardown(data_provider, testbed_teardown),
-        cmocka_unit_test_teardown(checkpointer, testbed_teardown),
-        cmocka_unit_test_teardown(witness_of_its_own, testbed_teardown),
-        cmocka_unit_test_teardown(broker, testbed_teardown),
-        cmocka_unit_test_teardown(a_new_broker_loses_no_commit_result_or_join, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(trainer), TESTBED_TEST(data_provider), TESTBED_TEST(checkpointer),
+      TESTBED_TEST(witness_of_its_own), TESTBED_TEST(broker),
+      TESTBED_TEST(a_new_broker_loses_no_commit_result_or_join))

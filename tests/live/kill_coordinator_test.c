@@ -2,11 +2,9 @@
 // or send of its life. Short form: 10 and 10 kills; LIVE_LONG=1: 50 and 50.
 
 #include "tests/live/testbed.h"
-#include <setjmp.h>
+#include "tests/test.h"
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 enum { DELAY_MAX_MS = 250, CALLS_MAX = 120 };
 
@@ -97,11 +95,5 @@ static void killed_at_any_call_it_finishes_the_run(void **state)
     check_end(bed, killed);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(killed_at_any_instant_it_finishes_the_run, testbed_teardown),
-        cmocka_unit_test_teardown(killed_at_any_call_it_finishes_the_run, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(killed_at_any_instant_it_finishes_the_run),
+      TESTBED_TEST(killed_at_any_call_it_finishes_the_run))

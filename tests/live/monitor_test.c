@@ -3,14 +3,12 @@
 
 #include "common/base/clock.h"
 #include "tests/live/testbed.h"
+#include "tests/test.h"
 #include <jansson.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { STEPS = 60, LOG_BYTES = 4 << 20 };
 
@@ -109,12 +107,5 @@ static void a_stopped_one_slows_nobody(void **state)
     assert_true(beside_ms < 3 * alone_ms + 1000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(it_shows_the_state_within_a_second, testbed_teardown),
-        cmocka_unit_test_teardown(as_json_every_line_parses, testbed_teardown),
-        cmocka_unit_test_teardown(a_stopped_one_slows_nobody, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(it_shows_the_state_within_a_second), TESTBED_TEST(as_json_every_line_parses),
+      TESTBED_TEST(a_stopped_one_slows_nobody))

@@ -4,16 +4,14 @@
 
 #include "tests/live/netns.h"
 #include "tests/live/testbed.h"
+#include "tests/test.h"
 #include <errno.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #define HERE  "10.213.7.1"
 #define THERE "10.213.7.2"
@@ -71,9 +69,4 @@ static int end_holder(void **state)
     return testbed_teardown(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test_teardown(trainers_are_elsewhere,
-                                                                  end_holder) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(trainers_are_elsewhere, NULL, end_holder))

@@ -4,10 +4,8 @@
 
 #include "common/checkpoint/checkpoint.h"
 #include "tests/live/testbed.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdio.h>
-#include <cmocka.h>
 
 enum { STEPS = 16, MORE = 256 };
 
@@ -70,10 +68,4 @@ static int tear_down(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_finished_run_goes_on_as_another, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(a_finished_run_goes_on_as_another, NULL, tear_down))

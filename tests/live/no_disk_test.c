@@ -1,10 +1,8 @@
 // Trainers whose disks take nothing any more: results are served from memory, and the run goes on.
 
 #include "tests/live/testbed.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdio.h>
-#include <cmocka.h>
 
 enum { TRAINERS = 3, BEFORE = 2, AFTER = 6 };
 
@@ -25,10 +23,4 @@ static void results_are_served_from_memory(void **state)
         testbed_await_log(bed, testbed_trainer(i), "learner.not_on_disk", TESTBED_WAIT_MS);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(results_are_served_from_memory, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(results_are_served_from_memory))

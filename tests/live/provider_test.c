@@ -2,16 +2,14 @@
 // run ends in the bits it would have ended in without them.
 
 #include "tests/live/testbed.h"
+#include "tests/test.h"
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sysexits.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static const struct testbed_options quiet = {
     .trainers = 3, .epoch_rounds = 8, .total_steps = 16, .train_s = 8, .no_checkpointer = true
@@ -166,14 +164,7 @@ static void without_a_manifest_it_says_what_to_do(void **state)
     assert_true(testbed_log_has(bed, "data-provider", "make it with `shoal manifest ", NULL, 0));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(who_lies_is_named_and_another_is_asked, testbed_teardown),
-        cmocka_unit_test_teardown(bits_flip_under_a_provider_and_the_other_serves,
-                                  testbed_teardown),
-        cmocka_unit_test_teardown(pinned_samples_keep_their_order, testbed_teardown),
-        cmocka_unit_test_teardown(without_a_manifest_it_says_what_to_do, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(who_lies_is_named_and_another_is_asked),
+      TESTBED_TEST(bits_flip_under_a_provider_and_the_other_serves),
+      TESTBED_TEST(pinned_samples_keep_their_order),
+      TESTBED_TEST(without_a_manifest_it_says_what_to_do))

@@ -3,11 +3,9 @@
 // is trained twice.
 
 #include "tests/live/testbed.h"
-#include <setjmp.h>
+#include "tests/test.h"
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <cmocka.h>
 
 static bool is_past_checkpoint(struct testbed *bed, const void *arg)
 {
@@ -54,12 +52,5 @@ static void no_checkpoint_but_genesis_is_there(void **state)
     kill_all_and_begin_again(state, 2, true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(a_snapshot_lies_between, testbed_teardown),
-        cmocka_unit_test_teardown(no_snapshot_lies_between, testbed_teardown),
-        cmocka_unit_test_teardown(no_checkpoint_but_genesis_is_there, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(a_snapshot_lies_between), TESTBED_TEST(no_snapshot_lies_between),
+      TESTBED_TEST(no_checkpoint_but_genesis_is_there))

@@ -7,15 +7,13 @@
 #include "common/ledger/ledger.h"
 #include "common/wire/wire.h"
 #include "tests/live/testbed.h"
-#include <setjmp.h>
+#include "tests/test.h"
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <sysexits.h>
-#include <cmocka.h>
 
 static void shell(struct testbed *bed, const char *command)
 {
@@ -150,10 +148,4 @@ static void an_older_copy_of_the_ledger_is_found_out(void **state)
     another_seed_is_found_out(bed);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(an_older_copy_of_the_ledger_is_found_out, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(an_older_copy_of_the_ledger_is_found_out))

@@ -2,12 +2,12 @@
 #include "tests/live/testbed.h"
 #include "common/base/ensure.h"
 #include "common/base/process.h"
+#include "tests/test.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,8 +19,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { LOG_MAX = 1 << 20, TAIL_BYTES = 1000, PORT_FIRST = 20000, PORT_LAST = 31000 };
 

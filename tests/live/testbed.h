@@ -106,6 +106,7 @@ void testbed_destroy(struct testbed **self_p); // Kills, removes; NULL is allowe
 
 // For cmocka: *state is a struct testbed * or NULL.
 int testbed_teardown(void **state);
+#define TESTBED_TEST(name) TEST_WITH(name, NULL, testbed_teardown)
 
 // ---- actors -------------------------------------------------------------------------------------
 

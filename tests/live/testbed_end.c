@@ -2,14 +2,11 @@
 
 #include "tests/live/testbed.h"
 #include "common/checkpoint/checkpoint.h"
-#include <setjmp.h>
+#include "tests/test.h"
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 static bool is_member(const struct testbed_actor *actor)
 {

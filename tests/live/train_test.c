@@ -3,6 +3,7 @@
 
 #include "common/base/process.h"
 #include "tests/unit/folder_fixture.h"
+#include "tests/test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -361,18 +362,8 @@ static void wrong_lines_are_refused_by_name(void **state)
     expect(TRAIN "--token-bytes 3", EX_DATAERR, "2 or 4");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(resumed_bits_are_those_of_one_piece),
-        cmocka_unit_test(ctrl_c_saves),
-        cmocka_unit_test(a_nan_stops_the_batch_and_keeps_the_state),
-        cmocka_unit_test(too_much_memory_is_refused_with_the_knob),
-        cmocka_unit_test(schedules_are_the_runs),
-        cmocka_unit_test(seeds_are_what_they_say),
-        cmocka_unit_test(pinned_digests_hold),
-        cmocka_unit_test(settings_of_the_file_stay),
-        cmocka_unit_test(wrong_lines_are_refused_by_name),
-    };
-    return cmocka_run_group_tests(tests, set_up, folder_tear_down);
-}
+TESTS_WITH(set_up, folder_tear_down, TEST(resumed_bits_are_those_of_one_piece), TEST(ctrl_c_saves),
+           TEST(a_nan_stops_the_batch_and_keeps_the_state),
+           TEST(too_much_memory_is_refused_with_the_knob), TEST(schedules_are_the_runs),
+           TEST(seeds_are_what_they_say), TEST(pinned_digests_hold),
+           TEST(settings_of_the_file_stay), TEST(wrong_lines_are_refused_by_name))

@@ -5,8 +5,7 @@
 #include "tests/live/testbed.h"
 #include "tests/unit/web_fixture.h"
 #include "common/data/manifest.h"
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/test.h"
 
 enum { TURN_STEP = 7 };
 
@@ -94,10 +93,4 @@ static void who_lies_or_dies_is_named_and_the_mirror_asked(void **state)
     assert_true(hash_equal(&end.digest, &digest));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(who_lies_or_dies_is_named_and_the_mirror_asked, testbed_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TESTBED_TEST(who_lies_or_dies_is_named_and_the_mirror_asked))

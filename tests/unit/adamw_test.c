@@ -2,16 +2,13 @@
 
 #include "common/kernel/kernels.h"
 #include "common/optimizer/adamw.h"
+#include "tests/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
 
@@ -215,13 +212,5 @@ static void test_refusals(void **state)
     assert_int_equal(adamw_check(&usual, NULL), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_torch),
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_shares_are_the_whole),
-        cmocka_unit_test(test_refusals),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_as_torch), TEST(test_same_bits), TEST(test_shares_are_the_whole),
+      TEST(test_refusals))

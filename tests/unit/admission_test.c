@@ -2,15 +2,13 @@
 #include "broker/admission.h"
 #include "broker/budget.h"
 #include "broker/penalties.h"
+#include "tests/test.h"
 #include <fcntl.h>
-#include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static struct why why;
 static char dir[] = "/tmp/admission.XXXXXX", list[64], record[64];
@@ -352,17 +350,8 @@ static void a_penalty_ends(void **state)
     assert_false(penalties_has(&self, &key, 1000 + PENALTY_MS));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_list_is_read_and_read_again),
-        cmocka_unit_test(an_invitation_lets_in_so_many_and_no_more),
-        cmocka_unit_test(one_key_is_one_member),
-        cmocka_unit_test(a_banned_key_stays_out),
-        cmocka_unit_test(a_bucket_fills_drops_and_cuts),
-        cmocka_unit_test(a_change_of_budget_gives_no_more),
-        cmocka_unit_test(who_says_too_much_is_slowed_and_not_silenced),
-        cmocka_unit_test(a_penalty_ends),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_WITH(set_up, tear_down, TEST(a_list_is_read_and_read_again),
+           TEST(an_invitation_lets_in_so_many_and_no_more), TEST(one_key_is_one_member),
+           TEST(a_banned_key_stays_out), TEST(a_bucket_fills_drops_and_cuts),
+           TEST(a_change_of_budget_gives_no_more),
+           TEST(who_says_too_much_is_slowed_and_not_silenced), TEST(a_penalty_ends))

@@ -1,4 +1,5 @@
 #include "tests/unit/distro_fixture.h"
+#include "tests/test.h"
 
 #include "common/crypto/merkle.h"
 #include "common/optimizer/apply.h"
@@ -495,19 +496,9 @@ static void four_members_find_the_bottom(void **state)
     chunks_destroy(&chunks);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(everybody_comes_to_the_same_bits),
-        cmocka_unit_test(everybody_comes_to_the_same_bits_of_large_chunks),
-        cmocka_unit_test(a_known_commit_gives_a_known_digest),
-        cmocka_unit_test(the_step_is_the_formula),
-        cmocka_unit_test(nothing_is_longer_than_the_median_allows),
-        cmocka_unit_test(a_shout_does_not_drown_three_voices),
-        cmocka_unit_test(an_empty_result_only_decays),
-        cmocka_unit_test(the_largest_values_do_no_harm),
-        cmocka_unit_test(a_bad_commit_changes_nothing),
-        cmocka_unit_test(four_members_find_the_bottom),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(everybody_comes_to_the_same_bits),
+      TEST(everybody_comes_to_the_same_bits_of_large_chunks),
+      TEST(a_known_commit_gives_a_known_digest), TEST(the_step_is_the_formula),
+      TEST(nothing_is_longer_than_the_median_allows), TEST(a_shout_does_not_drown_three_voices),
+      TEST(an_empty_result_only_decays), TEST(the_largest_values_do_no_harm),
+      TEST(a_bad_commit_changes_nothing), TEST(four_members_find_the_bottom))

@@ -1,9 +1,5 @@
 #include "common/run/assignment.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/test.h"
 
 static struct share shares[MEMBERS_MAX];
 static uint32_t by_trainer[MEMBERS_MAX], trainers[MEMBERS_MAX];
@@ -153,16 +149,7 @@ static void everybody_comes_first_in_its_turn(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shuffles_are_those_of_psyche),
-        cmocka_unit_test(intervals_are_those_of_psyche),
-        cmocka_unit_test(sizes_are_those_of_psyche),
-        cmocka_unit_test(any_deal_is_an_exact_partition),
-        cmocka_unit_test(small_deals_all_of_them),
-        cmocka_unit_test(the_largest_deals_hold),
-        cmocka_unit_test(everybody_comes_first_in_its_turn),
-    };
-    return cmocka_run_group_tests_name("assignment", tests, NULL, NULL);
-}
+TESTS(TEST(shuffles_are_those_of_psyche), TEST(intervals_are_those_of_psyche),
+      TEST(sizes_are_those_of_psyche), TEST(any_deal_is_an_exact_partition),
+      TEST(small_deals_all_of_them), TEST(the_largest_deals_hold),
+      TEST(everybody_comes_first_in_its_turn))

@@ -1,10 +1,7 @@
 // The backlog: what waits for a receiver is counted to the byte, each and all are bounded, and only who
 // does not read has to go.
 #include "broker/backlog.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/test.h"
 
 enum {
     PART = 1 << 20,
@@ -136,13 +133,5 @@ static void who_takes_nothing_goes(void **state)
     backlog_destroy(&self);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mail_is_bounded_for_each_receiver),
-        cmocka_unit_test(who_has_most_goes_when_all_have_too_much),
-        cmocka_unit_test(who_is_behind_with_the_news_goes),
-        cmocka_unit_test(who_takes_nothing_goes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(mail_is_bounded_for_each_receiver), TEST(who_has_most_goes_when_all_have_too_much),
+      TEST(who_is_behind_with_the_news_goes), TEST(who_takes_nothing_goes))

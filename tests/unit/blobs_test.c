@@ -4,14 +4,12 @@
 #include "common/base/ensure.h"
 #include "common/bulk/blob_store.h"
 #include "common/member/blobs.h"
+#include "tests/test.h"
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { LEFT = 600, OUT_BYTES = 1 << 20, OUT_COUNT = 256, RUN_STEP = 40 };
 
@@ -310,16 +308,8 @@ static int tear_down(void **state)
     return rmdir(dir);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_a_life_leaves_goes_with_its_step),
-        cmocka_unit_test(room_is_kept_for_what_comes),
-        cmocka_unit_test(what_is_asked_for_again_stays),
-        cmocka_unit_test(what_is_said_of_another_size_is_another_blob),
-        cmocka_unit_test(what_a_result_is_does_not_go_with_the_audit),
-        cmocka_unit_test(what_two_audits_reveal_goes_with_the_last),
-        cmocka_unit_test(a_large_run_keeps_fewer_steps),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_WITH(set_up, tear_down, TEST(what_a_life_leaves_goes_with_its_step),
+           TEST(room_is_kept_for_what_comes), TEST(what_is_asked_for_again_stays),
+           TEST(what_is_said_of_another_size_is_another_blob),
+           TEST(what_a_result_is_does_not_go_with_the_audit),
+           TEST(what_two_audits_reveal_goes_with_the_last), TEST(a_large_run_keeps_fewer_steps))

@@ -1,11 +1,8 @@
 #include "common/run/bloom.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <math.h>
 #include <string.h>
-#include <cmocka.h>
 
 static uint64_t words[BLOOM_WORDS(MEMBERS_MAX)], other_words[BLOOM_WORDS(MEMBERS_MAX)];
 static uint8_t bytes[BLOOM_HEAD_BYTES + 8 * BLOOM_WORDS(MEMBERS_MAX)];
@@ -132,15 +129,6 @@ static void empty_has_nothing(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_are_those_of_psyche),
-        cmocka_unit_test(the_size_follows_the_formula),
-        cmocka_unit_test(false_positives_are_one_in_a_hundred),
-        cmocka_unit_test(what_is_stored_loads),
-        cmocka_unit_test(what_cannot_be_true_is_refused),
-        cmocka_unit_test(empty_has_nothing),
-    };
-    return cmocka_run_group_tests_name("bloom", tests, NULL, NULL);
-}
+TESTS(TEST(places_are_those_of_psyche), TEST(the_size_follows_the_formula),
+      TEST(false_positives_are_one_in_a_hundred), TEST(what_is_stored_loads),
+      TEST(what_cannot_be_true_is_refused), TEST(empty_has_nothing))

@@ -2,10 +2,8 @@
 #include "common/bulk/bulk_client.h"
 #include "common/bulk/bulk_dealer.h"
 #include "tests/unit/bulk_fixture.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <sys/resource.h>
-#include <cmocka.h>
 
 // A holder that sends 4 GiB in one answer is left when 32 MiB of it have come, not when patience ends.
 enum {
@@ -141,13 +139,6 @@ static void test_who_cannot_be_asked(void **state)
     net_context_destroy(&context);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fetcher_leaves_who_sends_without_end),
-        cmocka_unit_test(test_sample_client_leaves_who_sends_without_end),
-        cmocka_unit_test(test_answers_that_are_taken_do_not_count),
-        cmocka_unit_test(test_who_cannot_be_asked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_fetcher_leaves_who_sends_without_end),
+      TEST(test_sample_client_leaves_who_sends_without_end),
+      TEST(test_answers_that_are_taken_do_not_count), TEST(test_who_cannot_be_asked))

@@ -2,17 +2,15 @@
 // said by hand (tests/live/hostile_peer.h) what the library would not say.
 #include "tests/unit/bulk_fixture.h"
 #include "tests/live/hostile_peer.h"
+#include "tests/test.h"
 #include <arpa/inet.h>
 #include <malloc.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum {
     ENOUGH_MS = 30000,
@@ -332,15 +330,7 @@ static void test_slow_readers_keep_no_snapshots(void **state)
     fixture_holder_destroy(&holder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_strangers_leave_descriptors), // It forks: before any thread
-        cmocka_unit_test(test_endless_multipart_is_cut),
-        cmocka_unit_test(test_whole_questions_are_not),
-        cmocka_unit_test(test_a_crowd_of_one_key_is_cut),
-        cmocka_unit_test(test_one_member_starves_no_other),
-        cmocka_unit_test(test_slow_readers_keep_no_snapshots),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_strangers_leave_descriptors), // It forks: before any thread
+      TEST(test_endless_multipart_is_cut), TEST(test_whole_questions_are_not),
+      TEST(test_a_crowd_of_one_key_is_cut), TEST(test_one_member_starves_no_other),
+      TEST(test_slow_readers_keep_no_snapshots))

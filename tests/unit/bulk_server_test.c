@@ -3,13 +3,11 @@
 #include "common/bulk/bulk_client.h"
 #include "common/bulk/providers.h"
 #include "tests/unit/bulk_fixture.h"
+#include "tests/test.h"
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { ENOUGH_MS = 30000 };
 
@@ -590,21 +588,8 @@ static void test_samples_from_whom_nothing_is_to_be_had(void **state)
     rogue_destroy(silent);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile_bytes),
-        cmocka_unit_test(test_hostile_frames),
-        cmocka_unit_test(test_only_guests_are_served),
-        cmocka_unit_test(test_who_is_out_is_cut_off),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_end_with_peers_connected),
-        cmocka_unit_test(test_bad_options),
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_samples_from_whom_nothing_is_to_be_had),
-        cmocka_unit_test(test_who_is_slow_is_left_for_the_fastest),
-        cmocka_unit_test(test_who_is_silent_is_asked_once),
-        cmocka_unit_test(test_what_is_remembered_of_providers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_hostile_bytes), TEST(test_hostile_frames), TEST(test_only_guests_are_served),
+      TEST(test_who_is_out_is_cut_off), TEST(test_refusals), TEST(test_end_with_peers_connected),
+      TEST(test_bad_options), TEST(test_samples), TEST(test_samples_from_whom_nothing_is_to_be_had),
+      TEST(test_who_is_slow_is_left_for_the_fastest), TEST(test_who_is_silent_is_asked_once),
+      TEST(test_what_is_remembered_of_providers))

@@ -3,9 +3,7 @@
 #include "common/base/clock.h"
 #include "common/bulk/fetch.h"
 #include "tests/unit/bulk_fixture.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "tests/test.h"
 
 enum {
     PATIENCE_MS = 400,
@@ -188,14 +186,6 @@ static void test_who_is_late_gets_less_and_others_are_asked(void **state)
     rogue_destroy(silent);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_model_behind_slow_ones),
-        cmocka_unit_test(test_model_behind_more_than_can_be_asked),
-        cmocka_unit_test(test_blob_behind_slow_ones),
-        cmocka_unit_test(test_no_peer_takes_what_the_others_need),
-        cmocka_unit_test(test_who_is_late_gets_less_and_others_are_asked),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_model_behind_slow_ones), TEST(test_model_behind_more_than_can_be_asked),
+      TEST(test_blob_behind_slow_ones), TEST(test_no_peer_takes_what_the_others_need),
+      TEST(test_who_is_late_gets_less_and_others_are_asked))

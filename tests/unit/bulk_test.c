@@ -1,12 +1,10 @@
 // The bulk plane over loopback: a fetcher, servers, and holders that die, lie and are silent.
 #include "common/bulk/peers.h"
 #include "tests/unit/bulk_fixture.h"
+#include "tests/test.h"
 #include <dlfcn.h>
 #include <netdb.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
 
 enum { PATIENCE_MS = 300, ENOUGH_MS = 30000, BLOB = 5 << 20 };
 
@@ -548,25 +546,10 @@ static void test_more_holders_than_connections(void **state)
     fixture_holder_destroy(&holder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fetch),
-        cmocka_unit_test(test_many_small_ones),
-        cmocka_unit_test(test_killed_holder_is_resumed_from),
-        cmocka_unit_test(test_rogues),
-        cmocka_unit_test(test_mixed_lies),
-        cmocka_unit_test(test_reasons),
-        cmocka_unit_test(test_twice_and_forgotten),
-        cmocka_unit_test(test_a_slow_name_holds_nobody_up),
-        cmocka_unit_test(test_fetch_over_ipv6),
-        cmocka_unit_test(test_model_from_three_and_then_what_differs),
-        cmocka_unit_test(test_model_goes_on_where_it_stopped),
-        cmocka_unit_test(test_model_among_rogues),
-        cmocka_unit_test(test_model_whose_digest_poses_as_its_list),
-        cmocka_unit_test(test_list_without_leaves_is_forgotten),
-        cmocka_unit_test(test_model_is_replaced),
-        cmocka_unit_test(test_more_holders_than_connections),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_fetch), TEST(test_many_small_ones), TEST(test_killed_holder_is_resumed_from),
+      TEST(test_rogues), TEST(test_mixed_lies), TEST(test_reasons), TEST(test_twice_and_forgotten),
+      TEST(test_a_slow_name_holds_nobody_up), TEST(test_fetch_over_ipv6),
+      TEST(test_model_from_three_and_then_what_differs), TEST(test_model_goes_on_where_it_stopped),
+      TEST(test_model_among_rogues), TEST(test_model_whose_digest_poses_as_its_list),
+      TEST(test_list_without_leaves_is_forgotten), TEST(test_model_is_replaced),
+      TEST(test_more_holders_than_connections))

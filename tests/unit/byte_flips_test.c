@@ -11,6 +11,7 @@
 #include "tests/unit/bulk_fixture.h"
 #include "tests/unit/checkpoint_fixture.h"
 #include "tests/unit/web_fixture.h"
+#include "tests/test.h"
 
 #include <ftw.h>
 #include <signal.h>
@@ -574,16 +575,7 @@ static void a_ledger_is_refused_or_as_it_was(void **unused)
     remove_folder(folder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_dataset_is_refused_or_as_it_was),
-        cmocka_unit_test(samples_come_from_the_second_provider),
-        cmocka_unit_test(what_comes_over_http_is_refused_or_as_it_was),
-        TEST(every_flip_in_a_checkpoint_is_refused),
-        cmocka_unit_test(every_flip_in_a_blob_is_refused),
-        cmocka_unit_test(a_blob_comes_from_the_second_holder),
-        cmocka_unit_test(a_ledger_is_refused_or_as_it_was),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(a_dataset_is_refused_or_as_it_was), TEST(samples_come_from_the_second_provider),
+      TEST(what_comes_over_http_is_refused_or_as_it_was),
+      CHECKPOINT_TEST(every_flip_in_a_checkpoint_is_refused), TEST(every_flip_in_a_blob_is_refused),
+      TEST(a_blob_comes_from_the_second_holder), TEST(a_ledger_is_refused_or_as_it_was))

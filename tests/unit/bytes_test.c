@@ -1,9 +1,6 @@
 // Numbers as bytes: the written order, every width, and nothing beside the bytes asked for.
 #include "common/base/hash.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/test.h"
 
 static const uint64_t NUMBER = 0x0123456789abcdef;
 static const uint8_t little[8] = { 0xef, 0xcd, 0xab, 0x89, 0x67, 0x45, 0x23, 0x01 };
@@ -45,12 +42,5 @@ static void a_hash_as_a_number_is_its_first_bytes(void **state)
     assert_true(hash_to_number(&hash) == NUMBER);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_lie_in_the_order_that_is_asked_for),
-        cmocka_unit_test(a_hashed_number_is_its_bytes),
-        cmocka_unit_test(a_hash_as_a_number_is_its_first_bytes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(numbers_lie_in_the_order_that_is_asked_for), TEST(a_hashed_number_is_its_bytes),
+      TEST(a_hash_as_a_number_is_its_first_bytes))

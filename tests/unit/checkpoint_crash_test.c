@@ -1,5 +1,6 @@
 // Checkpoints when the machine fails them: kill -9, a reader beside a writer, a full disk.
 #include "tests/unit/checkpoint_fixture.h"
+#include "tests/test.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -132,12 +133,6 @@ static void a_reader_beside_a_writer_finds_whole_ones(void **unused)
     close(leave[0]), close(leave[1]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_killed_writer_leaves_a_whole_newest_one),
-        TEST(a_reader_beside_a_writer_finds_whole_ones),
-        TEST(a_full_disk_spares_the_old_checkpoint),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(CHECKPOINT_TEST(a_killed_writer_leaves_a_whole_newest_one),
+      CHECKPOINT_TEST(a_reader_beside_a_writer_finds_whole_ones),
+      CHECKPOINT_TEST(a_full_disk_spares_the_old_checkpoint))

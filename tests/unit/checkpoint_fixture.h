@@ -4,17 +4,14 @@
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/crypto/merkle.h"
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { ROWS = 24, COLS = 32, N = ROWS * COLS + COLS };
 
@@ -162,4 +159,4 @@ static inline char *file_path(const char *step, const char *name)
     return path;
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define CHECKPOINT_TEST(f) TEST_WITH(f, set_up, tear_down)

@@ -2,6 +2,7 @@
 #include "common/checkpoint/checkpoint_root.h"
 #include "common/checkpoint/hf_folder.h"
 #include "tests/unit/checkpoint_fixture.h"
+#include "tests/test.h"
 
 #include <sys/stat.h>
 
@@ -484,23 +485,13 @@ static void a_hugging_face_folder_is_loaded(void **unused)
     assert_rc(hf_folder_load("/no/such/folder", &layout, loaded, &why), FAULT_NOT_FOUND);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(everything_comes_back),
-        TEST(state_comes_back_by_interval_and_only_as_registered),
-        TEST(wrong_facts_are_not_written),
-        TEST(hostile_names_are_not_written),
-        TEST(any_flipped_byte_is_refused_by_name),
-        TEST(cut_longer_and_missing_files_are_refused_by_name),
-        TEST(falling_back_is_an_explicit_choice),
-        TEST(what_is_not_ours_is_refused),
-        TEST(forged_manifests_lead_nowhere),
-        TEST(the_newest_stay),
-        TEST(the_one_to_spare_stays),
-        TEST(leftovers_of_the_dead_are_removed),
-        TEST(a_root_has_one_writer),
-        TEST(a_hugging_face_folder_is_loaded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(CHECKPOINT_TEST(everything_comes_back),
+      CHECKPOINT_TEST(state_comes_back_by_interval_and_only_as_registered),
+      CHECKPOINT_TEST(wrong_facts_are_not_written), CHECKPOINT_TEST(hostile_names_are_not_written),
+      CHECKPOINT_TEST(any_flipped_byte_is_refused_by_name),
+      CHECKPOINT_TEST(cut_longer_and_missing_files_are_refused_by_name),
+      CHECKPOINT_TEST(falling_back_is_an_explicit_choice),
+      CHECKPOINT_TEST(what_is_not_ours_is_refused), CHECKPOINT_TEST(forged_manifests_lead_nowhere),
+      CHECKPOINT_TEST(the_newest_stay), CHECKPOINT_TEST(the_one_to_spare_stays),
+      CHECKPOINT_TEST(leftovers_of_the_dead_are_removed), CHECKPOINT_TEST(a_root_has_one_writer),
+      CHECKPOINT_TEST(a_hugging_face_folder_is_loaded))

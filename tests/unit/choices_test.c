@@ -13,6 +13,7 @@ static void *counted_malloc(size_t bytes)
 
 #define malloc counted_malloc
 #include "actors/shoal/model/choices.c" // The front command's own parts are in no library
+#include "tests/test.h"
 #undef malloc
 #include "actors/shoal/model/choices_read.c"
 #include "actors/shoal/text/text_codec.c"
@@ -327,21 +328,10 @@ static void what_is_shared_is_read_once(void **state)
     free(params);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(lines_become_questions, folder_set_up, folder_tear_down),
-        cmocka_unit_test_setup_teardown(every_other_line_is_refused_by_its_number, folder_set_up,
-                                        folder_tear_down),
-        cmocka_unit_test_setup_teardown(damaged_files_are_read_or_refused, folder_set_up,
-                                        folder_tear_down),
-        cmocka_unit_test_setup_teardown(long_lines_and_texts_are_bounded, folder_set_up,
-                                        folder_tear_down),
-        cmocka_unit_test_setup_teardown(scores_are_those_computed_by_hand, folder_set_up,
-                                        folder_tear_down),
-        cmocka_unit_test(long_choices_are_scored_in_blocks),
-        cmocka_unit_test_setup_teardown(what_is_shared_is_read_once, folder_set_up,
-                                        folder_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(lines_become_questions, folder_set_up, folder_tear_down),
+      TEST_WITH(every_other_line_is_refused_by_its_number, folder_set_up, folder_tear_down),
+      TEST_WITH(damaged_files_are_read_or_refused, folder_set_up, folder_tear_down),
+      TEST_WITH(long_lines_and_texts_are_bounded, folder_set_up, folder_tear_down),
+      TEST_WITH(scores_are_those_computed_by_hand, folder_set_up, folder_tear_down),
+      TEST(long_choices_are_scored_in_blocks),
+      TEST_WITH(what_is_shared_is_read_once, folder_set_up, folder_tear_down))

@@ -1,4 +1,5 @@
 #include "tests/unit/distro_fixture.h"
+#include "tests/test.h"
 
 #include "common/optimizer/combination.h"
 
@@ -152,15 +153,6 @@ static void what_does_not_fit_is_said(void **state)
             if (combination_fits(n, k)) assert_true(k <= COMBINATION_COUNT_MAX);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_number_of_a_small_chunk_is_one_state),
-        cmocka_unit_test(the_order_is_the_one_of_the_page),
-        cmocka_unit_test(real_chunks_go_there_and_back),
-        cmocka_unit_test(every_border_of_a_position_is_found),
-        cmocka_unit_test(several_at_once_are_each_alone),
-        cmocka_unit_test(what_does_not_fit_is_said),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(every_number_of_a_small_chunk_is_one_state), TEST(the_order_is_the_one_of_the_page),
+      TEST(real_chunks_go_there_and_back), TEST(every_border_of_a_position_is_found),
+      TEST(several_at_once_are_each_alone), TEST(what_does_not_fit_is_said))

@@ -2,17 +2,14 @@
 // twins, lists, and what is refused with which words.
 
 #include "common/actor/command.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <sysexits.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { FILES_MAX = 3, SETS_MAX = 2, WORDS_MAX = 24, TEXT_MAX = 4096 };
 
@@ -208,12 +205,5 @@ static void test_help(void **state)
     assert_string_equal(output, "shoal " SHOAL_VERSION "\n");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_defaults_stay),     cmocka_unit_test(test_all_kinds),
-        cmocka_unit_test(test_environment),       cmocka_unit_test(test_numbers_out_of_range),
-        cmocka_unit_test(test_lines_that_end_it), cmocka_unit_test(test_help),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_defaults_stay), TEST(test_all_kinds), TEST(test_environment),
+      TEST(test_numbers_out_of_range), TEST(test_lines_that_end_it), TEST(test_help))

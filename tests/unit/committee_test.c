@@ -3,12 +3,9 @@
 // them.
 
 #include "common/run/committee.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 static uint32_t positions[MEMBERS_MAX];
 
@@ -176,17 +173,7 @@ static void claims_are_checked(void **state)
         assert_false(committee_check_role(&committee, 0, ((uint64_t)1 << 32) + role_0, claimed));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_lists_are_those_of_psyche),
-        cmocka_unit_test(large_lists_are_those_of_psyche),
-        cmocka_unit_test(one_agrees_with_all),
-        cmocka_unit_test(every_position_is_taken_once),
-        cmocka_unit_test(roles_have_psyches_numbers),
-        cmocka_unit_test(without_a_number_everybody_witnesses_up_to_32),
-        cmocka_unit_test(impossible_committees_are_refused),
-        cmocka_unit_test(claims_are_checked),
-    };
-    return cmocka_run_group_tests_name("committee", tests, NULL, NULL);
-}
+TESTS(TEST(small_lists_are_those_of_psyche), TEST(large_lists_are_those_of_psyche),
+      TEST(one_agrees_with_all), TEST(every_position_is_taken_once),
+      TEST(roles_have_psyches_numbers), TEST(without_a_number_everybody_witnesses_up_to_32),
+      TEST(impossible_committees_are_refused), TEST(claims_are_checked))

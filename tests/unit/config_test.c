@@ -2,12 +2,8 @@
 // tests/golden/config/bad and is compared to the letter; Psyche's own files are in
 // tests/golden/config/psyche.
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
 #include <glob.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +14,7 @@
 #include "common/config/print.h"
 #include "common/config/run_config.h"
 #include "common/config/value.h"
+#include "tests/test.h"
 
 #define GOLDEN "tests/golden/config/"
 static struct config_faults faults; // 60 KiB: better not on a stack
@@ -588,26 +585,12 @@ static void damaged_files_are_loaded_or_refused(void **state)
     unlink(path);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_bad_file_is_refused_as_written),
-        cmocka_unit_test(psyches_files_load_or_are_refused_by_name),
-        cmocka_unit_test(a_missing_run_id_is_all_that_keeps_solanas_files),
-        cmocka_unit_test(a_file_becomes_fields),
-        cmocka_unit_test(every_word_and_table_becomes_fields),
-        cmocka_unit_test(the_demo_loads_and_agrees_with_itself),
-        cmocka_unit_test(canonical_bytes_are_golden),
-        cmocka_unit_test(the_digest_knows_the_run_and_not_the_machine),
-        cmocka_unit_test(the_sample_loads_and_holds_every_key),
-        cmocka_unit_test(keys_explain_themselves),
-        cmocka_unit_test(the_table_names_every_origin),
-        cmocka_unit_test(ranges_hold_at_their_edges),
-        cmocka_unit_test(nearest_names_are_near),
-        cmocka_unit_test(files_are_bounded_before_they_are_believed),
-        cmocka_unit_test(one_change_at_a_time),
-        cmocka_unit_test(deep_trees_are_refused_and_freed),
-        cmocka_unit_test(damaged_files_are_loaded_or_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(every_bad_file_is_refused_as_written), TEST(psyches_files_load_or_are_refused_by_name),
+      TEST(a_missing_run_id_is_all_that_keeps_solanas_files), TEST(a_file_becomes_fields),
+      TEST(every_word_and_table_becomes_fields), TEST(the_demo_loads_and_agrees_with_itself),
+      TEST(canonical_bytes_are_golden), TEST(the_digest_knows_the_run_and_not_the_machine),
+      TEST(the_sample_loads_and_holds_every_key), TEST(keys_explain_themselves),
+      TEST(the_table_names_every_origin), TEST(ranges_hold_at_their_edges),
+      TEST(nearest_names_are_near), TEST(files_are_bounded_before_they_are_believed),
+      TEST(one_change_at_a_time), TEST(deep_trees_are_refused_and_freed),
+      TEST(damaged_files_are_loaded_or_refused))

@@ -1,10 +1,8 @@
 // Which connections have to go, and what waits for those that stay.
 #include "common/net/connections.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { AT_MAIL, AT_NEWS, FDS = 64, PENDING_MAX = 12 << 20, SUBSCRIBED_MAX = 64 << 10 };
 
@@ -139,14 +137,6 @@ static void what_waits_is_what_was_not_acknowledged(void **state)
     connections_destroy(&self);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_oldest_unknown_goes_first),
-        cmocka_unit_test(of_a_crowd_the_newest_stay),
-        cmocka_unit_test(who_hoards_is_cut),
-        cmocka_unit_test(who_is_gone_is_forgotten),
-        cmocka_unit_test(what_waits_is_what_was_not_acknowledged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(the_oldest_unknown_goes_first), TEST(of_a_crowd_the_newest_stay),
+      TEST(who_hoards_is_cut), TEST(who_is_gone_is_forgotten),
+      TEST(what_waits_is_what_was_not_acknowledged))

@@ -18,14 +18,12 @@
 #include "actors/coordinator/coordinator.h"
 #include "common/run/dataset.h"
 #include "common/wire/wire_table.h"
+#include "tests/test.h"
 #include <glob.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum {
     TEXT_MAX = 1 << 18,

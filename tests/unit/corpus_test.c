@@ -4,6 +4,7 @@
 #include "common/text/corpus.h"
 #include "common/text/text_tokens.h"
 #include "tests/unit/folder_fixture.h"
+#include "tests/test.h"
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -163,14 +164,7 @@ static void test_wide_tokens(void **state)
     text_tokens_destroy(&self);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_a_folder_in_order, folder_set_up, folder_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_long_document_is_cut, folder_set_up,
-                                        folder_tear_down),
-        cmocka_unit_test_setup_teardown(test_refusals, folder_set_up, folder_tear_down),
-        cmocka_unit_test_setup_teardown(test_wide_tokens, folder_set_up, folder_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(test_a_folder_in_order, folder_set_up, folder_tear_down),
+      TEST_WITH(test_a_long_document_is_cut, folder_set_up, folder_tear_down),
+      TEST_WITH(test_refusals, folder_set_up, folder_tear_down),
+      TEST_WITH(test_wide_tokens, folder_set_up, folder_tear_down))

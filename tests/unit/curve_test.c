@@ -1,12 +1,9 @@
 // Connection keys: the map of RFC 7748, and who is nobody.
 #include "common/net/curve.h"
 #include "common/net/curve_set.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <sodium.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 static struct key key_of(const char *hex)
 {
@@ -93,13 +90,5 @@ static void a_set_finds_what_was_put(void **state)
     assert_int_equal(curve_set_get(&set, &key), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_base_point_becomes_nine),
-        cmocka_unit_test(an_identity_becomes_a_pair),
-        cmocka_unit_test(nobody_has_no_key),
-        cmocka_unit_test(a_set_finds_what_was_put),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(the_base_point_becomes_nine), TEST(an_identity_becomes_a_pair), TEST(nobody_has_no_key),
+      TEST(a_set_finds_what_was_put))

@@ -1,12 +1,9 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "common/base/hash.h"
 #include "common/optimizer/chunks.h"
 #include "common/optimizer/dct.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -241,20 +238,8 @@ static void a_wrong_cut_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(four_points_are_psyches),
-        cmocka_unit_test(eight_numbers_are_psyches),
-        cmocka_unit_test(every_table_is_the_formula),
-        cmocka_unit_test(the_halves_hold_the_same_numbers),
-        cmocka_unit_test(rows_are_orthonormal),
-        cmocka_unit_test(the_tables_are_pinned),
-        cmocka_unit_test(a_chunk_there_and_back),
-        cmocka_unit_test(sides_are_the_largest_divisors),
-        cmocka_unit_test(chunks_cover_each_tensor_once),
-        cmocka_unit_test(a_model_is_cut_whole),
-        cmocka_unit_test(a_wrong_cut_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(four_points_are_psyches), TEST(eight_numbers_are_psyches),
+      TEST(every_table_is_the_formula), TEST(the_halves_hold_the_same_numbers),
+      TEST(rows_are_orthonormal), TEST(the_tables_are_pinned), TEST(a_chunk_there_and_back),
+      TEST(sides_are_the_largest_divisors), TEST(chunks_cover_each_tensor_once),
+      TEST(a_model_is_cut_whole), TEST(a_wrong_cut_is_refused))

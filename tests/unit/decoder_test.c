@@ -4,15 +4,12 @@
 #include "common/model/generate.h"
 #include "common/model/genesis.h"
 #include "common/model/model.h"
+#include "tests/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { SEQ = 150, VOCAB = 53 }; // More than two of the decoder's blocks
 
@@ -277,12 +274,9 @@ static void the_same_seed_says_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(logits_are_those_of_the_whole_pass),
-        cmocka_unit_test(bits_depend_on_the_tokens_alone),
-        cmocka_unit_test(what_cannot_be_read_is_refused),
-        cmocka_unit_test(a_full_window_forgets_its_older_half),
-        cmocka_unit_test(tokens_are_drawn_in_proportion),
-        cmocka_unit_test(the_same_seed_says_the_same),
+        TEST(logits_are_those_of_the_whole_pass), TEST(bits_depend_on_the_tokens_alone),
+        TEST(what_cannot_be_read_is_refused),     TEST(a_full_window_forgets_its_older_half),
+        TEST(tokens_are_drawn_in_proportion),     TEST(the_same_seed_says_the_same),
     };
     for (uint32_t i = 0; i <= SEQ; i++) tokens[i] = (i * i + 7 * i + i / 3) % VOCAB;
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,13 +1,10 @@
 #pragma once
 // What the tests of DisTrO share: a small vector with every kind of tensor, and seeded numbers.
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 #include "common/optimizer/payload.h"
+#include "tests/test.h"
 
 enum {
     FIXTURE_TENSORS = 7,

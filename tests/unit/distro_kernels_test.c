@@ -1,4 +1,5 @@
 #include "tests/unit/distro_fixture.h"
+#include "tests/test.h"
 
 #include "common/optimizer/distro_kernels.h"
 
@@ -250,17 +251,8 @@ static void the_best_variant_has_a_name(void **state)
     assert_null(distro_kernels_named("mmx"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(encode_is_the_definition_on_every_processor),
-        cmocka_unit_test(decode_is_the_definition_on_every_processor),
-        cmocka_unit_test(decode_undoes_encode),
-        cmocka_unit_test(the_largest_are_those_of_a_sort),
-        cmocka_unit_test(the_sign_of_zero_is_zero),
-        cmocka_unit_test(elementwise_kernels_agree),
-        cmocka_unit_test(what_is_not_finite_shows),
-        cmocka_unit_test(the_best_variant_has_a_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(encode_is_the_definition_on_every_processor),
+      TEST(decode_is_the_definition_on_every_processor), TEST(decode_undoes_encode),
+      TEST(the_largest_are_those_of_a_sort), TEST(the_sign_of_zero_is_zero),
+      TEST(elementwise_kernels_agree), TEST(what_is_not_finite_shows),
+      TEST(the_best_variant_has_a_name))

@@ -1,4 +1,5 @@
 #include "tests/unit/distro_fixture.h"
+#include "tests/test.h"
 
 #include "common/crypto/merkle.h"
 #include "common/optimizer/distro.h"
@@ -312,20 +313,9 @@ static void a_decay_out_of_range_is_refused(void **state)
     chunks_destroy(&chunks);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(results_are_those_of_the_paper),
-        cmocka_unit_test(a_batch_dealt_again_gives_the_same_bytes),
-        cmocka_unit_test(the_first_residual_is_a_declared_zero),
-        cmocka_unit_test(another_candidate_has_another_hash),
-        cmocka_unit_test(a_changed_residual_has_another_hash_and_no_candidate),
-        cmocka_unit_test(a_saved_residual_goes_on_where_it_was),
-        cmocka_unit_test(the_bytes_depend_on_nothing_else),
-        cmocka_unit_test(a_gradient_that_is_not_finite_makes_no_result),
-        cmocka_unit_test(what_is_zero_is_not_sent),
-        cmocka_unit_test(holes_play_no_part),
-        cmocka_unit_test(a_decay_out_of_range_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(results_are_those_of_the_paper), TEST(a_batch_dealt_again_gives_the_same_bytes),
+      TEST(the_first_residual_is_a_declared_zero), TEST(another_candidate_has_another_hash),
+      TEST(a_changed_residual_has_another_hash_and_no_candidate),
+      TEST(a_saved_residual_goes_on_where_it_was), TEST(the_bytes_depend_on_nothing_else),
+      TEST(a_gradient_that_is_not_finite_makes_no_result), TEST(what_is_zero_is_not_sent),
+      TEST(holes_play_no_part), TEST(a_decay_out_of_range_is_refused))

@@ -1,10 +1,7 @@
 #include "common/kernel/elementary.h"
+#include "tests/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 
 static void log_agrees_with_the_c_library(void **state)
 {
@@ -47,12 +44,5 @@ static void sine_and_cosine_agree_with_the_c_library(void **state)
     assert_true(isnan(sine) && isnan(cosine));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(log_agrees_with_the_c_library),
-        cmocka_unit_test(exp_agrees_with_the_c_library),
-        cmocka_unit_test(sine_and_cosine_agree_with_the_c_library),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(log_agrees_with_the_c_library), TEST(exp_agrees_with_the_c_library),
+      TEST(sine_and_cosine_agree_with_the_c_library))

@@ -1,10 +1,7 @@
 // Endpoints that others name: numbers, and nothing that libzmq would have to ask somebody about.
 #include "common/net/endpoint.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "tests/test.h"
 #include <string.h>
-#include <cmocka.h>
 
 static const char *const good[] = {
     "tcp://127.0.0.1:1",
@@ -116,11 +113,4 @@ static void test_any_length(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good_and_bad),
-        cmocka_unit_test(test_any_length),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_good_and_bad), TEST(test_any_length))

@@ -6,13 +6,11 @@
 #include "actors/coordinator/evidence.h"
 #include "common/crypto/identity.h"
 #include "common/net/signed_frame.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <cmocka.h>
 
 enum {
     MEMBERS = 5,
@@ -523,14 +521,6 @@ static void ejections_without_a_reason_are_found_out(void **state)
     assert_found_out(FRAME_RECORD_MEMBER, join_in_passing, 1, "joined in round");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_records_of_a_run_hold),
-        cmocka_unit_test(draws_that_do_not_follow_are_found_out),
-        cmocka_unit_test(every_rule_of_the_draw_is_checked),
-        cmocka_unit_test(what_nobody_signed_is_found_out),
-        cmocka_unit_test(ejections_without_a_reason_are_found_out),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_WITH(set_up, tear_down, TEST(the_records_of_a_run_hold),
+           TEST(draws_that_do_not_follow_are_found_out), TEST(every_rule_of_the_draw_is_checked),
+           TEST(what_nobody_signed_is_found_out), TEST(ejections_without_a_reason_are_found_out))

@@ -1,12 +1,10 @@
 #pragma once
 // folder_fixture -- a fresh folder for each test, and files in it.
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "tests/test.h"
+
 #include <stdio.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 static char folder[256];
 
@@ -40,3 +38,5 @@ static void put(const char *name, const void *bytes, size_t count)
     assert_int_equal(fwrite(bytes, 1, count, file), count);
     assert_int_equal(fclose(file), 0);
 }
+
+#define FOLDER_TEST(name) TEST_WITH(name, folder_set_up, folder_tear_down)

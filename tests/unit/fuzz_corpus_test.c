@@ -2,12 +2,9 @@
 // stays found. A file's name may say what must become of it: accepted-.., refused-..
 
 #include "tests/fuzz/fuzz.h"
+#include "tests/test.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

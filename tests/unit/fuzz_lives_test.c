@@ -4,11 +4,9 @@
 
 #include "tests/fuzz/cores.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/test.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,9 @@
 // Who was forgotten is known again soon, however much it says meanwhile.
 
 #include "broker/broker.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { FD = 20, MINUTE_MS = 60000, TICK_MS = 200 };
 
@@ -51,8 +49,4 @@ static void a_hello_gets_through_behind_other_mail(void **state)
     free(self);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_hello_gets_through_behind_other_mail) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(a_hello_gets_through_behind_other_mail))

@@ -1,14 +1,11 @@
 #include "common/kernel/gemm.h"
 #include "common/kernel/kernels.h"
+#include "tests/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
 static const char *const forms[] = { [GEMM_NT] = "NT", [GEMM_NN] = "NN", [GEMM_TN] = "TN" };
@@ -226,13 +223,5 @@ static void unknown_isas_are_refused(void **state)
     assert_true(learn_set_isa("best"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_sizes_are_the_chain),
-        cmocka_unit_test(sizes_beyond_one_block_are_the_chain),
-        cmocka_unit_test(tiny_numbers_are_the_chain),
-        cmocka_unit_test(unknown_isas_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(small_sizes_are_the_chain), TEST(sizes_beyond_one_block_are_the_chain),
+      TEST(tiny_numbers_are_the_chain), TEST(unknown_isas_are_refused))

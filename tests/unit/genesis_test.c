@@ -1,13 +1,10 @@
 #include "common/base/hash.h"
 #include "common/model/genesis.h"
+#include "tests/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static const struct model_shape shape = { .vocab = 256,
                                           .dim = 96,
@@ -108,13 +105,5 @@ static void any_interval_is_part_of_the_whole(void **state)
     free(piece);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_bits_are_pinned),
-        cmocka_unit_test(another_seed_is_another_model),
-        cmocka_unit_test(matrices_are_normal_and_norms_are_one),
-        cmocka_unit_test(any_interval_is_part_of_the_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(the_bits_are_pinned), TEST(another_seed_is_another_model),
+      TEST(matrices_are_normal_and_norms_are_one), TEST(any_interval_is_part_of_the_whole))

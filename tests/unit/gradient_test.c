@@ -1,14 +1,11 @@
 #include "common/kernel/kernels.h"
 #include "common/kernel/gradient.h"
+#include "tests/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static const char *const isas[] = { "base", "avx2", "avx512" };
 
@@ -86,12 +83,5 @@ static void what_is_not_finite_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_norm_is_right_and_always_the_same),
-        cmocka_unit_test(only_what_is_too_long_is_shortened),
-        cmocka_unit_test(what_is_not_finite_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(the_norm_is_right_and_always_the_same), TEST(only_what_is_too_long_is_shortened),
+      TEST(what_is_not_finite_is_refused))

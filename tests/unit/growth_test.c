@@ -2,13 +2,11 @@
 // started anew.
 
 #include "tests/chaos/growth.c"
+#include "tests/test.h"
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { LIVES = 12, LOOKS = 20 };
 
@@ -106,13 +104,5 @@ static void a_process_and_a_folder_are_read(void **state)
     assert_true(growth_read_folder(dir) < 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_creeps_is_found),
-        cmocka_unit_test(one_step_is_no_growth_and_many_are),
-        cmocka_unit_test(too_few_looks_say_nothing),
-        cmocka_unit_test(a_process_and_a_folder_are_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(what_creeps_is_found), TEST(one_step_is_no_growth_and_many_are),
+      TEST(too_few_looks_say_nothing), TEST(a_process_and_a_folder_are_read))

@@ -1,16 +1,13 @@
 // Key pairs against RFC 8032, and every way in which a secret can be refused.
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "common/crypto/identity.h"
+#include "tests/test.h"
 
 // RFC 8032, 7.1, tests 1 and 2.
 static const struct {
@@ -231,20 +228,10 @@ static void keys_have_names(void **state)
     assert_false(key_from_hex("", &other));
 }
 
-#define FILE_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define FILE_TEST(name) TEST_WITH(name, setup, teardown)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rfc_8032_is_met),
-        cmocka_unit_test(a_signature_is_of_these_bytes_by_this_key),
-        cmocka_unit_test(keys_of_no_one_verify_nothing),
-        FILE_TEST(a_made_secret_loads_and_is_never_overwritten),
-        FILE_TEST(file_and_digits_give_the_same_identity),
-        FILE_TEST(bad_files_are_refused),
-        FILE_TEST(what_is_no_file_is_refused),
-        cmocka_unit_test(bad_digits_are_refused_and_not_shown),
-        cmocka_unit_test(keys_have_names),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(rfc_8032_is_met), TEST(a_signature_is_of_these_bytes_by_this_key),
+      TEST(keys_of_no_one_verify_nothing), FILE_TEST(a_made_secret_loads_and_is_never_overwritten),
+      FILE_TEST(file_and_digits_give_the_same_identity), FILE_TEST(bad_files_are_refused),
+      FILE_TEST(what_is_no_file_is_refused), TEST(bad_digits_are_refused_and_not_shown),
+      TEST(keys_have_names))

@@ -2,6 +2,7 @@
 
 #include "common/base/instance.h"
 #include "tests/unit/folder_fixture.h"
+#include "tests/test.h"
 #include <string.h>
 
 static uint64_t take(uint64_t unix_ms)
@@ -50,15 +51,6 @@ static void what_we_did_not_write_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(it_is_the_clock_where_that_rises, folder_set_up,
-                                        folder_tear_down),
-        cmocka_unit_test_setup_teardown(it_rises_where_the_clock_does_not, folder_set_up,
-                                        folder_tear_down),
-        cmocka_unit_test_setup_teardown(what_we_did_not_write_is_refused, folder_set_up,
-                                        folder_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(it_is_the_clock_where_that_rises, folder_set_up, folder_tear_down),
+      TEST_WITH(it_rises_where_the_clock_does_not, folder_set_up, folder_tear_down),
+      TEST_WITH(what_we_did_not_write_is_refused, folder_set_up, folder_tear_down))

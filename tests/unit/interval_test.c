@@ -1,10 +1,7 @@
 #include "common/base/interval.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { SPACE = 48, PIECES_MAX = 24, ROUNDS = 20000 };
 
@@ -195,16 +192,6 @@ static void cover_sees_holes_and_ends(void **state)
     assert_false(interval_pieces_cover(NULL, 0, 1));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_intervals_compare),
-        cmocka_unit_test(shares_tile_any_total),
-        cmocka_unit_test(untidy_lists_are_seen),
-        cmocka_unit_test(list_operations_agree_with_bit_sets),
-        cmocka_unit_test(overlap_plans_the_drawn_case),
-        cmocka_unit_test(overlap_moves_every_element_to_its_place),
-        cmocka_unit_test(cover_sees_holes_and_ends),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(two_intervals_compare), TEST(shares_tile_any_total), TEST(untidy_lists_are_seen),
+      TEST(list_operations_agree_with_bit_sets), TEST(overlap_plans_the_drawn_case),
+      TEST(overlap_moves_every_element_to_its_place), TEST(cover_sees_holes_and_ends))

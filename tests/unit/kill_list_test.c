@@ -1,11 +1,7 @@
 // kill_list_test -- what may stand in --allowed-to-kill, and that a draw is fair and repeatable.
 
 #include "actors/shoal/local/kill_list.c" // The front command's own parts are in no library
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/test.h"
 
 static struct kill_list parsed(const char *text, uint32_t clients)
 {
@@ -64,12 +60,4 @@ static void test_draws(void **state)
     for (uint32_t client = 1; client <= 5; client++) assert_true(holds(&a, client));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_draws),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_lists), TEST(test_refusals), TEST(test_draws))

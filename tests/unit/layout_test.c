@@ -1,10 +1,7 @@
 #include "common/vector/layout.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 static struct layout_tensor room[8], other_room[8];
 static struct why why;
@@ -146,15 +143,6 @@ static void a_copy_is_written_in_another_dtype(void **state)
     assert_string_equal(layout_dtype_name(LAYOUT_BF16), "BF16");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_lie_one_after_another),
-        cmocka_unit_test(every_element_finds_its_tensor),
-        cmocka_unit_test(bad_tensors_are_refused_by_name),
-        cmocka_unit_test(equality_and_hash_see_every_field),
-        cmocka_unit_test(hash_is_that_of_the_canonical_form),
-        cmocka_unit_test(a_copy_is_written_in_another_dtype),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(tensors_lie_one_after_another), TEST(every_element_finds_its_tensor),
+      TEST(bad_tensors_are_refused_by_name), TEST(equality_and_hash_see_every_field),
+      TEST(hash_is_that_of_the_canonical_form), TEST(a_copy_is_written_in_another_dtype))

@@ -3,6 +3,7 @@
 
 #include "common/base/bytes.h"
 #include "tests/unit/ledger_fixture.h"
+#include "tests/test.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <lmdb.h>
@@ -299,19 +300,11 @@ static void another_programs_database_is_refused(void **state)
     assert_refused(FAULT_FORMAT, "run", "no ledger");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(every_part_of_a_record_is_guarded),
-        TEST(missing_records_are_named),
-        TEST(a_forged_record_breaks_the_chain),
-        TEST(the_chain_begins_with_nothing),
-        TEST(a_snapshot_of_another_chain_is_passed_over),
-        TEST(meta_and_index_are_guarded),
-        TEST(a_damaged_snapshot_is_passed_over_while_the_older_one_helps),
-        TEST(a_file_that_is_no_ledger_is_refused_and_kept),
-        TEST(a_file_cut_short_is_refused_without_a_signal),
-        TEST(another_programs_database_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(LEDGER_TEST(every_part_of_a_record_is_guarded), LEDGER_TEST(missing_records_are_named),
+      LEDGER_TEST(a_forged_record_breaks_the_chain), LEDGER_TEST(the_chain_begins_with_nothing),
+      LEDGER_TEST(a_snapshot_of_another_chain_is_passed_over),
+      LEDGER_TEST(meta_and_index_are_guarded),
+      LEDGER_TEST(a_damaged_snapshot_is_passed_over_while_the_older_one_helps),
+      LEDGER_TEST(a_file_that_is_no_ledger_is_refused_and_kept),
+      LEDGER_TEST(a_file_cut_short_is_refused_without_a_signal),
+      LEDGER_TEST(another_programs_database_is_refused))

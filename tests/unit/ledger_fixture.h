@@ -2,18 +2,15 @@
 // What the ledger's tests share: a directory of their own, and records that can be checked without
 // having been kept. One test program includes it once.
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include <ftw.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "common/ledger/ledger.h"
+#include "tests/test.h"
 
 static char top[256], dir[300], data[320];
 static struct why why;
@@ -128,4 +125,4 @@ static inline void assert_snapshot(struct ledger *ledger, uint64_t seq, const ch
     if (seq) assert_memory_equal(snapshot.bytes, text, snapshot.count);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define LEDGER_TEST(name) TEST_WITH(name, setup, teardown)

@@ -2,6 +2,7 @@
 // program's own functions go before those of the C library.
 
 #include "tests/unit/ledger_fixture.h"
+#include "tests/test.h"
 #include <errno.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
@@ -107,8 +108,4 @@ static void a_failing_call_is_an_error_or_harmless(void **state)
     assert_int_equal(harmless, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { TEST(a_failing_call_is_an_error_or_harmless) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(LEDGER_TEST(a_failing_call_is_an_error_or_harmless))

@@ -1,6 +1,7 @@
 // What is acknowledged stays, through reopening, trimming, kill -9 and a full disk.
 
 #include "tests/unit/ledger_fixture.h"
+#include "tests/test.h"
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -433,24 +434,15 @@ static void a_full_disk_is_said_and_what_was_committed_stays(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(what_is_committed_is_there_after_reopening),
-        TEST(the_chain_is_as_it_is_written_down),
-        TEST(what_is_aborted_or_left_open_is_gone),
-        TEST(the_incarnation_rises_with_every_opening),
-        TEST(the_index_leads_to_the_newest),
-        TEST(limits_are_refused_and_change_nothing),
-        TEST(snapshot_and_replay_give_the_state),
-        TEST(trimming_leaves_what_recovery_needs),
-        TEST(another_run_is_refused),
-        TEST(a_second_process_is_refused_and_readers_are_not),
-        TEST(a_reader_follows_a_growing_map),
-        TEST(the_map_grows_up_to_its_maximum),
-        TEST(a_backup_is_a_ledger),
-        TEST(what_was_acknowledged_survives_kill_9),
-        TEST(a_full_disk_is_said_and_what_was_committed_stays),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(LEDGER_TEST(what_is_committed_is_there_after_reopening),
+      LEDGER_TEST(the_chain_is_as_it_is_written_down),
+      LEDGER_TEST(what_is_aborted_or_left_open_is_gone),
+      LEDGER_TEST(the_incarnation_rises_with_every_opening),
+      LEDGER_TEST(the_index_leads_to_the_newest),
+      LEDGER_TEST(limits_are_refused_and_change_nothing),
+      LEDGER_TEST(snapshot_and_replay_give_the_state),
+      LEDGER_TEST(trimming_leaves_what_recovery_needs), LEDGER_TEST(another_run_is_refused),
+      LEDGER_TEST(a_second_process_is_refused_and_readers_are_not),
+      LEDGER_TEST(a_reader_follows_a_growing_map), LEDGER_TEST(the_map_grows_up_to_its_maximum),
+      LEDGER_TEST(a_backup_is_a_ledger), LEDGER_TEST(what_was_acknowledged_survives_kill_9),
+      LEDGER_TEST(a_full_disk_is_said_and_what_was_committed_stays))

@@ -1,13 +1,11 @@
 // When a member gives up, and why: what its process alone cannot mend. Whom it asks for samples.
 
 #include "common/member/member.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <cmocka.h>
 
 enum { PROVIDERS = 40, LIST = 16 };
 
@@ -189,14 +187,8 @@ static void no_neighbours_shut_anybody_out(void **state)
         if (i != self->index && holds(&self->roster.members[i])) assert_true(met[i]);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(who_is_refused_for_its_endpoint_ends, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(another_run_of_the_name_is_another_life, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_the_owner_gave_up_is_forgotten, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(every_provider_has_its_turn, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(no_neighbours_shut_anybody_out, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(who_is_refused_for_its_endpoint_ends, set_up, tear_down),
+      TEST_WITH(another_run_of_the_name_is_another_life, set_up, tear_down),
+      TEST_WITH(what_the_owner_gave_up_is_forgotten, set_up, tear_down),
+      TEST_WITH(every_provider_has_its_turn, set_up, tear_down),
+      TEST_WITH(no_neighbours_shut_anybody_out, set_up, tear_down))

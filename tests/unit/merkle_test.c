@@ -1,12 +1,9 @@
 // Trees against known roots, every path of every small tree, and what a liar could alter in a path.
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 #include "common/crypto/merkle.h"
+#include "tests/test.h"
 
 // The leaves and roots that Certificate Transparency implementations share as test vectors.
 static const struct {
@@ -154,16 +151,7 @@ static void a_digest_sees_every_bit_and_the_length(void **state)
     free(values);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_roots_are_met),
-        cmocka_unit_test(no_leaves_have_no_hash),
-        cmocka_unit_test(every_path_of_small_trees_proves_its_place_only),
-        cmocka_unit_test(a_path_from_outside_is_bounded),
-        cmocka_unit_test(a_node_is_no_leaf),
-        cmocka_unit_test(a_digest_is_the_root_of_its_leaves_however_they_are_cut),
-        cmocka_unit_test(a_digest_sees_every_bit_and_the_length),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(known_roots_are_met), TEST(no_leaves_have_no_hash),
+      TEST(every_path_of_small_trees_proves_its_place_only), TEST(a_path_from_outside_is_bounded),
+      TEST(a_node_is_no_leaf), TEST(a_digest_is_the_root_of_its_leaves_however_they_are_cut),
+      TEST(a_digest_sees_every_bit_and_the_length))

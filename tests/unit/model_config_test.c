@@ -1,12 +1,9 @@
 #include "tests/fuzz/model_check.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static const struct model_shape small = { .vocab = 256,
                                           .dim = 48,
@@ -432,20 +429,10 @@ static void what_is_no_config_is_refused(void **state)
         assert_true(model_shape_from_config_json(tiny_llama, bytes, NULL, &shape) < 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_config_of_hugging_face_is_read),
-        cmocka_unit_test(published_models_have_their_number_of_parameters),
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(what_is_absent_has_hugging_faces_default),
-        cmocka_unit_test(what_we_do_not_compute_is_refused_by_name),
-        cmocka_unit_test(rotations_are_read_in_both_spellings),
-        cmocka_unit_test(other_rotations_are_refused_by_name),
-        cmocka_unit_test(mistral_is_read_if_its_window_cuts_nothing),
-        cmocka_unit_test(only_the_dtype_changes),
-        cmocka_unit_test(changed_bytes_are_refused_or_understood),
-        cmocka_unit_test(what_is_no_config_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(a_config_of_hugging_face_is_read),
+      TEST(published_models_have_their_number_of_parameters), TEST(what_is_written_is_read_back),
+      TEST(what_is_absent_has_hugging_faces_default),
+      TEST(what_we_do_not_compute_is_refused_by_name), TEST(rotations_are_read_in_both_spellings),
+      TEST(other_rotations_are_refused_by_name), TEST(mistral_is_read_if_its_window_cuts_nothing),
+      TEST(only_the_dtype_changes), TEST(changed_bytes_are_refused_or_understood),
+      TEST(what_is_no_config_is_refused))

@@ -4,6 +4,7 @@
 #include "actors/shoal/model/model_folder.c" // The front command's own parts are in no library
 #include "common/model/model.h"
 #include "tests/unit/folder_fixture.h"
+#include "tests/test.h"
 
 #include <math.h>
 
@@ -343,17 +344,9 @@ static void genesis_keeps_what_its_config_says(void **state)
     model_folder_free(&model);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(folders_of_transformers_say_the_same_here),
-        cmocka_unit_test(transformers_has_read_what_we_export),
-        cmocka_unit_test(a_tied_head_may_stand_there_if_it_is_the_embedding),
-        cmocka_unit_test(old_rotation_tables_are_passed_over_and_nothing_else),
-        cmocka_unit_test(what_is_missing_or_cut_is_named),
-        cmocka_unit_test(a_checkpoint_that_is_damaged_is_refused),
-        cmocka_unit_test(what_does_not_fit_is_not_written),
-        cmocka_unit_test(genesis_keeps_what_its_config_says),
-    };
-    return cmocka_run_group_tests(tests, folder_set_up, folder_tear_down);
-}
+TESTS_WITH(folder_set_up, folder_tear_down, TEST(folders_of_transformers_say_the_same_here),
+           TEST(transformers_has_read_what_we_export),
+           TEST(a_tied_head_may_stand_there_if_it_is_the_embedding),
+           TEST(old_rotation_tables_are_passed_over_and_nothing_else),
+           TEST(what_is_missing_or_cut_is_named), TEST(a_checkpoint_that_is_damaged_is_refused),
+           TEST(what_does_not_fit_is_not_written), TEST(genesis_keeps_what_its_config_says))

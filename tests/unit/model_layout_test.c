@@ -1,12 +1,9 @@
 #include "common/model/model_layout.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static const struct model_shape small = { .vocab = 256,
                                           .dim = 48,
@@ -126,13 +123,6 @@ static void shapes_out_of_bounds_are_refused_by_name(void **state)
     REFUSED(rms_eps, 1, "rms_eps = 1");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_have_the_names_and_places_we_promise),
-        cmocka_unit_test(tensors_cover_the_vector_without_gaps),
-        cmocka_unit_test(kernels_find_what_the_table_names),
-        cmocka_unit_test(shapes_out_of_bounds_are_refused_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(tensors_have_the_names_and_places_we_promise),
+      TEST(tensors_cover_the_vector_without_gaps), TEST(kernels_find_what_the_table_names),
+      TEST(shapes_out_of_bounds_are_refused_by_name))

@@ -3,15 +3,12 @@
 #include "common/model/genesis.h"
 #include "common/model/model.h"
 #include "common/kernel/gradient.h"
+#include "tests/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static const char *const isas[] = { "base", "avx2", "avx512", "avx512bf16" };
 static const char *const goldens[] = { "gqa", "tied", "untied", "llama3", "yarn", "linear" };
@@ -586,21 +583,9 @@ static void memory_is_known_beforehand(void **state)
         .tokens = golden.tokens, .params = golden.params, .gradient = golden.gradient });
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_gradient_is_torchs),
-        cmocka_unit_test(bf16_stays_near),
-        cmocka_unit_test(genesis_is_pythons),
-        cmocka_unit_test(bits_depend_on_nothing_but_the_input),
-        cmocka_unit_test(bits_depend_on_nothing_at_odd_sizes),
-        cmocka_unit_test(gradient_is_the_slope),
-        cmocka_unit_test(a_batch_is_the_mean_of_its_samples),
-        cmocka_unit_test(what_does_not_fit_is_refused),
-        cmocka_unit_test(a_number_that_is_none_is_noticed),
-        cmocka_unit_test(it_learns_what_it_is_shown),
-        cmocka_unit_test(logits_and_loss_say_the_same),
-        cmocka_unit_test(memory_is_known_beforehand),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(every_gradient_is_torchs), TEST(bf16_stays_near), TEST(genesis_is_pythons),
+      TEST(bits_depend_on_nothing_but_the_input), TEST(bits_depend_on_nothing_at_odd_sizes),
+      TEST(gradient_is_the_slope), TEST(a_batch_is_the_mean_of_its_samples),
+      TEST(what_does_not_fit_is_refused), TEST(a_number_that_is_none_is_noticed),
+      TEST(it_learns_what_it_is_shown), TEST(logits_and_loss_say_the_same),
+      TEST(memory_is_known_beforehand))

@@ -6,16 +6,14 @@
 #include "common/text/demo_text.h"
 #include "common/text/text_tokens.h"
 #include "tests/unit/folder_fixture.h"
+#include "tests/test.h"
 #include <jansson.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static char *old_path;
 static struct why why;
@@ -283,19 +281,9 @@ static void test_baselines_of_the_real_text(void **state)
     for (int k = 0; k < NGRAM_ORDERS; k++) assert_true(fabs(result.nats[k] - known[k]) < 1e-4);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define PATH_TEST(name) TEST_WITH(name, set_up, tear_down)
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ngram_by_hand),
-        cmocka_unit_test(test_ngram_sums_to_one),
-        TEST(test_text_is_split_in_blocks),
-        TEST(test_text_is_refused),
-        TEST(test_child_output),
-        TEST(test_demo_text),
-        TEST(test_demo_text_without_packages),
-        TEST(test_baselines_of_the_real_text),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_ngram_by_hand), TEST(test_ngram_sums_to_one),
+      PATH_TEST(test_text_is_split_in_blocks), PATH_TEST(test_text_is_refused),
+      PATH_TEST(test_child_output), PATH_TEST(test_demo_text),
+      PATH_TEST(test_demo_text_without_packages), PATH_TEST(test_baselines_of_the_real_text))

@@ -10,19 +10,16 @@
 #include "common/model/model_tensors.h"
 #include "common/optimizer/optimizer_kind.h"
 #include "common/optimizer/result.h"
+#include "tests/test.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { SEQ = 12, BATCH = 4, TENSORS_MAX = 64 };
 
@@ -522,18 +519,7 @@ static void test_a_third_optimizer_alone(void **state)
     solo_destroy(&solo);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_state_goes_on),
-        cmocka_unit_test(test_what_no_optimizer_leaves),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_digest_and_scope),
-        cmocka_unit_test(test_checkpoints),
-        cmocka_unit_test(test_a_replica_that_only_applies),
-        cmocka_unit_test(test_the_declared_zero),
-        cmocka_unit_test(test_a_third_optimizer_alone),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_names), TEST(test_state_goes_on), TEST(test_what_no_optimizer_leaves),
+      TEST(test_shares), TEST(test_digest_and_scope), TEST(test_checkpoints),
+      TEST(test_a_replica_that_only_applies), TEST(test_the_declared_zero),
+      TEST(test_a_third_optimizer_alone))

@@ -1,12 +1,9 @@
 // override_test -- settings changed by a flag pass the checks of the file.
 
 #include "common/config/override.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 static struct config_faults faults;
 
@@ -135,13 +132,5 @@ static void flags_keep_the_rules_of_the_file(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_setting_is_found_by_the_end_of_its_path),
-        cmocka_unit_test(a_wrong_one_changes_nothing),
-        cmocka_unit_test(a_word_brings_settings_of_its_own),
-        cmocka_unit_test(flags_keep_the_rules_of_the_file),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(a_setting_is_found_by_the_end_of_its_path), TEST(a_wrong_one_changes_nothing),
+      TEST(a_word_brings_settings_of_its_own), TEST(flags_keep_the_rules_of_the_file))

@@ -1,4 +1,5 @@
 #include "tests/unit/distro_fixture.h"
+#include "tests/test.h"
 
 #include "common/optimizer/distro_kernels.h"
 
@@ -625,24 +626,11 @@ static void a_top_k_out_of_range_is_refused(void **state)
     chunks_destroy(&chunks);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_follow_from_the_form),
-        cmocka_unit_test(a_model_sends_12_bytes_of_4096_parameters_at_most),
-        cmocka_unit_test(results_are_as_small_as_the_readme_says),
-        cmocka_unit_test(the_bits_lie_where_the_page_says),
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(malformed_blocks_are_refused),
-        cmocka_unit_test(combinations_beyond_the_last_are_refused),
-        cmocka_unit_test(values_must_belong_to_their_combination),
-        cmocka_unit_test(groups_share_no_byte),
-        cmocka_unit_test(another_size_or_header_is_refused),
-        cmocka_unit_test(damaged_payloads_are_refused_or_canonical),
-        cmocka_unit_test(a_result_has_one_encoding),
-        cmocka_unit_test(no_chunk_is_overlooked),
-        cmocka_unit_test(the_square_sum_is_that_of_the_values),
-        cmocka_unit_test(a_top_k_out_of_range_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(sizes_follow_from_the_form), TEST(a_model_sends_12_bytes_of_4096_parameters_at_most),
+      TEST(results_are_as_small_as_the_readme_says), TEST(the_bits_lie_where_the_page_says),
+      TEST(what_is_written_is_read), TEST(malformed_blocks_are_refused),
+      TEST(combinations_beyond_the_last_are_refused), TEST(values_must_belong_to_their_combination),
+      TEST(groups_share_no_byte), TEST(another_size_or_header_is_refused),
+      TEST(damaged_payloads_are_refused_or_canonical), TEST(a_result_has_one_encoding),
+      TEST(no_chunk_is_overlooked), TEST(the_square_sum_is_that_of_the_values),
+      TEST(a_top_k_out_of_range_is_refused))

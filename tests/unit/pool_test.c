@@ -1,17 +1,14 @@
 #include "common/kernel/pool.h"
+#include "tests/test.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { TASKS_MAX = 1000 };
 
@@ -169,12 +166,6 @@ static void shares_cover_all_once(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_task_runs_once),      cmocka_unit_test(no_pool_runs_inline),
-        cmocka_unit_test(tasks_run_side_by_side),    cmocka_unit_test(waiting_costs_no_processor),
-        cmocka_unit_test(a_task_must_not_run_a_job), cmocka_unit_test(shares_cover_all_once),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(every_task_runs_once), TEST(no_pool_runs_inline), TEST(tasks_run_side_by_side),
+      TEST(waiting_costs_no_processor), TEST(a_task_must_not_run_a_job),
+      TEST(shares_cover_all_once))

@@ -1,11 +1,8 @@
 // The post office: who may say what to whom, and whose a name and a connection are.
 #include "broker/post_office.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "tests/test.h"
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 static void roles_are_checked(void **state)
 {
@@ -70,11 +67,4 @@ static void a_name_and_a_connection_belong_together(void **state)
     free(self);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(roles_are_checked),
-        cmocka_unit_test(a_name_and_a_connection_belong_together),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(roles_are_checked), TEST(a_name_and_a_connection_belong_together))

@@ -1,15 +1,13 @@
 // An actor's post where no descriptor is left: it says so, and goes on when there are some again.
 #include "common/actor/post.h"
 #include "common/base/clock.h"
+#include "tests/test.h"
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { DESCRIPTORS = 128 };
 
@@ -66,8 +64,4 @@ static void test_no_descriptor_is_left(void **state)
     identity_destroy(&identity);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_no_descriptor_is_left) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_no_descriptor_is_left))

@@ -3,14 +3,12 @@
 #include "common/data/proof.h"
 #include "common/data/token_files.h"
 #include "tests/unit/folder_fixture.h"
+#include "tests/test.h"
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 enum { SEQ = 100, FLIPS = 10000, TOKENS = 700000, ROWS = 8 }; // More than one MiB, in two files
 
@@ -259,16 +257,8 @@ static void a_bit_that_rots_is_found_whenever_it_is_read(void **state)
     token_files_close(&files);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_set_up, folder_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(every_sample_is_proved_wherever_it_lies),
-        TEST(no_flipped_bit_of_a_proof_is_believed),
-        TEST(no_flipped_bit_of_a_description_is_believed),
-        TEST(tokens_begin_where_their_file_says),
-        TEST(a_bit_that_rots_is_found_whenever_it_is_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(FOLDER_TEST(every_sample_is_proved_wherever_it_lies),
+      FOLDER_TEST(no_flipped_bit_of_a_proof_is_believed),
+      FOLDER_TEST(no_flipped_bit_of_a_description_is_believed),
+      FOLDER_TEST(tokens_begin_where_their_file_says),
+      FOLDER_TEST(a_bit_that_rots_is_found_whenever_it_is_read))

@@ -2,8 +2,7 @@
 // otherwise.
 #include "common/data/provider.h"
 #include "tests/unit/web_fixture.h"
-#include <setjmp.h>
-#include <cmocka.h>
+#include "tests/test.h"
 
 static struct why why;
 
@@ -472,20 +471,8 @@ static void test_fetch(void **state)
     assert_int_equal(provider_open_fetch(&fetch, &config, &why, &self), FAULT_RANGE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_http_single_url),
-        cmocka_unit_test(test_http_agrees_with_local),
-        cmocka_unit_test(test_http_is_patient),
-        cmocka_unit_test(test_http_refuses_by_name),
-        cmocka_unit_test(test_http_whole_file),
-        cmocka_unit_test(test_http_refused_at_open),
-        cmocka_unit_test(test_http_port_where_nobody_listens),
-        cmocka_unit_test(test_http_stops_when_told),
-        cmocka_unit_test(test_http_bad_configuration),
-        cmocka_unit_test(test_http_token_outside_vocabulary),
-        cmocka_unit_test(test_fetch),
-    };
-    return cmocka_run_group_tests(tests, start_server, stop_server);
-}
+TESTS_WITH(start_server, stop_server, TEST(test_http_single_url), TEST(test_http_agrees_with_local),
+           TEST(test_http_is_patient), TEST(test_http_refuses_by_name), TEST(test_http_whole_file),
+           TEST(test_http_refused_at_open), TEST(test_http_port_where_nobody_listens),
+           TEST(test_http_stops_when_told), TEST(test_http_bad_configuration),
+           TEST(test_http_token_outside_vocabulary), TEST(test_fetch))

@@ -1,10 +1,7 @@
 #include "common/run/quorum.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 static void two_thirds_rounded_up(void **state)
 {
@@ -64,13 +61,5 @@ static void a_trainer_is_healthy_if_a_quorum_saw_it(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_thirds_rounded_up),
-        cmocka_unit_test(every_quorum_is_safe_and_live),
-        cmocka_unit_test(without_witnesses_there_is_none),
-        cmocka_unit_test(a_trainer_is_healthy_if_a_quorum_saw_it),
-    };
-    return cmocka_run_group_tests_name("quorum", tests, NULL, NULL);
-}
+TESTS(TEST(two_thirds_rounded_up), TEST(every_quorum_is_safe_and_live),
+      TEST(without_witnesses_there_is_none), TEST(a_trainer_is_healthy_if_a_quorum_saw_it))

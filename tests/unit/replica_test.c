@@ -2,11 +2,9 @@
 // names a result of another, which nobody is made to fetch.
 
 #include "common/member/replica.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <string.h>
 #include <sysexits.h>
-#include <cmocka.h>
 
 enum { SIZE = 100, STEP = 7 };
 
@@ -130,12 +128,6 @@ static void a_run_begins_where_an_earlier_one_ended(void **state)
     assert_string_equal(path, "own");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_commit_of_another_size_is_ignored, set_up),
-        cmocka_unit_test_setup(a_model_of_another_size_is_given_up, set_up),
-        cmocka_unit_test(a_run_begins_where_an_earlier_one_ended),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(a_commit_of_another_size_is_ignored, set_up, NULL),
+      TEST_WITH(a_model_of_another_size_is_given_up, set_up, NULL),
+      TEST(a_run_begins_where_an_earlier_one_ended))

@@ -3,11 +3,9 @@
 
 #include "actors/checkpointer/checkpointer.h"
 #include "common/run/run.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { WAY_BACK = 7, STEP = 9, EPOCH = 4 };
 
@@ -185,15 +183,7 @@ static void the_way_back_is_spared(void **state)
     assert_int_equal(saves, 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(residuals_are_those_of_the_checkpoint),
-        cmocka_unit_test(a_snapshot_knows_the_restore_and_the_way_back),
-        cmocka_unit_test(what_is_given_up_is_beyond_and_before),
-        cmocka_unit_test(a_checkpoint_given_up_is_none),
-        cmocka_unit_test(the_newest_is_of_the_latest_epoch),
-        cmocka_unit_test(the_way_back_is_spared),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(residuals_are_those_of_the_checkpoint),
+      TEST(a_snapshot_knows_the_restore_and_the_way_back),
+      TEST(what_is_given_up_is_beyond_and_before), TEST(a_checkpoint_given_up_is_none),
+      TEST(the_newest_is_of_the_latest_epoch), TEST(the_way_back_is_spared))

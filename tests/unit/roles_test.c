@@ -5,12 +5,10 @@
 #include "actors/data-provider/data_provider.h"
 #include "actors/trainer/trainer.h"
 #include "actors/witness/witness.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
-#include <cmocka.h>
 
 enum { BORN = 5000, LAST_STEP = 9, NO_QUIT = -1 };
 
@@ -205,13 +203,6 @@ static int tear_down(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_finished_run_ends_who_serves_nobody),
-        cmocka_unit_test(who_is_to_stop_asks_first),
-        cmocka_unit_test(how_far_the_ledger_was_outlives_the_process),
-        cmocka_unit_test(promises_are_of_one_run),
-    };
-    return cmocka_run_group_tests(tests, NULL, tear_down);
-}
+TESTS_WITH(NULL, tear_down, TEST(a_finished_run_ends_who_serves_nobody),
+           TEST(who_is_to_stop_asks_first), TEST(how_far_the_ledger_was_outlives_the_process),
+           TEST(promises_are_of_one_run))

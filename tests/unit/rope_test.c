@@ -1,11 +1,8 @@
 #include "common/model/rope.h"
+#include "tests/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { PLACES = 8 };
 
@@ -110,11 +107,4 @@ static void tables_are_the_angles_sines_and_cosines(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frequencies_are_transformers),
-        cmocka_unit_test(tables_are_the_angles_sines_and_cosines),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(frequencies_are_transformers), TEST(tables_are_the_angles_sines_and_cosines))

@@ -1,10 +1,8 @@
 // Members by place and by key: both orders and the counts, when a place is handed on, when all are loaded.
 
 #include "common/run/roster.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdlib.h>
-#include <cmocka.h>
 
 static struct roster *roster;
 
@@ -94,14 +92,7 @@ static void a_roster_is_loaded_whole_or_not_at_all(void **state)
     assert_int_equal(roster_count(roster, ACTOR_TRAINER, MEMBER_PENDING), 2);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(members_stand_in_order_of_identity, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_place_that_is_handed_on_is_found_by_the_new_key_alone,
-                                        set_up, tear_down),
-        cmocka_unit_test_setup_teardown(all_trainers_of_a_state_move_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_roster_is_loaded_whole_or_not_at_all, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(members_stand_in_order_of_identity, set_up, tear_down),
+      TEST_WITH(a_place_that_is_handed_on_is_found_by_the_new_key_alone, set_up, tear_down),
+      TEST_WITH(all_trainers_of_a_state_move_at_once, set_up, tear_down),
+      TEST_WITH(a_roster_is_loaded_whole_or_not_at_all, set_up, tear_down))

@@ -3,11 +3,9 @@
 
 #include "actors/shoal/local/demo_kills.c" // The front command's own parts are in no library
 #include "actors/shoal/run/run_view.c"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 static const struct key coordinator = { { 0xc0 } }, alice = { { 0xa1 } }, bob = { { 0xb0 } };
 
@@ -186,16 +184,7 @@ static void test_a_killed_coordinator_is_back(void **state)
     free(view);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_follows_rounds),
-        cmocka_unit_test(test_a_round_is_heard_after_its_commit),
-        cmocka_unit_test(test_what_cannot_be_is_not_kept),
-        cmocka_unit_test(test_old_lives_are_passed_over),
-        cmocka_unit_test(test_progress_needs_a_known_sender),
-        cmocka_unit_test(test_a_killed_trainer_is_back),
-        cmocka_unit_test(test_a_killed_coordinator_is_back),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_follows_rounds), TEST(test_a_round_is_heard_after_its_commit),
+      TEST(test_what_cannot_be_is_not_kept), TEST(test_old_lives_are_passed_over),
+      TEST(test_progress_needs_a_known_sender), TEST(test_a_killed_trainer_is_back),
+      TEST(test_a_killed_coordinator_is_back))

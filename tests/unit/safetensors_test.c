@@ -1,17 +1,14 @@
 #include "common/checkpoint/safetensors.h"
 #include "common/checkpoint/half.h"
+#include "tests/test.h"
 
 #include <fcntl.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static char folder[256];
 static int dir = -1;
@@ -579,24 +576,13 @@ static void changed_bytes_never_lead_outside(void **state)
     assert_in_range(accepted, 1, 3999);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(halves_round_to_nearest_even_everywhere),
-        cmocka_unit_test(halves_widen_exactly),
-        cmocka_unit_test(a_file_of_the_reference_package_is_read),
-        cmocka_unit_test(float32_survives_bit_for_bit),
-        cmocka_unit_test(halves_are_written_rounded),
-        cmocka_unit_test(hostile_headers_are_refused_by_name),
-        cmocka_unit_test(hostile_lengths_are_refused_before_memory_is_taken),
-        cmocka_unit_test(amplifying_headers_are_refused),
-        cmocka_unit_test(texts_do_not_count_as_structure),
-        cmocka_unit_test(a_file_cut_anywhere_is_refused),
-        cmocka_unit_test(a_file_that_shrinks_is_an_error_and_no_signal),
-        cmocka_unit_test(what_does_not_fit_the_model_is_named),
-        cmocka_unit_test(shards_are_read_under_their_index),
-        cmocka_unit_test(hostile_indexes_are_refused_by_name),
-        cmocka_unit_test(changed_bytes_never_lead_outside),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_WITH(set_up, tear_down, TEST(halves_round_to_nearest_even_everywhere),
+           TEST(halves_widen_exactly), TEST(a_file_of_the_reference_package_is_read),
+           TEST(float32_survives_bit_for_bit), TEST(halves_are_written_rounded),
+           TEST(hostile_headers_are_refused_by_name),
+           TEST(hostile_lengths_are_refused_before_memory_is_taken),
+           TEST(amplifying_headers_are_refused), TEST(texts_do_not_count_as_structure),
+           TEST(a_file_cut_anywhere_is_refused),
+           TEST(a_file_that_shrinks_is_an_error_and_no_signal),
+           TEST(what_does_not_fit_the_model_is_named), TEST(shards_are_read_under_their_index),
+           TEST(hostile_indexes_are_refused_by_name), TEST(changed_bytes_never_lead_outside))

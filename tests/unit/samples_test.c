@@ -2,10 +2,8 @@
 #include "common/data/npy.h"
 #include "common/data/samples.h"
 #include "common/data/shuffle.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <string.h>
-#include <cmocka.h>
 
 static struct why why;
 
@@ -195,16 +193,6 @@ static void test_more_samples_than_32_bits(void **state)
     samples_free(&samples);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shuffle_golden),
-        cmocka_unit_test(test_shuffle_is_a_bijection),
-        cmocka_unit_test(test_shuffle_is_even),
-        cmocka_unit_test(test_npy_header),
-        cmocka_unit_test(test_npy_is_total),
-        cmocka_unit_test(test_npy_versions),
-        cmocka_unit_test(test_more_samples_than_32_bits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_shuffle_golden), TEST(test_shuffle_is_a_bijection), TEST(test_shuffle_is_even),
+      TEST(test_npy_header), TEST(test_npy_is_total), TEST(test_npy_versions),
+      TEST(test_more_samples_than_32_bits))

@@ -4,14 +4,11 @@
 // with ours.
 
 #include "common/run/schedule.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <math.h>
 #include <string.h>
-#include <cmocka.h>
 
 static const struct schedule constant = {
     .kind = SCHEDULE_CONSTANT,
@@ -218,15 +215,6 @@ static void batch_sizes_are_exact(void **state)
                 }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rates_are_those_of_psyche),
-        cmocka_unit_test(the_cosine_is_right_at_every_step),
-        cmocka_unit_test(rates_go_where_they_should),
-        cmocka_unit_test(parts_of_no_length_are_skipped),
-        cmocka_unit_test(a_cold_start_rises_from_zero),
-        cmocka_unit_test(batch_sizes_are_exact),
-    };
-    return cmocka_run_group_tests_name("schedule", tests, NULL, NULL);
-}
+TESTS(TEST(rates_are_those_of_psyche), TEST(the_cosine_is_right_at_every_step),
+      TEST(rates_go_where_they_should), TEST(parts_of_no_length_are_skipped),
+      TEST(a_cold_start_rises_from_zero), TEST(batch_sizes_are_exact))

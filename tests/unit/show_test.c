@@ -1,10 +1,7 @@
 // show_test -- numbers as people read them.
 
 #include "actors/shoal/show.c" // The front command's own parts are in no library
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
+#include "tests/test.h"
 
 static void test_counts(void **state)
 {
@@ -48,12 +45,4 @@ static void test_bars(void **state)
     assert_int_equal(strlen(show_bar(0.3, 1000, text)), SHOW_MAX - 4);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_bars),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_counts), TEST(test_durations), TEST(test_bars))

@@ -6,15 +6,12 @@
 #include "common/model/batch.h"
 #include "common/model/genesis.h"
 #include "common/model/model_tensors.h"
+#include "tests/test.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { SEQ = 12, BATCH = 7, STEPS = 3 };
 
@@ -195,12 +192,5 @@ static void test_portions_are_a_mean(void **state)
     world_destroy(world);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_a_failed_step_changes_nothing),
-        cmocka_unit_test(test_portions_are_a_mean),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_same_bits), TEST(test_a_failed_step_changes_nothing),
+      TEST(test_portions_are_a_mean))

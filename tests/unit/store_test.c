@@ -1,18 +1,16 @@
 // The blob store: references, threads, the directory, pins and the stage.
 #include "common/bulk/blob_store.h"
 #include "common/crypto/merkle.h"
+#include "tests/test.h"
 #include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static struct why why;
 
@@ -434,22 +432,10 @@ static void test_stage(void **state)
     blob_store_destroy(&store);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_put_get_forget),
-        cmocka_unit_test(test_a_reference_outlives_forgetting),
-        cmocka_unit_test(test_limits),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test_setup_teardown(test_survives_a_restart, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(test_damaged_files_are_removed, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(test_without_a_directory, make_dir, remove_dir),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test_setup_teardown(test_threads_with_a_directory, make_dir, remove_dir),
-        cmocka_unit_test(test_pins),
-        cmocka_unit_test(test_equal_leaves_and_none),
-        cmocka_unit_test(test_stage),
-        cmocka_unit_test_setup_teardown(test_full_disk, make_dir, remove_dir),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_put_get_forget), TEST(test_a_reference_outlives_forgetting), TEST(test_limits),
+      TEST(test_many), TEST_WITH(test_survives_a_restart, make_dir, remove_dir),
+      TEST_WITH(test_damaged_files_are_removed, make_dir, remove_dir),
+      TEST_WITH(test_without_a_directory, make_dir, remove_dir), TEST(test_threads),
+      TEST_WITH(test_threads_with_a_directory, make_dir, remove_dir), TEST(test_pins),
+      TEST(test_equal_leaves_and_none), TEST(test_stage),
+      TEST_WITH(test_full_disk, make_dir, remove_dir))

@@ -2,12 +2,9 @@
 
 #include "common/run/assignment.h"
 #include "common/run/table.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { SAMPLES = 512, CAPACITY = SAMPLES, ROUNDS = 4 };
 
@@ -363,18 +360,9 @@ static void slices_of_a_deal_tile_its_list(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_is_lost_and_nothing_done_twice),
-        cmocka_unit_test(a_table_as_large_as_the_batch_is_never_full),
-        cmocka_unit_test(a_round_returned_whole_leaves_no_trace),
-        cmocka_unit_test(a_deal_crosses_passes_and_takes_returned_first),
-        cmocka_unit_test(what_is_refused_changes_nothing),
-        cmocka_unit_test(the_last_positions_can_be_dealt),
-        cmocka_unit_test(a_stored_table_loads),
-        cmocka_unit_test(a_damaged_table_is_noticed),
-        cmocka_unit_test(slices_of_a_deal_tile_its_list),
-    };
-    return cmocka_run_group_tests_name("table", tests, NULL, NULL);
-}
+TESTS(TEST(nothing_is_lost_and_nothing_done_twice),
+      TEST(a_table_as_large_as_the_batch_is_never_full),
+      TEST(a_round_returned_whole_leaves_no_trace),
+      TEST(a_deal_crosses_passes_and_takes_returned_first), TEST(what_is_refused_changes_nothing),
+      TEST(the_last_positions_can_be_dealt), TEST(a_stored_table_loads),
+      TEST(a_damaged_table_is_noticed), TEST(slices_of_a_deal_tile_its_list))

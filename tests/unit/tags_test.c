@@ -1,11 +1,8 @@
 #include "common/vector/tags.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { N = 103, WORKERS_MAX = 7, STEPS_MAX = 512 };
 // One item of each tag, in order of registration.
@@ -243,16 +240,7 @@ static void bad_cuts_give_no_plan(void **state)
     assert_int_equal(count, 77);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_item_is_registered_once_with_one_tag),
-        cmocka_unit_test(tags_have_names),
-        cmocka_unit_test(saving_follows_from_the_tags),
-        cmocka_unit_test(loading_follows_from_the_tags_at_any_numbers),
-        cmocka_unit_test(cuts_are_compared_and_not_counted),
-        cmocka_unit_test(chains_of_cuts_keep_every_value),
-        cmocka_unit_test(bad_cuts_give_no_plan),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(an_item_is_registered_once_with_one_tag), TEST(tags_have_names),
+      TEST(saving_follows_from_the_tags), TEST(loading_follows_from_the_tags_at_any_numbers),
+      TEST(cuts_are_compared_and_not_counted), TEST(chains_of_cuts_keep_every_value),
+      TEST(bad_cuts_give_no_plan))

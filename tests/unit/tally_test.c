@@ -2,11 +2,9 @@
 // nobody twice, and nobody where all say the same.
 
 #include "actors/coordinator/tally.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { CLIENTS = 3, ELECTED = 9 }; // Of whom three may lie
 
@@ -86,14 +84,7 @@ static void the_next_round_begins_anew(void **state)
     assert_int_equal(ask(1), 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(nobody_is_asked_for_what_all_say, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(of_each_result_one_more_than_may_lie_is_asked, set_up,
-                                        tear_down),
-        cmocka_unit_test_setup_teardown(who_votes_later_is_asked_later, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_next_round_begins_anew, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(nobody_is_asked_for_what_all_say, set_up, tear_down),
+      TEST_WITH(of_each_result_one_more_than_may_lie_is_asked, set_up, tear_down),
+      TEST_WITH(who_votes_later_is_asked_later, set_up, tear_down),
+      TEST_WITH(the_next_round_begins_anew, set_up, tear_down))

@@ -1,11 +1,9 @@
 // tap_test -- which topics a tap may be told to hear.
 
 #include "common/actor/tap.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <cmocka.h>
 
 static void test_topics(void **state)
 {
@@ -26,8 +24,4 @@ static void test_topics(void **state)
         assert_int_equal(tap_parse_topics(bad[i], 3, &why, kinds, &count), FAULT_USAGE);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_topics) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_topics))

@@ -2,6 +2,7 @@
 
 #include "actors/shoal/text/text_codec.c" // The front command's own parts are in no library
 #include "tests/unit/folder_fixture.h"
+#include "tests/test.h"
 #include <string.h>
 
 static void tokens_without_a_text_are_empty(void **state)
@@ -36,11 +37,4 @@ static void tokens_without_a_text_are_empty(void **state)
     text_codec_close(&codec);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(tokens_without_a_text_are_empty, folder_set_up,
-                                        folder_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(tokens_without_a_text_are_empty, folder_set_up, folder_tear_down))

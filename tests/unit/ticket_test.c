@@ -1,11 +1,8 @@
 // Tickets: what is printed is read, and no other line is.
 #include "common/actor/ticket.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+#include "tests/test.h"
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 static struct why why;
 
@@ -120,14 +117,5 @@ static void an_invitation_is_its_owners(void **state)
     identity_destroy(&other);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_printed_is_read),
-        cmocka_unit_test(the_longest_ticket_fits),
-        cmocka_unit_test(a_damaged_line_is_refused),
-        cmocka_unit_test(what_must_not_be_in_an_address_is_refused),
-        cmocka_unit_test(an_invitation_is_its_owners),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(what_is_printed_is_read), TEST(the_longest_ticket_fits), TEST(a_damaged_line_is_refused),
+      TEST(what_must_not_be_in_an_address_is_refused), TEST(an_invitation_is_its_owners))

@@ -3,15 +3,13 @@
 #include "common/data/manifest.h"
 #include "common/data/token_files.h"
 #include "tests/unit/folder_fixture.h"
+#include "tests/test.h"
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 static struct why why;
 
@@ -401,24 +399,11 @@ static void test_hostile_manifest_by_name(void **state)
     free(dense);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_set_up, folder_tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(test_order_overlap_and_exact_fit),
-        TEST(test_four_byte_tokens),
-        TEST(test_shuffled_passes),
-        TEST(test_refused_at_open),
-        TEST(test_token_outside_vocabulary),
-        TEST(test_file_that_changes_under_us),
-        TEST(test_manifest_round_trip),
-        TEST(test_manifest_digest_golden),
-        TEST(test_reading_checks_the_manifest),
-        TEST(test_folder_that_differs_from_its_manifest),
-        TEST(test_manifest_names_must_ascend),
-        TEST(test_hostile_manifest),
-        cmocka_unit_test(test_hostile_manifest_by_name),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(FOLDER_TEST(test_order_overlap_and_exact_fit), FOLDER_TEST(test_four_byte_tokens),
+      FOLDER_TEST(test_shuffled_passes), FOLDER_TEST(test_refused_at_open),
+      FOLDER_TEST(test_token_outside_vocabulary), FOLDER_TEST(test_file_that_changes_under_us),
+      FOLDER_TEST(test_manifest_round_trip), FOLDER_TEST(test_manifest_digest_golden),
+      FOLDER_TEST(test_reading_checks_the_manifest),
+      FOLDER_TEST(test_folder_that_differs_from_its_manifest),
+      FOLDER_TEST(test_manifest_names_must_ascend), FOLDER_TEST(test_hostile_manifest),
+      TEST(test_hostile_manifest_by_name))

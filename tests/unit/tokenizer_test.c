@@ -6,6 +6,7 @@
 #include "common/text/unicode.h"
 #include "tests/fuzz/tokenizer_check.h"
 #include "tests/unit/folder_fixture.h"
+#include "tests/test.h"
 #include <jansson.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -520,22 +521,9 @@ static void test_utf8(void **state)
         assert_int_equal(unicode_valid_until((const uint8_t *)bad[i], strlen(bad[i])), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ids_are_those_of_hugging_face),
-        cmocka_unit_test(test_template),
-        cmocka_unit_test(test_any_bytes_come_back),
-        cmocka_unit_test(test_much_white_space_takes_linear_time),
-        cmocka_unit_test(test_decode_refuses_and_skips),
-        cmocka_unit_test(test_a_byte_without_a_token),
-        cmocka_unit_test(test_cuts_change_nothing),
-        cmocka_unit_test_setup_teardown(test_written_is_read, folder_set_up, folder_tear_down),
-        cmocka_unit_test_setup_teardown(test_install, folder_set_up, folder_tear_down),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_training_is_that_of_hugging_face),
-        cmocka_unit_test(test_training_is_refused),
-        cmocka_unit_test(test_utf8),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_ids_are_those_of_hugging_face), TEST(test_template), TEST(test_any_bytes_come_back),
+      TEST(test_much_white_space_takes_linear_time), TEST(test_decode_refuses_and_skips),
+      TEST(test_a_byte_without_a_token), TEST(test_cuts_change_nothing),
+      TEST_WITH(test_written_is_read, folder_set_up, folder_tear_down),
+      TEST_WITH(test_install, folder_set_up, folder_tear_down), TEST(test_refusals),
+      TEST(test_training_is_that_of_hugging_face), TEST(test_training_is_refused), TEST(test_utf8))

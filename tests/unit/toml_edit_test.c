@@ -1,11 +1,9 @@
 // toml_edit_test -- one key is set, and every other byte stays.
 
 #include "actors/shoal/local/toml_edit.c" // The front command's own parts are in no library
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdint.h>
-#include <cmocka.h>
 
 static void check(const char *text, const char *table, const char *key, const char *expected)
 {
@@ -29,8 +27,4 @@ static void test_keys(void **state)
     check("a = 1\n", "t", "a", NULL);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_keys) };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_keys))

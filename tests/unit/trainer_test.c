@@ -2,10 +2,8 @@
 // compute for a round of the same number that an older copy of the ledger has made anew since.
 
 #include "actors/trainer/trainer.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <string.h>
-#include <cmocka.h>
 
 static struct trainer trainer;
 static struct effect effects[16];
@@ -124,12 +122,6 @@ static void of_a_round_is_claimed_once(void **state)
     assert_int_equal(trainer.tried_round, 5); // It had its turn, and sat it out
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_result_is_claimed, set_up),
-        cmocka_unit_test_setup(what_was_trained_for_a_round_made_anew_is_not, set_up),
-        cmocka_unit_test_setup(of_a_round_is_claimed_once, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(a_result_is_claimed, set_up, NULL),
+      TEST_WITH(what_was_trained_for_a_round_made_anew_is_not, set_up, NULL),
+      TEST_WITH(of_a_round_is_claimed_once, set_up, NULL))

@@ -3,11 +3,9 @@
 
 #include "common/run/verdict.h"
 #include "common/run/quorum.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { ACCUSED = 1, ACCUSER = 2 };
 
@@ -148,13 +146,5 @@ static void who_went_long_ago_counts_no_more(void **state)
                      FINDING_DIFFERENT);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(liars_alone_make_no_verdict),
-        cmocka_unit_test(a_large_run_asks_few_first),
-        cmocka_unit_test(who_shows_it_to_some_has_withheld_it),
-        cmocka_unit_test(who_went_long_ago_counts_no_more),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_WITH(set_up, tear_down, TEST(liars_alone_make_no_verdict), TEST(a_large_run_asks_few_first),
+           TEST(who_shows_it_to_some_has_withheld_it), TEST(who_went_long_ago_counts_no_more))

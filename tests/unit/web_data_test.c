@@ -4,6 +4,7 @@
 #include "common/data/provider.h"
 #include "tests/unit/folder_fixture.h"
 #include "tests/unit/web_fixture.h"
+#include "tests/test.h"
 #include <sys/stat.h>
 
 enum { SEQ_LEN = 511, FILES = 3, NOTES_MAX = 64 };
@@ -378,19 +379,9 @@ static void a_manifest_lies_beside_the_files(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(proved_samples_are_the_folders),
-        cmocka_unit_test(shuffled_samples_are_the_folders),
-        cmocka_unit_test(who_lies_is_named_and_the_mirror_asked),
-        cmocka_unit_test(block_hashes_spare_the_mib),
-        cmocka_unit_test(a_place_that_turns_bad_is_left),
-        cmocka_unit_test(alone_it_is_asked_again_or_nothing_is_read),
-        cmocka_unit_test(where_both_lie_nothing_is_read),
-        cmocka_unit_test(only_the_pinned_manifest_counts),
-        cmocka_unit_test(a_forged_line_is_no_line),
-        cmocka_unit_test(a_manifest_lies_beside_the_files),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS_WITH(set_up, tear_down, TEST(proved_samples_are_the_folders),
+           TEST(shuffled_samples_are_the_folders), TEST(who_lies_is_named_and_the_mirror_asked),
+           TEST(block_hashes_spare_the_mib), TEST(a_place_that_turns_bad_is_left),
+           TEST(alone_it_is_asked_again_or_nothing_is_read), TEST(where_both_lie_nothing_is_read),
+           TEST(only_the_pinned_manifest_counts), TEST(a_forged_line_is_no_line),
+           TEST(a_manifest_lies_beside_the_files))

@@ -2,12 +2,10 @@
 // wire_assert -- what the wire tests share: bytes from hexadecimal text, and refusals as sentences.
 
 #include "common/wire/wire.h"
+#include "tests/test.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 static inline size_t from_hex(const char *hex, uint8_t *out)
 {

@@ -5,6 +5,7 @@
 #include "tests/fuzz/wire_check.h"
 #include "tests/fuzz/wire_fill.h"
 #include "tests/unit/wire_assert.h"
+#include "tests/test.h"
 
 #include <jansson.h>
 #include <msgpack.h>
@@ -442,20 +443,10 @@ static void test_printing(void **state)
     assert_string_equal(line, "{\"kind\":\"LEAVE\",\"body\":{\"instance\":18446744073709551615}}");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_frame_survives_the_journey),
-        cmocka_unit_test(test_every_record_keeps_its_worst_case),
-        cmocka_unit_test(test_the_table_is_sound),
-        cmocka_unit_test(test_frames_are_refused_by_name),
-        cmocka_unit_test(test_local_kinds_do_not_come_from_outside),
-        cmocka_unit_test(test_a_signature_covers_all_before_it),
-        cmocka_unit_test(test_what_a_newer_peer_appends_is_skipped),
-        cmocka_unit_test(test_no_frame_is_longer_than_its_kind),
-        cmocka_unit_test(test_large_counts_are_refused_at_once),
-        cmocka_unit_test(test_damaged_frames_are_refused_or_valid),
-        cmocka_unit_test(test_printing),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TESTS_WITH(setup, teardown, TEST(test_every_frame_survives_the_journey),
+           TEST(test_every_record_keeps_its_worst_case), TEST(test_the_table_is_sound),
+           TEST(test_frames_are_refused_by_name), TEST(test_local_kinds_do_not_come_from_outside),
+           TEST(test_a_signature_covers_all_before_it),
+           TEST(test_what_a_newer_peer_appends_is_skipped),
+           TEST(test_no_frame_is_longer_than_its_kind), TEST(test_large_counts_are_refused_at_once),
+           TEST(test_damaged_frames_are_refused_or_valid), TEST(test_printing))

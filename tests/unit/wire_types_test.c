@@ -4,6 +4,7 @@
 #include "common/wire/wire_table.h"
 #include "tests/fuzz/wire_fill.h"
 #include "tests/unit/wire_assert.h"
+#include "tests/test.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -359,18 +360,9 @@ static void test_what_breaks_the_table_is_not_packed(void **state)
     assert_not_packed(&bad, ".o[0].y: not a finite number");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_type_has_its_bytes),
-        cmocka_unit_test(test_records_that_differ_in_one_field_are_not_equal),
-        cmocka_unit_test(test_worst_cases_are_exact),
-        cmocka_unit_test(test_longer_forms_of_integers_are_read),
-        cmocka_unit_test(test_enums_have_names),
-        cmocka_unit_test(test_fields_are_refused_by_name),
-        cmocka_unit_test(test_lists_stay_within_the_arena),
-        cmocka_unit_test(test_any_byte_anywhere_is_refused_or_valid),
-        cmocka_unit_test(test_what_breaks_the_table_is_not_packed),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_every_type_has_its_bytes),
+      TEST(test_records_that_differ_in_one_field_are_not_equal), TEST(test_worst_cases_are_exact),
+      TEST(test_longer_forms_of_integers_are_read), TEST(test_enums_have_names),
+      TEST(test_fields_are_refused_by_name), TEST(test_lists_stay_within_the_arena),
+      TEST(test_any_byte_anywhere_is_refused_or_valid),
+      TEST(test_what_breaks_the_table_is_not_packed))

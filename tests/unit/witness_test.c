@@ -3,10 +3,8 @@
 // which it does not even fetch.
 
 #include "actors/witness/witness.h"
-#include <setjmp.h>
-#include <stdarg.h>
+#include "tests/test.h"
 #include <string.h>
-#include <cmocka.h>
 
 static struct member member;
 static struct witness witness;
@@ -237,17 +235,11 @@ static void a_claim_of_another_size_is_refused(void **state)
     assert_false(takes(1u << 30));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_replica_names_its_own_base, set_up),
-        cmocka_unit_test_setup(a_replica_that_is_behind_names_nobody, set_up),
-        cmocka_unit_test_setup(who_has_none_names_all, set_up),
-        cmocka_unit_test_setup(the_claims_of_the_round_before_can_be_shown, set_up),
-        cmocka_unit_test_setup(a_claim_that_was_not_committed_is_shown, set_up),
-        cmocka_unit_test_setup(what_could_not_be_shown_is_no_claim, set_up),
-        cmocka_unit_test_setup(nobody_spends_what_a_witness_may_send, set_up),
-        cmocka_unit_test_setup(a_claim_of_another_size_is_refused, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(a_replica_names_its_own_base, set_up, NULL),
+      TEST_WITH(a_replica_that_is_behind_names_nobody, set_up, NULL),
+      TEST_WITH(who_has_none_names_all, set_up, NULL),
+      TEST_WITH(the_claims_of_the_round_before_can_be_shown, set_up, NULL),
+      TEST_WITH(a_claim_that_was_not_committed_is_shown, set_up, NULL),
+      TEST_WITH(what_could_not_be_shown_is_no_claim, set_up, NULL),
+      TEST_WITH(nobody_spends_what_a_witness_may_send, set_up, NULL),
+      TEST_WITH(a_claim_of_another_size_is_refused, set_up, NULL))
