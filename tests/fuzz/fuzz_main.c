@@ -1,7 +1,9 @@
 // fuzz -- runs one target of targets.c: alone, or under libFuzzer (with -DFUZZ_LIBFUZZER).
 //
-//     fuzz TARGET FILE|FOLDER...           replays, says of each what became of it
-//                                          (FUZZ_VERBOSE=1: of a core, the whole conversation)
+//     fuzz TARGET [FILE|FOLDER...]         replays, says of each what became of it; without files its
+//                                          bundle (FUZZ_VERBOSE=1: of a core, the whole conversation)
+//     fuzz --unpack TARGET FOLDER          writes the inputs of its bundle as files (bundle.h)
+//     fuzz --lines FILE...                 prints the line of a bundle for each file
 //     fuzz --list                          the targets and the longest input of each
 //     fuzz --dictionary TARGET             libFuzzer's dictionary, from the table of frames
 //     fuzz --seeds TARGET FOLDER           writes its seeds
@@ -9,6 +11,7 @@
 // Under libFuzzer the target is named by the environment: FUZZ_TARGET=wire.
 
 #include "common/base/ensure.h"
+#include "tests/fuzz/bundle.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <dirent.h>
@@ -62,20 +65,35 @@ size_t fuzz_mutate_blindly(uint8_t *bytes, size_t count, size_t max)
     return count;
 }
 
-static int replay(const struct fuzz_target *target, const char *path)
+static void replay(void *context, const char *name, const uint8_t *bytes, size_t count)
+{
+    const struct fuzz_target *target = context;
+    printf("%s: %zu bytes: ", name, count);
+    fflush(stdout);
+    printf("%s\n", target->check(bytes, count) ? "accepted" : "refused");
+}
+
+// In a block of its own, just as long: a byte beyond it would be seen. NULL: cannot be read.
+static uint8_t *read_file(const char *path, size_t *ret_count)
 {
     FILE *file = fopen(path, "rb");
-    if (!file) return fprintf(stderr, "%s: cannot be read: skipped\n", path), 1;
-    uint8_t *bytes = malloc(1 << 20);
+    if (!file) return fprintf(stderr, "%s: cannot be read: skipped\n", path), NULL;
+    uint8_t *bytes = malloc(BUNDLE_BYTES_MAX);
     ensure(bytes);
-    const size_t count = fread(bytes, 1, 1 << 20, file);
+    *ret_count = fread(bytes, 1, BUNDLE_BYTES_MAX, file);
     fclose(file);
-    uint8_t *exact = realloc(bytes, count + !count); // A byte beyond it would be seen
+    uint8_t *exact = realloc(bytes, *ret_count + !*ret_count);
     ensure(exact);
-    printf("%s: %zu bytes: ", path, count);
-    fflush(stdout);
-    printf("%s\n", target->check(exact, count) ? "accepted" : "refused");
-    free(exact);
+    return exact;
+}
+
+static int replay_file(const struct fuzz_target *target, const char *path)
+{
+    size_t count;
+    uint8_t *bytes = read_file(path, &count);
+    if (!bytes) return 1;
+    replay((void *)(uintptr_t)target, path, bytes, count);
+    free(bytes);
     return 0;
 }
 
@@ -85,13 +103,13 @@ static int replay_all(const struct fuzz_target *target, const char *path)
     struct dirent *entry;
     char name[4096];
     int failed = 0;
-    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) return replay(target, path);
+    if (stat(path, &status) != 0 || !S_ISDIR(status.st_mode)) return replay_file(target, path);
     DIR *folder = opendir(path);
     if (!folder) return fprintf(stderr, "%s: cannot be read: skipped\n", path), 1;
     while ((entry = readdir(folder)))
         if (entry->d_name[0] != '.') {
             snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-            failed |= replay(target, name);
+            failed |= replay_file(target, name);
         }
     closedir(folder);
     return failed;
@@ -102,6 +120,29 @@ static int list(void)
     for (const struct fuzz_target *target = fuzz_targets; target->name; target++)
         printf("%s %zu\n", target->name, target->bytes_max);
     return 0;
+}
+
+static void unpack(void *folder, const char *name, const uint8_t *bytes, size_t count)
+{
+    fuzz_write_seed(folder, name, bytes, count);
+}
+
+static int print_line(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t count;
+    uint8_t *bytes = read_file(path, &count);
+    const bool is_printed = bytes && bundle_write(stdout, slash ? slash + 1 : path, bytes, count);
+    if (bytes && !is_printed) fprintf(stderr, "%s: cannot be a line of a bundle\n", path);
+    free(bytes);
+    return !is_printed;
+}
+
+static int with_bundle(const char *target, bundle_visit *visit, void *context)
+{
+    const char *wrong = bundle_read_of(target, visit, context);
+    if (wrong) fprintf(stderr, "tests/fuzz/corpus/%s.hex: %s\n", target, wrong);
+    return wrong ? 65 : 0;
 }
 
 static const struct fuzz_target *named(const char *name)
@@ -126,7 +167,14 @@ int main(int argc, char **argv)
         if (target->write_seeds) target->write_seeds(argv[3]);
         return 0;
     }
-    if (argc < 3) return fprintf(stderr, "usage: fuzz TARGET FILE|FOLDER...\n"), 64;
+    if (argc == 4 && strcmp(argv[1], "--unpack") == 0)
+        return with_bundle(named(argv[2])->name, unpack, argv[3]);
+    if (argc > 2 && strcmp(argv[1], "--lines") == 0) {
+        for (int i = 2; i < argc; i++) failed |= print_line(argv[i]);
+        return failed;
+    }
+    if (argc < 2) return fprintf(stderr, "usage: fuzz TARGET [FILE|FOLDER...]\n"), 64;
+    if (argc == 2) return with_bundle(argv[1], replay, (void *)(uintptr_t)named(argv[1]));
     for (int i = 2; i < argc; i++) failed |= replay_all(named(argv[1]), argv[i]);
     return failed;
 }

@@ -5,8 +5,8 @@
 #     tests/fuzz/run.sh BUILD_DIR SECONDS JOBS [TARGET...]
 #
 # BUILD_DIR/spent/TARGET has a line for each turn that ended: processor seconds, inputs, edges,
-# corpus. Inputs that reach something new are kept in BUILD_DIR/corpus/TARGET; the corpus of the
-# repository is read and never written. What a target died of is kept as BUILD_DIR/found/TARGET-..
+# corpus. Inputs that reach something new are kept in BUILD_DIR/corpus/TARGET; the bundles of the
+# repository (bundle.h) are read and never written. What a target died of is kept as BUILD_DIR/found/TARGET-..
 # and is open until it dies of it no more: replay it, cure the cause, and put it in
 # tests/fuzz/corpus/TARGET under a name that says what it was. Exit 1 if anything is open.
 set -u
@@ -33,8 +33,10 @@ count_open() {
 }
 
 prepare() {
-    mkdir -p "$B/corpus/$1" "tests/fuzz/corpus/$1"
+    rm -rf "$B/kept/$1"
+    mkdir -p "$B/corpus/$1" "$B/kept/$1"
     touch "$B/spent/$1"
+    "$B/replay" --unpack "$1" "$B/kept/$1" || exit
     "$B/replay" --seeds "$1" "$B/corpus/$1" || exit
     "$B/replay" --dictionary "$1" > "$B/$1.dict" || exit
     [ ! -f "tests/fuzz/$1.dict" ] || cat "tests/fuzz/$1.dict" >> "$B/$1.dict"
@@ -47,7 +49,7 @@ take_turn() {
     TIMEFORMAT='%U %S'
     { time FUZZ_TARGET=$target nice -n 15 "$B/fuzzer" -max_total_time="$turn_s" -max_len="$bytes_max" \
         -timeout=60 -rss_limit_mb=4096 -print_final_stats=1 "${words[@]}" \
-        -artifact_prefix="$B/found/$target-" "$B/corpus/$target" "tests/fuzz/corpus/$target" \
+        -artifact_prefix="$B/found/$target-" "$B/corpus/$target" "$B/kept/$target" \
         > "$log" 2>&1; } 2> "$B/$target.time"
     rc=$?
     last=$(grep -aE '^#[0-9]+.*cov: ' "$log" | tail -1)
