@@ -37,10 +37,11 @@ BLAS_LIB   = -lopenblas
 endif
 
 # Kernels are compiled once per instruction set and chosen at run time.
+OPT_KERNELS ?= -O3
 ISA_avx512bf16 = $(ISA_avx512) -mavx512bf16
-ISA_avx512 = -O3 -mavx512f -mavx512vl -mavx512bw -mavx512dq -mavx2 -mfma -mprefer-vector-width=512
-ISA_avx2   = -O3 -mavx2 -mfma
-ISA_base   = -O3
+ISA_avx512 = $(OPT_KERNELS) -mavx512f -mavx512vl -mavx512bw -mavx512dq -mavx2 -mfma -mprefer-vector-width=512
+ISA_avx2   = $(OPT_KERNELS) -mavx2 -mfma
+ISA_base   = $(OPT_KERNELS)
 
 # ---- what the programs are made of ----------------------------------------------------------------
 

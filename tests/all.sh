@@ -7,17 +7,24 @@
 # unit        pure functions, golden values and conversations, the fuzz targets' corpora and seeds; no
 #             target is mutated here (make fuzz: clang builds everything once more for it)
 # emulated    the GPU's kernels and model, on a device emulated by the processor
-# sanitized   the same under ASan + UBSan; three of those with threads under TSan (make tsan for all)
-# simulation  seeds of the whole cluster; one trace under three compilers; a few mutants
-# storage     a ledger's writer killed, its power cut                  (long form: make storage)
-# live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
-# audits      honest results made again on other instruction sets
-# adversary   a liar of each kind among four trainers (make adversaries for the long form)
-# cost        what a round with audits signs and verifies              (make bench for what it costs)
+# sanitized   the unit tests under ASan + UBSan; three of those with threads under TSan (make tsan for all)
+#
+# By itself, since it takes all processors or measures:
+#
+# simulation  seeds of the whole cluster; one trace under three compilers; a few mutants (make mutants for all)
+# live        floods, and a monitor beside a run: how soon a member is served
+# adversary   a liar of each kind among four trainers: how soon it is ejected (make adversaries for the long form)
+#
+# Beside each other, the long ones first, since most of them wait:
+#
 # chaos       a sample of the kill matrix, the demo's run disturbed     (make chaos for the long forms)
-# installed   the systemd units of a staging tree, by hand and under a systemd of their own
 # guides      every command of the README and the guides
-# peers       what torch and transformers say of our files, where PyPI is reachable
+# installed   the systemd units of a staging tree, by hand and under a systemd of their own
+# live        real processes over tcp, kill -9 included (short forms; LIVE_LONG=1 for the long ones)
+# storage     a ledger's writer killed, its power cut                  (long form: make storage)
+# audits      honest results made again on other instruction sets      (make honest-audits for 10,000)
+# cost        what a round with audits signs and verifies              (make bench for what it costs)
+# peers       what torch and transformers say of our files, where a Python has them (make test-peers)
 set -u
 B=${1:-build}
 MAKE="make --no-print-directory -s -j$(nproc)"
@@ -31,7 +38,7 @@ made() { # goal and arguments...
     programs+=("cat $B/made-$1.tap")
 }
 
-# Most of them have one thread, or wait: two at a time, and from the simulator on one by one.
+# Most of them have one thread: two at a time.
 programs=(-j "$(($(nproc) > 1 ? 2 : 1))")
 made format CHECK=1
 unit=$(cd tests/unit && ls ./*_test.c | sed 's#^\./##; s#\.c$##')
@@ -47,13 +54,15 @@ tsan_unit="pool_test store_test bulk_test"
 made tsan-build T="$tsan_unit"
 for t in $tsan_unit; do programs+=("TSAN_OPTIONS=suppressions=tests/tsan.supp:ignore_noninstrumented_modules=1 $B/tsan/unit/$t"); done
 made clang-build
-programs+=(-j 1 "tests/sim/short.sh $B")
+programs+=(-j 1 "tests/sim/short.sh $B" "$B/live/floods_test" "$B/live/monitor_test" "$B/live/adversary_test")
 
-programs+=("$B/storage 300 5000 500")
-
-for t in tests/live/*_test.c; do programs+=("$B/live/$(basename "${t%.c}")"); done
-programs+=("$B/numeric/honest_audits 400" "$B/live/adversary_test" "$B/bench/cost_test" "$B/chaos/matrix --sample 40 \$LIVE_SEED" "SEED=301 STEPS=30 EVENTS=8 $B/chaos/chaos"
-           "tests/live/installed.sh $B" "tests/live/guides_test.sh $B")
-for t in tests/peers/*_test.sh; do [ -f "$t" ] && programs+=("$t $B"); done
+programs+=(-j "$(($(nproc) > 1 ? 3 : 1))" "$B/chaos/matrix --sample 40 \$LIVE_SEED"
+           "tests/live/guides_test.sh $B" "SEED=301 STEPS=30 EVENTS=8 $B/chaos/chaos" "tests/live/installed.sh $B")
+for t in tests/live/*_test.c; do
+    t=$(basename "${t%.c}")
+    case $t in floods_test | monitor_test) ;; *) programs+=("$B/live/$t") ;; esac
+done
+programs+=("$B/storage 300 5000 500" "$B/numeric/honest_audits 400" "$B/bench/cost_test")
+for t in tests/peers/*_test.sh; do programs+=("$t $B"); done
 
 tests/run.sh "${programs[@]}"

@@ -27,7 +27,7 @@ GPU_HOST   = $(filter-out common/model/model_config% common/model/recipe.c commo
 ASAN      = -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 TSAN      = -fsanitize=thread
 FUZZ_SAN  = -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr,function -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-sanitized = @$(MAKE) --no-print-directory -s B=$(B)/$(1) SAN="$(2)" CUDA=0 OPT="-O1 -g" ISA_base=-O1 ISA_avx2="-O1 -mavx2 -mfma"
+sanitized = @$(MAKE) --no-print-directory -s B=$(B)/$(1) SAN="$(2)" CUDA=0 OPT="-O1 -g1" OPT_KERNELS=-O1
 
 # The programs of a folder that T names, or all: $(call asked,FOLDER,ALL)
 asked     = $(addprefix $(B)/$(1)/,$(or $(T),$(2)))

@@ -6,7 +6,7 @@
 #     tests/run.sh [-s SECONDS] [-j JOBS] PROGRAM ...      a word with spaces is run by the shell
 #
 # Options count for the programs behind them: at most JOBS (1) at a time, each SECONDS (600) long at
-# most. What they say is shown in their order.
+# most; at a -j those before it end first. What they say is shown in their order.
 #
 # What tests draw by LIVE_SEED (which failpoints, which cells, which instants) changes with the commit
 # that is checked out, and SEED=n draws that again; without a checkout it is 1.
@@ -70,7 +70,7 @@ await_fewer_than()
 while [ $# -gt 0 ]; do
     case $1 in
     -s) limit_s=$2; shift 2 ;;
-    -j) jobs=$2; shift 2 ;;
+    -j) await_fewer_than 1; jobs=$2; shift 2 ;;
     *) await_fewer_than "$jobs"; start "$1"; shift ;;
     esac
 done

@@ -190,10 +190,10 @@ started()                               # unit file
     else not_ok "$1: ExecStart starts its actor: ready, watchdog fed" "$said" "$work/$name.log"; fi
 }
 
-# Two ports in a row that nobody has: the broker says itself whether it got them.
+# Two ports in a row that nobody has, above those of the testbed: the broker says itself whether it got them.
 said="no free ports in 20 attempts"
 for _ in {1..20}; do
-    port=$((20000 + RANDOM % 10000))
+    port=$((31000 + RANDOM % 1700))
     echo "SERVER_PORT=$port" >"$conf/shoal-broker.env"
     start shoal-broker.service ""
     grep -q 'cannot listen on' "$work/shoal-broker.log" || break

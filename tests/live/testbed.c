@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,16 +61,29 @@ static bool is_free(unsigned port)
     return free_now;
 }
 
+// An abstract name that one process of this network has, until it ends: a broker that is killed
+// finds its port again, whoever looks for one meanwhile.
+static bool is_ours_now(unsigned port)
+{
+    struct sockaddr_un name = { .sun_family = AF_UNIX };
+    int length = snprintf(name.sun_path + 1, sizeof name.sun_path - 1, "shoal-testbed-%u", port);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const size_t bytes = offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length;
+    if (bind(fd, (struct sockaddr *)&name, (socklen_t)bytes) == 0) return true;
+    close(fd);
+    return false;
+}
+
 // Three in a row, below those that the system gives to callers. The place to begin is the process's
-// own, so that tests side by side do not meet.
+// own, so that tests side by side seldom meet.
 static unsigned find_ports(void)
 {
     static unsigned next;
-    if (!next) next = PORT_FIRST + (unsigned)getpid() * 37 % (PORT_LAST - PORT_FIRST);
+    if (!next) next = PORT_FIRST + (unsigned)getpid() * 37 % (PORT_LAST - PORT_FIRST) / 3 * 3;
     for (unsigned tried = 0; tried < PORT_LAST - PORT_FIRST; tried += 3) {
         unsigned port = next;
         next = next + 6 > PORT_LAST ? PORT_FIRST : next + 3;
-        if (is_free(port) && is_free(port + 1)) return port;
+        if (is_free(port) && is_free(port + 1) && is_ours_now(port)) return port;
     }
     return 0;
 }

@@ -3,7 +3,7 @@
 # mutant that lives names a check that we lack.
 #
 #     tests/sim/mutants.sh                all of them, at most 5000 seeds each
-#     tests/sim/mutants.sh tally          those whose name or file matches
+#     tests/sim/mutants.sh tally vote     those whose name or file has one of these in it
 #     SEEDS=500 tests/sim/mutants.sh
 #     tests/sim/mutants.sh --check        runs none: only that each still finds what it breaks, and that no mark
 #                                         is left over
@@ -23,24 +23,31 @@
 #     drop                the statement goes
 #     swap                the statement and the one behind it change places
 #
-# Works on a copy of the tree and leaves this one alone. Exit 1 if a mutant lived, if one does not find what it
+# Works on a copy of the tree, with the objects of its build folder, so that only what a mutant breaks is
+# compiled, and leaves this one alone. Exit 1 if a mutant lived, if one does not find what it
 # breaks, or if the seed that catches it breaks the sound tree as well.
 
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
-seeds=${SEEDS:-5000} only=${1:-} lived=0 broken=0
+seeds=${SEEDS:-5000} only=("$@") lived=0 broken=0
 export MARKS=$copy/marks CHECK=
-[ "$only" != --check ] || CHECK=1 only=
+[ "${1:-}" != --check ] || CHECK=1 only=()
 
-[ -n "$CHECK" ] || tar -C "$top" --exclude=./build --exclude=./.git -cf - . | tar -C "$copy" -xf -
+# Times to the nanosecond (posix): make compares those of sources and objects.
+copy_tree() {
+    local objects=()
+    [ ! -f build/flags ] || objects=(build/flags $(find build/{actors,broker,common,tests} -name '*.[od]'))
+    tar --format=posix --exclude=./build --exclude=./.git -cf - . "${objects[@]}" | tar -C "$copy" -xf -
+}
+[ -n "$CHECK" ] || (cd "$top" && copy_tree)
 if [ -n "$CHECK" ]; then cd "$top"; else cd "$copy"; fi || exit 1
 grep -rnE --include='*.[ch]' --include='*.cc' --include='*.cu' '^ *// mutant: ' actors broker common tests >"$MARKS"
-build() { make -s B="$copy/b" "$copy/b/$1" >"$copy/log" 2>&1 || { cat "$copy/log"; return 1; }; }
+build() { make -s -j"$(nproc)" B=build "build/$1" >"$copy/log" 2>&1 || { cat "$copy/log"; return 1; }; }
 if [ -z "$CHECK" ]; then
     build bin/sim || exit 1
-    cp "$copy/b/bin/sim" "$copy/sound"
+    cp "build/bin/sim" "$copy/sound"
     printf '%-58s %8s  %s\n' mutant seed 'what noticed'
 fi
 
@@ -52,7 +59,7 @@ verdict() {                                         # NAME SEED WHAT
 by_seed() {                                         # NAME: the first seed that catches it
     local seed what
     build bin/sim || { echo "$1: does not build"; broken=$((broken + 1)); return; }
-    "$copy/b/bin/sim" --seeds 1 "$seeds" --first >"$copy/out" 2>"$copy/err"
+    "build/bin/sim" --seeds 1 "$seeds" --first >"$copy/out" 2>"$copy/err"
     seed=$(sed -n 's/.*the first is seed \([0-9]*\).*/\1/p' "$copy/out")
     what=$(sed -n "s/^  seed $seed: \(.*\) at [0-9.]* s: \(.*\)/\1: \2/p" "$copy/out" | head -n 1)
     case $what in 'no core dies'*) what="a core's ensure(): $(grep -m 1 'must hold' "$copy/err" | sed 's/.*must hold: //')" ;; esac
@@ -65,8 +72,14 @@ by_seed() {                                         # NAME: the first seed that 
 by_test() {                                         # NAME TEST: the first of its cases that fails
     local what
     build "unit/$2" || { echo "$1: does not build"; broken=$((broken + 1)); return; }
-    what=$("$copy/b/unit/$2" 2>&1 | sed -n 's/.*\[  FAILED  \] \([A-Za-z0-9_.-]*\)$/\1/p' | head -n 1)
+    what=$("build/unit/$2" 2>&1 | sed -n 's/.*\[  FAILED  \] \([A-Za-z0-9_.-]*\)$/\1/p' | head -n 1)
     [ -n "$what" ] && verdict "$1" unit "$2: $what" || verdict "$1" - ''
+}
+
+is_asked_for() {                                    # its name and where its marks are
+    local part
+    for part in "${only[@]}"; do [[ $1 != *"$part"* ]] || return 0; done
+    [ ${#only[@]} -eq 0 ]
 }
 
 # try JUDGE NAME [TEST] -- EDIT ...: breaks the tree, asks the judge, mends the tree.
@@ -75,7 +88,7 @@ try() {
     [ "$1" = -- ] || { judge+=("$1"); shift; }
     shift
     names+=("$name")
-    [[ -z $only || "$name $(grep -F "// mutant: $name" "$MARKS")" == *"$only"* ]] || return 0
+    is_asked_for "$name $(grep -F "// mutant: $name" "$MARKS")" || return 0
     changed=$(tests/sim/mutate.pl "$name" "$@") || { echo "$changed"; broken=$((broken + 1)); return; }
     [ -z "$CHECK" ] || return 0
     "${judge[@]}"

@@ -19,13 +19,12 @@ check "${SEEDS:-300} simulated seeds, nothing broken" "$B/bin/sim" --seeds 1 "${
 check "a canary dies: where most lie, the simulator says so" "$B/bin/sim" --canary
 check "the same traces under gcc and clang" same_traces clang
 check "the same traces under gcc and ASan + UBSan" same_traces asan
-caught() { # part of a name: at least one mutant has it, and none of those lives
-    tests/sim/mutants.sh "$1" > "$B/mutants.log"; local code=$?
-    cat "$B/mutants.log"
-    [ "$code" -eq 0 ] && [ "$(grep -c '[0-9]  ' "$B/mutants.log")" -ge 1 ]
+caught() { # parts of names: at least one mutant has each, and none of those lives
+    local part
+    tests/sim/mutants.sh "$@" > "$B/mutants.log" || { cat "$B/mutants.log"; return 1; }
+    for part; do grep -q "$part.*  [0-9][0-9]*  " "$B/mutants.log" || { echo "no mutant $part was run"; return 1; }; done
 }
 check "every mutant still finds what it breaks, and no mark is left over" tests/sim/mutants.sh --check
-for mutant in published unelected 'judges itself'; do
-    check "mutants with \"$mutant\" in their name are caught (make mutants: all of them)" caught "$mutant"
-done
+check "three mutants are caught, of stores, votes and verdicts (make mutants: all of them)" \
+    caught 'published before it is stored' unelected 'judges itself'
 [ "$failures" -eq 0 ]
