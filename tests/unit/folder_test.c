@@ -39,13 +39,5 @@ static void test_a_file_in_the_way_is_named(void **state)
     assert_int_equal(folder_make(path_of("file"), 0755, &why), FAULT_IO);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_missing_folders_above_are_made, folder_set_up,
-                                        folder_tear_down),
-        cmocka_unit_test_setup_teardown(test_a_file_in_the_way_is_named, folder_set_up,
-                                        folder_tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(test_missing_folders_above_are_made, folder_set_up, folder_tear_down),
+      TEST_WITH(test_a_file_in_the_way_is_named, folder_set_up, folder_tear_down))

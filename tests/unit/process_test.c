@@ -98,13 +98,6 @@ static void test_a_child_dies_with_us(void **state)
     close(ends[0]);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, folder_set_up, folder_tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_what_a_child_gets),
-        TEST(test_what_cannot_start),
-        TEST(test_a_child_dies_with_us),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST_WITH(test_what_a_child_gets, folder_set_up, folder_tear_down),
+      TEST_WITH(test_what_cannot_start, folder_set_up, folder_tear_down),
+      TEST_WITH(test_a_child_dies_with_us, folder_set_up, folder_tear_down))

@@ -1,11 +1,7 @@
 // reputation_test -- the order in which peers are asked, and what is forgiven in time.
 
 #include "common/bulk/reputation.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <cmocka.h>
+#include "tests/test.h"
 
 enum { T = 1000 };
 
@@ -51,12 +47,5 @@ static void test_doubt_is_what_must_be_remembered(void **state)
     assert_true(reputation_is_doubtful(&(struct reputation){ .failed_ms = 1 }));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_order_is_that_of_the_drawing),
-        cmocka_unit_test(test_silence_is_forgiven_and_a_lie_is_not),
-        cmocka_unit_test(test_doubt_is_what_must_be_remembered),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(TEST(test_the_order_is_that_of_the_drawing), TEST(test_silence_is_forgiven_and_a_lie_is_not),
+      TEST(test_doubt_is_what_must_be_remembered))
