@@ -11,9 +11,9 @@
 //
 // Pure; the learner, the bulk store and the sockets are the shell's (trainer_main.c).
 
-#include "actors/trainer/auditor.h"
-#include "actors/trainer/challenge.h"
-#include "actors/witness/witness.h"
+#include "common/pace/rounds/auditor.h"
+#include "common/pace/rounds/challenge.h"
+#include "common/pace/rounds/witness.h"
 #include "common/member/replica.h"
 
 struct trainer {

@@ -1,6 +1,6 @@
 // shoal-witness -- a witness as a process of its own, for runs with [witness] standalone = true.
 
-#include "actors/witness/witness.h"
+#include "actors/witness/witness_actor.h"
 #include "common/member/member_shell.h"
 
 static void init(void *state) { witness_actor_init(state); }

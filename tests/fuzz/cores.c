@@ -10,6 +10,7 @@
 #include "actors/coordinator/coordinator.h"
 #include "actors/data-provider/data_provider.h"
 #include "actors/trainer/trainer.h"
+#include "actors/witness/witness_actor.h"
 #include "common/base/ensure.h"
 #include "common/wire/claims.h"
 #include "tests/fuzz/cores.h"

@@ -75,7 +75,7 @@
 #include "actors/coordinator/evidence.h"
 #include "actors/data-provider/data_provider.h"
 #include "actors/trainer/trainer.h"
-#include "actors/witness/witness.h"
+#include "actors/witness/witness_actor.h"
 #include "broker/post_office.h"
 #include <setjmp.h>
 

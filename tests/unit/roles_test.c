@@ -4,7 +4,7 @@
 #include "actors/checkpointer/checkpointer.h"
 #include "actors/data-provider/data_provider.h"
 #include "actors/trainer/trainer.h"
-#include "actors/witness/witness.h"
+#include "actors/witness/witness_actor.h"
 #include "tests/test.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 // step; without one all, and the coordinator asks for more of them (round.c). Which claims it can show, and
 // which it does not even fetch.
 
-#include "actors/witness/witness.h"
+#include "common/pace/rounds/witness.h"
 #include "tests/test.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "actors/trainer/auditor.h"
+#include "common/pace/rounds/auditor.h"
 #include "common/wire/claims.h"
 #include <stdio.h>
 

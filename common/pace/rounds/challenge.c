@@ -1,4 +1,4 @@
-#include "actors/trainer/challenge.h"
+#include "common/pace/rounds/challenge.h"
 
 static struct challenge *known(struct challenges *self, const struct hash *result)
 {

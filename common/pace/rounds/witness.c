@@ -1,4 +1,4 @@
-#include "actors/witness/witness.h"
+#include "common/pace/rounds/witness.h"
 #include "common/member/replica.h"
 #include "common/wire/claims.h"
 #include <string.h>
@@ -297,17 +297,4 @@ void witness_look(void *state, const struct turn *turn)
         member_promise(member, turn->out);
     }
     send(self, member, turn->in->now_ms, turn->out);
-}
-
-void witness_actor_init(struct witness_actor *self) { self->member.role = ACTOR_WITNESS; }
-
-void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
-{
-    struct witness_actor *self = state;
-    const struct part parts[] = { { &self->witness, witness_hear, witness_look, NULL },
-                                  { &self->blobs, blobs_hear, blobs_look, NULL },
-                                  { 0 } };
-    parts_step(
-        &(struct turn){ .member = &self->member, .blobs = &self->blobs, .in = in, .out = out },
-        parts);
 }

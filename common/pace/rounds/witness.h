@@ -80,12 +80,3 @@ void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
 // As a part of a role: keeps track of rounds and claims; votes, until the vote is acknowledged.
 void witness_hear(void *self, const struct turn *turn);
 void witness_look(void *self, const struct turn *turn);
-
-// The actor of its own: a member without a replica, in runs that elect such witnesses.
-struct witness_actor {
-    struct member member;
-    struct blobs blobs;
-    struct witness witness;
-};
-void witness_actor_init(struct witness_actor *self);
-void witness_actor_step(void *self, const struct msg *in, struct outbox *out);

@@ -1,0 +1,15 @@
+#pragma once
+// witness_actor -- a witness as an actor of its own: a member without parameters, in runs that elect such
+// witnesses. What it says in a round is decided in common/pace/rounds/witness.h. Pure.
+
+#include "common/pace/rounds/witness.h"
+
+struct witness_actor {
+    struct member member; // First: what all members share
+    struct blobs blobs;
+    struct witness witness;
+};
+
+// Zeroed memory, the member's "given by the shell" fields filled in.
+void witness_actor_init(struct witness_actor *self);
+void witness_actor_step(void *self, const struct msg *in, struct outbox *out);
