@@ -4,7 +4,7 @@
 //
 //     message ─▶ member_hear ─▶ each part hears ─▶ position kept ─▶ each part looks ─▶ finished?
 //
-//     trainer        replica, training, witness, blobs
+//     trainer        replica, rounds, blobs, the last word
 //     checkpointer   saving, replica, registering, blobs
 //     witness        witness, blobs
 //     data provider  none: the samples are its shell's

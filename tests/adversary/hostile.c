@@ -291,7 +291,7 @@ static bool hears_twin(const struct member *member, const char *name)
 
 static void say_another(const struct trainer *self, struct outbox *out, struct effect *effect)
 {
-    struct wire_claim claim = self->claim;
+    struct wire_claim claim = self->rounds.training.claim;
     pthread_mutex_lock(&lock);
     claim.payload = twin;
     pthread_mutex_unlock(&lock);
@@ -304,7 +304,7 @@ static void say_another(const struct trainer *self, struct outbox *out, struct e
 
 static void speak(const struct trainer *self, struct outbox *out)
 {
-    const uint64_t round = self->claim.round;
+    const uint64_t round = self->rounds.training.claim.round;
     for (uint32_t i = 0; i < out->count; i++) {
         struct effect *effect = &out->effects[i];
         if (effect->kind == FRAME_REVEAL && kind() == SILENT &&
@@ -350,6 +350,8 @@ WRAP(void, trainer_step, void *state, const struct msg *in, struct outbox *out)
         outbox_note(out, "hostile.finding round=%llu", (unsigned long long)finding.round);
     }
     __real_trainer_step(state, &heard, out);
-    atomic_store(&training, self->training_round ? self->training_round : atomic_load(&training));
+    atomic_store(&training, self->rounds.training.training_round
+                                ? self->rounds.training.training_round
+                                : atomic_load(&training));
     speak(self, out);
 }

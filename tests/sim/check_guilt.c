@@ -454,7 +454,7 @@ static void check_rivals(struct sim *sim, uint8_t id, const struct wire_commit *
 {
     const struct node *node = &sim->nodes[id];
     const struct witness *witness = node->role == ACTOR_TRAINER
-                                        ? &((const struct trainer *)node->state)->witness
+                                        ? &((const struct trainer *)node->state)->rounds.witness
                                         : &((const struct witness_actor *)node->state)->witness;
     if (commit->round != witness->round && commit->round != witness->round_before) return;
     for (uint8_t author = 0; author < sim->nodes_count; author++) {

@@ -176,12 +176,12 @@ mutant 'own view is applied instead of the commit' instead '(void)blobs, (void)p
 mutant 'a residual is adopted before its commit' before '
     extern const struct hash *pending_payload;
     if (!hash_is_none(&self->own_result) && pending_payload) job.own_payload = *pending_payload;' \
-    'void trainer_step(void *state, const struct msg *in, struct outbox *out) {
-        struct trainer *self = state;' \
+    'void rounds_member_hear(void *state, const struct turn *turn) {
+        struct rounds_member *self = state;' \
     'const struct hash *pending_payload;
-    void trainer_step(void *state, const struct msg *in, struct outbox *out) {
-        struct trainer *self = state;
-        pending_payload = &self->claim.payload;'
+    void rounds_member_hear(void *state, const struct turn *turn) {
+        struct rounds_member *self = state;
+        pending_payload = &self->training.claim.payload;'
 mutant 'a residual is never adopted' 'job.own_payload = accepted->payload;' '(void)accepted;'
 mutant 'an older incarnation of the coordinator is heard' '|| in->incarnation < self->incarnation' ''
 mutant 'only the news say which step is pinned' 'settle(self, run->pin_step, &run->pin_digest, out)' 'run'
@@ -361,7 +361,7 @@ by_unit 'blobs: what was revealed goes, though others need it' blobs_test \
 by_unit 'blobs: as many steps are kept in the largest run' blobs_test 'fit < wanted' 'fit < 1'
 by_unit 'the same neighbours are asked again and again' member_test '(uint64_t)tries * max' '0 * tries'
 mutant 'blobs: what was forgotten meanwhile is published' \
-    'blobs_spared_since(&self->blobs, &trained->payload)' 'self == NULL'
+    'blobs_spared_since(turn->blobs, &trained->payload)' 'self == NULL'
 mutant 'guilt: a member that is refused a vote hears nothing' drop
 
 while IFS= read -r mark; do

@@ -117,9 +117,9 @@ static void of_a_round_is_claimed_once(void **state)
     assert_int_equal(hear_round(4), 1);
     assert_true(claims_of_result() >= 1);
     trainer.member.has_round = false;
-    trainer.tried_round = 0;
+    trainer.rounds.training.tried_round = 0;
     assert_int_equal(hear_round(6), 0);
-    assert_int_equal(trainer.tried_round, 5); // It had its turn, and sat it out
+    assert_int_equal(trainer.rounds.training.tried_round, 5); // It had its turn, and sat it out
 }
 
 TESTS(TEST_WITH(a_result_is_claimed, set_up, NULL),

@@ -1,0 +1,169 @@
+// The life of a round for who trains in it: train once the parameters are those of the step, publish what
+// the learner made of it unless it came too late, send the claim until each elected witness has said that
+// it has it.
+
+#include "common/pace/rounds/training.h"
+#include "common/wire/claims.h"
+#include <string.h>
+
+static void train(struct training *self, const struct turn *turn)
+{
+    const struct member *member = turn->member;
+    const struct replica *replica = turn->replica;
+    const struct wire_round *round = &member->round.opened;
+    uint32_t client = member_client_index(member);
+    struct share share;
+    bool open =
+        member->has_round && member->now.phase == PHASE_TRAIN && member->now.round == round->round;
+    bool ready =
+        replica->holding && !replica->applying && !replica->loading && replica->step == round->step;
+    if (!open || !ready || self->training_round || self->tried_round >= round->round) return;
+    if (member->leaving) return; // It only serves peers until they catch up
+    if (turn->in->now_ms < self->retry_ms) return;
+    if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) return;
+    const struct wire_member *own = member_at(member, member->index);
+    // Before this life the one before it, whose journal may be lost, may have claimed something else
+    // mutant: a trainer that lost its journal claims once more
+    if (!own || own->instance != member->instance || round->round <= own->joined_round) return;
+    self->tried_round = round->round;
+    // mutant: what was claimed is forgotten
+    if (member->journal.claim_round >= round->round) {
+        outbox_note(turn->out, "round.sat_out round=%llu a result of it is in the journal",
+                    (unsigned long long)round->round);
+        return;
+    }
+    self->training_round = round->round;
+    self->made_anew = false;
+    blobs_mark(turn->blobs);
+    struct wire_holder providers[16];
+    outbox_job(
+        turn->out, PORT_LEARNER, FRAME_TRAIN,
+        &(struct wire_train){ .round = round->round,
+                              .step = round->step,
+                              .lr_bits = round->lr_bits,
+                              .samples = self->samples,
+                              .samples_count =
+                                  member_samples_at(member, share.begin, share.end, self->samples),
+                              .data = member->now.data,
+                              .order = member->now.order,
+                              .providers = providers,
+                              .providers_count = member_providers(member, providers, 16),
+                              .from_zero = own->owed > 0 && member->round.clients_count > 1 });
+}
+
+// Claims the result. False if the round has nothing of ours any more.
+static bool publish(struct training *self, const struct wire_trained *trained,
+                    const struct turn *turn)
+{
+    struct member *member = turn->member;
+    uint32_t client = member_client_index(member);
+    struct share share;
+    if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) {
+        blobs_spare(turn->blobs, &trained->payload, turn->out);
+        return false;
+    }
+    self->claim = (struct wire_claim){ .epoch = member->round.opened.epoch,
+                                       .step = member->round.opened.step,
+                                       .round = trained->round,
+                                       .client = client,
+                                       .begin = share.begin,
+                                       .end = share.end,
+                                       .author = member->key,
+                                       .base = trained->base,
+                                       .residual_from = trained->residual_from,
+                                       .residual_to = trained->residual_to,
+                                       .payload = trained->payload,
+                                       .payload_bytes = trained->payload_bytes,
+                                       .loss = trained->loss,
+                                       .born_unix_ms = member->born_unix_ms };
+    memcpy(self->claim.run, member->run, sizeof self->claim.run);
+    self->claim_name = turn->replica->own_result = claim_hash(&self->claim);
+    memset(self->acknowledged, 0, sizeof self->acknowledged);
+    self->resend_ms = 0;
+    member->journal.claim_round = trained->round;
+    member->journal.claim = self->claim_name;
+    // mutant: a claim is sent before it is journalled
+    member_promise(member, turn->out);
+    outbox_news(turn->out, FRAME_CLAIM, &self->claim);
+    blobs_have(turn->blobs, &(struct wire_blob){ trained->payload, trained->payload_bytes },
+               member->round.opened.step);
+    return true;
+}
+
+// Once more to each elected witness that has not said it has it.
+static void send_claim(struct training *self, const struct member *member, uint64_t now_ms,
+                       struct outbox *out)
+{
+    if (self->claim.round == 0 || self->claim.round != member->round.opened.round ||
+        member->now.round != self->claim.round || now_ms < self->resend_ms)
+        return;
+    self->resend_ms = now_ms + MEMBER_RETRY_MS;
+    for (uint32_t i = 0; i < member->round.witnesses_count; i++) {
+        const struct wire_member *witness = member_at(member, member->round.witnesses[i].member);
+        if (self->acknowledged[i] || !witness || witness->index == member->index) continue;
+        outbox_mail(out, witness->name, FRAME_CLAIM, &self->claim);
+    }
+}
+
+bool training_hear_trained(struct training *self, const struct turn *turn)
+{
+    const struct wire_trained *trained = turn->in->body;
+    const struct replica *replica = turn->replica;
+    struct member *member = turn->member;
+    struct outbox *out = turn->out;
+    self->training_round = 0;
+    if (!trained->ok) {
+        self->tried_round = 0; // What failed may be over while the round is open
+        self->retry_ms = turn->in->now_ms + MEMBER_RETRY_MS;
+        outbox_note(out,
+                    "train.failed round=%llu reason=\"%s\"; again while the round is open, then "
+                    "dealt again",
+                    (unsigned long long)trained->round, trained->reason);
+        blobs_spare(turn->blobs, &trained->payload, out);
+        return false;
+    }
+    member->loss = trained->loss;
+    member->tokens_per_s = trained->tokens_per_s;
+    outbox_news(out, FRAME_PROGRESS,
+                &(struct wire_progress){ .round = trained->round,
+                                         .step = replica->step,
+                                         .loss = trained->loss,
+                                         .tokens_per_s = trained->tokens_per_s,
+                                         .train_ms = trained->train_ms,
+                                         .digest = replica->digest });
+    // mutant: what was trained counts for a round made anew
+    if (!member->has_round || trained->round != member->round.opened.round || self->made_anew ||
+        !replica->holding || !hash_equal(&trained->base, &replica->digest)) {
+        outbox_note(out, "train.late round=%llu; the batch will be dealt again",
+                    (unsigned long long)trained->round);
+        blobs_spare(turn->blobs, &trained->payload, out);
+        return false;
+    }
+    // mutant: blobs: what was forgotten meanwhile is published
+    if (blobs_spared_since(turn->blobs, &trained->payload)) {
+        self->tried_round = 0; // The bytes are gone again: once more
+        return false;
+    }
+    return publish(self, trained, turn);
+}
+
+void training_hear_ack(struct training *self, const struct member *member, const struct msg *in)
+{
+    const struct wire_ack *ack = in->body;
+    if (ack->kind != FRAME_CLAIM || !hash_equal(&ack->hash, &self->claim_name)) return;
+    for (uint32_t i = 0; i < member->round.witnesses_count; i++) {
+        const struct wire_member *witness = member_at(member, member->round.witnesses[i].member);
+        if (witness && key_equal(&witness->key, &in->sender)) self->acknowledged[i] = true;
+    }
+}
+
+void training_hear_round(struct training *self, const struct member *member)
+{
+    self->made_anew |= self->training_round == member->round.opened.round;
+}
+
+void training_advance(struct training *self, const struct turn *turn)
+{
+    train(self, turn);
+    send_claim(self, turn->member, turn->in->now_ms, turn->out);
+}
