@@ -40,7 +40,7 @@ static void hear_epoch_end(struct checkpointer *self, const struct wire_epoch_en
 static void hear_round(struct checkpointer *self)
 {
     const struct member *member = &self->member;
-    const struct wire_round *round = &member->round.opened;
+    const struct wire_round *round = &self->view.round.opened;
     if (!member->has_config || round->step % member->config.snapshot_rounds != 0 ||
         (round->step == self->position.step && round->epoch == self->position.epoch))
         return;
@@ -48,8 +48,8 @@ static void hear_round(struct checkpointer *self)
                               .step = round->step,
                               .cursor = round->cursor,
                               .samples_done = member->now.samples_done };
-    if (keep_position(&save, self->position_returned, member->round.returned,
-                      member->round.returned_count))
+    if (keep_position(&save, self->position_returned, self->view.round.returned,
+                      self->view.round.returned_count))
         self->position = save;
 }
 
@@ -126,7 +126,7 @@ static void hear(void *state, const struct turn *turn)
 {
     struct checkpointer *self = state;
     const struct msg *in = turn->in;
-    if (turn->heard & HEARD_ROUND) hear_round(self);
+    if (self->view.opened) hear_round(self);
     if (turn->heard & HEARD_EPOCH_END) hear_epoch_end(self, in->body);
     if (turn->heard & HEARD_ACK) hear_ack(self, in->body);
     if (in->kind == FRAME_SAVED) hear_saved(self, in->body, turn->out);
@@ -177,7 +177,8 @@ static bool is_done(void *state, const struct turn *turn)
 void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct checkpointer *self = state;
-    const struct part parts[] = { { self, hear, save, NULL },
+    const struct part parts[] = { { &self->view, round_view_hear, NULL, NULL },
+                                  { self, hear, save, NULL },
                                   { &self->replica, replica_hear, replica_look, NULL },
                                   { self, NULL, register_saved, is_done },
                                   { &self->blobs, blobs_hear, blobs_look, NULL },

@@ -8,6 +8,7 @@
 // was killed at once, checkpoint and payloads lead back to the committed digest. Pure.
 
 #include "common/member/replica.h"
+#include "common/pace/rounds/round_view.h"
 
 enum { CHECKPOINT_RETURNED_MAX = 4096 };
 
@@ -15,6 +16,7 @@ struct checkpointer {
     struct member member;
     struct blobs blobs;
     struct replica replica;
+    struct round_view view;
     struct wire_save wanted;   // What is to be saved next; step UINT64_MAX: nothing
     struct wire_save position; // Data position of the pinned step, as its ROUND told it
     struct interval wanted_returned[CHECKPOINT_RETURNED_MAX];

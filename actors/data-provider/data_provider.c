@@ -1,11 +1,10 @@
 #include "actors/data-provider/data_provider.h"
-#include "common/member/parts.h"
 
 void data_provider_init(struct data_provider *self) { self->member.role = ACTOR_PROVIDER; }
 
 void data_provider_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct data_provider *self = state;
-    parts_step(&(struct turn){ .member = &self->member, .in = in, .out = out },
-               (const struct part[]){ { 0 } });
+    const struct part parts[] = { { &self->view, round_view_hear, NULL, NULL }, { 0 } };
+    parts_step(&(struct turn){ .member = &self->member, .in = in, .out = out }, parts);
 }

@@ -7,10 +7,11 @@
 // of them (how many a pass has, their manifest and their order) is said in JOIN and goes on
 // record with the first source. Who holds another dataset is refused, and ends. Pure.
 
-#include "common/member/member.h"
+#include "common/pace/rounds/round_view.h"
 
 struct data_provider {
     struct member member; // Its `samples` and `data` are filled in by the shell
+    struct round_view view;
 };
 
 // Zeroed memory, the member's "given by the shell" fields filled in.

@@ -9,7 +9,7 @@ static bool is_done(void *state, const struct turn *turn)
     const struct member *member = &self->member;
     if (!self->replica.holding || self->replica.step != member->now.step) return false;
     outbox_news(turn->out, FRAME_PROGRESS,
-                &(struct wire_progress){ .round = member->round.opened.round,
+                &(struct wire_progress){ .round = member->round,
                                          .step = self->replica.step,
                                          .loss = member->loss,
                                          .digest = self->replica.digest });

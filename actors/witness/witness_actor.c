@@ -5,7 +5,7 @@ void witness_actor_init(struct witness_actor *self) { self->member.role = ACTOR_
 void witness_actor_step(void *state, const struct msg *in, struct outbox *out)
 {
     struct witness_actor *self = state;
-    const struct part parts[] = { { &self->witness, witness_hear, witness_look, NULL },
+    const struct part parts[] = { { &self->rounds, rounds_member_hear, rounds_member_look, NULL },
                                   { &self->blobs, blobs_hear, blobs_look, NULL },
                                   { 0 } };
     parts_step(

@@ -1,13 +1,13 @@
 #pragma once
 // witness_actor -- a witness as an actor of its own: a member without parameters, in runs that elect such
-// witnesses. What it says in a round is decided in common/pace/rounds/witness.h. Pure.
+// witnesses. What it says in a round is decided in common/pace/rounds/rounds_member.h. Pure.
 
-#include "common/pace/rounds/witness.h"
+#include "common/pace/rounds/rounds_member.h"
 
 struct witness_actor {
     struct member member; // First: what all members share
     struct blobs blobs;
-    struct witness witness;
+    struct rounds_member rounds;
 };
 
 // Zeroed memory, the member's "given by the shell" fields filled in.

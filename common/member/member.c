@@ -1,5 +1,6 @@
 #include "common/base/ensure.h"
 #include "common/member/member.h"
+#include "common/run/phase.h"
 #include <stdio.h>
 #include <string.h>
 #include <sysexits.h>
@@ -37,7 +38,7 @@ static void ping(struct member *self, uint64_t now_ms, struct outbox *out)
 {
     outbox_mail(out, COORDINATOR, FRAME_PING,
                 &(struct wire_ping){ .instance = self->instance,
-                                     .round = self->round.opened.round,
+                                     .round = self->round,
                                      .step = self->step_held,
                                      .tokens_per_s = self->tokens_per_s,
                                      .loss = self->loss });
@@ -132,14 +133,17 @@ static unsigned hear_config(struct member *self, const struct msg *in)
     return fresh ? HEARD_CONFIG : 0;
 }
 
-// Rounds go by too fast for a log: all of an epoch's are one stage.
-static uint8_t stage(uint8_t phase) { return phase == PHASE_WITNESS ? PHASE_TRAIN : phase; }
+// Steps go by too fast for a log: all of an epoch's are one stage.
+static bool is_same_stage(uint8_t phase, uint8_t other)
+{
+    return phase == other || (phase_makes_steps(phase) && phase_makes_steps(other));
+}
 
 static unsigned hear_run(struct member *self, const struct msg *in, struct outbox *out)
 {
     const struct wire_run *run = in->body;
     if (self->has_run && run->log_seq < self->now.log_seq) return 0; // Overtaken
-    if (!self->has_run || stage(run->phase) != stage(self->now.phase))
+    if (!self->has_run || !is_same_stage(run->phase, self->now.phase))
         outbox_note(out, "run.phase phase=%s epoch=%llu step=%llu",
                     wire_enum_name(&wire_enum_phase, run->phase), (unsigned long long)run->epoch,
                     (unsigned long long)run->step);
@@ -147,21 +151,6 @@ static unsigned hear_run(struct member *self, const struct msg *in, struct outbo
     self->has_run = true;
     if (run->roster_version > self->roster.version) ask(self, TOPIC_ROSTER, 0, out);
     return HEARD_RUN;
-}
-
-static unsigned hear_round(struct member *self, const struct msg *in)
-{
-    const struct wire_round *round = in->body;
-    if (self->has_round && round->round <= self->round.opened.round) return 0;
-    if (!round_is_sound(round)) return 0; // Not made by a coordinator of ours
-    round_open(&self->round, round);
-    self->has_round = true;
-    const uint32_t trainers = round_trainers(&self->round, self->trainers);
-    self->deal = (struct deal){ .capacity = MEMBERS_MAX,
-                                .shares = self->shares,
-                                .by_trainer = self->by_trainer };
-    assignment_deal(round->seed, self->trainers, trainers, round->batch_size, &self->deal);
-    return HEARD_ROUND;
 }
 
 static unsigned hear_roster(struct member *self, const struct msg *in)
@@ -178,11 +167,10 @@ static unsigned hear_beat(struct member *self, const struct msg *in, struct outb
 {
     const struct wire_beat *beat = in->body;
     if (beat->log_seq > self->now.log_seq &&
-        (beat->phase != self->now.phase || beat->round != self->round.opened.round ||
+        (beat->phase != self->now.phase || beat->round != self->round ||
          beat->step != self->now.step))
         ask(self, TOPIC_RUN, 0, out);
-    else if (beat->round > self->round.opened.round &&
-             (beat->phase == PHASE_TRAIN || beat->phase == PHASE_WITNESS))
+    else if (beat->round > self->round && phase_makes_steps(beat->phase))
         ask(self, TOPIC_RUN, 0, out); // Its RUN came, the round itself was lost
     if (beat->roster_version > self->roster.version) ask(self, TOPIC_ROSTER, 0, out);
     return 0;
@@ -259,102 +247,18 @@ unsigned member_hear(struct member *self, const struct msg *in, struct outbox *o
     switch (in->kind) {
     case FRAME_CONFIG: return reborn | hear_config(self, in);
     case FRAME_RUN: return reborn | hear_run(self, in, out);
-    case FRAME_ROUND: return reborn | hear_round(self, in);
     case FRAME_ROSTER: return reborn | hear_roster(self, in);
     case FRAME_BEAT: return reborn | hear_beat(self, in, out);
     case FRAME_COMMIT: return reborn | HEARD_COMMIT;
     case FRAME_EPOCH_END: return reborn | HEARD_EPOCH_END;
     case FRAME_ACK: return reborn | hear_ack(in, out);
-    default: return reborn;
+    default: return reborn | HEARD_PACE;
     }
 }
 
 // ---- looking things up --------------------------------------------------------------------------
 
-uint32_t member_client_index(const struct member *self)
-{
-    if (!self->admitted || !self->has_round) return UINT32_MAX;
-    return round_client_place(&self->round, self->index);
-}
-
-bool member_is_witness(const struct member *self)
-{
-    if (!self->admitted || !self->has_round) return false;
-    return round_witness_place(&self->round, self->index) != NO_MEMBER;
-}
-
 const struct wire_member *member_at(const struct member *self, uint32_t index)
 {
     return index < self->roster.count ? &self->roster.members[index] : NULL;
-}
-
-const struct wire_member *member_of_client(const struct member *self, uint32_t client)
-{
-    return client < self->round.clients_count ? member_at(self, self->round.clients[client].member)
-                                              : NULL;
-}
-
-uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t end,
-                           struct interval *ret_list)
-{
-    // mutant: a trainer trains the samples beside its own
-    return round_samples_at(&self->round, begin, end, ret_list);
-}
-
-static void add_holder(struct wire_holder *holder, const struct wire_member *member)
-{
-    memcpy(holder->endpoint, member->endpoint, sizeof holder->endpoint);
-    holder->key = member->key;
-}
-
-enum { HOLDS_ALL, MAY_HOLD, HOLDS_NOTHING };
-
-// Who waits has no parameters yet, or an epoch's old; a witness of its own kind has payloads alone.
-static int holds(const struct wire_member *member)
-{
-    const bool replica = member->role == ACTOR_TRAINER || member->role == ACTOR_CHECKPOINTER;
-    const bool here = member->state == MEMBER_HEALTHY || member->state == MEMBER_PENDING;
-    if (!here || !member->endpoint[0] || (!replica && member->role != ACTOR_WITNESS))
-        return HOLDS_NOTHING;
-    return replica && member->state == MEMBER_HEALTHY ? HOLDS_ALL : MAY_HOLD;
-}
-
-uint32_t member_holders(const struct member *self, uint32_t first_member, uint32_t tries,
-                        struct wire_holder *ret_list, uint32_t max)
-{
-    uint32_t count = 0;
-    const struct wire_member *first = member_at(self, first_member);
-    if (first && first->endpoint[0] && first_member != self->index && count < max)
-        add_holder(&ret_list[count++], first);
-    for (int sort = HOLDS_ALL; sort <= MAY_HOLD; sort++)
-        for (uint32_t n = 1; n <= self->roster.count && count < max; n++) {
-            // mutant: the same neighbours are asked again and again
-            const uint64_t place = self->index + n + (uint64_t)tries * max;
-            const uint32_t i = (uint32_t)(place % self->roster.count);
-            if (i == first_member || i == self->index || holds(&self->roster.members[i]) != sort)
-                continue;
-            add_holder(&ret_list[count++], &self->roster.members[i]);
-        }
-    return count;
-}
-
-static bool provides(const struct member *self, uint32_t index)
-{
-    const struct wire_member *member = &self->roster.members[index];
-    return member->role == ACTOR_PROVIDER && member->state == MEMBER_HEALTHY && member->endpoint[0];
-}
-
-uint32_t member_providers(const struct member *self, struct wire_holder *ret_list, uint32_t max)
-{
-    uint32_t all = 0, count = 0, nth = 0;
-    for (uint32_t i = 0; i < self->roster.count; i++) all += provides(self, i);
-    for (uint32_t turn = 0; all > 0 && turn < 2; turn++, nth = 0)
-        for (uint32_t i = 0; i < self->roster.count && count < max; i++) {
-            if (!provides(self, i)) continue;
-            // mutant: data: some providers are never asked
-            const bool later =
-                nth++ >= (self->index + self->round.opened.round) % all; // From ours on
-            if (later == (turn == 0)) add_holder(&ret_list[count++], &self->roster.members[i]);
-        }
-    return count;
 }

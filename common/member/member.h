@@ -2,7 +2,7 @@
 // member -- what every member of a run does, whatever its role: asks to be let in, keeps its lease,
 // follows the coordinator's news and asks again for what it missed.
 //
-//     JOIN ─▶ ADMITTED ─▶ ASK config, run, roster ─▶ follow RUN, ROUND, ROSTER ─▶ PING, PING, PING ...
+//     JOIN ─▶ ADMITTED ─▶ ASK config, run, roster ─▶ follow RUN, ROSTER ─▶ PING, PING, PING ...
 //      ▲                                                        │
 //      └────────── REFUSED not-a-member (lease ran out) ◀───────┘
 //
@@ -13,8 +13,7 @@
 // Part of a core: pure. It is the first field of a role's state.
 
 #include "common/actor/msg.h"
-#include "common/run/assignment.h"
-#include "common/run/round.h"
+#include "common/run/roster.h"
 
 enum { MEMBER_TICK_MS = 200, MEMBER_RETRY_MS = 1000, MODEL_JSON_MAX = 65536 };
 
@@ -27,7 +26,7 @@ struct member {
     struct hash data, positions;
 
     uint64_t instance; // Of this process: its start in unix ms
-    bool admitted, has_config, has_run, has_round, leaving;
+    bool admitted, has_config, has_run, leaving;
     bool finished; // The run is, and so is all that we had to do in it
     struct key coordinator;
     uint64_t born_unix_ms; // When the run began: tells it from one of the same name before
@@ -36,11 +35,7 @@ struct member {
     uint64_t ping_ms, join_ms, ask_ms, tick_ms; // When next
     struct wire_config config;
     uint8_t model_json[MODEL_JSON_MAX];
-    struct wire_run now; // The newest RUN
-    struct round round;  // The newest ROUND. Its commits are the replica's: `last` stays empty here
-    struct share shares[MEMBERS_MAX];
-    uint32_t by_trainer[MEMBERS_MAX], trainers[MEMBERS_MAX];
-    struct deal deal;     // Who trains what in it
+    struct wire_run now;  // The newest RUN
     struct roster roster; // Version 0: none yet
 
     struct wire_journal journal;   // What a restart will find, once it is stored: what was promised
@@ -50,6 +45,9 @@ struct member {
     uint32_t doubts;               // How often one was sent and not yet acknowledged
 
     // For the pings; kept by the parts.
+    bool has_round; // False: whatever round comes is news, as the owner gave up an older copy
+                    // of the ledger (position.c), or none has come yet
+    uint64_t round; // The newest that is known, by the number that the run's pace counts
     uint64_t step_held;
     float loss, tokens_per_s;
 };
@@ -58,7 +56,7 @@ struct member {
 enum heard {
     HEARD_CONFIG = 1,  // The configuration has arrived (again)
     HEARD_RUN = 2,     // self->now is new
-    HEARD_ROUND = 4,   // self->round and self->deal are new
+    HEARD_PACE = 4,    // The coordinator of now said it, and it is not for members in general
     HEARD_ROSTER = 8,  // self->roster is new
     HEARD_REBORN = 16, // The coordinator restarted: what it may have forgotten is to be said again
     HEARD_ADMITTED = 32,   // Let in (again)
@@ -92,18 +90,10 @@ void member_forget_position(struct member *self, uint64_t born_unix_ms); // If i
 // True if this message was signed by the run's coordinator.
 bool member_is_coordinator(const struct member *self, const struct msg *in);
 
-// Our place among the round's clients, or UINT32_MAX.
-uint32_t member_client_index(const struct member *self);
-bool member_is_witness(const struct member *self); // Elected in the newest round
-
-// The roster's line of a round's client.
-const struct wire_member *member_of_client(const struct member *self, uint32_t client);
+// The roster's line of a member.
 const struct wire_member *member_at(const struct member *self, uint32_t index); // NULL if unknown
 
-// The samples at positions [begin, end) of the round's list; returns how many intervals were
-// written to `ret_list`, which has room for as many as the round dealt.
-uint32_t member_samples_at(const struct member *self, uint32_t begin, uint32_t end,
-                           struct interval *ret_list);
+// ---- holders.c: whom to ask ----------------------------------------------------------------------
 
 // Endpoints that may hold what we lack, at most `max`: first (if not UINT32_MAX) that of one member,
 // then trainers and checkpointers at work, then those who wait and witnesses. Each begins after itself, so

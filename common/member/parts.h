@@ -5,9 +5,9 @@
 //     message ─▶ member_hear ─▶ each part hears ─▶ position kept ─▶ each part looks ─▶ finished?
 //
 //     trainer        replica, rounds, blobs, the last word
-//     checkpointer   saving, replica, registering, blobs
-//     witness        witness, blobs
-//     data provider  none: the samples are its shell's
+//     checkpointer   the newest round, saving, replica, registering, blobs
+//     witness        rounds, blobs
+//     data provider  the newest round; the samples are its shell's
 //
 // The life of a process is the same in every role, and is led here and in member.c: JOURNAL, START,
 // QUIT, LEAVE, and the end of the run. The order of a list is the order of what a role says.

@@ -280,10 +280,11 @@ static void remove_effect(struct outbox *out, uint32_t index)
 }
 
 // Witnesses in odd places hear of another payload.
-static bool hears_twin(const struct member *member, const char *name)
+static bool hears_twin(const struct trainer *self, const char *name)
 {
-    for (uint32_t i = 1; i < member->round.witnesses_count; i += 2) {
-        const struct wire_member *witness = member_at(member, member->round.witnesses[i].member);
+    const struct round *round = &self->rounds.view.round;
+    for (uint32_t i = 1; i < round->witnesses_count; i += 2) {
+        const struct wire_member *witness = member_at(&self->member, round->witnesses[i].member);
         if (witness && strcmp(witness->name, name) == 0) return true;
     }
     return false;
@@ -307,11 +308,9 @@ static void speak(const struct trainer *self, struct outbox *out)
     const uint64_t round = self->rounds.training.claim.round;
     for (uint32_t i = 0; i < out->count; i++) {
         struct effect *effect = &out->effects[i];
-        if (effect->kind == FRAME_REVEAL && kind() == SILENT &&
-            begun(self->member.round.opened.round)) {
+        if (effect->kind == FRAME_REVEAL && kind() == SILENT && begun(self->member.round)) {
             remove_effect(out, i--);
-            outbox_note(out, "hostile.silent round=%llu",
-                        (unsigned long long)self->member.round.opened.round);
+            outbox_note(out, "hostile.silent round=%llu", (unsigned long long)self->member.round);
         } else if (effect->kind == FRAME_CLAIM && atomic_load(&done_in) == round) {
             const bool news = effect->port == PORT_NEWS;
             if (news)
@@ -319,7 +318,7 @@ static void speak(const struct trainer *self, struct outbox *out)
                             words[kind()]);
             if (kind() != EQUIVOCATE) continue;
             if (news) remove_effect(out, i--); // Or all would hear of both
-            else if (hears_twin(&self->member, effect->to)) say_another(self, out, effect);
+            else if (hears_twin(self, effect->to)) say_another(self, out, effect);
         }
     }
 }
@@ -327,7 +326,7 @@ static void speak(const struct trainer *self, struct outbox *out)
 static void listen(const struct trainer *self, const struct msg *in)
 {
     const struct wire_claim *claim = in->body;
-    if (in->kind != FRAME_CLAIM || claim->round != self->member.round.opened.round ||
+    if (in->kind != FRAME_CLAIM || claim->round != self->member.round ||
         key_equal(&claim->author, &self->member.key))
         return;
     pthread_mutex_lock(&lock);
@@ -341,8 +340,7 @@ WRAP(void, trainer_step, void *state, const struct msg *in, struct outbox *out)
     struct msg heard = *in;
     struct wire_finding finding;
     listen(self, in);
-    if (in->kind == FRAME_RECOMPUTED && kind() == ACCUSE &&
-        begun(self->member.round.opened.round)) {
+    if (in->kind == FRAME_RECOMPUTED && kind() == ACCUSE && begun(self->member.round)) {
         finding = *(const struct wire_finding *)in->body;
         finding.finding = FINDING_DIFFERENT;
         finding.payload.bytes[0] ^= 1;

@@ -165,6 +165,17 @@ static const struct core cores[] = {
     { "data-provider", sizeof(struct data_provider), 6, init_provider, data_provider_step },
 };
 
+// What a member knows of the newest round.
+static const struct round_view *view_of(const struct talk *talk)
+{
+    const void *state = talk->state;
+    if (talk->core->init == init_trainer) return &((const struct trainer *)state)->rounds.view;
+    if (talk->core->init == init_witness)
+        return &((const struct witness_actor *)state)->rounds.view;
+    if (talk->core->init == init_checkpointer) return &((const struct checkpointer *)state)->view;
+    return &((const struct data_provider *)state)->view;
+}
+
 struct core_counts *core_counted(const char *name)
 {
     static struct core_counts counts[8];
@@ -564,9 +575,9 @@ static void pass_time(struct talk *talk, uint64_t until_ms)
 
 static const void *honest_body(const struct talk *talk, const struct event *event)
 {
-    return is_coordinator(talk)
-               ? honest_to_coordinator(talk->state, event->what, event->signer)
-               : honest_to_member(&talk->honest, talk->state, event->what, event->signer);
+    return is_coordinator(talk) ? honest_to_coordinator(talk->state, event->what, event->signer)
+                                : honest_to_member(&talk->honest, talk->state, view_of(talk),
+                                                   event->what, event->signer);
 }
 
 // As it was signed. That the signature is its sender's is the shell's to see.
@@ -606,7 +617,7 @@ static void hear_others(struct talk *talk, const struct event *event)
     if (flags & WIRE_SIGNED) in.frame_bytes = pack_frame(&in, frame, sizeof frame);
     if (in.frame_bytes) in.frame = frame;
     if (!is_coordinator(talk) && event->signer == 0)
-        honest_note_heard(&talk->honest, talk->state, event->what, in.body);
+        honest_note_heard(&talk->honest, talk->state, view_of(talk), event->what, in.body);
     hear(talk, &in);
 }
 

@@ -182,16 +182,16 @@ static const struct wire_round *open_round(const struct honest *self, const stru
     return &said.round;
 }
 
-static bool claim_of(const struct honest *self, const struct member *member, uint8_t person,
-                     struct wire_claim *ret_claim)
+static bool claim_of(const struct honest *self, const struct member *member,
+                     const struct round_view *view, uint8_t person, struct wire_claim *ret_claim)
 {
-    const struct wire_round *round = &member->round.opened;
+    const struct wire_round *round = &view->round.opened;
     struct share share;
     uint32_t client = 0;
-    while (client < member->round.clients_count && member->round.clients[client].member != person)
+    while (client < view->round.clients_count && view->round.clients[client].member != person)
         client++;
-    if (!member->has_round || client == member->round.clients_count ||
-        !deal_of_trainer(&member->deal, client, &share))
+    if (!member->has_round || client == view->round.clients_count ||
+        !deal_of_trainer(&view->deal, client, &share))
         return false;
     if (person == member->index && self->own.round == round->round) {
         *ret_claim = self->own;
@@ -217,17 +217,19 @@ static bool claim_of(const struct honest *self, const struct member *member, uin
 }
 
 // All that was dealt, in order of position.
-static const struct wire_commit *commit(const struct honest *self, const struct member *member)
+static const struct wire_commit *commit(const struct honest *self, const struct member *member,
+                                        const struct round_view *view)
 {
     static struct wire_accepted accepted[PLACES_MAX];
-    const struct wire_round *round = &member->round.opened;
+    const struct wire_round *round = &view->round.opened;
     if (!member->has_round) return NULL;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < member->deal.count && count < PLACES_MAX; i++) {
-        const struct share *share = &member->deal.shares[i];
-        const uint32_t person = member->round.clients[share->trainer].member;
+    for (uint32_t i = 0; i < view->deal.count && count < PLACES_MAX; i++) {
+        const struct share *share = &view->deal.shares[i];
+        const uint32_t person = view->round.clients[share->trainer].member;
         struct wire_claim claim;
-        if (person >= EVENT_PEOPLE || !claim_of(self, member, (uint8_t)person, &claim)) continue;
+        if (person >= EVENT_PEOPLE || !claim_of(self, member, view, (uint8_t)person, &claim))
+            continue;
         accepted[count++] = (struct wire_accepted){ .client = share->trainer,
                                                     .begin = share->begin,
                                                     .end = share->end,
@@ -270,8 +272,8 @@ static const struct wire_reveal *reveal(const struct honest *self, uint8_t signe
     return said.reveal.claim.round ? &said.reveal : NULL;
 }
 
-const void *honest_to_member(const struct honest *self, const struct member *member, uint16_t kind,
-                             uint8_t signer)
+const void *honest_to_member(const struct honest *self, const struct member *member,
+                             const struct round_view *view, uint16_t kind, uint8_t signer)
 {
     switch (kind) {
     case FRAME_ADMITTED:
@@ -287,7 +289,7 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
     case FRAME_ROSTER: return roster(member);
     case FRAME_RUN: return run(self, member);
     case FRAME_ROUND: return open_round(self, member);
-    case FRAME_COMMIT: return commit(self, member);
+    case FRAME_COMMIT: return commit(self, member, view);
     case FRAME_EPOCH_END:
         said.epoch_end = (struct wire_epoch_end){ .epoch = self->run.epoch,
                                                   .step = self->step,
@@ -317,18 +319,18 @@ const void *honest_to_member(const struct honest *self, const struct member *mem
     case FRAME_CONTROL:
         said.control = (struct wire_control){ .action = ACTION_CHECKPOINT };
         return &said.control;
-    case FRAME_CLAIM: return claim_of(self, member, signer, &said.claim) ? &said.claim : NULL;
+    case FRAME_CLAIM: return claim_of(self, member, view, signer, &said.claim) ? &said.claim : NULL;
     case FRAME_REVEAL: return reveal(self, signer);
     default: return NULL;
     }
 }
 
 static void note_commit(struct honest *self, const struct wire_commit *commit,
-                        const struct member *member)
+                        const struct member *member, const struct round_view *view)
 {
     for (uint8_t i = 0; i < EVENT_PEOPLE; i++) {
         struct wire_claim claim;
-        if (!claim_of(self, member, i, &claim)) continue;
+        if (!claim_of(self, member, view, i, &claim)) continue;
         const struct hash name = claim_hash(&claim);
         for (uint32_t j = 0; j < commit->accepted_count; j++)
             if (hash_equal(&commit->accepted[j].result, &name)) self->committed[i] = claim;
@@ -336,8 +338,8 @@ static void note_commit(struct honest *self, const struct wire_commit *commit,
     self->step = commit->step + 1;
 }
 
-void honest_note_heard(struct honest *self, const struct member *member, uint16_t kind,
-                       const void *body)
+void honest_note_heard(struct honest *self, const struct member *member,
+                       const struct round_view *view, uint16_t kind, const void *body)
 {
     if (kind == FRAME_RUN) {
         self->run = *(const struct wire_run *)body;
@@ -348,7 +350,7 @@ void honest_note_heard(struct honest *self, const struct member *member, uint16_
     } else if (kind == FRAME_COMMIT) {
         const struct wire_commit *commit = body;
         self->is_open = false;
-        if (commit->outcome == OUTCOME_COMMITTED) note_commit(self, commit, member);
+        if (commit->outcome == OUTCOME_COMMITTED) note_commit(self, commit, member, view);
     }
 }
 

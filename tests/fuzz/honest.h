@@ -8,7 +8,7 @@
 // what was said.
 
 #include "actors/coordinator/coordinator.h"
-#include "common/member/member.h"
+#include "common/pace/rounds/round_view.h"
 #include "tests/fuzz/events.h"
 
 enum { HONEST_FLOATS = 4096 };
@@ -29,11 +29,11 @@ struct hash honest_residual(uint64_t round, uint8_t person); // That this result
 
 // What `signer` would say to the member, or to the coordinator; NULL: nothing in particular. Borrowed
 // until the next call.
-const void *honest_to_member(const struct honest *self, const struct member *member, uint16_t kind,
-                             uint8_t signer);
+const void *honest_to_member(const struct honest *self, const struct member *member,
+                             const struct round_view *view, uint16_t kind, uint8_t signer);
 const void *honest_to_coordinator(const struct coordinator *core, uint16_t kind, uint8_t signer);
 
 // What the coordinator is about to say to the member, and what the member has said.
-void honest_note_heard(struct honest *self, const struct member *member, uint16_t kind,
-                       const void *body);
+void honest_note_heard(struct honest *self, const struct member *member,
+                       const struct round_view *view, uint16_t kind, const void *body);
 void honest_note_said(struct honest *self, uint16_t kind, const void *body);

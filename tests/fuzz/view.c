@@ -1,5 +1,6 @@
 // What an onlooker makes of a run's news, whoever says them: a conversation (events.h).
 
+#include "actors/data-provider/data_provider.h"
 #include "actors/shoal/run/run_view.h"
 #include "common/base/ensure.h"
 #include "tests/fuzz/cores.h"
@@ -38,19 +39,20 @@ static void check_view(const struct run_view *self, const struct run_view *befor
 }
 
 // A member that hears the same news: what the honest ones among those who speak go by.
-static struct member *follow(void)
+static struct data_provider *follow(void)
 {
-    static struct member *member;
-    if (!member) member = take_memory(sizeof *member);
-    ensure(madvise(member, sizeof *member, MADV_DONTNEED) == 0);
+    static struct data_provider *self;
+    if (!self) self = take_memory(sizeof *self);
+    ensure(madvise(self, sizeof *self, MADV_DONTNEED) == 0);
+    struct member *member = &self->member;
     member->admitted = true;
     member->index = 9;
     member->key = event_people()[9].key;
     member->coordinator = event_people()[0].key;
-    return member;
+    return self;
 }
 
-static void follow_on(struct member *member, struct honest *honest, const struct event *event,
+static void follow_on(struct data_provider *self, struct honest *honest, const struct event *event,
                       const struct msg *in)
 {
     static struct effect effects[EFFECTS_MAX];
@@ -58,8 +60,11 @@ static void follow_on(struct member *member, struct honest *honest, const struct
     struct outbox out = {
         .effects = effects, .count_max = EFFECTS_MAX, .bytes = bytes, .bytes_max = sizeof bytes
     };
-    if (event->signer == 0) honest_note_heard(honest, member, in->kind, in->body);
-    member_hear(member, in, &out);
+    if (event->signer == 0)
+        honest_note_heard(honest, &self->member, &self->view, in->kind, in->body);
+    struct turn turn = { .member = &self->member, .in = in, .out = &out };
+    turn.heard = member_hear(&self->member, in, &out);
+    round_view_hear(&self->view, &turn);
 }
 
 bool core_check_view(const uint8_t *bytes, size_t count)
@@ -76,7 +81,7 @@ bool core_check_view(const uint8_t *bytes, size_t count)
         view = take_memory(sizeof *view);
         arena = (struct wire_arena){ .bytes = take_memory(ARENA_BYTES), .max = ARENA_BYTES };
     }
-    struct member *member = follow();
+    struct data_provider *follower = follow();
     struct honest honest = { 0 };
     ensure(madvise(view, sizeof *view, MADV_DONTNEED) == 0);
     memset(&memory, 0, sizeof memory);
@@ -86,8 +91,10 @@ bool core_check_view(const uint8_t *bytes, size_t count)
         if (!(flags & WIRE_NEWS)) continue;
         if (flags & WIRE_SIGNED) in.sender = people[event.signer].key;
         in.incarnation = 2u + event.bearer - event.late;
-        in.body = event_body(&event, &memory,
-                             honest_to_member(&honest, member, event.what, event.signer), &arena);
+        in.body = event_body(
+            &event, &memory,
+            honest_to_member(&honest, &follower->member, &follower->view, event.what, event.signer),
+            &arena);
         event_memory_keep(&memory, event.what, in.body);
         before.round.opened.round = view->round.opened.round,
         before.incarnation = view->incarnation;
@@ -96,7 +103,7 @@ bool core_check_view(const uint8_t *bytes, size_t count)
         const unsigned mask = run_view_hear(view, &in);
         check_view(view, &before, mask);
         if (mask) core_counted("view")->heard[event.what]++;
-        follow_on(member, &honest, &event, &in);
+        follow_on(follower, &honest, &event, &in);
         heard |= mask;
     }
     return heard & VIEW_COMMIT;

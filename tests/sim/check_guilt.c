@@ -398,13 +398,21 @@ static uint8_t trainer_of_key(const struct sim *sim, const struct key *key)
     return NOBODY;
 }
 
+static const struct rounds_member *rounds_of(const struct node *node)
+{
+    return node->role == ACTOR_TRAINER ? &((const struct trainer *)node->state)->rounds
+                                       : &((const struct witness_actor *)node->state)->rounds;
+}
+
 // It has the round, the author's line of the roster and the size of a result. Who lacks one of them
 // is not a witness of anything yet: claims are sent to it again.
-static bool can_tell(const struct member *member, const struct wire_claim *claim)
+static bool can_tell(const struct node *node, const struct wire_claim *claim)
 {
-    const struct wire_member *author = member_of_client(member, claim->client);
-    return member->has_config && member->has_round && claim->round == member->round.opened.round &&
-           author && key_equal(&author->key, &claim->author);
+    const struct member *member = node->state;
+    const struct round_view *view = &rounds_of(node)->view;
+    const struct wire_member *author = round_view_client(view, member, claim->client);
+    return member->has_config && member->has_round && claim->round == member->round && author &&
+           key_equal(&author->key, &claim->author);
 }
 
 // All is healed: nothing stands between its proof and the coordinator.
@@ -429,8 +437,7 @@ void check_claim_heard(struct sim *sim, uint8_t id, const struct msg *in)
     if (is_liar(sim, id) || check_is_of_before(sim, id) || author == NOBODY ||
         (node->role != ACTOR_TRAINER && node->role != ACTOR_WITNESS))
         return;
-    const struct member *member = node->state;
-    if (!can_tell(member, claim) || !is_for_slot(claim, &ghost->newest[author])) return;
+    if (!can_tell(node, claim) || !is_for_slot(claim, &ghost->newest[author])) return;
     struct ghost_heard *heard = &ghost->heard[id][author];
     const struct hash name = claim_hash(claim);
     if (heard->round != claim->round) *heard = (struct ghost_heard){ claim->round, name, false, 0 };
@@ -453,9 +460,7 @@ static const struct ghost_accepted *accepted_of(const struct ghost *ghost, uint3
 static void check_rivals(struct sim *sim, uint8_t id, const struct wire_commit *commit)
 {
     const struct node *node = &sim->nodes[id];
-    const struct witness *witness = node->role == ACTOR_TRAINER
-                                        ? &((const struct trainer *)node->state)->rounds.witness
-                                        : &((const struct witness_actor *)node->state)->witness;
+    const struct witness *witness = &rounds_of(node)->witness;
     if (commit->round != witness->round && commit->round != witness->round_before) return;
     for (uint8_t author = 0; author < sim->nodes_count; author++) {
         const struct ghost_heard *heard = &sim->ghost.heard[id][author];

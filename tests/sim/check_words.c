@@ -385,9 +385,9 @@ static void check_one_run(struct sim *sim, uint8_t id, const struct member *memb
     if (check_is_of_before(sim, id)) return;
     hold(member->now.log_seq <= sim->ghost.records, "nobody knows what is not on disk", "%s",
          node->name);
-    hold(!member->has_round || member->round.opened.round <= check_round(sim),
+    hold(!member->has_round || member->round <= check_round(sim),
          "nobody knows what is not on disk", "%s, round %llu", node->name,
-         (unsigned long long)member->round.opened.round);
+         (unsigned long long)member->round);
     // The checkpointer may find a folder of the run before, until a commit tells it better.
     hold(node->role != ACTOR_TRAINER || !replica->holding || !member->born_unix_ms ||
              check_was_of_run(sim, replica->step, &replica->digest),
@@ -529,7 +529,7 @@ void check_forgotten(struct sim *sim, uint8_t id, const struct hash *payload)
     for (uint64_t step = learner->step; learner->holding && step < check_step(sim); step++)
         // The very bytes of a void round may come again in the next, and are fetched again then.
         for (uint32_t i = 0; i < sim->ghost.commits[step].accepted &&
-                             sim->ghost.commits[step].round < member->round.opened.round;
+                             sim->ghost.commits[step].round < member->round;
              i++)
             hold(!hash_equal(&sim->ghost.commits[step].payloads[i], payload) ||
                      is_news(sim, id, step),

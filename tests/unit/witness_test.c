@@ -7,6 +7,7 @@
 #include <string.h>
 
 static struct member member;
+static struct round_view view;
 static struct witness witness;
 static struct blobs blobs;
 
@@ -27,23 +28,24 @@ static int set_up(void **state)
                                       { .trainer = 1, .begin = 1, .end = 2 } };
     static uint32_t by_trainer[2] = { 0, 1 };
     memset(&member, 0, sizeof member);
+    memset(&view, 0, sizeof view);
     memset(&witness, 0, sizeof witness);
     memset(&blobs, 0, sizeof blobs);
     member.admitted = member.has_round = member.has_run = true;
     member.now = (struct wire_run){ .phase = PHASE_TRAIN, .round = 5 };
-    member.round.opened.round = 5;
-    member.round.clients_count = 2, member.round.witnesses_count = 1;
-    member.round.clients[1].member = 1;
+    view.round.opened.round = 5;
+    view.round.clients_count = 2, view.round.witnesses_count = 1;
+    view.round.clients[1].member = 1;
     member.config.payload_bytes = 1;
     member.roster.count = 2;
     for (uint32_t i = 0; i < 2; i++) {
         member.roster.members[i] =
             (struct wire_member){ .index = i, .role = ACTOR_TRAINER, .state = MEMBER_HEALTHY };
     }
-    member.deal = (struct deal){
+    view.deal = (struct deal){
         .shares = shares, .by_trainer = by_trainer, .trainers = 2, .count = 2, .batch_size = 2
     };
-    witness_begin(&witness, &member);
+    witness_begin(&witness, &view, &member);
     for (uint32_t i = 0; i < 2; i++) {
         const struct hash payload = named(i ? "payload 1" : "payload 0");
         witness.sightings[i].claimed = true;
@@ -63,8 +65,8 @@ static void a_replica_names_its_own_base(void **state)
     (void)state;
     witness.has_replica = true;
     witness.base = named("true");
-    assert_true(witness_is_due(&witness, &blobs, &member));
-    witness_cast(&witness, &blobs, &member);
+    assert_true(witness_is_due(&witness, &view, &blobs, &member));
+    witness_cast(&witness, &view, &blobs, &member);
     assert_true(witness.vote.complete);
     assert_int_equal(witness.vote.seen_count, 1);
     assert_int_equal(witness.vote.seen[0].client, 0);
@@ -75,10 +77,10 @@ static void a_replica_that_is_behind_names_nobody(void **state)
 {
     (void)state;
     witness.has_replica = true;
-    assert_false(witness_is_due(&witness, &blobs, &member));
+    assert_false(witness_is_due(&witness, &view, &blobs, &member));
     member.now.phase = PHASE_WITNESS;
-    assert_true(witness_is_due(&witness, &blobs, &member));
-    witness_cast(&witness, &blobs, &member);
+    assert_true(witness_is_due(&witness, &view, &blobs, &member));
+    witness_cast(&witness, &view, &blobs, &member);
     assert_false(witness.vote.complete);
     assert_int_equal(witness.vote.seen_count, 0);
 }
@@ -86,8 +88,8 @@ static void a_replica_that_is_behind_names_nobody(void **state)
 static void who_has_none_names_all(void **state)
 {
     (void)state;
-    assert_true(witness_is_due(&witness, &blobs, &member));
-    witness_cast(&witness, &blobs, &member);
+    assert_true(witness_is_due(&witness, &view, &blobs, &member));
+    witness_cast(&witness, &view, &blobs, &member);
     assert_int_equal(witness.vote.seen_count, 2);
 }
 
@@ -110,8 +112,8 @@ static void sign(uint32_t client)
 
 static void next_round(void)
 {
-    member.round.opened.round++;
-    witness_begin(&witness, &member);
+    view.round.opened.round++;
+    witness_begin(&witness, &view, &member);
 }
 
 // The question comes by mail and the next round by the news: either may be first.
@@ -153,7 +155,9 @@ static uint32_t hear_claim(const char *payload, uint32_t payload_bytes, uint32_t
     strcpy(member.run, "r");
     member.roster.members[1].key = key_named("key 1");
     member.key = key_named("key 0");
-    witness_hear_claim(&witness, &blobs, &member, &in, &out);
+    witness_hear_claim(
+        &witness, &view,
+        &(struct turn){ .member = &member, .blobs = &blobs, .in = &in, .out = &out });
     return out.count;
 }
 
@@ -208,8 +212,8 @@ static void nobody_spends_what_a_witness_may_send(void **state)
     assert_int_equal(answers, ANSWERS_MAX);
     for (int i = 0; i < 10 * PROOFS_MAX; i++) // Each a note and two testimonies
         assert_int_equal(hear_claim("b", 1, 100), i < PROOFS_MAX ? 3 : 0);
-    member.round.opened.round = 6;
-    witness_begin(&witness, &member);
+    view.round.opened.round = 6;
+    witness_begin(&witness, &view, &member);
     assert_int_equal(witness.sightings[1].answers, 0);
 }
 

@@ -9,6 +9,7 @@
 // that step again from what it pinned and applied. Part of a core: pure.
 
 #include "common/member/replica.h"
+#include "common/pace/rounds/round_view.h"
 
 struct auditor {
     uint64_t round; // That we audit in; 0: in none
@@ -21,13 +22,11 @@ struct auditor {
 };
 
 // A round was opened: what the last one needed is forgotten.
-void auditor_begin(struct auditor *self, struct blobs *blobs, const struct member *member,
-                   uint64_t now_ms, struct outbox *out);
-void auditor_hear_reveal(struct auditor *self, struct blobs *blobs, const struct member *member,
-                         const struct replica *replica, const struct msg *in);
+void auditor_begin(struct auditor *self, const struct round_view *view, const struct turn *turn);
+void auditor_hear_reveal(struct auditor *self, const struct round_view *view,
+                         const struct turn *turn);
 void auditor_hear_recomputed(struct auditor *self, const struct wire_finding *finding);
 void auditor_hear_ack(struct auditor *self, const struct wire_ack *ack);
 // The coordinator has forgotten, perhaps: said again.
 void auditor_say_again(struct auditor *self);
-void auditor_advance(struct auditor *self, const struct blobs *blobs, const struct member *member,
-                     const struct replica *replica, uint64_t now_ms, struct outbox *out);
+void auditor_advance(struct auditor *self, const struct round_view *view, const struct turn *turn);

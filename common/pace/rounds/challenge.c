@@ -26,19 +26,20 @@ static void take(struct challenges *self, struct blobs *blobs, const struct wire
                    &(struct wire_show){ claim->round, claim->residual_from });
 }
 
-void challenge_begin(struct challenges *self, struct blobs *blobs, const struct member *member,
+void challenge_begin(struct challenges *self, const struct round_view *view,
                      const struct wire_claim *claim, const struct hash *claim_name,
-                     struct outbox *out)
+                     const struct turn *turn)
 {
     for (uint32_t i = 0; i < CHALLENGES_MAX; i++)
-        if (self->all[i].reveal.claim.round + CHALLENGES_MAX < member->round.opened.round)
-            forget(&self->all[i], blobs, out);
-    for (uint32_t i = 0; i < member->round.audits_count; i++) {
-        const struct wire_audit *audit = &member->round.audits[i];
+        if (self->all[i].reveal.claim.round + CHALLENGES_MAX < view->round.opened.round)
+            forget(&self->all[i], turn->blobs, turn->out);
+    for (uint32_t i = 0; i < view->round.audits_count; i++) {
+        const struct wire_audit *audit = &view->round.audits[i];
         struct challenge *before = known(self, &audit->result);
-        if (audit->member != member->index) continue;
+        if (audit->member != turn->member->index) continue;
         if (before) before->resend_ms = 0;
-        else if (hash_equal(&audit->result, claim_name)) take(self, blobs, claim, claim_name, out);
+        else if (hash_equal(&audit->result, claim_name))
+            take(self, turn->blobs, claim, claim_name, turn->out);
     }
 }
 
@@ -60,19 +61,18 @@ void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
     if (!shown->ok || !awaited) blobs_spare(blobs, &shown->blob.hash, out);
 }
 
-void challenge_send(struct challenges *self, const struct member *member, uint64_t now_ms,
-                    struct outbox *out)
+void challenge_send(struct challenges *self, const struct round_view *view, const struct turn *turn)
 {
-    bool open = member->has_round && member->now.round == member->round.opened.round &&
-                (member->now.phase == PHASE_TRAIN || member->now.phase == PHASE_WITNESS);
-    if (!open) return;
-    for (uint32_t i = 0; i < member->round.audits_count; i++) {
-        const struct wire_audit *audit = &member->round.audits[i];
+    const struct member *member = turn->member;
+    const uint64_t now_ms = turn->in->now_ms;
+    if (!round_view_is_open(view, member)) return;
+    for (uint32_t i = 0; i < view->round.audits_count; i++) {
+        const struct wire_audit *audit = &view->round.audits[i];
         struct challenge *challenge = known(self, &audit->result);
-        const struct wire_member *auditor = member_of_client(member, audit->auditor);
+        const struct wire_member *auditor = round_view_client(view, member, audit->auditor);
         if (audit->member != member->index || !challenge || !challenge->ready || !auditor) continue;
         if (now_ms < challenge->resend_ms) continue;
-        outbox_mail(out, auditor->name, FRAME_REVEAL, &challenge->reveal);
+        outbox_mail(turn->out, auditor->name, FRAME_REVEAL, &challenge->reveal);
     }
     for (uint32_t i = 0; i < CHALLENGES_MAX; i++)
         if (self->all[i].ready && now_ms >= self->all[i].resend_ms)

@@ -8,7 +8,7 @@
 // made, so SHOW comes before TRAIN. Who restarted in between cannot answer. Part of a core: pure.
 
 #include "common/member/blobs.h"
-#include "common/member/member.h"
+#include "common/pace/rounds/round_view.h"
 
 // Results of ours that are audited or judged at a time: one of each round, for as long as one may be.
 enum { CHALLENGES_MAX = AUDIT_TRIES_MAX + 2 };
@@ -26,10 +26,10 @@ struct challenges {
 };
 
 // A round was opened. `claim` is our newest result, by the name of `claim_name`.
-void challenge_begin(struct challenges *self, struct blobs *blobs, const struct member *member,
+void challenge_begin(struct challenges *self, const struct round_view *view,
                      const struct wire_claim *claim, const struct hash *claim_name,
-                     struct outbox *out);
+                     const struct turn *turn);
 void challenge_hear_shown(struct challenges *self, struct blobs *blobs,
                           const struct wire_shown *shown, struct outbox *out);
-void challenge_send(struct challenges *self, const struct member *member, uint64_t now_ms,
-                    struct outbox *out);
+void challenge_send(struct challenges *self, const struct round_view *view,
+                    const struct turn *turn);

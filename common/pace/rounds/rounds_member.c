@@ -1,4 +1,4 @@
-// Hands each message to those of the four that it concerns. The order is that of what is said: what concerns
+// Takes a new round first, then hands each message to those of the four that it concerns. The order is that of what is said: what concerns
 // our own result, then what we recompute, then the vote.
 
 #include "common/pace/rounds/rounds_member.h"
@@ -6,18 +6,17 @@
 static void hear_round(struct rounds_member *self, const struct turn *turn)
 {
     struct training *training = &self->training;
-    training_hear_round(training, turn->member);
-    auditor_begin(&self->auditor, turn->blobs, turn->member, turn->in->now_ms, turn->out);
-    challenge_begin(&self->challenges, turn->blobs, turn->member, &training->claim,
-                    &training->claim_name, turn->out);
+    training_hear_round(training, &self->view);
+    auditor_begin(&self->auditor, &self->view, turn);
+    challenge_begin(&self->challenges, &self->view, &training->claim, &training->claim_name, turn);
 }
 
 // Another step is held: payloads of long ago are of use to nobody.
-static void forget_payloads(const struct turn *turn)
+static void forget_payloads(const struct round_view *view, const struct turn *turn)
 {
     const struct member *member = turn->member;
     const uint64_t keep = blobs_steps_kept(2 * (uint64_t)member->config.snapshot_rounds + 2,
-                                           member->round.clients_count);
+                                           view->round.clients_count);
     if (turn->replica->holding && turn->replica->step > keep)
         blobs_forget(turn->blobs, turn->replica->step - keep, turn->out);
 }
@@ -31,41 +30,48 @@ static void hear_own_claim(struct rounds_member *self, const struct turn *turn)
                              .from = "",
                              .sender = turn->member->key,
                              .body = &self->training.claim };
-    witness_hear_claim(&self->witness, turn->blobs, turn->member, &own, turn->out);
+    struct turn first = *turn;
+    first.in = &own;
+    witness_hear_claim(&self->witness, &self->view, &first);
+}
+
+static void hear_as_trainer(struct rounds_member *self, const struct turn *turn)
+{
+    const struct msg *in = turn->in;
+    if (self->view.opened) hear_round(self, turn);
+    if (turn->heard & HEARD_REBORN) auditor_say_again(&self->auditor);
+    if (turn->heard & HEARD_ACK) auditor_hear_ack(&self->auditor, in->body);
+    switch (in->kind) {
+    case FRAME_LOADED:
+    case FRAME_APPLIED: forget_payloads(&self->view, turn); break;
+    case FRAME_TRAINED:
+        if (training_hear_trained(&self->training, &self->view, turn)) hear_own_claim(self, turn);
+        break;
+    case FRAME_SHOWN:
+        challenge_hear_shown(&self->challenges, turn->blobs, in->body, turn->out);
+        break;
+    case FRAME_RECOMPUTED: auditor_hear_recomputed(&self->auditor, in->body); break;
+    case FRAME_REVEAL: auditor_hear_reveal(&self->auditor, &self->view, turn); break;
+    case FRAME_ACK: training_hear_ack(&self->training, &self->view, turn); break;
+    }
 }
 
 // mutant: a residual is adopted before its commit (2)
 void rounds_member_hear(void *state, const struct turn *turn)
 {
     struct rounds_member *self = state;
-    const struct msg *in = turn->in;
-    if (turn->heard & HEARD_ROUND) hear_round(self, turn);
-    if (turn->heard & HEARD_REBORN) auditor_say_again(&self->auditor);
-    if (turn->heard & HEARD_ACK) auditor_hear_ack(&self->auditor, in->body);
-    switch (in->kind) {
-    case FRAME_LOADED:
-    case FRAME_APPLIED: forget_payloads(turn); break;
-    case FRAME_TRAINED:
-        if (training_hear_trained(&self->training, turn)) hear_own_claim(self, turn);
-        break;
-    case FRAME_SHOWN:
-        challenge_hear_shown(&self->challenges, turn->blobs, in->body, turn->out);
-        break;
-    case FRAME_RECOMPUTED: auditor_hear_recomputed(&self->auditor, in->body); break;
-    case FRAME_REVEAL:
-        auditor_hear_reveal(&self->auditor, turn->blobs, turn->member, turn->replica, in);
-        break;
-    case FRAME_ACK: training_hear_ack(&self->training, turn->member, in); break;
-    }
-    witness_hear(&self->witness, turn);
+    round_view_hear(&self->view, turn);
+    if (turn->replica) hear_as_trainer(self, turn);
+    witness_hear(&self->witness, &self->view, turn);
 }
 
 void rounds_member_look(void *state, const struct turn *turn)
 {
     struct rounds_member *self = state;
-    const uint64_t now_ms = turn->in->now_ms;
-    training_advance(&self->training, turn);
-    challenge_send(&self->challenges, turn->member, now_ms, turn->out);
-    auditor_advance(&self->auditor, turn->blobs, turn->member, turn->replica, now_ms, turn->out);
-    witness_look(&self->witness, turn);
+    if (turn->replica) {
+        training_advance(&self->training, &self->view, turn);
+        challenge_send(&self->challenges, &self->view, turn);
+        auditor_advance(&self->auditor, &self->view, turn);
+    }
+    witness_look(&self->witness, &self->view, turn);
 }

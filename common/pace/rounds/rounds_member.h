@@ -12,16 +12,19 @@
 
 #include "common/pace/rounds/auditor.h"
 #include "common/pace/rounds/challenge.h"
+#include "common/pace/rounds/round_view.h"
 #include "common/pace/rounds/training.h"
 #include "common/pace/rounds/witness.h"
 
 struct rounds_member {
+    struct round_view view;
     struct training training;
     struct challenges challenges; // Audits of our own results
     struct auditor auditor;       // Of another member's
     struct witness witness;
 };
 
-// As a part of a role: zeroed memory is its beginning. It comes behind the replica and before the blobs.
+// As a part of a role: zeroed memory is its beginning. It comes behind the replica and before the blobs. A
+// role without a replica is a witness alone.
 void rounds_member_hear(void *self, const struct turn *turn);
 void rounds_member_look(void *self, const struct turn *turn);

@@ -6,21 +6,20 @@
 #include "common/wire/claims.h"
 #include <string.h>
 
-static void train(struct training *self, const struct turn *turn)
+static void train(struct training *self, const struct round_view *view, const struct turn *turn)
 {
     const struct member *member = turn->member;
     const struct replica *replica = turn->replica;
-    const struct wire_round *round = &member->round.opened;
-    uint32_t client = member_client_index(member);
+    const struct wire_round *round = &view->round.opened;
+    uint32_t client = round_view_own_place(view, member);
     struct share share;
-    bool open =
-        member->has_round && member->now.phase == PHASE_TRAIN && member->now.round == round->round;
+    bool open = round_view_is_open(view, member) && member->now.phase == PHASE_TRAIN;
     bool ready =
         replica->holding && !replica->applying && !replica->loading && replica->step == round->step;
     if (!open || !ready || self->training_round || self->tried_round >= round->round) return;
     if (member->leaving) return; // It only serves peers until they catch up
     if (turn->in->now_ms < self->retry_ms) return;
-    if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) return;
+    if (client == NO_MEMBER || !deal_of_trainer(&view->deal, client, &share)) return;
     const struct wire_member *own = member_at(member, member->index);
     // Before this life the one before it, whose journal may be lost, may have claimed something else
     // mutant: a trainer that lost its journal claims once more
@@ -36,34 +35,34 @@ static void train(struct training *self, const struct turn *turn)
     self->made_anew = false;
     blobs_mark(turn->blobs);
     struct wire_holder providers[16];
-    outbox_job(
-        turn->out, PORT_LEARNER, FRAME_TRAIN,
-        &(struct wire_train){ .round = round->round,
-                              .step = round->step,
-                              .lr_bits = round->lr_bits,
-                              .samples = self->samples,
-                              .samples_count =
-                                  member_samples_at(member, share.begin, share.end, self->samples),
-                              .data = member->now.data,
-                              .order = member->now.order,
-                              .providers = providers,
-                              .providers_count = member_providers(member, providers, 16),
-                              .from_zero = own->owed > 0 && member->round.clients_count > 1 });
+    // mutant: a trainer trains the samples beside its own
+    outbox_job(turn->out, PORT_LEARNER, FRAME_TRAIN,
+               &(struct wire_train){ .round = round->round,
+                                     .step = round->step,
+                                     .lr_bits = round->lr_bits,
+                                     .samples = self->samples,
+                                     .samples_count = round_samples_at(&view->round, share.begin,
+                                                                       share.end, self->samples),
+                                     .data = member->now.data,
+                                     .order = member->now.order,
+                                     .providers = providers,
+                                     .providers_count = member_providers(member, providers, 16),
+                                     .from_zero = own->owed > 0 && view->round.clients_count > 1 });
 }
 
 // Claims the result. False if the round has nothing of ours any more.
-static bool publish(struct training *self, const struct wire_trained *trained,
-                    const struct turn *turn)
+static bool publish(struct training *self, const struct round_view *view,
+                    const struct wire_trained *trained, const struct turn *turn)
 {
     struct member *member = turn->member;
-    uint32_t client = member_client_index(member);
+    uint32_t client = round_view_own_place(view, member);
     struct share share;
-    if (client == UINT32_MAX || !deal_of_trainer(&member->deal, client, &share)) {
+    if (client == NO_MEMBER || !deal_of_trainer(&view->deal, client, &share)) {
         blobs_spare(turn->blobs, &trained->payload, turn->out);
         return false;
     }
-    self->claim = (struct wire_claim){ .epoch = member->round.opened.epoch,
-                                       .step = member->round.opened.step,
+    self->claim = (struct wire_claim){ .epoch = view->round.opened.epoch,
+                                       .step = view->round.opened.step,
                                        .round = trained->round,
                                        .client = client,
                                        .begin = share.begin,
@@ -86,26 +85,29 @@ static bool publish(struct training *self, const struct wire_trained *trained,
     member_promise(member, turn->out);
     outbox_news(turn->out, FRAME_CLAIM, &self->claim);
     blobs_have(turn->blobs, &(struct wire_blob){ trained->payload, trained->payload_bytes },
-               member->round.opened.step);
+               view->round.opened.step);
     return true;
 }
 
 // Once more to each elected witness that has not said it has it.
-static void send_claim(struct training *self, const struct member *member, uint64_t now_ms,
-                       struct outbox *out)
+static void send_claim(struct training *self, const struct round_view *view,
+                       const struct turn *turn)
 {
-    if (self->claim.round == 0 || self->claim.round != member->round.opened.round ||
+    const struct member *member = turn->member;
+    const uint64_t now_ms = turn->in->now_ms;
+    if (self->claim.round == 0 || self->claim.round != view->round.opened.round ||
         member->now.round != self->claim.round || now_ms < self->resend_ms)
         return;
     self->resend_ms = now_ms + MEMBER_RETRY_MS;
-    for (uint32_t i = 0; i < member->round.witnesses_count; i++) {
-        const struct wire_member *witness = member_at(member, member->round.witnesses[i].member);
+    for (uint32_t i = 0; i < view->round.witnesses_count; i++) {
+        const struct wire_member *witness = member_at(member, view->round.witnesses[i].member);
         if (self->acknowledged[i] || !witness || witness->index == member->index) continue;
-        outbox_mail(out, witness->name, FRAME_CLAIM, &self->claim);
+        outbox_mail(turn->out, witness->name, FRAME_CLAIM, &self->claim);
     }
 }
 
-bool training_hear_trained(struct training *self, const struct turn *turn)
+bool training_hear_trained(struct training *self, const struct round_view *view,
+                           const struct turn *turn)
 {
     const struct wire_trained *trained = turn->in->body;
     const struct replica *replica = turn->replica;
@@ -132,7 +134,7 @@ bool training_hear_trained(struct training *self, const struct turn *turn)
                                          .train_ms = trained->train_ms,
                                          .digest = replica->digest });
     // mutant: what was trained counts for a round made anew
-    if (!member->has_round || trained->round != member->round.opened.round || self->made_anew ||
+    if (!member->has_round || trained->round != view->round.opened.round || self->made_anew ||
         !replica->holding || !hash_equal(&trained->base, &replica->digest)) {
         outbox_note(out, "train.late round=%llu; the batch will be dealt again",
                     (unsigned long long)trained->round);
@@ -144,26 +146,28 @@ bool training_hear_trained(struct training *self, const struct turn *turn)
         self->tried_round = 0; // The bytes are gone again: once more
         return false;
     }
-    return publish(self, trained, turn);
+    return publish(self, view, trained, turn);
 }
 
-void training_hear_ack(struct training *self, const struct member *member, const struct msg *in)
+void training_hear_ack(struct training *self, const struct round_view *view,
+                       const struct turn *turn)
 {
-    const struct wire_ack *ack = in->body;
+    const struct member *member = turn->member;
+    const struct wire_ack *ack = turn->in->body;
     if (ack->kind != FRAME_CLAIM || !hash_equal(&ack->hash, &self->claim_name)) return;
-    for (uint32_t i = 0; i < member->round.witnesses_count; i++) {
-        const struct wire_member *witness = member_at(member, member->round.witnesses[i].member);
-        if (witness && key_equal(&witness->key, &in->sender)) self->acknowledged[i] = true;
+    for (uint32_t i = 0; i < view->round.witnesses_count; i++) {
+        const struct wire_member *witness = member_at(member, view->round.witnesses[i].member);
+        if (witness && key_equal(&witness->key, &turn->in->sender)) self->acknowledged[i] = true;
     }
 }
 
-void training_hear_round(struct training *self, const struct member *member)
+void training_hear_round(struct training *self, const struct round_view *view)
 {
-    self->made_anew |= self->training_round == member->round.opened.round;
+    self->made_anew |= self->training_round == view->round.opened.round;
 }
 
-void training_advance(struct training *self, const struct turn *turn)
+void training_advance(struct training *self, const struct round_view *view, const struct turn *turn)
 {
-    train(self, turn);
-    send_claim(self, turn->member, turn->in->now_ms, turn->out);
+    train(self, view, turn);
+    send_claim(self, view, turn);
 }

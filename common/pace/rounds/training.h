@@ -10,6 +10,7 @@
 // core: pure.
 
 #include "common/member/replica.h"
+#include "common/pace/rounds/round_view.h"
 
 struct training {
     uint64_t training_round; // The learner is at work on it; 0: it is not
@@ -24,13 +25,16 @@ struct training {
 };
 
 // A round was opened.
-void training_hear_round(struct training *self, const struct member *member);
+void training_hear_round(struct training *self, const struct round_view *view);
 
 // The learner has trained. True if the result is claimed: `claim` is in the journal, and then sent.
-bool training_hear_trained(struct training *self, const struct turn *turn);
+bool training_hear_trained(struct training *self, const struct round_view *view,
+                           const struct turn *turn);
 
 // An ACK by mail, whoever signed it: an elected witness has the claim.
-void training_hear_ack(struct training *self, const struct member *member, const struct msg *in);
+void training_hear_ack(struct training *self, const struct round_view *view,
+                       const struct turn *turn);
 
 // All has been heard: trains if it is time to, sends the claim once more if that is due.
-void training_advance(struct training *self, const struct turn *turn);
+void training_advance(struct training *self, const struct round_view *view,
+                      const struct turn *turn);

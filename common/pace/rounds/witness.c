@@ -1,22 +1,23 @@
 #include "common/pace/rounds/witness.h"
 #include "common/member/replica.h"
+#include "common/run/phase.h"
 #include "common/wire/claims.h"
 #include <string.h>
 
 // Without a replica: payloads of so many commits are still served, if they fit.
 enum { KEPT_STEPS = 64 };
 
-void witness_begin(struct witness *self, const struct member *member)
+void witness_begin(struct witness *self, const struct round_view *view, const struct member *member)
 {
     self->round_before = self->round;
     self->sightings_before = self->sightings;
     self->sightings = self->memory[self->sightings == self->memory[0]];
-    self->round = member->round.opened.round;
+    self->round = view->round.opened.round;
     self->voted = self->acknowledged = false;
     self->claimed = self->refused = 0;
     self->resend_ms = 0;
-    for (uint32_t i = 0; i < member->round.clients_count; i++) {
-        const struct wire_member *client = member_of_client(member, i);
+    for (uint32_t i = 0; i < view->round.clients_count; i++) {
+        const struct wire_member *client = round_view_client(view, member, i);
         self->sightings[i].claimed = false;
         self->sightings[i].answers = self->sightings[i].shown = 0;
         self->sightings[i].instance = client ? client->instance : 0;
@@ -32,22 +33,22 @@ static bool can_be_shown(const struct member *member, const struct msg *in)
 }
 
 // Everything that must be true of a claim before its payload is even fetched.
-static bool is_sound(const struct member *member, const struct msg *in,
-                     const struct wire_claim *claim)
+static bool is_sound(const struct round_view *view, const struct member *member,
+                     const struct msg *in, const struct wire_claim *claim)
 {
-    const struct wire_member *author = member_of_client(member, claim->client);
+    const struct wire_member *author = round_view_client(view, member, claim->client);
     struct share share;
     // mutant: a witness takes a claim of any size
     // mutant: guilt: what could not be shown is a claim
     return author && key_equal(&author->key, &in->sender) && can_be_shown(member, in) &&
            key_equal(&claim->author, &in->sender) && strcmp(claim->run, member->run) == 0 &&
-           claim->epoch == member->round.opened.epoch && claim->step == member->round.opened.step &&
-           deal_of_trainer(&member->deal, claim->client, &share) && share.begin == claim->begin &&
+           claim->epoch == view->round.opened.epoch && claim->step == view->round.opened.step &&
+           deal_of_trainer(&view->deal, claim->client, &share) && share.begin == claim->begin &&
            share.end == claim->end && claim->payload_bytes > 0 &&
            claim->born_unix_ms == member->born_unix_ms &&
            claim->payload_bytes == member->config.payload_bytes &&
-           (hash_is_none(&member->round.opened.base) ||
-            hash_equal(&member->round.opened.base, &claim->base));
+           (hash_is_none(&view->round.opened.base) ||
+            hash_equal(&view->round.opened.base, &claim->base));
 }
 
 // For whoever must see later that its author signed it.
@@ -99,14 +100,17 @@ void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
     }
 }
 
-void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct member *member,
-                        const struct msg *in, struct outbox *out)
+void witness_hear_claim(struct witness *self, const struct round_view *view,
+                        const struct turn *turn)
 {
+    const struct member *member = turn->member;
+    const struct msg *in = turn->in;
+    struct outbox *out = turn->out;
     const struct wire_claim *claim = in->body;
     if (!member->has_round || claim->round != self->round ||
-        self->round != member->round.opened.round)
+        self->round != view->round.opened.round)
         return;
-    if (!is_sound(member, in, claim)) {
+    if (!is_sound(view, member, in, claim)) {
         if (self->refused++ < REFUSALS_NOTED_MAX)
             outbox_note(out, "claim.refused round=%llu client=%u from=%s",
                         (unsigned long long)claim->round, claim->client, in->from);
@@ -125,8 +129,8 @@ void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct 
                                              .residual_to = claim->residual_to };
         keep_frame(sighting, in);
         self->claimed++;
-        blobs_want(blobs, &(struct wire_blob){ claim->payload, claim->payload_bytes }, claim->step,
-                   member->round.clients[claim->client].member);
+        blobs_want(turn->blobs, &(struct wire_blob){ claim->payload, claim->payload_bytes },
+                   claim->step, view->round.clients[claim->client].member);
     }
     // mutant: a witness answers without end
     if (!hash_equal(&sighting->seen.result, &name)) {
@@ -167,12 +171,12 @@ static bool is_seen(const struct witness *self, const struct blobs *blobs, uint3
 
 // Whether nothing is waited for: those who left, were dropped or began a new life are not. Who came into
 // this round, perhaps as we did, trains none of it.
-static bool is_complete(const struct witness *self, const struct blobs *blobs,
-                        const struct member *member)
+static bool is_complete(const struct witness *self, const struct round_view *view,
+                        const struct blobs *blobs, const struct member *member)
 {
-    for (uint32_t i = 0; i < member->deal.count; i++) {
-        uint32_t client = member->deal.shares[i].trainer;
-        const struct wire_member *author = member_of_client(member, client);
+    for (uint32_t i = 0; i < view->deal.count; i++) {
+        uint32_t client = view->deal.shares[i].trainer;
+        const struct wire_member *author = round_view_client(view, member, client);
         uint64_t instance = self->sightings[client].instance;
         bool awaited =
             !author || (author->state == MEMBER_HEALTHY && author->joined_round < self->round &&
@@ -183,28 +187,29 @@ static bool is_complete(const struct witness *self, const struct blobs *blobs,
     return true;
 }
 
-bool witness_is_due(const struct witness *self, const struct blobs *blobs,
-                    const struct member *member)
+bool witness_is_due(const struct witness *self, const struct round_view *view,
+                    const struct blobs *blobs, const struct member *member)
 {
-    if (!member_is_witness(member) || self->round != member->round.opened.round || self->voted)
+    if (!round_view_elects_us(view, member) || self->round != view->round.opened.round ||
+        self->voted)
         return false;
     // mutant: a restart forgets that it has voted
     if (member->journal.vote_round >= self->round || member->now.round != self->round) return false;
     if (member->now.phase == PHASE_WITNESS) return true;
-    return member->now.phase == PHASE_TRAIN && is_complete(self, blobs, member);
+    return member->now.phase == PHASE_TRAIN && is_complete(self, view, blobs, member);
 }
 
 // The compact proof: who took part, and what was broadcast. Who claims and does not deliver has not
 // taken part: everybody waited for it until the round's time was up.
-static struct wire_bytes prove(struct witness *self, const struct blobs *blobs,
-                               const struct member *member, bool participants, uint8_t *bytes,
-                               size_t max)
+static struct wire_bytes prove(struct witness *self, const struct round_view *view,
+                               const struct blobs *blobs, const struct member *member,
+                               bool participants, uint8_t *bytes, size_t max)
 {
     struct bloom bloom;
-    uint32_t clients = member->round.clients_count;
-    bloom_init(&bloom, clients, member->round.opened.seed + (participants ? 0 : 1), self->words);
+    uint32_t clients = view->round.clients_count;
+    bloom_init(&bloom, clients, view->round.opened.seed + (participants ? 0 : 1), self->words);
     for (uint32_t c = 0; c < clients; c++) {
-        const struct wire_member *author = member_of_client(member, c);
+        const struct wire_member *author = round_view_client(view, member, c);
         const bool counts = participants ? is_seen(self, blobs, c) : self->sightings[c].claimed;
         if (!counts || !author) continue;
         struct hash item =
@@ -216,34 +221,34 @@ static struct wire_bytes prove(struct witness *self, const struct blobs *blobs,
     return (struct wire_bytes){ bytes, (uint32_t)bloom_bytes(clients) };
 }
 
-struct hash witness_cast(struct witness *self, const struct blobs *blobs,
-                         const struct member *member)
+struct hash witness_cast(struct witness *self, const struct round_view *view,
+                         const struct blobs *blobs, const struct member *member)
 {
     struct hasher hasher;
     hasher_init(&hasher);
     uint32_t count = 0;
-    for (uint32_t c = 0; c < member->round.clients_count; c++)
+    for (uint32_t c = 0; c < view->round.clients_count; c++)
         if (is_seen(self, blobs, c) && is_of_base(self, c)) {
             self->list[count++] = self->sightings[c].seen;
             hasher_add(&hasher, self->sightings[c].seen.result.bytes, HASH_BYTES);
         }
     self->vote = (struct wire_vote){ .round = self->round,
-                                     .complete = is_complete(self, blobs, member),
+                                     .complete = is_complete(self, view, blobs, member),
                                      .seen = self->list,
                                      .seen_count = count };
     self->vote.participants =
-        prove(self, blobs, member, true, self->participants, sizeof self->participants);
+        prove(self, view, blobs, member, true, self->participants, sizeof self->participants);
     self->vote.broadcasts =
-        prove(self, blobs, member, false, self->broadcasts, sizeof self->broadcasts);
+        prove(self, view, blobs, member, false, self->broadcasts, sizeof self->broadcasts);
     self->voted = true;
     return hasher_end(&hasher);
 }
 
-static void send(struct witness *self, const struct member *member, uint64_t now_ms,
-                 struct outbox *out)
+static void send(struct witness *self, const struct round_view *view, const struct member *member,
+                 uint64_t now_ms, struct outbox *out)
 {
-    bool open = member->now.phase == PHASE_TRAIN || member->now.phase == PHASE_WITNESS;
-    if (!self->voted || self->acknowledged || self->round != member->round.opened.round) return;
+    bool open = phase_makes_steps(member->now.phase);
+    if (!self->voted || self->acknowledged || self->round != view->round.opened.round) return;
     if (!open || member->now.round != self->round || now_ms < self->resend_ms) return;
     self->resend_ms = now_ms + MEMBER_RETRY_MS;
     outbox_mail(out, "coordinator", FRAME_VOTE, &self->vote);
@@ -255,46 +260,44 @@ static void hear_ack(struct witness *self, const struct wire_ack *ack)
 }
 
 // A round has opened: what those before it had for the same step is let go, unless its commit is known.
-static void hear_round(struct witness *self, const struct turn *turn)
+static void hear_round(struct witness *self, const struct round_view *view, const struct turn *turn)
 {
-    const struct wire_round *round = &turn->member->round.opened;
-    const uint64_t keep = blobs_steps_kept(KEPT_STEPS, turn->member->round.clients_count);
-    witness_begin(self, turn->member);
+    const struct wire_round *round = &view->round.opened;
+    const uint64_t keep = blobs_steps_kept(KEPT_STEPS, view->round.clients_count);
+    witness_begin(self, view, turn->member);
     if (!turn->replica || !replica_knows_commit(turn->replica, round->step))
         blobs_forget_void(turn->blobs, round->step, turn->out);
     if (!turn->replica && round->step > keep)
         blobs_forget(turn->blobs, round->step - keep, turn->out);
 }
 
-void witness_hear(void *state, const struct turn *turn)
+void witness_hear(struct witness *self, const struct round_view *view, const struct turn *turn)
 {
-    struct witness *self = state;
     const struct msg *in = turn->in;
-    if (turn->heard & HEARD_ROUND) hear_round(self, turn);
+    if (view->opened) hear_round(self, view, turn);
     if (turn->heard & HEARD_REBORN) { // It has forgotten votes
         self->acknowledged = false;
         self->resend_ms = 0;
     }
     if (turn->heard & HEARD_COMMIT) witness_hear_commit(self, in->body, turn->out);
     if (turn->heard & HEARD_ACK) hear_ack(self, in->body);
-    if (in->kind == FRAME_CLAIM) witness_hear_claim(self, turn->blobs, turn->member, in, turn->out);
+    if (in->kind == FRAME_CLAIM) witness_hear_claim(self, view, turn);
     if (in->kind == FRAME_PRODUCE && member_is_coordinator(turn->member, in))
         witness_hear_produce(self, in->body, turn->out);
 }
 
-void witness_look(void *state, const struct turn *turn)
+void witness_look(struct witness *self, const struct round_view *view, const struct turn *turn)
 {
-    struct witness *self = state;
     struct member *member = turn->member;
     const struct replica *replica = turn->replica;
-    const bool there = replica && replica->holding && replica->step == member->round.opened.step;
+    const bool there = replica && replica->holding && replica->step == view->round.opened.step;
     self->has_replica = replica;
     self->base = there ? replica->digest : (struct hash){ { 0 } };
-    if (witness_is_due(self, turn->blobs, member)) {
-        member->journal.vote = witness_cast(self, turn->blobs, member);
+    if (witness_is_due(self, view, turn->blobs, member)) {
+        member->journal.vote = witness_cast(self, view, turn->blobs, member);
         member->journal.vote_round = self->round;
         // mutant: a vote is sent before it is journalled
         member_promise(member, turn->out);
     }
-    send(self, member, turn->in->now_ms, turn->out);
+    send(self, view, member, turn->in->now_ms, turn->out);
 }

@@ -20,6 +20,7 @@
 // The same core runs inside an elected trainer and as an actor of its own. Pure.
 
 #include "common/member/blobs.h"
+#include "common/pace/rounds/round_view.h"
 #include "common/run/bloom.h"
 #include "common/wire/claims.h"
 
@@ -57,18 +58,19 @@ struct witness {
 };
 
 // A new round has opened: forgets all but the claims of the last one.
-void witness_begin(struct witness *self, const struct member *member);
+void witness_begin(struct witness *self, const struct round_view *view,
+                   const struct member *member);
 
 // Takes a CLAIM, by mail or as news, whoever signed it. An accepted one that came by mail is
 // acknowledged; so is one that is known already.
-void witness_hear_claim(struct witness *self, struct blobs *blobs, const struct member *member,
-                        const struct msg *in, struct outbox *out);
+void witness_hear_claim(struct witness *self, const struct round_view *view,
+                        const struct turn *turn);
 
 // Whether it is time to vote, and the vote: its hash is journalled before it is sent.
-bool witness_is_due(const struct witness *self, const struct blobs *blobs,
-                    const struct member *member);
-struct hash witness_cast(struct witness *self, const struct blobs *blobs,
-                         const struct member *member);
+bool witness_is_due(const struct witness *self, const struct round_view *view,
+                    const struct blobs *blobs, const struct member *member);
+struct hash witness_cast(struct witness *self, const struct round_view *view,
+                         const struct blobs *blobs, const struct member *member);
 // The coordinator wants to see the claim that we heard.
 void witness_hear_produce(const struct witness *self, const struct wire_produce *produce,
                           struct outbox *out);
@@ -77,6 +79,6 @@ void witness_hear_produce(const struct witness *self, const struct wire_produce 
 void witness_hear_commit(struct witness *self, const struct wire_commit *commit,
                          struct outbox *out);
 
-// As a part of a role: keeps track of rounds and claims; votes, until the vote is acknowledged.
-void witness_hear(void *self, const struct turn *turn);
-void witness_look(void *self, const struct turn *turn);
+// Keeps track of rounds and claims; votes, until the vote is acknowledged.
+void witness_hear(struct witness *self, const struct round_view *view, const struct turn *turn);
+void witness_look(struct witness *self, const struct round_view *view, const struct turn *turn);

@@ -1,0 +1,33 @@
+#pragma once
+// round_view -- the newest round, as every member of a run knows it.
+//
+//     ROUND ─▶ newer than what is known, and sound? ─▶ kept, with who trains what in it
+//
+// Which of its numbers is the newest stands in the member (member->round), for pings and beats. A struct
+// round_view is a value of about 6 MiB, most of it never touched: take it zeroed. Part of a core: pure.
+
+#include "common/member/parts.h"
+#include "common/run/assignment.h"
+#include "common/run/round.h"
+
+struct round_view {
+    struct round round; // The newest ROUND. Its commits are the replica's: `last` stays empty here
+    bool opened;        // The message that is being heard has brought it
+    struct deal deal;   // Who trains what in it, lists below
+    struct share shares[MEMBERS_MAX];
+    uint32_t by_trainer[MEMBERS_MAX], trainers[MEMBERS_MAX];
+};
+
+// As a part of a role, before the parts that use it: takes a ROUND.
+void round_view_hear(void *self, const struct turn *turn);
+
+// Whether the newest round is open: RUN names it, and says that steps are made.
+bool round_view_is_open(const struct round_view *self, const struct member *member);
+
+// Our place among the round's clients, or NO_MEMBER. Whether we are one of its witnesses.
+uint32_t round_view_own_place(const struct round_view *self, const struct member *member);
+bool round_view_elects_us(const struct round_view *self, const struct member *member);
+
+// The roster's line of a client, or NULL.
+const struct wire_member *round_view_client(const struct round_view *self,
+                                            const struct member *member, uint32_t client);
