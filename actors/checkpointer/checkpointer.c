@@ -180,6 +180,7 @@ void checkpointer_step(void *state, const struct msg *in, struct outbox *out)
     const struct part parts[] = { { &self->view, round_view_hear, NULL, NULL },
                                   { self, hear, save, NULL },
                                   { &self->replica, replica_hear, replica_look, NULL },
+                                  { &self->replay, replay_hear, replay_look, NULL },
                                   { self, NULL, register_saved, is_done },
                                   { &self->blobs, blobs_hear, blobs_look, NULL },
                                   { 0 } };

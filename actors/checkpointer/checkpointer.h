@@ -7,7 +7,7 @@
 // It keeps the payloads of every commit since its newest checkpoint, on disk: after everything
 // was killed at once, checkpoint and payloads lead back to the committed digest. Pure.
 
-#include "common/member/replica.h"
+#include "common/pace/rounds/replay.h"
 #include "common/pace/rounds/round_view.h"
 
 enum { CHECKPOINT_RETURNED_MAX = 4096 };
@@ -17,6 +17,7 @@ struct checkpointer {
     struct blobs blobs;
     struct replica replica;
     struct round_view view;
+    struct replay replay;
     struct wire_save wanted;   // What is to be saved next; step UINT64_MAX: nothing
     struct wire_save position; // Data position of the pinned step, as its ROUND told it
     struct interval wanted_returned[CHECKPOINT_RETURNED_MAX];

@@ -5,7 +5,7 @@
 //     message ─▶ member_hear ─▶ each part hears ─▶ position kept ─▶ each part looks ─▶ finished?
 //
 //     trainer        replica, rounds, blobs, the last word
-//     checkpointer   the newest round, saving, replica, registering, blobs
+//     checkpointer   the newest round, saving, replica, replay, registering, blobs
 //     witness        rounds, blobs
 //     data provider  the newest round; the samples are its shell's
 //

@@ -1,84 +1,12 @@
-#include "common/base/ensure.h"
+// Gets hold of the parameters, and holds them against what is on record: given up by a restore, too far
+// behind, other bits than at the pinned step. If none of these, it is ready for the pace.
+
 #include "common/member/replica.h"
-#include "common/wire/claims.h"
 #include <stdio.h>
-#include <string.h>
 #include <sysexits.h>
 
 // A step no run comes to: of our checkpoints, if any, the one that the run went back to will do.
 static const uint64_t RESUME_UNKNOWN = UINT64_MAX;
-
-static struct replica_commit *place(struct replica *self, uint64_t step)
-{
-    return &self->ahead[step % REPLICA_AHEAD];
-}
-
-static struct replica_commit *next_commit(struct replica *self)
-{
-    struct replica_commit *kept = place(self, self->step);
-    return kept->known && kept->commit.step == self->step ? kept : NULL;
-}
-
-bool replica_knows_commit(struct replica *self, uint64_t step)
-{
-    const struct replica_commit *kept = place(self, step);
-    // mutant: a payload is forgotten before it is applied
-    return (self->holding && step < self->step) || (kept->known && kept->commit.step == step);
-}
-
-// Room for a list: behind the newest one; once all before are applied, from the start again.
-static struct wire_accepted *room(struct replica *self, uint32_t count)
-{
-    bool any = false;
-    for (uint32_t i = 0; i < REPLICA_AHEAD; i++) any |= self->ahead[i].known;
-    if (!any) self->entries_used = 0;
-    if (count > REPLICA_ENTRIES_MAX - self->entries_used) return NULL;
-    struct wire_accepted *list = self->entries + self->entries_used;
-    self->entries_used += count;
-    return list;
-}
-
-// Every result of the run has one size: nobody is made to fetch another.
-static bool is_of_size(const struct wire_commit *commit, uint32_t payload_bytes)
-{
-    for (uint32_t i = 0; i < commit->accepted_count; i++)
-        if (commit->accepted[i].payload_bytes != payload_bytes) return false;
-    return true;
-}
-
-static struct wire_blob payload_of(const struct wire_accepted *accepted)
-{
-    return (struct wire_blob){ accepted->payload, accepted->payload_bytes };
-}
-
-static void want_all(struct blobs *blobs, const struct wire_commit *commit)
-{
-    for (uint32_t i = 0; i < commit->accepted_count; i++) {
-        const struct wire_blob payload = payload_of(&commit->accepted[i]);
-        blobs_want(blobs, &payload, commit->step, UINT32_MAX);
-    }
-}
-
-static void hear_commit(struct replica *self, struct blobs *blobs, const struct member *member,
-                        const struct wire_commit *commit, struct outbox *out)
-{
-    if (commit->outcome != OUTCOME_COMMITTED) return;
-    // mutant: a commit of any size is fetched
-    if (!commit_is_sound(commit) || !is_of_size(commit, member->config.payload_bytes)) {
-        outbox_note(out, "commit.unsound step=%llu; ignored", (unsigned long long)commit->step);
-        return;
-    }
-    if (!self->holding || commit->step < self->step || commit->step >= self->step + REPLICA_AHEAD)
-        return;
-    struct replica_commit *kept = place(self, commit->step);
-    if (kept->known && kept->commit.step == commit->step) return;
-    struct wire_accepted *list = room(self, commit->accepted_count);
-    if (!list) return; // Asked for again when the next step is due
-    memcpy(list, commit->accepted, commit->accepted_count * sizeof *list);
-    *kept = (struct replica_commit){ *commit, (uint32_t)(list - self->entries), true };
-    kept->commit.accepted = list;
-    want_all(blobs, &kept->commit);
-}
 
 // Of several restores RUN tells the newest: who stands between the steps of two and heard of neither
 // differs from the others, and repairs that. Seed 6653.
@@ -96,12 +24,6 @@ bool replica_is_newer(uint64_t step, uint64_t epoch, uint64_t than_step, uint64_
 }
 
 // ---- getting hold of parameters -----------------------------------------------------------------
-
-static void forget_commits(struct replica *self)
-{
-    for (uint32_t i = 0; i < REPLICA_AHEAD; i++) self->ahead[i].known = false;
-    self->entries_used = 0;
-}
 
 static void fetch_pinned(struct replica *self, const struct member *member, struct outbox *out)
 {
@@ -214,7 +136,7 @@ static void hear_loaded(struct replica *self, struct member *member,
         failed(self, self->own_folder, "a restore gave it up", out);
         return;
     }
-    forget_commits(self);
+    self->beginnings++;
     self->holding = true;
     self->failures = 0;
     self->step = self->pin_step = member->step_held = loaded->step;
@@ -222,27 +144,17 @@ static void hear_loaded(struct replica *self, struct member *member,
     // mutant: restore: a checkpoint given up is loaded (2)
     self->epoch = loaded->epoch;
     self->told = false;
-    self->tell_ms = self->ask_ms = 0;
+    self->tell_ms = 0;
     self->stuck_ms = 0;
 }
 
-static void hear_applied(struct replica *self, struct member *member,
-                         const struct wire_applied *applied, struct outbox *out)
+void replica_move(struct replica *self, struct member *member, uint64_t step,
+                  const struct hash *digest, uint64_t epoch)
 {
-    self->applying = false;
-    if (!applied->ok) {
-        outbox_quit(out, EX_SOFTWARE,
-                    "applying commit %llu failed: %s; restart fetches what differs",
-                    (unsigned long long)self->step, applied->reason);
-        return;
-    }
-    struct replica_commit *kept = next_commit(self);
-    ensure(kept && applied->step == self->step + 1);
-    self->epoch = kept->commit.epoch;
+    self->step = member->step_held = step;
+    self->digest = *digest;
+    self->epoch = epoch;
     self->stuck_ms = 0;
-    kept->known = false;
-    self->step = member->step_held = applied->step;
-    self->digest = applied->digest;
     self->told = false;
     self->tell_ms = 0;
 }
@@ -272,12 +184,11 @@ static void start_over(struct replica *self, bool peers_turn)
     self->peers_turn = peers_turn;
     self->stuck_ms = 0;
     self->end_digest = (struct hash){ { 0 } }; // Of a time that a restore may have given up
-    forget_commits(self);
+    self->beginnings++;
+    self->ready = false;
 }
 
-// The parameters differ from those on record: what differs is fetched, from those who have it
-// right.
-static void repair(struct replica *self, struct outbox *out)
+void replica_repair(struct replica *self, struct outbox *out)
 {
     char hex[HASH_HEX];
     outbox_note(out, "model.differs step=%llu ours=%.16s; fetching the intervals that differ",
@@ -321,7 +232,7 @@ static void hear_refused(struct replica *self, const struct wire_refused *refuse
 {
     if (refused->kind == FRAME_HOLDS && refused->reason == REFUSAL_WRONG_MODEL && self->holding &&
         refused->round == self->step && !self->applying)
-        repair(self, out);
+        replica_repair(self, out);
 }
 
 void replica_hear(void *state, const struct turn *turn)
@@ -335,7 +246,6 @@ void replica_hear(void *state, const struct turn *turn)
         self->told = false;
         self->tell_ms = 0;
     }
-    if (turn->heard & HEARD_COMMIT) hear_commit(self, turn->blobs, member, body, out);
     if (turn->heard & HEARD_EPOCH_END) {
         self->end_step = ((const struct wire_epoch_end *)body)->step;
         self->end_digest = ((const struct wire_epoch_end *)body)->digest;
@@ -346,47 +256,14 @@ void replica_hear(void *state, const struct turn *turn)
     case FRAME_RESUME: self->resume = *(const struct wire_load *)body; break;
     case FRAME_BUILT: hear_built(self, member, body, out); break;
     case FRAME_LOADED: hear_loaded(self, member, body, out); break;
-    case FRAME_APPLIED: hear_applied(self, member, body, out); break;
     case FRAME_FETCHED_MODEL: hear_fetched_model(self, body, out); break;
     }
 }
 
 // ---- going on -----------------------------------------------------------------------------------
 
-static bool all_here(const struct blobs *blobs, const struct wire_commit *commit)
-{
-    for (uint32_t i = 0; i < commit->accepted_count; i++) {
-        const struct wire_blob payload = payload_of(&commit->accepted[i]);
-        // mutant: own view is applied instead of the commit
-        if (blobs_state(blobs, &payload) != BLOB_HERE) return false;
-    }
-    return true;
-}
-
-static void apply(struct replica *self, const struct member *member,
-                  const struct wire_commit *commit, struct outbox *out)
-{
-    struct wire_apply job = { .step = commit->step,
-                              .lr_bits = commit->lr_bits,
-                              .payloads = self->payloads,
-                              .payloads_count = commit->accepted_count };
-    for (uint32_t i = 0; i < commit->accepted_count; i++) {
-        const struct wire_accepted *accepted = &commit->accepted[i];
-        self->payloads[i] = payload_of(accepted);
-        // mutant: a residual is never adopted
-        if (!hash_is_none(&self->own_result) && hash_equal(&accepted->result, &self->own_result))
-            job.own_payload = accepted->payload;
-    }
-    // mutant: a residual is adopted before its commit
-    job.pin = (commit->step + 1) % member->config.snapshot_rounds == 0;
-    if (job.pin) self->pin_step = commit->step + 1;
-    self->applying = true;
-    outbox_job(out, PORT_LEARNER, FRAME_APPLY, &job);
-}
-
-// In Warmup and Cooldown the coordinator waits to hear what we hold.
-static void tell(struct replica *self, const struct member *member, uint64_t now_ms,
-                 struct outbox *out)
+void replica_tell(struct replica *self, const struct member *member, uint64_t now_ms,
+                  struct outbox *out)
 {
     bool awaited = member->now.phase == PHASE_WARMUP || member->now.phase == PHASE_COOLDOWN ||
                    member->now.phase == PHASE_WAITING || member->now.phase == PHASE_PAUSED;
@@ -416,6 +293,7 @@ void replica_look(void *state, const struct turn *turn)
     const struct member *member = turn->member;
     const uint64_t now_ms = turn->in->now_ms;
     struct outbox *out = turn->out;
+    self->ready = false;
     if (!self->built || !member->admitted || !member->has_run || self->loading || self->applying)
         return;
     if (self->holding && replica_is_given_up(&member->now, self->step, self->epoch)) {
@@ -434,30 +312,6 @@ void replica_look(void *state, const struct turn *turn)
         obtain(self, member, now_ms, out);
         return;
     }
-    if (!settle_epoch_end(self, &member->now, out)) {
-        repair(self, out);
-        return;
-    }
-    struct replica_commit *next = next_commit(self);
-    if (next && replica_is_given_up(&member->now, self->step + 1, next->commit.epoch)) {
-        forget_commits(self);
-        next = NULL;
-    }
-    if (next && !hash_is_none(&next->commit.base) &&
-        !hash_equal(&next->commit.base, &self->digest)) {
-        repair(self, out); // Two thirds hold other bits
-        return;
-    }
-    if (next && all_here(turn->blobs, &next->commit)) {
-        // mutant: own view is applied instead of the commit (2)
-        apply(self, member, &next->commit, out);
-    } else if (next) {
-        if (!self->stuck_ms) self->stuck_ms = now_ms;
-        want_all(turn->blobs, &next->commit); // Some may have been forgotten
-    } else if (member->now.step > self->step && now_ms >= self->ask_ms) {
-        self->ask_ms = now_ms + REPLICA_RETRY_MS;
-        outbox_mail(out, "coordinator", FRAME_ASK,
-                    &(struct wire_ask){ .topic = TOPIC_COMMITS, .from = self->step });
-    }
-    tell(self, member, now_ms, out);
+    self->ready = settle_epoch_end(self, &member->now, out);
+    if (!self->ready) replica_repair(self, out);
 }

@@ -293,6 +293,14 @@ static const struct replica *replica_of(const struct node *node)
     return NULL;
 }
 
+static const struct replay *replay_of(const struct node *node)
+{
+    if (node->role == ACTOR_TRAINER) return &((const struct trainer *)node->state)->rounds.replay;
+    if (node->role == ACTOR_CHECKPOINTER)
+        return &((const struct checkpointer *)node->state)->replay;
+    return NULL;
+}
+
 // What one step may say, and what a member may keep for later, whatever it is told.
 static void check_room(struct sim *sim, const struct node *node)
 {
@@ -513,8 +521,8 @@ void check_applied(struct sim *sim, uint8_t id, const struct wire_apply *job)
 // The replica has not heard of that commit: it may know the same bytes as another round's, said again.
 static bool is_news(const struct sim *sim, uint8_t id, uint64_t step)
 {
-    const struct replica *replica = replica_of(&sim->nodes[id]);
-    const struct replica_commit *kept = replica ? &replica->ahead[step % REPLICA_AHEAD] : NULL;
+    const struct replay *replay = replay_of(&sim->nodes[id]);
+    const struct replay_commit *kept = replay ? &replay->ahead[step % REPLAY_AHEAD] : NULL;
     return kept && !(kept->known && kept->commit.step == step);
 }
 

@@ -2,6 +2,7 @@
 // names a result of another, which nobody is made to fetch.
 
 #include "common/member/replica.h"
+#include "common/pace/rounds/replay.h"
 #include "tests/test.h"
 #include <string.h>
 #include <sysexits.h>
@@ -10,6 +11,7 @@ enum { SIZE = 100, STEP = 7 };
 
 static struct member member;
 static struct replica replica;
+static struct replay replay;
 static struct blobs blobs;
 static struct effect effects[16];
 static uint8_t out_bytes[1 << 14];
@@ -24,6 +26,7 @@ static int set_up(void **state)
     (void)state;
     memset(&member, 0, sizeof member);
     memset(&replica, 0, sizeof replica);
+    memset(&replay, 0, sizeof replay);
     memset(&blobs, 0, sizeof blobs);
     member.config.payload_bytes = SIZE;
     replica.step = STEP;
@@ -38,7 +41,9 @@ static struct outbox turn(uint16_t kind, const void *body, unsigned heard)
     struct outbox out = outbox();
     const struct turn turn = { &member, &blobs, &replica, &in, &out, heard };
     replica_hear(&replica, &turn);
+    replay_hear(&replay, &turn);
     replica_look(&replica, &turn);
+    replay_look(&replay, &turn);
     return out;
 }
 
@@ -55,9 +60,9 @@ static bool takes_commit(uint32_t payload_bytes)
         &(struct wire_commit){
             .step = STEP, .outcome = OUTCOME_COMMITTED, .accepted = accepted, .accepted_count = 2 },
         HEARD_COMMIT);
-    assert_int_equal(blobs.wanted, replica_knows_commit(&replica, STEP) ? 2 : 0);
-    assert_int_equal(out.count, replica_knows_commit(&replica, STEP) ? 0 : 1); // A note
-    return replica_knows_commit(&replica, STEP);
+    assert_int_equal(blobs.wanted, replay_knows_commit(&replay, &replica, STEP) ? 2 : 0);
+    assert_int_equal(out.count, replay_knows_commit(&replay, &replica, STEP) ? 0 : 1); // A note
+    return replay_knows_commit(&replay, &replica, STEP);
 }
 
 static void a_commit_of_another_size_is_ignored(void **state)

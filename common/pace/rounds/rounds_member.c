@@ -1,7 +1,10 @@
-// Takes a new round first, then hands each message to those of the four that it concerns. The order is that of what is said: what concerns
-// our own result, then what we recompute, then the vote.
+// Moves the replica on and takes a new round first, then hands the message to those that it concerns. The
+// order is that of what is said: our own result, what we recompute, the vote.
 
 #include "common/pace/rounds/rounds_member.h"
+
+// Without a replica: payloads of so many commits are still served, if they fit.
+enum { KEPT_STEPS = 64 };
 
 static void hear_round(struct rounds_member *self, const struct turn *turn)
 {
@@ -21,6 +24,17 @@ static void forget_payloads(const struct round_view *view, const struct turn *tu
         blobs_forget(turn->blobs, turn->replica->step - keep, turn->out);
 }
 
+// A round has opened: what those before it had for the same step is let go, unless its commit is known.
+static void forget_void(const struct rounds_member *self, const struct turn *turn)
+{
+    const struct round *round = &self->view.round;
+    const uint64_t step = round->opened.step;
+    const uint64_t keep = blobs_steps_kept(KEPT_STEPS, round->clients_count);
+    if (!turn->replica || !replay_knows_commit(&self->replay, turn->replica, step))
+        blobs_forget_void(turn->blobs, step, turn->out);
+    if (!turn->replica && step > keep) blobs_forget(turn->blobs, step - keep, turn->out);
+}
+
 // An elected trainer is the first witness of its own result.
 static void hear_own_claim(struct rounds_member *self, const struct turn *turn)
 {
@@ -30,6 +44,7 @@ static void hear_own_claim(struct rounds_member *self, const struct turn *turn)
                              .from = "",
                              .sender = turn->member->key,
                              .body = &self->training.claim };
+    self->replay.own_result = self->training.claim_name;
     struct turn first = *turn;
     first.in = &own;
     witness_hear_claim(&self->witness, &self->view, &first);
@@ -61,14 +76,19 @@ void rounds_member_hear(void *state, const struct turn *turn)
 {
     struct rounds_member *self = state;
     round_view_hear(&self->view, turn);
-    if (turn->replica) hear_as_trainer(self, turn);
+    if (turn->replica) {
+        replay_hear(&self->replay, turn);
+        hear_as_trainer(self, turn);
+    }
     witness_hear(&self->witness, &self->view, turn);
+    if (self->view.opened) forget_void(self, turn);
 }
 
 void rounds_member_look(void *state, const struct turn *turn)
 {
     struct rounds_member *self = state;
     if (turn->replica) {
+        replay_look(&self->replay, turn);
         training_advance(&self->training, &self->view, turn);
         challenge_send(&self->challenges, &self->view, turn);
         auditor_advance(&self->auditor, &self->view, turn);

@@ -3,7 +3,7 @@
 //
 //   ROUND ─▶ training ─▶ CLAIM to the elected witnesses and as news
 //                              │
-//   others' CLAIMs ─▶ FETCH payloads ─▶ witness: VOTE, if elected ─▶ COMMIT ─▶ the replica applies it
+//   others' CLAIMs ─▶ FETCH payloads ─▶ witness: VOTE, if elected ─▶ COMMIT ─▶ replay: APPLY
 //                                                                       │
 //             a later ROUND names the result ─▶ challenge: REVEAL ─▶ another's auditor: FINDING
 //
@@ -12,11 +12,13 @@
 
 #include "common/pace/rounds/auditor.h"
 #include "common/pace/rounds/challenge.h"
+#include "common/pace/rounds/replay.h"
 #include "common/pace/rounds/round_view.h"
 #include "common/pace/rounds/training.h"
 #include "common/pace/rounds/witness.h"
 
 struct rounds_member {
+    struct replay replay;
     struct round_view view;
     struct training training;
     struct challenges challenges; // Audits of our own results

@@ -76,7 +76,7 @@ static bool publish(struct training *self, const struct round_view *view,
                                        .loss = trained->loss,
                                        .born_unix_ms = member->born_unix_ms };
     memcpy(self->claim.run, member->run, sizeof self->claim.run);
-    self->claim_name = turn->replica->own_result = claim_hash(&self->claim);
+    self->claim_name = claim_hash(&self->claim);
     memset(self->acknowledged, 0, sizeof self->acknowledged);
     self->resend_ms = 0;
     member->journal.claim_round = trained->round;

@@ -4,9 +4,6 @@
 #include "common/wire/claims.h"
 #include <string.h>
 
-// Without a replica: payloads of so many commits are still served, if they fit.
-enum { KEPT_STEPS = 64 };
-
 void witness_begin(struct witness *self, const struct round_view *view, const struct member *member)
 {
     self->round_before = self->round;
@@ -259,22 +256,10 @@ static void hear_ack(struct witness *self, const struct wire_ack *ack)
     if (ack->kind == FRAME_VOTE && ack->round == self->round) self->acknowledged = true;
 }
 
-// A round has opened: what those before it had for the same step is let go, unless its commit is known.
-static void hear_round(struct witness *self, const struct round_view *view, const struct turn *turn)
-{
-    const struct wire_round *round = &view->round.opened;
-    const uint64_t keep = blobs_steps_kept(KEPT_STEPS, view->round.clients_count);
-    witness_begin(self, view, turn->member);
-    if (!turn->replica || !replica_knows_commit(turn->replica, round->step))
-        blobs_forget_void(turn->blobs, round->step, turn->out);
-    if (!turn->replica && round->step > keep)
-        blobs_forget(turn->blobs, round->step - keep, turn->out);
-}
-
 void witness_hear(struct witness *self, const struct round_view *view, const struct turn *turn)
 {
     const struct msg *in = turn->in;
-    if (view->opened) hear_round(self, view, turn);
+    if (view->opened) witness_begin(self, view, turn->member);
     if (turn->heard & HEARD_REBORN) { // It has forgotten votes
         self->acknowledged = false;
         self->resend_ms = 0;
