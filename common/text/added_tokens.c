@@ -1,3 +1,7 @@
+// added_tokens -- the set is sorted once, when it is finished. A search tests each place of the
+// text for a byte that some token begins with; only there does it narrow the sorted list, byte by
+// byte, and it keeps the longest token that fits.
+
 #include "common/text/added_tokens.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 #pragma once
 // added_tokens -- tokens that are found in the text itself, before it is cut into pieces: special
-// tokens such as <|endoftext|> and whatever else was added to a vocabulary. At each place the
+// tokens such as <|endoftext|> and others that were added to a vocabulary. At each place the
 // longest one wins, and the search goes on behind it.
 //
 // Built by one thread (add ..., then finish), then read by any number. All zero is an empty set.
@@ -17,18 +17,19 @@ struct added_token {
     char *content;       // Owned
     uint32_t id, bytes;  // bytes: of the content, 1 or more
     bool special;        // Left out by a decoder that is asked to
-    bool normalized;     // Looked for after all that are not
-    bool lstrip, rstrip; // Takes the white space before, behind it along
+    bool normalized;     // Searched for after those that are not normalized
+    bool lstrip, rstrip; // The token includes the white space before (lstrip) or behind (rstrip) it
 };
 
 struct added_tokens {
     struct added_token *tokens; // Owned; after finish, ascending by content
     uint32_t count, room;
-    uint32_t *by_id;  // Owned; after finish: places in `tokens`, by id
-    bool begins[256]; // Which bytes a content begins with
+    uint32_t *by_id;  // Owned; after finish: indexes into `tokens`, by id
+    bool begins[256]; // The bytes that some content begins with
 };
 
-// Keeps the content, which is in no other token of the set. FAULT_LIMIT, FAULT_RANGE, FAULT_MEMORY.
+// Keeps the token and its content. No two tokens of a set have the same content. FAULT_LIMIT,
+// FAULT_RANGE, FAULT_MEMORY.
 int added_tokens_add(struct added_tokens *self, const struct added_token *token, struct why *why);
 int added_tokens_finish(struct added_tokens *self, struct why *why); // FAULT_MEMORY
 void added_tokens_free(struct added_tokens *self);

@@ -1,3 +1,8 @@
+// bpe -- a vocabulary is built in three steps: tokens, merges by ascending rank, then the table of
+// single bytes. A word is encoded in this order: a cache of recent words is asked; with
+// ignore_merges the word itself may be a token; else its bytes become symbols, a heap gives the
+// pair of lowest rank, leftmost first, and each merge offers the two pairs that it makes.
+
 #include "common/text/bpe.h"
 #include "common/text/byte_alphabet.h"
 #include "common/text/pair_map.h"
@@ -7,7 +12,7 @@
 struct token {
     size_t text, bytes;
     uint32_t text_count, bytes_count;
-}; // Places in the arena
+}; // `text` and `bytes` are offsets in the arena
 struct merge {
     uint32_t left, right;
 };
@@ -198,8 +203,8 @@ void bpe_merge_at(const bpe_t *self, uint32_t rank, uint32_t *ret_left, uint32_t
 
 // ---- encoding
 
-// Words seen, each in the one slot that its hash names; a newer one takes the place of an older.
-// One slot is one line of the cache.
+// A cache of encoded words. The hash of a word names its only slot; a newer word replaces an older
+// one. A slot fills one cache line of the processor.
 enum { CACHE_SLOTS = 1 << 16, CACHE_BYTES = 30, CACHE_IDS = 8 };
 struct cached {
     uint8_t bytes_count, ids_count, bytes[CACHE_BYTES];
@@ -207,20 +212,20 @@ struct cached {
 };
 _Static_assert(sizeof(struct cached) == 64, "a line of the cache");
 
-// A word while it is merged: symbols in a list, and a heap of (rank << 32 | place) of neighbours
-// that may merge. What became of a neighbour since is found out when it comes up.
+// A word while it is merged: symbols in a linked list, and a heap of (rank << 32 | index) of
+// neighbours that may merge. An entry may be out of date; that is checked when it leaves the heap.
 struct symbol {
     uint32_t id, before, after;
-}; // Places; AT_END beyond either end
+}; // `before` and `after` are indexes; AT_END beyond either end
 #define AT_END UINT32_MAX
-#define MERGED (UINT32_MAX - 1) // `after` of a symbol that is no more
+#define MERGED (UINT32_MAX - 1) // `after` of a symbol that was merged into the one before it
 
 struct bpe_work {
     struct cached *cache;
     struct symbol *symbols;
     uint64_t *heap;
     size_t symbols_room, heap_count, heap_room;
-    uint8_t *text; // A word in the alphabet, for ignore_merges
+    uint8_t *text; // A word in byte_alphabet.h's characters, for ignore_merges
     size_t text_room;
 };
 
@@ -294,7 +299,7 @@ static void merge_all(const bpe_t *self, struct bpe_work *work, uint32_t count)
         const uint64_t entry = heap_pop(work);
         const uint32_t at = (uint32_t)entry;
         const uint64_t merge = merge_at(self, work, at);
-        if (merge >> 32 != entry >> 32) continue; // Something else stands there by now
+        if (merge >> 32 != entry >> 32) continue; // The symbols changed since: out of date
         struct symbol *symbol = &work->symbols[at], *next = &work->symbols[symbol->after];
         symbol->id = (uint32_t)merge;
         symbol->after = next->after;
@@ -367,7 +372,7 @@ static int encode_anew(const bpe_t *self, struct bpe_work *work, const uint8_t *
     return 0;
 }
 
-// FNV-1a, folded: of a word in the cache it only says the slot.
+// FNV-1a, folded. It only chooses the slot; the word itself is compared.
 static uint32_t slot_of(const uint8_t *word, size_t count)
 {
     uint64_t hash = 0xcbf29ce484222325u;

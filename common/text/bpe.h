@@ -9,10 +9,10 @@
 // what Hugging Face's `tokenizers` computes: same rank rule, unk_token, fuse_unk, ignore_merges.
 //
 // A token is known by its text, as tokenizer.json writes it: characters of byte_alphabet.h. A text
-// with other characters is a token too, which no merge of bytes ever reaches.
+// with other characters is a token too, but no merge of bytes makes it.
 //
-// Built once by one thread (new, then tokens, then merges, then finish); read by any number. What
-// changes while words are encoded is in a struct bpe_work, one for each thread.
+// One thread builds it once (new, then tokens, then merges, then finish); any number of threads
+// read it. Encoding changes only a struct bpe_work, of which each thread has its own.
 
 #include <stdbool.h>
 
@@ -33,8 +33,8 @@ typedef struct bpe bpe_t;
 int bpe_new(struct why *why, bpe_t **ret_self);
 void bpe_destroy(bpe_t **self);
 
-// Keeps the text. FAULT_RANGE for an id or text out of range, FAULT_FORMAT for one that is there
-// already.
+// Keeps the text. FAULT_RANGE for an id or text out of range, FAULT_FORMAT if another token has the
+// id or the text.
 int bpe_add_token(bpe_t *self, uint32_t id, const char *text, size_t count, struct why *why);
 
 // The next merge, by the ids of its two sides; ranks count up. Makes the token whose text is both
@@ -66,8 +66,8 @@ struct bpe_work;
 struct bpe_work *bpe_work_new(void); // NULL when memory is out; 4 MiB, and what long words need
 void bpe_work_destroy(struct bpe_work **self);
 
-// Appends the ids of a word (1 or more bytes). One work goes with one bpe for its life: it
-// remembers words. FAULT_RANGE, with the offset, for a byte that is no token; then `out` has what
-// came before.
+// Appends the ids of a word (1 or more bytes). A struct bpe_work caches words, so it is used with
+// one bpe only. FAULT_RANGE, with the offset, for a byte that is no token; `out` then has the ids
+// before.
 int bpe_encode(const bpe_t *self, struct bpe_work *work, const uint8_t *word, size_t count,
                struct why *why, struct token_list *out);

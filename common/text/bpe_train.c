@@ -1,3 +1,10 @@
+// bpe_train -- learns merges from counted words. Each worker counts words in a map of its own;
+// finish joins the maps, turns words into symbols, counts each pair of neighbours and puts the
+// pairs into a queue. Then, until the vocabulary is full: the commonest pair leaves the queue,
+// becomes a token in every word of its list, and the pairs that come up in those words enter the
+// queue. A count in the queue may be out of date: it is compared with the true one when it leaves,
+// and put back if it fell.
+
 #include "common/text/bpe_train.h"
 #include "common/text/byte_alphabet.h"
 #include "common/text/pair_map.h"
@@ -14,14 +21,14 @@ struct word {
 
 struct pair {
     uint64_t pair; // left << 32 | right
-    int64_t times; // In all words; less than occurs, never more, for "aaa"
-    uint32_t *fresh, fresh_count, fresh_room; // Words it newly came up in, ascending
+    int64_t times; // In all words; too low, never too high, where the pair overlaps itself ("aaa")
+    uint32_t *fresh, fresh_count, fresh_room; // Words it came up in since it was queued
 };
 
-struct place {     // In the queue
-    int64_t times; // As it was when put there
+struct place {     // An entry of the queue
+    int64_t times; // The count when it entered the queue
     uint64_t pair;
-    uint32_t number;              // Of places made so far; of equal ones the newer is first
+    uint32_t number;              // Counts up; of two entries with the same pair the newer is first
     uint32_t *words, words_count; // Owned
 };
 
@@ -36,7 +43,7 @@ struct bpe_train {
     uint32_t *symbols;
     struct pair *pairs;
     uint32_t pairs_count, pairs_room;
-    struct pair_map pair_numbers; // Pair to place in `pairs`
+    struct pair_map pair_numbers; // Pair to 1 + its index in `pairs`
     uint32_t *touched;            // Pairs with fresh words
     uint32_t touched_count, touched_room;
     struct place *queue; // A heap
@@ -45,7 +52,7 @@ struct bpe_train {
     uint32_t merges_count, merges_room;
 };
 
-// Room for one more.
+// Makes room for one more item. Dies when memory is out.
 static void *grow(void *array, uint32_t count, uint32_t *room, size_t size)
 {
     if (count < *room) return array;
@@ -189,7 +196,7 @@ static void join_counts(bpe_train_t *self)
 
 // ---- the queue
 
-// The commonest first, then the lowest ids; twice the same pair: see bpe_train.h.
+// The commonest first, then the lowest ids. bpe_train.h explains two entries with the same pair.
 static bool goes_before(const struct place *a, const struct place *b)
 {
     if (a->times != b->times) return a->times > b->times;
@@ -254,7 +261,7 @@ static void drop_pair(bpe_train_t *self, uint32_t left, uint32_t right, uint32_t
     self->pairs[pair_number(self, pair_of(left, right))].times -= (int64_t)self->words[word].times;
 }
 
-// Pairs with fresh words get a place in the queue, which takes the words over.
+// Each pair with fresh words gets an entry in the queue, and the entry owns the list of words.
 static void queue_touched(bpe_train_t *self)
 {
     for (uint32_t i = 0; i < self->touched_count; i++) {
@@ -355,7 +362,7 @@ static int merge_all(bpe_train_t *self, bpe_train_say *say, void *context, struc
         if (self->queue_count == 0) break;
         struct place top = queue_pop(self);
         const int64_t times = self->pairs[pair_number(self, top.pair)].times;
-        if (top.times != times && times > 0) { // Rarer by now: back to where it belongs
+        if (top.times != times && times > 0) { // The count fell: back into the queue
             top.times = times;
             queue_push(self, &top);
             continue;
@@ -373,7 +380,7 @@ static int merge_all(bpe_train_t *self, bpe_train_say *say, void *context, struc
 
 // ---- the end
 
-// Each pair once, at the place of its last merge.
+// A pair may have been merged twice; its rank is that of its last merge.
 static int add_merges(bpe_train_t *self, struct why *why)
 {
     struct pair_map last = { 0 };

@@ -6,10 +6,10 @@
 //       ..        the 256 bytes, in the order of their characters (byte_alphabet.h)
 //       ..        one token for each merge that makes a new text
 //
-// The algorithm, with its ties, is Hugging Face's BpeTrainer with ByteLevel's alphabet: the pair of
-// the highest count first, of equal ones that of the lowest ids. A pair whose token came up another
-// way before keeps two places in its queue, each with words of its own; so here. Of such a pair
-// with twice the same count Hugging Face's order is chance, and there alone a vocabulary may differ.
+// The algorithm is Hugging Face's BpeTrainer with ByteLevel's alphabet, ties included: the pair of
+// the highest count first; of equal counts, the pair of the lowest ids. A pair may have two entries
+// in the queue, each with its own words, as it has there. If both have the same count, Hugging
+// Face's order is chance: only then may our vocabulary differ from theirs.
 //
 // The result depends on the text alone, not on how many workers counted it or how it was cut.
 
@@ -42,7 +42,8 @@ struct bpe_train_result {
     uint32_t merges;
 };
 
-// Hears how far it is, now and then; false ends it with FAULT_TIMEOUT. `context` is the caller's.
+// Called now and then with the number of tokens so far; false ends the training with FAULT_TIMEOUT.
+// `context` is the caller's.
 typedef bool bpe_train_say(void *context, uint32_t tokens, uint32_t vocab_size);
 
 // Once, at the end. FAULT_RANGE if no word was counted. `say` may be NULL.

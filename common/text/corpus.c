@@ -1,3 +1,8 @@
+// corpus -- opening lists every file with its size, folders sorted by name; a folder that links to
+// one above it is refused. Reading goes file by file. A JSON line is one document. Any other file
+// is read in units of 1 MiB: a longer document is cut where the owner's `cut` allows it; if there
+// is no such place, twice as much is read, up to CORPUS_UNIT_MAX.
+
 #include "common/text/corpus.h"
 #include "common/base/ensure.h"
 #include "common/base/strict_json.h"
@@ -149,7 +154,7 @@ static int open_next(corpus_t *self, struct why *why)
     self->next++;
     self->is_jsonl = length > 6 && strcmp(source->path + length - 6, ".jsonl") == 0;
     self->begins = true;
-    self->left = source->bytes; // What grew since it was listed is not of this corpus
+    self->left = source->bytes; // Bytes appended since the listing are not read
     self->taken = self->have = 0;
     self->line = 0;
     return 0;
@@ -161,7 +166,7 @@ static void end_source(corpus_t *self)
     self->fd = -1;
 }
 
-// Reads until `want` bytes wait to be taken or the file ends.
+// Reads on until the buffer has `want` bytes that are not taken yet, or the file ends.
 static int fill(corpus_t *self, size_t want, struct why *why)
 {
     const struct source *source = source_of(self);
@@ -204,7 +209,7 @@ static int add_unit(corpus_t *self, const uint8_t *text, size_t count, bool ends
     return 0;
 }
 
-// The rest of the document, or as much of it as may be cut off.
+// The rest of the document if it fits into a unit; else all of it up to the last allowed cut.
 static int next_text(corpus_t *self, struct why *why)
 {
     for (size_t want = CORPUS_UNIT_BYTES;; want *= 2) {
@@ -223,8 +228,8 @@ static int next_text(corpus_t *self, struct why *why)
         }
         if (want >= CORPUS_UNIT_MAX)
             return why_set(why, FAULT_LIMIT,
-                           "%s: %d MiB from byte %" PRIu64 " on have no place "
-                           "where this tokenizer lets a document be taken apart (a letter before a "
+                           "%s: the %d MiB from byte %" PRIu64 " on have no place "
+                           "where this tokenizer can cut a document (a letter before a "
                            "line feed); split the file",
                            source_of(self)->path, CORPUS_UNIT_MAX >> 20,
                            source_of(self)->bytes - self->left - waiting);
@@ -304,10 +309,10 @@ int corpus_check(const struct corpus_unit *unit, struct why *why)
     const size_t valid = unicode_valid_until(unit->text, unit->count);
     if (valid == unit->count) return 0;
     if (unit->line)
-        return why_set(why, FAULT_FORMAT, "%s:%" PRIu64 ": no valid UTF-8; refused", unit->path,
+        return why_set(why, FAULT_FORMAT, "%s:%" PRIu64 ": not valid UTF-8; refused", unit->path,
                        unit->line);
     return why_set(why, FAULT_FORMAT,
-                   "%s: the byte 0x%02x at %" PRIu64 " is no valid UTF-8; "
+                   "%s: the byte 0x%02x at %" PRIu64 " is not valid UTF-8; "
                    "refused",
                    unit->path, unit->text[valid], unit->offset + valid);
 }

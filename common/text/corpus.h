@@ -5,10 +5,10 @@
 // of white space alone are passed over. Any other file is one document. A folder stands for all
 // files below it in ascending order of path, hidden ones left out; links are followed.
 //
-// A document comes as one unit, or as several, cut where its owner says that it may be. Nothing
-// depends on chance: the same files give the same units in the same order.
+// A document is one unit, or several if it is long; the owner's `cut` says where it may be cut. The
+// same files give the same units in the same order.
 //
-// Not for two threads at once, but for corpus_check.
+// Not for two threads at once, except corpus_check.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,14 +17,14 @@
 #include "common/base/fault.h"
 
 enum {
-    CORPUS_UNIT_BYTES = 1 << 20,  // A longer document is cut, if it may be
-    CORPUS_UNIT_MAX = 64 << 20,   // A longer one that has no place to be cut is refused
+    CORPUS_UNIT_BYTES = 1 << 20,  // A longer document is cut, if `cut` allows it
+    CORPUS_UNIT_MAX = 64 << 20,   // A longer one without a place to cut is refused
     CORPUS_BATCH_BYTES = 8 << 20, // About how much text corpus_next reads at once
     CORPUS_BATCH_UNITS = 8192,
     CORPUS_FILES_MAX = 1 << 20,
 };
 
-// The last place at or before `count` where the text may be taken apart, whatever follows; 0: none.
+// The last offset at or before `count` where the text may be cut, whatever follows; 0: none.
 typedef size_t corpus_cut_fn(const void *context, const uint8_t *text, size_t count);
 
 struct corpus_options {
@@ -37,13 +37,13 @@ struct corpus_unit {
     uint8_t *text;
     size_t count;
     bool begins, ends;     // The first, the last unit of its document
-    const char *path;      // Where it comes from: bytes from `offset` on, or,
-    uint64_t offset, line; // if that is not 0, a line of JSON
+    const char *path;      // The file it comes from
+    uint64_t offset, line; // Its first byte there; line: of a .jsonl file, from 1; else 0
 };
 
 typedef struct corpus corpus_t;
 
-// Lists the files. FAULT_NOT_FOUND, FAULT_FORMAT for an empty folder or file and for what is
+// Lists the files. FAULT_NOT_FOUND, FAULT_FORMAT for an empty folder or file and for a path that is
 // neither file nor folder, FAULT_LIMIT, FAULT_DENIED, FAULT_IO.
 int corpus_open(const char *const *paths, size_t count, const struct corpus_options *options,
                 struct why *why, corpus_t **ret_self);
@@ -57,5 +57,5 @@ uint64_t corpus_bytes_read(const corpus_t *self); // Of them so far
 int corpus_next(corpus_t *self, struct why *why, const struct corpus_unit **ret_units,
                 size_t *ret_count);
 
-// FAULT_FORMAT, with its place, if the unit is no valid UTF-8. Any thread.
+// FAULT_FORMAT, with its place, if the unit is not valid UTF-8. Any thread.
 int corpus_check(const struct corpus_unit *unit, struct why *why);

@@ -1,3 +1,8 @@
+// demo_text -- in this order: the Bible (bible -f) and the Jargon File become tokens
+// (text_tokens.h), the baselines are fitted on the training part and scored on the held-out part,
+// baselines.json is written last. A missing Jargon File is reported and left out; a missing bible
+// program is a fault.
+
 #include "common/text/demo_text.h"
 #include "common/base/child_output.h"
 #include "common/base/json_file.h"
@@ -75,7 +80,7 @@ static int add_jargon(text_tokens_t *tokens, const char *path, const struct tell
         *ret_bytes = 0;
         tell(teller,
              "no Jargon File at %s (is the package jargon-text installed, or was its"
-             " documentation left out?): going on with the Bible alone. To have it: apt-get"
+             " documentation left out?): going on with the Bible alone. To get it: apt-get"
              " download jargon-text && dpkg-deb -x jargon-text_*.deb FOLDER, then name"
              " FOLDER%s as the file",
              path, DEMO_TEXT_JARGON);

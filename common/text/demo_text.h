@@ -8,8 +8,8 @@
 //
 //   { "unit": "nats per byte", "train_bytes": N, "heldout_bytes": N, "nats": [order 0, 1, 2] }
 //
-// Slim images drop /usr/share/doc, where the Jargon File lies: without it the Bible alone is used,
-// a line says so and says how to get the file, and the baselines are those of what was used.
+// Slim images drop /usr/share/doc, where the Jargon File lies. Without it the Bible alone is used;
+// a line says so and how to get the file. The baselines are always those of the text that was used.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +25,7 @@ struct demo_text_result {
     double nats[NGRAM_ORDERS]; // Per held-out byte
 };
 
-// Hears a line of progress now and then; no line end in it.
+// Called with a line of progress, without a line end.
 typedef void demo_text_say(void *context, const char *line);
 
 // `jargon_path` NULL means DEMO_TEXT_JARGON; compressed or plain. `say` may be NULL. `seq_len` goes

@@ -1,3 +1,7 @@
+// pretokenize -- the regular expressions of pretokenize.h as functions: each looks at the first
+// characters of a text and returns the length of the first piece, in the order of the alternatives.
+// A function is named after the part of the expression that it matches.
+
 #include "common/text/pretokenize.h"
 #include "common/base/ensure.h"
 #include "common/text/unicode.h"
@@ -15,7 +19,7 @@ static const char *const patterns[PRETOKENIZE_RULES] = {
 
 const char *pretokenize_pattern(enum pretokenize_rule rule) { return patterns[rule]; }
 
-// One character, looked at: its class as one bit, none at the text's end.
+// One character: its class as one bit; no bit is set at the end of the text.
 enum {
     OTHER = 1 << UNICODE_OTHER,
     LETTER = 1 << UNICODE_LETTER,
@@ -141,7 +145,7 @@ struct words {
     void *context;
 };
 
-// The piece goes through the rules from `link` of the chain on.
+// Cuts the text by the rules of the chain from number `link` on, one inside the other.
 static int split(const struct words *words, uint32_t link, const uint8_t *text, size_t count)
 {
     int rc = 0;

@@ -7,11 +7,11 @@
 //   CL100K   (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}
 //                | ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+         (Llama 3)
 //   CL100K1  the same with \p{N} for \p{N}{1,3}
-//   DIGIT    each number alone, what is between them in one piece            (SmolLM, before GPT2)
+//   DIGIT    each number alone, the text between them in one piece           (SmolLM, before GPT2)
 //   DIGITS   runs of numbers, runs of others
 //
-// Any bytes may come: one that is no valid UTF-8 counts as a character that is neither letter,
-// number nor space. Pure; any thread.
+// Any bytes are allowed: a byte that is not valid UTF-8 counts as a character that is neither
+// letter, number nor space. Pure; any thread.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,12 +40,12 @@ struct pretokenizer {
     enum pretokenize_rule chain[PRETOKENIZE_CHAIN_MAX];
 };
 
-// Hears the words of a text, in order. Other than 0 ends it, and is returned.
+// Called with each word of a text, in order. A result other than 0 ends the walk and is returned.
 typedef int pretokenize_word_fn(void *context, const uint8_t *word, size_t count);
 int pretokenize_words(const struct pretokenizer *self, const uint8_t *text, size_t count,
                       pretokenize_word_fn *word, void *context);
 
-// Where a long text may be taken apart: the last place at or before `count` at which the words of
-// text[0..place) and of text[place..), each taken alone, are those of the whole, whatever follows
-// text[count]. That is so between an ASCII letter and a line feed. 0: there is none.
+// Where a long text may be cut: the last offset at or before `count` at which the words of
+// text[0..offset) and of text[offset..), each taken alone, are those of the whole, whatever follows
+// text[count]. That holds between an ASCII letter and a line feed. 0: there is no such offset.
 size_t pretokenize_last_cut(const struct pretokenizer *self, const uint8_t *text, size_t count);

@@ -1,7 +1,7 @@
 #pragma once
-// text_map -- texts to numbers: a hash table whose texts lie, by number, with the caller. Grows as
-// needed; forgets nothing. All zero is an empty one. The hash is keyed anew in each process, so
-// that a file from outside cannot be made to collide.
+// text_map -- texts to numbers: a hash table that holds numbers; the caller keeps the text of each.
+// It grows as needed, and nothing is removed. All zero is an empty one. Each process draws its own
+// hash key, so that nobody can prepare a file whose texts collide.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@ struct text_map {
     uint32_t count, mask;
 };
 
-// How the caller finds the text of a number.
+// Returns the text of a number; the caller provides it.
 typedef const uint8_t *text_map_text_fn(const void *context, uint32_t number, size_t *ret_count);
 
 // The number that has the text, or TEXT_MAP_NONE.

@@ -1,3 +1,7 @@
+// text_tokens -- tokens are appended block by block; the number of the block decides whether the
+// training file or the held-out file gets it. Finish checks that the text was long enough, commits
+// both files, then writes the tokenizer, then the manifests: a folder with a manifest is complete.
+
 #include "common/base/bytes.h"
 #include "common/text/text_tokens.h"
 #include "common/base/durable_file.h"
@@ -146,7 +150,7 @@ static int write_manifest(const char *folder, uint32_t token_bytes, struct why *
     rc = manifest.file_count == 1
              ? manifest_write(&manifest, folder, why)
              : why_set(why, FAULT_FORMAT,
-                       "%s holds %u token files and only one is ours; move the others"
+                       "%s holds %u token files, and only one was written here; move the others"
                        " away",
                        folder, manifest.file_count);
     manifest_free(&manifest);
@@ -216,7 +220,7 @@ int text_tokens_convert(const char *const *paths, size_t count, const char *dir,
     return rc;
 }
 
-// Squeezes 2-byte tokens into bytes, in place.
+// Turns 2-byte tokens into bytes, in place.
 static int squeeze(uint8_t *bytes, size_t count, const char *path, struct why *why)
 {
     for (size_t i = 0; i < count; i++) {

@@ -8,14 +8,14 @@
 //   dir/heldout/heldout.bin  manifest.json           block k-1 of every k
 //
 // The tokens are one stream, cut into blocks of a fixed size; each part is its blocks end to end.
-// So both parts have seams, one for every k blocks, where a sample may join two places of the text:
-// with the defaults one sample in about 600 of 512 tokens.
+// So each part has seams where a sample may join two distant passages of the text: the training
+// part one for every k blocks, which with the defaults is one sample of 512 tokens in about 600.
 //
-// The trivial tokenizer is that of bytes: a token is a byte's value, the vocabulary 256. For it
-// there are short ways here, from text files to a dataset and back.
+// The simplest tokenizer is that of bytes: a token is the value of a byte, the vocabulary is 256.
+// text_tokens_convert and text_tokens_load do the whole work for it.
 //
-// Memory is small and constant whatever the length. Nothing appears under its name before it is
-// whole, manifests last; after a crash, run it again.
+// Memory is small and constant, whatever the length. No file appears under its name before it is
+// complete, and the manifests appear last; after a crash, run it again.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,7 +28,7 @@ enum { TEXT_BLOCK_TOKENS = 16384, TEXT_HELDOUT_EVERY = 20 };
 struct text_config {
     uint32_t block_tokens;  // 1 .. 2^24; 0: TEXT_BLOCK_TOKENS
     uint32_t heldout_every; // k, 2 .. 2^20; 0: TEXT_HELDOUT_EVERY
-    bool no_heldout;        // Everything is to train on; then no heldout folder
+    bool no_heldout;        // Every token is for training; no held-out folder is made
     uint32_t token_bytes;   // 2 or 4; 0: 2
     const char *tokenizer;  // As for tokenizer_install; NULL: "bytes". Borrowed
     uint32_t seq_len;       // For tokenizer_config.json alone; 0: it does not say
@@ -56,7 +56,7 @@ int text_tokens_add(text_tokens_t *self, const void *bytes, size_t count, struct
 // hold a block out, FAULT_FORMAT if other token files lie in the two folders.
 int text_tokens_finish(text_tokens_t *self, struct why *why, struct text_counts *ret_counts);
 
-// What was not finished leaves no trace but the folders.
+// Without a finish before it, only the folders remain.
 void text_tokens_destroy(text_tokens_t **self);
 
 // The whole of it, for text files and the tokenizer of bytes: their bytes, one after the other, in

@@ -12,8 +12,8 @@ struct token_list {
     size_t count, capacity;
 };
 
-// Makes room for `more` ids beyond `count`. Dies when memory is out: lists are bounded by the text
-// that somebody already holds.
+// Makes room for `more` ids beyond `count`. Dies when memory is out: a list is bounded by a text
+// that is in memory already.
 static inline void token_list_reserve(struct token_list *self, size_t more)
 {
     if (self->capacity - self->count >= more) return;

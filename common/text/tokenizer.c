@@ -1,3 +1,7 @@
+// tokenizer -- encoding goes through three layers, each for the text that the one before leaves:
+// added tokens that are not normalized, added tokens that are, then words (pretokenize.h) merged by
+// bpe.h. Decoding looks each id up among the added tokens first, then in the vocabulary.
+
 #include "common/text/tokenizer.h"
 #include "common/text/byte_alphabet.h"
 #include "common/text/unicode.h"
@@ -72,7 +76,7 @@ struct encoder {
     const tokenizer_t *tokenizer;
     struct bpe_work *work;
     struct byte_list prefixed; // A text with the space that add_prefix_space puts before
-    struct why *why;           // Of the present call, as the two below
+    struct why *why;           // Of the present call, like the members below
     struct token_list *out;
     const uint8_t *text;
     bool continues;
@@ -161,10 +165,11 @@ static size_t spaces_behind(const uint8_t *text, size_t count, size_t at)
 
 typedef int encode_gap_fn(encoder_t *self, const uint8_t *text, size_t count);
 
-// Ids for the added tokens of one set, and `gap` for the text between them. The search goes on
-// behind a token's content, even within white space that it took along. There Hugging Face finds
-// tokens of white space once more, except for one whose lstrip leaves nothing of it; so do we. Such
-// tokens all end where their white space does, which is looked for once.
+// Appends the ids of the added tokens of one set and calls `gap` for the text between them. As in
+// Hugging Face, the search goes on behind a token's content, even within the white space that
+// rstrip added to it: an added token that is white space is found there again, unless its lstrip
+// leaves nothing of it. Such tokens all end where the white space ends, which is therefore found
+// once.
 static int encode_around(encoder_t *self, const struct added_tokens *added, const uint8_t *text,
                          size_t count, encode_gap_fn *gap)
 {
@@ -211,7 +216,7 @@ void tokenizer_template(const tokenizer_t *self, bool behind, struct token_list 
 // ---- cuts
 
 // True if a token of the set could reach over the cut of pretokenize_last_cut, between a letter and
-// a line feed: one that takes white space behind it along, or has a line feed of its own.
+// a line feed: a token with rstrip, or one that has a line feed in its content.
 static bool reaches_over(const struct added_tokens *added)
 {
     for (uint32_t i = 0; i < added->count; i++)

@@ -3,13 +3,13 @@
 //
 //   text ─ added tokens ─▶ pieces of text ─ pretokenize.h ─▶ words ─ bpe.h ─▶ ids ─ template ─▶ ids
 //
-// Ids equal those of Hugging Face's `tokenizers` for all that tokenizer_read accepts (what would
-// change ids and is not done here, it refuses by name). The trivial case is the byte tokenizer:
-// 256 tokens whose ids are the bytes.
+// Ids equal those of Hugging Face's `tokenizers` for every file that tokenizer_read accepts. A
+// setting that would change ids and is not supported here is refused by name. The simplest
+// tokenizer is that of bytes: 256 tokens whose ids are the bytes.
 //
-// A text is any bytes; what is no valid UTF-8, which Hugging Face cannot be given, is taken byte by
-// byte. Ids decode to the bytes they were made from, except for what lstrip and rstrip of an added
-// token took along, and a space that add_prefix_space put in.
+// A text is any bytes; bytes that are not valid UTF-8, which Hugging Face does not accept, are
+// taken one by one. Ids decode to the bytes they were made from, except for white space that lstrip
+// and rstrip of an added token swallowed, and a space that add_prefix_space put in.
 //
 // A tokenizer is read by any number of threads; an encoder belongs to one.
 
@@ -32,7 +32,7 @@ enum {
 struct tokenizer {
     bpe_t *bpe; // Owned
     struct pretokenizer pretokenizer;
-    struct added_tokens plain, normalized; // Those that are not `normalized`, and those that are
+    struct added_tokens plain, normalized; // Added tokens without and with the flag `normalized`
     uint32_t before[TOKENIZER_TEMPLATE_MAX], after[TOKENIZER_TEMPLATE_MAX]; // The template
     uint32_t before_count, after_count;
 };
@@ -66,9 +66,9 @@ int tokenizer_encode(encoder_t *self, const uint8_t *text, size_t count, unsigne
 // add_special_tokens).
 void tokenizer_template(const tokenizer_t *self, bool behind, struct token_list *out);
 
-// Where a long text may be taken apart: the last place at or before `count` at which
-//     encode(text[0..place)) ‖ encode(text[place..), ENCODE_CONTINUES)
-// is the encoding of the whole, whatever follows text[count]. 0: there is none.
+// Where a long text may be cut: the last offset at or before `count` at which
+//     encode(text[0..offset)) ‖ encode(text[offset..), ENCODE_CONTINUES)
+// is the encoding of the whole, whatever follows text[count]. 0: there is no such offset.
 size_t tokenizer_last_cut(const tokenizer_t *self, const uint8_t *text, size_t count);
 
 // Bytes in memory that grows. All zero is an empty one.
@@ -78,8 +78,8 @@ struct byte_list {
 };
 void byte_list_free(struct byte_list *self);
 
-// Appends the bytes of the ids; of an added token, its content (Hugging Face reads even that by the
-// alphabet of bytes, and breaks what is not ASCII). FAULT_RANGE, with its place, for an id that is
-// no token; *out then has what came before.
+// Appends the bytes of the ids; for an added token, its content (Hugging Face reads even that with
+// the byte alphabet, which breaks characters beyond ASCII). FAULT_RANGE, with the index, for an id
+// that is no token; *out then has the bytes before it.
 int tokenizer_decode(const tokenizer_t *self, const uint32_t *ids, size_t count, bool skip_special,
                      struct why *why, struct byte_list *out);

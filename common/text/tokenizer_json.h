@@ -4,11 +4,11 @@
 // What is read: model BPE (merges as "a b" or ["a", "b"]; unk_token, fuse_unk, ignore_merges); pre-
 // tokenizer ByteLevel, or a Sequence of Split (one of the patterns of pretokenize.h, Isolated) and
 // Digits, ending with ByteLevel; added tokens; post-processor ByteLevel, TemplateProcessing or a
-// Sequence of them; decoder ByteLevel. What would change ids and is not done is refused by name:
-// normalizers, truncation, padding, dropout, byte_fallback, single_word, prefixes and suffixes of
-// words, other patterns and kinds. Unknown keys are refused too: they may change ids.
+// Sequence of them; decoder ByteLevel. What would change ids and is not supported is refused by
+// name: normalizers, truncation, padding, dropout, byte_fallback, single_word, prefixes and
+// suffixes of words, other patterns and kinds. Unknown keys are refused too: they may change ids.
 //
-// The file is hostile until proved: at most TOKENIZER_FILE_MAX bytes, 16 levels, 8 million values.
+// The file is not trusted: at most TOKENIZER_FILE_MAX bytes, 16 levels and 8 million values.
 
 #include "common/text/tokenizer.h"
 
@@ -29,8 +29,8 @@ int tokenizer_write(const tokenizer_t *self, const char *dir, const struct token
 int tokenizer_write_config(const tokenizer_t *self, const char *dir,
                            const struct tokenizer_config *config, struct why *why);
 
-// Puts the tokenizer of a path, as tokenizer_load reads it, into `dir`, durably: for "bytes"
-// written anew; else tokenizer.json as it is, and with it tokenizer_config.json and
-// special_tokens_map.json where they lie beside it. Without a tokenizer_config.json one with
-// `seq_len` is written.
+// Puts the tokenizer of a path, as tokenizer_load reads it, into `dir`, durably. "bytes" is written
+// from memory. Otherwise tokenizer.json is copied as it is, with tokenizer_config.json and
+// special_tokens_map.json if they lie beside it; a missing tokenizer_config.json is written, with
+// `seq_len`.
 int tokenizer_install(const char *path, const char *dir, uint32_t seq_len, struct why *why);

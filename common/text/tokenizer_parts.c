@@ -1,3 +1,7 @@
+// tokenizer_parts -- reads the parts of a tokenizer.json that surround the model. Every part
+// follows one rule: a key or value that is not known to leave ids as they are is refused, with its
+// place.
+
 #include "common/text/tokenizer_parts.h"
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +16,6 @@ int tokenizer_refuse(const char *place, struct why *why, const char *what)
                    what);
 }
 
-// Every key is one of `known`, NULL at their end.
 int tokenizer_check_keys(const json_t *object, const char *place, const char *const known[],
                          struct why *why)
 {
@@ -34,7 +37,6 @@ int tokenizer_check_keys(const json_t *object, const char *place, const char *co
 
 bool tokenizer_is_none(const json_t *value) { return !value || json_is_null(value); }
 
-// A flag that may be missing.
 int tokenizer_read_flag(const json_t *object, const char *place, const char *key, bool missing,
                         struct why *why, bool *ret_flag)
 {
@@ -109,7 +111,7 @@ static int read_split(const json_t *split, const char *place, struct pretokenize
     text = json_string_value(json_object_get(pattern, "Regex"));
     if (!text || json_object_size(pattern) != 1)
         return tokenizer_refuse(place, why, "'pattern' is not {\"Regex\": text}");
-    // The patterns leave no gap: what Removed with invert takes away is nothing.
+    // The patterns leave no gap, so Removed with invert removes nothing.
     if (!(strcmp(behavior, "Isolated") == 0 && !invert) &&
         !(strcmp(behavior, "Removed") == 0 && invert))
         return tokenizer_refuse(place, why, "'behavior' is not Isolated");

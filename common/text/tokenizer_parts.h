@@ -1,6 +1,7 @@
 #pragma once
-// tokenizer_parts -- inside tokenizer_json: what all parts of a tokenizer.json need to be read, and
-// the readers of pre-tokenizer, post-processor and decoder. Nobody else includes it.
+// tokenizer_parts -- inside tokenizer_json: helpers that the readers of all parts of a
+// tokenizer.json share, and the readers of pre-tokenizer, post-processor and decoder. Only
+// tokenizer_read.c and tokenizer_parts.c include it.
 
 #include "common/base/strict_json.h"
 #include "common/text/tokenizer.h"
@@ -21,11 +22,11 @@ bool tokenizer_is_none(const json_t *value); // Missing or null
 int tokenizer_read_flag(const json_t *object, const char *place, const char *key, bool missing,
                         struct why *why, bool *ret_flag);
 
-// The 'type' of what must be an object. Borrowed.
+// The 'type' of an object, borrowed; FAULT_FORMAT if there is none.
 int tokenizer_read_type(const json_t *object, const char *place, struct why *why,
                         const char **ret_type);
 
-// Parts of the root; `whole` is the root's place.
+// Readers of parts of the root; `whole` is the root's name in error texts.
 int tokenizer_read_pretokenizer(const json_t *root, const char *whole, struct pretokenizer *self,
                                 struct why *why);
 int tokenizer_read_post_processor(const json_t *root, const char *whole, tokenizer_t *self,

@@ -1,3 +1,6 @@
+// tokenizer_path -- a tokenizer by its path: load reads it, install puts its files into a folder. A
+// path is a file, a folder that has tokenizer.json, or the word "bytes".
+
 #include "common/base/durable_file.h"
 #include "common/data/token_dir.h"
 #include "common/text/tokenizer_json.h"

@@ -1,3 +1,7 @@
+// tokenizer_read -- in this order: the root's keys, the model (vocabulary, then merges), the added
+// tokens, then pre-tokenizer, post-processor and decoder (tokenizer_parts.c). Each part needs those
+// before it. The first fault ends the reading and destroys what was built.
+
 #include "common/text/tokenizer_json.h"
 #include "common/text/tokenizer_parts.h"
 #include <stdio.h>
@@ -45,7 +49,7 @@ static bool read_sides(const json_t *merge, struct sides *sides)
     const char *text = json_string_value(merge), *space = text ? strchr(text, ' ') : NULL;
     if (!space || strchr(space + 1, ' ')) return false;
     *sides = (struct sides){ text, space + 1, (size_t)(space - text), strlen(space + 1) };
-    return strncmp(text, "#version", 8) != 0; // Passed over by Hugging Face's reader
+    return strncmp(text, "#version", 8) != 0; // Hugging Face's reader skips such a line
 }
 
 static int read_merge(const json_t *merge, bpe_t *bpe, struct why *why)
@@ -91,7 +95,7 @@ static int check_model(const json_t *model, const char *place, struct why *why)
     const json_t *dropout = json_object_get(model, "dropout");
     const char *type = "BPE";
     bool byte_fallback = false;
-    // Files of before 2020 do not say the type.
+    // Files older than 2020 have no 'type'.
     int rc = json_is_object(model) && !json_object_get(model, "type")
                  ? 0
                  : tokenizer_read_type(model, place, why, &type);
@@ -138,8 +142,8 @@ static int read_model(const json_t *model, const char *whole, bpe_t *bpe, struct
 
 // ---- added tokens
 
-// The id that Hugging Face's reader gives, whatever the file says: the vocabulary's, or the next
-// beyond vocabulary and added tokens.
+// The id that Hugging Face's reader gives, whatever the file says: that of the vocabulary, or the
+// next one after the vocabulary and the added tokens so far.
 static uint32_t expected_id(const tokenizer_t *self, const char *content, size_t count,
                             uint32_t added_end)
 {
@@ -192,7 +196,8 @@ static int read_added(const json_t *value, const char *place, struct why *why,
     return 0;
 }
 
-// No content twice. Within a set the two would stand side by side.
+// No two added tokens have the same content. Within a set, which is sorted, they would be
+// neighbours.
 static int check_twins(const tokenizer_t *self, const char *place, struct why *why)
 {
     const struct added_tokens *const sets[] = { &self->plain, &self->normalized };

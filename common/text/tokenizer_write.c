@@ -1,8 +1,9 @@
 #include "common/base/json_file.h"
 #include "common/text/tokenizer_json.h"
 
-// Whether memory ran out shows at the end: json_pack with "o" and the _new functions take NULL for
-// a failure and hand it on.
+// tokenizer_write -- each part of a tokenizer.json becomes a JSON value; the whole is written last.
+// Only the end checks whether memory ran out: json_pack with "o" takes NULL for a failure and
+// returns NULL in turn.
 
 // ---- tokenizer.json
 
@@ -57,7 +58,7 @@ static json_t *added_token(const struct added_token *token)
                      "special", token->special);
 }
 
-// Ascending by id: then Hugging Face's reader, which counts, gives the same ids.
+// Ascending by id, because Hugging Face's reader numbers them in the order of the file.
 static json_t *added_tokens(const tokenizer_t *self)
 {
     const struct added_tokens *a = &self->plain, *b = &self->normalized;
@@ -108,7 +109,7 @@ static json_t *pre_tokenizer(const struct pretokenizer *self)
     return NULL;
 }
 
-// The text of an id, by which a template names it.
+// The text of an id: a template names tokens by text.
 static const char *name_of(const tokenizer_t *self, uint32_t id, size_t *ret_count)
 {
     const struct added_token *token = added_tokens_by_id(&self->plain, id);

@@ -1,3 +1,6 @@
+// unicode -- the class of every code point is filled into one table before main begins, from the
+// ranges of unicode_ranges.def: a lookup then is one load. UTF-8 is decoded by hand, strictly.
+
 #include "common/text/unicode.h"
 #include <string.h>
 

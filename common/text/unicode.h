@@ -1,7 +1,7 @@
 #pragma once
 // unicode -- as much of it as pre-tokenization needs: UTF-8 to code points, and the class of a code
-// point. The classes are Unicode 16's categories L and N and the property White_Space, as a table
-// of our own: ids must not depend on which Unicode the libraries of a machine happen to know.
+// point. The classes are Unicode 16's categories L and N and the property White_Space. The table is
+// our own, because ids must not depend on the Unicode version of a machine's libraries.
 //
 // Any thread.
 
@@ -9,13 +9,13 @@
 #include <stdint.h>
 
 enum unicode_class {
-    UNICODE_OTHER, // Also a byte that begins no valid UTF-8
+    UNICODE_OTHER, // Also a byte that does not begin valid UTF-8
     UNICODE_LETTER,
     UNICODE_NUMBER,
     UNICODE_SPACE,
 };
 
-enum { UNICODE_INVALID = 0x110000 }; // The "code point" of a byte that begins no valid UTF-8
+enum { UNICODE_INVALID = 0x110000 }; // The "code point" of a byte that does not begin valid UTF-8
 
 // The code point at text[0], count 1 or more; *ret_length is its bytes, 1 for UNICODE_INVALID.
 // Overlong forms, surrogates and what is above U+10FFFF are not valid.
@@ -27,7 +27,7 @@ static inline enum unicode_class unicode_class_of(uint32_t code_point)
     return (enum unicode_class)unicode_classes[code_point];
 }
 
-// The offset of the first byte that is no valid UTF-8; `count` if there is none.
+// The offset of the first byte that is not valid UTF-8; `count` if there is none.
 size_t unicode_valid_until(const uint8_t *text, size_t count);
 
 // Writes up to 4 bytes and returns how many; code_point is at most 0x10ffff.

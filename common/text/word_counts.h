@@ -7,7 +7,7 @@ struct word_count {
     uint64_t times;
     size_t at;
     uint32_t bytes;
-}; // at: place in `text`
+}; // at: offset in `text`
 struct word_counts {
     struct word_count *words; // Owned, as all below; in the order of first occurrence
     uint8_t *text;
