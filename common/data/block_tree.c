@@ -1,3 +1,9 @@
+// block_tree -- above the leaves of the manifest every level is computed at opening. Below them,
+// the 256 block hashes of a MiB come from its bytes, from hashes sent beside it, or from the file;
+// they are compared with the manifest's leaf before they are kept. The table of kept MiB has 4096
+// slots; a newer MiB replaces the one in its slot. A proof takes each subtree from the level that
+// has it.
+
 #include "common/base/ensure.h"
 #include "common/data/block_tree.h"
 #include "common/data/token_dir.h"
@@ -12,7 +18,8 @@ struct known {
     struct hash blocks[MANIFEST_LEAF_BLOCKS];
 };
 
-// Level 0 are the manifest's leaves; an odd node is promoted as it is.
+// Level 0 is the manifest's leaves. Where a level has an odd number of nodes, the last one moves up
+// unchanged.
 struct levels {
     struct hash *of[LEVELS_MAX];
     uint64_t count[LEVELS_MAX];
@@ -22,7 +29,7 @@ struct levels {
 struct block_tree {
     const struct manifest *manifest;
     struct levels *files;
-    uint64_t *first; // Leaf of each file, among the leaves of all
+    uint64_t *first; // Index of each file's first leaf, among the leaves of all files
     struct known *kept[KEPT_MAX];
 };
 
@@ -90,12 +97,12 @@ const struct hash *block_tree_known(const struct block_tree *self, uint32_t file
     return is_it ? known->blocks : NULL;
 }
 
-// The place of a MiB, with nothing in it. NULL when memory is out.
+// The slot of a MiB, emptied for it. NULL when memory is out.
 static struct known *empty_place(struct block_tree *self, uint32_t file, uint64_t leaf)
 {
     struct known **place = &self->kept[(self->first[file] + leaf) % KEPT_MAX];
     if (!*place) *place = calloc(1, sizeof **place);
-    if (*place) (*place)->leaf = 0; // Counted from 1: 0 is none
+    if (*place) (*place)->leaf = 0; // Leaves count from 1 here: 0 is an empty slot
     return *place;
 }
 

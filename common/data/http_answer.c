@@ -1,3 +1,8 @@
+// http_answer -- libcurl hands over one header line or some bytes at a time. Bytes are taken only
+// if the status and the headers so far are those of the answer that was asked for; otherwise the
+// transfer ends at once. Afterwards the judgement names the first thing that is wrong, in this
+// order: the transfer, the status, the kind of answer, its length.
+
 #include "common/data/http_answer.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +11,7 @@
 
 // ---- what libcurl calls
 
-// "Content-Range: bytes 0-99/1234", written in this one way: no sign, no blank, no zero in front.
+// "Content-Range: bytes 0-99/1234", in exactly this form: no sign, no blank, no leading zero.
 static bool parse_range(const char *text, struct attempt *attempt)
 {
     unsigned long long first, last, total;
@@ -65,7 +70,7 @@ bool http_answer_is_wanted(const struct attempt *attempt, long status)
     return (status == 206 && is_exact_range(attempt)) || (status == 200 && is_whole_file(attempt));
 }
 
-// Room for so many bytes of a whole file: twice as many as there was, until it is enough.
+// Room for that many bytes of a whole file: the buffer doubles until it is large enough.
 static bool make_room(struct attempt *attempt, size_t bytes)
 {
     size_t room = attempt->room ? attempt->room : 65536;
@@ -78,7 +83,7 @@ static bool make_room(struct attempt *attempt, size_t bytes)
     return true;
 }
 
-// Anything but `count` ends the transfer: an answer that is not wanted costs one packet of it.
+// A return value other than `count` ends the transfer, so an unwanted answer costs one packet.
 size_t http_answer_take(char *bytes, size_t size, size_t items, void *context)
 {
     struct attempt *attempt = context;
@@ -97,7 +102,7 @@ size_t http_answer_take(char *bytes, size_t size, size_t items, void *context)
 
 // ---- what it means
 
-// No answer, or not all of it.
+// There is no answer, or it is not complete.
 static int judge_transfer(struct attempt *attempt, CURLcode code, struct why *why)
 {
     const char *text = curl_easy_strerror(code), *name = attempt->name;
@@ -144,7 +149,7 @@ static int judge_status(struct attempt *attempt, struct why *why)
                    status);
 }
 
-// A success that is not the one that was asked for.
+// The status is a success, but not the answer that was asked for.
 static int judge_answer(struct attempt *attempt, struct why *why)
 {
     const char *name = attempt->name;
@@ -178,7 +183,7 @@ int http_answer_judge(struct attempt *attempt, CURLcode code, struct why *why)
 {
     const bool refused = code == CURLE_WRITE_ERROR; // By on_body: the status says why
     if (attempt->stopped)
-        return why_set(why, FAULT_UNREACHABLE, "%s: given up, as we are told to stop",
+        return why_set(why, FAULT_UNREACHABLE, "%s: given up, because this process is stopping",
                        attempt->name);
     attempt->final = attempt->no_memory;
     if (attempt->no_memory)

@@ -1,7 +1,7 @@
 #pragma once
-// http_answer -- what one attempt of http_range (and only it) asked, and whether the answer is that:
-// headers and body as libcurl hands them over, then a judgement by name. Takes no byte that was not
-// asked for.
+// http_answer -- inside http_range: one attempt, what it asks and whether the answer fits. It takes
+// headers and body as libcurl hands them over, then judges the answer and names what is wrong. It
+// takes no byte that was not asked for.
 
 #include <curl/curl.h>
 
@@ -12,8 +12,8 @@ struct attempt {
     CURL *curl;
     const struct http_config *config;
     const char *url;
-    char name[HTTP_URL_MAX + 1]; // The URL as texts may show it
-    bool whole;                  // All there is, `count` bytes at most
+    char name[HTTP_URL_MAX + 1]; // The URL without secrets, for texts (http_range_name)
+    bool whole;                  // The whole file is asked for, `count` bytes at most
     bool spare;
     uint64_t size, offset, count; // Asked for; count 0: the size alone
     uint8_t *out;                 // Of a whole file: ours, with room for `room` bytes
@@ -26,13 +26,13 @@ struct attempt {
     uint64_t first, last, total; // Its Content-Range
 };
 
-// For libcurl. Anything but the count that came in ends the transfer: an answer that is not wanted
-// costs one packet of it.
+// Callbacks for libcurl. A return value other than the count that came in ends the transfer, so an
+// unwanted answer costs one packet.
 size_t http_answer_hear(char *line, size_t size, size_t items, void *attempt);
 size_t http_answer_take(char *bytes, size_t size, size_t items, void *attempt);
 
 bool http_answer_is_wanted(const struct attempt *attempt, long status);
 
-// After the transfer, which ended with `code`: 0 or a fault; sets `again` where the next attempt may
-// do better, and `final` where none will.
+// After the transfer, which ended with `code`: 0 or a fault. Sets `again` if a retry may succeed,
+// and `final` if no retry can.
 int http_answer_judge(struct attempt *attempt, CURLcode code, struct why *why);

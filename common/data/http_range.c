@@ -1,3 +1,8 @@
+// http_range -- one call is a loop of attempts, and one attempt asks each place once, the one that
+// answered last first. After each request the answer is judged (http_answer.h), then the caller's
+// check sees the bytes. A fault that a retry may cure leads to a pause, which doubles; any other
+// fault, the last attempt and stop_fd end the call.
+
 #include "common/base/ensure.h"
 #include "common/data/http_answer.h"
 #include <poll.h>
@@ -10,7 +15,7 @@
 struct http_range {
     CURL *curl;
     struct http_config config;
-    unsigned place; // Which answered last
+    unsigned place; // Index of the place that answered last
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -106,8 +111,8 @@ static void ask(CURL *curl, const struct attempt *attempt)
     }
 }
 
-// Bytes that are not what they should be may be better the next time; what else is wrong is ours.
-// The text may quote them: no line of a log begins where a server wants it.
+// Wrong bytes (FAULT_DIGEST) may be right at the next attempt; any other fault of the check is our
+// own. The text may quote the bytes, so line ends are removed: a server must not forge a log line.
 static int check_bytes(struct attempt *attempt, struct why *why)
 {
     int rc = attempt->check(attempt->check_arg, attempt->out, (size_t)attempt->got, why);
@@ -142,7 +147,7 @@ static void tell(const struct attempt *attempt, const struct why *why, const cha
         config->refused(config->arg, why->text, next);
 }
 
-// Asks each place once, the one that answered last first. *ret_again: asking again may be of use.
+// Asks each place once, the one that answered last first. *ret_again: a retry may succeed.
 static int ask_places(http_range_t *self, const struct http_places *places, struct attempt *attempt,
                       struct why *why, bool *ret_again)
 {
@@ -171,12 +176,13 @@ static int repeat(http_range_t *self, const struct http_places *places, struct a
         int rc = ask_places(self, places, attempt, why, &again);
         if (rc == 0 || attempt->final || attempt->stopped) return rc;
         const bool last = !again || number == self->config.attempts;
-        snprintf(next, sizeof next, last ? "given up" : "asked again in %u ms", pause_ms);
+        snprintf(next, sizeof next, last ? "given up" : "retrying in %u ms", pause_ms);
         tell(attempt, why, next);
         if (!again) return rc;
         if (last) return why_wrap(why, rc, "given up after %u attempts", number);
         if (is_stopped(&self->config, (int)pause_ms))
-            return why_wrap(why, rc, "given up after %u attempts, as we are told to stop", number);
+            return why_wrap(why, rc, "given up after %u attempts, because this process is stopping",
+                            number);
         pause_ms = pause_ms < HTTP_PAUSE_MAX_MS / 2 ? 2 * pause_ms : HTTP_PAUSE_MAX_MS;
     }
 }

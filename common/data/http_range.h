@@ -2,23 +2,24 @@
 // http_range -- parts of a file that lies behind a URL, on libcurl: its size by HEAD, its bytes by
 // Range GET; and small files whole.
 //
-// The same file may lie behind two URLs. The place that answered last is asked first; whenever it
-// fails, or what it sends is not what the caller's check wants, the other one is asked at once.
+// The same file may lie behind two URLs. The place that answered last is asked first. When it
+// fails, or the caller's check refuses its bytes, the other place is asked at once.
 //
-// An answer is believed only if it is exactly what was asked: status 206 with the Content-Range
+// An answer is accepted only if it is exactly what was asked for: status 206 with the Content-Range
 // that was asked for and a total that is still the file's size (or 200, if the whole file was
-// asked), no Content-Encoding, not one byte more. Never more than the bytes asked for is kept in
-// memory, whatever the other side sends. https certificates and names are verified, always; only
-// http and https are spoken; redirects are refused unless allowed, then bounded, and never lead
+// asked for), no Content-Encoding, not one byte more. Memory never holds more than the bytes asked
+// for, whatever the server sends. https certificates and names are always verified; the only
+// protocols are http and https; redirects are refused unless allowed, then bounded, and never lead
 // from https to http.
 //
-// What may pass by itself (no connection, a time-out, an early end, 408, 429, 5xx, wrong bytes) is
-// tried again after a pause that doubles; what will not (404, 403, a 200 where 206 was asked, a
-// changed size) fails at once, if it does so at each place. The proxy settings of the environment
-// (https_proxy, no_proxy) are libcurl's and are honoured.
+// A failure that may pass (no connection, a time-out, an early end, 408, 429, 5xx, wrong bytes) is
+// retried after a pause that doubles. A failure that will not pass (404, 403, a 200 where 206 was
+// asked for, a changed size) ends the call, once every place has answered so. libcurl reads the
+// proxy settings of the environment (https_proxy, no_proxy).
 //
-// Blocks: for the thread of a job. Not for two threads at once; a connection is kept between calls.
-// Texts name the URL without its user, password and query, which may hold a signature.
+// Calls block: use them in the thread of a job. Not for two threads at once; a connection is kept
+// between calls. Texts name the URL without its user, password and query, which may hold a
+// signature.
 
 #include <stddef.h>
 #include <stdbool.h>
@@ -49,13 +50,13 @@ struct http_config {
 
 typedef struct http_range http_range_t;
 
-// Where a file lies. `url[1]` is NULL, or the same file's at another place.
+// Where a file lies. `url[1]` is NULL or a second URL of the same file.
 struct http_places {
     const char *url[HTTP_PLACES_MAX];
 };
 
-// Whether these bytes are what they should be. FAULT_DIGEST is the place's fault, and another is
-// asked; any other is ours, and returned at once.
+// The caller's check of the bytes. FAULT_DIGEST blames the place, and another place is asked; any
+// other fault is our own and is returned at once.
 typedef int http_check(void *arg, const uint8_t *bytes, size_t count, struct why *why);
 
 int http_range_new(const struct http_config *config, struct why *why, http_range_t **ret_self);
@@ -76,10 +77,10 @@ struct http_part {
     uint64_t size;     // Of the whole file
     uint64_t offset;   // Below size
     size_t count;      // 1 or more
-    void *out;         // So many bytes
-    http_check *check; // NULL: what comes is believed
+    void *out;         // `count` bytes
+    http_check *check; // NULL: the bytes are not checked
     void *arg;
-    bool spare; // That there is none is nothing to tell
+    bool spare; // The file is optional: that it is missing is not reported
 };
 
 // Bytes [offset, offset + count) of a file that has `size` bytes. FAULT_CORRUPT if the size has
@@ -88,6 +89,7 @@ struct http_part {
 int http_range_read(http_range_t *self, const struct http_places *places,
                     const struct http_part *part, struct why *why);
 
-// A whole file of at most `bytes_max` bytes, for a check that takes what it wants of it. As above.
+// A whole file of at most `bytes_max` bytes, handed to `check`, which keeps what it needs. Faults
+// as above.
 int http_range_whole(http_range_t *self, const struct http_places *places, size_t bytes_max,
                      http_check *check, void *arg, struct why *why);

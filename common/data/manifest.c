@@ -1,3 +1,7 @@
+// manifest -- built from files leaf by leaf, one MiB at a time; written as JSON; read back
+// strictly. Reading checks in this order: the size of the text and its number of values, the JSON,
+// the fields, each file's root from its leaves, then the digest from the roots.
+
 #include "common/data/manifest.h"
 #include "common/base/durable_file.h"
 #include "common/base/json_file.h"
@@ -148,7 +152,7 @@ int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, const u
     const struct hash hash = hash_leaf(bytes, manifest_leaf_bytes(file, leaf), ret_blocks);
     if (hash_equal(&hash, &file->leaves[leaf])) return 0;
     return why_set(why, FAULT_DIGEST,
-                   "%s: the MiB that begins at byte %llu is not what %s says;"
+                   "%s: the MiB that begins at byte %llu differs from %s;"
                    " nothing is read from it",
                    path, (unsigned long long)(leaf * MANIFEST_LEAF_BYTES), MANIFEST_NAME);
 }
@@ -356,8 +360,8 @@ static int parse_json(json_t *json, const char *place, struct why *why, struct m
                        place);
     if (strcmp(format, format_name) != 0 || leaf_bytes != MANIFEST_LEAF_BYTES)
         return why_set(why, FAULT_UNSUPPORTED,
-                       "%s: format and leaf_bytes must be %s and %d; make it "
-                       "anew with `shoal manifest`",
+                       "%s: format and leaf_bytes must be %s and %d; write a new "
+                       "one with `shoal manifest`",
                        place, format_name, MANIFEST_LEAF_BYTES);
     if (token_bytes != 2 && token_bytes != 4)
         return why_set(why, FAULT_RANGE, "%s: token_bytes is %d; it must be 2 or 4", place,
@@ -373,8 +377,9 @@ static int parse_json(json_t *json, const char *place, struct why *why, struct m
     return 0;
 }
 
-// A parsed JSON value costs some hundred bytes and as little as two characters of text ("1,"), so
-// the values are counted before they are made. An honest manifest has four for each file.
+// A parsed JSON value takes some hundred bytes of memory for as little as two characters of text
+// ("1,"), so the values are counted before the text is parsed. A true manifest has four for each
+// file.
 static bool is_too_dense(const char *text, size_t count)
 {
     size_t values = 0;

@@ -1,25 +1,27 @@
 #pragma once
-// manifest -- what the token files of a folder contain, so that a reader can tell. Written beside
-// them as manifest.json, last:
+// manifest -- names, sizes and hashes of a folder's token files, so that a reader can check them.
+// It is written last, beside them, as manifest.json:
 //
 //   { "format": "shoal-manifest-2", "token_bytes": 2, "leaf_bytes": 1048576, "digest": "<64 hex>",
 //     "files": [ { "name": "train.bin", "bytes": 11562324, "root": "<64 hex>",
 //                  "leaves": "<64 hex for each leaf, one after the other>" }, ... ] }
 //
-// A file is cut into blocks of 4 KiB (the last may be shorter); its root is the Merkle root over them
-// (common/crypto/merkle.h), header included, whatever the sequence length: so a sample is proved by
-// the blocks it lies in and a hash for each level. What is written down is one level of that tree:
-// the roots of each MiB, its leaves here. The digest names
-// the whole dataset in one hash:
+// A file is cut into blocks of 4 KiB (the last may be shorter); its root is the Merkle root over
+// them (common/crypto/merkle.h), header included, whatever the sequence length: so a sample is
+// proved by the blocks it lies in and one hash for each level. The manifest has one level of that
+// tree, the root of each MiB, here called its leaves. The digest names the whole dataset in one
+// hash:
 //
 //   SHA-256( "shoal-manifest-2" ‖ LE32(token_bytes) ‖ LE32(files)
 //            ‖ for each file: LE32(length of name) ‖ name ‖ LE64(bytes) ‖ root )
 //
-// Beside a file there may be NAME.blocks: the hashes of its blocks, 32 bytes each, one after the other
-// (0.8 % of the data). Who reads over HTTP then need not fetch a whole MiB to check one block of it.
+// Beside a file there may be NAME.blocks: the hashes of its blocks, 32 bytes each, one after the
+// other (0.8 % of the data). With it a reader over HTTP need not fetch a whole MiB to check one
+// block.
 //
-// Files stand in ascending order of name. What is read is hostile until proved: bounded before
-// it is parsed, every root recomputed from its leaves, the digest from the roots.
+// Files stand in ascending order of name. A manifest that is read is not trusted: its text is
+// bounded before it is parsed, every root is recomputed from its leaves, and the digest from the
+// roots.
 
 #include <stdint.h>
 
@@ -58,7 +60,7 @@ void manifest_free(struct manifest *self); // Also of one that is all zero
 // Durable before it returns.
 int manifest_write(const struct manifest *self, const char *dir, struct why *why);
 
-// The .blocks of each file in `dir`, which is compared on the way; durable.
+// Writes NAME.blocks for each file in `dir`, durably, and compares the files with the manifest.
 int manifest_write_blocks(const struct manifest *self, const char *dir, struct why *why);
 
 // FAULT_NOT_FOUND if there is none; FAULT_FORMAT, FAULT_LIMIT, FAULT_DIGEST for a bad one. Looks at
@@ -69,8 +71,8 @@ int manifest_read(const char *dir, struct why *why, struct manifest *ret_manifes
 int manifest_parse(const char *text, size_t count, const char *name, struct why *why,
                    struct manifest *ret_manifest);
 
-// Compares with what lies in `dir`: the names, the sizes, every leaf. FAULT_DIGEST with file and
-// byte.
+// Compares the manifest with the files in `dir`: names, sizes, every leaf. FAULT_DIGEST with file
+// and byte.
 int manifest_verify(const struct manifest *self, const char *dir, struct why *why);
 
 // How many bytes a leaf has: the last one fewer than MANIFEST_LEAF_BYTES.
@@ -82,5 +84,5 @@ int manifest_check_leaf(const struct manifest_file *file, uint64_t leaf, const u
                         const char *path, struct why *why,
                         struct hash ret_blocks[MANIFEST_LEAF_BLOCKS]);
 
-// The digest of what a manifest says of these files, their names, bytes and roots alone.
+// The digest, from token_bytes and the names, bytes and roots of the files.
 struct hash manifest_digest(const struct manifest *self);

@@ -5,7 +5,7 @@
 
 enum { BYTES = 256, CONTEXTS = 1 + BYTES + BYTES * BYTES };
 
-// Contexts of all orders in one row of tables: the empty one, then 256, then 65536.
+// Contexts of all orders in one array: first the empty context, then 256, then 65536.
 static const uint32_t first_context[NGRAM_ORDERS] = { 0, 1, 1 + BYTES };
 
 struct ngram {
@@ -15,7 +15,8 @@ struct ngram {
     uint32_t count[CONTEXTS][BYTES]; // n(h c)
 };
 
-// Of order `order`, when `pair` holds the two bytes before, the newer one in its low byte.
+// The index of the context of an order. `pair` holds the two bytes before, the newer in its low
+// byte.
 static uint32_t context_of(int order, uint32_t pair)
 {
     return first_context[order] + (pair & ((1u << 8 * order) - 1));

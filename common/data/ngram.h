@@ -1,6 +1,6 @@
 #pragma once
-// ngram -- how well a byte can be guessed from the 0, 1 or 2 bytes before it: the honest baselines
-// that a trained model is drawn against. Witten-Bell interpolation (Witten, Bell 1991, method C):
+// ngram -- how well a byte can be predicted from the 0, 1 or 2 bytes before it: the baselines that
+// a trained model is compared with. Witten-Bell interpolation (Witten, Bell 1991, method C):
 //
 //   p_k(c | h) = ( n(h c) + t(h) p_{k-1}(c | h') ) / ( n(h) + t(h) ),      p_{-1}(c) = 1/256
 //
@@ -9,8 +9,8 @@
 // entropy of the bytes, order 1 that of a byte given the one before.
 //
 // 64 MiB of address space, of which only seen contexts are touched; 6 MB are fitted and scored in
-// about 0.1 s. Not for two threads at once. Uses libm: for eyes, never for what replicas must agree
-// on.
+// about 0.1 s. Not for two threads at once. Uses libm, whose last bits differ between machines: the
+// result is for display, never for values on which replicas must agree.
 
 #include <stddef.h>
 #include <stdint.h>

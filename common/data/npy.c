@@ -4,7 +4,11 @@
 
 enum { MAGIC_BYTES = 6, DESCR_MAX = 16, KEY_MAX = 16 };
 
-// The text of the dictionary, read from left to right. `bad` stays set once anything was wrong.
+// npy -- the fixed part says how long the header is; the dictionary is parsed from left to right by
+// the functions take_*, whose first fault sets `bad`; then the fields are compared with what is
+// accepted, and the shape with the length of the file.
+
+// The text of the dictionary. `bad` stays set after the first fault.
 struct text {
     const char *at, *end;
     bool bad;
@@ -79,7 +83,7 @@ static uint64_t take_number(struct text *text)
     return value;
 }
 
-// (), (n,), (n, m) ...: the commas of a Python tuple, and the one that a single element needs.
+// (), (n,), (n, m) ...: a Python tuple, in which a single element has a comma behind it.
 static void take_shape(struct text *text, struct fields *fields)
 {
     bool comma = false;
@@ -189,7 +193,7 @@ int npy_parse(const uint8_t *bytes, size_t count, uint64_t file_bytes, const cha
     if (rc < 0) return rc;
     if (!parse_fields((const char *)bytes + begin, end - begin, &fields))
         return why_set(why, FAULT_FORMAT,
-                       "%s: its NumPy header is no dictionary of descr,"
+                       "%s: its NumPy header is not a dictionary of descr,"
                        " fortran_order and shape, each once",
                        name);
     rc = check_fields(&fields, name, why);

@@ -5,10 +5,11 @@
 //   {'descr': '<u2', 'fortran_order': False, 'shape': (1000,), }  padding  "\n"  elements ...
 //
 // Accepted: versions 1.0, 2.0, 3.0; descr '<u2' or '<u4'; fortran_order False; one dimension;
-// a file exactly as long as its shape says; elements that begin at a multiple of
-// their size (the format demands 16 at least, and NumPy writes multiples of 64). Anything else is refused by name. The header is a
-// Python literal by anyone's hand: it is read by a strict parser of its own and bounded by
-// NPY_HEADER_MAX. Source of the format: NEP 1 and the documentation of numpy.lib.format.
+// a file exactly as long as its shape says; elements that begin at a multiple of their size (the
+// format demands a multiple of 16, and NumPy writes multiples of 64). Anything else is refused by
+// name. The header is a Python literal that may come from a stranger: a strict parser reads it, and
+// NPY_HEADER_MAX bounds it. The format is defined by NEP 1 and the documentation of
+// numpy.lib.format.
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,3 +1,7 @@
+// proof -- three parts: descriptions are written and parsed, their two hashes are computed, and
+// proved samples are checked. Parsing is strict: every length is compared with the bytes that are
+// left before it is used, and bytes that are left over at the end are a fault.
+
 #include "common/base/bytes.h"
 #include "common/data/proof.h"
 #include "common/crypto/merkle.h"
@@ -34,7 +38,7 @@ struct cursor {
     const uint8_t *at, *end;
 };
 
-// NULL if there are not so many.
+// The next `count` bytes; NULL if fewer are left.
 static const uint8_t *take(struct cursor *self, size_t count)
 {
     if (count > (size_t)(self->end - self->at)) return NULL;
@@ -111,7 +115,7 @@ int dataset_describe(const struct samples *samples, const struct manifest *manif
     return rc;
 }
 
-// Whether tokens can begin there, as readers of files find it (token_files.c, remote_files.c).
+// Whether tokens can begin at that offset, by the rules of token_files.c and remote_files.c.
 static bool is_begin_of_tokens(const char *name, uint64_t bytes, uint64_t offset,
                                uint32_t token_bytes)
 {
@@ -227,7 +231,7 @@ static int check_one(struct dataset *self, uint64_t position, struct cursor *in,
     }
     if (!merkle_check_range(&file->root, block_count(file->bytes), blocks.first, blocks.end, leaves,
                             path, (size_t)hashes))
-        return why_set(why, FAULT_DIGEST, "the sample at position %llu is not the dataset's",
+        return why_set(why, FAULT_DIGEST, "the sample at position %llu is not of the dataset",
                        (unsigned long long)position);
     return samples_decode(&self->samples, &place, bytes + blocks.skip, tokens, why);
 }

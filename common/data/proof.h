@@ -1,8 +1,9 @@
 #pragma once
-// proof -- samples with what it takes to believe them, and the dataset they are held against.
+// proof -- samples with the hashes that prove them, and the description of the dataset that they
+// are checked against.
 //
-//     provider   token_files ─▶ dataset_describe ─▶ bytes ─▶ dataset_parse   whoever trains on it
-//                token_files_prove ─▶ bytes ─▶ dataset_check ─▶ tokens, or who lied
+//     provider   token_files ─▶ dataset_describe ─▶ bytes ─▶ dataset_parse           trainer
+//                token_files_prove ─▶ bytes ─▶ dataset_check ─▶ tokens, or a fault
 //
 // A description is the manifest without its leaves, and the order that positions stand for:
 //
@@ -15,12 +16,14 @@
 //     positions = SHA-256( "shoal-positions-1" ‖ LE32 seq_len ‖ LE32 shuffled ‖ seed
 //                          ‖ LE64 offset of each file )
 //
-// Tokens begin where their file does, in a .npy after a header of at most NPY_HEADER_MAX bytes, at a
-// multiple of their size, and are whole to the file's end: what else is described is refused.
+// Tokens begin at the start of their file; in a .npy, after a header of at most NPY_HEADER_MAX
+// bytes, at a multiple of their size. Whole tokens reach to the end of the file. Any other
+// description is refused.
 //
 // A proved sample is LE32(hashes) ‖ hashes ‖ the blocks of 4 KiB that it lies in: a path of
-// merkle_check_range under its file's root. Which file, and which blocks, follows from the position,
-// shuffled or not, so a true proof of another place proves nothing. 12 MB of tokens: 0.4 kB and a block.
+// merkle_check_range under its file's root. The position decides which file and which blocks,
+// shuffled or not, so a true proof of other blocks is refused. For 12 MB of tokens the path takes
+// 0.4 kB.
 
 #include "common/base/hash.h"
 #include "common/data/manifest.h"
@@ -53,12 +56,14 @@ struct hash dataset_order_of(const struct samples *samples);
 // What state.toml pins (data.dataset_digest).
 struct hash dataset_digest_of(const struct samples *samples, const struct manifest *manifest);
 
-// Any bytes. FAULT_FORMAT; FAULT_RANGE; FAULT_DIGEST if they are not those of `data` and `order`.
+// The bytes may be anything. FAULT_FORMAT, FAULT_RANGE; FAULT_DIGEST if their hashes are not `data`
+// and `order`.
 int dataset_parse(const uint8_t *bytes, size_t count, const struct hash *data,
                   const struct hash *order, struct why *why, struct dataset *ret_dataset);
 void dataset_free(struct dataset *self); // Also of one that is all zero
 
-// Any bytes. Fills tokens[count][seq_len + 1], each proved to be the one at its position; else
-// FAULT_DIGEST, or FAULT_FORMAT for what is no proof. Tokens are below samples.config.vocab_size.
+// The bytes may be anything. Fills tokens[count][seq_len + 1], each sample proved to be the one at
+// its position; else FAULT_DIGEST, or FAULT_FORMAT for bytes that are not a proof. Every token is
+// below samples.config.vocab_size, else FAULT_RANGE.
 int dataset_check(struct dataset *self, uint64_t position, uint32_t count, const uint8_t *bytes,
                   size_t bytes_count, uint32_t *tokens, struct why *why);

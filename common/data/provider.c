@@ -100,7 +100,8 @@ const struct hash *provider_digest(const provider_t *self)
 
 token_files_t *provider_files(provider_t *self) { return self->kind == LOCAL ? self->local : NULL; }
 
-// What a callback brings is another's word: files check their tokens where they decode them.
+// A callback's tokens come from elsewhere, so they are checked here; the other two kinds check
+// their tokens where they decode them.
 static int fetch(provider_t *self, uint64_t position, uint32_t count, uint32_t *tokens,
                  struct why *why)
 {

@@ -1,14 +1,14 @@
 #pragma once
-// provider -- samples, wherever they come from. Three kinds behind one door:
+// provider -- samples, wherever they come from. Three kinds have one interface:
 //
 //   local   a folder on this machine              token_files.h
 //   http    files behind URLs                     remote_files.h
-//   fetch   whatever a callback brings, which may be another actor's answers
+//   fetch   a callback, for example one that asks another actor
 //
-// A read gives every sample that was asked for, in order, or a fault: never fewer, and never a
-// token that is not below the vocabulary. Position p means the same sample to every provider over
-// the same files with the same configuration (samples.h). Reads block: they belong into the thread
-// of a job, and one provider serves one thread at a time.
+// A read gives every sample that was asked for, in order, or a fault: never fewer samples, and
+// never a token outside the vocabulary. Position p means the same sample to every provider over the
+// same files with the same configuration (samples.h). Reads block: use them in the thread of a job.
+// One provider serves one thread at a time.
 
 #include "common/data/http_range.h"
 #include "common/data/remote_files.h"
@@ -24,7 +24,7 @@ struct provider_fetch {
                  struct why *why);
     void (*close)(void *context); // Called once by provider_close; may be NULL
     void *context;
-    uint64_t count; // Samples in one pass, 1 or more, by the source's word
+    uint64_t count; // Samples in one pass, 1 or more, as the source claims
 };
 
 int provider_open_local(const char *dir, const struct samples_config *config, struct why *why,
@@ -44,11 +44,11 @@ uint32_t provider_seq_len(const provider_t *self);
 // The dataset's digest if a manifest vouches for it (local, http), else NULL.
 const struct hash *provider_digest(const provider_t *self);
 
-// What state.toml pins of a local provider's samples (data.dataset_digest), if a manifest vouches for
-// them; else none.
+// The digest that state.toml pins (data.dataset_digest), if this is a local provider with a
+// manifest; else all zero.
 struct hash provider_dataset_digest(provider_t *self);
 
-// The files behind a local provider, for who serves their samples with proofs; else NULL.
+// The files behind a local provider, needed to prove their samples to others; else NULL.
 token_files_t *provider_files(provider_t *self);
 
 // Fills tokens[count][seq_len + 1]; count 0 does nothing. Positions go on over passes without end.

@@ -1,3 +1,8 @@
+// remote_files -- opening loads the manifest (if its digest is given), then the size and header of
+// each file. A read is cut into runs of samples that lie end to end in one file. With a manifest
+// each request is widened to whole blocks, or to a whole MiB where its block hashes are not known,
+// and every block is checked before a token of it is decoded.
+
 #include "common/data/remote_files.h"
 #include "common/base/ensure.h"
 #include "common/crypto/merkle.h"
@@ -7,16 +12,16 @@
 #include <string.h>
 
 struct remote_files {
-    struct samples samples;      // Whose names are URLs as texts may show them
-    struct remote_source source; // Its texts owned
+    struct samples samples;      // Its files are named by their URLs without secrets
+    struct remote_source source; // Its texts are owned
     uint64_t *sizes;             // In bytes, of each file
-    uint32_t *listed;            // Of each file: which of the manifest's it is
+    uint32_t *listed;            // Of each file: its index in the manifest
     struct manifest manifest;    // All zero without one
     struct block_tree *tree;     // NULL without one
-    bool no_blocks;              // Nobody serves the hashes of blocks by themselves
+    bool no_blocks;              // A request for NAME.blocks failed: none is made again
     http_range_t *http;
     uint8_t *buffer;  // One run of samples as they lie in a file
-    size_t run_bytes; // How long a run may be; the buffer has room for more
+    size_t run_bytes; // Length of the longest run; the buffer has more room, for widened requests
 };
 
 static bool is_proved(const remote_files_t *self) { return self->tree != NULL; }
@@ -28,7 +33,7 @@ static const char *name_of(const remote_files_t *self, uint32_t file)
 
 // ---- bytes of a file, believed or proved --------------------------------------------------------
 
-// What is asked for, to have [offset, offset + count): widened to what can be proved.
+// The bytes that a request asks for: those that are needed, widened to blocks that can be proved.
 struct window {
     remote_files_t *self;
     uint32_t file;
@@ -55,7 +60,8 @@ static int take_blocks(void *arg, const uint8_t *bytes, size_t count, struct why
                            name_of(self, wanted->file), why);
 }
 
-// Tries to have the hashes of a MiB's blocks without the MiB. Not to be had is no fault.
+// Whether the hashes of a MiB's blocks are known; tries to fetch them from NAME.blocks. A failure
+// is no fault: from then on no block hashes are asked for, and each MiB is fetched whole.
 static bool knows(remote_files_t *self, uint32_t file, uint64_t leaf)
 {
     const uint32_t listed = self->listed[file];
@@ -79,7 +85,8 @@ static bool knows(remote_files_t *self, uint32_t file, uint64_t leaf)
     return !self->no_blocks;
 }
 
-// Whole blocks; and the whole MiB at either end, if the hashes of its blocks are not known.
+// Widens to whole blocks; at either end to the whole MiB, if the hashes of its blocks are not
+// known.
 static struct window widen(remote_files_t *self, uint32_t file, uint64_t offset, size_t count)
 {
     struct window window = { self, file, offset, offset + count };
@@ -102,8 +109,8 @@ static int check_blocks(const struct window *window, uint64_t at, const uint8_t 
         const uint64_t block = (at + done) / MANIFEST_BLOCK_BYTES % MANIFEST_LEAF_BLOCKS;
         if (!hash_equal(&hash, &leaf[block]))
             return why_set(why, FAULT_DIGEST,
-                           "%s: the block that begins at byte %llu is not what " MANIFEST_NAME
-                           " says; nothing is read from it",
+                           "%s: the block that begins at byte %llu differs from " MANIFEST_NAME
+                           "; nothing is read from it",
                            name_of(window->self, window->file), (unsigned long long)(at + done));
     }
     return 0;
@@ -132,7 +139,7 @@ static int check_window(void *arg, const uint8_t *bytes, size_t count, struct wh
     return rc;
 }
 
-// Leaves [offset, offset + count) of a file somewhere in the buffer.
+// Reads [offset, offset + count) of a file into the buffer; *ret_bytes points to the first byte.
 static int fetch(remote_files_t *self, uint32_t file, uint64_t offset, size_t count,
                  struct why *why, const uint8_t **ret_bytes)
 {
@@ -158,13 +165,13 @@ static int take_manifest(void *arg, const uint8_t *bytes, size_t count, struct w
     struct manifest manifest;
     int rc = manifest_parse((const char *)bytes, count, MANIFEST_NAME, why, &manifest);
     if (rc == FAULT_MEMORY) return rc;
-    if (rc < 0) return why_wrap(why, FAULT_DIGEST, "it is not what [data] manifest_digest names");
+    if (rc < 0) return why_wrap(why, FAULT_DIGEST, "it does not match [data] manifest_digest");
     if (hash_equal(&manifest.digest, &self->source.manifest_digest)) {
         self->manifest = manifest;
         return 0;
     }
     manifest_free(&manifest);
-    return why_set(why, FAULT_DIGEST, "it is another dataset's than [data] manifest_digest names");
+    return why_set(why, FAULT_DIGEST, "it does not match [data] manifest_digest");
 }
 
 static int load_manifest(remote_files_t *self, struct why *why)
@@ -192,7 +199,7 @@ static int compare_name(const void *name, const void *file)
     return strcmp(name, ((const struct manifest_file *)file)->name);
 }
 
-// How large the file is: the manifest says it; else it is asked.
+// The size of the file: from the manifest, else by a HEAD request.
 static int find_size(remote_files_t *self, uint32_t file, const char *name, struct why *why)
 {
     const struct manifest *manifest = &self->manifest;
@@ -243,7 +250,7 @@ static int add_file(remote_files_t *self, uint32_t file, struct why *why)
     if (npy_is_name(name)) rc = read_header(self, file, name, why, &npy);
     else if (size % token_bytes)
         rc = why_set(why, FAULT_FORMAT,
-                     "%s has %llu bytes, which is no multiple of the token size"
+                     "%s has %llu bytes, which is not a multiple of the token size"
                      " %u",
                      name, (unsigned long long)size, token_bytes);
     else npy.tokens = size / token_bytes;

@@ -31,7 +31,7 @@ static int check_template(const struct remote_source *source, const char *url, s
     if (!hash_is_none(&source->manifest_digest) && (mark < begin || mark >= end))
         return why_set(why, FAULT_CONFIG,
                        "url_template must have its {} in the file's name, behind"
-                       " the last / of the path: by its name the manifest knows a file");
+                       " the last / of the path: the manifest names files by that part");
     return 0;
 }
 

@@ -1,13 +1,13 @@
 #pragma once
-// remote_source -- under which URLs the files of a dataset lie, and their manifest. Pure.
+// remote_source -- the URLs of a dataset's files and of their manifest. Pure.
 //
 //     SingleUrl       https://example.org/set/tokens.bin?key=1       one file
 //     NumberedFiles   https://example.org/set/{}.bin                 .../set/007.bin, and so on
 //     the manifest    https://example.org/set/manifest.json?key=1    beside them, the query kept
 //     block hashes    https://example.org/set/tokens.bin.blocks?key=1
 //
-// The same files may lie at a second place, the mirror: a URL, or a template, of its own. A file is
-// known to the manifest by the last part of its URL's path, as it is written there.
+// The same files may lie at a second place, the mirror, which has its own URL or template. The
+// manifest names a file by the last part of its URL's path, exactly as it is written in the URL.
 
 #include "common/base/hash.h"
 #include "common/data/http_range.h"
@@ -26,7 +26,7 @@ struct remote_source { // Psyche's HttpTrainingDataLocation, and what we add to 
     const char *mirror;              // NULL: there is none
     uint32_t start_index, num_files; // num_files 1 .. SAMPLES_FILES_MAX
     uint32_t n_left_pad_zeros;       // Digits in all: 3 gives 007; 0 .. REMOTE_PAD_MAX
-    struct hash manifest_digest;     // All zero: nothing is proved, what comes is believed
+    struct hash manifest_digest;     // All zero: bytes are not checked
 };
 
 // FAULT_UNSUPPORTED, FAULT_CONFIG, FAULT_RANGE. All below need a source that was checked.

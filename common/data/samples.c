@@ -18,7 +18,7 @@ int samples_init(struct samples *self, const struct samples_config *config, stru
     return 0;
 }
 
-// Room for one more: doubles at powers of two, so that no capacity need be kept.
+// Makes room for one more file. The room doubles at powers of two, so no capacity need be stored.
 static int grow(struct samples *self, struct why *why)
 {
     const size_t count = self->file_count;

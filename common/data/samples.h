@@ -3,15 +3,15 @@
 // remote files share it, so that a position means the same sample wherever the files lie.
 //
 //   file a   t0 t1 t2 t3 t4 t5 t6 t7        seq_len 3: samples [t0..t3] [t3..t6], t7 is never read
-//   file b   u0 u1 u2 u3                    sample [u0..u3]: the exact fit counts
+//   file b   u0 u1 u2 u3                    sample [u0..u3]: just enough tokens for one sample
 //
 // A sample is seq_len + 1 tokens: tokens [0 .. seq_len-1] are the inputs, [1 .. seq_len] their
 // targets. Samples start every seq_len tokens: neighbours share one token, and no token is a target
-// twice in a pass; no sample crosses from file to file; what is left at a file's end, less than
-// seq_len tokens, is never read. With n samples in all, position p lies in pass p / n; if shuffled,
+// twice in a pass; no sample crosses from file to file; a rest of fewer than seq_len tokens at the
+// end of a file is never read. With n samples in all, position p lies in pass p / n; if shuffled,
 // index p % n goes through that pass's shuffle first.
 //
-// Not for two threads at once: the shuffle of the last pass asked for is kept.
+// Not for two threads at once: the shuffle of the last pass asked for is cached.
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,7 +42,7 @@ struct samples {
     struct samples_file *files; // Owned
     uint32_t file_count;
     uint64_t count; // Samples in one pass; below 2^62
-    uint64_t pass;  // The one that `shuffle` is for
+    uint64_t pass;  // The pass that `shuffle` is for
     struct shuffle shuffle;
 };
 
@@ -74,8 +74,8 @@ struct sample_place samples_locate(struct samples *self, uint64_t position);
 int samples_decode(const struct samples *self, const struct sample_place *place,
                    const uint8_t *bytes, uint32_t *tokens, struct why *why);
 
-// Blocks [first, end) of 4 KiB (manifest.h) of a file of `size` bytes that the sample lies in: how many
-// bytes they have together, and how many of them stand before the sample.
+// The blocks [first, end) of 4 KiB (manifest.h) that the sample lies in, for a file of `size`
+// bytes: the number of bytes in them, and the number of those that stand before the sample.
 struct sample_blocks {
     uint64_t first, end;
     size_t bytes, skip;

@@ -57,7 +57,7 @@ int source_open(const struct wire_data_source *source, const struct samples_conf
     memcpy(samples.seed, source->seed, sizeof samples.seed);
     if (source->kind == DATA_SERVER)
         return why_set(why, FAULT_UNSUPPORTED,
-                       "the tokens come from the actor %s, which only a run can ask",
+                       "the tokens come from the actor %s; only a member of a run can ask it",
                        source->where);
     if (source->kind == DATA_LOCAL)
         return provider_open_local(source->where, &samples, why, ret_provider);

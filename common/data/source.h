@@ -1,6 +1,5 @@
 #pragma once
-// source -- where a run's tokens are, as its state.toml says it, and a provider (provider.h) of
-// them.
+// source -- from the setting that says where a run's tokens are to a provider (provider.h) of them.
 //
 //     run_config ──source_of_config──▶ wire_data_source, part of CONFIG ──source_open──▶ provider
 
@@ -14,20 +13,20 @@
 int source_of_config(const struct run_config *config, struct why *why,
                      struct wire_data_source *ret_source);
 
-// The same of a data.toml: a folder, shuffled by its seed. FAULT_LIMIT.
+// The same for a data.toml: a folder, shuffled by its seed. FAULT_LIMIT.
 int source_of_data_config(const struct data_config *config, struct why *why,
                           struct wire_data_source *ret_source);
 
-// Of a web server alone: what it is held against, and who hears of it when it lies or dies
-// (http_range.h). A folder is held against its own manifest, whose digest the caller compares.
+// For a web server only: the digest that its manifest must have, and a callback for failed requests
+// (http_range.h). A folder is compared with its own manifest, whose digest the caller compares.
 struct source_check {
-    struct hash manifest_digest; // All zero: what comes is believed
+    struct hash manifest_digest; // All zero: bytes are not checked
     void (*refused)(void *arg, const char *reason, const char *next); // May be NULL
     void *arg;
 };
 
-// Opens a folder or a web server. Of `samples`, seq_len and vocab_size are taken; width and order
-// of the tokens are the source's. `check` is read for a web server alone. A Server is another actor's
-// to ask: FAULT_UNSUPPORTED.
+// Opens a folder or a web server. `samples` gives seq_len and vocab_size; the source gives the
+// width and the order of the tokens. `check` is read for a web server only. FAULT_UNSUPPORTED for a
+// Server: its tokens come from another actor.
 int source_open(const struct wire_data_source *source, const struct samples_config *samples,
                 const struct source_check *check, struct why *why, provider_t **ret_provider);

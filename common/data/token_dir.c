@@ -86,7 +86,7 @@ char *token_dir_path(const char *dir, const char *name)
 int token_dir_open(const char *path, struct why *why, int *ret_fd, uint64_t *ret_bytes)
 {
     struct stat stat;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // A pipe must not hold us up
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // Does not wait if it is a pipe
     if (fd < 0 || fstat(fd, &stat) < 0) {
         const int error = errno;
         if (fd >= 0) close(fd);

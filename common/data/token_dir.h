@@ -1,7 +1,7 @@
 #pragma once
-// token_dir -- the token files of a folder, in the one order that everybody agrees on: by name, as
-// bytes. A token file is named *.bin, *.npy or *.ds; hidden files and all other names are passed
-// over. Also the reading of a file at a place, with errors that name it.
+// token_dir -- the token files of a folder, in the order that all members use: by name, as bytes. A
+// token file is named *.bin, *.npy or *.ds; hidden files and all other names are skipped. Also
+// reads a file at an offset, with errors that name the file.
 
 #include <stdbool.h>
 #include <stddef.h>

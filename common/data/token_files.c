@@ -1,3 +1,7 @@
+// token_files -- opening lists the folder, finds where each file's tokens begin, and compares names
+// and sizes with the manifest if there is one. A read finds the sample's file, checks that the file
+// did not change since it was opened, reads the sample's blocks and compares each with its hash.
+
 #include "common/data/token_files.h"
 #include "common/data/block_tree.h"
 #include "common/data/npy.h"
@@ -10,12 +14,12 @@
 #include <unistd.h>
 
 struct token_files {
-    struct samples samples;   // Whose names are whole paths here
-    struct stat *stats;       // What each file was when it was opened
+    struct samples samples;   // Its files are named by their paths
+    struct stat *stats;       // Of each file, taken when it was opened
     struct manifest manifest; // All zero without one
     struct block_tree *tree;  // Its hashes; NULL without one
     uint8_t *buffer;          // The blocks that one sample lies in
-    int fd;                   // The file last read from, -1 at first
+    int fd;                   // The file that was read last; -1 at first
     uint32_t fd_file;
 };
 
@@ -49,7 +53,7 @@ static int measure(int fd, const char *path, uint64_t bytes, uint32_t token_byte
     if (npy_is_name(path)) return read_header(fd, path, bytes, token_bytes, why, ret_npy);
     if (bytes % token_bytes)
         return why_set(why, FAULT_FORMAT,
-                       "%s has %llu bytes, which is no multiple of the token"
+                       "%s has %llu bytes, which is not a multiple of the token"
                        " size %u",
                        path, (unsigned long long)bytes, token_bytes);
     *ret_npy = (struct npy){ .tokens = bytes / token_bytes, .token_bytes = token_bytes };
@@ -88,7 +92,8 @@ static int add_files(token_files_t *self, const char *dir, const struct token_di
     return rc;
 }
 
-// The folder holds what the manifest names, at the sizes it names; contents are compared when read.
+// The folder has the files that the manifest names, with those sizes. Contents are compared later,
+// when they are read.
 static int match_manifest(const token_files_t *self, const char *dir, const struct token_dir *list,
                           struct why *why)
 {
@@ -140,7 +145,7 @@ int token_files_open(const char *dir, const struct samples_config *config, struc
     }
     token_dir_free(&list);
     if (rc < 0) token_files_close(&self);
-    else if (why) why->text[0] = 0; // That there is no manifest is no news
+    else if (why) why->text[0] = 0; // A missing manifest is no fault: its text goes
     if (rc == 0) *ret_self = self;
     return rc;
 }
@@ -192,7 +197,7 @@ static int use_file(token_files_t *self, uint32_t file, struct why *why)
     if (!is_same(&now, &self->stats[file]))
         return why_set(why, FAULT_CORRUPT,
                        "%s was changed after it was opened (%llu bytes then,"
-                       " %llu now); restart to open it anew",
+                       " %llu now); restart to read the new file",
                        path, (unsigned long long)self->stats[file].st_size,
                        (unsigned long long)now.st_size);
     return 0;
@@ -207,8 +212,8 @@ static int check_block(token_files_t *self, uint32_t file, uint64_t block, const
                               &blocks);
     if (rc < 0 || hash_equal(&hash, &blocks[block % MANIFEST_LEAF_BLOCKS])) return rc;
     return why_set(why, FAULT_DIGEST,
-                   "%s: the block that begins at byte %llu is not what it was; "
-                   "nothing is read from it",
+                   "%s: the block that begins at byte %llu differs from " MANIFEST_NAME
+                   "; nothing is read from it",
                    path, (unsigned long long)(block * MANIFEST_BLOCK_BYTES));
 }
 

@@ -2,17 +2,17 @@
 // token_files -- the dataset of a local folder: its *.bin, *.npy and *.ds files in ascending order
 // of name, as samples (samples.h says which tokens are sample p).
 //
-// .bin and .ds are raw unsigned little-endian tokens of 2 or 4 bytes; .npy has a NumPy header,
-// which is honoured (npy.h). Refused by name at open: a size that is no multiple of the token size,
-// a file too short for one sample, a .npy of another type, a folder that differs from its manifest.
+// .bin and .ds are raw unsigned little-endian tokens of 2 or 4 bytes; .npy has a NumPy header
+// (npy.h). Refused by name at open: a size that is not a multiple of the token size, a file too
+// short for one sample, a .npy of another type, a folder that differs from its manifest.
 //
 // Read with pread, never through a mapping: a file that shrinks under a mapping kills the process
 // (SIGBUS), here it is FAULT_CORRUPT. A file that was replaced, resized or written to since open is
 // FAULT_CORRUPT as well: two readers of one position must not see two samples.
 //
 // With a manifest.json beside the files (manifest.h) every block of 4 KiB is compared with its hash
-// each time it is read, so that a disk that forgets is found out whenever it does: about 2 us a block,
-// and 0.7 ms for the first in each MiB. Without one, bytes are believed.
+// each time it is read, so that damage on the disk is found whenever it happens: about 2 us a
+// block, and 0.7 ms for the first block of each MiB. Without a manifest, bytes are not checked.
 //
 // Not for two threads at once. Keeps one file open at a time, however many there are.
 
@@ -30,7 +30,7 @@ void token_files_close(token_files_t **self);
 
 uint64_t token_files_count(const token_files_t *self); // Samples in one pass, 1 or more
 
-// The manifest's digest, by which everybody can know the dataset; NULL if there is no manifest.
+// The manifest's digest, which names the dataset; NULL if there is no manifest.
 const struct hash *token_files_digest(const token_files_t *self);
 
 // Fills tokens[count][seq_len + 1] with the samples at position, position + 1, ... FAULT_RANGE for
@@ -39,7 +39,8 @@ const struct hash *token_files_digest(const token_files_t *self);
 int token_files_read(token_files_t *self, uint64_t position, uint32_t count, uint32_t *tokens,
                      struct why *why);
 
-// Adds the proved samples at position, position + 1 .. (proof.h). Needs a manifest: FAULT_NOT_FOUND.
+// Adds the proved samples at position, position + 1 .. (proof.h). Needs a manifest:
+// FAULT_NOT_FOUND.
 int token_files_prove(token_files_t *self, uint64_t position, uint32_t count, struct proof *proof,
                       struct why *why);
 

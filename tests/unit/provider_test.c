@@ -354,7 +354,7 @@ static void test_http_stops_when_told(void **state)
     provider_close(&self);
     assert_int_equal(write(ends[1], "x", 1), 1);
     assert_int_equal(open_url("dead", "2.bin", &http, &self), FAULT_UNREACHABLE);
-    assert_says("told to stop");
+    assert_says("this process is stopping");
     close(ends[0]);
     close(ends[1]);
 }

@@ -288,7 +288,7 @@ static void where_both_lie_nothing_is_read(void **state)
     webs[0].mischief = webs[1].mischief = WEB_FLIPS;
     assert_int_equal(read_both(self, 700, 200), FAULT_DIGEST);
     assert_says("after 3 attempts");
-    assert_says("manifest.json says; nothing is read from it");
+    assert_says("differs from manifest.json; nothing is read from it");
     assert_int_equal(notes_of(&webs[0]), 3);
     assert_int_equal(notes_of(&webs[1]), 3);
     provider_close(&self);
@@ -306,7 +306,7 @@ static void only_the_pinned_manifest_counts(void **state)
     (void)state;
     all_honest();
     assert_int_equal(open_web(true, &config, &other, &self), FAULT_DIGEST);
-    assert_says("another dataset's than [data] manifest_digest names");
+    assert_says("it does not match [data] manifest_digest");
     wide.token_bytes = 4;
     assert_int_equal(open_web(true, &wide, &digest, &self), FAULT_DIGEST);
     assert_says("token_bytes is 2 and the configured token size is 4");
