@@ -1,3 +1,7 @@
+// identity -- a secret is read from a file or from hexadecimal digits, checked, turned into a key
+// pair in guarded memory, and its copy on the stack is wiped. Error texts say how to make a good
+// secret; they never show the digits.
+
 #include "common/base/ensure.h"
 #include "common/crypto/identity.h"
 #include <errno.h>
@@ -54,7 +58,7 @@ static int check_file(int fd, const char *path, struct why *why)
                        path, SECRET_BYTES);
     if (stat.st_mode & 077)
         return why_set(why, FAULT_DENIED,
-                       "%s: mode %04o lets group or others at the secret: "
+                       "%s: mode %04o gives group or others access to the secret: "
                        "chmod 600 %s",
                        path, (unsigned)stat.st_mode & 07777, path);
     if (stat.st_size != SECRET_BYTES)
@@ -67,7 +71,7 @@ static int check_file(int fd, const char *path, struct why *why)
 
 static int read_file(const char *path, struct why *why, uint8_t ret_secret[SECRET_BYTES])
 {
-    // NONBLOCK so that a FIFO is refused instead of waited for.
+    // NONBLOCK, so that opening a FIFO does not wait for a writer: check_file refuses it.
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));
     int rc = check_file(fd, path, why);
@@ -104,7 +108,7 @@ int identity_load(const char *path, const char *env_hex, struct why *why,
             "(`openssl rand 32 > secret.key; chmod 600 secret.key`), or set " IDENTITY_ENV
             " (`openssl rand -hex 32`)");
     need_sodium();
-    sodium_mlock(secret, sizeof secret); // Refused under a small RLIMIT_MEMLOCK: no harm
+    sodium_mlock(secret, sizeof secret); // May fail under a small RLIMIT_MEMLOCK: no harm
     rc = path ? read_file(path, why, secret) : read_hex(env_hex, why, secret);
     if (rc == 0) {
         rc = identity_from_secret(secret, why, ret_identity);
@@ -118,13 +122,13 @@ static int write_secret(int fd)
 {
     uint8_t secret[SECRET_BYTES];
     randombytes_buf(secret, sizeof secret);
-    errno = EIO; // For a short write, which sets none
+    errno = EIO; // A short write does not set it
     bool done = write(fd, secret, sizeof secret) == sizeof secret && fsync(fd) == 0;
     sodium_memzero(secret, sizeof secret);
     return done ? 0 : errno;
 }
 
-// A new name is durable when its directory is.
+// A new file name is durable only after its directory is synced.
 static int sync_directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -145,7 +149,7 @@ int identity_create(const char *path, struct why *why)
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno == EEXIST)
         return why_set(why, FAULT_DENIED,
-                       "%s: exists, and a secret is never overwritten: move it "
+                       "%s exists, and a secret is never overwritten: move it "
                        "away first",
                        path);
     if (fd < 0) return why_set(why, fault_from_errno(errno), "%s: %s", path, strerror(errno));

@@ -1,16 +1,16 @@
 #pragma once
-// identity -- who an actor is: an Ed25519 key pair. The public half names it everywhere; the secret
-// half signs every claim it makes.
+// identity -- the Ed25519 key pair of an actor. The public key names the actor everywhere; the
+// secret key signs every claim it makes.
 //
-// The secret is 32 random bytes, in a file only its owner may read, or in the environment as 64
-// hexadecimal digits:
+// The secret is 32 random bytes, in a file that only its owner may read, or in the environment as
+// 64 hexadecimal digits:
 //
 //     openssl rand 32 > secret.key && chmod 600 secret.key
 //     RAW_IDENTITY_SECRET_KEY=$(openssl rand -hex 32)
 //
-// In memory it lies in a page of its own that is not swapped (where the system allows), not dumped,
-// read-only, and wiped by destroy. Nothing prints it. A struct identity may be used by any number
-// of threads at once; the functions on signatures are pure.
+// In memory it lies in a page of its own, which is read-only, not swapped (where the system allows)
+// and not dumped; destroy wipes it. Nothing prints it. Any number of threads may use a struct
+// identity at once; the functions on signatures are pure.
 
 #include "common/base/fault.h"
 #include "common/base/key.h"
@@ -25,10 +25,10 @@ struct signature {
 };
 struct identity;
 
-// Reads the secret from the file `path`; where `path` is NULL, from `env_hex`, the value of
-// RAW_IDENTITY_SECRET_KEY. Refused, with the cure in `why`: neither given, or digits that are not
-// 64 hexadecimal ones (CONFIG); no such file (NOT_FOUND); one that group or others may touch
-// (DENIED); one that is not regular or not of 32 bytes, and a secret of zeros only (FORMAT).
+// Reads the secret from the file `path`; if `path` is NULL, from `env_hex`, the value of
+// RAW_IDENTITY_SECRET_KEY. Refused, and `why` names the cure: neither is given, or `env_hex` is not
+// 64 hexadecimal digits (CONFIG); there is no such file (NOT_FOUND); group or others have access to
+// it (DENIED); it is not a regular file of 32 bytes, or the secret is all zeros (FORMAT).
 int identity_load(const char *path, const char *env_hex, struct why *why,
                   struct identity **ret_identity);
 

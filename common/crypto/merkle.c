@@ -18,7 +18,7 @@ struct hash merkle_node(const struct hash *left, const struct hash *right)
     return hash_of(bytes, sizeof bytes);
 }
 
-// As in a binary counter, each carry joins two full subtrees of one size.
+// Works like a binary counter: each carry joins two full subtrees of the same size.
 void merkle_add(struct merkle *self, const struct hash *leaf)
 {
     int depth = __builtin_popcountll(self->count);
@@ -45,7 +45,8 @@ struct hash merkle_root(const struct hash *leaves, size_t count)
     return merkle_end(&merkle);
 }
 
-// Leaves under the left child of a node that has `count` ≥ 2: the largest power of two below it.
+// The leaves under the left child of a node with `count` leaves, 2 or more: the largest power of
+// two below `count`.
 static size_t left_count(size_t count) { return (size_t)1 << (63 - __builtin_clzll(count - 1)); }
 
 static void reverse(struct hash *hashes, size_t count)
@@ -76,8 +77,8 @@ size_t merkle_make_path(const struct hash *leaves, size_t count, size_t index,
     return depth;
 }
 
-// RFC 9162, 2.1.3.2. `index` and `last` are the places of our node and of the rightmost one in the
-// present level; where we are rightmost and even, the node was promoted until it became a right
+// RFC 9162, 2.1.3.2. `index` and `last` are the indexes of our node and of the rightmost node in
+// the present level. If our node is rightmost and even, it was promoted until it became a right
 // child.
 bool merkle_check_path(const struct hash *root, const struct hash *leaf, uint64_t index,
                        uint64_t count, const struct hash *path, size_t path_count)
@@ -131,7 +132,7 @@ size_t merkle_make_range(uint64_t count, uint64_t first, uint64_t end, merkle_su
     return self.used;
 }
 
-// A path that is too short gives a hash of nothing, and is found out by its count.
+// A path that is too short yields zero hashes here; the caller compares the number of hashes used.
 static struct hash climb(struct range *self, uint64_t from, uint64_t to)
 {
     static const struct hash none;

@@ -1,5 +1,5 @@
 #pragma once
-// merkle -- one hash for a list of hashes, such that any leaf can be proved to be in it.
+// merkle -- one hash for a list of hashes, with proofs that a leaf is in the list.
 //
 //                root = node(n4, l4)            leaf(bytes) = SHA-256(0x00 ‖ bytes)
 //               ┌────────┴──────┐               node(a, b)  = SHA-256(0x01 ‖ a ‖ b)
@@ -48,9 +48,9 @@ size_t merkle_make_path(const struct hash *leaves, size_t count, size_t index,
 bool merkle_check_path(const struct hash *root, const struct hash *leaf, uint64_t index,
                        uint64_t count, const struct hash *path, size_t path_count);
 
-// Neighbouring leaves [first, end) are proved together: `path` holds, from left to right, the roots of
-// the largest subtrees that none of them is in, at most MERKLE_RANGE_MAX. `subtree` gives the root
-// of leaves [from, to); the ranges it is asked for are subtrees of a tree of `count` leaves.
+// Neighbouring leaves [first, end) are proved together: `path` holds, from left to right, the roots
+// of the largest subtrees that contain none of them, at most MERKLE_RANGE_MAX. `subtree` returns
+// the root of leaves [from, to); it is called only for subtrees of a tree of `count` leaves.
 enum { MERKLE_RANGE_MAX = 2 * MERKLE_PATH_MAX };
 typedef struct hash merkle_subtree_fn(void *arg, uint64_t from, uint64_t to);
 size_t merkle_make_range(uint64_t count, uint64_t first, uint64_t end, merkle_subtree_fn *subtree,

@@ -32,7 +32,7 @@ bool layout_name_valid(const char *name)
         const char c = name[count];
         if (c <= ' ' || c > '~' || c == '"' || c == '\'' || c == '\\') return false;
     }
-    // The one name that means something else in a safetensors header
+    // In a safetensors header "__metadata__" is not a tensor
     return count >= 1 && count <= LAYOUT_NAME_MAX && strcmp(name, "__metadata__") != 0;
 }
 
@@ -41,7 +41,7 @@ void layout_init(struct layout *self, struct layout_tensor *room, size_t capacit
     *self = (struct layout){ .tensors = room, .capacity = capacity };
 }
 
-// The checks in the order in which a reader would ask: who, how large, is there room.
+// Checks the name, then the size, then the room that is left.
 static int add(struct layout *self, struct layout_tensor tensor, const char *name, struct why *why)
 {
     if (!layout_name_valid(name))

@@ -1,13 +1,14 @@
 #pragma once
-// layout -- which named tensor lies where in the flat vector.
+// layout -- where each named tensor lies in the flat vector.
 //
 //      0            offset of b       offset of c                       total
 //      |--- a: rows x cols ---|-- b: cols --|-------- c: rows x cols -------|
 //
 // Tensors stand in the order they were added, without holes: the next begins where the last ended,
 // so the offsets follow from the shapes and [0, total) is covered. In memory the vector is float32
-// throughout; `dtype` is what a tensor is written as (LAYOUT_F32 for every checkpoint that others
-// trust). Rows are rows of the matrix as PyTorch stores a Linear: [out, in], row after row.
+// throughout; `dtype` is the type in which a tensor is written (LAYOUT_F32 for every checkpoint
+// from which a run may be restored). A matrix is stored as PyTorch stores a Linear: [out, in], by
+// rows.
 //
 //     struct layout_tensor room[200];
 //     struct layout layout;
@@ -42,8 +43,8 @@ struct layout {
 // Keeps the pointer to `room` (capacity tensors), which must outlive the layout.
 void layout_init(struct layout *self, struct layout_tensor *room, size_t capacity);
 
-// Appends. Refuses, and changes nothing, a name that is bad or taken, a size of zero or beyond
-// LAYOUT_TOTAL_MAX (FAULT_RANGE), and a full room (FAULT_LIMIT).
+// Appends a tensor. Refuses, and changes nothing: a name that is bad or taken, a size of zero or
+// beyond LAYOUT_TOTAL_MAX (FAULT_RANGE), a full room (FAULT_LIMIT).
 int layout_add_matrix(struct layout *self, const char *name, uint64_t rows, uint64_t cols,
                       enum layout_dtype dtype, struct why *why);
 int layout_add_vector(struct layout *self, const char *name, uint64_t count,

@@ -139,7 +139,8 @@ static void step(struct plan *plan, size_t item, enum tags_deed deed, uint32_t f
         (struct tags_step){ .item = item, .deed = deed, .from = from, .at = at };
 }
 
-// The overlap of every old piece with what `worker` holds now: the same loop for any two worlds.
+// One step for each overlap of an old piece with a piece that `worker` holds now: the same loop for
+// any two numbers of workers.
 static void reshard(struct plan *plan, size_t item, const struct tags_cut *before,
                     const struct tags_cut *now, uint32_t worker)
 {

@@ -1,16 +1,16 @@
 #pragma once
-// tags -- every persistent item of state, registered once, with exactly one of four tags. What
-// saving and loading do, at any number of workers, follows from the tag alone:
+// tags -- every persistent item of state is registered once, with exactly one of four tags. The tag
+// alone decides how the item is saved and loaded, at any number of workers:
 //
 //      tag         save                      load, cut unchanged    load, another cut
 //      drop        each worker its own       its own value back     a fresh start, declared
-//      reshard     each worker its interval  its own interval       overlaps, from who has them
+//      reshard     each worker its interval  its own interval       overlaps, from their workers
 //      replicate   worker 0, for all         that one copy          that one copy
 //      custom      each worker its own       its own value back     all values, to its own function
 //
-// Cuts are compared, never counted: five workers that hold other intervals than five workers did
-// before are another cut. Moments reshard; DisTrO's momentum residual is dropped (it belongs to its
-// member, and restarts from a declared zero); configuration replicates.
+// Two cuts are equal if their intervals are equal, not if they have the same number of workers.
+// Moments reshard; DisTrO's momentum residual is dropped (it belongs to its member and restarts
+// from zero); configuration replicates.
 //
 // Pure: no I/O, no clock, no memory taken. Any thread.
 
@@ -23,7 +23,7 @@ enum tag { TAG_UNSET, TAG_DROP, TAG_RESHARD, TAG_REPLICATE, TAG_CUSTOM, TAG_COUN
 
 struct tags_item {
     char name[TAGS_NAME_MAX + 1]; // a-z, 0-9, -; a letter first: it becomes a file name
-    uint64_t elements;            // Reshard: those of the flat vector. Others: as they like
+    uint64_t elements;            // Reshard: as the flat vector. Other tags: any number
     uint32_t element_bytes;       // 1 to 16
     enum tag tag;
 };
@@ -48,7 +48,8 @@ enum tag tags_tag_from_name(const char *name); // TAG_UNSET for what is none
 
 // ---- Plans ----
 
-// How [0, N) is cut among workers: tidy pieces, owner < workers. A worker may own none.
+// How [0, N) is cut among workers: pieces in order that do not overlap, owner < workers. A worker
+// may own none.
 struct tags_cut {
     const struct interval_piece *pieces;
     size_t count;
@@ -70,7 +71,7 @@ struct tags_step {
     struct interval at; // Elements of the item
 };
 
-// Steps that are always enough room for a plan. `before` may be NULL (a plan to save).
+// An upper bound on the steps of a plan. `before` may be NULL (a plan to save).
 size_t tags_plan_max(const struct tags *self, const struct tags_cut *before,
                      const struct tags_cut *now);
 
