@@ -1,3 +1,8 @@
+// blob_fetch -- each turn decides how many holders may serve, then asks them in turns for missing
+// chunks while they have credit. Each chunk that arrives goes into its place and is hashed as soon
+// as all chunks before it are here. When the last one is here the hash is compared: if it is wrong,
+// all chunks are thrown away and one holder after the other is asked for the whole blob.
+
 #include "common/base/ensure.h"
 #include "common/bulk/blob_fetch.h"
 #include <stdio.h>
@@ -37,7 +42,7 @@ void blob_fetch_destroy(struct blob_fetch **self_p)
     *self_p = NULL;
 }
 
-// From the beginning: nothing is here.
+// Back to the beginning: no chunk is here, and answers on their way are ignored.
 static void reset(struct blob_fetch *self)
 {
     peers_forget_fetch(self->fetch.peers, &self->fetch);
@@ -70,7 +75,8 @@ static uint32_t chunk_bytes(const struct blob_fetch *self, uint32_t chunk)
     return rest < BULK_CHUNK_BYTES ? (uint32_t)rest : BULK_CHUNK_BYTES;
 }
 
-// Asks one holder for the next missing chunk, or for a late one. False: there is none, or no credit.
+// Asks one holder for the next missing chunk, or for a late one. False: there is none, or no
+// credit.
 static bool ask_one(struct blob_fetch *self, struct peer *peer, uint64_t now_ms)
 {
     while (self->next < self->chunk_count && self->chunks[self->next] != CHUNK_MISSING)
@@ -89,7 +95,7 @@ static bool ask_one(struct blob_fetch *self, struct peer *peer, uint64_t now_ms)
     return true;
 }
 
-// One at a time.
+// Only one holder serves. A slow one is dropped, with its chunks, while another is untried.
 static uint32_t serve_alone(struct blob_fetch *self)
 {
     struct fetch *fetch = &self->fetch;
@@ -132,7 +138,8 @@ static void hash_what_is_here(struct blob_fetch *self)
     }
 }
 
-// All chunks are here and are not what was asked for.
+// All chunks are here and the hash is wrong. If one holder sent them all, it lied; if there were
+// several, the liar is unknown, and from now on one holder at a time is asked.
 static void reject_whole(struct blob_fetch *self)
 {
     struct holder *sender = NULL;

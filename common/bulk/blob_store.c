@@ -1,3 +1,9 @@
+// blob_store -- the table of blobs is changed under `lock`; the directory is made to agree with it
+// afterwards, under `disk`, blob by blob (settle). So no thread waits for the disk while it holds
+// the table, and put and forget of one blob may race: the last word is the table's. References
+// count under `lock`; the thread that releases the last one frees the bytes outside it. Pins:
+// blob_store_pins.c.
+
 #include "common/base/dirfile.h"
 #include "common/base/durable_file.h"
 #include "common/base/ensure.h"
@@ -34,7 +40,7 @@ static void free_blob(struct blob_held *held)
     free(blob);
 }
 
-// Under the lock: a reference that is given out.
+// Under the lock: a new reference for a caller.
 static struct blob_ref refer(struct blob *blob)
 {
     blob_held_add(&blob->held);
@@ -79,7 +85,8 @@ static void insert(struct blob_store *self, struct blob *blob)
     self->bytes += blob->count;
 }
 
-// Twice the buckets when they are as many as the blobs; without memory the chains only get longer.
+// Doubles the buckets when there are as many blobs as buckets. Without memory the chains grow
+// longer.
 static void grow(struct blob_store *self)
 {
     struct blob **old = self->buckets, **buckets;
@@ -98,7 +105,7 @@ static void grow(struct blob_store *self)
     free(old);
 }
 
-// Takes it out of the table, and says whether to free it.
+// Takes a blob out of the table. True: nobody else refers to it, the caller frees it.
 static bool take_out(struct blob_store *self, struct blob *blob)
 {
     struct blob **place = bucket(self, &blob->hash);
@@ -124,9 +131,9 @@ static int write_file(struct blob_store *self, const char *name, const struct bl
     return rc;
 }
 
-// Makes the directory agree with the table about one blob: written if it should be there and is
-// not, removed if it should not. Put and forget, in whatever order they race, end in what the
-// table says.
+// Makes the directory agree with the table about one blob: its file is written if it is missing,
+// and removed if the blob is gone. In whatever order put and forget race, the directory ends as the
+// table.
 static int settle(struct blob_store *self, const struct hash *hash, struct why *why)
 {
     char name[HASH_HEX];
@@ -152,7 +159,8 @@ static int settle(struct blob_store *self, const struct hash *hash, struct why *
     return rc < 0 ? why_wrap(why, rc, "blob %.16s is kept in memory alone", name) : 0;
 }
 
-// A file found at the start becomes a blob that is not loaded. What cannot be one is removed.
+// A file found at the start becomes a blob that is not loaded. Temporary files of a crash are
+// removed, files of other names are ignored.
 static int find_file(struct blob_store *self, const char *name, struct why *why)
 {
     struct stat stat;
@@ -248,8 +256,8 @@ static int check_size(size_t count, struct why *why)
                          BLOB_BYTES_MAX);
 }
 
-// What is on disk but was never read gets the bytes at hand; its file is written anew, as nobody
-// has looked whether it is sound.
+// A blob that is on disk but was never read gets these bytes. Its file was not checked, so it is
+// written again.
 static void load(struct blob *blob, uint8_t **bytes_p, size_t count)
 {
     blob->held.store->bytes += count - blob->count;
@@ -288,7 +296,7 @@ int blob_store_take_known(blob_store_t *self, const struct hash *hash, uint8_t *
     }
     unlock(self);
     if (rc == 0) {
-        free(*bytes_p); // It was there already
+        free(*bytes_p); // The store had these bytes already
         *bytes_p = NULL;
         rc = settle(self, hash, why);
     }
@@ -322,8 +330,7 @@ int blob_store_put(blob_store_t *self, const void *bytes, size_t count, struct w
     return rc;
 }
 
-// Reads the file of a blob that a restart left unread. Two threads may both do it: one copy is
-// kept.
+// Reads the file of a blob that is not loaded. Two threads may both do it: one copy is kept.
 static int load_file(struct blob_store *self, const struct hash *hash, struct why *why)
 {
     char name[HASH_HEX], *bytes = NULL;
@@ -341,7 +348,7 @@ static int load_file(struct blob_store *self, const struct hash *hash, struct wh
     const bool was_last = is_bad && take_out(self, blob);
     unlock(self);
     free(bytes);
-    if (!is_bad) return 0; // Or forgotten, or put again: the caller looks
+    if (!is_bad) return 0; // Loaded, forgotten or put again meanwhile: the caller looks again
     if (was_last) free_blob(&blob->held);
     settle(self, hash, NULL);
     if (rc == 0) why_set(why, FAULT_CORRUPT, "its bytes do not match its name");

@@ -1,12 +1,12 @@
 #pragma once
-// blob_store_inside -- what the parts of the blob store share: blob_store.c the blobs,
-// blob_store_pins.c pins and stage. Nobody else includes this.
+// blob_store_inside -- what the two sources of the blob store share: blob_store.c has the blobs,
+// blob_store_pins.c has pins and stage. No other file includes this.
 
 #include <pthread.h>
 
 #include "common/bulk/blob_store.h"
 
-// What references keep alive. The table that knows it holds one reference itself.
+// Something that references keep alive. The table that lists it holds one reference itself.
 struct blob_held {
     struct blob_store *store;
     uint64_t refs; // Under the store's lock
@@ -35,7 +35,7 @@ struct pin {
 };
 
 struct blob_store {
-    pthread_mutex_t lock; // Guards all below but what never changes
+    pthread_mutex_t lock; // Guards all members below, except those that never change
     pthread_mutex_t disk; // One writer of the directory; taken before `lock`
     char *dir;            // Never changes
     int dir_fd;           // Never changes; -1: memory alone
@@ -46,7 +46,7 @@ struct blob_store {
     struct blob **buckets;
     size_t bucket_count; // Power of two
     uint64_t count, bytes;
-    uint64_t refs; // Given out and not released
+    uint64_t refs; // References that callers have not released
 
     struct pin *pins[BLOB_PINS_MAX]; // Newest first
     uint32_t pin_count;
@@ -58,8 +58,8 @@ struct blob_store {
     } stage;
 };
 
-// Under the lock: one more reference; and one less, true if it was the last (then the caller frees
-// without the lock).
+// Under the lock: add one reference; drop one, true if it was the last (then the caller frees the
+// thing after it has released the lock).
 void blob_held_add(struct blob_held *held);
 bool blob_held_drop(struct blob_held *held);
 

@@ -1,3 +1,7 @@
+// blob_store_pins -- a pin is a copy of the parameters with a hash table from leaf hash to leaf, so
+// that a leaf is served without a search. The stage holds one vector: the fetcher puts it there and
+// the learner takes it.
+
 #include "common/base/ensure.h"
 #include "common/bulk/blob_store_inside.h"
 #include "common/crypto/merkle.h"
@@ -19,7 +23,7 @@ static void free_pin(struct blob_held *held)
 
 // ---- leaves by hash -------------------------------------------------------------------------
 
-// The slot of a leaf: its index + 1 stands there, or 0 if the pin does not have it.
+// The slot of a leaf. It holds the leaf's index + 1, or 0 if the pin does not have the leaf.
 static uint32_t *slot(const struct pin *pin, const struct hash *leaf)
 {
     for (uint64_t at = hash_to_number(leaf);; at++) {
@@ -75,7 +79,7 @@ static struct pin *make_pin(struct blob_store *self, uint64_t floats, size_t lea
     return NULL;
 }
 
-// Under the lock. Takes number i out of the list; returns it if it is to be freed.
+// Under the lock. Takes pin i out of the list; returns it if the caller must free it, else NULL.
 static struct pin *take_out(struct blob_store *self, uint32_t i)
 {
     struct pin *pin = self->pins[i];

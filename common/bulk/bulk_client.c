@@ -1,3 +1,8 @@
+// bulk_client -- one question is put to one provider after the other, in the order of providers.h,
+// until one answer is right. Each answer is judged here: the right kind and size, then the caller's
+// `take` or `know` checks its proof. If all fail, the client waits and begins again, up to
+// rounds_max times or read_ms_max; the fault then quotes what each provider said.
+
 #include "common/base/clock.h"
 #include "common/base/ensure.h"
 #include "common/bulk/bulk_client.h"
@@ -126,7 +131,7 @@ static bool judge_samples(struct bulk_client *self, struct provider_peer *peer,
                            mail->has_raw ? zmq_msg_data(&mail->raw) : NULL, bytes, question->tokens,
                            &why) == 0)
         return true;
-    refuse(self, peer, why.text[0] ? why.text : "sent what is no proof");
+    refuse(self, peer, why.text[0] ? why.text : "sent samples without a valid proof");
     return false;
 }
 
@@ -141,7 +146,7 @@ static bool judge_dataset(struct bulk_client *self, struct provider_peer *peer)
     return false;
 }
 
-// Whether the mail is the answer to the newest request; if so, *ret_ok: it gave what was asked for.
+// True if the mail answers the newest request; *ret_ok then says whether the answer is right.
 static bool hear(struct bulk_client *self, struct provider_peer *peer,
                  const struct question *question, bool *ret_ok)
 {
@@ -187,7 +192,7 @@ static bool ask(struct bulk_client *self, struct provider_peer *peer,
         zmq_poll(&item, 1, (long)(rest_ms < BULK_LOOK_MS ? rest_ms : BULK_LOOK_MS));
         while (clock_ms() < until_ms) {
             if (bulk_dealer_pending(&self->dealer) > BULK_PENDING_ONE_MAX) {
-                refuse(self, peer, "sends without end what makes no answer");
+                refuse(self, peer, "sends bytes without end that make no answer");
                 return false;
             }
             const enum bulk_heard heard = bulk_dealer_recv(&self->dealer, &self->mail);
@@ -271,7 +276,7 @@ int bulk_read_samples(struct bulk_client *self, uint64_t position, uint32_t coun
                       struct why *why)
 {
     const size_t words = (size_t)self->seq_len + 1;
-    // With its proof a sample may take two blocks and two paths more.
+    // The proof of a sample may add up to two blocks and two paths.
     const size_t each = words * sizeof *tokens + 12288;
     const uint32_t part_max = each < BULK_SAMPLES_BYTES ? (uint32_t)(BULK_SAMPLES_BYTES / each) : 1;
     for (uint32_t done = 0, part; done < count; done += part) {

@@ -3,14 +3,14 @@
 //
 //     provider 0 ─silent▶ provider 1 ─NO_SAMPLES▶ provider 2 ─samples▶ asked first next time
 //     slow (a third of the patience or more): next time one that was not asked yet, or the fastest seen
-//     all failed: wait 100, 200, 400 .. 2000 ms, and again, `rounds_max` times in all
+//     all failed: wait 100, 200, 400 .. 2000 ms, then retry, `rounds_max` times in all
 //
-// Who gave samples is asked first, whether it is named or not, until it fails; who failed lately, last
-// (providers.h).
+// A provider that gave samples is asked first, whether it is named or not, until it fails; a
+// provider that failed lately is asked last (providers.h).
 //
-// Made for one thread; blocks it for each BULK_SAMPLES_BYTES of tokens, at longest, read_ms_max (then it
-// begins to ask nobody else) and patience_ms. It is the `fetch` of a provider of the third kind
-// (common/data/provider.h).
+// For one thread. A call blocks it, for each BULK_SAMPLES_BYTES of tokens, at most read_ms_max
+// (after which no further provider is asked) plus patience_ms. bulk_client_fetch is the `fetch` of
+// a provider of the third kind (common/data/provider.h).
 
 #include <stdint.h>
 
@@ -25,13 +25,13 @@ struct bulk_client_options {
     uint32_t patience_ms; // Of one answer; 0: 5000
     uint32_t rounds_max;  // Through all endpoints; 0: 5
     uint32_t read_ms_max; // Of one question to all of them; 0: three times patience_ms
-    // Makes count * (seq_len + 1) tokens of an answer, or says what is wrong with it: then it is
-    // refused, and the next provider is asked.
+    // Decodes an answer into count * (seq_len + 1) tokens, or returns a fault: then the answer is
+    // refused and the next provider is asked.
     int (*take)(void *arg, uint64_t position, uint32_t count, const uint8_t *bytes,
                 size_t bytes_count, uint32_t *tokens, struct why *why);
-    // Takes the description of a dataset, or refuses it likewise.
+    // Takes the description of a dataset, or returns a fault, with the same effect.
     int (*know)(void *arg, const uint8_t *bytes, size_t count, struct why *why);
-    // Hears who sent something that was refused, and why; may be NULL.
+    // Called with the provider whose answer was refused and the reason; may be NULL.
     void (*refused)(void *arg, const char *endpoint, const char *reason);
     void *arg;
 };
@@ -43,13 +43,13 @@ int bulk_client_new(const struct bulk_client_options *options, struct why *why,
                     struct bulk_client **ret_self);
 void bulk_client_destroy(struct bulk_client **self_p);
 
-// Whom to ask from now on: at most PROVIDERS_NAMED_MAX, the rest is ignored. Copied.
+// The providers to ask from now on: at most PROVIDERS_NAMED_MAX, the rest is ignored. Copied.
 void bulk_client_set_providers(struct bulk_client *self, const struct wire_holder *providers,
                                uint32_t count);
 
-// Fills tokens[count][seq_len + 1] with the samples from `position` on. FAULT_UNREACHABLE names
-// the last thing that each provider said, or that it said nothing; then *tokens is in no
-// particular state.
+// Fills tokens[count][seq_len + 1] with the samples from `position` on. FAULT_UNREACHABLE quotes
+// the last reply of each provider, or says that there was none; *tokens then has no particular
+// value.
 int bulk_read_samples(struct bulk_client *self, uint64_t position, uint32_t count, uint32_t *tokens,
                       struct why *why);
 

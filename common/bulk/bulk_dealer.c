@@ -1,3 +1,7 @@
+// bulk_dealer -- the socket's monitor says which connection it has; the bytes that came out as
+// messages are counted for that connection. Pending is what the kernel received on it less that
+// count.
+
 #include "common/bulk/bulk_dealer.h"
 #include "common/net/descriptors.h"
 #include <errno.h>
@@ -23,13 +27,13 @@ void bulk_dealer_close(struct bulk_dealer *self)
     *self = (struct bulk_dealer){ .fd = -1 };
 }
 
-// A connection that ended is made anew by the library; what it brought counts no more.
+// ZeroMQ reconnects by itself. The count begins again with each connection.
 static void hear_events(struct bulk_dealer *self)
 {
     int fd;
     bool opened;
     while (descriptors_next(self->events, &fd, &opened)) {
-        if (!opened && fd != self->fd) continue; // An attempt that led nowhere
+        if (!opened && fd != self->fd) continue; // The end of an attempt that did not connect
         self->fd = opened ? fd : -1;
         self->taken = 0;
     }
@@ -37,7 +41,7 @@ static void hear_events(struct bulk_dealer *self)
 
 enum bulk_heard bulk_dealer_recv(struct bulk_dealer *self, struct bulk_mail *mail)
 {
-    hear_events(self); // Before it is counted to the wrong one
+    hear_events(self); // First, so that the message is counted for its own connection
     const enum bulk_heard heard = bulk_mail_recv(mail, self->socket);
     self->taken += mail->wire_bytes;
     return heard;

@@ -1,3 +1,8 @@
+// bulk_server -- one thread. Before every message it minds the gate: new connections, handshakes
+// (guests only), surplus connections, connections that fill memory. Then one message: it is counted
+// for its connection, the sender must still be a guest, the question is answered if its answer fits
+// into the share of memory that the sender has left. Reading samples blocks the thread.
+
 #include "common/base/clock.h"
 #include "common/bulk/bulk_server.h"
 #include "common/base/ensure.h"
@@ -39,14 +44,14 @@ struct bulk_server {
 
     // The thread's own:
     struct bulk_mail mail;
-    struct connections *connections; // Known: a guest that has asked something
-    struct connection *asker;        // Whose question is in hand
+    struct connections *connections; // "Known" is a guest that has asked something
+    struct connection *asker;        // The connection of the question that is being answered
     uint32_t key_connections_max;
-    uint64_t waiting; // Bytes of all answers; at most so many, when measured_ms
+    uint64_t waiting; // Upper bound of the bytes of all unsent answers, at measured_ms
     uint64_t measured_ms, look_ms;
 };
 
-// ---- who takes too much -------------------------------------------------------------------------
+// ---- limits on what one peer may take -----------------------------------------------------------
 
 static void cut(void *arg, int fd)
 {
@@ -61,16 +66,17 @@ static bool measure(void *arg, int fd, struct connection_counts *ret_counts)
     return descriptors_measure(fd, self->port, ret_counts);
 }
 
-// A share of what is free: so that something is left for the next, however many take all they may
-// (Choudhury and Hahne, "Dynamic queue length thresholds", 1998).
+// One key may take a fixed fraction of what is free, so that something is left for the next key,
+// however many take their full share (Choudhury and Hahne, "Dynamic queue length thresholds",
+// 1998).
 static uint64_t share(const struct bulk_server *self)
 {
     const uint64_t taken = self->waiting < BULK_WAITING_MAX ? self->waiting : BULK_WAITING_MAX;
     return (BULK_WAITING_MAX - taken) / BULK_WAITING_SHARES;
 }
 
-// Measuring costs system calls, so it is done where the answer hangs on it, and all of them not at
-// every question.
+// Measuring costs system calls. So the asker's connections are measured only if the estimate
+// refuses the answer, and all connections at most once in MEASURE_MS.
 static bool may_wait(struct bulk_server *self, uint64_t bytes)
 {
     if (!self->asker) return false;
@@ -88,7 +94,7 @@ static bool may_wait(struct bulk_server *self, uint64_t bytes)
 
 // ---- answers --------------------------------------------------------------------------------
 
-// Counted before it is sent: whoever has the answer finds it counted.
+// Counted before it is sent, so that a test that has the answer also sees the count.
 static bool answer(struct bulk_server *self, uint16_t kind, const void *body, zmq_msg_t *raw,
                    _Atomic uint64_t *counter, uint64_t count)
 {
@@ -119,9 +125,9 @@ static void refuse_samples(struct bulk_server *self, uint32_t request, const cha
     answer(self, FRAME_NO_SAMPLES, &refusal, NULL, &self->lacking, 1);
 }
 
-// A part with a copy of these bytes: a view would keep alive all that they are a part of, parameters
-// of which nobody else knows any more, for as long as their reader is slow. Copying costs a tenth of
-// the processor time of a transfer. False: no room for it, or no memory, and the question is dropped.
+// A message part with a copy of these bytes. A view would keep a whole pin in memory for as long as
+// its reader is slow, even after the store has forgotten it. Copying costs a tenth of the processor
+// time of a transfer. False: no room or no memory, and the question is dropped.
 static bool copy(struct bulk_server *self, zmq_msg_t *part, const uint8_t *bytes, size_t count)
 {
     if (!may_wait(self, count) || zmq_msg_init_size(part, count) != 0) {
@@ -204,7 +210,7 @@ static void give(struct bulk_server *self, const struct wire_want_samples *want,
     answer(self, FRAME_SAMPLES, &samples, &raw, &self->samples, want->count);
 }
 
-static const char too_many[] = "busy: too many of your answers wait to be sent; ask again";
+static const char too_many[] = "busy: too many answers to you wait to be sent; retry later";
 
 static void hear_want_samples(struct bulk_server *self, const struct wire_want_samples *want)
 {
@@ -254,7 +260,8 @@ static void hear_want_dataset(struct bulk_server *self, const struct wire_want_d
     answer(self, FRAME_DATASET, &dataset, &raw, &self->samples, 0);
 }
 
-// An answer instead of silence, since it is a mistake of configuration that somebody has to find.
+// An answer instead of silence, because a wrong run is a mistake of configuration that its owner
+// must be able to find.
 static void refuse_run(struct bulk_server *self)
 {
     const struct bulk_mail *mail = &self->mail;
@@ -330,7 +337,7 @@ static void take(struct bulk_server *self, bool is_sound, uint64_t now_ms)
     self->asker = NULL;
 }
 
-// Before every message: while one is answered, strangers may come in numbers.
+// Called before every message: while one is answered, many strangers may connect.
 static void mind_gate(struct bulk_server *self, uint64_t now_ms)
 {
     descriptors_hear(self->events, self->connections, 0, now_ms, NULL, NULL);
@@ -370,7 +377,7 @@ static void *serve(void *arg)
     return NULL;
 }
 
-// The library takes port 99999 for 34463.
+// ZeroMQ itself would accept port 99999 and bind 34463.
 static bool is_endpoint(const char *text)
 {
     const char *port = strncmp(text, "tcp://", 6) == 0 ? strrchr(text + 6, ':') : NULL;

@@ -1,39 +1,39 @@
 #pragma once
-// bulk_server -- the thread that hands out what this process holds, to whoever asks.
+// bulk_server -- the thread that serves this process's blobs, pins and samples to other members.
 //
 //     WANT          ─▶ CHUNK + bytes    or LACKING        blobs and leaves, out of the blob store
 //     WANT_LEAVES   ─▶ LEAVES + bytes   or LACKING
 //     WANT_SAMPLES  ─▶ SAMPLES + bytes  or NO_SAMPLES     through a function of the caller
 //     WANT_DATASET  ─▶ DATASET + bytes  or NO_SAMPLES
 //
-// Whoever is not a guest, a member of the run's roster, is refused at the handshake; who is no more a
-// guest is cut off with the next word it says. Beyond its connections it remembers nothing about
-// anybody. Answers are copies: what is forgotten meanwhile is gone. An answer that does not fit is
-// dropped, or NO_SAMPLES says "busy", since a receiver that keeps to its credit never has so many
-// outstanding, and one that does not will ask again. What is malformed is dropped and counted, never
-// answered. A peer that takes nothing for 20 s is cut off, unless it goes on talking meanwhile (which the
-// kernel takes for life): then what waits for it counts as below.
+// A guest is a key on the run's roster. A key that is not a guest is refused at the handshake; a
+// key that is no longer a guest is cut off with its next message. The server remembers nothing
+// about a peer but its connections. Answers are copies, so the store may forget a blob while it is
+// sent. An answer that does not fit is dropped, or NO_SAMPLES says "busy": a receiver within its
+// credit never has that many outstanding, and any other receiver will retry. A malformed message is
+// dropped and counted, never answered. A peer that takes nothing for 20 s is cut off. If it goes on
+// sending meanwhile, the kernel counts it as alive; then its unsent answers count as below.
 //
-// What it may take of this process, whoever asks (connections.h has how it is known):
+// Limits on what peers may take of this process (connections.h measures them):
 //
-//     a connection    BULK_CONNECTION_PENDING_MAX bytes of questions, whole or not, and what comes
-//                     between two looks, a tenth of a second apart: then it is cut off. Some 4 KiB
-//                     if it says nothing; 64 answers
-//     a key           what waits to be sent: a sixteenth of what all leave free, so 16 MiB at most,
-//                     over all its connections; beyond that one answer where no more than a chunk
-//                     waits. BULK_KEY_CONNECTIONS_MAX connections, or an eighth of all if that is
-//                     less: then its oldest is cut off
+//     a connection    BULK_CONNECTION_PENDING_MAX bytes of unread questions, whole or not, plus the
+//                     bytes that arrive between two looks, a tenth of a second apart: then it is cut
+//                     off. About 4 KiB if it is silent. 64 answers
+//     a key           unsent answers: a sixteenth of the bytes that are free, so 16 MiB at most, over
+//                     all its connections; beyond that, one answer if no more than a chunk waits.
+//                     BULK_KEY_CONNECTIONS_MAX connections, or an eighth of all if that is less:
+//                     beyond that its oldest connection is cut off
 //     all             BULK_WAITING_MAX bytes of answers, BULK_PENDING_MAX of questions. Half of the
-//                     descriptors, after the soft limit was raised to the hard one: beyond that those
-//                     are cut off that have not asked anything yet, the oldest first. Strangers'
-//                     connections last 5 s each at most
+//                     descriptors, after the soft limit was raised to the hard one: beyond that,
+//                     connections that have not asked anything yet are cut off, the oldest first. A
+//                     stranger's connection lasts 5 s at most
 //
-// While a function of the caller reads samples, or this thread waits for a processor, nobody is cut
-// off: for that moment there may be more. Where guests themselves take all the
-// room, newcomers find none: it takes eight who conspire.
+// While the caller's function reads samples, or this thread waits for a processor, no connection is
+// cut off, and for that moment the limits may be exceeded. Eight guests together can take all the
+// room for connections; then no other peer gets in.
 //
-// Yardstick: to one receiver, which hashes all of it, half of what two threads with nothing but a
-// TCP socket between them move, were it in the clear; CURVE at both ends takes most of that on one
+// Yardstick, to one receiver that hashes every byte: half the rate of two threads with a plain TCP
+// socket between them, without encryption. CURVE at both ends costs most of that rate on one
 // machine, and 11 % of a core at a gigabit (tests/bench/bulk_bench.c measures).
 
 #include "common/base/fault.h"
@@ -48,19 +48,19 @@ enum {
     BULK_KEY_CONNECTIONS_MAX = 32,
 };
 
-// Gives the samples from `position` on with their proofs, in memory from malloc. What it says in *why
-// goes to the asker.
+// Returns the samples from `position` on with their proofs, in memory from malloc. The text of *why
+// is sent to the asker.
 typedef int bulk_answer_fn(void *arg, uint64_t position, uint32_t count, uint8_t **ret_bytes,
                            size_t *ret_count, struct why *why);
 
 struct bulk_server_options {
     const struct identity *identity; // Borrowed for the server's life
     const char *endpoint; // tcp://ADDRESS:PORT; ADDRESS may be *, PORT too (any free one)
-    const char *run;      // Who asks on behalf of another run is refused
+    const char *run;      // A question for another run is refused
     blob_store_t *store;  // Borrowed for the server's life; NULL: no blobs are served
 
-    // NULL: no samples are served. Called in the server's thread, which serves nothing else until it
-    // returns. `description` is what the samples are held against.
+    // NULL: no samples are served. Called in the server's thread, which serves nothing else until
+    // it returns. The samples are checked against `description`.
     bulk_answer_fn *answer;
     void *arg;
     const uint8_t *description;
@@ -74,9 +74,9 @@ struct bulk_server_options {
 struct bulk_server_stats {
     uint64_t chunks, chunk_bytes, leaf_lists, samples; // Answers given
     uint64_t lacking;                                  // Refusals given
-    uint64_t dropped;   // Answers that did not fit, or whose asker had gone
-    uint64_t malformed; // Messages that were not understood
-    uint64_t refused;   // Handshakes and messages of who is no guest
+    uint64_t dropped;   // Answers that did not fit, or whose asker had disconnected
+    uint64_t malformed; // Messages that could not be decoded
+    uint64_t refused;   // Handshakes and messages of keys that are not guests
     uint64_t cut;       // Connections cut off
 };
 
@@ -86,10 +86,10 @@ typedef struct bulk_server bulk_server_t;
 int bulk_server_new(const struct bulk_server_options *options, struct why *why,
                     bulk_server_t **ret_self);
 
-// Ends at once, whoever is connected. NULL allowed.
+// Ends at once, even while peers are connected. NULL allowed.
 void bulk_server_destroy(bulk_server_t **self_p);
 
-// Lets a key in, or no more. Any thread.
+// Makes a key a guest, or no longer one. Any thread.
 void bulk_server_admit(bulk_server_t *self, const struct curve_key *key, bool is_guest);
 
 const char *bulk_server_endpoint(const bulk_server_t *self);     // With the port that was bound

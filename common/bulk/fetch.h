@@ -1,11 +1,11 @@
 #pragma once
-// fetch -- what a blob and a model have in common on their way here: who may hold them, who was
-// asked, and what came of it.
+// fetch -- what fetching a blob and fetching a model have in common: the holders that may have it,
+// which of them were asked, and the outcome.
 //
 //     holder:  untried ──asked──▶ serving ──▶ lacks | silent | differs | lied     never asked again
 //
-// Holders are asked in the order of their reputation; those of equal reputation in the order in which they were
-// named.
+// Holders are asked in the order of their reputation, those of equal reputation in the order in which
+// they were named.
 
 #include "common/bulk/peers.h"
 
@@ -34,7 +34,7 @@ struct fetch {
     struct holder *holders;
     uint32_t holders_count;
     enum fetch_state state;
-    char reason[FETCH_REASON_MAX]; // FETCH_FAILED, or something to say of a success
+    char reason[FETCH_REASON_MAX]; // Why it failed; of a success, a remark or empty
 
     // Takes the answer to one of its requests.
     void (*hear)(struct fetch *self, const struct answer *answer);
@@ -44,15 +44,15 @@ void fetch_init(struct fetch *self, struct peers *peers,
                 void (*hear)(struct fetch *, const struct answer *));
 void fetch_end(struct fetch *self);
 
-// Adds those who are not named yet, up to FETCH_HOLDERS_MAX; gives another chance to all others but
-// liars.
+// Adds holders that are not in the list yet, up to FETCH_HOLDERS_MAX. Those in the list may be
+// asked again, except the ones that lied.
 void fetch_add_holders(struct fetch *self, const struct wire_holder *list, uint32_t count);
 
 struct holder *fetch_holder_of(struct fetch *self, const struct peer *peer); // NULL: none
-struct holder *fetch_take_next(struct fetch *self); // Serving from now on. NULL: nobody left
+struct holder *fetch_take_next(struct fetch *self); // It serves from now on. NULL: none is left
 
-// Has so many holders serve, and beside those who are slow (peers.h) as many more: they double until
-// there are enough who are not. Returns how many serve.
+// Lets holders serve until there are `width`, plus two for each slow one (peers.h) that serves now.
+// Returns the number that serve.
 uint32_t fetch_widen(struct fetch *self, uint32_t width);
 uint32_t fetch_count(const struct fetch *self, enum holder_state state);
 

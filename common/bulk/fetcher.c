@@ -1,3 +1,7 @@
+// fetcher -- a loop: hear jobs, hear answers, work, wait. Blobs wait in line; as many are active as
+// fit into memory. Work asks holders for pieces, keeps each whole blob in the store and tells the
+// core; then the same for the one model. All limits on peers are in peers.c.
+
 #include "common/base/clock.h"
 #include "common/bulk/fetcher.h"
 #include "common/base/ensure.h"
@@ -19,10 +23,10 @@ enum {
     BUCKETS = 4096
 };
 
-// A blob in line or on its way.
+// A blob in line or being fetched.
 struct entry {
     struct blob_fetch *blob;
-    uint64_t turn; // Of the newest FETCH of it
+    uint64_t turn; // Of the newest FETCH that named it
     bool is_active;
     LIST_ENTRY(entry) bucket;
     TAILQ_ENTRY(entry) line;
@@ -39,8 +43,8 @@ struct fetcher {
     uint32_t count, active_count;
     uint64_t active_bytes, active_bytes_max;
     struct bucket buckets[BUCKETS]; // All entries, by hash
-    struct model_fetch *model;      // On its way, or failed and to be continued
-    bool is_model_awaited;          // The core has no answer yet
+    struct model_fetch *model;      // Being fetched, or failed and kept to be continued
+    bool is_model_awaited;          // The core waits for an answer
 };
 
 // ---- the blobs in line and on their way -----------------------------------------------------
@@ -50,7 +54,8 @@ static struct bucket *bucket(struct fetcher *self, const struct hash *hash)
     return &self->buckets[hash_to_number(hash) % BUCKETS];
 }
 
-// One of this hash, and of this size, if it is not NULL: a wrong one holds up nobody who says the right one.
+// The entry with this hash and, if `bytes` is not NULL, this size. An entry that was asked for with
+// a wrong size must not block a request with the right one.
 static struct entry *find(struct fetcher *self, const struct hash *hash, const uint32_t *bytes)
 {
     struct entry *entry;
@@ -229,8 +234,8 @@ static void hear_job(struct fetcher *self, const struct job *job)
 
 // ---- the loop -------------------------------------------------------------------------------
 
-// Asks for what there is credit for, keeps what is whole, ends what is over. True: more to do at
-// once.
+// Asks for as much as there is credit for, keeps whole blobs, ends finished and failed ones. True:
+// there is more to do at once.
 static bool work(struct fetcher *self)
 {
     struct entry *entry, *next;
@@ -242,7 +247,7 @@ static bool work(struct fetcher *self)
         next = TAILQ_NEXT(entry, line);
         struct blob_fetch *blob = entry->blob;
         if (blob->fetch.state == FETCH_GOING && !peers_is_spent(self->peers))
-            blob_fetch_ask(blob, clock_ms()); // Keeping the one before may have taken long
+            blob_fetch_ask(blob, clock_ms()); // A new time: keeping the blob before may take long
         if (blob_fetch_is_whole(blob)) failpoint("fetch_keep");
         if (blob_fetch_is_whole(blob)) blob_fetch_keep(blob, self->options->store);
         if (blob->fetch.state != FETCH_GOING) end_blob(self, entry);

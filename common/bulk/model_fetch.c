@@ -1,3 +1,7 @@
+// model_fetch -- three parts, in order: LIST gets the hashes of the leaves and compares their root
+// with the digest; COPY takes leaves that our own pins have; PULL asks all holders in turns for the
+// rest. Each leaf is hashed where it lies in the vector and refused if the hash differs.
+
 #include "common/base/ensure.h"
 #include "common/bulk/model_fetch.h"
 #include "common/crypto/merkle.h"
@@ -56,12 +60,12 @@ void model_fetch_begin(struct model_fetch *self, uint64_t step, const struct wir
         self->fetch.holders[i].has_served = false;
     self->looked_at = self->todo_count = 0;
     if (self->here == 0) forget_list(self);
-    else self->part = MODEL_COPY; // A newer pin may have brought some of them
+    else self->part = MODEL_COPY; // A newer pin may have some of the leaves
 }
 
 // ---- the list -------------------------------------------------------------------------------
 
-// False: it is not the list of this digest.
+// False: these bytes are not the list of this digest.
 static bool take_list(struct model_fetch *self, const uint8_t *bytes, size_t count)
 {
     const size_t leaf_count = self->leaf_count;
@@ -108,14 +112,14 @@ static void ask_list(struct model_fetch *self, blob_store_t *store, uint64_t now
 
 // ---- leaves ---------------------------------------------------------------------------------
 
-// All but the last are full.
+// Every leaf but the last has LEAF_BYTES.
 static uint32_t leaf_bytes(const struct model_fetch *self, uint32_t leaf)
 {
     const uint64_t rest = self->floats - (uint64_t)leaf * DIGEST_LEAF_FLOATS;
     return rest < DIGEST_LEAF_FLOATS ? (uint32_t)(rest * sizeof(float)) : LEAF_BYTES;
 }
 
-// Puts a leaf in its place, and looks there whether it is the right one.
+// Copies a leaf into the vector and checks its hash there. False: it is another leaf.
 static bool put_leaf(struct model_fetch *self, uint32_t leaf, const uint8_t *bytes, size_t count)
 {
     float *place = self->vector + (size_t)leaf * DIGEST_LEAF_FLOATS;

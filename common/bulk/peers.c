@@ -1,12 +1,18 @@
+// peers -- a table of requests (wants), each for one peer and one fetch. Asking checks credit, then
+// room for a socket, then sends. peers_next returns one event at a time, in this order: the
+// remaining requests of a peer that was found silent, answers (peers take turns), then a peer whose
+// answers fill our memory, a peer whose request timed out, a slow peer whose socket another one
+// needs. Idle sockets are closed last.
+
 #include "common/base/ensure.h"
 #include "common/bulk/peers.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// A list of leaves is one long message, so it may take longer before anything of it is seen. A
-// request that is passed over while others are answered waits no longer than OVERDUE times the
-// patience.
+// A list of leaves is one long message, and ZeroMQ shows nothing of it before it is whole, so it
+// gets more patience. A request that stays open while its peer answers others times out after
+// OVERDUE times the patience.
 enum {
     REMEMBERED_MAX = 4096,
     QUEUE_MAX = 2 * PEER_WANTS_MAX,
@@ -24,7 +30,7 @@ struct want {
     uint32_t request, piece, count;
     uint64_t offset, sent_ms, patience_ms;
     struct hash hash;
-    uint8_t again; // How many others were asked since
+    uint8_t again; // How many other peers were asked for the same piece since
     bool is_leaves;
 };
 
@@ -39,9 +45,9 @@ struct peers {
     uint32_t open_count, turn;
     struct want wants[WANTS_MAX];
     uint32_t wants_count, bytes, serial;
-    uint64_t look_ms;    // When to see next who fills memory
-    struct peer *silent; // Its remaining wants are answered before all else
-    bool is_crowded;     // Somebody has to give way
+    uint64_t look_ms;    // When to measure the peers' pending bytes again
+    struct peer *silent; // Its remaining requests are reported before anything else
+    bool is_crowded;     // A peer was refused a socket: a slow one must give up its own
     struct bulk_mail mail;
 };
 
@@ -80,7 +86,7 @@ void peers_destroy(struct peers **self_p)
     *self_p = NULL;
 }
 
-// ---- who there is ---------------------------------------------------------------------------
+// ---- the list of peers ----------------------------------------------------------------------
 
 static uint64_t name_hash(const struct wire_holder *holder) // FNV-1a
 {
@@ -116,8 +122,8 @@ struct peer *peers_find(struct peers *self, const struct wire_holder *holder)
     return self->list[self->count++] = peer;
 }
 
-// Whoever nobody names, nobody waits for and no socket belongs to is forgotten; those of whom
-// something bad is known, only if there are too many.
+// A peer is forgotten if no list names it, no request waits for it and it has no socket. A peer
+// that lied, was silent or is slow is forgotten only if there are too many of them.
 static void forget_peer(struct peers *self, struct peer *peer)
 {
     uint32_t i = 0;
@@ -200,7 +206,7 @@ static bool ask(struct peers *self, const struct want *question)
     const struct wire_want piece = { want->request, want->hash, want->offset, want->count };
     const struct wire_want_leaves leaves = { want->request, want->hash };
     peer->used_ms = question->sent_ms;
-    if (!open_peer(self, peer)) want->sent_ms = 0; // Found silent at once
+    if (!open_peer(self, peer)) want->sent_ms = 0; // No socket: it times out at once
     else if (want->is_leaves)
         bulk_send(peer->dealer.socket, NULL, self->run, FRAME_WANT_LEAVES, &leaves, NULL);
     else bulk_send(peer->dealer.socket, NULL, self->run, FRAME_WANT, &piece, NULL);
@@ -242,7 +248,7 @@ static bool is_late(const struct want *want, uint64_t now_ms)
     return now_ms > want->sent_ms + want->patience_ms / 2;
 }
 
-// Peer NULL: of anybody.
+// With peer NULL: whether any peer is asked.
 static bool is_asked(const struct peers *self, const struct peer *peer, const struct fetch *fetch,
                      uint32_t piece)
 {
@@ -330,7 +336,7 @@ int peers_fill_items(const struct peers *self, zmq_pollitem_t *items)
     return (int)self->open_count;
 }
 
-// The window is halved once for all that was asked before.
+// The window is halved at most once for all requests that were sent before the last halving.
 static void judge_pace(const struct want *want, uint64_t now_ms)
 {
     struct peer *peer = want->peer;
@@ -345,7 +351,7 @@ static void judge_pace(const struct want *want, uint64_t now_ms)
     }
 }
 
-// The request is over, however it ended.
+// Ends a request and fills in the answer.
 static void finish(struct peers *self, struct want *want, enum answer_kind kind, struct answer *ret)
 {
     struct peer *peer = want->peer;
@@ -377,7 +383,7 @@ static enum answer_kind judge_chunk(const struct want *want, const struct wire_c
     return count == (rest < want->count ? rest : want->count) ? ANSWER_CHUNK : ANSWER_WRONG;
 }
 
-// False: it answers nothing that was asked (or no longer), and means nothing.
+// False: the message answers no request that is still open, and is ignored.
 static bool hear(struct peers *self, struct peer *peer, uint64_t now_ms, struct answer *ret)
 {
     const struct bulk_mail *mail = &self->mail;
@@ -410,7 +416,8 @@ static bool hear(struct peers *self, struct peer *peer, uint64_t now_ms, struct 
     return true;
 }
 
-// The next request of the silent peer; when there is none left, the peer is as if never met.
+// Ends the next request of the silent peer. When none is left, its socket is closed, its window is
+// the smallest again, and it is marked as silent.
 static bool next_silence(struct peers *self, uint64_t now_ms, struct answer *ret)
 {
     struct peer *peer = self->silent;
@@ -491,7 +498,7 @@ bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer)
         struct peer *peer = self->open[self->turn++ % self->open_count];
         const enum bulk_heard heard = bulk_dealer_recv(&peer->dealer, &self->mail);
         if (heard == BULK_MAIL && hear(self, peer, now_ms, ret_answer)) return true;
-        tried++; // What means nothing counts, too: no flood holds us here
+        tried++; // Ignored messages count too, so a flood of them ends the loop
     }
     if ((find_hoarder(self, now_ms) || find_silent(self, now_ms) || find_who_gives_way(self)) &&
         next_silence(self, now_ms, ret_answer))

@@ -1,25 +1,26 @@
 #pragma once
-// peers -- the fetcher's connections: one DEALER for each endpoint it asks, and all requests on
-// their way.
+// peers -- the fetcher's connections: one DEALER for each endpoint it asks, and all open requests.
 //
 //     fetch ──peers_ask──▶ [want, want, ...] ──▶ holder        as much as there is credit for
-//     fetch ◀──answer───── the want it belongs to ◀── holder   or, when patience is over, SILENT
+//     fetch ◀──answer───── the want it belongs to ◀── holder   or SILENT, when the patience is over
 //
-// Credit: WANTS_MAX requests and PEERS_BYTES_MAX bytes over all; for one peer PEER_WANTS_MAX
-// requests and a window that begins small and grows with each answer, so that a peer that is not
-// there costs little. No peer has more on its way than is left for the others (Choudhury & Hahne,
-// Dynamic queue length thresholds, 1998): however many keep all that they can, one more gets half as
-// much at once.
+// Credit: WANTS_MAX requests and PEERS_BYTES_MAX bytes in all; for one peer PEER_WANTS_MAX requests
+// and a window of bytes that begins small and grows with each answer, so that an unreachable peer
+// costs little. No peer may have more open than is left for the others (Choudhury & Hahne, Dynamic
+// queue length thresholds, 1998): however many peers use all they may, one more gets half as much
+// at once.
 //
-// Half of the patience is late. Who is late is slow until it answers in time again: its window is
-// halved, down to one request, others are asked first, and what it lets wait is asked again of one who
-// is not slow. So what slow ones cost is bounded by the patience, however true their answers are.
+// A request is late after half the patience. A peer that is late is slow until it answers in time
+// again: its window is halved, down to one request, other peers are asked first, and its late
+// requests are repeated to a peer that is not slow. So the patience bounds what slow peers cost,
+// even if their answers are right.
 //
-// A peer that lets a request wait is silent: all its requests fail and its socket is made anew when
-// it is next asked (a connecting socket can be deaf for good). So is one that sends what is no message
-// without end, at once: BULK_PENDING_ONE_MAX bytes of it, or the most of PEERS_PENDING_MAX over all. Of
-// open sockets there are PEERS_OPEN_MAX; the one longest unused and idle gives way, or, if there is none,
-// one who is slow: as if it were silent.
+// A peer that does not answer within the patience is silent: all its requests fail, and the next
+// request opens a new socket (a connecting socket can stay deaf for good). A peer that sends bytes
+// without end that make no message is treated as silent at once: after BULK_PENDING_ONE_MAX bytes,
+// or when all peers together exceed PEERS_PENDING_MAX and it has the most. PEERS_OPEN_MAX sockets
+// may be open. If one more is needed, the idle socket that was unused for longest is closed; if
+// none is idle, a slow peer loses its socket as if it were silent.
 //
 // One thread.
 
@@ -38,17 +39,17 @@ enum {
 
 #define PIECE_LEAVES UINT32_MAX // No chunk and no leaf has this number
 
-struct fetch; // Whoever asks; see fetch.h
+struct fetch; // The asker; see fetch.h
 struct peers;
 
 struct peer {
-    struct wire_holder holder; // Where it is, and its key
-    uint64_t name_hash;        // Of both, to find it fast
+    struct wire_holder holder; // Its endpoint and key
+    uint64_t name_hash;        // Of both, for a fast search
     uint32_t users;            // Lists that name it
-    struct bulk_dealer dealer; // Its socket is NULL: not connected
+    struct bulk_dealer dealer; // Socket NULL: not connected
     uint64_t used_ms, heard_ms;
-    uint32_t wants, bytes, window; // On their way, and bytes that may be; one request always may
-    uint64_t halved_ms;            // The window, last
+    uint32_t wants, bytes, window; // Open requests, their bytes, the limit of bytes
+    uint64_t halved_ms;            // When the window was last halved
     struct reputation reputation;
 };
 
@@ -56,29 +57,29 @@ enum answer_kind {
     ANSWER_CHUNK, // bytes, count: of the piece that was asked for
     ANSWER_LEAVES,
     ANSWER_LACKING, // The peer says that it does not have it
-    ANSWER_SILENT,  // It says nothing
-    ANSWER_WRONG,   // It says what is no answer to the question
+    ANSWER_SILENT,  // It did not answer in time
+    ANSWER_WRONG,   // Its answer does not fit the question
 };
 
 struct answer {
     enum answer_kind kind;
-    struct fetch *fetch; // NULL: whoever asked is gone
+    struct fetch *fetch; // NULL: the asker is gone, or has the piece already
     struct peer *peer;
     uint32_t piece;       // As given to peers_ask
     const uint8_t *bytes; // Valid until the next call of peers_next
     size_t count;
-    uint64_t total; // ANSWER_CHUNK: bytes of the whole blob, by the peer's word
+    uint64_t total; // ANSWER_CHUNK: bytes of the whole blob, as the peer claims
 };
 
 // The identity is borrowed.
 struct peers *peers_new(const struct identity *identity, const char *run, uint32_t patience_ms);
 void peers_destroy(struct peers **self_p);
 
-// Names a peer for as long as a list holds it. Does not connect. NULL: no memory.
+// Finds or adds a peer, which lives until peers_leave. Does not connect. NULL: no memory.
 struct peer *peers_find(struct peers *self, const struct wire_holder *holder);
 void peers_leave(struct peers *self, struct peer *peer);
 
-bool peers_is_spent(const struct peers *self); // No credit left for anybody
+bool peers_is_spent(const struct peers *self); // No peer has credit left
 
 // Asks for a piece: [offset, offset + count) of a blob, or the leaves of a digest (their piece is
 // PIECE_LEAVES). False: not now.
@@ -87,21 +88,22 @@ bool peers_ask_piece(struct peers *self, struct peer *peer, struct fetch *fetch,
 bool peers_ask_leaves(struct peers *self, struct peer *peer, struct fetch *fetch,
                       const struct hash *digest, uint64_t now_ms);
 
-// Asks this one too for what another has let wait longest, and is late with. A request is asked again
-// twice at most; so may those be, in turn. False: nothing is late, this one is slow itself, or not now.
+// Repeats to this peer the oldest late request of this fetch that another peer has. A request is
+// repeated twice at most, and each repetition twice again. False: nothing is late, this peer is
+// slow itself, or it has no credit now.
 bool peers_ask_again(struct peers *self, struct peer *peer, struct fetch *fetch, uint64_t now_ms);
 
-// Whether anybody still is to answer with this piece.
+// Whether a request for this piece is open.
 bool peers_await(const struct peers *self, const struct fetch *fetch, uint32_t piece);
 
-// Answers to requests of this fetch, or for this piece of it, will come with fetch NULL. Returns how
-// many requests for the piece there are.
+// From now on answers to requests of this fetch, or for this piece of it, have fetch NULL. Returns
+// the number of open requests for the piece.
 uint32_t peers_forget_piece(struct peers *self, const struct fetch *fetch, uint32_t piece);
 void peers_forget_fetch(struct peers *self, const struct fetch *fetch);
 
 // Fills in what to poll; at most PEERS_OPEN_MAX items.
 int peers_fill_items(const struct peers *self, zmq_pollitem_t *items);
-int peers_timeout_ms(const struct peers *self, uint64_t now_ms); // Until somebody is silent; -1
+int peers_timeout_ms(const struct peers *self, uint64_t now_ms); // Until the next time-out; -1
 
-// The next answer, or false: none now. Call until false; peers take turns.
+// The next answer; false: there is none now. Call it until it is false; peers take turns.
 bool peers_next(struct peers *self, uint64_t now_ms, struct answer *ret_answer);

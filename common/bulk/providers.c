@@ -2,7 +2,7 @@
 #include "common/bulk/providers.h"
 #include <string.h>
 
-// ---- who is known ---------------------------------------------------------------------------
+// ---- the table ------------------------------------------------------------------------------
 
 static struct provider_peer *find(struct providers *self, const struct wire_holder *holder)
 {
@@ -34,7 +34,7 @@ void providers_name(struct providers *self, const struct wire_holder *named, uin
 {
     if (count > PROVIDERS_NAMED_MAX) count = PROVIDERS_NAMED_MAX;
     for (uint32_t i = 0; i < self->count; i++) self->list[i].is_named = false;
-    for (uint32_t i = 0; i < count; i++) { // Before anybody is forgotten
+    for (uint32_t i = 0; i < count; i++) { // Before find_room forgets a provider
         struct provider_peer *peer = find(self, &named[i]);
         if (peer) peer->is_named = true;
     }
@@ -45,7 +45,7 @@ void providers_name(struct providers *self, const struct wire_holder *named, uin
     }
 }
 
-// ---- whom to ask ----------------------------------------------------------------------------
+// ---- the next one to ask --------------------------------------------------------------------
 
 // What failed before that is forgiven.
 static uint64_t since_ms(uint64_t now_ms)
@@ -80,7 +80,7 @@ struct provider_peer *providers_next(const struct providers *self, uint32_t time
     return (struct provider_peer *)next;
 }
 
-// ---- what came of it ------------------------------------------------------------------------
+// ---- outcomes -------------------------------------------------------------------------------
 
 static void keep(struct providers *self, struct provider_peer *peer, uint64_t now_ms)
 {

@@ -1,14 +1,16 @@
 #pragma once
-// providers -- whom a client asks for samples, in what order, and what it remembers of them.
+// providers -- the providers that a client asks for samples: their order, and what it remembers of
+// them.
 //
-//     who answered in time last ─▶ all others, by their reputation
+//     answered in time last ─▶ all others, by their reputation
 //
-// The list that a client is given names some of the run's providers, and anybody may be a provider: who
-// is hostile in numbers fills such lists with keys that never answer. So what was learnt of a provider
-// outlives the list. Whose samples passed the proof is kept (the newest of PROVIDERS_KEPT_MAX) and asked
-// whether named or not, until it fails: what it sends is proven each time, so nobody need trust it. Who
-// failed is asked last for PROVIDERS_FORGIVE_MS: it costs its patience once, as long as there is anybody
-// else. Of those neither named nor kept the table forgets who failed longest ago.
+// The list that a client is given names some of the run's providers. Anybody may be a provider, so
+// an attacker can fill such lists with keys that never answer. Therefore the client remembers
+// providers longer than the list. A provider whose samples passed the proof is kept (the newest
+// PROVIDERS_KEPT_MAX of them) and asked, named or not, until it fails; its samples are proved each
+// time, so it need not be trusted. A provider that failed is asked last for PROVIDERS_FORGIVE_MS:
+// while there are others, it costs one time-out. If the table is full, it forgets a provider that
+// is neither named nor kept: the one that failed longest ago.
 //
 // Values only: no sockets, no clock.
 
@@ -28,32 +30,33 @@ struct provider_peer {
     struct reputation reputation;
     uint32_t took_ms;              // Its newest answer; 0: not asked yet
     uint32_t times;                // How often it was asked this question
-    bool is_named, is_kept;        // If neither, it is only remembered
-    char said[PROVIDERS_SAID_MAX]; // To this question, if nothing useful
+    bool is_named, is_kept;        // If neither, it is remembered but not asked
+    char said[PROVIDERS_SAID_MAX]; // Its reply to this question, if it was of no use
 };
 
-struct providers { // Zero: nobody
+struct providers { // All zero: no provider
     struct provider_peer list[PROVIDERS_MAX];
     uint32_t count;
     struct provider_peer *first; // Asked before all others; NULL: none
 };
 
-// From now on these are named, at most PROVIDERS_NAMED_MAX of them, and no others. Copied.
+// Replaces the list of named providers, at most PROVIDERS_NAMED_MAX of them. Copied.
 void providers_name(struct providers *self, const struct wire_holder *named, uint32_t count);
 
-// A new question: nobody has been asked, nobody has said anything.
+// A new question: no provider has been asked yet.
 void providers_begin(struct providers *self);
 
-// Whom to ask now, of those who were asked this question fewer than `times` times. NULL: nobody is left.
+// The provider to ask next, of those that were asked this question fewer than `times` times. NULL:
+// none.
 struct provider_peer *providers_next(const struct providers *self, uint32_t times, uint64_t now_ms);
 
-// Its answer was right, and took so long. If that was `slow_ms` or more, another one is first next time,
-// if there is a better: one that was not asked yet, or the fastest seen. Those who were slower are
-// given the benefit of the doubt, little by little: they may have had a bad moment.
+// Its answer was right and took `took_ms`. If that is `slow_ms` or more, another provider comes
+// first next time: one that was not asked yet, or the fastest so far. Each such time the remembered
+// times of the others shrink by a sixteenth, because a slow answer may have been an exception.
 void providers_succeed(struct providers *self, struct provider_peer *peer, bool is_proven,
                        uint32_t took_ms, uint32_t slow_ms, uint64_t now_ms);
 
-// It gave nothing that was right; that counts as an answer that took so long.
+// It gave no right answer. That counts as an answer that took `took_ms`.
 void providers_fail(struct providers *self, struct provider_peer *peer, uint32_t took_ms,
                     uint64_t now_ms);
 

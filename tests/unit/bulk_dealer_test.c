@@ -76,7 +76,7 @@ static void test_sample_client_leaves_who_sends_without_end(void **state)
     assert_int_equal(bulk_client_new(&options, &why, &client), 0);
     bulk_client_set_providers(client, &rogue->holder, 1);
     assert_int_equal(bulk_read_samples(client, 0, 1, tokens, &why), FAULT_UNREACHABLE);
-    assert_non_null(strstr(why.text, "sends without end what makes no answer"));
+    assert_non_null(strstr(why.text, "sends bytes without end that make no answer"));
     expect_resident(before_mib);
     bulk_client_destroy(&client);
     rogue_destroy(rogue);
