@@ -1,3 +1,8 @@
+// contents -- verification goes from the outside in: meta, then the numbers of the first and last
+// record, then the chain over every record with its index entry, then the snapshots, then the index
+// itself. The first fault among meta, log and index ends it; a damaged snapshot is only counted,
+// unless the log begins after it.
+
 #include "common/base/bytes.h"
 #include "common/ledger/contents.h"
 #include <inttypes.h>
@@ -9,7 +14,7 @@ static int corrupt(struct why *why, const char *what, uint64_t number, const cha
     return why_set(why, FAULT_CORRUPT, "%s %" PRIu64 " %s", what, number, wrong);
 }
 
-// LMDB takes no const, so names and values are copied.
+// LMDB's parameters are not const, so names and values are copied.
 static MDB_val name_key(const char *name, char copy[NAME_MAX_BYTES])
 {
     size_t count = strlen(name);
@@ -85,7 +90,7 @@ static int verify_meta(struct store *store, MDB_txn *txn, struct why *why,
     if (rc < 0) return rc;
     contents->incarnation = be_get(value.mv_data, 8);
     if (contents->incarnation == 0 || contents->incarnation == UINT64_MAX)
-        return corrupt(why, "incarnation", contents->incarnation, "is none that was ever given");
+        return corrupt(why, "incarnation", contents->incarnation, "is not a valid incarnation");
     rc = get_meta(store, txn, "head", HEAD_BYTES, HEAD_BYTES, why, &value);
     if (rc < 0) return rc;
     contents->head_seq = be_get(value.mv_data, 8);
@@ -103,7 +108,7 @@ static int get_record(struct store *store, MDB_txn *txn, uint64_t seq, struct wh
     return record_decode(value.mv_data, value.mv_size, seq, why, ret_record);
 }
 
-// The index leads from a record's key to it, or to a newer one with the same key.
+// The index entry of a record's key must name this record or a newer one with the same key.
 static int check_indexed(struct store *store, MDB_txn *txn, const struct record *record,
                          struct why *why)
 {
@@ -131,11 +136,12 @@ static int verify_log(struct store *store, MDB_txn *txn, struct why *why, struct
         chain = record.chain;
     }
     if (!hash_equal(&chain, &contents->head))
-        return corrupt(why, "record", contents->head_seq, "is last, not the head that meta names");
+        return corrupt(why, "record", contents->head_seq, "is last, but meta names another");
     return 0;
 }
 
-// The log's numbers: `oldest` from its first key; then its size says whether it ends at the head.
+// Finds the oldest record, from the first key of the log. The number of entries then says whether
+// the log ends at the head that meta names.
 static int verify_extent(struct store *store, MDB_txn *txn, struct why *why,
                          struct contents *contents)
 {
@@ -148,18 +154,19 @@ static int verify_extent(struct store *store, MDB_txn *txn, struct why *why,
     error = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
     mdb_cursor_close(cursor);
     if (error && error != MDB_NOTFOUND) return store_fail(store, error, "reading the log", why);
-    if (!error && key.mv_size != 8) return corrupt(why, "record", 0, "has a key that is no number");
+    if (!error && key.mv_size != 8)
+        return corrupt(why, "record", 0, "has a key that is not a number");
     contents->oldest_seq = error ? 1 : be_get(key.mv_data, 8);
     uint64_t end = contents->oldest_seq + stat.ms_entries;
     if (contents->oldest_seq >= 1 && end >= contents->oldest_seq && end - 1 == contents->head_seq)
         return 0;
     return why_set(why, FAULT_CORRUPT,
-                   "the log has %zu records from %" PRIu64 " on, and its head "
-                   "is said to be %" PRIu64,
+                   "the log has %zu records from %" PRIu64 " on, but meta names "
+                   "record %" PRIu64 " as its head",
                    stat.ms_entries, contents->oldest_seq, contents->head_seq);
 }
 
-// Whether there is a whole snapshot `seq`, and it follows a record of this very log.
+// Whether there is an undamaged snapshot `seq` that follows a record of this log.
 static bool snapshot_is_good(struct store *store, MDB_txn *txn, const struct contents *contents,
                              const struct hash *before_oldest, uint64_t seq)
 {
@@ -195,8 +202,8 @@ static int verify_snapshots(struct store *store, MDB_txn *txn, const struct hash
     if (error != MDB_NOTFOUND) return store_fail(store, error, "reading the snapshots", why);
     if (contents->oldest_seq > 1 && contents->newest_snapshot == 0)
         return corrupt(why, "record", contents->oldest_seq,
-                       "is the oldest, and no whole snapshot "
-                       "holds what was before it");
+                       "is the oldest, and no undamaged snapshot "
+                       "covers the records before it");
     return 0;
 }
 
@@ -212,7 +219,7 @@ static int verify_index(struct store *store, MDB_txn *txn, struct why *why)
             rc = corrupt(why, "index entry", 0, "has a wrong size");
         else rc = get_record(store, txn, be_get(value.mv_data, 8), why, &record);
         if (rc == 0 && (!record.indexed || record.index_key != be_get(key.mv_data, 8)))
-            rc = corrupt(why, "index entry", be_get(key.mv_data, 8), "leads to a wrong record");
+            rc = corrupt(why, "index entry", be_get(key.mv_data, 8), "names a wrong record");
     }
     mdb_cursor_close(cursor);
     if (rc == 0 && error != MDB_NOTFOUND) return store_fail(store, error, "reading the index", why);

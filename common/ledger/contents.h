@@ -1,14 +1,13 @@
 #pragma once
-// contents -- what lies in a store, and the proof that it is a whole ledger.
+// contents -- the entries of a store, and the check that they are a complete ledger.
 //
 //     log    oldest, oldest + 1 ... head: no gap, each record's chain over the one before it
-//     snap   at most two that count: newest and older; each follows a record that is known here
-//     index  leads to the newest record with that key, and to no other
+//     snap   at most two in use, newest and older; each follows a record that is known here
+//     index  for each key, the newest record with that key
 //     meta   schema, run_id, incarnation, head (seq and chain of the last record)
 //
-// A damaged record is the end of the matter. A damaged snapshot is passed over where an older one,
-// or the log from record 1, still leads to the head; it is counted, and stays until newer ones
-// replace it.
+// A damaged record makes the ledger unusable. A damaged snapshot is skipped if an older one, or the
+// log from record 1, still leads to the head; it is counted, and stays until newer ones replace it.
 
 #include "common/ledger/store.h"
 
@@ -24,8 +23,8 @@ struct contents {
     uint32_t damaged_snapshots;
 };
 
-// Reads and hashes everything once: some 200,000 records of 1 KB a second. UNSUPPORTED: of another
-// schema. CORRUPT: the text names the first entry that is not right. Tables must be open.
+// Reads and hashes everything once: about 200,000 records of 1 KB a second. UNSUPPORTED: another
+// schema. CORRUPT: the text names the first damaged entry. The tables must be open.
 int contents_verify(struct store *store, MDB_txn *txn, struct why *why,
                     struct contents *ret_contents);
 

@@ -12,12 +12,13 @@ static int refuse(int fd, const char *dir, const char *name, struct why *why)
     ssize_t count = pread(fd, pid, sizeof pid - 1, 0);
     pid[count > 0 ? strspn(pid, "0123456789") : 0] = 0;
     return why_set(why, FAULT_BUSY,
-                   "%s/%s is held by process %s: only one may run on this "
+                   "%s/%s is held by process %s: only one process may use this "
                    "directory; stop that one first, or use another directory",
                    dir, name, pid[0] ? pid : "(not known)");
 }
 
-// Only for the reader of a refusal: the lock holds whether or not its owner could be written down.
+// Writes our process id into the file, for the text of a refusal. The lock holds even if this
+// fails.
 static void sign(int fd)
 {
     char pid[24];

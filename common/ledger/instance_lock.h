@@ -3,8 +3,8 @@
 // the same file, and binding a Unix socket steals it from a running owner, so this lock comes
 // first.
 //
-// The lock is the kernel's (flock): it ends with the process, however that dies, and nobody has to
-// clean up. The file stays where it is and says who held it last.
+// The lock is the kernel's (flock): it ends with the process, however the process ends, so nothing
+// needs cleaning up. The file stays and has the process id of its last holder.
 
 #include "common/base/fault.h"
 

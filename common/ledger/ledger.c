@@ -1,3 +1,8 @@
+// ledger -- opening takes the lock, opens the store and verifies everything; then it raises the
+// incarnation durably and verifies once more. Appended records wait in `pending`, outside the
+// database, with their chain computed; commit writes them in one transaction and only then changes
+// what readers see. Trimming removes records that the older of two snapshots makes superfluous.
+
 #include "common/base/bytes.h"
 #include "common/ledger/ledger.h"
 #include "common/base/ensure.h"
@@ -61,7 +66,7 @@ static int open_dir(struct ledger *self, bool make, struct why *why)
         return why_set(why, fault_from_errno(errno), "%s: %s", self->dir, strerror(errno));
     if (!made) return 0;
     int parent_fd = openat(self->dir_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int error = parent_fd < 0 || fsync(parent_fd) < 0 ? errno : 0; // Its name is durable, too
+    int error = parent_fd < 0 || fsync(parent_fd) < 0 ? errno : 0; // Makes its name durable
     if (parent_fd >= 0) close(parent_fd);
     if (!error) return 0;
     return why_set(why, fault_from_errno(error), "%s/..: %s", self->dir, strerror(error));
@@ -75,7 +80,7 @@ static int verify(struct ledger *self, struct why *why)
     int error = store_open_tables(&self->store, txn, 0);
     if (error == MDB_NOTFOUND || error == MDB_INCOMPATIBLE)
         rc = why_set(why, FAULT_FORMAT,
-                     "%s/data.mdb is an LMDB file, but no ledger (%s); nothing "
+                     "%s/data.mdb is an LMDB file, but not a ledger (%s); nothing "
                      "was changed: give another directory",
                      self->dir, mdb_strerror(error));
     else
@@ -85,7 +90,7 @@ static int verify(struct ledger *self, struct why *why)
     return rc;
 }
 
-// A new ledger, in one transaction: there is none, or there is a whole one.
+// Makes a new ledger in one transaction: after a crash it is there completely or not at all.
 static int put_new(struct store *store, MDB_txn *txn, void *arg)
 {
     int error = store_open_tables(store, txn, MDB_CREATE);
@@ -120,8 +125,9 @@ static int take_over(struct ledger *self, const char *run_id, struct why *why)
                        self->dir, self->contents.run_id, run_id);
     uint64_t incarnation = self->contents.incarnation + 1;
     rc = store_write(&self->store, put_incarnation, &incarnation, why);
-    // Once more: where a disk tore the page that names the tables, the tables may be whole and the
-    // list of free pages name some of theirs, so that only a write shows it.
+    // Verified again after the write. If the disk damaged the page that names the tables, the
+    // tables may be complete while the list of free pages names some of their pages: only a write
+    // shows it.
     return rc < 0 ? rc : verify(self, why);
 }
 
@@ -178,7 +184,7 @@ void ledger_close(struct ledger **self_p)
     if (!self) return;
     store_close(&self->store);
     if (self->dir_fd >= 0) close(self->dir_fd);
-    instance_lock_release(self->lock_fd); // Last: until here it was ours
+    instance_lock_release(self->lock_fd); // Last: until here no other process may open it
     pending_free(&self->pending);
     free(self->borrowed);
     free(self->dir);
@@ -208,7 +214,7 @@ void ledger_head(const struct ledger *self, uint64_t *ret_seq, struct hash *ret_
     *ret_hash = self->contents.head;
 }
 
-// Copies what lies in the map, which may change once the transaction ends.
+// Copies a value out of the map, which may change when the transaction ends.
 static int borrow(struct ledger *self, const MDB_val *value, struct why *why)
 {
     free(self->borrowed);
@@ -220,7 +226,7 @@ static int borrow(struct ledger *self, const MDB_val *value, struct why *why)
     return 0;
 }
 
-// Takes the entry out of its table, into `borrowed`.
+// Reads an entry of a table into `borrowed`.
 static int fetch(struct ledger *self, MDB_dbi table, uint64_t number, const char *what,
                  struct why *why, size_t *ret_count)
 {
@@ -299,12 +305,12 @@ static int fell_behind(const struct ledger *self, uint64_t seq, const struct has
     char theirs[HASH_HEX], ours[HASH_HEX];
     return why_set(
         why, FAULT_CORRUPT,
-        "%s fell behind: record %" PRIu64 " with chain %.16s has been "
-        "seen, and here record %" PRIu64 " has chain %.16s%s. An older copy of the disk "
-        "was put in its place, or the disk lost what it had confirmed. Put the newer copy "
-        "back; if it is lost, begin the run anew from the newest checkpoint, in an empty "
-        "directory and with --begin-anew; and if this is the newer copy, and an older one "
-        "was up for a while, start this once with --begin-anew",
+        "%s fell behind: record %" PRIu64 " with chain %.16s was seen "
+        "before, but here record %" PRIu64 " has chain %.16s%s. An older copy of the disk "
+        "was put in its place, or the disk lost writes that it had confirmed. Put the newer copy "
+        "back. If it is lost, start the run again from the newest checkpoint, in an empty "
+        "directory and with --begin-anew. If this is the newer copy and an older one "
+        "was in use for a while, start this once with --begin-anew",
         self->dir, seq, hash_to_hex(seen, theirs), own_seq, hash_to_hex(own, ours),
         own_seq < seq ? " and is the last" : "");
 }
@@ -392,7 +398,7 @@ static int put_record(struct store *store, MDB_txn *txn, const struct record *re
     return error;
 }
 
-// Removes all but `newest` and `older`, damaged ones included.
+// Removes all snapshots but `newest` and `older`, damaged ones included.
 static int prune_snapshots(struct store *store, MDB_txn *txn, uint64_t newest, uint64_t older)
 {
     MDB_cursor *cursor;
@@ -420,8 +426,8 @@ static int put_snapshot(struct store *store, MDB_txn *txn, const struct snapshot
     return prune_snapshots(store, txn, snapshot->seq, older);
 }
 
-// The snapshot that stays beside a new one at `seq`: the one before it, or, where that is of the
-// same record and replaced, the one before that.
+// The snapshot that stays beside a new one at `seq`: the newest, or, if the new one replaces it
+// because it follows the same record, the older.
 static uint64_t snapshot_beside(const struct contents *contents, uint64_t seq)
 {
     return contents->newest_snapshot == seq ? contents->older_snapshot : contents->newest_snapshot;
@@ -451,7 +457,7 @@ static void adopt_pending(struct ledger *self)
     uint64_t seq = self->pending.snapshot.seq;
     contents->older_snapshot = snapshot_beside(contents, seq);
     contents->newest_snapshot = seq;
-    contents->damaged_snapshots = 0; // Pruned
+    contents->damaged_snapshots = 0; // prune_snapshots removed them
 }
 
 int ledger_commit(struct ledger *self, struct why *why)
@@ -461,7 +467,7 @@ int ledger_commit(struct ledger *self, struct why *why)
     int rc = nothing ? store_check(&self->store, why)
                      : store_write(&self->store, put_pending, self, why);
     if (rc == 0) adopt_pending(self);
-    ledger_abort(self); // Done or refused, it is over
+    ledger_abort(self); // In either case the transaction is closed
     return rc;
 }
 
@@ -477,7 +483,7 @@ struct trim {
     uint64_t first, end;
 };
 
-// Removes a record, and its index entry unless that leads to a newer one.
+// Removes a record, and its index entry unless that names a newer record.
 static int remove_record(struct store *store, MDB_txn *txn, uint64_t seq)
 {
     MDB_val value;

@@ -1,3 +1,8 @@
+// pages -- reads the file page by page, as mdb.c lays it out: the two meta pages, then every page
+// of the main tree and of the tables' trees, then the free list. A bit for each page finds a page
+// that is used twice; entries are checked for their place, size and order; the counts in each
+// tree's head must agree. The first fault ends the check and names its page.
+
 #include "common/ledger/pages.h"
 #include "common/base/ensure.h"
 #include <errno.h>
@@ -43,16 +48,16 @@ struct check {
     size_t page_bytes;
     struct meta meta;
     uint8_t *used;        // A bit for each page
-    bool in_free;         // The tree is the free list ..
-    uint64_t free_newest; // .. whose last key was this
+    bool in_free;         // The tree that is walked is the free list
+    uint64_t free_newest; // The last key of the free list so far
 };
 
 struct walk { // Through one tree, in order of its keys
     const struct tree *tree;
     uint64_t branches, leaves, overflows, entries;
-    uint8_t key[KEY_MAX]; // The last one met
+    uint8_t key[KEY_MAX]; // The last key so far
     size_t key_bytes;
-    bool has_key, is_border; // Of the last one: it stands in a branch
+    bool has_key, is_border; // is_border: the last key stands in a branch page
 };
 
 static int bad(const struct check *self, uint64_t page, const char *what)
@@ -72,7 +77,7 @@ static int read_page(const struct check *self, uint64_t page, uint8_t *bytes)
     return count == (ssize_t)self->page_bytes ? 0 : bad(self, page, "the file ends before it");
 }
 
-// Each page is used once, by a tree or by the free list.
+// Marks pages as used; each page is used once, by a tree or by the free list.
 static int claim(struct check *self, uint64_t page, uint64_t count)
 {
     if (page < 2 || page > self->meta.last_page || count > self->meta.last_page - page + 1)
@@ -86,7 +91,7 @@ static int claim(struct check *self, uint64_t page, uint64_t count)
 
 // ---- entries ------------------------------------------------------------------------------------
 
-// Where a key stands to the last one: below 0, 0, above 0. Numbers are in the machine's order.
+// Compares a key with the last one: below 0, 0, above 0. Numbers are in the machine's byte order.
 static int compare(const struct check *self, const struct walk *walk, const uint8_t *key,
                    size_t count)
 {
@@ -104,7 +109,7 @@ static int check_key(struct check *self, struct walk *walk, uint64_t page, const
                      size_t count, bool is_border)
 {
     if (count == 0 || count > KEY_MAX || (self->in_free && count != 8))
-        return bad(self, page, "has a key of a size that no key has");
+        return bad(self, page, "has a key of an invalid size");
     const int order = walk->has_key ? compare(self, walk, key, count) : 1;
     if (order < 0 || (order == 0 && !walk->is_border))
         return bad(self, page, "its keys do not ascend");
@@ -117,7 +122,7 @@ static int check_key(struct check *self, struct walk *walk, uint64_t page, const
 
 static int walk_tree(struct check *self, const struct tree *tree, bool in_main);
 
-// The pages that one transaction freed: how many, then their numbers, falling.
+// The pages that one transaction freed: their count, then their numbers in descending order.
 static int check_free(struct check *self, uint64_t page, const uint8_t *key, const uint8_t *data,
                       uint64_t count)
 {
@@ -143,7 +148,7 @@ static int check_overflow(struct check *self, struct walk *walk, uint64_t page, 
     struct head head;
     uint32_t said;
     int rc = claim(self, page, pages);
-    const uint64_t looked_at = self->in_free ? pages : 1; // Other bytes are for contents.h
+    const uint64_t looked_at = self->in_free ? pages : 1; // contents.h checks the other bytes
     uint8_t *room = rc == 0 ? malloc(looked_at * self->page_bytes) : NULL;
     if (rc == 0 && !room) rc = why_set(self->why, FAULT_MEMORY, "%" PRIu64 " pages", looked_at);
     for (uint64_t i = 0; rc == 0 && i < looked_at; i++)
@@ -152,7 +157,7 @@ static int check_overflow(struct check *self, struct walk *walk, uint64_t page, 
         memcpy(&head, room, sizeof head);
         memcpy(&said, room + 12, sizeof said);
         if (head.page != page || head.flags != OVERFLOW || said != pages)
-            rc = bad(self, page, "is not the large entry that it should be");
+            rc = bad(self, page, "is not a large entry, as the page that names it says");
     }
     if (rc == 0 && self->in_free) rc = check_free(self, page, key, room + PAGE_HEAD, bytes);
     walk->overflows += pages;
@@ -171,7 +176,8 @@ static int check_leaf_entry(struct check *self, struct walk *walk, uint64_t page
     const bool is_table = in_main && entry->flags == SUB_DATA;
     if (entry->flags != 0 && !is_big && !is_table)
         return bad(self, page, "has an entry of a kind that does not belong there");
-    if ((is_big ? sizeof overflow : bytes) > room) return bad(self, page, "an entry leaves it");
+    if ((is_big ? sizeof overflow : bytes) > room)
+        return bad(self, page, "an entry reaches beyond the page");
     int rc = check_key(self, walk, page, key, entry->key_bytes, false);
     walk->entries++;
     if (rc < 0) return rc;
@@ -206,7 +212,8 @@ static int walk_entry(struct check *self, struct walk *walk, uint64_t page, unsi
     if (entry.key_bytes > room) return bad(self, page, "an entry leaves it");
     if (head->flags == LEAF)
         return check_leaf_entry(self, walk, page, in_main, &entry, key, room - entry.key_bytes);
-    // The first child has all that is below the second one's key; the others begin with theirs.
+    // The first child has all keys below the key of the second; every other child begins with its
+    // key.
     int rc = number == 0 ? 0 : check_key(self, walk, page, key, entry.key_bytes, true);
     const uint64_t child = entry.low | (uint64_t)entry.high << 16 | (uint64_t)entry.flags << 32;
     return rc < 0 ? rc : walk_page(self, walk, child, depth + 1, in_main);
@@ -224,7 +231,7 @@ static int walk_page(struct check *self, struct walk *walk, uint64_t page, unsig
     if (rc == 0) {
         memcpy(&head, bytes, sizeof head);
         if (head.page != page || head.flags != kind)
-            rc = bad(self, page, "is not the page that it should be");
+            rc = bad(self, page, "is not of the kind that the page above it names");
         else if (head.lower < PAGE_HEAD || head.lower % 2 || head.upper < head.lower ||
                  head.upper > self->page_bytes)
             rc = bad(self, page, "its free space is impossible");
@@ -245,7 +252,7 @@ static int walk_tree(struct check *self, const struct tree *tree, bool in_main)
     if (tree->root == NO_PAGE) {
         const bool empty = tree->depth == 0 && tree->entries == 0 && tree->branches == 0 &&
                            tree->leaves == 0 && tree->overflows == 0;
-        return empty ? 0 : bad(self, 0, "a tree has no root, and entries");
+        return empty ? 0 : bad(self, 0, "a tree has entries but no root");
     }
     if (tree->depth == 0 || tree->depth > DEPTH_MAX)
         return bad(self, tree->root, "a tree has an impossible depth");
@@ -253,13 +260,13 @@ static int walk_tree(struct check *self, const struct tree *tree, bool in_main)
     if (rc < 0) return rc;
     if (walk.entries != tree->entries || walk.branches != tree->branches ||
         walk.leaves != tree->leaves || walk.overflows != tree->overflows)
-        return bad(self, tree->root, "its tree has not as much in it as it says");
+        return bad(self, tree->root, "its tree has other counts than its head says");
     return 0;
 }
 
 // ---- the file -----------------------------------------------------------------------------------
 
-// The page size that the meta page there names; 0 if the file ends in it, which no page has either.
+// The page size that the meta page at this offset names; 0 if the file ends in that page.
 static uint32_t page_bytes_at(const struct check *self, off_t at)
 {
     uint8_t bytes[PAGE_HEAD + sizeof(struct meta)];
@@ -273,7 +280,7 @@ static int check_front(const struct check *self, off_t size)
 {
     const uint32_t page_bytes = page_bytes_at(self, 0);
     if (page_bytes < 512 || page_bytes > PAGE_MAX || page_bytes & (page_bytes - 1))
-        return bad(self, 0, "is cut, or names a page size that no page has");
+        return bad(self, 0, "is cut off, or names an invalid page size");
     if (size < 2 * (off_t)page_bytes) return bad(self, 1, "the file ends in it");
     if (page_bytes_at(self, (off_t)page_bytes) != page_bytes)
         return bad(self, 1, "names another page size than the first");
@@ -294,7 +301,8 @@ int pages_check_front(int dir_fd, const char *dir, struct why *why)
     return rc;
 }
 
-// The state that the transaction sees: the newer one, or the other if a writer has come between.
+// Reads the meta page of the state that the transaction sees: the newer page, or the other one if a
+// writer has committed since.
 static int read_metas(struct check *self, uint64_t seen)
 {
     uint8_t bytes[PAGE_MAX];
@@ -305,7 +313,7 @@ static int read_metas(struct check *self, uint64_t seen)
         if (rc < 0) return rc;
         memcpy(&head, bytes, sizeof head);
         memcpy(&metas[i], bytes + PAGE_HEAD, sizeof metas[i]);
-        if (head.page != i || head.flags != META) return bad(self, i, "is no meta page");
+        if (head.page != i || head.flags != META) return bad(self, i, "is not a meta page");
         if (metas[i].number != 0 && metas[i].number % 2 != i)
             return bad(self, i, "was not written by the transaction that it names");
     }
@@ -330,7 +338,7 @@ static int check_file(struct check *self)
     int rc = walk_tree(self, &meta->main, true);
     self->in_free = true;
     if (rc == 0) rc = walk_tree(self, &meta->free, false);
-    // The first transaction had nothing to free; every later one replaced pages.
+    // The first transaction freed no page; every later one replaced pages and freed the old ones.
     if (rc == 0 && meta->number > 1 && self->free_newest != meta->number)
         rc = bad(self, meta->number % 2,
                  "the transaction that it names is not the last that freed "

@@ -6,7 +6,7 @@ enum { KEEP_BYTES_MAX = 1 << 20, ROOM_MIN = 64 };
 
 static int no_memory(struct why *why)
 {
-    return why_set(why, FAULT_MEMORY, "no memory for more of one transaction; commit or abort");
+    return why_set(why, FAULT_MEMORY, "no memory to add to the transaction; commit or abort it");
 }
 
 static int add_bytes(struct pending *self, const void *bytes, size_t count, struct why *why,
@@ -36,7 +36,7 @@ static int make_room(struct pending *self, struct why *why)
     if (self->count < self->room) return 0;
     if (self->count == PENDING_RECORDS_MAX)
         return why_set(why, FAULT_LIMIT,
-                       "%d records in one transaction are the most there can be; "
+                       "a transaction has at most %d records; "
                        "commit first",
                        PENDING_RECORDS_MAX);
     size_t room = self->room ? 2 * self->room : ROOM_MIN;

@@ -1,6 +1,7 @@
 #pragma once
-// pending -- what was appended and is not yet committed. It is kept outside the database, so that a
-// transaction that outgrows the map can be run again from the beginning. Memory only; one thread.
+// pending -- records and snapshot of the open transaction. They are kept outside the database, so
+// that a transaction that outgrows the map can be run again from the beginning. Memory only; one
+// thread.
 
 #include "common/ledger/record.h"
 
@@ -10,8 +11,8 @@ enum {
 };
 
 struct pending_record {
-    struct record record; // All but its bytes
-    size_t offset;        // Of its bytes in the bytes of all: those move when they grow
+    struct record record; // All members but `bytes`
+    size_t offset;        // Of its bytes in the common buffer, which moves when it grows
 };
 
 struct pending {
@@ -24,8 +25,8 @@ struct pending {
     bool has_snapshot;
 };
 
-// Keep a copy of the record (the snapshot, in place of an earlier one) and its bytes. FAULT_LIMIT
-// or FAULT_MEMORY changes nothing.
+// Keep a copy of the record, or of the snapshot in place of an earlier one. FAULT_LIMIT and
+// FAULT_MEMORY change nothing.
 int pending_add(struct pending *self, const struct record *record, struct why *why);
 int pending_set_snapshot(struct pending *self, const struct snapshot *snapshot, struct why *why);
 
@@ -33,5 +34,5 @@ int pending_set_snapshot(struct pending *self, const struct snapshot *snapshot, 
 struct record pending_get_record(const struct pending *self, size_t index);
 struct snapshot pending_get_snapshot(const struct pending *self);
 
-void pending_clear(struct pending *self); // Empty again, and no larger than an ordinary one
+void pending_clear(struct pending *self); // Empties it; frees unusually large buffers
 void pending_free(struct pending *self);

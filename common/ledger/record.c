@@ -43,7 +43,7 @@ void snapshot_encode(const struct snapshot *self, uint8_t *ret_stored)
     if (self->count) memcpy(ret_stored + SNAPSHOT_HEADER_BYTES, self->bytes, self->count);
 }
 
-// What records and snapshots have in common: 4 bytes of magic, a flag up to `flag_max`, the number.
+// Checks the front of a record or snapshot: 4 bytes of magic, a flag up to `flag_max`, the number.
 static int check_front(const char *what, const char *magic, const uint8_t *stored,
                        uint32_t flag_max, uint64_t seq, struct why *why, uint32_t *ret_flag)
 {
@@ -79,7 +79,7 @@ int record_decode(const uint8_t *stored, size_t count, uint64_t seq, struct why 
                              .count = count - RECORD_HEADER_BYTES };
     if (!indexed && record.index_key)
         return why_set(why, FAULT_CORRUPT,
-                       "record %" PRIu64 " has an index key, and says that it "
+                       "record %" PRIu64 " has an index key, but says that it "
                        "has none",
                        seq);
     memcpy(record.previous.bytes, stored + 24, HASH_BYTES);

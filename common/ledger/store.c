@@ -1,3 +1,8 @@
+// store -- opening checks in this order: the two front pages, then LMDB opens the file, then its
+// length, then every page (pages.h). A write runs in one LMDB transaction. If the map is full it
+// grows and the write runs again; any other failure is kept as the answer to every later call. A
+// copy is written beside its name and renamed.
+
 #include "common/base/bytes.h"
 #include "common/ledger/store.h"
 #include "common/base/ensure.h"
@@ -26,7 +31,7 @@ static int fault_from_lmdb(int error)
     return error > 0 ? fault_from_errno(error) : FAULT_CORRUPT;
 }
 
-// LMDB reports a short write, which is how a full disk begins, as EIO.
+// A full disk first shows as a short write, which LMDB reports as EIO.
 static int fault_of_write(const struct store *self, int error)
 {
     struct statvfs space;
@@ -49,10 +54,10 @@ int store_open_failed(const struct store *self, int error, struct why *why)
     return why_wrap(why, rc, STORE_CURE, self->dir);
 }
 
-// Reading a mapped page beyond the end of the file is SIGBUS. A page that LMDB took and gave back
-// in one transaction may never be written, so a whole file may be shorter than its header says,
-// too: where we may write, zeros take the place of what is missing, and a real loss is found by its
-// hash. Then the zeros go away again, and the file is left as it was found.
+// Reading a mapped page beyond the end of the file is SIGBUS. LMDB never writes a page that one
+// transaction took and gave back, so even an undamaged file may be shorter than its header says. If
+// we may write, the file is lengthened with zeros, and a real loss is found by its hash. If the
+// store is closed without a write, the zeros are removed and the file is as it was found.
 static int check_length(struct store *self, const MDB_envinfo *info, bool readonly, struct why *why)
 {
     MDB_stat stat;
@@ -65,7 +70,7 @@ static int check_length(struct store *self, const MDB_envinfo *info, bool readon
     if (readonly)
         return why_set(why, FAULT_CORRUPT,
                        "%s/data.mdb has %lld bytes, its header says %lld: not "
-                       "read; the coordinator, when it opens it, finds out whether anything is "
+                       "read; the coordinator checks, when it opens the file, whether anything is "
                        "lost",
                        self->dir, (long long)file.st_size, (long long)length);
     if (ftruncate(fd, length) < 0) return store_fail(self, errno, "lengthening it", why);
@@ -73,7 +78,7 @@ static int check_length(struct store *self, const MDB_envinfo *info, bool readon
     return 0;
 }
 
-// Before LMDB looks at a page.
+// Called before LMDB reads a page.
 static int check_pages(const struct store *self, struct why *why)
 {
     enum { ATTEMPTS = 100 };
@@ -87,13 +92,13 @@ static int check_pages(const struct store *self, struct why *why)
     }
     if (rc == PAGES_OVERTAKEN)
         return why_set(why, FAULT_BUSY,
-                       "%s/data.mdb is written to faster than it can be read; try "
-                       "again",
+                       "%s/data.mdb is written to faster than it can be read; "
+                       "retry later",
                        self->dir);
     return rc == FAULT_CORRUPT ? why_wrap(why, rc, STORE_CURE, self->dir) : rc;
 }
 
-// LMDB ends the process where pages contradict each other; our word comes before its own.
+// LMDB ends the process if pages contradict each other; this message is printed before its own.
 static void say_damaged(MDB_env *env, const char *text)
 {
     fprintf(stderr, STORE_CURE ": LMDB found %s\n", (const char *)mdb_env_get_userctx(env), text);
@@ -137,7 +142,7 @@ void store_close(struct store *self)
     if (!self->env) return;
     if (self->short_bytes && mdb_env_get_fd(self->env, &fd) == 0 &&
         ftruncate(fd, (off_t)self->short_bytes) < 0)
-        self->short_bytes = 0; // The zeros stay, and do no harm
+        self->short_bytes = 0; // The zeros stay and do no harm
     mdb_env_close(self->env);
     self->env = NULL;
 }
@@ -168,7 +173,7 @@ int store_read_begin(struct store *self, struct why *why, MDB_txn **ret_txn)
     int rc = store_check(self, why);
     if (rc < 0) return rc;
     int error = mdb_txn_begin(self->env, NULL, MDB_RDONLY, ret_txn);
-    if (error == MDB_MAP_RESIZED && self->readers == 0) { // Another process let the map grow
+    if (error == MDB_MAP_RESIZED && self->readers == 0) { // Another process enlarged the map
         error = mdb_env_set_mapsize(self->env, 0);
         if (!error) error = mdb_txn_begin(self->env, NULL, MDB_RDONLY, ret_txn);
     }
@@ -196,8 +201,8 @@ static int fail_for_good(struct store *self, int error, struct why *why)
 {
     self->fault = why_set(&self->failed, fault_of_write(self, error),
                           "%s/data.mdb: writing: %s; "
-                          "what was acknowledged before stands; this process must end, and the "
-                          "next one reads what is there",
+                          "earlier commits are safe; this process must end, and the "
+                          "next one continues from what is on disk",
                           self->dir, mdb_strerror(error));
     return store_check(self, why);
 }
@@ -209,7 +214,7 @@ static int grow(struct store *self, struct why *why)
     if (bytes <= self->map_bytes)
         return why_set(why, FAULT_DISK_FULL,
                        "%s/data.mdb: would exceed map_bytes_max, %" PRIu64
-                       " bytes; nothing was written and what was committed stands; raise the "
+                       " bytes; nothing was written, earlier commits are safe; raise the "
                        "limit (a coordinator's: ledger.map_mib_max)",
                        self->dir, self->map_bytes_max);
     int error = failpoint("ledger_grow") < 0 ? errno : mdb_env_set_mapsize(self->env, bytes);
@@ -243,7 +248,7 @@ int store_write(struct store *self, store_put_fn *put, void *arg, struct why *wh
     return rc;
 }
 
-// Into a directory that has nothing but perhaps the rest of a copy that was cut off.
+// Copies into a directory that is empty or has an incomplete copy.
 static int copy_into(struct store *self, int dir_fd)
 {
     int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
@@ -293,9 +298,9 @@ static MDB_val number_key(uint64_t number, uint8_t bytes[8])
     return (MDB_val){ .mv_size = 8, .mv_data = bytes };
 }
 
-// LMDB believes the length that a page gives; a damaged one would lead us out of the file, where
-// reading is SIGBUS. A value lies in one page, or fills pages of its own behind their header:
-// number (8 bytes), 4 that do not matter here, count of pages (4).
+// LMDB trusts the length in a page; a damaged one would reach beyond the end of the file, where
+// reading is SIGBUS. A value lies in one page, or fills pages of its own behind a header: page
+// number (8 bytes), 4 bytes without meaning here, count of pages (4).
 static bool value_is_within(MDB_env *env, const MDB_val *value)
 {
     enum { PAGE_HEADER_BYTES = 16 };

@@ -109,7 +109,7 @@ static void missing_records_are_named(void **state)
     assert_refused(FAULT_CORRUPT, "run", "9 records from 1 on");
     teardown(NULL), setup(NULL), make_ten();
     damage_number("log", 10, REMOVE, 0);
-    assert_refused(FAULT_CORRUPT, "run", "head is said to be 10");
+    assert_refused(FAULT_CORRUPT, "run", "record 10 as its head");
     teardown(NULL), setup(NULL), make_ten();
     damage_number("log", 1, REMOVE, 0);
     assert_refused(FAULT_CORRUPT, "run", "record 2 is the oldest");
@@ -195,7 +195,7 @@ static void meta_and_index_are_guarded(void **state)
     (void)state;
     make_ten();
     damage("meta", "head", FLIP, 20);
-    assert_refused(FAULT_CORRUPT, "run", "not the head that meta names");
+    assert_refused(FAULT_CORRUPT, "run", "is last, but meta names another");
     damage("meta", "head", FLIP, 20);
     damage("meta", "schema", FLIP, 6);
     assert_refused(FAULT_UNSUPPORTED, "run", "schema 257");
@@ -254,7 +254,7 @@ static void a_file_that_is_no_ledger_is_refused_and_kept(void **state)
     make_ten();
     assert_int_equal(stat(data, &before), 0);
     write_over(0, noise, sizeof noise);
-    assert_refused(FAULT_CORRUPT, "run", "a page size that no page has");
+    assert_refused(FAULT_CORRUPT, "run", "names an invalid page size");
     assert_int_equal(stat(data, &after), 0);
     assert_true(before.st_size == after.st_size);
     assert_int_equal(truncate(data, 100), 0);
@@ -297,7 +297,7 @@ static void another_programs_database_is_refused(void **state)
     assert_int_equal(mdb_put(txn, dbi, &key, &key, 0), 0);
     assert_int_equal(mdb_txn_commit(txn), 0);
     mdb_env_close(env);
-    assert_refused(FAULT_FORMAT, "run", "no ledger");
+    assert_refused(FAULT_FORMAT, "run", "not a ledger");
 }
 
 TESTS(LEDGER_TEST(every_part_of_a_record_is_guarded), LEDGER_TEST(missing_records_are_named),
