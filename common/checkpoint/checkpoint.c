@@ -1,4 +1,7 @@
-// The writing half of checkpoint.h.
+// The writing half of checkpoint.h. In this order: the arguments are checked (the digest too), the
+// root is locked and cleaned of dead writers' folders, every file is written into a .tmp folder and
+// noted in the manifest, the manifest is written last, the folder is renamed, the root is synced.
+// Only then are older checkpoints removed.
 #include "common/checkpoint/checkpoint.h"
 #include "common/base/ensure.h"
 #include "common/base/failpoint.h"
@@ -26,7 +29,7 @@ struct writer {
 
 // ---- Files ----
 
-// The next line of the manifest, before its file is begun.
+// Adds the manifest's entry of a file before the file is written.
 static int new_record(struct writer *self, const char *name, struct why *why,
                       struct checkpoint_record **ret_record)
 {
@@ -127,7 +130,7 @@ static int add_state(struct writer *self, const struct checkpoint_parts *parts, 
     return 0;
 }
 
-// Last, so that it speaks of what is on the disk already.
+// Written last, so that it names only files that are on disk already.
 static int add_manifest(struct writer *self, struct why *why, struct hash *ret_hash)
 {
     char *text;
@@ -184,7 +187,8 @@ static int rename_failed(const struct writer *self, struct why *why)
                    self->name, strerror(error));
 }
 
-// A full directory of this name is swapped with ours, which leaves the old one under the .tmp name.
+// If there is a checkpoint of this name already, the two are swapped; the old one is then under the
+// .tmp name.
 static int publish(struct writer *self, struct why *why)
 {
     if (failpoint("checkpoint_rename") < 0) return rename_failed(self, why);
@@ -204,7 +208,8 @@ static int retire(struct writer *self, uint64_t step, struct why *why)
     return dirfile_remove(self->root, self->tmp, why);
 }
 
-// The one just written stays, the one to spare, and the highest others up to `keep`.
+// The new checkpoint stays, the one named `spare` stays, and of the others the highest, `keep` in
+// all.
 static int retire_older(struct writer *self, const char *root, unsigned keep, uint64_t spare,
                         struct why *why)
 {
@@ -231,8 +236,8 @@ static int check(const struct checkpoint_info *info, const struct checkpoint_par
     for (size_t i = 0; i < layout->count; i++) {
         if (layout->tensors[i].dtype != LAYOUT_F32)
             return why_set(why, FAULT_RANGE,
-                           "checkpoint: tensor '%s' is to be written as %s; a "
-                           "checkpoint holds the exact bits, F32; nothing written",
+                           "checkpoint: tensor '%s' is to be written as %s, but a "
+                           "checkpoint has the exact bits, F32; nothing written",
                            layout->tensors[i].name, layout_dtype_name(layout->tensors[i].dtype));
     }
     if (parts->state && parts->state->count > CHECKPOINT_ITEMS_MAX)
@@ -243,8 +248,8 @@ static int check(const struct checkpoint_info *info, const struct checkpoint_par
     const struct hash digest = digest_of(params, layout->total);
     if (!hash_equal(&digest, &info->digest))
         return why_set(why, FAULT_DIGEST,
-                       "checkpoint of step %" PRIu64 ": the parameters in hand "
-                       "have digest %s, the run's is %s; nothing written",
+                       "checkpoint of step %" PRIu64 ": the given parameters "
+                       "have digest %s, the run's have %s; nothing written",
                        info->step, hash_to_hex(&digest, has), hash_to_hex(&info->digest, wants));
     return 0;
 }
@@ -253,7 +258,7 @@ static int begin(struct writer *self, const char *root, struct why *why)
 {
     int rc = checkpoint_root_lock(self->root, root, why);
     if (rc < 0) return rc;
-    checkpoint_root_clean(self->root, root, NULL); // What resists does not keep us from writing
+    checkpoint_root_clean(self->root, root, NULL); // A failure does not stop the writing
     if (mkdirat(self->root, self->tmp, DIR_MODE) == 0)
         self->dir = openat(self->root, self->tmp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (self->dir >= 0) return 0;

@@ -1,5 +1,5 @@
 #pragma once
-// checkpoint -- directories in which a run can be found again, and which other tools can read.
+// checkpoint -- directories from which a run can be restored and which other tools can read.
 //
 //      <root>/step-00000120/               a Hugging Face folder, readable by their tools
 //          config.json                     the model, as the caller gave it
@@ -8,22 +8,22 @@
 //          state-<item>.bin                the optimizer's state, one file per saved item
 //          shoal.json                      the manifest: run, epoch, step, digest, layout hash,
 //                                          position in the data, tags, SHA-256 of every other file
-//      <root>/step-00000130.tmp-<pid>/     a writer at work, or what a dead one left
+//      <root>/step-00000130.tmp-<pid>/     being written, or left by a writer that died
 //
-// A checkpoint is visible under its final name only when all of it is durable: every file fsynced,
-// the directory fsynced, renamed, the root fsynced. An older one is deleted only after that, and is
-// renamed back to a .tmp name first, so no instant shows half of one. Writing a step again swaps
-// the two in one rename. A root belongs to one run and has one writer at a time (flock on it;
-// another gets FAULT_BUSY).
+// A checkpoint is visible under its final name only when all of it is durable: every file is
+// synced, then the directory; it is renamed, then the root is synced. An older checkpoint is
+// deleted only after that, and it is renamed to a .tmp name first, so an incomplete checkpoint is
+// never visible. Writing a step again swaps the two in one rename. A root belongs to one run and
+// has one writer at a time (flock on the root; another writer gets FAULT_BUSY).
 //
 // A checkpoint is opened only if every file has the size and SHA-256 of the manifest, and the
-// manifest those of its own last line. A damaged one is refused by name; to fall back to an older
-// one is the caller's explicit choice, from checkpoint_list. Nothing here ever answers "start from
-// random weights": an empty root is FAULT_NOT_FOUND. The manifest's own hash is for the ledger: it
-// is what tells a forged checkpoint from a true one.
+// manifest has the SHA-256 of its own last line. A damaged one is refused by name; only the caller
+// may choose an older one, from checkpoint_list. An empty root is FAULT_NOT_FOUND: nothing here
+// starts from random weights. The hash of the manifest goes into the ledger; by it a forged
+// checkpoint is found.
 //
-// Names are made of checked pieces only; no name from a file or a caller can leave its directory,
-// links inside checkpoints are not followed. One thread per open checkpoint.
+// Names are made of checked parts only: no name from a file or a caller can leave its directory.
+// Links inside checkpoints are not followed. One thread per open checkpoint.
 
 #include "common/base/dirfile.h"
 #include "common/base/fault.h"
@@ -37,7 +37,7 @@ enum {
     CHECKPOINT_FILES_MAX = 64,              // Files in one checkpoint, the manifest aside
     CHECKPOINT_ITEMS_MAX = 32,              // State items
     CHECKPOINT_LIST_MAX = 4096,             // Checkpoints in one root
-    CHECKPOINT_SMALL_BYTES_MAX = 256 << 20, // Of any file but parameters and state
+    CHECKPOINT_SMALL_BYTES_MAX = 256 << 20, // Of any file except parameters and state
 };
 #define CHECKPOINT_NUMBER_MAX (((uint64_t)1 << 53) - 1) // Exact in any JSON reader
 
@@ -53,9 +53,10 @@ struct checkpoint_info {
     struct hash digest; // digest_of the parameters (common/crypto/merkle.h)
     struct hash layout; // layout_hash; filled in by checkpoint_write
     uint64_t created_unix_s;
-    uint64_t protocol; // Of the wire, at the time
-    // Position in the data: this sweep of pass_length samples, taken up to `cursor`; `done` is a
-    // tidy list of the samples that commits have trained. All others are todo.
+    uint64_t protocol; // WIRE_PROTOCOL when it was written
+    // Position in the data: in this pass of pass_length samples, those below `cursor` were dealt
+    // out; `done` lists, in order and without overlap, the samples that commits have trained. All
+    // others are still to be trained.
     uint64_t pass, pass_length, cursor;
     const struct interval *done;
     size_t done_count;
@@ -67,29 +68,29 @@ struct checkpoint_file {
     size_t count;
 };
 
-// What else goes in. All borrowed for the call.
+// The other contents of a checkpoint. All borrowed for the call.
 struct checkpoint_parts {
     const char *config_json;             // The text of config.json
-    const char *tokenizer_dir;           // Or NULL. The files of hf_folder_beside are copied, those
-                                         // that are there
-    const struct checkpoint_file *files; // More files, at the caller's pleasure
+    const char *tokenizer_dir;           // Or NULL. Of hf_folder_beside, the files that are there
+                                         // are copied
+    const struct checkpoint_file *files; // More files, with any contents
     size_t file_count;
     const struct tags *state;  // Registered items, or NULL
     const void *const *values; // For each item its whole value, or NULL: not saved
     unsigned keep;             // Checkpoints that stay, this one included; at least 1
-    uint64_t spare;            // This step's stays, too; 0: none
+    uint64_t spare;            // The checkpoint of this step stays too; 0: none
 };
 
 // ---- Writing ----
 
-// Removes what dead writers left in the root. FAULT_BUSY if a live one is at work there.
+// Removes the .tmp folders of writers that died. FAULT_BUSY if a writer is at work in the root.
 int checkpoint_clean(const char *root, struct why *why);
 
-// Writes the checkpoint of info->step; the layout must be all F32, the parameters must have
-// info->digest (FAULT_DIGEST). On failure (FAULT_DISK_FULL among them) the older ones stay as they
-// were and nothing of the new one is left; only if the very last fsync fails does it stay, visible
-// but perhaps not durable. ret_manifest, the SHA-256 of shoal.json, is for the ledger. If only the
-// removal of an old one failed, the result is 0 and `why` says so; else `why` is empty.
+// Writes the checkpoint of info->step. The layout must be all F32, and the parameters must have
+// info->digest (FAULT_DIGEST). On failure (such as FAULT_DISK_FULL) older checkpoints are unchanged
+// and nothing of the new one is left; only if the very last fsync fails does it stay, visible but
+// perhaps not durable. ret_manifest, the SHA-256 of shoal.json, is for the ledger. If only the
+// removal of an old checkpoint failed, the result is 0 and `why` says so; else `why` is empty.
 int checkpoint_write(const char *root, const struct checkpoint_info *info,
                      const struct checkpoint_parts *parts, const struct layout *layout,
                      const float *params, struct why *why, struct hash *ret_manifest);
@@ -101,16 +102,16 @@ struct checkpoint_seen {
     int fault;
 }; // fault 0: valid, and of this run
 
-// All checkpoints in the root, newest step first, each verified whole (room for
-// CHECKPOINT_LIST_MAX).
+// All checkpoints in the root, newest step first, each completely verified. There must be room for
+// CHECKPOINT_LIST_MAX.
 int checkpoint_list(const char *root, const char *run, struct why *why,
                     struct checkpoint_seen *ret_list, size_t *ret_count);
 
 typedef struct checkpoint checkpoint_t;
 
-// Opens and verifies. FAULT_NOT_FOUND: there is none. FAULT_CORRUPT, FAULT_DIGEST: damaged, and
-// where. FAULT_FOREIGN: of another run. FAULT_UNSUPPORTED: of a newer version. The newest is the
-// highest step.
+// Opens and verifies. FAULT_NOT_FOUND: there is none. FAULT_CORRUPT, FAULT_DIGEST: it is damaged,
+// and `why` says where. FAULT_FOREIGN: it is of another run. FAULT_UNSUPPORTED: of another version.
+// The newest is the one of the highest step.
 int checkpoint_open(const char *root, uint64_t step, const char *run, struct why *why,
                     checkpoint_t **ret_checkpoint);
 int checkpoint_open_newest(const char *root, const char *run, struct why *why,
@@ -126,8 +127,8 @@ struct hash checkpoint_manifest_hash(const checkpoint_t *self);
 int checkpoint_load_params(const checkpoint_t *self, const struct layout *layout, float *params,
                            struct why *why);
 
-// The elements `want` of them, for who holds an interval only. Their sum was checked when it was
-// opened.
+// The elements `want` of the parameters, for a member that holds an interval only. The file's
+// SHA-256 was checked when the checkpoint was opened.
 int checkpoint_load_interval(const checkpoint_t *self, const struct layout *layout,
                              struct interval want, float *values, struct why *why);
 
@@ -136,7 +137,7 @@ int checkpoint_load_interval(const checkpoint_t *self, const struct layout *layo
 int checkpoint_load_state(const checkpoint_t *self, const struct tags_item *item,
                           struct interval want, void *value, struct why *why);
 
-// Any small file of it (config.json, an extra), ended by a zero that does not count. The caller
-// frees.
+// Any small file of the checkpoint (config.json, an extra), with a zero behind it that is not
+// counted. The caller frees it.
 int checkpoint_load_file(const checkpoint_t *self, const char *name, struct why *why,
                          char **ret_bytes, size_t *ret_count);

@@ -1,3 +1,7 @@
+// checkpoint_manifest -- packing writes the tree, hashes the text and adds the hash as the last
+// value. Unpacking parses strictly, checks the version, then packs the tree again and compares it
+// byte for byte with the text; only then are the fields read, each against its range.
+
 #include "common/base/strict_json.h"
 #include "common/checkpoint/checkpoint_manifest.h"
 #include <inttypes.h>
@@ -109,7 +113,7 @@ static json_t *pack_files(const struct checkpoint_manifest *self)
     return files;
 }
 
-// The tree as text, with the hash of all before it as last value. NULL if memory is short.
+// The tree as text, with the hash of the text before it as its last value. NULL if memory is short.
 static char *dump_sealed(json_t *root)
 {
     json_object_del(root, seal_key);
@@ -141,7 +145,7 @@ int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why 
 
 // ---- From text ----
 
-// Is the text, byte for byte, what we would have written, sealed as we would have sealed it?
+// The text must be, byte for byte, what packing the same tree gives, its own hash included.
 static int check_seal(const char *place, json_t *root, const char *text, size_t count,
                       struct why *why)
 {
@@ -150,7 +154,7 @@ static int check_seal(const char *place, json_t *root, const char *text, size_t 
     if (!wanted) rc = why_set(why, FAULT_MEMORY, "%s: no memory to verify it", place);
     else if (strlen(wanted) != count || memcmp(wanted, text, count) != 0)
         rc = why_set(why, FAULT_DIGEST,
-                     "%s: its content is not what its own sha256 says: it was "
+                     "%s: its content does not match its own sha256: it was "
                      "changed after it was written; refused",
                      place);
     free(wanted);
@@ -186,7 +190,7 @@ static int get_done(const json_t *data, const char *place, struct why *why,
         if (json_array_size(pair) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
             json_integer_value(begin) < 0 || json_integer_value(end) < 0)
             return why_set(why, FAULT_FORMAT,
-                           "%s: interval %zu done is no pair of numbers; "
+                           "%s: interval %zu done is not a pair of numbers; "
                            "refused",
                            place, i);
         done[i] = (struct interval){ (uint64_t)json_integer_value(begin),

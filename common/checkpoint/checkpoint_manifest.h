@@ -1,8 +1,9 @@
 #pragma once
 // checkpoint_manifest -- shoal.json, as text and as a struct. Private to checkpoint.
 //
-// The text is what jansson writes of the tree, one value per line, keys in the order below, and its
-// last value is the SHA-256 of the text without it: any changed byte is found, be it a space.
+// The text is what jansson writes for the tree, one value per line, keys in the order below. Its
+// last value is the SHA-256 of the text without that value, so any changed byte is found, even a
+// space.
 //
 //     {"format": "shoal checkpoint", "version": 1, "protocol": 1, "run": "a", "epoch": 3,
 //      "step": 120, "digest": "<64 hex>", "layout": "<64 hex>", "created_unix_s": 1700000000,
@@ -23,7 +24,7 @@ struct checkpoint_record {
 };
 
 struct checkpoint_manifest {
-    struct checkpoint_info info; // info.done is owned, by malloc, if this was read
+    struct checkpoint_info info; // info.done is owned (malloc) if the manifest was unpacked
     struct checkpoint_record files[CHECKPOINT_FILES_MAX];
     size_t file_count;
     struct tags_item items[CHECKPOINT_ITEMS_MAX];
@@ -38,7 +39,8 @@ int checkpoint_manifest_check(const struct checkpoint_info *info, struct why *wh
 int checkpoint_manifest_pack(const struct checkpoint_manifest *self, struct why *why,
                              char **ret_text, size_t *ret_count);
 
-// Total: any bytes give a manifest in range or a named refusal. Free info.done in the end.
+// Total: any bytes give a manifest whose fields are in range, or a refusal with its reason. The
+// caller frees info.done.
 int checkpoint_manifest_unpack(const char *place, const char *text, size_t count, struct why *why,
                                struct checkpoint_manifest *ret_manifest);
 

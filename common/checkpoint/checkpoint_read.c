@@ -1,4 +1,6 @@
-// The reading half of checkpoint.h.
+// The reading half of checkpoint.h. Opening checks the manifest, that it names every file its
+// reader needs, in the right sizes, and then the SHA-256 of each file. Loading reads from files
+// that were checked so; the whole parameters are compared with the digest once more.
 #include "common/checkpoint/checkpoint.h"
 #include "common/base/ensure.h"
 #include "common/checkpoint/checkpoint_manifest.h"
@@ -26,7 +28,7 @@ struct checkpoint {
 
 // ---- Verifying ----
 
-// What is not there is damage here: the manifest says that it is.
+// A missing file is damage here, because the manifest names it.
 static int absent(int rc, struct why *why)
 {
     return rc == FAULT_NOT_FOUND ? why_wrap(why, FAULT_CORRUPT, "incomplete") : rc;
@@ -60,7 +62,7 @@ static const char *state_file(const struct tags_item *item, char name[TAGS_NAME_
     return name;
 }
 
-// Does the manifest name all that its reader will ask for, in the right sizes?
+// The manifest must name every file that its reader will ask for, in the right sizes.
 static int check_whole(const struct checkpoint_manifest *manifest, struct why *why)
 {
     static const char *const needed[] = { CHECKPOINT_CONFIG, CHECKPOINT_PARAMS };
@@ -164,8 +166,9 @@ static ino_t identity(int root, uint64_t step)
                : 0;
 }
 
-// A writer may replace or retire a checkpoint while we read it. That is no damage: look again, but
-// not for ever: a writer this much faster than our reading keeps too few.
+// A writer may replace or remove a checkpoint while we read it. That is not damage, so we retry;
+// but only TURNS_MAX times: if the writer is that much faster than we are, it keeps too few
+// checkpoints.
 static int open_newest(int fd, const char *root, const char *run, struct why *why,
                        checkpoint_t **ret_checkpoint)
 {

@@ -1,3 +1,6 @@
+// checkpoint_root -- names are made and recognised in one place: "step-" and eight digits, and the
+// same with ".tmp-" and a process id. Everything else in the folder is ignored.
+
 #include "common/checkpoint/checkpoint_root.h"
 #include <dirent.h>
 #include <errno.h>
@@ -107,7 +110,7 @@ int checkpoint_root_steps(int fd, const char *root, struct why *why,
 int checkpoint_root_clean(int fd, const char *root, struct why *why)
 {
     DIR *dir;
-    // A .tmp may be the older half of a swap: its writer died before the swap itself was durable.
+    // A .tmp may be the old half of a swap whose writer died before the rename was durable.
     int rc = dirfile_sync_dir(fd, root, why);
     if (rc == 0) rc = open_listing(fd, root, why, &dir);
     if (rc < 0) return rc;

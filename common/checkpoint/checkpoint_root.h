@@ -1,6 +1,6 @@
 #pragma once
-// checkpoint_root -- the folder in which checkpoints stand: their names, which there are, who may
-// write. Private to checkpoint.
+// checkpoint_root -- the folder of checkpoints: their names, the list of them, the lock for
+// writers. Private to checkpoint.
 
 #include "common/checkpoint/checkpoint.h"
 
@@ -18,12 +18,14 @@ const char *checkpoint_root_tmp_name(uint64_t step, char name[CHECKPOINT_NAME]);
 // The caller closes the descriptor.
 int checkpoint_root_open(const char *root, struct why *why, int *ret_fd);
 
-// Until the descriptor is closed nobody else may write here. FAULT_BUSY if somebody does.
+// Locks the root for one writer, until the descriptor is closed. FAULT_BUSY if another writer has
+// it.
 int checkpoint_root_lock(int fd, const char *root, struct why *why);
 
 // Highest first. FAULT_LIMIT beyond CHECKPOINT_LIST_MAX.
 int checkpoint_root_steps(int fd, const char *root, struct why *why,
                           struct checkpoint_steps *ret_steps);
 
-// Removes every .tmp directory. Only under the lock: then each one's writer is dead.
+// Removes every .tmp directory. Call it only under the lock, which proves that their writers are
+// dead.
 int checkpoint_root_clean(int fd, const char *root, struct why *why);

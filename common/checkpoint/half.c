@@ -51,8 +51,8 @@ uint16_t half_to_f16(float value)
 {
     const uint32_t bits = bits_of(value), size = bits & 0x7fffffff, sign = bits >> 16 & 0x8000;
     uint32_t half;
-    // The bounds: 65520, from which on it rounds to infinity; 2^-14, the smallest normal one;
-    // 2^-25, which lies half way to the smallest of all and goes to 0, the even one.
+    // The bounds: 65520, from which on the result is infinity; 2^-14, the smallest normal number;
+    // 2^-25, half of the smallest subnormal number: a tie, which goes to 0, the even one.
     if (size > INFINITE) half = INFINITE_F16 | QUIET_F16 | (size >> 13 & 1023);
     else if (size >= 0x477ff000) half = INFINITE_F16;
     else if (size >= 0x38800000) half = round_off(size - 0x38000000, 13);

@@ -1,8 +1,8 @@
 #pragma once
 // half -- the two 16-bit floats of checkpoint files, as bits. Widening is exact; narrowing rounds
-// to nearest, ties to even, as the hardware and PyTorch do. Integer arithmetic only, so the result
-// does not hang on the rounding mode or on flushed denormals. A NaN stays a NaN (made quiet).
-// Pure; any thread.
+// to nearest, ties to even, as the hardware and PyTorch do. It is integer arithmetic only, so the
+// result does not depend on the rounding mode or on flushed denormals. A NaN stays a NaN (made
+// quiet). Pure; any thread.
 
 #include <stdint.h>
 

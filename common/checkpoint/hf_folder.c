@@ -1,3 +1,8 @@
+// hf_folder -- reading opens the file or the index, drops tables that no model needs, sets a tied
+// head aside, loads the rest, then compares the head with the embedding and the digest with the
+// file's note. Writing first checks that every number fits its type, then cuts the tensors into
+// files, then writes the files and the index.
+
 #include "common/checkpoint/hf_folder.h"
 #include "common/base/ensure.h"
 #include "common/checkpoint/half.h"
@@ -55,7 +60,8 @@ static void forget_tables(safetensors_t *set)
     }
 }
 
-// A head that the layout has not is taken out of the set, to be compared when all is loaded.
+// If the layout has no head but the files do, the head is taken out of the set; it is compared with
+// the embedding when everything is loaded.
 static bool take_tied_head(safetensors_t *set, const struct layout *layout,
                            struct safetensors_tensor *ret_head)
 {
@@ -90,7 +96,8 @@ static int compare_head(const safetensors_t *set, const struct layout *layout,
                    head_name, embedding_name);
 }
 
-// A checkpoint of ours says what its numbers are; a copy of it in halves says it no longer.
+// A checkpoint of ours notes its digest. A copy with a 16-bit tensor is not compared: its bits
+// changed.
 static int check_digest(const safetensors_t *set, const struct layout *layout, const float *params,
                         struct why *why)
 {

@@ -1,3 +1,8 @@
+// safetensors -- opening reads each header and checks it completely before anything is loaded: the
+// length, the JSON, each tensor's name, type, shape and place, then that the tensors tile the data,
+// then that files and index agree. Loading compares names and shapes with the layout, then reads
+// only the bytes it needs, a block at a time. Writing: safetensors_write.c.
+
 #include "common/checkpoint/safetensors.h"
 #include "common/base/ensure.h"
 #include "common/base/strict_json.h"
@@ -57,7 +62,7 @@ static int parse_dtype(const json_t *object, const char *place, struct why *why,
                    place, strict_json_shown(text, shown));
 }
 
-// A list of whole numbers, each at most 2^53 so that every reader of JSON sees the same.
+// A list of whole numbers, each at most 2^53, so that every JSON reader reads the same number.
 static int parse_numbers(const json_t *object, const char *place, const char *key, size_t count_max,
                          struct why *why, uint64_t *ret_numbers, size_t *ret_count)
 {
@@ -69,7 +74,7 @@ static int parse_numbers(const json_t *object, const char *place, const char *ke
         const json_int_t number = json_integer_value(value);
         if (!json_is_integer(value) || number < 0 || number > (json_int_t)1 << 53)
             return why_set(why, FAULT_RANGE,
-                           "%s: entry %zu of '%s' is no whole number of 0 to "
+                           "%s: entry %zu of '%s' is not a whole number of 0 to "
                            "2^53; refused",
                            place, i, key);
         ret_numbers[i] = (uint64_t)number;
@@ -142,7 +147,7 @@ static int compare_offsets(const void *a, const void *b)
     return s->end < t->end ? -1 : s->end > t->end;
 }
 
-// One file's tensors must tile its data: no byte twice, none unnamed.
+// The tensors of a file must tile its data: every byte belongs to exactly one tensor.
 static int check_tiling(const struct file *file, struct safetensors_tensor *tensors, size_t count,
                         struct why *why)
 {
@@ -274,7 +279,7 @@ static size_t find_file(const struct safetensors *self, const char *name)
     return i;
 }
 
-// Every file that the map names is opened once, in the order in which they are named.
+// Opens every file that the map names once, in the order of their first mention.
 static int open_mapped(struct safetensors *self, int dir, const char *place, bool follow,
                        const json_t *map, struct why *why)
 {
@@ -299,7 +304,7 @@ static int open_mapped(struct safetensors *self, int dir, const char *place, boo
     return 0;
 }
 
-// The map and the files must say the same, tensor by tensor. self->tensors is sorted.
+// The map and the files must agree, tensor by tensor. self->tensors is sorted.
 static int check_map(const struct safetensors *self, const char *place, const json_t *map,
                      struct why *why)
 {

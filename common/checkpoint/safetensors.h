@@ -1,19 +1,20 @@
 #pragma once
-// safetensors -- the file in which models travel: `model.safetensors`, or several of them under an
-// index, read without trust and written so that other tools can read it.
+// safetensors -- the file format of models: `model.safetensors`, or several files under an index.
+// It is read without trust and written so that other tools can read it.
 //
 //      | 8 bytes: length n, little-endian | n bytes: JSON header | data, tensor after tensor |
 //      header: {"__metadata__": {"format": "pt"}, "a": {"dtype": "F32", "shape": [2, 3],
 //               "data_offsets": [0, 24]}, ...}                  offsets count from the data on
 //
-// What is opened has been checked whole: the header is at most 100 MB and within the file, nested
-// at most 3 levels, names at most 65536 tensors of F32, BF16 or F16, none twice; every size is its
-// shape times its dtype; the tensors tile the data without hole or overlap to the last byte. Every
-// refusal names the place, the value and what is allowed. The index is checked alike: file names
-// are single path components, every tensor stands in the file that the index names and in no other.
+// An open file has been checked completely. Its header is at most 100 MB and within the file,
+// nested at most 3 levels, and names at most 65536 tensors of F32, BF16 or F16, none twice; every
+// size is its shape times its dtype; the tensors tile the data without hole or overlap to the last
+// byte. Every refusal names the place, the value and the allowed values. The index is checked too:
+// file names are single path components, and every tensor stands in the file that the index names
+// and in no other.
 //
-// Streamed: a tensor goes from the file to its place and back, without a second copy of the model
-// and without mmap (a file that shrinks is an error, FAULT_CORRUPT, and no SIGBUS).
+// Streamed: a tensor is read and written block by block, without a second copy of the model and
+// without mmap (a file that shrinks is FAULT_CORRUPT, not SIGBUS).
 //
 // Format: the description in the safetensors project's README (huggingface/safetensors, "Format").
 // One thread per opened set.
@@ -36,9 +37,9 @@ struct safetensors_tensor {
     char name[LAYOUT_NAME_MAX + 1];
     uint8_t dtype; // enum layout_dtype
     uint8_t dims;
-    uint16_t file; // Which of the files under an index
+    uint16_t file; // Index of its file among those of an index file; else 0
     uint64_t shape[SAFETENSORS_DIMS_MAX];
-    uint64_t begin, end; // Bytes, counted from where the file's data begins
+    uint64_t begin, end; // Bytes, counted from the beginning of the file's data
 };
 
 // ---- Reading ----
@@ -46,20 +47,21 @@ struct safetensors_tensor {
 // Opens one file or, if the name ends in ".index.json", all files that the index names.
 int safetensors_open(const char *path, struct why *why, safetensors_t **ret_set);
 
-// The same inside an open directory. `follow`: may names be symbolic links.
+// The same inside an open directory. `follow`: symbolic links are allowed.
 int safetensors_open_at(int dir, const char *name, bool follow, struct why *why,
                         safetensors_t **ret_set);
 void safetensors_close(safetensors_t **self);
 
 size_t safetensors_count(const safetensors_t *self);
 
-// Tensor i in ascending order of names; by name, or NULL; a text of __metadata__, or NULL.
+// In this order: tensor i in ascending order of names; a tensor by name, or NULL; a text of
+// __metadata__ by key, or NULL.
 const struct safetensors_tensor *safetensors_tensor(const safetensors_t *self, size_t i);
 const struct safetensors_tensor *safetensors_find(const safetensors_t *self, const char *name);
 const char *safetensors_note(const safetensors_t *self, const char *key);
 
-// Takes a tensor out of the set, as if it were in no file: for one that a model need not have.
-// Pointers to tensors of the set become invalid.
+// Takes a tensor that the model does not need out of the set, as if it were in no file. Pointers to
+// tensors of the set become invalid.
 void safetensors_forget(safetensors_t *self, const struct safetensors_tensor *tensor);
 
 // `count` elements of a tensor from its element `first` on, widened; they must be within it
@@ -88,7 +90,7 @@ struct safetensors_note {
 // has the exact bits of `values`; BF16 and F16 are rounded to nearest, ties to even. The metadata
 // is format = pt and the notes. The file is durable on success (its directory is the caller's to
 // sync); equal input gives equal bytes. On failure an unfinished file may be left to the caller.
-// The layout may be a run of tensors out of a larger one; `values` is the whole vector still.
+// The layout may be some consecutive tensors of a larger one; `values` is always the whole vector.
 int safetensors_write_at(int dir, const char *name, const struct layout *layout,
                          const float *values, const struct safetensors_note *notes,
                          size_t note_count, struct why *why, struct hash *ret_hash,

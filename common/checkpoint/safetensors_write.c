@@ -1,4 +1,5 @@
-// The writing half of safetensors.h.
+// The writing half of safetensors.h: the header as text, then the tensors in the order of the
+// layout, converted a block at a time.
 #include "common/checkpoint/safetensors.h"
 #include "common/checkpoint/half.h"
 #include <jansson.h>

@@ -150,7 +150,7 @@ static void wrong_facts_are_not_written(void **unused)
     not_written(&info, &parts, FAULT_RANGE, "epoch is 18446744073709551615");
     info = info_of(1);
     params[5] += 1;
-    not_written(&info, &parts, FAULT_DIGEST, "the parameters in hand have digest");
+    not_written(&info, &parts, FAULT_DIGEST, "the given parameters have digest");
     info = info_of(1);
     tensors[1].dtype = LAYOUT_BF16;
     not_written(&info, &parts, FAULT_RANGE, "'model.norm.weight' is to be written as BF16");
