@@ -1,6 +1,7 @@
 #pragma once
-// data_config -- a data-provider's data.toml, as Psyche writes it: where the token files are, how
-// wide a token is, how long a sequence, and the seed of their order. All four are required.
+// data_config -- a data-provider's data.toml, as Psyche writes it: the folder of the token files,
+// the width of a token, the length of a sequence, and the seed of their order. All four are
+// required.
 
 #include "common/config/load.h"
 

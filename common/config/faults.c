@@ -32,7 +32,7 @@ static size_t characters(const char *text)
     return count;
 }
 
-// A value of several lines is underlined to the end of its first.
+// A value of several lines is underlined to the end of its first line.
 static uint32_t width_of(struct toml_place place, const char *source)
 {
     const size_t line_end = characters(source) + 1;
@@ -68,7 +68,7 @@ static bool is_after(const struct config_fault *a, const struct config_fault *b)
     return a->line != b->line ? a->line > b->line : a->column > b->column;
 }
 
-// By insertion: what stands at the same place stays in the order in which it was found.
+// Insertion sort, because it is stable: faults at the same place stay in the order they were found.
 void config_faults_sort(struct config_faults *self)
 {
     for (uint32_t i = 1; i < self->count; i++) {

@@ -1,3 +1,8 @@
+// load -- reads the whole file, parses it to a list of nodes, then takes one node after the other:
+// a table is passed, a variant chooses its word, a key is checked and stored, anything else is
+// unknown. Then missing keys and tables are reported, defaults are set, and the rules between
+// settings are checked. Nothing stops at the first fault: all of them are collected.
+
 #include "common/config/load.h"
 
 #include <errno.h>
@@ -9,7 +14,7 @@
 #include "common/base/nearest.h"
 #include "common/config/value.h"
 
-// Room for one message; a complaint writes into it.
+// One message while it is put together.
 struct message {
     char text_bytes[CONFIG_FAULT_TEXT], note_bytes[CONFIG_FAULT_NOTE];
     struct config_complaint is;
@@ -30,7 +35,7 @@ static void report(struct config_load *load, bool warning, struct toml_place pla
                       message->text_bytes, message->note_bytes);
 }
 
-// The path that the schema knows this node by.
+// The path of the node in the schema.
 static const char *path_of(const struct config_load *load, const struct toml_node *node,
                            char buffer[CONFIG_PATH_MAX])
 {
@@ -75,7 +80,7 @@ void config_load_fault(struct config_load *load, bool warning, const struct toml
     config_faults_add(load->faults, warning, place, load->bytes, load->bytes_count, text, note);
 }
 
-// Offers every name that could stand in the same table as `path`.
+// Compares the name with every name that is allowed in the table of `path`.
 static void offer_siblings(const struct config_schema *schema, const char *path,
                            struct nearest *near)
 {
@@ -88,7 +93,7 @@ static void offer_siblings(const struct config_schema *schema, const char *path,
     }
 }
 
-// The table in which a key of this name would be right, or NULL.
+// A key of this name in another table, or NULL.
 static const struct config_key *find_elsewhere(const struct config_schema *schema, const char *name)
 {
     for (size_t i = 0; i < schema->count; i++) {
@@ -121,7 +126,7 @@ static void unknown(struct config_load *load, const struct toml_node *node, cons
     report(load, false, name_place(node), &message);
 }
 
-// The one node below a variant's table that names its word, or NULL with a complaint.
+// The only node below a variant's table, which names its word; else NULL, with a complaint.
 static const struct toml_node *only_child(const struct toml_node *table,
                                           const struct config_key *key, struct message *message)
 {
@@ -142,7 +147,7 @@ static const struct toml_node *only_child(const struct toml_node *table,
     return NULL;
 }
 
-// Chooses the word of a variant. Returns how many nodes are dealt with: the table alone, if its
+// Chooses the word of a variant. Returns the number of nodes that are done: only the table, if its
 // settings are still to be read.
 static size_t read_variant(struct config_load *load, const struct config_key *key,
                            const struct toml_node *node)
@@ -176,7 +181,7 @@ static size_t read_variant(struct config_load *load, const struct config_key *ke
     return 1;
 }
 
-// A key that we know, but not for its value.
+// A key whose value is not used: it is ignored with a warning, or refused.
 static void read_aside(struct config_load *load, const struct config_key *key,
                        const struct toml_node *node)
 {
@@ -211,7 +216,7 @@ static size_t read_key(struct config_load *load, const struct config_key *key,
     return subtree_count(load, node);
 }
 
-// Deals with one node; returns how many nodes need no more attention.
+// Handles one node. Returns the number of nodes that are done.
 static size_t read_node(struct config_load *load, const struct toml_node *node)
 {
     char buffer[CONFIG_PATH_MAX];
@@ -238,7 +243,7 @@ static bool is_missing(const struct config_load *load, size_t index)
            config_path_active(load->schema, key->path, load->base);
 }
 
-// True if an ancestor of this path is in the file as something else than a table: that was said.
+// True if an ancestor of this path is in the file but is not a table; that was reported already.
 static bool is_blocked(const struct config_load *load, const char *path)
 {
     for (size_t count = config_path_parent(path); count > 0; count--) {
@@ -249,7 +254,7 @@ static bool is_blocked(const struct config_load *load, const char *path)
     return false;
 }
 
-// The nearest table above `path` that the file does have.
+// The nearest table above `path` that is in the file.
 static struct toml_place place_above(const struct config_load *load, const char *path)
 {
     for (size_t count = config_path_parent(path); count > 0; count--) {
@@ -264,7 +269,7 @@ static void report_missing_key(struct config_load *load, const struct config_key
     struct message message;
     message_begin(&message, key->path);
     config_text_add(&message.is.text, "missing");
-    if (key->type != CONFIG_SEED && key->type != CONFIG_FLAG) // Their range says it
+    if (key->type != CONFIG_SEED && key->type != CONFIG_FLAG) // Their range includes the type
         config_text_add(&message.is.note, "%s, ", config_value_expected(key));
     config_value_print_range(key, &message.is.note);
     report(load, false, place_above(load, key->path), &message);
@@ -289,7 +294,7 @@ static void report_missing_table(struct config_load *load, const char *path, siz
 
 static void report_missing(struct config_load *load)
 {
-    const char *told = ""; // The table last said to be missing
+    const char *told = ""; // The table that was reported as missing last
     for (size_t i = 0; i < load->schema->count; i++) {
         const char *path = load->schema->keys[i].path;
         const size_t parent = config_path_parent(path);
@@ -334,9 +339,10 @@ static int read_stream(FILE *file, struct config_faults *faults, char **ret_byte
     if (fstat(fileno(file), &status) < 0)
         return refuse_file(faults, FAULT_IO, "cannot be read", strerror(errno));
     if (!S_ISREG(status.st_mode))
-        return refuse_file(faults, FAULT_FORMAT, "is no regular file", "");
+        return refuse_file(faults, FAULT_FORMAT, "is not a regular file", "");
     if (status.st_size > TOML_BYTES_MAX)
-        return refuse_file(faults, FAULT_LIMIT, "larger than 1048576 bytes", "no configuration is");
+        return refuse_file(faults, FAULT_LIMIT, "larger than 1048576 bytes",
+                           "no configuration file is that large");
     char *bytes = malloc((size_t)status.st_size + 1);
     if (!bytes) return refuse_file(faults, FAULT_MEMORY, "cannot be read", "out of memory");
     *ret_count = fread(bytes, 1, (size_t)status.st_size, file);

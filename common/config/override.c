@@ -1,3 +1,7 @@
+// override -- finds the one active key whose path ends in KEY, turns the text into a node as the
+// file's reader would, and stores it through the same checks. config_override_check then looks for
+// required settings without a value and runs the rules of the file.
+
 #include "common/config/override.h"
 
 #include <errno.h>
@@ -48,11 +52,11 @@ static int find(const struct run_config *config, const char *name, size_t count,
     }
     *ret_key = found;
     if (found) return 0;
-    return why_set(why, FAULT_USAGE, "--set %.80s: no setting that counts here%s%s%s", wanted,
+    return why_set(why, FAULT_USAGE, "--set %.80s: no setting of this name is in use%s%s%s", wanted,
                    near.best[0] ? "; did you mean " : "", near.best, near.best[0] ? "?" : "");
 }
 
-// The value as the file's reader would have found it; false if it cannot be one of this type.
+// The value as a node of TOML; false if the text cannot be a value of this type.
 static bool make_node(const struct config_key *key, const char *text, struct toml_node *node)
 {
     char *end;
@@ -78,7 +82,7 @@ static bool read_value(const struct config_key *key, const char *text, struct ru
 {
     struct toml_node node;
     if (key->type == CONFIG_DIGEST || key->type == CONFIG_SEED) {
-        config_text_add(&complaint->text, "digests and seeds are for the file alone");
+        config_text_add(&complaint->text, "digests and seeds can be set in the file only");
         config_text_add(&complaint->note, "write %s into it", key->path);
         return false;
     }
@@ -110,7 +114,7 @@ int config_override(struct run_config *config, const char *assignment, struct wh
     return 0;
 }
 
-// Linear's base_lr and Cosine's are one field: whoever gave the one gave the other.
+// Linear's base_lr and Cosine's base_lr are one field: if one of them is set, so is the other.
 static bool has_value(const struct run_config *config, size_t wanted)
 {
     for (size_t i = 0; i < schema->count; i++)

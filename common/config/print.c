@@ -113,7 +113,7 @@ int config_explain(const struct config_schema *schema, const char *path, FILE *o
     print_facts(key, out);
     fprintf(out, "\n  %s\n",
             key->scope == CONFIG_RUN ? "Part of the run: every member must have the same."
-                                     : "This machine's own: it may differ from others'.");
+                                     : "Of this machine only: other machines may differ.");
     for (unsigned i = 1; i < CONFIG_VALUE_END; i++) {
         const struct config_word *word = config_word_of((enum config_value)i);
         if (strcmp(word->set, key->of) == 0 && word->refusal)

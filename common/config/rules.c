@@ -39,7 +39,7 @@ struct setting {
     const struct config_key *key;
     const struct toml_node *node; // NULL: not in the file
     bool set;                     // By the file or by a flag
-    bool right;                   // By itself, that is
+    bool right;                   // Its own type and range are right
     double number;                // In ms, if it is a time
 };
 
@@ -80,7 +80,7 @@ static void compare(struct config_load *load, const struct comparison *rule)
     if (!a.right || !b.right || a.number < b.number) return;
     if (rule->relation == AT_MOST && a.number == b.number) return;
 
-    const bool first = !is_default(&a); // A default cannot be pointed at
+    const bool first = !is_default(&a); // The fault is put at a setting that is in the file
     const struct setting *here = first ? &a : &b, *there = first ? &b : &a;
     const char *must =
         rule->relation == BELOW ? (first ? "below" : "above") : (first ? "at most" : "at least");
@@ -103,7 +103,7 @@ static void fault_at(struct config_load *load, const struct setting *setting, co
     config_load_fault(load, false, setting->node, setting->key->path, bytes, note);
 }
 
-// Exactly one of the two says when an epoch is over.
+// Exactly one of epoch_time and rounds_per_epoch ends an epoch.
 static void check_epoch_end(struct config_load *load)
 {
     const struct setting time = setting_of(load, "config.epoch_time");
@@ -134,7 +134,7 @@ static void check_compression(struct config_load *load)
                  "at most compression_chunk times compression_chunk");
 }
 
-// Psyche's rule: the rounds that fit between warm-up and end must hold the cold start.
+// Psyche's rule: the cold start must fit into the rounds between warm-up and end of an epoch.
 static void check_cold_start(struct config_load *load)
 {
     const struct setting steps = setting_of(load, "model.LLM.cold_start_warmup_steps");
@@ -186,8 +186,9 @@ static void check_mirror(struct config_load *load)
         fault_at(load, &mirror, "must hold {} once", "{} stands for the number of the file");
 }
 
-// Each location of the data has its own pin. That of the bytes alone would leave their order, which is
-// the data-provider's to choose, to whoever joins first.
+// Each location of the data has its own pin. manifest_digest does not cover the order of the
+// samples, which a data-provider chooses; with it alone the first provider that joins would decide
+// the order.
 static void check_pins(struct config_load *load)
 {
     const struct setting manifest = setting_of(load, "data.manifest_digest"),
@@ -203,10 +204,10 @@ static void check_pins(struct config_load *load)
                  "only data_location Server has them; set data.manifest_digest instead");
 }
 
-// What nobody can prove is said, not refused: a first try needs no manifest.
+// Data without a pinned manifest is a warning, not an error: a first try needs no manifest.
 static void check_proved(struct config_load *load)
 {
-    static const char pin_it[] = "shoal manifest DIR says what to pin";
+    static const char pin_it[] = "shoal manifest DIR prints the digest to set";
     const struct setting pin = setting_of(load, "data.manifest_digest");
     const struct run_config *config = load->base;
     if ((pin.set && !pin.right) || !hash_is_none(&config->manifest_digest)) return;
@@ -222,7 +223,7 @@ static void check_proved(struct config_load *load)
                           pin_it);
 }
 
-// Right for one trainer alone; a coordinator refuses it.
+// AdamW is right for one trainer alone (shoal train); a coordinator refuses it.
 static void check_alone(struct config_load *load)
 {
     const char *path = "model.LLM.optimizer";
@@ -234,7 +235,7 @@ static void check_alone(struct config_load *load)
                       "shoal train learns with it alone; a run needs Distro");
 }
 
-// Legal, but some trainers would have nothing to do.
+// Allowed, but some trainers would have nothing to do.
 static void check_idle(struct config_load *load)
 {
     const struct setting batch = setting_of(load, "config.global_batch_size_start");

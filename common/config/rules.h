@@ -1,9 +1,10 @@
 #pragma once
-// rules -- what settings of a run owe each other: Psyche's rules and ours, in one table where they
-// are comparisons. A rule looks only at settings that are right by themselves, and points at one.
+// rules -- the rules between the settings of a run, Psyche's and ours; those that are comparisons
+// are in one table. A rule is checked only if each of its settings is right by itself; its fault
+// names one.
 //
-// `load` is of a struct run_config: of the file just read, or of a configuration that flags changed
-// (override.h), which has no document to point into.
+// `load` holds a struct run_config: that of the file just read, or a configuration that flags
+// changed (override.h), which has no document in which a fault could be placed.
 
 #include "common/config/load.h"
 

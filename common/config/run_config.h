@@ -9,11 +9,11 @@
 //     config_faults_print(&faults, stderr);                   // Warnings too
 //     if (rc < 0) return fault_exit_code(rc);
 //
-// Fields bear the names of keys.def. Times end in _ms. Of a variant only the fields of the chosen
-// word mean anything: lr_total_steps counts for CONFIG_SCHEDULE_LINEAR and _COSINE. A key that is
-// not set is zero: epoch_ms or rounds_per_epoch (exactly one is set), model_digest,
-// manifest_digest, dataset_digest, clip_grad_norm. Only a run_state of CONFIG_RUN_STATE_PAUSED has a meaning:
-// begin paused.
+// Fields have the names of keys.def. Times end in _ms. Of a variant only the fields of the chosen
+// word are active: lr_total_steps with CONFIG_SCHEDULE_LINEAR and _COSINE. A key that is not set is
+// zero: epoch_ms or rounds_per_epoch (exactly one is set), model_digest, manifest_digest,
+// dataset_digest, clip_grad_norm. Of run_state only CONFIG_RUN_STATE_PAUSED has a meaning: begin
+// paused.
 
 #include "common/base/hash.h"
 #include "common/config/load.h"
@@ -22,24 +22,23 @@
 #define KEY(scope, path, field, type, of, fallback, min, max, sentence) CONFIG_FIELD_##type(field)
 struct run_config {
 #include "common/config/keys.def"
-    struct config_origin origin; // Where each value came from; no part of the digest
+    struct config_origin origin; // Where each value came from; not part of the digest
 };
 
 // Reads and checks a file. 0 and *ret_config written, or a fault (FAULT_CONFIG, FAULT_NOT_FOUND,
-// ...) with nothing written. All that is to be said is in *faults, which may hold warnings after a
-// 0.
+// ...) with nothing written. All messages are in *faults, which may have warnings even after 0.
 int config_load_run(const char *path, struct run_config *ret_config, struct config_faults *faults);
 
-// What of a configuration makes the run what it is, as bytes: one line "key = value" for each
-// setting of scope RUN that counts, in the order of keys.def. Endpoints, sizes of the ledger and
-// what each machine keeps are left out. Equal configurations have equal bytes, whatever their
-// files look like.
+// The canonical form of the run's configuration: one line "key = value" for each active setting of
+// scope RUN, in the order of keys.def. Settings of scope LOCAL (endpoints, sizes of the ledger,
+// kept checkpoints) are left out. Equal configurations have equal bytes, whatever their files look
+// like.
 enum { CONFIG_CANONICAL_MAX = 16384 };
 size_t config_canonical(const struct run_config *config, char ret_bytes[CONFIG_CANONICAL_MAX]);
 struct hash config_digest(const struct run_config *config); // SHA-256 of those bytes
 
-// The first setting, in the order of keys.def, by which two configurations are not the same run.
-// False if there is none. A setting that does not count in one of them reads "(not set)".
+// The first setting, in the order of keys.def, in which two configurations differ as runs. False if
+// there is none. A setting that is not active in one of them reads "(not set)".
 enum { CONFIG_VALUE_MAX = 600 };
 struct config_difference {
     const char *path;
@@ -48,7 +47,7 @@ struct config_difference {
 bool config_first_difference(const struct run_config *a, const struct run_config *b,
                              struct config_difference *ret_difference);
 
-// A path that a file names (Hub's repo_id, Local, dir) as one that can be opened: relative ones
-// begin at the folder of that file. FAULT_LIMIT if it is longer than `max`.
+// Turns a path from a file (Hub's repo_id, Local, dir) into one that can be opened: a relative path
+// begins at the folder of that file. FAULT_LIMIT if it is longer than `max`.
 int config_resolve(const struct config_origin *origin, const char *path, char *ret_path,
                    size_t max);

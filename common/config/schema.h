@@ -1,16 +1,17 @@
 #pragma once
-// schema -- keys.def as data: what may stand in a file, and where in a struct it goes. Pure.
+// schema -- keys.def as data: the settings that a file may have, and their fields in a struct.
+// Pure.
 //
 //     path            config.min_clients           a setting: one key, one field
 //     variant         model.LLM.optimizer          one word of a set: [model.LLM.optimizer.Distro]
-//     active          model.LLM.optimizer.Distro.compression_topk counts only while the variant
-//                     above it is Distro
+//     active          a setting that is used: model.LLM.optimizer.Distro.compression_topk is
+//                     active only if the variant above it is Distro
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-// Every word that may stand for a setting. Fields hold these; files and digests hold the names.
+// Every word that a setting may have. Fields hold these numbers; files and digests hold the names.
 #define VALUE(set, constant, name, refusal) CONFIG_##constant,
 enum config_value {
     CONFIG_NONE,
@@ -80,19 +81,19 @@ struct config_schema {
     size_t count;
     const struct config_table *tables; // Tables of the sample; may be empty
     size_t table_count;
-    const char *other_prefix, *prefix; // Paths that begin with one are read as the other
+    const char *other_prefix, *prefix; // A path that begins with other_prefix is read with prefix
 };
 extern const struct config_schema config_run_schema, config_data_schema;
 
 const struct config_key *config_key_find(const struct config_schema *schema, const char *path);
 size_t config_key_index(const struct config_schema *schema, const struct config_key *key);
 
-// False if a variant above this path has chosen another word, or none yet.
+// Whether the path is active: false if a variant above it has chosen another word, or none yet.
 bool config_path_active(const struct config_schema *schema, const char *path, const void *base);
 
 // True if `path` is `prefix`, or lies below it.
 bool config_path_within(const char *path, const char *prefix);
-// How many bytes of `path` name its table: 0 for a key of the file itself.
+// The length of the part of `path` that names its table; 0 for a key outside of tables.
 size_t config_path_parent(const char *path);
 // True if some key lies below this path: it is the name of a table.
 bool config_path_is_table(const struct config_schema *schema, const char *path);
@@ -100,6 +101,6 @@ bool config_path_is_table(const struct config_schema *schema, const char *path);
 const struct config_word *config_word_of(enum config_value value);     // Of CONFIG_NONE: no name
 enum config_value config_word_find(const char *set, const char *name); // Refused words too
 
-// True if the word is one with settings of its own below the variant, not a bare string.
+// True if the word has settings of its own below the variant; false if it is a bare string.
 bool config_word_has_settings(const struct config_schema *schema, const struct config_key *variant,
                               const char *word);

@@ -61,7 +61,7 @@ double config_text_to_real(const char *text)
     return end == text || *end ? NAN : value;
 }
 
-// How many bytes the character at `from` takes; 0 if it is no UTF-8.
+// The number of bytes of the character at `from`; 0 if it is not UTF-8.
 static size_t character_bytes(const unsigned char *from, size_t count)
 {
     const size_t bytes = from[0] < 0x80   ? 1

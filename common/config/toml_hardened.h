@@ -1,12 +1,13 @@
 #pragma once
-// toml_hardened -- toml++ 3.3 with its holes shut; for toml_shim.cc alone. The library trusts some
-// texts that are merely wrong, which a fuzzer finds within seconds:
+// toml_hardened -- toml++ 3.3 with two bugs worked around; only toml_shim.cc includes it. The
+// library fails on some malformed texts, as a fuzzer shows within seconds:
 //
 //   [[[          an assert: it would abort the process; here it is an exception
 //   ü = 1        a character outside a string takes a path marked unreachable, so anything may
 //                happen; the functions that know white space answer "no" instead
 //
-// Exceptions from functions that promise none end the process, as the assert would have.
+// An exception from a function that is declared noexcept would end the process, as the assert
+// would.
 
 #include <cstdint>
 

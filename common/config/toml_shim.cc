@@ -12,7 +12,7 @@ namespace
 
 const char *const BARE = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
 
-// Nodes point into `strings`: a deque never moves what it holds.
+// Nodes point into `strings`, because a deque never moves its elements.
 struct Walk {
     std::vector<toml_node> nodes;
     std::deque<std::string> strings;

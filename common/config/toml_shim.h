@@ -1,9 +1,9 @@
 #pragma once
-// toml_shim -- the one place where C++ is spoken: TOML text to a flat list of nodes, or the place
-// where the text is no TOML. toml++ reads; this walks its tree, parents before children, and copies
-// what it finds. Bounded before memory is taken: a file by TOML_BYTES_MAX, a line by TOML_LINE_MAX
-// (a key of a thousand dots is a tree a thousand deep, and trees are freed by recursion), then
-// nodes, depth and paths. No exception leaves it. Any thread.
+// toml_shim -- the only C++ in the tree: TOML text to a flat list of nodes, or the place where the
+// text is not TOML. toml++ parses; this file walks its tree, parents before children, and copies
+// the nodes. Limits are checked before memory is taken: TOML_BYTES_MAX for a file, TOML_LINE_MAX
+// for a line (a key of a thousand dots is a tree a thousand deep, and trees are freed by
+// recursion), then nodes, depth and paths. No exception leaves it. Any thread.
 //
 //     members = 3          ->  {path ""             type TABLE    depth 0}
 //     [config]                 {path "config"       type TABLE    depth 1}
@@ -45,7 +45,7 @@ struct toml_place {
 struct toml_node {
     enum toml_type type;
     uint32_t depth;   // 0 for the file itself
-    const char *path; // Dotted; a key that is not bare is in quotes, so none is shared
+    const char *path; // Dotted; a key that is not bare is in quotes, so no two nodes share a path
     const char *text; // TOML_STRING: UTF-8, terminated; may hold zeros inside
     size_t text_count;
     int64_t integer;       // TOML_INTEGER; 0 or 1 of a TOML_BOOLEAN
@@ -54,7 +54,7 @@ struct toml_node {
     struct toml_place value;
 };
 
-// After the last node stands one more of depth 0, so that a walk over a subtree finds its end.
+// One more node of depth 0 follows the last one, so that a walk over a subtree finds its end.
 struct toml_document {
     const struct toml_node *nodes;
     size_t count;
@@ -65,8 +65,9 @@ struct toml_error {
     uint32_t line, column;
 };
 
-// 0, or FAULT_FORMAT (not TOML, not UTF-8), FAULT_LIMIT (a bound above), FAULT_MEMORY, each with
-// *ret_error written. On success the document is the caller's, until toml_document_destroy.
+// 0, or FAULT_FORMAT (not TOML, not UTF-8), FAULT_LIMIT (one of the limits above), FAULT_MEMORY,
+// each with *ret_error written. On success the caller owns the document and ends it with
+// toml_document_destroy.
 int toml_document_parse(const char *bytes, size_t count, struct toml_error *ret_error,
                         struct toml_document *ret_document);
 void toml_document_destroy(struct toml_document *self);

@@ -84,7 +84,7 @@ void config_value_print_range(const struct config_key *key, struct config_text *
     }
 }
 
-// What the file holds, as a message repeats it.
+// The file's value, as a message quotes it.
 static void describe(const struct toml_node *node, struct config_text *out)
 {
     switch (node->type) {
@@ -170,7 +170,7 @@ static bool read_text(const struct config_key *key, const struct toml_node *node
     if (key->type == CONFIG_NAME && strspn(node->text, name_bytes) != node->text_count)
         return wrong_value(key, node, "holds a character that names do not", complaint);
     if (key->type == CONFIG_ENDPOINT && !is_endpoint(node->text))
-        return wrong_value(key, node, "is no endpoint", complaint);
+        return wrong_value(key, node, "is not an endpoint", complaint);
     memcpy(field, node->text, node->text_count + 1);
     return true;
 }
@@ -181,7 +181,7 @@ static bool read_digest(const struct config_key *key, const struct toml_node *no
     struct hash digest;
     if (node->type != TOML_STRING) return config_value_refuse(key, node, complaint);
     if (strlen(node->text) != node->text_count || !hash_from_hex(node->text, &digest))
-        return wrong_value(key, node, "is no digest", complaint);
+        return wrong_value(key, node, "is not a digest", complaint);
     if (hash_is_none(&digest))
         return wrong_value(key, node, "means that none is set; leave it out", complaint);
     memcpy(field, &digest, sizeof digest);
@@ -199,7 +199,7 @@ static bool read_seed(const struct config_key *key, const struct toml_node *node
         if (count < CONFIG_SEED_BYTES) {
             if (at->type != TOML_INTEGER || at->integer < 0 || at->integer > 255) {
                 complaint->at = at;
-                return wrong_value(key, at, "is no byte", complaint);
+                return wrong_value(key, at, "is not a byte", complaint);
             }
             seed[count] = (uint8_t)at->integer;
         }
@@ -226,7 +226,7 @@ static bool read_pair(const struct config_key *key, const struct toml_node *node
         const double value = at->type == TOML_INTEGER ? (double)at->integer : at->real;
         if (count < 2 && !(number && value >= key->min && value <= key->max)) {
             complaint->at = at;
-            return wrong_value(key, at, number ? "is out of range" : "is no number", complaint);
+            return wrong_value(key, at, number ? "is out of range" : "is not a number", complaint);
         }
         if (count < 2) pair[count] = value;
         count++;
@@ -276,7 +276,7 @@ static bool read_word(const struct config_key *key, const struct toml_node *node
 {
     if (node->type != TOML_STRING) return config_value_refuse(key, node, complaint);
     if (strlen(node->text) != node->text_count)
-        return wrong_value(key, node, "is no word", complaint);
+        return wrong_value(key, node, "is not a word", complaint);
     const enum config_value value = config_word_read(key, node->text, complaint);
     if (value == CONFIG_NONE) return false;
     memcpy(field, &value, sizeof value);
@@ -287,7 +287,7 @@ bool config_value_read(const struct config_key *key, const struct toml_node *nod
                        struct config_complaint *complaint)
 {
     void *field = field_of(key, base);
-    ensure(key->type < CONFIG_VARIANT); // Those beyond hold no value
+    ensure(key->type < CONFIG_VARIANT); // Later types have no value
     switch (key->type) {
     case CONFIG_COUNT:
     case CONFIG_SECONDS:
@@ -318,7 +318,7 @@ bool config_value_read_pair(const struct config_key *key, const char *text, void
                                   { .type = TOML_FLOAT, .depth = 1 },
                                   { .type = TOML_TABLE } };
     if (!comma || (size_t)(comma - text) >= sizeof first) {
-        config_text_add(&complaint->text, "no two numbers with a comma between");
+        config_text_add(&complaint->text, "not two numbers with a comma between them");
         config_value_print_range(key, &complaint->note);
         return false;
     }

@@ -1,21 +1,22 @@
 #pragma once
-// value -- one setting between three forms: a node of TOML, the field of a struct, and text.
-// Pure. What it says of a wrong value names the value and what would be right; key and place are
-// the caller's to name.
+// value -- converts one setting between three forms: a node of TOML, the field of a struct, and
+// text. Pure. A complaint about a wrong value names the value and the allowed ones; the caller adds
+// key and place.
 
 #include "common/config/text.h"
 #include "common/config/schema.h"
 #include "common/config/toml_shim.h"
 
-// What is wrong with a value, what would be right, and which element it is of an array (else NULL).
+// A complaint about a value: the fault, the allowed values, and the element if it is in an array
+// (else NULL).
 struct config_complaint {
     struct config_text text, note;
     const struct toml_node *at;
 };
 
-// Stores the node's value into the field of `base`. An array's elements follow it, as in a
-// document. False, the field untouched and `complaint` written, unless type and range are right.
-// For every type but VARIANT, IGNORED and REFUSED.
+// Stores the node's value into the field of `base`. The elements of an array follow its node, as in
+// a document. If type or range is wrong: false, the field is untouched and `complaint` is written.
+// For every type except VARIANT, IGNORED and REFUSED.
 bool config_value_read(const struct config_key *key, const struct toml_node *node, void *base,
                        struct config_complaint *complaint);
 
@@ -27,11 +28,12 @@ bool config_value_refuse(const struct config_key *key, const struct toml_node *n
 bool config_value_read_pair(const struct config_key *key, const char *text, void *base,
                             struct config_complaint *complaint);
 
-// The word of the key's set that `name` is, or CONFIG_NONE with a complaint: unknown or refused.
+// The word of the key's set with this name; CONFIG_NONE with a complaint if it is unknown or
+// refused.
 enum config_value config_word_read(const struct config_key *key, const char *name,
                                    struct config_complaint *complaint);
 
-// Stores a fallback's text; it is ours, so it must be right.
+// Stores the text of a fallback from keys.def, which must be right (ensured).
 void config_value_set(const struct config_key *key, const char *text, void *base);
 
 // The field as TOML writes it; "range 1..16384"; "integer".

@@ -37,7 +37,7 @@ static void a_wrong_one_changes_nothing(void **state)
     } cases[] = {
         { "total_steps=5", "config.total_steps or model.LLM.lr_schedule.Cosine.total_steps" },
         { "base_rl=1", "did you mean base_lr" },
-        { "betas=0.9,0.95", "no setting that counts" }, // AdamW is not chosen
+        { "betas=0.9,0.95", "no setting of this name is in use" }, // AdamW is not chosen
         { "base_lr=11", "range 0..10" },
         { "base_lr=1e-3x", "expected number" },
         { "base_lr=", "expected number" },
@@ -49,7 +49,7 @@ static void a_wrong_one_changes_nothing(void **state)
         { "lr_schedule=Cosin", "did you mean `Cosine`" },
         { "optimizer=Dummy", "a run learns" },
         { "run_id=a b", "holds a character" },
-        { "model.digest=00", "for the file alone; write model.digest into it" },
+        { "model.digest=00", "in the file only; write model.digest into it" },
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
